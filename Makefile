@@ -1,0 +1,143 @@
+# framed: `make` builds build/framed, `make demo` is the main job, `make check` runs every test.
+#   SAN=address,undefined | thread    build and test with sanitizers, in a folder of their own
+#   CC=clang                          another compiler
+#   NVCC=                             build without CUDA even where nvcc is installed
+#   CUDA_ARCHS="90"                   only these compute capabilities
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+VERSION := 0.1.0
+CC ?= cc
+PREFIX ?= /usr/local
+SAN ?=
+NVCC ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+B ?= build$(if $(SAN),/san-$(SAN))
+
+WARN := -Wall -Wextra -Werror
+CPPFLAGS += -I. -D_GNU_SOURCE -DFRAMED_VERSION_TEXT='"$(VERSION)"'
+CFLAGS ?= -O3 -g
+override CFLAGS += -std=c17 $(WARN) -fno-strict-aliasing -ffp-contract=off -pthread -MMD -MP
+ifneq ($(SAN),)
+override CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined
+override LDFLAGS += -fsanitize=$(SAN)
+endif
+
+# --- kernels: gcc and nvcc are enough
+KERNELS_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard kernels/*.c))
+KERNELS_LIBS := -lm -pthread
+ifneq ($(NVCC),)
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
+CUDA_ARCHS ?= $(filter-out 88,$(CUDA_KNOWN))
+CUDA_LAST := $(lastword $(sort $(filter-out 1%,$(CUDA_ARCHS))) $(sort $(filter 1%,$(CUDA_ARCHS))))
+NVCCFLAGS := -O3 -I. -std=c++17 --threads 2 -fmad=false -Xcompiler -Wall,-Wextra,-Werror,-pthread,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+	$(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
+	-gencode=arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
+KERNELS_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard kernels/*.cu))
+CPPFLAGS += -DFRAMED_CUDA
+KERNELS_LIBS += $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a \
+	$(CUDA_HOME)/targets/x86_64-linux/lib/libcudart_static.a)) -lrt -ldl
+endif
+
+# --- config and daemon: Debian's libraries, asked for only when they are needed
+CONFIG_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard config/*.c))
+DAEMON_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out daemon/main.c,$(wildcard daemon/*.c)))
+PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1
+PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES))
+DAEMON_LIBS = $(shell pkg-config --libs $(PACKAGES)) $(KERNELS_LIBS)
+CONFIG_LIBS = $(shell pkg-config --libs yaml-0.1) $(KERNELS_LIBS)
+
+all: $(B)/framed
+
+$(B)/framed: $(B)/daemon/main.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
+ifeq ($(NVCC),)
+	@echo "framed: built without CUDA: no nvcc found (12 or later adds the cuda backend)"
+endif
+
+$(B)/kernels/%.o: kernels/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(B)/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) -MMD -MF $(@:.o=.d) -c -o $@ $<
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -c -o $@ $<
+
+# --- tests: a program per file, linked with no more than its folder may know
+TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/config/*.c tests/daemon/*.c))
+ifneq ($(NVCC),)
+TESTS += $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/*.cu))
+endif
+
+$(B)/tests/kernels/%: $(B)/tests/kernels/%.o $(KERNELS_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(KERNELS_LIBS)
+
+$(B)/tests/kernels/%: $(B)/tests/kernels/%.cu.o $(KERNELS_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(KERNELS_LIBS)
+
+$(B)/tests/kernels/%.o: tests/kernels/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(CONFIG_LIBS)
+
+$(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
+
+.PRECIOUS: $(B)/%.o
+tests: $(TESTS)
+
+# --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
+FUZZ_SECONDS ?= 60
+
+$(B)/fuzz_config: tests/fuzz/fuzz_config.c $(wildcard config/*.c kernels/*.h config/*.h)
+	@mkdir -p $(@D)
+	clang -g -O1 -std=c17 $(CPPFLAGS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+		-o $@ $(filter %.c,$^) $(shell pkg-config --cflags --libs yaml-0.1) -lm
+
+fuzz:
+	@scripts/setup fuzz
+	@$(MAKE) --no-print-directory $(B)/fuzz_config
+	@mkdir -p $(B)/corpus
+	$(B)/fuzz_config -max_total_time=$(FUZZ_SECONDS) -max_len=8192 $(B)/corpus tests/fuzz/config
+
+# --- what a user calls. Set-up comes first and in a make of its own: before it there is no compiler.
+demo:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@B=$(B) URL='$(URL)' scripts/demo
+
+check:
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed tests
+	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) tests/run
+
+# The kernels alone, every version on this box: wants nothing but gcc (and nvcc for CUDA).
+KERNEL_TESTS := $(filter $(B)/tests/kernels/%,$(TESTS))
+check-kernels: $(KERNEL_TESTS)
+	@set -e; for t in $(KERNEL_TESTS); do $$t; done
+
+install: $(B)/framed
+	install -D -m 755 $(B)/framed $(DESTDIR)$(PREFIX)/bin/framed
+	install -D -m 644 daemon/wire.h $(DESTDIR)$(PREFIX)/include/framed/wire.h
+	install -D -m 644 config/framed.yaml $(DESTDIR)$(PREFIX)/share/doc/framed/framed.yaml
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|/usr/bin/framed|$(PREFIX)/bin/framed|' systemd/framed.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/framed.service
+	install -D -m 644 systemd/framed.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/framed.conf
+
+# A relocatable folder for a GPU box without packages.
+bundle:
+	@scripts/setup bundle
+	@$(MAKE) --no-print-directory $(B)/framed
+	scripts/bundle $(B)/framed bundle
+
+.PHONY: all tests demo check check-kernels fuzz install bundle clean
+clean:
+	rm -rf build bundle
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+"""Formatting: clang-format over C and CUDA; no tabs, no space at a line's end, a newline at the end of each file."""
+import glob
+import os
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLDERS = ("kernels", "config", "daemon", "tests", "scripts", "systemd")
+SHELL = "#!/bin/sh"
+
+
+def text_files():
+    for folder in FOLDERS:
+        for path in sorted(glob.glob(f"{folder}/**/*", recursive=True)):
+            if os.path.isfile(path) and "__pycache__" not in path and "corpus" not in path:
+                yield path
+    yield "README.md"
+
+
+def blemishes(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    tabs = not data.startswith(SHELL.encode())  # shell scripts are indented by tabs, for here-documents
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if tabs and b"\t" in line:
+            yield f"{path}:{number}: tab"
+        if line != line.rstrip():
+            yield f"{path}:{number}: space at the end of the line"
+    if data and not data.endswith(b"\n"):
+        yield f"{path}: no newline at the end"
+
+
+def main():
+    os.chdir(ROOT)
+    files = list(text_files())
+    wrong = [line for path in files for line in blemishes(path)]
+    passed = len(files) - len({line.split(":")[0] for line in wrong})
+    code = [path for path in files if path.endswith((".c", ".h", ".cu"))]
+    for path in code:
+        done = subprocess.run(["clang-format", "--dry-run", "-Werror", path], capture_output=True, text=True)
+        if done.returncode:
+            wrong.append(done.stderr.splitlines()[0] if done.stderr else f"{path}: clang-format failed")
+        else:
+            passed += 1
+    print("\n".join(wrong))
+    print(f"format: {passed} passed, {len(wrong)} failed")
+    sys.exit(bool(wrong))
+
+
+main()

@@ -1,0 +1,28 @@
+// The whole test framework: CHECK counts, test_end prints and gives main's return value.
+#ifndef FRAMED_TESTS_TEST_H
+#define FRAMED_TESTS_TEST_H
+
+#include <stdio.h>
+
+static int test_passed, test_failed;
+
+// One check: prints where and what (printf arguments) when it does not hold.
+#define CHECK(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (condition) {                                                                           \
+            test_passed++;                                                                         \
+        } else {                                                                                   \
+            test_failed++;                                                                         \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                        \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fputc('\n', stderr);                                                                   \
+        }                                                                                          \
+    } while (0)
+
+static inline int test_end(const char *name)
+{
+    printf("%s: %d passed, %d failed\n", name, test_passed, test_failed);
+    return test_failed != 0;
+}
+
+#endif
