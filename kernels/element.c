@@ -1,0 +1,54 @@
+#include "kernels/element.h"
+
+#include <math.h>
+
+size_t element_bytes(enum dtype dtype)
+{
+    static const size_t bytes[] = {
+        [DTYPE_U8] = 1, [DTYPE_S8] = 1, [DTYPE_F16] = 2, [DTYPE_F32] = 4};
+    return bytes[dtype];
+}
+
+static int integer_of(double x, int lo, int hi)
+{
+    return (int)fmin(fmax(floor(x + 0.5), lo), hi);
+}
+
+// IEEE 754 binary16; by hand, since not every compiler that builds this has the type.
+static uint16_t half_of(double x)
+{
+    const int sign = signbit(x) ? 0x8000 : 0;
+    const double magnitude = fabs(x);
+    if (magnitude >= 0x1p16) // what is less and rounds up to this becomes infinity below
+        return (uint16_t)(sign | 0x7c00);
+    int exponent;
+    frexp(magnitude, &exponent);
+    if (magnitude < 0x1p-14) // subnormal: the spacing stays that of the smallest normal numbers
+        exponent = -13;
+    // 1024 to 2048 steps for a normal number; the leading one counts the exponent field up.
+    const int steps = (int)rint(ldexp(magnitude, 11 - exponent));
+    return (uint16_t)(sign | (((exponent + 13) << 10) + steps));
+}
+
+void element_tables_init(struct warp *warp, const struct warp_params *params)
+{
+    for (int c = 0; c < warp->channels; c++) {
+        for (int level = 0; level < 256; level++) {
+            const double x = (level * params->scale - params->mean[c]) / params->std[c];
+            switch (warp->dtype) {
+            case DTYPE_U8:
+                warp->table.u8[c][level] = (uint8_t)integer_of(x, 0, 255);
+                break;
+            case DTYPE_S8:
+                warp->table.s8[c][level] = (int8_t)integer_of(x, -128, 127);
+                break;
+            case DTYPE_F16:
+                warp->table.f16[c][level] = half_of(x);
+                break;
+            case DTYPE_F32:
+                warp->table.f32[c][level] = (float)x;
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+// The elements of a tensor.
+#ifndef FRAMED_KERNELS_ELEMENT_H
+#define FRAMED_KERNELS_ELEMENT_H
+
+#include "kernels/ops.h"
+
+size_t element_bytes(enum dtype);
+
+// Fills warp->table for warp->dtype and warp->channels: (level * scale - mean) / std in double,
+// then one rounding: to integers half up and saturated, to floats to nearest even.
+void element_tables_init(struct warp *warp, const struct warp_params *params);
+
+#endif

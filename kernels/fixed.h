@@ -1,0 +1,145 @@
+// The integer arithmetic that C, SIMD and CUDA share: every version of a kernel gives the bytes
+// that these functions give. What a step returns fits 16-bit lanes; products and sums are wider.
+// `>>` of a negative number is arithmetic (gcc, clang and nvcc all promise it).
+#ifndef FRAMED_KERNELS_FIXED_H
+#define FRAMED_KERNELS_FIXED_H
+
+#include "kernels/ops.h"
+
+#ifdef __CUDACC__
+#define FRAMED_HD __host__ __device__
+#else
+#define FRAMED_HD __attribute__((always_inline))
+#endif
+
+enum {
+    WEIGHT_BITS = 14,
+    WEIGHT_ONE = 1 << WEIGHT_BITS, // of a tap, and of coverage
+    WEIGHT_MASK = WEIGHT_ONE - 1,
+    LEVEL6_MAX = 255 * 64, // white with 6 fraction bits
+    LEVEL6_HALF = 32,      // the rounding term of >> 6
+};
+
+static inline FRAMED_HD int clamp_to(int x, int lo, int hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+static inline FRAMED_HD int mulhrs(int a, int b)
+{
+    return (a * b + (1 << 14)) >> 15;
+}
+
+static inline FRAMED_HD int adds16(int a, int b)
+{
+    return clamp_to(a + b, INT16_MIN, INT16_MAX);
+}
+
+// From 1/65536 source pixel to 1/16384 sample of a plane: the tap is the result >> WEIGHT_BITS, the
+// weight of the tap after it is the result & WEIGHT_MASK.
+static inline FRAMED_HD int32_t position_of(struct position at, int32_t s)
+{
+    return (s + at.add) >> at.shift;
+}
+
+// Share of the footprint at `p` that lies in [lo, hi), 0 to WEIGHT_ONE, along one axis.
+static inline FRAMED_HD int coverage_axis(int32_t p, int lo, int hi)
+{
+    const int tap = p >> WEIGHT_BITS, w = p & WEIGHT_MASK;
+    return (tap >= lo && tap < hi ? WEIGHT_ONE - w : 0) + (tap + 1 >= lo && tap + 1 < hi ? w : 0);
+}
+
+static inline FRAMED_HD int coverage_of(int cx, int cy)
+{
+    return (cx * cy + WEIGHT_ONE / 2) >> WEIGHT_BITS;
+}
+
+// Samples to 7 fraction bits centred on 128; 10-bit samples count as a quarter of their value.
+static inline FRAMED_HD int horizontal8(int p0, int p1, int w)
+{
+    return ((p0 * (WEIGHT_ONE - w) + p1 * w + 64) >> 7) - 16384;
+}
+
+static inline FRAMED_HD int horizontal10(int p0, int p1, int w)
+{
+    return ((p0 * (WEIGHT_ONE - w) + p1 * w + 256) >> 9) - 16384;
+}
+
+static inline FRAMED_HD int vertical(int h0, int h1, int w)
+{
+    return h0 + mulhrs(h1 - h0, 2 * w);
+}
+
+// Levels with 6 fraction bits that carry LEVEL6_HALF, so that level_of only shifts.
+struct rgb6 {
+    int r, g, b;
+};
+
+static inline FRAMED_HD int luma6(const struct yuv_to_rgb *c, int y)
+{
+    return adds16(mulhrs(y, c->y), c->offset);
+}
+
+// y, u, v: 7 fraction bits centred on 128. The order of the saturating sums is part of the
+// contract.
+static inline FRAMED_HD struct rgb6 yuv_to_rgb6(const struct yuv_to_rgb *c, int y, int u, int v)
+{
+    const int yy = luma6(c, y);
+    struct rgb6 q;
+    q.r = adds16(yy, mulhrs(v, c->rv));
+    q.g = adds16(adds16(yy, mulhrs(u, c->gu)), mulhrs(v, c->gv));
+    q.b = adds16(adds16(yy, u), mulhrs(u, c->bu));
+    return q;
+}
+
+// One channel of an RGB source from 7 fraction bits centred on 128.
+static inline FRAMED_HD int channel6(int v)
+{
+    return ((v + 1) >> 1) + 128 * 64 + LEVEL6_HALF;
+}
+
+// Luma of an RGB source; `weight`: Q15, of R, G and B.
+static inline FRAMED_HD int gray6(struct rgb6 q, const int16_t weight[3])
+{
+    return mulhrs(q.r - LEVEL6_HALF, weight[0]) + mulhrs(q.g - LEVEL6_HALF, weight[1]) +
+           mulhrs(q.b - LEVEL6_HALF, weight[2]) + LEVEL6_HALF;
+}
+
+static inline FRAMED_HD int level_of(int q6)
+{
+    return clamp_to(q6 >> 6, 0, 255);
+}
+
+// The level where only `coverage` of WEIGHT_ONE is picture and the rest is `fill`; rounds once.
+static inline FRAMED_HD int level_blended(int q6, int fill, int coverage)
+{
+    const int x = clamp_to(q6 - LEVEL6_HALF, 0, LEVEL6_MAX);
+    return (x * coverage + fill * 64 * (WEIGHT_ONE - coverage) + (1 << 19)) >> 20;
+}
+
+// Y, U or V (i = 0, 1, 2) of R, G and B levels.
+static inline FRAMED_HD int yuv_level(const struct rgb_to_yuv *c, int i, int r, int g, int b)
+{
+    const int sum = c->row[i][0] * r + c->row[i][1] * g + c->row[i][2] * b + c->round[i];
+    return clamp_to(sum >> c->shift, 0, 255);
+}
+
+// One channel of a 2x2 block from the sum of its four pixels.
+static inline FRAMED_HD int block_mean(int sum)
+{
+    return (sum + 2) >> 2;
+}
+
+// A sample that keeps its value in an 8-bit result.
+static inline FRAMED_HD int kept10(int sample)
+{
+    return clamp_to((sample + 2) >> 2, 0, 255);
+}
+
+// The same where it was interpolated: 7 fraction bits centred on 128.
+static inline FRAMED_HD int kept_interpolated(int v)
+{
+    return clamp_to(((v + 64) >> 7) + 128, 0, 255);
+}
+
+#endif

@@ -1,0 +1,196 @@
+#include "kernels/geometry.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/sample.h"
+
+struct square { // 2x2, row major
+    double a, b, c, d;
+};
+
+// Quarter turns are exact, so that a turned picture keeps its samples.
+static struct square rotation(double degrees)
+{
+    const double turn = fmod(degrees, 360);
+    const double quarters = turn / 90;
+    if (quarters == floor(quarters)) {
+        static const double sines[] = {0, 1, 0, -1};
+        const int i = ((int)quarters + 4) % 4;
+        const double sine = sines[i], cosine = sines[(i + 1) % 4];
+        return (struct square){cosine, -sine, sine, cosine};
+    }
+    const double angle = turn * (acos(-1) / 180);
+    return (struct square){cos(angle), -sin(angle), sin(angle), cos(angle)};
+}
+
+// Scales rows: x by sx, y by sy.
+static struct square scaled(struct square m, double sx, double sy)
+{
+    return (struct square){sx * m.a, sx * m.b, sy * m.c, sy * m.d};
+}
+
+static int crop_of(const struct warp_params *params, int src_width, int src_height,
+                   struct rect *ret)
+{
+    const struct rect whole = {0, 0, src_width, src_height};
+    const struct rect crop = params->crop.width == 0 ? whole : params->crop;
+    if (crop.x < 0 || crop.y < 0 || crop.width < 1 || crop.height < 1 ||
+        crop.width > src_width - crop.x || crop.height > src_height - crop.y)
+        return -EINVAL;
+    *ret = crop;
+    return 0;
+}
+
+// The crop turned and mirrored about its centre, then fitted.
+static struct square fitted(const struct warp_params *params, struct rect crop)
+{
+    const double flip_x = params->flip & FLIP_HORIZONTAL ? -1 : 1;
+    const double flip_y = params->flip & FLIP_VERTICAL ? -1 : 1;
+    const struct square turn = scaled(rotation(params->rotate), flip_x, flip_y);
+    const double box_width = fabs(turn.a) * crop.width + fabs(turn.b) * crop.height;
+    const double box_height = fabs(turn.c) * crop.width + fabs(turn.d) * crop.height;
+    const double sx = params->width / box_width, sy = params->height / box_height;
+    switch (params->fit) {
+    case FIT_STRETCH:
+        return scaled(turn, sx, sy);
+    case FIT_CROP:
+        return scaled(turn, fmax(sx, sy), fmax(sx, sy));
+    case FIT_NONE:
+        return turn;
+    default:
+        return scaled(turn, fmin(sx, sy), fmin(sx, sy));
+    }
+}
+
+int warp_src_to_dst(const struct warp_params *params, int src_width, int src_height, double m[6])
+{
+    struct rect crop;
+    if (crop_of(params, src_width, src_height, &crop) < 0 || !isfinite(params->rotate))
+        return -EINVAL;
+    if (params->has_affine) {
+        for (int i = 0; i < 6; i++)
+            m[i] = params->affine[i];
+        return 0;
+    }
+    // Continuous coordinates run from edge to edge, matrices from centre to centre of pixels: hence
+    // the halves.
+    const struct square s = fitted(params, crop);
+    const double cx = crop.x + crop.width / 2.0, cy = crop.y + crop.height / 2.0;
+    m[0] = s.a;
+    m[1] = s.b;
+    m[2] = -s.a * cx - s.b * cy + params->width / 2.0 + (s.a + s.b) / 2 - 0.5;
+    m[3] = s.c;
+    m[4] = s.d;
+    m[5] = -s.c * cx - s.d * cy + params->height / 2.0 + (s.c + s.d) / 2 - 0.5;
+    for (int i = 0; i < 6; i++)
+        m[i] += 0.0; // no -0: it would be printed
+    return 0;
+}
+
+static int inverse(const double m[6], double ret[6])
+{
+    const double determinant = m[0] * m[4] - m[1] * m[3];
+    const double inv[6] = {
+        m[4] / determinant,  -m[1] / determinant, (m[1] * m[5] - m[4] * m[2]) / determinant,
+        -m[3] / determinant, m[0] / determinant,  (m[3] * m[2] - m[0] * m[5]) / determinant,
+    };
+    for (int i = 0; i < 6; i++) {
+        if (!isfinite(inv[i]))
+            return -EINVAL;
+        ret[i] = inv[i] + 0.0; // no -0
+    }
+    return 0;
+}
+
+// A table's entries: 65536 * (slope * i + origin), rounded half up.
+struct axis {
+    int n;
+    double slope, origin;
+};
+
+static double axis_reach(struct axis axis)
+{
+    const double last = axis.slope * (axis.n - 1) + axis.origin;
+    return 65536 * fmax(fabs(axis.origin), fabs(last));
+}
+
+static void axis_fill(int32_t *table, struct axis axis)
+{
+    for (int i = 0; i < axis.n; i++)
+        table[i] = (int32_t)floor(65536 * (axis.slope * i + axis.origin) + 0.5);
+}
+
+static int tables_init(struct warp *warp)
+{
+    const double *d = warp->dst_to_src;
+    const int w = warp->width, h = warp->height;
+    const struct axis colx = {w, d[0], d[2]}, rowx = {h, d[1], 0};
+    const struct axis coly = {w, d[3], 0}, rowy = {h, d[4], d[5]};
+    const double reach =
+        fmax(axis_reach(colx) + axis_reach(rowx), axis_reach(coly) + axis_reach(rowy));
+    if (!(reach + 0x1p18 < 0x1p31))
+        return -ERANGE;
+    warp->colx = malloc(2 * ((size_t)w + h) * sizeof(*warp->colx));
+    if (!warp->colx)
+        return -ENOMEM;
+    warp->coly = warp->colx + w;
+    warp->rowx = warp->coly + w;
+    warp->rowy = warp->rowx + h;
+    axis_fill(warp->colx, colx);
+    axis_fill(warp->coly, coly);
+    axis_fill(warp->rowx, rowx);
+    axis_fill(warp->rowy, rowy);
+    return 0;
+}
+
+int geometry_init(struct warp *warp, const struct warp_params *params, int src_width,
+                  int src_height)
+{
+    struct rect crop;
+    if (crop_of(params, src_width, src_height, &crop) < 0 ||
+        warp_src_to_dst(params, src_width, src_height, warp->src_to_dst) < 0 ||
+        inverse(warp->src_to_dst, warp->dst_to_src) < 0)
+        return -EINVAL;
+    warp->x0 = crop.x;
+    warp->y0 = crop.y;
+    warp->x1 = crop.x + crop.width;
+    warp->y1 = crop.y + crop.height;
+    return tables_init(warp);
+}
+
+// Widens luma rows by those whose chroma is read between positions `first` and `last`.
+static struct band with_chroma_rows(struct band rows, struct position at, int32_t first,
+                                    int32_t last, int lo, int hi)
+{
+    const int c0 = chroma_taps(at, first, lo, hi).t0, c1 = chroma_taps(at, last, lo, hi).t1;
+    const int y0 = clamp_to(2 * c0, lo, hi - 1), y1 = clamp_to(2 * c1 + 2, lo + 1, hi);
+    return (struct band){y0 < rows.y0 ? y0 : rows.y0, y1 > rows.y1 ? y1 : rows.y1};
+}
+
+struct band warp_source_rows(const struct warp *warp, struct band out)
+{
+    // Both tables are monotone: the extremes lie in the corners.
+    const int32_t c0 = warp->coly[0], c1 = warp->coly[warp->width - 1];
+    const int32_t r0 = warp->rowy[out.y0], r1 = warp->rowy[out.y1 - 1];
+    const int32_t first = (c0 < c1 ? c0 : c1) + (r0 < r1 ? r0 : r1);
+    const int32_t last = (c0 < c1 ? c1 : c0) + (r0 < r1 ? r1 : r0);
+    const int tap0 = position_of(warp->luma, first) >> WEIGHT_BITS;
+    const int tap1 = (position_of(warp->luma, last) >> WEIGHT_BITS) + 1;
+    if (tap1 < warp->y0 || tap0 >= warp->y1)
+        return (struct band){0, 0};
+    const struct band rows = {clamp_to(tap0, warp->y0, warp->y1 - 1),
+                              clamp_to(tap1, warp->y0, warp->y1 - 1) + 1};
+    if (source_is_rgb(warp->source) || warp->order == ORDER_GRAY)
+        return rows;
+    return with_chroma_rows(rows, warp->chroma_y, first, last, warp->y0, warp->y1);
+}
+
+struct band yuv_source_rows(const struct yuv *yuv, struct band out)
+{
+    if (source_is_rgb(yuv->source) || (format_is_420(yuv->format) && !yuv->convert))
+        return out;
+    return with_chroma_rows(out, yuv->chroma_y, out.y0 * 65536, (out.y1 - 1) * 65536, 0,
+                            yuv->height);
+}

@@ -1,0 +1,156 @@
+// The two pixel operations: their parameters as a user states them, and the immutable op that is
+// made of them for one source geometry (tables, coefficients), which every version of a kernel
+// reads.
+#ifndef FRAMED_KERNELS_OPS_H
+#define FRAMED_KERNELS_OPS_H
+
+#include "kernels/image.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum op_kind { OP_WARP, OP_YUV };
+enum fit { FIT_LETTERBOX, FIT_STRETCH, FIT_CROP, FIT_NONE };
+enum flip { FLIP_NONE, FLIP_HORIZONTAL, FLIP_VERTICAL, FLIP_BOTH };
+enum dtype { DTYPE_U8, DTYPE_S8, DTYPE_F16, DTYPE_F32 };
+enum layout { LAYOUT_NCHW, LAYOUT_NHWC };
+enum order { ORDER_RGB, ORDER_BGR, ORDER_GRAY };
+
+struct rect {
+    int x, y, width, height; // source pixels
+};
+
+// Affine + bilinear + normalise. The source's crop (whole where its width is 0) is rotated about
+// its centre, flipped, then fitted to width x height; `affine` where has_affine stands for all of
+// that.
+struct warp_params {
+    int width, height; // of the tensor, pixels
+    enum fit fit;
+    struct rect crop;
+    double rotate; // degrees, clockwise as seen on the screen
+    enum flip flip;
+    bool has_affine;
+    double affine[6]; // source to output, row major 2x3, integers at pixel centres
+    uint8_t fill[3];  // in the tensor's channel order, before scale, mean and std
+    enum order order;
+    enum layout layout;
+    enum dtype dtype;
+    double scale, mean[3],
+        std[3];           // element = (level * scale - mean) / std, per channel of the tensor
+    struct colour colour; // how the source is to be read where not what the stream says
+};
+
+struct yuv_params {
+    enum pixel_format format; // nv12, yuv420p, yuv444p or yuv24
+    struct colour colour;     // of the result; what is unspecified is the source's
+};
+
+struct op_params {
+    enum op_kind kind;
+    union {
+        struct warp_params warp;
+        struct yuv_params yuv;
+    };
+};
+
+// How a sampling position in 1/65536 source pixel becomes one of a plane in 1/16384 sample:
+// (s + add) >> shift.
+struct position {
+    int32_t add, shift;
+};
+
+// YUV to RGB in the numbers of kernels/fixed.h: coefficients in Q15, the result has 6 fraction bits
+// and carries the rounding term of the final shift.
+struct yuv_to_rgb {
+    int16_t y, rv, gu, gv, bu; // y: cY/2; rv: cRV/2; gu, gv: cGU/2, cGV/2; bu: cBU/2 - 1
+    int16_t offset;
+};
+
+// RGB to YUV: (c0*R + c1*G + c2*B + round) >> shift for Y, U and V, then clamped to 0..255.
+struct rgb_to_yuv {
+    int32_t row[3][3];
+    int32_t round[3];
+    int32_t shift;
+};
+
+struct warp {
+    int width, height, channels;
+    enum pixel_format source;
+    enum dtype dtype;
+    enum layout layout;
+    enum order order;
+    int x0, y0, x1, y1; // the window of source pixels that count: x0 <= x < x1, y0 <= y < y1
+    struct position luma, chroma_x, chroma_y;
+    struct yuv_to_rgb rgb; // for YUV sources
+    int16_t gray[3];       // Q15 luma weights of R, G, B, for RGB sources; they sum to 32768
+    uint8_t fill[3];
+    // Position of output pixel (dx, dy) in 1/65536 source pixel: sx = colx[dx] + rowx[dy],
+    // sy = coly[dx] + rowy[dy]. One allocation that starts at colx; owned by the op.
+    int32_t *colx, *rowx, *coly, *rowy;
+    // Level to element, per channel: 256 entries of the element type.
+    union {
+        uint8_t u8[3][256];
+        int8_t s8[3][256];
+        uint16_t f16[3][256];
+        float f32[3][256];
+    } table;
+    double src_to_dst[6], dst_to_src[6];
+};
+
+struct yuv {
+    int width, height;
+    enum pixel_format source, format;
+    bool convert;                       // through RGB; else samples keep their values
+    struct position chroma_x, chroma_y; // where 4:2:0 chroma is upsampled
+    struct yuv_to_rgb rgb;              // for YUV sources that are converted
+    struct rgb_to_yuv yuv;
+};
+
+struct op {
+    enum op_kind kind;
+    struct image dst; // the result's format, size, resolved colour; planes laid out from NULL
+    size_t dst_bytes; // of one result laid out tightly
+    union {
+        struct warp warp;
+        struct yuv yuv;
+    };
+};
+
+// Makes the op for sources shaped like `src` (format, size and colour are read, planes are not).
+// Returns 0; -EINVAL where the parameters make no op for it (a singular affine, a crop outside the
+// picture, a format that is no source or no result); -ERANGE where a position would leave 32 bits;
+// -ENOMEM. On error `op` needs no op_finish. Arithmetic: the pixel contract in kernels/fixed.h.
+int op_init(struct op *op, const struct op_params *params, const struct image *src);
+void op_finish(struct op *op); // accepts a zeroed op
+
+// Points `dst` at one tightly laid out result of `op` at `base` (host or device memory).
+void op_lay_out(const struct op *op, struct image *dst, void *base);
+
+// src_to_dst of a fit, without an op: what letterbox & co. mean. Row major 2x3.
+int warp_src_to_dst(const struct warp_params *params, int src_width, int src_height, double m[6]);
+
+// A run of output rows [y0, y1) and, by op_source_rows, the source rows that they read. Bands of
+// 4:2:0 results start on even rows.
+struct band {
+    int y0, y1;
+};
+
+// The source rows (luma) that a band of `op` may touch; y0 == y1 where it reads none.
+struct band op_source_rows(const struct op *op, struct band out);
+
+// Every version of a kernel. Writes exactly the rows of `band` of `dst`, all bytes of them that
+// belong to the picture and no others; src and dst must be in memory that the version can touch.
+// Thread-safe.
+typedef void warp_fn(const struct image *dst, const struct image *src, const struct warp *,
+                     struct band band);
+typedef void yuv_fn(const struct image *dst, const struct image *src, const struct yuv *,
+                    struct band band);
+
+warp_fn warp_ref; // the reference: its bytes are the contract
+yuv_fn yuv_ref;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

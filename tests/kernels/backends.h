@@ -1,0 +1,80 @@
+// The backends that kernels' tests run: every driver in several settings, as far as this box has
+// them.
+#ifndef FRAMED_TESTS_KERNELS_BACKENDS_H
+#define FRAMED_TESTS_KERNELS_BACKENDS_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "kernels/backend.h"
+
+struct setting {
+    const char *name;
+    const struct backend_driver *driver;
+    struct backend_options options;
+};
+
+static const struct setting settings[] = {
+    {"cpu, 1 worker, small bands", &cpu_backend, {.workers = 1, .band_bytes = 2048}},
+    {"cpu, 3 workers", &cpu_backend, {.workers = 3}},
+    {"cpu, 3 workers, tiny bands", &cpu_backend, {.workers = 3, .band_bytes = 1}},
+#ifdef FRAMED_CUDA
+    {"cuda", &cuda_backend, {0}},
+    {"cuda, 3 streams, small bands", &cuda_backend, {.streams = 3, .band_bytes = 2048}},
+#endif
+};
+
+enum { SETTINGS = sizeof(settings) / sizeof(settings[0]) };
+
+// NULL where the box has no such device; `missing` grows then. The cpu is never missing.
+static inline struct backend *setting_open(const struct setting *setting, int *missing)
+{
+    struct backend *backend = NULL;
+    const int error = setting->driver->open(&backend, &setting->options);
+    if (error == 0)
+        return backend;
+    CHECK(setting->driver != &cpu_backend && error == -ENODEV, "open: %d: %s", error,
+          setting->name);
+    ++*missing;
+    return NULL;
+}
+
+// Counts jobs that are done.
+struct tally {
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    int done, failed;
+};
+
+static inline void tally_done(struct job *job, int status)
+{
+    struct tally *tally = job->opaque;
+    pthread_mutex_lock(&tally->lock);
+    tally->done++;
+    tally->failed += status != 0;
+    pthread_cond_signal(&tally->change);
+    pthread_mutex_unlock(&tally->lock);
+}
+
+static inline void tally_wait(struct tally *tally, int done)
+{
+    pthread_mutex_lock(&tally->lock);
+    while (tally->done < done)
+        pthread_cond_wait(&tally->change, &tally->lock);
+    pthread_mutex_unlock(&tally->lock);
+}
+
+// The reference over the whole picture, tightly laid out at `result`.
+static inline void run_reference(const struct op *op, const struct image *src, void *result)
+{
+    struct image dst;
+    op_lay_out(op, &dst, result);
+    const struct band all = {0, dst.height};
+    if (op->kind == OP_WARP)
+        warp_ref(&dst, src, &op->warp, all);
+    else
+        yuv_ref(&dst, src, &op->yuv, all);
+}
+
+#endif

@@ -1,0 +1,143 @@
+// Random parameters of ops. One random number to a statement: compilers differ in the order within
+// one, and a seed must mean the same cases everywhere.
+#ifndef FRAMED_TESTS_KERNELS_CASES_H
+#define FRAMED_TESTS_KERNELS_CASES_H
+
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/ops.h"
+#include "tests/kernels/picture.h"
+
+enum geometry {
+    GEOMETRY_LETTERBOX,
+    GEOMETRY_STRETCH,
+    GEOMETRY_CROP,
+    GEOMETRY_NONE,
+    GEOMETRY_AFFINE,
+    GEOMETRY_AFFINE_WINDOW,
+    GEOMETRY_ROTATE,
+    GEOMETRY_QUARTERS,
+    GEOMETRY_FLIP,
+    GEOMETRY_WINDOW,
+    GEOMETRY_ALL, // any fit, rotation, flip and window together
+    GEOMETRIES
+};
+
+static inline double random_real(struct random *random, double lo, double hi)
+{
+    return lo + (hi - lo) * ((double)(random_next(random) >> 11) / 0x1p53);
+}
+
+static inline struct rect rect_case(struct random *random, int width, int height)
+{
+    struct rect r;
+    r.width = random_in(random, 1, width);
+    r.height = random_in(random, 1, height);
+    r.x = random_in(random, 0, width - r.width);
+    r.y = random_in(random, 0, height - r.height);
+    return r;
+}
+
+// A turned, scaled and skewed map that has an inverse and brings the source's middle somewhere
+// near.
+static inline void affine_case(struct random *random, struct warp_params *p, int width, int height)
+{
+    const double angle = random_real(random, -4, 4), scale = random_real(random, 0.3, 3);
+    const double skew = random_real(random, -0.5, 0.5), mirror = random_in(random, 0, 1) ? 1 : -1;
+    double *m = p->affine;
+    p->has_affine = true;
+    m[0] = scale * cos(angle) * mirror;
+    m[1] = scale * (skew - sin(angle));
+    m[3] = scale * sin(angle) * mirror;
+    m[4] = scale * (cos(angle) + 0.3 * skew);
+    m[2] = random_real(random, 0, p->width) - m[0] * width / 2 - m[1] * height / 2;
+    m[5] = random_real(random, 0, p->height) - m[3] * width / 2 - m[4] * height / 2;
+}
+
+// Writes u8 levels, rgb and nchw, unless the caller changes that.
+static inline struct warp_params warp_case(struct random *random, enum geometry geometry,
+                                           const struct image *src, int side_max)
+{
+    struct warp_params p = {.scale = 1, .std = {1, 1, 1}};
+    p.width = random_in(random, 1, side_max);
+    p.height = random_in(random, 1, side_max);
+    for (int c = 0; c < 3; c++)
+        p.fill[c] = (uint8_t)random_next(random);
+    const bool all = geometry == GEOMETRY_ALL;
+    if (geometry <= GEOMETRY_NONE)
+        p.fit = (enum fit)geometry;
+    if (geometry == GEOMETRY_AFFINE || geometry == GEOMETRY_AFFINE_WINDOW)
+        affine_case(random, &p, src->width, src->height);
+    if (all || geometry > GEOMETRY_AFFINE_WINDOW)
+        p.fit = (enum fit)random_in(random, FIT_LETTERBOX, FIT_NONE);
+    if (all || geometry == GEOMETRY_ROTATE)
+        p.rotate = random_real(random, -400, 400);
+    if (geometry == GEOMETRY_QUARTERS)
+        p.rotate = 90 * random_in(random, -5, 5);
+    if (all || geometry == GEOMETRY_FLIP)
+        p.flip = (enum flip)random_in(random, FLIP_NONE, FLIP_BOTH);
+    if (all || geometry == GEOMETRY_WINDOW || geometry == GEOMETRY_AFFINE_WINDOW)
+        p.crop = rect_case(random, src->width, src->height);
+    return p;
+}
+
+// Any element type, order, layout and normalisation.
+static inline void tensor_case(struct random *random, struct warp_params *p)
+{
+    p->dtype = (enum dtype)random_in(random, DTYPE_U8, DTYPE_F32);
+    p->layout = (enum layout)random_in(random, LAYOUT_NCHW, LAYOUT_NHWC);
+    p->order = (enum order)random_in(random, ORDER_RGB, ORDER_GRAY);
+    p->scale = random_in(random, 0, 1) ? 1 / 255.0 : random_real(random, -2, 2);
+    for (int c = 0; c < 3; c++) {
+        p->mean[c] = random_real(random, -100, 100);
+        p->std[c] = random_real(random, 0.2, 2);
+    }
+}
+
+static inline struct colour colour_case(struct random *random)
+{
+    struct colour colour;
+    colour.matrix = (enum matrix)random_in(random, MATRIX_BT601, MATRIX_BT2020);
+    colour.range = (enum range)random_in(random, RANGE_LIMITED, RANGE_FULL);
+    colour.siting = (enum siting)random_in(random, SITING_LEFT, SITING_TOPLEFT);
+    return colour;
+}
+
+static inline struct yuv_params yuv_case(struct random *random)
+{
+    static const enum pixel_format formats[] = {PIXEL_NV12, PIXEL_YUV420P, PIXEL_YUV444P,
+                                                PIXEL_YUV24};
+    struct yuv_params p = {.format = formats[random_in(random, 0, 3)]};
+    p.colour.matrix = (enum matrix)random_in(random, MATRIX_UNSPECIFIED, MATRIX_BT601_8BIT);
+    if (p.colour.matrix != MATRIX_BT601_8BIT)
+        p.colour.range = (enum range)random_in(random, RANGE_UNSPECIFIED, RANGE_FULL);
+    return p;
+}
+
+// What a failed check prints; `text` holds the result.
+static inline const char *warp_case_text(char text[400], const struct warp_params *p,
+                                         const struct image *src)
+{
+    snprintf(text, 400,
+             "%s %dx%d colour %d/%d/%d -> %dx%d fit %d rotate %.17g flip %d crop %d,%d %dx%d "
+             "affine %d: %g %g %g %g %g %g order %d layout %d dtype %d",
+             pixel_format_name(src->format), src->width, src->height, src->colour.matrix,
+             src->colour.range, src->colour.siting, p->width, p->height, p->fit, p->rotate, p->flip,
+             p->crop.x, p->crop.y, p->crop.width, p->crop.height, p->has_affine, p->affine[0],
+             p->affine[1], p->affine[2], p->affine[3], p->affine[4], p->affine[5], p->order,
+             p->layout, p->dtype);
+    return text;
+}
+
+static inline const char *yuv_case_text(char text[400], const struct yuv_params *p,
+                                        const struct image *src)
+{
+    snprintf(text, 400, "%s %dx%d colour %d/%d/%d -> %s colour %d/%d",
+             pixel_format_name(src->format), src->width, src->height, src->colour.matrix,
+             src->colour.range, src->colour.siting, pixel_format_name(p->format), p->colour.matrix,
+             p->colour.range);
+    return text;
+}
+
+#endif

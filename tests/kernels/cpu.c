@@ -1,0 +1,228 @@
+// The cpu backend under load: several plans fed from several threads, its limits, and its end.
+#include <errno.h>
+
+#include "tests/test.h"
+
+#include "tests/kernels/backends.h"
+#include "tests/kernels/picture.h"
+
+enum { FEEDERS = 3, JOBS = 200, DEPTH = 4 };
+
+// One thread's plan and the jobs that it keeps in flight.
+struct feeder {
+    struct backend *backend;
+    struct picture source;
+    struct op op;
+    void *expected;
+    struct feed {
+        struct job job;
+        struct feeder *feeder;
+        void *result;
+        bool busy;
+        int done;
+    } feeds[DEPTH];
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    int wrong, refused;
+};
+
+static void feed_done(struct job *job, int status)
+{
+    struct feed *feed = job->opaque;
+    struct feeder *feeder = feed->feeder;
+    const bool right =
+        status == 0 && memcmp(feed->result, feeder->expected, feeder->op.dst_bytes) == 0;
+    pthread_mutex_lock(&feeder->lock);
+    feed->busy = false;
+    feed->done++;
+    feeder->wrong += !right;
+    pthread_cond_signal(&feeder->change);
+    pthread_mutex_unlock(&feeder->lock);
+}
+
+static struct feed *idle_feed(struct feeder *feeder)
+{
+    for (;;) {
+        for (int i = 0; i < DEPTH; i++)
+            if (!feeder->feeds[i].busy)
+                return &feeder->feeds[i];
+        pthread_cond_wait(&feeder->change, &feeder->lock);
+    }
+}
+
+// A job that is done makes room for the next: submit never refuses here.
+static void *feed_jobs(void *opaque)
+{
+    struct feeder *feeder = opaque;
+    const struct op *ops[] = {&feeder->op};
+    struct plan *plan;
+    if (cpu_backend.plan_open(feeder->backend, &plan, &feeder->source.image, ops, 1, DEPTH) < 0) {
+        feeder->refused = JOBS;
+        return NULL;
+    }
+    for (int i = 0; i < JOBS; i++) {
+        pthread_mutex_lock(&feeder->lock);
+        struct feed *feed = idle_feed(feeder);
+        feed->busy = true;
+        pthread_mutex_unlock(&feeder->lock);
+        memset(feed->result, UNTOUCHED, feeder->op.dst_bytes);
+        feeder->refused += cpu_backend.submit(plan, &feed->job) != 0;
+    }
+    cpu_backend.plan_close(plan);
+    return NULL;
+}
+
+static void feeder_init(struct feeder *feeder, struct backend *backend, int i,
+                        struct random *random)
+{
+    static const enum pixel_format sources[FEEDERS] = {PIXEL_NV12, PIXEL_BGRA, PIXEL_P010};
+    *feeder = (struct feeder){.backend = backend,
+                              .source = picture_sized(sources[i], 100 + i, 75 + i, random),
+                              .lock = PTHREAD_MUTEX_INITIALIZER,
+                              .change = PTHREAD_COND_INITIALIZER};
+    const struct op_params warp = {
+        OP_WARP,
+        {.warp = {.width = 64, .height = 64, .scale = 1, .std = {1, 1, 1}, .dtype = DTYPE_F32}}};
+    const struct op_params yuv = {OP_YUV, {.yuv = {.format = PIXEL_YUV420P}}};
+    const int error = op_init(&feeder->op, i == 1 ? &yuv : &warp, &feeder->source.image);
+    CHECK(error == 0, "op_init: %d", error);
+    feeder->expected = malloc(feeder->op.dst_bytes);
+    run_reference(&feeder->op, &feeder->source.image, feeder->expected);
+    for (int k = 0; k < DEPTH; k++) {
+        struct feed *feed = &feeder->feeds[k];
+        feed->feeder = feeder;
+        feed->result = cpu_backend.alloc(backend, feeder->op.dst_bytes);
+        feed->job = (struct job){.src = feeder->source.image,
+                                 .result = {feed->result},
+                                 .done = feed_done,
+                                 .opaque = feed};
+    }
+}
+
+static void feeder_check(struct feeder *feeder)
+{
+    int done = 0;
+    for (int k = 0; k < DEPTH; k++)
+        done += feeder->feeds[k].done;
+    CHECK(feeder->refused == 0, "%d", feeder->refused);
+    CHECK(done == JOBS, "%d", done);
+    CHECK(feeder->wrong == 0, "%d", feeder->wrong);
+}
+
+static void feeder_finish(struct feeder *feeder)
+{
+    for (int k = 0; k < DEPTH; k++)
+        cpu_backend.free(feeder->backend, feeder->feeds[k].result);
+    free(feeder->expected);
+    op_finish(&feeder->op);
+    picture_free(&feeder->source);
+}
+
+static void test_load(struct backend *backend, struct random *random)
+{
+    static struct feeder feeders[FEEDERS];
+    pthread_t threads[FEEDERS];
+    for (int i = 0; i < FEEDERS; i++)
+        feeder_init(&feeders[i], backend, i, random);
+    for (int i = 0; i < FEEDERS; i++)
+        pthread_create(&threads[i], NULL, feed_jobs, &feeders[i]);
+    for (int i = 0; i < FEEDERS; i++) {
+        pthread_join(threads[i], NULL);
+        feeder_check(&feeders[i]);
+        feeder_finish(&feeders[i]);
+    }
+}
+
+// Holds the only worker in `done` until the test lets go.
+struct gate {
+    struct tally tally;
+    bool open;
+};
+
+static void gate_done(struct job *job, int status)
+{
+    struct gate *gate = job->opaque;
+    pthread_mutex_lock(&gate->tally.lock);
+    gate->tally.done++;
+    gate->tally.failed += status != 0;
+    pthread_cond_broadcast(&gate->tally.change);
+    while (!gate->open)
+        pthread_cond_wait(&gate->tally.change, &gate->tally.lock);
+    pthread_mutex_unlock(&gate->tally.lock);
+}
+
+// Depth 2 while the worker is held: the job in `done` counts no more, two wait, the fourth is
+// refused.
+static void test_depth(struct backend *one_worker, struct random *random)
+{
+    struct picture source = picture_sized(PIXEL_RGB24, 32, 32, random);
+    const struct op_params params = {OP_YUV, {.yuv = {.format = PIXEL_NV12}}};
+    struct op op;
+    op_init(&op, &params, &source.image);
+    const struct op *ops[] = {&op};
+    struct plan *plan;
+    const int error = cpu_backend.plan_open(one_worker, &plan, &source.image, ops, 1, 2);
+    CHECK(error == 0, "plan_open: %d", error);
+    struct gate gate = {.tally = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0}};
+    struct job jobs[4]; // their only result is left out
+    int answers[4];
+    for (int i = 0; i < 4; i++) {
+        jobs[i] = (struct job){.src = source.image, .done = gate_done, .opaque = &gate};
+        answers[i] = cpu_backend.submit(plan, &jobs[i]);
+        if (i == 0)
+            tally_wait(&gate.tally, 1);
+    }
+    CHECK(answers[0] == 0 && answers[1] == 0 && answers[2] == 0 && answers[3] == -EBUSY,
+          "%d %d %d %d", answers[0], answers[1], answers[2], answers[3]);
+    pthread_mutex_lock(&gate.tally.lock);
+    CHECK(gate.tally.done == 1, "%d", gate.tally.done);
+    gate.open = true;
+    pthread_cond_broadcast(&gate.tally.change);
+    pthread_mutex_unlock(&gate.tally.lock);
+    cpu_backend.plan_close(plan);
+    CHECK(gate.tally.done == 3 && gate.tally.failed == 0, "%d %d", gate.tally.done,
+          gate.tally.failed);
+    op_finish(&op);
+    picture_free(&source);
+}
+
+static void test_limits(struct backend *backend)
+{
+    const struct image shape = {.format = PIXEL_RGB24, .width = 8, .height = 8};
+    struct plan *plan;
+    CHECK(cpu_backend.plan_open(backend, &plan, &shape, NULL, 0, 1) == -EINVAL, "no op");
+    CHECK(cpu_backend.plan_open(backend, &plan, &shape, NULL, PLAN_OPS_MAX + 1, 1) == -EINVAL,
+          "too many ops");
+    for (size_t bytes = 0; bytes < 200; bytes += 33) {
+        void *memory = cpu_backend.alloc(backend, bytes);
+        CHECK(memory && (uintptr_t)memory % 64 == 0, "%zu bytes at %p", bytes, memory);
+        cpu_backend.free(backend, memory);
+    }
+    cpu_backend.free(backend, NULL);
+    cpu_backend.plan_close(NULL);
+    cpu_backend.close(NULL);
+}
+
+int main(int argc, char **argv)
+{
+    struct random random = random_from(argc, argv);
+    printf("cpu: seed %llu\n", (unsigned long long)random.state);
+    static const struct backend_options options[] = {
+        {.workers = 1}, {.workers = 3, .band_bytes = 1}, {0}};
+    for (int i = 0; i < 3; i++) {
+        struct backend *backend;
+        const int error = cpu_backend.open(&backend, &options[i]);
+        CHECK(error == 0, "open: %d", error);
+        if (error)
+            continue;
+        if (options[i].workers == 1) {
+            CHECK(strcmp(cpu_backend.describe(backend), "1 worker") == 0, "%s",
+                  cpu_backend.describe(backend));
+            test_depth(backend, &random);
+        }
+        test_load(backend, &random);
+        test_limits(backend);
+        cpu_backend.close(backend);
+    }
+    return test_end("cpu");
+}

@@ -1,0 +1,165 @@
+// The pixel contract evaluated in double, straight from its definition: no tables, no fixed point,
+// and nothing of the sources under test.
+#ifndef FRAMED_TESTS_KERNELS_DEFINITION_H
+#define FRAMED_TESTS_KERNELS_DEFINITION_H
+
+#include <math.h>
+
+#include "kernels/ops.h"
+#include "tests/kernels/picture.h"
+
+struct rgb {
+    double r, g, b;
+};
+
+struct window { // of source pixels
+    int x0, y0, x1, y1;
+};
+
+static inline double bounded(double x, double lo, double hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+static inline double half_up(double x)
+{
+    return floor(x + 0.5);
+}
+
+static inline void matrix_weights(enum matrix matrix, double *kr, double *kb)
+{
+    *kr = matrix == MATRIX_BT709 ? 0.2126 : matrix == MATRIX_BT2020 ? 0.2627 : 0.299;
+    *kb = matrix == MATRIX_BT709 ? 0.0722 : matrix == MATRIX_BT2020 ? 0.0593 : 0.114;
+}
+
+// Component c at (x, y) in samples of its plane; taps stay within the window's samples.
+static inline double bilinear(const struct image *image, int c, double x, double y,
+                              struct window window)
+{
+    const int halve = c > 0 && is_420(image->format);
+    const double x0 = window.x0 >> halve, x1 = (window.x1 - 1) >> halve;
+    const double y0 = window.y0 >> halve, y1 = (window.y1 - 1) >> halve;
+    const double left = floor(x), top = floor(y), wx = x - left, wy = y - top;
+    const int l = (int)bounded(left, x0, x1), r = (int)bounded(left + 1, x0, x1);
+    const int t = (int)bounded(top, y0, y1), b = (int)bounded(top + 1, y0, y1);
+    const double upper = sample_get(image, c, l, t) * (1 - wx) + sample_get(image, c, r, t) * wx;
+    const double lower = sample_get(image, c, l, b) * (1 - wx) + sample_get(image, c, r, b) * wx;
+    return upper * (1 - wy) + lower * wy;
+}
+
+// A chroma component where luma position (x, y) is.
+static inline double chroma(const struct image *image, int c, double x, double y,
+                            enum siting siting, struct window window)
+{
+    const double dx = siting == SITING_CENTER ? 0.5 : 0;
+    const double dy = siting == SITING_TOPLEFT ? 0 : 0.5;
+    return bilinear(image, c, (x - dx) / 2, (y - dy) / 2, window);
+}
+
+// Levels of a YUV picture, `colour` resolved.
+static inline struct rgb yuv_levels(const struct image *image, struct colour colour, double luma,
+                                    double u, double v)
+{
+    const bool ten = is_10bit(image->format);
+    const bool full = colour.range == RANGE_FULL && colour.matrix != MATRIX_BT601_8BIT;
+    const double unit = ten ? 4 : 1, top = ten ? 1023 : 255;
+    const double y = full ? luma / top : (luma - 16 * unit) / (219 * unit);
+    const double cb = (u - 128 * unit) / (full ? top : 224 * unit);
+    const double cr = (v - 128 * unit) / (full ? top : 224 * unit);
+    double kr, kb;
+    matrix_weights(colour.matrix, &kr, &kb);
+    const double red = y + 2 * (1 - kr) * cr, blue = y + 2 * (1 - kb) * cb;
+    const double green = (y - kr * red - kb * blue) / (1 - kr - kb);
+    return (struct rgb){bounded(255 * red, 0, 255), bounded(255 * green, 0, 255),
+                        bounded(255 * blue, 0, 255)};
+}
+
+// The picture at (x, y): clamped at the window's edges, before any fill.
+static inline struct rgb picture_at(const struct image *image, struct colour colour, double x,
+                                    double y, struct window window)
+{
+    if (pixel_format_is_rgb(image->format))
+        return (struct rgb){bilinear(image, 0, x, y, window), bilinear(image, 1, x, y, window),
+                            bilinear(image, 2, x, y, window)};
+    return yuv_levels(image, colour, bilinear(image, 0, x, y, window),
+                      chroma(image, 1, x, y, colour.siting, window),
+                      chroma(image, 2, x, y, colour.siting, window));
+}
+
+static inline double gray_at(const struct image *image, struct colour colour, double x, double y,
+                             struct window window)
+{
+    if (!pixel_format_is_rgb(image->format)) {
+        const double none = is_10bit(image->format) ? 512 : 128;
+        return yuv_levels(image, colour, bilinear(image, 0, x, y, window), none, none).r;
+    }
+    const struct rgb p = picture_at(image, colour, x, y, window);
+    double kr, kb;
+    matrix_weights(colour.matrix, &kr, &kb);
+    return kr * p.r + (1 - kr - kb) * p.g + kb * p.b;
+}
+
+// How much of the footprint at x lies within pixels lo <= i < hi, along one axis.
+static inline double covered(double x, int lo, int hi)
+{
+    const double left = floor(x), w = x - left;
+    return (left >= lo && left < hi ? 1 - w : 0) + (left + 1 >= lo && left + 1 < hi ? w : 0);
+}
+
+static inline struct window warp_window(const struct warp_params *params, const struct image *src)
+{
+    const struct rect crop = params->crop;
+    if (crop.width == 0)
+        return (struct window){0, 0, src->width, src->height};
+    return (struct window){crop.x, crop.y, crop.x + crop.width, crop.y + crop.height};
+}
+
+// Where output pixel (dx, dy) reads, in source pixels: each step of the geometry undone in turn.
+static inline void warp_position(const struct warp_params *params, const struct image *src, int dx,
+                                 int dy, double *sx, double *sy)
+{
+    if (params->has_affine) {
+        const double *m = params->affine, det = m[0] * m[4] - m[1] * m[3];
+        const double x = dx - m[2], y = dy - m[5];
+        *sx = (m[4] * x - m[1] * y) / det;
+        *sy = (m[0] * y - m[3] * x) / det;
+        return;
+    }
+    const struct window w = warp_window(params, src);
+    const double cw = w.x1 - w.x0, ch = w.y1 - w.y0;
+    const double angle = params->rotate * acos(-1) / 180, c = cos(angle), s = sin(angle);
+    const double fx = params->width / (fabs(c) * cw + fabs(s) * ch);
+    const double fy = params->height / (fabs(s) * cw + fabs(c) * ch);
+    double x = dx + 0.5 - params->width / 2.0, y = dy + 0.5 - params->height / 2.0;
+    const double both = params->fit == FIT_LETTERBOX ? fmin(fx, fy) : fmax(fx, fy);
+    if (params->fit != FIT_NONE) {
+        x /= params->fit == FIT_STRETCH ? fx : both;
+        y /= params->fit == FIT_STRETCH ? fy : both;
+    }
+    if (params->flip == FLIP_HORIZONTAL || params->flip == FLIP_BOTH)
+        x = -x;
+    if (params->flip == FLIP_VERTICAL || params->flip == FLIP_BOTH)
+        y = -y;
+    *sx = c * x + s * y + w.x0 + cw / 2 - 0.5;
+    *sy = c * y - s * x + w.y0 + ch / 2 - 0.5;
+}
+
+// The unrounded level of one channel of the tensor; `colour`: what the source resolves to.
+static inline double warp_definition(const struct warp_params *params, const struct image *src,
+                                     struct colour colour, int dx, int dy, int channel)
+{
+    const struct window window = warp_window(params, src);
+    double x, y;
+    warp_position(params, src, dx, dy, &x, &y);
+    const double coverage = covered(x, window.x0, window.x1) * covered(y, window.y0, window.y1);
+    double level;
+    if (params->order == ORDER_GRAY) {
+        level = gray_at(src, colour, x, y, window);
+    } else {
+        const struct rgb p = picture_at(src, colour, x, y, window);
+        level = channel == 1 ? p.g : (channel == 0) == (params->order == ORDER_RGB) ? p.r : p.b;
+    }
+    return level * coverage + params->fill[channel] * (1 - coverage);
+}
+
+#endif

@@ -1,0 +1,218 @@
+// Digests of what each kernel makes of fixed pictures, equal on every backend and machine:
+// tests/kernels/digests.txt holds them, `--print` writes them anew.
+#include "tests/test.h"
+
+#include "tests/kernels/backends.h"
+#include "tests/kernels/picture.h"
+
+enum { SOURCE_WIDTH = 97, SOURCE_HEIGHT = 61, KINDS_MAX = 64, NAME = 48, LINES_MAX = 512 };
+
+static const char digests_path[] = "tests/kernels/digests.txt";
+
+struct kind {
+    char name[NAME]; // "f32-nchw"
+    struct op_params params;
+};
+
+struct line {
+    char name[NAME]; // "warp nv12 f32-nchw"
+    unsigned long long digest;
+};
+
+struct lines {
+    struct line line[LINES_MAX];
+    int n;
+};
+
+static unsigned long long fnv1a(const uint8_t *bytes, size_t n)
+{
+    unsigned long long hash = 0xcbf29ce484222325;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3;
+    return hash;
+}
+
+static struct op_params warp_params(void)
+{
+    return (struct op_params){.kind = OP_WARP,
+                              .warp = {.width = 80,
+                                       .height = 72,
+                                       .fill = {114, 7, 250},
+                                       .scale = 1 / 255.0,
+                                       .mean = {0.485, 0.456, 0.406},
+                                       .std = {0.229, 0.224, 0.225}}};
+}
+
+// Every element type in every layout, then every geometry and order as levels.
+static int warp_kinds(struct kind kinds[KINDS_MAX])
+{
+    static const char *const dtypes[] = {"u8", "s8", "f16", "f32"}, *const layouts[] = {"nchw",
+                                                                                        "nhwc"};
+    int n = 0;
+    for (int dtype = DTYPE_U8; dtype <= DTYPE_F32; dtype++)
+        for (int layout = LAYOUT_NCHW; layout <= LAYOUT_NHWC; layout++) {
+            struct op_params p = warp_params();
+            p.warp.dtype = (enum dtype)dtype;
+            p.warp.layout = (enum layout)layout;
+            if (dtype == DTYPE_U8 || dtype == DTYPE_S8)
+                p.warp.scale = 0.2; // most levels stay within the type
+            snprintf(kinds[n].name, NAME, "%s-%s", dtypes[dtype], layouts[layout]);
+            kinds[n++].params = p;
+        }
+    struct op_params p = warp_params();
+    p.warp.scale = 1;
+    for (int c = 0; c < 3; c++) {
+        p.warp.mean[c] = 0;
+        p.warp.std[c] = 1;
+    }
+    const struct {
+        const char *name;
+        enum order order;
+        enum fit fit;
+        double rotate;
+        enum flip flip;
+        struct rect crop;
+        bool affine;
+    } geometries[] = {
+        {.name = "bgr-stretch", .order = ORDER_BGR, .fit = FIT_STRETCH},
+        {.name = "gray-crop", .order = ORDER_GRAY, .fit = FIT_CROP},
+        {.name = "none-mirrored", .fit = FIT_NONE, .flip = FLIP_HORIZONTAL},
+        {.name = "turned-window", .rotate = 270, .crop = {9, 5, 61, 33}},
+        {.name = "affine", .affine = true},
+    };
+    for (size_t i = 0; i < sizeof(geometries) / sizeof(geometries[0]); i++) {
+        static const double affine[6] = {0.8, -0.45, 12.3, 0.4, 0.85, -11.7};
+        p.warp.order = geometries[i].order;
+        p.warp.fit = geometries[i].fit;
+        p.warp.rotate = geometries[i].rotate;
+        p.warp.flip = geometries[i].flip;
+        p.warp.crop = geometries[i].crop;
+        p.warp.has_affine = geometries[i].affine;
+        memcpy(p.warp.affine, affine, sizeof(affine));
+        snprintf(kinds[n].name, NAME, "%s", geometries[i].name);
+        kinds[n++].params = p;
+    }
+    return n;
+}
+
+// Every format as the source's colour, through RGB, and in the 8-bit form.
+static int yuv_kinds(struct kind kinds[KINDS_MAX])
+{
+    static const enum pixel_format formats[] = {PIXEL_NV12, PIXEL_YUV420P, PIXEL_YUV444P,
+                                                PIXEL_YUV24};
+    static const struct {
+        const char *name;
+        struct colour colour;
+    } colours[] = {
+        {"", {0}},
+        {"-bt2020-full", {MATRIX_BT2020, RANGE_FULL, 0}},
+        {"-bt709", {MATRIX_BT709, RANGE_LIMITED, 0}},
+        {"-bt601-8bit", {.matrix = MATRIX_BT601_8BIT}},
+    };
+    int n = 0;
+    for (int f = 0; f < 4; f++)
+        for (int c = 0; c < 4; c++) {
+            snprintf(kinds[n].name, NAME, "%s%s", pixel_format_name(formats[f]), colours[c].name);
+            kinds[n++].params = (struct op_params){
+                .kind = OP_YUV, .yuv = {.format = formats[f], .colour = colours[c].colour}};
+        }
+    return n;
+}
+
+static unsigned long long digest(const struct setting *setting, struct backend *backend,
+                                 const struct op_params *params, const struct image *src)
+{
+    struct op op;
+    struct plan *plan;
+    const struct op *ops[] = {&op};
+    if (op_init(&op, params, src) < 0 ||
+        setting->driver->plan_open(backend, &plan, src, ops, 1, 1) < 0)
+        return 0;
+    struct tally tally = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+    uint8_t *result = setting->driver->alloc(backend, op.dst_bytes);
+    struct job job = {.src = *src, .result = {result}, .done = tally_done, .opaque = &tally};
+    if (setting->driver->submit(plan, &job) == 0)
+        tally_wait(&tally, 1);
+    setting->driver->plan_close(plan);
+    const unsigned long long hash =
+        tally.done == 1 && tally.failed == 0 ? fnv1a(result, op.dst_bytes) : 0;
+    setting->driver->free(backend, result);
+    op_finish(&op);
+    return hash;
+}
+
+static void digest_source(struct lines *lines, const struct setting *setting,
+                          struct backend *backend, enum pixel_format source)
+{
+    static struct kind kinds[KINDS_MAX];
+    struct random random = {source};
+    struct picture picture = picture_new(source, SOURCE_WIDTH, SOURCE_HEIGHT, STRIDES_TIGHT);
+    picture_fill(&picture.image, CONTENT_RANDOM, &random);
+    for (int kernel = OP_WARP; kernel <= OP_YUV; kernel++) {
+        const int n = kernel == OP_WARP ? warp_kinds(kinds) : yuv_kinds(kinds);
+        for (int i = 0; i < n && lines->n < LINES_MAX; i++) {
+            struct line *line = &lines->line[lines->n++];
+            snprintf(line->name, NAME, "%s %s %.30s", kernel == OP_WARP ? "warp" : "yuv",
+                     pixel_format_name(source), kinds[i].name);
+            line->digest = digest(setting, backend, &kinds[i].params, &picture.image);
+        }
+    }
+    picture_free(&picture);
+}
+
+static void digest_all(struct lines *lines, const struct setting *setting, struct backend *backend)
+{
+    lines->n = 0;
+    for (int source = PIXEL_BGRA; source <= PIXEL_YUV420P10; source++)
+        digest_source(lines, setting, backend, (enum pixel_format)source);
+}
+
+static int read_lines(struct lines *lines)
+{
+    FILE *file = fopen(digests_path, "r");
+    if (!file)
+        return -1;
+    lines->n = 0;
+    char kernel[8], source[16], kind[24];
+    unsigned long long hash;
+    while (lines->n < LINES_MAX &&
+           fscanf(file, "%7s %15s %23s %llx", kernel, source, kind, &hash) == 4) {
+        struct line *line = &lines->line[lines->n++];
+        snprintf(line->name, NAME, "%s %s %s", kernel, source, kind);
+        line->digest = hash;
+    }
+    fclose(file);
+    return 0;
+}
+
+static void check_lines(const struct lines *expected, const struct lines *got, const char *setting)
+{
+    CHECK(got->n == expected->n, "%d and %d: %s", got->n, expected->n, setting);
+    for (int i = 0; i < got->n && i < expected->n; i++)
+        CHECK(strcmp(got->line[i].name, expected->line[i].name) == 0 &&
+                  got->line[i].digest == expected->line[i].digest,
+              "%s %016llx, not %s %016llx: %s", got->line[i].name, got->line[i].digest,
+              expected->line[i].name, expected->line[i].digest, setting);
+}
+
+int main(int argc, char **argv)
+{
+    static struct lines expected, got;
+    const bool print = argc > 1 && strcmp(argv[1], "--print") == 0;
+    CHECK(print || read_lines(&expected) == 0, "%s: run from the repository's root", digests_path);
+    int missing = 0;
+    for (int i = 0; i < (print ? 1 : SETTINGS); i++) {
+        struct backend *backend = setting_open(&settings[i], &missing);
+        if (!backend)
+            continue;
+        digest_all(&got, &settings[i], backend);
+        if (!print)
+            check_lines(&expected, &got, settings[i].name);
+        settings[i].driver->close(backend);
+    }
+    for (int i = 0; print && i < got.n; i++)
+        printf("%s %016llx\n", got.line[i].name, got.line[i].digest);
+    if (missing)
+        printf("digests: no CUDA device: skipped\n");
+    return print ? 0 : test_end("digests");
+}
