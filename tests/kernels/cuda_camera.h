@@ -1,0 +1,193 @@
+// For tests of the CUDA backend: a source picture with three ops and what the reference makes of
+// them, and copies of the picture in every kind of memory.
+#ifndef FRAMED_TESTS_KERNELS_CUDA_CAMERA_H
+#define FRAMED_TESTS_KERNELS_CUDA_CAMERA_H
+
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/ops.h"
+#include "tests/test.h"
+
+enum { OPS = 3 };
+
+struct camera {
+    struct image src; // tight, on the host
+    struct op op[OPS];
+    const struct op *ops[OPS];
+    uint8_t *expected[OPS];
+};
+
+static inline void fill_random(uint8_t *memory, size_t bytes, unsigned seed)
+{
+    for (size_t i = 0; i < bytes; i++)
+        memory[i] = (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24);
+}
+
+static inline struct warp_params warp_params(int width, int height)
+{
+    struct warp_params warp;
+    memset(&warp, 0, sizeof warp);
+    warp.width = width;
+    warp.height = height;
+    warp.scale = 1;
+    for (int i = 0; i < 3; i++) {
+        warp.fill[i] = 114;
+        warp.std[i] = 1;
+    }
+    return warp;
+}
+
+static inline void params_init(struct op_params params[OPS])
+{
+    memset(params, 0, OPS * sizeof *params);
+    params[0].kind = OP_WARP; // floats, plane by plane
+    params[0].warp = warp_params(97, 61);
+    params[0].warp.dtype = DTYPE_F32;
+    params[0].warp.scale = 1 / 255.0;
+    params[1].kind = OP_YUV;
+    params[1].yuv.format = PIXEL_YUV420P;
+    params[2].kind = OP_WARP; // its first rows need the last source rows
+    params[2].warp = warp_params(64, 80);
+    params[2].warp.rotate = 155;
+    params[2].warp.layout = LAYOUT_NHWC;
+    params[2].warp.order = ORDER_BGR;
+}
+
+static inline void camera_init(struct camera *camera, enum pixel_format format, int width,
+                               int height)
+{
+    struct op_params params[OPS];
+    memset(camera, 0, sizeof *camera);
+    camera->src.format = format;
+    camera->src.width = width;
+    camera->src.height = height;
+    size_t bytes = image_lay_out(&camera->src, NULL);
+    uint8_t *memory = (uint8_t *)malloc(bytes);
+    fill_random(memory, bytes, format * 1000 + width);
+    image_lay_out(&camera->src, memory);
+
+    params_init(params);
+    for (int i = 0; i < OPS; i++) {
+        struct op *op = &camera->op[i];
+        struct image dst;
+        CHECK(op_init(op, &params[i], &camera->src) == 0, "op %d", i);
+        camera->ops[i] = op;
+        camera->expected[i] = (uint8_t *)malloc(op->dst_bytes);
+        op_lay_out(op, &dst, camera->expected[i]);
+        struct band all = {0, op->dst.height};
+        if (op->kind == OP_WARP)
+            warp_ref(&dst, &camera->src, &op->warp, all);
+        else
+            yuv_ref(&dst, &camera->src, &op->yuv, all);
+    }
+}
+
+static inline void camera_finish(struct camera *camera)
+{
+    for (int i = 0; i < OPS; i++) {
+        op_finish(&camera->op[i]);
+        free(camera->expected[i]);
+    }
+    free(camera->src.plane[0].data);
+}
+
+// --- sources
+
+enum placement {
+    HOST,
+    HOST_PADDED,
+    HOST_UPSIDE_DOWN,
+    PINNED,
+    PINNED_PADDED,
+    PINNED_UPSIDE_DOWN,
+    DEVICE,
+    PLACEMENTS
+};
+
+struct source {
+    struct image image;
+    enum placement placement;
+    void *memory[PLANES_MAX];
+};
+
+static inline void plane_to_host(struct source *source, const struct image *tight, int p)
+{
+    const size_t row_bytes = plane_row_bytes(tight->format, p, tight->width);
+    const int rows = plane_rows(tight->format, p, tight->height);
+    const bool pinned = source->placement >= PINNED;
+    const size_t stride = row_bytes + (source->placement % PINNED ? 14 + 2 * p : 0);
+    struct plane *plane = &source->image.plane[p];
+
+    if (pinned)
+        CHECK(!cudaHostAlloc(&source->memory[p], rows * stride, cudaHostAllocPortable), "pinned");
+    else
+        source->memory[p] = malloc(rows * stride);
+    plane->data = (uint8_t *)source->memory[p];
+    plane->stride = stride;
+    if (source->placement % PINNED == HOST_UPSIDE_DOWN) {
+        plane->data += (rows - 1) * stride;
+        plane->stride = -plane->stride;
+    }
+    for (int y = 0; y < rows; y++)
+        memcpy(plane->data + y * plane->stride, tight->plane[p].data + y * row_bytes, row_bytes);
+}
+
+// Room on the device that holds something else so far.
+static inline void plane_to_device(struct source *source, const struct image *tight, int p)
+{
+    size_t pitch;
+    const int rows = plane_rows(tight->format, p, tight->height);
+    CHECK(!cudaMallocPitch(&source->memory[p], &pitch,
+                           plane_row_bytes(tight->format, p, tight->width), rows),
+          "pitched");
+    CHECK(!cudaMemset(source->memory[p], 0x5A, pitch * rows), "memset");
+    source->image.plane[p].data = (uint8_t *)source->memory[p];
+    source->image.plane[p].stride = pitch;
+}
+
+static inline void source_init(struct source *source, const struct camera *camera,
+                               enum placement placement)
+{
+    memset(source, 0, sizeof *source);
+    source->image = camera->src;
+    source->placement = placement;
+    source->image.memory = placement == DEVICE   ? MEMORY_CUDA
+                           : placement >= PINNED ? MEMORY_PINNED
+                                                 : MEMORY_HOST;
+    for (int p = 0; p < pixel_format_planes(camera->src.format); p++)
+        if (placement == DEVICE)
+            plane_to_device(source, &camera->src, p);
+        else
+            plane_to_host(source, &camera->src, p);
+    cudaDeviceSynchronize();
+}
+
+static inline void source_finish(struct source *source)
+{
+    for (int p = 0; p < PLANES_MAX; p++) {
+        if (source->placement == DEVICE)
+            cudaFree(source->memory[p]);
+        else if (source->placement >= PINNED)
+            cudaFreeHost(source->memory[p]);
+        else
+            free(source->memory[p]);
+    }
+}
+
+// As a decoder does it: on the legacy default stream, and nobody waits for it.
+static inline cudaError_t decode_into(struct source *source, const struct image *from)
+{
+    cudaError_t error = cudaSuccess;
+    for (int p = 0; p < pixel_format_planes(from->format) && !error; p++) {
+        const struct plane *to = &source->image.plane[p];
+        error = cudaMemcpy2DAsync(to->data, to->stride, from->plane[p].data, from->plane[p].stride,
+                                  plane_row_bytes(from->format, p, from->width),
+                                  plane_rows(from->format, p, from->height), cudaMemcpyHostToDevice,
+                                  cudaStreamLegacy);
+    }
+    return error;
+}
+
+#endif

@@ -1,0 +1,124 @@
+// The CUDA backend with many jobs in flight: no more than `depth` of a plan, plans of several
+// threads, and a plan that is closed while it works.
+#include <pthread.h>
+
+#include "tests/kernels/cuda_call.h"
+
+// `depth` jobs and no more; plan_close waits for them.
+static void test_depth(struct backend *backend)
+{
+    struct camera camera;
+    struct source source, pinned;
+    struct call call[3];
+    struct plan *plan;
+    struct gate gate;
+    camera_init(&camera, PIXEL_NV12, 320, 200);
+    source_init(&source, &camera, DEVICE);
+    source_init(&pinned, &camera, PINNED);
+    for (int i = 0; i < 3; i++)
+        call_init(&call[i], backend, &camera, &source.image, i == 1);
+    CHECK(cuda->plan_open(backend, &plan, &source.image, camera.ops, OPS, 2) == 0, "plan_open");
+
+    call[2].job.src = pinned.image;
+    CHECK(cuda->submit(plan, &call[2].job) == -EINVAL, "a host source where there are no buffers");
+    call[2].job.src = source.image;
+    gate_close(&gate);
+    CHECK(!decode_into(&source, &pinned.image), "decode");
+    CHECK(cuda->submit(plan, &call[0].job) == 0, "first");
+    CHECK(cuda->submit(plan, &call[1].job) == 0, "second");
+    CHECK(cuda->submit(plan, &call[2].job) == -EBUSY, "third of two");
+    gate_open(&gate);
+    call_check(&call[0], &camera, "first");
+    CHECK(cuda->submit(plan, &call[2].job) == 0, "third, now that one is done");
+    cuda->plan_close(plan);
+    CHECK(call[1].calls == 1 && call[2].calls == 1, "plan_close returned before done");
+    call_check(&call[1], &camera, "second");
+    call_check(&call[2], &camera, "third");
+
+    for (int i = 0; i < 3; i++)
+        call_finish(&call[i], backend);
+    source_finish(&pinned);
+    source_finish(&source);
+    camera_finish(&camera);
+}
+
+struct worker {
+    pthread_t thread;
+    struct backend *backend;
+    struct camera camera;
+    struct source source;
+};
+
+enum { WORKERS = 6, DEPTH = 3, FRAMES = 60 };
+
+// A camera's thread: DEPTH jobs in flight, each result compared before its buffer is used again.
+// What is compared is compared without CHECK: its counters are not for several threads.
+static void *run_worker(void *argument)
+{
+    struct worker *worker = (struct worker *)argument;
+    struct call call[DEPTH];
+    struct plan *plan;
+    intptr_t wrong = 0;
+    for (int i = 0; i < DEPTH; i++)
+        call_init(&call[i], worker->backend, &worker->camera, &worker->source.image, i == 0);
+    wrong += cuda->plan_open(worker->backend, &plan, &worker->source.image, worker->camera.ops, OPS,
+                             DEPTH);
+
+    for (int i = 0; i < FRAMES && !wrong; i++) {
+        struct call *next = &call[i % DEPTH];
+        if (i >= DEPTH)
+            wrong += !wait_for(&next->done) || next->status;
+        for (int k = 0; k < OPS && i >= DEPTH; k++) {
+            size_t bytes = worker->camera.op[k].dst_bytes;
+            wrong += !!memcmp(next->job.result[k], worker->camera.expected[k], bytes);
+            memset(next->job.result[k], GUARD_BYTE, bytes);
+        }
+        wrong += !!cuda->submit(plan, &next->job);
+    }
+    cuda->plan_close(plan);
+    for (int i = 0; i < DEPTH; i++)
+        call_finish(&call[i], worker->backend);
+    return (void *)wrong;
+}
+
+static void test_threads(struct backend *backend)
+{
+    static const enum pixel_format formats[] = {PIXEL_NV12, PIXEL_BGRA, PIXEL_YUV420P10};
+    static struct worker workers[WORKERS];
+    for (int i = 0; i < WORKERS; i++) {
+        struct worker *worker = &workers[i];
+        worker->backend = backend;
+        camera_init(&worker->camera, formats[i % 3], 640 + 2 * i, 361);
+        source_init(&worker->source, &worker->camera, (enum placement)(PLACEMENTS - 1 - i));
+        if (worker->source.placement == DEVICE)
+            CHECK(!decode_into(&worker->source, &worker->camera.src), "decode");
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        struct worker *worker = &workers[i];
+        CHECK(!pthread_create(&worker->thread, NULL, run_worker, worker), "thread");
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        void *wrong;
+        pthread_join(workers[i].thread, &wrong);
+        CHECK(!wrong, "worker %d: %ld results or calls were wrong", i, (long)(intptr_t)wrong);
+        source_finish(&workers[i].source);
+        camera_finish(&workers[i].camera);
+    }
+}
+
+int main(void)
+{
+    struct backend_options options = {0, 0, 0, 256 << 10};
+    struct backend *backend = NULL;
+    int error = cuda->open(&backend, &options);
+    CHECK(error == 0 || error == -ENODEV, "open: %d", error);
+    if (error) {
+        puts("no CUDA device: skipped");
+    } else {
+        printf("%s\n", cuda->describe(backend));
+        test_depth(backend);
+        test_threads(backend);
+        cuda->close(backend);
+    }
+    return test_end("cuda_jobs");
+}
