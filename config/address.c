@@ -1,0 +1,121 @@
+#include "config/address.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+static const char *after(const char *text, const char *scheme)
+{
+    size_t n = strlen(scheme);
+    return strncmp(text, scheme, n) ? NULL : text + n;
+}
+
+static const char *path_wrong(const char *path, enum sink_kind kind)
+{
+    if (!*path)
+        return "has no path";
+    if (kind == SINK_UNIX && strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+        return "has a path that is too long for a socket (107 bytes)";
+    return NULL;
+}
+
+// "PORT", "HOST:PORT" or "[IPv6]:PORT": where its host begins, how long it is, and the port.
+static const char *split(const char *text, const char **host, size_t *length, int *port)
+{
+    const char *colon = strrchr(text, ':');
+    const char *digits = colon ? colon + 1 : text;
+    size_t n = strspn(digits, "0123456789");
+    if (!n || n > 5 || digits[n] || atoi(digits) > 65535)
+        return "has no port from 0 to 65535";
+    *port = atoi(digits);
+    *host = text;
+    *length = colon ? (size_t)(colon - text) : 0;
+    if (!colon)
+        return NULL;
+    if (*length >= 2 && text[0] == '[' && colon[-1] == ']') {
+        *host = text + 1;
+        *length -= 2;
+    } else if (memchr(text, ':', *length)) {
+        return "has colons in its host, which needs brackets: tcp:[::1]:PORT";
+    }
+    return *length ? NULL : "has no host before its port";
+}
+
+static bool printable(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c < ' ' || *c == 127)
+            return false;
+    }
+    return true;
+}
+
+int address_parse(struct sink_address *ret, const char *text, const char **wrong)
+{
+    struct sink_address address = {.kind = SINK_NONE};
+    const char *rest, *host = NULL;
+    size_t length = 0;
+    if ((rest = after(text, "unix:"))) {
+        address.kind = SINK_UNIX;
+        *wrong = path_wrong(rest, SINK_UNIX);
+    } else if ((rest = after(text, "file:"))) {
+        address.kind = SINK_FILE;
+        *wrong = path_wrong(rest, SINK_FILE);
+    } else if ((rest = after(text, "tcp:"))) {
+        address.kind = SINK_TCP;
+        *wrong = split(rest, &host, &length, &address.port);
+    } else {
+        *wrong = "has no known kind of sink before its first colon";
+    }
+    if (!*wrong && !printable(text))
+        *wrong = "has a control character in it";
+    if (*wrong)
+        return -EINVAL;
+    char **part = address.kind == SINK_TCP ? &address.host : &address.path;
+    if (address.kind != SINK_TCP || length) {
+        *part = length ? strndup(host, length) : strdup(rest);
+        if (!*part)
+            return -ENOMEM;
+    }
+    *ret = address;
+    return 0;
+}
+
+int address_copy(struct sink_address *ret, const struct sink_address *from)
+{
+    *ret = (struct sink_address){from->kind, NULL, NULL, from->port};
+    if ((from->path && !(ret->path = strdup(from->path))) ||
+        (from->host && !(ret->host = strdup(from->host)))) {
+        address_free(ret);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void address_free(struct sink_address *address)
+{
+    free(address->path);
+    free(address->host);
+    *address = (struct sink_address){.kind = SINK_NONE};
+}
+
+static const char *host_of(const struct sink_address *address)
+{
+    return address->host ? address->host : "127.0.0.1";
+}
+
+static bool is_wildcard(const char *host)
+{
+    return !strcmp(host, "0.0.0.0") || !strcmp(host, "::");
+}
+
+bool address_collides(const struct sink_address *a, const struct sink_address *b)
+{
+    if (a->kind == SINK_TCP && b->kind == SINK_TCP) {
+        return a->port && a->port == b->port &&
+               (!strcmp(host_of(a), host_of(b)) || is_wildcard(host_of(a)) ||
+                is_wildcard(host_of(b)));
+    }
+    return a->path && b->path && !strcmp(a->path, b->path);
+}

@@ -1,0 +1,114 @@
+#include "config/allowed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config/value.h"
+
+static void print_quantity(FILE *f, double value, const struct value_unit *units)
+{
+    if (value == 0) {
+        fputc('0', f);
+        return;
+    }
+    while (units[1].name && value < units->factor)
+        units++;
+    fprintf(f, "%g%s", value / units->factor, units->name);
+}
+
+static void print_quantities(FILE *f, const struct row *row, const struct value_unit *units)
+{
+    print_quantity(f, row->min, units);
+    fputs(" to ", f);
+    print_quantity(f, row->max, units);
+    for (const char *before = "; units "; units->name; units++, before = ", ")
+        fprintf(f, "%s%s", before, units->name);
+}
+
+static void print_choices(FILE *f, const struct row *row)
+{
+    for (const struct choice *c = row->choices; c->name; c++)
+        fprintf(f, "%s%s", c == row->choices ? "" : " | ", c->name);
+}
+
+static void print_range(FILE *f, const struct row *row)
+{
+    fprintf(f, "%.10g to %.10g", row->min, row->max);
+    if (row->unit)
+        fprintf(f, " %s", row->unit);
+}
+
+static void print_allowed(FILE *f, const struct row *row)
+{
+    if (row->zero)
+        fprintf(f, "%s, or ", row->zero);
+    switch (row->type) {
+    case VALUE_BOOL:
+        fputs("true | false", f);
+        break;
+    case VALUE_INT:
+    case VALUE_NUMBER:
+        print_range(f, row);
+        break;
+    case VALUE_STRING:
+        fputs("text", f);
+        break;
+    case VALUE_CHOICE:
+        print_choices(f, row);
+        break;
+    case VALUE_DURATION:
+        print_quantities(f, row, duration_units);
+        break;
+    case VALUE_BYTES:
+        print_quantities(f, row, size_units);
+        break;
+    case VALUE_DIMENSIONS:
+        fputs("WIDTHxHEIGHT, each ", f);
+        print_range(f, row);
+        break;
+    case VALUE_LEVELS:
+    case VALUE_CHANNELS:
+        fputs("one or a list of three, ", f);
+        print_range(f, row);
+        break;
+    case VALUE_AFFINE:
+        fputs("six numbers, ", f);
+        print_range(f, row);
+        break;
+    case VALUE_CROP:
+        fputs("[x, y, width, height] in pixels", f);
+        break;
+    case VALUE_FRACTION:
+        fputs("a number or a fraction like 1/255, ", f);
+        print_range(f, row);
+        break;
+    case VALUE_FILEMODE:
+        fputs("octal, 0000 to 0777", f);
+        break;
+    case VALUE_SINK:
+        fputs("unix:PATH, tcp:HOST:PORT, tcp:PORT or file:PATH", f);
+        break;
+    case VALUE_OPTIONS:
+        fprintf(f, "up to %d of name: value", OPTIONS_MAX);
+        break;
+    case VALUE_SECTION:
+    case VALUE_DEFAULTS:
+        fputs("key: value", f);
+        break;
+    case VALUE_ITEMS:
+        fprintf(f, "1 to %d of name: {...}", row->items->items_max);
+        break;
+    }
+}
+
+char *row_allowed(const struct row *row, char *to, size_t size)
+{
+    to[0] = 0;
+    FILE *f = fmemopen(to, size, "w");
+    if (f) {
+        print_allowed(f, row);
+        fclose(f);
+        to[size - 1] = 0;
+    }
+    return to;
+}

@@ -1,0 +1,238 @@
+#include "config/check.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "config/address.h"
+
+struct check {
+    struct mistakes *mistakes;
+    const struct config *config;
+    struct output_config *output;
+    const struct given *given;
+    const char *path;
+};
+
+static const struct given *find(const struct check *c, const char *key)
+{
+    const struct row *row = table_find(&output_table, key);
+    assert(row);
+    return &c->given[row - output_table.rows];
+}
+
+static bool is_given(const struct check *c, const char *key)
+{
+    return find(c, key)->key.line > 0;
+}
+
+static bool is_wrong(const struct check *c, const char *key)
+{
+    return find(c, key)->wrong;
+}
+
+__attribute__((format(printf, 4, 5))) static void refuse(const struct check *c, struct place at,
+                                                         const char *key, const char *format, ...)
+{
+    char dotted[KEY_MAX], what[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    snprintf(dotted, sizeof dotted, "%s.%s", c->path, key);
+    mistake(c->mistakes, at, dotted, "%s", what);
+}
+
+// --- keys that only the other kernel knows
+
+static void check_kernel_keys(struct check *c)
+{
+    enum for_kernel other = c->output->kernel == OP_WARP ? FOR_YUV : FOR_WARP;
+    if (is_wrong(c, "kernel"))
+        return;
+    for (int i = 0; i < output_table.n; i++) {
+        const struct row *row = &output_table.rows[i];
+        if (row->kernel == other && c->given[i].key.line && row_in_section(row, ""))
+            refuse(c, c->given[i].key, row->key, "is a key of kernel %s, and this output is %s",
+                   other == FOR_WARP ? "warp" : "yuv", other == FOR_WARP ? "yuv" : "warp");
+    }
+}
+
+static void check_matrix(struct check *c)
+{
+    struct colour_config *colour = &c->output->colour;
+    if (colour->matrix != MATRIX_BT601_8BIT || is_wrong(c, "kernel"))
+        return;
+    if (c->output->kernel == OP_WARP && is_given(c, "colour.matrix"))
+        refuse(c, find(c, "colour.matrix")->value, "colour.matrix",
+               "bt601-8bit is a result of kernel yuv, not a source of warp (auto | bt601 | bt709 | "
+               "bt2020)");
+    else if (c->output->kernel == OP_WARP)
+        colour->matrix = MATRIX_UNSPECIFIED;
+    else if (colour->range == RANGE_FULL && is_given(c, "colour.range"))
+        refuse(c, find(c, "colour.range")->value, "colour.range",
+               "bt601-8bit has no full range (auto | limited)");
+}
+
+// --- geometry and channels of warp
+
+static void check_affine(struct check *c)
+{
+    static const char *const excluded[] = {"fit", "rotate", "flip"};
+    struct affine *affine = &c->output->affine;
+    const double *m = affine->m;
+    bool own = is_given(c, "affine");
+    for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
+        if (!is_given(c, excluded[i]))
+            continue;
+        if (own)
+            refuse(c, find(c, excluded[i])->key, excluded[i],
+                   "cannot stand beside affine, which says it all (crop, size and fill can)");
+        else
+            affine->set = false; // one from `defaults` gives way to what the output says itself
+    }
+    if (own && affine->set && m[0] * m[4] == m[1] * m[3])
+        refuse(c, find(c, "affine")->value, "affine",
+               "cannot be inverted (a 2x3 matrix [a, b, c, d, e, f] with a*e - b*d other than 0)");
+}
+
+static void check_gray(struct check *c)
+{
+    const struct output_config *o = c->output;
+    const struct {
+        const char *key;
+        int n;
+    } lists[] = {
+        {"fill", o->fill.n}, {"tensor.mean", o->tensor.mean.n}, {"tensor.std", o->tensor.std.n}};
+    if (o->kernel != OP_WARP || o->tensor.order != ORDER_GRAY || is_wrong(c, "tensor.order"))
+        return;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (lists[i].n == 3 && is_given(c, lists[i].key))
+            refuse(c, find(c, lists[i].key)->value, lists[i].key,
+                   "three entries for the one channel of gray (one entry)");
+    }
+}
+
+// --- sink and protocol
+
+static void check_sink(struct check *c)
+{
+    static const char *const of_files[] = {"mode", "group"};
+    for (size_t i = 0; i < sizeof of_files / sizeof *of_files; i++) {
+        if (c->output->sink.kind == SINK_TCP && is_given(c, of_files[i]))
+            refuse(c, find(c, of_files[i])->key, of_files[i],
+                   "means nothing for a tcp sink (unix:PATH or file:PATH has it)");
+    }
+}
+
+// The first output before this one whose sink is in its way, and its camera.
+static const struct output_config *rival(const struct check *c, const struct camera_config **camera)
+{
+    for (int i = 0; i < c->config->n_cameras; i++) {
+        *camera = &c->config->cameras[i];
+        for (int j = 0; j < (*camera)->n_outputs; j++) {
+            const struct output_config *other = &(*camera)->outputs[j];
+            if (other == c->output)
+                return NULL;
+            if (address_collides(&other->sink, &c->output->sink))
+                return other;
+        }
+    }
+    return NULL;
+}
+
+static void check_rival(struct check *c)
+{
+    const struct camera_config *camera;
+    const struct output_config *other = rival(c, &camera);
+    if (other)
+        refuse(c, find(c, "sink")->value, "sink",
+               "is the sink of cameras.%s.outputs.%s already (one sink an output)", camera->name,
+               other->name);
+}
+
+static enum protocol protocol_of_ending(const char *path)
+{
+    static const struct {
+        const char *ending;
+        enum protocol protocol;
+    } endings[] = {{".framed", PROTOCOL_FRAMED},
+                   {".y4m", PROTOCOL_Y4M},
+                   {".npy", PROTOCOL_NPY},
+                   {".raw", PROTOCOL_RAW},
+                   {".bin", PROTOCOL_RAW}};
+    const char *name = strrchr(path, '/');
+    const char *dot = strrchr(name ? name : path, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++) {
+        if (!strcmp(dot, endings[i].ending))
+            return endings[i].protocol;
+    }
+    return PROTOCOL_AUTO;
+}
+
+static void settle_protocol(struct check *c)
+{
+    struct output_config *o = c->output;
+    if (o->protocol != PROTOCOL_AUTO)
+        return;
+    o->protocol = o->sink.kind == SINK_FILE ? protocol_of_ending(o->sink.path) : PROTOCOL_FRAMED;
+    if (o->protocol == PROTOCOL_AUTO)
+        refuse(c, find(c, "sink")->value, "sink",
+               "its ending tells no protocol (.framed .y4m .npy .raw .bin, or protocol: framed | "
+               "y4m | npy | raw)");
+}
+
+static bool npy_carries(const struct output_config *o)
+{
+    return o->kernel == OP_WARP || o->format == PIXEL_YUV444P || o->format == PIXEL_YUV24;
+}
+
+static bool y4m_carries(const struct output_config *o)
+{
+    if (o->kernel == OP_WARP)
+        return o->tensor.order == ORDER_GRAY && o->tensor.dtype == DTYPE_U8;
+    return o->format == PIXEL_YUV420P || o->format == PIXEL_YUV444P;
+}
+
+static void check_carried(struct check *c)
+{
+    const char *key = is_given(c, "protocol") ? "protocol" : "sink";
+    if (c->output->protocol == PROTOCOL_NPY && !npy_carries(c->output))
+        refuse(c, find(c, key)->value, key,
+               "npy cannot carry this format (kernel warp, or format yuv444p or yuv24)");
+    if (c->output->protocol == PROTOCOL_Y4M && !y4m_carries(c->output))
+        refuse(c, find(c, key)->value, key,
+               "y4m cannot carry this (format yuv420p or yuv444p, or kernel warp with tensor.order "
+               "gray and tensor.dtype u8)");
+}
+
+static void check_protocol(struct check *c)
+{
+    static const char *const needed[] = {"kernel", "format", "protocol", "tensor.order",
+                                         "tensor.dtype"};
+    if (is_wrong(c, "protocol"))
+        return;
+    settle_protocol(c);
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        if (is_wrong(c, needed[i]))
+            return;
+    }
+    check_carried(c);
+}
+
+void check_output(struct mistakes *mistakes, const struct config *config,
+                  struct output_config *output, const struct given given[], const char *path)
+{
+    struct check c = {mistakes, config, output, given, path};
+    check_kernel_keys(&c);
+    check_matrix(&c);
+    if (output->kernel == OP_WARP) {
+        check_affine(&c);
+        check_gray(&c);
+    }
+    if (output->sink.kind == SINK_NONE)
+        return;
+    check_sink(&c);
+    check_rival(&c);
+    check_protocol(&c);
+}

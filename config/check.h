@@ -1,0 +1,22 @@
+// Rules across the keys of an output.
+#ifndef FRAMED_CONFIG_CHECK_H
+#define FRAMED_CONFIG_CHECK_H
+
+#include "config/mistakes.h"
+#include "config/schema.h"
+
+// What a mapping said about one row of its table.
+struct given {
+    struct place key; // line 0: nothing, so the member holds a default
+    struct place value;
+    int node;   // of the YAML document
+    bool wrong; // the value was a mistake already
+};
+
+// Notes every rule that `output`, the last of those in `config`, breaks, and settles what depends
+// on several keys (its protocol). `path` is its dotted name, `given` goes by the rows of
+// output_table.
+void check_output(struct mistakes *, const struct config *config, struct output_config *output,
+                  const struct given given[], const char *path);
+
+#endif

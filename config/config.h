@@ -1,0 +1,167 @@
+// The configuration as plain structs. Which keys there are, their types, defaults, ranges and help
+// is said once, in config/schema.c; load.c fills these structs from YAML, print.c prints the rows.
+#ifndef FRAMED_CONFIG_CONFIG_H
+#define FRAMED_CONFIG_CONFIG_H
+
+#include <stdio.h>
+
+#include "kernels/ops.h"
+
+// Types of their own for values that have a unit, so that a schema row knows how to read them.
+struct duration {
+    int64_t ns;
+};
+struct bytes {
+    int64_t n;
+};
+struct dimensions {
+    int width, height; // pixels
+};
+struct levels { // one level or three
+    int n;
+    uint8_t v[3];
+};
+struct channels { // one number or three
+    int n;
+    double v[3];
+};
+struct affine {
+    bool set;
+    double m[6]; // source to output, row major 2x3
+};
+struct crop {
+    bool set;
+    struct rect rect;
+};
+struct fraction { // "1/255" or a number
+    double value;
+};
+struct filemode { // octal permissions of a socket or file
+    int mode;
+};
+
+enum backend_kind { BACKEND_AUTO, BACKEND_CPU, BACKEND_CUDA };
+enum transport { TRANSPORT_TCP, TRANSPORT_UDP };
+enum decode { DECODE_AUTO, DECODE_CPU, DECODE_NVDEC };
+enum pace { PACE_FULL, PACE_REALTIME };
+enum damaged { DAMAGED_FLAG, DAMAGED_DROP, DAMAGED_HOLD };
+enum overflow { OVERFLOW_DROP_OLDEST, OVERFLOW_DROP_NEWEST, OVERFLOW_WAIT };
+enum protocol { PROTOCOL_AUTO, PROTOCOL_FRAMED, PROTOCOL_Y4M, PROTOCOL_NPY, PROTOCOL_RAW };
+enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE };
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+struct sink_address { // "unix:PATH", "tcp:HOST:PORT" ("tcp:PORT" is loopback), "file:PATH"
+    enum sink_kind kind;
+    char *path; // unix, file
+    char *host; // tcp; NULL is 127.0.0.1
+    int port;   // tcp; 0 lets the system choose
+};
+
+struct place { // where in the configuration file something stands; line and column count from 1
+    int line, column;
+};
+
+struct tensor_config {
+    enum dtype dtype;
+    enum layout layout;
+    enum order order;
+    struct fraction scale;
+    struct channels mean, std;
+};
+
+struct colour_config {
+    enum matrix matrix;
+    enum range range;
+};
+
+struct output_config {
+    char *name;
+    struct place place;
+    enum op_kind kernel;
+    struct dimensions size;
+    enum fit fit;
+    struct affine affine;
+    double rotate; // degrees, clockwise
+    enum flip flip;
+    struct crop crop;
+    struct levels fill;
+    struct tensor_config tensor;
+    enum pixel_format format;
+    struct colour_config colour;
+    double fps; // most frames per second; 0 keeps all
+    enum overflow overflow;
+    struct duration max_age; // 0: any age
+    int slots;
+    struct sink_address sink;
+    enum protocol protocol; // never PROTOCOL_AUTO after config_load
+    struct filemode mode;
+    char *group; // of the socket or file; NULL leaves it
+};
+
+struct demuxer_option { // one "name: value" for the demuxer
+    char *name, *value;
+};
+
+struct camera_config {
+    char *name;
+    struct place place;
+    char *url; // may hold a password: print it only through config_url_redacted
+    enum transport transport;
+    char *demuxer; // of libavformat, for raw streams ("rawvideo"); NULL lets it probe
+    struct demuxer_option *options;
+    int n_options;
+    enum decode decode;
+    int decode_threads; // of the cpu decoder
+    double fps;
+    bool loop;
+    enum pace pace;
+    enum damaged damaged;
+    struct duration connect_timeout, media_timeout, close_timeout;
+    struct output_config *outputs;
+    int n_outputs;
+};
+
+struct cuda_config {
+    int device;
+    int streams;       // 0: auto
+    struct bytes band; // 0: auto
+};
+
+struct cpu_config {
+    int workers; // 0: auto, one per online processor
+};
+
+struct log_config {
+    enum log_level level;
+};
+
+struct config {
+    enum backend_kind backend;
+    struct cuda_config cuda;
+    struct cpu_config cpu;
+    struct log_config log;
+    struct camera_config *cameras;
+    int n_cameras;
+};
+
+// Reads `path` ("-" is standard input). Every mistake is printed to `errors` as one line
+// "file:line:column: key: what is wrong (what is allowed)"; returns their number, 0 when *ret holds
+// the configuration, or negative errno when the file cannot be read (also printed). *ret is written
+// only on 0.
+int config_load(struct config **ret, const char *path, FILE *errors);
+// The same from memory; `name` stands for the file in messages.
+int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
+                     FILE *errors);
+void config_free(struct config *); // accepts NULL
+
+void config_print_defaults(FILE *); // a commented, loadable configuration with every key
+void config_print_schema(FILE *);   // JSON Schema, draft-07
+void config_print_keys(FILE *);     // the README's table, Markdown
+
+// The kernel parameters that an output asks for.
+void output_config_op(const struct output_config *, struct op_params *ret);
+
+// `url` with user and password replaced ("rtsp://***@host/"), cut to `size` bytes; returns `to`.
+char *config_url_redacted(const char *url, char *to, size_t size);
+
+#endif

@@ -1,0 +1,117 @@
+#include "config/document.h"
+
+#include <errno.h>
+#include <string.h>
+
+// libyaml's time grows with the square of both.
+enum { NESTING_MAX = 32, ANCHORS_MAX = 256 };
+
+struct place document_place(yaml_mark_t mark)
+{
+    return (struct place){(int)mark.line + 1, (int)mark.column + 1};
+}
+
+// The place of a byte, with columns counted in characters as libyaml does.
+static struct place byte_place(const char *text, size_t offset)
+{
+    struct place place = {1, 1};
+    for (size_t i = 0; i < offset; i++) {
+        if (text[i] == '\n')
+            place = (struct place){place.line + 1, 1};
+        else if (((unsigned char)text[i] & 0xc0) != 0x80)
+            place.column++;
+    }
+    return place;
+}
+
+static void open_parser(yaml_parser_t *parser, const char *text, size_t length)
+{
+    yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(parser, (const unsigned char *)text, length);
+}
+
+static int syntax_mistake(const yaml_parser_t *parser, const char *text, size_t length,
+                          struct mistakes *m)
+{
+    if (parser->error == YAML_MEMORY_ERROR)
+        return -ENOMEM;
+    struct place at = document_place(parser->problem_mark);
+    if (parser->error == YAML_READER_ERROR)
+        at = byte_place(text, parser->problem_offset < length ? parser->problem_offset : length);
+    const char *context = parser->context;
+    mistake(m, at, "yaml", "%s%s%s%s", parser->problem, context ? " (" : "", context ? context : "",
+            context ? ")" : "");
+    return -EINVAL;
+}
+
+static int step(const yaml_event_t *event, int *depth, int *anchors)
+{
+    switch (event->type) {
+    case YAML_ALIAS_EVENT:
+        return 0;
+    case YAML_SCALAR_EVENT:
+        *anchors += event->data.scalar.anchor != NULL;
+        return 0;
+    case YAML_SEQUENCE_START_EVENT:
+        *anchors += event->data.sequence_start.anchor != NULL;
+        return ++*depth;
+    case YAML_MAPPING_START_EVENT:
+        *anchors += event->data.mapping_start.anchor != NULL;
+        return ++*depth;
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        --*depth;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+// One pass over the events before anything is built of them.
+static int survey(const char *text, size_t length, struct mistakes *m)
+{
+    yaml_parser_t parser;
+    yaml_event_t event;
+    int depth = 0, anchors = 0, documents = 0, status = 0;
+    bool end = false;
+    if (!yaml_parser_initialize(&parser))
+        return -ENOMEM;
+    open_parser(&parser, text, length);
+    while (!status && !end) {
+        if (!yaml_parser_parse(&parser, &event)) {
+            status = syntax_mistake(&parser, text, length, m);
+            break;
+        }
+        struct place at = document_place(event.start_mark);
+        int deep = step(&event, &depth, &anchors);
+        documents += event.type == YAML_DOCUMENT_START_EVENT;
+        end = event.type == YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+        if (deep > NESTING_MAX)
+            mistake(m, at, "yaml", "nested too deeply (at most %d levels)", NESTING_MAX);
+        else if (anchors > ANCHORS_MAX)
+            mistake(m, at, "yaml", "too many anchors (at most %d)", ANCHORS_MAX);
+        else if (documents > 1)
+            mistake(m, at, "yaml", "a second document (one document a file)");
+        else
+            continue;
+        status = -EINVAL;
+    }
+    yaml_parser_delete(&parser);
+    return status;
+}
+
+int document_parse(yaml_document_t *ret, const char *text, size_t length, struct mistakes *m)
+{
+    yaml_parser_t parser;
+    int status = survey(text, length, m);
+    if (status < 0)
+        return status;
+    if (!yaml_parser_initialize(&parser))
+        return -ENOMEM;
+    open_parser(&parser, text, length);
+    if (!yaml_parser_load(&parser, ret))
+        status = syntax_mistake(&parser, text, length, m);
+    yaml_parser_delete(&parser);
+    return status;
+}

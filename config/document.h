@@ -1,0 +1,13 @@
+// The YAML document of a configuration: one, UTF-8, and harmless to walk.
+#ifndef FRAMED_CONFIG_DOCUMENT_H
+#define FRAMED_CONFIG_DOCUMENT_H
+
+#include <yaml.h>
+
+#include "config/mistakes.h"
+
+// Returns 0, and the caller calls yaml_document_delete; -EINVAL with the mistake noted; -ENOMEM.
+int document_parse(yaml_document_t *ret, const char *text, size_t length, struct mistakes *);
+struct place document_place(yaml_mark_t);
+
+#endif

@@ -1,0 +1,14 @@
+// ${NAME}, ${NAME:-default}, ${NAME:?message} and $$ in the text of a scalar. NAME is the file
+// $CREDENTIALS_DIRECTORY/NAME, less one newline at its end, else the environment variable. As in a
+// shell,
+// ':' also counts an empty value as unset.
+#ifndef FRAMED_CONFIG_EXPAND_H
+#define FRAMED_CONFIG_EXPAND_H
+
+#include <stddef.h>
+
+// On 0 *ret is the text, for the caller to free. -EINVAL: what is wrong is in `why`, without any
+// value that was looked up; -ENOMEM.
+int expand(char **ret, const char *text, char *why, size_t size);
+
+#endif

@@ -1,0 +1,351 @@
+#include "config/config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/check.h"
+#include "config/object.h"
+#include "config/options.h"
+
+enum { FILE_MAX = 1 << 20 }; // bytes
+
+struct loader {
+    struct reader reader;
+    struct config *config;
+    // What cameras and outputs begin with: the defaults of the rows, then those of the file.
+    struct camera_config camera;
+    struct output_config output;
+};
+
+// What a mapping fills: one object, or two under `defaults`.
+struct target {
+    const struct table *table;
+    void *object;
+    struct given given[TABLE_ROWS_MAX];
+};
+
+struct mapping {
+    struct target *targets;
+    int n;
+    bool defaults;
+};
+
+static void read_mapping(struct loader *l, const yaml_node_t *node, struct mapping *m,
+                         const char *section);
+
+// --- keys
+
+static void unknown_key(struct loader *l, int index, const struct mapping *m, const char *key)
+{
+    static const struct table *const tables[] = {&root_table, &camera_table, &output_table};
+    struct mistakes *mistakes = &l->reader.mistakes;
+    struct place at = reader_place(&l->reader, index);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        if (table_find(tables[i], key)) {
+            mistake(mistakes, at, l->reader.path, "unknown key here (it is a key of %s)",
+                    tables[i]->noun);
+            return;
+        }
+    }
+    for (int i = 0; i < m->n; i++) {
+        const char *nearest = table_nearest(m->targets[i].table, key);
+        if (nearest) {
+            mistake(mistakes, at, l->reader.path, "unknown key (did you mean %s?)", nearest);
+            return;
+        }
+    }
+    mistake(mistakes, at, l->reader.path, "unknown key (`framed defaults` prints all keys)");
+}
+
+static struct target *find_target(struct mapping *m, const char *key, const struct row **row)
+{
+    for (int i = 0; i < m->n; i++) {
+        *row = table_find(m->targets[i].table, key);
+        if (*row)
+            return &m->targets[i];
+    }
+    return NULL;
+}
+
+// What a row's node holds besides plain values is read later, when all keys beside it are known.
+static bool read_row(struct loader *l, int index, const struct row *row, void *object,
+                     struct mapping *m)
+{
+    const yaml_node_t *node;
+    switch (row->type) {
+    case VALUE_SECTION:
+        node = reader_mapping(&l->reader, index, row);
+        if (node)
+            read_mapping(l, node, m, row->key);
+        return node != NULL;
+    case VALUE_OPTIONS:
+        return options_read(&l->reader, index, row, object);
+    case VALUE_DEFAULTS:
+    case VALUE_ITEMS:
+        return true;
+    default:
+        return reader_value(&l->reader, index, row, object);
+    }
+}
+
+static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct mapping *m,
+                      const char *key)
+{
+    struct mistakes *mistakes = &l->reader.mistakes;
+    struct place at = reader_place(&l->reader, pair->key);
+    const struct row *row;
+    struct target *target = find_target(m, key, &row);
+    if (!target) {
+        unknown_key(l, pair->key, m, key);
+        return;
+    }
+    struct given *given = &target->given[row - target->table->rows];
+    if (given->key.line) {
+        mistake(mistakes, at, l->reader.path, "given before in line %d (each key once)",
+                given->key.line);
+    } else if (m->defaults && row->own) {
+        mistake(mistakes, at, l->reader.path, "cannot be a default (each %s has its own)",
+                target->table == &camera_table ? "camera" : "output");
+    } else {
+        *given = (struct given){at, reader_place(&l->reader, pair->value), pair->value, false};
+        given->wrong = !read_row(l, pair->value, row, target->object, m);
+    }
+}
+
+static void read_mapping(struct loader *l, const yaml_node_t *node, struct mapping *m,
+                         const char *section)
+{
+    const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+    for (; pair < node->data.mapping.pairs.top; pair++) {
+        const char *word = reader_key(&l->reader, pair->key);
+        if (!word)
+            continue;
+        size_t path = reader_enter(&l->reader, word);
+        char key[KEY_MAX];
+        snprintf(key, sizeof key, "%s%s%s", section, *section ? "." : "", word);
+        read_pair(l, pair, m, key);
+        reader_leave(&l->reader, path);
+    }
+}
+
+// --- named items
+
+static void require_keys(struct loader *l, struct place at, const struct target *target)
+{
+    for (int i = 0; i < target->table->n; i++) {
+        const struct row *row = &target->table->rows[i];
+        if (!row->required || target->given[i].key.line)
+            continue;
+        size_t path = reader_enter(&l->reader, row->key);
+        mistake(&l->reader.mistakes, at, l->reader.path, "missing (such as %s: %s)", row->key,
+                row->example ? row->example : "{name: {...}}");
+        reader_leave(&l->reader, path);
+    }
+}
+
+static const char *name_wrong(const struct table *table, const char *name, const char *items, int n)
+{
+    size_t length = strlen(name);
+    if (!length)
+        return "an empty name";
+    if (length > (size_t)table->name_max)
+        return "a name that is too long";
+    if (strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != length)
+        return "a name with other characters than letters, digits, _ and -";
+    for (int i = 0; i < n; i++, items += table->size) {
+        if (!strcmp(*object_name(table, (void *)items), name))
+            return "a name that was given before";
+    }
+    return NULL;
+}
+
+static void read_items(struct loader *l, const struct row *row, int index, void *owner,
+                       const void *prototype);
+
+// One camera or output that has its name and defaults already.
+static void read_item(struct loader *l, int index, const struct row *row, void *object)
+{
+    struct target target = {.table = row->items, .object = object};
+    struct mapping m = {.targets = &target, .n = 1};
+    const yaml_node_t *node = reader_mapping(&l->reader, index, NULL);
+    if (!node)
+        return;
+    read_mapping(l, node, &m, "");
+    require_keys(l, *object_place(row->items, object), &target);
+    for (int i = 0; i < row->items->n; i++) {
+        const struct row *inner = &row->items->rows[i];
+        if (inner->type == VALUE_ITEMS && target.given[i].key.line) {
+            size_t path = reader_enter(&l->reader, inner->key);
+            read_items(l, inner, target.given[i].node, object, &l->output);
+            reader_leave(&l->reader, path);
+        }
+    }
+    if (row->items == &output_table)
+        check_output(&l->reader.mistakes, l->config, object, target.given, l->reader.path);
+}
+
+static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struct row *row,
+                     void *owner, const void *prototype)
+{
+    const struct table *table = row->items;
+    char *items = *object_items(row, owner);
+    int *n = object_count(row, owner);
+    const char *name = reader_key(&l->reader, pair->key);
+    if (!name)
+        return;
+    size_t path = reader_enter(&l->reader, name);
+    const char *wrong = name_wrong(table, name, items, *n);
+    void *object = items + (size_t)*n * table->size;
+    if (wrong) {
+        mistake(&l->reader.mistakes, reader_place(&l->reader, pair->key), l->reader.path,
+                "%s (1 to %d of A-Z a-z 0-9 _ -, each once)", wrong, table->name_max);
+    } else {
+        ++*n;
+        memcpy(object, prototype, table->size);
+        *object_name(table, object) = strdup(name);
+        *object_place(table, object) = reader_place(&l->reader, pair->key);
+        if (object_own(table, object) < 0 || !*object_name(table, object))
+            l->reader.no_memory = true;
+        else
+            read_item(l, pair->value, row, object);
+    }
+    reader_leave(&l->reader, path);
+}
+
+static void read_items(struct loader *l, const struct row *row, int index, void *owner,
+                       const void *prototype)
+{
+    const yaml_node_t *node = reader_mapping(&l->reader, index, row);
+    if (!node)
+        return;
+    const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+    ptrdiff_t n = node->data.mapping.pairs.top - pair;
+    if (n < 1 || n > row->items->items_max) {
+        reader_refuse(&l->reader, index, row, n ? "has too many entries" : "is empty");
+        return;
+    }
+    *object_items(row, owner) = calloc((size_t)n, row->items->size);
+    if (!*object_items(row, owner)) {
+        l->reader.no_memory = true;
+        return;
+    }
+    for (; n > 0 && !l->reader.no_memory; n--, pair++)
+        add_item(l, pair, row, owner, prototype);
+}
+
+// --- the file
+
+static void read_defaults(struct loader *l, int index, const struct row *row)
+{
+    // Where both have a key the camera's is meant: it stands first.
+    struct target targets[] = {{.table = &camera_table, .object = &l->camera},
+                               {.table = &output_table, .object = &l->output}};
+    struct mapping m = {.targets = targets, .n = 2, .defaults = true};
+    const yaml_node_t *node = reader_mapping(&l->reader, index, row);
+    if (node)
+        read_mapping(l, node, &m, "");
+}
+
+static void read_root(struct loader *l)
+{
+    struct target target = {.table = &root_table, .object = l->config};
+    struct mapping m = {.targets = &target, .n = 1};
+    const yaml_node_t *root = yaml_document_get_root_node(&l->reader.document);
+    if (root)
+        root = reader_mapping(&l->reader, 1, NULL);
+    if (root)
+        read_mapping(l, root, &m, "");
+    if (root || !l->reader.mistakes.total)
+        require_keys(l, (struct place){1, 1}, &target);
+    for (int i = 0; i < root_table.n; i++) {
+        const struct row *row = &root_table.rows[i];
+        size_t path = reader_enter(&l->reader, row->key);
+        if (row->type == VALUE_DEFAULTS && target.given[i].key.line)
+            read_defaults(l, target.given[i].node, row);
+        if (row->type == VALUE_ITEMS && target.given[i].key.line)
+            read_items(l, row, target.given[i].node, l->config, &l->camera);
+        reader_leave(&l->reader, path);
+    }
+}
+
+static int read_document(struct loader *l, const char *text, size_t length)
+{
+    int status = document_parse(&l->reader.document, text, length, &l->reader.mistakes);
+    if (status < 0)
+        return status;
+    read_root(l);
+    yaml_document_delete(&l->reader.document);
+    return l->reader.no_memory ? -ENOMEM : 0;
+}
+
+static int init(struct loader *l)
+{
+    l->config = calloc(1, sizeof *l->config);
+    if (!l->config || object_init(&root_table, l->config) < 0 ||
+        object_init(&camera_table, &l->camera) < 0 || object_init(&output_table, &l->output) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
+                     FILE *errors)
+{
+    struct loader *l = calloc(1, sizeof *l);
+    int status = l ? init(l) : -ENOMEM;
+    if (!status)
+        status = read_document(l, text, length);
+    if (status == -ENOMEM) {
+        fprintf(errors, "%s: %s\n", name, strerror(ENOMEM));
+    } else {
+        mistakes_print(&l->reader.mistakes, name, errors);
+        status = l->reader.mistakes.total;
+    }
+    if (!status) {
+        *ret = l->config;
+        l->config = NULL;
+    }
+    if (l) {
+        mistakes_free(&l->reader.mistakes);
+        object_free(&camera_table, &l->camera);
+        object_free(&output_table, &l->output);
+        config_free(l->config);
+        free(l);
+    }
+    return status;
+}
+
+// The whole of `f` in memory, with *length its bytes; at most FILE_MAX.
+static int slurp(FILE *f, char **ret, size_t *length)
+{
+    char *text = malloc(FILE_MAX + 1);
+    if (!text)
+        return -ENOMEM;
+    *length = fread(text, 1, FILE_MAX + 1, f);
+    int status = ferror(f) ? -errno : *length > FILE_MAX ? -EFBIG : 0;
+    if (status < 0)
+        free(text);
+    else
+        *ret = text;
+    return status;
+}
+
+int config_load(struct config **ret, const char *path, FILE *errors)
+{
+    bool input = !strcmp(path, "-");
+    const char *name = input ? "stdin" : path;
+    FILE *f = input ? stdin : fopen(path, "re");
+    char *text = NULL;
+    size_t length = 0;
+    int status = f ? slurp(f, &text, &length) : -errno;
+    if (f && !input)
+        fclose(f);
+    if (status < 0) {
+        fprintf(errors, "%s: %s\n", name, strerror(-status));
+        return status;
+    }
+    status = config_load_text(ret, text, length, name, errors);
+    free(text);
+    return status;
+}

@@ -1,0 +1,60 @@
+#include "config/mistakes.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *shown(const char *raw, char *to, size_t size)
+{
+    config_url_redacted(raw, to, size);
+    for (char *c = to; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+    }
+    return to;
+}
+
+void mistake(struct mistakes *m, struct place at, const char *key, const char *format, ...)
+{
+    char key_shown[KEY_MAX], what[1024];
+    struct mistake *one = &m->list[m->n];
+    va_list args;
+    m->total++;
+    if (m->n == MISTAKES_MAX)
+        return;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    *one = (struct mistake){.at = at, .order = m->n};
+    if (asprintf(&one->text, "%s: %s", shown(*key ? key : "yaml", key_shown, sizeof key_shown),
+                 what) >= 0)
+        m->n++;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct mistake *a = left, *b = right;
+    if (a->at.line != b->at.line)
+        return a->at.line < b->at.line ? -1 : 1;
+    if (a->at.column != b->at.column)
+        return a->at.column < b->at.column ? -1 : 1;
+    return a->order - b->order;
+}
+
+void mistakes_print(struct mistakes *m, const char *file, FILE *f)
+{
+    qsort(m->list, (size_t)m->n, sizeof *m->list, compare);
+    for (int i = 0; i < m->n; i++) {
+        const struct mistake *one = &m->list[i];
+        fprintf(f, "%s:%d:%d: %s\n", file, one->at.line, one->at.column, one->text);
+    }
+    if (m->total > m->n)
+        fprintf(f, "%s: %d more mistakes are not shown\n", file, m->total - m->n);
+}
+
+void mistakes_free(struct mistakes *m)
+{
+    for (int i = 0; i < m->n; i++)
+        free(m->list[i].text);
+    m->n = m->total = 0;
+}

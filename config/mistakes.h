@@ -1,0 +1,31 @@
+// The mistakes found in one configuration, to be printed in the order of their places.
+#ifndef FRAMED_CONFIG_MISTAKES_H
+#define FRAMED_CONFIG_MISTAKES_H
+
+#include "config/config.h"
+
+enum {
+    MISTAKES_MAX = 1000, // later ones are counted only
+    KEY_MAX = 256,       // bytes of a dotted key
+};
+
+struct mistake {
+    struct place at;
+    int order;
+    char *text;
+};
+
+struct mistakes {
+    struct mistake list[MISTAKES_MAX];
+    int n, total;
+};
+
+// `key` is dotted and may be a user's text; the message must not hold a secret.
+__attribute__((format(printf, 4, 5))) void mistake(struct mistakes *, struct place, const char *key,
+                                                   const char *format, ...);
+// What a message may show of a user's value: short, printable, without passwords; returns `to`.
+char *shown(const char *raw, char *to, size_t size);
+void mistakes_print(struct mistakes *, const char *file, FILE *);
+void mistakes_free(struct mistakes *);
+
+#endif

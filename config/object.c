@@ -1,0 +1,114 @@
+#include "config/object.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/address.h"
+#include "config/options.h"
+#include "config/value.h"
+
+char **object_name(const struct table *table, void *object)
+{
+    return (char **)((char *)object + table->name_offset);
+}
+
+struct place *object_place(const struct table *table, void *object)
+{
+    return (struct place *)((char *)object + table->place_offset);
+}
+
+void **object_items(const struct row *row, void *object)
+{
+    return (void **)((char *)object + row->offset);
+}
+
+int *object_count(const struct row *row, void *object)
+{
+    return (int *)((char *)object + row->count_offset);
+}
+
+int object_init(const struct table *table, void *object)
+{
+    for (int i = 0; i < table->n; i++) {
+        const struct row *row = &table->rows[i];
+        const char *wrong;
+        int status = row->text ? value_parse(row, object, &row->text, 1, &wrong) : 0;
+        assert(status != -EINVAL);
+        if (status < 0)
+            return status;
+    }
+    return 0;
+}
+
+static int own_string(char **string)
+{
+    if (!*string)
+        return 0;
+    *string = strdup(*string);
+    return *string ? 0 : -ENOMEM;
+}
+
+static int own_value(const struct row *row, void *object)
+{
+    struct sink_address address;
+    switch (row->type) {
+    case VALUE_STRING:
+        return own_string(value_member(row, object));
+    case VALUE_OPTIONS:
+        return options_own(row, object);
+    case VALUE_SINK:
+        address = *(struct sink_address *)value_member(row, object);
+        return address_copy(value_member(row, object), &address);
+    default:
+        return 0;
+    }
+}
+
+int object_own(const struct table *table, void *object)
+{
+    int status = 0;
+    for (int i = 0; i < table->n; i++) {
+        if (own_value(&table->rows[i], object) < 0)
+            status = -ENOMEM;
+    }
+    return status;
+}
+
+static void free_items(const struct row *row, void *object)
+{
+    char *items = *object_items(row, object);
+    for (int i = 0; i < *object_count(row, object); i++)
+        object_free(row->items, items + (size_t)i * row->items->size);
+    free(items);
+}
+
+static void free_value(const struct row *row, void *object)
+{
+    switch (row->type) {
+    case VALUE_STRING:
+        free(*(char **)value_member(row, object));
+        break;
+    case VALUE_OPTIONS:
+        options_free(row, object);
+        break;
+    case VALUE_SINK:
+        address_free(value_member(row, object));
+        break;
+    case VALUE_ITEMS:
+        free_items(row, object);
+        break;
+    default:
+        break;
+    }
+}
+
+void object_free(const struct table *table, void *object)
+{
+    for (int i = 0; i < table->n; i++)
+        free_value(&table->rows[i], object);
+    if (table->name_max)
+        free(*object_name(table, object));
+    memset(object, 0, table->size);
+}

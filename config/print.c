@@ -1,0 +1,154 @@
+#include "config/config.h"
+
+#include <string.h>
+
+#include "config/allowed.h"
+#include "config/schema.h"
+
+enum { ALLOWED_MAX = 256, HELP_COLUMN = 40, COLUMNS_MAX = 120, INDENT = 2 };
+
+// What an example says of one output in place of the defaults.
+struct example {
+    const char *name;
+    enum for_kernel kernel;
+    bool all; // every key, else only those that its kernel has to itself
+    const char *kernel_text, *sink;
+};
+
+static const struct example examples[] = {
+    {"detector", FOR_WARP, true, "warp", "unix:/run/framed/gate-detector.sock"},
+    {"archive", FOR_YUV, false, "yuv", "file:/var/lib/framed/gate.y4m"},
+};
+
+static const char *text_of(const struct row *row, const struct example *e)
+{
+    if (e && !strcmp(row->key, "kernel"))
+        return e->kernel_text;
+    if (e && !strcmp(row->key, "sink"))
+        return e->sink;
+    return row->text ? row->text : row->example;
+}
+
+static bool is_shown(const struct row *row, const struct example *e)
+{
+    if (!e)
+        return true;
+    if (row->kernel == FOR_BOTH)
+        return e->all || !strcmp(row->key, "kernel") || !strcmp(row->key, "sink");
+    return row->kernel == e->kernel;
+}
+
+// "key: value   # comment", or the comment on a line before where that gets long.
+static void print_line(FILE *f, int indent, const char *line, const char *comment)
+{
+    int column = indent + (int)strlen(line);
+    int gap = column < HELP_COLUMN ? HELP_COLUMN - column : 1;
+    if (column + gap + (int)strlen(comment) + 2 > COLUMNS_MAX)
+        fprintf(f, "%*s# %s\n%*s%s\n", indent, "", comment, indent, "", line);
+    else
+        fprintf(f, "%*s%s%*s# %s\n", indent, "", line, gap, "", comment);
+}
+
+// A key without a default is commented out, a required one is not.
+static void print_value(FILE *f, const struct row *row, const struct example *e, int indent)
+{
+    char allowed[ALLOWED_MAX], line[COLUMNS_MAX], comment[2 * ALLOWED_MAX];
+    snprintf(line, sizeof line, "%s%s: %s", row->text || row->required ? "" : "# ", row_word(row),
+             text_of(row, e));
+    snprintf(comment, sizeof comment, "%s (%s)", row->help,
+             row_allowed(row, allowed, sizeof allowed));
+    print_line(f, indent, line, comment);
+}
+
+static void print_section(FILE *f, const struct row *row, int indent)
+{
+    char line[COLUMNS_MAX];
+    snprintf(line, sizeof line, "%s%s:%s%s", row->type == VALUE_DEFAULTS ? "# " : "", row_word(row),
+             row->example ? " " : "", row->example ? row->example : "");
+    print_line(f, indent, line, row->help);
+}
+
+static void print_rows(FILE *f, const struct table *table, const char *section,
+                       const struct example *e, int indent);
+
+static void print_items(FILE *f, const struct row *row, int indent)
+{
+    if (row->items == &camera_table) {
+        fprintf(f, "%*sgate:\n", indent, "");
+        print_rows(f, row->items, "", NULL, indent + INDENT);
+        return;
+    }
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        fprintf(f, "%*s%s:\n", indent, "", examples[i].name);
+        print_rows(f, row->items, "", &examples[i], indent + INDENT);
+    }
+}
+
+static void print_rows(FILE *f, const struct table *table, const char *section,
+                       const struct example *e, int indent)
+{
+    for (int i = 0; i < table->n; i++) {
+        const struct row *row = &table->rows[i];
+        if (!row_in_section(row, section) || !is_shown(row, e))
+            continue;
+        if (row_has_value(row))
+            print_value(f, row, e, indent);
+        else
+            print_section(f, row, indent);
+        if (row->type == VALUE_SECTION)
+            print_rows(f, table, row->key, e, indent + INDENT);
+        if (row->type == VALUE_ITEMS)
+            print_items(f, row, indent + INDENT);
+    }
+}
+
+void config_print_defaults(FILE *f)
+{
+    fputs(
+        "# Every key of framed with its default, printed by `framed defaults`. Needed are only a\n"
+        "# camera's url and one output with a sink. In any value ${NAME}, ${NAME:-default} and\n"
+        "# ${NAME:?message} stand for the credential or environment variable NAME, $$ for a "
+        "dollar\n"
+        "# sign: url: rtsp://viewer:${GATE_PASSWORD}@192.0.2.10/stream1\n",
+        f);
+    print_rows(f, &root_table, "", NULL, 0);
+}
+
+// --- Markdown
+
+static void print_cell(FILE *f, const char *text)
+{
+    for (; *text; text++)
+        fprintf(f, *text == '|' ? "\\|" : "%c", *text);
+}
+
+static void print_key(FILE *f, const struct row *row)
+{
+    static const char *const kernels[] = {"", " (warp)", " (yuv)"};
+    char allowed[ALLOWED_MAX];
+    fprintf(f, "| `%s`%s | ", row->key, kernels[row->kernel]);
+    print_cell(f, row_allowed(row, allowed, sizeof allowed));
+    fprintf(f, " | %s%s%s | ", row->text ? "`" : "",
+            row->text       ? row->text
+            : row->required ? "required"
+                            : "",
+            row->text ? "`" : "");
+    print_cell(f, row->help);
+    fputs(" |\n", f);
+}
+
+static void print_keys(FILE *f, const char *title, const struct table *table)
+{
+    fprintf(f, "%s\n\n| key | value | default | meaning |\n|---|---|---|---|\n", title);
+    for (int i = 0; i < table->n; i++) {
+        if (table->rows[i].type != VALUE_SECTION)
+            print_key(f, &table->rows[i]);
+    }
+}
+
+void config_print_keys(FILE *f)
+{
+    print_keys(f, "At the top:", &root_table);
+    print_keys(f, "\nOf a camera, `cameras.NAME`:", &camera_table);
+    print_keys(f, "\nOf an output, `cameras.NAME.outputs.NAME`:", &output_table);
+}

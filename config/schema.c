@@ -1,0 +1,272 @@
+#include "config/schema.h"
+
+#include <string.h>
+
+#include "kernels/backend.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static const struct choice backend_choices[] = {
+    {"auto", BACKEND_AUTO}, {"cpu", BACKEND_CPU}, {"cuda", BACKEND_CUDA}, {0}};
+static const struct choice transport_choices[] = {
+    {"tcp", TRANSPORT_TCP}, {"udp", TRANSPORT_UDP}, {0}};
+static const struct choice decode_choices[] = {
+    {"auto", DECODE_AUTO}, {"cpu", DECODE_CPU}, {"nvdec", DECODE_NVDEC}, {0}};
+static const struct choice pace_choices[] = {{"full", PACE_FULL}, {"realtime", PACE_REALTIME}, {0}};
+static const struct choice damaged_choices[] = {
+    {"flag", DAMAGED_FLAG}, {"drop", DAMAGED_DROP}, {"hold", DAMAGED_HOLD}, {0}};
+static const struct choice overflow_choices[] = {{"drop_oldest", OVERFLOW_DROP_OLDEST},
+                                                 {"drop_newest", OVERFLOW_DROP_NEWEST},
+                                                 {"wait", OVERFLOW_WAIT},
+                                                 {0}};
+static const struct choice protocol_choices[] = {
+    {"auto", PROTOCOL_AUTO}, {"framed", PROTOCOL_FRAMED}, {"y4m", PROTOCOL_Y4M},
+    {"npy", PROTOCOL_NPY},   {"raw", PROTOCOL_RAW},       {0}};
+static const struct choice log_level_choices[] = {{"error", LOG_LEVEL_ERROR},
+                                                  {"warning", LOG_LEVEL_WARNING},
+                                                  {"info", LOG_LEVEL_INFO},
+                                                  {"debug", LOG_LEVEL_DEBUG},
+                                                  {0}};
+static const struct choice kernel_choices[] = {{"warp", OP_WARP}, {"yuv", OP_YUV}, {0}};
+static const struct choice fit_choices[] = {{"letterbox", FIT_LETTERBOX},
+                                            {"stretch", FIT_STRETCH},
+                                            {"crop", FIT_CROP},
+                                            {"none", FIT_NONE},
+                                            {0}};
+static const struct choice flip_choices[] = {{"none", FLIP_NONE},
+                                             {"horizontal", FLIP_HORIZONTAL},
+                                             {"vertical", FLIP_VERTICAL},
+                                             {"both", FLIP_BOTH},
+                                             {0}};
+static const struct choice dtype_choices[] = {
+    {"u8", DTYPE_U8}, {"s8", DTYPE_S8}, {"f16", DTYPE_F16}, {"f32", DTYPE_F32}, {0}};
+static const struct choice layout_choices[] = {{"nchw", LAYOUT_NCHW}, {"nhwc", LAYOUT_NHWC}, {0}};
+static const struct choice order_choices[] = {
+    {"rgb", ORDER_RGB}, {"bgr", ORDER_BGR}, {"gray", ORDER_GRAY}, {0}};
+static const struct choice format_choices[] = {{"nv12", PIXEL_NV12},
+                                               {"yuv420p", PIXEL_YUV420P},
+                                               {"yuv444p", PIXEL_YUV444P},
+                                               {"yuv24", PIXEL_YUV24},
+                                               {0}};
+static const struct choice matrix_choices[] = {
+    {"auto", MATRIX_UNSPECIFIED}, {"bt601", MATRIX_BT601},           {"bt709", MATRIX_BT709},
+    {"bt2020", MATRIX_BT2020},    {"bt601-8bit", MATRIX_BT601_8BIT}, {0}};
+static const struct choice range_choices[] = {
+    {"auto", RANGE_UNSPECIFIED}, {"limited", RANGE_LIMITED}, {"full", RANGE_FULL}, {0}};
+
+// clang-format off
+#define CHOICES_OF(member) _Generic((member), \
+    enum backend_kind: backend_choices, enum transport: transport_choices, enum decode: decode_choices, \
+    enum pace: pace_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
+    enum protocol: protocol_choices, enum log_level: log_level_choices, enum op_kind: kernel_choices, \
+    enum fit: fit_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
+    enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
+    enum matrix: matrix_choices, enum range: range_choices, default: NULL)
+
+#define TYPE_OF(member) _Generic((member), \
+    bool: VALUE_BOOL, int: VALUE_INT, double: VALUE_NUMBER, char *: VALUE_STRING, \
+    struct duration: VALUE_DURATION, struct bytes: VALUE_BYTES, struct dimensions: VALUE_DIMENSIONS, \
+    struct levels: VALUE_LEVELS, struct channels: VALUE_CHANNELS, struct affine: VALUE_AFFINE, \
+    struct crop: VALUE_CROP, struct fraction: VALUE_FRACTION, struct filemode: VALUE_FILEMODE, \
+    struct sink_address: VALUE_SINK, struct demuxer_option *: VALUE_OPTIONS, \
+    struct camera_config *: VALUE_ITEMS, struct output_config *: VALUE_ITEMS, \
+    default: VALUE_CHOICE)
+
+#define MEMBER(type, member) (((type *)0)->member)
+#define FIELD(struct_type, member, default_text, help_text, ...) \
+    {.key = #member, .type = TYPE_OF(MEMBER(struct_type, member)), \
+     .offset = offsetof(struct_type, member), .choices = CHOICES_OF(MEMBER(struct_type, member)), \
+     .text = default_text, .help = help_text, ##__VA_ARGS__}
+#define SECTION(name, help_text, ...) \
+    {.key = name, .type = VALUE_SECTION, .help = help_text, ##__VA_ARGS__}
+#define RANGE(low, high) .min = low, .max = high
+
+static const struct row camera_rows[] = {
+    FIELD(struct camera_config, url, NULL,
+          "where the pictures come from: rtsp://, tcp://, unix:, a file or a device",
+          .example = "rtsp://192.0.2.10/stream1", .required = true, .own = true),
+    FIELD(struct camera_config, transport, "tcp", "how RTSP carries media"),
+    FIELD(struct camera_config, demuxer, NULL,
+          "libavformat's name of the container; needed for raw streams only", .example = "rawvideo"),
+    FIELD(struct camera_config, options, NULL, "options of the demuxer; one that it does not know is an error",
+          .example = "{pixel_format: bgra, video_size: 1920x1080}",
+          .count_offset = offsetof(struct camera_config, n_options)),
+    FIELD(struct camera_config, decode, "auto",
+          "auto takes NVDEC where the GPU decodes this stream, else the cpu"),
+    FIELD(struct camera_config, decode_threads, "1", "threads of the cpu decoder", RANGE(0, 64),
+          .zero = "auto"),
+    FIELD(struct camera_config, fps, "0",
+          "most frames per second that reach the outputs; 0 keeps all; under `defaults` this key is meant",
+          RANGE(0, 1000), .unit = "frames/s"),
+    FIELD(struct camera_config, loop, "false", "start a file again at its end"),
+    FIELD(struct camera_config, pace, "full", "read a file as fast as it goes, or by its timestamps"),
+    FIELD(struct camera_config, damaged, "flag",
+          "a damaged picture is marked, dropped, or held back with all that follow until a clean keyframe"),
+    FIELD(struct camera_config, connect_timeout, "10s", "deadline of opening and probing the input",
+          RANGE(0.1, 3600)),
+    FIELD(struct camera_config, media_timeout, "5s", "silence after which the input counts as lost",
+          RANGE(0.1, 3600)),
+    FIELD(struct camera_config, close_timeout, "1s", "deadline of saying goodbye", RANGE(0.1, 60)),
+    FIELD(struct camera_config, outputs, NULL, "what is made of the camera's frames, by name",
+          .required = true, .own = true, .items = &output_table,
+          .count_offset = offsetof(struct camera_config, n_outputs)),
+};
+
+static const struct row output_rows[] = {
+    FIELD(struct output_config, kernel, "warp",
+          "warp: geometry and normalisation to a tensor; yuv: conversion to a YUV format"),
+    FIELD(struct output_config, size, "640x640", "width and height of the tensor in pixels",
+          RANGE(1, IMAGE_SIDE_MAX), .kernel = FOR_WARP),
+    FIELD(struct output_config, fit, "letterbox", "how the source fills the tensor", .kernel = FOR_WARP),
+    FIELD(struct output_config, affine, NULL,
+          "2x3 matrix from source to output, row by row, integers at pixel centres; stands for fit, rotate and flip",
+          RANGE(-1e6, 1e6), .example = "[0.5, 0, 0, 0, 0.5, 0]", .kernel = FOR_WARP),
+    FIELD(struct output_config, rotate, "0", "clockwise, before the fit", RANGE(-360, 360),
+          .unit = "degrees", .kernel = FOR_WARP),
+    FIELD(struct output_config, flip, "none", "mirror, after the rotation", .kernel = FOR_WARP),
+    FIELD(struct output_config, crop, NULL, "the part of the source that counts; else the whole",
+          RANGE(0, IMAGE_SIDE_MAX), .example = "[0, 0, 1280, 720]", .kernel = FOR_WARP),
+    FIELD(struct output_config, fill, "114", "level of what lies outside the source, or one per channel",
+          RANGE(0, 255), .kernel = FOR_WARP),
+    SECTION("tensor", "the elements of a warp output: (level * scale - mean) / std", .kernel = FOR_WARP),
+    FIELD(struct output_config, tensor.dtype, "u8", "element type", .kernel = FOR_WARP),
+    FIELD(struct output_config, tensor.layout, "nchw", "planes one behind the other, or channels interleaved",
+          .kernel = FOR_WARP),
+    FIELD(struct output_config, tensor.order, "rgb", "channels", .kernel = FOR_WARP),
+    FIELD(struct output_config, tensor.scale, "1", "factor of the 0 to 255 level", RANGE(0.0001, 10000),
+          .kernel = FOR_WARP),
+    FIELD(struct output_config, tensor.mean, "0", "subtracted after scale, one for all or one per channel",
+          RANGE(-1e6, 1e6), .kernel = FOR_WARP),
+    FIELD(struct output_config, tensor.std, "1", "divides last, one for all or one per channel",
+          RANGE(0.0001, 10000), .kernel = FOR_WARP),
+    FIELD(struct output_config, format, "yuv420p", "pixel format of a yuv output", .kernel = FOR_YUV),
+    SECTION("colour", "warp: how the source is read; yuv: what the result is; auto goes by the stream"),
+    FIELD(struct output_config, colour.matrix, "auto",
+          "YUV matrix; bt601-8bit, for yuv, is the well-known 8-bit integer form"),
+    FIELD(struct output_config, colour.range, "auto", "levels 16 to 235, or 0 to 255"),
+    FIELD(struct output_config, fps, "0", "most frames per second of this output; 0 keeps all",
+          RANGE(0, 1000), .unit = "frames/s"),
+    FIELD(struct output_config, overflow, "drop_oldest",
+          "when no slot is free; wait: for room, and for a first client"),
+    FIELD(struct output_config, max_age, "0", "older frames are not delivered; 0 delivers all", RANGE(0, 3600)),
+    FIELD(struct output_config, slots, "6", "finished frames held for clients", RANGE(3, 256)),
+    FIELD(struct output_config, sink, NULL, "where frames go; a tcp sink without HOST is on loopback",
+          .example = "unix:/run/framed/gate-detector.sock", .required = true, .own = true),
+    FIELD(struct output_config, protocol, "auto",
+          "auto: sockets speak framed, a file goes by its ending (.framed .y4m .npy .raw .bin)"),
+    FIELD(struct output_config, mode, "0660", "permissions of the socket or file", RANGE(0, 0777)),
+    FIELD(struct output_config, group, NULL, "group of the socket or file", .example = "video"),
+};
+
+static const struct row root_rows[] = {
+    FIELD(struct config, backend, "auto", "what runs the kernels; auto takes a GPU when one answers"),
+    SECTION("cuda", "the GPU backend"),
+    FIELD(struct config, cuda.device, "0", "ordinal of the GPU", RANGE(0, 63)),
+    FIELD(struct config, cuda.streams, "auto", "streams that the bands of a frame are spread over",
+          RANGE(0, 64), .zero = "auto"),
+    FIELD(struct config, cuda.band, "auto", "source and result bytes of one band", RANGE(0, 1 << 30),
+          .zero = "auto"),
+    SECTION("cpu", "the CPU backend"),
+    FIELD(struct config, cpu.workers, "auto", "threads; auto is one per online processor",
+          RANGE(0, 1024), .zero = "auto"),
+    SECTION("log", "lines on standard error"),
+    FIELD(struct config, log.level, "info", "the least important events that are logged"),
+    {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}",
+     .help = "camera and output keys that hold wherever a camera or output does not say otherwise"},
+    FIELD(struct config, cameras, NULL, "the inputs, by name", .required = true, .items = &camera_table,
+          .count_offset = offsetof(struct config, n_cameras)),
+};
+// clang-format on
+
+const struct table root_table = {
+    .noun = "the file", .rows = root_rows, .n = COUNT(root_rows), .size = sizeof(struct config)};
+
+// Names fit the char[24] and char[16] of the wire header with a final zero.
+const struct table camera_table = {.noun = "a camera",
+                                   .rows = camera_rows,
+                                   .n = COUNT(camera_rows),
+                                   .size = sizeof(struct camera_config),
+                                   .name_offset = offsetof(struct camera_config, name),
+                                   .place_offset = offsetof(struct camera_config, place),
+                                   .name_max = 23,
+                                   .items_max = CAMERAS_MAX};
+
+const struct table output_table = {.noun = "an output",
+                                   .rows = output_rows,
+                                   .n = COUNT(output_rows),
+                                   .size = sizeof(struct output_config),
+                                   .name_offset = offsetof(struct output_config, name),
+                                   .place_offset = offsetof(struct output_config, place),
+                                   .name_max = 15,
+                                   .items_max = PLAN_OPS_MAX};
+
+_Static_assert(COUNT(root_rows) <= TABLE_ROWS_MAX && COUNT(camera_rows) <= TABLE_ROWS_MAX &&
+                   COUNT(output_rows) <= TABLE_ROWS_MAX,
+               "TABLE_ROWS_MAX is too small");
+
+const struct row *table_find(const struct table *table, const char *key)
+{
+    for (int i = 0; i < table->n; i++) {
+        if (!strcmp(table->rows[i].key, key))
+            return &table->rows[i];
+    }
+    return NULL;
+}
+
+// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`; large for long words.
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 32 };
+    int d[LONGEST + 1][LONGEST + 1];
+    int n = (int)strnlen(a, LONGEST + 1), m = (int)strnlen(b, LONGEST + 1);
+    if (n > LONGEST || m > LONGEST)
+        return LONGEST;
+    for (int i = 0; i <= n; i++) {
+        for (int j = 0; j <= m; j++) {
+            if (!i || !j) {
+                d[i][j] = i + j;
+                continue;
+            }
+            int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            best = d[i - 1][j] + 1 < best ? d[i - 1][j] + 1 : best;
+            best = d[i][j - 1] + 1 < best ? d[i][j - 1] + 1 : best;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                best = d[i - 2][j - 2] + 1 < best ? d[i - 2][j - 2] + 1 : best;
+            d[i][j] = best;
+        }
+    }
+    return d[n][m];
+}
+
+const char *table_nearest(const struct table *table, const char *key)
+{
+    const char *nearest = NULL;
+    int least = 4; // a word with more edits than three is another word
+    for (int i = 0; i < table->n; i++) {
+        int edits = distance(table->rows[i].key, key);
+        if (edits < least && edits * 2 <= (int)strlen(table->rows[i].key)) {
+            least = edits;
+            nearest = table->rows[i].key;
+        }
+    }
+    return nearest;
+}
+
+bool row_in_section(const struct row *row, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    if (n && (strncmp(row->key, prefix, n) || row->key[n] != '.'))
+        return false;
+    return !strchr(row->key + (n ? n + 1 : 0), '.');
+}
+
+const char *row_word(const struct row *row)
+{
+    const char *dot = strrchr(row->key, '.');
+    return dot ? dot + 1 : row->key;
+}
+
+bool row_has_value(const struct row *row)
+{
+    return row->type != VALUE_SECTION && row->type != VALUE_DEFAULTS && row->type != VALUE_ITEMS;
+}

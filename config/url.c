@@ -1,0 +1,52 @@
+#include "config/config.h"
+
+#include <ctype.h>
+#include <string.h>
+
+// Where user and password begin, and the '@' behind them. A password may hold any character, so
+// where in doubt it goes on: everything before the last '@' is hidden, be it part of a path.
+static const char *credentials(const char *url, const char **end)
+{
+    const char *scheme = strstr(url, "://");
+    const char *at = strrchr(url, '@');
+    const char *begin = at && scheme && scheme < at ? scheme + 3 : url;
+    bool any = at && (begin > url || memchr(url, ':', (size_t)(at - url)));
+    *end = any ? at : begin;
+    return begin;
+}
+
+// The value of a parameter that cameras take credentials in begins at `p`.
+static bool secret_value(const char *url, const char *p)
+{
+    static const char *const names[] = {"password", "passwd", "pwd",  "pass", "token",
+                                        "key",      "secret", "auth", "user", "username"};
+    for (size_t i = 0; p > url && p[-1] == '=' && i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]), before = (size_t)(p - 1 - url);
+        if (before >= n && !strncasecmp(p - 1 - n, names[i], n) &&
+            (before == n || !isalnum((unsigned char)p[-2 - (ptrdiff_t)n])))
+            return true;
+    }
+    return false;
+}
+
+char *config_url_redacted(const char *url, char *to, size_t size)
+{
+    const char *at, *begin = credentials(url, &at),
+                    *hidden = url; // up to `hidden` nothing is shown
+    bool hiding = false;
+    size_t n = 0;
+    for (const char *p = url; *p; p++) {
+        const char *value_end = secret_value(url, p) ? p + strcspn(p, "&;#") : p;
+        if (p == begin && at > hidden)
+            hidden = at;
+        if (value_end > hidden)
+            hidden = value_end;
+        const char *out = p >= hidden ? p : hiding ? "" : "***";
+        hiding = p < hidden;
+        for (size_t left = hiding ? strlen(out) : 1; left && n + 1 < size; left--)
+            to[n++] = *out++;
+    }
+    if (size)
+        to[n] = 0;
+    return to;
+}

@@ -1,0 +1,128 @@
+#include "config/expand.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+static const struct {
+    const char *text, *expanded; // NULL: an error that says `why`
+    const char *why;
+} cases[] = {
+    {"", "", NULL},
+    {"plain }{", "plain }{", NULL},
+    {"a$$b$$", "a$b$", NULL},
+    {"$${SET}", "${SET}", NULL},
+    {"${SET}", "value", NULL},
+    {"<${SET}${SET}>", "<valuevalue>", NULL},
+    {"${SET:-x}", "value", NULL},
+    {"${SET:?x}", "value", NULL},
+    {"${UNSET:-x y:-z}", "x y:-z", NULL},
+    {"${UNSET:-}", "", NULL},
+    {"${EMPTY}", "", NULL},
+    {"${EMPTY:-x}", "x", NULL},
+    {"${DOLLAR}", "${SET}", NULL},
+    {"${CREDENTIAL}", "from file", NULL},
+    {"${BOTH}", "file wins", NULL},
+    {"${NEWLINES}", "two\n", NULL},
+    {"${NO_NEWLINE}", "end", NULL},
+    {"${EMPTY_FILE:-x}", "x", NULL},
+    {"${UNSET}", NULL, "UNSET is not set"},
+    {"${UNSET:?say why}", NULL, "UNSET: say why"},
+    {"${EMPTY:?say why}", NULL, "EMPTY: say why"},
+    {"$", NULL, "lone $"},
+    {"a$b", NULL, "lone $"},
+    {"${SET", NULL, "lone $"},
+    {"${}", NULL, "without a name"},
+    {"${1A}", NULL, "without a name"},
+    {"${../SET}", NULL, "without a name"},
+    {"${SET-x}", NULL, "malformed"},
+    {"${SET:x}", NULL, "malformed"},
+    {"${SET:}", NULL, "malformed"},
+    {"${UNSET:-${SET}}", NULL, "within another"},
+    {"${FOLDER}", NULL, "credential FOLDER cannot be read"},
+    {"${ZERO}", NULL, "credential ZERO is no text"},
+    {"${LONG}", NULL, "credential LONG is no text"},
+};
+
+static const struct {
+    const char *name, *text;
+    size_t n;
+} credentials[] = {
+    {"CREDENTIAL", "from file\n", 10}, {"BOTH", "file wins\n", 10}, {"NEWLINES", "two\n\n", 5},
+    {"NO_NEWLINE", "end", 3},          {"EMPTY_FILE", "", 0},       {"ZERO", "a\0b", 3}};
+
+static void write_file(const char *folder, const char *name, const char *text, size_t n)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    CHECK(f && fwrite(text, 1, n, f) == n, "%s", path);
+    if (f)
+        fclose(f);
+}
+
+static void remove_file(const char *folder, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    CHECK(!remove(path), "%s", path);
+}
+
+static void test_cases(void)
+{
+    char why[256], *expanded;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        expanded = NULL;
+        *why = 0;
+        int status = expand(&expanded, cases[i].text, why, sizeof why);
+        CHECK(!status == !!cases[i].expanded, "%s: %d (%s)", cases[i].text, status, why);
+        if (cases[i].expanded)
+            CHECK(expanded && !strcmp(expanded, cases[i].expanded), "%s: %s", cases[i].text,
+                  expanded);
+        else
+            CHECK(!expanded && strstr(why, cases[i].why), "%s: %s", cases[i].text, why);
+        free(expanded);
+    }
+}
+
+static void test_length(void)
+{
+    char text[4098], why[256], *expanded = NULL;
+    memset(text, 'x', sizeof text);
+    text[4096] = 0;
+    CHECK(!expand(&expanded, text, why, sizeof why) && strlen(expanded) == 4096, "4096 bytes");
+    free(expanded);
+    text[4096] = 'x';
+    text[4097] = 0;
+    CHECK(expand(&expanded, text, why, sizeof why) < 0 && strstr(why, "too long"), "4097 bytes");
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/framed-test-XXXXXX", path[64];
+    static char large[5000];
+    CHECK(mkdtemp(folder), "%s", folder);
+    memset(large, 'x', sizeof large);
+    for (size_t i = 0; i < sizeof credentials / sizeof *credentials; i++)
+        write_file(folder, credentials[i].name, credentials[i].text, credentials[i].n);
+    write_file(folder, "LONG", large, sizeof large);
+    snprintf(path, sizeof path, "%s/FOLDER", folder);
+    CHECK(!mkdir(path, 0700), "%s", path);
+    setenv("CREDENTIALS_DIRECTORY", folder, 1);
+    setenv("SET", "value", 1);
+    setenv("EMPTY", "", 1);
+    setenv("DOLLAR", "${SET}", 1); // what was looked up is not expanded again
+    setenv("BOTH", "environment", 1);
+    unsetenv("UNSET");
+    test_cases();
+    test_length();
+    for (size_t i = 0; i < sizeof credentials / sizeof *credentials; i++)
+        remove_file(folder, credentials[i].name);
+    remove_file(folder, "LONG");
+    CHECK(!rmdir(path) && !rmdir(folder), "%s", folder);
+    return test_end("config/expand");
+}

@@ -1,0 +1,212 @@
+// Configurations that load, and what is in the structs then.
+#include "config/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+static struct config *load(const char *text)
+{
+    struct config *config = NULL;
+    int status = config_load_text(&config, text, strlen(text), "text", stderr);
+    CHECK(status == 0 && config, "%d mistakes in: %s", status, text);
+    return config;
+}
+
+static void test_design_example(void)
+{
+    setenv("GATE_PASSWORD", "hunter2", 1);
+    struct config *c =
+        load("backend: cpu\n"
+             "defaults: {transport: udp}\n"
+             "cameras:\n"
+             "  gate:\n"
+             "    url: rtsp://viewer:${GATE_PASSWORD}@10.0.0.5/stream1\n"
+             "    options: {pixel_format: bgra, key: \"${GATE_PASSWORD}\"}\n"
+             "    outputs:\n"
+             "      detector:\n"
+             "        size: 320x240\n"
+             "        tensor: {dtype: f32, layout: nhwc, order: bgr, scale: 1/255,\n"
+             "                 mean: [0.5, 0.25, 0], std: 2}\n"
+             "        fill: [1, 2, 3]\n"
+             "        crop: [8, 6, 64, 48]\n"
+             "        sink: unix:/run/framed/gate-detector.sock\n"
+             "      archive:\n"
+             "        kernel: yuv\n"
+             "        sink: file:/var/lib/framed/gate.y4m\n"
+             "  door: {url: door.mp4, outputs: {a: {sink: 'tcp:0'}}, transport: tcp}\n");
+    if (!c)
+        return;
+    struct camera_config *gate = &c->cameras[0], *door = &c->cameras[1];
+    CHECK(c->backend == BACKEND_CPU && c->n_cameras == 2, "%d", c->n_cameras);
+    CHECK(!strcmp(gate->name, "gate") && gate->place.line == 4 && gate->place.column == 3, "%d:%d",
+          gate->place.line, gate->place.column);
+    CHECK(!strcmp(gate->url, "rtsp://viewer:hunter2@10.0.0.5/stream1"), "%s", gate->url);
+    CHECK(gate->transport == TRANSPORT_UDP && door->transport == TRANSPORT_TCP, "inherited");
+    CHECK(gate->n_options == 2 && !strcmp(gate->options[1].name, "key") &&
+              !strcmp(gate->options[1].value, "hunter2"),
+          "%d options", gate->n_options);
+    CHECK(gate->n_outputs == 2 && gate->outputs[1].protocol == PROTOCOL_Y4M &&
+              gate->outputs[0].protocol == PROTOCOL_FRAMED,
+          "protocols");
+    CHECK(!strcmp(door->url, "door.mp4") && door->outputs[0].sink.kind == SINK_TCP, "door");
+    config_free(c);
+}
+
+static void test_defaults(void)
+{
+    struct config *c = load("cameras:\n"
+                            "  a:\n"
+                            "    url: x\n"
+                            "    outputs:\n"
+                            "      o: {sink: 'tcp:0', slots: 9}\n"
+                            "      p: {sink: 'tcp:0', kernel: yuv}\n"
+                            "  b:\n"
+                            "    url: y\n"
+                            "    fps: 5\n"
+                            "    options: {d: e}\n"
+                            "    outputs: {o: {sink: 'tcp:0', fit: crop, tensor: {scale: 2}}}\n"
+                            "defaults: {fps: 25, slots: 8, group: video, options: {a: b, c: d},\n"
+                            "           tensor: {dtype: f16}, affine: [1, 0, 0, 0, 1, 0],\n"
+                            "           colour: {matrix: bt601-8bit}}\n");
+    if (!c)
+        return;
+    struct camera_config *a = &c->cameras[0], *b = &c->cameras[1];
+    struct output_config *o = &a->outputs[0], *p = &a->outputs[1], *bo = &b->outputs[0];
+    CHECK(a->fps == 25 && b->fps == 5, "%g %g", a->fps, b->fps);
+    CHECK(o->fps == 0, "fps is the camera's, and not %g of the output", o->fps);
+    CHECK(o->slots == 9 && p->slots == 8 && bo->slots == 8, "%d %d", o->slots, p->slots);
+    CHECK(!strcmp(o->group, "video") && o->group != p->group, "each has a group of its own");
+    CHECK(a->n_options == 2 && b->n_options == 1 && !strcmp(b->options[0].name, "d"), "options");
+    CHECK(bo->tensor.dtype == DTYPE_F16 && bo->tensor.scale.value == 2, "sections merge");
+    CHECK(o->affine.set && !bo->affine.set, "an output's fit beats the affine of defaults");
+    CHECK(o->colour.matrix == MATRIX_UNSPECIFIED && p->colour.matrix == MATRIX_BT601_8BIT,
+          "bt601-8bit from defaults is for yuv alone");
+    config_free(c);
+}
+
+static void test_protocols(void)
+{
+    struct config *c =
+        load("cameras: {a: {url: x, outputs: {\n"
+             "  a: {sink: 'file:a.framed'}, b: {sink: 'file:b.npy'}, c: {sink: 'file:c.raw'},\n"
+             "  d: {sink: 'file:d.bin', kernel: yuv, format: nv12}, e: {sink: 'file:e', protocol: "
+             "raw},\n"
+             "  f: {sink: 'tcp:0', protocol: y4m, tensor: {order: gray}},\n"
+             "  g: {sink: 'file:g.npy', kernel: yuv, format: yuv444p},\n"
+             "  h: {sink: 'file:h.npy', protocol: framed, kernel: yuv},\n"
+             "  i: {sink: 'tcp:0', protocol: npy, kernel: yuv, format: yuv24}}}}");
+    static const enum protocol expected[] = {PROTOCOL_FRAMED, PROTOCOL_NPY,    PROTOCOL_RAW,
+                                             PROTOCOL_RAW,    PROTOCOL_RAW,    PROTOCOL_Y4M,
+                                             PROTOCOL_NPY,    PROTOCOL_FRAMED, PROTOCOL_NPY};
+    if (!c)
+        return;
+    CHECK(c->cameras->n_outputs == 9, "%d", c->cameras->n_outputs);
+    for (int i = 0; i < c->cameras->n_outputs; i++)
+        CHECK(c->cameras->outputs[i].protocol == expected[i], "output %d", i);
+    config_free(c);
+}
+
+static void test_op(void)
+{
+    struct op_params op;
+    struct config *c =
+        load("cameras: {a: {url: x, outputs: {\n"
+             "  w: {sink: 'tcp:0', size: 320x240, fill: [1, 2, 3], crop: [8, 6, 64, 48],\n"
+             "      tensor: {scale: 1/255, mean: [1, 2, 3], std: 2, order: bgr},\n"
+             "      rotate: 90, flip: both, fit: none, colour: {range: full}},\n"
+             "  a: {sink: 'tcp:0', affine: [1, 2, 3, 4, 5, 6], fill: 9},\n"
+             "  y: {sink: 'tcp:0', kernel: yuv, format: nv12,\n"
+             "      colour: {matrix: bt601-8bit}}}}}");
+    if (!c)
+        return;
+    output_config_op(&c->cameras->outputs[0], &op);
+    CHECK(op.kind == OP_WARP && op.warp.width == 320 && op.warp.height == 240, "%d", op.warp.width);
+    CHECK(op.warp.fill[0] == 1 && op.warp.fill[2] == 3, "%d", op.warp.fill[2]);
+    CHECK(op.warp.mean[1] == 2 && op.warp.std[0] == 2 && op.warp.std[2] == 2, "%g", op.warp.std[2]);
+    CHECK(op.warp.scale == 1.0 / 255 && op.warp.order == ORDER_BGR, "%g", op.warp.scale);
+    CHECK(op.warp.crop.x == 8 && op.warp.crop.y == 6 && op.warp.crop.width == 64 &&
+              op.warp.crop.height == 48,
+          "crop");
+    CHECK(op.warp.rotate == 90 && op.warp.flip == FLIP_BOTH && op.warp.fit == FIT_NONE, "fit");
+    CHECK(op.warp.colour.range == RANGE_FULL && !op.warp.has_affine, "colour");
+    output_config_op(&c->cameras->outputs[1], &op);
+    CHECK(op.warp.has_affine && op.warp.affine[0] == 1 && op.warp.affine[5] == 6, "affine");
+    CHECK(op.warp.fill[2] == 9 && op.warp.crop.width == 0, "%d", op.warp.fill[2]);
+    output_config_op(&c->cameras->outputs[2], &op);
+    CHECK(op.kind == OP_YUV && op.yuv.format == PIXEL_NV12 &&
+              op.yuv.colour.matrix == MATRIX_BT601_8BIT,
+          "yuv");
+    config_free(c);
+}
+
+// The file itself: absent, a folder, from standard input, too large.
+static void test_files(void)
+{
+    static const char text[] = "\xef\xbb\xbf"
+                               "cameras: {a: {url: x, outputs: {o: {sink: 'tcp:0'}}}}";
+    char path[] = "/tmp/framed-test-XXXXXX", large[4096];
+    struct config *config = NULL;
+    FILE *null = fopen("/dev/null", "w");
+    int fd = mkstemp(path), input = dup(0);
+    CHECK(config_load(&config, "/nowhere/framed.yaml", null) == -ENOENT, "absent");
+    CHECK(config_load(&config, "/tmp", null) == -EISDIR, "a folder");
+    CHECK(write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s", path);
+    CHECK(config_load(&config, path, stderr) == 0 && config, "a byte order mark is no mistake");
+    config_free(config);
+    CHECK(lseek(fd, 0, SEEK_SET) == 0 && dup2(fd, 0) == 0, "standard input");
+    CHECK(config_load(&config, "-", stderr) == 0 && config, "standard input");
+    config_free(config);
+    config = NULL;
+    memset(large, '#', sizeof large);
+    for (int i = 0; i < 257; i++)
+        CHECK(write(fd, large, sizeof large) == sizeof large, "%s", path);
+    CHECK(config_load(&config, path, null) == -EFBIG && !config, "more than 1 MiB");
+    dup2(input, 0);
+    close(input);
+    close(fd);
+    unlink(path);
+    fclose(null);
+}
+
+// Texts whose cost would grow with the square of their length.
+static void test_hostile_texts(void)
+{
+    static const char *const patterns[] = {"[", "{", "- ", "[a,", "? ", "&a [", "a: ", "- *a\n"};
+    enum { SIZE = 1 << 20 };
+    char *text = malloc(SIZE);
+    FILE *null = fopen("/dev/null", "w");
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        struct config *config = NULL;
+        size_t n = strlen(patterns[i]);
+        for (size_t at = 0; at < SIZE; at++)
+            text[at] = patterns[i][at % n];
+        CHECK(config_load_text(&config, text, SIZE, "text", null) > 0, "%s", patterns[i]);
+    }
+    size_t at = 0;
+    for (int i = 0; at + 32 < SIZE; i++)
+        at += (size_t)sprintf(text + at, "k%d: &a%d 1\n", i, i);
+    struct config *config = NULL;
+    CHECK(config_load_text(&config, text, at, "text", null) == 1, "anchors are limited");
+    at = 0;
+    for (int i = 0; at + 32 < SIZE; i++)
+        at += (size_t)sprintf(text + at, "k%d: 1\n", i);
+    CHECK(config_load_text(&config, text, at, "text", null) > 50000, "every mistake is counted");
+    free(text);
+    fclose(null);
+}
+
+int main(void)
+{
+    test_design_example();
+    test_defaults();
+    test_protocols();
+    test_op();
+    test_files();
+    test_hostile_texts();
+    return test_end("config/load");
+}

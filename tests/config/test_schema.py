@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+"""`framed schema` is a JSON Schema that takes what framed takes. FRAMED names the program."""
+import json
+import os
+import subprocess
+import sys
+
+import jsonschema
+import yaml
+
+FRAMED = os.environ.get("FRAMED", "build/framed")
+counts = {True: 0, False: 0}
+
+
+def check(holds, *about):
+    counts[bool(holds)] += 1
+    if not holds:
+        print(*about, file=sys.stderr)
+
+
+def framed(*arguments, text=None):
+    return subprocess.run([FRAMED, *arguments], input=text, capture_output=True, text=True, timeout=30)
+
+
+def properties(schema):
+    """Every property below a schema, with its name."""
+    for name, value in schema.get("properties", {}).items():
+        yield name, value
+        yield from properties(value)
+    for value in schema.get("patternProperties", {}).values():
+        yield from properties(value)
+
+
+def camera(**keys):
+    return {"cameras": {"gate": {"url": "x", "outputs": {"o": {"sink": "tcp:0"}}, **keys}}}
+
+
+def output(**keys):
+    return camera(outputs={"o": {"sink": "tcp:0", **keys}})
+
+
+GOOD = [
+    camera(),
+    camera(transport="${TRANSPORT:-tcp}", fps=12.5, options={"a": 1, "b": "c"}, decode_threads="auto"),
+    output(size="1x1", fill=[1, 2, 3], crop=[0, 0, 8, 8], affine=[1, 0, 0.5, 0, 1, 0], sink="unix:/a", mode="0660"),
+    output(tensor={"scale": "1/255", "mean": [0.5, 0.5, 0.5], "std": 2}, max_age="250ms", fit="none"),
+    {**camera(), "defaults": {"fps": 5, "slots": 9, "tensor": {"dtype": "f32"}}, "cuda": {"band": "8MiB"}},
+]
+BAD = [
+    {},
+    {"cameras": {}},
+    {**camera(), "backnd": "cpu"},
+    {**camera(), "defaults": {"url": "x"}},
+    {**camera(), "cuda": {"band": 8}},
+    {"cameras": {"bad name": camera()["cameras"]["gate"]}},
+    camera(outputs={}),
+    camera(outputs={"sixteen_letters_": {"sink": "tcp:0"}}),
+    camera(outputs={"o": {}}),
+    camera(loop="yes"),
+    camera(media_timeout=5),
+    camera(media_timeout="5 s"),
+    output(slots=2),
+    output(size="640"),
+    output(fill=[1, 2]),
+    output(fit="fill"),
+    output(sink="/tmp/x"),
+    output(tensor={"dtyp": "u8"}),
+]
+
+schema = json.loads(framed("schema").stdout)
+jsonschema.Draft7Validator.check_schema(schema)
+validator = jsonschema.Draft7Validator(schema)
+
+defaults = framed("defaults").stdout
+mistakes = [error.message for error in validator.iter_errors(yaml.safe_load(defaults))]
+check(not mistakes, "defaults:", mistakes)
+reply = framed("check", "-c", "-", text=defaults)
+check(reply.returncode == 0, "check of defaults:", reply.stderr)
+
+for name, value in properties(schema):
+    check(value.get("description"), name, "has no description")
+    if "default" in value:
+        own = jsonschema.Draft7Validator({**value, "definitions": schema["definitions"]})
+        check(own.is_valid(value["default"]), name, "has a default that it does not allow")
+
+for expected, documents, status in (True, GOOD, 0), (False, BAD, 78):
+    for document in documents:
+        check(validator.is_valid(document) == expected, "schema:", document)
+        reply = framed("check", "-c", "-", text=yaml.safe_dump(document))
+        check(reply.returncode == status, "check:", document, reply.stderr)
+
+print(f"config/schema: {counts[True]} passed, {counts[False]} failed")
+sys.exit(counts[False] > 0)

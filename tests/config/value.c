@@ -1,0 +1,238 @@
+// Every type of value with texts that it takes and texts that it refuses.
+#include "config/value.h"
+
+#include <string.h>
+
+#include "config/object.h"
+#include "tests/test.h"
+
+static const struct {
+    const struct table *table;
+    const char *key;
+    const char *good; // separated by '|'
+    const char *bad;
+} cases[] = {
+    {&camera_table, "loop", "true|false", "yes|no|on|off|1|0|True|TRUE|t||truefalse"},
+    {&camera_table, "decode_threads", "0|1|64|auto", "-1|65|1.5|01|0x1|1 | 1|+1||1e1|99999999999"},
+    {&root_table, "cuda.device", "0|63", "auto|64|-1"},
+    {&camera_table, "fps", "0|0.5|25|29.97|1e2|1000", "-1|1001|nan|inf|0x10|1,5| 1||1e|--1|1e999"},
+    {&camera_table, "url", "x|rtsp://h/|/dev/video0|\xc3\xa4", "|a\nb|a\x7f|\x1b[0m"},
+    {&camera_table, "transport", "tcp|udp", "TCP|tc|tcpp||auto"},
+    {&camera_table, "connect_timeout", "10s|250ms|2m|1h|1.5s|100ms|0.5m",
+     "10|0|99ms|2h|s|10 s|10sec|-1s|1e1s|10us||1..5s"},
+    {&output_table, "max_age", "0|0s|1ms|1h", "1|1.0|-0|3601s"},
+    {&root_table, "cuda.band", "auto|0|64KiB|8MiB|1GiB|1.5MiB", "8|8MB|8M|2GiB|8 MiB|-8MiB||MiB"},
+    {&output_table, "size", "640x640|1x1|16384x16384",
+     "640|x|640x|x640|0x1|1x0|16385x1|1x16385|640X640|640 x 640|-1x1|1x1x1|01x1|"},
+    {&output_table, "fill", "0|255|114", "-1|256|1.5|"},
+    {&output_table, "tensor.mean", "0|-0.5|123.675", "x|"},
+    {&output_table, "tensor.std", "1|0.229", "0|-1|0.0"},
+    {&output_table, "tensor.scale", "1|1/255|0.5|2/1|1e-2",
+     "0|0/1|1/0|1/|/1|1/2/3|-1/255|1 / 255|"},
+    {&output_table, "mode", "0660|660|0000|0777", "0888|66|00660|rw|1777|0o660|-660|"},
+    {&output_table, "affine", "", "1"},
+    {&output_table, "crop", "", "1"},
+    {&output_table, "sink", "unix:/a|unix:a|file:/a:b|tcp:0|tcp:65535|tcp:h:1|tcp:[::1]:80",
+     "|/a|unix:|file:|tcp:|tcp:65536|tcp:h|tcp:h:|tcp::1|tcp:::1:80|tcp:[]:1|udp:1|unix:/a\n|UNIX:/"
+     "a"},
+};
+
+static const struct {
+    const char *key;
+    int n;
+    const char *entries[7];
+    bool good;
+} lists[] = {
+    {"fill", 3, {"0", "114", "255"}, true},
+    {"fill", 2, {"0", "1"}, false},
+    {"fill", 4, {"0", "1", "2", "3"}, false},
+    {"fill", 3, {"0", "1", "256"}, false},
+    {"fill", 3, {"0", "1", "x"}, false},
+    {"tensor.mean", 3, {"0.485", "0.456", "0.406"}, true},
+    {"tensor.std", 3, {"0.2", "0", "0.2"}, false},
+    {"affine", 6, {"1", "0", "-0.5", "0", "1", "1e3"}, true},
+    {"affine", 5, {"1", "0", "0", "0", "1"}, false},
+    {"affine", 6, {"1", "0", "0", "0", "1", "1e7"}, false},
+    {"crop", 4, {"0", "0", "1", "1"}, true},
+    {"crop", 4, {"0", "0", "0", "1"}, false},
+    {"crop", 4, {"-1", "0", "1", "1"}, false},
+    {"crop", 4, {"0.5", "0", "1", "1"}, false},
+};
+
+static const struct {
+    const char *key, *text;
+    int value;
+} choices[] = {
+    {"kernel", "warp", OP_WARP},
+    {"kernel", "yuv", OP_YUV},
+    {"fit", "letterbox", FIT_LETTERBOX},
+    {"fit", "stretch", FIT_STRETCH},
+    {"fit", "crop", FIT_CROP},
+    {"fit", "none", FIT_NONE},
+    {"flip", "none", FLIP_NONE},
+    {"flip", "horizontal", FLIP_HORIZONTAL},
+    {"flip", "vertical", FLIP_VERTICAL},
+    {"flip", "both", FLIP_BOTH},
+    {"tensor.dtype", "u8", DTYPE_U8},
+    {"tensor.dtype", "s8", DTYPE_S8},
+    {"tensor.dtype", "f16", DTYPE_F16},
+    {"tensor.dtype", "f32", DTYPE_F32},
+    {"tensor.layout", "nchw", LAYOUT_NCHW},
+    {"tensor.layout", "nhwc", LAYOUT_NHWC},
+    {"tensor.order", "rgb", ORDER_RGB},
+    {"tensor.order", "bgr", ORDER_BGR},
+    {"tensor.order", "gray", ORDER_GRAY},
+    {"colour.matrix", "auto", MATRIX_UNSPECIFIED},
+    {"colour.matrix", "bt601", MATRIX_BT601},
+    {"colour.matrix", "bt709", MATRIX_BT709},
+    {"colour.matrix", "bt2020", MATRIX_BT2020},
+    {"colour.matrix", "bt601-8bit", MATRIX_BT601_8BIT},
+    {"colour.range", "auto", RANGE_UNSPECIFIED},
+    {"colour.range", "limited", RANGE_LIMITED},
+    {"colour.range", "full", RANGE_FULL},
+    {"overflow", "drop_oldest", OVERFLOW_DROP_OLDEST},
+    {"overflow", "drop_newest", OVERFLOW_DROP_NEWEST},
+    {"overflow", "wait", OVERFLOW_WAIT},
+    {"protocol", "auto", PROTOCOL_AUTO},
+    {"protocol", "framed", PROTOCOL_FRAMED},
+    {"protocol", "y4m", PROTOCOL_Y4M},
+    {"protocol", "npy", PROTOCOL_NPY},
+    {"protocol", "raw", PROTOCOL_RAW},
+    {"transport", "tcp", TRANSPORT_TCP},
+    {"transport", "udp", TRANSPORT_UDP},
+    {"decode", "auto", DECODE_AUTO},
+    {"decode", "cpu", DECODE_CPU},
+    {"decode", "nvdec", DECODE_NVDEC},
+    {"pace", "full", PACE_FULL},
+    {"pace", "realtime", PACE_REALTIME},
+    {"damaged", "flag", DAMAGED_FLAG},
+    {"damaged", "drop", DAMAGED_DROP},
+    {"damaged", "hold", DAMAGED_HOLD},
+    {"backend", "auto", BACKEND_AUTO},
+    {"backend", "cpu", BACKEND_CPU},
+    {"backend", "cuda", BACKEND_CUDA},
+    {"log.level", "error", LOG_LEVEL_ERROR},
+    {"log.level", "warning", LOG_LEVEL_WARNING},
+    {"log.level", "info", LOG_LEVEL_INFO},
+    {"log.level", "debug", LOG_LEVEL_DEBUG},
+};
+
+static void test_text(const struct table *table, const struct row *row, const char *text, bool good)
+{
+    static max_align_t object[1024];
+    const char *wrong = NULL;
+    memset(object, 0, table->size);
+    int status = value_parse(row, object, &text, 1, &wrong);
+    CHECK((status == 0) == good, "%s: '%s': %d %s", row->key, text, status, wrong ? wrong : "");
+    CHECK(good || (wrong && *wrong), "%s: '%s' fails without a reason", row->key, text);
+    object_free(table, object);
+}
+
+static void test_texts(const struct table *table, const char *key, const char *texts, bool good)
+{
+    char text[256];
+    const struct row *row = table_find(table, key);
+    CHECK(row, "%s", key);
+    for (const char *end; row; texts = end + 1) {
+        end = strchrnul(texts, '|');
+        snprintf(text, sizeof text, "%.*s", (int)(end - texts), texts);
+        test_text(table, row, text, good);
+        if (!*end)
+            break;
+    }
+}
+
+static void test_lists(void)
+{
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        struct output_config output = {0};
+        const struct row *row = table_find(&output_table, lists[i].key);
+        const char *wrong = NULL;
+        int status = value_parse(row, &output, lists[i].entries, lists[i].n, &wrong);
+        CHECK((status == 0) == lists[i].good, "%s, row %zu: %s", lists[i].key, i,
+              wrong ? wrong : "");
+    }
+}
+
+static void parse(const char *key, void *object, const struct table *table, const char *text)
+{
+    const char *wrong;
+    CHECK(!value_parse(table_find(table, key), object, &text, 1, &wrong), "%s %s", key, text);
+}
+
+static int choices_of(const struct table *table)
+{
+    int n = 0;
+    for (int i = 0; i < table->n; i++) {
+        for (const struct choice *c = table->rows[i].choices; c && c->name; c++)
+            n++;
+    }
+    return n;
+}
+
+// Formats are named as kernels name them; all other choices are listed above.
+static void test_choices(void)
+{
+    static max_align_t object[1024];
+    const struct table *const tables[] = {&root_table, &camera_table, &output_table};
+    int expected = 4;
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+            const struct row *row = table_find(tables[t], choices[i].key);
+            if (!row)
+                continue;
+            parse(choices[i].key, object, tables[t], choices[i].text);
+            CHECK(*(int *)value_member(row, object) == choices[i].value, "%s: %s", choices[i].key,
+                  choices[i].text);
+            expected++;
+        }
+    }
+    CHECK(choices_of(tables[0]) + choices_of(tables[1]) + choices_of(tables[2]) == expected,
+          "a choice is not listed here");
+    for (const struct choice *c = table_find(&output_table, "format")->choices; c->name; c++)
+        CHECK(!strcmp(c->name, pixel_format_name((enum pixel_format)c->value)), "%s", c->name);
+}
+
+static void test_results(void)
+{
+    struct camera_config camera = {0};
+    struct output_config output = {0};
+    struct config config = {0};
+    parse("connect_timeout", &camera, &camera_table, "250ms");
+    CHECK(camera.connect_timeout.ns == 250000000, "%jd", (intmax_t)camera.connect_timeout.ns);
+    parse("connect_timeout", &camera, &camera_table, "1.5m");
+    CHECK(camera.connect_timeout.ns == 90000000000, "%jd", (intmax_t)camera.connect_timeout.ns);
+    parse("cuda.band", &config, &root_table, "8MiB");
+    CHECK(config.cuda.band.n == 8 << 20, "%jd", (intmax_t)config.cuda.band.n);
+    parse("cuda.band", &config, &root_table, "auto");
+    CHECK(config.cuda.band.n == 0, "%jd", (intmax_t)config.cuda.band.n);
+    parse("size", &output, &output_table, "640x360");
+    CHECK(output.size.width == 640 && output.size.height == 360, "%d", output.size.width);
+    parse("tensor.scale", &output, &output_table, "1/255");
+    CHECK(output.tensor.scale.value == 1.0 / 255, "%g", output.tensor.scale.value);
+    parse("mode", &output, &output_table, "0660");
+    CHECK(output.mode.mode == 0660, "%o", output.mode.mode);
+    parse("fill", &output, &output_table, "7");
+    CHECK(output.fill.n == 1 && output.fill.v[0] == 7, "%d", output.fill.v[0]);
+    parse("sink", &output, &output_table, "tcp:[::1]:80");
+    CHECK(output.sink.kind == SINK_TCP && !strcmp(output.sink.host, "::1") &&
+              output.sink.port == 80,
+          "%s", output.sink.host);
+    parse("sink", &output, &output_table, "file:a:b");
+    CHECK(output.sink.kind == SINK_FILE && !output.sink.host && !strcmp(output.sink.path, "a:b"),
+          "%s", output.sink.path);
+    object_free(&output_table, &output);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (*cases[i].good)
+            test_texts(cases[i].table, cases[i].key, cases[i].good, true);
+        test_texts(cases[i].table, cases[i].key, cases[i].bad, false);
+    }
+    test_lists();
+    test_choices();
+    test_results();
+    return test_end("config/value");
+}
