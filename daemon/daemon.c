@@ -1,0 +1,390 @@
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "daemon/camera.h"
+#include "daemon/log.h"
+#include "daemon/metrics.h"
+
+enum {
+    DRAIN_MS = 10000,        // that clients of a file that has ended may take to read the rest
+    DRAIN_STOPPING_MS = 500, // the same when the daemon is asked to stop
+    STOP_MS = 1800,          // from the signal to the end, whatever hangs
+    LOG_MS = 5000,           // that repeated log lines are summed up before they are printed
+};
+
+enum { SIGNALS = 3 };
+static const int signals[SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
+
+struct daemon {
+    const struct config *config;
+    const struct daemon_options *options;
+    uv_loop_t loop;
+    uv_signal_t signal[SIGNALS];
+    uv_timer_t deadline, log;
+    struct mailbox *mailbox;
+    const struct backend_driver *driver;
+    struct backend *backend;
+    struct decode_device *device;
+    struct histogram decode, process;
+    struct camera *cameras;
+    int n_cameras; // opened
+    int n_threads; // cameras whose thread has not ended
+    int n_sinks;   // not closed
+    bool stopping;
+    int exit_code;
+};
+
+// --- account
+
+static void write_metrics(struct daemon *daemon)
+{
+    if (!daemon->options->metrics || !daemon->driver) // no backend: nothing ran
+        return;
+    struct metrics metrics = {
+        .cameras = daemon->cameras,
+        .n_cameras = daemon->n_cameras,
+        .backend = daemon->driver ? daemon->driver->name : "none",
+        .decode = &daemon->decode,
+        .process = &daemon->process,
+    };
+    int rc = metrics_write(daemon->options->metrics, &metrics);
+    if (rc < 0)
+        log_event(LOG_LEVEL_ERROR, "metrics file %s: %s", daemon->options->metrics, strerror(-rc));
+}
+
+static void log_ledger(const char *camera, const struct output *output)
+{
+    char losses[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < LOSSES; i++) {
+        unsigned long long n = atomic_load(&output->ledger.lost[i]);
+        if (n && used < sizeof losses)
+            used += (size_t)snprintf(losses + used, sizeof losses - used, " %s=%llu",
+                                     loss_name((enum loss)i), n);
+    }
+    log_camera(camera);
+    log_event(LOG_LEVEL_INFO, "output=%s offered=%llu emitted=%llu lost=%llu%s",
+              output->config->name, (unsigned long long)atomic_load(&output->ledger.offered),
+              (unsigned long long)atomic_load(&output->ledger.emitted),
+              (unsigned long long)ledger_lost(&output->ledger), losses);
+    log_camera(NULL);
+}
+
+// --- the end
+
+// Nothing is left to wait for: lets the loop run out.
+static void finish_when_done(struct daemon *daemon)
+{
+    if (daemon->n_threads > 0 || daemon->n_sinks > 0 || !daemon->mailbox)
+        return;
+    mailbox_close(daemon->mailbox);
+    daemon->mailbox = NULL;
+    for (int i = 0; i < SIGNALS; i++)
+        uv_close((uv_handle_t *)&daemon->signal[i], NULL);
+    uv_close((uv_handle_t *)&daemon->deadline, NULL);
+    uv_close((uv_handle_t *)&daemon->log, NULL);
+}
+
+static void sink_was_closed(void *opaque)
+{
+    struct output *output = opaque;
+    struct daemon *daemon = output->owner;
+    output->sink = NULL;
+    daemon->n_sinks--;
+    finish_when_done(daemon);
+}
+
+static void finish_sinks(struct daemon *daemon, struct camera *camera)
+{
+    for (int i = 0; i < camera->config->n_outputs; i++)
+        if (camera->outputs[i].sink)
+            sink_finish(camera->outputs[i].sink, daemon->stopping ? DRAIN_STOPPING_MS : DRAIN_MS);
+}
+
+static void camera_ended(struct letter *letter)
+{
+    struct camera *camera = camera_of_letter(letter);
+    struct daemon *daemon = camera->context.opaque;
+    camera_join(camera);
+    daemon->n_threads--;
+    if (atomic_load(&camera->state) == CAMERA_FAILED)
+        daemon->exit_code = EXIT_RUNTIME;
+    finish_sinks(daemon, camera);
+    finish_when_done(daemon);
+}
+
+// A thread or a disk hangs in the kernel. What was written is in the files; nothing else can be
+// saved.
+static void deadline_passed(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    log_event(LOG_LEVEL_ERROR, "%d cameras and %d sinks did not stop within %d ms: leaving them",
+              daemon->n_threads, daemon->n_sinks, STOP_MS);
+    write_metrics(daemon);
+    log_flush();
+    _exit(daemon->exit_code);
+}
+
+static void stop(struct daemon *daemon)
+{
+    if (daemon->stopping)
+        return;
+    daemon->stopping = true;
+    uv_timer_start(&daemon->deadline, deadline_passed, STOP_MS, 0);
+    for (int i = 0; i < daemon->n_cameras; i++) {
+        camera_stop(&daemon->cameras[i]);
+        int state = atomic_load(&daemon->cameras[i].state);
+        if (state == CAMERA_ENDED || state == CAMERA_FAILED)
+            finish_sinks(daemon, &daemon->cameras[i]); // now with less patience
+    }
+}
+
+static void signal_came(uv_signal_t *handle, int number)
+{
+    struct daemon *daemon = handle->data;
+    if (number == SIGUSR1) {
+        write_metrics(daemon);
+        return;
+    }
+    log_event(LOG_LEVEL_INFO, "%s: stopping", strsignal(number));
+    stop(daemon);
+}
+
+static void flush_log(uv_timer_t *timer)
+{
+    (void)timer;
+    log_flush();
+}
+
+// --- the start
+
+static int open_loop(struct daemon *daemon)
+{
+    int rc = uv_loop_init(&daemon->loop);
+    if (rc == 0)
+        rc = mailbox_open(&daemon->mailbox, &daemon->loop);
+    if (rc < 0)
+        return rc;
+    for (int i = 0; i < SIGNALS; i++) {
+        uv_signal_init(&daemon->loop, &daemon->signal[i]);
+        uv_signal_start(&daemon->signal[i], signal_came, signals[i]);
+        daemon->signal[i].data = daemon;
+    }
+    uv_timer_init(&daemon->loop, &daemon->deadline);
+    daemon->deadline.data = daemon;
+    uv_timer_init(&daemon->loop, &daemon->log);
+    uv_timer_start(&daemon->log, flush_log, LOG_MS, LOG_MS);
+    return 0;
+}
+
+static int open_driver(struct daemon *daemon, const struct backend_driver *driver)
+{
+    const struct config *config = daemon->config;
+    struct backend_options options = {
+        .workers = config->cpu.workers,
+        .device = config->cuda.device,
+        .streams = config->cuda.streams,
+        .band_bytes = (size_t)config->cuda.band.n,
+    };
+    int rc = driver->open(&daemon->backend, &options);
+    if (rc < 0)
+        return rc;
+    daemon->driver = driver;
+    log_event(LOG_LEVEL_INFO, "backend %s: %s", driver->name, driver->describe(daemon->backend));
+    return 0;
+}
+
+static int open_backend(struct daemon *daemon)
+{
+    enum backend_kind wanted = daemon->config->backend;
+    int rc = -ENODEV;
+    if (wanted != BACKEND_CPU) {
+#ifdef FRAMED_CUDA
+        rc = open_driver(daemon, &cuda_backend);
+        const char *why = strerror(-rc);
+#else
+        const char *why = "built without CUDA";
+#endif
+        if (rc == 0)
+            return EXIT_OK;
+        if (wanted == BACKEND_CUDA) {
+            log_event(LOG_LEVEL_ERROR, "backend cuda is demanded but missing: %s", why);
+            return EXIT_NO_DEVICE;
+        }
+    }
+    rc = open_driver(daemon, &cpu_backend);
+    if (rc == 0)
+        return EXIT_OK;
+    log_event(LOG_LEVEL_ERROR, "backend cpu: %s", strerror(-rc));
+    return EXIT_RUNTIME;
+}
+
+// NVDEC is worth it where frames may stay on the device; elsewhere only where a camera demands it.
+static int open_decode_device(struct daemon *daemon)
+{
+    const struct config *config = daemon->config;
+    bool useful = false;
+    const char *demanding = NULL;
+    for (int i = 0; i < config->n_cameras; i++) {
+        useful |= config->cameras[i].decode != DECODE_CPU && daemon->driver->takes_cuda;
+        if (config->cameras[i].decode == DECODE_NVDEC)
+            demanding = config->cameras[i].name;
+    }
+    if (!useful && !demanding)
+        return EXIT_OK;
+    int rc = decode_device_open(&daemon->device, config->cuda.device);
+    if (rc == 0 || !demanding)
+        return EXIT_OK;
+    log_event(LOG_LEVEL_ERROR, "camera %s demands NVDEC but there is none: %s", demanding,
+              strerror(-rc));
+    return EXIT_NO_DEVICE;
+}
+
+static int open_sink(struct daemon *daemon, const char *camera, struct output *output)
+{
+    char why[256] = "";
+    struct sink_context context = {
+        .loop = &daemon->loop,
+        .camera = camera,
+        .config = output->config,
+        .slots = output->slots,
+        .ledger = &output->ledger,
+        .closed = sink_was_closed,
+        .opaque = output,
+    };
+    output->owner = daemon;
+    int rc = sink_open(&output->sink, &context, why, sizeof why);
+    if (rc < 0) {
+        log_camera(camera);
+        log_event(LOG_LEVEL_ERROR, "output %s: %s", output->config->name, why);
+        log_camera(NULL);
+        return rc;
+    }
+    daemon->n_sinks++;
+    return 0;
+}
+
+static int open_camera(struct daemon *daemon, const struct camera_config *config)
+{
+    struct camera *camera = &daemon->cameras[daemon->n_cameras];
+    struct camera_context context = {
+        .driver = daemon->driver,
+        .backend = daemon->backend,
+        .device = daemon->device,
+        .mailbox = daemon->mailbox,
+        .decode = &daemon->decode,
+        .process = &daemon->process,
+        .ended = camera_ended,
+        .opaque = daemon,
+    };
+    int rc = camera_open(camera, config, &context);
+    if (rc < 0) {
+        log_event(LOG_LEVEL_ERROR, "camera %s: %s", config->name, strerror(-rc));
+        return rc;
+    }
+    daemon->n_cameras++;
+    for (int i = 0; rc == 0 && i < config->n_outputs; i++)
+        rc = open_sink(daemon, config->name, &camera->outputs[i]);
+    return rc;
+}
+
+// Every sink listens before the first camera starts: a path that cannot be had is known at once.
+static int open_cameras(struct daemon *daemon)
+{
+    const struct config *config = daemon->config;
+    daemon->cameras = calloc((size_t)config->n_cameras + 1, sizeof *daemon->cameras);
+    int rc = daemon->cameras ? 0 : -ENOMEM;
+    for (int i = 0; rc == 0 && i < config->n_cameras; i++)
+        rc = open_camera(daemon, &config->cameras[i]);
+    return rc < 0 ? EXIT_RUNTIME : EXIT_OK;
+}
+
+static int start_cameras(struct daemon *daemon)
+{
+    for (int i = 0; i < daemon->n_cameras; i++) {
+        int rc = camera_start(&daemon->cameras[i]);
+        if (rc < 0) {
+            log_event(LOG_LEVEL_ERROR, "camera %s: no thread: %s", daemon->cameras[i].config->name,
+                      strerror(-rc));
+            return EXIT_RUNTIME;
+        }
+        daemon->n_threads++;
+    }
+    return EXIT_OK;
+}
+
+static int start(struct daemon *daemon)
+{
+    int code = open_backend(daemon);
+    if (code == EXIT_OK)
+        code = open_decode_device(daemon);
+    if (code == EXIT_OK)
+        code = open_cameras(daemon);
+    if (code == EXIT_OK)
+        code = start_cameras(daemon);
+    return code;
+}
+
+// A start that failed half way ends like any other run: whatever is open is stopped by the same
+// path.
+static void abandon(struct daemon *daemon)
+{
+    stop(daemon);
+    for (int i = 0; i < daemon->n_cameras; i++)
+        if (i >= daemon->n_threads)
+            finish_sinks(daemon, &daemon->cameras[i]);
+    finish_when_done(daemon);
+}
+
+static void finish(struct daemon *daemon)
+{
+    write_metrics(daemon);
+    for (int i = 0; i < daemon->n_cameras; i++)
+        for (int o = 0; o < daemon->cameras[i].config->n_outputs; o++)
+            log_ledger(daemon->cameras[i].config->name, &daemon->cameras[i].outputs[o]);
+    for (int i = 0; i < daemon->n_cameras; i++)
+        camera_close(&daemon->cameras[i]);
+    free(daemon->cameras);
+    decode_device_close(daemon->device);
+    if (daemon->driver)
+        daemon->driver->close(daemon->backend);
+    uv_loop_close(&daemon->loop);
+    log_flush();
+}
+
+// A write to a client that left, or past a file size limit, is an error to handle, not a death.
+static void prepare_process(void)
+{
+    struct rlimit files;
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+int daemon_run(const struct config *config, const struct daemon_options *options)
+{
+    struct daemon daemon = {.config = config, .options = options};
+    log_open(config->log.level);
+    prepare_process();
+    int rc = open_loop(&daemon);
+    if (rc < 0) {
+        log_event(LOG_LEVEL_ERROR, "no event loop: %s", strerror(-rc));
+        return EXIT_RUNTIME;
+    }
+    int code = start(&daemon);
+    if (code != EXIT_OK)
+        abandon(&daemon);
+    uv_run(&daemon.loop, UV_RUN_DEFAULT);
+    finish(&daemon);
+    return code != EXIT_OK ? code : daemon.exit_code;
+}

@@ -1,0 +1,29 @@
+// One decoded picture and what is known of it. Passing a frame on gives it away, even on failure.
+#ifndef FRAMED_DAEMON_FRAME_H
+#define FRAMED_DAEMON_FRAME_H
+
+#include "kernels/image.h"
+
+struct frame_info {
+    int64_t pts_ns;      // unwrapped, rising within an epoch
+    int64_t capture_ns;  // since 1970
+    int64_t received_ns; // CLOCK_MONOTONIC
+    int64_t decoded_ns;  // CLOCK_MONOTONIC
+    uint32_t epoch;
+    uint32_t flags; // enum framed_flags
+    int source_width, source_height;
+};
+
+struct frame {
+    struct image image; // valid until frame_release
+    struct frame_info info;
+    void *owner;
+    void (*release)(void *owner); // any thread but a CUDA host function
+};
+
+void frame_release(struct frame *); // empties *frame; accepts an empty one
+
+int64_t monotonic_ns(void); // CLOCK_MONOTONIC
+int64_t realtime_ns(void);  // CLOCK_REALTIME
+
+#endif

@@ -1,0 +1,155 @@
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "daemon/daemon.h"
+
+#define DEFAULT_CONFIG "/etc/framed/framed.yaml"
+
+struct arguments {
+    const char *config;
+    const char *metrics;
+};
+
+struct command {
+    const char *name, *help;
+    int (*run)(const struct arguments *);
+    bool takes_config, takes_metrics;
+};
+
+static int load(const struct arguments *arguments, struct config **config)
+{
+    return config_load(config, arguments->config, stderr) == 0 ? EXIT_OK : EXIT_CONFIG;
+}
+
+static int run(const struct arguments *arguments)
+{
+    struct config *config = NULL;
+    struct daemon_options options = {.metrics = arguments->metrics};
+    int code = load(arguments, &config);
+    if (code == EXIT_OK)
+        code = daemon_run(config, &options);
+    config_free(config);
+    return code;
+}
+
+static int check(const struct arguments *arguments)
+{
+    struct config *config = NULL;
+    int outputs = 0;
+    int code = load(arguments, &config);
+    if (code != EXIT_OK)
+        return code;
+    for (int i = 0; i < config->n_cameras; i++)
+        outputs += config->cameras[i].n_outputs;
+    printf("%s: good: %d cameras, %d outputs\n", arguments->config, config->n_cameras, outputs);
+    config_free(config);
+    return EXIT_OK;
+}
+
+static int defaults(const struct arguments *arguments)
+{
+    (void)arguments;
+    config_print_defaults(stdout);
+    return EXIT_OK;
+}
+
+static int schema(const struct arguments *arguments)
+{
+    (void)arguments;
+    config_print_schema(stdout);
+    return EXIT_OK;
+}
+
+static int keys(const struct arguments *arguments)
+{
+    (void)arguments;
+    config_print_keys(stdout);
+    return EXIT_OK;
+}
+
+static int version(const struct arguments *arguments)
+{
+    (void)arguments;
+    printf("framed %s (backends: cpu"
+#ifdef FRAMED_CUDA
+           ", cuda"
+#endif
+           ")\n",
+           FRAMED_VERSION_TEXT);
+    return EXIT_OK;
+}
+
+static const struct command commands[] = {
+    {"run", "take in the cameras and hand out their frames, in the foreground", run, true, true},
+    {"check", "read the configuration and print every mistake in it", check, true, false},
+    {"defaults", "print a configuration with every key and its default", defaults, false, false},
+    {"schema", "print the configuration's JSON Schema (draft-07)", schema, false, false},
+    {"keys", "print the table of keys as Markdown", keys, false, false},
+    {"version", "print the version and the backends built in", version, false, false},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int usage(FILE *to, int code)
+{
+    fputs("usage: framed COMMAND [-c FILE]\n\n", to);
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
+    fputs("\n  -c, --config FILE   the configuration (" DEFAULT_CONFIG "; - is standard input)\n"
+          "  --metrics FILE      run: write the counters there on SIGUSR1 and at the end\n",
+          to);
+    return code;
+}
+
+static const struct command *find(const char *name)
+{
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int refuse(const char *command, const char *what)
+{
+    fprintf(stderr, "framed %s: %s (framed --help lists the commands)\n", command, what);
+    return EXIT_USAGE;
+}
+
+// The command's own arguments, which follow its name.
+static int parse(const struct command *command, int argc, char **argv, struct arguments *arguments)
+{
+    static const struct option options[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"metrics", required_argument, NULL, 'm'},
+        {0},
+    };
+    int option;
+    while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
+        if (option == 'c' && command->takes_config)
+            arguments->config = optarg;
+        else if (option == 'm' && command->takes_metrics)
+            arguments->metrics = optarg;
+        else
+            return refuse(command->name, option == '?' ? "bad option" : "takes no such option");
+    }
+    return optind == argc ? EXIT_OK : refuse(command->name, "takes no further argument");
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments arguments = {.config = DEFAULT_CONFIG};
+    if (argc < 2)
+        return usage(stderr, EXIT_USAGE);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return usage(stdout, EXIT_OK);
+    if (strcmp(argv[1], "--version") == 0)
+        argv[1] = "version";
+    const struct command *command = find(argv[1]);
+    if (!command)
+        return refuse(argv[1], "no such command");
+    int code = parse(command, argc - 1, argv + 1, &arguments);
+    return code == EXIT_OK ? command->run(&arguments) : code;
+}
