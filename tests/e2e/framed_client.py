@@ -1,0 +1,263 @@
+"""What the end-to-end tests share: a framed process and an RTSP server that end with their with-block, readers of
+sockets, counters, clips and the count of checks."""
+import collections
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+import consume
+
+BINARY = os.path.abspath(os.environ.get("FRAMED", os.path.join(ROOT, "build", "framed")))
+MEDIA = os.path.join(ROOT, "..", "shared", "media")
+SANITIZED = bool(os.environ.get("SAN"))
+PATIENCE = 4 if SANITIZED else 1  # times every limit
+
+
+class Checks:
+    """Counts; end() prints the line that tests/run reads, and exits."""
+
+    def __init__(self, name):
+        self.name, self.passed, self.failed = name, 0, 0
+
+    def check(self, good, text):
+        if good:
+            self.passed += 1
+        else:
+            self.failed += 1
+            print(f"FAILED {self.name}: {text}", flush=True)
+        return bool(good)
+
+    def end(self):
+        print(f"{self.name}: {self.passed} passed, {self.failed} failed")
+        sys.exit(self.failed != 0)
+
+
+def folder():
+    """A scratch folder, with a path short enough for socket names."""
+    return tempfile.TemporaryDirectory(prefix="framed-test-")
+
+
+def run(*arguments, stdin=None, env=None, timeout=30):
+    """framed with these arguments, to its end: (exit code, standard output, standard error)."""
+    done = subprocess.run(
+        [BINARY, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(env or {})},
+        timeout=timeout * PATIENCE,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def until(condition, seconds):
+    """Waits for condition() to hold; returns what it said last."""
+    deadline = time.monotonic() + seconds * PATIENCE
+    while not (said := condition()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return said
+
+
+class Process:
+    """A child that is gone when its with-block ends. Its output is kept in a file."""
+
+    def __init__(self, arguments, log, env=None):
+        self.arguments, self.log, self.env = arguments, log, {**os.environ, **(env or {})}
+
+    def __enter__(self):
+        with open(self.log, "w") as log:
+            self.child = subprocess.Popen(
+                self.arguments, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, env=self.env
+            )
+        return self
+
+    def __exit__(self, exception=None, *_):
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+        self.child.stdout.close()
+        if exception:
+            print(f"{self.arguments[0]} said:\n{self.errors()[-4000:]}", flush=True)
+
+    def errors(self):
+        with open(self.log) as log:
+            return log.read()
+
+    def wait(self, seconds):
+        """The exit code, or None when it does not end in time."""
+        try:
+            return self.child.wait(seconds * PATIENCE)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def stop(self, seconds=5):
+        """SIGTERM, then wait."""
+        self.child.send_signal(signal.SIGTERM)
+        return self.wait(seconds)
+
+
+class Framed(Process):
+    """`framed run` on a configuration text, with its counters in a file."""
+
+    def __init__(self, where, config, env=None):
+        self.config = os.path.join(where, "framed.yaml")
+        self.counters = os.path.join(where, "framed.metrics")
+        with open(self.config, "w") as file:
+            file.write(config)
+        arguments = [BINARY, "run", "-c", self.config, "--metrics", self.counters]
+        super().__init__(arguments, os.path.join(where, "framed.log"), env)
+
+    def metrics(self):
+        return Metrics(self.counters)
+
+    def live_metrics(self, seconds=5):
+        """The counters of now, while it runs."""
+        before = os.stat(self.counters).st_mtime_ns if os.path.exists(self.counters) else 0
+        self.child.send_signal(signal.SIGUSR1)
+        until(lambda: os.path.exists(self.counters) and os.stat(self.counters).st_mtime_ns != before, seconds)
+        return self.metrics()
+
+    def resident_kib(self):
+        with open(f"/proc/{self.child.pid}/status") as status:
+            return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
+
+
+class Metrics:
+    """Prometheus text: a list of (name, labels, value)."""
+
+    LINE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
+    LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+    def __init__(self, path):
+        self.rows = []
+        with open(path) as file:
+            for line in file:
+                if not line.startswith("#") and (match := self.LINE.match(line.strip())):
+                    name, labels, value = match.groups()
+                    self.rows.append((name, dict(self.LABEL.findall(labels or "")), float(value)))
+
+    def all(self, name, **labels):
+        return [(has, value) for row, has, value in self.rows if row == name and labels.items() <= has.items()]
+
+    def sum(self, name, **labels):
+        return int(sum(value for _, value in self.all(name, **labels)))
+
+    def losses(self, **labels):
+        """reason -> frames, where any were lost."""
+        lost = collections.Counter()
+        for has, value in self.all("framed_frames_lost_total", **labels):
+            lost[has["reason"]] += int(value)
+        return +lost
+
+    def account(self, **labels):
+        """(offered, emitted, lost)."""
+        stages = [self.sum("framed_frames_total", stage=stage, **labels) for stage in ("offered", "emitted")]
+        return (*stages, sum(self.losses(**labels).values()))
+
+
+class Server(Process):
+    """rtsp_server.py on a free port."""
+
+    def __init__(self, where, clip, *options):
+        program = os.path.join(ROOT, "tests", "e2e", "rtsp_server.py")
+        super().__init__(["/usr/bin/python3", program, clip, *options], os.path.join(where, "server.log"))
+
+    def __enter__(self):
+        super().__enter__()
+        ready, _, _ = select.select([self.child.stdout], [], [], 20)
+        line = self.child.stdout.readline().decode().split() if ready else []
+        if line[:1] != ["READY"]:
+            self.__exit__()
+            raise RuntimeError(f"the RTSP server did not start: {self.errors()}")
+        self.port = int(line[1])
+        return self
+
+    def url(self, mount=0, user=""):
+        return f"rtsp://{user}127.0.0.1:{self.port}/{mount}"
+
+
+class Reader(threading.Thread):
+    """Takes frames from a `framed` socket into self.frames until the stream ends or `limit` are there."""
+
+    def __init__(self, address, limit=None, keep=True):
+        super().__init__(daemon=True)
+        self.address, self.limit, self.keep = address, limit, keep
+        self.frames, self.count, self.error = [], 0, None
+        self.start()
+
+    def run(self):
+        try:
+            for frame in consume.read_frames(consume.connect(self.address, 10 * PATIENCE)):
+                self.frames.append(frame if self.keep else (frame[0], b""))
+                self.count += 1
+                if self.count == self.limit:
+                    return
+        except (OSError, ValueError) as error:
+            self.error = error
+
+    def tensors(self):
+        return [(header, consume.tensor_of(header, payload)) for header, payload in self.frames]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def footage(name):
+    """A sample file's path, or None where the samples are not there."""
+    path = os.path.normpath(os.path.join(MEDIA, name))
+    return path if os.path.exists(path) else None
+
+
+def ffmpeg(*arguments):
+    """The ffmpeg program's standard output."""
+    command = ["ffmpeg", "-v", "error", "-nostdin", "-y", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, timeout=120).stdout
+
+
+def make_clip(path, codec="h264", frames=50, size="320x240", rate=25, b_frames=0):
+    """A clip in which every picture differs from every other, a key frame each second."""
+    x265 = f"log-level=error:repeat-headers=1:bframes={b_frames}"
+    coders = {
+        "h264": ["-c:v", "libx264", "-bf", str(b_frames)],
+        "h265": ["-c:v", "libx265", "-x265-params", x265],
+    }
+    source = f"testsrc2=size={size}:rate={rate}"
+    ffmpeg("-f", "lavfi", "-i", source, "-frames:v", str(frames), "-pix_fmt", "yuv420p", "-g", str(rate),
+           *coders[codec], path)
+    return path
+
+
+def decode_yuv420(path):
+    """Every picture of a clip as its three planes, decoded by the ffmpeg program."""
+    shape = subprocess.run(
+        ["ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "stream=width,height", "-of", "csv=p=0",
+         path],
+        check=True, capture_output=True, text=True,
+    ).stdout
+    width, height = map(int, shape.strip().split(",")[:2])
+    raw = ffmpeg("-i", path, "-map", "0:v:0", "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-")
+    chroma = ((height + 1) // 2, (width + 1) // 2)
+    luma_bytes, chroma_bytes = width * height, chroma[0] * chroma[1]
+    pictures = numpy.frombuffer(raw, "u1").reshape(-1, luma_bytes + 2 * chroma_bytes)
+    return [
+        (
+            p[:luma_bytes].reshape(height, width),
+            p[luma_bytes : luma_bytes + chroma_bytes].reshape(chroma),
+            p[luma_bytes + chroma_bytes :].reshape(chroma),
+        )
+        for p in pictures
+    ]

@@ -1,0 +1,208 @@
+#!/usr/bin/python3
+"""The command line: mistakes in a configuration, exit codes, the end by SIGTERM and by SIGKILL, and passwords, which
+appear nowhere."""
+import json
+import os
+import re
+import signal
+import socket
+import time
+
+import jsonschema
+import yaml
+from framed_client import SANITIZED, Checks, Framed, Reader, Server, ffmpeg, folder, make_clip, run, until
+
+SECRET = "Tr0ub4dor-horse"
+MISTAKES = """\
+backend: gpu
+cameras:
+  gate:
+    url: rtsp://viewer:Tr0ub4dor-horse@127.0.0.1/stream
+    speed: 3
+    outputs:
+      detector:
+        size: 640by640
+        slots: 100000
+        slots: 4
+        sink: unix:/run/framed/detector.sock
+"""
+MISTAKEN_LINES = [1, 5, 8, 9, 10]  # of MISTAKES: value, unknown key, form, range, duplicate
+
+ONE_CAMERA = """
+{top}
+cameras:
+  gate:
+    url: {url}
+    {camera}
+    outputs:
+      tensors:
+        size: 64x64
+        sink: {sink}
+"""
+
+
+def config(url, sink, top="", camera=""):
+    return ONE_CAMERA.format(url=url, sink=sink, top=top, camera=camera)
+
+
+def check_mistakes(checks, where):
+    path = f"{where}/mistakes.yaml"
+    with open(path, "w") as file:
+        file.write(MISTAKES)
+    code, output, errors = run("check", "-c", path)
+    checks.check(code == 78, f"mistakes: exit {code}")
+    lines = (output + errors).splitlines()
+    found = [re.match(re.escape(path) + r":(\d+):(\d+): [^:]+: \S", line) for line in lines]
+    checks.check(len(lines) == 5 and all(found), "mistakes: not five lines file:line:column: key: ...\n" + errors)
+    numbers = sorted(int(match[1]) for match in found if match)
+    checks.check(numbers == MISTAKEN_LINES, f"mistakes: said of lines {numbers}, are in {MISTAKEN_LINES}")
+    checks.check(SECRET not in output + errors, "mistakes: the password is printed")
+    checks.check(run("run", "-c", path)[0] == 78, "run takes a wrong configuration")
+
+
+def check_printers(checks):
+    code, defaults, _ = run("defaults")
+    checks.check(code == 0, f"defaults: exit {code}")
+    code, output, errors = run("check", "-c", "-", stdin=defaults)
+    checks.check(code == 0, f"defaults | check -c -: exit {code}: {output}{errors}")
+    code, schema, _ = run("schema")
+    checks.check(code == 0, f"schema: exit {code}")
+    schema = json.loads(schema)
+    jsonschema.Draft7Validator.check_schema(schema)
+    validator = jsonschema.Draft7Validator(schema)
+    wrong = list(validator.iter_errors(yaml.safe_load(defaults)))
+    checks.check(not wrong, f"defaults are not valid by the schema: {wrong[:1]}")
+    checks.check(not validator.is_valid({"backend": "gpu"}), "the schema takes `backend: gpu`")
+    code, output, _ = run("version")
+    checks.check(code == 0 and re.search(r"\d+\.\d+\.\d+", output), f"version: exit {code}, {output!r}")
+
+
+def check_usage(checks):
+    for arguments in ([], ["walk"], ["run", "--bogus"], ["run", "-c"], ["check", "extra", "words"]):
+        code, output, errors = run(*arguments)
+        checks.check(code == 2, f"{arguments}: exit {code}, not 2")
+        checks.check(re.search("usage|--help", output + errors), f"{arguments}: says nothing of usage")
+    code, _, errors = run("check", "-c", "/nonexistent/framed.yaml")
+    checks.check(code != 0 and "/nonexistent/framed.yaml" in errors, f"missing file: exit {code}, {errors!r}")
+
+
+def check_refusals(checks, where):
+    """What a protocol cannot carry is refused by check."""
+    for protocol, kernel in (("y4m", "kernel: warp"), ("y4m", "kernel: yuv, format: nv12")):
+        output = f"{{{kernel}, protocol: {protocol}, sink: 'unix:{where}/s'}}"
+        text = f"cameras: {{gate: {{url: x.mp4, outputs: {{o: {output}}}}}}}"
+        code, _, errors = run("check", "-c", "-", stdin=text)
+        checks.check(code == 78 and protocol in errors, f"{kernel} as {protocol}: exit {code}, {errors!r}")
+
+
+def check_missing_device(checks, where, clip):
+    if os.path.exists("/dev/nvidiactl"):
+        return
+    with Framed(where, config(clip, f"unix:{where}/t.sock", top="backend: cuda")) as framed:
+        code = framed.wait(10)
+        checks.check(code == 69, f"backend: cuda without a device: exit {code}")
+        checks.check("cuda" in framed.errors().lower(), f"no word of cuda: {framed.errors()!r}")
+
+
+def check_sigterm(checks, where, clip):
+    """Within 2 s, with exit 0: from a camera that streams, and from one that never answers."""
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        silent = f"rtsp://127.0.0.1:{mute.getsockname()[1]}/silent"
+        for url, camera in ((clip, "loop: true\n    pace: realtime"), (silent, "")):
+            text = config(url, f"unix:{where}/t.sock", camera=camera)
+            with Framed(where, text) as framed:
+                until(lambda: os.path.exists(f"{where}/t.sock"), 10)
+                time.sleep(0.5)
+                start = time.monotonic()
+                code = framed.stop()
+                took = time.monotonic() - start
+                checks.check(code == 0, f"SIGTERM with {url}: exit {code}\n{framed.errors()}")
+                checks.check(took < (6 if SANITIZED else 2), f"SIGTERM with {url}: took {took:.1f} s")
+
+
+def check_sigkill(checks, where, clip):
+    """What was written before a kill plays up to the last whole frame."""
+    path = f"{where}/killed.y4m"
+    text = config(clip, f"file:{path}", camera="loop: true")
+    text = text.replace("size: 64x64", "kernel: yuv\n        format: yuv420p")
+    with Framed(where, text) as framed:
+        until(lambda: os.path.exists(path) and os.path.getsize(path) > 3_000_000, 20)
+        framed.child.send_signal(signal.SIGKILL)
+        framed.wait(5)
+    whole = os.path.getsize(path) // (320 * 240 * 3 // 2 + len("FRAME\n"))
+    digests = ffmpeg("-i", path, "-f", "framemd5", "-").decode().splitlines()
+    read = len([line for line in digests if not line.startswith("#")])
+    checks.check(read >= whole - 1 > 0, f"killed y4m: {read} of {whole} frames are read")
+
+
+def spied(framed):
+    """All that others can see of a running framed: its argv, and its children's."""
+    seen = ""
+    for process in os.listdir("/proc"):
+        if process.isdigit():
+            try:
+                with open(f"/proc/{process}/stat") as stat, open(f"/proc/{process}/cmdline") as cmdline:
+                    if framed.child.pid in (int(process), int(stat.read().rsplit(")", 1)[1].split()[1])):
+                        seen += cmdline.read()
+            except OSError:
+                pass  # gone meanwhile
+    return seen
+
+
+def try_password(checks, where, server, password, welcome):
+    case = "right password" if welcome else "wrong password"
+    url = server.url(user="viewer:${GATE_PASSWORD}@")
+    text = config(url, f"unix:{where}/t.sock", top="log: {level: debug}")
+    with Framed(where, text, env={"GATE_PASSWORD": password}) as framed:
+        reader = Reader(f"unix:{where}/t.sock", keep=False)
+        if welcome:
+            checks.check(until(lambda: reader.count >= 5, 15), f"{case}: no frames:\n{framed.errors()}")
+        else:
+            told = until(lambda: re.search(r"password|auth|401", framed.errors(), re.I), 10)
+            checks.check(told, f"{case}: the log says nothing of it:\n{framed.errors()}")
+            time.sleep(1)
+            checks.check(reader.count == 0, f"{case}: frames all the same")
+        seen = spied(framed)
+        checks.check("framed" in seen and password not in seen, f"{case}: visible in argv")
+        framed.stop()
+        printed = framed.errors() + framed.child.stdout.read().decode()
+        checks.check(password not in printed, f"{case}: it is in the log:\n{printed}")
+        with open(framed.counters) as counters:
+            checks.check(password not in counters.read(), f"{case}: it is in the counters")
+
+
+def check_passwords(checks, where, clip):
+    with Server(where, clip, "--auth", f"viewer:{SECRET}") as server:
+        try_password(checks, where, server, SECRET, True)
+        try_password(checks, where, server, "n0t-" + SECRET, False)
+    for url in (f"rtsp://viewer:{SECRET}@127.0.0.1:99999/x", f"htp://viewer:{SECRET}@127.0.0.1/x",
+                f"rtsp://viewer:{SECRET}@127.0.0.1:1/x"):
+        text = config(url, f"unix:{where}/t.sock", top="log: {level: debug}")
+        code, output, errors = run("check", "-c", "-", stdin=text)
+        checks.check(SECRET not in output + errors, f"check prints the password: {output}{errors}")
+        if code == 0:
+            with Framed(where, text) as framed:
+                until(lambda: "gate" in framed.errors(), 5)
+                time.sleep(0.5)
+                framed.stop()
+                checks.check(SECRET not in framed.errors(), f"run prints the password:\n{framed.errors()}")
+
+
+def main():
+    checks = Checks("cli")
+    with folder() as where:
+        clip = make_clip(os.path.join(where, "clip.mp4"))
+        check_mistakes(checks, where)
+        check_printers(checks)
+        check_usage(checks)
+        check_refusals(checks, where)
+        check_missing_device(checks, where, clip)
+        check_sigterm(checks, where, clip)
+        check_sigkill(checks, where, clip)
+        check_passwords(checks, where, clip)
+    checks.end()
+
+
+main()

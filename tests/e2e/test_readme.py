@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+"""What README.md shows works as it stands there: the configuration, the Python and the C, the tables."""
+import os
+import re
+import subprocess
+
+import definition
+from framed_client import ROOT, Checks, Framed, folder, make_clip, run, until
+
+SOCKET = "/run/framed/gate-detector.sock"
+CONFIG = """
+cameras:
+  gate:
+    url: {where}/clip.mp4
+    loop: true
+    pace: realtime
+    outputs:
+      detector:
+        size: 640x640
+        tensor: {{dtype: f32, layout: nchw, order: rgb, scale: 1/255}}
+        sink: unix:{where}/t.sock
+"""
+
+
+def block(readme, language, holding=""):
+    """The text of the first fenced block in a language that holds a word."""
+    return next(text for text in re.findall(rf"```{language}\n(.*?)```", readme, re.S) if holding in text)
+
+
+def first_lines(command, count, **options):
+    """What a program that goes on for ever prints first."""
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    try:
+        return [child.stdout.readline() for _ in range(count)]
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def check_configuration(checks, readme):
+    code, _, errors = run("check", "-c", "-", stdin=block(readme, "yaml"), env={"GATE_PASSWORD": "x"})
+    checks.check(code == 0, f"the configuration: exit {code}: {errors}")
+
+
+def check_keys(checks, readme):
+    shown = re.search(r"<!-- keys: [^\n]*-->\n(.*)<!-- end of keys -->", readme, re.S)
+    code, keys, _ = run("keys")
+    checks.check(code == 0 and shown and shown[1].strip() == keys.strip(), "the table of keys is not `framed keys`")
+
+
+def check_python(checks, readme, where):
+    snippet = block(readme, "python", "dst_to_src")
+    lines = [line for line in snippet.splitlines() if line.strip()]
+    checks.check(len(lines) <= 12, f"the Python reader has {len(lines)} lines, not twelve")
+    lines = first_lines(["/usr/bin/python3", "-c", snippet.replace(SOCKET, f"{where}/t.sock")], 3)
+    back = definition.inverse(definition.letterbox((320, 240), (640, 640)))
+    x, y = back @ [320, 200, 1]
+    for line in lines:
+        numbers = [float(number) for number in re.findall(r"-?\d+\.\d+", line)]
+        near = len(numbers) == 2 and abs(numbers[0] - x) < 1e-3 and abs(numbers[1] - y) < 1e-3
+        checks.check(near, f"the Python reader prints {line!r}, not {x} {y}")
+
+
+def check_c(checks, readme, where):
+    source = os.path.join(where, "reader.c")
+    with open(source, "w") as file:
+        file.write(block(readme, "c").replace(SOCKET, f"{where}/t.sock"))
+    program = os.path.join(where, "reader")
+    flags = ["-Wall", "-Wextra", "-Werror", "-I", os.path.join(ROOT, "daemon")]
+    done = subprocess.run(["cc", *flags, "-o", program, source], capture_output=True, text=True)
+    if not checks.check(done.returncode == 0, f"the C reader does not build:\n{done.stderr}"):
+        return
+    lines = first_lines(["stdbuf", "-oL", program], 3)
+    numbers = [int(match[1]) for line in lines if (match := re.match(r"frame (\d+), middle .* [01]\.\d+$", line))]
+    rising = len(numbers) == 3 and numbers[0] < numbers[1] < numbers[2]
+    checks.check(rising, f"the C reader prints {lines}")
+
+
+def check_reasons(checks, readme, metrics):
+    table = re.search(r"\| reason \|.*?\n\n", readme, re.S)[0]
+    shown = set(re.findall(r"^\| (\w+) \|", table, re.M)) - {"reason"}
+    counted = {labels["reason"] for labels, _ in metrics.all("framed_frames_lost_total")}
+    checks.check(shown == counted, f"reasons in the table {shown}, in the counters {counted}")
+
+
+def main():
+    checks = Checks("readme")
+    with open(os.path.join(ROOT, "README.md")) as file:
+        readme = file.read()
+    with folder() as where:
+        make_clip(os.path.join(where, "clip.mp4"))
+        check_configuration(checks, readme)
+        check_keys(checks, readme)
+        with Framed(where, CONFIG.format(where=where)) as framed:
+            until(lambda: os.path.exists(f"{where}/t.sock"), 10)
+            check_python(checks, readme, where)
+            check_c(checks, readme, where)
+            framed.stop()
+            check_reasons(checks, readme, framed.metrics())
+    checks.end()
+
+
+main()

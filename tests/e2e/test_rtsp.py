@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+"""End to end over RTSP: what a client receives is the definition applied to what the ffmpeg program decodes of the
+same clip, within one level, and every frame is accounted for. UDP and TCP, H.264 (with B-frames too) and H.265."""
+import os
+
+import definition
+import numpy
+from framed_client import Checks, Framed, Reader, Server, decode_yuv420, folder, footage, make_clip, until
+
+SIZE = (320, 320)
+FRAMES = 60  # more than the made clips have, so that they are seen to go on
+SCALE = 1 / 255
+MEAN, STD = numpy.array([0.406, 0.456, 0.485]), numpy.array([0.225, 0.224, 0.229])  # b, g, r
+
+CONFIG = """
+cameras:
+  gate:
+    url: {url}
+    transport: {transport}
+    outputs:
+      levels:
+        size: 320x320
+        slots: 16
+        tensor: {{dtype: u8, layout: nhwc, order: rgb, scale: 1}}
+        sink: unix:{where}/levels.sock
+      floats:
+        size: 320x320
+        slots: 16
+        tensor: {{dtype: f32, layout: nchw, order: bgr, scale: 1/255, mean: [0.406, 0.456, 0.485],
+                  std: [0.225, 0.224, 0.229]}}
+        sink: unix:{where}/floats.sock
+"""
+
+
+class Expected:
+    """Levels of the clip's pictures by the definition, made when asked for."""
+
+    def __init__(self, clip):
+        self.pictures, self.made = decode_yuv420(clip), {}
+
+    def levels(self, index):
+        index %= len(self.pictures)
+        if index not in self.made:
+            self.made[index] = definition.rounded(definition.warp_yuv420(self.pictures[index], SIZE))
+        return self.made[index]
+
+    def nearest(self, tensor, among):
+        """The picture that a received one is."""
+        return min(range(among), key=lambda i: numpy.abs(self.levels(i) - tensor).mean())
+
+
+def check_sequence(checks, case, frames):
+    """Sequences rise, and every gap is in the client's own count of losses."""
+    steps = [(b.sequence - a.sequence - 1, b.lost - a.lost) for (a, _), (b, _) in zip(frames, frames[1:])]
+    checks.check(all(gap == lost for gap, lost in steps), f"{case}: gaps in sequence are not the losses: {steps}")
+    rising = all(a.pts_ns < b.pts_ns for (a, _), (b, _) in zip(frames, frames[1:]) if a.epoch == b.epoch)
+    checks.check(rising, f"{case}: pts does not rise")
+    times = all(h.received_ns <= h.decoded_ns <= h.finished_ns for h, _ in frames)
+    checks.check(times, f"{case}: received, decoded and finished are out of order")
+
+
+def check_values(checks, case, expected, levels, floats):
+    first = expected.nearest(levels[0][1].astype("f8"), min(50, len(expected.pictures)))
+    start = levels[0][0].sequence
+    worst_level = worst_float = 0
+    for header, tensor in levels:
+        difference = numpy.abs(tensor - expected.levels(first + header.sequence - start)).max()
+        worst_level = max(worst_level, difference)
+    for header, tensor in floats:
+        wanted = expected.levels(first + header.sequence - start)[:, :, ::-1]
+        steps = numpy.abs(tensor.transpose(1, 2, 0) - (wanted * SCALE - MEAN) / STD) / (SCALE / STD)
+        worst_float = max(worst_float, steps.max())
+    print(f"{case}: {len(levels)} + {len(floats)} frames from picture {first}, largest difference"
+          f" {worst_level:.0f} levels, {worst_float:.4f} steps of f32")
+    checks.check(worst_level <= 1, f"{case}: u8 differs by {worst_level} levels")
+    checks.check(worst_float <= 1.001, f"{case}: f32 differs by {worst_float} steps of 1/255")
+
+
+def check_account(checks, case, framed, readers):
+    metrics = framed.metrics()
+    for output, reader in readers.items():
+        offered, emitted, lost = metrics.account(camera="gate", output=output)
+        checks.check(offered == emitted + lost, f"{case} {output}: {offered} offered, {emitted} emitted, {lost} lost")
+        checks.check(emitted == reader.count, f"{case} {output}: {emitted} emitted, {reader.count} received")
+
+
+def try_case(checks, clip, transport, case):
+    expected = Expected(clip)
+    with folder() as where, Server(where, clip) as server:
+        config = CONFIG.format(url=server.url(), transport=transport, where=where)
+        with Framed(where, config) as framed:
+            readers = {name: Reader(f"unix:{where}/{name}.sock") for name in ("levels", "floats")}
+            enough = until(lambda: all(r.count >= FRAMES for r in readers.values()), 20)
+            checks.check(enough, f"{case}: only {[r.count for r in readers.values()]} frames:\n{framed.errors()}")
+            code = framed.stop()
+            checks.check(code == 0, f"{case}: exit {code}:\n{framed.errors()}")
+            for reader in readers.values():
+                reader.join(5)
+            if not all(r.count for r in readers.values()):
+                return
+            for name, reader in readers.items():
+                check_sequence(checks, f"{case} {name}", reader.frames)
+            check_values(checks, case, expected, readers["levels"].tensors(), readers["floats"].tensors())
+            check_account(checks, case, framed, readers)
+
+
+def main():
+    checks = Checks("rtsp")
+    with folder() as where:
+        plain = make_clip(os.path.join(where, "plain.mp4"), frames=25)  # twice around and more
+        b_frames = make_clip(os.path.join(where, "b_frames.mp4"), b_frames=2)
+        h265 = make_clip(os.path.join(where, "h265.mp4"), codec="h265")
+        try_case(checks, plain, "tcp", "h264 tcp")
+        try_case(checks, plain, "udp", "h264 udp")
+        try_case(checks, b_frames, "tcp", "h264 with B-frames tcp")
+        try_case(checks, h265, "tcp", "h265 tcp")
+        if road := footage("car-detection.mp4"):
+            try_case(checks, road, "udp", "footage udp")
+    checks.end()
+
+
+main()
