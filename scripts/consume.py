@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+"""Reads frames from a framed socket until it closes; says how many came, how fast, and how old they were.
+
+usage: consume.py unix:PATH|tcp:HOST:PORT [--png FILE] [--json FILE]
+
+--png FILE   the last tensor, as a picture (elements 0..1 or 0..255)
+--json FILE  the numbers again, for programs
+"""
+import argparse
+import collections
+import json
+import socket
+import struct
+import sys
+import time
+import zlib
+
+import numpy
+
+# daemon/wire.h, field by field.
+WIRE = struct.Struct("<4sHHQQQqIIqqqqIIII8s4s4sII4Q4I6f6f24s16s")
+Header = collections.namedtuple(
+    "Header",
+    "magic version header_bytes payload_bytes sequence lost pts_ns epoch flags capture_ns received_ns decoded_ns"
+    " finished_ns width height source_width source_height format dtype layout planes batch_index plane_offset"
+    " plane_stride src_to_dst dst_to_src camera output",
+)
+DTYPES = {"u8": "<u1", "s8": "<i1", "f16": "<f2", "f32": "<f4"}
+
+
+def header_of(data):
+    fields = WIRE.unpack(data)
+    head, rest = fields[:22], fields[22:]
+    text = [value.rstrip(b"\0").decode() if isinstance(value, bytes) else value for value in head]
+    names = [value.rstrip(b"\0").decode() for value in rest[20:]]
+    return Header(*text, rest[:4], rest[4:8], rest[8:14], rest[14:20], *names)
+
+
+def tensor_of(header, payload):
+    """The payload of a `warp` output as an array of its shape, without a copy."""
+    channels = 1 if header.format == "gray" else 3
+    height, width = header.height, header.width
+    shape = (channels, height, width) if header.layout == "nchw" else (height, width, channels)
+    return numpy.frombuffer(payload, DTYPES[header.dtype]).reshape(shape)
+
+
+def connect(address, patience=10.0):
+    """A stream of bytes from the socket, which may not be there yet for `patience` seconds."""
+    kind, _, where = address.partition(":")
+    host, _, port = where.rpartition(":")
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            if kind == "unix":
+                peer = socket.socket(socket.AF_UNIX)
+                peer.connect(where)
+            else:
+                peer = socket.create_connection((host, int(port)))
+            return peer.makefile("rb")
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+def read_frames(stream):
+    """(Header, payload) of every whole frame until the stream ends."""
+    while len(data := stream.read(WIRE.size)) == WIRE.size:
+        header = header_of(data)
+        if header.magic != "FRMD" or header.version != 1 or header.header_bytes != WIRE.size:
+            raise ValueError(f"no framed header: {data[:8]!r}")
+        payload = stream.read(header.payload_bytes)
+        if len(payload) < header.payload_bytes:
+            return
+        yield header, payload
+
+
+def write_png(path, header, payload):
+    image = tensor_of(header, payload).astype("f4")
+    if header.layout == "nchw":
+        image = image.transpose(1, 2, 0)
+    if header.dtype.startswith("f"):
+        image = image * 255
+    if header.format == "bgr":
+        image = image[:, :, ::-1]
+    pixels = numpy.clip(image + 0.5, 0, 255).astype("u1").reshape(header.height, -1)
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    colour_type = 0 if header.format == "gray" else 2
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    start = struct.pack(">IIBBBBB", header.width, header.height, 8, colour_type, 0, 0, 0)
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", start))
+        file.write(chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("address")
+    parser.add_argument("--png")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+
+    ages, arrived, frame = [], [], None
+    for frame in read_frames(connect(options.address)):
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        if not arrived:
+            print("first frame", flush=True)
+        arrived.append(now)
+        ages.append((now - frame[0].received_ns) / 1e6)
+    if not frame:
+        sys.exit("consume: the stream ended before a whole frame")
+
+    numbers = {
+        "frames": len(ages),
+        "lost": frame[0].lost,
+        "rate": (len(ages) - 1) / max((arrived[-1] - arrived[0]) / 1e9, 1e-9),
+        "median_ms": float(numpy.median(ages)),
+        "p99_ms": float(numpy.percentile(ages, 99)),
+    }
+    print(
+        "{frames} frames, {lost} lost, {rate:.1f} frames/s,"
+        " received to read: median {median_ms:.2f} ms, p99 {p99_ms:.2f} ms".format(**numbers)
+    )
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(numbers, file)
+    if options.png:
+        write_png(options.png, *frame)
+
+
+if __name__ == "__main__":
+    main()
