@@ -236,3 +236,15 @@ void check_output(struct mistakes *mistakes, const struct config *config,
     check_rival(&c);
     check_protocol(&c);
 }
+
+void check_camera(struct mistakes *mistakes, const struct camera_config *camera,
+                  const struct given given[], const char *path)
+{
+    const struct given *url = &given[table_find(&camera_table, "url") - camera_table.rows];
+    char dotted[KEY_MAX];
+    if (!url->key.line || url->wrong || config_url_kind(camera->url) != URL_NONE)
+        return;
+    snprintf(dotted, sizeof dotted, "%s.url", path);
+    mistake(mistakes, url->value, dotted,
+            "is no input that framed takes (rtsp:, tcp:, unix:, pipe:, file: or a path)");
+}

@@ -1,4 +1,4 @@
-// Rules across the keys of an output.
+// Rules that a row cannot say: across the keys of an output, and of a camera's URL.
 #ifndef FRAMED_CONFIG_CHECK_H
 #define FRAMED_CONFIG_CHECK_H
 
@@ -18,5 +18,9 @@ struct given {
 // output_table.
 void check_output(struct mistakes *, const struct config *config, struct output_config *output,
                   const struct given given[], const char *path);
+
+// The same for a camera; `given` goes by the rows of camera_table.
+void check_camera(struct mistakes *, const struct camera_config *camera, const struct given given[],
+                  const char *path);
 
 #endif

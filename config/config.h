@@ -161,6 +161,11 @@ void config_print_keys(FILE *);     // the README's table, Markdown
 // The kernel parameters that an output asks for.
 void output_config_op(const struct output_config *, struct op_params *ret);
 
+// What kind of input a camera's URL names; config_load refuses URL_NONE. A path without a scheme is
+// a file.
+enum url_kind { URL_NONE, URL_RTSP, URL_TCP, URL_UNIX, URL_PIPE, URL_FILE };
+enum url_kind config_url_kind(const char *url);
+
 // `url` with user and password replaced ("rtsp://***@host/"), cut to `size` bytes; returns `to`.
 char *config_url_redacted(const char *url, char *to, size_t size);
 

@@ -182,6 +182,8 @@ static void read_item(struct loader *l, int index, const struct row *row, void *
             reader_leave(&l->reader, path);
         }
     }
+    if (row->items == &camera_table)
+        check_camera(&l->reader.mistakes, object, target.given, l->reader.path);
     if (row->items == &output_table)
         check_output(&l->reader.mistakes, l->config, object, target.given, l->reader.path);
 }

@@ -3,6 +3,21 @@
 #include <ctype.h>
 #include <string.h>
 
+enum url_kind config_url_kind(const char *url)
+{
+    static const struct {
+        const char *prefix;
+        enum url_kind kind;
+    } schemes[] = {
+        {"rtsp:", URL_RTSP}, {"tcp:", URL_TCP},   {"unix:", URL_UNIX},
+        {"pipe:", URL_PIPE}, {"file:", URL_FILE},
+    };
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (strncmp(url, schemes[i].prefix, strlen(schemes[i].prefix)) == 0)
+            return schemes[i].kind;
+    return *url == 0 || strstr(url, "://") ? URL_NONE : URL_FILE;
+}
+
 // Where user and password begin, and the '@' behind them. A password may hold any character, so
 // where in doubt it goes on: everything before the last '@' is hidden, be it part of a path.
 static const char *credentials(const char *url, const char **end)

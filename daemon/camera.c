@@ -210,11 +210,6 @@ static void wait_for_next_try(struct camera_thread *thread, int64_t ns)
     pthread_mutex_unlock(&thread->lock);
 }
 
-static bool is_file(const char *url)
-{
-    return strncmp(url, "file:", 5) == 0 || !strstr(url, "://");
-}
-
 // What the end of a connection means: to try again, or the state that the camera ends in.
 static enum camera_state judge(struct camera_thread *thread, int rc, bool live)
 {
@@ -225,7 +220,7 @@ static enum camera_state judge(struct camera_thread *thread, int rc, bool live)
         return CAMERA_RETRYING;
     if (rc == -ENODATA)
         return CAMERA_ENDED;
-    return is_file(config->url) ? CAMERA_FAILED : CAMERA_RETRYING;
+    return config_url_kind(config->url) == URL_FILE ? CAMERA_FAILED : CAMERA_RETRYING;
 }
 
 static void retry(struct camera_thread *thread, int rc, const char *why)

@@ -50,7 +50,7 @@ static void write_metrics(struct daemon *daemon)
     struct metrics metrics = {
         .cameras = daemon->cameras,
         .n_cameras = daemon->n_cameras,
-        .backend = daemon->driver ? daemon->driver->name : "none",
+        .backend = daemon->driver->name,
         .decode = &daemon->decode,
         .process = &daemon->process,
     };

@@ -25,17 +25,18 @@ enum {
 // What a URL begins with, and which protocols libavformat may use for it: a file that turns out to
 // be a playlist must not reach the network.
 struct source {
-    const char *scheme, *whitelist, *name;
+    const char *whitelist, *name;
     bool live;
 };
 
 static const struct source sources[] = {
-    {"rtsp:", "rtsp,rtp,tcp,udp", "over rtsp", true}, {"tcp:", "tcp", "over tcp", true},
-    {"unix:", "unix", "over a unix socket", true},    {"pipe:", "pipe", "from a pipe", false},
-    {"file:", "file", "from a file", false},
+    [URL_RTSP] = {"rtsp,rtp,tcp,udp", "over rtsp", true},
+    [URL_TCP] = {"tcp", "over tcp", true},
+    [URL_UNIX] = {"unix", "over a unix socket", true},
+    [URL_PIPE] = {"pipe", "from a pipe", false},
+    [URL_FILE] = {"file", "from a file", false},
 };
-static const struct source plain_file = {"", "file", "from a file", false};
-static const struct source fifo = {"", "pipe", "from a fifo", true};
+static const struct source fifo = {"pipe", "from a fifo", true};
 
 struct ingest {
     AVFormatContext *format;
@@ -103,12 +104,10 @@ static const char *local_path(const char *url)
 static const struct source *source_of(const char *url)
 {
     struct stat st;
-    if (stat(local_path(url), &st) == 0 && S_ISFIFO(st.st_mode))
+    enum url_kind kind = config_url_kind(url);
+    if (kind == URL_FILE && stat(local_path(url), &st) == 0 && S_ISFIFO(st.st_mode))
         return &fifo;
-    for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
-        if (has_prefix(url, sources[i].scheme))
-            return &sources[i];
-    return strstr(url, "://") ? NULL : &plain_file;
+    return kind == URL_NONE ? NULL : &sources[kind];
 }
 
 // --- fifos and pipes: libavformat would block in open and read, where no callback ends it
@@ -153,7 +152,7 @@ static int open_descriptor(struct ingest *in, const char *url)
 static int set_options(AVDictionary **options, const struct ingest *in,
                        const struct camera_config *config)
 {
-    bool rtsp = has_prefix(config->url, "rtsp:");
+    bool rtsp = in->source == &sources[URL_RTSP];
     const struct demuxer_option ours[] = {
         {"protocol_whitelist", (char *)in->source->whitelist},
         {"rtsp_transport", !rtsp                                ? NULL
@@ -258,7 +257,7 @@ static void explain(const struct ingest *in, const char *url, int error, char *w
 static int open_all(struct ingest *in, const struct camera_config *config, char *why, size_t size)
 {
     if (!(in->source = source_of(config->url))) {
-        snprintf(why, size, "its url begins with none of rtsp:, tcp:, unix:, pipe: and file:");
+        snprintf(why, size, "its url is no input that framed takes");
         return -EPROTONOSUPPORT;
     }
     if (!(in->packet = av_packet_alloc()))

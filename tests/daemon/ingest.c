@@ -117,7 +117,7 @@ static void test_refusals(void)
     config = camera("missing.mp4");
     open_fails(&config, ENOENT, "missing.mp4");
     config = camera("gopher://u:geheim@h/");
-    open_fails(&config, EPROTONOSUPPORT, "rtsp:");
+    open_fails(&config, EPROTONOSUPPORT, "no input that framed takes");
     clips_run(FFMPEG "-f lavfi -i sine -t 1 tone.wav");
     config = camera("tone.wav");
     open_fails(&config, EINVAL, "no video track");

@@ -3,9 +3,9 @@
 
 usage: rtsp_server.py CLIP [--mounts N] [--once] [--auth USER:PASSWORD] [--basic] [--port P] [--seconds S]
 
-CLIP is H.264, or H.265 with its parameter sets in band (x265's repeat-headers=1), in mp4 or mkv. Every client of rtsp://127.0.0.1:PORT/0 .. /N-1, over UDP or TCP, gets
-the clip from its first picture, over and over with rising timestamps unless --once. Prints "READY PORT"; ends
-on SIGTERM, on SIGINT and after S seconds (default 300).
+CLIP is H.264, or H.265 with its parameter sets in band (x265's repeat-headers=1), in mp4 or mkv. Every client of
+rtsp://127.0.0.1:PORT/0 .. /N-1, over UDP or TCP, gets the clip from its first picture, over and over with rising
+timestamps unless --once. Prints "READY PORT"; ends on SIGTERM, on SIGINT and after S seconds (default 300).
 """
 import argparse
 import signal

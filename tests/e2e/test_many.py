@@ -56,7 +56,8 @@ def check_account(checks, metrics, readers):
         checks.check(emitted == reader.count, f"{camera}: {emitted} emitted, {reader.count} received")
         losses = metrics.losses(camera=camera, output="tensors")
         thinned += losses["thinned"]
-        # 10 of 25 frames a second stay, and some seconds go by until all have started. A sanitizer is too slow for that.
+        # 10 of 25 frames a second stay, and some seconds go by until all have started. A sanitizer is too slow for
+        # any such number.
         enough = 1 if SANITIZED else 10 * SECONDS * 0.6
         checks.check(emitted >= enough, f"{camera}: only {emitted} frames in {SECONDS:.0f} s, {losses}")
         offered, emitted, lost = metrics.account(camera=camera, output="unheard")

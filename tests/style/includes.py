@@ -23,7 +23,10 @@ FOLDERS = {
     "kernels": (["kernels"], ["immintrin.h"]),
     "config": (["config", "kernels"], ["yaml.h"]),
     "daemon": (["daemon", "config", "kernels"], ["uv.h"]),
-    "tests": (["tests", "daemon", "config", "kernels"], ["uv.h", "yaml.h", "libavcodec/", "libavformat/", "libavutil/"]),
+    "tests": (
+        ["tests", "daemon", "config", "kernels"],
+        ["uv.h", "yaml.h", "libavcodec/", "libavformat/", "libavutil/"],
+    ),
     "tests/kernels": (["tests", "kernels"], ["immintrin.h"]),
     "tests/config": (["tests", "config", "kernels"], ["yaml.h"]),
 }
