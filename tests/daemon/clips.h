@@ -11,17 +11,6 @@
 
 #include "tests/test.h"
 
-// The thread sanitizer does not see how libavcodec's own threads keep apart, since Debian's build
-// of it is not instrumented.
-#if defined(__SANITIZE_THREAD__)
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-    return "race:libavcodec.so\nrace:libavutil.so\ncalled_from_lib:libavcodec.so\n"
-           "called_from_lib:libavutil.so\nmutex:libavcodec.so\n";
-}
-#endif
-
 static char clips[64];
 
 static inline void clips_open(void)
