@@ -3,6 +3,7 @@
 #   CC=clang                          another compiler
 #   NVCC=                             build without CUDA even where nvcc is installed
 #   CUDA_ARCHS="90"                   only these compute capabilities
+#   V=1                               show the commands
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -11,6 +12,7 @@ CC ?= cc
 PREFIX ?= /usr/local
 SAN ?=
 NVCC ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+Q := $(if $(V),,@)
 B ?= build$(if $(SAN),/san-$(SAN))
 
 WARN := -Wall -Wextra -Werror
@@ -50,22 +52,25 @@ CONFIG_LIBS = $(shell pkg-config --libs yaml-0.1) $(KERNELS_LIBS)
 all: $(B)/framed
 
 $(B)/framed: $(B)/daemon/main.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 ifeq ($(NVCC),)
 	@echo "framed: built without CUDA: no nvcc found (12 or later adds the cuda backend)"
 endif
 
 $(B)/kernels/%.o: kernels/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	@echo "  $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(B)/%.cu.o: %.cu
 	@mkdir -p $(@D)
-	$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) -MMD -MF $(@:.o=.d) -c -o $@ $<
+	@echo "  $@"
+	$(Q)$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) -MMD -MF $(@:.o=.d) -c -o $@ $<
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -c -o $@ $<
+	@echo "  $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -c -o $@ $<
 
 # --- tests: a program per file, linked with no more than its folder may know
 TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/config/*.c tests/daemon/*.c))
@@ -74,20 +79,21 @@ TESTS += $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/*.cu))
 endif
 
 $(B)/tests/kernels/%: $(B)/tests/kernels/%.o $(KERNELS_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(KERNELS_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(KERNELS_LIBS)
 
 $(B)/tests/kernels/%: $(B)/tests/kernels/%.cu.o $(KERNELS_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(KERNELS_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(KERNELS_LIBS)
 
 $(B)/tests/kernels/%.o: tests/kernels/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	@echo "  $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG_OBJ) $(KERNELS_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(CONFIG_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(CONFIG_LIBS)
 
 $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
 tests: $(TESTS)
