@@ -30,7 +30,8 @@ KERNELS_LIBS := -lm -pthread
 ifneq ($(NVCC),)
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
-CUDA_ARCHS ?= $(filter-out 88,$(CUDA_KNOWN))
+# 75 and up; the letters are for one chip alone, and so would their PTX be
+CUDA_ARCHS ?= $(filter-out 3% 5% 6% 70 72 88 %a %f,$(CUDA_KNOWN))
 CUDA_LAST := $(lastword $(sort $(filter-out 1%,$(CUDA_ARCHS))) $(sort $(filter 1%,$(CUDA_ARCHS))))
 NVCCFLAGS := -O3 -I. -std=c++17 --threads 2 -fmad=false -Xcompiler -Wall,-Wextra,-Werror,-pthread,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
 	$(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
