@@ -237,14 +237,26 @@ void check_output(struct mistakes *mistakes, const struct config *config,
     check_protocol(&c);
 }
 
+static const char *url_mistake(const char *url)
+{
+    enum url_kind kind = config_url_kind(url);
+    if (kind == URL_NONE)
+        return "is no input that framed takes (rtsp:, tcp:, unix:, pipe:, file: or a path)";
+    if ((kind == URL_RTSP || kind == URL_TCP) && !config_url_has_host(url))
+        return "has no host, or a port that is none, before its path (scheme://host:port/..., port "
+               "1 "
+               "to 65535; in a password / ? # @ : % are written %2F %3F %23 %40 %3A %25)";
+    return NULL;
+}
+
 void check_camera(struct mistakes *mistakes, const struct camera_config *camera,
                   const struct given given[], const char *path)
 {
     const struct given *url = &given[table_find(&camera_table, "url") - camera_table.rows];
     char dotted[KEY_MAX];
-    if (!url->key.line || url->wrong || config_url_kind(camera->url) != URL_NONE)
+    const char *wrong = url->key.line && !url->wrong ? url_mistake(camera->url) : NULL;
+    if (!wrong)
         return;
     snprintf(dotted, sizeof dotted, "%s.url", path);
-    mistake(mistakes, url->value, dotted,
-            "is no input that framed takes (rtsp:, tcp:, unix:, pipe:, file: or a path)");
+    mistake(mistakes, url->value, dotted, "%s", wrong);
 }

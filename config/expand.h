@@ -1,7 +1,6 @@
 // ${NAME}, ${NAME:-default}, ${NAME:?message} and $$ in the text of a scalar. NAME is the file
 // $CREDENTIALS_DIRECTORY/NAME, less one newline at its end, else the environment variable. As in a
-// shell,
-// ':' also counts an empty value as unset.
+// shell, ':' also counts an empty value as unset.
 #ifndef FRAMED_CONFIG_EXPAND_H
 #define FRAMED_CONFIG_EXPAND_H
 

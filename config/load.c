@@ -1,6 +1,5 @@
 #include "config/config.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

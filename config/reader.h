@@ -23,11 +23,11 @@ struct place reader_place(struct reader *, int index);
 void reader_refuse(struct reader *, int index, const struct row *row, const char *what);
 
 // Each notes a mistake where it returns NULL or false.
-const yaml_node_t *reader_mapping(struct reader *, int index,
-                                  const struct row *row); // NULL row: any keys
+// Without a row it may have any keys.
+const yaml_node_t *reader_mapping(struct reader *, int index, const struct row *row);
 const char *reader_key(struct reader *, int index);
-char *reader_scalar(struct reader *, int index,
-                    const struct row *row); // expanded; free with reader_forget
+// Expanded; to be freed with reader_forget.
+char *reader_scalar(struct reader *, int index, const struct row *row);
 bool reader_value(struct reader *, int index, const struct row *row, void *object);
 
 void reader_forget(char *text); // wipes and frees what may be a secret; accepts NULL

@@ -83,7 +83,7 @@ static const struct choice range_choices[] = {
 
 static const struct row camera_rows[] = {
     FIELD(struct camera_config, url, NULL,
-          "where the pictures come from: rtsp://, tcp://, unix:, a file or a device",
+          "where the pictures come from: rtsp://, tcp://, unix:, pipe: or a file",
           .example = "rtsp://192.0.2.10/stream1", .required = true, .own = true),
     FIELD(struct camera_config, transport, "tcp", "how RTSP carries media"),
     FIELD(struct camera_config, demuxer, NULL,

@@ -1,6 +1,7 @@
 #include "config/config.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum url_kind config_url_kind(const char *url)
@@ -16,6 +17,29 @@ enum url_kind config_url_kind(const char *url)
         if (strncmp(url, schemes[i].prefix, strlen(schemes[i].prefix)) == 0)
             return schemes[i].kind;
     return *url == 0 || strstr(url, "://") ? URL_NONE : URL_FILE;
+}
+
+// The authority of a URL is "user:password@host:port"; the rest of it begins at the first of "/?#".
+bool config_url_has_host(const char *url)
+{
+    const char *begin = strstr(url, "://");
+    if (!begin)
+        return false;
+    begin += 3;
+    const char *end = begin + strcspn(begin, "/?#"), *host = begin;
+    for (const char *p = begin; p < end; p++)
+        host = *p == '@' ? p + 1 : host;
+    const char *bracket = *host == '[' ? memchr(host, ']', (size_t)(end - host)) : host;
+    if (!bracket)
+        return false;
+    const char *colon = memchr(bracket, ':', (size_t)(end - bracket));
+    if (host == (colon ? colon : end))
+        return false;
+    if (!colon)
+        return true;
+    size_t digits = strspn(colon + 1, "0123456789");
+    int port = digits > 0 && digits <= 5 ? atoi(colon + 1) : 0;
+    return colon + 1 + digits == end && port >= 1 && port <= 65535;
 }
 
 // Where user and password begin, and the '@' behind them. A password may hold any character, so
