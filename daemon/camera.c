@@ -12,6 +12,8 @@
 #include "daemon/pipeline.h"
 
 enum { TEXT_MAX = 160 };
+static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures: another time
+static const int64_t NO_PICTURE = INT64_MIN;
 
 struct camera_thread {
     struct camera *camera;
@@ -21,8 +23,9 @@ struct camera_thread {
     struct decoder *decoder;
     struct pipeline *pipeline;
     uint32_t epoch;
-    int width, height; // of the last picture; 0 before the first of a connection
-    bool shown;        // a picture came since the start
+    int width, height;   // of the last picture; 0 before the first of a connection
+    int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
+    bool shown;          // a picture came since the start
     struct backoff backoff;
     _Atomic bool stop;
     pthread_mutex_t lock; // guards the texts and the wait for the next try
@@ -34,6 +37,7 @@ struct camera_thread {
 
 static int forward_pictures(struct camera_thread *thread);
 static int forward_picture(struct camera_thread *thread, struct frame *frame);
+static bool loops(const struct camera_thread *thread);
 static int start_over(struct camera_thread *thread);
 
 // Moves packets to pictures until the stream ends or breaks: -ENODATA at the end, other negative
@@ -48,19 +52,19 @@ static int relay(struct camera_thread *thread)
             rc = decode_send(thread->decoder, &packet);
         else if (rc == -ENODATA)
             rc = decode_send(thread->decoder, NULL);
-        if (rc ==
-            -EBADMSG) // a packet beyond repair; what it leaves of the next pictures is flagged
+        if (rc == -EBADMSG) {
+            pipeline_withheld(thread->pipeline);
             rc = 0;
+        }
         if (rc == 0)
             rc = forward_pictures(thread);
-        if (rc == -ENODATA && thread->camera->config->loop && !atomic_load(&thread->stop))
+        if (rc == -ENODATA && loops(thread))
             rc = start_over(thread);
     }
     return rc;
 }
 
-// Every picture that the decoder has now. 0: it wants packets; -ENODATA: it was flushed and is
-// empty.
+// Every picture that the decoder has now. 0: it wants packets; -ENODATA: it was flushed, is empty.
 static int forward_pictures(struct camera_thread *thread)
 {
     for (;;) {
@@ -127,6 +131,13 @@ static void first_picture(struct camera_thread *thread, const struct frame *fram
     thread->shown = true;
 }
 
+// Back in time, or so far ahead that the pictures between are missing or the clock was set.
+static bool time_jumps(const struct camera_thread *thread, int64_t pts_ns)
+{
+    return thread->last_pts_ns != NO_PICTURE &&
+           (pts_ns < thread->last_pts_ns || pts_ns - thread->last_pts_ns > JUMP_NS);
+}
+
 static void picture_came(struct camera_thread *thread, const struct frame *frame)
 {
     const char *notice = decoder_notice(thread->decoder);
@@ -138,9 +149,20 @@ static void picture_came(struct camera_thread *thread, const struct frame *frame
         log_event(LOG_LEVEL_INFO, "picture size changed from %dx%d to %dx%d", thread->width,
                   thread->height, frame->image.width, frame->image.height);
         thread->epoch++;
+    } else if (time_jumps(thread, frame->info.pts_ns)) {
+        log_event(LOG_LEVEL_INFO, "the stream's time jumped");
+        thread->epoch++;
     }
     thread->width = frame->image.width;
     thread->height = frame->image.height;
+    thread->last_pts_ns = frame->info.pts_ns;
+}
+
+// A file that gave no picture from its start to its end would only make the camera spin.
+static bool loops(const struct camera_thread *thread)
+{
+    return thread->camera->config->loop && thread->last_pts_ns != NO_PICTURE &&
+           !atomic_load(&thread->stop);
 }
 
 // `loop`: back to the file's start. What is before and after does not belong together: a new epoch.
@@ -150,6 +172,7 @@ static int start_over(struct camera_thread *thread)
     if (rc < 0)
         return rc;
     decoder_restart(thread->decoder);
+    thread->last_pts_ns = NO_PICTURE;
     thread->epoch++;
     return 0;
 }
@@ -172,14 +195,14 @@ static int open_decoder(struct camera_thread *thread, bool live)
 }
 
 // From connecting to the end of the stream; `why` says in words what ended it.
-static int stream(struct camera_thread *thread, char *why, size_t size, bool *live)
+static int stream(struct camera_thread *thread, bool live, char *why, size_t size)
 {
     int rc = ingest_open(&thread->ingest, thread->camera->config, &thread->stop, why, size);
     if (rc < 0)
         return rc;
-    *live = ingest_is_live(thread->ingest);
     thread->width = thread->height = 0;
-    rc = open_decoder(thread, *live);
+    thread->last_pts_ns = NO_PICTURE;
+    rc = open_decoder(thread, live);
     if (rc == 0)
         rc = relay(thread);
     snprintf(why, size, "%s",
@@ -218,9 +241,9 @@ static enum camera_state judge(struct camera_thread *thread, int rc, bool live)
         return CAMERA_ENDED;
     if (live || config->loop)
         return CAMERA_RETRYING;
-    if (rc == -ENODATA)
-        return CAMERA_ENDED;
-    return config_url_kind(config->url) == URL_FILE ? CAMERA_FAILED : CAMERA_RETRYING;
+    if (rc == -ETIMEDOUT && config_url_kind(config->url) == URL_PIPE)
+        return CAMERA_RETRYING; // its writer may go on
+    return rc == -ENODATA ? CAMERA_ENDED : CAMERA_FAILED;
 }
 
 static void retry(struct camera_thread *thread, int rc, const char *why)
@@ -237,13 +260,13 @@ static void *run(void *opaque)
 {
     struct camera_thread *thread = opaque;
     struct camera *camera = thread->camera;
+    const bool live = ingest_is_live(camera->config->url);
     enum camera_state verdict;
     char why[256];
 
     log_camera(camera->config->name);
     for (;;) {
-        bool live = false;
-        int rc = stream(thread, why, sizeof why, &live);
+        int rc = stream(thread, live, why, sizeof why);
         verdict = judge(thread, rc, live);
         if (verdict != CAMERA_RETRYING)
             break;

@@ -1,5 +1,5 @@
-// One input with its thread: connects, decodes, submits, and comes back after an outage.
-// Opened, started, stopped and closed on the loop thread.
+// One input with its thread: connects, decodes, submits, and comes back after an outage. Opened,
+// started, stopped and closed on the loop thread.
 #ifndef FRAMED_DAEMON_CAMERA_H
 #define FRAMED_DAEMON_CAMERA_H
 
@@ -23,9 +23,8 @@ struct camera_context {
     struct decode_device *device; // NULL: no NVDEC
     struct mailbox *mailbox;
     struct histogram *decode, *process;
-    void (*ended)(
-        struct letter *); // loop thread: the camera's thread is through (camera_of_letter)
-    void *opaque;         // the caller's, kept in camera.context
+    void (*ended)(struct letter *); // loop thread: the thread is through (camera_of_letter)
+    void *opaque;                   // the caller's, kept in camera.context
 };
 
 struct camera {
@@ -41,8 +40,7 @@ struct camera {
 // Opens the camera and its outputs, sinks not included; no thread yet.
 int camera_open(struct camera *, const struct camera_config *, const struct camera_context *);
 int camera_start(struct camera *);
-void camera_stop(
-    struct camera *); // asks; `ended` follows within close_timeout. More than once is fine
+void camera_stop(struct camera *); // asks; `ended` follows within close_timeout; may be repeated
 // After `ended`, or before camera_start: joins the thread. Outputs stay for their sinks to finish.
 void camera_join(struct camera *);
 void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one

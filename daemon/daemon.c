@@ -120,8 +120,7 @@ static void camera_ended(struct letter *letter)
     finish_when_done(daemon);
 }
 
-// A thread or a disk hangs in the kernel. What was written is in the files; nothing else can be
-// saved.
+// A thread or a disk hangs in the kernel. What was written is in the files; no more can be saved.
 static void deadline_passed(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
@@ -332,8 +331,7 @@ static int start(struct daemon *daemon)
     return code;
 }
 
-// A start that failed half way ends like any other run: whatever is open is stopped by the same
-// path.
+// A start that failed half way ends like any other run: what is open is stopped by the same path.
 static void abandon(struct daemon *daemon)
 {
     stop(daemon);
@@ -371,20 +369,33 @@ static void prepare_process(void)
     }
 }
 
+// Files are written by libuv's threads: as many as files, or a disk that hangs would stop the rest.
+static void prepare_writers(const struct config *config)
+{
+    int files = 0;
+    char text[16];
+    for (int i = 0; i < config->n_cameras; i++)
+        for (int o = 0; o < config->cameras[i].n_outputs; o++)
+            files += config->cameras[i].outputs[o].sink.kind == SINK_FILE;
+    snprintf(text, sizeof text, "%d", files);
+    setenv("UV_THREADPOOL_SIZE", text, 1);
+}
+
 int daemon_run(const struct config *config, const struct daemon_options *options)
 {
     struct daemon daemon = {.config = config, .options = options};
     log_open(config->log.level);
     prepare_process();
+    prepare_writers(config);
     int rc = open_loop(&daemon);
     if (rc < 0) {
         log_event(LOG_LEVEL_ERROR, "no event loop: %s", strerror(-rc));
         return EXIT_RUNTIME;
     }
-    int code = start(&daemon);
-    if (code != EXIT_OK)
+    daemon.exit_code = start(&daemon);
+    if (daemon.exit_code != EXIT_OK)
         abandon(&daemon);
     uv_run(&daemon.loop, UV_RUN_DEFAULT);
     finish(&daemon);
-    return code != EXIT_OK ? code : daemon.exit_code;
+    return daemon.exit_code;
 }

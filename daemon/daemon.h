@@ -1,5 +1,4 @@
-// The running daemon: cameras, backend and sinks on one libuv loop, from start to the last frame
-// out.
+// The running daemon: cameras, backend and sinks on one libuv loop, from start to last frame out.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

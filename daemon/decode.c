@@ -221,6 +221,19 @@ static int send_flush(struct decoder *d)
     return rc < 0 && rc != AVERROR_EOF ? errno_of(d, rc) : 0;
 }
 
+// Where one is not, a packet that fails may have held headers alone or half a picture: no loss.
+static bool packets_are_pictures(const struct decoder *d)
+{
+    const AVCodecDescriptor *codec = avcodec_descriptor_get(d->parameters->codec_id);
+    return codec && (codec->props & AV_CODEC_PROP_INTRA_ONLY);
+}
+
+static int send_failed(struct decoder *d, int error)
+{
+    int rc = errno_of(d, error);
+    return rc == -EBADMSG && !packets_are_pictures(d) ? 0 : rc;
+}
+
 int decode_send(struct decoder *d, const struct packet *packet)
 {
     if (!packet)
@@ -238,7 +251,7 @@ int decode_send(struct decoder *d, const struct packet *packet)
     d->codec->reordered_opaque = d->serial;
     int rc = avcodec_send_packet(d->codec, packet->av);
     if (rc >= 0 || !device_failed(d, rc))
-        return rc < 0 ? errno_of(d, rc) : 0;
+        return rc < 0 ? send_failed(d, rc) : 0;
     step_down(d);
     return 0;
 }

@@ -28,9 +28,10 @@ struct decode_options {
 
 int decoder_open(struct decoder **ret, const struct AVCodecParameters *,
                  const struct decode_options *);
-// Gives it one packet; NULL flushes: decode_next then yields what is left and -ENODATA. Returns 0;
-// -EAGAIN cannot happen when decode_next was called until -EAGAIN; -EBADMSG: damaged data, which
-// the caller counts and otherwise ignores; -ENOTSUP: this stream cannot be decoded here.
+// Gives it one packet; NULL flushes: decode_next then yields what is left and -ENODATA. Returns 0,
+// also where damage will show in pictures to come; -EAGAIN cannot happen when decode_next was
+// called until -EAGAIN; -EBADMSG: a picture that cannot be decoded (count it); -ENOTSUP: this
+// stream cannot be decoded here.
 int decode_send(struct decoder *, const struct packet *);
 // The next picture, in presentation order. Returns 0; -EAGAIN: wants packets; -ENODATA: the end
 // after a flush; -EBADMSG: a picture was withheld by the policy `damaged` (count it). info.epoch
@@ -39,8 +40,8 @@ int decode_next(struct decoder *, struct frame *);
 void decoder_restart(struct decoder *); // after a seek or a flush: forgets what it holds
 void decoder_close(struct decoder *);   // frames that are out stay valid; accepts NULL
 
-const char *
-decoder_describe(const struct decoder *); // "nvdec h264", "cpu h264": may change in flight
+// "nvdec h264", "cpu h264": may change in flight.
+const char *decoder_describe(const struct decoder *);
 // A sentence worth one log line since the last call ("AV1 is not supported by NVDEC here: decoding
 // on the cpu"), or NULL. Valid until the next call.
 const char *decoder_notice(struct decoder *);

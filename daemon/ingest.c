@@ -262,6 +262,8 @@ static int open_all(struct ingest *in, const struct camera_config *config, char 
     }
     if (!(in->packet = av_packet_alloc()))
         return -ENOMEM;
+    if (interrupted(in)) // libavformat would look up the host's name first
+        return in->interrupted;
     int rc = open_descriptor(in, config->url);
     if (rc == 0)
         rc = open_format(in, config, why, size);
@@ -278,8 +280,10 @@ int ingest_open(struct ingest **ret, const struct camera_config *config, const _
                 char *why, size_t size)
 {
     struct ingest *in = calloc(1, sizeof(*in));
-    if (!in)
+    if (!in) {
+        snprintf(why, size, "out of memory");
         return -ENOMEM;
+    }
     in->fd = -1;
     in->stop = stop;
     in->connect_timeout = config->connect_timeout;
@@ -297,7 +301,7 @@ int ingest_open(struct ingest **ret, const struct camera_config *config, const _
         explain(in, config->url, rc, why, size);
     rc = errno_of(in, rc);
     ingest_close(in);
-    return rc;
+    return rc == -ENODATA ? -EIO : rc; // an end before there was a stream
 }
 
 const struct AVCodecParameters *ingest_parameters(const struct ingest *in)
@@ -318,9 +322,10 @@ void ingest_rate(const struct ingest *in, int *num, int *den)
     *den = known ? rate.den : 0;
 }
 
-bool ingest_is_live(const struct ingest *in)
+bool ingest_is_live(const char *url)
 {
-    return in->source->live;
+    const struct source *source = source_of(url);
+    return source && source->live;
 }
 
 static int64_t capture_clock(struct ingest *in)

@@ -1,6 +1,5 @@
-// Packets of one camera, by libavformat: RTSP, files, raw and NUT streams. Every call that may
-// block has a deadline of its own and ends early on *stop. One thread (the camera's) uses an
-// ingest.
+// Packets of one camera, by libavformat: RTSP, files, raw and NUT streams. What may block has a
+// deadline of its own and ends early on *stop. One thread (the camera's) uses an ingest.
 #ifndef FRAMED_DAEMON_INGEST_H
 #define FRAMED_DAEMON_INGEST_H
 
@@ -22,18 +21,19 @@ struct packet {
 
 // Opens and probes within connect_timeout and chooses the video track. `why` (of `size` bytes) gets
 // one sentence for people when it fails, never with a password in it. Returns 0; -ETIMEDOUT,
-// -ECANCELED
-// (*stop), -EACCES (authentication refused), -EINVAL (an option that the demuxer does not know, no
-// video track), or what libavformat says as negative errno (-EIO where it has none).
+// -ECANCELED (*stop), -EACCES (authentication refused), -EINVAL (no video track, or an option that
+// the demuxer does not know), or what libavformat says as negative errno: -EIO where it has none,
+// or where the input ends before there is a stream.
 int ingest_open(struct ingest **ret, const struct camera_config *, const _Atomic bool *stop,
                 char *why, size_t size);
 // Parameters of the video track, valid until ingest_close.
 const struct AVCodecParameters *ingest_parameters(const struct ingest *);
 // What it is, for one log line ("h264 1920x1080 25 fps over rtsp/tcp").
 const char *ingest_describe(const struct ingest *);
-void ingest_rate(const struct ingest *, int *num,
-                 int *den);                 // nominal frames per second, 0/0: unknown
-bool ingest_is_live(const struct ingest *); // rtsp and its like: an end is an outage
+// Nominal frames per second; 0/0: unknown.
+void ingest_rate(const struct ingest *, int *num, int *den);
+// What can come back: rtsp, sockets, fifos. Their end is an outage, that of a file or pipe is none.
+bool ingest_is_live(const char *url);
 // The next packet of the video track. Returns 0; -ENODATA at the end; -ETIMEDOUT after
 // media_timeout of silence; -ECANCELED; negative errno.
 int ingest_read(struct ingest *, struct packet *);

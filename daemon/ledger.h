@@ -9,7 +9,7 @@
 enum loss {
     LOSS_THINNED,  // above the rate that `fps` allows
     LOSS_LATE,     // older than max_age before anyone took it
-    LOSS_DAMAGED,  // a damaged picture under `damaged: drop` or `hold`
+    LOSS_DAMAGED,  // beyond decoding, or a damaged picture under `damaged: drop` or `hold`
     LOSS_OVERFLOW, // no free slot, or pushed out of one by a newer frame
     LOSS_CLIENT,   // nobody connected, or everyone who took it left before its end
     LOSS_SINK,     // the file could not be written

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <libavutil/log.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 enum {
     TEXT_MAX = 1024,
     SPEAKERS = 64, // beyond that many cameras the one that was silent longest is forgotten
+    PATIENCE_MS = 200,
 };
 static const int64_t REPEAT_WINDOW_NS = 10 * INT64_C(1000000000);
 
@@ -42,6 +44,7 @@ static struct {
     _Atomic int level;
     _Atomic bool journal;
     struct speaker speakers[SPEAKERS];
+    bool stalled; // nobody reads stderr; under mutex
 } logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .level = LOG_LEVEL_INFO};
 
 static _Thread_local const char *thread_camera;
@@ -59,6 +62,16 @@ static bool stderr_is_journal(void)
            fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
+// A reader that stalls must stall nobody here: the first line waits for it a while, those that
+// follow are lost until it reads again.
+static bool stderr_takes_a_line(void)
+{
+    struct pollfd wait = {.fd = STDERR_FILENO, .events = POLLOUT};
+    bool ready = poll(&wait, 1, logger.stalled ? 0 : PATIENCE_MS) > 0;
+    logger.stalled = !ready;
+    return ready;
+}
+
 static void print(const struct speaker *speaker)
 {
     char line[TEXT_MAX + 160], repeated[40] = "";
@@ -73,6 +86,8 @@ static void print(const struct speaker *speaker)
     int n =
         snprintf(line, sizeof(line), "%s%s%s%s%s%s\n", prefix, speaker->camera[0] ? "camera=" : "",
                  speaker->camera, speaker->camera[0] ? " " : "", speaker->text, repeated);
+    if (!stderr_takes_a_line())
+        return;
     for (int at = 0; at < n;) {
         ssize_t wrote = write(STDERR_FILENO, line + at, (size_t)(n - at));
         if (wrote < 0 && errno != EINTR)
@@ -138,8 +153,8 @@ static size_t url_offset(const char *word, size_t length)
     return (size_t)(mark - word);
 }
 
-// Copies one word; one that is a URL, or has parameters, without its secrets. A word ends
-// only at white space, since a password may hold anything else.
+// Copies one word; one that is a URL, or has parameters, without its secrets. A word ends only at
+// white space, since a password may hold anything else.
 static size_t put_word(char *to, size_t size, const char *word, size_t length)
 {
     char url[TEXT_MAX];

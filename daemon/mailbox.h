@@ -17,7 +17,7 @@ struct mailbox;
 
 int mailbox_open(struct mailbox **ret, uv_loop_t *loop);
 void mailbox_close(struct mailbox *); // loop thread; no letter may be posted any more
-void mailbox_post(struct mailbox *,
-                  struct letter *); // any thread; does nothing while it is in the box
+// Any thread; does nothing while the letter is in the box.
+void mailbox_post(struct mailbox *, struct letter *);
 
 #endif

@@ -1,8 +1,7 @@
 // The fixed pool of an output: a slot holds one result from the moment the camera thread takes it
 // until every client let go of it.
 //
-//     free -> filling (camera thread, backend) -> done -> ready, in the order taken (loop thread)
-//     -> free
+//     free -> filling (camera thread, backend) -> done -> ready, in order (loop thread) -> free
 //
 // The pool keeps the output's ledger for every slot taken: emitted when at least one client took
 // all of it, else lost with the reason of whoever freed it. All functions are thread-safe; each
@@ -20,11 +19,10 @@ enum { SLOTS_MAX = 256 };
 // What a client has to know to write a frame: filled by the camera thread when it takes the slot.
 struct slot_info {
     struct frame_info frame;
-    struct image image; // planes point into the slot's data; format PIXEL_TENSOR for warp
-    int rate_num,
-        rate_den;      // nominal frames per second of the camera; 0/0 where the stream is silent
-    uint64_t sequence; // counts every frame offered to the output
-    uint64_t ordinal;  // the same without the thinned ones: gaps are losses
+    struct image image;     // planes point into the slot's data; format PIXEL_TENSOR for warp
+    int rate_num, rate_den; // nominal frames per second; 0/0 where the stream is silent
+    uint64_t sequence;      // counts every frame offered to the output
+    uint64_t ordinal;       // the same without the thinned ones: gaps are losses
     double src_to_dst[6], dst_to_src[6]; // identity for yuv
     enum dtype dtype;                    // of a tensor; DTYPE_U8 for yuv
     enum layout layout;                  // of a tensor
@@ -43,8 +41,7 @@ struct slot {
     uint64_t ticket;
 };
 
-// The account of a frame that a client carries on without its slot. The client's; zeroed when
-// unused.
+// The account of a frame that a client carries on without its slot. Zeroed when unused.
 struct slot_receipt {
     uint64_t ticket;
     bool emitted; // counted already: another client took the frame whole
@@ -56,8 +53,8 @@ struct slots;
 // `n` slots, no memory yet. backend outlives the pool.
 int slots_open(struct slots **ret, int n, const struct backend_driver *driver,
                struct backend *backend, struct ledger *ledger);
-void slots_close(
-    struct slots *); // no thread may use it any more; counts what is left as `stopping`
+// No thread may use it any more. Counts what is left as `stopping`; accepts NULL.
+void slots_close(struct slots *);
 
 // --- camera thread
 // A slot of at least `size` bytes. With OVERFLOW_WAIT waits for room and for a first client until
@@ -85,8 +82,7 @@ void slots_unpin(struct slots *, struct slot *, bool delivered);
 // The frame stays in flight until slots_redeem, which says whether the client wrote the rest.
 void slots_carry(struct slots *, struct slot *, struct slot_receipt *);
 void slots_redeem(struct slots *, struct slot_receipt *, bool delivered);
-// Frees every ready, unpinned slot with ordinal < `below`; those that nobody took count as
-// `reason`.
+// Frees ready, unpinned slots with ordinal < `below`; those that nobody took count as `reason`.
 void slots_retire(struct slots *, uint64_t below, enum loss reason);
 // The fastest client is at `ordinal`: what is older waits for slower ones only, and makes room for
 // newer frames under OVERFLOW_DROP_NEWEST too, or one that stalls would rule the rest.

@@ -78,7 +78,7 @@ static void test_file(const char *file, const char *describes, int64_t last_pts)
     den = rate[1];
     CHECK(num == 25 * den && den > 0, "%s: %d/%d fps", file, rate[0], rate[1]);
     CHECK(!strcmp(ingest_describe(ingest), describes), "%s", ingest_describe(ingest));
-    CHECK(!ingest_is_live(ingest), "%s", file);
+    CHECK(!ingest_is_live(file), "%s", file);
     for (int pass = 0; pass < 3; pass++) {
         int n = read_all(ingest, &last);
         CHECK(n == 40, "%s, pass %d: %d packets", file, pass, n);
@@ -246,7 +246,7 @@ static void read_stream(const struct camera_config *config, int frames, bool liv
     int n = 0, rc = -EIO;
     if (!ingest)
         return;
-    CHECK(ingest_is_live(ingest) == live, "%s", config->url);
+    CHECK(ingest_is_live(config->url) == live, "%s", config->url);
     while ((rc = ingest_read(ingest, &packet)) == 0) {
         CHECK(packet.pts_ns == n * INT64_C(40000000), "%d: %lld", n, (long long)packet.pts_ns);
         CHECK(packet.av->size == picture_size, "%d", packet.av->size);
@@ -365,6 +365,25 @@ static void test_silence(void)
     open_ends("fifo", ECANCELED, 200, 500);
 }
 
+// A camera that is to stop begins nothing: to look up a name may take longer than a stop.
+static void test_stopped_before(void)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof(name);
+    char url[64];
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    CHECK(bind(listener, (void *)&name, sizeof(name)) == 0 && listen(listener, 1) == 0, "%s",
+          strerror(errno));
+    getsockname(listener, (void *)&name, &length);
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", ntohs(name.sin_port));
+    struct camera_config config = camera(url);
+    atomic_store(&stop, true);
+    open_fails(&config, ECANCELED, "stopped");
+    atomic_store(&stop, false);
+    CHECK(accept(listener, NULL, NULL) < 0 && errno == EAGAIN, "it connected");
+    close(listener);
+}
+
 // A stream that falls silent after its last packet: read ends on its deadline or on *stop, and
 // close at once.
 static void test_silence_later(const char *scheme)
@@ -435,6 +454,7 @@ int main(void)
     test_rtsp_refused();
     test_streams();
     test_silence();
+    test_stopped_before();
     test_silence_later("tcp");
     test_silence_later("unix");
     test_pace();

@@ -170,6 +170,28 @@ static void test_threads(void)
     CHECK(lines == 2000 && whole == 2000, "%d lines, %d of them whole", lines, whole);
 }
 
+// A reader of the log that stalls costs lines, never the daemon's threads.
+static void test_stalled_reader(void)
+{
+    char bytes[4096] = "";
+    int ends[2], many = 0;
+    CHECK(pipe(ends) == 0 && fcntl(ends[1], F_SETPIPE_SZ, 4096) == 4096, "pipe");
+    CHECK(write(ends[1], bytes, sizeof(bytes)) == sizeof(bytes), "fill");
+    dup2(ends[1], STDERR_FILENO);
+    alarm(10); // where it blocks
+    for (; many < 1000; many++)
+        log_event(LOG_LEVEL_INFO, "unread %d", many);
+    CHECK(read(ends[0], bytes, sizeof(bytes)) == sizeof(bytes), "make room");
+    log_event(LOG_LEVEL_INFO, "read again");
+    ssize_t n = read(ends[0], bytes, sizeof(bytes) - 1);
+    alarm(0);
+    dup2(terminal, STDERR_FILENO);
+    bytes[n > 0 ? n : 0] = 0;
+    CHECK(!strcmp(bytes, "info read again\n"), "%s", bytes);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     terminal = dup(STDERR_FILENO);
@@ -182,5 +204,6 @@ int main(void)
     test_libav();
     test_journal();
     test_threads();
+    test_stalled_reader();
     return test_end("log");
 }

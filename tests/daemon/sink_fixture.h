@@ -247,6 +247,7 @@ static inline int reader_open(struct rig *rig)
     memcpy(path.sun_path, rig->path, sizeof path.sun_path);
     port.sin_port = htons((uint16_t)sink_port(rig->sink));
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     int rc = tcp ? connect(fd, (struct sockaddr *)&port, sizeof port)
                  : connect(fd, (struct sockaddr *)&path, sizeof path);
     CHECK(rc == 0, "connect: %s", strerror(errno));
