@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What README.md shows works as it stands there: the configuration, the Python and the C, the tables."""
+"""What README.md shows works as it stands there: the configurations, the Python and the C, the tables."""
 import os
 import re
 import subprocess
@@ -38,9 +38,12 @@ def first_lines(command, count, **options):
         child.stdout.close()
 
 
-def check_configuration(checks, readme):
-    code, _, errors = run("check", "-c", "-", stdin=block(readme, "yaml"), env={"GATE_PASSWORD": "x"})
-    checks.check(code == 0, f"the configuration: exit {code}: {errors}")
+def check_configurations(checks, readme):
+    texts = re.findall(r"```yaml\n(.*?)```", readme, re.S)
+    checks.check(texts, "there is no configuration")
+    for text in texts:
+        code, _, errors = run("check", "-c", "-", stdin=text, env={"GATE_PASSWORD": "x"})
+        checks.check(code == 0, f"a configuration: exit {code}: {errors}\n{text}")
 
 
 def check_keys(checks, readme):
@@ -90,7 +93,7 @@ def main():
         readme = file.read()
     with folder() as where:
         make_clip(os.path.join(where, "clip.mp4"))
-        check_configuration(checks, readme)
+        check_configurations(checks, readme)
         check_keys(checks, readme)
         with Framed(where, CONFIG.format(where=where)) as framed:
             until(lambda: os.path.exists(f"{where}/t.sock"), 10)
