@@ -44,7 +44,7 @@ endif
 
 # --- config and daemon: Debian's libraries, asked for only when they are needed
 CONFIG_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard config/*.c))
-DAEMON_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out daemon/main.c,$(wildcard daemon/*.c)))
+DAEMON_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out daemon/main.c,$(wildcard daemon/*.c daemon/*/*.c)))
 PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1
 PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES))
 DAEMON_LIBS = $(shell pkg-config --libs $(PACKAGES)) $(KERNELS_LIBS)
@@ -74,7 +74,7 @@ $(B)/%.o: %.c
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -c -o $@ $<
 
 # --- tests: a program per file, linked with no more than its folder may know
-TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/config/*.c tests/daemon/*.c))
+TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/config/*.c tests/daemon/*.c tests/daemon/*/*.c))
 ifneq ($(NVCC),)
 TESTS += $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/*.cu))
 endif

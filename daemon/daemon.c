@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "daemon/camera.h"
-#include "daemon/log.h"
-#include "daemon/metrics.h"
+#include "daemon/camera/camera.h"
+#include "daemon/service/log.h"
+#include "daemon/service/metrics.h"
 
 enum {
     DRAIN_MS = 10000,        // that clients of a file that has ended may take to read the rest

@@ -5,8 +5,8 @@
 #include "config/config.h"
 #include "daemon/ledger.h"
 #include "daemon/mailbox.h"
-#include "daemon/sink.h"
-#include "daemon/slots.h"
+#include "daemon/sink/sink.h"
+#include "daemon/sink/slots.h"
 
 struct output {
     const struct output_config *config;

@@ -14,8 +14,8 @@ CXX = "-std=c++11 -x c++ -Wall -Wextra -Werror -fsyntax-only".split()
 def main():
     os.chdir(ROOT)
     flags = subprocess.run(["pkg-config", "--cflags", *PACKAGES], check=True, capture_output=True, text=True).stdout
-    sources = sorted(glob.glob("kernels/*.c") + glob.glob("config/*.c") + glob.glob("daemon/*.c"))
-    headers = sorted(glob.glob("kernels/*.h") + glob.glob("config/*.h") + glob.glob("daemon/*.h"))
+    sources = sorted(glob.glob("kernels/*.c") + glob.glob("config/*.c") + glob.glob("daemon/**/*.c", recursive=True))
+    headers = sorted(glob.glob("kernels/*.h") + glob.glob("config/*.h") + glob.glob("daemon/**/*.h", recursive=True))
     headers = [path for path in headers if "cuda" not in path]  # those want CUDA's
     version = '-DFRAMED_VERSION_TEXT="0"'
     jobs = [

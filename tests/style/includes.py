@@ -33,9 +33,9 @@ FOLDERS = {
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
     (r".*\.cu|(tests/)?kernels/.*cuda.*", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
-    (r"daemon/ingest\w*\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
-    (r"daemon/(decode|nvdec|picture|scaler)\w*\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
-    (r"daemon/log\.c", ["libavutil/log.h"]),
+    (r"daemon/camera/ingest\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
+    (r"daemon/camera/(decode|nvdec|picture|scaler)\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
+    (r"daemon/service/log\.c", ["libavutil/log.h"]),
 ]
 # Files that others include without the rest of the tree.
 ALONE = {"daemon/wire.h": ["stdint.h"]}
@@ -71,12 +71,12 @@ REFUSED = [
     ("kernels/warp.c", '#include "config/config.h"'),
     ("kernels/warp.c", "#include <libavutil/frame.h>"),
     ("kernels/warp.c", "#include <cuda_runtime.h>"),
-    ("config/load.c", '#include "daemon/log.h"'),
+    ("config/load.c", '#include "daemon/service/log.h"'),
     ("config/load.c", "#include <uv.h>"),
-    ("daemon/camera.c", "#include <libavcodec/avcodec.h>"),
-    ("daemon/decode.c", "#include <libavformat/avformat.h>"),
-    ("daemon/log.c", "#include <libavutil/frame.h>"),
-    ("daemon/sink.c", '#include "slots.h"'),
+    ("daemon/camera/camera.c", "#include <libavcodec/avcodec.h>"),
+    ("daemon/camera/decode.c", "#include <libavformat/avformat.h>"),
+    ("daemon/service/log.c", "#include <libavutil/frame.h>"),
+    ("daemon/sink/sink.c", '#include "slots.h"'),
     ("daemon/wire.h", "#include <stdbool.h>"),
     ("tests/kernels/warp.c", '#include "daemon/frame.h"'),
 ]

@@ -1,0 +1,54 @@
+// One input with its thread: connects, decodes, submits, and comes back after an outage. Opened,
+// started, stopped and closed on the loop thread.
+#ifndef FRAMED_DAEMON_CAMERA_CAMERA_H
+#define FRAMED_DAEMON_CAMERA_CAMERA_H
+
+#include "config/config.h"
+#include "daemon/camera/decode.h"
+#include "daemon/mailbox.h"
+#include "daemon/output.h"
+#include "daemon/service/histogram.h"
+
+enum camera_state {
+    CAMERA_CONNECTING,
+    CAMERA_RUNNING,
+    CAMERA_RETRYING,
+    CAMERA_ENDED,  // its file is through, or it was stopped
+    CAMERA_FAILED, // its file cannot be read: trying again would not help
+};
+
+struct camera_context {
+    const struct backend_driver *driver;
+    struct backend *backend;
+    struct decode_device *device; // NULL: no NVDEC
+    struct mailbox *mailbox;
+    struct histogram *decode, *process;
+    void (*ended)(struct letter *); // loop thread: the thread is through (camera_of_letter)
+    void *opaque;                   // the caller's, kept in camera.context
+};
+
+struct camera {
+    const struct camera_config *config;
+    struct camera_context context;
+    struct output *outputs; // config->n_outputs
+    struct letter letter;
+    _Atomic int state; // enum camera_state
+    _Atomic uint64_t reconnects;
+    struct camera_thread *thread; // private to camera.c
+};
+
+// Opens the camera and its outputs, sinks not included; no thread yet.
+int camera_open(struct camera *, const struct camera_config *, const struct camera_context *);
+int camera_start(struct camera *);
+void camera_stop(struct camera *); // asks; `ended` follows within close_timeout; may be repeated
+// After `ended`, or before camera_start: joins the thread. Outputs stay for their sinks to finish.
+void camera_join(struct camera *);
+void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one
+
+struct camera *camera_of_letter(struct letter *);
+const char *camera_state_name(int state);
+// Copies what the camera's decoder is ("cpu h264") and what the stream is; empty before the first
+// picture.
+void camera_describe(struct camera *, char *decoder, char *stream, size_t size);
+
+#endif

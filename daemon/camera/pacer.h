@@ -1,0 +1,19 @@
+// Lets the packets of a file pass at the times when a camera would have sent them. One thread uses
+// a pace; zeroed it is ready.
+#ifndef FRAMED_DAEMON_CAMERA_PACER_H
+#define FRAMED_DAEMON_CAMERA_PACER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pacer {
+    int64_t origin_ns; // CLOCK_MONOTONIC; 0: the next packet is due at once and sets it
+    int64_t origin_ts, last_ts;
+};
+
+// Sleeps until the packet of decoding time `ts` (ns) is due. Returns 0, or -ECANCELED soon after
+// *stop.
+int pacer_wait(struct pacer *, int64_t ts, const _Atomic bool *stop);
+
+#endif

@@ -1,0 +1,403 @@
+#include "daemon/camera/pipeline.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/wire.h"
+
+static const int64_t NOMINAL_NS = 40000000; // between frames, where the stream does not say
+
+// One frame in the backend: the job, its source, and the slot of each output that wants it.
+struct work {
+    struct job job;
+    struct frame frame;
+    struct slot *slot[PLAN_OPS_MAX];
+    struct pipeline *pipeline;
+    bool busy; // under the pipeline's lock
+};
+
+struct pipeline {
+    struct pipeline_context context;
+    struct image source; // what ops and plan are made for; format PIXEL_NONE before the first
+    struct op op[PLAN_OPS_MAX]; // of outputs where works[i]
+    bool works[PLAN_OPS_MAX];   // the output can be made from this source
+    int index[PLAN_OPS_MAX];    // of the output's op in the plan
+    struct plan *plan;
+    int64_t due_ns; // as output.due_ns, for the camera's own `fps`
+    uint32_t epoch;
+    char notice[256];
+    bool noticed; // notice was handed out
+    pthread_mutex_t lock;
+    pthread_cond_t idle; // a work became free, or pipeline_wake
+    struct work work[PIPELINE_DEPTH];
+};
+
+int pipeline_open(struct pipeline **ret, const struct pipeline_context *context)
+{
+    pthread_condattr_t attributes;
+    struct pipeline *pipeline = calloc(1, sizeof *pipeline);
+    if (!pipeline)
+        return -ENOMEM;
+    pipeline->context = *context;
+    pipeline->due_ns = INT64_MIN;
+    for (int i = 0; i < PIPELINE_DEPTH; i++)
+        pipeline->work[i].pipeline = pipeline;
+    pthread_mutex_init(&pipeline->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&pipeline->idle, &attributes);
+    pthread_condattr_destroy(&attributes);
+    *ret = pipeline;
+    return 0;
+}
+
+void pipeline_drain(struct pipeline *pipeline)
+{
+    pipeline->context.driver->plan_close(pipeline->plan);
+    pipeline->plan = NULL;
+    for (int i = 0; i < pipeline->context.n_outputs; i++)
+        if (pipeline->works[i])
+            op_finish(&pipeline->op[i]);
+    memset(pipeline->works, 0, sizeof pipeline->works);
+    pipeline->source.format = PIXEL_NONE;
+}
+
+void pipeline_close(struct pipeline *pipeline)
+{
+    if (!pipeline)
+        return;
+    pipeline_drain(pipeline);
+    pthread_cond_destroy(&pipeline->idle);
+    pthread_mutex_destroy(&pipeline->lock);
+    free(pipeline);
+}
+
+void pipeline_wake(struct pipeline *pipeline)
+{
+    for (int i = 0; i < pipeline->context.n_outputs; i++)
+        slots_wake(pipeline->context.outputs[i].slots);
+    pthread_mutex_lock(&pipeline->lock);
+    pthread_cond_broadcast(&pipeline->idle);
+    pthread_mutex_unlock(&pipeline->lock);
+}
+
+const char *pipeline_notice(struct pipeline *pipeline)
+{
+    if (pipeline->noticed || !pipeline->notice[0])
+        return NULL;
+    pipeline->noticed = true;
+    return pipeline->notice;
+}
+
+static void note(struct pipeline *pipeline, const char *output, int rc)
+{
+    size_t used = strlen(pipeline->notice);
+    snprintf(pipeline->notice + used, sizeof pipeline->notice - used,
+             "%soutput %s cannot be made from %s %dx%d: %s", used ? "; " : "", output,
+             pixel_format_name(pipeline->source.format), pipeline->source.width,
+             pipeline->source.height,
+             rc == -EINVAL   ? "the crop or affine leaves the picture"
+             : rc == -ERANGE ? "positions leave 32 bits"
+                             : strerror(-rc));
+    pipeline->noticed = false;
+}
+
+static bool same_geometry(const struct image *a, const struct image *b)
+{
+    return a->format == b->format && a->width == b->width && a->height == b->height &&
+           a->memory == b->memory && a->colour.matrix == b->colour.matrix &&
+           a->colour.range == b->colour.range && a->colour.siting == b->colour.siting;
+}
+
+// Makes the ops and the plan for sources like `source`. An output that cannot be made from it stays
+// without an op; the others work.
+static int rebuild(struct pipeline *pipeline, const struct image *source)
+{
+    const struct pipeline_context *context = &pipeline->context;
+    const struct op *ops[PLAN_OPS_MAX];
+    int n = 0;
+
+    pipeline_drain(pipeline);
+    pipeline->source = *source;
+    pipeline->notice[0] = 0;
+    for (int i = 0; i < context->n_outputs; i++) {
+        int rc = op_init(&pipeline->op[i], &context->outputs[i].params, source);
+        if (rc < 0) {
+            note(pipeline, context->outputs[i].config->name, rc);
+            continue;
+        }
+        pipeline->works[i] = true;
+        pipeline->index[i] = n;
+        ops[n++] = &pipeline->op[i];
+    }
+    if (n == 0)
+        return 0;
+    int rc = context->driver->plan_open(context->backend, &pipeline->plan, source, ops, n,
+                                        PIPELINE_DEPTH);
+    if (rc < 0) {
+        pipeline_drain(pipeline);
+        return rc;
+    }
+    return 0;
+}
+
+static void release_work(struct work *work)
+{
+    struct pipeline *pipeline = work->pipeline;
+    frame_release(&work->frame);
+    memset(work->slot, 0, sizeof work->slot);
+    pthread_mutex_lock(&pipeline->lock);
+    work->busy = false;
+    pthread_cond_signal(&pipeline->idle);
+    pthread_mutex_unlock(&pipeline->lock);
+}
+
+static struct work *find_idle(struct pipeline *pipeline)
+{
+    for (int i = 0; i < PIPELINE_DEPTH; i++)
+        if (!pipeline->work[i].busy)
+            return &pipeline->work[i];
+    return NULL;
+}
+
+static bool any_waits(const struct pipeline_context *context)
+{
+    for (int i = 0; i < context->n_outputs; i++)
+        if (context->outputs[i].config->overflow == OVERFLOW_WAIT)
+            return true;
+    return false;
+}
+
+// How long a frame may wait for the backend. Half its interval lets a burst pass (what was read
+// while probing comes all at once) and still falls behind no camera that sends at its nominal rate.
+static int64_t patience_ns(const struct pipeline_context *context, int rate_num, int rate_den)
+{
+    if (any_waits(context))
+        return INT64_MAX;
+    int64_t interval = rate_num > 0 ? INT64_C(1000000000) * rate_den / rate_num : NOMINAL_NS;
+    return interval < NOMINAL_NS * 5 ? interval / 2 : NOMINAL_NS * 5 / 2;
+}
+
+// Waits until a work is idle, the pipeline is woken to stop, or CLOCK_MONOTONIC has reached
+// `until_ns`.
+static struct work *wait_for_idle(struct pipeline *pipeline, int64_t until_ns)
+{
+    struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+    struct work *work;
+    while (!(work = find_idle(pipeline)) && !atomic_load(pipeline->context.stop))
+        if (pthread_cond_timedwait(&pipeline->idle, &pipeline->lock, &until) != 0)
+            return find_idle(pipeline);
+    return work;
+}
+
+// NULL where the backend has its hands full for longer than the frame may wait.
+static struct work *take_work(struct pipeline *pipeline, int64_t patience)
+{
+    int64_t now = monotonic_ns();
+    pthread_mutex_lock(&pipeline->lock);
+    struct work *work =
+        wait_for_idle(pipeline, patience < INT64_MAX - now ? now + patience : INT64_MAX);
+    if (work)
+        work->busy = true;
+    pthread_mutex_unlock(&pipeline->lock);
+    return work;
+}
+
+// Whether `fps` keeps a frame; *due_ns is the pts from which it keeps the next one. An eighth of
+// the interval is forgiven, as timestamps come rounded.
+static bool keeps(double fps, int64_t *due_ns, int64_t pts_ns)
+{
+    if (fps <= 0)
+        return true;
+    int64_t interval = (int64_t)(1e9 / fps);
+    if (*due_ns != INT64_MIN && pts_ns < *due_ns - interval / 8)
+        return false;
+    if (*due_ns == INT64_MIN || *due_ns + interval <= pts_ns)
+        *due_ns = pts_ns;
+    *due_ns += interval;
+    return true;
+}
+
+static void describe_result(const struct pipeline *pipeline, int i, struct slot *slot)
+{
+    static const double identity[6] = {1, 0, 0, 0, 1, 0};
+    const struct op *op = &pipeline->op[i];
+    struct slot_info *info = &slot->info;
+    bool warp = op->kind == OP_WARP;
+
+    op_lay_out(op, &info->image, slot->data);
+    memcpy(info->src_to_dst, warp ? op->warp.src_to_dst : identity, sizeof identity);
+    memcpy(info->dst_to_src, warp ? op->warp.dst_to_src : identity, sizeof identity);
+    info->dtype = warp ? op->warp.dtype : DTYPE_U8;
+    info->layout = warp ? op->warp.layout : LAYOUT_NCHW;
+    info->order = warp ? op->warp.order : ORDER_RGB;
+}
+
+static enum loss loss_of(int rc)
+{
+    switch (rc) {
+    case -ENOTCONN:
+        return LOSS_CLIENT;
+    case -EAGAIN:
+        return LOSS_OVERFLOW;
+    case -ECANCELED:
+        return LOSS_STOPPING;
+    default:
+        return LOSS_BACKEND;
+    }
+}
+
+static int take_slot(struct pipeline *pipeline, int i, struct work *work)
+{
+    struct output *output = &pipeline->context.outputs[i];
+    struct slot *slot;
+    int rc = slots_take(output->slots, pipeline->op[i].dst_bytes, output->config->overflow,
+                        pipeline->context.stop, &slot);
+    if (rc < 0)
+        return rc;
+    describe_result(pipeline, i, slot);
+    slot->info.frame = work->frame.info;
+    if (output->epoch != work->frame.info.epoch)
+        slot->info.frame.flags |= FRAMED_FLAG_FIRST_OF_EPOCH;
+    output->epoch = work->frame.info.epoch;
+    work->slot[i] = slot;
+    work->job.result[pipeline->index[i]] = slot->data;
+    return 0;
+}
+
+static bool is_late(const struct output *output, const struct frame_info *info)
+{
+    int64_t max_age = output->config->max_age.ns;
+    return max_age > 0 && monotonic_ns() - info->received_ns > max_age;
+}
+
+// Offers the frame in `work` to output i; false when it has lost it, with the reason counted.
+static bool offer(struct pipeline *pipeline, int i, struct work *work, int rate_num, int rate_den)
+{
+    struct output *output = &pipeline->context.outputs[i];
+    const struct frame_info *info = &work->frame.info;
+    enum loss reason;
+
+    uint64_t sequence = output->sequence++;
+    ledger_offer(&output->ledger);
+    if (!keeps(output->config->fps, &output->due_ns, info->pts_ns)) {
+        reason = LOSS_THINNED;
+        goto lost;
+    }
+    uint64_t ordinal = output->ordinal++;
+    if (!pipeline->works[i]) {
+        reason = pipeline->source.format == PIXEL_NONE ? LOSS_BACKEND : LOSS_CONFIG;
+        goto lost;
+    }
+    if (is_late(output, info)) {
+        reason = LOSS_LATE;
+        goto lost;
+    }
+    int rc = take_slot(pipeline, i, work);
+    if (rc < 0) {
+        reason = loss_of(rc);
+        goto lost;
+    }
+    struct slot_info *slot = &work->slot[i]->info;
+    slot->sequence = sequence;
+    slot->ordinal = ordinal;
+    slot->rate_num = rate_num;
+    slot->rate_den = rate_den;
+    return true;
+lost:
+    ledger_lose(&output->ledger, reason);
+    return false;
+}
+
+// A frame that no output gets to see counts for each of them. Thinned frames are no loss to a
+// client: they take no ordinal.
+static void lose_everywhere(struct pipeline *pipeline, enum loss reason)
+{
+    for (int i = 0; i < pipeline->context.n_outputs; i++) {
+        struct output *output = &pipeline->context.outputs[i];
+        output->sequence++;
+        output->ordinal += reason != LOSS_THINNED;
+        ledger_offer(&output->ledger);
+        ledger_lose(&output->ledger, reason);
+    }
+}
+
+void pipeline_withheld(struct pipeline *pipeline)
+{
+    lose_everywhere(pipeline, LOSS_DAMAGED);
+}
+
+static void settle(struct work *work, int status)
+{
+    struct pipeline *pipeline = work->pipeline;
+    for (int i = 0; i < pipeline->context.n_outputs; i++) {
+        struct output *output = &pipeline->context.outputs[i];
+        if (!work->slot[i])
+            continue;
+        slots_done(output->slots, work->slot[i], status);
+        mailbox_post(pipeline->context.mailbox, &output->letter);
+    }
+    release_work(work);
+}
+
+// Backend thread.
+static void job_done(struct job *job, int status)
+{
+    struct work *work = job->opaque;
+    const struct frame_info *info = &work->frame.info;
+    histogram_observe(work->pipeline->context.decode, info->decoded_ns - info->received_ns);
+    histogram_observe(work->pipeline->context.process, monotonic_ns() - info->decoded_ns);
+    settle(work, status);
+}
+
+// Gives the frame in `work` to every output that wants it, as one job.
+static int submit(struct pipeline *pipeline, struct work *work, int rate_num, int rate_den)
+{
+    bool wanted = false;
+    work->job = (struct job){.src = work->frame.image, .done = job_done, .opaque = work};
+    for (int i = 0; i < pipeline->context.n_outputs; i++)
+        wanted |= offer(pipeline, i, work, rate_num, rate_den);
+    if (!wanted) {
+        release_work(work);
+        return 0;
+    }
+    int rc = pipeline->context.driver->submit(pipeline->plan, &work->job);
+    if (rc < 0)
+        settle(work, rc);
+    return rc;
+}
+
+int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num, int rate_den)
+{
+    if (pipeline->epoch != frame->info.epoch) { // timestamps may start anew
+        pipeline->epoch = frame->info.epoch;
+        pipeline->due_ns = INT64_MIN;
+        for (int i = 0; i < pipeline->context.n_outputs; i++)
+            pipeline->context.outputs[i].due_ns = INT64_MIN;
+    }
+    enum loss reason = LOSS_THINNED;
+    if (!keeps(pipeline->context.fps, &pipeline->due_ns, frame->info.pts_ns))
+        goto lost;
+    int rc = 0;
+    if (!same_geometry(&pipeline->source, &frame->image))
+        rc = rebuild(pipeline, &frame->image);
+    if (rc < 0) {
+        frame_release(frame);
+        lose_everywhere(pipeline, LOSS_BACKEND);
+        return rc;
+    }
+    struct work *work = take_work(pipeline, patience_ns(&pipeline->context, rate_num, rate_den));
+    reason = atomic_load(pipeline->context.stop) ? LOSS_STOPPING : LOSS_OVERFLOW;
+    if (!work)
+        goto lost;
+    work->frame = *frame;
+    *frame = (struct frame){0};
+    return submit(pipeline, work, rate_num, rate_den);
+lost:
+    frame_release(frame);
+    lose_everywhere(pipeline, reason);
+    return 0;
+}

@@ -1,0 +1,254 @@
+#include "daemon/service/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <libavutil/log.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/frame.h"
+
+enum {
+    TEXT_MAX = 1024,
+    SPEAKERS = 64, // beyond that many cameras the one that was silent longest is forgotten
+    PATIENCE_MS = 200,
+};
+static const int64_t REPEAT_WINDOW_NS = 10 * INT64_C(1000000000);
+
+static const struct {
+    const char *name;
+    char priority; // syslog's, as journald reads it
+} levels[] = {
+    [LOG_LEVEL_ERROR] = {"error", '3'},
+    [LOG_LEVEL_WARNING] = {"warning", '4'},
+    [LOG_LEVEL_INFO] = {"info", '6'},
+    [LOG_LEVEL_DEBUG] = {"debug", '7'},
+};
+
+// What one camera, or the daemon itself, said last.
+struct speaker {
+    char camera[64]; // "" for the daemon
+    char text[TEXT_MAX];
+    enum log_level level;
+    int repeats;      // since the text was printed
+    int64_t since_ns; // when it was printed, CLOCK_MONOTONIC
+};
+
+static struct {
+    pthread_mutex_t mutex; // guards speakers and the order of lines
+    _Atomic int level;
+    _Atomic bool journal;
+    struct speaker speakers[SPEAKERS];
+    bool stalled; // nobody reads stderr; under mutex
+} logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .level = LOG_LEVEL_INFO};
+
+static _Thread_local const char *thread_camera;
+// libav writes a line in pieces; each thread collects its own.
+static _Thread_local char libav_line[TEXT_MAX];
+static _Thread_local int libav_prefix = 1;
+
+// Whether stderr is the stream that systemd says it connected to the journal.
+static bool stderr_is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat st;
+    return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+// A reader that stalls must stall nobody here: the first line waits for it a while, those that
+// follow are lost until it reads again.
+static bool stderr_takes_a_line(void)
+{
+    struct pollfd wait = {.fd = STDERR_FILENO, .events = POLLOUT};
+    bool ready = poll(&wait, 1, logger.stalled ? 0 : PATIENCE_MS) > 0;
+    logger.stalled = !ready;
+    return ready;
+}
+
+static void print(const struct speaker *speaker)
+{
+    char line[TEXT_MAX + 160], repeated[40] = "";
+    char prefix[16];
+    if (logger.journal)
+        snprintf(prefix, sizeof(prefix), "<%c>", levels[speaker->level].priority);
+    else
+        snprintf(prefix, sizeof(prefix), "%s ", levels[speaker->level].name);
+    if (speaker->repeats)
+        snprintf(repeated, sizeof(repeated), " (repeated %d time%s)", speaker->repeats,
+                 speaker->repeats == 1 ? "" : "s");
+    int n =
+        snprintf(line, sizeof(line), "%s%s%s%s%s%s\n", prefix, speaker->camera[0] ? "camera=" : "",
+                 speaker->camera, speaker->camera[0] ? " " : "", speaker->text, repeated);
+    if (!stderr_takes_a_line())
+        return;
+    for (int at = 0; at < n;) {
+        ssize_t wrote = write(STDERR_FILENO, line + at, (size_t)(n - at));
+        if (wrote < 0 && errno != EINTR)
+            return; // nowhere left to say so
+        at += wrote > 0 ? (int)wrote : 0;
+    }
+}
+
+static void settle(struct speaker *speaker, int64_t now)
+{
+    if (!speaker->repeats)
+        return;
+    print(speaker);
+    speaker->repeats = 0;
+    speaker->since_ns = now;
+}
+
+static struct speaker *speaker_of(const char *camera, int64_t now)
+{
+    struct speaker *oldest = logger.speakers;
+    for (struct speaker *s = logger.speakers; s < logger.speakers + SPEAKERS; s++) {
+        if (s->text[0] && !strncmp(s->camera, camera, sizeof(s->camera) - 1))
+            return s;
+        if (s->since_ns < oldest->since_ns)
+            oldest = s;
+    }
+    settle(oldest, now);
+    *oldest = (struct speaker){0};
+    snprintf(oldest->camera, sizeof(oldest->camera), "%s", camera);
+    return oldest;
+}
+
+static void say(enum log_level level, const char *text)
+{
+    pthread_mutex_lock(&logger.mutex);
+    int64_t now = monotonic_ns();
+    struct speaker *speaker = speaker_of(thread_camera ? thread_camera : "", now);
+    bool recent = speaker->repeats || now - speaker->since_ns < REPEAT_WINDOW_NS;
+    if (recent && speaker->level == level && !strcmp(speaker->text, text)) {
+        speaker->repeats++;
+    } else {
+        settle(speaker, now);
+        snprintf(speaker->text, sizeof(speaker->text), "%s", text);
+        speaker->level = level;
+        speaker->since_ns = now;
+        print(speaker);
+    }
+    for (struct speaker *s = logger.speakers; s < logger.speakers + SPEAKERS; s++) {
+        if (now - s->since_ns >= REPEAT_WINDOW_NS)
+            settle(s, now);
+    }
+    pthread_mutex_unlock(&logger.mutex);
+}
+
+// Where in a word its URL begins: text may stand before the scheme ("url='rtsp://").
+static size_t url_offset(const char *word, size_t length)
+{
+    const char *mark = memmem(word, length, "://", 3);
+    if (!mark)
+        return 0;
+    while (mark > word && (isalnum((unsigned char)mark[-1]) || strchr("+-.", mark[-1])))
+        mark--;
+    return (size_t)(mark - word);
+}
+
+// Copies one word; one that is a URL, or has parameters, without its secrets. A word ends only at
+// white space, since a password may hold anything else.
+static size_t put_word(char *to, size_t size, const char *word, size_t length)
+{
+    char url[TEXT_MAX];
+    if (!memmem(word, length, "://", 3) && !memchr(word, '=', length))
+        return (size_t)snprintf(to, size, "%.*s", (int)length, word);
+    size_t before = url_offset(word, length);
+    snprintf(url, sizeof(url), "%.*s", (int)(length - before), word + before);
+    int n = snprintf(to, size, "%.*s", (int)before, word);
+    if ((size_t)n < size)
+        config_url_redacted(url, to + n, size - (size_t)n);
+    return strlen(to);
+}
+
+// One line of printable text without secrets, whatever a camera made libav say.
+static void scrub(char *to, size_t size, const char *from)
+{
+    size_t at = 0;
+    while (*from && at + 1 < size) {
+        size_t length = strcspn(from, " \t\r\n");
+        if (length == 0) {
+            to[at++] = ' ';
+            from++;
+            continue;
+        }
+        at += put_word(to + at, size - at, from, length);
+        if (length >= 14 && !strncasecmp(from + length - 14, "authorization:", 14)) {
+            at += (size_t)snprintf(to + at, at < size ? size - at : 0, " ***");
+            break;
+        }
+        from += length;
+    }
+    at = at < size ? at : size - 1;
+    while (at > 0 && to[at - 1] == ' ')
+        at--;
+    to[at] = 0;
+    for (char *c = to; *c; c++)
+        *c = iscntrl((unsigned char)*c) ? '?' : *c;
+}
+
+void log_event(enum log_level level, const char *format, ...)
+{
+    if ((int)level > logger.level)
+        return;
+    int saved = errno;
+    char text[TEXT_MAX], clean[TEXT_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    scrub(clean, sizeof(clean), text);
+    say(level, clean);
+    errno = saved;
+}
+
+// libav calls errors what is daily life to us (a stream joined between keyframes, a camera that
+// hangs up), and we report what follows from them. Its own notes and the levels below are never of
+// use here.
+static void libav_message(void *context, int level, const char *format, va_list arguments)
+{
+    enum log_level ours = level <= AV_LOG_FATAL ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
+    if (level > AV_LOG_WARNING || (int)ours > logger.level)
+        return;
+    size_t at = strlen(libav_line);
+    av_log_format_line2(context, level, format, arguments, libav_line + at,
+                        (int)(sizeof(libav_line) - at), &libav_prefix);
+    at = strlen(libav_line);
+    if (libav_line[at - (at > 0)] != '\n' && at + 1 < sizeof(libav_line))
+        return;
+    log_event(ours, "libav: %s", libav_line);
+    libav_line[0] = 0;
+}
+
+void log_open(enum log_level level)
+{
+    logger.journal = stderr_is_journal();
+    logger.level = level;
+    av_log_set_callback(libav_message);
+}
+
+void log_level(enum log_level level)
+{
+    logger.level = level;
+}
+
+void log_camera(const char *name)
+{
+    thread_camera = name;
+}
+
+void log_flush(void)
+{
+    pthread_mutex_lock(&logger.mutex);
+    int64_t now = monotonic_ns();
+    for (struct speaker *s = logger.speakers; s < logger.speakers + SPEAKERS; s++)
+        settle(s, now);
+    pthread_mutex_unlock(&logger.mutex);
+}

@@ -1,0 +1,21 @@
+// One line an event on stderr: "info camera=NAME message", with "<N>" for the level under journald.
+// Repeats of a line are summed up. Passwords in URLs are replaced before anything is written.
+// Thread-safe. Errno is left alone.
+#ifndef FRAMED_DAEMON_SERVICE_LOG_H
+#define FRAMED_DAEMON_SERVICE_LOG_H
+
+#include "config/config.h"
+
+// Also takes over libav's messages: details, for LOG_LEVEL_DEBUG, since what matters of them
+// reaches the log through our own errors.
+void log_open(enum log_level level);
+void log_level(enum log_level level);
+// The camera that this thread works for: log lines of it, libav's too, carry its name. NULL: none.
+// `name` must outlive the thread's use.
+void log_camera(const char *name);
+__attribute__((format(printf, 2, 3))) void log_event(enum log_level level, const char *format, ...);
+// Prints what is still summed up: to be called at the end, and now and then, since a sum otherwise
+// waits for a later line.
+void log_flush(void);
+
+#endif

@@ -1,0 +1,133 @@
+#include "daemon/service/metrics.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void head(FILE *to, const char *name, const char *type, const char *help)
+{
+    fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+// Names of cameras and outputs need no escaping; what a stream says of itself may.
+static void print_label(FILE *to, const char *name, const char *value)
+{
+    fprintf(to, "%s=\"", name);
+    for (; *value; value++) {
+        if (*value == '"' || *value == '\\')
+            putc('\\', to);
+        putc(*value == '\n' ? ' ' : *value, to);
+    }
+    putc('"', to);
+}
+
+static void print_cameras(FILE *to, const struct metrics *metrics)
+{
+    head(to, "framed_camera_up", "gauge", "1 while pictures come from the camera.");
+    for (int i = 0; i < metrics->n_cameras; i++) {
+        struct camera *camera = &metrics->cameras[i];
+        fprintf(to, "framed_camera_up{camera=\"%s\"} %d\n", camera->config->name,
+                atomic_load(&camera->state) == CAMERA_RUNNING);
+    }
+    head(to, "framed_camera_info", "gauge", "What decodes and processes the camera.");
+    for (int i = 0; i < metrics->n_cameras; i++) {
+        struct camera *camera = &metrics->cameras[i];
+        char decoder[160], stream[160];
+        camera_describe(camera, decoder, stream, sizeof decoder);
+        fprintf(to, "framed_camera_info{camera=\"%s\",backend=\"%s\",", camera->config->name,
+                metrics->backend);
+        print_label(to, "decoder", decoder);
+        putc(',', to);
+        print_label(to, "stream", stream);
+        fputs("} 1\n", to);
+    }
+    head(to, "framed_reconnects_total", "counter", "Tries to connect after the first.");
+    for (int i = 0; i < metrics->n_cameras; i++)
+        fprintf(to, "framed_reconnects_total{camera=\"%s\"} %" PRIu64 "\n",
+                metrics->cameras[i].config->name, atomic_load(&metrics->cameras[i].reconnects));
+}
+
+typedef void print_output_fn(FILE *, const char *camera, const struct output *);
+
+static void each_output(FILE *to, const struct metrics *metrics, print_output_fn *print)
+{
+    for (int i = 0; i < metrics->n_cameras; i++)
+        for (int o = 0; o < metrics->cameras[i].config->n_outputs; o++)
+            print(to, metrics->cameras[i].config->name, &metrics->cameras[i].outputs[o]);
+}
+
+static void print_frames(FILE *to, const char *camera, const struct output *output)
+{
+    // Offered is read last, so that the parts never exceed it.
+    uint64_t emitted = atomic_load(&output->ledger.emitted);
+    uint64_t offered = atomic_load(&output->ledger.offered);
+    fprintf(to,
+            "framed_frames_total{camera=\"%s\",output=\"%s\",stage=\"offered\"} %" PRIu64 "\n"
+            "framed_frames_total{camera=\"%s\",output=\"%s\",stage=\"emitted\"} %" PRIu64 "\n",
+            camera, output->config->name, offered, camera, output->config->name, emitted);
+}
+
+static void print_losses(FILE *to, const char *camera, const struct output *output)
+{
+    for (int i = 0; i < LOSSES; i++)
+        fprintf(to,
+                "framed_frames_lost_total{camera=\"%s\",output=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
+                camera, output->config->name, loss_name((enum loss)i),
+                atomic_load(&output->ledger.lost[i]));
+}
+
+static void print_clients(FILE *to, const char *camera, const struct output *output)
+{
+    fprintf(to, "framed_sink_clients{camera=\"%s\",output=\"%s\"} %d\n", camera,
+            output->config->name, output->sink ? sink_clients(output->sink) : 0);
+}
+
+static void print_histogram(FILE *to, const char *stage, const struct histogram *histogram)
+{
+    uint64_t count = 0;
+    for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        count += atomic_load(&histogram->bucket[i]);
+        fprintf(to, "framed_stage_duration_seconds_bucket{stage=\"%s\",le=\"%g\"} %" PRIu64 "\n",
+                stage, (double)histogram_bounds_ns[i] / 1e9, count);
+    }
+    count += atomic_load(&histogram->bucket[HISTOGRAM_BUCKETS]);
+    fprintf(to,
+            "framed_stage_duration_seconds_bucket{stage=\"%s\",le=\"+Inf\"} %" PRIu64 "\n"
+            "framed_stage_duration_seconds_sum{stage=\"%s\"} %.9f\n"
+            "framed_stage_duration_seconds_count{stage=\"%s\"} %" PRIu64 "\n",
+            stage, count, stage, (double)atomic_load(&histogram->sum_ns) / 1e9, stage, count);
+}
+
+void metrics_print(FILE *to, const struct metrics *metrics)
+{
+    head(to, "framed_build_info", "gauge", "The version that runs.");
+    fprintf(to, "framed_build_info{version=\"%s\"} 1\n", FRAMED_VERSION_TEXT);
+    print_cameras(to, metrics);
+    head(to, "framed_frames_total", "counter", "Frames offered to and emitted by an output.");
+    each_output(to, metrics, print_frames);
+    head(to, "framed_frames_lost_total", "counter", "Frames that an output lost, by reason.");
+    each_output(to, metrics, print_losses);
+    head(to, "framed_sink_clients", "gauge", "Clients connected to an output.");
+    each_output(to, metrics, print_clients);
+    head(to, "framed_stage_duration_seconds", "histogram",
+         "decode: received to decoded; process: decoded to finished.");
+    print_histogram(to, "decode", metrics->decode);
+    print_histogram(to, "process", metrics->process);
+}
+
+int metrics_write(const char *path, const struct metrics *metrics)
+{
+    char *partial = NULL;
+    if (asprintf(&partial, "%s.new", path) < 0)
+        return -ENOMEM;
+    int rc = 0;
+    FILE *file = fopen(partial, "we");
+    if (file)
+        metrics_print(file, metrics);
+    if (!file || fclose(file) != 0 || rename(partial, path) != 0)
+        rc = -errno;
+    free(partial);
+    return rc;
+}

@@ -1,0 +1,19 @@
+// The daemon's counters as Prometheus text. Loop thread.
+#ifndef FRAMED_DAEMON_SERVICE_METRICS_H
+#define FRAMED_DAEMON_SERVICE_METRICS_H
+
+#include "daemon/camera/camera.h"
+#include "daemon/service/histogram.h"
+
+struct metrics {
+    struct camera *cameras;
+    int n_cameras;
+    const char *backend; // name of the driver
+    const struct histogram *decode, *process;
+};
+
+void metrics_print(FILE *, const struct metrics *);
+// The same into a file, which readers see whole or not at all. 0 or negative errno.
+int metrics_write(const char *path, const struct metrics *);
+
+#endif

@@ -1,0 +1,46 @@
+// One connected reader of a socket sink: a cursor over the pool's ready slots and the frame that it
+// is being sent. Loop thread only.
+#ifndef FRAMED_DAEMON_SINK_CLIENT_H
+#define FRAMED_DAEMON_SINK_CLIENT_H
+
+#include "daemon/sink/driver.h"
+#include "daemon/sink/protocol.h"
+
+struct client {
+    int fd;                  // non-blocking, the client's own
+    uint64_t next;           // ordinal from which on it takes slots
+    bool blocked;            // the kernel takes no more bytes for now
+    bool begun;              // it was given a frame before, and these three hold:
+    uint64_t expected;       // ordinal behind the last frame it was given
+    uint64_t lost;           // frames between its first one and that
+    struct slot_info stream; // of its first frame
+
+    // The frame on its way: `sent` bytes of header and payload are with the kernel. The payload
+    // lies in the pinned slot, or in `spill` once the slot was given up.
+    struct slot *slot;
+    bool carries;
+    struct slot_receipt receipt;
+    char header[PROTOCOL_HEADER_MAX];
+    size_t header_size;
+    const char *payload;
+    size_t payload_size;
+    size_t sent;
+    char *spill;
+    size_t spill_capacity;
+};
+
+bool client_is_busy(const struct client *); // a frame is on its way
+// Starts a frame from a pinned slot, which the client takes over. -ESTALE, with the slot unpinned:
+// the protocol cannot go on with it on this connection.
+int client_begin(struct client *, const struct sink *, struct slot *);
+// Sends what the kernel takes: 0: all of the frame; -EAGAIN; other negative errno: the reader is
+// gone.
+int client_send(struct client *);
+// Copies the rest of the frame and gives up the slot. -ENOMEM: the frame is as it was.
+int client_spill(struct client *, struct slots *);
+// The frame is over; `delivered`: all of it is with the kernel. Nothing happens when none is.
+void client_end(struct client *, struct slots *, bool delivered);
+// Reads and forgets what the reader sent. False: there is more, and the turn of others comes first.
+bool client_discard(const struct client *);
+
+#endif

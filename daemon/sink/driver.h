@@ -1,0 +1,37 @@
+// What the kinds of sinks share, and the table that each of them fills. Private to sink*.c.
+#ifndef FRAMED_DAEMON_SINK_DRIVER_H
+#define FRAMED_DAEMON_SINK_DRIVER_H
+
+#include <sys/types.h>
+
+#include "daemon/sink/sink.h"
+
+struct sink_driver {
+    int (*open)(struct sink **ret, const struct sink_context *, char *why, size_t size);
+    void (*pump)(struct sink *);
+    void (*finish)(struct sink *, int grace_ms);
+    int (*clients)(const struct sink *);
+    int (*port)(const struct sink *); // NULL: it has none
+};
+
+extern const struct sink_driver socket_sink, file_sink;
+
+// The first member of every sink.
+struct sink {
+    const struct sink_driver *driver;
+    struct sink_context context;
+};
+
+// The oldest ready slot from *next on that is not older than max_age, pinned; *next moves behind
+// it. The ones passed over are the caller's to retire as LOSS_LATE. NULL: none.
+struct slot *sink_begin(const struct sink *, uint64_t *next);
+
+// The group of the output's configuration: *ret, or (gid_t)-1 where none is asked for. -EINVAL:
+// there is no such group.
+int sink_group(const struct output_config *, gid_t *ret, char *why, size_t size);
+
+// Logs one line with the names of camera and output.
+__attribute__((format(printf, 3, 4))) void sink_event(const struct sink *, enum log_level level,
+                                                      const char *format, ...);
+
+#endif

@@ -1,0 +1,195 @@
+#include "daemon/sink/listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/sink/driver.h"
+
+enum { BACKLOG = 64 };
+
+static int open_socket(int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return fd < 0 ? -errno : fd;
+}
+
+// --- unix
+
+static struct sockaddr_un unix_address(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path));
+    return address;
+}
+
+// Whether the socket at `path` has a listener: 0, -ECONNREFUSED: none, or another negative errno.
+static int try_connect(const char *path)
+{
+    struct sockaddr_un address = unix_address(path);
+    int fd = open_socket(AF_UNIX);
+    if (fd < 0)
+        return fd;
+    int rc = connect(fd, (struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0;
+    close(fd);
+    return rc == -EAGAIN ? 0 : rc; // its queue is full: alive
+}
+
+// 0 when the path is free or holds a stale socket.
+static int check_path(const char *path, char *why, size_t size)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return 0; // if it cannot be looked at, bind has a better reason
+    if (!S_ISSOCK(st.st_mode)) {
+        snprintf(why, size, "%s exists and is not a socket", path);
+        return -EEXIST;
+    }
+    int rc = try_connect(path);
+    if (rc == 0) {
+        snprintf(why, size, "another program listens on %s", path);
+        return -EADDRINUSE;
+    }
+    if (rc == -ECONNREFUSED || rc == -ENOENT)
+        return 0;
+    snprintf(why, size, "cannot tell whether %s is in use: %s", path, strerror(-rc));
+    return rc;
+}
+
+// Gives the socket at `temporary` mode and group while nobody can connect yet, and its name last.
+static int publish_unix(struct listener *listener, const struct output_config *config, gid_t group,
+                        const char *temporary)
+{
+    struct stat st;
+    if (chmod(temporary, (mode_t)config->mode.mode) < 0 ||
+        (group != (gid_t)-1 && chown(temporary, (uid_t)-1, group) < 0) ||
+        lstat(temporary, &st) < 0 || listen(listener->fd, BACKLOG) < 0 ||
+        rename(temporary, config->sink.path) < 0)
+        return -errno;
+    listener->path = config->sink.path;
+    listener->device = st.st_dev;
+    listener->inode = st.st_ino;
+    return 0;
+}
+
+static int bind_unix(struct listener *listener, const struct output_config *config, gid_t group)
+{
+    char temporary[sizeof((struct sockaddr_un *)0)->sun_path];
+    struct stat st;
+    snprintf(temporary, sizeof temporary, "%s.%d", config->sink.path, (int)getpid());
+    if (lstat(temporary, &st) == 0 && S_ISSOCK(st.st_mode))
+        unlink(temporary); // of a run with this number that was killed right here
+    struct sockaddr_un address = unix_address(temporary);
+    if (bind(listener->fd, (struct sockaddr *)&address, sizeof address) < 0)
+        return -errno;
+    int rc = publish_unix(listener, config, group, temporary);
+    if (rc < 0)
+        unlink(temporary);
+    return rc;
+}
+
+static int open_unix(struct listener *listener, const struct output_config *config, char *why,
+                     size_t size)
+{
+    enum { SUFFIX = sizeof ".4194304" - 1 }; // a dot and the largest process number
+    enum { LONGEST = sizeof((struct sockaddr_un *)0)->sun_path - 1 - SUFFIX };
+    const char *path = config->sink.path;
+    gid_t group;
+    if (strlen(path) > LONGEST) {
+        snprintf(why, size, "the socket path %s has %zu bytes (at most %d)", path, strlen(path),
+                 LONGEST);
+        return -ENAMETOOLONG;
+    }
+    int rc = sink_group(config, &group, why, size);
+    if (rc == 0)
+        rc = check_path(path, why, size);
+    if (rc < 0)
+        return rc;
+    rc = listener->fd = open_socket(AF_UNIX);
+    if (rc >= 0)
+        rc = bind_unix(listener, config, group);
+    if (rc < 0)
+        snprintf(why, size, "cannot listen on %s: %s", path, strerror(-rc));
+    return rc;
+}
+
+// --- tcp
+
+static int bind_tcp(struct listener *listener, const struct addrinfo *address)
+{
+    int on = 1;
+    listener->fd = open_socket(address->ai_family);
+    if (listener->fd < 0)
+        return listener->fd;
+    // A restart must not wait for the connections of the run before.
+    setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(listener->fd, address->ai_addr, address->ai_addrlen) == 0 &&
+        listen(listener->fd, BACKLOG) == 0)
+        return 0;
+    int rc = -errno;
+    listener_close(listener);
+    return rc;
+}
+
+static int open_tcp(struct listener *listener, const struct sink_address *sink, char *why,
+                    size_t size)
+{
+    const char *host = sink->host ? sink->host : "127.0.0.1";
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *list = NULL;
+    char port[16];
+    snprintf(port, sizeof port, "%d", sink->port);
+    int failure = getaddrinfo(host, port, &hints, &list);
+    if (failure) {
+        snprintf(why, size, "cannot find the address %s: %s", host, gai_strerror(failure));
+        return failure == EAI_SYSTEM ? -errno : -EADDRNOTAVAIL;
+    }
+    int rc = -EADDRNOTAVAIL;
+    for (const struct addrinfo *address = list; address && rc < 0; address = address->ai_next)
+        rc = bind_tcp(listener, address);
+    freeaddrinfo(list);
+    if (rc < 0)
+        snprintf(why, size, "cannot listen on %s port %d: %s", host, sink->port, strerror(-rc));
+    return rc;
+}
+
+int listener_open(struct listener *listener, const struct output_config *config, char *why,
+                  size_t size)
+{
+    *listener = (struct listener){.fd = -1};
+    int rc = config->sink.kind == SINK_UNIX ? open_unix(listener, config, why, size)
+                                            : open_tcp(listener, &config->sink, why, size);
+    if (rc < 0)
+        listener_close(listener);
+    return rc < 0 ? rc : 0;
+}
+
+int listener_port(const struct listener *listener)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    if (getsockname(listener->fd, (struct sockaddr *)&address, &length) < 0)
+        return 0;
+    if (address.ss_family == AF_INET)
+        return ntohs(((struct sockaddr_in *)&address)->sin_port);
+    if (address.ss_family == AF_INET6)
+        return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+    return 0;
+}
+
+void listener_close(struct listener *listener)
+{
+    struct stat st;
+    if (listener->path && lstat(listener->path, &st) == 0 && st.st_dev == listener->device &&
+        st.st_ino == listener->inode)
+        unlink(listener->path);
+    if (listener->fd >= 0)
+        close(listener->fd);
+    *listener = (struct listener){.fd = -1};
+}

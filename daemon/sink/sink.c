@@ -1,0 +1,77 @@
+#include "daemon/sink/sink.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/service/log.h"
+#include "daemon/sink/driver.h"
+
+int sink_open(struct sink **ret, const struct sink_context *context, char *why, size_t size)
+{
+    const struct sink_driver *driver =
+        context->config->sink.kind == SINK_FILE ? &file_sink : &socket_sink;
+    return driver->open(ret, context, why, size);
+}
+
+void sink_pump(struct sink *sink)
+{
+    sink->driver->pump(sink);
+}
+
+void sink_finish(struct sink *sink, int grace_ms)
+{
+    sink->driver->finish(sink, grace_ms);
+}
+
+int sink_clients(const struct sink *sink)
+{
+    return sink->driver->clients(sink);
+}
+
+int sink_port(const struct sink *sink)
+{
+    return sink->driver->port ? sink->driver->port(sink) : 0;
+}
+
+struct slot *sink_begin(const struct sink *sink, uint64_t *next)
+{
+    int64_t max_age = sink->context.config->max_age.ns;
+    struct slot *slot;
+    while ((slot = slots_next(sink->context.slots, *next))) {
+        *next = slot->info.ordinal + 1;
+        if (max_age == 0 || monotonic_ns() - slot->info.frame.received_ns <= max_age)
+            return slot;
+        slots_unpin(sink->context.slots, slot, false);
+    }
+    return NULL;
+}
+
+int sink_group(const struct output_config *config, gid_t *ret, char *why, size_t size)
+{
+    struct group entry, *found = NULL;
+    char text[16384]; // members of a large group; beyond that it counts as unknown
+    *ret = (gid_t)-1;
+    if (!config->group)
+        return 0;
+    getgrnam_r(config->group, &entry, text, sizeof text, &found);
+    if (!found) {
+        snprintf(why, size, "there is no group \"%s\" on this machine", config->group);
+        return -EINVAL;
+    }
+    *ret = found->gr_gid;
+    return 0;
+}
+
+void sink_event(const struct sink *sink, enum log_level level, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    log_camera(sink->context.camera);
+    log_event(level, "output %s: %s", sink->context.config->name, text);
+    log_camera(NULL);
+}

@@ -1,0 +1,98 @@
+// The fixed pool of an output: a slot holds one result from the moment the camera thread takes it
+// until every client let go of it.
+//
+//     free -> filling (camera thread, backend) -> done -> ready, in order (loop thread) -> free
+//
+// The pool keeps the output's ledger for every slot taken: emitted when at least one client took
+// all of it, else lost with the reason of whoever freed it. All functions are thread-safe; each
+// names the thread that calls it.
+#ifndef FRAMED_DAEMON_SINK_SLOTS_H
+#define FRAMED_DAEMON_SINK_SLOTS_H
+
+#include "config/config.h"
+#include "daemon/frame.h"
+#include "daemon/ledger.h"
+#include "kernels/backend.h"
+
+enum { SLOTS_MAX = 256 };
+
+// What a client has to know to write a frame: filled by the camera thread when it takes the slot.
+struct slot_info {
+    struct frame_info frame;
+    struct image image;     // planes point into the slot's data; format PIXEL_TENSOR for warp
+    int rate_num, rate_den; // nominal frames per second; 0/0 where the stream is silent
+    uint64_t sequence;      // counts every frame offered to the output
+    uint64_t ordinal;       // the same without the thinned ones: gaps are losses
+    double src_to_dst[6], dst_to_src[6]; // identity for yuv
+    enum dtype dtype;                    // of a tensor; DTYPE_U8 for yuv
+    enum layout layout;                  // of a tensor
+    enum order order;                    // of a tensor
+};
+
+struct slot {
+    struct slot_info info;
+    void *data; // size bytes of payload; from the backend's alloc
+    size_t size;
+    int64_t finished_ns; // CLOCK_MONOTONIC, by slots_done
+    // Private to slots.c:
+    size_t capacity;
+    int state, pins, status;
+    bool delivered;
+    uint64_t ticket;
+};
+
+// The account of a frame that a client carries on without its slot. Zeroed when unused.
+struct slot_receipt {
+    uint64_t ticket;
+    bool emitted; // counted already: another client took the frame whole
+    struct slot_receipt *next;
+};
+
+struct slots;
+
+// `n` slots, no memory yet. backend outlives the pool.
+int slots_open(struct slots **ret, int n, const struct backend_driver *driver,
+               struct backend *backend, struct ledger *ledger);
+// No thread may use it any more. Counts what is left as `stopping`; accepts NULL.
+void slots_close(struct slots *);
+
+// --- camera thread
+// A slot of at least `size` bytes. With OVERFLOW_WAIT waits for room and for a first client until
+// *stop; with OVERFLOW_DROP_OLDEST takes away the oldest ready slot that no client is writing; with
+// OVERFLOW_DROP_NEWEST only one that slots_passed gives up. Returns 0; -ENOTCONN: nobody listens
+// (LOSS_CLIENT); -EAGAIN: no room (LOSS_OVERFLOW); -ECANCELED: *stop (LOSS_STOPPING); -ENOMEM
+// (LOSS_BACKEND). On error nothing is counted: the caller does.
+int slots_take(struct slots *, size_t size, enum overflow, const _Atomic bool *stop,
+               struct slot **ret);
+void slots_wake(struct slots *); // lets waiting slots_take look at *stop again; any thread
+
+// --- backend thread: the result is complete (status 0) or will never be (negative: LOSS_BACKEND).
+void slots_done(struct slots *, struct slot *, int status);
+
+// --- loop thread
+// Makes ready, in order, what is done. Returns how many slots became ready.
+int slots_publish(struct slots *);
+// The number of clients, a file counted as one: slots_take goes by it.
+void slots_listeners(struct slots *, int n);
+// The oldest ready slot with ordinal >= `from`, pinned: it stays until unpinned. NULL: none.
+struct slot *slots_next(struct slots *, uint64_t from);
+// The client is through with its pinned slot; `delivered`: it got every byte.
+void slots_unpin(struct slots *, struct slot *, bool delivered);
+// Instead of slots_unpin: the client has copied what it still has to write and gives the slot up.
+// The frame stays in flight until slots_redeem, which says whether the client wrote the rest.
+void slots_carry(struct slots *, struct slot *, struct slot_receipt *);
+void slots_redeem(struct slots *, struct slot_receipt *, bool delivered);
+// Frees ready, unpinned slots with ordinal < `below`; those that nobody took count as `reason`.
+void slots_retire(struct slots *, uint64_t below, enum loss reason);
+// The fastest client is at `ordinal`: what is older waits for slower ones only, and makes room for
+// newer frames under OVERFLOW_DROP_NEWEST too, or one that stalls would rule the rest.
+void slots_passed(struct slots *, uint64_t ordinal);
+// The ordinal behind the newest ready slot: where a client that connects now begins.
+uint64_t slots_head(struct slots *);
+// Slots pinned now, and slots in all.
+int slots_pinned(struct slots *);
+int slots_count(const struct slots *);
+// True when no slot is filling, done or ready.
+bool slots_idle(struct slots *);
+
+#endif

@@ -1,0 +1,228 @@
+// A camera's thread from its start to its end: what it makes of inputs that end, never come, or
+// carry on at another time.
+#include "daemon/camera/camera.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "tests/daemon/camera/clips.h"
+
+enum { PATIENCE_MS = 600 }; // for the first attempt to end; the next one comes after 800 ms or more
+
+struct fixture {
+    uv_loop_t loop;
+    uv_timer_t timer;
+    struct backend *backend;
+    struct mailbox *mailbox;
+    struct histogram decode, process;
+    struct output_config output;
+    struct camera_config config;
+    struct camera camera;
+    int state; // when the time was up, or at the end
+};
+
+static struct duration ms(int n)
+{
+    return (struct duration){n * INT64_C(1000000)};
+}
+
+static struct fixture *configure(const char *url)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    f->output = (struct output_config){.name = "all",
+                                       .kernel = OP_YUV,
+                                       .format = PIXEL_YUV420P,
+                                       .overflow = OVERFLOW_WAIT,
+                                       .slots = 128};
+    f->config = (struct camera_config){.name = "gate",
+                                       .url = (char *)url,
+                                       .decode = DECODE_CPU,
+                                       .decode_threads = 1,
+                                       .connect_timeout = ms(200),
+                                       .media_timeout = ms(200),
+                                       .close_timeout = ms(200),
+                                       .outputs = &f->output,
+                                       .n_outputs = 1};
+    f->state = -1;
+    return f;
+}
+
+static void time_is_up(uv_timer_t *timer)
+{
+    struct fixture *f = timer->data;
+    f->state = atomic_load(&f->camera.state);
+    camera_stop(&f->camera);
+}
+
+static void ended(struct letter *letter)
+{
+    struct fixture *f = camera_of_letter(letter)->context.opaque;
+    camera_join(&f->camera);
+    if (f->state < 0)
+        f->state = atomic_load(&f->camera.state);
+    uv_close((uv_handle_t *)&f->timer, NULL);
+    mailbox_close(f->mailbox);
+}
+
+// Runs the camera to its end, or for `limit` milliseconds.
+static void run(struct fixture *f, int limit)
+{
+    struct backend_options options = {.workers = 1};
+    uv_loop_init(&f->loop);
+    CHECK(cpu_backend.open(&f->backend, &options) == 0, "backend");
+    CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    struct camera_context context = {.driver = &cpu_backend,
+                                     .backend = f->backend,
+                                     .mailbox = f->mailbox,
+                                     .decode = &f->decode,
+                                     .process = &f->process,
+                                     .ended = ended,
+                                     .opaque = f};
+    CHECK(camera_open(&f->camera, &f->config, &context) == 0, "open");
+    slots_listeners(f->camera.outputs[0].slots, 1);
+    uv_timer_init(&f->loop, &f->timer);
+    f->timer.data = f;
+    uv_timer_start(&f->timer, time_is_up, (uint64_t)limit, 0);
+    CHECK(camera_start(&f->camera) == 0, "start");
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+}
+
+static void end(struct fixture *f)
+{
+    camera_close(&f->camera);
+    cpu_backend.close(f->backend);
+    uv_loop_close(&f->loop);
+    free(f);
+}
+
+static void comes_to(struct fixture *f, enum camera_state state)
+{
+    run(f, PATIENCE_MS);
+    CHECK(f->state == (int)state, "%s: %s, not %s", f->config.url, camera_state_name(f->state),
+          camera_state_name((int)state));
+    end(f);
+}
+
+// --- inputs that give nothing
+
+static void *hang_up(void *listener)
+{
+    int client = accept(*(int *)listener, NULL, NULL);
+    close(client);
+    return NULL;
+}
+
+// A peer that takes the connection and closes it, before or after it said what it sends.
+static void test_hang_up(void)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof name;
+    pthread_t server;
+    char url[64];
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(bind(listener, (void *)&name, sizeof name) == 0 && listen(listener, 1) == 0, "%s",
+          strerror(errno));
+    getsockname(listener, (void *)&name, &length);
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", ntohs(name.sin_port));
+    pthread_create(&server, NULL, hang_up, &listener);
+    struct fixture *f = configure(url);
+    f->config.demuxer = "mpegts";
+    comes_to(f, CAMERA_RETRYING);
+    pthread_join(server, NULL);
+    close(listener);
+}
+
+static void test_nothing_in_it(void)
+{
+    char url[32];
+    int ends[2];
+    CHECK(mkfifo("fifo", 0600) == 0, "%s", strerror(errno));
+    comes_to(configure("fifo"), CAMERA_RETRYING); // nobody writes yet
+    clips_run(": > empty.flv");
+    struct fixture *f = configure("empty.flv");
+    f->config.demuxer = "flv";
+    comes_to(f, CAMERA_FAILED);
+    CHECK(pipe(ends) == 0, "%s", strerror(errno));
+    snprintf(url, sizeof url, "pipe:%d", ends[0]);
+    comes_to(configure(url), CAMERA_RETRYING); // nor here
+    close(ends[1]);
+    comes_to(configure(url), CAMERA_FAILED); // a pipe does not come back
+    close(ends[0]);
+}
+
+// A loop over no pictures at all must not spin.
+static void test_loop_over_nothing(void)
+{
+    clips_run("printf 'YUV4MPEG2 W64 H48 F25:1 Ip A1:1 C420jpeg\\n' > empty.y4m");
+    struct fixture *f = configure("empty.y4m");
+    f->config.loop = true;
+    comes_to(f, CAMERA_RETRYING);
+}
+
+// --- what the outputs see
+
+// Clocks of cameras are set: `fps` must not wait until the old time is reached again.
+static void test_time_jumps_back(void)
+{
+    for (int offset = 100; offset >= 60; offset -= 40)
+        clips_run(FFMPEG "-f lavfi -i testsrc2=size=64x48:rate=25 -frames:v 50 -c:v mpeg2video "
+                         "-output_ts_offset %d %d.ts",
+                  offset, offset);
+    clips_run("cat 100.ts 60.ts > jump.ts");
+    struct fixture *f = configure("jump.ts");
+    f->output.fps = 5;
+    run(f, 10000);
+    const struct output *output = &f->camera.outputs[0];
+    CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
+    uint64_t offered = output->ledger.offered, thinned = output->ledger.lost[LOSS_THINNED];
+    CHECK(offered == 100 && thinned == 80, "%d offered, %d thinned", (int)offered, (int)thinned);
+    CHECK(output->epoch == 1, "epoch %d", (int)output->epoch);
+    end(f);
+}
+
+// Overwrites the data of a clip's pictures 4 and 5.
+static void spoil(const char *file)
+{
+    size_t size;
+    unsigned char *bytes = clips_read(file, &size);
+    int n = 0;
+    for (size_t at = 0; at + 8 < size && n <= 5; at++) {
+        if (memcmp(bytes + at, "00dc", 4) != 0)
+            continue;
+        size_t length = bytes[at + 4] | (size_t)bytes[at + 5] << 8;
+        if (n++ >= 4)
+            memset(bytes + at + 8, 0x11, length);
+    }
+    FILE *out = fopen(file, "wb");
+    CHECK(out && fwrite(bytes, 1, size, out) == size, "%s", file);
+    fclose(out);
+    free(bytes);
+}
+
+// A packet that is a picture of its own and cannot be decoded is a lost frame.
+static void test_undecodable(void)
+{
+    clips_make("64x48", 10, "-c:v mjpeg", "spoilt.avi");
+    spoil("spoilt.avi");
+    struct fixture *f = configure("spoilt.avi");
+    run(f, 10000);
+    const struct ledger *ledger = &f->camera.outputs[0].ledger;
+    CHECK(ledger->offered == 10 && ledger->lost[LOSS_DAMAGED] == 2, "%d offered, %d damaged",
+          (int)ledger->offered, (int)ledger->lost[LOSS_DAMAGED]);
+    end(f);
+}
+
+int main(void)
+{
+    clips_open();
+    test_hang_up();
+    test_nothing_in_it();
+    test_loop_over_nothing();
+    test_time_jumps_back();
+    test_undecodable();
+    clips_close();
+    return test_end("camera");
+}

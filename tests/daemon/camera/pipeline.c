@@ -1,0 +1,289 @@
+// The pipeline on the cpu backend: what each output gets of the frames offered, what it loses and
+// why, over changes of geometry, thinning, stopping and a backend that fails.
+#include "daemon/camera/pipeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/wire.h"
+#include "tests/test.h"
+
+enum { OUTPUTS = 2, WARP = 0, YUV = 1 };
+
+struct fixture {
+    uv_loop_t loop;
+    struct backend_driver driver; // the cpu's, whose submit a test may replace
+    struct backend *backend;
+    struct mailbox *mailbox;
+    struct output_config config[OUTPUTS];
+    struct output output[OUTPUTS];
+    struct histogram decode, process;
+    struct pipeline *pipeline;
+    _Atomic bool stop;
+    int released; // frames given back
+};
+
+static void start(struct fixture *f, double camera_fps)
+{
+    struct backend_options options = {.workers = 2};
+    uv_loop_init(&f->loop);
+    f->driver = cpu_backend;
+    CHECK(f->driver.open(&f->backend, &options) == 0, "backend");
+    CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    for (int i = 0; i < OUTPUTS; i++) {
+        CHECK(output_open(&f->output[i], &f->config[i], &f->driver, f->backend) == 0, "output");
+        slots_listeners(f->output[i].slots, 1);
+    }
+    struct pipeline_context context = {
+        .driver = &f->driver,
+        .backend = f->backend,
+        .mailbox = f->mailbox,
+        .outputs = f->output,
+        .n_outputs = OUTPUTS,
+        .fps = camera_fps,
+        .stop = &f->stop,
+        .decode = &f->decode,
+        .process = &f->process,
+    };
+    CHECK(pipeline_open(&f->pipeline, &context) == 0, "pipeline");
+}
+
+static struct fixture *configure(void)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    f->config[WARP] = (struct output_config){
+        .name = "warp",
+        .kernel = OP_WARP,
+        .size = {32, 32},
+        .fill = {1, {114}},
+        .tensor = {.scale = {1}, .mean = {1, {0}}, .std = {1, {1}}},
+        .slots = 8,
+    };
+    f->config[YUV] = (struct output_config){
+        .name = "yuv", .kernel = OP_YUV, .format = PIXEL_YUV420P, .slots = 8};
+    return f;
+}
+
+static void end(struct fixture *f)
+{
+    pipeline_close(f->pipeline);
+    for (int i = 0; i < OUTPUTS; i++) {
+        output_close(&f->output[i]);
+        CHECK(ledger_in_flight(&f->output[i].ledger) == 0, "output %d: the sums match", i);
+    }
+    f->driver.close(f->backend);
+    mailbox_close(f->mailbox);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&f->loop);
+    free(f);
+}
+
+struct picture {
+    struct fixture *fixture;
+    uint8_t pixels[];
+};
+
+static void release(void *owner)
+{
+    struct picture *picture = owner;
+    __atomic_add_fetch(&picture->fixture->released, 1, __ATOMIC_SEQ_CST);
+    free(picture);
+}
+
+static struct frame make_frame(struct fixture *f, int width, int height, int64_t pts_ns,
+                               uint32_t epoch)
+{
+    struct frame frame = {.image = {.format = PIXEL_BGRA, .width = width, .height = height}};
+    size_t size = image_lay_out(&frame.image, NULL);
+    struct picture *picture = malloc(sizeof *picture + size);
+    picture->fixture = f;
+    memset(picture->pixels, 77, size);
+    image_lay_out(&frame.image, picture->pixels);
+    frame.owner = picture;
+    frame.release = release;
+    frame.info = (struct frame_info){
+        .pts_ns = pts_ns,
+        .received_ns = monotonic_ns(),
+        .decoded_ns = monotonic_ns(),
+        .epoch = epoch,
+        .source_width = width,
+        .source_height = height,
+    };
+    return frame;
+}
+
+static int submit(struct fixture *f, int width, int height, int64_t pts_ns, uint32_t epoch)
+{
+    struct frame frame = make_frame(f, width, height, pts_ns, epoch);
+    return pipeline_submit(f->pipeline, &frame, 25, 1);
+}
+
+// What one client would see of an output, after every frame in flight has come to an end.
+static struct slot *next(struct fixture *f, int i, uint64_t from)
+{
+    slots_publish(f->output[i].slots);
+    return slots_next(f->output[i].slots, from);
+}
+
+static void let_go(struct fixture *f, int i, struct slot *slot)
+{
+    slots_unpin(f->output[i].slots, slot, true);
+    slots_retire(f->output[i].slots, slot->info.ordinal + 1, LOSS_CLIENT);
+}
+
+static uint64_t lost(struct fixture *f, int i, enum loss reason)
+{
+    return atomic_load(&f->output[i].ledger.lost[reason]);
+}
+
+static void test_geometry_change(void)
+{
+    struct fixture *f = configure();
+    start(f, 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(submit(f, 64, 48, i, 0) == 0, "submit");
+    for (int i = 3; i < 6; i++)
+        CHECK(submit(f, 33, 17, i, 1) == 0, "submit the new size");
+    pipeline_drain(f->pipeline);
+    for (uint64_t n = 0; n < 6; n++) {
+        struct slot *slot = next(f, YUV, n);
+        CHECK(slot && slot->info.ordinal == n && slot->info.sequence == n, "frame %d", (int)n);
+        CHECK(slot->info.image.width == (n < 3 ? 64 : 33), "width of frame %d", (int)n);
+        bool first = slot->info.frame.flags & FRAMED_FLAG_FIRST_OF_EPOCH;
+        CHECK(first == (n == 0 || n == 3), "first of its epoch: frame %d", (int)n);
+        CHECK(slot->info.rate_num == 25, "rate");
+        let_go(f, YUV, slot);
+    }
+    CHECK(f->released == 6, "%d frames given back", f->released);
+    CHECK(atomic_load(&f->output[YUV].ledger.emitted) == 6, "all emitted");
+    end(f);
+}
+
+static void test_thinning(void)
+{
+    struct fixture *f = configure();
+    f->config[WARP].fps = 5;
+    start(f, 0);
+    for (int i = 0; i < 50; i++) { // 25 frames/s with timestamps that jitter by 2 ms
+        CHECK(submit(f, 16, 16, i * 40000000 + (i % 3) * 2000000, 0) == 0, "submit");
+        pipeline_drain(f->pipeline);
+        struct slot *slot = next(f, WARP, 0);
+        if (slot)
+            let_go(f, WARP, slot);
+        slot = next(f, YUV, 0);
+        CHECK(slot != NULL, "the other output keeps frame %d", i);
+        let_go(f, YUV, slot);
+    }
+    CHECK(lost(f, WARP, LOSS_THINNED) == 40, "thinned %d of 50", (int)lost(f, WARP, LOSS_THINNED));
+    CHECK(f->output[WARP].ordinal == 10, "thinned frames take no ordinal");
+    CHECK(f->output[WARP].sequence == 50, "but a sequence number");
+    CHECK(lost(f, YUV, LOSS_THINNED) == 0, "the other is not thinned");
+    CHECK(f->released == 50, "%d frames given back", f->released);
+    end(f);
+
+    f = configure();
+    start(f, 12.5);
+    for (int i = 0; i < 20; i++)
+        submit(f, 16, 16, i * 40000000, 0);
+    pipeline_drain(f->pipeline);
+    CHECK(lost(f, WARP, LOSS_THINNED) == 10, "the camera's rate counts for every output");
+    CHECK(lost(f, YUV, LOSS_THINNED) == 10, "the camera's rate counts for every output");
+    end(f);
+}
+
+static void test_output_that_cannot_be(void)
+{
+    struct fixture *f = configure();
+    f->config[WARP].crop = (struct crop){true, {40, 0, 20, 10}};
+    start(f, 0);
+    CHECK(submit(f, 32, 32, 0, 0) == 0, "submit");
+    const char *notice = pipeline_notice(f->pipeline);
+    CHECK(notice && strstr(notice, "output warp"), "notice: %s", notice ? notice : "none");
+    CHECK(!pipeline_notice(f->pipeline), "once");
+    submit(f, 32, 32, 1, 0);
+    CHECK(!pipeline_notice(f->pipeline), "once a geometry");
+    CHECK(submit(f, 64, 32, 2, 0) == 0, "a picture wide enough");
+    pipeline_drain(f->pipeline);
+    CHECK(lost(f, WARP, LOSS_CONFIG) == 2, "lost while the crop was outside");
+    struct slot *slot = next(f, WARP, 0);
+    CHECK(slot && slot->info.sequence == 2, "then it works");
+    if (slot)
+        let_go(f, WARP, slot);
+    end(f);
+}
+
+static void test_nobody_and_late(void)
+{
+    struct fixture *f = configure();
+    f->config[YUV].max_age.ns = 1;
+    start(f, 0);
+    slots_listeners(f->output[WARP].slots, 0);
+    for (int i = 0; i < 5; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    CHECK(lost(f, WARP, LOSS_CLIENT) == 5, "nobody listens");
+    CHECK(lost(f, YUV, LOSS_LATE) == 5, "too old");
+    CHECK(f->released == 5, "no frame is held for nobody");
+    end(f);
+}
+
+static void test_withheld(void)
+{
+    struct fixture *f = configure();
+    start(f, 0);
+    pipeline_withheld(f->pipeline);
+    submit(f, 16, 16, 0, 0);
+    pipeline_drain(f->pipeline);
+    struct slot *slot = next(f, WARP, 0);
+    CHECK(slot && slot->info.sequence == 1 && slot->info.ordinal == 1, "a gap is to be seen");
+    if (slot)
+        let_go(f, WARP, slot);
+    CHECK(lost(f, WARP, LOSS_DAMAGED) == 1 && lost(f, YUV, LOSS_DAMAGED) == 1, "damaged");
+    end(f);
+}
+
+static int failing_submit(struct plan *plan, struct job *job)
+{
+    (void)plan, (void)job;
+    return -EIO;
+}
+
+static void test_failing_backend(void)
+{
+    struct fixture *f = configure();
+    start(f, 0);
+    f->driver.submit = failing_submit;
+    CHECK(submit(f, 16, 16, 0, 0) == -EIO, "the error comes back");
+    slots_publish(f->output[WARP].slots);
+    slots_publish(f->output[YUV].slots);
+    CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
+    CHECK(f->released == 1, "the frame is given back");
+    f->driver.submit = cpu_backend.submit;
+    CHECK(submit(f, 16, 16, 1, 0) == 0, "and works again");
+    end(f);
+}
+
+static void test_overflow_and_stop(void)
+{
+    struct fixture *f = configure();
+    f->config[WARP].overflow = OVERFLOW_WAIT;
+    start(f, 0);
+    for (int i = 0; i < 8; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    atomic_store(&f->stop, true); // the ninth would wait for ever
+    CHECK(submit(f, 16, 16, 8, 0) == 0, "submit while stopping");
+    CHECK(lost(f, WARP, LOSS_STOPPING) == 1, "stopping");
+    end(f);
+}
+
+int main(void)
+{
+    test_geometry_change();
+    test_thinning();
+    test_output_that_cannot_be();
+    test_nobody_and_late();
+    test_withheld();
+    test_failing_backend();
+    test_overflow_and_stop();
+    return test_end("pipeline");
+}

@@ -1,0 +1,209 @@
+#include "daemon/service/log.h"
+
+#include <fcntl.h>
+#include <libavutil/log.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+static int terminal; // the real stderr
+static char written[1 << 20];
+
+// What the log writes goes to a file until log_text.
+static void record(void)
+{
+    char name[] = "/tmp/framed-log-XXXXXX";
+    int fd = mkstemp(name);
+    unlink(name);
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+}
+
+static const char *log_text(void)
+{
+    ssize_t n = pread(STDERR_FILENO, written, sizeof(written) - 1, 0);
+    written[n > 0 ? n : 0] = 0;
+    dup2(terminal, STDERR_FILENO);
+    return written;
+}
+
+static void expect(const char *expected)
+{
+    const char *text = log_text();
+    CHECK(!strcmp(text, expected), "got:\n%swanted:\n%s", text, expected);
+}
+
+static void test_lines(void)
+{
+    record();
+    log_event(LOG_LEVEL_INFO, "listening on %d sockets", 2);
+    log_camera("gate");
+    log_event(LOG_LEVEL_WARNING, "gone");
+    log_event(LOG_LEVEL_DEBUG, "not at this level");
+    log_level(LOG_LEVEL_DEBUG);
+    log_event(LOG_LEVEL_DEBUG, "two\nlines, one \033[1mevent\n");
+    log_level(LOG_LEVEL_INFO);
+    log_camera(NULL);
+    expect("info listening on 2 sockets\n"
+           "warning camera=gate gone\n"
+           "debug camera=gate two lines, one ?[1mevent\n");
+}
+
+static void test_repeats(void)
+{
+    record();
+    for (int i = 0; i < 4; i++) {
+        log_camera("door");
+        log_event(LOG_LEVEL_INFO, "late");
+        log_camera("yard");
+        log_event(LOG_LEVEL_INFO, i == 2 ? "early" : "late");
+    }
+    log_flush();
+    log_flush();
+    log_camera(NULL);
+    expect("info camera=door late\n"
+           "info camera=yard late\n"
+           "info camera=yard late (repeated 1 time)\n"
+           "info camera=yard early\n"
+           "info camera=yard late\n"
+           "info camera=door late (repeated 3 times)\n");
+}
+
+static void test_secrets(void)
+{
+    static const char *const lines[] = {
+        "cannot open rtsp://viewer:geheim@10.0.0.5/stream1: refused",
+        "url='rtsp://viewer:ge@he/im@10.0.0.5/' is bad",
+        "GET /video?user=viewer&password=geheim&x=1 failed",
+        "http://cam/video?a=1&pwd=geheim",
+        "sent Authorization: Basic Z2VoZWlt geheim",
+        "two: rtsp://a:geheim@h/ and rtsp://b:geheim@h/",
+    };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+        record();
+        log_event(LOG_LEVEL_ERROR, "%s", lines[i]);
+        const char *text = log_text();
+        CHECK(!strstr(text, "geheim") && !strstr(text, "he/im") && !strstr(text, "Z2Vo"), "%s",
+              text);
+        CHECK(strstr(text, "***"), "%s", text);
+    }
+    record();
+    log_event(LOG_LEVEL_ERROR,
+              "cannot open rtsp://viewer:geheim@10.0.0.5/stream1: refused, 3 tries");
+    expect("error cannot open rtsp://***@10.0.0.5/stream1: refused, 3 tries\n");
+}
+
+static void test_long_line(void)
+{
+    static char word[5000];
+    memset(word, 'x', sizeof(word) - 1);
+    record();
+    log_event(LOG_LEVEL_INFO, "%s", word);
+    log_event(LOG_LEVEL_INFO, "a=%s rtsp://u:geheim@%s", word, word);
+    const char *text = log_text();
+    CHECK(strlen(text) > 1000 && strlen(text) < 2500, "%zu", strlen(text));
+    CHECK(!strstr(text, "geheim"), "%s", text);
+}
+
+static void test_libav(void)
+{
+    record();
+    av_log(NULL, AV_LOG_ERROR, "rtsp://u:geheim@h/ broke\n"); // a detail: not at this level
+    log_level(LOG_LEVEL_DEBUG);
+    log_camera("gate");
+    av_log(NULL, AV_LOG_ERROR, "rtsp://u:geheim@h/ ");
+    av_log(NULL, AV_LOG_ERROR, "broke\n");
+    av_log(NULL, AV_LOG_INFO, "Stream #0\n");
+    log_camera(NULL);
+    log_level(LOG_LEVEL_INFO);
+    expect("debug camera=gate libav: rtsp://***@h/ broke\n");
+}
+
+static void test_journal(void)
+{
+    struct stat st;
+    char stream[64];
+    record();
+    fstat(STDERR_FILENO, &st);
+    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    log_open(LOG_LEVEL_INFO);
+    log_camera("gate");
+    log_event(LOG_LEVEL_ERROR, "gone for good");
+    log_event(LOG_LEVEL_INFO, "back");
+    log_camera(NULL);
+    expect("<3>camera=gate gone for good\n<6>camera=gate back\n");
+    log_open(LOG_LEVEL_INFO); // stderr is something else again
+    record();
+    log_event(LOG_LEVEL_INFO, "plain");
+    expect("info plain\n");
+    unsetenv("JOURNAL_STREAM");
+}
+
+static void *chatter(void *name)
+{
+    log_camera(name);
+    for (int i = 0; i < 500; i++)
+        log_event(LOG_LEVEL_INFO, "number %d of many", i);
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    static char names[4][2] = {"a", "b", "c", "d"};
+    pthread_t threads[4];
+    int lines = 0, whole = 0;
+    record();
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, chatter, names[i]);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    log_text();
+    for (char *line = strtok(written, "\n"); line; line = strtok(NULL, "\n"), lines++)
+        whole += !strncmp(line, "info camera=", 12) && strstr(line, " of many") &&
+                 strlen(line) <= strlen("info camera=a number 499 of many");
+    CHECK(lines == 2000 && whole == 2000, "%d lines, %d of them whole", lines, whole);
+}
+
+// A reader of the log that stalls costs lines, never the daemon's threads.
+static void test_stalled_reader(void)
+{
+    char bytes[4096] = "";
+    int ends[2], many = 0;
+    CHECK(pipe(ends) == 0 && fcntl(ends[1], F_SETPIPE_SZ, 4096) == 4096, "pipe");
+    CHECK(write(ends[1], bytes, sizeof(bytes)) == sizeof(bytes), "fill");
+    dup2(ends[1], STDERR_FILENO);
+    alarm(10); // where it blocks
+    for (; many < 1000; many++)
+        log_event(LOG_LEVEL_INFO, "unread %d", many);
+    CHECK(read(ends[0], bytes, sizeof(bytes)) == sizeof(bytes), "make room");
+    log_event(LOG_LEVEL_INFO, "read again");
+    ssize_t n = read(ends[0], bytes, sizeof(bytes) - 1);
+    alarm(0);
+    dup2(terminal, STDERR_FILENO);
+    bytes[n > 0 ? n : 0] = 0;
+    CHECK(!strcmp(bytes, "info read again\n"), "%s", bytes);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+int main(void)
+{
+    terminal = dup(STDERR_FILENO);
+    unsetenv("JOURNAL_STREAM");
+    log_open(LOG_LEVEL_INFO);
+    test_lines();
+    test_repeats();
+    test_secrets();
+    test_long_line();
+    test_libav();
+    test_journal();
+    test_threads();
+    test_stalled_reader();
+    return test_end("log");
+}

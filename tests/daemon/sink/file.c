@@ -1,0 +1,307 @@
+// File sinks: nothing is overwritten, what is on disk is whole frames after any failure, and common
+// programs read it.
+#include <grp.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "tests/daemon/sink/fixture.h"
+
+static struct rig rig;
+
+static void start(const char *name, enum protocol protocol, enum overflow overflow)
+{
+    rig_init(&rig, SINK_FILE, name);
+    rig.config.protocol = protocol;
+    rig.config.overflow = overflow;
+    rig_open(&rig);
+}
+
+// Feeds one frame and waits until it is in the file, or lost.
+static void frame(void)
+{
+    rig_frame(&rig);
+    for (int i = 0; i < 5000 && ledger_in_flight(&rig.ledger) > 0; i++) {
+        usleep(1000);
+        on_loop(&rig, rig_pump);
+    }
+    CHECK(ledger_in_flight(&rig.ledger) == 0, "frame %d hangs", (int)rig.ordinal - 1);
+}
+
+static char *in_folder(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", rig.folder, name);
+    return path;
+}
+
+static off_t size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? st.st_size : -1;
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0, "%s", path);
+    if (file)
+        fclose(file);
+}
+
+static bool holds(const char *path, const char *text)
+{
+    char bytes[64] = "";
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    return n == strlen(text) && memcmp(bytes, text, n) == 0;
+}
+
+// The whole frames in a framed file, each byte checked; -1: something else than a cut frame follows
+// them. *lost is the last header's.
+static int frames_in(const char *path, uint64_t *lost, bool *cut)
+{
+    int frames = 0, rc = 0;
+    struct framed_header header;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return -1;
+    *cut = false;
+    while (rc == 0) {
+        size_t n = fread(&header, 1, sizeof header, file);
+        *cut = n > 0 && n < sizeof header;
+        if (n < sizeof header)
+            break;
+        if (memcmp(header.magic, FRAMED_MAGIC, 4) != 0)
+            rc = -1;
+        for (size_t i = 0; rc == 0 && !*cut && i < header.payload_bytes; i++) {
+            int byte = getc(file);
+            *cut = byte == EOF;
+            if (byte != EOF && byte != sample(header.sequence, i))
+                rc = -1;
+        }
+        if (*cut)
+            break;
+        *lost = header.lost;
+        frames++;
+    }
+    fclose(file);
+    return rc == 0 ? frames : -1;
+}
+
+static void expect_frames(const char *path, int frames, uint64_t lost)
+{
+    uint64_t counted = 0;
+    bool cut;
+    int n = frames_in(path, &counted, &cut);
+    CHECK(n == frames && !cut, "%s: %d frames instead of %d, cut %d", path, n, frames, cut);
+    CHECK(counted == lost, "%s: lost %d instead of %d", path, (int)counted, (int)lost);
+}
+
+static void *feed(void *opaque)
+{
+    for (int i = 0; i < *(int *)opaque; i++)
+        if (rig_feed(&rig) == 0)
+            uv_async_send(&rig.ready);
+    return NULL;
+}
+
+// As fast as the disk takes them, under `wait`: all of them.
+static void test_nothing_is_lost(void)
+{
+    int frames = 100;
+    char copy[128];
+    pthread_t camera;
+    uint64_t lost = 0;
+    bool cut;
+    start("gate.framed", PROTOCOL_FRAMED, OVERFLOW_WAIT);
+    rig_large(&rig);
+    pthread_create(&camera, NULL, feed, &frames);
+    pthread_join(camera, NULL);
+    snprintf(copy, sizeof copy, "%s.copy", rig.folder);
+    CHECK(link(rig.path, copy) == 0, "link");
+    rig_close(&rig, 10000);
+    CHECK(rig.ledger.emitted == (uint64_t)frames, "%d emitted", (int)rig.ledger.emitted);
+    CHECK(frames_in(copy, &lost, &cut) == frames && !cut && lost == 0, "lost %d", (int)lost);
+    unlink(copy);
+}
+
+static void test_nothing_is_overwritten(void)
+{
+    rig_init(&rig, SINK_FILE, "gate.framed");
+    put(rig.path, "old");
+    put(in_folder("gate.1.framed"), "older");
+    rig_open(&rig);
+    frame();
+    CHECK(holds(in_folder("gate.1.framed"), "older"), "gate.1 changed");
+    CHECK(holds(in_folder("gate.2.framed"), "old"), "the file was not kept as gate.2");
+    expect_frames(rig.path, 1, 0);
+    rig_close(&rig, 1000);
+
+    rig_init(&rig, SINK_FILE, ".hidden"); // a dot that is no ending
+    put(rig.path, "old");
+    rig_open(&rig);
+    CHECK(holds(in_folder(".hidden.1"), "old"), "not kept as .hidden.1");
+    CHECK(size_of(rig.path) == 0, "no file at the start");
+    char path[128];
+    strcpy(path, rig.path);
+    rig_close(&rig, 1000);
+    CHECK(access(path, F_OK) < 0, "an empty file is left");
+
+    rig_init(&rig, SINK_FILE, "fifo");
+    CHECK(mkfifo(rig.path, 0600) == 0, "mkfifo");
+    uv_loop_init(&rig.loop);
+    CHECK(rig_try_open(&rig) == -EEXIST && strstr(rig.why, "not a file"), "%s", rig.why);
+    uv_loop_close(&rig.loop);
+    CHECK(access(rig.path, F_OK) == 0, "the fifo was moved");
+    unlink(rig.path);
+    rmdir(rig.folder);
+}
+
+static void test_mode_and_group(void)
+{
+    struct stat st = {0};
+    struct group *group = geteuid() == 0 ? getgrgid(1) : getgrgid(getegid());
+    gid_t gid = group->gr_gid;
+    rig_init(&rig, SINK_FILE, "gate.framed");
+    rig.config.mode.mode = 0775;
+    rig.config.group = group->gr_name;
+    umask(077);
+    rig_open(&rig);
+    umask(022);
+    CHECK(stat(rig.path, &st) == 0 && (st.st_mode & 07777) == 0664, "mode %o", st.st_mode);
+    CHECK(st.st_gid == gid, "group %d", (int)st.st_gid);
+    rig_close(&rig, 1000);
+}
+
+// y4m cannot change its size: the next size gets a new file, and the path names it.
+static void test_geometry_starts_a_file(void)
+{
+    start("gate.y4m", PROTOCOL_Y4M, OVERFLOW_DROP_OLDEST);
+    frame();
+    frame();
+    off_t first = size_of(rig.path);
+    rig.width = SMALL / 2;
+    frame();
+    CHECK(size_of(in_folder("gate.1.y4m")) == first && first > 2 * SMALL, "%d bytes", (int)first);
+    CHECK(size_of(rig.path) == first - (2 * SMALL + 6) + SMALL / 2, "%d", (int)size_of(rig.path));
+    frame();
+    CHECK(access(in_folder("gate.2.y4m"), F_OK) < 0, "a file for each frame");
+    rig_close(&rig, 1000);
+}
+
+// Whoever moves or deletes the file gets a new one at the path.
+static void test_moved_away(void)
+{
+    start("gate.framed", PROTOCOL_FRAMED, OVERFLOW_DROP_OLDEST);
+    frame();
+    CHECK(rename(rig.path, in_folder("moved")) == 0, "rename");
+    frame();
+    frame();
+    expect_frames(rig.path, 2, 0);
+    expect_frames(in_folder("moved"), 1, 0);
+    rig_close(&rig, 1000);
+}
+
+static void test_folder_is_gone(void)
+{
+    char moved[128];
+    start("gate.framed", PROTOCOL_FRAMED, OVERFLOW_DROP_OLDEST);
+    frame();
+    snprintf(moved, sizeof moved, "%s.moved", rig.folder);
+    CHECK(rename(rig.folder, moved) == 0, "rename");
+    frame();
+    frame();
+    CHECK(rig_lost(&rig, LOSS_SINK) == 2, "%d lost", (int)rig_lost(&rig, LOSS_SINK));
+    CHECK(rename(moved, rig.folder) == 0, "rename back");
+    frame();
+    CHECK(rig_lost(&rig, LOSS_SINK) == 3, "tried again at once");
+    usleep(1100000);
+    frame();
+    expect_frames(rig.path, 1, 3);
+    expect_frames(in_folder("gate.1.framed"), 1, 0);
+    rig_close(&rig, 1000);
+}
+
+// The limit on a file's size stands for a full disk: a short write, then an error. What is there
+// stays whole, and the frames go on when there is room.
+static void test_disk_full(void)
+{
+    const off_t whole = (off_t)sizeof(struct framed_header) + LARGE;
+    struct rlimit limit, small;
+    start("gate.framed", PROTOCOL_FRAMED, OVERFLOW_DROP_OLDEST);
+    rig_large(&rig);
+    frame();
+    frame();
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small = (struct rlimit){(rlim_t)(whole * 2 + whole / 2), limit.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    frame();
+    CHECK(size_of(rig.path) == 2 * whole, "not cut back: %d", (int)size_of(rig.path));
+    frame();
+    setrlimit(RLIMIT_FSIZE, &limit);
+    CHECK(rig_lost(&rig, LOSS_SINK) == 2, "%d lost", (int)rig_lost(&rig, LOSS_SINK));
+    usleep(1100000);
+    frame();
+    expect_frames(rig.path, 3, 2);
+    rig_close(&rig, 1000);
+    CHECK(rig.ledger.emitted == 3, "%d emitted", (int)rig.ledger.emitted);
+}
+
+// A child that writes is killed at some moment: whole frames, and at most one that is cut.
+static void test_kill(void)
+{
+    rig_init(&rig, SINK_FILE, "gate.framed");
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        rig.config.overflow = OVERFLOW_WAIT;
+        rig_large(&rig);
+        rig_open(&rig);
+        int forever = 1 << 20;
+        feed(&forever);
+        _exit(0);
+    }
+    for (int i = 0; i < 10000 && size_of(rig.path) < 20 * LARGE; i++)
+        usleep(500);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    uint64_t lost = 0;
+    bool cut;
+    int frames = frames_in(rig.path, &lost, &cut);
+    CHECK(frames >= 19, "%d frames are readable", frames);
+    unlink(rig.path);
+    rmdir(rig.folder);
+}
+
+static void test_max_age(void)
+{
+    rig_init(&rig, SINK_FILE, "gate.framed");
+    rig.config.max_age.ns = 300 * 1000000;
+    rig_open(&rig);
+    rig_feed(&rig);
+    usleep(400000);
+    frame();
+    CHECK(rig_lost(&rig, LOSS_LATE) == 1 && rig_emitted(&rig) == 1, "%d late",
+          (int)rig_lost(&rig, LOSS_LATE));
+    rig_close(&rig, 1000);
+}
+
+int main(void)
+{
+    log_open(LOG_LEVEL_ERROR);
+    test_kill(); // first: it forks, and this process has no other thread yet
+    test_nothing_is_lost();
+    test_nothing_is_overwritten();
+    test_mode_and_group();
+    test_geometry_starts_a_file();
+    test_moved_away();
+    test_folder_is_gone();
+    test_disk_full();
+    test_max_age();
+    return test_end("sink_file");
+}

@@ -1,0 +1,193 @@
+// Where socket sinks listen: what is at the path already, mode and group, and what is left behind.
+#include <fcntl.h>
+#include <grp.h>
+
+#include "tests/daemon/sink/fixture.h"
+
+static struct rig rig;
+
+// What sink_open says, without a loop that runs; the reason is in rig.why.
+static int try_once(void)
+{
+    uv_loop_init(&rig.loop);
+    slots_open(&rig.slots, 4, &cpu_backend, rig.backend, &rig.ledger);
+    int rc = rig_try_open(&rig);
+    if (rc == 0) {
+        sink_finish(rig.sink, 0);
+        uv_run(&rig.loop, UV_RUN_DEFAULT);
+    }
+    CHECK(uv_loop_close(&rig.loop) == 0, "handles are left on the loop");
+    slots_close(rig.slots);
+    return rc;
+}
+
+static void init(enum sink_kind kind)
+{
+    rig_init(&rig, kind, "gate.sock");
+}
+
+static void end(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r '%s'", rig.folder);
+    CHECK(system(command) == 0, "%s", command);
+}
+
+static int entries(void) // in the folder
+{
+    char command[128];
+    int n = -1;
+    snprintf(command, sizeof command, "ls -A '%s' | wc -l", rig.folder);
+    FILE *pipe = popen(command, "r");
+    CHECK(pipe && fscanf(pipe, "%d", &n) == 1, "%s", command);
+    pclose(pipe);
+    return n;
+}
+
+static int bind_socket(const char *path, bool listening)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK(bind(fd, (struct sockaddr *)&address, sizeof address) == 0, "bind %s", path);
+    CHECK(!listening || listen(fd, 1) == 0, "listen %s", path);
+    return fd;
+}
+
+static void test_stale_socket(void)
+{
+    init(SINK_UNIX);
+    close(bind_socket(rig.path, true));
+    CHECK(try_once() == 0, "%s", rig.why);
+    CHECK(entries() == 0, "%d entries are left", entries());
+    end();
+}
+
+static void test_live_socket(void)
+{
+    init(SINK_UNIX);
+    int other = bind_socket(rig.path, true);
+    CHECK(try_once() == -EADDRINUSE, "%s", rig.why);
+    CHECK(strstr(rig.why, "another program"), "%s", rig.why);
+    for (int i = 0; i < 3; i++)
+        CHECK(try_once() == -EADDRINUSE, "with its queue full: %s", rig.why);
+    CHECK(entries() == 1, "it was removed");
+    close(other);
+    end();
+}
+
+static void test_other_things(void)
+{
+    char bytes[8] = "";
+    init(SINK_UNIX);
+    int fd = open(rig.path, O_CREAT | O_RDWR, 0600);
+    CHECK(write(fd, "precious", 8) == 8, "write");
+    CHECK(try_once() == -EEXIST, "%s", rig.why);
+    CHECK(pread(fd, bytes, 8, 0) == 8 && memcmp(bytes, "precious", 8) == 0, "the file changed");
+    CHECK(access(rig.path, F_OK) == 0 && entries() == 1, "the file is gone");
+    close(fd);
+    CHECK(unlink(rig.path) == 0 && symlink("nowhere", rig.path) == 0, "symlink");
+    CHECK(try_once() == -EEXIST, "a link: %s", rig.why);
+    end();
+}
+
+static void test_paths(void)
+{
+    char path[256];
+    init(SINK_UNIX);
+    rig.config.sink.path = path;
+    snprintf(path, sizeof path, "%s/nowhere/gate.sock", rig.folder);
+    CHECK(try_once() == -ENOENT, "%s", rig.why);
+    for (int length = 99; length <= 100; length++) {
+        int n = snprintf(path, sizeof path, "%s/", rig.folder);
+        memset(path + n, 'x', (size_t)(length - n));
+        path[length] = '\0';
+        int rc = try_once();
+        CHECK(rc == (length == 99 ? 0 : -ENAMETOOLONG), "%d bytes: %s", length, rig.why);
+    }
+    CHECK(strstr(rig.why, "at most 99"), "%s", rig.why);
+    end();
+}
+
+static void test_mode_and_group(void)
+{
+    struct stat st = {0};
+    struct group *group = geteuid() == 0 ? getgrgid(1) : getgrgid(getegid());
+    init(SINK_UNIX);
+    rig.config.mode.mode = 0624;
+    rig.config.group = group->gr_name;
+    gid_t gid = group->gr_gid;
+    umask(077);
+    rig_open(&rig);
+    umask(022);
+    CHECK(lstat(rig.path, &st) == 0 && (st.st_mode & 07777) == 0624, "mode %o", st.st_mode);
+    CHECK(st.st_gid == gid, "group %d", (int)st.st_gid);
+    CHECK(entries() == 1, "a temporary name is left");
+    rig_close(&rig, 100);
+
+    init(SINK_UNIX);
+    rig.config.group = "no-such-group";
+    CHECK(try_once() == -EINVAL && strstr(rig.why, "\"no-such-group\""), "%s", rig.why);
+    CHECK(entries() == 0, "%d entries are left", entries());
+    end();
+}
+
+// Someone else's socket at our path is theirs: it stays when we go.
+static void test_replaced_meanwhile(void)
+{
+    char other[128];
+    init(SINK_UNIX);
+    rig_open(&rig);
+    snprintf(other, sizeof other, "%s/other", rig.folder);
+    close(bind_socket(other, false));
+    CHECK(rename(other, rig.path) == 0, "rename");
+    rig.grace_ms = 0;
+    on_loop(&rig, rig_finish);
+    pthread_join(rig.thread, NULL);
+    CHECK(access(rig.path, F_OK) == 0, "another's socket is gone");
+    uv_loop_close(&rig.loop);
+    slots_close(rig.slots);
+    cpu_backend.close(rig.backend);
+    end();
+}
+
+static void test_tcp(void)
+{
+    static struct rig other;
+    init(SINK_TCP);
+    rig_open(&rig);
+    int port = sink_port(rig.sink);
+    CHECK(port > 0, "no port");
+    rig_init(&other, SINK_TCP, "");
+    other.config.sink.port = port;
+    uv_loop_init(&other.loop);
+    slots_open(&other.slots, 4, &cpu_backend, other.backend, &other.ledger);
+    CHECK(rig_try_open(&other) == -EADDRINUSE, "%s", other.why);
+    other.config.sink.host = "256.0.0.1";
+    CHECK(rig_try_open(&other) < 0 && strstr(other.why, "256.0.0.1"), "%s", other.why);
+    uv_loop_close(&other.loop);
+    slots_close(other.slots);
+    rmdir(other.folder);
+
+    // A connection that we close first must not keep the port.
+    int fd = reader_join(&rig, 1);
+    rig_close(&rig, 100);
+    init(SINK_TCP);
+    rig.config.sink.port = port;
+    CHECK(try_once() == 0, "%s", rig.why);
+    close(fd);
+    end();
+}
+
+int main(void)
+{
+    log_open(LOG_LEVEL_ERROR);
+    test_stale_socket();
+    test_live_socket();
+    test_other_things();
+    test_paths();
+    test_mode_and_group();
+    test_replaced_meanwhile();
+    test_tcp();
+    return test_end("sink_listener");
+}

@@ -1,0 +1,214 @@
+// The slot pool: order of publication, each overflow policy, pins, and a ledger whose sums always
+// match.
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/sink/slots.h"
+#include "tests/test.h"
+
+struct fixture {
+    struct backend *backend;
+    struct ledger ledger;
+    struct slots *slots;
+    _Atomic bool stop;
+    uint64_t ordinal;
+};
+
+static void start(struct fixture *f, int n, int listeners)
+{
+    struct backend_options options = {.workers = 1};
+    *f = (struct fixture){0};
+    CHECK(cpu_backend.open(&f->backend, &options) == 0, "cpu backend");
+    CHECK(slots_open(&f->slots, n, &cpu_backend, f->backend, &f->ledger) == 0, "open");
+    slots_listeners(f->slots, listeners);
+}
+
+static uint64_t lost(struct fixture *f, enum loss reason)
+{
+    return atomic_load(&f->ledger.lost[reason]);
+}
+
+static void end(struct fixture *f)
+{
+    slots_close(f->slots);
+    cpu_backend.close(f->backend);
+    CHECK(ledger_in_flight(&f->ledger) == 0, "%d in flight", (int)ledger_in_flight(&f->ledger));
+}
+
+static struct slot *take(struct fixture *f, enum overflow overflow, int *rc)
+{
+    struct slot *slot = NULL;
+    ledger_offer(&f->ledger);
+    *rc = slots_take(f->slots, 1000, overflow, &f->stop, &slot);
+    if (*rc == 0)
+        slot->info.ordinal = f->ordinal;
+    else
+        ledger_lose(&f->ledger, LOSS_OVERFLOW);
+    f->ordinal++;
+    return slot;
+}
+
+static struct slot *take_done(struct fixture *f, enum overflow overflow)
+{
+    int rc;
+    struct slot *slot = take(f, overflow, &rc);
+    CHECK(rc == 0, "take: %d", rc);
+    slots_done(f->slots, slot, 0);
+    slots_publish(f->slots);
+    return slot;
+}
+
+static void deliver(struct fixture *f, uint64_t expected)
+{
+    struct slot *slot = slots_next(f->slots, 0);
+    CHECK(slot && slot->info.ordinal == expected, "expected frame %d", (int)expected);
+    if (slot)
+        slots_unpin(f->slots, slot, true);
+    slots_retire(f->slots, expected + 1, LOSS_CLIENT);
+}
+
+static void test_order(void)
+{
+    struct fixture f;
+    int rc;
+    start(&f, 3, 1);
+    struct slot *first = take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    struct slot *second = take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    struct slot *third = take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    slots_done(f.slots, third, 0);
+    slots_done(f.slots, second, -EIO);
+    CHECK(slots_publish(f.slots) == 0, "the first is not done");
+    CHECK(!slots_next(f.slots, 0), "nothing is ready");
+    slots_done(f.slots, first, 0);
+    CHECK(slots_publish(f.slots) == 2, "first and third");
+    CHECK(lost(&f, LOSS_BACKEND) == 1, "the second failed");
+    CHECK(slots_head(f.slots) == 3, "head");
+    deliver(&f, 0);
+    deliver(&f, 2);
+    CHECK(slots_idle(f.slots), "all free");
+    CHECK(atomic_load(&f.ledger.emitted) == 2, "emitted");
+    end(&f);
+}
+
+static void test_drop_oldest(void)
+{
+    struct fixture f;
+    int rc;
+    start(&f, 3, 1);
+    for (int i = 0; i < 3; i++)
+        take_done(&f, OVERFLOW_DROP_OLDEST);
+    struct slot *pinned = slots_next(f.slots, 0);
+    CHECK(slots_pinned(f.slots) == 1, "one pinned");
+    take_done(&f, OVERFLOW_DROP_OLDEST); // takes frame 1 away: frame 0 is being written
+    CHECK(lost(&f, LOSS_OVERFLOW) == 1, "one pushed out");
+    slots_unpin(f.slots, pinned, true);
+    deliver(&f, 0);
+    deliver(&f, 2);
+    deliver(&f, 3);
+
+    for (int i = 0; i < 3; i++)
+        take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    CHECK(rc == -EAGAIN, "nothing is ready to be pushed out: %d", rc);
+    end(&f); // three were filling
+    CHECK(lost(&f, LOSS_STOPPING) == 3, "three left");
+}
+
+static void test_drop_newest(void)
+{
+    struct fixture f;
+    int rc;
+    start(&f, 3, 1);
+    for (int i = 0; i < 3; i++)
+        take_done(&f, OVERFLOW_DROP_NEWEST);
+    take(&f, OVERFLOW_DROP_NEWEST, &rc);
+    CHECK(rc == -EAGAIN, "no room: %d", rc);
+    for (uint64_t i = 0; i < 3; i++)
+        deliver(&f, i);
+    end(&f);
+}
+
+static void test_nobody(void)
+{
+    struct fixture f;
+    int rc;
+    start(&f, 3, 0);
+    take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    CHECK(rc == -ENOTCONN, "nobody listens: %d", rc);
+    slots_listeners(f.slots, 1);
+    take_done(&f, OVERFLOW_DROP_OLDEST);
+    slots_retire(f.slots, UINT64_MAX, LOSS_CLIENT);
+    CHECK(lost(&f, LOSS_CLIENT) == 1, "the client left");
+    end(&f);
+}
+
+static void *release_soon(void *opaque)
+{
+    struct fixture *f = opaque;
+    usleep(20000);
+    slots_listeners(f->slots, 1);
+    usleep(20000);
+    deliver(f, 0);
+    return NULL;
+}
+
+static void *stop_soon(void *opaque)
+{
+    struct fixture *f = opaque;
+    usleep(20000);
+    atomic_store(&f->stop, true);
+    slots_wake(f->slots);
+    return NULL;
+}
+
+static void test_wait(void)
+{
+    struct fixture f;
+    pthread_t thread;
+    int rc;
+    start(&f, 3, 1);
+    for (int i = 0; i < 3; i++)
+        take_done(&f, OVERFLOW_WAIT);
+    slots_listeners(f.slots, 0);
+    pthread_create(&thread, NULL, release_soon, &f);
+    take_done(&f, OVERFLOW_WAIT); // for the client, then for room
+    pthread_join(thread, NULL);
+    pthread_create(&thread, NULL, stop_soon, &f);
+    take(&f, OVERFLOW_WAIT, &rc);
+    CHECK(rc == -ECANCELED, "stopped: %d", rc);
+    pthread_join(thread, NULL);
+    CHECK(lost(&f, LOSS_OVERFLOW) == 1, "only the one that was stopped");
+    for (uint64_t i = 1; i < 4; i++)
+        deliver(&f, i);
+    end(&f);
+}
+
+static void test_growth(void)
+{
+    struct fixture f;
+    start(&f, 3, 1);
+    for (size_t size = 1; size <= 1 << 20; size *= 4) {
+        struct slot *slot = NULL;
+        ledger_offer(&f.ledger);
+        CHECK(slots_take(f.slots, size, OVERFLOW_DROP_OLDEST, &f.stop, &slot) == 0, "take");
+        memset(slot->data, 1, size); // the sanitizer watches its end
+        CHECK(slot->size == size, "size");
+        slots_done(f.slots, slot, 0);
+        slots_publish(f.slots);
+        slots_retire(f.slots, UINT64_MAX, LOSS_CLIENT);
+    }
+    end(&f);
+}
+
+int main(void)
+{
+    test_order();
+    test_drop_oldest();
+    test_drop_newest();
+    test_nobody();
+    test_wait();
+    test_growth();
+    return test_end("slots");
+}
