@@ -11,29 +11,20 @@ bool client_is_busy(const struct client *client)
     return client->slot || client->carries;
 }
 
-// Losses count from the client's first frame on: what was lost before was not lost to it.
-static void count_gap(struct client *client, const struct slot_info *info)
-{
-    if (client->begun)
-        client->lost += info->ordinal - client->expected;
-    else
-        client->stream = *info;
-    client->begun = true;
-    client->expected = info->ordinal + 1;
-}
-
 int client_begin(struct client *client, const struct sink *sink, struct slot *slot)
 {
     const struct output_config *config = sink->context.config;
-    bool first = !client->begun;
+    bool first = !client->reader.begun;
     if (!first && !protocol_continues(config->protocol, &client->stream, &slot->info)) {
         slots_unpin(sink->context.slots, slot, false);
         return -ESTALE;
     }
-    count_gap(client, &slot->info);
+    if (first)
+        client->stream = slot->info;
+    reader_take(&client->reader, &slot->info);
     client->slot = slot;
     client->header_size = protocol_header(config->protocol, slot, sink->context.camera,
-                                          config->name, client->lost, first, client->header);
+                                          config->name, &client->reader, first, client->header);
     client->payload = slot->data;
     client->payload_size = slot->size;
     client->sent = 0;

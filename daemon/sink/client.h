@@ -7,12 +7,10 @@
 #include "daemon/sink/protocol.h"
 
 struct client {
-    int fd;                  // non-blocking, the client's own
-    uint64_t next;           // ordinal from which on it takes slots
-    bool blocked;            // the kernel takes no more bytes for now
-    bool begun;              // it was given a frame before, and these three hold:
-    uint64_t expected;       // ordinal behind the last frame it was given
-    uint64_t lost;           // frames between its first one and that
+    int fd;        // non-blocking, the client's own
+    uint64_t next; // ordinal from which on it takes slots
+    bool blocked;  // the kernel takes no more bytes for now
+    struct reader reader;
     struct slot_info stream; // of its first frame
 
     // The frame on its way: `sent` bytes of header and payload are with the kernel. The payload

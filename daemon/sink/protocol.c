@@ -106,17 +106,18 @@ static void put_shape(struct framed_header *to, const struct slot_info *info)
 }
 
 static size_t framed_header(const struct slot *slot, const char *camera, const char *output,
-                            uint64_t lost, char *to)
+                            const struct reader *reader, char *to)
 {
+    uint32_t first = reader->new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
     struct framed_header header = {
         .magic = {'F', 'R', 'M', 'D'},
         .version = htole16(FRAMED_VERSION),
         .header_bytes = htole16(sizeof header),
         .payload_bytes = htole64(slot->size),
         .sequence = htole64(slot->info.sequence),
-        .lost = htole64(lost),
+        .lost = htole64(reader->lost),
         .epoch = htole32(slot->info.frame.epoch),
-        .flags = htole32(slot->info.frame.flags),
+        .flags = htole32(slot->info.frame.flags | first),
     };
     put_times(&header, slot);
     put_shape(&header, &slot->info);
@@ -204,11 +205,12 @@ static size_t npy_header(const struct slot *slot, char *to)
 }
 
 size_t protocol_header(enum protocol protocol, const struct slot *slot, const char *camera,
-                       const char *output, uint64_t lost, bool first, char to[PROTOCOL_HEADER_MAX])
+                       const char *output, const struct reader *reader, bool first,
+                       char to[PROTOCOL_HEADER_MAX])
 {
     switch (protocol) {
     case PROTOCOL_FRAMED:
-        return framed_header(slot, camera, output, lost, to);
+        return framed_header(slot, camera, output, reader, to);
     case PROTOCOL_Y4M:
         return y4m_header(&slot->info, first, to);
     case PROTOCOL_NPY:

@@ -3,14 +3,14 @@
 #define FRAMED_DAEMON_SINK_PROTOCOL_H
 
 #include "config/config.h"
-#include "daemon/sink/slots.h"
+#include "daemon/sink/reader.h"
 
 enum { PROTOCOL_HEADER_MAX = 512 }; // bytes of a stream header and a frame header together
 
-// Writes the header that precedes `slot` to a client that has lost `lost` frames; with `first`, the
+// Writes the header that precedes `slot` to a reader that has just taken it; with `first`, the
 // stream's own header before it (y4m). Returns the bytes written, at most PROTOCOL_HEADER_MAX.
 size_t protocol_header(enum protocol, const struct slot *, const char *camera, const char *output,
-                       uint64_t lost, bool first, char to[PROTOCOL_HEADER_MAX]);
+                       const struct reader *reader, bool first, char to[PROTOCOL_HEADER_MAX]);
 
 // Whether a stream that began with a slot like `before` may go on with `now`: y4m and raw cannot
 // change their geometry.

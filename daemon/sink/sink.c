@@ -72,6 +72,6 @@ void sink_event(const struct sink *sink, enum log_level level, const char *forma
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     log_camera(sink->context.camera);
-    log_event(level, "output %s: %s", sink->context.config->name, text);
+    log_event(level, "output=%s %s", sink->context.config->name, text);
     log_camera(NULL);
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/wire.h"
 #include "tests/test.h"
 
 enum { OUTPUTS = 2, WARP = 0, YUV = 1 };
@@ -32,7 +31,8 @@ static void start(struct fixture *f, double camera_fps)
     CHECK(f->driver.open(&f->backend, &options) == 0, "backend");
     CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
     for (int i = 0; i < OUTPUTS; i++) {
-        CHECK(output_open(&f->output[i], &f->config[i], &f->driver, f->backend) == 0, "output");
+        CHECK(output_open(&f->output[i], "gate", &f->config[i], &f->driver, f->backend) == 0,
+              "output");
         slots_listeners(f->output[i].slots, 1);
     }
     struct pipeline_context context = {
@@ -150,8 +150,7 @@ static void test_geometry_change(void)
         struct slot *slot = next(f, YUV, n);
         CHECK(slot && slot->info.ordinal == n && slot->info.sequence == n, "frame %d", (int)n);
         CHECK(slot->info.image.width == (n < 3 ? 64 : 33), "width of frame %d", (int)n);
-        bool first = slot->info.frame.flags & FRAMED_FLAG_FIRST_OF_EPOCH;
-        CHECK(first == (n == 0 || n == 3), "first of its epoch: frame %d", (int)n);
+        CHECK(slot->info.frame.epoch == n / 3, "epoch of frame %d", (int)n);
         CHECK(slot->info.rate_num == 25, "rate");
         let_go(f, YUV, slot);
     }

@@ -40,7 +40,8 @@ static struct framed_header framed(const struct slot *slot, const char *camera, 
 {
     struct framed_header header;
     char bytes[PROTOCOL_HEADER_MAX];
-    size_t n = protocol_header(PROTOCOL_FRAMED, slot, camera, output, 17, false, bytes);
+    const struct reader reader = {.begun = true, .lost = 17};
+    size_t n = protocol_header(PROTOCOL_FRAMED, slot, camera, output, &reader, false, bytes);
     CHECK(n == sizeof header, "%zu bytes", n);
     memcpy(&header, bytes, sizeof header);
     return header;
@@ -138,12 +139,13 @@ static char path[] = "/tmp/framed-protocol.XXXXXX";
 static void write_stream(enum protocol protocol, const struct slot slots[], int count, int n)
 {
     char header[PROTOCOL_HEADER_MAX];
+    const struct reader reader = {0};
     FILE *file = fopen(path, "w");
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)i;
     for (int i = 0; i < count * n; i++) {
         const struct slot *slot = &slots[i / n];
-        size_t size = protocol_header(protocol, slot, "gate", "detector", 0, i == 0, header);
+        size_t size = protocol_header(protocol, slot, "gate", "detector", &reader, i == 0, header);
         CHECK(size <= sizeof header, "%zu bytes", size);
         fwrite(header, 1, size, file);
         fwrite(slot->data, 1, slot->size, file);
@@ -215,11 +217,37 @@ static void test_y4m(void)
                "rawvideo,6,4,gray,pc,unspecified,25/1,3\n");
 }
 
+// What a reader learns of frames that it did not get, and of where an epoch begins for it.
+static void test_reader(void)
+{
+    static const struct {
+        uint64_t ordinal, lost;
+        uint32_t epoch;
+        bool first;
+    } frames[] = {
+        {5, 0, 0, true}, {6, 0, 0, false}, {9, 2, 1, true}, {10, 2, 1, false}, {20, 11, 4, true}};
+    struct slot slot = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_RGB);
+    struct reader reader = {0};
+    for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
+        struct framed_header header;
+        char bytes[PROTOCOL_HEADER_MAX];
+        slot.info.ordinal = frames[i].ordinal;
+        slot.info.frame.epoch = frames[i].epoch;
+        reader_take(&reader, &slot.info);
+        protocol_header(PROTOCOL_FRAMED, &slot, "a", "b", &reader, i == 0, bytes);
+        memcpy(&header, bytes, sizeof header);
+        bool first = le32toh(header.flags) & FRAMED_FLAG_FIRST_OF_EPOCH;
+        CHECK(first == frames[i].first, "frame %zu: first of its epoch", i);
+        CHECK(le64toh(header.lost) == frames[i].lost, "frame %zu: lost", i);
+    }
+}
+
 static void test_raw(void)
 {
     char header[PROTOCOL_HEADER_MAX];
     struct slot slot = picture(PIXEL_NV12, 5, 3);
-    CHECK(protocol_header(PROTOCOL_RAW, &slot, "", "", 0, true, header) == 0, "raw has a header");
+    const struct reader reader = {0};
+    CHECK(protocol_header(PROTOCOL_RAW, &slot, "", "", &reader, true, header) == 0, "no header");
 }
 
 static void test_continues(void)
@@ -256,6 +284,7 @@ int main(void)
     test_framed_names();
     test_npy();
     test_y4m();
+    test_reader();
     test_raw();
     test_continues();
     unlink(path);
