@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -37,9 +38,7 @@ struct file_sink {
     ino_t inode;
     off_t whole;             // bytes of whole frames in it
     struct slot_info stream; // of its first frame
-    bool begun;              // a frame was written, and these two hold:
-    uint64_t expected;       // ordinal behind the last frame written
-    uint64_t lost;           // frames missed between the first one and that
+    struct reader reader;    // of the frames written
 };
 
 static const struct output_config *config_of(const struct file_sink *file)
@@ -73,7 +72,19 @@ static int rename_new(const char *from, const char *to)
     return rename(from, to) < 0 ? -errno : 0;
 }
 
-// Gives what stands at the path the first free name with a number. Only files are moved.
+// Whoever writes a file holds its lock, so that two outputs with one path do not push each other's
+// file aside. A file that cannot be asked counts as free.
+static bool is_written(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    bool written = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    if (fd >= 0)
+        close(fd);
+    return written;
+}
+
+// Gives what stands at the path the first free name with a number. Only files are moved; one with
+// nothing in it is deleted.
 static int move_aside(const char *path)
 {
     char to[PATH_BYTES];
@@ -82,6 +93,10 @@ static int move_aside(const char *path)
         return errno == ENOENT ? 0 : -errno;
     if (!S_ISREG(st.st_mode))
         return -EEXIST;
+    if (is_written(path))
+        return -EBUSY;
+    if (st.st_size == 0)
+        return unlink(path) < 0 ? -errno : 0;
     int rc = -EEXIST;
     for (int i = 1; rc == -EEXIST && i < COPIES_MAX; i++) {
         rc = numbered(path, i, to);
@@ -111,7 +126,7 @@ static int open_file(struct file_sink *file)
     if (file->fd < 0)
         return -errno;
     // fchmod: the mode is what the configuration says, whatever the umask.
-    if (fchmod(file->fd, mode) < 0 ||
+    if (flock(file->fd, LOCK_EX | LOCK_NB) < 0 || fchmod(file->fd, mode) < 0 ||
         (file->group != (gid_t)-1 && fchown(file->fd, (uid_t)-1, file->group) < 0) ||
         fstat(file->fd, &st) < 0) {
         rc = -errno;
@@ -158,12 +173,12 @@ static int write_all(int fd, struct iovec *piece, int n, off_t offset)
     return 0;
 }
 
-static int append(struct file_sink *file, uint64_t lost)
+static int append(struct file_sink *file, const struct reader *reader)
 {
     const struct sink_context *context = &file->sink.context;
     char header[PROTOCOL_HEADER_MAX];
     size_t size = protocol_header(context->config->protocol, file->slot, context->camera,
-                                  context->config->name, lost, file->whole == 0, header);
+                                  context->config->name, reader, file->whole == 0, header);
     struct iovec piece[2] = {{header, size}, {file->slot->data, file->slot->size}};
     int rc = write_all(file->fd, piece, 2, file->whole);
     if (rc == 0)
@@ -177,8 +192,9 @@ static void write_frame(uv_work_t *job)
 {
     struct file_sink *file = job->data;
     const struct slot_info *info = &file->slot->info;
-    uint64_t lost = file->begun ? file->lost + (info->ordinal - file->expected) : 0;
+    struct reader reader = file->reader;
 
+    reader_take(&reader, info);
     file->status = 0;
     if (!is_in_place(file) || !continues(file)) {
         close_file(file);
@@ -187,12 +203,9 @@ static void write_frame(uv_work_t *job)
     if (file->status == 0 && file->whole == 0)
         file->stream = *info;
     if (file->status == 0)
-        file->status = append(file, lost);
-    if (file->status < 0)
-        return;
-    file->begun = true;
-    file->lost = lost;
-    file->expected = info->ordinal + 1;
+        file->status = append(file, &reader);
+    if (file->status == 0)
+        file->reader = reader; // a frame that failed is lost to the file as well
 }
 
 // --- the loop
@@ -307,6 +320,8 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
         rc = open_file(file);
         if (rc == -EEXIST)
             snprintf(why, size, "%s exists and is not a file", path);
+        else if (rc == -EBUSY)
+            snprintf(why, size, "%s is being written by another output or process", path);
         else if (rc < 0)
             snprintf(why, size, "cannot write %s: %s", path, strerror(-rc));
     }

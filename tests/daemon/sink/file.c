@@ -1,7 +1,9 @@
 // File sinks: nothing is overwritten, what is on disk is whole frames after any failure, and common
 // programs read it.
+#include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -140,6 +142,18 @@ static void test_nothing_is_overwritten(void)
     CHECK(holds(in_folder("gate.2.framed"), "old"), "the file was not kept as gate.2");
     expect_frames(rig.path, 1, 0);
     rig_close(&rig, 1000);
+
+    rig_init(&rig, SINK_FILE, "gate.framed");
+    put(rig.path, "of another process");
+    int fd = open(rig.path, O_RDONLY | O_CLOEXEC);
+    CHECK(flock(fd, LOCK_EX) == 0, "flock");
+    uv_loop_init(&rig.loop);
+    CHECK(rig_try_open(&rig) == -EBUSY && strstr(rig.why, "being written"), "%s", rig.why);
+    uv_loop_close(&rig.loop);
+    close(fd);
+    CHECK(holds(rig.path, "of another process"), "the file was moved");
+    unlink(rig.path);
+    rmdir(rig.folder);
 
     rig_init(&rig, SINK_FILE, ".hidden"); // a dot that is no ending
     put(rig.path, "old");
