@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "daemon/camera/camera.h"
+#include "daemon/engine.h"
 #include "daemon/service/log.h"
 #include "daemon/service/metrics.h"
 
@@ -16,22 +17,21 @@ enum {
     DRAIN_MS = 10000,        // that clients of a file that has ended may take to read the rest
     DRAIN_STOPPING_MS = 500, // the same when the daemon is asked to stop
     STOP_MS = 1800,          // from the signal to the end, whatever hangs
+    SINKS_MS = 1000,         // between tries to open a sink
     LOG_MS = 5000,           // that repeated log lines are summed up before they are printed
 };
 
-enum { SIGNALS = 3 };
-static const int signals[SIGNALS] = {SIGTERM, SIGINT, SIGUSR1};
+enum { SIGNALS = 4 };
+static const int signals[SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 
 struct daemon {
     const struct config *config;
     const struct daemon_options *options;
     uv_loop_t loop;
     uv_signal_t signal[SIGNALS];
-    uv_timer_t deadline, log;
+    uv_timer_t deadline, log, sinks;
     struct mailbox *mailbox;
-    const struct backend_driver *driver;
-    struct backend *backend;
-    struct decode_device *device;
+    struct engine engine;
     struct histogram decode, process;
     struct camera *cameras;
     int n_cameras; // opened
@@ -43,20 +43,21 @@ struct daemon {
 
 // --- account
 
-static void write_metrics(struct daemon *daemon)
+static int write_metrics(struct daemon *daemon)
 {
-    if (!daemon->options->metrics || !daemon->driver) // no backend: nothing ran
-        return;
+    if (!daemon->options->metrics || !daemon->engine.driver) // no backend: nothing ran
+        return 0;
     struct metrics metrics = {
         .cameras = daemon->cameras,
         .n_cameras = daemon->n_cameras,
-        .backend = daemon->driver->name,
+        .backend = daemon->engine.driver->name,
         .decode = &daemon->decode,
         .process = &daemon->process,
     };
     int rc = metrics_write(daemon->options->metrics, &metrics);
     if (rc < 0)
         log_event(LOG_LEVEL_ERROR, "metrics file %s: %s", daemon->options->metrics, strerror(-rc));
+    return rc;
 }
 
 static void log_ledger(const char *camera, const struct output *output)
@@ -74,29 +75,41 @@ static void log_ledger(const char *camera, const struct output *output)
               output->config->name, (unsigned long long)atomic_load(&output->ledger.offered),
               (unsigned long long)atomic_load(&output->ledger.emitted),
               (unsigned long long)ledger_lost(&output->ledger), losses);
+    if (ledger_in_flight(&output->ledger) > 0)
+        log_event(LOG_LEVEL_WARNING, "output=%s %llu frames are unaccounted for",
+                  output->config->name, (unsigned long long)ledger_in_flight(&output->ledger));
     log_camera(NULL);
 }
 
 // --- the end
+
+static void block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaddset(&set, signals[i]);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
 
 // Nothing is left to wait for: lets the loop run out.
 static void finish_when_done(struct daemon *daemon)
 {
     if (daemon->n_threads > 0 || daemon->n_sinks > 0 || !daemon->mailbox)
         return;
+    block_signals(); // it has ended well: no signal may kill it on its last steps
     mailbox_close(daemon->mailbox);
     daemon->mailbox = NULL;
     for (int i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&daemon->signal[i], NULL);
     uv_close((uv_handle_t *)&daemon->deadline, NULL);
     uv_close((uv_handle_t *)&daemon->log, NULL);
+    uv_close((uv_handle_t *)&daemon->sinks, NULL);
 }
 
-static void sink_was_closed(void *opaque)
+static void sink_was_closed(struct output *output)
 {
-    struct output *output = opaque;
     struct daemon *daemon = output->owner;
-    output->sink = NULL;
     daemon->n_sinks--;
     finish_when_done(daemon);
 }
@@ -104,8 +117,7 @@ static void sink_was_closed(void *opaque)
 static void finish_sinks(struct daemon *daemon, struct camera *camera)
 {
     for (int i = 0; i < camera->config->n_outputs; i++)
-        if (camera->outputs[i].sink)
-            sink_finish(camera->outputs[i].sink, daemon->stopping ? DRAIN_STOPPING_MS : DRAIN_MS);
+        output_finish(&camera->outputs[i], daemon->stopping ? DRAIN_STOPPING_MS : DRAIN_MS);
 }
 
 static void camera_ended(struct letter *letter)
@@ -178,95 +190,10 @@ static int open_loop(struct daemon *daemon)
     }
     uv_timer_init(&daemon->loop, &daemon->deadline);
     daemon->deadline.data = daemon;
+    uv_timer_init(&daemon->loop, &daemon->sinks);
+    daemon->sinks.data = daemon;
     uv_timer_init(&daemon->loop, &daemon->log);
     uv_timer_start(&daemon->log, flush_log, LOG_MS, LOG_MS);
-    return 0;
-}
-
-static int open_driver(struct daemon *daemon, const struct backend_driver *driver)
-{
-    const struct config *config = daemon->config;
-    struct backend_options options = {
-        .workers = config->cpu.workers,
-        .device = config->cuda.device,
-        .streams = config->cuda.streams,
-        .band_bytes = (size_t)config->cuda.band.n,
-    };
-    int rc = driver->open(&daemon->backend, &options);
-    if (rc < 0)
-        return rc;
-    daemon->driver = driver;
-    log_event(LOG_LEVEL_INFO, "backend %s: %s", driver->name, driver->describe(daemon->backend));
-    return 0;
-}
-
-static int open_backend(struct daemon *daemon)
-{
-    enum backend_kind wanted = daemon->config->backend;
-    int rc = -ENODEV;
-    if (wanted != BACKEND_CPU) {
-#ifdef FRAMED_CUDA
-        rc = open_driver(daemon, &cuda_backend);
-        const char *why = strerror(-rc);
-#else
-        const char *why = "built without CUDA";
-#endif
-        if (rc == 0)
-            return EXIT_OK;
-        if (wanted == BACKEND_CUDA) {
-            log_event(LOG_LEVEL_ERROR, "backend cuda is demanded but missing: %s", why);
-            return EXIT_NO_DEVICE;
-        }
-    }
-    rc = open_driver(daemon, &cpu_backend);
-    if (rc == 0)
-        return EXIT_OK;
-    log_event(LOG_LEVEL_ERROR, "backend cpu: %s", strerror(-rc));
-    return EXIT_RUNTIME;
-}
-
-// NVDEC is worth it where frames may stay on the device; elsewhere only where a camera demands it.
-static int open_decode_device(struct daemon *daemon)
-{
-    const struct config *config = daemon->config;
-    bool useful = false;
-    const char *demanding = NULL;
-    for (int i = 0; i < config->n_cameras; i++) {
-        useful |= config->cameras[i].decode != DECODE_CPU && daemon->driver->takes_cuda;
-        if (config->cameras[i].decode == DECODE_NVDEC)
-            demanding = config->cameras[i].name;
-    }
-    if (!useful && !demanding)
-        return EXIT_OK;
-    int rc = decode_device_open(&daemon->device, config->cuda.device);
-    if (rc == 0 || !demanding)
-        return EXIT_OK;
-    log_event(LOG_LEVEL_ERROR, "camera %s demands NVDEC but there is none: %s", demanding,
-              strerror(-rc));
-    return EXIT_NO_DEVICE;
-}
-
-static int open_sink(struct daemon *daemon, const char *camera, struct output *output)
-{
-    char why[256] = "";
-    struct sink_context context = {
-        .loop = &daemon->loop,
-        .camera = camera,
-        .config = output->config,
-        .slots = output->slots,
-        .ledger = &output->ledger,
-        .closed = sink_was_closed,
-        .opaque = output,
-    };
-    output->owner = daemon;
-    int rc = sink_open(&output->sink, &context, why, sizeof why);
-    if (rc < 0) {
-        log_camera(camera);
-        log_event(LOG_LEVEL_ERROR, "output %s: %s", output->config->name, why);
-        log_camera(NULL);
-        return rc;
-    }
-    daemon->n_sinks++;
     return 0;
 }
 
@@ -274,9 +201,9 @@ static int open_camera(struct daemon *daemon, const struct camera_config *config
 {
     struct camera *camera = &daemon->cameras[daemon->n_cameras];
     struct camera_context context = {
-        .driver = daemon->driver,
-        .backend = daemon->backend,
-        .device = daemon->device,
+        .driver = daemon->engine.driver,
+        .backend = daemon->engine.backend,
+        .device = daemon->engine.device,
         .mailbox = daemon->mailbox,
         .decode = &daemon->decode,
         .process = &daemon->process,
@@ -284,17 +211,41 @@ static int open_camera(struct daemon *daemon, const struct camera_config *config
         .opaque = daemon,
     };
     int rc = camera_open(camera, config, &context);
-    if (rc < 0) {
-        log_event(LOG_LEVEL_ERROR, "camera %s: %s", config->name, strerror(-rc));
-        return rc;
-    }
-    daemon->n_cameras++;
-    for (int i = 0; rc == 0 && i < config->n_outputs; i++)
-        rc = open_sink(daemon, config->name, &camera->outputs[i]);
+    if (rc == 0)
+        daemon->n_cameras++;
+    else
+        log_event(LOG_LEVEL_ERROR, "camera=%s %s", config->name, strerror(-rc));
     return rc;
 }
 
-// Every sink listens before the first camera starts: a path that cannot be had is known at once.
+// Opens the sinks that are not open yet; returns how many still are not.
+static int open_sinks(struct daemon *daemon)
+{
+    int missing = 0;
+    for (int i = 0; i < daemon->n_cameras; i++) {
+        struct camera *camera = &daemon->cameras[i];
+        for (int o = 0; o < camera->config->n_outputs; o++) {
+            struct output *output = &camera->outputs[o];
+            if (output->sink || output->finished)
+                continue;
+            if (output_listen(output, &daemon->loop, sink_was_closed, daemon) == 0)
+                daemon->n_sinks++;
+            else
+                missing++;
+        }
+    }
+    return missing;
+}
+
+// A folder that is not mounted yet, a port that another program holds: the rest works meanwhile.
+static void retry_sinks(uv_timer_t *timer)
+{
+    if (open_sinks(timer->data) == 0)
+        uv_timer_stop(timer);
+}
+
+// Every sink is tried before the first camera starts. Where none at all can be had, the
+// configuration is wrong for this box and somebody should know at once.
 static int open_cameras(struct daemon *daemon)
 {
     const struct config *config = daemon->config;
@@ -302,7 +253,11 @@ static int open_cameras(struct daemon *daemon)
     int rc = daemon->cameras ? 0 : -ENOMEM;
     for (int i = 0; rc == 0 && i < config->n_cameras; i++)
         rc = open_camera(daemon, &config->cameras[i]);
-    return rc < 0 ? EXIT_RUNTIME : EXIT_OK;
+    if (rc < 0)
+        return rc;
+    if (open_sinks(daemon) > 0)
+        uv_timer_start(&daemon->sinks, retry_sinks, SINKS_MS, SINKS_MS);
+    return daemon->n_sinks > 0 ? 0 : -ENOENT;
 }
 
 static int start_cameras(struct daemon *daemon)
@@ -310,25 +265,27 @@ static int start_cameras(struct daemon *daemon)
     for (int i = 0; i < daemon->n_cameras; i++) {
         int rc = camera_start(&daemon->cameras[i]);
         if (rc < 0) {
-            log_event(LOG_LEVEL_ERROR, "camera %s: no thread: %s", daemon->cameras[i].config->name,
+            log_event(LOG_LEVEL_ERROR, "camera=%s no thread: %s", daemon->cameras[i].config->name,
                       strerror(-rc));
-            return EXIT_RUNTIME;
+            return rc;
         }
         daemon->n_threads++;
     }
-    return EXIT_OK;
+    return 0;
 }
 
 static int start(struct daemon *daemon)
 {
-    int code = open_backend(daemon);
-    if (code == EXIT_OK)
-        code = open_decode_device(daemon);
-    if (code == EXIT_OK)
-        code = open_cameras(daemon);
-    if (code == EXIT_OK)
-        code = start_cameras(daemon);
-    return code;
+    int rc = engine_open(&daemon->engine, daemon->config);
+    if (rc == -ENODEV)
+        return EXIT_NO_DEVICE;
+    if (rc == 0)
+        rc = open_cameras(daemon);
+    if (rc == 0)
+        rc = write_metrics(daemon); // a path that cannot be written is known at once
+    if (rc == 0)
+        rc = start_cameras(daemon);
+    return rc < 0 ? EXIT_RUNTIME : EXIT_OK;
 }
 
 // A start that failed half way ends like any other run: what is open is stopped by the same path.
@@ -350,9 +307,7 @@ static void finish(struct daemon *daemon)
     for (int i = 0; i < daemon->n_cameras; i++)
         camera_close(&daemon->cameras[i]);
     free(daemon->cameras);
-    decode_device_close(daemon->device);
-    if (daemon->driver)
-        daemon->driver->close(daemon->backend);
+    engine_close(&daemon->engine);
     uv_loop_close(&daemon->loop);
     log_flush();
 }
@@ -385,6 +340,7 @@ int daemon_run(const struct config *config, const struct daemon_options *options
 {
     struct daemon daemon = {.config = config, .options = options};
     log_open(config->log.level);
+    log_event(LOG_LEVEL_INFO, "framed %s, %d cameras", FRAMED_VERSION_TEXT, config->n_cameras);
     prepare_process();
     prepare_writers(config);
     int rc = open_loop(&daemon);

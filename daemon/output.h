@@ -9,22 +9,34 @@
 #include "daemon/sink/slots.h"
 
 struct output {
+    const char *camera; // its name
     const struct output_config *config;
     struct op_params params;
     struct ledger ledger;
     struct slots *slots;
-    struct sink *sink;    // loop thread
-    void *owner;          // whoever opened the sink; its own use
     struct letter letter; // "some of my slots are done"
+
+    // loop thread:
+    struct sink *sink; // NULL: not open, or closed
+    bool refused;      // the last try to open the sink failed
+    bool finished;     // no sink is wanted any more
+    void (*closed)(struct output *);
+    void *owner; // of whoever gave `closed`
 
     // camera thread:
     uint64_t sequence, ordinal; // of the next frame offered
     int64_t due_ns;             // pts from which the next frame is kept, by `fps`
-    int64_t epoch;              // of the last frame that got a slot; -1 before the first
 };
 
-int output_open(struct output *, const struct output_config *, const struct backend_driver *,
-                struct backend *);
+int output_open(struct output *, const char *camera, const struct output_config *,
+                const struct backend_driver *, struct backend *);
 void output_close(struct output *); // after sink and camera are gone; accepts a zeroed one
+
+// Opens the sink; `closed` follows once, after output_finish. Until a try succeeds, frames are lost
+// as LOSS_SINK. Logs the first failure and what works; returns 0 or negative errno.
+int output_listen(struct output *, uv_loop_t *, void (*closed)(struct output *), void *owner);
+// No more frames will come: readers have `grace_ms` to take what is ready. Calling it again may
+// shorten that.
+void output_finish(struct output *, int grace_ms);
 
 #endif

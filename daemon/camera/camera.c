@@ -11,8 +11,13 @@
 #include "daemon/camera/pipeline.h"
 #include "daemon/service/log.h"
 
-enum { TEXT_MAX = 160 };
-static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures: another time
+enum {
+    TEXT_MAX = 160,
+    WHY_MAX = 256,
+    TELL_TRIES = 6, // failures in a row that are logged each
+};
+static const int64_t TELL_NS = 600 * INT64_C(1000000000); // between log lines of later ones
+static const int64_t JUMP_NS = 10 * INT64_C(1000000000);  // between two pictures: another time
 static const int64_t NO_PICTURE = INT64_MIN;
 
 struct camera_thread {
@@ -27,6 +32,8 @@ struct camera_thread {
     int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
     bool shown;          // a picture came since the start
     struct backoff backoff;
+    char told[WHY_MAX]; // the last failure that was logged
+    int64_t told_ns;
     _Atomic bool stop;
     pthread_mutex_t lock; // guards the texts and the wait for the next try
     pthread_cond_t wake;
@@ -141,8 +148,10 @@ static bool time_jumps(const struct camera_thread *thread, int64_t pts_ns)
 static void picture_came(struct camera_thread *thread, const struct frame *frame)
 {
     const char *notice = decoder_notice(thread->decoder);
-    if (notice)
+    if (notice) {
         log_event(LOG_LEVEL_WARNING, "%s", notice);
+        set_texts(thread, decoder_describe(thread->decoder), ingest_describe(thread->ingest));
+    }
     if (thread->width == 0) {
         first_picture(thread, frame);
     } else if (thread->width != frame->image.width || thread->height != frame->image.height) {
@@ -246,11 +255,24 @@ static enum camera_state judge(struct camera_thread *thread, int rc, bool live)
     return rc == -ENODATA ? CAMERA_ENDED : CAMERA_FAILED;
 }
 
+// A camera that stays away says so every ten minutes, not at every try.
+static void tell_failure(struct camera_thread *thread, const char *why, int64_t ns)
+{
+    int64_t now = monotonic_ns();
+    if (strcmp(why, thread->told) == 0 && thread->backoff.failures > TELL_TRIES &&
+        now - thread->told_ns < TELL_NS)
+        return;
+    snprintf(thread->told, sizeof thread->told, "%s", why);
+    thread->told_ns = now;
+    log_event(LOG_LEVEL_WARNING, "%s; next try in %.1f s%s", why, (double)ns / 1e9,
+              thread->backoff.failures == TELL_TRIES ? ", then on without a word" : "");
+}
+
 static void retry(struct camera_thread *thread, int rc, const char *why)
 {
     int64_t ns = backoff_next_ns(&thread->backoff, rc == -EACCES);
     set_state(thread, CAMERA_RETRYING);
-    log_event(LOG_LEVEL_WARNING, "%s; next try in %.1f s", why, (double)ns / 1e9);
+    tell_failure(thread, why, ns);
     wait_for_next_try(thread, ns);
     atomic_fetch_add(&thread->camera->reconnects, 1);
     set_state(thread, CAMERA_CONNECTING);
@@ -262,7 +284,7 @@ static void *run(void *opaque)
     struct camera *camera = thread->camera;
     const bool live = ingest_is_live(camera->config->url);
     enum camera_state verdict;
-    char why[256];
+    char why[WHY_MAX];
 
     log_camera(camera->config->name);
     for (;;) {
@@ -322,7 +344,7 @@ int camera_open(struct camera *camera, const struct camera_config *config,
     camera->outputs = calloc((size_t)config->n_outputs, sizeof *camera->outputs);
     int rc = camera->outputs ? 0 : -ENOMEM;
     for (int i = 0; rc == 0 && i < config->n_outputs; i++)
-        rc = output_open(&camera->outputs[i], &config->outputs[i], context->driver,
+        rc = output_open(&camera->outputs[i], config->name, &config->outputs[i], context->driver,
                          context->backend);
     if (rc == 0)
         rc = open_thread(camera);

@@ -13,6 +13,7 @@
 #include "daemon/camera/pacer.h"
 #include "daemon/camera/sender_clock.h"
 #include "daemon/frame.h"
+#include "daemon/service/log.h"
 
 static const AVRational NANOSECONDS = {1, 1000000000};
 static const int64_t GOODBYE_NS = 200000000; // what closing may take when *stop is set
@@ -249,6 +250,8 @@ static void explain(const struct ingest *in, const char *url, int error, char *w
                  (double)in->connect_timeout.ns / 1e9);
     else if (error == AVERROR_HTTP_UNAUTHORIZED || error == AVERROR_HTTP_FORBIDDEN)
         snprintf(why, size, "%s refused the user name or password", redacted);
+    else if (*log_libav_complaint())
+        snprintf(why, size, "cannot open %s: %s", redacted, log_libav_complaint());
     else
         snprintf(why, size, "cannot open %s: %s", redacted,
                  av_make_error_string(text, sizeof(text), error));
@@ -290,6 +293,7 @@ int ingest_open(struct ingest **ret, const struct camera_config *config, const _
     in->media_timeout = config->media_timeout;
     in->close_timeout = config->close_timeout;
     why[0] = 0;
+    log_forget_libav();
     set_deadline(in, in->connect_timeout);
     int rc = open_all(in, config, why, size);
     if (rc == 0) {

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/wire.h"
-
 static const int64_t NOMINAL_NS = 40000000; // between frames, where the stream does not say
+static const int64_t RETRY_NS = 1000000000; // between tries to get a backend's buffers
+static const double FPS_MIN = 1e-6;         // keeps intervals far from overflow
 
 // One frame in the backend: the job, its source, and the slot of each output that wants it.
 struct work {
@@ -28,6 +28,7 @@ struct pipeline {
     struct plan *plan;
     int64_t due_ns; // as output.due_ns, for the camera's own `fps`
     uint32_t epoch;
+    int64_t retry_ns; // when making a plan may be tried again, after it failed
     char notice[256];
     bool noticed; // notice was handed out
     pthread_mutex_t lock;
@@ -212,7 +213,7 @@ static bool keeps(double fps, int64_t *due_ns, int64_t pts_ns)
 {
     if (fps <= 0)
         return true;
-    int64_t interval = (int64_t)(1e9 / fps);
+    int64_t interval = fps > FPS_MIN ? (int64_t)(1e9 / fps) : (int64_t)(1e9 / FPS_MIN);
     if (*due_ns != INT64_MIN && pts_ns < *due_ns - interval / 8)
         return false;
     if (*due_ns == INT64_MIN || *due_ns + interval <= pts_ns)
@@ -241,6 +242,8 @@ static enum loss loss_of(int rc)
     switch (rc) {
     case -ENOTCONN:
         return LOSS_CLIENT;
+    case -EPIPE:
+        return LOSS_SINK;
     case -EAGAIN:
         return LOSS_OVERFLOW;
     case -ECANCELED:
@@ -260,9 +263,6 @@ static int take_slot(struct pipeline *pipeline, int i, struct work *work)
         return rc;
     describe_result(pipeline, i, slot);
     slot->info.frame = work->frame.info;
-    if (output->epoch != work->frame.info.epoch)
-        slot->info.frame.flags |= FRAMED_FLAG_FIRST_OF_EPOCH;
-    output->epoch = work->frame.info.epoch;
     work->slot[i] = slot;
     work->job.result[pipeline->index[i]] = slot->data;
     return 0;
@@ -370,26 +370,43 @@ static int submit(struct pipeline *pipeline, struct work *work, int rate_num, in
     return rc;
 }
 
+// Rebuilds where the source looks different from before. -EAGAIN: that failed a moment ago.
+static int follow_geometry(struct pipeline *pipeline, const struct image *source)
+{
+    if (same_geometry(&pipeline->source, source))
+        return 0;
+    if (monotonic_ns() < pipeline->retry_ns)
+        return -EAGAIN;
+    int rc = rebuild(pipeline, source);
+    pipeline->retry_ns = rc < 0 ? monotonic_ns() + RETRY_NS : 0;
+    return rc;
+}
+
+// In a new epoch timestamps may start anew.
+static void follow_epoch(struct pipeline *pipeline, uint32_t epoch)
+{
+    if (pipeline->epoch == epoch)
+        return;
+    pipeline->epoch = epoch;
+    pipeline->due_ns = INT64_MIN;
+    for (int i = 0; i < pipeline->context.n_outputs; i++)
+        pipeline->context.outputs[i].due_ns = INT64_MIN;
+}
+
 int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num, int rate_den)
 {
-    if (pipeline->epoch != frame->info.epoch) { // timestamps may start anew
-        pipeline->epoch = frame->info.epoch;
-        pipeline->due_ns = INT64_MIN;
-        for (int i = 0; i < pipeline->context.n_outputs; i++)
-            pipeline->context.outputs[i].due_ns = INT64_MIN;
-    }
+    struct work *work = NULL;
     enum loss reason = LOSS_THINNED;
+    int rc = 0;
+
+    follow_epoch(pipeline, frame->info.epoch);
     if (!keeps(pipeline->context.fps, &pipeline->due_ns, frame->info.pts_ns))
         goto lost;
-    int rc = 0;
-    if (!same_geometry(&pipeline->source, &frame->image))
-        rc = rebuild(pipeline, &frame->image);
-    if (rc < 0) {
-        frame_release(frame);
-        lose_everywhere(pipeline, LOSS_BACKEND);
-        return rc;
-    }
-    struct work *work = take_work(pipeline, patience_ns(&pipeline->context, rate_num, rate_den));
+    reason = LOSS_BACKEND;
+    rc = follow_geometry(pipeline, &frame->image);
+    if (rc < 0)
+        goto lost;
+    work = take_work(pipeline, patience_ns(&pipeline->context, rate_num, rate_den));
     reason = atomic_load(pipeline->context.stop) ? LOSS_STOPPING : LOSS_OVERFLOW;
     if (!work)
         goto lost;
@@ -399,5 +416,5 @@ int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num
 lost:
     frame_release(frame);
     lose_everywhere(pipeline, reason);
-    return 0;
+    return rc == -EAGAIN ? 0 : rc;
 }

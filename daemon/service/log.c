@@ -51,6 +51,7 @@ static _Thread_local const char *thread_camera;
 // libav writes a line in pieces; each thread collects its own.
 static _Thread_local char libav_line[TEXT_MAX];
 static _Thread_local int libav_prefix = 1;
+static _Thread_local char libav_complaint[TEXT_MAX];
 
 // Whether stderr is the stream that systemd says it connected to the journal.
 static bool stderr_is_journal(void)
@@ -215,7 +216,7 @@ void log_event(enum log_level level, const char *format, ...)
 static void libav_message(void *context, int level, const char *format, va_list arguments)
 {
     enum log_level ours = level <= AV_LOG_FATAL ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
-    if (level > AV_LOG_WARNING || (int)ours > logger.level)
+    if (level > AV_LOG_WARNING)
         return;
     size_t at = strlen(libav_line);
     av_log_format_line2(context, level, format, arguments, libav_line + at,
@@ -223,8 +224,22 @@ static void libav_message(void *context, int level, const char *format, va_list 
     at = strlen(libav_line);
     if (libav_line[at - (at > 0)] != '\n' && at + 1 < sizeof(libav_line))
         return;
+    if (level <= AV_LOG_ERROR)
+        scrub(libav_complaint, sizeof(libav_complaint), libav_line);
     log_event(ours, "libav: %s", libav_line);
     libav_line[0] = 0;
+}
+
+const char *log_libav_complaint(void)
+{
+    // "[rtsp @ 0x5581...] what is wrong": the address is of use to nobody.
+    const char *end = libav_complaint[0] == '[' ? strstr(libav_complaint, "] ") : NULL;
+    return end ? end + 2 : libav_complaint;
+}
+
+void log_forget_libav(void)
+{
+    libav_complaint[0] = 0;
 }
 
 void log_open(enum log_level level)

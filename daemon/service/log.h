@@ -14,6 +14,10 @@ void log_level(enum log_level level);
 // `name` must outlive the thread's use.
 void log_camera(const char *name);
 __attribute__((format(printf, 2, 3))) void log_event(enum log_level level, const char *format, ...);
+// What libav complained of last on this thread since log_forget_libav, as errors only and scrubbed;
+// "" where it did not. Valid until the thread's next libav call.
+const char *log_libav_complaint(void);
+void log_forget_libav(void);
 // Prints what is still summed up: to be called at the end, and now and then, since a sum otherwise
 // waits for a later line.
 void log_flush(void);

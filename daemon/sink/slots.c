@@ -106,12 +106,12 @@ static int find_room(struct slots *pool, enum overflow overflow, const _Atomic b
 {
     struct slot *slot = NULL;
     while (overflow == OVERFLOW_WAIT && !atomic_load(stop) &&
-           (pool->listeners == 0 || !(slot = oldest(pool, FREE))))
+           (pool->listeners <= 0 || !(slot = oldest(pool, FREE))))
         pthread_cond_wait(&pool->room, &pool->lock);
     if (atomic_load(stop))
         return -ECANCELED;
-    if (pool->listeners == 0)
-        return -ENOTCONN;
+    if (pool->listeners <= 0)
+        return pool->listeners == 0 ? -ENOTCONN : -EPIPE;
     if (!slot)
         slot = oldest(pool, FREE);
     if (!slot && (slot = oldest_to_drop(pool, overflow)))

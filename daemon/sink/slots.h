@@ -14,7 +14,9 @@
 #include "daemon/ledger.h"
 #include "kernels/backend.h"
 
-enum { SLOTS_MAX = 256 };
+enum {
+    SLOTS_NO_SINK = -1, // for slots_listeners: the sink cannot be opened
+};
 
 // What a client has to know to write a frame: filled by the camera thread when it takes the slot.
 struct slot_info {
@@ -60,8 +62,9 @@ void slots_close(struct slots *);
 // A slot of at least `size` bytes. With OVERFLOW_WAIT waits for room and for a first client until
 // *stop; with OVERFLOW_DROP_OLDEST takes away the oldest ready slot that no client is writing; with
 // OVERFLOW_DROP_NEWEST only one that slots_passed gives up. Returns 0; -ENOTCONN: nobody listens
-// (LOSS_CLIENT); -EAGAIN: no room (LOSS_OVERFLOW); -ECANCELED: *stop (LOSS_STOPPING); -ENOMEM
-// (LOSS_BACKEND). On error nothing is counted: the caller does.
+// (LOSS_CLIENT); -EPIPE: there is no sink (LOSS_SINK); -EAGAIN: no room (LOSS_OVERFLOW);
+// -ECANCELED: *stop (LOSS_STOPPING); -ENOMEM (LOSS_BACKEND). On error nothing is counted: the
+// caller does.
 int slots_take(struct slots *, size_t size, enum overflow, const _Atomic bool *stop,
                struct slot **ret);
 void slots_wake(struct slots *); // lets waiting slots_take look at *stop again; any thread
@@ -72,7 +75,7 @@ void slots_done(struct slots *, struct slot *, int status);
 // --- loop thread
 // Makes ready, in order, what is done. Returns how many slots became ready.
 int slots_publish(struct slots *);
-// The number of clients, a file counted as one: slots_take goes by it.
+// The number of clients, a file counted as one, or SLOTS_NO_SINK: slots_take goes by it.
 void slots_listeners(struct slots *, int n);
 // The oldest ready slot with ordinal >= `from`, pinned: it stays until unpinned. NULL: none.
 struct slot *slots_next(struct slots *, uint64_t from);

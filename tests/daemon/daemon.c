@@ -73,11 +73,66 @@ static void test_disks_that_hang(void)
     config_free(config);
 }
 
+static struct config *load_text(const char *text)
+{
+    struct config *config = NULL;
+    CHECK(config_load_text(&config, text, strlen(text), "test", stderr) == 0, "%s", text);
+    return config;
+}
+
+static void *make_folder(void *unused)
+{
+    (void)unused;
+    usleep(300000);
+    CHECK(access("now.y4m", F_OK) == 0, "the other output does not work meanwhile");
+    CHECK(mkdir("later", 0777) == 0, "mkdir");
+    for (int i = 0; i < WAIT_MS / 10 && access("later/b.y4m", F_OK) < 0; i++)
+        usleep(10000);
+    CHECK(access("later/b.y4m", F_OK) == 0, "the output did not try again");
+    kill(getpid(), SIGTERM);
+    return NULL;
+}
+
+// A folder that is not there yet holds up neither the other outputs nor the start.
+static void test_sink_comes_later(void)
+{
+    struct daemon_options options = {0};
+    struct config *config =
+        load_text("{backend: cpu, cameras: {gate: {url: clip.nut, loop: true, outputs: {"
+                  "a: {kernel: yuv, sink: 'file:now.y4m'},"
+                  "b: {kernel: yuv, sink: 'file:later/b.y4m'}}}}}");
+    pthread_t maker;
+    pthread_create(&maker, NULL, make_folder, NULL);
+    int code = daemon_run(config, &options);
+    CHECK(code == EXIT_OK, "exit %d", code);
+    pthread_join(maker, NULL);
+    config_free(config);
+}
+
+static void test_no_sink_at_all(void)
+{
+    struct daemon_options options = {0};
+    struct config *config = load_text("{backend: cpu, cameras: {gate: {url: clip.nut, loop: true, "
+                                      "outputs: {a: {kernel: yuv, sink: 'file:nowhere/a.y4m'}}}}}");
+    int code = daemon_run(config, &options);
+    CHECK(code == EXIT_RUNTIME, "exit %d", code);
+    config_free(config);
+
+    options.metrics = "nowhere/metrics";
+    config = load_text("{backend: cpu, cameras: {gate: {url: clip.nut, loop: true, "
+                       "outputs: {a: {kernel: yuv, sink: 'file:a.y4m'}}}}}");
+    code = daemon_run(config, &options);
+    CHECK(code == EXIT_RUNTIME, "exit %d with nowhere to write the metrics", code);
+    config_free(config);
+}
+
 int main(void)
 {
     clips_open();
     clips_make("64x48", 25, "-c:v rawvideo", "clip.nut");
     test_disks_that_hang();
+    test_sink_comes_later();
+    test_no_sink_at_all();
     clips_close();
     return test_end("daemon");
 }

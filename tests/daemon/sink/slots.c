@@ -137,6 +137,9 @@ static void test_nobody(void)
     start(&f, 3, 0);
     take(&f, OVERFLOW_DROP_OLDEST, &rc);
     CHECK(rc == -ENOTCONN, "nobody listens: %d", rc);
+    slots_listeners(f.slots, SLOTS_NO_SINK);
+    take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    CHECK(rc == -EPIPE, "there is no sink: %d", rc);
     slots_listeners(f.slots, 1);
     take_done(&f, OVERFLOW_DROP_OLDEST);
     slots_retire(f.slots, UINT64_MAX, LOSS_CLIENT);
