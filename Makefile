@@ -117,7 +117,7 @@ fuzz:
 demo:
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
-	@B=$(B) scripts/demo # URL reaches it by the environment, where no other user reads a password
+	@B=$(B) scripts/demo
 
 check:
 	@scripts/setup check
