@@ -44,7 +44,8 @@ static int check(const struct arguments *arguments)
         return code;
     for (int i = 0; i < config->n_cameras; i++)
         outputs += config->cameras[i].n_outputs;
-    printf("%s: good: %d cameras, %d outputs\n", arguments->config, config->n_cameras, outputs);
+    printf("%s: good: %d camera%s, %d output%s\n", arguments->config, config->n_cameras,
+           config->n_cameras == 1 ? "" : "s", outputs, outputs == 1 ? "" : "s");
     config_free(config);
     return EXIT_OK;
 }

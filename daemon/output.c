@@ -15,7 +15,7 @@ int output_open(struct output *output, const char *camera, const struct output_c
     *output = (struct output){
         .camera = camera,
         .config = config,
-        .due_ns = INT64_MIN,
+        .rate.fps = config->fps,
         .letter.read = slots_were_done,
     };
     output_config_op(config, &output->params);

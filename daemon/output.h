@@ -3,6 +3,7 @@
 #define FRAMED_DAEMON_OUTPUT_H
 
 #include "config/config.h"
+#include "daemon/camera/rate.h"
 #include "daemon/ledger.h"
 #include "daemon/mailbox.h"
 #include "daemon/sink/sink.h"
@@ -25,7 +26,7 @@ struct output {
 
     // camera thread:
     uint64_t sequence, ordinal; // of the next frame offered
-    int64_t due_ns;             // pts from which the next frame is kept, by `fps`
+    struct rate rate;           // by `fps`
 };
 
 int output_open(struct output *, const char *camera, const struct output_config *,

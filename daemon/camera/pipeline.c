@@ -8,7 +8,6 @@
 
 static const int64_t NOMINAL_NS = 40000000; // between frames, where the stream does not say
 static const int64_t RETRY_NS = 1000000000; // between tries to get a backend's buffers
-static const double FPS_MIN = 1e-6;         // keeps intervals far from overflow
 
 // One frame in the backend: the job, its source, and the slot of each output that wants it.
 struct work {
@@ -26,7 +25,7 @@ struct pipeline {
     bool works[PLAN_OPS_MAX];   // the output can be made from this source
     int index[PLAN_OPS_MAX];    // of the output's op in the plan
     struct plan *plan;
-    int64_t due_ns; // as output.due_ns, for the camera's own `fps`
+    struct rate rate; // the camera's own `fps`
     uint32_t epoch;
     int64_t retry_ns; // when making a plan may be tried again, after it failed
     char notice[256];
@@ -43,7 +42,7 @@ int pipeline_open(struct pipeline **ret, const struct pipeline_context *context)
     if (!pipeline)
         return -ENOMEM;
     pipeline->context = *context;
-    pipeline->due_ns = INT64_MIN;
+    pipeline->rate.fps = context->fps;
     for (int i = 0; i < PIPELINE_DEPTH; i++)
         pipeline->work[i].pipeline = pipeline;
     pthread_mutex_init(&pipeline->lock, NULL);
@@ -207,21 +206,6 @@ static struct work *take_work(struct pipeline *pipeline, int64_t patience)
     return work;
 }
 
-// Whether `fps` keeps a frame; *due_ns is the pts from which it keeps the next one. An eighth of
-// the interval is forgiven, as timestamps come rounded.
-static bool keeps(double fps, int64_t *due_ns, int64_t pts_ns)
-{
-    if (fps <= 0)
-        return true;
-    int64_t interval = fps > FPS_MIN ? (int64_t)(1e9 / fps) : (int64_t)(1e9 / FPS_MIN);
-    if (*due_ns != INT64_MIN && pts_ns < *due_ns - interval / 8)
-        return false;
-    if (*due_ns == INT64_MIN || *due_ns + interval <= pts_ns)
-        *due_ns = pts_ns;
-    *due_ns += interval;
-    return true;
-}
-
 static void describe_result(const struct pipeline *pipeline, int i, struct slot *slot)
 {
     static const double identity[6] = {1, 0, 0, 0, 1, 0};
@@ -283,7 +267,7 @@ static bool offer(struct pipeline *pipeline, int i, struct work *work, int rate_
 
     uint64_t sequence = output->sequence++;
     ledger_offer(&output->ledger);
-    if (!keeps(output->config->fps, &output->due_ns, info->pts_ns)) {
+    if (!rate_keeps(&output->rate, info->pts_ns)) {
         reason = LOSS_THINNED;
         goto lost;
     }
@@ -388,9 +372,9 @@ static void follow_epoch(struct pipeline *pipeline, uint32_t epoch)
     if (pipeline->epoch == epoch)
         return;
     pipeline->epoch = epoch;
-    pipeline->due_ns = INT64_MIN;
+    rate_restart(&pipeline->rate);
     for (int i = 0; i < pipeline->context.n_outputs; i++)
-        pipeline->context.outputs[i].due_ns = INT64_MIN;
+        rate_restart(&pipeline->context.outputs[i].rate);
 }
 
 int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num, int rate_den)
@@ -400,7 +384,7 @@ int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num
     int rc = 0;
 
     follow_epoch(pipeline, frame->info.epoch);
-    if (!keeps(pipeline->context.fps, &pipeline->due_ns, frame->info.pts_ns))
+    if (!rate_keeps(&pipeline->rate, frame->info.pts_ns))
         goto lost;
     reason = LOSS_BACKEND;
     rc = follow_geometry(pipeline, &frame->image);

@@ -1,0 +1,17 @@
+// Which frames a limit of frames per second keeps, by their timestamps. Pure.
+#ifndef FRAMED_DAEMON_CAMERA_RATE_H
+#define FRAMED_DAEMON_CAMERA_RATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rate {
+    double fps;     // 0 keeps all
+    bool begun;     // due_ns holds
+    int64_t due_ns; // pts from which on the next frame is kept
+};
+
+bool rate_keeps(struct rate *, int64_t pts_ns);
+void rate_restart(struct rate *); // timestamps begin anew: the next frame is kept
+
+#endif
