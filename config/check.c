@@ -31,6 +31,12 @@ static bool is_wrong(const struct check *c, const char *key)
     return find(c, key)->wrong;
 }
 
+// Where the value of `key` stands: the output itself where it comes from `defaults`.
+static struct place place_of(const struct check *c, const char *key)
+{
+    return is_given(c, key) ? find(c, key)->value : c->output->place;
+}
+
 __attribute__((format(printf, 4, 5))) static void refuse(const struct check *c, struct place at,
                                                          const char *key, const char *format, ...)
 {
@@ -69,8 +75,10 @@ static void check_matrix(struct check *c)
                "bt2020)");
     else if (c->output->kernel == OP_WARP)
         colour->matrix = MATRIX_UNSPECIFIED;
-    else if (colour->range == RANGE_FULL && is_given(c, "colour.range"))
-        refuse(c, find(c, "colour.range")->value, "colour.range",
+    else if (is_given(c, "colour.matrix") && !is_given(c, "colour.range"))
+        colour->range = RANGE_UNSPECIFIED; // one from `defaults` gives way
+    else if (colour->range == RANGE_FULL)
+        refuse(c, place_of(c, "colour.range"), "colour.range",
                "bt601-8bit has no full range (auto | limited)");
 }
 
@@ -91,8 +99,8 @@ static void check_affine(struct check *c)
         else
             affine->set = false; // one from `defaults` gives way to what the output says itself
     }
-    if (own && affine->set && m[0] * m[4] == m[1] * m[3])
-        refuse(c, find(c, "affine")->value, "affine",
+    if (affine->set && m[0] * m[4] == m[1] * m[3])
+        refuse(c, place_of(c, "affine"), "affine",
                "cannot be inverted (a 2x3 matrix [a, b, c, d, e, f] with a*e - b*d other than 0)");
 }
 
@@ -243,9 +251,11 @@ static const char *url_mistake(const char *url)
     if (kind == URL_NONE)
         return "is no input that framed takes (rtsp:, tcp:, unix:, pipe:, file: or a path)";
     if ((kind == URL_RTSP || kind == URL_TCP) && !config_url_has_host(url))
-        return "has no host, or a port that is none, before its path (scheme://host:port/..., port "
-               "1 "
-               "to 65535; in a password / ? # @ : % are written %2F %3F %23 %40 %3A %25)";
+        return "has no host, or a port that is none, before its path (scheme://host:port/..., "
+               "port 1 to 65535, which tcp: must have; in a password / ? # @ : % are written "
+               "%2F %3F %23 %40 %3A %25)";
+    if (!strcmp(url, "unix:") || !strcmp(url, "file:"))
+        return "has no path (unix:PATH or file:PATH)";
     return NULL;
 }
 

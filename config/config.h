@@ -165,7 +165,8 @@ void output_config_op(const struct output_config *, struct op_params *ret);
 // a file.
 enum url_kind { URL_NONE, URL_RTSP, URL_TCP, URL_UNIX, URL_PIPE, URL_FILE };
 enum url_kind config_url_kind(const char *url);
-// Whether a URL of a network kind names a host, and a port of 1 to 65535 where it names one.
+// Whether a URL of a network kind names a host, and a port of 1 to 65535 where it names one; for
+// tcp there is no default, so it must.
 bool config_url_has_host(const char *url);
 
 // `url` with user and password replaced ("rtsp://***@host/"), cut to `size` bytes; returns `to`.

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/mistakes.h"
 #include "config/schema.h"
 
 enum { NAME_MAX_BYTES = 128 };
@@ -91,8 +92,11 @@ static int expand_reference(struct expansion *e, const char *reference, size_t l
         return append(e, value, strlen(value));
     if (op == '-')
         return append(e, operand, length - n - 2);
-    if (op == '?')
-        return fail(e, "%s: %.*s", name, (int)(length - n - 2), operand);
+    if (op == '?') {
+        char message[256];
+        snprintf(e->value, sizeof e->value, "%.*s", (int)(length - n - 2), operand);
+        return fail(e, "%s: %s", name, shown(e->value, message, sizeof message));
+    }
     return fail(e, "%s is not set (a credential, an environment variable, or ${%s:-default})", name,
                 name);
 }

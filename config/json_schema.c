@@ -5,6 +5,9 @@
 #include "config/schema.h"
 #include "config/value.h"
 
+// A text with ${NAME} in it, which may become any scalar.
+static const char expanded[] = "{\"$ref\": \"#/definitions/expanded\"}";
+
 static void print_string(FILE *f, const char *text)
 {
     fputc('"', f);
@@ -29,9 +32,9 @@ static void print_number(FILE *f, const struct row *row, const char *type)
 
 static void print_list(FILE *f, const struct row *row, const char *type, int n)
 {
-    fputs("{\"type\": \"array\", \"items\": ", f);
+    fputs("{\"type\": \"array\", \"items\": {\"anyOf\": [", f);
     print_number(f, row, type);
-    fprintf(f, ", \"minItems\": %d, \"maxItems\": %d}", n, n);
+    fprintf(f, ", %s]}, \"minItems\": %d, \"maxItems\": %d}", expanded, n, n);
 }
 
 static void print_one_or_three(FILE *f, const struct row *row, const char *type)
@@ -41,9 +44,11 @@ static void print_one_or_three(FILE *f, const struct row *row, const char *type)
     print_list(f, row, type, 3);
 }
 
-static void print_quantity(FILE *f, const struct value_unit *units)
+static void print_quantity(FILE *f, const struct row *row, const struct value_unit *units)
 {
-    fputs("{\"const\": 0}, {\"type\": \"string\", \"pattern\": \"^(0|[0-9.]+(", f);
+    const bool zero = row->min == 0; // it needs no unit
+    fprintf(f, "%s{\"type\": \"string\", \"pattern\": \"^(%s([0-9]+[.]?[0-9]*|[.][0-9]+)(",
+            zero ? "{\"const\": 0}, " : "", zero ? "0|" : "");
     for (const char *before = ""; units->name; units++, before = "|")
         fprintf(f, "%s%s", before, units->name);
     fputs("))$\"}", f);
@@ -67,10 +72,10 @@ static void print_forms(FILE *f, const struct row *row)
         print_choices(f, row);
         break;
     case VALUE_DURATION:
-        print_quantity(f, duration_units);
+        print_quantity(f, row, duration_units);
         break;
     case VALUE_BYTES:
-        print_quantity(f, size_units);
+        print_quantity(f, row, size_units);
         break;
     case VALUE_DIMENSIONS:
         fputs("{\"type\": \"string\", \"pattern\": \"^[1-9][0-9]*x[1-9][0-9]*$\"}", f);
@@ -92,15 +97,18 @@ static void print_forms(FILE *f, const struct row *row)
         fputs(", {\"type\": \"string\", \"pattern\": \"^[0-9.eE+-]+/[0-9.eE+-]+$\"}", f);
         break;
     case VALUE_FILEMODE: // YAML 1.1 reads 0660 as an octal number, YAML 1.2 as a decimal one
-        fputs("{\"type\": \"integer\"}, {\"type\": \"string\", \"pattern\": \"^[0-7]{3,4}$\"}", f);
+        fputs("{\"type\": \"integer\", \"minimum\": 0, \"maximum\": 777}, "
+              "{\"type\": \"string\", \"pattern\": \"^0?[0-7]{3}$\"}",
+              f);
         break;
     case VALUE_SINK:
         fputs("{\"type\": \"string\", \"pattern\": \"^(unix|tcp|file):.\"}", f);
         break;
     case VALUE_OPTIONS:
-        fputs("{\"type\": \"object\", \"additionalProperties\": "
-              "{\"type\": [\"string\", \"number\", \"boolean\"]}}",
-              f);
+        fprintf(f,
+                "{\"type\": \"object\", \"maxProperties\": %d, \"additionalProperties\": "
+                "{\"type\": [\"string\", \"number\", \"boolean\"]}}",
+                OPTIONS_MAX);
         break;
     default:
         fputs(any_text, f);
@@ -133,7 +141,7 @@ static void print_value(FILE *f, const struct row *row)
     fputs("\"anyOf\": [", f);
     print_forms(f, row);
     if (row->type != VALUE_OPTIONS)
-        fputs(", {\"$ref\": \"#/definitions/expanded\"}", f);
+        fprintf(f, ", %s", expanded);
     fputs("]}", f);
 }
 

@@ -163,7 +163,7 @@ static const struct row root_rows[] = {
     SECTION("cuda", "the GPU backend"),
     FIELD(struct config, cuda.device, "0", "ordinal of the GPU", RANGE(0, 63)),
     FIELD(struct config, cuda.streams, "auto", "streams that the bands of a frame are spread over",
-          RANGE(0, 64), .zero = "auto"),
+          RANGE(0, CUDA_STREAMS_MAX), .zero = "auto"),
     FIELD(struct config, cuda.band, "auto", "source and result bytes of one band", RANGE(0, 1 << 30),
           .zero = "auto"),
     SECTION("cpu", "the CPU backend"),

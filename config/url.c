@@ -36,7 +36,7 @@ bool config_url_has_host(const char *url)
     if (host == (colon ? colon : end))
         return false;
     if (!colon)
-        return true;
+        return config_url_kind(url) != URL_TCP;
     size_t digits = strspn(colon + 1, "0123456789");
     int port = digits > 0 && digits <= 5 ? atoi(colon + 1) : 0;
     return colon + 1 + digits == end && port >= 1 && port <= 65535;

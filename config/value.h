@@ -11,8 +11,8 @@ struct value_unit {
     double factor; // of seconds or bytes
 };
 
-extern const struct value_unit duration_units[],
-    size_units[]; // largest first; the last has no name
+// Largest first; the last has no name.
+extern const struct value_unit duration_units[], size_units[];
 
 bool value_is_list(const struct row *row); // may be written as a list
 void *value_member(const struct row *row, void *object);

@@ -9,12 +9,15 @@
 extern "C" {
 #endif
 
-enum { PLAN_OPS_MAX = 16 };
+enum {
+    PLAN_OPS_MAX = 16,
+    CUDA_STREAMS_MAX = 32,
+};
 
 struct backend_options {
     int workers;       // cpu: threads; 0 = one per online processor
     int device;        // cuda: ordinal
-    int streams;       // cuda: 0 = chosen by the backend
+    int streams;       // cuda: at most CUDA_STREAMS_MAX; 0 = chosen by the backend
     size_t band_bytes; // source + result bytes of a band; 0 = chosen by the backend
 };
 
@@ -25,8 +28,8 @@ struct plan;    // each backend's own
 // `done`. A result whose pointer is NULL is left out.
 struct job {
     struct image src; // shaped like the plan's source; host or pinned, or cuda if takes_cuda
-    void
-        *result[PLAN_OPS_MAX]; // host memory of op.dst_bytes each, from alloc() where speed matters
+    // Host memory of op.dst_bytes each, from alloc() where speed matters.
+    void *result[PLAN_OPS_MAX];
     // Called once for every job whose submit returned 0, on a thread of the backend, never from
     // within submit. status: 0, or negative errno (-EIO: the device failed). It must not block.
     void (*done)(struct job *, int status);

@@ -9,7 +9,7 @@
 
 #include "kernels/backend.h"
 
-enum { CUDA_STREAMS_MAX = 32, CUDA_BANDS_MAX = 64 };
+enum { CUDA_BANDS_MAX = 64 };
 
 // Returns the error of a CUDA call from a function that has nothing to undo.
 #define CUDA_TRY(call)                                                                             \

@@ -33,6 +33,7 @@ static const struct {
     {"${UNSET}", NULL, "UNSET is not set"},
     {"${UNSET:?say why}", NULL, "UNSET: say why"},
     {"${EMPTY:?say why}", NULL, "EMPTY: say why"},
+    {"${UNSET:?such as\nrtsp://u:hunter2@h/}", NULL, "UNSET: such as?rtsp://***@h/"},
     {"$", NULL, "lone $"},
     {"a$b", NULL, "lone $"},
     {"${SET", NULL, "lone $"},

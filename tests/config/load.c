@@ -89,6 +89,21 @@ static void test_defaults(void)
     config_free(c);
 }
 
+// What an output says itself is stronger than a default that excludes it.
+static void test_range_gives_way(void)
+{
+    struct config *c = load("cameras: {a: {url: x, outputs: {\n"
+                            "  m: {sink: 'tcp:0', kernel: yuv, colour: {matrix: bt601-8bit}},\n"
+                            "  w: {sink: 'tcp:0'}}}}\n"
+                            "defaults: {colour: {range: full}}\n");
+    if (!c)
+        return;
+    const struct output_config *m = &c->cameras->outputs[0], *w = &c->cameras->outputs[1];
+    CHECK(m->colour.range == RANGE_UNSPECIFIED, "%d: the kernel refuses another", m->colour.range);
+    CHECK(w->colour.range == RANGE_FULL, "%d", w->colour.range);
+    config_free(c);
+}
+
 static void test_protocols(void)
 {
     struct config *c =
@@ -204,6 +219,7 @@ int main(void)
 {
     test_design_example();
     test_defaults();
+    test_range_gives_way();
     test_protocols();
     test_op();
     test_files();

@@ -44,6 +44,8 @@ GOOD = [
     camera(transport="${TRANSPORT:-tcp}", fps=12.5, options={"a": 1, "b": "c"}, decode_threads="auto"),
     output(size="1x1", fill=[1, 2, 3], crop=[0, 0, 8, 8], affine=[1, 0, 0.5, 0, 1, 0], sink="unix:/a", mode="0660"),
     output(tensor={"scale": "1/255", "mean": [0.5, 0.5, 0.5], "std": 2}, max_age="250ms", fit="none"),
+    output(fill=["${LEVEL:-7}", 0, 0], tensor={"mean": ["${MEAN:-1}", 0, 0]}, mode="0660", sink="unix:/a"),
+    output(max_age=0, mode=660, sink="unix:/a"),
     {**camera(), "defaults": {"fps": 5, "slots": 9, "tensor": {"dtype": "f32"}}, "cuda": {"band": "8MiB"}},
 ]
 BAD = [
@@ -59,6 +61,11 @@ BAD = [
     camera(loop="yes"),
     camera(media_timeout=5),
     camera(media_timeout="5 s"),
+    camera(media_timeout="1..5s"),
+    camera(media_timeout=0),
+    camera(options={f"option{i}": i for i in range(65)}),
+    output(mode=99999, sink="unix:/a"),
+    output(mode="1777", sink="unix:/a"),
     output(slots=2),
     output(size="640"),
     output(fill=[1, 2]),

@@ -14,6 +14,7 @@ static const struct {
 } cases[] = {
     {&camera_table, "loop", "true|false", "yes|no|on|off|1|0|True|TRUE|t||truefalse"},
     {&camera_table, "decode_threads", "0|1|64|auto", "-1|65|1.5|01|0x1|1 | 1|+1||1e1|99999999999"},
+    {&root_table, "cuda.streams", "auto|0|32", "33|64|-1"},
     {&root_table, "cuda.device", "0|63", "auto|64|-1"},
     {&camera_table, "fps", "0|0.5|25|29.97|1e2|1000", "-1|1001|nan|inf|0x10|1,5| 1||1e|--1|1e999"},
     {&camera_table, "url", "x|rtsp://h/|/dev/video0|\xc3\xa4", "|a\nb|a\x7f|\x1b[0m"},
