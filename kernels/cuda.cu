@@ -193,6 +193,8 @@ static void cuda_free(struct backend *backend, void *memory)
 static int plan_open(struct backend *backend, struct plan **ret, const struct image *src,
                      const struct op *const ops[], int n, int depth)
 {
+    if (n < 1 || n > PLAN_OPS_MAX || depth < 1)
+        return -EINVAL;
     struct plan *plan = (struct plan *)calloc(1, sizeof *plan);
     if (!plan)
         return -ENOMEM;

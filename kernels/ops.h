@@ -36,8 +36,8 @@ struct warp_params {
     enum order order;
     enum layout layout;
     enum dtype dtype;
-    double scale, mean[3],
-        std[3];           // element = (level * scale - mean) / std, per channel of the tensor
+    // element = (level * scale - mean) / std, per channel of the tensor
+    double scale, mean[3], std[3];
     struct colour colour; // how the source is to be read where not what the stream says
 };
 
