@@ -340,7 +340,7 @@ int daemon_run(const struct config *config, const struct daemon_options *options
 {
     struct daemon daemon = {.config = config, .options = options};
     log_open(config->log.level);
-    log_event(LOG_LEVEL_INFO, "framed %s, %d cameras", FRAMED_VERSION_TEXT, config->n_cameras);
+    log_event(LOG_LEVEL_INFO, "framed %s", FRAMED_VERSION_TEXT);
     prepare_process();
     prepare_writers(config);
     int rc = open_loop(&daemon);

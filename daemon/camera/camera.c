@@ -14,10 +14,11 @@
 enum {
     TEXT_MAX = 160,
     WHY_MAX = 256,
-    TELL_TRIES = 6, // failures in a row that are logged each
+    TELL_TRIES = 6, // failures that are logged each, of a camera that was well before
 };
-static const int64_t TELL_NS = 600 * INT64_C(1000000000); // between log lines of later ones
-static const int64_t JUMP_NS = 10 * INT64_C(1000000000);  // between two pictures: another time
+static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is well
+static const int64_t TELL_NS = 600 * INT64_C(1000000000);  // between log lines of later ones
+static const int64_t JUMP_NS = 10 * INT64_C(1000000000);   // between two pictures: another time
 static const int64_t NO_PICTURE = INT64_MIN;
 
 struct camera_thread {
@@ -32,6 +33,8 @@ struct camera_thread {
     int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
     bool shown;          // a picture came since the start
     struct backoff backoff;
+    int64_t running_ns; // when the first picture of the connection came; 0: not yet
+    int troubles;       // failures since the camera was well
     char told[WHY_MAX]; // the last failure that was logged
     int64_t told_ns;
     _Atomic bool stop;
@@ -130,7 +133,9 @@ static void first_picture(struct camera_thread *thread, const struct frame *fram
     backoff_reset(&thread->backoff);
     set_texts(thread, decoder, stream);
     set_state(thread, CAMERA_RUNNING);
-    log_event(LOG_LEVEL_INFO, "running: %s, decoder %s, %s%s", stream, decoder,
+    thread->running_ns = monotonic_ns();
+    log_event(thread->troubles < TELL_TRIES ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+              "running: %s, decoder %s, %s%s", stream, decoder,
               pixel_format_name(frame->image.format),
               frame->image.memory == MEMORY_CUDA ? " on the device" : "");
     if (thread->shown)
@@ -206,6 +211,7 @@ static int open_decoder(struct camera_thread *thread, bool live)
 // From connecting to the end of the stream; `why` says in words what ended it.
 static int stream(struct camera_thread *thread, bool live, char *why, size_t size)
 {
+    thread->running_ns = 0;
     int rc = ingest_open(&thread->ingest, thread->camera->config, &thread->stop, why, size);
     if (rc < 0)
         return rc;
@@ -255,17 +261,21 @@ static enum camera_state judge(struct camera_thread *thread, int rc, bool live)
     return rc == -ENODATA ? CAMERA_ENDED : CAMERA_FAILED;
 }
 
-// A camera that stays away says so every ten minutes, not at every try.
+// A camera that stays away, or gives a picture and hangs up again and again, is logged every ten
+// minutes and not at every try.
 static void tell_failure(struct camera_thread *thread, const char *why, int64_t ns)
 {
     int64_t now = monotonic_ns();
-    if (strcmp(why, thread->told) == 0 && thread->backoff.failures > TELL_TRIES &&
+    if (thread->running_ns && now - thread->running_ns >= STEADY_NS)
+        thread->troubles = 0;
+    thread->troubles++;
+    if (strcmp(why, thread->told) == 0 && thread->troubles > TELL_TRIES &&
         now - thread->told_ns < TELL_NS)
         return;
     snprintf(thread->told, sizeof thread->told, "%s", why);
     thread->told_ns = now;
     log_event(LOG_LEVEL_WARNING, "%s; next try in %.1f s%s", why, (double)ns / 1e9,
-              thread->backoff.failures == TELL_TRIES ? ", then on without a word" : "");
+              thread->troubles == TELL_TRIES ? ", then on without a word" : "");
 }
 
 static void retry(struct camera_thread *thread, int rc, const char *why)
