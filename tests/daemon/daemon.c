@@ -68,8 +68,8 @@ static void test_disks_that_hang(void)
     atomic_store(&hangs, true);
     pthread_create(&watcher, NULL, watch, NULL);
     int code = daemon_run(config, &options);
+    pthread_join(watcher, NULL); // before the next CHECK: the counters have no lock
     CHECK(code == EXIT_OK, "exit %d", code);
-    pthread_join(watcher, NULL);
     config_free(config);
 }
 
@@ -104,8 +104,8 @@ static void test_sink_comes_later(void)
     pthread_t maker;
     pthread_create(&maker, NULL, make_folder, NULL);
     int code = daemon_run(config, &options);
+    pthread_join(maker, NULL); // before the next CHECK: the counters have no lock
     CHECK(code == EXIT_OK, "exit %d", code);
-    pthread_join(maker, NULL);
     config_free(config);
 }
 
