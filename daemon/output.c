@@ -57,7 +57,6 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         .camera = output->camera,
         .config = output->config,
         .slots = output->slots,
-        .ledger = &output->ledger,
         .closed = sink_was_closed,
         .opaque = output,
     };

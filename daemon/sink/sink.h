@@ -15,7 +15,6 @@ struct sink_context {
     const char *camera;
     const struct output_config *config; // outlives the sink
     struct slots *slots;                // outlives the sink
-    struct ledger *ledger;
     // The sink is closed: everything was delivered or counted, descriptors are closed. Called once,
     // after sink_finish; the sink is gone when it returns.
     void (*closed)(void *opaque);
