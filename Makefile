@@ -28,7 +28,11 @@ endif
 KERNELS_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard kernels/*.c))
 KERNELS_LIBS := -lm -pthread
 ifneq ($(NVCC),)
-CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+# nvcc itself says where it lives: the one on PATH may be a wrapper. The runtime of a distribution's package is in
+# the linker's own folders.
+CUDA_TOP := $(patsubst TOP=%,%,$(filter TOP=%,$(shell $(NVCC) --dryrun -x cu -c /dev/null -o /dev/null 2>&1)))
+CUDART := $(firstword $(wildcard $(patsubst %,$(CUDA_TOP)/%/libcudart_static.a,lib64 lib targets/x86_64-linux/lib)) \
+	-lcudart_static)
 CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
 # 75 and up; the letters are for one chip alone, and so would their PTX be
 CUDA_ARCHS ?= $(filter-out 3% 5% 6% 70 72 88 %a %f,$(CUDA_KNOWN))
@@ -38,8 +42,7 @@ NVCCFLAGS := -O3 -I. -std=c++17 --threads 2 -fmad=false -Xcompiler -Wall,-Wextra
 	-gencode=arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
 KERNELS_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard kernels/*.cu))
 CPPFLAGS += -DFRAMED_CUDA
-KERNELS_LIBS += $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a \
-	$(CUDA_HOME)/targets/x86_64-linux/lib/libcudart_static.a)) -lrt -ldl
+KERNELS_LIBS += $(CUDART) -lrt -ldl
 endif
 
 # --- config and daemon: Debian's libraries, asked for only when they are needed
