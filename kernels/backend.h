@@ -15,21 +15,40 @@ enum {
 };
 
 struct backend_options {
-    int workers;       // cpu: threads; 0 = one per online processor
-    int device;        // cuda: ordinal
-    int streams;       // cuda: at most CUDA_STREAMS_MAX; 0 = chosen by the backend
+    int workers; // cpu: threads; 0 = one per online processor
+    int device;  // cuda: ordinal
+    // cuda: 0 = chosen by the backend; else at most CUDA_STREAMS_MAX, and band i of a frame is
+    // uploaded, computed and downloaded on stream i mod streams.
+    int streams;
     size_t band_bytes; // source + result bytes of a band; 0 = chosen by the backend
 };
 
 struct backend; // each backend's own
 struct plan;    // each backend's own
 
+// What something takes of the device's memory and of page-locked host memory, bytes.
+struct memory_need {
+    size_t device, pinned;
+};
+
+// Device memory of one allocation that another process can map from `fd` (a POSIX file descriptor
+// of the CUDA driver's virtual memory management). The opener owns it until export_close.
+struct device_export {
+    void *address; // in this process
+    size_t bytes;  // of the whole allocation, which is also what an importer maps
+    int fd;
+    uint8_t uuid[16]; // of the device
+    void *handle;     // the backend's
+};
+
 // One frame's work. The submitter owns the struct and keeps it, `src` and the results alive until
 // `done`. A result whose pointer is NULL is left out.
 struct job {
-    struct image src; // shaped like the plan's source; host or pinned, or cuda if takes_cuda
-    // Host memory of op.dst_bytes each, from alloc() where speed matters.
+    struct image src; // shaped like the plan's source, in memory of the same kind
+    // op.dst_bytes each, tight. Host memory in a pinned range or any other, or with result_memory
+    // MEMORY_CUDA memory of the device (an export's), which the kernel then writes itself.
     void *result[PLAN_OPS_MAX];
+    enum memory result_memory[PLAN_OPS_MAX];
     // Called once for every job whose submit returned 0, on a thread of the backend, never from
     // within submit. status: 0, or negative errno (-EIO: the device failed). It must not block.
     void (*done)(struct job *, int status);
@@ -49,13 +68,26 @@ struct backend_driver {
     // backend.
     const char *(*describe)(struct backend *);
 
-    // Host memory that this backend reads and writes fastest (page-locked for cuda), aligned to 64.
-    // NULL where there is none. Any thread.
-    void *(*alloc)(struct backend *, size_t bytes);
-    void (*free)(struct backend *, void *); // accepts NULL
+    // Memory of the device, all of it, bytes; NULL where there is none.
+    size_t (*device_bytes)(struct backend *);
 
+    // Page-locks `bytes` at `memory`, both multiples of the page size, so that frames there are
+    // MEMORY_PINNED and results there are downloaded in place; for the cpu there is nothing to do.
+    // The memory stays the caller's, who unpins it before it is unmapped, before close, and after
+    // the jobs that use it. Any thread. 0, -ENOMEM or -EIO.
+    int (*pin)(struct backend *, void *memory, size_t bytes);
+    void (*unpin)(struct backend *, void *memory); // accepts NULL
+
+    // NULL where there is no device memory. Any thread. 0, -ENOMEM, -ENOTSUP or -EIO.
+    int (*export_open)(struct backend *, struct device_export *ret, size_t bytes);
+    void (*export_close)(struct backend *, struct device_export *);
+
+    // What plan_open with the same arguments takes. Needs no open backend.
+    struct memory_need (*plan_need)(const struct image *src, const struct op *const ops[], int n,
+                                    int depth);
     // `ops` (n of them, made for sources like `src`) must outlive the plan. `depth`: the most jobs
-    // that will be in flight at once. Blocks; not for the loop thread.
+    // that will be in flight at once. src->memory says where the sources will be. Blocks; not for
+    // the loop thread.
     int (*plan_open)(struct backend *, struct plan **ret, const struct image *src,
                      const struct op *const ops[], int n, int depth);
     void (*plan_close)(struct plan *); // waits for the plan's jobs to be done; accepts NULL
@@ -63,6 +95,11 @@ struct backend_driver {
     // Starts a job; never waits for the device. -EBUSY where `depth` jobs are in flight already,
     // -EIO where the device has failed. On error done is not called.
     int (*submit)(struct plan *, struct job *);
+
+    // After a failure, between close and the next open with the same options: gives up all that
+    // this process still has on the device, whoever made it, so that open finds a sound one. Nobody
+    // may use the device meanwhile. NULL where there is nothing to reset.
+    void (*reset)(const struct backend_options *);
 };
 
 extern const struct backend_driver cpu_backend;

@@ -10,7 +10,6 @@
 
 enum {
     WORKERS_MAX = 1024,
-    ALIGNMENT = 64,
     BANDS_PER_WORKER = 4,     // bands differ in cost: fill is cheap
     BAND_BYTES_MIN = 1 << 18, // below, taking bands costs more than sharing them gains
 };
@@ -155,16 +154,29 @@ static const char *cpu_describe(struct backend *backend)
     return backend->description;
 }
 
-static void *cpu_alloc(struct backend *backend, size_t bytes)
+// All host memory is alike to the workers.
+static int cpu_pin(struct backend *backend, void *memory, size_t bytes)
 {
     (void)backend;
-    return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    (void)memory;
+    (void)bytes;
+    return 0;
 }
 
-static void cpu_free(struct backend *backend, void *memory)
+static void cpu_unpin(struct backend *backend, void *memory)
 {
     (void)backend;
-    free(memory);
+    (void)memory;
+}
+
+static struct memory_need cpu_plan_need(const struct image *src, const struct op *const ops[],
+                                        int n, int depth)
+{
+    (void)src;
+    (void)ops;
+    (void)n;
+    (void)depth;
+    return (struct memory_need){0};
 }
 
 static int band_rows_of(const struct backend *backend, const struct op *op, size_t source_bytes)
@@ -250,8 +262,9 @@ const struct backend_driver cpu_backend = {
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,
-    .alloc = cpu_alloc,
-    .free = cpu_free,
+    .pin = cpu_pin,
+    .unpin = cpu_unpin,
+    .plan_need = cpu_plan_need,
     .plan_open = cpu_plan_open,
     .plan_close = cpu_plan_close,
     .submit = cpu_submit,

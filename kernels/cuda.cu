@@ -3,16 +3,16 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cuda.h"
 
-enum { STREAMS_DEFAULT = 8 };
-
 int cuda_errno(cudaError_t error)
 {
-    switch (error) {
-    case cudaSuccess:
+    if (error == cudaSuccess)
         return 0;
+    cudaGetLastError();
+    switch (error) {
     case cudaErrorMemoryAllocation:
         return -ENOMEM;
     case cudaErrorNoDevice:
@@ -34,16 +34,16 @@ cudaError_t cuda_copy(struct backend *backend, void *dst, const void *src, size_
 
 // --- completion
 
-static struct job *next_job(struct backend *backend)
+// All jobs in flight, in order of submission; waits where there are none. NULL: closing.
+static struct job *take_jobs(struct backend *backend)
 {
     pthread_mutex_lock(&backend->lock);
     while (!backend->head && !backend->closing)
-        pthread_cond_wait(&backend->changed, &backend->lock);
-    struct job *job = backend->head;
-    if (job)
-        backend->head = job->next;
+        pthread_cond_wait(&backend->work, &backend->lock);
+    struct job *jobs = backend->head;
+    backend->head = backend->tail = NULL;
     pthread_mutex_unlock(&backend->lock);
-    return job;
+    return jobs;
 }
 
 // Any error fails the backend for good: what the device did to other jobs is not known then. The
@@ -63,20 +63,25 @@ static void report(struct backend *backend, struct job *job, int status)
     job->done(job, status);
 
     pthread_mutex_lock(&backend->lock);
-    plan->pending--;
-    pthread_cond_broadcast(&backend->changed);
+    if (--plan->pending == 0)
+        pthread_cond_broadcast(&backend->finished);
     pthread_mutex_unlock(&backend->lock);
 }
 
+// Sleeps only for the oldest job that is not finished: those that finished meanwhile are reported
+// with it, without another turn to the device's interrupt.
 static void *complete(void *argument)
 {
     struct backend *backend = (struct backend *)argument;
-    struct job *job;
+    struct job *job, *next;
 
     cudaSetDevice(backend->device); // where it fails, so does every wait
-    while ((job = next_job(backend))) {
-        cudaError_t error = cuda_job_wait((struct lane *)job->lane, job);
-        report(backend, job, error == cudaSuccess ? 0 : -EIO);
+    while ((job = take_jobs(backend))) {
+        for (; job; job = next) {
+            next = job->next;
+            cudaError_t error = cuda_job_wait((struct lane *)job->lane, job);
+            report(backend, job, error == cudaSuccess ? 0 : -EIO);
+        }
     }
     return NULL;
 }
@@ -85,21 +90,36 @@ static void *complete(void *argument)
 
 // libavcodec decodes in the same primary context and refuses one that spins in its waits, so the
 // context is made with that flag.
-static cudaError_t device_init(struct backend *backend)
+static cudaError_t device_init(struct backend *backend, struct cudaDeviceProp *properties)
 {
-    struct cudaDeviceProp properties;
     int devices = 0;
-
     CUDA_TRY(cudaGetDeviceCount(&devices));
     if (backend->device < 0 || backend->device >= devices)
         return cudaErrorInvalidDevice;
     CUDA_TRY(cudaInitDevice(backend->device, cudaDeviceScheduleBlockingSync,
                             cudaInitDeviceFlagsAreValid));
     CUDA_TRY(cudaSetDevice(backend->device));
-    CUDA_TRY(cudaGetDeviceProperties(&properties, backend->device));
-    snprintf(backend->description, sizeof backend->description, "%s, %d streams", properties.name,
-             backend->streams);
+    CUDA_TRY(cudaGetDeviceProperties(properties, backend->device));
+    backend->device_bytes = properties->totalGlobalMem;
+    memcpy(backend->uuid, properties->uuid.bytes, sizeof backend->uuid);
     return cudaSuccess;
+}
+
+static void tune(struct backend *backend, const struct cudaDeviceProp *properties)
+{
+    struct link *link = &backend->schedule.link;
+    char *text = backend->description;
+    const size_t size = sizeof backend->description;
+    *link = link_default;
+    if (backend->schedule.streams > 0) {
+        snprintf(text, size, "%s, %d stream%s", properties->name, backend->schedule.streams,
+                 backend->schedule.streams == 1 ? "" : "s");
+        return;
+    }
+    cuda_link_measure(link, backend->device);
+    snprintf(text, size, "%s, %d copy engine%s, %.3g GB/s up, %.3g GB/s down, streams auto",
+             properties->name, properties->asyncEngineCount,
+             properties->asyncEngineCount == 1 ? "" : "s", link->up / 1e9, link->down / 1e9);
 }
 
 static cudaError_t stream_init(cudaStream_t *stream)
@@ -109,10 +129,10 @@ static cudaError_t stream_init(cudaStream_t *stream)
 
 static cudaError_t streams_init(struct backend *backend)
 {
-    CUDA_TRY(stream_init(&backend->upload));
+    const int n = backend->schedule.streams;
     CUDA_TRY(stream_init(&backend->aside));
-    for (int i = 0; i < backend->streams; i++)
-        CUDA_TRY(stream_init(&backend->stream[i]));
+    for (; backend->streams < (n > 0 ? n : STREAMS_AUTO); backend->streams++)
+        CUDA_TRY(stream_init(&backend->stream[backend->streams]));
     return cudaSuccess;
 }
 
@@ -122,6 +142,7 @@ static void stream_finish(cudaStream_t stream)
         cudaStreamDestroy(stream);
 }
 
+// On a device that failed every call comes back at once; what it does not undo, reset does.
 static void cuda_close(struct backend *backend)
 {
     if (!backend)
@@ -129,37 +150,45 @@ static void cuda_close(struct backend *backend)
     if (backend->has_completer) {
         pthread_mutex_lock(&backend->lock);
         backend->closing = true;
-        pthread_cond_broadcast(&backend->changed);
+        pthread_cond_signal(&backend->work);
         pthread_mutex_unlock(&backend->lock);
         pthread_join(backend->completer, NULL);
         cudaSetDevice(backend->device);
     }
-    stream_finish(backend->upload);
+    cuda_unpin_all(backend);
     stream_finish(backend->aside);
     for (int i = 0; i < backend->streams; i++)
         stream_finish(backend->stream[i]);
-    pthread_cond_destroy(&backend->changed);
+    cudaGetLastError();
+    pthread_cond_destroy(&backend->finished);
+    pthread_cond_destroy(&backend->work);
     pthread_mutex_destroy(&backend->lock);
+    pthread_mutex_destroy(&backend->submitting);
     free(backend);
 }
 
 static int cuda_open(struct backend **ret, const struct backend_options *options)
 {
     struct backend *backend = (struct backend *)calloc(1, sizeof *backend);
+    struct cudaDeviceProp properties;
     if (!backend)
         return -ENOMEM;
-    int streams = options->streams > 0 ? options->streams : STREAMS_DEFAULT;
     backend->device = options->device;
-    backend->streams = streams < CUDA_STREAMS_MAX ? streams : CUDA_STREAMS_MAX;
-    backend->band_bytes = options->band_bytes;
+    backend->schedule.streams =
+        options->streams < CUDA_STREAMS_MAX ? options->streams : CUDA_STREAMS_MAX;
+    backend->schedule.band_bytes = options->band_bytes;
+    pthread_mutex_init(&backend->submitting, NULL);
     pthread_mutex_init(&backend->lock, NULL);
-    pthread_cond_init(&backend->changed, NULL);
+    pthread_cond_init(&backend->work, NULL);
+    pthread_cond_init(&backend->finished, NULL);
 
-    int error = cuda_errno(device_init(backend));
+    int error = cuda_errno(device_init(backend, &properties));
     if (!error)
         error = cuda_errno(streams_init(backend));
-    if (!error)
+    if (!error) {
+        tune(backend, &properties);
         error = -pthread_create(&backend->completer, NULL, complete, backend);
+    }
     backend->has_completer = !error;
     if (error)
         cuda_close(backend);
@@ -168,24 +197,22 @@ static int cuda_open(struct backend **ret, const struct backend_options *options
     return error;
 }
 
+// The primary context goes with all that was made in it, and with the error that sticks to it.
+static void cuda_reset(const struct backend_options *options)
+{
+    cudaSetDevice(options->device); // also where it answers with that error
+    cudaDeviceReset();
+    cudaGetLastError();
+}
+
 static const char *describe(struct backend *backend)
 {
     return backend->description;
 }
 
-static void *cuda_alloc(struct backend *backend, size_t bytes)
+static size_t device_bytes(struct backend *backend)
 {
-    void *memory = NULL;
-    if (cudaSetDevice(backend->device) == cudaSuccess &&
-        cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess)
-        return memory;
-    return NULL;
-}
-
-static void cuda_free(struct backend *backend, void *memory)
-{
-    if (memory && cudaSetDevice(backend->device) == cudaSuccess)
-        cudaFreeHost(memory);
+    return backend->device_bytes;
 }
 
 // --- plans and jobs
@@ -215,12 +242,26 @@ static void plan_close(struct plan *plan)
     struct backend *backend = plan->backend;
     pthread_mutex_lock(&backend->lock);
     while (plan->pending)
-        pthread_cond_wait(&backend->changed, &backend->lock);
+        pthread_cond_wait(&backend->finished, &backend->lock);
     pthread_mutex_unlock(&backend->lock);
 
     cudaSetDevice(backend->device);
     cuda_plan_finish(plan);
+    cudaGetLastError();
     free(plan);
+}
+
+// Whether the plan has buffers for a frame in this memory.
+static bool takes(const struct plan *plan, enum memory memory)
+{
+    switch (plan->src.memory) {
+    case MEMORY_CUDA:
+        return memory == MEMORY_CUDA;
+    case MEMORY_PINNED:
+        return memory != MEMORY_HOST;
+    default:
+        return true;
+    }
 }
 
 static int take_lane(struct plan *plan, struct job *job, unsigned *turn)
@@ -238,8 +279,8 @@ static int take_lane(struct plan *plan, struct job *job, unsigned *turn)
         plan->idle = lane->next;
         plan->pending++;
         job->lane = lane;
-        *turn = backend->turn % backend->streams;
-        backend->turn += plan->steps;
+        *turn = plan->schedule.rotates ? backend->turn : 0;
+        backend->turn += plan->schedule.rotates ? plan->schedule.slices : 0;
     }
     pthread_mutex_unlock(&backend->lock);
     return error;
@@ -249,12 +290,13 @@ static void enqueue(struct backend *backend, struct job *job)
 {
     job->next = NULL;
     pthread_mutex_lock(&backend->lock);
-    if (backend->head)
+    if (backend->head) {
         backend->tail->next = job;
-    else
+    } else {
         backend->head = job;
+        pthread_cond_signal(&backend->work);
+    }
     backend->tail = job;
-    pthread_cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->lock);
 }
 
@@ -263,8 +305,8 @@ static void enqueue(struct backend *backend, struct job *job)
 static int submit(struct plan *plan, struct job *job)
 {
     unsigned turn;
-    if (plan->src.memory == MEMORY_CUDA && job->src.memory != MEMORY_CUDA)
-        return -EINVAL; // the plan has no buffers to upload into
+    if (!takes(plan, job->src.memory))
+        return -EINVAL;
     int error = take_lane(plan, job, &turn);
     if (error)
         return error;
@@ -280,9 +322,14 @@ extern "C" const struct backend_driver cuda_backend = {
     .open = cuda_open,
     .close = cuda_close,
     .describe = describe,
-    .alloc = cuda_alloc,
-    .free = cuda_free,
+    .device_bytes = device_bytes,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
+    .export_open = cuda_export_open,
+    .export_close = cuda_export_close,
+    .plan_need = cuda_plan_need,
     .plan_open = plan_open,
     .plan_close = plan_close,
     .submit = submit,
+    .reset = cuda_reset,
 };

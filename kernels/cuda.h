@@ -1,6 +1,6 @@
-// Private to the CUDA backend: cuda.cu (the backend and its completion thread), cuda_plan.cu
-// (buffers and the schedule of a plan), cuda_job.cu (one job onto the streams) and the kernels'
-// launches.
+// Private to the CUDA backend: cuda.cu (the backend and its completion thread), cuda_link.cu (what
+// the device is measured to do), cuda_memory.cu (memory of others), cuda_plan.cu (memory and events
+// of a plan), cuda_job.cu (one job onto the streams) and the kernels' launches.
 #ifndef FRAMED_KERNELS_CUDA_H
 #define FRAMED_KERNELS_CUDA_H
 
@@ -8,8 +8,7 @@
 #include <pthread.h>
 
 #include "kernels/backend.h"
-
-enum { CUDA_BANDS_MAX = 64 };
+#include "kernels/schedule.h"
 
 // Returns the error of a CUDA call from a function that has nothing to undo.
 #define CUDA_TRY(call)                                                                             \
@@ -19,80 +18,126 @@ enum { CUDA_BANDS_MAX = 64 };
             return error_;                                                                         \
     } while (0)
 
+struct pinned_range {
+    struct pinned_range *next;
+    void *memory;
+};
+
 struct backend {
-    int device, streams;
-    size_t band_bytes;
-    char description[300];
-    // Uploads have a stream of their own: the link takes them one after the other anyway, and in
-    // one queue the first band is there first and never waits behind another band's download.
-    cudaStream_t upload, stream[CUDA_STREAMS_MAX];
+    int device;
+    struct schedule_options schedule;
+    size_t device_bytes;
+    uint8_t uuid[16];
+    char description[400];
+    int streams; // opened
+    cudaStream_t stream[CUDA_STREAMS_MAX];
     // Blocking copies: a new plan's tables, and results that go to memory that is not pinned.
     cudaStream_t aside;
 
+    // Whole frames go onto their stream one at a time: many threads inside the driver at once spin
+    // for its lock, in this one they sleep.
+    pthread_mutex_t submitting;
+
     pthread_t completer;
     bool has_completer;
-    pthread_mutex_t lock;    // what follows, and each plan's `idle` and `pending`
-    pthread_cond_t changed;  // any of it
-    struct job *head, *tail; // in flight, in order of submission
-    unsigned turn;           // the stream that the next job starts with
+    pthread_mutex_t lock;        // what follows, and each plan's `idle` and `pending`
+    pthread_cond_t work;         // there are jobs, or closing
+    pthread_cond_t finished;     // a plan's `pending` fell to 0
+    struct job *head, *tail;     // in flight, in order of submission
+    unsigned turn;               // the stream that the next frame starts on
+    struct pinned_range *pinned; // by pin
     bool closing, failed;
-};
-
-// One band of one result; it may run once source band `needs` is on the device (-1: reads nothing).
-struct step {
-    int op, needs;
-    struct band out;
 };
 
 // The buffers of one job in flight.
 struct lane {
     struct plan *plan;
-    struct lane *next; // plan::idle
-    // Pinned and device memory, both tight; NULL planes where sources are on the device already.
-    struct image staging, source;
-    uint8_t *result[PLAN_OPS_MAX];          // device memory
-    cudaEvent_t ready[CUDA_BANDS_MAX];      // source bands up to this one are on the device
-    cudaEvent_t finished[CUDA_STREAMS_MAX]; // the job's last work on a stream
-    uint32_t used;                          // bit i: the job put work on stream i
-    uint32_t aside;                         // bit i: result i is not pinned, copied aside
-    cudaError_t error;                      // putting the job onto the streams broke off with this
+    struct lane *next;               // plan::idle
+    uint8_t *staging;                // pinned; NULL where sources are not MEMORY_HOST
+    uint8_t *source;                 // device memory; NULL where sources are on the device already
+    uint8_t *result[PLAN_OPS_MAX];   // device memory
+    cudaEvent_t ready[BANDS_MAX];    // a source band is on the device
+    cudaEvent_t computed[BANDS_MAX]; // a slice's steps are
+    cudaEvent_t finished[CUDA_STREAMS_MAX]; // the job's last work on each stream that it used
+
+    // Of the job:
+    struct image image; // what the kernels read
+    unsigned turn;
+    uint32_t used;     // bit i: the job put work on stream i
+    int ends;          // of `finished`
+    cudaError_t error; // putting the job onto the streams broke off with this
 };
 
 struct plan {
     struct backend *backend;
     struct image src;
-    int ops, bands, steps, lanes;
+    int ops, lanes;
     const struct op *op[PLAN_OPS_MAX];
-    struct warp *warp[PLAN_OPS_MAX];  // device copies of the warps, tables included
-    struct band band[CUDA_BANDS_MAX]; // source rows in order of upload
-    struct step *step;                // sorted by needs
+    struct schedule schedule;
+    int wake;                           // slice: the completion thread sleeps no longer
+    uint8_t *device, *staging;          // one allocation each, for all lanes
+    const uint8_t *block[PLAN_OPS_MAX]; // in `device`: what warp_cuda_pack made
     struct lane *lane, *idle;
     int pending; // jobs whose `done` has not returned
 };
 
-int cuda_errno(cudaError_t); // 0, -ENOMEM, -ENODEV or -EIO
+int cuda_errno(cudaError_t); // 0, -ENOMEM, -ENODEV, -ENOTSUP or -EIO; CUDA's last error is cleared
 
 // Copies and waits, on the backend's `aside` stream.
 cudaError_t cuda_copy(struct backend *, void *dst, const void *src, size_t bytes);
 
+// Measures with a few small copies, in some milliseconds. What cannot be is left as in
+// link_default.
+void cuda_link_measure(struct link *, int device);
+
+// The backend's part of struct backend_driver that concerns memory.
+int cuda_pin(struct backend *, void *memory, size_t bytes);
+void cuda_unpin(struct backend *, void *memory);
+void cuda_unpin_all(struct backend *);
+int cuda_export_open(struct backend *, struct device_export *ret, size_t bytes);
+void cuda_export_close(struct backend *, struct device_export *);
+
 // plan_finish frees what plan_init made; no job may be in flight. init undoes itself on failure.
+struct memory_need cuda_plan_need(const struct image *src, const struct op *const ops[], int n,
+                                  int depth);
 int cuda_plan_init(struct plan *, struct backend *, const struct image *src,
                    const struct op *const ops[], int n, int depth);
 void cuda_plan_finish(struct plan *);
+// Where a plane of the source starts in lane::source, and the most bytes from row to row that it
+// has room for.
+size_t cuda_source_offset(const struct image *src, int plane);
+size_t cuda_source_pitch(const struct image *src, int plane);
 
 // Puts the whole job onto the streams, from stream `turn` on; never waits for the device.
 cudaError_t cuda_job_start(struct lane *, struct job *, unsigned turn);
 // Waits until no work of the job is left, also after an error.
 cudaError_t cuda_job_wait(struct lane *, struct job *);
 
-// The kernel for an op, to load it ahead of its first launch.
-const void *warp_cuda_kernel(const struct warp *);
-const void *yuv_cuda_kernel(const struct yuv *);
+// --- kernels: warp_cuda.cu, yuv_cuda.cu
 
-// Launches; `device` is the copy of `warp` in device memory.
-cudaError_t warp_cuda(const struct image *dst, const struct image *src, const struct warp *warp,
-                      const struct warp *device, struct band, cudaStream_t);
+// The block of device memory that the warp kernels read for one op: bytes it takes, and its content
+// in `host` for a block that will lie at `device` (16-byte aligned).
+size_t warp_cuda_bytes(const struct warp *);
+void warp_cuda_pack(const struct warp *, uint8_t *host, uint8_t *device);
+
+// One band of one warp: sources of any camera, results tight.
+struct warp_item {
+    struct plane src[PLANES_MAX]; // device memory
+    void *dst;                    // device memory: the whole result's start
+    const void *block;            // device memory: what warp_cuda_pack made
+    const struct warp *warp;      // host: the same op
+    struct band band;
+};
+enum { WARP_ITEMS_MAX = 32 };
+
+// For n items that share `warp->source` and `warp->dtype`; sizes and layouts may differ. One launch
+// where one kernel can make them all, at most three.
+cudaError_t warp_cuda(const struct warp_item items[], int n, cudaStream_t);
 cudaError_t yuv_cuda(const struct image *dst, const struct image *src, const struct yuv *,
                      struct band, cudaStream_t);
+
+// Loads the kernels that an op needs, ahead of their first launch, which could wait for the device.
+cudaError_t warp_cuda_load(const struct warp *);
+cudaError_t yuv_cuda_load(const struct yuv *);
 
 #endif

@@ -1,213 +1,168 @@
-// A plan of the CUDA backend: its ops on the device, the buffers of its lanes, and the schedule:
-// which band of which result runs after which source band.
+// A plan of the CUDA backend: its memory, which is one allocation on the device and one on the
+// host, and the events of its lanes.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda.h"
 
-// Splitting a frame costs a launch and two copies a band, which small frames do not earn back.
-enum { UNSPLIT_BYTES = 4 << 20, BAND_BYTES = 2 << 20 };
+// Of everything in a plan's memory, and what allocations come in.
+enum { ALIGNMENT = 256, DEVICE_UNIT = 2 << 20, PINNED_UNIT = 4096 };
+
+// What a sleeping thread may take to wake up.
+static const double WAKE_SECONDS = 400e-6;
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+// --- layout
+
+// Room for rows that are padded by an eighth: such planes are uploaded as they lie, in one run.
+size_t cuda_source_pitch(const struct image *src, int plane)
+{
+    size_t row_bytes = plane_row_bytes(src->format, plane, src->width);
+    return round_up(row_bytes + row_bytes / 8, 64);
+}
+
+// For plane == number of planes: what all of them take.
+size_t cuda_source_offset(const struct image *src, int plane)
+{
+    size_t offset = 0;
+    for (int p = 0; p < plane; p++)
+        offset += round_up(cuda_source_pitch(src, p) * plane_rows(src->format, p, src->height),
+                           ALIGNMENT);
+    return offset;
+}
+
+struct footprint {
+    size_t block[PLAN_OPS_MAX];  // offsets in device memory, of the plan
+    size_t lanes;                // the first lane's
+    size_t result[PLAN_OPS_MAX]; // offsets in a lane; the source is at 0
+    size_t lane;                 // bytes of a lane
+    size_t staging;              // bytes of a lane's pinned memory
+};
+
+static struct footprint footprint_of(const struct image *src, const struct op *const ops[], int n)
+{
+    struct footprint footprint;
+    struct image tight = *src;
+    memset(&footprint, 0, sizeof footprint);
+    if (src->memory != MEMORY_CUDA)
+        footprint.lane = cuda_source_offset(src, pixel_format_planes(src->format));
+    if (src->memory == MEMORY_HOST)
+        footprint.staging = round_up(image_lay_out(&tight, NULL), ALIGNMENT);
+    for (int i = 0; i < n; i++) {
+        footprint.block[i] = footprint.lanes;
+        if (ops[i]->kind == OP_WARP)
+            footprint.lanes += round_up(warp_cuda_bytes(&ops[i]->warp), ALIGNMENT);
+        footprint.result[i] = footprint.lane;
+        footprint.lane += round_up(ops[i]->dst_bytes, ALIGNMENT);
+    }
+    return footprint;
+}
+
+struct memory_need cuda_plan_need(const struct image *src, const struct op *const ops[], int n,
+                                  int depth)
+{
+    struct footprint footprint = footprint_of(src, ops, n);
+    return {round_up(footprint.lanes + depth * footprint.lane, DEVICE_UNIT),
+            round_up(depth * footprint.staging, PINNED_UNIT)};
+}
+
+static cudaError_t memory_init(struct plan *plan, const struct footprint *footprint, int depth)
+{
+    size_t staging = depth * footprint->staging;
+    CUDA_TRY(cudaMalloc((void **)&plan->device, footprint->lanes + depth * footprint->lane));
+    if (staging > 0)
+        CUDA_TRY(cudaHostAlloc((void **)&plan->staging, staging, cudaHostAllocPortable));
+    return cudaSuccess;
+}
 
 // --- ops
 
-static int32_t *append(uint8_t *host, uint8_t *device, size_t *used, const int32_t *table, int n)
-{
-    size_t at = *used;
-    memcpy(host + at, table, n * sizeof *table);
-    *used += n * sizeof *table;
-    return (int32_t *)(device + at);
-}
-
-// One block of device memory: the struct, then its four tables.
-static int warp_to_device(struct backend *backend, struct warp **ret, const struct warp *warp)
-{
-    size_t used = sizeof *warp;
-    size_t bytes = used + 2 * (warp->width + warp->height) * sizeof *warp->colx;
-    uint8_t *host = (uint8_t *)malloc(bytes), *device = NULL;
-    cudaError_t error = host ? cudaMalloc((void **)&device, bytes) : cudaErrorMemoryAllocation;
-
-    if (error == cudaSuccess) {
-        struct warp *copy = (struct warp *)host;
-        *copy = *warp;
-        copy->colx = append(host, device, &used, warp->colx, warp->width);
-        copy->rowx = append(host, device, &used, warp->rowx, warp->height);
-        copy->coly = append(host, device, &used, warp->coly, warp->width);
-        copy->rowy = append(host, device, &used, warp->rowy, warp->height);
-        error = cuda_copy(backend, device, host, bytes);
-    }
-    *ret = (struct warp *)device; // the plan's, also after an error
-    free(host);
-    return cuda_errno(error);
-}
-
 // Kernels are loaded here because a first launch that loads its kernel may wait for the device.
-static int ops_init(struct plan *plan)
+static cudaError_t load_kernels(const struct plan *plan)
 {
-    int error = 0;
-    for (int i = 0; i < plan->ops && !error; i++) {
-        const struct op *op = plan->op[i];
-        bool is_warp = op->kind == OP_WARP;
-        struct cudaFuncAttributes attributes;
-        error = cuda_errno(cudaFuncGetAttributes(&attributes, is_warp ? warp_cuda_kernel(&op->warp)
-                                                                      : yuv_cuda_kernel(&op->yuv)));
-        if (!error && is_warp)
-            error = warp_to_device(plan->backend, &plan->warp[i], &op->warp);
-    }
-    return error;
-}
-
-// --- schedule
-
-// Rows a band when `height` rows are to make `bands` of them: even, for 4:2:0.
-static int rows_a_band(int height, int bands)
-{
-    int rows = (height + bands - 1) / bands;
-    return rows + (rows & 1);
-}
-
-static int bands_wanted(const struct plan *plan)
-{
-    struct image image = plan->src;
-    size_t bytes = image_lay_out(&image, NULL), band_bytes = plan->backend->band_bytes;
-    for (int i = 0; i < plan->ops; i++)
-        bytes += plan->op[i]->dst_bytes;
-    if (!band_bytes) {
-        if (bytes < UNSPLIT_BYTES)
-            return 1;
-        band_bytes = BAND_BYTES;
-    }
-    size_t bands = bytes / band_bytes;
-    return bands < 1 ? 1 : bands > CUDA_BANDS_MAX ? CUDA_BANDS_MAX : (int)bands;
-}
-
-// The source rows that any op reads, from an even row on; they alone are uploaded.
-static struct band rows_read(const struct plan *plan)
-{
-    struct band all = {plan->src.height, 0};
     for (int i = 0; i < plan->ops; i++) {
         const struct op *op = plan->op[i];
-        struct band rows = op_source_rows(op, {0, op->dst.height});
-        if (rows.y0 >= rows.y1)
-            continue;
-        all.y0 = rows.y0 < all.y0 ? rows.y0 : all.y0;
-        all.y1 = rows.y1 > all.y1 ? rows.y1 : all.y1;
+        CUDA_TRY(op->kind == OP_WARP ? warp_cuda_load(&op->warp) : yuv_cuda_load(&op->yuv));
     }
-    if (all.y0 >= all.y1)
-        return {0, 0};
-    return {all.y0 & ~1, all.y1};
+    return cudaSuccess;
 }
 
-static void split_source(struct plan *plan, int bands)
+static int blocks_init(struct plan *plan, const struct footprint *footprint)
 {
-    struct band all = rows_read(plan);
-    int rows =
-        plan->src.memory == MEMORY_CUDA ? plan->src.height : rows_a_band(all.y1 - all.y0, bands);
-    int y = all.y0;
-    do {
-        struct band *band = &plan->band[plan->bands++];
-        *band = {y, y + rows < all.y1 ? y + rows : all.y1};
-        y += rows;
-    } while (y < all.y1);
-}
-
-// The last source band that a band of an op reads.
-static int needs(const struct plan *plan, const struct op *op, struct band out)
-{
-    struct band rows = op_source_rows(op, out);
-    if (rows.y0 >= rows.y1)
-        return -1;
-    int i = 0;
-    while (plan->band[i].y1 < rows.y1)
-        i++;
-    return i;
-}
-
-static int by_need(const void *a, const void *b)
-{
-    const struct step *x = (const struct step *)a, *y = (const struct step *)b;
-    if (x->needs != y->needs)
-        return x->needs - y->needs;
-    return x->out.y0 != y->out.y0 ? x->out.y0 - y->out.y0 : x->op - y->op;
-}
-
-static int schedule_init(struct plan *plan)
-{
-    int bands = bands_wanted(plan);
-    split_source(plan, bands);
-    plan->step = (struct step *)calloc((size_t)plan->ops * bands, sizeof *plan->step);
-    if (!plan->step)
+    if (footprint->lanes == 0)
+        return 0;
+    uint8_t *host = (uint8_t *)calloc(1, footprint->lanes);
+    if (!host)
         return -ENOMEM;
     for (int i = 0; i < plan->ops; i++) {
-        int height = plan->op[i]->dst.height, rows = rows_a_band(height, bands);
-        for (int y = 0; y < height; y += rows) {
-            struct band out = {y, y + rows < height ? y + rows : height};
-            plan->step[plan->steps++] = {i, needs(plan, plan->op[i], out), out};
-        }
+        plan->block[i] = plan->device + footprint->block[i];
+        if (plan->op[i]->kind == OP_WARP)
+            warp_cuda_pack(&plan->op[i]->warp, host + footprint->block[i],
+                           plan->device + footprint->block[i]);
     }
-    qsort(plan->step, plan->steps, sizeof *plan->step, by_need);
-    return 0;
+    int error = cuda_errno(cuda_copy(plan->backend, plan->device, host, footprint->lanes));
+    free(host);
+    return error;
 }
 
 // --- lanes
 
-// `depth` source buffers, unless the frames are on the device already.
-static cudaError_t source_init(struct lane *lane, const struct image *src)
+static cudaError_t events_init(cudaEvent_t *events, int n)
 {
-    void *staging, *source;
-    lane->staging = lane->source = *src;
-    size_t bytes = image_lay_out(&lane->source, NULL);
-    image_lay_out(&lane->staging, NULL);
-    if (src->memory == MEMORY_CUDA)
-        return cudaSuccess;
-    CUDA_TRY(cudaHostAlloc(&staging, bytes, cudaHostAllocPortable));
-    image_lay_out(&lane->staging, staging);
-    CUDA_TRY(cudaMalloc(&source, bytes));
-    image_lay_out(&lane->source, source);
+    for (int i = 0; i < n; i++)
+        CUDA_TRY(
+            cudaEventCreateWithFlags(&events[i], cudaEventBlockingSync | cudaEventDisableTiming));
     return cudaSuccess;
 }
 
-static cudaError_t event_init(cudaEvent_t *event)
+static void events_finish(cudaEvent_t *events, int n)
 {
-    return cudaEventCreateWithFlags(event, cudaEventBlockingSync | cudaEventDisableTiming);
+    for (int i = 0; i < n; i++)
+        if (events[i])
+            cudaEventDestroy(events[i]);
 }
 
-static cudaError_t lane_init(struct lane *lane, struct plan *plan)
+// A frame in one piece has its whole work on one stream; only one that is on the device already
+// has something to wait for.
+static cudaError_t lane_init(struct lane *lane, struct plan *plan,
+                             const struct footprint *footprint, int index)
 {
+    uint8_t *device = plan->device + footprint->lanes + index * footprint->lane;
+    const struct schedule *schedule = &plan->schedule;
     lane->plan = plan;
-    CUDA_TRY(source_init(lane, &plan->src));
+    if (plan->src.memory != MEMORY_CUDA)
+        lane->source = device;
+    if (plan->staging)
+        lane->staging = plan->staging + index * footprint->staging;
     for (int i = 0; i < plan->ops; i++)
-        CUDA_TRY(cudaMalloc((void **)&lane->result[i], plan->op[i]->dst_bytes));
-    for (int i = 0; i < plan->bands; i++)
-        CUDA_TRY(event_init(&lane->ready[i]));
-    for (int i = 0; i < plan->backend->streams; i++)
-        CUDA_TRY(event_init(&lane->finished[i]));
-    return cudaSuccess;
+        lane->result[i] = device + footprint->result[i];
+    CUDA_TRY(events_init(lane->ready, schedule->slices));
+    if (schedule->slices > 1)
+        CUDA_TRY(events_init(lane->computed, schedule->slices));
+    return events_init(lane->finished, schedule->frame_streams);
 }
 
 static void lane_finish(struct lane *lane)
 {
-    cudaFreeHost(lane->staging.plane[0].data);
-    cudaFree(lane->source.plane[0].data);
-    for (int i = 0; i < PLAN_OPS_MAX; i++)
-        cudaFree(lane->result[i]);
-    for (int i = 0; i < CUDA_BANDS_MAX; i++)
-        if (lane->ready[i])
-            cudaEventDestroy(lane->ready[i]);
-    for (int i = 0; i < CUDA_STREAMS_MAX; i++)
-        if (lane->finished[i])
-            cudaEventDestroy(lane->finished[i]);
+    events_finish(lane->ready, BANDS_MAX);
+    events_finish(lane->computed, BANDS_MAX);
+    events_finish(lane->finished, CUDA_STREAMS_MAX);
 }
 
-static int lanes_init(struct plan *plan, int depth)
+static int lanes_init(struct plan *plan, const struct footprint *footprint, int depth)
 {
     cudaError_t error = cudaSuccess;
     plan->lane = (struct lane *)calloc(depth, sizeof *plan->lane);
     if (!plan->lane)
         return -ENOMEM;
     while (plan->lanes < depth && error == cudaSuccess) {
-        struct lane *lane = &plan->lane[plan->lanes++];
-        error = lane_init(lane, plan);
+        struct lane *lane = &plan->lane[plan->lanes];
+        error = lane_init(lane, plan, footprint, plan->lanes++);
         lane->next = plan->idle;
         plan->idle = lane;
     }
@@ -216,19 +171,40 @@ static int lanes_init(struct plan *plan, int depth)
 
 // --- plan
 
+// The last slice whose arrival leaves WAKE_SECONDS of uploads behind it.
+static int wake_slice(const struct plan *plan)
+{
+    struct image tight = plan->src;
+    const double rate = plan->backend->schedule.link.up;
+    const double seconds_a_row = image_lay_out(&tight, NULL) / rate / plan->src.height;
+    double left = 0;
+    int i = plan->schedule.slices - 1;
+    for (; i > 0 && left < WAKE_SECONDS; i--) {
+        const struct band rows = plan->schedule.slice[i].rows;
+        left += (rows.y1 - rows.y0) * seconds_a_row;
+    }
+    return i;
+}
+
 int cuda_plan_init(struct plan *plan, struct backend *backend, const struct image *src,
                    const struct op *const ops[], int n, int depth)
 {
+    const struct footprint footprint = footprint_of(src, ops, n);
     plan->backend = backend;
     plan->src = *src;
     plan->ops = n;
     memcpy(plan->op, ops, n * sizeof *ops);
 
-    int error = ops_init(plan);
+    int error = schedule_init(&plan->schedule, src, ops, n, &backend->schedule);
+    plan->wake = wake_slice(plan);
     if (!error)
-        error = schedule_init(plan);
+        error = cuda_errno(load_kernels(plan));
     if (!error)
-        error = lanes_init(plan, depth);
+        error = cuda_errno(memory_init(plan, &footprint, depth));
+    if (!error)
+        error = blocks_init(plan, &footprint);
+    if (!error)
+        error = lanes_init(plan, &footprint, depth);
     if (error)
         cuda_plan_finish(plan);
     return error;
@@ -239,7 +215,7 @@ void cuda_plan_finish(struct plan *plan)
     for (int i = 0; i < plan->lanes; i++)
         lane_finish(&plan->lane[i]);
     free(plan->lane);
-    free(plan->step);
-    for (int i = 0; i < plan->ops; i++)
-        cudaFree(plan->warp[i]);
+    schedule_finish(&plan->schedule);
+    cudaFreeHost(plan->staging);
+    cudaFree(plan->device);
 }

@@ -164,7 +164,7 @@ static inline FRAMED_HD struct rgb6 warp_sample(const struct image *src, const s
 }
 
 // The levels of one output pixel whose source position is (sx, sy) in 1/65536 pixel, in the
-// tensor's channel order; gray sets level[0] alone. `format` is warp->source.
+// tensor's channel order; for gray only level[0] means something. `format` is warp->source.
 static inline FRAMED_HD void warp_levels(const struct image *src, const struct warp *warp,
                                          enum pixel_format format, int32_t sx, int32_t sy,
                                          uint8_t level[3])
@@ -173,7 +173,7 @@ static inline FRAMED_HD void warp_levels(const struct image *src, const struct w
     const int coverage =
         coverage_of(coverage_axis(px, warp->x0, warp->x1), coverage_axis(py, warp->y0, warp->y1));
     if (coverage == 0) {
-        for (int i = 0; i < warp->channels; i++)
+        for (int i = 0; i < 3; i++)
             level[i] = warp->fill[i];
         return;
     }
@@ -182,7 +182,7 @@ static inline FRAMED_HD void warp_levels(const struct image *src, const struct w
                     taps_at(py, warp->y0, warp->y1 - 1));
     const bool bgr = warp->order == ORDER_BGR;
     const int q6[3] = {bgr ? q.b : q.r, q.g, bgr ? q.r : q.b};
-    for (int i = 0; i < warp->channels; i++)
+    for (int i = 0; i < 3; i++)
         level[i] =
             (uint8_t)(coverage == WEIGHT_ONE ? level_of(q6[i])
                                              : level_blended(q6[i], warp->fill[i], coverage));

@@ -64,6 +64,25 @@ static void settle(struct slots *pool, struct slot *slot, enum loss reason)
     pthread_cond_signal(&pool->room);
 }
 
+static void memory_close(struct slots *pool, struct slot *slot)
+{
+    pool->driver->unpin(pool->backend, slot->data);
+    free(slot->data);
+    slot->data = NULL;
+    slot->capacity = 0;
+}
+
+// Memory that cannot be pinned is only slower to download into.
+static void memory_open(struct slots *pool, struct slot *slot, size_t size)
+{
+    const size_t pages = (size + 4095) & ~(size_t)4095;
+    slot->data = aligned_alloc(4096, pages);
+    if (!slot->data)
+        return;
+    slot->capacity = size;
+    pool->driver->pin(pool->backend, slot->data, pages);
+}
+
 void slots_close(struct slots *pool)
 {
     if (!pool)
@@ -71,7 +90,7 @@ void slots_close(struct slots *pool)
     for (int i = 0; i < pool->n; i++) {
         if (pool->slot[i].state != FREE)
             settle(pool, &pool->slot[i], LOSS_STOPPING);
-        pool->driver->free(pool->backend, pool->slot[i].data);
+        memory_close(pool, &pool->slot[i]);
     }
     pthread_cond_destroy(&pool->room);
     pthread_mutex_destroy(&pool->lock);
@@ -126,9 +145,8 @@ static int find_room(struct slots *pool, enum overflow overflow, const _Atomic b
 static int fit(struct slots *pool, struct slot *slot, size_t size)
 {
     if (slot->capacity < size) {
-        pool->driver->free(pool->backend, slot->data);
-        slot->data = pool->driver->alloc(pool->backend, size);
-        slot->capacity = slot->data ? size : 0;
+        memory_close(pool, slot);
+        memory_open(pool, slot, size);
     }
     slot->size = size;
     return slot->data ? 0 : -ENOMEM;

@@ -5,7 +5,7 @@
 #include "tests/kernels/backends.h"
 #include "tests/kernels/cases.h"
 
-enum { DEPTH = 3, OPS_MAX = 4, GUARD = 64, PLANS = 300 };
+enum { DEPTH = 3, OPS_MAX = 4, GUARD = 64, PLANS = 200 };
 
 static int random_op(struct random *random, struct op *op, const struct image *src, int side_max)
 {
@@ -62,9 +62,12 @@ static void frame_init(struct plan_case *c, struct frame *frame, const struct im
         if (random_in(random, 0, 7) == 0)
             continue;
         const size_t bytes = c->op[i].dst_bytes + 2 * GUARD;
-        frame->result[i] = c->setting->driver->alloc(c->backend, bytes);
+        const bool pinned = random_in(random, 0, 1);
+        frame->result[i] =
+            pinned ? pinned_new(c->setting, c->backend, bytes) : (uint8_t *)malloc(bytes);
         memset(frame->result[i], UNTOUCHED, bytes);
         frame->job.result[i] = frame->result[i] + GUARD;
+        frame->job.result_memory[i] = pinned ? MEMORY_PINNED : MEMORY_HOST;
     }
 }
 
@@ -97,8 +100,12 @@ static void frame_check(struct plan_case *c, const struct frame *frame)
 
 static void frame_finish(struct plan_case *c, struct frame *frame)
 {
-    for (int i = 0; i < c->n; i++)
-        c->setting->driver->free(c->backend, frame->result[i]);
+    for (int i = 0; i < c->n; i++) {
+        if (frame->job.result_memory[i] == MEMORY_PINNED)
+            pinned_free(c->setting, c->backend, frame->result[i]);
+        else
+            free(frame->result[i]);
+    }
     picture_free(&frame->source);
 }
 

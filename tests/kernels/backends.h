@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "kernels/backend.h"
 
@@ -21,7 +22,11 @@ static const struct setting settings[] = {
     {"cpu, 3 workers, tiny bands", &cpu_backend, {.workers = 3, .band_bytes = 1}},
 #ifdef FRAMED_CUDA
     {"cuda", &cuda_backend, {0}},
-    {"cuda, 3 streams, small bands", &cuda_backend, {.streams = 3, .band_bytes = 2048}},
+    {"cuda, small bands", &cuda_backend, {.band_bytes = 2048}},
+    {"cuda, 1 stream, small bands", &cuda_backend, {.streams = 1, .band_bytes = 2048}},
+    {"cuda, 2 streams, small bands", &cuda_backend, {.streams = 2, .band_bytes = 2048}},
+    {"cuda, 8 streams", &cuda_backend, {.streams = 8}},
+    {"cuda, 32 streams, tiny bands", &cuda_backend, {.streams = 32, .band_bytes = 1}},
 #endif
 };
 
@@ -38,6 +43,22 @@ static inline struct backend *setting_open(const struct setting *setting, int *m
           setting->name);
     ++*missing;
     return NULL;
+}
+
+// Memory for results, page-locked where the backend does that.
+static inline void *pinned_new(const struct setting *setting, struct backend *backend, size_t bytes)
+{
+    const size_t page = 4096, whole = (bytes + page - 1) / page * page;
+    void *memory = aligned_alloc(page, whole);
+    const int error = setting->driver->pin(backend, memory, whole);
+    CHECK(error == 0, "pin: %d: %s", error, setting->name);
+    return memory;
+}
+
+static inline void pinned_free(const struct setting *setting, struct backend *backend, void *memory)
+{
+    setting->driver->unpin(backend, memory);
+    free(memory);
 }
 
 // Counts jobs that are done.

@@ -91,7 +91,7 @@ static void feeder_init(struct feeder *feeder, struct backend *backend, int i,
     for (int k = 0; k < DEPTH; k++) {
         struct feed *feed = &feeder->feeds[k];
         feed->feeder = feeder;
-        feed->result = cpu_backend.alloc(backend, feeder->op.dst_bytes);
+        feed->result = malloc(feeder->op.dst_bytes);
         feed->job = (struct job){.src = feeder->source.image,
                                  .result = {feed->result},
                                  .done = feed_done,
@@ -112,7 +112,7 @@ static void feeder_check(struct feeder *feeder)
 static void feeder_finish(struct feeder *feeder)
 {
     for (int k = 0; k < DEPTH; k++)
-        cpu_backend.free(feeder->backend, feeder->feeds[k].result);
+        free(feeder->feeds[k].result);
     free(feeder->expected);
     op_finish(&feeder->op);
     picture_free(&feeder->source);
@@ -193,12 +193,21 @@ static void test_limits(struct backend *backend)
     CHECK(cpu_backend.plan_open(backend, &plan, &shape, NULL, 0, 1) == -EINVAL, "no op");
     CHECK(cpu_backend.plan_open(backend, &plan, &shape, NULL, PLAN_OPS_MAX + 1, 1) == -EINVAL,
           "too many ops");
-    for (size_t bytes = 0; bytes < 200; bytes += 33) {
-        void *memory = cpu_backend.alloc(backend, bytes);
-        CHECK(memory && (uintptr_t)memory % 64 == 0, "%zu bytes at %p", bytes, memory);
-        cpu_backend.free(backend, memory);
-    }
-    cpu_backend.free(backend, NULL);
+    void *memory = aligned_alloc(4096, 8192);
+    CHECK(cpu_backend.pin(backend, memory, 8192) == 0, "pin");
+    cpu_backend.unpin(backend, memory);
+    cpu_backend.unpin(backend, NULL);
+    free(memory);
+    const struct op_params params = {OP_YUV, {.yuv = {.format = PIXEL_NV12}}};
+    struct op op;
+    CHECK(op_init(&op, &params, &shape) == 0, "op_init");
+    const struct op *ops[] = {&op};
+    const struct memory_need need = cpu_backend.plan_need(&shape, ops, 1, 4);
+    CHECK(need.device == 0 && need.pinned == 0, "%zu %zu", need.device, need.pinned);
+    CHECK(!cpu_backend.device_bytes && !cpu_backend.export_open && !cpu_backend.export_close &&
+              !cpu_backend.reset,
+          "the cpu is no device");
+    op_finish(&op);
     cpu_backend.plan_close(NULL);
     cpu_backend.close(NULL);
 }

@@ -1,4 +1,4 @@
-// For tests of the CUDA backend: a source picture with three ops and what the reference makes of
+// For tests of the CUDA backend: a source picture with five ops and what the reference makes of
 // them, and copies of the picture in every kind of memory.
 #ifndef FRAMED_TESTS_KERNELS_CUDA_CAMERA_H
 #define FRAMED_TESTS_KERNELS_CUDA_CAMERA_H
@@ -10,7 +10,7 @@
 #include "kernels/ops.h"
 #include "tests/test.h"
 
-enum { OPS = 3 };
+enum { OPS = 5 };
 
 struct camera {
     struct image src; // tight, on the host
@@ -53,6 +53,13 @@ static inline void params_init(struct op_params params[OPS])
     params[2].warp.rotate = 155;
     params[2].warp.layout = LAYOUT_NHWC;
     params[2].warp.order = ORDER_BGR;
+    params[3].kind = OP_WARP; // shares a launch with the one before it
+    params[3].warp = warp_params(33, 201);
+    params[3].warp.order = ORDER_GRAY;
+    params[4].kind = OP_WARP; // and this one with the first
+    params[4].warp = warp_params(160, 9);
+    params[4].warp.dtype = DTYPE_F32;
+    params[4].warp.fit = FIT_STRETCH;
 }
 
 static inline void camera_init(struct camera *camera, enum pixel_format format, int width,
@@ -100,8 +107,9 @@ enum placement {
     HOST_PADDED,
     HOST_UPSIDE_DOWN,
     PINNED,
-    PINNED_PADDED,
+    PINNED_PADDED, // by more than the device keeps
     PINNED_UPSIDE_DOWN,
+    PINNED_ALIGNED, // by what the device keeps
     DEVICE,
     PLACEMENTS
 };
@@ -112,12 +120,29 @@ struct source {
     void *memory[PLANES_MAX];
 };
 
+// Bytes between the rows of a plane on the host.
+static inline size_t padding(enum placement placement, size_t row_bytes)
+{
+    switch (placement) {
+    case HOST_PADDED:
+    case HOST_UPSIDE_DOWN:
+    case PINNED_UPSIDE_DOWN:
+        return 14;
+    case PINNED_PADDED:
+        return row_bytes;
+    case PINNED_ALIGNED:
+        return (64 - row_bytes % 64) % 64;
+    default:
+        return 0;
+    }
+}
+
 static inline void plane_to_host(struct source *source, const struct image *tight, int p)
 {
     const size_t row_bytes = plane_row_bytes(tight->format, p, tight->width);
     const int rows = plane_rows(tight->format, p, tight->height);
     const bool pinned = source->placement >= PINNED;
-    const size_t stride = row_bytes + (source->placement % PINNED ? 14 + 2 * p : 0);
+    const size_t stride = row_bytes + padding(source->placement, row_bytes);
     struct plane *plane = &source->image.plane[p];
 
     if (pinned)
@@ -126,7 +151,7 @@ static inline void plane_to_host(struct source *source, const struct image *tigh
         source->memory[p] = malloc(rows * stride);
     plane->data = (uint8_t *)source->memory[p];
     plane->stride = stride;
-    if (source->placement % PINNED == HOST_UPSIDE_DOWN) {
+    if (source->placement == HOST_UPSIDE_DOWN || source->placement == PINNED_UPSIDE_DOWN) {
         plane->data += (rows - 1) * stride;
         plane->stride = -plane->stride;
     }

@@ -1,11 +1,11 @@
-// The CUDA backend with many jobs in flight: no more than `depth` of a plan, plans of several
-// threads, and a plan that is closed while it works.
+// The CUDA backend with many jobs in flight, on any number of streams, whole and in bands: no more
+// than `depth` of a plan, plans of several threads, and a plan that is closed while it works.
 #include <pthread.h>
 
 #include "tests/kernels/cuda_call.h"
 
 // `depth` jobs and no more; plan_close waits for them.
-static void test_depth(struct backend *backend)
+static void test_depth(struct backend *backend, bool gates)
 {
     struct camera camera;
     struct source source, pinned;
@@ -16,18 +16,21 @@ static void test_depth(struct backend *backend)
     source_init(&source, &camera, DEVICE);
     source_init(&pinned, &camera, PINNED);
     for (int i = 0; i < 3; i++)
-        call_init(&call[i], backend, &camera, &source.image, i == 1);
+        call_init(&call[i], backend, &camera, &source.image, i == 1 ? MEMORY_HOST : MEMORY_PINNED);
     CHECK(cuda->plan_open(backend, &plan, &source.image, camera.ops, OPS, 2) == 0, "plan_open");
 
     call[2].job.src = pinned.image;
     CHECK(cuda->submit(plan, &call[2].job) == -EINVAL, "a host source where there are no buffers");
     call[2].job.src = source.image;
-    gate_close(&gate);
+    if (gates)
+        gate_close(&gate, PATIENCE);
     CHECK(!decode_into(&source, &pinned.image), "decode");
     CHECK(cuda->submit(plan, &call[0].job) == 0, "first");
     CHECK(cuda->submit(plan, &call[1].job) == 0, "second");
-    CHECK(cuda->submit(plan, &call[2].job) == -EBUSY, "third of two");
-    gate_open(&gate);
+    if (gates) {
+        CHECK(cuda->submit(plan, &call[2].job) == -EBUSY, "third of two");
+        CHECK(gate_open(&gate), "submit waited for the device");
+    }
     call_check(&call[0], &camera, "first");
     CHECK(cuda->submit(plan, &call[2].job) == 0, "third, now that one is done");
     cuda->plan_close(plan);
@@ -42,42 +45,36 @@ static void test_depth(struct backend *backend)
     camera_finish(&camera);
 }
 
+enum { WORKERS = 6, DEPTH = 3, FRAMES = 24 };
+
 struct worker {
     pthread_t thread;
     struct backend *backend;
     struct camera camera;
     struct source source;
+    struct call call[DEPTH]; // results in each kind of memory
 };
-
-enum { WORKERS = 6, DEPTH = 3, FRAMES = 60 };
 
 // A camera's thread: DEPTH jobs in flight, each result compared before its buffer is used again.
 // What is compared is compared without CHECK: its counters are not for several threads.
 static void *run_worker(void *argument)
 {
     struct worker *worker = (struct worker *)argument;
-    struct call call[DEPTH];
     struct plan *plan;
     intptr_t wrong = 0;
-    for (int i = 0; i < DEPTH; i++)
-        call_init(&call[i], worker->backend, &worker->camera, &worker->source.image, i == 0);
     wrong += cuda->plan_open(worker->backend, &plan, &worker->source.image, worker->camera.ops, OPS,
                              DEPTH);
 
     for (int i = 0; i < FRAMES && !wrong; i++) {
-        struct call *next = &call[i % DEPTH];
+        struct call *next = &worker->call[i % DEPTH];
         if (i >= DEPTH)
-            wrong += !wait_for(&next->done) || next->status;
-        for (int k = 0; k < OPS && i >= DEPTH; k++) {
-            size_t bytes = worker->camera.op[k].dst_bytes;
-            wrong += !!memcmp(next->job.result[k], worker->camera.expected[k], bytes);
-            memset(next->job.result[k], GUARD_BYTE, bytes);
-        }
+            wrong += !wait_for(&next->done) || next->status || call_wrong(next, &worker->camera) ||
+                     !call_clear(next);
         wrong += !!cuda->submit(plan, &next->job);
     }
     cuda->plan_close(plan);
     for (int i = 0; i < DEPTH; i++)
-        call_finish(&call[i], worker->backend);
+        wrong += worker->call[i].status || call_wrong(&worker->call[i], &worker->camera);
     return (void *)wrong;
 }
 
@@ -92,6 +89,9 @@ static void test_threads(struct backend *backend)
         source_init(&worker->source, &worker->camera, (enum placement)(PLACEMENTS - 1 - i));
         if (worker->source.placement == DEVICE)
             CHECK(!decode_into(&worker->source, &worker->camera.src), "decode");
+        for (int k = 0; k < DEPTH; k++)
+            call_init(&worker->call[k], backend, &worker->camera, &worker->source.image,
+                      (enum memory)(MEMORY_HOST + k));
     }
     for (int i = 0; i < WORKERS; i++) {
         struct worker *worker = &workers[i];
@@ -101,24 +101,40 @@ static void test_threads(struct backend *backend)
         void *wrong;
         pthread_join(workers[i].thread, &wrong);
         CHECK(!wrong, "worker %d: %ld results or calls were wrong", i, (long)(intptr_t)wrong);
+        for (int k = 0; k < DEPTH; k++)
+            call_finish(&workers[i].call[k], backend);
         source_finish(&workers[i].source);
         camera_finish(&workers[i].camera);
     }
 }
 
+static void test_options(const struct backend_options *options)
+{
+    struct backend *backend = NULL;
+    CHECK(cuda->open(&backend, options) == 0, "open");
+    printf("%s\n", cuda->describe(backend));
+    test_depth(backend, gates_work());
+    test_threads(backend);
+    cuda->close(backend);
+}
+
 int main(void)
 {
-    struct backend_options options = {0, 0, 0, 256 << 10};
+    static const int streams[] = {0, 1, 2, 8, 32};
+    struct backend_options options = {0, 0, 0, 0};
     struct backend *backend = NULL;
     int error = cuda->open(&backend, &options);
     CHECK(error == 0 || error == -ENODEV, "open: %d", error);
     if (error) {
         puts("no CUDA device: skipped");
-    } else {
-        printf("%s\n", cuda->describe(backend));
-        test_depth(backend);
-        test_threads(backend);
-        cuda->close(backend);
+        return test_end("cuda_jobs");
+    }
+    cuda->close(backend);
+    for (int n : streams) {
+        options.streams = n;
+        for (options.band_bytes = 0; options.band_bytes <= 128 << 10;
+             options.band_bytes += 128 << 10)
+            test_options(&options);
     }
     return test_end("cuda_jobs");
 }
