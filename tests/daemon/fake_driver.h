@@ -1,0 +1,54 @@
+// A backend that computes nothing: it only counts what is pinned and exported.
+#ifndef FRAMED_TESTS_DAEMON_FAKE_DRIVER_H
+#define FRAMED_TESTS_DAEMON_FAKE_DRIVER_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "kernels/backend.h"
+
+static _Atomic int pinned, exports;
+static int pin_refusal;     // what pinning fails with
+static bool device_is_full; // for exports
+static _Alignas(4096) uint8_t device_memory[1 << 16];
+
+static inline int fake_pin(struct backend *backend, void *memory, size_t bytes)
+{
+    (void)backend, (void)memory, (void)bytes;
+    pinned += pin_refusal == 0;
+    return pin_refusal;
+}
+
+static inline void fake_unpin(struct backend *backend, void *memory)
+{
+    (void)backend, (void)memory;
+    pinned--;
+}
+
+static inline int fake_export(struct backend *backend, struct device_export *ret, size_t bytes)
+{
+    (void)backend;
+    if (device_is_full || bytes > sizeof device_memory)
+        return -ENOMEM;
+    exports++;
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    *ret = (struct device_export){device_memory, sizeof device_memory, fd, "the-uuid-of-it.", NULL};
+    return 0;
+}
+
+static inline void fake_unexport(struct backend *backend, struct device_export *device)
+{
+    (void)backend;
+    close(device->fd);
+    exports--;
+}
+
+static const struct backend_driver fake_driver = {
+    .pin = fake_pin,
+    .unpin = fake_unpin,
+    .export_open = fake_export,
+    .export_close = fake_unexport,
+};
+
+#endif
