@@ -1,0 +1,77 @@
+#include "daemon/camera/gate.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Each waits for a signal of its own: whoever leaves wakes one thread and no more.
+struct gate_waiter {
+    pthread_cond_t turn;
+    bool in;
+    struct gate_waiter *next;
+};
+
+void gate_init(struct gate *gate, int threads)
+{
+    *gate = (struct gate){.room = threads};
+    gate->last = &gate->first;
+    pthread_mutex_init(&gate->mutex, NULL);
+}
+
+void gate_finish(struct gate *gate)
+{
+    pthread_mutex_destroy(&gate->mutex);
+}
+
+static void wait_in_line(struct gate *gate)
+{
+    struct gate_waiter waiter = {.in = false};
+    pthread_cond_init(&waiter.turn, NULL);
+    *gate->last = &waiter;
+    gate->last = &waiter.next;
+    while (!waiter.in)
+        pthread_cond_wait(&waiter.turn, &gate->mutex);
+    pthread_cond_destroy(&waiter.turn);
+}
+
+void gate_enter(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->mutex);
+    if (gate->room > 0)
+        gate->room--;
+    else
+        wait_in_line(gate);
+    pthread_mutex_unlock(&gate->mutex);
+}
+
+// Places pass to the first in line at once, so that none who comes later can take them.
+static void let_in(struct gate *gate)
+{
+    struct gate_waiter *first;
+    while (gate->room > 0 && (first = gate->first)) {
+        if (!(gate->first = first->next))
+            gate->last = &gate->first;
+        gate->room--;
+        first->in = true;
+        pthread_cond_signal(&first->turn);
+    }
+}
+
+void gate_press(struct gate *gate, int places)
+{
+    pthread_mutex_lock(&gate->mutex);
+    gate->room -= places;
+    pthread_mutex_unlock(&gate->mutex);
+}
+
+void gate_retreat(struct gate *gate, int places)
+{
+    pthread_mutex_lock(&gate->mutex);
+    gate->room += places;
+    let_in(gate);
+    pthread_mutex_unlock(&gate->mutex);
+}
+
+void gate_leave(struct gate *gate)
+{
+    gate_retreat(gate, 1);
+}
