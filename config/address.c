@@ -15,7 +15,7 @@ static const char *path_wrong(const char *path, enum sink_kind kind)
 {
     if (!*path)
         return "has no path";
-    if (kind == SINK_UNIX && strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+    if (kind != SINK_FILE && strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
         return "has a path that is too long for a socket (107 bytes)";
     return NULL;
 }
@@ -51,17 +51,22 @@ static bool printable(const char *text)
     return true;
 }
 
+static const struct {
+    const char *scheme;
+    enum sink_kind kind;
+} paths[] = {{"unix:", SINK_UNIX}, {"ring:", SINK_RING}, {"file:", SINK_FILE}};
+
 int address_parse(struct sink_address *ret, const char *text, const char **wrong)
 {
     struct sink_address address = {.kind = SINK_NONE};
-    const char *rest, *host = NULL;
+    const char *rest = NULL, *host = NULL;
     size_t length = 0;
-    if ((rest = after(text, "unix:"))) {
-        address.kind = SINK_UNIX;
-        *wrong = path_wrong(rest, SINK_UNIX);
-    } else if ((rest = after(text, "file:"))) {
-        address.kind = SINK_FILE;
-        *wrong = path_wrong(rest, SINK_FILE);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && !rest; i++) {
+        rest = after(text, paths[i].scheme);
+        address.kind = rest ? paths[i].kind : SINK_NONE;
+    }
+    if (rest) {
+        *wrong = path_wrong(rest, address.kind);
     } else if ((rest = after(text, "tcp:"))) {
         address.kind = SINK_TCP;
         *wrong = split(rest, &host, &length, &address.port);

@@ -1,4 +1,4 @@
-// Addresses of sinks: "unix:PATH", "tcp:HOST:PORT", "tcp:PORT", "file:PATH".
+// Addresses of sinks: "unix:PATH", "ring:PATH", "tcp:HOST:PORT", "tcp:PORT", "file:PATH".
 #ifndef FRAMED_CONFIG_ADDRESS_H
 #define FRAMED_CONFIG_ADDRESS_H
 

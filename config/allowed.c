@@ -86,7 +86,7 @@ static void print_allowed(FILE *f, const struct row *row)
         fputs("octal, 0000 to 0777", f);
         break;
     case VALUE_SINK:
-        fputs("unix:PATH, tcp:HOST:PORT, tcp:PORT or file:PATH", f);
+        fputs("unix:PATH, ring:PATH, tcp:HOST:PORT, tcp:PORT or file:PATH", f);
         break;
     case VALUE_OPTIONS:
         fprintf(f, "up to %d of name: value", OPTIONS_MAX);

@@ -129,8 +129,22 @@ static void check_sink(struct check *c)
     for (size_t i = 0; i < sizeof of_files / sizeof *of_files; i++) {
         if (c->output->sink.kind == SINK_TCP && is_given(c, of_files[i]))
             refuse(c, find(c, of_files[i])->key, of_files[i],
-                   "means nothing for a tcp sink (unix:PATH or file:PATH has it)");
+                   "means nothing for a tcp sink (unix:PATH, ring:PATH or file:PATH has it)");
     }
+}
+
+static void check_memory(struct check *c)
+{
+    struct output_config *o = c->output;
+    if (o->memory != MEMORY_CUDA)
+        return;
+    if (o->sink.kind != SINK_RING && is_given(c, "memory"))
+        refuse(c, find(c, "memory")->value, "memory", "cuda is for a ring alone (sink: ring:PATH)");
+    else if (o->sink.kind != SINK_RING)
+        o->memory = MEMORY_HOST; // one from `defaults` gives way
+    else if (c->config->backend == BACKEND_CPU)
+        refuse(c, place_of(c, "memory"), "memory",
+               "cuda is not there with backend: cpu (host, or backend: auto | cuda)");
 }
 
 // The first output before this one whose sink is in its way, and its camera.
@@ -190,6 +204,15 @@ static void settle_protocol(struct check *c)
                "y4m | npy | raw)");
 }
 
+static void settle_ring(struct check *c)
+{
+    enum protocol *protocol = &c->output->protocol;
+    if (*protocol != PROTOCOL_AUTO && *protocol != PROTOCOL_FRAMED && is_given(c, "protocol"))
+        refuse(c, find(c, "protocol")->value, "protocol",
+               "a ring has its own, which carries every format (auto | framed)");
+    *protocol = PROTOCOL_FRAMED; // one from `defaults` gives way
+}
+
 static bool npy_carries(const struct output_config *o)
 {
     return o->kernel == OP_WARP || o->format == PIXEL_YUV444P || o->format == PIXEL_YUV24;
@@ -220,6 +243,10 @@ static void check_protocol(struct check *c)
                                          "tensor.dtype"};
     if (is_wrong(c, "protocol"))
         return;
+    if (c->output->sink.kind == SINK_RING) {
+        settle_ring(c);
+        return;
+    }
     settle_protocol(c);
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (is_wrong(c, needed[i]))
@@ -241,6 +268,7 @@ void check_output(struct mistakes *mistakes, const struct config *config,
     if (output->sink.kind == SINK_NONE)
         return;
     check_sink(&c);
+    check_memory(&c);
     check_rival(&c);
     check_protocol(&c);
 }

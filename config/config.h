@@ -47,12 +47,13 @@ enum pace { PACE_FULL, PACE_REALTIME };
 enum damaged { DAMAGED_FLAG, DAMAGED_DROP, DAMAGED_HOLD };
 enum overflow { OVERFLOW_DROP_OLDEST, OVERFLOW_DROP_NEWEST, OVERFLOW_WAIT };
 enum protocol { PROTOCOL_AUTO, PROTOCOL_FRAMED, PROTOCOL_Y4M, PROTOCOL_NPY, PROTOCOL_RAW };
-enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE };
+enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE, SINK_RING };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-struct sink_address { // "unix:PATH", "tcp:HOST:PORT" ("tcp:PORT" is loopback), "file:PATH"
+// "unix:PATH", "ring:PATH", "tcp:HOST:PORT" ("tcp:PORT" is loopback), "file:PATH"
+struct sink_address {
     enum sink_kind kind;
-    char *path; // unix, file
+    char *path; // unix, ring, file
     char *host; // tcp; NULL is 127.0.0.1
     int port;   // tcp; 0 lets the system choose
 };
@@ -93,6 +94,7 @@ struct output_config {
     struct duration max_age; // 0: any age
     int slots;
     struct sink_address sink;
+    enum memory memory;     // of a ring's slots: MEMORY_HOST or MEMORY_CUDA
     enum protocol protocol; // never PROTOCOL_AUTO after config_load
     struct filemode mode;
     char *group; // of the socket or file; NULL leaves it
@@ -111,7 +113,8 @@ struct camera_config {
     struct demuxer_option *options;
     int n_options;
     enum decode decode;
-    int decode_threads; // of the cpu decoder
+    int decode_threads;        // of the cpu decoder
+    struct dimensions picture; // largest that is expected: what memory is planned for
     double fps;
     bool loop;
     enum pace pace;
@@ -123,8 +126,10 @@ struct camera_config {
 
 struct cuda_config {
     int device;
-    int streams;       // 0: auto
-    struct bytes band; // 0: auto
+    int streams;         // 0: auto
+    struct bytes band;   // 0: auto
+    int decoders;        // threads inside NVDEC at once; 0: auto
+    struct bytes memory; // of the device, that may be used; 0: auto, what it has
 };
 
 struct cpu_config {

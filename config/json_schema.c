@@ -102,7 +102,7 @@ static void print_forms(FILE *f, const struct row *row)
               f);
         break;
     case VALUE_SINK:
-        fputs("{\"type\": \"string\", \"pattern\": \"^(unix|tcp|file):.\"}", f);
+        fputs("{\"type\": \"string\", \"pattern\": \"^(unix|ring|tcp|file):.\"}", f);
         break;
     case VALUE_OPTIONS:
         fprintf(f,

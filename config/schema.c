@@ -22,6 +22,7 @@ static const struct choice overflow_choices[] = {{"drop_oldest", OVERFLOW_DROP_O
 static const struct choice protocol_choices[] = {
     {"auto", PROTOCOL_AUTO}, {"framed", PROTOCOL_FRAMED}, {"y4m", PROTOCOL_Y4M},
     {"npy", PROTOCOL_NPY},   {"raw", PROTOCOL_RAW},       {0}};
+static const struct choice memory_choices[] = {{"host", MEMORY_HOST}, {"cuda", MEMORY_CUDA}, {0}};
 static const struct choice log_level_choices[] = {{"error", LOG_LEVEL_ERROR},
                                                   {"warning", LOG_LEVEL_WARNING},
                                                   {"info", LOG_LEVEL_INFO},
@@ -58,7 +59,8 @@ static const struct choice range_choices[] = {
 #define CHOICES_OF(member) _Generic((member), \
     enum backend_kind: backend_choices, enum transport: transport_choices, enum decode: decode_choices, \
     enum pace: pace_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
-    enum protocol: protocol_choices, enum log_level: log_level_choices, enum op_kind: kernel_choices, \
+    enum protocol: protocol_choices, enum memory: memory_choices, \
+    enum log_level: log_level_choices, enum op_kind: kernel_choices, \
     enum fit: fit_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
     enum matrix: matrix_choices, enum range: range_choices, default: NULL)
@@ -95,6 +97,9 @@ static const struct row camera_rows[] = {
           "auto takes NVDEC where the GPU decodes this stream, else the cpu"),
     FIELD(struct camera_config, decode_threads, "1", "threads of the cpu decoder", RANGE(0, 64),
           .zero = "auto"),
+    FIELD(struct camera_config, picture, "1920x1080",
+          "largest picture expected: memory is planned for it; a larger one is taken while memory is left",
+          RANGE(1, IMAGE_SIDE_MAX)),
     FIELD(struct camera_config, fps, "0",
           "most frames per second that reach the outputs; 0 keeps all; under `defaults` this key is meant",
           RANGE(0, 1000), .unit = "frames/s"),
@@ -148,10 +153,13 @@ static const struct row output_rows[] = {
           RANGE(0, 1000), .unit = "frames/s"),
     FIELD(struct output_config, overflow, "drop_oldest",
           "when no slot is free; wait: for room, and for a first client"),
-    FIELD(struct output_config, max_age, "0", "older frames are not delivered; 0 delivers all", RANGE(0, 3600)),
+    FIELD(struct output_config, max_age, "0",
+          "older frames are not delivered; 0 delivers all; also how long a ring's client may keep one, 0: 1s",
+          RANGE(0, 3600)),
     FIELD(struct output_config, slots, "6", "finished frames held for clients", RANGE(3, 256)),
-    FIELD(struct output_config, sink, NULL, "where frames go; a tcp sink without HOST is on loopback",
+    FIELD(struct output_config, sink, NULL, "where frames go; tcp without HOST is on loopback; ring is memory shared with programs on this box",
           .example = "unix:/run/framed/gate-detector.sock", .required = true, .own = true),
+    FIELD(struct output_config, memory, "host", "where a ring's slots are; cuda: on the GPU, and nothing is downloaded"),
     FIELD(struct output_config, protocol, "auto",
           "auto: sockets speak framed, a file goes by its ending (.framed .y4m .npy .raw .bin)"),
     FIELD(struct output_config, mode, "0660", "permissions of the socket or file", RANGE(0, 0777)),
@@ -166,6 +174,10 @@ static const struct row root_rows[] = {
           RANGE(0, CUDA_STREAMS_MAX), .zero = "auto"),
     FIELD(struct config, cuda.band, "auto", "source and result bytes of one band", RANGE(0, 1 << 30),
           .zero = "auto"),
+    FIELD(struct config, cuda.decoders, "auto", "threads inside NVDEC at once; more only wait for each other",
+          RANGE(0, 64), .zero = "auto"),
+    FIELD(struct config, cuda.memory, "auto", "most device memory that is used; auto is what the device has",
+          RANGE(0, 1024.0 * (1 << 30)), .zero = "auto"),
     SECTION("cpu", "the CPU backend"),
     FIELD(struct config, cpu.workers, "auto", "threads; auto is one per online processor",
           RANGE(0, 1024), .zero = "auto"),

@@ -17,6 +17,9 @@ enum {
     DRAIN_MS = 10000,        // that clients of a file that has ended may take to read the rest
     DRAIN_STOPPING_MS = 500, // the same when the daemon is asked to stop
     STOP_MS = 1800,          // from the signal to the end, whatever hangs
+    BURST = 16,              // cameras that start at once...
+    START_MS = 43,           // ...and then one by one: probing a stream takes a processor;
+                             // no multiple of a frame's interval, or all would come at once
     SINKS_MS = 1000,         // between tries to open a sink
     LOG_MS = 5000,           // that repeated log lines are summed up before they are printed
 };
@@ -29,13 +32,14 @@ struct daemon {
     const struct daemon_options *options;
     uv_loop_t loop;
     uv_signal_t signal[SIGNALS];
-    uv_timer_t deadline, log, sinks;
+    uv_timer_t deadline, log, sinks, starts;
     struct mailbox *mailbox;
-    struct engine engine;
+    struct engine *engine;
     struct histogram decode, process;
     struct camera *cameras;
     int n_cameras; // opened
-    int n_threads; // cameras whose thread has not ended
+    int n_started; // of them
+    int n_threads; // cameras whose thread has not ended, or not begun
     int n_sinks;   // not closed
     bool stopping;
     int exit_code;
@@ -45,12 +49,12 @@ struct daemon {
 
 static int write_metrics(struct daemon *daemon)
 {
-    if (!daemon->options->metrics || !daemon->engine.driver) // no backend: nothing ran
+    if (!daemon->options->metrics || !daemon->engine) // nothing ran
         return 0;
     struct metrics metrics = {
         .cameras = daemon->cameras,
         .n_cameras = daemon->n_cameras,
-        .backend = daemon->engine.driver->name,
+        .engine = daemon->engine,
         .decode = &daemon->decode,
         .process = &daemon->process,
     };
@@ -105,12 +109,30 @@ static void finish_when_done(struct daemon *daemon)
     uv_close((uv_handle_t *)&daemon->deadline, NULL);
     uv_close((uv_handle_t *)&daemon->log, NULL);
     uv_close((uv_handle_t *)&daemon->sinks, NULL);
+    uv_close((uv_handle_t *)&daemon->starts, NULL);
+}
+
+static bool has_sink(const struct camera *camera)
+{
+    for (int i = 0; i < camera->config->n_outputs; i++)
+        if (camera->outputs[i].sink)
+            return true;
+    return false;
+}
+
+// Cameras that are through and whose frames were taken have no more use for the engine.
+static void leave_engine(struct daemon *daemon)
+{
+    for (int i = 0; i < daemon->n_cameras; i++)
+        if (daemon->cameras[i].through && !has_sink(&daemon->cameras[i]))
+            camera_leave(&daemon->cameras[i]);
 }
 
 static void sink_was_closed(struct output *output)
 {
     struct daemon *daemon = output->owner;
     daemon->n_sinks--;
+    leave_engine(daemon);
     finish_when_done(daemon);
 }
 
@@ -129,6 +151,7 @@ static void camera_ended(struct letter *letter)
     if (atomic_load(&camera->state) == CAMERA_FAILED)
         daemon->exit_code = EXIT_RUNTIME;
     finish_sinks(daemon, camera);
+    leave_engine(daemon);
     finish_when_done(daemon);
 }
 
@@ -143,18 +166,25 @@ static void deadline_passed(uv_timer_t *timer)
     _exit(daemon->exit_code);
 }
 
+// Also of a start that failed half way.
 static void stop(struct daemon *daemon)
 {
     if (daemon->stopping)
         return;
     daemon->stopping = true;
     uv_timer_start(&daemon->deadline, deadline_passed, STOP_MS, 0);
-    for (int i = 0; i < daemon->n_cameras; i++) {
+    uv_timer_stop(&daemon->starts);
+    for (int i = daemon->n_started; i < daemon->n_cameras; i++) {
+        daemon->n_threads--;
+        finish_sinks(daemon, &daemon->cameras[i]);
+    }
+    for (int i = 0; i < daemon->n_started; i++) {
         camera_stop(&daemon->cameras[i]);
         int state = atomic_load(&daemon->cameras[i].state);
         if (state == CAMERA_ENDED || state == CAMERA_FAILED)
             finish_sinks(daemon, &daemon->cameras[i]); // now with less patience
     }
+    finish_when_done(daemon);
 }
 
 static void signal_came(uv_signal_t *handle, int number)
@@ -192,6 +222,8 @@ static int open_loop(struct daemon *daemon)
     daemon->deadline.data = daemon;
     uv_timer_init(&daemon->loop, &daemon->sinks);
     daemon->sinks.data = daemon;
+    uv_timer_init(&daemon->loop, &daemon->starts);
+    daemon->starts.data = daemon;
     uv_timer_init(&daemon->loop, &daemon->log);
     uv_timer_start(&daemon->log, flush_log, LOG_MS, LOG_MS);
     return 0;
@@ -201,9 +233,7 @@ static int open_camera(struct daemon *daemon, const struct camera_config *config
 {
     struct camera *camera = &daemon->cameras[daemon->n_cameras];
     struct camera_context context = {
-        .driver = daemon->engine.driver,
-        .backend = daemon->engine.backend,
-        .device = daemon->engine.device,
+        .engine = daemon->engine,
         .mailbox = daemon->mailbox,
         .decode = &daemon->decode,
         .process = &daemon->process,
@@ -212,7 +242,7 @@ static int open_camera(struct daemon *daemon, const struct camera_config *config
     };
     int rc = camera_open(camera, config, &context);
     if (rc == 0)
-        daemon->n_cameras++;
+        daemon->n_threads = ++daemon->n_cameras;
     else
         log_event(LOG_LEVEL_ERROR, "camera=%s %s", config->name, strerror(-rc));
     return rc;
@@ -260,42 +290,54 @@ static int open_cameras(struct daemon *daemon)
     return daemon->n_sinks > 0 ? 0 : -ENOENT;
 }
 
+static int start_camera(struct daemon *daemon)
+{
+    struct camera *camera = &daemon->cameras[daemon->n_started];
+    int rc = camera_start(camera);
+    if (rc == 0)
+        daemon->n_started++;
+    else
+        log_event(LOG_LEVEL_ERROR, "camera=%s no thread: %s", camera->config->name, strerror(-rc));
+    return rc;
+}
+
+static void start_next(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    if (daemon->n_started == daemon->n_cameras) {
+        uv_timer_stop(timer);
+    } else if (start_camera(daemon) < 0) {
+        daemon->exit_code = EXIT_RUNTIME;
+        stop(daemon);
+    }
+}
+
 static int start_cameras(struct daemon *daemon)
 {
-    for (int i = 0; i < daemon->n_cameras; i++) {
-        int rc = camera_start(&daemon->cameras[i]);
-        if (rc < 0) {
-            log_event(LOG_LEVEL_ERROR, "camera=%s no thread: %s", daemon->cameras[i].config->name,
-                      strerror(-rc));
-            return rc;
-        }
-        daemon->n_threads++;
-    }
-    return 0;
+    int rc = 0;
+    while (rc == 0 && daemon->n_started < daemon->n_cameras && daemon->n_started < BURST)
+        rc = start_camera(daemon);
+    if (rc == 0)
+        uv_timer_start(&daemon->starts, start_next, START_MS, START_MS);
+    return rc;
 }
 
 static int start(struct daemon *daemon)
 {
+    char why[256];
     int rc = engine_open(&daemon->engine, daemon->config);
-    if (rc == -ENODEV)
-        return EXIT_NO_DEVICE;
-    if (rc == 0)
-        rc = open_cameras(daemon);
+    if (rc < 0)
+        return rc == -ENODEV ? EXIT_NO_DEVICE : EXIT_RUNTIME;
+    if (engine_admit(daemon->engine, why, sizeof why) < 0) {
+        log_event(LOG_LEVEL_ERROR, "%s", why);
+        return EXIT_CONFIG;
+    }
+    rc = open_cameras(daemon);
     if (rc == 0)
         rc = write_metrics(daemon); // a path that cannot be written is known at once
     if (rc == 0)
         rc = start_cameras(daemon);
     return rc < 0 ? EXIT_RUNTIME : EXIT_OK;
-}
-
-// A start that failed half way ends like any other run: what is open is stopped by the same path.
-static void abandon(struct daemon *daemon)
-{
-    stop(daemon);
-    for (int i = 0; i < daemon->n_cameras; i++)
-        if (i >= daemon->n_threads)
-            finish_sinks(daemon, &daemon->cameras[i]);
-    finish_when_done(daemon);
 }
 
 static void finish(struct daemon *daemon)
@@ -307,7 +349,7 @@ static void finish(struct daemon *daemon)
     for (int i = 0; i < daemon->n_cameras; i++)
         camera_close(&daemon->cameras[i]);
     free(daemon->cameras);
-    engine_close(&daemon->engine);
+    engine_close(daemon->engine);
     uv_loop_close(&daemon->loop);
     log_flush();
 }
@@ -350,7 +392,7 @@ int daemon_run(const struct config *config, const struct daemon_options *options
     }
     daemon.exit_code = start(&daemon);
     if (daemon.exit_code != EXIT_OK)
-        abandon(&daemon);
+        stop(&daemon); // what is open ends like any other run
     uv_run(&daemon.loop, UV_RUN_DEFAULT);
     finish(&daemon);
     return daemon.exit_code;

@@ -1,81 +1,305 @@
 #include "daemon/engine.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "daemon/budget.h"
+#include "daemon/camera/backoff.h"
 #include "daemon/service/log.h"
+#include "daemon/side.h"
 
-static int open_driver(struct engine *engine, const struct config *config,
-                       const struct backend_driver *driver)
+enum { TOLD = 2 }; // tries in vain to open a side again that are logged
+static const int64_t STEADY_NS = 60 * INT64_C(1000000000); // a side that works for so long is well
+
+struct engine {
+    const struct config *config;
+    struct side cuda, cpu;
+    struct side *_Atomic current;
+    _Atomic uint64_t fallbacks;
+    pthread_mutex_t lock;   // users, failed, closing, and opening and closing of the cpu side
+    pthread_cond_t changed; // any of it
+    bool closing;
+    pthread_t keeper; // runs keep()
+    bool has_keeper;
+    struct backoff backoff; // the keeper's own, like the time when it opened the cuda side
+    int64_t opened_ns;
+};
+
+// --- the cuda side's way back, on the keeper's thread
+
+// Waits before the next try; false: the engine closes. A side that fails soon after each opening is
+// not opened at once again.
+static bool wait_to_reopen(struct engine *engine)
 {
-    struct backend_options options = {
-        .workers = config->cpu.workers,
-        .device = config->cuda.device,
-        .streams = config->cuda.streams,
-        .band_bytes = (size_t)config->cuda.band.n,
-    };
-    int rc = driver->open(&engine->backend, &options);
-    if (rc < 0)
-        return rc;
-    engine->driver = driver;
-    log_event(LOG_LEVEL_INFO, "backend %s: %s", driver->name, driver->describe(engine->backend));
-    return 0;
+    if (engine->opened_ns && monotonic_ns() - engine->opened_ns > STEADY_NS)
+        backoff_reset(&engine->backoff);
+    engine->opened_ns = 0;
+    int64_t due = monotonic_ns() + backoff_next_ns(&engine->backoff, false);
+    struct timespec until = {.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000};
+    pthread_mutex_lock(&engine->lock);
+    while (!engine->closing && pthread_cond_timedwait(&engine->changed, &engine->lock, &until) == 0)
+        ;
+    bool closing = engine->closing;
+    pthread_mutex_unlock(&engine->lock);
+    return !closing;
 }
 
-static int open_backend(struct engine *engine, const struct config *config)
+static void take_over(struct engine *engine)
 {
+    engine->opened_ns = monotonic_ns();
+    pthread_mutex_lock(&engine->lock);
+    engine->cuda.failed = false;
+    atomic_store(&engine->current, &engine->cuda);
+    pthread_mutex_unlock(&engine->lock);
+    log_event(LOG_LEVEL_INFO, "backend %s is back", engine->cuda.driver->name);
+}
+
+// Nobody uses the cuda side, and while it counts as failed nobody can begin to.
+static void mend(struct engine *engine)
+{
+    struct side *side = &engine->cuda;
+    side_close(side);
+    if (side->driver->reset)
+        side->driver->reset(&side->options);
+    for (int failures = 0; wait_to_reopen(engine); failures++) {
+        int rc = side_reopen(side);
+        if (rc == 0) {
+            take_over(engine);
+            return;
+        }
+        if (failures < TOLD)
+            log_event(LOG_LEVEL_WARNING, "backend %s cannot be opened again: %s%s",
+                      side->driver->name, strerror(-rc),
+                      failures == TOLD - 1
+                          ? "; trying on without a word (a restart of framed may bring it back)"
+                          : "");
+    }
+}
+
+static bool cpu_is_idle(struct engine *engine)
+{
+    return engine->cpu.backend && engine->cpu.users == 0 &&
+           atomic_load(&engine->current) != &engine->cpu;
+}
+
+static void *keep(void *opaque)
+{
+    struct engine *engine = opaque;
+    pthread_mutex_lock(&engine->lock);
+    while (!engine->closing) {
+        if (engine->cuda.failed && engine->cuda.users == 0) {
+            pthread_mutex_unlock(&engine->lock);
+            mend(engine);
+            pthread_mutex_lock(&engine->lock);
+        } else if (cpu_is_idle(engine)) {
+            side_close(&engine->cpu);
+        } else {
+            pthread_cond_wait(&engine->changed, &engine->lock);
+        }
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return NULL;
+}
+
+// --- from the start to the end
+
+// The side to start with.
+static int choose(struct engine *engine)
+{
+    const struct config *config = engine->config;
+    struct side *side = &engine->cuda;
     int rc = -ENODEV;
     if (config->backend != BACKEND_CPU) {
-#ifdef FRAMED_CUDA
-        rc = open_driver(engine, config, &cuda_backend);
-        const char *why = strerror(-rc);
-#else
-        const char *why = "built without CUDA";
-#endif
-        if (rc == 0)
-            return 0;
-        if (config->backend == BACKEND_CUDA) {
-            log_event(LOG_LEVEL_ERROR, "backend cuda is demanded but missing: %s", why);
+        if (side->driver)
+            rc = side_open(side);
+        if (rc < 0 && config->backend == BACKEND_CUDA) {
+            log_event(LOG_LEVEL_ERROR, "backend cuda is demanded but missing: %s",
+                      side->driver ? strerror(-rc) : "built without CUDA");
             return -ENODEV;
         }
     }
-    rc = open_driver(engine, config, &cpu_backend);
-    if (rc < 0)
-        log_event(LOG_LEVEL_ERROR, "backend cpu: %s", strerror(-rc));
+    if (rc < 0) {
+        side = &engine->cpu;
+        rc = side_open(side);
+        if (rc < 0)
+            log_event(LOG_LEVEL_ERROR, "backend cpu: %s", strerror(-rc));
+    }
+    atomic_store(&engine->current, side);
     return rc;
 }
 
-// NVDEC is worth it where frames may stay on the device; elsewhere only where a camera demands it.
-static int open_device(struct engine *engine, const struct config *config)
+static int start_keeper(struct engine *engine)
 {
-    bool useful = false;
-    const char *demanding = NULL;
-    for (int i = 0; i < config->n_cameras; i++) {
-        useful |= config->cameras[i].decode != DECODE_CPU && engine->driver->takes_cuda;
-        if (config->cameras[i].decode == DECODE_NVDEC)
-            demanding = config->cameras[i].name;
-    }
-    if (!useful && !demanding)
-        return 0;
-    int rc = decode_device_open(&engine->device, config->cuda.device);
-    if (rc == 0 || !demanding)
-        return 0;
-    log_camera(demanding);
-    log_event(LOG_LEVEL_ERROR, "NVDEC is demanded but missing: %s", strerror(-rc));
-    log_camera(NULL);
-    return -ENODEV;
+    int rc = -pthread_create(&engine->keeper, NULL, keep, engine);
+    engine->has_keeper = rc == 0;
+    if (rc < 0)
+        log_event(LOG_LEVEL_ERROR, "backend: no thread: %s", strerror(-rc));
+    return rc;
 }
 
-int engine_open(struct engine *engine, const struct config *config)
+int engine_open_with(struct engine **ret, const struct config *config,
+                     const struct backend_driver *cuda, const struct backend_driver *cpu)
 {
-    int rc = open_backend(engine, config);
-    return rc < 0 ? rc : open_device(engine, config);
+    pthread_condattr_t attributes;
+    struct engine *engine = calloc(1, sizeof *engine);
+    if (!engine)
+        return -ENOMEM;
+    engine->config = config;
+    side_prepare(&engine->cuda, config, cuda);
+    side_prepare(&engine->cpu, config, cpu);
+    pthread_mutex_init(&engine->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&engine->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    int rc = choose(engine);
+    if (rc == 0)
+        rc = side_add_nvdec(atomic_load(&engine->current));
+    if (rc == 0 && atomic_load(&engine->current) == &engine->cuda)
+        rc = start_keeper(engine);
+    if (rc < 0) {
+        engine_close(engine);
+        return rc;
+    }
+    *ret = engine;
+    return 0;
+}
+
+int engine_open(struct engine **ret, const struct config *config)
+{
+    const struct backend_driver *cuda = NULL;
+#ifdef FRAMED_CUDA
+    cuda = &cuda_backend;
+#endif
+    return engine_open_with(ret, config, cuda, &cpu_backend);
+}
+
+int engine_admit(const struct engine *engine, char *why, size_t size)
+{
+    const struct side *side = atomic_load(&engine->current);
+    return budget_check(engine->config, side->driver, side->nvdec, side_device_bytes(side), why,
+                        size);
 }
 
 void engine_close(struct engine *engine)
 {
-    decode_device_close(engine->device);
-    if (engine->driver)
-        engine->driver->close(engine->backend);
-    *engine = (struct engine){0};
+    if (!engine)
+        return;
+    pthread_mutex_lock(&engine->lock);
+    engine->closing = true;
+    pthread_cond_broadcast(&engine->changed);
+    pthread_mutex_unlock(&engine->lock);
+    if (engine->has_keeper)
+        pthread_join(engine->keeper, NULL);
+    side_close(&engine->cuda);
+    side_close(&engine->cpu);
+    pthread_cond_destroy(&engine->changed);
+    pthread_mutex_destroy(&engine->lock);
+    free(engine);
+}
+
+// --- users
+
+int engine_join(struct engine *engine, struct engine_use *ret, bool cpu_only)
+{
+    pthread_mutex_lock(&engine->lock);
+    struct side *side = cpu_only ? &engine->cpu : atomic_load(&engine->current);
+    int rc = side->backend ? 0 : side_open(side); // the cpu's
+    if (rc == 0) {
+        side->users++;
+        *ret = (struct engine_use){.side = side,
+                                   .driver = side->driver,
+                                   .backend = side->backend,
+                                   .device = side->device,
+                                   .cpu_only = cpu_only};
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return rc;
+}
+
+void engine_watch(struct engine *engine, struct engine_use *use, void (*failed)(void *),
+                  void *opaque)
+{
+    struct side *side = use->side;
+    use->failed = failed;
+    use->opaque = opaque;
+    pthread_mutex_lock(&engine->lock);
+    use->next = side->watchers;
+    side->watchers = use;
+    if (side->failed)
+        failed(opaque);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+static void unwatch(struct engine_use *use)
+{
+    struct engine_use **link = &use->side->watchers;
+    while (*link && *link != use)
+        link = &(*link)->next;
+    if (*link)
+        *link = use->next;
+}
+
+void engine_leave(struct engine *engine, struct engine_use *use)
+{
+    if (!use->side)
+        return;
+    pthread_mutex_lock(&engine->lock);
+    unwatch(use);
+    if (--use->side->users == 0)
+        pthread_cond_broadcast(&engine->changed);
+    pthread_mutex_unlock(&engine->lock);
+    *use = (struct engine_use){0};
+}
+
+bool engine_stale(const struct engine *engine, const struct engine_use *use)
+{
+    return use->side && !use->cpu_only && use->side != atomic_load(&engine->current);
+}
+
+void engine_failed(struct engine *engine, const struct engine_use *use, int error)
+{
+    struct side *side = use->side;
+    if (side == &engine->cpu) {
+        log_event(LOG_LEVEL_ERROR, "backend %s failed: %s", side->driver->name, strerror(-error));
+        return;
+    }
+    pthread_mutex_lock(&engine->lock);
+    bool first = !side->failed;
+    side->failed = true;
+    atomic_store(&engine->current, &engine->cpu);
+    pthread_cond_broadcast(&engine->changed);
+    for (struct engine_use *user = side->watchers; first && user; user = user->next)
+        user->failed(user->opaque);
+    pthread_mutex_unlock(&engine->lock);
+    if (!first)
+        return;
+    atomic_fetch_add(&engine->fallbacks, 1);
+    log_event(LOG_LEVEL_ERROR, "backend %s failed: %s; %s takes over", side->driver->name,
+              strerror(-error), engine->cpu.driver->name);
+}
+
+int engine_reserve(struct engine *engine, const struct engine_use *use, size_t bytes, size_t *left)
+{
+    (void)engine;
+    return side_reserve(use->side, bytes, left);
+}
+
+void engine_unreserve(struct engine *engine, const struct engine_use *use, size_t bytes)
+{
+    (void)engine;
+    atomic_fetch_sub(&use->side->reserved, bytes);
+}
+
+const char *engine_backend_name(const struct engine *engine)
+{
+    return atomic_load(&engine->current)->driver->name;
+}
+
+uint64_t engine_fallbacks(const struct engine *engine)
+{
+    return atomic_load(&engine->fallbacks);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "daemon/check.h"
 #include "daemon/daemon.h"
 
 #define DEFAULT_CONFIG "/etc/framed/framed.yaml"
@@ -46,8 +47,9 @@ static int check(const struct arguments *arguments)
         outputs += config->cameras[i].n_outputs;
     printf("%s: good: %d camera%s, %d output%s\n", arguments->config, config->n_cameras,
            config->n_cameras == 1 ? "" : "s", outputs, outputs == 1 ? "" : "s");
+    code = check_memory(config, arguments->config);
     config_free(config);
-    return EXIT_OK;
+    return code;
 }
 
 static int defaults(const struct arguments *arguments)
@@ -85,7 +87,8 @@ static int version(const struct arguments *arguments)
 
 static const struct command commands[] = {
     {"run", "take in the cameras and hand out their frames, in the foreground", run, true, true},
-    {"check", "read the configuration and print every mistake in it", check, true, false},
+    {"check", "print every mistake in the configuration, or else the memory that it needs", check,
+     true, false},
     {"defaults", "print a configuration with every key and its default", defaults, false, false},
     {"schema", "print the configuration's JSON Schema (draft-07)", schema, false, false},
     {"keys", "print the table of keys as Markdown", keys, false, false},

@@ -9,9 +9,21 @@ static void slots_were_done(struct letter *letter)
         sink_pump(output->sink);
 }
 
-int output_open(struct output *output, const char *camera, const struct output_config *config,
-                const struct backend_driver *driver, struct backend *backend)
+// Clients of a ring map its slots; nobody but us sees those of other sinks.
+static enum region_kind slots_kind(const struct output_config *config)
 {
+    if (config->sink.kind != SINK_RING)
+        return REGION_PRIVATE;
+    return config->memory == MEMORY_CUDA ? REGION_DEVICE : REGION_SHARED;
+}
+
+int output_open(struct output *output, const char *camera, const struct output_config *config)
+{
+    struct slots_options options = {
+        .n = config->slots,
+        .kind = slots_kind(config),
+        .ledger = &output->ledger,
+    };
     *output = (struct output){
         .camera = camera,
         .config = config,
@@ -19,7 +31,7 @@ int output_open(struct output *output, const char *camera, const struct output_c
         .letter.read = slots_were_done,
     };
     output_config_op(config, &output->params);
-    return slots_open(&output->slots, config->slots, driver, backend, &output->ledger);
+    return slots_open(&output->slots, &options);
 }
 
 void output_close(struct output *output)
@@ -42,7 +54,7 @@ static void tell_where(const struct output *output)
     if (sink->kind == SINK_TCP)
         log_event(LOG_LEVEL_INFO, "output=%s listens on tcp %s port %d", name,
                   sink->host ? sink->host : "127.0.0.1", sink_port(output->sink));
-    else if (sink->kind == SINK_UNIX)
+    else if (sink->kind == SINK_UNIX || sink->kind == SINK_RING)
         log_event(LOG_LEVEL_INFO, "output=%s listens on %s", name, sink->path);
     else
         log_event(LOG_LEVEL_INFO, "output=%s writes %s", name, sink->path);

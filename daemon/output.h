@@ -29,8 +29,7 @@ struct output {
     struct rate rate;           // by `fps`
 };
 
-int output_open(struct output *, const char *camera, const struct output_config *,
-                const struct backend_driver *, struct backend *);
+int output_open(struct output *, const char *camera, const struct output_config *);
 void output_close(struct output *); // after sink and camera are gone; accepts a zeroed one
 
 // Opens the sink; `closed` follows once, after output_finish. Until a try succeeds, frames are lost

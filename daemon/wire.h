@@ -43,10 +43,70 @@ struct framed_header {
     char camera[24], output[16]; // UTF-8, zero padded, cut at a character
 };
 
+// --- The ring, `sink: ring:PATH`: a SOCK_SEQPACKET unix socket for programs on the same machine,
+// which read the frames where they are.
+//
+// 1. Before its first frame a client gets a framed_ring_hello with file descriptors (SCM_RIGHTS): a
+//    memfd, to be mapped whole and read-only; for FRAMED_RING_CUDA then one of device memory
+//    (cuMemImportFromShareableHandle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR).
+// 2. Each frame is one framed_ring_frame. Its payload is slot_offset + slot * slot_stride bytes
+//    behind the start of the memfd, or of the device memory.
+// 3. The slot is the client's until it says that it is through: with a framed_ring_return, a
+//    message of its own or up to 256 in one.
+// 4. A slot that is kept for longer than `max_age` (1 s where that is 0; under `overflow: wait`
+//    then never) is taken away; so is, where frames find no room, what a client has besides its
+//    oldest slot. As long as the frame is there, and no longer, the 64-bit word at state_offset +
+//    8 * slot of the memfd is the frame's `ticket`: look before reading and once more behind it.
+// 5. Another hello may come at any time (frames of another shape, device memory gone or back): it
+//    holds for all frames behind it. Slots of the one before may still be returned or not.
+
+#define FRAMED_RING_MAGIC "FRNG"
+
+enum framed_ring_memory { FRAMED_RING_HOST = 0, FRAMED_RING_CUDA = 1 };
+
+struct framed_ring_hello {
+    char magic[4];         // FRAMED_RING_MAGIC
+    uint16_t version;      // FRAMED_VERSION
+    uint16_t hello_bytes;  // 256
+    uint32_t slots;        // number of them
+    uint32_t memory;       // enum framed_ring_memory
+    uint64_t slot_offset;  // of slot 0
+    uint64_t slot_stride;  // from one slot to the next
+    uint64_t slot_bytes;   // of a frame, as they are now
+    uint64_t state_offset; // in the memfd: 64-bit words, one a slot
+    uint64_t memfd_bytes;  // to map
+    uint64_t device_bytes; // of the allocation; 0 for host memory
+    uint8_t device_uuid[16];
+    uint32_t width, height; // as in framed_header, for the frames as they are now
+    char format[8], dtype[4], layout[4];
+    uint32_t planes, reserved0;
+    uint64_t plane_offset[4];
+    uint32_t plane_stride[4];
+    char camera[24], output[16];
+    uint8_t reserved1[56];
+};
+
+struct framed_ring_frame {
+    struct framed_header header;
+    uint32_t slot, reserved;
+    uint64_t ticket; // never 0
+};
+
+struct framed_ring_return {
+    uint32_t slot, reserved; // reserved: 0
+    uint64_t ticket;
+};
+
 #ifdef __cplusplus
 static_assert(sizeof(struct framed_header) == 256, "the wire header is 256 bytes");
+static_assert(sizeof(struct framed_ring_hello) == 256, "the ring's hello is 256 bytes");
+static_assert(sizeof(struct framed_ring_frame) == 272, "a ring frame is 272 bytes");
+static_assert(sizeof(struct framed_ring_return) == 16, "a ring return is 16 bytes");
 #else
 _Static_assert(sizeof(struct framed_header) == 256, "the wire header is 256 bytes");
+_Static_assert(sizeof(struct framed_ring_hello) == 256, "the ring's hello is 256 bytes");
+_Static_assert(sizeof(struct framed_ring_frame) == 272, "a ring frame is 272 bytes");
+_Static_assert(sizeof(struct framed_ring_return) == 16, "a ring return is 16 bytes");
 #endif
 
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Reads frames from a framed socket until it closes; says how many came, how fast, and how old they were.
 
-usage: consume.py unix:PATH|tcp:HOST:PORT [--png FILE] [--json FILE]
+usage: consume.py unix:PATH|ring:PATH|tcp:HOST:PORT [--png FILE] [--json FILE]
 
 --png FILE   the last tensor, as a picture (elements 0..1 or 0..255)
 --json FILE  the numbers again, for programs
@@ -9,6 +9,8 @@ usage: consume.py unix:PATH|tcp:HOST:PORT [--png FILE] [--json FILE]
 import argparse
 import collections
 import json
+import mmap
+import os
 import socket
 import struct
 import sys
@@ -25,6 +27,13 @@ Header = collections.namedtuple(
     " finished_ns width height source_width source_height format dtype layout planes batch_index plane_offset"
     " plane_stride src_to_dst dst_to_src camera output",
 )
+HELLO = struct.Struct("<4sHHII6Q16s")  # what comes first in a ring's hello
+Hello = collections.namedtuple(
+    "Hello",
+    "magic version hello_bytes slots memory slot_offset slot_stride slot_bytes state_offset memfd_bytes device_bytes"
+    " device_uuid",
+)
+SLOT = struct.Struct("<IIQ")  # slot, 0, ticket: behind the header of a ring's frame, and all of a return
 DTYPES = {"u8": "<u1", "s8": "<i1", "f16": "<f2", "f32": "<f4"}
 
 
@@ -45,22 +54,64 @@ def tensor_of(header, payload):
 
 
 def connect(address, patience=10.0):
-    """A stream of bytes from the socket, which may not be there yet for `patience` seconds."""
+    """A socket to the address, which may not be there yet for `patience` seconds."""
     kind, _, where = address.partition(":")
     host, _, port = where.rpartition(":")
     deadline = time.monotonic() + patience
     while True:
         try:
-            if kind == "unix":
-                peer = socket.socket(socket.AF_UNIX)
-                peer.connect(where)
-            else:
-                peer = socket.create_connection((host, int(port)))
-            return peer.makefile("rb")
+            if kind == "tcp":
+                return socket.create_connection((host, int(port)))
+            peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET if kind == "ring" else socket.SOCK_STREAM)
+            peer.connect(where)
+            return peer
         except OSError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.005)
+
+
+def frames_from(address, patience=10.0):
+    """(Header, payload) of every whole frame until the sink closes."""
+    peer = connect(address, patience)
+    return Ring(peer).frames() if address.startswith("ring:") else read_frames(peer.makefile("rb"))
+
+
+class Ring:
+    """A ring's frames where they lie, without a copy."""
+
+    def __init__(self, peer):
+        self.peer = peer
+
+    def map(self, hello, files):
+        """Another hello: from now on frames are there."""
+        self.hello = hello
+        self.memory = mmap.mmap(files[0], hello.memfd_bytes, prot=mmap.PROT_READ)
+
+    def payload(self, header, slot):
+        start = self.hello.slot_offset + slot * self.hello.slot_stride
+        return memoryview(self.memory)[start : start + header.payload_bytes]
+
+    def is_there(self, slot, ticket):
+        """Whether the slot still has the frame, and had it all the time."""
+        return struct.unpack_from("<Q", self.memory, self.hello.state_offset + 8 * slot)[0] == ticket
+
+    def frames(self):
+        """(Header, payload); a frame is given back when the next one is asked for."""
+        while True:
+            message, files, _, _ = socket.recv_fds(self.peer, WIRE.size + SLOT.size, 2)
+            if not message:
+                return
+            if message.startswith(b"FRNG"):
+                self.map(Hello(*HELLO.unpack_from(message)), files)
+                for file in files:
+                    os.close(file)
+                continue
+            header = header_of(message[: WIRE.size])
+            slot, _, ticket = SLOT.unpack_from(message, WIRE.size)
+            if self.is_there(slot, ticket):
+                yield header, self.payload(header, slot)
+            self.peer.send(SLOT.pack(slot, 0, ticket))
 
 
 def read_frames(stream):
@@ -104,7 +155,7 @@ def main():
     options = parser.parse_args()
 
     ages, arrived, frame = [], [], None
-    for frame in read_frames(connect(options.address)):
+    for frame in frames_from(options.address):
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         if not arrived:
             print("first frame", flush=True)

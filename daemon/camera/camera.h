@@ -4,7 +4,7 @@
 #define FRAMED_DAEMON_CAMERA_CAMERA_H
 
 #include "config/config.h"
-#include "daemon/camera/decode.h"
+#include "daemon/engine.h"
 #include "daemon/mailbox.h"
 #include "daemon/output.h"
 #include "daemon/service/histogram.h"
@@ -18,9 +18,7 @@ enum camera_state {
 };
 
 struct camera_context {
-    const struct backend_driver *driver;
-    struct backend *backend;
-    struct decode_device *device; // NULL: no NVDEC
+    struct engine *engine;
     struct mailbox *mailbox;
     struct histogram *decode, *process;
     void (*ended)(struct letter *); // loop thread: the thread is through (camera_of_letter)
@@ -32,6 +30,7 @@ struct camera {
     struct camera_context context;
     struct output *outputs; // config->n_outputs
     struct letter letter;
+    bool through;      // loop thread: camera_join was called
     _Atomic int state; // enum camera_state
     _Atomic uint64_t reconnects;
     struct camera_thread *thread; // private to camera.c
@@ -43,6 +42,8 @@ int camera_start(struct camera *);
 void camera_stop(struct camera *); // asks; `ended` follows within close_timeout; may be repeated
 // After `ended`, or before camera_start: joins the thread. Outputs stay for their sinks to finish.
 void camera_join(struct camera *);
+// After camera_join: slots that lie on the engine's device, which sinks may be at until now, go.
+void camera_leave(struct camera *);
 void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one
 
 struct camera *camera_of_letter(struct letter *);

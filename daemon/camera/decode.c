@@ -1,90 +1,84 @@
 #include "daemon/camera/decode.h"
 
 #include <errno.h>
-#include <libavcodec/avcodec.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/camera/nvdec.h"
+#include "daemon/camera/backlog.h"
+#include "daemon/camera/buffers.h"
+#include "daemon/camera/codec.h"
+#include "daemon/camera/damage.h"
+#include "daemon/camera/facts.h"
 #include "daemon/camera/picture.h"
+#include "daemon/engine.h"
 #include "daemon/wire.h"
 
-static const AVRational NANOSECONDS = {1, 1000000000};
-enum {
-    FACTS = 256,       // packets that may be inside a decoder at once, and more
-    KEPT_MAX = 64,     // packets to begin anew with on the cpu
-    PRELUDE_MAX = 250, // pictures withheld in wait for a keyframe
-};
-
-// What is known of a packet and has to come out with its picture.
-struct facts {
-    int64_t serial; // of the packet, from 1
-    int64_t received_ns, capture_ns;
-    bool capture_clock, damaged;
-};
-
 struct decoder {
-    AVCodecContext *codec;
+    struct codec codec;
     AVCodecParameters *parameters;
     struct decode_options options;
+    struct decode_device *device; // to decode on, now or from a keyframe on; NULL: none
+    bool keep_on_device, joined;  // joined: once at least
+    struct buffers *buffers;
     struct pictures *pictures;
-    bool refused;  // NVDEC does not take the stream; set within libavcodec's call
+    struct facts facts;
+    struct damage damage;
+    // While there is a device: what NVDEC needs to take over, or the cpu if NVDEC goes.
+    struct backlog backlog;
+    bool awaiting; // packets are of no use before the next keyframe
+    int lost;      // pictures that are gone with a codec; to be counted
     bool flushing; // no more packets will come
-    bool leaving;  // NVDEC gives what it still holds, then the cpu takes over
-    bool shown;    // a picture came out since it was opened
-    bool holding;  // DAMAGED_HOLD: until the next clean keyframe
-    int prelude;   // damaged pictures before the first keyframe; -1: it has come
-    int64_t serial;
-    struct facts facts[FACTS]; // by serial
-    int64_t last_pts_ns, last_received_ns;
-    // While NVDEC decodes: the packets that the cpu needs if it has to take over. Before the first
-    // picture all since the last keyframe, then the last one.
-    AVPacket *kept[KEPT_MAX];
-    int64_t kept_serial[KEPT_MAX];
-    int n_kept, replayed; // replayed: those that the cpu decoder has got; n_kept once it has all
+    bool shown;    // a picture came since it was opened
     const char *converted;
     char notice[256], description[64];
     bool notice_is_new;
 };
 
-static bool on_nvdec(const struct decoder *d)
+int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
+                 const struct decode_options *options)
 {
-    return d->codec->hw_device_ctx != NULL;
-}
-
-static int open_codec(struct decoder *d, const AVCodec *codec, bool nvdec)
-{
-    AVCodecContext *context = avcodec_alloc_context3(codec);
-    if (!context)
+    if (!avcodec_find_decoder(parameters->codec_id))
+        return -ENOTSUP;
+    struct decoder *d = calloc(1, sizeof(*d));
+    if (!d)
         return -ENOMEM;
-    int rc = avcodec_parameters_to_context(context, d->parameters);
-    context->pkt_timebase = NANOSECONDS;
-    // Damaged pictures are to come out, with a flag; crops are to be exact.
-    context->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT | AV_CODEC_FLAG_UNALIGNED;
-    context->thread_count = d->options.threads;
-    if (d->options.threads == 0 && d->options.low_delay)
-        context->thread_type = FF_THREAD_SLICE;
-    if (rc >= 0 && nvdec)
-        rc = nvdec_prepare(context, d->options.device, d->options.in_flight, &d->refused);
-    if (rc >= 0)
-        rc = avcodec_open2(context, codec, NULL);
-    if (rc < 0) {
-        avcodec_free_context(&context);
-        return rc == AVERROR(ENOMEM) ? -ENOMEM : -ENOTSUP;
+    d->options = *options;
+    facts_begin(&d->facts);
+    damage_begin(&d->damage, options->damaged);
+    if (buffers_open(&d->buffers) < 0 || pictures_open(&d->pictures, d->buffers) < 0 ||
+        !(d->parameters = avcodec_parameters_alloc()) ||
+        avcodec_parameters_copy(d->parameters, parameters) < 0) {
+        decoder_close(d);
+        return -ENOMEM;
     }
-    avcodec_free_context(&d->codec);
-    d->codec = context;
-    snprintf(d->description, sizeof(d->description), "%s %s", nvdec ? "nvdec" : "cpu",
-             avcodec_get_name(d->parameters->codec_id));
+    *ret = d;
     return 0;
 }
 
-static int open_cpu(struct decoder *d)
+void decoder_close(struct decoder *d)
 {
-    const AVCodec *codec = avcodec_find_decoder(d->parameters->codec_id);
-    return codec ? open_codec(d, codec, false) : -ENOTSUP;
+    if (!d)
+        return;
+    codec_close(&d->codec);
+    backlog_finish(&d->backlog);
+    avcodec_parameters_free(&d->parameters);
+    pictures_close(d->pictures);
+    buffers_close(d->buffers);
+    free(d);
 }
+
+bool decoder_accepts(const struct decoder *d, const AVCodecParameters *parameters)
+{
+    const AVCodecParameters *own = d->parameters;
+    return own->codec_id == parameters->codec_id && own->profile == parameters->profile &&
+           own->format == parameters->format && own->width == parameters->width &&
+           own->height == parameters->height && own->extradata_size == parameters->extradata_size &&
+           (own->extradata_size == 0 ||
+            memcmp(own->extradata, parameters->extradata, (size_t)own->extradata_size) == 0);
+}
+
+// --- notices
 
 // Goes behind what has not been asked for yet.
 static void give_notice(struct decoder *d, const char *subject, const char *text)
@@ -94,7 +88,7 @@ static void give_notice(struct decoder *d, const char *subject, const char *text
     d->notice_is_new = true;
 }
 
-static void notice_step_down(struct decoder *d)
+static void notice_refusal(struct decoder *d)
 {
     char what[64];
     const char *profile = avcodec_profile_name(d->parameters->codec_id, d->parameters->profile);
@@ -103,122 +97,148 @@ static void notice_step_down(struct decoder *d)
     give_notice(d, what, "is not decoded by NVDEC here: decoding on the cpu");
 }
 
-static int open_any(struct decoder *d)
+// --- who decodes
+
+static int open_on(struct decoder *d, struct decode_device *device)
 {
-    if (d->options.decode == DECODE_NVDEC && !d->options.device)
-        return -ENODEV;
-    if (d->options.decode == DECODE_CPU || !d->options.device)
-        return open_cpu(d);
-    const AVCodec *codec = nvdec_codec(d->parameters->codec_id);
-    if (codec && open_codec(d, codec, true) == 0)
-        return 0;
-    notice_step_down(d);
-    return open_cpu(d);
+    int rc = codec_open(&d->codec, d->parameters, &d->options, device, d->buffers, d->pictures);
+    if (rc == 0)
+        snprintf(d->description, sizeof(d->description), "%s %s", device ? "nvdec" : "cpu",
+                 avcodec_get_name(d->parameters->codec_id));
+    return rc;
 }
 
-int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
-                 const struct decode_options *options)
+// How far pictures are out of order a stream need not say: a codec learns it from what it gets too
+// late to give out, and the next one is to know it at once.
+static void close_codec(struct decoder *d)
 {
-    struct decoder *d = calloc(1, sizeof(*d));
-    if (!d)
-        return -ENOMEM;
-    d->options = *options;
-    d->holding = options->damaged == DAMAGED_HOLD;
-    d->last_pts_ns = AV_NOPTS_VALUE;
-    int rc = -ENOMEM;
-    if (pictures_open(&d->pictures) == 0 && (d->parameters = avcodec_parameters_alloc()) &&
-        avcodec_parameters_copy(d->parameters, parameters) >= 0)
-        rc = open_any(d);
+    AVCodecContext *context = d->codec.context;
+    if (context && context->has_b_frames > d->parameters->video_delay)
+        d->parameters->video_delay = context->has_b_frames;
+    codec_close(&d->codec);
+}
+
+static int send_end(struct decoder *d);
+
+// The end goes to a codec after all packets.
+static int end_if_due(struct decoder *d)
+{
+    bool due = d->flushing && !d->codec.draining && !backlog_replays(&d->backlog);
+    return due ? send_end(d) : 0;
+}
+
+// Opens what is to decode from now on; the backlog will be replayed to it.
+static int open_codec(struct decoder *d)
+{
+    int rc = d->device ? open_on(d, d->device) : -ENODEV;
+    if (rc < 0 && d->device)
+        notice_refusal(d);
     if (rc < 0) {
-        decoder_close(d);
-        return rc;
+        d->device = NULL;
+        rc = open_on(d, NULL);
+    } else if (d->keep_on_device) {
+        buffers_trim(d->buffers);
     }
-    *ret = d;
-    return 0;
+    return rc < 0 ? rc : end_if_due(d);
 }
 
-static void forget_kept(struct decoder *d)
+// What the codec has not given out yet, the next one does: it begins with the backlog. What cannot
+// be had from there is lost.
+static void give_up_codec(struct decoder *d)
 {
-    for (int i = 0; i < d->n_kept; i++)
-        av_packet_unref(d->kept[i]);
-    d->n_kept = d->replayed = 0;
+    int reach = 4 * d->codec.context->has_b_frames + 2; // packets whose pictures it may hold
+    bool begun = d->facts.serial >= d->facts.first;
+    close_codec(d);
+    int64_t from = d->backlog.n > 0 ? d->backlog.first : d->facts.serial + 1;
+    if (!d->backlog.whole && begun) {
+        d->lost += facts_missing(&d->facts, from, reach);
+        damage_begin(&d->damage, d->options.damaged);
+    }
+    d->awaiting = d->backlog.n == 0 && begun;
+    facts_replay(&d->facts, from);
+    backlog_rewind(&d->backlog);
 }
 
-void decoder_close(struct decoder *d)
+// NVDEC refuses the stream, or fails: not again before the next side.
+static int fall_back(struct decoder *d, int error)
 {
-    if (!d)
-        return;
-    for (int i = 0; i < KEPT_MAX; i++)
-        av_packet_free(&d->kept[i]);
-    avcodec_free_context(&d->codec);
-    avcodec_parameters_free(&d->parameters);
-    pictures_close(d->pictures);
-    free(d);
+    char text[AV_ERROR_MAX_STRING_SIZE + 64];
+    if (d->codec.nvdec.refused) {
+        notice_refusal(d);
+    } else {
+        snprintf(text, sizeof(text), "failed (%s): decoding on the cpu", av_err2str(error));
+        give_notice(d, "NVDEC", text);
+    }
+    d->device = NULL;
+    give_up_codec(d);
+    return open_codec(d);
+}
+
+int decoder_join(struct decoder *d, const struct engine_use *use)
+{
+    if (d->options.decode == DECODE_NVDEC && !use->device && !d->joined)
+        return -ENODEV;
+    d->joined = true;
+    d->device = d->options.decode == DECODE_CPU ? NULL : use->device;
+    if (d->device && !d->device->find(d->parameters->codec_id)) {
+        notice_refusal(d);
+        d->device = NULL;
+    }
+    d->keep_on_device = use->driver->takes_cuda;
+    buffers_join(d->buffers, use->driver, use->backend);
+    if (!d->device && d->codec.context && !backlog_replays(&d->backlog))
+        backlog_clear(&d->backlog);
+    bool begun = d->facts.serial >= d->facts.first;
+    if (d->codec.context && (begun || !d->device))
+        return 0;
+    close_codec(d);
+    return open_codec(d);
+}
+
+void decoder_leave(struct decoder *d)
+{
+    if (codec_on_device(&d->codec))
+        give_up_codec(d);
+    pictures_reap(d->pictures);
+    buffers_leave(d->buffers);
+    d->device = NULL;
 }
 
 void decoder_restart(struct decoder *d)
 {
-    avcodec_flush_buffers(d->codec);
-    forget_kept(d);
-    d->flushing = false;
-    d->prelude = 0;
-    d->holding = d->options.damaged == DAMAGED_HOLD;
-    d->last_pts_ns = AV_NOPTS_VALUE;
+    backlog_clear(&d->backlog);
+    facts_begin(&d->facts);
+    if (d->codec.context)
+        codec_flush(&d->codec, d->facts.first);
+    damage_begin(&d->damage, d->options.damaged);
+    d->flushing = d->awaiting = false;
+    d->lost = 0;
+    if (d->device && d->codec.context && !codec_on_device(&d->codec)) {
+        close_codec(d);
+        open_codec(d); // failing, it leaves none, which decode_send says
+    }
 }
 
 // --- packets in
 
-static int keep(struct decoder *d, const AVPacket *av)
-{
-    if (d->shown || d->n_kept == KEPT_MAX || (av->flags & AV_PKT_FLAG_KEY))
-        forget_kept(d);
-    AVPacket **kept = &d->kept[d->n_kept];
-    if ((!*kept && !(*kept = av_packet_alloc())) || av_packet_ref(*kept, av) < 0)
-        return -ENOMEM;
-    d->kept_serial[d->n_kept++] = d->serial;
-    d->replayed = d->n_kept;
-    return 0;
-}
-
-static struct facts *facts_of(struct decoder *d, int64_t serial)
-{
-    return &d->facts[serial % FACTS];
-}
-
-// Whether an error is NVDEC's rather than the stream's.
-static bool device_failed(const struct decoder *d, int error)
-{
-    return on_nvdec(d) && (d->refused || (error != AVERROR_INVALIDDATA &&
-                                          error != AVERROR(EAGAIN) && error != AVERROR_EOF));
-}
-
-// NVDEC gets no more packets; decode_next lets the cpu take over.
-static void step_down(struct decoder *d)
-{
-    d->refused = false;
-    d->leaving = true;
-    avcodec_send_packet(d->codec, NULL);
-    notice_step_down(d);
-}
-
 // libavcodec's answer for the packet or picture at hand. Before the first picture what the decoder
 // does not implement is the stream's nature; later it is damage.
-static int errno_of(struct decoder *d, int error)
+static int errno_of(struct decoder *d, int error, int64_t serial)
 {
+    struct fact *fact = facts_of(&d->facts, serial);
     if (error == AVERROR(ENOMEM))
         return -ENOMEM;
     if (error == AVERROR_PATCHWELCOME && !d->shown)
         return -ENOTSUP;
-    facts_of(d, d->serial)->damaged = true;
-    d->holding = d->options.damaged == DAMAGED_HOLD;
+    fact->damaged = fact->settled = true;
+    damage_loss(&d->damage);
     return -EBADMSG;
 }
 
-static int send_flush(struct decoder *d)
+static int send_end(struct decoder *d)
 {
-    d->flushing = true;
-    int rc = avcodec_send_packet(d->codec, NULL);
-    return rc < 0 && rc != AVERROR_EOF ? errno_of(d, rc) : 0;
+    int rc = codec_send(&d->codec, NULL, 0);
+    return rc < 0 && rc != AVERROR_EOF ? errno_of(d, rc, d->facts.serial) : 0;
 }
 
 // Where one is not, a packet that fails may have held headers alone or half a picture: no loss.
@@ -228,149 +248,99 @@ static bool packets_are_pictures(const struct decoder *d)
     return codec && (codec->props & AV_CODEC_PROP_INTRA_ONLY);
 }
 
-static int send_failed(struct decoder *d, int error)
+static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
 {
-    int rc = errno_of(d, error);
+    int rc = codec_send(&d->codec, packet, serial);
+    if (rc >= 0)
+        return 0;
+    if (codec_failed(&d->codec, rc))
+        return fall_back(d, rc);
+    rc = errno_of(d, rc, serial);
     return rc == -EBADMSG && !packets_are_pictures(d) ? 0 : rc;
 }
 
 int decode_send(struct decoder *d, const struct packet *packet)
 {
-    if (!packet)
-        return send_flush(d);
-    d->serial++;
-    *facts_of(d, d->serial) = (struct facts){
-        .serial = d->serial,
-        .received_ns = packet->received_ns,
-        .capture_ns = packet->capture_ns,
-        .capture_clock = packet->capture_clock,
-        .damaged = packet->av->flags & AV_PKT_FLAG_CORRUPT,
-    };
-    if (on_nvdec(d) && keep(d, packet->av) < 0)
+    if (!d->codec.context)
+        return -ENOTSUP;
+    if (!packet) {
+        d->flushing = true;
+        return backlog_replays(&d->backlog) ? 0 : send_end(d);
+    }
+    facts_packet(&d->facts, packet);
+    int64_t serial = d->facts.serial;
+    d->awaiting &= !(packet->av->flags & AV_PKT_FLAG_KEY);
+    if (d->awaiting) {
+        facts_of(&d->facts, serial)->settled = true;
+        return -EBADMSG;
+    }
+    bool replays = backlog_replays(&d->backlog);
+    if ((d->device || replays) && backlog_add(&d->backlog, packet->av, serial) < 0)
         return -ENOMEM;
-    d->codec->reordered_opaque = d->serial;
-    int rc = avcodec_send_packet(d->codec, packet->av);
-    if (rc >= 0 || !device_failed(d, rc))
-        return rc < 0 ? send_failed(d, rc) : 0;
-    step_down(d);
-    return 0;
+    return replays ? 0 : send(d, packet->av, serial);
 }
 
 // --- pictures out
 
-// After a step down: gives the cpu the next packet that NVDEC had. False where there is none.
-static bool replay(struct decoder *d)
+// Gives the codec the next packet that the one before it had. What fails again has been told.
+static int replay(struct decoder *d)
 {
-    if (on_nvdec(d) || d->replayed == d->n_kept)
-        return false;
-    d->codec->reordered_opaque = d->kept_serial[d->replayed];
-    int rc = avcodec_send_packet(d->codec, d->kept[d->replayed++]);
-    if (rc < 0)
-        errno_of(d, rc);
-    if (d->replayed == d->n_kept) {
-        forget_kept(d);
-        if (d->flushing)
-            send_flush(d);
-    }
-    return true;
+    int64_t serial;
+    const AVPacket *packet = backlog_next(&d->backlog, &serial);
+    bool told = facts_of(&d->facts, serial)->settled;
+    int rc = send(d, packet, serial);
+    if (rc < 0 && rc != -EBADMSG)
+        return rc;
+    if (!d->device && !backlog_replays(&d->backlog))
+        backlog_clear(&d->backlog);
+    d->lost += rc == -EBADMSG && !told;
+    return end_if_due(d);
 }
 
-// The last pictures of NVDEC, up to those that the cpu will decode again. -EAGAIN: the cpu has
-// taken over.
-static int receive_last(struct decoder *d, AVFrame *av)
+// The cpu has given out all pictures before those that NVDEC can give.
+static bool can_take_over(const struct decoder *d)
 {
-    while (avcodec_receive_frame(d->codec, av) == 0) {
-        if (av->reordered_opaque < d->kept_serial[0])
-            return 0;
-    }
-    d->leaving = false;
-    d->replayed = 0;
-    int rc = open_cpu(d);
-    return rc < 0 ? rc : -EAGAIN;
+    return d->device && !codec_on_device(&d->codec) && d->backlog.whole;
 }
 
 static int receive(struct decoder *d, AVFrame *av)
 {
-    for (int rc;;) {
-        if (d->leaving && (rc = receive_last(d, av)) != -EAGAIN)
-            return rc;
-        rc = avcodec_receive_frame(d->codec, av);
-        if (rc == AVERROR(EAGAIN) && replay(d))
+    for (int rc = 0;;) {
+        if (rc == 0 && can_take_over(d)) {
+            give_up_codec(d);
+            rc = open_codec(d);
+        }
+        if (rc < 0 || !d->codec.context)
+            return rc < 0 ? rc : -ENOTSUP;
+        if (d->lost > 0) {
+            d->lost--;
+            return -EBADMSG;
+        }
+        rc = codec_receive(&d->codec, av);
+        if (rc == 0 && facts_repeats(&d->facts, av->reordered_opaque))
             continue;
-        if (rc == 0 || rc == AVERROR(EAGAIN) || rc == AVERROR_EOF)
+        if (rc == AVERROR(EAGAIN) && backlog_replays(&d->backlog))
+            rc = replay(d);
+        else if (rc == 0 || rc == AVERROR(EAGAIN) || rc == AVERROR_EOF)
             return rc == AVERROR_EOF ? -ENODATA : rc;
-        if (!device_failed(d, rc))
-            return errno_of(d, rc);
-        step_down(d);
+        else if (codec_failed(&d->codec, rc))
+            rc = fall_back(d, rc);
+        else
+            return errno_of(d, rc, d->facts.serial);
     }
-}
-
-// Where the stream gives no time: the last picture's and the duration, or the time between
-// arrivals.
-static int64_t pts_of(const struct decoder *d, const AVFrame *av, int64_t received_ns)
-{
-    AVRational rate = d->codec->framerate;
-    if (av->best_effort_timestamp != AV_NOPTS_VALUE)
-        return av->best_effort_timestamp;
-    if (d->last_pts_ns == AV_NOPTS_VALUE)
-        return 0;
-    if (av->pkt_duration > 0)
-        return d->last_pts_ns + av->pkt_duration;
-    if (rate.num > 0 && rate.den > 0)
-        return d->last_pts_ns + av_rescale_q(1, av_inv_q(rate), NANOSECONDS);
-    return d->last_pts_ns +
-           (received_ns > d->last_received_ns ? received_ns - d->last_received_ns : 1);
-}
-
-static struct frame_info info_of(struct decoder *d, const AVFrame *av)
-{
-    const struct facts *facts = facts_of(d, av->reordered_opaque);
-    if (facts->serial != av->reordered_opaque)
-        facts = facts_of(d, d->serial);
-    bool damaged = av->decode_error_flags || (av->flags & AV_FRAME_FLAG_CORRUPT) || facts->damaged;
-    struct frame_info info = {
-        .pts_ns = pts_of(d, av, facts->received_ns),
-        .capture_ns = facts->capture_ns,
-        .received_ns = facts->received_ns,
-        .decoded_ns = monotonic_ns(),
-        .flags = (damaged ? FRAMED_FLAG_DAMAGED : 0) | (av->key_frame ? FRAMED_FLAG_KEYFRAME : 0) |
-                 (facts->capture_clock ? FRAMED_FLAG_CAPTURE_CLOCK : 0),
-    };
-    d->last_pts_ns = info.pts_ns;
-    d->last_received_ns = info.received_ns;
-    return info;
-}
-
-// Pictures of a stream that was joined between keyframes show nothing. A stream that has no
-// keyframes gets its way in the end.
-static bool before_keyframe(struct decoder *d, uint32_t flags)
-{
-    if (d->prelude >= 0 && (flags & FRAMED_FLAG_DAMAGED) && !(flags & FRAMED_FLAG_KEYFRAME) &&
-        d->prelude < PRELUDE_MAX)
-        d->prelude++;
-    else
-        d->prelude = -1;
-    return d->prelude >= 0;
-}
-
-static bool withheld(struct decoder *d, uint32_t flags)
-{
-    bool damaged = flags & FRAMED_FLAG_DAMAGED;
-    if (before_keyframe(d, flags))
-        return true;
-    if (d->options.damaged == DAMAGED_HOLD && (damaged || (flags & FRAMED_FLAG_KEYFRAME)))
-        d->holding = damaged;
-    return d->options.damaged == DAMAGED_DROP ? damaged : d->holding;
 }
 
 static int show(struct decoder *d, struct picture *picture, struct frame *ret)
 {
     const char *converted;
-    struct frame_info info = info_of(d, picture_frame(picture));
+    const AVFrame *av = picture_frame(picture);
+    struct frame_info info = facts_picture(&d->facts, d->codec.context, av);
     d->shown = true;
-    if (withheld(d, info.flags))
+    if (av->key_frame && av->pict_type == AV_PICTURE_TYPE_I)
+        backlog_shown(&d->backlog, av->reordered_opaque);
+    if (damage_withholds(&d->damage, info.flags))
         return -EBADMSG;
-    int rc = picture_map(picture, d->options.keep_on_device, ret, &converted);
+    int rc = codec_map(&d->codec, picture, d->keep_on_device, ret, &converted);
     if (rc < 0)
         return rc;
     info.source_width = ret->image.width;

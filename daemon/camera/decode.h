@@ -13,21 +13,38 @@ struct decoder;
 // The one hardware context of the process, shared by all decoders; wraps the device's primary CUDA
 // context. NULL in *ret and -ENODEV where there is none.
 struct decode_device;
-int decode_device_open(struct decode_device **ret, int ordinal);
+// At most `threads` of them are inside NVDEC at a time, first come first served: more only fight
+// over the context. Decoders are opened one at a time.
+int decode_device_open(struct decode_device **ret, int ordinal, int threads);
 void decode_device_close(struct decode_device *); // accepts NULL; after every decoder and frame
 
 struct decode_options {
     enum decode decode;
     int threads;    // of the cpu decoder; 0: one per processor
     bool low_delay; // for live sources: with threads 0, none that holds a picture back
-    struct decode_device *device; // NULL: no NVDEC
-    bool keep_on_device;          // the backend takes cuda frames; else they are downloaded
-    int in_flight;                // frames that may be held at once beside the decoder's own
+    int in_flight;  // frames that may be held at once beside the decoder's own
     enum damaged damaged;
 };
 
+// Needs no device: decoder_join gives it one. -ENOTSUP: nothing here decodes this.
 int decoder_open(struct decoder **ret, const struct AVCodecParameters *,
                  const struct decode_options *);
+
+// What the pictures are for. Pictures that the cpu decodes lie in memory that `driver` has pinned
+// from now on. With a device, NVDEC takes over where the options allow it: at once before the first
+// packet and after decoder_leave on NVDEC, else behind the next keyframe that the cpu gives out.
+// Frames stay on the device where driver->takes_cuda. Both outlive decoder_leave. 0; -ENODEV:
+// decode is nvdec, and there is no device at the first join; -ENOTSUP: nothing here decodes this
+// stream; -ENOMEM.
+struct engine_use;
+int decoder_join(struct decoder *, const struct engine_use *);
+// The device and the backend go, whatever state they are in: gives up everything of them. No frame
+// may be out. What NVDEC had not given out is decoded again, from the last keyframe on, by what
+// decoder_join chooses; where that keyframe is more than 300 packets back, it is withheld, and so
+// is all up to the next one.
+void decoder_leave(struct decoder *);
+// Whether the decoder can go on with a stream of these parameters after decoder_restart.
+bool decoder_accepts(const struct decoder *, const struct AVCodecParameters *);
 // Gives it one packet; NULL flushes: decode_next then yields what is left and -ENODATA. Returns 0,
 // also where damage will show in pictures to come; -EAGAIN cannot happen when decode_next was
 // called until -EAGAIN; -EBADMSG: a picture that cannot be decoded (count it); -ENOTSUP: this
@@ -37,8 +54,9 @@ int decode_send(struct decoder *, const struct packet *);
 // after a flush; -EBADMSG: a picture was withheld by the policy `damaged` (count it). info.epoch
 // and FRAMED_FLAG_FIRST_OF_EPOCH are left 0: the camera knows them.
 int decode_next(struct decoder *, struct frame *);
-void decoder_restart(struct decoder *); // after a seek or a flush: forgets what it holds
-void decoder_close(struct decoder *);   // frames that are out stay valid; accepts NULL
+// After a seek, a flush or a new connection: forgets what it holds. NVDEC's decoder stays open.
+void decoder_restart(struct decoder *);
+void decoder_close(struct decoder *); // frames that are out stay valid; accepts NULL
 
 // "nvdec h264", "cpu h264": may change in flight.
 const char *decoder_describe(const struct decoder *);

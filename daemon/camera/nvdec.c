@@ -7,37 +7,47 @@
 
 #include "daemon/camera/decode.h"
 
-enum { EXTRA_MAX = 12 }; // of NVDEC's 32 surfaces; a stream may need 18 for itself
-
-struct decode_device {
-    AVBufferRef *context;
+enum {
+    EXTRA_MAX = 12, // of NVDEC's 32 surfaces; a stream may need 18 for itself
+    // Each decoder works on one of the device's engines, so twice as many threads as engines leave
+    // some of these idle; still more keep all of them busy in any order, and hundreds would fight
+    // over the context.
+    THREADS_AUTO = 48,
+    // That many are left inside while a decoder is opened: the driver's lock is wanted for it.
+    THREADS_OPENING = 14,
 };
 
-int decode_device_open(struct decode_device **ret, int ordinal)
+// --- the gates
+
+void nvdec_enter(struct nvdec *nvdec)
 {
-    struct decode_device *device = calloc(1, sizeof(*device));
-    AVDictionary *options = NULL;
-    char name[16];
-    if (!device)
-        return -ENOMEM;
-    snprintf(name, sizeof(name), "%d", ordinal);
-    int rc = av_dict_set(&options, "primary_ctx", "1", 0);
-    if (rc >= 0)
-        rc = av_hwdevice_ctx_create(&device->context, AV_HWDEVICE_TYPE_CUDA, name, options, 0);
-    av_dict_free(&options);
-    *ret = rc < 0 ? NULL : device;
-    if (rc < 0)
-        free(device);
-    return rc < 0 ? -ENODEV : 0;
+    gate_enter(&nvdec->device->inside);
 }
 
-void decode_device_close(struct decode_device *device)
+void nvdec_leave(struct nvdec *nvdec)
 {
-    if (!device)
+    if (!nvdec->opens) {
+        gate_leave(&nvdec->device->inside);
         return;
-    av_buffer_unref(&device->context);
-    free(device);
+    }
+    nvdec->opens = false;
+    gate_retreat(&nvdec->device->inside, nvdec->device->opening_places);
+    gate_leave(&nvdec->device->opening);
 }
+
+// libavcodec opens the driver's decoder when this returns. Whoever waits for that leaves its place
+// inside to those that decode; then it waits for none of them, as others wait behind it to open.
+static void wait_to_open(struct nvdec *nvdec)
+{
+    if (nvdec->opens)
+        return;
+    gate_leave(&nvdec->device->inside);
+    gate_enter(&nvdec->device->opening);
+    gate_press(&nvdec->device->inside, nvdec->device->opening_places);
+    nvdec->opens = true;
+}
+
+// --- decoders
 
 static bool decodes_on_cuda(const AVCodec *codec)
 {
@@ -61,7 +71,7 @@ static bool is_exact(enum AVCodecID id)
 }
 
 // Not always libavcodec's first choice for the codec: for AV1 that is a library for the cpu.
-const AVCodec *nvdec_codec(enum AVCodecID id)
+const AVCodec *nvdec_find(enum AVCodecID id)
 {
     const AVCodec *codec;
     for (void *at = NULL; is_exact(id) && (codec = av_codec_iterate(&at));) {
@@ -74,23 +84,68 @@ const AVCodec *nvdec_codec(enum AVCodecID id)
 // libavcodec asks again without a format whose set-up failed; NONE makes the packet fail.
 static enum AVPixelFormat choose_cuda(AVCodecContext *codec, const enum AVPixelFormat *formats)
 {
-    bool *refused = codec->opaque;
+    struct nvdec *nvdec = codec->opaque;
     for (; *formats != AV_PIX_FMT_NONE; formats++) {
-        if (*formats == AV_PIX_FMT_CUDA)
+        if (*formats == AV_PIX_FMT_CUDA) {
+            wait_to_open(nvdec);
             return AV_PIX_FMT_CUDA;
+        }
     }
-    *refused = true;
+    nvdec->refused = true;
     return AV_PIX_FMT_NONE;
 }
 
-int nvdec_prepare(AVCodecContext *codec, const struct decode_device *device, int in_flight,
-                  bool *refused)
+// Frames that are given out keep their surfaces. libavcodec adds five to what the stream needs: for
+// the picture being decoded, and the one that it has ready.
+static int prepare(AVCodecContext *codec, const struct decode_device *device, int in_flight)
 {
-    int extra = in_flight + 2; // one being decoded, one being handed over
     codec->hw_device_ctx = av_buffer_ref(device->context);
     codec->get_format = choose_cuda;
-    codec->opaque = refused;
-    codec->extra_hw_frames = extra < EXTRA_MAX ? extra : EXTRA_MAX;
+    codec->extra_hw_frames = in_flight < EXTRA_MAX ? in_flight : EXTRA_MAX;
     codec->thread_count = 1; // NVDEC works while we wait; more threads only add delay
     return codec->hw_device_ctx ? 0 : -ENOMEM;
+}
+
+// --- the device
+
+static int open_context(AVBufferRef **ret, int ordinal)
+{
+    AVDictionary *options = NULL;
+    char name[16];
+    snprintf(name, sizeof(name), "%d", ordinal);
+    int rc = av_dict_set(&options, "primary_ctx", "1", 0);
+    if (rc >= 0)
+        rc = av_hwdevice_ctx_create(ret, AV_HWDEVICE_TYPE_CUDA, name, options, 0);
+    av_dict_free(&options);
+    return rc;
+}
+
+int decode_device_open(struct decode_device **ret, int ordinal, int threads)
+{
+    struct decode_device *device = calloc(1, sizeof(*device));
+    *ret = NULL;
+    if (!device)
+        return -ENOMEM;
+    if (open_context(&device->context, ordinal) < 0) {
+        free(device);
+        return -ENODEV;
+    }
+    device->find = nvdec_find;
+    device->prepare = prepare;
+    threads = threads > 0 ? threads : THREADS_AUTO;
+    device->opening_places = threads > THREADS_OPENING ? threads - THREADS_OPENING + 1 : 1;
+    gate_init(&device->inside, threads);
+    gate_init(&device->opening, 1);
+    *ret = device;
+    return 0;
+}
+
+void decode_device_close(struct decode_device *device)
+{
+    if (!device)
+        return;
+    av_buffer_unref(&device->context);
+    gate_finish(&device->opening);
+    gate_finish(&device->inside);
+    free(device);
 }

@@ -1,19 +1,36 @@
-// What decoding on the device takes: the hardware context that decode.h's decode_device is, and the
-// set-up of a libavcodec decoder that uses it.
+// What decoding on the device takes: the device with its gates that decode.h's decode_device is,
+// and the set-up of a libavcodec decoder that uses it.
 #ifndef FRAMED_DAEMON_CAMERA_NVDEC_H
 #define FRAMED_DAEMON_CAMERA_NVDEC_H
 
 #include <libavcodec/avcodec.h>
 #include <stdbool.h>
 
-struct decode_device;
+#include "daemon/camera/gate.h"
 
-// The decoder of libavcodec that hands the codec's work to NVDEC and gives the same bytes as the
-// cpu; NULL: there is none.
-const AVCodec *nvdec_codec(enum AVCodecID);
+struct decode_device {
+    // The decoder of libavcodec that hands the codec's work to the device and gives the same bytes
+    // as the cpu; NULL: there is none. Tests put other decoders there.
+    const AVCodec *(*find)(enum AVCodecID);
+    // Prepares a context of such a decoder, before it is opened. 0 or -ENOMEM.
+    int (*prepare)(AVCodecContext *, const struct decode_device *, int in_flight);
+    AVBufferRef *context;
+    struct gate inside;  // libavcodec's calls that the driver may be called from
+    struct gate opening; // those that open a decoder in the driver: one at a time
+    int opening_places;  // that one of those takes inside
+};
 
-// Prepares a context of such a decoder, before it is opened. *refused, which outlives the context,
-// becomes true when NVDEC does not take the stream; the packet then fails. Returns 0 or -ENOMEM.
-int nvdec_prepare(AVCodecContext *, const struct decode_device *, int in_flight, bool *refused);
+// One decoder's use of the device: its context's `opaque`.
+struct nvdec {
+    struct decode_device *device;
+    bool refused; // the device does not take the stream; set within a call, which then fails
+    bool opens;   // the call at hand opens a decoder in the driver
+};
+
+// Around each call of libavcodec that may call the driver.
+void nvdec_enter(struct nvdec *);
+void nvdec_leave(struct nvdec *);
+
+const AVCodec *nvdec_find(enum AVCodecID);
 
 #endif

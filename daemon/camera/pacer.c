@@ -5,7 +5,8 @@
 
 #include "daemon/frame.h"
 
-static const int64_t SLICE_NS = 50000000;               // how long a sleep may overlook *stop
+static const int64_t SLICE_NS = 50000000; // how long a sleep may overlook *stop
+static const int64_t LATE_NS = 100000000; // what is caught up with; of more, a camera knows nothing
 static const int64_t GAP_NS = 10 * INT64_C(1000000000); // a longer pause in the stream is a cut
 
 static int sleep_until(int64_t due_ns, const _Atomic bool *stop)
@@ -27,5 +28,9 @@ int pacer_wait(struct pacer *pacer, int64_t ts, const _Atomic bool *stop)
         pacer->origin_ts = ts;
     }
     pacer->last_ts = ts;
-    return sleep_until(pacer->origin_ns + (ts - pacer->origin_ts), stop);
+    const int64_t due_ns = pacer->origin_ns + (ts - pacer->origin_ts);
+    const int64_t late_ns = monotonic_ns() - due_ns;
+    if (late_ns > LATE_NS)
+        pacer->origin_ns += late_ns;
+    return sleep_until(due_ns, stop);
 }

@@ -12,8 +12,9 @@ struct pacer {
     int64_t origin_ts, last_ts;
 };
 
-// Sleeps until the packet of decoding time `ts` (ns) is due. Returns 0, or -ECANCELED soon after
-// *stop.
+// Sleeps until the packet of decoding time `ts` (ns) is due. A reader that was held up starts anew
+// from there, where a camera's packets would have been lost: it does not rush. Returns 0, or
+// -ECANCELED soon after *stop.
 int pacer_wait(struct pacer *, int64_t ts, const _Atomic bool *stop);
 
 #endif

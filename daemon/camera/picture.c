@@ -7,28 +7,32 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "daemon/camera/buffers.h"
+#include "daemon/camera/mapping.h"
 #include "daemon/camera/scaler.h"
 
 struct picture {
     struct pictures *pool;
-    struct picture *next; // pictures::idle
+    struct picture *next; // pictures::idle or pictures::released
     AVFrame *decoded;
     AVFrame *host; // a download or conversion of it; keeps its buffer for the next one
 };
 
 struct pictures {
-    pthread_mutex_t mutex; // guards idle, out and closed
+    pthread_mutex_t mutex; // what follows
     struct picture *idle;
+    struct picture *released; // with frames on the device, for the decoder to give back
     int out;
     bool closed;
     // The taking thread's own:
+    struct buffers *buffers;
     struct scaler scaler;
     AVFrame *download; // between a device and the scaler
 };
 
 // --- the pool
 
-int pictures_open(struct pictures **ret)
+int pictures_open(struct pictures **ret, struct buffers *buffers)
 {
     struct pictures *pool = calloc(1, sizeof(*pool));
     if (!pool)
@@ -37,6 +41,7 @@ int pictures_open(struct pictures **ret)
         free(pool);
         return -ENOMEM;
     }
+    pool->buffers = buffers;
     pthread_mutex_init(&pool->mutex, NULL);
     *ret = pool;
     return 0;
@@ -59,6 +64,20 @@ static void pool_free(struct pictures *pool)
     free(pool);
 }
 
+void pictures_reap(struct pictures *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    struct picture *released = pool->released;
+    pool->released = NULL;
+    pthread_mutex_unlock(&pool->mutex);
+    for (struct picture *picture; (picture = released);) {
+        released = picture->next;
+        av_frame_unref(picture->decoded);
+        picture_release(picture);
+    }
+}
+
+// Counts itself among what is out, so that a picture released meanwhile is not the last.
 void pictures_close(struct pictures *pool)
 {
     if (!pool)
@@ -67,7 +86,11 @@ void pictures_close(struct pictures *pool)
     av_frame_free(&pool->download);
     pthread_mutex_lock(&pool->mutex);
     pool->closed = true;
-    bool last = pool->out == 0;
+    pool->out++;
+    pthread_mutex_unlock(&pool->mutex);
+    pictures_reap(pool);
+    pthread_mutex_lock(&pool->mutex);
+    bool last = --pool->out == 0;
     pthread_mutex_unlock(&pool->mutex);
     if (last)
         pool_free(pool);
@@ -100,10 +123,24 @@ struct picture *picture_take(struct pictures *pool)
     return picture;
 }
 
+// Leaves a frame on the device to the decoder's thread. False: there is none any more.
+static bool leave_to_decoder(struct picture *picture)
+{
+    struct pictures *pool = picture->pool;
+    pthread_mutex_lock(&pool->mutex);
+    bool left = !pool->closed;
+    if (left) {
+        picture->next = pool->released;
+        pool->released = picture;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return left;
+}
+
 void picture_release(void *opaque)
 {
     struct picture *picture = opaque;
-    if (!picture)
+    if (!picture || (picture->decoded->hw_frames_ctx && leave_to_decoder(picture)))
         return;
     struct pictures *pool = picture->pool;
     av_frame_unref(picture->decoded);
@@ -121,96 +158,19 @@ AVFrame *picture_frame(struct picture *picture)
     return picture->decoded;
 }
 
-// --- what libav's formats and colours are to us
-
-static const struct {
-    enum AVPixelFormat av;
-    enum pixel_format ours;
-} formats[] = {
-    {AV_PIX_FMT_YUV420P, PIXEL_YUV420P},
-    {AV_PIX_FMT_YUVJ420P, PIXEL_YUV420P},
-    {AV_PIX_FMT_NV12, PIXEL_NV12},
-    {AV_PIX_FMT_P010LE, PIXEL_P010},
-    {AV_PIX_FMT_YUV420P10LE, PIXEL_YUV420P10},
-    {AV_PIX_FMT_BGRA, PIXEL_BGRA},
-    {AV_PIX_FMT_BGR0, PIXEL_BGRA},
-    {AV_PIX_FMT_RGBA, PIXEL_RGBA},
-    {AV_PIX_FMT_RGB0, PIXEL_RGBA},
-    {AV_PIX_FMT_BGR24, PIXEL_BGR24},
-    {AV_PIX_FMT_RGB24, PIXEL_RGB24},
-    {AV_PIX_FMT_GBRP, PIXEL_GBRP},
-};
-
-static enum pixel_format format_of(int av)
+bool picture_on_device(const struct picture *picture)
 {
-    for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
-        if ((int)formats[i].av == av)
-            return formats[i].ours;
-    }
-    return PIXEL_NONE;
+    return picture->decoded->hw_frames_ctx != NULL;
 }
 
-static enum matrix matrix_of(const AVFrame *av)
+static int download(struct buffers *buffers, AVFrame *to, const AVFrame *from,
+                    enum AVPixelFormat format)
 {
-    switch (av->colorspace) {
-    case AVCOL_SPC_BT709:
-    case AVCOL_SPC_SMPTE240M: // within 2 % of it
-        return MATRIX_BT709;
-    case AVCOL_SPC_BT470BG:
-    case AVCOL_SPC_SMPTE170M:
-    case AVCOL_SPC_FCC: // within 1 % of it
-        return MATRIX_BT601;
-    case AVCOL_SPC_BT2020_NCL:
-    case AVCOL_SPC_BT2020_CL:
-        return MATRIX_BT2020;
-    default:
-        return MATRIX_UNSPECIFIED;
-    }
-}
-
-static enum range range_of(const AVFrame *av)
-{
-    if (av->color_range == AVCOL_RANGE_JPEG ||
-        format_without_range(av->format) != (enum AVPixelFormat)av->format)
-        return RANGE_FULL;
-    return av->color_range == AVCOL_RANGE_MPEG ? RANGE_LIMITED : RANGE_UNSPECIFIED;
-}
-
-// Rows half a line off count for less than columns: the nearest siting keeps the column.
-static enum siting siting_of(const AVFrame *av)
-{
-    switch (av->chroma_location) {
-    case AVCHROMA_LOC_LEFT:
-    case AVCHROMA_LOC_BOTTOMLEFT:
-        return SITING_LEFT;
-    case AVCHROMA_LOC_CENTER:
-    case AVCHROMA_LOC_TOP:
-    case AVCHROMA_LOC_BOTTOM:
-        return SITING_CENTER;
-    case AVCHROMA_LOC_TOPLEFT:
-        return SITING_TOPLEFT;
-    default:
-        return SITING_UNSPECIFIED;
-    }
-}
-
-static int download(AVFrame *to, const AVFrame *from, enum AVPixelFormat format)
-{
-    int rc = frame_keep_buffer(to, format, from->width, from->height);
+    int rc = buffers_keep(buffers, to, format, from->width, from->height);
     return rc < 0 ? rc : av_hwframe_transfer_data(to, from, 0);
 }
 
 // --- the image
-
-static struct colour colour_of(const AVFrame *av, enum AVPixelFormat format, bool converted)
-{
-    struct colour colour = {matrix_of(av), range_of(av), siting_of(av)};
-    if (converted && av_pix_fmt_desc_get(format)->log2_chroma_w == 0)
-        colour.siting = SITING_LEFT;
-    else if (converted && colour.siting == SITING_TOPLEFT)
-        colour.siting = SITING_LEFT;
-    return colour;
-}
 
 // Cuts off what libavcodec leaves to be cut off at the left and the top of a picture on a device.
 static void set_planes(struct image *image, const AVFrame *shown, enum AVPixelFormat format,
@@ -230,37 +190,51 @@ static void set_planes(struct image *image, const AVFrame *shown, enum AVPixelFo
     }
 }
 
+// The frame whose samples are to be read: the decoded one, of `format`, or what was downloaded or
+// converted from it.
+static int choose_shown(struct picture *picture, bool keep_on_device, AVFrame **ret,
+                        enum AVPixelFormat format)
+{
+    struct pictures *pool = picture->pool;
+    AVFrame *shown = picture->decoded;
+    bool readable = mapping_format(format) != PIXEL_NONE;
+    int rc = 0;
+    if (shown->hw_frames_ctx && !(keep_on_device && readable)) {
+        shown = readable ? picture->host : pool->download;
+        rc = download(pool->buffers, shown, picture->decoded, format);
+    }
+    if (rc >= 0 && !readable) {
+        rc = scaler_convert(&pool->scaler, pool->buffers, picture->host, shown);
+        shown = picture->host;
+    }
+    *ret = shown;
+    return rc;
+}
+
 int picture_map(struct picture *picture, bool keep_on_device, struct frame *ret,
                 const char **converted)
 {
-    AVFrame *decoded = picture->decoded, *shown = decoded;
+    AVFrame *decoded = picture->decoded, *shown;
     const AVHWFramesContext *device =
         decoded->hw_frames_ctx ? (const void *)decoded->hw_frames_ctx->data : NULL;
     enum AVPixelFormat format = device ? device->sw_format : decoded->format;
-    bool readable = format_of(format) != PIXEL_NONE;
-    int rc = 0;
+    bool readable = mapping_format(format) != PIXEL_NONE;
     if (decoded->width > IMAGE_SIDE_MAX || decoded->height > IMAGE_SIDE_MAX)
         return -ENOTSUP;
-    if (device && !(keep_on_device && readable)) {
-        shown = readable ? picture->host : picture->pool->download;
-        rc = download(shown, decoded, format);
-    }
-    if (rc >= 0 && !readable) {
-        rc = scaler_convert(&picture->pool->scaler, picture->host, shown);
-        shown = picture->host;
-    }
+    int rc = choose_shown(picture, keep_on_device, &shown, format);
     if (rc < 0)
         return rc > -4096 ? rc : -EIO;
     *converted = readable ? NULL : av_get_pix_fmt_name(format);
-    if (!readable)
-        format = shown->format;
     ret->image = (struct image){
-        .format = format_of(format),
         .width = decoded->width - (int)decoded->crop_left,
         .height = decoded->height - (int)decoded->crop_top,
-        .memory = shown == decoded && device ? MEMORY_CUDA : MEMORY_HOST,
-        .colour = colour_of(decoded, device ? device->sw_format : decoded->format, !readable),
+        .memory = shown == decoded && device ? MEMORY_CUDA
+                                             : buffers_memory(picture->pool->buffers, shown),
+        .colour = mapping_colour(decoded, format, !readable),
     };
+    if (!readable)
+        format = shown->format;
+    ret->image.format = mapping_format(format);
     set_planes(&ret->image, shown, format, decoded->crop_left, decoded->crop_top);
     ret->owner = picture;
     ret->release = picture_release;

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/budget.h"
+#include "daemon/camera/offer.h"
+
 static const int64_t NOMINAL_NS = 40000000; // between frames, where the stream does not say
 static const int64_t RETRY_NS = 1000000000; // between tries to get a backend's buffers
 
@@ -25,13 +28,15 @@ struct pipeline {
     bool works[PLAN_OPS_MAX];   // the output can be made from this source
     int index[PLAN_OPS_MAX];    // of the output's op in the plan
     struct plan *plan;
+    size_t reserved;  // device memory, counted by the engine
     struct rate rate; // the camera's own `fps`
     uint32_t epoch;
     int64_t retry_ns; // when making a plan may be tried again, after it failed
     char notice[256];
     bool noticed; // notice was handed out
     pthread_mutex_t lock;
-    pthread_cond_t idle; // a work became free, or pipeline_wake
+    pthread_cond_t idle;      // a work became free, or pipeline_wake
+    _Atomic bool interrupted; // nobody is to wait for clients: *stop, or the side has failed
     struct work work[PIPELINE_DEPTH];
 };
 
@@ -56,13 +61,19 @@ int pipeline_open(struct pipeline **ret, const struct pipeline_context *context)
 
 void pipeline_drain(struct pipeline *pipeline)
 {
-    pipeline->context.driver->plan_close(pipeline->plan);
+    const struct pipeline_context *context = &pipeline->context;
+    if (pipeline->plan)
+        context->use->driver->plan_close(pipeline->plan);
+    if (pipeline->reserved)
+        engine_unreserve(context->engine, context->use, pipeline->reserved);
     pipeline->plan = NULL;
-    for (int i = 0; i < pipeline->context.n_outputs; i++)
+    pipeline->reserved = 0;
+    for (int i = 0; i < context->n_outputs; i++)
         if (pipeline->works[i])
             op_finish(&pipeline->op[i]);
     memset(pipeline->works, 0, sizeof pipeline->works);
     pipeline->source.format = PIXEL_NONE;
+    pipeline->retry_ns = 0;
 }
 
 void pipeline_close(struct pipeline *pipeline)
@@ -75,13 +86,29 @@ void pipeline_close(struct pipeline *pipeline)
     free(pipeline);
 }
 
-void pipeline_wake(struct pipeline *pipeline)
+static void interrupt(void *opaque)
 {
+    struct pipeline *pipeline = opaque;
+    atomic_store(&pipeline->interrupted, true);
     for (int i = 0; i < pipeline->context.n_outputs; i++)
         slots_wake(pipeline->context.outputs[i].slots);
     pthread_mutex_lock(&pipeline->lock);
     pthread_cond_broadcast(&pipeline->idle);
     pthread_mutex_unlock(&pipeline->lock);
+}
+
+void pipeline_wake(struct pipeline *pipeline)
+{
+    interrupt(pipeline);
+}
+
+void pipeline_join(struct pipeline *pipeline)
+{
+    const struct pipeline_context *context = &pipeline->context;
+    atomic_store(&pipeline->interrupted, false);
+    if (atomic_load(context->stop)) // set before pipeline_wake is called
+        atomic_store(&pipeline->interrupted, true);
+    engine_watch(context->engine, context->use, interrupt, pipeline);
 }
 
 const char *pipeline_notice(struct pipeline *pipeline)
@@ -92,7 +119,7 @@ const char *pipeline_notice(struct pipeline *pipeline)
     return pipeline->notice;
 }
 
-static void note(struct pipeline *pipeline, const char *output, int rc)
+static void note_output(struct pipeline *pipeline, const char *output, int rc)
 {
     size_t used = strlen(pipeline->notice);
     snprintf(pipeline->notice + used, sizeof pipeline->notice - used,
@@ -105,11 +132,55 @@ static void note(struct pipeline *pipeline, const char *output, int rc)
     pipeline->noticed = false;
 }
 
+static void note_memory(struct pipeline *pipeline, size_t needed, size_t left)
+{
+    snprintf(pipeline->notice, sizeof pipeline->notice,
+             "needs %zu MiB of device memory, %zu MiB are left: runs on the cpu",
+             (needed + (1 << 20) - 1) >> 20, left >> 20);
+    pipeline->noticed = false;
+}
+
 static bool same_geometry(const struct image *a, const struct image *b)
 {
     return a->format == b->format && a->width == b->width && a->height == b->height &&
            a->memory == b->memory && a->colour.matrix == b->colour.matrix &&
            a->colour.range == b->colour.range && a->colour.siting == b->colour.siting;
+}
+
+// What the camera takes of the device: the plan's buffers, NVDEC's surfaces, and slots that lie
+// there.
+static size_t device_bytes(const struct pipeline *pipeline, const struct image *source,
+                           const struct op *const ops[], int n)
+{
+    const struct pipeline_context *context = &pipeline->context;
+    const struct backend_driver *driver = context->use->driver;
+    size_t bytes = driver->plan_need(source, ops, n, PIPELINE_DEPTH).device;
+    if (source->memory == MEMORY_CUDA)
+        bytes += budget_nvdec(source->width, source->height, source->format == PIXEL_P010 ? 10 : 8,
+                              PIPELINE_DEPTH);
+    for (int i = 0; driver->export_open && i < context->n_outputs; i++)
+        if (pipeline->works[i] && context->outputs[i].config->memory == MEMORY_CUDA)
+            bytes += (size_t)context->outputs[i].config->slots * pipeline->op[i].dst_bytes;
+    return bytes;
+}
+
+static int open_plan(struct pipeline *pipeline, const struct image *source,
+                     const struct op *const ops[], int n)
+{
+    const struct pipeline_context *context = &pipeline->context;
+    const struct engine_use *use = context->use;
+    size_t left, bytes = device_bytes(pipeline, source, ops, n);
+    int rc = engine_reserve(context->engine, use, bytes, &left);
+    if (rc == 0) {
+        pipeline->reserved = bytes;
+        rc = use->driver->plan_open(use->backend, &pipeline->plan, source, ops, n, PIPELINE_DEPTH);
+        left = 0;
+    }
+    if (rc == -ENOMEM && use->driver->device_bytes)
+        rc = -ENOSPC;
+    if (rc == -ENOSPC)
+        note_memory(pipeline, bytes, left);
+    return rc;
 }
 
 // Makes the ops and the plan for sources like `source`. An output that cannot be made from it stays
@@ -126,7 +197,7 @@ static int rebuild(struct pipeline *pipeline, const struct image *source)
     for (int i = 0; i < context->n_outputs; i++) {
         int rc = op_init(&pipeline->op[i], &context->outputs[i].params, source);
         if (rc < 0) {
-            note(pipeline, context->outputs[i].config->name, rc);
+            note_output(pipeline, context->outputs[i].config->name, rc);
             continue;
         }
         pipeline->works[i] = true;
@@ -135,13 +206,10 @@ static int rebuild(struct pipeline *pipeline, const struct image *source)
     }
     if (n == 0)
         return 0;
-    int rc = context->driver->plan_open(context->backend, &pipeline->plan, source, ops, n,
-                                        PIPELINE_DEPTH);
-    if (rc < 0) {
+    int rc = open_plan(pipeline, source, ops, n);
+    if (rc < 0)
         pipeline_drain(pipeline);
-        return rc;
-    }
-    return 0;
+    return rc;
 }
 
 static void release_work(struct work *work)
@@ -206,112 +274,19 @@ static struct work *take_work(struct pipeline *pipeline, int64_t patience)
     return work;
 }
 
-static void describe_result(const struct pipeline *pipeline, int i, struct slot *slot)
-{
-    static const double identity[6] = {1, 0, 0, 0, 1, 0};
-    const struct op *op = &pipeline->op[i];
-    struct slot_info *info = &slot->info;
-    bool warp = op->kind == OP_WARP;
-
-    op_lay_out(op, &info->image, slot->data);
-    memcpy(info->src_to_dst, warp ? op->warp.src_to_dst : identity, sizeof identity);
-    memcpy(info->dst_to_src, warp ? op->warp.dst_to_src : identity, sizeof identity);
-    info->dtype = warp ? op->warp.dtype : DTYPE_U8;
-    info->layout = warp ? op->warp.layout : LAYOUT_NCHW;
-    info->order = warp ? op->warp.order : ORDER_RGB;
-}
-
-static enum loss loss_of(int rc)
-{
-    switch (rc) {
-    case -ENOTCONN:
-        return LOSS_CLIENT;
-    case -EPIPE:
-        return LOSS_SINK;
-    case -EAGAIN:
-        return LOSS_OVERFLOW;
-    case -ECANCELED:
-        return LOSS_STOPPING;
-    default:
-        return LOSS_BACKEND;
-    }
-}
-
-static int take_slot(struct pipeline *pipeline, int i, struct work *work)
-{
-    struct output *output = &pipeline->context.outputs[i];
-    struct slot *slot;
-    int rc = slots_take(output->slots, pipeline->op[i].dst_bytes, output->config->overflow,
-                        pipeline->context.stop, &slot);
-    if (rc < 0)
-        return rc;
-    describe_result(pipeline, i, slot);
-    slot->info.frame = work->frame.info;
-    work->slot[i] = slot;
-    work->job.result[pipeline->index[i]] = slot->data;
-    return 0;
-}
-
-static bool is_late(const struct output *output, const struct frame_info *info)
-{
-    int64_t max_age = output->config->max_age.ns;
-    return max_age > 0 && monotonic_ns() - info->received_ns > max_age;
-}
-
-// Offers the frame in `work` to output i; false when it has lost it, with the reason counted.
-static bool offer(struct pipeline *pipeline, int i, struct work *work, int rate_num, int rate_den)
-{
-    struct output *output = &pipeline->context.outputs[i];
-    const struct frame_info *info = &work->frame.info;
-    enum loss reason;
-
-    uint64_t sequence = output->sequence++;
-    ledger_offer(&output->ledger);
-    if (!rate_keeps(&output->rate, info->pts_ns)) {
-        reason = LOSS_THINNED;
-        goto lost;
-    }
-    uint64_t ordinal = output->ordinal++;
-    if (!pipeline->works[i]) {
-        reason = pipeline->source.format == PIXEL_NONE ? LOSS_BACKEND : LOSS_CONFIG;
-        goto lost;
-    }
-    if (is_late(output, info)) {
-        reason = LOSS_LATE;
-        goto lost;
-    }
-    int rc = take_slot(pipeline, i, work);
-    if (rc < 0) {
-        reason = loss_of(rc);
-        goto lost;
-    }
-    struct slot_info *slot = &work->slot[i]->info;
-    slot->sequence = sequence;
-    slot->ordinal = ordinal;
-    slot->rate_num = rate_num;
-    slot->rate_den = rate_den;
-    return true;
-lost:
-    ledger_lose(&output->ledger, reason);
-    return false;
-}
-
-// A frame that no output gets to see counts for each of them. Thinned frames are no loss to a
-// client: they take no ordinal.
-static void lose_everywhere(struct pipeline *pipeline, enum loss reason)
-{
-    for (int i = 0; i < pipeline->context.n_outputs; i++) {
-        struct output *output = &pipeline->context.outputs[i];
-        output->sequence++;
-        output->ordinal += reason != LOSS_THINNED;
-        ledger_offer(&output->ledger);
-        ledger_lose(&output->ledger, reason);
-    }
-}
-
 void pipeline_withheld(struct pipeline *pipeline)
 {
-    lose_everywhere(pipeline, LOSS_DAMAGED);
+    offer_lost(pipeline->context.outputs, pipeline->context.n_outputs, LOSS_DAMAGED);
+}
+
+// Any thread. What the device itself fails with is the engine's to act on; the rest is the
+// caller's, and stays what it was.
+static int report(const struct pipeline *pipeline, int rc)
+{
+    if (rc != -EIO && rc != -ENODEV)
+        return rc;
+    engine_failed(pipeline->context.engine, pipeline->context.use, rc);
+    return 0;
 }
 
 static void settle(struct work *work, int status)
@@ -334,21 +309,33 @@ static void job_done(struct job *job, int status)
     const struct frame_info *info = &work->frame.info;
     histogram_observe(work->pipeline->context.decode, info->decoded_ns - info->received_ns);
     histogram_observe(work->pipeline->context.process, monotonic_ns() - info->decoded_ns);
+    report(work->pipeline, status);
     settle(work, status);
 }
 
 // Gives the frame in `work` to every output that wants it, as one job.
 static int submit(struct pipeline *pipeline, struct work *work, int rate_num, int rate_den)
 {
+    const struct pipeline_context *context = &pipeline->context;
+    struct offer offer = {&work->frame.info, rate_num, rate_den, &pipeline->interrupted,
+                          context->stop};
     bool wanted = false;
     work->job = (struct job){.src = work->frame.image, .done = job_done, .opaque = work};
-    for (int i = 0; i < pipeline->context.n_outputs; i++)
-        wanted |= offer(pipeline, i, work, rate_num, rate_den);
+    for (int i = 0; i < context->n_outputs; i++) {
+        const struct op *op = pipeline->works[i] ? &pipeline->op[i] : NULL;
+        struct slot *slot = offer_frame(&context->outputs[i], op, &offer);
+        if (!slot)
+            continue;
+        work->slot[i] = slot;
+        work->job.result[pipeline->index[i]] = slot->data;
+        work->job.result_memory[pipeline->index[i]] = slot->memory;
+        wanted = true;
+    }
     if (!wanted) {
         release_work(work);
         return 0;
     }
-    int rc = pipeline->context.driver->submit(pipeline->plan, &work->job);
+    int rc = context->use->driver->submit(pipeline->plan, &work->job);
     if (rc < 0)
         settle(work, rc);
     return rc;
@@ -396,9 +383,9 @@ int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num
         goto lost;
     work->frame = *frame;
     *frame = (struct frame){0};
-    return submit(pipeline, work, rate_num, rate_den);
+    return report(pipeline, submit(pipeline, work, rate_num, rate_den));
 lost:
     frame_release(frame);
-    lose_everywhere(pipeline, reason);
-    return rc == -EAGAIN ? 0 : rc;
+    offer_lost(pipeline->context.outputs, pipeline->context.n_outputs, reason);
+    return rc == -EAGAIN ? 0 : report(pipeline, rc);
 }

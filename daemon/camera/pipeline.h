@@ -1,9 +1,10 @@
-// From a decoded frame to jobs on the backend: per output the decision whether the frame is wanted,
-// a slot for its result, and one job for all that want it. Rebuilds ops and buffers where the
-// geometry changes. The camera's thread calls everything here.
+// From a decoded frame to jobs on the backend: a slot for the result of each output that wants the
+// frame, and one job for all of them. Rebuilds ops and buffers where the geometry changes. The
+// camera's thread calls everything here.
 #ifndef FRAMED_DAEMON_CAMERA_PIPELINE_H
 #define FRAMED_DAEMON_CAMERA_PIPELINE_H
 
+#include "daemon/engine.h"
 #include "daemon/frame.h"
 #include "daemon/mailbox.h"
 #include "daemon/output.h"
@@ -14,8 +15,9 @@ enum { PIPELINE_DEPTH = 4 }; // frames of one camera in the backend at once
 struct pipeline;
 
 struct pipeline_context {
-    const struct backend_driver *driver;
-    struct backend *backend;
+    struct engine *engine;
+    // The camera's: joined whenever a frame is submitted, and left only after pipeline_drain.
+    struct engine_use *use;
     struct mailbox *mailbox;
     struct output *outputs;
     int n_outputs;
@@ -26,15 +28,19 @@ struct pipeline_context {
 };
 
 int pipeline_open(struct pipeline **ret, const struct pipeline_context *);
-// Offers the frame to every output. Waits only for outputs with `overflow: wait`. Returns 0, or
-// what rebuilding for a new geometry failed with: every output then counted the frame as lost.
+// *use has joined a side: if it fails, waits for clients end, so that the side can be left.
+void pipeline_join(struct pipeline *);
+// Offers the frame to every output. Waits only for outputs with `overflow: wait`. Returns 0, also
+// where the device failed: the engine knows then. -ENOSPC: the device has no room for this source,
+// as pipeline_notice says: the cpu has to do it. Else what rebuilding for a new geometry failed
+// with. On error every output has counted the frame as lost.
 int pipeline_submit(struct pipeline *, struct frame *, int rate_num, int rate_den);
 // A picture that the decoder withheld: every output counts it as damaged.
 void pipeline_withheld(struct pipeline *);
-// A sentence on the outputs that cannot be made from the present source, once a geometry; else
-// NULL. Valid until the next pipeline_submit.
+// A sentence on what cannot be made from the present source, once a geometry; else NULL. Valid
+// until the next pipeline_submit.
 const char *pipeline_notice(struct pipeline *);
-void pipeline_wake(struct pipeline *);  // any thread: lets waits look at *stop again
+void pipeline_wake(struct pipeline *);  // any thread: *stop was set, ends waits
 void pipeline_drain(struct pipeline *); // waits for the frames in flight and lets go of the buffers
 void pipeline_close(struct pipeline *); // drains; accepts NULL
 

@@ -6,35 +6,8 @@
 #include <libavutil/pixdesc.h>
 #include <libswscale/swscale.h>
 
-enum AVPixelFormat format_without_range(enum AVPixelFormat format)
-{
-    switch (format) {
-    case AV_PIX_FMT_YUVJ411P:
-        return AV_PIX_FMT_YUV411P;
-    case AV_PIX_FMT_YUVJ420P:
-        return AV_PIX_FMT_YUV420P;
-    case AV_PIX_FMT_YUVJ422P:
-        return AV_PIX_FMT_YUV422P;
-    case AV_PIX_FMT_YUVJ440P:
-        return AV_PIX_FMT_YUV440P;
-    case AV_PIX_FMT_YUVJ444P:
-        return AV_PIX_FMT_YUV444P;
-    default:
-        return format;
-    }
-}
-
-int frame_keep_buffer(AVFrame *frame, enum AVPixelFormat format, int width, int height)
-{
-    if (frame->buf[0] && frame->format == (int)format && frame->width == width &&
-        frame->height == height)
-        return 0;
-    av_frame_unref(frame);
-    frame->format = format;
-    frame->width = width;
-    frame->height = height;
-    return av_frame_get_buffer(frame, 0);
-}
+#include "daemon/camera/buffers.h"
+#include "daemon/camera/mapping.h"
 
 // The nearest of the formats that kernels read. YUV stays YUV, so that matrix and range stay too.
 static enum AVPixelFormat target_of(const AVPixFmtDescriptor *desc)
@@ -47,7 +20,7 @@ static enum AVPixelFormat target_of(const AVPixFmtDescriptor *desc)
 // Chroma that has to be halved across becomes left-sited; down, it comes to lie between the rows.
 static int set_up(struct SwsContext *sws, const AVFrame *from, enum AVPixelFormat target)
 {
-    enum AVPixelFormat source = format_without_range(from->format);
+    enum AVPixelFormat source = mapping_without_range(from->format);
     const struct {
         const char *name;
         int64_t value;
@@ -95,13 +68,13 @@ static int choose(struct scaler *scaler, const AVFrame *from, enum AVPixelFormat
     return 0;
 }
 
-int scaler_convert(struct scaler *scaler, AVFrame *to, const AVFrame *from)
+int scaler_convert(struct scaler *scaler, struct buffers *buffers, AVFrame *to, const AVFrame *from)
 {
     enum AVPixelFormat target = target_of(av_pix_fmt_desc_get(from->format));
     int rc = choose(scaler, from, target);
     if (rc < 0)
         return rc;
-    rc = frame_keep_buffer(to, target, from->width, from->height);
+    rc = buffers_keep(buffers, to, target, from->width, from->height);
     if (rc < 0)
         return rc;
     rc = sws_scale(scaler->sws, (const uint8_t *const *)from->data, from->linesize, 0, from->height,

@@ -37,7 +37,7 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
         char decoder[160], stream[160];
         camera_describe(camera, decoder, stream, sizeof decoder);
         fprintf(to, "framed_camera_info{camera=\"%s\",backend=\"%s\",", camera->config->name,
-                metrics->backend);
+                engine_backend_name(metrics->engine));
         print_label(to, "decoder", decoder);
         putc(',', to);
         print_label(to, "stream", stream);
@@ -47,6 +47,19 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
     for (int i = 0; i < metrics->n_cameras; i++)
         fprintf(to, "framed_reconnects_total{camera=\"%s\"} %" PRIu64 "\n",
                 metrics->cameras[i].config->name, atomic_load(&metrics->cameras[i].reconnects));
+}
+
+// Both names, so that a change of side shows as a change of values.
+static void print_backend(FILE *to, const struct engine *engine)
+{
+    static const char *const names[] = {"cpu", "cuda"};
+    const char *works = engine_backend_name(engine);
+    head(to, "framed_backend", "gauge", "1 for the backend that works now.");
+    for (int i = 0; i < 2; i++)
+        fprintf(to, "framed_backend{backend=\"%s\"} %d\n", names[i], strcmp(names[i], works) == 0);
+    head(to, "framed_backend_fallbacks_total", "counter",
+         "Times that the cpu took over from a device that failed.");
+    fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", engine_fallbacks(engine));
 }
 
 typedef void print_output_fn(FILE *, const char *camera, const struct output *);
@@ -104,6 +117,7 @@ void metrics_print(FILE *to, const struct metrics *metrics)
 {
     head(to, "framed_build_info", "gauge", "The version that runs.");
     fprintf(to, "framed_build_info{version=\"%s\"} 1\n", FRAMED_VERSION_TEXT);
+    print_backend(to, metrics->engine);
     print_cameras(to, metrics);
     head(to, "framed_frames_total", "counter", "Frames offered to and emitted by an output.");
     each_output(to, metrics, print_frames);

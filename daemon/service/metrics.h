@@ -8,7 +8,7 @@
 struct metrics {
     struct camera *cameras;
     int n_cameras;
-    const char *backend; // name of the driver
+    const struct engine *engine;
     const struct histogram *decode, *process;
 };
 

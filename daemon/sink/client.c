@@ -14,17 +14,18 @@ bool client_is_busy(const struct client *client)
 int client_begin(struct client *client, const struct sink *sink, struct slot *slot)
 {
     const struct output_config *config = sink->context.config;
-    bool first = !client->reader.begun;
+    bool first = !client->peer.reader.begun;
     if (!first && !protocol_continues(config->protocol, &client->stream, &slot->info)) {
         slots_unpin(sink->context.slots, slot, false);
         return -ESTALE;
     }
     if (first)
         client->stream = slot->info;
-    reader_take(&client->reader, &slot->info);
+    reader_take(&client->peer.reader, &slot->info);
     client->slot = slot;
-    client->header_size = protocol_header(config->protocol, slot, sink->context.camera,
-                                          config->name, &client->reader, first, client->header);
+    client->header_size =
+        protocol_header(config->protocol, slot, sink->context.camera, config->name,
+                        &client->peer.reader, first, client->header);
     client->payload = slot->data;
     client->payload_size = slot->size;
     client->sent = 0;
@@ -50,7 +51,7 @@ int client_send(struct client *client)
     struct iovec piece[2];
     struct msghdr message = {.msg_iov = piece};
     while ((message.msg_iovlen = (size_t)rest(client, piece)) > 0) {
-        ssize_t n = sendmsg(client->fd, &message, MSG_NOSIGNAL);
+        ssize_t n = sendmsg(client->peer.fd, &message, MSG_NOSIGNAL);
         if (n >= 0)
             client->sent += (size_t)n;
         else if (errno != EINTR)
@@ -107,7 +108,7 @@ bool client_discard(const struct client *client)
 {
     char bytes[16384];
     for (int i = 0; i < 4; i++) {
-        ssize_t n = recv(client->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        ssize_t n = recv(client->peer.fd, bytes, sizeof bytes, MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EINTR))
             return true;
     }

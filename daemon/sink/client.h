@@ -3,14 +3,11 @@
 #ifndef FRAMED_DAEMON_SINK_CLIENT_H
 #define FRAMED_DAEMON_SINK_CLIENT_H
 
-#include "daemon/sink/driver.h"
 #include "daemon/sink/protocol.h"
+#include "daemon/sink/server.h"
 
 struct client {
-    int fd;        // non-blocking, the client's own
-    uint64_t next; // ordinal from which on it takes slots
-    bool blocked;  // the kernel takes no more bytes for now
-    struct reader reader;
+    struct peer peer;
     struct slot_info stream; // of its first frame
 
     // The frame on its way: `sent` bytes of header and payload are with the kernel. The payload

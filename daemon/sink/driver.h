@@ -14,7 +14,7 @@ struct sink_driver {
     int (*port)(const struct sink *); // NULL: it has none
 };
 
-extern const struct sink_driver socket_sink, file_sink;
+extern const struct sink_driver socket_sink, ring_sink, file_sink;
 
 // The first member of every sink.
 struct sink {

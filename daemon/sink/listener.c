@@ -14,9 +14,9 @@
 
 enum { BACKLOG = 64 };
 
-static int open_socket(int family)
+static int open_socket(int family, int type)
 {
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     return fd < 0 ? -errno : fd;
 }
 
@@ -29,16 +29,17 @@ static struct sockaddr_un unix_address(const char *path)
     return address;
 }
 
-// Whether the socket at `path` has a listener: 0, -ECONNREFUSED: none, or another negative errno.
+// Whether the socket at `path` has a listener, of whatever type: 0, -ECONNREFUSED: none, or another
+// negative errno.
 static int try_connect(const char *path)
 {
     struct sockaddr_un address = unix_address(path);
-    int fd = open_socket(AF_UNIX);
+    int fd = open_socket(AF_UNIX, SOCK_STREAM);
     if (fd < 0)
         return fd;
     int rc = connect(fd, (struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0;
     close(fd);
-    return rc == -EAGAIN ? 0 : rc; // its queue is full: alive
+    return rc == -EAGAIN || rc == -EPROTOTYPE ? 0 : rc; // its queue is full, or it is a ring: alive
 }
 
 // 0 when the path is free or holds a stale socket.
@@ -111,7 +112,9 @@ static int open_unix(struct listener *listener, const struct output_config *conf
         rc = check_path(path, why, size);
     if (rc < 0)
         return rc;
-    rc = listener->fd = open_socket(AF_UNIX);
+    // A ring speaks in messages.
+    rc = listener->fd =
+        open_socket(AF_UNIX, config->sink.kind == SINK_RING ? SOCK_SEQPACKET : SOCK_STREAM);
     if (rc >= 0)
         rc = bind_unix(listener, config, group);
     if (rc < 0)
@@ -124,7 +127,7 @@ static int open_unix(struct listener *listener, const struct output_config *conf
 static int bind_tcp(struct listener *listener, const struct addrinfo *address)
 {
     int on = 1;
-    listener->fd = open_socket(address->ai_family);
+    listener->fd = open_socket(address->ai_family, SOCK_STREAM);
     if (listener->fd < 0)
         return listener->fd;
     // A restart must not wait for the connections of the run before.
@@ -163,8 +166,8 @@ int listener_open(struct listener *listener, const struct output_config *config,
                   size_t size)
 {
     *listener = (struct listener){.fd = -1};
-    int rc = config->sink.kind == SINK_UNIX ? open_unix(listener, config, why, size)
-                                            : open_tcp(listener, &config->sink, why, size);
+    int rc = config->sink.kind == SINK_TCP ? open_tcp(listener, &config->sink, why, size)
+                                           : open_unix(listener, config, why, size);
     if (rc < 0)
         listener_close(listener);
     return rc < 0 ? rc : 0;

@@ -8,7 +8,7 @@
 
 struct listener {
     int fd;           // non-blocking; -1 when closed
-    const char *path; // of a unix socket, the configuration's; NULL for tcp
+    const char *path; // of a unix socket or ring, the configuration's; NULL for tcp
     dev_t device;     // of the unix socket that was made at the path
     ino_t inode;
 };

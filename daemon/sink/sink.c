@@ -10,8 +10,10 @@
 
 int sink_open(struct sink **ret, const struct sink_context *context, char *why, size_t size)
 {
-    const struct sink_driver *driver =
-        context->config->sink.kind == SINK_FILE ? &file_sink : &socket_sink;
+    enum sink_kind kind = context->config->sink.kind;
+    const struct sink_driver *driver = kind == SINK_FILE   ? &file_sink
+                                       : kind == SINK_RING ? &ring_sink
+                                                           : &socket_sink;
     return driver->open(ret, context, why, size);
 }
 

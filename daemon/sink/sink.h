@@ -1,4 +1,5 @@
-// Where the ready slots of one output go: listening sockets with any number of clients, or a file.
+// Where the ready slots of one output go: listening sockets with any number of clients, which get
+// copies or read the slots themselves (a ring), or a file.
 // Loop thread only.
 #ifndef FRAMED_DAEMON_SINK_SINK_H
 #define FRAMED_DAEMON_SINK_SINK_H

@@ -1,39 +1,21 @@
-#include "daemon/sink/slots.h"
+#include "daemon/sink/slots_pool.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
-enum state { FREE, FILLING, DONE, READY };
-
-struct slots {
-    pthread_mutex_t lock; // guards all below
-    pthread_cond_t room;  // a slot became free, a client came, or slots_wake
-    const struct backend_driver *driver;
-    struct backend *backend;
-    struct ledger *ledger;
-    uint64_t next_ticket;      // of the next slot to be taken
-    uint64_t next_publication; // ticket of the next slot to become ready
-    uint64_t head;
-    uint64_t passed; // ordinal that the fastest client is at
-    int listeners;
-    struct slot_receipt *receipts; // of clients that write on without a slot
-    int n;
-    struct slot slot[];
-};
-
-int slots_open(struct slots **ret, int n, const struct backend_driver *driver,
-               struct backend *backend, struct ledger *ledger)
+int slots_open(struct slots **ret, const struct slots_options *options)
 {
-    struct slots *pool = calloc(1, sizeof *pool + (size_t)n * sizeof pool->slot[0]);
+    struct slots *pool = calloc(1, sizeof *pool + (size_t)options->n * sizeof pool->slot[0]);
     if (!pool)
         return -ENOMEM;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->room, NULL);
-    pool->driver = driver;
-    pool->backend = backend;
-    pool->ledger = ledger;
-    pool->n = n;
+    pool->kind = options->kind;
+    pool->ledger = options->ledger;
+    pool->next_ticket = pool->next_publication = 1;
+    pool->n = options->n;
+    for (int i = 0; i < pool->n; i++)
+        pool->slot[i].number = i;
     *ret = pool;
     return 0;
 }
@@ -51,59 +33,44 @@ static bool is_carried(struct slots *pool, uint64_t ticket, bool emitted)
     return found;
 }
 
-// Under lock. The one exit of every slot that was taken: the ledger is settled here, or by the last
-// client that carries the frame.
-static void settle(struct slots *pool, struct slot *slot, enum loss reason)
+// The ledger is settled here, or by the last client that carries the frame. The slot's word falls
+// before anything of the next frame can be written: that is how a late reader knows.
+void slots_settle(struct slots *pool, struct slot *slot, enum loss reason)
 {
     bool carried = is_carried(pool, slot->ticket, slot->delivered);
     if (slot->delivered)
         ledger_emit(pool->ledger);
     else if (!carried)
         ledger_lose(pool->ledger, reason);
-    slot->state = FREE;
+    atomic_store(slots_region_word(slot->region, slot->number), 0);
+    slot->region->users--;
+    slot->region = NULL;
+    slot->holders = 0;
+    slot->state = SLOT_FREE;
     pthread_cond_signal(&pool->room);
-}
-
-static void memory_close(struct slots *pool, struct slot *slot)
-{
-    pool->driver->unpin(pool->backend, slot->data);
-    free(slot->data);
-    slot->data = NULL;
-    slot->capacity = 0;
-}
-
-// Memory that cannot be pinned is only slower to download into.
-static void memory_open(struct slots *pool, struct slot *slot, size_t size)
-{
-    const size_t pages = (size + 4095) & ~(size_t)4095;
-    slot->data = aligned_alloc(4096, pages);
-    if (!slot->data)
-        return;
-    slot->capacity = size;
-    pool->driver->pin(pool->backend, slot->data, pages);
 }
 
 void slots_close(struct slots *pool)
 {
     if (!pool)
         return;
-    for (int i = 0; i < pool->n; i++) {
-        if (pool->slot[i].state != FREE)
-            settle(pool, &pool->slot[i], LOSS_STOPPING);
-        memory_close(pool, &pool->slot[i]);
-    }
+    for (int i = 0; i < pool->n; i++)
+        if (pool->slot[i].state != SLOT_FREE)
+            slots_settle(pool, &pool->slot[i], LOSS_STOPPING);
+    pool->region = NULL;
+    slots_collect(pool);
     pthread_cond_destroy(&pool->room);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
 
-// Under lock: the slot in `state` with the lowest ticket, not pinned; NULL where there is none.
-static struct slot *oldest(struct slots *pool, enum state state)
+// Under lock: the slot in `state` with the lowest ticket that nobody has; NULL where there is none.
+static struct slot *oldest(struct slots *pool, enum slot_state state)
 {
     struct slot *found = NULL;
     for (int i = 0; i < pool->n; i++) {
         struct slot *slot = &pool->slot[i];
-        if (slot->state == (int)state && slot->pins == 0 &&
+        if (slot->state == (int)state && slot->pins == 0 && slot->holders == 0 &&
             (!found || slot->ticket < found->ticket))
             found = slot;
     }
@@ -113,10 +80,12 @@ static struct slot *oldest(struct slots *pool, enum state state)
 // Under lock: the slot that makes room for a newer frame by the policy.
 static struct slot *oldest_to_drop(struct slots *pool, enum overflow overflow)
 {
-    struct slot *slot = overflow == OVERFLOW_WAIT ? NULL : oldest(pool, READY);
-    if (slot && overflow == OVERFLOW_DROP_NEWEST && slot->info.ordinal >= pool->passed)
-        slot = NULL;
-    return slot;
+    if (overflow == OVERFLOW_WAIT)
+        return NULL;
+    if (overflow == OVERFLOW_DROP_OLDEST)
+        return slots_spare(pool, false);
+    struct slot *slot = oldest(pool, SLOT_READY);
+    return slot && slot->info.ordinal < pool->passed ? slot : slots_spare(pool, true);
 }
 
 // Under lock: finds a slot to fill by the policy, or says why there is none.
@@ -125,31 +94,34 @@ static int find_room(struct slots *pool, enum overflow overflow, const _Atomic b
 {
     struct slot *slot = NULL;
     while (overflow == OVERFLOW_WAIT && !atomic_load(stop) &&
-           (pool->listeners <= 0 || !(slot = oldest(pool, FREE))))
+           (pool->listeners <= 0 || !(slot = oldest(pool, SLOT_FREE))))
         pthread_cond_wait(&pool->room, &pool->lock);
     if (atomic_load(stop))
         return -ECANCELED;
     if (pool->listeners <= 0)
         return pool->listeners == 0 ? -ENOTCONN : -EPIPE;
     if (!slot)
-        slot = oldest(pool, FREE);
+        slot = oldest(pool, SLOT_FREE);
     if (!slot && (slot = oldest_to_drop(pool, overflow)))
-        settle(pool, slot, LOSS_OVERFLOW);
+        slots_settle(pool, slot, LOSS_OVERFLOW);
     if (!slot)
         return -EAGAIN;
     *ret = slot;
     return 0;
 }
 
-// A slot grows where the camera's geometry did; never for a frame like the one before.
-static int fit(struct slots *pool, struct slot *slot, size_t size)
+// Under lock: the slot's use begins.
+static void begin(struct slots *pool, struct slot *slot, size_t size)
 {
-    if (slot->capacity < size) {
-        memory_close(pool, slot);
-        memory_open(pool, slot, size);
-    }
+    struct slots_region *region = pool->region;
+    region->users++;
+    slot->region = region;
+    slot->data = slots_region_data(region, slot->number);
     slot->size = size;
-    return slot->data ? 0 : -ENOMEM;
+    slot->memory = slots_region_on_device(region) ? MEMORY_CUDA : region->host.memory;
+    slot->status = 0;
+    slot->delivered = false;
+    slot->ticket = pool->next_ticket++;
 }
 
 int slots_take(struct slots *pool, size_t size, enum overflow overflow, const _Atomic bool *stop,
@@ -158,16 +130,23 @@ int slots_take(struct slots *pool, size_t size, enum overflow overflow, const _A
     struct slot *slot = NULL;
     pthread_mutex_lock(&pool->lock);
     int rc = find_room(pool, overflow, stop, &slot);
+    bool moved = pool->regions && pool->regions->next;
     if (rc == 0)
-        rc = fit(pool, slot, size);
-    if (rc == 0) {
-        slot->state = FILLING;
-        slot->status = 0;
-        slot->delivered = false;
-        slot->ticket = pool->next_ticket++;
-        *ret = slot;
-    }
+        slot->state = SLOT_FILLING;
     pthread_mutex_unlock(&pool->lock);
+    if (moved)
+        slots_collect(pool);
+    if (rc < 0)
+        return rc;
+    rc = slots_provide(pool, size);
+    pthread_mutex_lock(&pool->lock);
+    if (rc == 0)
+        begin(pool, slot, size);
+    else
+        slot->state = SLOT_FREE;
+    pthread_mutex_unlock(&pool->lock);
+    if (rc == 0)
+        *ret = slot;
     return rc;
 }
 
@@ -183,12 +162,12 @@ void slots_done(struct slots *pool, struct slot *slot, int status)
     pthread_mutex_lock(&pool->lock);
     slot->finished_ns = monotonic_ns();
     slot->status = status;
-    slot->state = DONE;
+    slot->state = SLOT_DONE;
     pthread_mutex_unlock(&pool->lock);
 }
 
 // Under lock: the slot in `state` that was given out as `ticket`; NULL: it is in another state.
-static struct slot *with_ticket(struct slots *pool, enum state state, uint64_t ticket)
+static struct slot *with_ticket(struct slots *pool, enum slot_state state, uint64_t ticket)
 {
     for (int i = 0; i < pool->n; i++)
         if (pool->slot[i].state == (int)state && pool->slot[i].ticket == ticket)
@@ -202,13 +181,14 @@ int slots_publish(struct slots *pool)
     struct slot *slot;
     pthread_mutex_lock(&pool->lock);
     // In the order taken: a backend may finish a younger frame first.
-    while ((slot = with_ticket(pool, DONE, pool->next_publication))) {
+    while ((slot = with_ticket(pool, SLOT_DONE, pool->next_publication))) {
         pool->next_publication++;
         if (slot->status < 0) {
-            settle(pool, slot, LOSS_BACKEND);
+            slots_settle(pool, slot, LOSS_BACKEND);
             continue;
         }
-        slot->state = READY;
+        slot->state = SLOT_READY;
+        atomic_store(slots_region_word(slot->region, slot->number), slot->ticket);
         pool->head = slot->info.ordinal + 1;
         published++;
     }
@@ -230,7 +210,7 @@ struct slot *slots_next(struct slots *pool, uint64_t from)
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < pool->n; i++) {
         struct slot *slot = &pool->slot[i];
-        if (slot->state == READY && slot->info.ordinal >= from &&
+        if (slot->state == SLOT_READY && slot->info.ordinal >= from &&
             (!found || slot->ticket < found->ticket))
             found = slot;
     }
@@ -245,6 +225,7 @@ void slots_unpin(struct slots *pool, struct slot *slot, bool delivered)
     pthread_mutex_lock(&pool->lock);
     slot->pins--;
     slot->delivered |= delivered;
+    pthread_cond_signal(&pool->room);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -264,7 +245,7 @@ void slots_redeem(struct slots *pool, struct slot_receipt *receipt, bool deliver
     while (*link != receipt)
         link = &(*link)->next;
     *link = receipt->next;
-    struct slot *slot = with_ticket(pool, READY, receipt->ticket);
+    struct slot *slot = with_ticket(pool, SLOT_READY, receipt->ticket);
     if (slot) {
         slot->delivered |= delivered;
     } else if (!receipt->emitted) {
@@ -282,8 +263,9 @@ void slots_retire(struct slots *pool, uint64_t below, enum loss reason)
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < pool->n; i++) {
         struct slot *slot = &pool->slot[i];
-        if (slot->state == READY && slot->pins == 0 && slot->info.ordinal < below)
-            settle(pool, slot, reason);
+        if (slot->state == SLOT_READY && slot->pins == 0 && slot->holders == 0 &&
+            slot->info.ordinal < below)
+            slots_settle(pool, slot, reason);
     }
     pthread_mutex_unlock(&pool->lock);
 }
@@ -323,7 +305,7 @@ bool slots_idle(struct slots *pool)
     bool idle = true;
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < pool->n; i++)
-        idle &= pool->slot[i].state == FREE;
+        idle &= pool->slot[i].state == SLOT_FREE;
     pthread_mutex_unlock(&pool->lock);
     return idle;
 }

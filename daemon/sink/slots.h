@@ -3,6 +3,9 @@
 //
 //     free -> filling (camera thread, backend) -> done -> ready, in order (loop thread) -> free
 //
+// All slots lie in one region, which clients of a ring map. A larger frame moves the pool to a new
+// region; slots in use stay in the old one until they are free.
+//
 // The pool keeps the output's ledger for every slot taken: emitted when at least one client took
 // all of it, else lost with the reason of whoever freed it. All functions are thread-safe; each
 // names the thread that calls it.
@@ -12,10 +15,11 @@
 #include "config/config.h"
 #include "daemon/frame.h"
 #include "daemon/ledger.h"
-#include "kernels/backend.h"
+#include "daemon/region.h"
 
 enum {
     SLOTS_NO_SINK = -1, // for slots_listeners: the sink cannot be opened
+    HOLDERS_MAX = 64,   // holders of one pool
 };
 
 // What a client has to know to write a frame: filled by the camera thread when it takes the slot.
@@ -33,14 +37,18 @@ struct slot_info {
 
 struct slot {
     struct slot_info info;
-    void *data; // size bytes of payload; from the backend's alloc
+    void *data; // size bytes of payload
     size_t size;
-    int64_t finished_ns; // CLOCK_MONOTONIC, by slots_done
-    // Private to slots.c:
-    size_t capacity;
+    enum memory memory;          // of data: what the job's result_memory is to be
+    struct slots_region *region; // that data lies in, valid while the slot is in use
+    int number;                  // of the slot in each of the pool's regions
+    uint64_t ticket;             // names this use of the slot; never 0
+    int64_t finished_ns;         // CLOCK_MONOTONIC, by slots_done
+    // Private to the pool:
     int state, pins, status;
+    uint64_t holders; // bit i: holder i has it
+    int64_t held_ns;  // CLOCK_MONOTONIC: when the last of them got it
     bool delivered;
-    uint64_t ticket;
 };
 
 // The account of a frame that a client carries on without its slot. Zeroed when unused.
@@ -52,19 +60,33 @@ struct slot_receipt {
 
 struct slots;
 
-// `n` slots, no memory yet. backend outlives the pool.
-int slots_open(struct slots **ret, int n, const struct backend_driver *driver,
-               struct backend *backend, struct ledger *ledger);
-// No thread may use it any more. Counts what is left as `stopping`; accepts NULL.
+struct slots_options {
+    int n;
+    enum region_kind kind; // private: no ring; shared: host memory; device: fallback is shared
+    struct ledger *ledger; // outlives the pool
+};
+
+// No memory yet.
+int slots_open(struct slots **ret, const struct slots_options *);
+// No thread may use it any more. Counts what is left as `stopping`; accepts NULL. After
+// slots_leave, where it was joined.
 void slots_close(struct slots *);
 
 // --- camera thread
+// The backend that fills slots from now on: pins the pool's memory for it. A device pool gets a
+// region of it with the next slots_take.
+void slots_join(struct slots *, const struct backend_driver *, struct backend *);
+// The backend goes; none of its jobs may be in flight. Slots on the host stay as they are, those on
+// the device are taken back and count as LOSS_BACKEND.
+void slots_leave(struct slots *);
 // A slot of at least `size` bytes. With OVERFLOW_WAIT waits for room and for a first client until
-// *stop; with OVERFLOW_DROP_OLDEST takes away the oldest ready slot that no client is writing; with
-// OVERFLOW_DROP_NEWEST only one that slots_passed gives up. Returns 0; -ENOTCONN: nobody listens
-// (LOSS_CLIENT); -EPIPE: there is no sink (LOSS_SINK); -EAGAIN: no room (LOSS_OVERFLOW);
-// -ECANCELED: *stop (LOSS_STOPPING); -ENOMEM (LOSS_BACKEND). On error nothing is counted: the
-// caller does.
+// *stop. With OVERFLOW_DROP_OLDEST takes away the oldest ready slot that no client is writing and
+// that is not the oldest of any holder: what a client is at it keeps, and one that is stuck loses
+// what it hoards before others lose anything newer. With OVERFLOW_DROP_NEWEST only one that
+// waits for slower clients: that slots_passed gives up and nobody holds, or that somebody got whole
+// and is no holder's oldest. Returns 0; -ENOTCONN: nobody listens (LOSS_CLIENT);
+// -EPIPE: there is no sink (LOSS_SINK); -EAGAIN: no room (LOSS_OVERFLOW); -ECANCELED: *stop
+// (LOSS_STOPPING); -ENOMEM (LOSS_BACKEND). On error nothing is counted: the caller does.
 int slots_take(struct slots *, size_t size, enum overflow, const _Atomic bool *stop,
                struct slot **ret);
 void slots_wake(struct slots *); // lets waiting slots_take look at *stop again; any thread
@@ -85,7 +107,8 @@ void slots_unpin(struct slots *, struct slot *, bool delivered);
 // The frame stays in flight until slots_redeem, which says whether the client wrote the rest.
 void slots_carry(struct slots *, struct slot *, struct slot_receipt *);
 void slots_redeem(struct slots *, struct slot_receipt *, bool delivered);
-// Frees ready, unpinned slots with ordinal < `below`; those that nobody took count as `reason`.
+// Frees ready slots with ordinal < `below` that are neither pinned nor held; those that nobody took
+// count as `reason`. To be called after each change by a client.
 void slots_retire(struct slots *, uint64_t below, enum loss reason);
 // The fastest client is at `ordinal`: what is older waits for slower ones only, and makes room for
 // newer frames under OVERFLOW_DROP_NEWEST too, or one that stalls would rule the rest.
@@ -97,5 +120,19 @@ int slots_pinned(struct slots *);
 int slots_count(const struct slots *);
 // True when no slot is filling, done or ready.
 bool slots_idle(struct slots *);
+
+// --- loop thread: holders, clients that read the pool's memory themselves. The sink numbers them
+// from 0 to HOLDERS_MAX - 1.
+// Instead of slots_unpin: the holder was told of the slot. It keeps it until it gives it back, is
+// gone, or it is taken away: by slots_expire, or by slots_take for a newer frame.
+void slots_hold(struct slots *, struct slot *, int holder);
+// The holder is through with slot `number`: it got every byte. Nothing happens when that use of the
+// slot is over already.
+void slots_give_back(struct slots *, int number, uint64_t ticket, int holder);
+void slots_let_go(struct slots *, int holder); // of all that it holds; it is gone
+// Takes away from everybody what was handed out last before `held_ns`. Returns when the first of
+// the slots that are still held was; 0: none is.
+int64_t slots_expire(struct slots *, int64_t held_ns);
+bool slots_holds(struct slots *, int holder); // anything
 
 #endif

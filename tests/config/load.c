@@ -126,6 +126,33 @@ static void test_protocols(void)
     config_free(c);
 }
 
+// A ring speaks for itself, whatever the defaults want of other sinks.
+static void test_ring(void)
+{
+    struct config *c = load("cameras: {a: {url: x, picture: 3840x2160, outputs: {\n"
+                            "  r: {sink: 'ring:/run/r.sock', mode: 0600, group: video},\n"
+                            "  h: {sink: 'ring:/run/h.sock', memory: host, protocol: auto},\n"
+                            "  f: {sink: 'ring:/run/f.sock', protocol: framed},\n"
+                            "  u: {sink: 'unix:/run/u.sock', kernel: yuv}}}}\n"
+                            "defaults: {memory: cuda, protocol: y4m}\n"
+                            "cuda: {decoders: 14, memory: 2GiB}\n");
+    if (!c)
+        return;
+    const struct output_config *o = c->cameras->outputs;
+    CHECK(o[0].sink.kind == SINK_RING && !strcmp(o[0].sink.path, "/run/r.sock"), "sink");
+    CHECK(o[0].memory == MEMORY_CUDA && o[1].memory == MEMORY_HOST, "%d %d", o[0].memory,
+          o[1].memory);
+    for (int i = 0; i < 3; i++)
+        CHECK(o[i].protocol == PROTOCOL_FRAMED, "output %d", i);
+    CHECK(o[3].memory == MEMORY_HOST && o[3].protocol == PROTOCOL_Y4M,
+          "memory from defaults is for rings alone");
+    CHECK(o[0].mode.mode == 0600 && !strcmp(o[0].group, "video"), "%o", o[0].mode.mode);
+    CHECK(c->cameras->picture.width == 3840 && c->cameras->picture.height == 2160, "%d",
+          c->cameras->picture.width);
+    CHECK(c->cuda.decoders == 14 && c->cuda.memory.n == 2LL << 30, "%d", c->cuda.decoders);
+    config_free(c);
+}
+
 static void test_op(void)
 {
     struct op_params op;
@@ -221,6 +248,7 @@ int main(void)
     test_defaults();
     test_range_gives_way();
     test_protocols();
+    test_ring();
     test_op();
     test_files();
     test_hostile_texts();

@@ -46,6 +46,9 @@ GOOD = [
     output(tensor={"scale": "1/255", "mean": [0.5, 0.5, 0.5], "std": 2}, max_age="250ms", fit="none"),
     output(fill=["${LEVEL:-7}", 0, 0], tensor={"mean": ["${MEAN:-1}", 0, 0]}, mode="0660", sink="unix:/a"),
     output(max_age=0, mode=660, sink="unix:/a"),
+    output(sink="ring:/a", memory="cuda", protocol="framed", mode="0660", group="video"),
+    {**camera(picture="3840x2160"), "cuda": {"decoders": 14, "memory": "139GiB"}},
+    {**camera(), "cuda": {"decoders": "auto", "memory": "auto"}},
     {**camera(), "defaults": {"fps": 5, "slots": 9, "tensor": {"dtype": "f32"}}, "cuda": {"band": "8MiB"}},
 ]
 BAD = [
@@ -71,6 +74,11 @@ BAD = [
     output(fill=[1, 2]),
     output(fit="fill"),
     output(sink="/tmp/x"),
+    output(sink="ring:"),
+    output(sink="ring:/a", memory="pinned"),
+    camera(picture="large"),
+    {**camera(), "cuda": {"decoders": 65}},
+    {**camera(), "cuda": {"memory": 139}},
     output(tensor={"dtyp": "u8"}),
 ]
 

@@ -23,6 +23,9 @@ static const struct {
      "10|0|99ms|2h|s|10 s|10sec|-1s|1e1s|10us||1..5s"},
     {&output_table, "max_age", "0|0s|1ms|1h", "1|1.0|-0|3601s"},
     {&root_table, "cuda.band", "auto|0|64KiB|8MiB|1GiB|1.5MiB", "8|8MB|8M|2GiB|8 MiB|-8MiB||MiB"},
+    {&root_table, "cuda.decoders", "auto|0|1|64", "65|-1|1.5"},
+    {&root_table, "cuda.memory", "auto|0|512MiB|139GiB|1024GiB", "1025GiB|8|8GB|1TiB|-1GiB"},
+    {&camera_table, "picture", "1920x1080|1x1|16384x16384", "auto|0|1080p|16385x1|1920"},
     {&output_table, "size", "640x640|1x1|16384x16384",
      "640|x|640x|x640|0x1|1x0|16385x1|1x16385|640X640|640 x 640|-1x1|1x1x1|01x1|"},
     {&output_table, "fill", "0|255|114", "-1|256|1.5|"},
@@ -33,8 +36,11 @@ static const struct {
     {&output_table, "mode", "0660|660|0000|0777", "0888|66|00660|rw|1777|0o660|-660|"},
     {&output_table, "affine", "", "1"},
     {&output_table, "crop", "", "1"},
-    {&output_table, "sink", "unix:/a|unix:a|file:/a:b|tcp:0|tcp:65535|tcp:h:1|tcp:[::1]:80",
-     "|/a|unix:|file:|tcp:|tcp:65536|tcp:h|tcp:h:|tcp::1|tcp:::1:80|tcp:[]:1|udp:1|unix:/a\n|UNIX:/"
+    {&output_table, "sink",
+     "unix:/a|unix:a|ring:/a|ring:a|file:/a:b|tcp:0|tcp:65535|tcp:h:1|tcp:[::1]:80",
+     "|/"
+     "a|unix:|ring:|ring|file:|tcp:|tcp:65536|tcp:h|tcp:h:|tcp::1|tcp:::1:80|tcp:[]:1|udp:1|unix:/"
+     "a\n|UNIX:/"
      "a"},
 };
 
@@ -94,6 +100,8 @@ static const struct {
     {"overflow", "drop_oldest", OVERFLOW_DROP_OLDEST},
     {"overflow", "drop_newest", OVERFLOW_DROP_NEWEST},
     {"overflow", "wait", OVERFLOW_WAIT},
+    {"memory", "host", MEMORY_HOST},
+    {"memory", "cuda", MEMORY_CUDA},
     {"protocol", "auto", PROTOCOL_AUTO},
     {"protocol", "framed", PROTOCOL_FRAMED},
     {"protocol", "y4m", PROTOCOL_Y4M},
@@ -207,6 +215,8 @@ static void test_results(void)
     CHECK(config.cuda.band.n == 8 << 20, "%jd", (intmax_t)config.cuda.band.n);
     parse("cuda.band", &config, &root_table, "auto");
     CHECK(config.cuda.band.n == 0, "%jd", (intmax_t)config.cuda.band.n);
+    parse("cuda.memory", &config, &root_table, "139GiB");
+    CHECK(config.cuda.memory.n == 139LL << 30, "%jd", (intmax_t)config.cuda.memory.n);
     parse("size", &output, &output_table, "640x360");
     CHECK(output.size.width == 640 && output.size.height == 360, "%d", output.size.width);
     parse("tensor.scale", &output, &output_table, "1/255");
@@ -221,6 +231,9 @@ static void test_results(void)
           "%s", output.sink.host);
     parse("sink", &output, &output_table, "file:a:b");
     CHECK(output.sink.kind == SINK_FILE && !output.sink.host && !strcmp(output.sink.path, "a:b"),
+          "%s", output.sink.path);
+    parse("sink", &output, &output_table, "ring:a:b");
+    CHECK(output.sink.kind == SINK_RING && !output.sink.host && !strcmp(output.sink.path, "a:b"),
           "%s", output.sink.path);
     object_free(&output_table, &output);
 }

@@ -1,42 +1,98 @@
-// The layout of the wire header, byte by byte, in C and in C++.
+// The layout of what goes over the wire, byte by byte, in C and in C++.
 #include <stddef.h>
 #include <stdlib.h>
 
 #include "daemon/wire.h"
 #include "tests/test.h"
 
-static const struct {
+struct field {
     const char *name;
     size_t offset, size, at, bytes;
-} fields[] = {
-#define FIELD(name, at, bytes)                                                                     \
-    {                                                                                              \
-#name, offsetof(struct framed_header, name), sizeof(((struct framed_header *)0)->name),    \
-            at, bytes                                                                              \
-    }
-    FIELD(magic, 0, 4),         FIELD(version, 4, 2),         FIELD(header_bytes, 6, 2),
-    FIELD(payload_bytes, 8, 8), FIELD(sequence, 16, 8),       FIELD(lost, 24, 8),
-    FIELD(pts_ns, 32, 8),       FIELD(epoch, 40, 4),          FIELD(flags, 44, 4),
-    FIELD(capture_ns, 48, 8),   FIELD(received_ns, 56, 8),    FIELD(decoded_ns, 64, 8),
-    FIELD(finished_ns, 72, 8),  FIELD(width, 80, 4),          FIELD(height, 84, 4),
-    FIELD(source_width, 88, 4), FIELD(source_height, 92, 4),  FIELD(format, 96, 8),
-    FIELD(dtype, 104, 4),       FIELD(layout, 108, 4),        FIELD(planes, 112, 4),
-    FIELD(batch_index, 116, 4), FIELD(plane_offset, 120, 32), FIELD(plane_stride, 152, 16),
-    FIELD(src_to_dst, 168, 24), FIELD(dst_to_src, 192, 24),   FIELD(camera, 216, 24),
-    FIELD(output, 240, 16),
-#undef FIELD
 };
 
-int main(void)
+#define FIELD(type, name, at, bytes)                                                               \
+    {                                                                                              \
+#name, offsetof(struct type, name), sizeof(((struct type *)0)->name), at, bytes            \
+    }
+
+static const struct field header[] = {
+    FIELD(framed_header, magic, 0, 4),           FIELD(framed_header, version, 4, 2),
+    FIELD(framed_header, header_bytes, 6, 2),    FIELD(framed_header, payload_bytes, 8, 8),
+    FIELD(framed_header, sequence, 16, 8),       FIELD(framed_header, lost, 24, 8),
+    FIELD(framed_header, pts_ns, 32, 8),         FIELD(framed_header, epoch, 40, 4),
+    FIELD(framed_header, flags, 44, 4),          FIELD(framed_header, capture_ns, 48, 8),
+    FIELD(framed_header, received_ns, 56, 8),    FIELD(framed_header, decoded_ns, 64, 8),
+    FIELD(framed_header, finished_ns, 72, 8),    FIELD(framed_header, width, 80, 4),
+    FIELD(framed_header, height, 84, 4),         FIELD(framed_header, source_width, 88, 4),
+    FIELD(framed_header, source_height, 92, 4),  FIELD(framed_header, format, 96, 8),
+    FIELD(framed_header, dtype, 104, 4),         FIELD(framed_header, layout, 108, 4),
+    FIELD(framed_header, planes, 112, 4),        FIELD(framed_header, batch_index, 116, 4),
+    FIELD(framed_header, plane_offset, 120, 32), FIELD(framed_header, plane_stride, 152, 16),
+    FIELD(framed_header, src_to_dst, 168, 24),   FIELD(framed_header, dst_to_src, 192, 24),
+    FIELD(framed_header, camera, 216, 24),       FIELD(framed_header, output, 240, 16),
+};
+
+static const struct field hello[] = {
+    FIELD(framed_ring_hello, magic, 0, 4),
+    FIELD(framed_ring_hello, version, 4, 2),
+    FIELD(framed_ring_hello, hello_bytes, 6, 2),
+    FIELD(framed_ring_hello, slots, 8, 4),
+    FIELD(framed_ring_hello, memory, 12, 4),
+    FIELD(framed_ring_hello, slot_offset, 16, 8),
+    FIELD(framed_ring_hello, slot_stride, 24, 8),
+    FIELD(framed_ring_hello, slot_bytes, 32, 8),
+    FIELD(framed_ring_hello, state_offset, 40, 8),
+    FIELD(framed_ring_hello, memfd_bytes, 48, 8),
+    FIELD(framed_ring_hello, device_bytes, 56, 8),
+    FIELD(framed_ring_hello, device_uuid, 64, 16),
+    FIELD(framed_ring_hello, width, 80, 4),
+    FIELD(framed_ring_hello, height, 84, 4),
+    FIELD(framed_ring_hello, format, 88, 8),
+    FIELD(framed_ring_hello, dtype, 96, 4),
+    FIELD(framed_ring_hello, layout, 100, 4),
+    FIELD(framed_ring_hello, planes, 104, 4),
+    FIELD(framed_ring_hello, reserved0, 108, 4),
+    FIELD(framed_ring_hello, plane_offset, 112, 32),
+    FIELD(framed_ring_hello, plane_stride, 144, 16),
+    FIELD(framed_ring_hello, camera, 160, 24),
+    FIELD(framed_ring_hello, output, 184, 16),
+    FIELD(framed_ring_hello, reserved1, 200, 56),
+};
+
+static const struct field frame[] = {
+    FIELD(framed_ring_frame, header, 0, 256),
+    FIELD(framed_ring_frame, slot, 256, 4),
+    FIELD(framed_ring_frame, reserved, 260, 4),
+    FIELD(framed_ring_frame, ticket, 264, 8),
+};
+
+static const struct field ret[] = {
+    FIELD(framed_ring_return, slot, 0, 4),
+    FIELD(framed_ring_return, reserved, 4, 4),
+    FIELD(framed_ring_return, ticket, 8, 8),
+};
+
+static void check_layout(const struct field fields[], size_t n, size_t bytes)
 {
     size_t end = 0;
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+    for (size_t i = 0; i < n; i++) {
         CHECK(fields[i].offset == fields[i].at, "%s at %zu", fields[i].name, fields[i].offset);
         CHECK(fields[i].size == fields[i].bytes, "%s has %zu", fields[i].name, fields[i].size);
         CHECK(fields[i].at == end, "a hole before %s", fields[i].name);
         end = fields[i].at + fields[i].bytes;
     }
-    CHECK(end == sizeof(struct framed_header) && end == 256, "%zu bytes", end);
+    CHECK(end == bytes, "%zu bytes", end);
+}
+
+#define CHECK_LAYOUT(fields, type)                                                                 \
+    check_layout(fields, sizeof(fields) / sizeof((fields)[0]), sizeof(struct type))
+
+int main(void)
+{
+    CHECK_LAYOUT(header, framed_header);
+    CHECK_LAYOUT(hello, framed_ring_hello);
+    CHECK_LAYOUT(frame, framed_ring_frame);
+    CHECK_LAYOUT(ret, framed_ring_return);
     CHECK(FRAMED_FLAG_DAMAGED == 1 && FRAMED_FLAG_KEYFRAME == 2 &&
               FRAMED_FLAG_FIRST_OF_EPOCH == 4 && FRAMED_FLAG_CAPTURE_CLOCK == 8,
           "flags");

@@ -188,7 +188,7 @@ class Server(Process):
 
 
 class Reader(threading.Thread):
-    """Takes frames from a `framed` socket into self.frames until the stream ends or `limit` are there."""
+    """Takes frames from a `framed` socket or a ring into self.frames until the stream ends or `limit` are there."""
 
     def __init__(self, address, limit=None, keep=True):
         super().__init__(daemon=True)
@@ -198,8 +198,8 @@ class Reader(threading.Thread):
 
     def run(self):
         try:
-            for frame in consume.read_frames(consume.connect(self.address, 10 * PATIENCE)):
-                self.frames.append(frame if self.keep else (frame[0], b""))
+            for header, payload in consume.frames_from(self.address, 10 * PATIENCE):
+                self.frames.append((header, bytes(payload) if self.keep else b""))
                 self.count += 1
                 if self.count == self.limit:
                     return

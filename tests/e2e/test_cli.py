@@ -95,6 +95,60 @@ def check_refusals(checks, where):
         checks.check(code == 78 and protocol in errors, f"{kernel} as {protocol}: exit {code}, {errors!r}")
 
 
+def check_ring_refusals(checks):
+    for keys, word in (("protocol: npy", "protocol"), ("memory: cuda", "memory")):
+        text = f"backend: cpu\ncameras: {{gate: {{url: x.mp4, outputs: {{o: {{sink: 'ring:/r', {keys}}}}}}}}}"
+        code, _, errors = run("check", "-c", "-", stdin=text)
+        one = len(errors.splitlines()) == 1
+        checks.check(code == 78 and one and f"outputs.o.{word}: " in errors, f"ring, {keys}: exit {code}, {errors!r}")
+
+
+CAMERAS = """
+backend: {backend}
+cuda: {{memory: {memory}}}
+cameras:
+  gate: {{url: x.mp4, decode: {decode}, outputs: {{o: {{sink: "tcp:0"}}}}}}
+  a_camera_of_long_name_1: {{url: x.mp4, picture: 64x64, decode: cpu, outputs: {{o: {{sink: "tcp:0", slots: 3}}}}}}
+"""
+
+
+def check_memory(checks):
+    """check says what every camera needs, and what all do."""
+    text = CAMERAS.format(backend="cpu", memory="auto", decode="auto")
+    code, output, errors = run("check", "-c", "-", stdin=text)
+    checks.check(code == 0 and not errors, f"memory: exit {code}, {errors!r}")
+    lines = output.splitlines()
+    checks.check(lines[0] == "-: good: 2 cameras, 2 outputs", f"memory: {lines[0]}")
+    checks.check(lines[1] == "memory in MiB with backend cpu:", f"memory: {lines[1]}")
+    table = dict(line.split() for line in lines[2:])
+    checks.check(list(table) == ["camera", "gate", "a_camera_of_long_name_1", "sum"], f"memory: {output}")
+    # Slots of 640x640x3 bytes behind one page, and 21 padded pictures of 1920x1080 and of 64x64 in whole pages.
+    gate, small = 4096 * (1 + 6 * 300 + 21 * 767), 4096 * (1 + 3 * 300 + 21 * 4)
+    expected = ["host", *(f"{need / 2**20:.1f}" for need in (gate, small, gate + small))]
+    checks.check(list(table.values()) == expected, f"memory: {output}")
+
+
+def check_overcommitment(checks, where):
+    """More memory than there is is refused with the figures, before anything starts."""
+    text = CAMERAS.format(backend="cpu", memory="64MiB", decode="nvdec")
+    code, output, errors = run("check", "-c", "-", stdin=text)
+    expected = "-: cameras need 193.8 MiB of device memory, cuda.memory allows 64.0 MiB\n"
+    checks.check(code == 78 and errors == expected, f"cuda.memory: exit {code}, {errors!r}")
+    checks.check(re.search(r"^gate +193\.8 +\d", output, re.M), f"cuda.memory: {output}")
+    code, _, errors = run("check", "-c", "-", stdin=text.replace("64MiB", "194MiB"))
+    checks.check(code == 0 and not errors, f"cuda.memory that is enough: exit {code}, {errors!r}")
+    outputs = "\n".join(
+        f"      o{i}: {{size: 16384x16384, tensor: {{dtype: f32}}, slots: 256, sink: 'tcp:0'}}" for i in range(16)
+    )
+    path = f"{where}/memory.yaml"
+    with open(path, "w") as file:
+        file.write(f"backend: cpu\ncameras:\n  gate:\n    url: x.mp4\n    outputs:\n{outputs}\n")
+    for command in "check", "run":
+        code, _, errors = run(command, "-c", path)
+        said = re.search(r"cameras need 12288\.1 GiB of memory, this box has [\d.]+ GiB$", errors, re.M)
+        checks.check(code == 78 and said, f"{command} with 12 TiB: exit {code}, {errors!r}")
+
+
 def check_missing_device(checks, where, clip):
     if os.path.exists("/dev/nvidiactl"):
         return
@@ -198,6 +252,9 @@ def main():
         check_printers(checks)
         check_usage(checks)
         check_refusals(checks, where)
+        check_ring_refusals(checks)
+        check_memory(checks)
+        check_overcommitment(checks, where)
         check_missing_device(checks, where, clip)
         check_sigterm(checks, where, clip)
         check_sigkill(checks, where, clip)

@@ -8,6 +8,7 @@ import definition
 from framed_client import ROOT, Checks, Framed, folder, make_clip, run, until
 
 SOCKET = "/run/framed/gate-detector.sock"
+RING = "/run/framed/gate.ring"
 CONFIG = """
 cameras:
   gate:
@@ -19,6 +20,10 @@ cameras:
         size: 640x640
         tensor: {{dtype: f32, layout: nchw, order: rgb, scale: 1/255}}
         sink: unix:{where}/t.sock
+      shared:
+        size: 640x640
+        tensor: {{dtype: f32, layout: nchw, order: rgb, scale: 1/255}}
+        sink: ring:{where}/t.ring
 """
 
 
@@ -65,6 +70,14 @@ def check_python(checks, readme, where):
         checks.check(near, f"the Python reader prints {line!r}, not {x} {y}")
 
 
+def check_ring(checks, readme, where):
+    snippet = block(readme, "python", "recv_fds")
+    lines = first_lines(["/usr/bin/python3", "-c", snippet.replace(RING, f"{where}/t.ring")], 3)
+    for line in lines:
+        mean = re.fullmatch(r"mean (0\.\d+)\n", line)
+        checks.check(mean and 0.1 < float(mean[1]) < 0.9, f"the ring's reader prints {line!r}")
+
+
 def check_c(checks, readme, where):
     source = os.path.join(where, "reader.c")
     with open(source, "w") as file:
@@ -98,6 +111,7 @@ def main():
         with Framed(where, CONFIG.format(where=where)) as framed:
             until(lambda: os.path.exists(f"{where}/t.sock"), 10)
             check_python(checks, readme, where)
+            check_ring(checks, readme, where)
             check_c(checks, readme, where)
             framed.stop()
             check_reasons(checks, readme, framed.metrics())

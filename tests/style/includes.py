@@ -13,7 +13,7 @@ LIBC = {
     "float.h", "getopt.h", "glob.h", "grp.h", "inttypes.h", "limits.h", "locale.h", "math.h", "netdb.h",
     "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "signal.h",
     "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
-    "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/random.h",
+    "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
     "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h", "sys/time.h", "sys/types.h", "sys/uio.h",
     "sys/un.h", "sys/wait.h", "syslog.h", "termios.h", "time.h", "unistd.h",
 }
@@ -34,7 +34,10 @@ FOLDERS = {
 FILES = [
     (r".*\.cu|(tests/)?kernels/.*cuda.*", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
     (r"daemon/camera/ingest\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
-    (r"daemon/camera/(decode|nvdec|picture|scaler)\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
+    (
+        r"daemon/camera/(backlog|buffers|codec|decode|facts|mapping|nvdec|picture|scaler)\.[ch]",
+        ["libavcodec/", "libavutil/", "libswscale/"],
+    ),
     (r"daemon/service/log\.c", ["libavutil/log.h"]),
 ]
 # Files that others include without the rest of the tree.

@@ -1,5 +1,5 @@
 // A camera's thread from its start to its end: what it makes of inputs that end, never come, or
-// carry on at another time.
+// carry on at another time, and of a device that fails or is full.
 #include "daemon/camera/camera.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,9 @@ enum { PATIENCE_MS = 600 }; // for the first attempt to end; the next one comes 
 struct fixture {
     uv_loop_t loop;
     uv_timer_t timer;
-    struct backend *backend;
+    struct backend_driver driver; // poses as cuda: the cpu's, with functions that a test replaces
+    struct config top;
+    struct engine *engine;
     struct mailbox *mailbox;
     struct histogram decode, process;
     struct output_config output;
@@ -32,6 +34,9 @@ static struct duration ms(int n)
 static struct fixture *configure(const char *url)
 {
     struct fixture *f = calloc(1, sizeof *f);
+    f->driver = cpu_backend;
+    f->driver.name = "cuda";
+    f->top.cpu.workers = 1;
     f->output = (struct output_config){.name = "all",
                                        .kernel = OP_YUV,
                                        .format = PIXEL_YUV420P,
@@ -70,12 +75,10 @@ static void ended(struct letter *letter)
 // Runs the camera to its end, or for `limit` milliseconds.
 static void run(struct fixture *f, int limit)
 {
-    struct backend_options options = {.workers = 1};
     uv_loop_init(&f->loop);
-    CHECK(cpu_backend.open(&f->backend, &options) == 0, "backend");
+    CHECK(engine_open_with(&f->engine, &f->top, &f->driver, &cpu_backend) == 0, "engine");
     CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
-    struct camera_context context = {.driver = &cpu_backend,
-                                     .backend = f->backend,
+    struct camera_context context = {.engine = f->engine,
                                      .mailbox = f->mailbox,
                                      .decode = &f->decode,
                                      .process = &f->process,
@@ -93,7 +96,7 @@ static void run(struct fixture *f, int limit)
 static void end(struct fixture *f)
 {
     camera_close(&f->camera);
-    cpu_backend.close(f->backend);
+    engine_close(f->engine);
     uv_loop_close(&f->loop);
     free(f);
 }
@@ -219,6 +222,89 @@ static void test_undecodable(void)
     end(f);
 }
 
+// --- what the device makes of it
+
+// Frame `from` and all behind it that are ready, up to the end or to what was lost.
+static int ready_from(struct fixture *f, uint64_t from)
+{
+    struct slots *slots = f->camera.outputs[0].slots;
+    int n = 0;
+    struct slot *slot;
+    slots_publish(slots);
+    while ((slot = slots_next(slots, from)) && slot->info.sequence == from) {
+        slots_unpin(slots, slot, true);
+        from++;
+        n++;
+    }
+    return n;
+}
+
+static _Atomic int jobs;
+
+static int fifth_submit_fails(struct plan *plan, struct job *job)
+{
+    return atomic_fetch_add(&jobs, 1) < 4 ? cpu_backend.submit(plan, job) : -EIO;
+}
+
+// The cpu takes over in mid-stream.
+static void test_device_fails(void)
+{
+    clips_make("64x48", 30, "-c:v mpeg2video -bf 2", "fails.ts");
+    struct fixture *f = configure("fails.ts");
+    f->driver.submit = fifth_submit_fails;
+    run(f, 10000);
+    const struct ledger *ledger = &f->camera.outputs[0].ledger;
+    CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
+    CHECK(engine_fallbacks(f->engine) == 1, "%d fallbacks", (int)engine_fallbacks(f->engine));
+    CHECK(ready_from(f, 0) == 4 && ready_from(f, 5) == 25, "the fifth alone is missing");
+    CHECK(ledger->offered == 30 && ledger->lost[LOSS_BACKEND] == 1, "%d offered, %d lost",
+          (int)ledger->offered, (int)ledger->lost[LOSS_BACKEND]);
+    end(f);
+}
+
+static struct memory_need need_by_width(const struct image *src, const struct op *const ops[],
+                                        int n, int depth)
+{
+    (void)ops, (void)n, (void)depth;
+    return (struct memory_need){.device = (size_t)src->width};
+}
+
+static size_t hundred_bytes(struct backend *backend)
+{
+    (void)backend;
+    return 100;
+}
+
+static int plans; // those of the device
+
+static int counted_plan(struct backend *backend, struct plan **ret, const struct image *src,
+                        const struct op *const ops[], int n, int depth)
+{
+    plans++;
+    return cpu_backend.plan_open(backend, ret, src, ops, n, depth);
+}
+
+// The device has room for the small pictures at both ends, not for the large ones between.
+static void test_device_is_full(void)
+{
+    clips_make("64x48", 10, "-c:v mjpeg", "small.mjpeg");
+    clips_make("128x96", 10, "-c:v mjpeg", "large.mjpeg");
+    clips_run("cat small.mjpeg large.mjpeg small.mjpeg > sizes.mjpeg");
+    struct fixture *f = configure("sizes.mjpeg");
+    f->driver.plan_need = need_by_width;
+    f->driver.device_bytes = hundred_bytes;
+    f->driver.plan_open = counted_plan;
+    run(f, 10000);
+    const struct ledger *ledger = &f->camera.outputs[0].ledger;
+    CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
+    CHECK(engine_fallbacks(f->engine) == 0, "a full device is no failure");
+    CHECK(ready_from(f, 0) == 10 && ready_from(f, 11) == 19, "the first large one is missing");
+    CHECK(ledger->offered == 30 && ledger->lost[LOSS_BACKEND] == 1, "%d offered, %d lost",
+          (int)ledger->offered, (int)ledger->lost[LOSS_BACKEND]);
+    CHECK(plans == 2, "%d plans on the device", plans);
+    end(f);
+}
+
 int main(void)
 {
     clips_open();
@@ -227,6 +313,8 @@ int main(void)
     test_loop_over_nothing();
     test_time_jumps_back();
     test_undecodable();
+    test_device_fails();
+    test_device_is_full();
     clips_close();
     return test_end("camera");
 }

@@ -217,25 +217,25 @@ static void test_damage(void)
 {
     struct decode_options options = on_cpu;
     clips_make("320x180", 100, "-c:v libx264 -bf 0 -g 25 -b:v 1M", "whole.h264");
-    struct run whole = run_through("whole.h264", &options);
+    struct run whole = run_through("whole.h264", &options, &no_device);
     CHECK(whole.frames == 100 && whole.damaged == 0 && whole.keyframes == 4, "%d %d %d",
           whole.frames, whole.damaged, whole.keyframes);
     options.damaged = DAMAGED_HOLD;
-    whole = run_through("whole.h264", &options);
+    whole = run_through("whole.h264", &options, &no_device);
     CHECK(whole.frames == 100 && whole.withheld == 0, "%d %d", whole.frames, whole.withheld);
 
     damage("whole.h264", "damaged.h264", 20000, 0x9e3779b97f4a7c15);
     options.damaged = DAMAGED_FLAG;
-    struct run flag = run_through("damaged.h264", &options);
+    struct run flag = run_through("damaged.h264", &options, &no_device);
     CHECK(flag.frames > 90 && flag.damaged > 0 && flag.damaged < 50, "%d, %d damaged", flag.frames,
           flag.damaged);
     options.damaged = DAMAGED_DROP;
-    struct run drop = run_through("damaged.h264", &options);
+    struct run drop = run_through("damaged.h264", &options, &no_device);
     CHECK(drop.damaged == 0 && drop.frames == flag.frames - flag.damaged &&
               drop.withheld == flag.damaged + flag.withheld,
           "%d, %d damaged, %d withheld", drop.frames, drop.damaged, drop.withheld);
     options.damaged = DAMAGED_HOLD;
-    struct run hold = run_through("damaged.h264", &options);
+    struct run hold = run_through("damaged.h264", &options, &no_device);
     CHECK(hold.damaged == 0 && hold.frames < drop.frames && hold.frames > 0 &&
               hold.frames + hold.withheld == flag.frames + flag.withheld,
           "%d, %d withheld", hold.frames, hold.withheld);
@@ -258,11 +258,11 @@ static void test_ruins(void)
         for (int seed = 1; seed <= 4; seed++) {
             snprintf(ruined, sizeof(ruined), "%d-%s", seed, file);
             damage(file, ruined, seed * 400, (uint64_t)seed * 0x9e3779b97f4a7c15);
-            run_through(ruined, &on_cpu);
+            run_through(ruined, &on_cpu, &no_device);
         }
         clips_run("head -c $(($(stat -c %%s %s) * 6 / 10)) %s > cut-%s", file, file, file);
         snprintf(ruined, sizeof(ruined), "cut-%s", file);
-        struct run cut = run_through(ruined, &on_cpu);
+        struct run cut = run_through(ruined, &on_cpu, &no_device);
         CHECK(cut.frames > 5 && cut.frames < 30, "%s: %d frames", ruined, cut.frames);
     }
 }
@@ -272,7 +272,7 @@ static void test_joined_late(void)
 {
     clips_make("160x120", 60, "-c:v libx264 -bf 0 -g 20 -x264-params repeat-headers=1", "late.ts");
     clips_run(FFMPEG "-i late.ts -c copy -bsf:v noise=drop='lt(n\\,5)' late.h264");
-    struct run run = run_through("late.h264", &on_cpu);
+    struct run run = run_through("late.h264", &on_cpu, &no_device);
     CHECK(run.frames == 40 && run.damaged == 0 && run.withheld == 15,
           "%d frames, %d damaged, %d withheld", run.frames, run.damaged, run.withheld);
 }
@@ -365,9 +365,33 @@ static void test_nvdec_missing(void)
     if (!run_open(&run, "420.mp4", &on_cpu))
         return;
     int rc = decoder_open(&decoder, ingest_parameters(run.ingest), &options);
+    CHECK(rc == 0, "%s", strerror(-rc));
+    rc = decoder_join(decoder, &no_device);
     CHECK(rc == -ENODEV, "%s", strerror(-rc));
+    decoder_close(decoder);
     CHECK(!strcmp(decoder_describe(run.decoder), "cpu h264"), "%s", decoder_describe(run.decoder));
     run_close(&run);
+}
+
+// What a decoder may be kept for: the same stream again.
+static void test_accepts(void)
+{
+    struct run same, other;
+    if (!run_open(&same, "420.mp4", &on_cpu) || !run_open(&other, "j420.mp4", &on_cpu))
+        return;
+    CHECK(decoder_accepts(same.decoder, ingest_parameters(same.ingest)), "itself");
+    CHECK(!decoder_accepts(same.decoder, ingest_parameters(other.ingest)), "another format");
+    AVCodecParameters *changed = avcodec_parameters_alloc();
+    avcodec_parameters_copy(changed, ingest_parameters(same.ingest));
+    changed->extradata[changed->extradata_size - 1] ^= 1;
+    CHECK(!decoder_accepts(same.decoder, changed), "other headers");
+    changed->extradata[changed->extradata_size - 1] ^= 1;
+    CHECK(decoder_accepts(same.decoder, changed), "a copy");
+    changed->width += 2;
+    CHECK(!decoder_accepts(same.decoder, changed), "another size");
+    avcodec_parameters_free(&changed);
+    run_close(&same);
+    run_close(&other);
 }
 
 int main(void)
@@ -390,6 +414,7 @@ int main(void)
     test_geometry_changes();
     test_low_delay();
     test_nvdec_missing();
+    test_accepts();
     clips_close();
     return test_end("decode");
 }

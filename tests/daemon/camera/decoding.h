@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "daemon/camera/decode.h"
+#include "daemon/engine.h"
 #include "daemon/wire.h"
 #include "tests/daemon/camera/clips.h"
 
@@ -20,8 +21,10 @@ struct run {
 };
 
 static const struct decode_options on_cpu = {.decode = DECODE_CPU, .in_flight = 4};
+static const struct engine_use no_device = {.driver = &cpu_backend};
 
-static inline bool run_open(struct run *run, const char *file, const struct decode_options *options)
+static inline bool run_join(struct run *run, const char *file, const struct decode_options *options,
+                            const struct engine_use *use)
 {
     const struct duration long_enough = {10 * INT64_C(1000000000)};
     struct camera_config config = {
@@ -35,18 +38,28 @@ static inline bool run_open(struct run *run, const char *file, const struct deco
     int rc = ingest_open(&run->ingest, &config, &stop, why, sizeof(why));
     if (rc == 0)
         rc = decoder_open(&run->decoder, ingest_parameters(run->ingest), options);
+    if (rc == 0)
+        rc = decoder_join(run->decoder, use);
     CHECK(rc == 0, "%s: %s", file, strerror(-rc));
-    if (rc < 0)
+    if (rc < 0) {
+        decoder_close(run->decoder);
         ingest_close(run->ingest);
+    }
     return rc == 0;
 }
 
-static void run_close(struct run *run)
+static inline bool run_open(struct run *run, const char *file, const struct decode_options *options)
+{
+    return run_join(run, file, options, &no_device);
+}
+
+static inline void run_close(struct run *run)
 {
     decoder_close(run->decoder);
     ingest_close(run->ingest);
 }
 
+// Gives the decoder the next packet, or the end.
 static inline int send_next(struct run *run)
 {
     struct packet packet;
@@ -79,11 +92,12 @@ static inline bool run_next(struct run *run, struct frame *frame)
     return true;
 }
 
-static inline struct run run_through(const char *file, const struct decode_options *options)
+static inline struct run run_through(const char *file, const struct decode_options *options,
+                                     const struct engine_use *use)
 {
     struct run run;
     struct frame frame;
-    if (!run_open(&run, file, options))
+    if (!run_join(&run, file, options, use))
         return run;
     while (run_next(&run, &frame))
         frame_release(&frame);

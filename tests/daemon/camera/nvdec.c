@@ -8,17 +8,18 @@
 // NVDEC's pictures, downloaded, are those of the cpu.
 static void test_nvdec_same(struct decode_device *device, const char *file, const char *format)
 {
-    struct decode_options options = {.decode = DECODE_NVDEC, .device = device, .in_flight = 4};
+    struct engine_use use = {.driver = &cpu_backend, .device = device};
+    struct decode_options options = {.decode = DECODE_NVDEC, .in_flight = 4};
     struct run run;
     struct frame frame;
     size_t size, at = 0;
     clips_run(FFMPEG "-i %s -f rawvideo -pix_fmt %s raw", file, format);
     unsigned char *raw = clips_read("raw", &size);
-    if (run_open(&run, file, &options)) {
+    if (run_join(&run, file, &options, &use)) {
         for (; run_next(&run, &frame); frame_release(&frame)) {
             struct image tight = frame.image;
             size_t bytes = image_lay_out(&tight, NULL);
-            CHECK(frame.image.memory == MEMORY_HOST && at + bytes <= size &&
+            CHECK(frame.image.memory != MEMORY_CUDA && at + bytes <= size &&
                       differing(&frame.image, raw + at) == 0,
                   "%s: frame %d", file, run.frames);
             at += bytes;
@@ -33,28 +34,30 @@ static void test_nvdec_same(struct decode_device *device, const char *file, cons
 // What NVDEC does not decode comes from the cpu, all of it, with one notice.
 static void test_step_down(struct decode_device *device)
 {
-    struct decode_options options = {
-        .decode = DECODE_NVDEC, .device = device, .in_flight = 4, .keep_on_device = true};
+    struct backend_driver driver = {
+        .takes_cuda = true, .pin = cpu_backend.pin, .unpin = cpu_backend.unpin};
+    struct engine_use use = {.driver = &driver, .device = device};
+    struct decode_options options = {.decode = DECODE_NVDEC, .in_flight = 4};
     clips_make("320x180", 30, "-c:v libx264 -pix_fmt yuv422p -bf 2", "422.mp4");
     clips_make("320x180", 30, "-c:v libx264 -pix_fmt yuv420p10le -bf 2", "hi10.mp4");
-    struct run run = run_through("hi10.mp4", &options);
+    struct run run = run_through("hi10.mp4", &options, &use);
     CHECK(run.frames == 30 && run.notices == 1 && run.damaged == 0, "%d frames, %d notices",
           run.frames, run.notices);
-    run = run_through("422.mp4", &options);
+    run = run_through("422.mp4", &options, &use);
     CHECK(run.frames == 30 && run.notices >= 1 && run.damaged == 0, "%d frames", run.frames);
     clips_run(FFMPEG "-i nvdec.mp4 -c copy -bsf:v h264_mp4toannexb nvdec.h264");
     clips_run(FFMPEG "-i 422.mp4 -c copy -bsf:v h264_mp4toannexb 422.h264");
     clips_run("cat nvdec.h264 422.h264 > then422.h264");
-    run = run_through("then422.h264", &options);
+    run = run_through("then422.h264", &options, &use);
     CHECK(run.frames == 90 && run.notices == 2 && run.damaged == 0, "%d frames", run.frames);
-    run = run_through("gbrp.mkv", &options);
+    run = run_through("gbrp.mkv", &options, &use);
     CHECK(run.frames == 12 && run.notices == 1, "%d frames", run.frames);
 }
 
 static void test_nvdec(void)
 {
     struct decode_device *device;
-    int rc = decode_device_open(&device, 0);
+    int rc = decode_device_open(&device, 0, 0);
     CHECK(rc == 0 || (rc == -ENODEV && !device), "%s", strerror(-rc));
     if (rc < 0) {
         fprintf(stderr, "nvdec: no device here: only its absence is tested\n");
@@ -66,11 +69,13 @@ static void test_nvdec(void)
     test_nvdec_same(device, "nvdec.mp4", "nv12");
     test_nvdec_same(device, "nvdec.mkv", "nv12");
     test_step_down(device);
-    struct decode_options options = {
-        .decode = DECODE_AUTO, .device = device, .in_flight = 4, .keep_on_device = true};
+    struct backend_driver driver = {
+        .takes_cuda = true, .pin = cpu_backend.pin, .unpin = cpu_backend.unpin};
+    struct engine_use use = {.driver = &driver, .device = device};
+    struct decode_options options = {.decode = DECODE_AUTO, .in_flight = 4};
     struct run run;
     struct frame frame;
-    if (run_open(&run, "nvdec.mp4", &options)) {
+    if (run_join(&run, "nvdec.mp4", &options, &use)) {
         for (; run_next(&run, &frame); frame_release(&frame))
             CHECK(frame.image.memory == MEMORY_CUDA && frame.image.format == PIXEL_NV12, "%d",
                   frame.image.memory);
@@ -83,10 +88,9 @@ static void test_nvdec(void)
 // The codecs that NVDEC may decode are those whose bytes are the cpu's.
 static void test_codecs(void)
 {
-    CHECK(nvdec_codec(AV_CODEC_ID_H264) && nvdec_codec(AV_CODEC_ID_HEVC), "h264, hevc");
-    CHECK(nvdec_codec(AV_CODEC_ID_AV1) && !strcmp(nvdec_codec(AV_CODEC_ID_AV1)->name, "av1"),
-          "av1");
-    CHECK(!nvdec_codec(AV_CODEC_ID_MJPEG) && !nvdec_codec(AV_CODEC_ID_FFV1), "mjpeg, ffv1");
+    CHECK(nvdec_find(AV_CODEC_ID_H264) && nvdec_find(AV_CODEC_ID_HEVC), "h264, hevc");
+    CHECK(nvdec_find(AV_CODEC_ID_AV1) && !strcmp(nvdec_find(AV_CODEC_ID_AV1)->name, "av1"), "av1");
+    CHECK(!nvdec_find(AV_CODEC_ID_MJPEG) && !nvdec_find(AV_CODEC_ID_FFV1), "mjpeg, ffv1");
 }
 
 int main(void)

@@ -1,10 +1,11 @@
 // The pipeline on the cpu backend: what each output gets of the frames offered, what it loses and
-// why, over changes of geometry, thinning, stopping and a backend that fails.
+// why, over changes of geometry, thinning, stopping, a device that fails and one without room.
 #include "daemon/camera/pipeline.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/test.h"
 
@@ -12,8 +13,10 @@ enum { OUTPUTS = 2, WARP = 0, YUV = 1 };
 
 struct fixture {
     uv_loop_t loop;
-    struct backend_driver driver; // the cpu's, whose submit a test may replace
-    struct backend *backend;
+    struct backend_driver driver; // poses as cuda: the cpu's, with functions that a test replaces
+    struct config top;
+    struct engine *engine;
+    struct engine_use use;
     struct mailbox *mailbox;
     struct output_config config[OUTPUTS];
     struct output output[OUTPUTS];
@@ -23,21 +26,34 @@ struct fixture {
     int released; // frames given back
 };
 
+static void join(struct fixture *f, bool cpu_only)
+{
+    CHECK(engine_join(f->engine, &f->use, cpu_only) == 0, "join");
+    pipeline_join(f->pipeline);
+    for (int i = 0; i < OUTPUTS; i++)
+        slots_join(f->output[i].slots, f->use.driver, f->use.backend);
+}
+
+static void leave(struct fixture *f)
+{
+    pipeline_drain(f->pipeline);
+    for (int i = 0; i < OUTPUTS; i++)
+        slots_leave(f->output[i].slots);
+    engine_leave(f->engine, &f->use);
+}
+
 static void start(struct fixture *f, double camera_fps)
 {
-    struct backend_options options = {.workers = 2};
     uv_loop_init(&f->loop);
-    f->driver = cpu_backend;
-    CHECK(f->driver.open(&f->backend, &options) == 0, "backend");
+    CHECK(engine_open_with(&f->engine, &f->top, &f->driver, &cpu_backend) == 0, "engine");
     CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
     for (int i = 0; i < OUTPUTS; i++) {
-        CHECK(output_open(&f->output[i], "gate", &f->config[i], &f->driver, f->backend) == 0,
-              "output");
+        CHECK(output_open(&f->output[i], "gate", &f->config[i]) == 0, "output");
         slots_listeners(f->output[i].slots, 1);
     }
     struct pipeline_context context = {
-        .driver = &f->driver,
-        .backend = f->backend,
+        .engine = f->engine,
+        .use = &f->use,
         .mailbox = f->mailbox,
         .outputs = f->output,
         .n_outputs = OUTPUTS,
@@ -47,11 +63,15 @@ static void start(struct fixture *f, double camera_fps)
         .process = &f->process,
     };
     CHECK(pipeline_open(&f->pipeline, &context) == 0, "pipeline");
+    join(f, false);
 }
 
 static struct fixture *configure(void)
 {
     struct fixture *f = calloc(1, sizeof *f);
+    f->driver = cpu_backend;
+    f->driver.name = "cuda";
+    f->top.cpu.workers = 2;
     f->config[WARP] = (struct output_config){
         .name = "warp",
         .kernel = OP_WARP,
@@ -67,12 +87,13 @@ static struct fixture *configure(void)
 
 static void end(struct fixture *f)
 {
+    leave(f);
     pipeline_close(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++) {
         output_close(&f->output[i]);
         CHECK(ledger_in_flight(&f->output[i].ledger) == 0, "output %d: the sums match", i);
     }
-    f->driver.close(f->backend);
+    engine_close(f->engine);
     mailbox_close(f->mailbox);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     uv_loop_close(&f->loop);
@@ -247,19 +268,123 @@ static int failing_submit(struct plan *plan, struct job *job)
     return -EIO;
 }
 
-static void test_failing_backend(void)
+static int failing_plan(struct backend *backend, struct plan **ret, const struct image *src,
+                        const struct op *const ops[], int n, int depth)
 {
-    struct fixture *f = configure();
+    (void)backend, (void)ret, (void)src, (void)ops, (void)n, (void)depth;
+    return -EIO;
+}
+
+static void (*real_done)(struct job *, int);
+
+static void failing_done(struct job *job, int status)
+{
+    (void)status;
+    real_done(job, -EIO);
+}
+
+static int submit_to_fail(struct plan *plan, struct job *job)
+{
+    real_done = job->done;
+    job->done = failing_done;
+    return cpu_backend.submit(plan, job);
+}
+
+// The device fails with the first frame, one way or another: the next one is the cpu's.
+static void device_fails(struct fixture *f)
+{
     start(f, 0);
-    f->driver.submit = failing_submit;
-    CHECK(submit(f, 16, 16, 0, 0) == -EIO, "the error comes back");
+    CHECK(submit(f, 16, 16, 0, 0) == 0, "the engine's to act on");
+    pipeline_drain(f->pipeline);
+    CHECK(engine_stale(f->engine, &f->use), "the engine knows");
     slots_publish(f->output[WARP].slots);
     slots_publish(f->output[YUV].slots);
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
     CHECK(f->released == 1, "the frame is given back");
-    f->driver.submit = cpu_backend.submit;
+    leave(f);
+    join(f, false);
     CHECK(submit(f, 16, 16, 1, 0) == 0, "and works again");
+    pipeline_drain(f->pipeline);
+    struct slot *slot = next(f, WARP, 0);
+    CHECK(slot && slot->info.sequence == 1, "the second frame");
+    if (slot)
+        let_go(f, WARP, slot);
     end(f);
+}
+
+static void test_failing_device(void)
+{
+    struct fixture *f = configure();
+    f->driver.plan_open = failing_plan;
+    device_fails(f);
+    f = configure();
+    f->driver.submit = failing_submit;
+    device_fails(f);
+    f = configure();
+    f->driver.submit = submit_to_fail;
+    device_fails(f);
+}
+
+static size_t small_device(struct backend *backend)
+{
+    (void)backend;
+    return 100 << 20;
+}
+
+static struct memory_need need_by_width(const struct image *src, const struct op *const ops[],
+                                        int n, int depth)
+{
+    (void)ops, (void)n, (void)depth;
+    return (struct memory_need){.device = (size_t)src->width << 20};
+}
+
+static int plan_without_memory(struct backend *backend, struct plan **ret, const struct image *src,
+                               const struct op *const ops[], int n, int depth)
+{
+    return src->width > 32 ? -ENOMEM : cpu_backend.plan_open(backend, ret, src, ops, n, depth);
+}
+
+static void has_no_room(struct fixture *f, int width, const char *said)
+{
+    size_t free_bytes;
+    start(f, 0);
+    CHECK(submit(f, 20, 16, 0, 0) == 0, "room for this");
+    CHECK(submit(f, width, 16, 1, 1) == -ENOSPC, "but not for that");
+    const char *notice = pipeline_notice(f->pipeline);
+    CHECK(notice && strstr(notice, said), "notice: %s", notice ? notice : "none");
+    CHECK(!engine_stale(f->engine, &f->use), "the device is well");
+    CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
+    CHECK(engine_reserve(f->engine, &f->use, 95 << 20, &free_bytes) == 0, "%zu of it free",
+          free_bytes);
+    engine_unreserve(f->engine, &f->use, 95 << 20);
+    leave(f);
+    join(f, true);
+    CHECK(submit(f, width, 16, 2, 1) == 0, "the cpu has room");
+    leave(f);
+    join(f, false);
+    CHECK(submit(f, 20, 16, 3, 2) == 0, "and the device again");
+    pipeline_drain(f->pipeline);
+    for (uint64_t n = 0; n < 4; n++) {
+        struct slot *slot = n == 1 ? NULL : next(f, YUV, n);
+        CHECK(n == 1 || (slot && slot->info.sequence == n), "frame %d", (int)n);
+        if (slot)
+            let_go(f, YUV, slot);
+    }
+    end(f);
+}
+
+static void test_no_room(void)
+{
+    struct fixture *f = configure();
+    f->driver.device_bytes = small_device;
+    f->driver.plan_need = need_by_width;
+    f->top.cuda.memory.n = 95 << 20;
+    has_no_room(f, 100, "needs 100 MiB of device memory, 95 MiB are left");
+    f = configure();
+    f->driver.device_bytes = small_device;
+    f->driver.plan_need = need_by_width;
+    f->driver.plan_open = plan_without_memory;
+    has_no_room(f, 40, "needs 40 MiB of device memory, 0 MiB are left");
 }
 
 static void test_overflow_and_stop(void)
@@ -270,8 +395,43 @@ static void test_overflow_and_stop(void)
     for (int i = 0; i < 8; i++)
         CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
     atomic_store(&f->stop, true); // the ninth would wait for ever
+    pipeline_wake(f->pipeline);
     CHECK(submit(f, 16, 16, 8, 0) == 0, "submit while stopping");
     CHECK(lost(f, WARP, LOSS_STOPPING) == 1, "stopping");
+    end(f);
+}
+
+static void *fail_while_it_waits(void *opaque)
+{
+    struct fixture *f = opaque;
+    while (atomic_load(&f->output[WARP].ledger.offered) < 9)
+        usleep(1000);
+    engine_failed(f->engine, &f->use, -EIO);
+    return NULL;
+}
+
+// A client that stands still must not hold up the device's way back.
+static void test_failure_while_waiting(void)
+{
+    struct fixture *f = configure();
+    pthread_t thread;
+    f->config[WARP].overflow = OVERFLOW_WAIT;
+    start(f, 0);
+    pthread_create(&thread, NULL, fail_while_it_waits, f);
+    for (int i = 0; i < 9; i++)
+        submit(f, 16, 16, i, 0);
+    pthread_join(thread, NULL);
+    CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, WARP, LOSS_STOPPING) == 0, "backend");
+    leave(f);
+    join(f, false);
+    slots_publish(f->output[WARP].slots);
+    slots_retire(f->output[WARP].slots, 8, LOSS_CLIENT);
+    CHECK(submit(f, 16, 16, 9, 0) == 0, "submit on the cpu");
+    pipeline_drain(f->pipeline);
+    struct slot *slot = next(f, WARP, 9);
+    CHECK(slot && slot->info.sequence == 9, "waits are waits again");
+    if (slot)
+        let_go(f, WARP, slot);
     end(f);
 }
 
@@ -282,7 +442,9 @@ int main(void)
     test_output_that_cannot_be();
     test_nobody_and_late();
     test_withheld();
-    test_failing_backend();
+    test_failing_device();
+    test_no_room();
     test_overflow_and_stop();
+    test_failure_while_waiting();
     return test_end("pipeline");
 }

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -32,7 +33,6 @@ struct rig {
     void (*_Atomic call)(struct rig *); // what the loop's thread is to do next
     int clients, grace_ms;
     bool closed;
-    struct backend *backend;
     struct ledger ledger;
     struct slots *slots;
     struct sink *sink;
@@ -40,7 +40,7 @@ struct rig {
     _Atomic bool stop;
     char folder[64], path[108], why[256];
     int width, height; // of the frames to feed; one byte a pixel
-    uint64_t ordinal;
+    uint64_t ordinal, last;
 };
 
 static inline void rig_called(uv_async_t *async)
@@ -106,16 +106,23 @@ static inline int rig_try_open(struct rig *rig)
     return sink_open(&rig->sink, &context, rig->why, sizeof rig->why);
 }
 
+static inline void rig_open_slots(struct rig *rig)
+{
+    struct slots_options options = {.n = rig->config.slots, .ledger = &rig->ledger};
+    options.kind = rig->config.sink.kind != SINK_RING  ? REGION_PRIVATE
+                   : rig->config.memory == MEMORY_CUDA ? REGION_DEVICE
+                                                       : REGION_SHARED;
+    CHECK(slots_open(&rig->slots, &options) == 0, "slots");
+}
+
 static inline void rig_open(struct rig *rig)
 {
-    struct backend_options options = {.workers = 1};
-    CHECK(cpu_backend.open(&rig->backend, &options) == 0, "cpu backend");
     uv_loop_init(&rig->loop);
     uv_async_init(&rig->loop, &rig->async, rig_called);
     uv_async_init(&rig->loop, &rig->ready, rig_ready);
     rig->async.data = rig->ready.data = rig;
     sem_init(&rig->called, 0, 0);
-    slots_open(&rig->slots, rig->config.slots, &cpu_backend, rig->backend, &rig->ledger);
+    rig_open_slots(rig);
     int rc = rig_try_open(rig);
     CHECK(rc == 0, "open: %s: %s", strerror(-rc), rig->why);
     if (rc < 0)
@@ -142,7 +149,6 @@ static inline void rig_close(struct rig *rig, int grace_ms)
     CHECK(ledger_in_flight(&rig->ledger) == 0, "%d frames unaccounted for",
           (int)ledger_in_flight(&rig->ledger));
     slots_close(rig->slots);
-    cpu_backend.close(rig->backend);
     sem_destroy(&rig->called);
     char command[128];
     snprintf(command, sizeof command, "rm -r '%s'", rig->folder);
@@ -229,10 +235,27 @@ static inline void rig_frame(struct rig *rig)
     on_loop(rig, rig_pump);
 }
 
+// A camera on a thread of its own: feeds frames until the ordinal is rig->last.
+static inline void *rig_camera(void *opaque)
+{
+    struct rig *rig = opaque;
+    while (rig->ordinal < rig->last)
+        if (rig_feed(rig) == 0)
+            uv_async_send(&rig->ready);
+    return NULL;
+}
+
 static inline void rig_large(struct rig *rig)
 {
     rig->width = 1024;
     rig->height = LARGE / 1024;
+}
+
+static inline int64_t cpu_ns(void) // of this process
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
 // --- the clients
@@ -243,7 +266,8 @@ static inline int reader_open(struct rig *rig)
     struct sockaddr_un path = {.sun_family = AF_UNIX};
     struct sockaddr_in port = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     bool tcp = rig->config.sink.kind == SINK_TCP;
-    int fd = socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM, 0);
+    bool ring = rig->config.sink.kind == SINK_RING;
+    int fd = socket(tcp ? AF_INET : AF_UNIX, ring ? SOCK_SEQPACKET : SOCK_STREAM, 0);
     memcpy(path.sun_path, rig->path, sizeof path.sun_path);
     port.sin_port = htons((uint16_t)sink_port(rig->sink));
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);

@@ -10,7 +10,7 @@ static struct rig rig;
 static int try_once(void)
 {
     uv_loop_init(&rig.loop);
-    slots_open(&rig.slots, 4, &cpu_backend, rig.backend, &rig.ledger);
+    rig_open_slots(&rig);
     int rc = rig_try_open(&rig);
     if (rc == 0) {
         sink_finish(rig.sink, 0);
@@ -44,29 +44,30 @@ static int entries(void) // in the folder
     return n;
 }
 
-static int bind_socket(const char *path, bool listening)
+static int bind_socket(const char *path, int type, bool listening)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path));
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    int fd = socket(AF_UNIX, type, 0);
     CHECK(bind(fd, (struct sockaddr *)&address, sizeof address) == 0, "bind %s", path);
     CHECK(!listening || listen(fd, 1) == 0, "listen %s", path);
     return fd;
 }
 
-static void test_stale_socket(void)
+static void test_stale_socket(enum sink_kind kind)
 {
-    init(SINK_UNIX);
-    close(bind_socket(rig.path, true));
+    init(kind);
+    close(bind_socket(rig.path, SOCK_STREAM, true));
     CHECK(try_once() == 0, "%s", rig.why);
     CHECK(entries() == 0, "%d entries are left", entries());
     end();
 }
 
-static void test_live_socket(void)
+// Whatever it speaks.
+static void test_live_socket(enum sink_kind kind, int type)
 {
-    init(SINK_UNIX);
-    int other = bind_socket(rig.path, true);
+    init(kind);
+    int other = bind_socket(rig.path, type, true);
     CHECK(try_once() == -EADDRINUSE, "%s", rig.why);
     CHECK(strstr(rig.why, "another program"), "%s", rig.why);
     for (int i = 0; i < 3; i++)
@@ -109,11 +110,11 @@ static void test_paths(void)
     end();
 }
 
-static void test_mode_and_group(void)
+static void test_mode_and_group(enum sink_kind kind)
 {
     struct stat st = {0};
     struct group *group = geteuid() == 0 ? getgrgid(1) : getgrgid(getegid());
-    init(SINK_UNIX);
+    init(kind);
     rig.config.mode.mode = 0624;
     rig.config.group = group->gr_name;
     gid_t gid = group->gr_gid;
@@ -125,7 +126,7 @@ static void test_mode_and_group(void)
     CHECK(entries() == 1, "a temporary name is left");
     rig_close(&rig, 100);
 
-    init(SINK_UNIX);
+    init(kind);
     rig.config.group = "no-such-group";
     CHECK(try_once() == -EINVAL && strstr(rig.why, "\"no-such-group\""), "%s", rig.why);
     CHECK(entries() == 0, "%d entries are left", entries());
@@ -139,7 +140,7 @@ static void test_replaced_meanwhile(void)
     init(SINK_UNIX);
     rig_open(&rig);
     snprintf(other, sizeof other, "%s/other", rig.folder);
-    close(bind_socket(other, false));
+    close(bind_socket(other, SOCK_STREAM, false));
     CHECK(rename(other, rig.path) == 0, "rename");
     rig.grace_ms = 0;
     on_loop(&rig, rig_finish);
@@ -147,7 +148,6 @@ static void test_replaced_meanwhile(void)
     CHECK(access(rig.path, F_OK) == 0, "another's socket is gone");
     uv_loop_close(&rig.loop);
     slots_close(rig.slots);
-    cpu_backend.close(rig.backend);
     end();
 }
 
@@ -161,7 +161,7 @@ static void test_tcp(void)
     rig_init(&other, SINK_TCP, "");
     other.config.sink.port = port;
     uv_loop_init(&other.loop);
-    slots_open(&other.slots, 4, &cpu_backend, other.backend, &other.ledger);
+    rig_open_slots(&other);
     CHECK(rig_try_open(&other) == -EADDRINUSE, "%s", other.why);
     other.config.sink.host = "256.0.0.1";
     CHECK(rig_try_open(&other) < 0 && strstr(other.why, "256.0.0.1"), "%s", other.why);
@@ -182,11 +182,16 @@ static void test_tcp(void)
 int main(void)
 {
     log_open(LOG_LEVEL_ERROR);
-    test_stale_socket();
-    test_live_socket();
+    test_stale_socket(SINK_UNIX);
+    test_stale_socket(SINK_RING);
+    test_live_socket(SINK_UNIX, SOCK_STREAM);
+    test_live_socket(SINK_UNIX, SOCK_SEQPACKET);
+    test_live_socket(SINK_RING, SOCK_STREAM);
+    test_live_socket(SINK_RING, SOCK_SEQPACKET);
     test_other_things();
     test_paths();
-    test_mode_and_group();
+    test_mode_and_group(SINK_UNIX);
+    test_mode_and_group(SINK_RING);
     test_replaced_meanwhile();
     test_tcp();
     return test_end("sink_listener");

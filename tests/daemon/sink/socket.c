@@ -1,7 +1,6 @@
 // Socket sinks before many, late, stalled and dying clients, by every overflow policy.
 #include <poll.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "tests/daemon/sink/fixture.h"
 
@@ -219,20 +218,11 @@ static void test_carried_by_all(bool one_reads)
 
 // --- policies
 
-static void *feed_slowly(void *opaque)
-{
-    int frames = *(int *)opaque;
-    for (int i = 0; i < frames; i++)
-        if (rig_feed(&rig) == 0)
-            uv_async_send(&rig.ready);
-    return NULL;
-}
-
 // The camera waits for a first client, and for the next one when that leaves: between them they
 // read every frame.
 static void test_wait(void)
 {
-    int frames = 30;
+    const int frames = 30;
     pthread_t camera;
     struct reader second;
     static char bytes[LARGE];
@@ -240,7 +230,8 @@ static void test_wait(void)
     rig.config.overflow = OVERFLOW_WAIT;
     rig_large(&rig);
     rig_open(&rig);
-    pthread_create(&camera, NULL, feed_slowly, &frames);
+    rig.last = (uint64_t)frames;
+    pthread_create(&camera, NULL, rig_camera, &rig);
     usleep(50000);
     CHECK(ledger_lost(&rig.ledger) == 0 && rig_emitted(&rig) == 0, "lost before the first client");
 
@@ -306,13 +297,6 @@ static void test_max_age(void)
 }
 
 // --- coming and going
-
-static int64_t cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 static int talker;
 static char noise[1 << 20];

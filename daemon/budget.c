@@ -1,0 +1,183 @@
+#include "daemon/budget.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "daemon/camera/pipeline.h"
+
+enum {
+    PAGE = 4096,
+    DEVICE_PERCENT = 95, // that cameras may take of a device
+    // Slots: see sink/slots_region.c.
+    SLOT_ALIGN = 256,
+    EXPORT_GRANULE = 2 << 20, // device memory that is exported comes in pieces of that size
+    // Pictures on the host, with the padding that libavcodec asks for: see camera/buffers.c.
+    DPB = 17, // the most reference pictures of H.264, and the one being decoded
+    PICTURE_COLUMNS = 128,
+    PICTURE_ROWS = 32,
+    ROWS_BEHIND = 2,    // H.264's motion compensation touches one of each plane
+    BYTES_BEHIND = 192, // of all planes
+    THREADS_AUTO = 16,  // the most that libavcodec chooses by itself
+    // NVDEC.
+    SURFACES_MAX = 32,        // of one decoder
+    SURFACES_SPARE = 5,       // that libavcodec adds to what the stream needs
+    SURFACE_PITCH = 512,      // bytes
+    SURFACE_ROWS = 32,        // two rows of macroblocks, for interlaced pictures
+    DECODER_STATE = 28 << 20, // measured on an H200: 1080p, 12 surfaces twice, is 102 MiB
+};
+
+static size_t round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+// libavcodec has as many surfaces to decode into as to hand out.
+size_t budget_nvdec(int width, int height, int bits, int in_flight)
+{
+    size_t pitch = round_up((size_t)width * (bits > 8 ? 2 : 1), SURFACE_PITCH);
+    size_t rows = round_up((size_t)height, SURFACE_ROWS);
+    int surfaces = DPB + SURFACES_SPARE + in_flight;
+    if (surfaces > SURFACES_MAX)
+        surfaces = SURFACES_MAX;
+    return 2 * (size_t)surfaces * (pitch * rows * 3 / 2) + DECODER_STATE;
+}
+
+// --- one camera
+
+static struct image source_of(const struct camera_config *camera,
+                              const struct backend_driver *driver, bool nvdec)
+{
+    struct image source = {
+        .format = nvdec ? PIXEL_NV12 : PIXEL_YUV420P,
+        .width = camera->picture.width,
+        .height = camera->picture.height,
+        .memory = !driver->takes_cuda ? MEMORY_HOST
+                  : nvdec             ? MEMORY_CUDA
+                                      : MEMORY_PINNED,
+    };
+    source.colour = colour_resolve(source.colour, source.height);
+    image_lay_out(&source, NULL);
+    return source;
+}
+
+// Pictures on the host at once: all of the cpu decoder's, or what is downloaded from NVDEC.
+static int host_pictures(const struct camera_config *camera, const struct image *source, bool nvdec)
+{
+    int threads = camera->decode_threads > 0 ? camera->decode_threads : THREADS_AUTO;
+    if (nvdec)
+        return source->memory == MEMORY_CUDA ? 0 : PIPELINE_DEPTH + 1;
+    return DPB + PIPELINE_DEPTH + threads - 1;
+}
+
+static size_t picture_bytes(const struct image *source)
+{
+    struct image padded = *source;
+    padded.width = (int)round_up((size_t)source->width, PICTURE_COLUMNS);
+    padded.height = (int)round_up((size_t)source->height, PICTURE_ROWS) + ROWS_BEHIND;
+    return round_up(image_lay_out(&padded, NULL) + BYTES_BEHIND, PAGE);
+}
+
+static void add_slots(struct memory_need *need, const struct output_config *output,
+                      const struct op *op, bool takes_cuda)
+{
+    size_t slots = (size_t)output->slots * round_up(op->dst_bytes, SLOT_ALIGN);
+    size_t words = round_up((size_t)output->slots * sizeof(uint64_t), PAGE);
+    if (output->memory == MEMORY_CUDA && takes_cuda)
+        need->device += round_up(slots, EXPORT_GRANULE);
+    else
+        need->pinned += words + round_up(slots, PAGE);
+}
+
+struct memory_need budget_camera(const struct camera_config *camera,
+                                 const struct backend_driver *driver, bool nvdec)
+{
+    struct op op[PLAN_OPS_MAX];
+    const struct op *ops[PLAN_OPS_MAX];
+    struct memory_need need = {0};
+    struct image source = source_of(camera, driver, nvdec);
+    int n = 0;
+    for (int i = 0; i < camera->n_outputs; i++) {
+        struct op_params params;
+        output_config_op(&camera->outputs[i], &params);
+        if (op_init(&op[n], &params, &source) < 0)
+            continue;
+        add_slots(&need, &camera->outputs[i], &op[n], driver->takes_cuda);
+        ops[n] = &op[n];
+        n++;
+    }
+    if (n > 0) {
+        struct memory_need plan = driver->plan_need(&source, ops, n, PIPELINE_DEPTH);
+        need.device += plan.device;
+        need.pinned += plan.pinned;
+    }
+    need.pinned += (size_t)host_pictures(camera, &source, nvdec) * picture_bytes(&source);
+    if (nvdec)
+        need.device += budget_nvdec(source.width, source.height, 8, PIPELINE_DEPTH);
+    for (int i = 0; i < n; i++)
+        op_finish(&op[i]);
+    return need;
+}
+
+// --- all of them
+
+bool budget_wants_nvdec(const struct camera_config *camera, const struct backend_driver *driver)
+{
+    return camera->decode == DECODE_NVDEC || (camera->decode == DECODE_AUTO && driver->takes_cuda);
+}
+
+struct memory_need budget_sum(const struct config *config, const struct backend_driver *driver,
+                              bool nvdec)
+{
+    struct memory_need sum = {0};
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        struct memory_need need =
+            budget_camera(camera, driver, nvdec && budget_wants_nvdec(camera, driver));
+        sum.device += need.device;
+        sum.pinned += need.pinned;
+    }
+    return sum;
+}
+
+size_t budget_limit(const struct config *config, size_t device_bytes)
+{
+    size_t room = device_bytes ? device_bytes / 100 * DEVICE_PERCENT : SIZE_MAX;
+    size_t allowed = (size_t)config->cuda.memory.n;
+    return allowed && allowed < room ? allowed : room;
+}
+
+static double in_unit(size_t bytes, const char **unit)
+{
+    bool large = bytes >= (size_t)1 << 30;
+    *unit = large ? "GiB" : "MiB";
+    return (double)bytes / (large ? 1 << 30 : 1 << 20);
+}
+
+static int check_one(size_t need, const char *what, size_t limit, const char *limits, char *why,
+                     size_t size)
+{
+    const char *need_unit, *limit_unit;
+    double needed = in_unit(need, &need_unit), allowed = in_unit(limit, &limit_unit);
+    if (need <= limit)
+        return 0;
+    snprintf(why, size, "cameras need %.1f %s of %s, %s %.1f %s", needed, need_unit, what, limits,
+             allowed, limit_unit);
+    return -ENOSPC;
+}
+
+int budget_check(const struct config *config, const struct backend_driver *driver, bool nvdec,
+                 size_t device_bytes, char *why, size_t size)
+{
+    struct memory_need sum = budget_sum(config, driver, nvdec);
+    size_t limit = budget_limit(config, device_bytes);
+    bool own = limit == (size_t)config->cuda.memory.n;
+    size_t physical = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    int rc = check_one(sum.device, "device memory", limit,
+                       own ? "cuda.memory allows" : "the device has room for", why, size);
+    if (rc == 0)
+        rc = check_one(sum.pinned, driver->takes_cuda ? "page-locked memory" : "memory", physical,
+                       "this box has", why, size);
+    return rc;
+}

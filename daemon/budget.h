@@ -1,0 +1,33 @@
+// What memory a configuration takes, computed before anything runs. Needs no device; any thread.
+#ifndef FRAMED_DAEMON_BUDGET_H
+#define FRAMED_DAEMON_BUDGET_H
+
+#include "config/config.h"
+#include "kernels/backend.h"
+
+// NVDEC's surfaces and its own state for pictures of that size, with `in_flight` frames held.
+size_t budget_nvdec(int width, int height, int bits, int in_flight);
+
+// One camera whose pictures are as large as config->picture, of 8 bits, on that backend; `nvdec`:
+// decoded there. Outputs that cannot be made of such a picture are left out. `pinned` is the host
+// memory of pictures and slots, page-locked where the backend pins any.
+struct memory_need budget_camera(const struct camera_config *, const struct backend_driver *,
+                                 bool nvdec);
+
+// Whether a camera is to be decoded by NVDEC, on a box that has it.
+bool budget_wants_nvdec(const struct camera_config *, const struct backend_driver *);
+
+// All cameras together; `nvdec`: this box has it.
+struct memory_need budget_sum(const struct config *, const struct backend_driver *, bool nvdec);
+
+// Device memory that may be used on a device that has `device_bytes` (0: not known): `cuda.memory`,
+// and never more than leaves some for contexts and kernels. SIZE_MAX where nothing is known.
+size_t budget_limit(const struct config *, size_t device_bytes);
+
+// Whether that sum has room: within budget_limit, and in this box's memory. `framed check` and
+// `framed run` ask it before a camera starts. 0; or -ENOSPC, and `why` says what is too much:
+// "cameras need 151.2 GiB of device memory, cuda.memory allows 139.0 GiB".
+int budget_check(const struct config *, const struct backend_driver *, bool nvdec,
+                 size_t device_bytes, char *why, size_t size);
+
+#endif

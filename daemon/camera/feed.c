@@ -1,0 +1,325 @@
+#include "daemon/camera/feed.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/camera/decode.h"
+#include "daemon/camera/ingest.h"
+#include "daemon/service/log.h"
+
+static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures: another time
+static const int64_t NO_PICTURE = INT64_MIN;
+
+struct feed {
+    struct feed_context context;
+    struct pipeline *pipeline;
+    struct engine_use use;
+    bool cpu_only; // the device has no room for pictures of this size
+    bool moves;    // to another side, before the next picture
+    struct ingest *ingest;
+    struct decoder *decoder; // kept over connections; NULL: none
+    char decoder_told[64];   // what context.shows was told of it
+    uint32_t epoch;
+    int width, height;   // of the last picture; 0 before the first of a connection
+    int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
+    bool shown;          // a picture came since the start
+};
+
+// --- the way of a frame: ingest_read -> decode_send -> decode_next -> pipeline_submit
+
+static int follow_engine(struct feed *feed);
+static int forward_pictures(struct feed *feed);
+static void forward_picture(struct feed *feed, struct frame *frame);
+static bool loops(const struct feed *feed);
+static int start_over(struct feed *feed);
+
+// Moves packets to pictures until the stream ends or breaks: -ENODATA at the end, other negative
+// errno.
+static int relay(struct feed *feed)
+{
+    struct packet packet;
+    int rc = 0;
+    while (rc == 0) {
+        rc = ingest_read(feed->ingest, &packet);
+        if (rc == 0)
+            rc = decode_send(feed->decoder, &packet);
+        else if (rc == -ENODATA)
+            rc = decode_send(feed->decoder, NULL);
+        if (rc == -EBADMSG) {
+            pipeline_withheld(feed->pipeline);
+            rc = 0;
+        }
+        if (rc == 0)
+            rc = forward_pictures(feed);
+        if (rc == -ENODATA && loops(feed))
+            rc = start_over(feed);
+    }
+    return rc;
+}
+
+// Every picture that the decoder has now. 0: it wants packets; -ENODATA: it was flushed, is empty.
+static int forward_pictures(struct feed *feed)
+{
+    for (;;) {
+        struct frame frame;
+        int rc = follow_engine(feed);
+        if (rc < 0)
+            return rc;
+        rc = decode_next(feed->decoder, &frame);
+        if (rc == -EAGAIN)
+            return 0;
+        if (rc == -EBADMSG)
+            pipeline_withheld(feed->pipeline);
+        else if (rc < 0)
+            return rc;
+        else
+            forward_picture(feed, &frame);
+        if (atomic_load(feed->context.stop))
+            return -ECANCELED;
+    }
+}
+
+static void picture_came(struct feed *feed, const struct frame *frame);
+
+static void forward_picture(struct feed *feed, struct frame *frame)
+{
+    int rate_num, rate_den;
+    picture_came(feed, frame);
+    frame->info.epoch = feed->epoch;
+    ingest_rate(feed->ingest, &rate_num, &rate_den);
+    int rc = pipeline_submit(feed->pipeline, frame, rate_num, rate_den);
+    const char *notice = pipeline_notice(feed->pipeline);
+    if (notice)
+        log_event(LOG_LEVEL_ERROR, "%s", notice);
+    if (rc == -ENOSPC)
+        feed->cpu_only = feed->moves = true;
+    else if (rc < 0) // the frame is counted as lost; the camera goes on
+        log_event(LOG_LEVEL_ERROR, "backend %s failed: %s", feed->use.driver->name, strerror(-rc));
+}
+
+// --- what a picture tells of the camera
+
+static void show(struct feed *feed, const struct frame *first)
+{
+    const struct feed_context *context = &feed->context;
+    snprintf(feed->decoder_told, sizeof feed->decoder_told, "%s", decoder_describe(feed->decoder));
+    context->shows(context->opaque, first, feed->decoder_told, ingest_describe(feed->ingest));
+}
+
+static void first_picture(struct feed *feed, const struct frame *frame)
+{
+    show(feed, frame);
+    if (feed->shown)
+        feed->epoch++;
+    feed->shown = true;
+}
+
+static void size_changed(struct feed *feed, const struct frame *frame)
+{
+    log_event(LOG_LEVEL_INFO, "picture size changed from %dx%d to %dx%d", feed->width, feed->height,
+              frame->image.width, frame->image.height);
+    feed->epoch++;
+    feed->moves |= feed->cpu_only; // the device may have room for this
+    feed->cpu_only = false;
+}
+
+// Back in time, or so far ahead that the pictures between are missing or the clock was set.
+static bool time_jumps(const struct feed *feed, int64_t pts_ns)
+{
+    return feed->last_pts_ns != NO_PICTURE &&
+           (pts_ns < feed->last_pts_ns || pts_ns - feed->last_pts_ns > JUMP_NS);
+}
+
+static void picture_came(struct feed *feed, const struct frame *frame)
+{
+    const char *notice = decoder_notice(feed->decoder);
+    if (notice)
+        log_event(LOG_LEVEL_WARNING, "%s", notice);
+    if (feed->width == 0) {
+        first_picture(feed, frame);
+    } else if (feed->width != frame->image.width || feed->height != frame->image.height) {
+        size_changed(feed, frame);
+    } else if (time_jumps(feed, frame->info.pts_ns)) {
+        log_event(LOG_LEVEL_INFO, "the stream's time jumped");
+        feed->epoch++;
+    }
+    if (strcmp(feed->decoder_told, decoder_describe(feed->decoder)) != 0)
+        show(feed, NULL);
+    feed->width = frame->image.width;
+    feed->height = frame->image.height;
+    feed->last_pts_ns = frame->info.pts_ns;
+}
+
+// A file that gave no picture from its start to its end would only make the camera spin.
+static bool loops(const struct feed *feed)
+{
+    return feed->context.config->loop && feed->last_pts_ns != NO_PICTURE &&
+           !atomic_load(feed->context.stop);
+}
+
+// `loop`: back to the file's start. What is before and after does not belong together: a new epoch.
+static int start_over(struct feed *feed)
+{
+    int rc = ingest_rewind(feed->ingest);
+    if (rc < 0)
+        return rc;
+    decoder_restart(feed->decoder);
+    feed->last_pts_ns = NO_PICTURE;
+    feed->epoch++;
+    return 0;
+}
+
+// --- the side of the engine
+
+static void leave_side(struct feed *feed)
+{
+    pipeline_drain(feed->pipeline);
+    if (feed->decoder)
+        decoder_leave(feed->decoder);
+    feed_leave(feed);
+}
+
+static int join_side(struct feed *feed)
+{
+    const struct feed_context *context = &feed->context;
+    int rc = engine_join(context->engine, &feed->use, feed->cpu_only);
+    if (rc < 0)
+        return rc;
+    pipeline_join(feed->pipeline);
+    for (int i = 0; i < context->config->n_outputs; i++)
+        slots_join(context->outputs[i].slots, feed->use.driver, feed->use.backend);
+    rc = decoder_join(feed->decoder, &feed->use);
+    if (rc < 0)
+        leave_side(feed);
+    return rc;
+}
+
+// Goes over to the side that has taken over.
+static int follow_engine(struct feed *feed)
+{
+    if (!feed->moves && !engine_stale(feed->context.engine, &feed->use))
+        return 0;
+    feed->moves = false;
+    leave_side(feed);
+    return join_side(feed);
+}
+
+// --- one connection
+
+static int open_decoder(struct feed *feed)
+{
+    const struct camera_config *config = feed->context.config;
+    struct decode_options options = {
+        // Whether NVDEC is there was the start's question; if it fails, the cpu is to go on.
+        .decode = config->decode == DECODE_NVDEC ? DECODE_AUTO : config->decode,
+        .threads = config->decode_threads,
+        .in_flight = PIPELINE_DEPTH,
+        .damaged = config->damaged,
+        .low_delay = ingest_is_live(config->url),
+    };
+    return decoder_open(&feed->decoder, ingest_parameters(feed->ingest), &options);
+}
+
+static void close_decoder(struct feed *feed)
+{
+    decoder_close(feed->decoder);
+    feed->decoder = NULL;
+}
+
+// The decoder of the connection before where it will do: NVDEC takes long to open.
+static int prepare_decoder(struct feed *feed)
+{
+    if (feed->decoder && decoder_accepts(feed->decoder, ingest_parameters(feed->ingest))) {
+        decoder_restart(feed->decoder);
+        return feed->use.side ? 0 : join_side(feed);
+    }
+    close_decoder(feed);
+    int rc = open_decoder(feed);
+    if (rc == 0)
+        rc = feed->use.side ? decoder_join(feed->decoder, &feed->use) : join_side(feed);
+    return rc;
+}
+
+int feed_run(struct feed *feed, char *why, size_t size)
+{
+    const struct feed_context *context = &feed->context;
+    if (engine_stale(context->engine, &feed->use))
+        leave_side(feed); // connecting may take long
+    int rc = ingest_open(&feed->ingest, context->config, context->stop, why, size);
+    if (rc < 0)
+        return rc;
+    feed->width = feed->height = 0;
+    feed->last_pts_ns = NO_PICTURE;
+    rc = prepare_decoder(feed);
+    if (rc == 0)
+        rc = relay(feed);
+    snprintf(why, size, "%s",
+             rc == -ENODATA     ? "the stream ended"
+             : rc == -ETIMEDOUT ? "silent for longer than media_timeout"
+             : rc == -ENOTSUP   ? "no decoder for this stream"
+                                : strerror(-rc));
+    if (feed->width == 0 || rc == -ENOTSUP)
+        close_decoder(feed); // who knows what it is at
+    ingest_close(feed->ingest);
+    feed->ingest = NULL;
+    return rc;
+}
+
+// --- from the start to the end
+
+int feed_open(struct feed **ret, const struct feed_context *context)
+{
+    struct feed *feed = calloc(1, sizeof *feed);
+    if (!feed)
+        return -ENOMEM;
+    feed->context = *context;
+    struct pipeline_context pipeline = {
+        .engine = context->engine,
+        .use = &feed->use,
+        .mailbox = context->mailbox,
+        .outputs = context->outputs,
+        .n_outputs = context->config->n_outputs,
+        .fps = context->config->fps,
+        .stop = context->stop,
+        .decode = context->decode,
+        .process = context->process,
+    };
+    int rc = pipeline_open(&feed->pipeline, &pipeline);
+    if (rc < 0) {
+        free(feed);
+        return rc;
+    }
+    *ret = feed;
+    return 0;
+}
+
+void feed_drain(struct feed *feed)
+{
+    pipeline_drain(feed->pipeline);
+    close_decoder(feed);
+}
+
+void feed_leave(struct feed *feed)
+{
+    const struct feed_context *context = &feed->context;
+    for (int i = 0; feed->use.side && i < context->config->n_outputs; i++)
+        slots_leave(context->outputs[i].slots);
+    engine_leave(context->engine, &feed->use);
+}
+
+void feed_wake(struct feed *feed)
+{
+    pipeline_wake(feed->pipeline);
+}
+
+void feed_close(struct feed *feed)
+{
+    if (!feed)
+        return;
+    feed_drain(feed);
+    feed_leave(feed);
+    pipeline_close(feed->pipeline);
+    free(feed);
+}

@@ -1,0 +1,36 @@
+// What a camera's thread does: one connection after another, from the input through the decoder to
+// the pipeline, on the side of the engine that works now. Lives as long as the camera; its thread
+// calls everything but where a function says so.
+#ifndef FRAMED_DAEMON_CAMERA_FEED_H
+#define FRAMED_DAEMON_CAMERA_FEED_H
+
+#include "daemon/camera/pipeline.h"
+
+struct feed;
+
+struct feed_context {
+    const struct camera_config *config;
+    struct engine *engine;
+    struct mailbox *mailbox;
+    struct output *outputs; // config->n_outputs
+    struct histogram *decode, *process;
+    const _Atomic bool *stop; // ends every wait
+    // What decodes now, and what: at the first picture of a connection, which `first` is, and
+    // (`first` NULL) when another decoder carries on.
+    void (*shows)(void *opaque, const struct frame *first, const char *decoder, const char *stream);
+    void *opaque;
+};
+
+int feed_open(struct feed **ret, const struct feed_context *);
+// One connection, from connecting to the end of the stream: negative errno, -ENODATA where it ended
+// well; `why` says in words what ended it. Decoder, buffers and side stay for the next one.
+int feed_run(struct feed *, char *why, size_t size);
+// Waits for the frames in flight, and lets go of decoder and buffers.
+void feed_drain(struct feed *);
+// After feed_drain: lets go of the side, and with it of slots that lie on its device. Loop thread
+// once the camera's is through.
+void feed_leave(struct feed *);
+void feed_wake(struct feed *);  // any thread: lets waits look at *stop again
+void feed_close(struct feed *); // loop thread; accepts NULL
+
+#endif

@@ -1,0 +1,92 @@
+#include "daemon/camera/offer.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool is_late(const struct output *output, const struct frame_info *info)
+{
+    int64_t max_age = output->config->max_age.ns;
+    return max_age > 0 && monotonic_ns() - info->received_ns > max_age;
+}
+
+static enum loss loss_of(int rc, const struct offer *offer)
+{
+    switch (rc) {
+    case -ENOTCONN:
+        return LOSS_CLIENT;
+    case -EPIPE:
+        return LOSS_SINK;
+    case -EAGAIN:
+        return LOSS_OVERFLOW;
+    case -ECANCELED:
+        return atomic_load(offer->stop) ? LOSS_STOPPING : LOSS_BACKEND;
+    default:
+        return LOSS_BACKEND;
+    }
+}
+
+static void describe_result(struct slot *slot, const struct op *op)
+{
+    static const double identity[6] = {1, 0, 0, 0, 1, 0};
+    struct slot_info *info = &slot->info;
+    bool warp = op->kind == OP_WARP;
+
+    op_lay_out(op, &info->image, slot->data);
+    memcpy(info->src_to_dst, warp ? op->warp.src_to_dst : identity, sizeof identity);
+    memcpy(info->dst_to_src, warp ? op->warp.dst_to_src : identity, sizeof identity);
+    info->dtype = warp ? op->warp.dtype : DTYPE_U8;
+    info->layout = warp ? op->warp.layout : LAYOUT_NCHW;
+    info->order = warp ? op->warp.order : ORDER_RGB;
+}
+
+// A slot for a frame that passed the rate, or why there is none.
+static struct slot *take_slot(struct output *output, const struct op *op, const struct offer *offer,
+                              enum loss *reason)
+{
+    struct slot *slot;
+    *reason = LOSS_CONFIG;
+    if (!op)
+        return NULL;
+    *reason = LOSS_LATE;
+    if (is_late(output, offer->info))
+        return NULL;
+    int rc = slots_take(output->slots, op->dst_bytes, output->config->overflow, offer->interrupted,
+                        &slot);
+    *reason = loss_of(rc, offer);
+    return rc < 0 ? NULL : slot;
+}
+
+struct slot *offer_frame(struct output *output, const struct op *op, const struct offer *offer)
+{
+    enum loss reason;
+    uint64_t sequence = output->sequence++;
+    ledger_offer(&output->ledger);
+    if (!rate_keeps(&output->rate, offer->info->pts_ns)) {
+        ledger_lose(&output->ledger, LOSS_THINNED);
+        return NULL;
+    }
+    uint64_t ordinal = output->ordinal++;
+    struct slot *slot = take_slot(output, op, offer, &reason);
+    if (!slot) {
+        ledger_lose(&output->ledger, reason);
+        return NULL;
+    }
+    describe_result(slot, op);
+    slot->info.frame = *offer->info;
+    slot->info.sequence = sequence;
+    slot->info.ordinal = ordinal;
+    slot->info.rate_num = offer->rate_num;
+    slot->info.rate_den = offer->rate_den;
+    return slot;
+}
+
+// Thinned frames are no loss to a client: they take no ordinal.
+void offer_lost(struct output outputs[], int n, enum loss reason)
+{
+    for (int i = 0; i < n; i++) {
+        outputs[i].sequence++;
+        outputs[i].ordinal += reason != LOSS_THINNED;
+        ledger_offer(&outputs[i].ledger);
+        ledger_lose(&outputs[i].ledger, reason);
+    }
+}

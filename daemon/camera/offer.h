@@ -1,0 +1,23 @@
+// What one output makes of a frame that it is offered: whether it wants it, and a slot for the
+// result. The camera's thread calls everything here.
+#ifndef FRAMED_DAEMON_CAMERA_OFFER_H
+#define FRAMED_DAEMON_CAMERA_OFFER_H
+
+#include "daemon/frame.h"
+#include "daemon/output.h"
+
+struct offer {
+    const struct frame_info *info;
+    int rate_num, rate_den;          // nominal frames per second; 0/0 where the stream is silent
+    const _Atomic bool *interrupted; // ends every wait...
+    const _Atomic bool *stop;        // ...because of this; else the device has failed
+};
+
+// The slot for the result, described; NULL: the output has lost the frame, with the reason counted.
+// `op` makes the result; NULL: it cannot be made from this source. Waits only with `overflow:
+// wait`.
+struct slot *offer_frame(struct output *, const struct op *op, const struct offer *);
+// A frame that no output gets to see counts for each of the n.
+void offer_lost(struct output outputs[], int n, enum loss reason);
+
+#endif

@@ -1,0 +1,82 @@
+#include "daemon/check.h"
+
+#include <stdio.h>
+
+#include "daemon/budget.h"
+#include "daemon/daemon.h"
+
+// What the figures are for.
+struct basis {
+    const struct backend_driver *driver;
+    size_t device_bytes; // 0: no device answers here
+};
+
+#ifdef FRAMED_CUDA
+static bool ask_device(struct basis *basis, const struct config *config)
+{
+    // Streams and band are given so that the backend has nothing to measure.
+    const struct backend_options options = {
+        .device = config->cuda.device, .streams = 1, .band_bytes = 1 << 20};
+    struct backend *backend;
+    if (basis->driver->open(&backend, &options) < 0)
+        return false;
+    basis->device_bytes = basis->driver->device_bytes(backend);
+    basis->driver->close(backend);
+    return true;
+}
+
+// cuda where it answers, and where it is demanded: this may not be the box that will run it.
+static struct basis choose(const struct config *config)
+{
+    struct basis cuda = {.driver = &cuda_backend};
+    if (config->backend != BACKEND_CPU &&
+        (ask_device(&cuda, config) || config->backend == BACKEND_CUDA))
+        return cuda;
+    return (struct basis){.driver = &cpu_backend};
+}
+#else
+static struct basis choose(const struct config *config)
+{
+    (void)config;
+    return (struct basis){.driver = &cpu_backend};
+}
+#endif
+
+static void print_row(const char *name, const struct memory_need *need, bool device)
+{
+    printf("%-24s", name);
+    if (device)
+        printf(" %11.1f", (double)need->device / (1 << 20));
+    printf(" %11.1f\n", (double)need->pinned / (1 << 20));
+}
+
+static void print_table(const struct config *config, const struct basis *basis)
+{
+    const struct memory_need sum = budget_sum(config, basis->driver, true);
+    const bool device = sum.device > 0;
+    printf("memory in MiB with backend %s%s:\n%-24s", basis->driver->name,
+           basis->driver->takes_cuda && !basis->device_bytes ? ", which does not answer here" : "",
+           "camera");
+    if (device)
+        printf(" %11s", "device");
+    printf(" %11s\n", basis->driver->takes_cuda ? "page-locked" : "host");
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        struct memory_need need =
+            budget_camera(camera, basis->driver, budget_wants_nvdec(camera, basis->driver));
+        print_row(camera->name, &need, device);
+    }
+    print_row("sum", &sum, device);
+}
+
+int check_memory(const struct config *config, const char *file)
+{
+    char why[256];
+    struct basis basis = choose(config);
+    print_table(config, &basis);
+    if (budget_check(config, basis.driver, true, basis.device_bytes, why, sizeof why) == 0)
+        return EXIT_OK;
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", file, why);
+    return EXIT_CONFIG;
+}

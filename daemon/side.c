@@ -1,0 +1,107 @@
+#include "daemon/side.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/budget.h"
+#include "daemon/service/log.h"
+
+void side_prepare(struct side *side, const struct config *config,
+                  const struct backend_driver *driver)
+{
+    side->config = config;
+    side->driver = driver;
+    side->options = (struct backend_options){
+        .workers = config->cpu.workers,
+        .device = config->cuda.device,
+        .streams = config->cuda.streams,
+        .band_bytes = (size_t)config->cuda.band.n,
+    };
+}
+
+size_t side_device_bytes(const struct side *side)
+{
+    return side->driver->device_bytes ? side->driver->device_bytes(side->backend) : 0;
+}
+
+int side_open(struct side *side)
+{
+    int rc = side->driver->open(&side->backend, &side->options);
+    if (rc < 0) {
+        side->backend = NULL;
+        return rc;
+    }
+    side->limit = SIZE_MAX;
+    if (side->driver->device_bytes)
+        side->limit = budget_limit(side->config, side_device_bytes(side));
+    log_event(LOG_LEVEL_INFO, "backend %s: %s", side->driver->name,
+              side->driver->describe(side->backend));
+    return 0;
+}
+
+static const char *camera_that_demands_nvdec(const struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        if (config->cameras[i].decode == DECODE_NVDEC)
+            return config->cameras[i].name;
+    return NULL;
+}
+
+// NVDEC is worth it where frames may stay on the device; elsewhere only where a camera demands it.
+static bool wants_nvdec(const struct side *side)
+{
+    for (int i = 0; i < side->config->n_cameras; i++)
+        if (budget_wants_nvdec(&side->config->cameras[i], side->driver))
+            return true;
+    return false;
+}
+
+static int open_device(struct side *side)
+{
+    return decode_device_open(&side->device, side->options.device, side->config->cuda.decoders);
+}
+
+int side_add_nvdec(struct side *side)
+{
+    if (!wants_nvdec(side))
+        return 0;
+    int rc = open_device(side);
+    side->nvdec = rc == 0;
+    const char *demanding = camera_that_demands_nvdec(side->config);
+    if (rc == 0 || !demanding)
+        return 0;
+    log_camera(demanding);
+    log_event(LOG_LEVEL_ERROR, "NVDEC is demanded but missing: %s", strerror(-rc));
+    log_camera(NULL);
+    return -ENODEV;
+}
+
+int side_reopen(struct side *side)
+{
+    int rc = side_open(side);
+    if (rc == 0 && side->nvdec)
+        rc = open_device(side);
+    if (rc < 0)
+        side_close(side);
+    return rc;
+}
+
+void side_close(struct side *side)
+{
+    decode_device_close(side->device);
+    if (side->backend)
+        side->driver->close(side->backend);
+    side->device = NULL;
+    side->backend = NULL;
+}
+
+int side_reserve(struct side *side, size_t bytes, size_t *left)
+{
+    size_t reserved = atomic_load(&side->reserved);
+    do {
+        *left = side->limit - reserved;
+        if (bytes > *left)
+            return -ENOSPC;
+    } while (!atomic_compare_exchange_weak(&side->reserved, &reserved, reserved + bytes));
+    return 0;
+}

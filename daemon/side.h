@@ -1,0 +1,35 @@
+// One side of the engine: a backend and, where it has one, the device that decodes for it. For the
+// engine alone, whose lock guards what says so.
+#ifndef FRAMED_DAEMON_SIDE_H
+#define FRAMED_DAEMON_SIDE_H
+
+#include <stdatomic.h>
+
+#include "daemon/engine.h"
+
+struct side {
+    const struct config *config;
+    const struct backend_driver *driver; // NULL: not in this build
+    struct backend_options options;
+    struct backend *backend;      // NULL: not open
+    struct decode_device *device; // NULL: no NVDEC
+    bool nvdec;                   // there is a device, or was before the side failed
+    size_t limit;                 // of device memory
+    _Atomic size_t reserved;
+    // Under the engine's lock:
+    int users;
+    struct engine_use *watchers; // of the users
+    bool failed;
+};
+
+void side_prepare(struct side *, const struct config *, const struct backend_driver *);
+int side_open(struct side *); // the backend alone; logs what it is. 0 or negative errno
+// Adds NVDEC where it is of use. 0, also where there is none; -ENODEV: a camera demands it, which
+// is logged.
+int side_add_nvdec(struct side *);
+int side_reopen(struct side *); // with all that it had
+void side_close(struct side *);
+size_t side_device_bytes(const struct side *); // that the device has; 0: there is none
+int side_reserve(struct side *, size_t bytes, size_t *left);
+
+#endif

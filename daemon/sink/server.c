@@ -1,0 +1,308 @@
+#include "daemon/sink/server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    ACCEPT_PAUSE_MS = 250,
+    ACCEPTS_A_TURN = 16,
+    EVENTS_A_TURN = 64,
+};
+
+bool server_waits(const struct server *server)
+{
+    return server->sink.context.config->overflow == OVERFLOW_WAIT;
+}
+
+void server_retire(struct server *server, enum loss reason)
+{
+    struct slots *slots = server->sink.context.slots;
+    uint64_t slowest = UINT64_MAX, fastest = 0;
+    for (int i = 0; i < server->n_peers; i++) {
+        uint64_t next = server->peers[i]->next;
+        slowest = next < slowest ? next : slowest;
+        fastest = next > fastest ? next : fastest;
+    }
+    if (server->n_peers == 0 && server_waits(server) && !server->finishing)
+        return;
+    slots_passed(slots, fastest);
+    slots_retire(slots, slowest, reason);
+}
+
+// --- peers
+
+static void remove_peer(struct server *server, struct peer *peer)
+{
+    int i = 0;
+    server->driver->leave(server, peer);
+    while (server->peers[i] != peer)
+        i++;
+    server->peers[i] = server->peers[--server->n_peers];
+    close(peer->fd);
+    free(peer);
+    slots_listeners(server->sink.context.slots, server->n_peers);
+}
+
+static void drop_peer(struct server *server, struct peer *peer)
+{
+    remove_peer(server, peer);
+    server_retire(server, LOSS_CLIENT);
+}
+
+// Edge triggered, or a peer that only closed its own direction would be reported for ever. One that
+// is gone altogether is reported as EPOLLHUP. Room in its socket is of interest only where it was
+// missing: else every frame that it reads would wake the loop.
+static int watch(struct server *server, int operation, struct peer *peer)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET | (peer->blocked ? EPOLLOUT : 0),
+                                .data.ptr = peer};
+    return epoll_ctl(server->epoll, operation, peer->fd, &event) < 0 ? -errno : 0;
+}
+
+static void move_peer(struct server *server, struct peer *peer)
+{
+    bool was_blocked = peer->blocked;
+    int rc = server->driver->move(server, peer);
+    peer->blocked = rc == -EAGAIN;
+    if (rc == -EAGAIN)
+        rc = 0;
+    if (rc == 0 && peer->blocked != was_blocked)
+        rc = watch(server, EPOLL_CTL_MOD, peer); // also reports what is there already
+    if (rc < 0)
+        drop_peer(server, peer);
+}
+
+void server_pump(struct sink *base)
+{
+    struct server *server = (struct server *)base;
+    slots_publish(server->sink.context.slots);
+    // Backwards: a peer that is dropped leaves its place to the last one, which had its turn.
+    for (int i = server->n_peers - 1; i >= 0; i--)
+        if (!server->peers[i]->blocked)
+            move_peer(server, server->peers[i]);
+    server_retire(server, LOSS_CLIENT);
+    server_close_when_drained(server);
+}
+
+static void peer_event(struct server *server, struct peer *peer, uint32_t events)
+{
+    int rc = 0;
+    if (events & (EPOLLHUP | EPOLLERR))
+        rc = -EPIPE;
+    else if (events & EPOLLIN)
+        rc = server->driver->read(server, peer);
+    if (rc == -EAGAIN)
+        rc = watch(server, EPOLL_CTL_MOD, peer); // reports again what is still there
+    if (rc < 0)
+        drop_peer(server, peer);
+    else if (events & EPOLLOUT)
+        move_peer(server, peer);
+}
+
+// --- listening
+
+static int watch_listener(struct server *server, int operation, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = server};
+    return epoll_ctl(server->epoll, operation, server->listener.fd, &event) < 0 ? -errno : 0;
+}
+
+// Frames leave at once. A peer that died without a word is noticed after a minute, with frames on
+// their way or none; so is one that reads nothing for as long, since the kernel cannot tell.
+static void tune_tcp(int fd)
+{
+    const struct {
+        int level, name, value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},   {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, 15}, {IPPROTO_TCP, TCP_KEEPINTVL, 15},
+        {IPPROTO_TCP, TCP_KEEPCNT, 3},   {IPPROTO_TCP, TCP_USER_TIMEOUT, 60000},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                   sizeof options[i].value);
+}
+
+static int add_peer(struct server *server, int fd)
+{
+    struct slots *slots = server->sink.context.slots;
+    if (server->n_peers == PEERS_MAX)
+        return -EUSERS;
+    struct peer *peer = calloc(1, server->driver->peer_size);
+    if (!peer)
+        return -ENOMEM;
+    peer->fd = fd;
+    int rc = watch(server, EPOLL_CTL_ADD, peer);
+    if (rc < 0) {
+        free(peer);
+        return rc;
+    }
+    if (!server->listener.path)
+        tune_tcp(fd);
+    peer->next = server_waits(server) && server->n_peers == 0 ? 0 : slots_head(slots);
+    if (server->driver->enter)
+        server->driver->enter(server, peer);
+    server->peers[server->n_peers++] = peer;
+    slots_listeners(slots, server->n_peers);
+    move_peer(server, peer);
+    return 0;
+}
+
+static void resume_accepting(uv_timer_t *timer)
+{
+    watch_listener(timer->data, EPOLL_CTL_MOD, EPOLLIN);
+}
+
+// Out of descriptors or memory: the connection stays in the queue, and the listener readable.
+static void pause_accepting(struct server *server, int reason)
+{
+    sink_event(&server->sink, LOG_LEVEL_WARNING, "cannot accept a client: %s", strerror(reason));
+    watch_listener(server, EPOLL_CTL_MOD, 0);
+    uv_timer_start(&server->timer, resume_accepting, ACCEPT_PAUSE_MS, 0);
+}
+
+static void accept_peers(struct server *server)
+{
+    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+        int fd = accept4(server->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+            pause_accepting(server, errno);
+        if (fd < 0)
+            return; // level triggered: what else is in the queue comes back
+        int rc = add_peer(server, fd);
+        if (rc < 0) {
+            sink_event(&server->sink, LOG_LEVEL_WARNING, "a client was refused: %s",
+                       rc == -EUSERS ? "there are 64 already" : strerror(-rc));
+            close(fd);
+        }
+    }
+}
+
+static void sockets_ready(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    struct server *server = poll->data;
+    struct epoll_event event[EVENTS_A_TURN];
+    int n = epoll_wait(server->epoll, event, EVENTS_A_TURN, 0);
+    for (int i = 0; i < n; i++) {
+        if (event[i].data.ptr == server)
+            accept_peers(server);
+        else
+            peer_event(server, event[i].data.ptr, event[i].events);
+    }
+    server_close_when_drained(server);
+}
+
+// --- life
+
+static int start(struct server *server)
+{
+    uv_loop_t *loop = server->sink.context.loop;
+    server->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (server->epoll < 0)
+        return -errno;
+    int rc = watch_listener(server, EPOLL_CTL_ADD, EPOLLIN);
+    if (rc == 0)
+        rc = uv_poll_init(loop, &server->poll, server->epoll);
+    if (rc < 0) {
+        close(server->epoll);
+        return rc;
+    }
+    uv_timer_init(loop, &server->timer);
+    server->poll.data = server->timer.data = server;
+    server->handles = 2;
+    uv_poll_start(&server->poll, UV_READABLE, sockets_ready); // fails on a closing handle only
+    return 0;
+}
+
+int server_open(struct server **ret, size_t size, const struct server_driver *driver,
+                const struct sink_driver *sink_driver, const struct sink_context *context,
+                char *why, size_t why_size)
+{
+    struct server *server = calloc(1, size);
+    if (!server) {
+        snprintf(why, why_size, "out of memory");
+        return -ENOMEM;
+    }
+    server->sink = (struct sink){.driver = sink_driver, .context = *context};
+    server->driver = driver;
+    int rc = listener_open(&server->listener, context->config, why, why_size);
+    if (rc < 0) {
+        free(server);
+        return rc;
+    }
+    rc = start(server);
+    if (rc < 0) {
+        snprintf(why, why_size, "cannot watch the socket: %s", strerror(-rc));
+        listener_close(&server->listener);
+        free(server);
+        return rc;
+    }
+    *ret = server;
+    return 0;
+}
+
+void server_handle_closed(uv_handle_t *handle)
+{
+    struct server *server = handle->data;
+    if (--server->handles > 0)
+        return;
+    struct sink_context context = server->sink.context;
+    close(server->epoll);
+    free(server);
+    context.closed(context.opaque);
+}
+
+static void close_all(struct server *server, enum loss reason)
+{
+    while (server->n_peers > 0)
+        remove_peer(server, server->peers[0]);
+    server_retire(server, reason);
+    listener_close(&server->listener);
+    if (server->driver->close)
+        server->driver->close(server);
+    uv_close((uv_handle_t *)&server->poll, server_handle_closed);
+    uv_close((uv_handle_t *)&server->timer, server_handle_closed);
+}
+
+void server_close_when_drained(struct server *server)
+{
+    if (!server->finishing || uv_is_closing((uv_handle_t *)&server->poll))
+        return;
+    for (int i = 0; i < server->n_peers; i++)
+        if (server->driver->busy(server, server->peers[i]))
+            return;
+    close_all(server, LOSS_CLIENT);
+}
+
+static void grace_over(uv_timer_t *timer)
+{
+    close_all(timer->data, LOSS_STOPPING);
+}
+
+void server_finish(struct sink *base, int grace_ms)
+{
+    struct server *server = (struct server *)base;
+    if (uv_is_closing((uv_handle_t *)&server->poll))
+        return;
+    server->finishing = true;
+    listener_close(&server->listener);
+    uv_timer_start(&server->timer, grace_over, (uint64_t)grace_ms, 0);
+    server_pump(base);
+}
+
+int server_clients(const struct sink *sink)
+{
+    return ((const struct server *)sink)->n_peers;
+}
+
+int server_port(const struct sink *sink)
+{
+    return listener_port(&((const struct server *)sink)->listener);
+}

@@ -1,0 +1,120 @@
+#include "daemon/sink/slots_pool.h"
+
+#include <errno.h>
+
+void slots_collect(struct slots *pool)
+{
+    struct slots_region *unused = NULL;
+    pthread_mutex_lock(&pool->lock);
+    for (struct slots_region **link = &pool->regions; *link;) {
+        struct slots_region *region = *link;
+        if (region == pool->region || region->users > 0) {
+            link = &region->next;
+            continue;
+        }
+        *link = region->next;
+        region->next = unused;
+        unused = region;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    for (struct slots_region *next; unused; unused = next) {
+        next = unused->next;
+        slots_region_close(unused);
+    }
+}
+
+static void pin(struct slots *pool, struct slots_region *region)
+{
+    if (pool->driver && !slots_region_on_device(region))
+        region_pin(&region->host, pool->driver, pool->backend);
+}
+
+static int open_region(struct slots *pool, struct slots_region **ret, size_t size)
+{
+    enum region_kind host = pool->kind == REGION_PRIVATE ? REGION_PRIVATE : REGION_SHARED;
+    if (pool->wants_device &&
+        slots_region_open(ret, REGION_DEVICE, pool->n, size, pool->driver, pool->backend) == 0)
+        return 0;
+    pool->wants_device = false; // the device has no more; until the next slots_join
+    return slots_region_open(ret, host, pool->n, size, NULL, NULL);
+}
+
+static bool fits(const struct slots *pool, size_t size)
+{
+    return pool->region && pool->region->stride >= size &&
+           slots_region_on_device(pool->region) == pool->wants_device;
+}
+
+int slots_provide(struct slots *pool, size_t size)
+{
+    struct slots_region *region;
+    if (fits(pool, size))
+        return 0;
+    pool->region = NULL;
+    slots_collect(pool); // first: where nothing is in use, there is no need for both at a time
+    int rc = open_region(pool, &region, size);
+    if (rc < 0)
+        return -ENOMEM;
+    region->generation = ++pool->generation;
+    pin(pool, region);
+    pthread_mutex_lock(&pool->lock);
+    region->next = pool->regions;
+    pool->regions = region;
+    pthread_mutex_unlock(&pool->lock);
+    pool->region = region;
+    return 0;
+}
+
+// The list changes on this thread only, so that it can be walked without the lock.
+void slots_join(struct slots *pool, const struct backend_driver *driver, struct backend *backend)
+{
+    pool->driver = driver;
+    pool->backend = backend;
+    pool->wants_device = pool->kind == REGION_DEVICE && driver->export_open;
+    for (struct slots_region *region = pool->regions; region; region = region->next)
+        pin(pool, region);
+}
+
+// Under lock.
+static bool is_read(const struct slots *pool)
+{
+    for (int i = 0; i < pool->n; i++)
+        if (pool->slot[i].state == SLOT_READY && pool->slot[i].memory == MEMORY_CUDA &&
+            pool->slot[i].pins > 0)
+            return true;
+    return false;
+}
+
+// Slots on the device end now, whoever holds them. The loop is just sending one perhaps, with the
+// region's descriptor: that takes no time.
+static void take_back(struct slots *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    while (is_read(pool))
+        pthread_cond_wait(&pool->room, &pool->lock);
+    for (int i = 0; i < pool->n; i++) {
+        struct slot *slot = &pool->slot[i];
+        if (slot->memory != MEMORY_CUDA)
+            continue;
+        if (slot->state == SLOT_READY)
+            slots_settle(pool, slot, LOSS_BACKEND);
+        else if (slot->state == SLOT_DONE)
+            slot->status = -EIO; // its turn to be published comes, and then it is settled
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void slots_leave(struct slots *pool)
+{
+    take_back(pool);
+    for (struct slots_region *region = pool->regions; region; region = region->next) {
+        if (region == pool->region && slots_region_on_device(region))
+            pool->region = NULL;
+        region_unpin(&region->host);
+        region_close(&region->device);
+    }
+    pool->driver = NULL;
+    pool->backend = NULL;
+    pool->wants_device = false;
+    slots_collect(pool);
+}

@@ -1,0 +1,50 @@
+// The pool itself. Private to slots*.c.
+#ifndef FRAMED_DAEMON_SINK_SLOTS_POOL_H
+#define FRAMED_DAEMON_SINK_SLOTS_POOL_H
+
+#include <pthread.h>
+
+#include "daemon/sink/slots.h"
+#include "daemon/sink/slots_region.h"
+
+enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_DONE, SLOT_READY };
+
+struct slots {
+    enum region_kind kind;
+    struct ledger *ledger;
+
+    // camera thread:
+    const struct backend_driver *driver; // NULL: not joined
+    struct backend *backend;
+    bool wants_device;           // a region of the backend's device, as long as that can be had
+    uint32_t generation;         // of the newest region
+    struct slots_region *region; // where slots are taken from; NULL: none yet
+
+    pthread_mutex_t lock; // guards all below, and users and next of the regions
+    pthread_cond_t room;  // a slot became free or was unpinned, a client came, or slots_wake
+    struct slots_region *regions; // all of them, newest first
+    uint64_t next_ticket;         // of the next slot to be taken
+    uint64_t next_publication;    // ticket of the next slot to become ready
+    uint64_t head;
+    uint64_t passed; // ordinal that the fastest client is at
+    int listeners;
+    struct slot_receipt *receipts; // of clients that write on without a slot
+    int n;
+    struct slot slot[];
+};
+
+// Under lock. The one exit of every slot that was taken.
+void slots_settle(struct slots *, struct slot *, enum loss reason);
+
+// --- slots_memory.c, camera thread, not under lock
+// Gives the pool a region for slots of `size` bytes where it has none. Mapping and page-locking
+// take their time, which nobody else waits for. 0 or -ENOMEM.
+int slots_provide(struct slots *, size_t size);
+void slots_collect(struct slots *); // closes regions that no slot is in any more
+
+// --- slots_holders.c, under lock
+// The oldest ready slot that is not pinned and is no holder's oldest, of all or of those that some
+// client got whole; NULL: none.
+struct slot *slots_spare(struct slots *, bool delivered);
+
+#endif

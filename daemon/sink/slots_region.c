@@ -1,0 +1,68 @@
+#include "daemon/sink/slots_region.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    PAGE = 4096, // slots start at one, behind the words
+    ALIGN = 256, // of slots: what the widest loads and stores of a GPU want
+};
+
+static size_t round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+// The words are on the host in any case: clients look at them with the CPU.
+static int open_regions(struct slots_region *region, enum region_kind kind, int n,
+                        const struct backend_driver *driver, struct backend *backend)
+{
+    size_t words = round_up((size_t)n * sizeof(uint64_t), PAGE), slots = (size_t)n * region->stride;
+    if (kind != REGION_DEVICE) {
+        region->first = words;
+        return region_open(&region->host, kind, words + slots, NULL, NULL);
+    }
+    int rc = region_open(&region->device, REGION_DEVICE, slots, driver, backend);
+    if (rc == 0)
+        rc = region_open(&region->host, REGION_SHARED, words, NULL, NULL);
+    return rc;
+}
+
+int slots_region_open(struct slots_region **ret, enum region_kind kind, int n, size_t size,
+                      const struct backend_driver *driver, struct backend *backend)
+{
+    struct slots_region *region = calloc(1, sizeof *region);
+    if (!region)
+        return -ENOMEM;
+    region->stride = round_up(size, ALIGN);
+    int rc = open_regions(region, kind, n, driver, backend);
+    if (rc < 0) {
+        slots_region_close(region);
+        return rc;
+    }
+    *ret = region;
+    return 0;
+}
+
+void slots_region_close(struct slots_region *region)
+{
+    region_close(&region->device);
+    region_close(&region->host);
+    free(region);
+}
+
+bool slots_region_on_device(const struct slots_region *region)
+{
+    return region->device.base != NULL;
+}
+
+void *slots_region_data(const struct slots_region *region, int number)
+{
+    uint8_t *base = slots_region_on_device(region) ? region->device.base : region->host.base;
+    return base + region->first + (size_t)number * region->stride;
+}
+
+_Atomic uint64_t *slots_region_word(const struct slots_region *region, int number)
+{
+    return (_Atomic uint64_t *)(void *)region->host.base + number;
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+"""The frames of a ring with `memory: cuda` as arrays on the GPU, without a copy; for PyTorch, CuPy, Numba.
+
+usage: ring_cuda.py ring:PATH      prints the mean of every frame, by PyTorch
+
+    for header, payload in ring_cuda.Ring(consume.connect("ring:PATH")).frames():
+        tensor = torch.as_tensor(payload, device="cuda")
+
+The tensor is the slot's own memory: be through with it (torch.cuda.synchronize) before the next frame is asked for.
+"""
+import ctypes
+import sys
+
+import consume
+
+POSIX_FILE_DESCRIPTOR = LOCATION_DEVICE = 1  # of CUDA's cuda.h
+READ, READ_WRITE = 1, 3
+
+
+class Access(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = [("location", ctypes.c_int), ("device", ctypes.c_int), ("flags", ctypes.c_int)]
+
+
+def call(name, *arguments):
+    """A function of libcuda; raises what it returns."""
+    error = getattr(call.library, name)(*arguments)
+    if error:
+        text = ctypes.c_char_p()
+        call.library.cuGetErrorString(error, ctypes.byref(text))
+        raise OSError(f"{name}: {(text.value or b'?').decode()}")
+
+
+def device_of(uuid):
+    """The ordinal here of the device that has this UUID there."""
+    count, device, found = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(16)
+    call("cuDeviceGetCount", ctypes.byref(count))
+    for ordinal in range(count.value):
+        call("cuDeviceGet", ctypes.byref(device), ordinal)
+        call("cuDeviceGetUuid", found, device)
+        if found.raw == uuid:
+            return device.value
+    raise OSError("framed's GPU is not visible here")
+
+
+class DeviceMemory:
+    """An allocation of framed's, mapped here until nobody refers to it."""
+
+    def __init__(self, file, size, uuid):
+        self.size, self.address = ctypes.c_size_t(size), ctypes.c_uint64()
+        device, context, handle = device_of(uuid), ctypes.c_void_p(), ctypes.c_uint64()
+        call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)  # the one that PyTorch uses
+        call("cuCtxSetCurrent", context)
+        call("cuMemImportFromShareableHandle", ctypes.byref(handle), ctypes.c_void_p(file), POSIX_FILE_DESCRIPTOR)
+        call("cuMemAddressReserve", ctypes.byref(self.address), self.size, ctypes.c_size_t(0), ctypes.c_uint64(0),
+             ctypes.c_uint64(0))
+        call("cuMemMap", self.address, self.size, ctypes.c_size_t(0), handle, ctypes.c_uint64(0))
+        call("cuMemRelease", handle)  # the mapping keeps it
+        self.allow(device)
+
+    def allow(self, device):
+        """Reading; writing too where the driver has no mappings that are read-only."""
+        for flags in (READ, READ_WRITE):
+            access = Access(LOCATION_DEVICE, device, flags)
+            try:
+                return call("cuMemSetAccess", self.address, self.size, ctypes.byref(access), ctypes.c_size_t(1))
+            except OSError:
+                if flags == READ_WRITE:
+                    raise
+
+    def __del__(self):
+        if self.address.value:
+            call.library.cuMemUnmap(self.address, self.size)
+            call.library.cuMemAddressFree(self.address, self.size)
+
+
+class DeviceArray:
+    """One frame on the GPU."""
+
+    def __init__(self, memory, offset, header):
+        self.memory = memory
+        channels = 1 if header.format == "gray" else 3
+        shape = {
+            "nchw": (channels, header.height, header.width),
+            "nhwc": (header.height, header.width, channels),
+        }.get(header.layout, (header.payload_bytes,))
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "typestr": consume.DTYPES[header.dtype].replace("<u1", "|u1").replace("<i1", "|i1"),
+            "data": (memory.address.value + offset, False),  # PyTorch takes nothing that is marked read-only
+            "version": 3,
+        }
+
+
+class Ring(consume.Ring):
+    """A ring whose payloads are DeviceArrays; memoryviews where framed has its slots on the host."""
+
+    def __init__(self, peer):
+        super().__init__(peer)
+        call.library = ctypes.CDLL("libcuda.so.1")
+        call("cuInit", 0)
+
+    def map(self, hello, files):
+        super().map(hello, files)
+        self.device = DeviceMemory(files[1], hello.device_bytes, hello.device_uuid) if hello.memory == 1 else None
+
+    def payload(self, header, slot):
+        if not self.device:
+            return super().payload(header, slot)
+        return DeviceArray(self.device, self.hello.slot_offset + slot * self.hello.slot_stride, header)
+
+
+def main():
+    import torch
+
+    for header, payload in Ring(consume.connect(sys.argv[1])).frames():
+        if isinstance(payload, DeviceArray):
+            tensor = torch.as_tensor(payload, device="cuda")
+        else:
+            tensor = torch.from_numpy(consume.tensor_of(header, payload).copy())
+        print(header.sequence, tensor.device, tensor.float().mean().item(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

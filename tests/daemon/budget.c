@@ -1,0 +1,215 @@
+// What memory a configuration takes: figures worked out by hand, and that more of anything never
+// needs less.
+#include "daemon/budget.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/camera/pipeline.h"
+#include "tests/test.h"
+
+enum {
+    TENSOR = 640 * 640 * 3,
+    SLOTS = 4096 + 6 * TENSOR,     // a page of words before the default six
+    PICTURE = 767 * 4096,          // 1920x1090 in 4:2:0 and 192 bytes more, as libavcodec pads it
+    SURFACE = 2048 * 1088 * 3 / 2, // as NVDEC pads it
+    NVDEC = 52 * SURFACE + (28 << 20), // 17 + 5 + 4 in flight, to decode into and to hand out
+    DECODED = (17 + 4) * PICTURE,      // by one thread of the cpu
+    SOURCE = 1920 * 1080 * 3 / 2,      // tight, as it is uploaded
+};
+
+// A device that keeps the results of each job, and the source where it is not there already.
+static struct memory_need need_of(const struct image *src, const struct op *const ops[], int n,
+                                  int depth)
+{
+    struct image tight = *src;
+    size_t job = src->memory == MEMORY_CUDA ? 0 : image_lay_out(&tight, NULL);
+    for (int i = 0; i < n; i++)
+        job += ops[i]->dst_bytes;
+    CHECK(n > 0 && depth == PIPELINE_DEPTH, "%d ops, depth %d", n, depth);
+    return (struct memory_need){.device = (size_t)depth * job};
+}
+
+static const struct backend_driver gpu = {.name = "gpu", .takes_cuda = true, .plan_need = need_of};
+
+// One camera with what it says of itself and of its output, beside what every one says.
+static struct config *load(const char *top, const char *camera, const char *output)
+{
+    char text[1024];
+    struct config *config = NULL;
+    int n = snprintf(text, sizeof text,
+                     "%s\ncameras: {gate: {url: x, %s outputs: {o: {sink: 'ring:/r', %s}}}}", top,
+                     camera, output);
+    CHECK(config_load_text(&config, text, (size_t)n, "test", stderr) == 0, "%s", text);
+    return config;
+}
+
+static struct memory_need need(const char *camera, const char *output,
+                               const struct backend_driver *driver, bool nvdec)
+{
+    struct memory_need ret = {0};
+    struct config *config = load("", camera, output);
+    if (config)
+        ret = budget_camera(config->cameras, driver, nvdec);
+    config_free(config);
+    return ret;
+}
+
+static void test_nvdec(void)
+{
+    CHECK(budget_nvdec(1920, 1080, 8, 4) == NVDEC, "%zu", budget_nvdec(1920, 1080, 8, 4));
+    CHECK(budget_nvdec(1920, 1080, 10, 4) == 2 * 52 * (size_t)SURFACE + (28 << 20), "%zu",
+          budget_nvdec(1920, 1080, 10, 4));
+    CHECK(budget_nvdec(1920, 1080, 8, 12) == 64 * SURFACE + (28 << 20), "it has 32 surfaces");
+    CHECK(budget_nvdec(1920, 1080, 8, 1) < NVDEC && budget_nvdec(2560, 1080, 8, 4) > NVDEC &&
+              budget_nvdec(1920, 1440, 8, 4) > NVDEC,
+          "grows with each");
+}
+
+static void test_figures(void)
+{
+    const struct {
+        const char *camera, *output;
+        const struct backend_driver *driver;
+        bool nvdec;
+        size_t device, pinned;
+    } cases[] = {
+        {"", "", &cpu_backend, false, 0, DECODED + SLOTS},
+        {"decode_threads: 4,", "", &cpu_backend, false, 0, DECODED + 3 * PICTURE + SLOTS},
+        {"", "memory: cuda", &cpu_backend, false, 0, DECODED + SLOTS},
+        {"", "", &cpu_backend, true, NVDEC, 5 * PICTURE + SLOTS},
+        {"", "", &gpu, false, 4 * (SOURCE + TENSOR), DECODED + SLOTS},
+        {"", "", &gpu, true, NVDEC + 4 * TENSOR, SLOTS},
+        {"", "slots: 3", &gpu, true, NVDEC + 4 * TENSOR, SLOTS - 3 * TENSOR},
+        {"", "tensor: {dtype: f32}", &gpu, true, NVDEC + 16 * TENSOR, 4096 + 24 * TENSOR},
+        {"", "memory: cuda", &gpu, true, NVDEC + 4 * TENSOR + (8 << 20), 0},
+        {"", "kernel: yuv, format: nv12", &gpu, true, NVDEC + 4 * SOURCE, 4096 + 18665472},
+        {"", "size: 1x1, tensor: {order: gray}", &gpu, true, NVDEC + 4, 4096 + 4096},
+        // No output can be made of such a picture.
+        {"", "crop: [1900, 0, 64, 64]", &gpu, true, NVDEC, 0},
+        {"picture: 1980x1080,", "crop: [1900, 0, 64, 64]", &gpu, true, NVDEC + 4 * TENSOR, SLOTS},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct memory_need got =
+            need(cases[i].camera, cases[i].output, cases[i].driver, cases[i].nvdec);
+        CHECK(got.device == cases[i].device, "row %zu: device %zu, not %zu", i, got.device,
+              cases[i].device);
+        CHECK(got.pinned == cases[i].pinned, "row %zu: pinned %zu, not %zu", i, got.pinned,
+              cases[i].pinned);
+    }
+}
+
+// Of the drivers themselves, whatever their plans take.
+static void test_growth(const struct backend_driver *driver, bool nvdec)
+{
+    static const char *const cameras[] = {"picture: 640x480,", "picture: 1280x720,", "",
+                                          "picture: 3840x2160,"};
+    static const char *const outputs[] = {"slots: 3", "slots: 6", "slots: 60", "slots: 256"};
+    struct memory_need before = {0}, now;
+    for (int i = 0; i < 4; i++, before = now) {
+        now = need(cameras[i], "", driver, nvdec);
+        CHECK(now.pinned + now.device > before.pinned + before.device &&
+                  now.pinned >= before.pinned && now.device >= before.device,
+              "%s: %s", driver->name, cameras[i]);
+    }
+    before = (struct memory_need){0};
+    for (int i = 0; i < 4; i++, before = now) {
+        now = need("", outputs[i], driver, nvdec);
+        CHECK(now.pinned > before.pinned && now.device >= before.device, "%s: %s", driver->name,
+              outputs[i]);
+    }
+}
+
+// Which cameras are decoded where, and that all of them count.
+static void test_sum(void)
+{
+    static const char text[] = "cameras:\n"
+                               "  a: {url: x, outputs: {o: {sink: 'ring:/a'}}}\n"
+                               "  b: {url: x, decode: cpu, outputs: {o: {sink: 'ring:/b'}}}\n"
+                               "  c: {url: x, decode: nvdec, outputs: {o: {sink: 'ring:/c'}}}\n";
+    struct config *config = NULL;
+    CHECK(config_load_text(&config, text, strlen(text), "test", stderr) == 0, "%s", text);
+    if (!config)
+        return;
+    struct memory_need on_gpu = budget_sum(config, &gpu, true),
+                       without = budget_sum(config, &gpu, false),
+                       on_cpu = budget_sum(config, &cpu_backend, true);
+    CHECK(on_gpu.device == 2 * (size_t)NVDEC + 4 * (3 * TENSOR + SOURCE), "%zu", on_gpu.device);
+    CHECK(on_gpu.pinned == DECODED + 3 * SLOTS, "%zu", on_gpu.pinned);
+    CHECK(without.device == 12 * (TENSOR + SOURCE), "%zu", without.device);
+    CHECK(without.pinned == 3 * (DECODED + SLOTS), "%zu", without.pinned);
+    CHECK(on_cpu.device == NVDEC, "%zu: only where it is demanded", on_cpu.device);
+    config_free(config);
+}
+
+static void test_limit(void)
+{
+    struct config config = {0};
+    CHECK(budget_limit(&config, 0) == SIZE_MAX, "nothing is known");
+    CHECK(budget_limit(&config, 1000) == 950, "%zu", budget_limit(&config, 1000));
+    config.cuda.memory.n = 900;
+    CHECK(budget_limit(&config, 0) == 900 && budget_limit(&config, 1000) == 900, "cuda.memory");
+    config.cuda.memory.n = 1000;
+    CHECK(budget_limit(&config, 1000) == 950, "more than the device has");
+}
+
+static void check(const struct config *config, size_t device, const char *expected)
+{
+    char why[128] = "";
+    int rc = budget_check(config, &gpu, true, device, why, sizeof why);
+    CHECK(rc == (*expected ? -ENOSPC : 0) && !strcmp(why, expected), "%d: '%s'", rc, why);
+}
+
+static void test_check(void)
+{
+    const size_t need = NVDEC + 4 * TENSOR; // 198.4 MiB
+    struct config *config = load("cuda: {memory: 128MiB}", "", "");
+    check(config, 0, "cameras need 198.4 MiB of device memory, cuda.memory allows 128.0 MiB");
+    config->cuda.memory.n = (int64_t)need;
+    check(config, 0, "");
+    check(config, (size_t)16 << 30, "");
+    config->cuda.memory.n--;
+    check(config, 0, "cameras need 198.4 MiB of device memory, cuda.memory allows 198.4 MiB");
+    config->cuda.memory.n = 0;
+    check(config, 0, "");
+    check(config, 128 << 20,
+          "cameras need 198.4 MiB of device memory, the device has room for 121.6 MiB");
+    config_free(config);
+    config = load("cuda: {memory: 2GiB}", "picture: 8192x8192,", "");
+    check(config, 0, "cameras need 4.9 GiB of device memory, cuda.memory allows 2.0 GiB");
+    config_free(config);
+}
+
+// 3 PiB of slots, more than a configuration can ask of one output.
+static void test_check_host(void)
+{
+    struct config *config = load("", "", "size: 16384x16384, tensor: {dtype: f32}");
+    char why[128] = "";
+    config->cameras->outputs->slots = 1 << 20;
+    int rc = budget_check(config, &cpu_backend, false, 0, why, sizeof why);
+    CHECK(rc == -ENOSPC && strstr(why, "cameras need 3145728.1 GiB of memory, this box has "),
+          "%d: '%s'", rc, why);
+    rc = budget_check(config, &gpu, true, 0, why, sizeof why);
+    CHECK(rc == -ENOSPC && strstr(why, " GiB of page-locked memory, this box has "), "%d: '%s'", rc,
+          why);
+    config_free(config);
+}
+
+int main(void)
+{
+    test_nvdec();
+    test_figures();
+    test_growth(&cpu_backend, false);
+    test_growth(&gpu, false);
+    test_growth(&gpu, true);
+#ifdef FRAMED_CUDA
+    test_growth(&cuda_backend, false);
+    test_growth(&cuda_backend, true);
+#endif
+    test_sum();
+    test_limit();
+    test_check();
+    test_check_host();
+    return test_end("daemon/budget");
+}

@@ -1,0 +1,204 @@
+// NVDEC and the cpu take over from each other, anywhere in a stream: no picture is lost, doubled or
+// out of order.
+#include <libavutil/log.h>
+
+#include "tests/daemon/camera/fake_device.h"
+
+// --- sides that come and go
+
+struct changes {
+    uint64_t random;
+    int one_in; // chances to change sides, before a packet and before a picture
+    int leaves, to_device;
+    bool was_on_device;
+};
+
+static int draw(struct changes *changes, int n)
+{
+    changes->random ^= changes->random << 13;
+    changes->random ^= changes->random >> 7;
+    changes->random ^= changes->random << 17;
+    return (int)((changes->random >> 20) % (uint64_t)n);
+}
+
+static void maybe_change(struct run *run, struct changes *changes)
+{
+    changes->to_device += on_device(run) && !changes->was_on_device;
+    changes->was_on_device = on_device(run);
+    if (draw(changes, changes->one_in) > 0)
+        return;
+    decoder_leave(run->decoder);
+    int rc = decoder_join(run->decoder, draw(changes, 3) ? &with_device : &no_device);
+    CHECK(rc == 0, "%s", strerror(-rc));
+    changes->leaves++;
+}
+
+static void decode_changing(struct sequence *sequence, struct run *run, struct changes *changes)
+{
+    int rc = 0;
+    sequence->n = 0;
+    while (rc != -ENODATA && sequence->n < PICTURES_MAX) {
+        struct frame frame;
+        maybe_change(run, changes);
+        rc = decode_next(run->decoder, &frame);
+        CHECK(rc == 0 || rc == -EAGAIN || rc == -ENODATA, "%s", strerror(-rc));
+        if (rc == 0)
+            add(sequence, &frame);
+        if (rc == -EAGAIN) {
+            maybe_change(run, changes);
+            rc = decode_next(run->decoder, &frame); // what the change brings, before more packets
+            if (rc == 0)
+                add(sequence, &frame);
+            else if (rc == -EAGAIN)
+                send_next(run);
+        } else if (rc < 0 && rc != -ENODATA) {
+            return;
+        }
+    }
+}
+
+static void test_changes(const char *file, int threads, int one_in, uint64_t seed)
+{
+    struct decode_options options = anywhere;
+    struct changes changes = {.random = seed * 0x9e3779b97f4a7c15, .one_in = one_in};
+    struct run run;
+    char what[64];
+    options.threads = threads;
+    snprintf(what, sizeof(what), "%s, %d threads, one in %d, seed %d", file, threads, one_in,
+             (int)seed);
+    if (!run_join(&run, file, &options, &with_device))
+        return;
+    decode_changing(&got, &run, &changes);
+    same(&got, &whole, 0, 0, what);
+    CHECK(changes.leaves > 2 && changes.to_device > 0, "%s: left %d times, %d times to the device",
+          what, changes.leaves, changes.to_device);
+    run_close(&run);
+}
+
+// --- single changes
+
+// A decoder that has begun goes to the device with the first keyframe and not before.
+static void test_keyframe(const char *file)
+{
+    struct run run;
+    int until = 0;
+    decode_all(&whole, file);
+    got.n = 0;
+    if (!run_open(&run, file, &anywhere))
+        return;
+    decode_some(&run, 17); // one keyframe each 12
+    change(&run, &with_device);
+    for (; until < 20 && !on_device(&run); until++)
+        decode_some(&run, 1);
+    CHECK(until > 6 && until <= 13, "%s: after %d more", file, until);
+    decode_some(&run, PICTURES_MAX);
+    same(&got, &whole, 0, 0, file);
+    run_close(&run);
+}
+
+// With more packets since the last keyframe than are kept, the cpu goes on at the next one.
+static void test_too_long(const char *file, int n)
+{
+    struct run run;
+    decode_all(&whole, file);
+    got.n = 0;
+    if (!run_join(&run, file, &anywhere, &with_device))
+        return;
+    decode_some(&run, n);
+    CHECK(on_device(&run) && run.withheld == 0 && got.n == n, "%d withheld", run.withheld);
+    change(&run, &no_device);
+    CHECK(!on_device(&run), "%s", decoder_describe(run.decoder));
+    decode_some(&run, PICTURES_MAX);
+    CHECK(run.withheld + run.bad_packets == 400 - n, "%d and %d of %d", run.withheld,
+          run.bad_packets, 400 - n);
+    same(&got, &whole, n, 400 - n, file);
+    run_close(&run);
+}
+
+// A device that fails in mid-stream is left at once, until another side is joined.
+static void test_failure(const char *file, int pictures)
+{
+    struct run run;
+    decode_all(&whole, file);
+    got.n = 0;
+    fake.pictures_left = pictures;
+    if (!run_join(&run, file, &anywhere, &with_device))
+        return;
+    CHECK(on_device(&run), "%s", decoder_describe(run.decoder));
+    decode_some(&run, pictures + 5);
+    CHECK(!on_device(&run) && run.notices == 1, "%d notices", run.notices);
+    fake.pictures_left = -1;
+    decode_some(&run, 15);
+    CHECK(!on_device(&run), "%s", decoder_describe(run.decoder));
+    change(&run, &with_device);
+    decode_some(&run, 15);
+    CHECK(on_device(&run) && run.notices == 1, "%d notices", run.notices);
+    decode_some(&run, PICTURES_MAX);
+    same(&got, &whole, 0, 0, file);
+    run_close(&run);
+}
+
+static void test_refusal(const char *file)
+{
+    struct run run;
+    decode_all(&whole, file);
+    got.n = 0;
+    fake.refuses = true;
+    if (run_join(&run, file, &anywhere, &with_device)) {
+        decode_some(&run, PICTURES_MAX);
+        CHECK(!on_device(&run) && run.notices == 1, "%d notices", run.notices);
+        same(&got, &whole, 0, 0, file);
+        run_close(&run);
+    }
+    fake.refuses = false;
+}
+
+static void test_options(void)
+{
+    struct decode_options options = anywhere;
+    struct run run;
+    options.decode = DECODE_CPU;
+    if (run_join(&run, "closed.mp4", &options, &with_device)) {
+        CHECK(!on_device(&run), "decode: cpu");
+        run_close(&run);
+    }
+    options.decode = DECODE_NVDEC;
+    if (run_join(&run, "closed.mp4", &options, &with_device)) {
+        CHECK(on_device(&run), "decode: nvdec");
+        change(&run, &no_device); // must not be refused any more
+        CHECK(!on_device(&run), "after a fallback");
+        run_close(&run);
+    }
+    if (run_join(&run, "none.avi", &options, &with_device)) {
+        CHECK(!on_device(&run) && decoder_notice(run.decoder), "what no device decodes");
+        run_close(&run);
+    }
+}
+
+int main(void)
+{
+    av_log_set_level(AV_LOG_QUIET);
+    clips_open();
+    fake_open();
+    for (size_t i = 0; i < sizeof(clip) / sizeof(*clip); i++) {
+        const char *file = clip[i][1];
+        clips_make("128x96", 80, clip[i][0], file);
+        decode_all(&whole, file);
+        CHECK(whole.n == 80, "%s: %d pictures", file, whole.n);
+        for (uint64_t seed = 1; seed <= 6; seed++)
+            test_changes(file, seed % 3 == 0 ? 4 : 1, seed % 2 ? 8 : 25, seed);
+        test_keyframe(file);
+    }
+    test_failure("vp9.mkv", 30);
+    test_failure("open.mkv", 31);
+    test_refusal("closed.mp4");
+    clips_make("64x48", 600, "-c:v libx264 -bf 0 -g 400 -x264-params scenecut=0", "long.mp4");
+    test_too_long("long.mp4", 350);
+    clips_make("64x48", 600, "-c:v libx264 -bf 3 -g 400 -x264-params scenecut=0", "longer.mp4");
+    test_too_long("longer.mp4", 361);
+    clips_make("64x48", 3, "-c:v mjpeg", "none.avi");
+    test_options();
+    fake_close();
+    clips_close();
+    return test_end("takeover");
+}

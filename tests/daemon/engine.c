@@ -1,0 +1,372 @@
+// The engine with drivers that do nothing but keep account: who takes over when, what is closed and
+// opened in which order, and that nothing is closed while somebody uses it.
+#include "daemon/engine.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+enum { DEVICE_BYTES = 1000000, USABLE_BYTES = 950000, WAIT_MS = 20000 };
+
+struct counts {
+    _Atomic int opens, closes, resets, users;
+    _Atomic int failures; // the next so many opens fail
+    _Atomic int mistakes; // something happened that must not
+};
+static struct counts cuda, cpu;
+
+static void forget(void)
+{
+    memset((void *)&cuda, 0, sizeof cuda);
+    memset((void *)&cpu, 0, sizeof cpu);
+}
+
+static int open_counted(struct counts *counts, struct backend **ret)
+{
+    if (counts->opens - counts->closes != 0)
+        counts->mistakes++;
+    if (counts->failures > 0) {
+        counts->failures--;
+        return -ENODEV;
+    }
+    counts->opens++;
+    *ret = (struct backend *)counts;
+    return 0;
+}
+
+static int open_cuda(struct backend **ret, const struct backend_options *options)
+{
+    if (options->device != 3 || options->streams != 5 || options->band_bytes != 7)
+        cuda.mistakes++;
+    return open_counted(&cuda, ret);
+}
+
+static int open_cpu(struct backend **ret, const struct backend_options *options)
+{
+    if (options->workers != 2)
+        cpu.mistakes++;
+    return open_counted(&cpu, ret);
+}
+
+static void close_any(struct backend *backend)
+{
+    struct counts *counts = (struct counts *)backend;
+    if (counts->users != 0 || counts->closes == counts->opens)
+        counts->mistakes++;
+    counts->closes++;
+}
+
+static void reset(const struct backend_options *options)
+{
+    if (options->device != 3 || cuda.closes != cuda.opens)
+        cuda.mistakes++;
+    cuda.resets++;
+}
+
+static const char *describe(struct backend *backend)
+{
+    (void)backend;
+    return "made up";
+}
+
+static size_t device_bytes(struct backend *backend)
+{
+    (void)backend;
+    return DEVICE_BYTES;
+}
+
+static const struct backend_driver cuda_driver = {
+    .name = "cuda",
+    .open = open_cuda,
+    .close = close_any,
+    .describe = describe,
+    .device_bytes = device_bytes,
+    .reset = reset,
+};
+static const struct backend_driver cpu_driver = {
+    .name = "cpu",
+    .open = open_cpu,
+    .close = close_any,
+    .describe = describe,
+};
+
+static struct config config = {.cpu.workers = 2, .cuda = {.device = 3, .streams = 5, .band = {7}}};
+
+static struct engine *start(enum backend_kind kind)
+{
+    struct engine *engine = NULL;
+    forget();
+    config.backend = kind;
+    CHECK(engine_open_with(&engine, &config, &cuda_driver, &cpu_driver) == 0, "open");
+    return engine;
+}
+
+static void end(struct engine *engine)
+{
+    engine_close(engine);
+    CHECK(cuda.opens == cuda.closes && cpu.opens == cpu.closes, "%d of %d, %d of %d closed",
+          cuda.closes, cuda.opens, cpu.closes, cpu.opens);
+    CHECK(cuda.mistakes == 0 && cpu.mistakes == 0, "%d, %d mistakes", cuda.mistakes, cpu.mistakes);
+}
+
+static struct counts *counts_of(const struct engine_use *use)
+{
+    return (struct counts *)use->backend;
+}
+
+static void join(struct engine *engine, struct engine_use *use, bool cpu_only)
+{
+    int rc = engine_join(engine, use, cpu_only);
+    if (rc == 0)
+        counts_of(use)->users++;
+    else
+        cpu.mistakes++;
+}
+
+static void leave(struct engine *engine, struct engine_use *use)
+{
+    counts_of(use)->users--;
+    engine_leave(engine, use);
+}
+
+static bool works(const struct engine *engine, const char *name)
+{
+    return strcmp(engine_backend_name(engine), name) == 0;
+}
+
+static bool comes_back(const struct engine *engine)
+{
+    for (int ms = 0; ms < WAIT_MS && !works(engine, "cuda"); ms += 10)
+        usleep(10000);
+    return works(engine, "cuda");
+}
+
+static bool comes_to(_Atomic int *count, int n)
+{
+    for (int ms = 0; ms < WAIT_MS && *count != n; ms += 10)
+        usleep(10000);
+    return *count == n;
+}
+
+static void test_choice(void)
+{
+    struct engine *engine = start(BACKEND_AUTO);
+    CHECK(works(engine, "cuda") && cpu.opens == 0, "auto takes the device");
+    end(engine);
+
+    engine = start(BACKEND_CPU);
+    CHECK(works(engine, "cpu") && cuda.opens == 0, "cpu leaves the device alone");
+    end(engine);
+
+    forget();
+    cuda.failures = 1;
+    config.backend = BACKEND_AUTO;
+    CHECK(engine_open_with(&engine, &config, &cuda_driver, &cpu_driver) == 0, "auto without one");
+    CHECK(works(engine, "cpu"), "auto takes the cpu then");
+    end(engine);
+    CHECK(engine_open_with(&engine, &config, NULL, &cpu_driver) == 0, "auto without a driver");
+    end(engine);
+
+    cuda.failures = 1;
+    config.backend = BACKEND_CUDA;
+    CHECK(engine_open_with(&engine, &config, &cuda_driver, &cpu_driver) == -ENODEV, "demanded");
+    CHECK(engine_open_with(&engine, &config, NULL, &cpu_driver) == -ENODEV, "demanded, not built");
+}
+
+static void test_fallback(void)
+{
+    struct engine *engine = start(BACKEND_CUDA);
+    struct engine_use a, b, c;
+    join(engine, &a, false);
+    join(engine, &b, false);
+    CHECK(a.driver == &cuda_driver && !engine_stale(engine, &a), "the device");
+    cuda.failures = 1;
+    engine_failed(engine, &a, -EIO);
+    engine_failed(engine, &b, -EIO);
+    CHECK(engine_fallbacks(engine) == 1, "%d fallbacks", (int)engine_fallbacks(engine));
+    CHECK(works(engine, "cpu") && engine_stale(engine, &a) && engine_stale(engine, &b), "stale");
+    leave(engine, &a);
+    CHECK(!a.side && !engine_stale(engine, &a), "who has left has nothing that is stale");
+    join(engine, &a, false);
+    CHECK(a.driver == &cpu_driver && !engine_stale(engine, &a), "the cpu");
+    join(engine, &c, true);
+    CHECK(cuda.closes == 0 && cuda.resets == 0, "b still uses it");
+    leave(engine, &b);
+    CHECK(comes_back(engine), "%d opens", cuda.opens);
+    CHECK(cuda.opens == 2 && cuda.closes == 1 && cuda.resets == 1, "once each, %d %d %d",
+          cuda.opens, cuda.closes, cuda.resets);
+    CHECK(engine_stale(engine, &a), "the device has taken over again");
+    CHECK(!engine_stale(engine, &c), "but not from whom it has no room for");
+    leave(engine, &a);
+    join(engine, &a, false);
+    CHECK(a.driver == &cuda_driver && cpu.closes == 0, "c still uses the cpu");
+    leave(engine, &c);
+    CHECK(comes_to(&cpu.closes, 1), "the cpu side is not closed when its last user has left");
+    join(engine, &c, true);
+    CHECK(c.driver == &cpu_driver && cpu.opens == 2, "and opened for the next");
+    leave(engine, &a);
+    leave(engine, &c);
+    end(engine);
+}
+
+static void count_call(void *opaque)
+{
+    ++*(int *)opaque;
+}
+
+static void test_watch(void)
+{
+    struct engine *engine = start(BACKEND_AUTO);
+    struct engine_use a, b, late;
+    int calls[3] = {0};
+    join(engine, &a, false);
+    join(engine, &b, false);
+    join(engine, &late, false);
+    engine_watch(engine, &a, count_call, &calls[0]);
+    engine_watch(engine, &b, count_call, &calls[1]);
+    leave(engine, &a);
+    engine_failed(engine, &b, -EIO);
+    engine_failed(engine, &late, -EIO);
+    engine_watch(engine, &late, count_call, &calls[2]);
+    CHECK(calls[0] == 0, "who has left is not told");
+    CHECK(calls[1] == 1 && calls[2] == 1, "each is told once, also later: %d %d", calls[1],
+          calls[2]);
+    leave(engine, &b);
+    leave(engine, &late);
+    end(engine);
+}
+
+static void test_cpu_fails(void)
+{
+    struct engine *engine = start(BACKEND_CPU);
+    struct engine_use use;
+    join(engine, &use, false);
+    engine_failed(engine, &use, -EIO);
+    CHECK(works(engine, "cpu") && engine_fallbacks(engine) == 0, "there is nothing behind it");
+    CHECK(!engine_stale(engine, &use), "not stale");
+    leave(engine, &use);
+    end(engine);
+}
+
+// While the device does not come back, and also before the user of what failed has left.
+static void test_close_in_between(void)
+{
+    struct engine *engine = start(BACKEND_AUTO);
+    struct engine_use use;
+    cuda.failures = 1000;
+    join(engine, &use, false);
+    engine_failed(engine, &use, -EIO);
+    leave(engine, &use);
+    CHECK(comes_to(&cuda.resets, 1), "no reset");
+    end(engine);
+
+    engine = start(BACKEND_AUTO);
+    join(engine, &use, false);
+    engine_failed(engine, &use, -EIO);
+    CHECK(cuda.closes == 0, "it is in use");
+    leave(engine, &use);
+    end(engine);
+}
+
+static void test_reserve(void)
+{
+    struct engine *engine = start(BACKEND_AUTO);
+    struct engine_use on_device, on_cpu;
+    size_t left = 0;
+    join(engine, &on_device, false);
+    join(engine, &on_cpu, true);
+    CHECK(engine_reserve(engine, &on_device, 900000, &left) == 0, "fits");
+    CHECK(engine_reserve(engine, &on_device, 50001, &left) == -ENOSPC && left == 50000, "%zu left",
+          left);
+    CHECK(engine_reserve(engine, &on_cpu, 50001, &left) == 0, "the cpu has no such limit");
+    CHECK(engine_reserve(engine, &on_device, 50000, &left) == 0, "fits exactly");
+    engine_unreserve(engine, &on_device, 900000);
+    CHECK(engine_reserve(engine, &on_device, 900001, &left) == -ENOSPC && left == 900000,
+          "%zu left", left);
+    leave(engine, &on_device);
+    leave(engine, &on_cpu);
+    end(engine);
+
+    config.cuda.memory.n = 1234;
+    engine = start(BACKEND_AUTO);
+    join(engine, &on_device, false);
+    CHECK(engine_reserve(engine, &on_device, 1235, &left) == -ENOSPC && left == 1234, "%zu left",
+          left);
+    leave(engine, &on_device);
+    end(engine);
+    config.cuda.memory.n = 0;
+}
+
+// --- many at once
+
+enum { THREADS = 4 };
+
+struct crowd {
+    struct engine *engine;
+    _Atomic size_t reserved;
+    _Atomic int full; // a user was told so
+    _Atomic bool over;
+};
+
+static void *live(void *opaque)
+{
+    struct crowd *crowd = opaque;
+    struct engine_use use;
+    size_t left, mine = 0;
+    join(crowd->engine, &use, false);
+    while (!atomic_load(&crowd->over)) {
+        if (engine_reserve(crowd->engine, &use, 100, &left) == 0)
+            mine += 100;
+        else
+            atomic_store(&crowd->full, 1);
+        if (!engine_stale(crowd->engine, &use))
+            continue;
+        engine_unreserve(crowd->engine, &use, mine);
+        mine = 0;
+        leave(crowd->engine, &use);
+        join(crowd->engine, &use, false);
+    }
+    if (use.driver == &cuda_driver)
+        atomic_fetch_add(&crowd->reserved, mine);
+    leave(crowd->engine, &use);
+    return NULL;
+}
+
+static void test_crowd(void)
+{
+    struct crowd crowd = {.engine = start(BACKEND_AUTO)};
+    pthread_t thread[THREADS];
+    struct engine_use use;
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&thread[i], NULL, live, &crowd);
+    join(crowd.engine, &use, false);
+    engine_failed(crowd.engine, &use, -EIO);
+    leave(crowd.engine, &use);
+    CHECK(comes_back(crowd.engine), "%d opens", cuda.opens);
+    CHECK(comes_to(&cpu.closes, cpu.opens), "everybody has gone back");
+    CHECK(comes_to(&cuda.users, THREADS), "%d users", cuda.users);
+    atomic_store(&crowd.full, 0);
+    CHECK(comes_to(&crowd.full, 1), "the device has no end");
+    atomic_store(&crowd.over, true);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    CHECK(crowd.reserved == USABLE_BYTES, "%zu bytes were given out", crowd.reserved);
+    CHECK(engine_fallbacks(crowd.engine) == 1, "%d fallbacks", (int)engine_fallbacks(crowd.engine));
+    end(crowd.engine);
+}
+
+int main(void)
+{
+    test_choice();
+    test_fallback();
+    test_watch();
+    test_cpu_fails();
+    test_close_in_between();
+    test_reserve();
+    test_crowd();
+    return test_end("engine");
+}
