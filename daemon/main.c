@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "daemon/bench/bench.h"
 #include "daemon/check.h"
 #include "daemon/daemon.h"
 
@@ -18,6 +19,7 @@ struct command {
     const char *name, *help;
     int (*run)(const struct arguments *);
     bool takes_config, takes_metrics;
+    int (*main)(int argc, char **argv); // instead of run: has options of its own
 };
 
 static int load(const struct arguments *arguments, struct config **config)
@@ -86,13 +88,16 @@ static int version(const struct arguments *arguments)
 }
 
 static const struct command commands[] = {
-    {"run", "take in the cameras and hand out their frames, in the foreground", run, true, true},
+    {"run", "take in the cameras and hand out their frames, in the foreground", run, true, true,
+     NULL},
     {"check", "print every mistake in the configuration, or else the memory that it needs", check,
-     true, false},
-    {"defaults", "print a configuration with every key and its default", defaults, false, false},
-    {"schema", "print the configuration's JSON Schema (draft-07)", schema, false, false},
-    {"keys", "print the table of keys as Markdown", keys, false, false},
-    {"version", "print the version and the backends built in", version, false, false},
+     true, false, NULL},
+    {"defaults", "print a configuration with every key and its default", defaults, false, false,
+     NULL},
+    {"schema", "print the configuration's JSON Schema (draft-07)", schema, false, false, NULL},
+    {"keys", "print the table of keys as Markdown", keys, false, false, NULL},
+    {"version", "print the version and the backends built in", version, false, false, NULL},
+    {"bench", "measure this box (framed bench --help)", NULL, false, false, bench_main},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -154,6 +159,8 @@ int main(int argc, char **argv)
     const struct command *command = find(argv[1]);
     if (!command)
         return refuse(argv[1], "no such command");
+    if (command->main)
+        return command->main(argc - 1, argv + 1);
     int code = parse(command, argc - 1, argv + 1, &arguments);
     return code == EXIT_OK ? command->run(&arguments) : code;
 }

@@ -1,0 +1,42 @@
+// `framed bench`: measures this box against limits measured in the same run.
+#ifndef FRAMED_DAEMON_BENCH_BENCH_H
+#define FRAMED_DAEMON_BENCH_BENCH_H
+
+#include "daemon/bench/curve.h"
+#include "daemon/bench/footage.h"
+#include "daemon/bench/options.h"
+#include "daemon/bench/report.h"
+#include "kernels/backend.h"
+#include "kernels/measure.h"
+
+// What all rows share. One thread, the main one.
+struct bench {
+    struct bench_options options;
+    struct report report;
+    struct footage footage;
+    const struct backend_driver *cuda; // NULL, like the next two: no GPU, or not asked for
+    const struct measure_driver *driver;
+    struct measure *device;
+    bool cpu;           // the cpu backend's rows are wanted
+    int workers;        // of the cpu backend, and threads of its floors
+    double device_copy; // bytes/s read and written by a copy inside the device; 0: no GPU
+    struct curve curve;
+    // Of the whole daemon at full speed with u8 tensors, the last run; 0: none.
+    double rate, rate_per_core; // frames/s
+    int rate_cameras;
+};
+
+// The command with its own arguments; returns an enum exit_code.
+int bench_main(int argc, char **argv);
+
+// Each group of rows. 0, -EINTR where a signal asks to stop, or negative errno after a note in the
+// report; the groups after it still run.
+typedef int bench_group(struct bench *);
+bench_group bench_copies, bench_yuv, bench_warp, bench_cameras, bench_live, bench_ffmpeg;
+
+// Whether SIGINT, SIGTERM or SIGHUP, which the command blocks, has come.
+bool bench_interrupted(void);
+// Waits, or less when interrupted: -EINTR.
+int bench_wait(double seconds);
+
+#endif

@@ -1,0 +1,21 @@
+// Time of one frame against the number of CUDA streams or CPU threads, and its picture as SVG.
+#ifndef FRAMED_DAEMON_BENCH_CURVE_H
+#define FRAMED_DAEMON_BENCH_CURVE_H
+
+#include <stdbool.h>
+
+enum { CURVE_MAX = 12 };
+
+struct curve {
+    int n;
+    int streams[CURVE_MAX];
+    double ms[CURVE_MAX];
+    bool threads;                                  // of the CPU, not streams
+    double plain_ms, auto_ms, steady_ms, limit_ms; // 0: not measured
+    char title[128];                               // "8K BGRA to packed YUV ..., NVIDIA H200"
+};
+
+// 0 or negative errno.
+int curve_write(const char *path, const struct curve *);
+
+#endif

@@ -1,0 +1,24 @@
+// The pictures that a bench works on: a clip's, or made ones that look like a photograph (soft
+// shades, edges, grain). Never constant. One thread.
+#ifndef FRAMED_DAEMON_BENCH_FOOTAGE_H
+#define FRAMED_DAEMON_BENCH_FOOTAGE_H
+
+#include "kernels/image.h"
+
+enum { FOOTAGE_MAX = 8 };
+
+struct footage {
+    struct image picture[FOOTAGE_MAX]; // tight, in memory of their own; [0] is the clip's first
+    int n;
+    int width, height;  // of the clip's pictures
+    char describe[200]; // for the headline
+};
+
+// clip NULL: made pictures. 0, or negative errno and a sentence for people in `describe`.
+int footage_open(struct footage *, const char *clip);
+void footage_close(struct footage *);
+// Fills `image` (its format, width and height are read, its planes lie tight) with picture
+// i % n, stretched to it. 0 or negative errno.
+int footage_fill(const struct footage *, int i, const struct image *image);
+
+#endif

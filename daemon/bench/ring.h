@@ -1,0 +1,31 @@
+// A client of one `ring` sink: daemon/wire.h says how it goes. One thread.
+#ifndef FRAMED_DAEMON_BENCH_RING_H
+#define FRAMED_DAEMON_BENCH_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/wire.h"
+
+struct ring {
+    int fd; // -1: not connected
+    struct framed_ring_hello hello;
+    const uint8_t *map; // the memfd, hello.memfd_bytes
+    bool begun;
+    uint64_t next;      // the sequence that is due
+    uint64_t lost;      // gaps
+    uint64_t torn;      // slots taken back while they were read
+    int checked, wrong; // frames compared, and those that differ
+    uint64_t touched;   // keeps the reads
+};
+
+int ring_connect(struct ring *, const char *path); // 0 or negative errno
+void ring_close(struct ring *);
+// Takes one message: 1: a frame, its header in *header, touched and given back; 0: something else;
+// -EAGAIN: none is there; other negative errno: the ring is closed. The frame of sequence 0 is
+// compared with `expected` where that is not NULL.
+int ring_read(struct ring *, const uint8_t *expected, size_t expected_bytes,
+              struct framed_header *header);
+
+#endif

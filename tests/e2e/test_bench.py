@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+"""framed bench: its rows, its JSON and drawing, its mistakes, and cameras measured from end to end. No figure of it is
+judged but by what it says of itself."""
+import glob
+import json
+import os
+import shutil
+import signal
+import tempfile
+import xml.etree.ElementTree
+
+from framed_client import BINARY, Checks, Process, folder, make_clip, run, until
+
+GPU = os.path.exists("/dev/nvidiactl")
+LIMIT = 240  # seconds
+SVG = "{http://www.w3.org/2000/svg}"
+
+MISTAKES = [
+    (["--bogus"], "--bogus"),
+    (["extra"], "extra"),
+    (["--cameras", "two", "--clip", BINARY], "--cameras"),
+    (["--cameras", "0", "--clip", BINARY], "--cameras"),
+    (["--cameras", "2"], "--clip"),
+    (["--cameras", "2", "--clip", "/nonexistent.mp4"], "--clip"),
+    (["--clip", BINARY, "--live"], "--cameras"),
+    (["--clip", BINARY, "--cameras", "4", "--join", "2"], "--join"),
+    (["--clip", BINARY, "--cameras", "4", "--live", "--join", "4"], "--join"),
+    (["--clip", BINARY, "--ffmpeg", "/nonexistent"], "--ffmpeg"),
+    (["--rows", "copies,speed"], "--rows"),
+    (["--rows", "copies", "--svg", "x.svg"], "--svg"),
+    (["--seconds", "-1"], "--seconds"),
+    (["--dtype", "u7"], "--dtype"),
+    (["--backend", "gpu"], "--backend"),
+]
+
+
+def bench(*arguments, backend="cpu", **how):
+    return run("bench", "--backend", backend, *arguments, timeout=LIMIT, **how)
+
+
+def check_mistakes(checks):
+    for arguments, option in MISTAKES:
+        code, output, errors = run("bench", *arguments)
+        checks.check(code == 2 and not output, f"{arguments}: exit {code}, {output!r}")
+        checks.check(len(errors.splitlines()) == 1 and option in errors, f"{arguments}: says {errors!r}")
+    code, output, _ = run("bench", "--help")
+    checks.check(code == 0 and "--cameras" in output, f"--help: exit {code}")
+    if not GPU:
+        code, _, errors = run("bench", "--backend", "cuda")
+        checks.check(code == 69 and "cuda" in errors, f"--backend cuda without a GPU: exit {code}, {errors!r}")
+
+
+def check_rows(checks, rows):
+    """What holds for every row."""
+    for row in rows:
+        name, value, limit, ratio = row["name"], row["value"], row["limit"], row["ratio"]
+        checks.check(row["unit"] and name and row["better"] in ("lower", "higher"), f"{row}")
+        checks.check(value is not None and value >= 0, f"{name}: value {value}")
+        checks.check((limit is None) == (row["limit_is"] == ""), f"{name}: limit {limit} is {row['limit_is']!r}")
+        if not limit:
+            checks.check(ratio is None, f"{name}: ratio {ratio} of limit {limit}")
+        else:
+            good = ratio is not None and abs(ratio - value / limit) <= 1e-6 * abs(ratio) + 1e-12
+            checks.check(good, f"{name}: {value} of {limit} is not {ratio}")
+
+
+def check_alone(checks, where):
+    """Without a clip: rows of the CPU, as JSON and as a table, and the drawing."""
+    drawing = f"{where}/streams.svg"
+    code, output, errors = bench("--json", "--svg", drawing)
+    if not checks.check(code == 0 and not errors, f"exit {code}: {errors}"):
+        return
+    said = json.loads(output)
+    checks.check(any("no GPU" in note for note in said["notes"]), f"does not say that there is no GPU: {said['notes']}")
+    checks.check(said["cpu"] and said["version"] and said["data"], f"headline: {said}")
+    check_rows(checks, said["rows"])
+    names = {group: [row["name"] for row in said["rows"] if row["group"] == group] for group in ("copies", "yuv", "warp")}
+    checks.check(len(names["copies"]) == 2 and all("memcpy" in name for name in names["copies"]), f"{names['copies']}")
+    checks.check(any("one frame" in name for name in names["yuv"]), f"{names['yuv']}")
+    for source in ("nv12", "yuv420p", "bgra"):
+        for dtype in ("u8", "f16", "f32"):
+            own = [name for name in names["warp"] if name.startswith(f"{source} to {dtype},")]
+            checks.check(len(own) == 2, f"{source} to {dtype}: {own}")
+    root = xml.etree.ElementTree.parse(drawing).getroot()
+    words = [text.text for text in root.iter(f"{SVG}text")]
+    checks.check(root.tag == f"{SVG}svg" and len(list(root.iter(f"{SVG}circle"))) >= 1, "the drawing has no points")
+    checks.check(any("ms" in word for word in words) and any("alone" in word for word in words), f"no labels: {words}")
+
+    code, output, _ = bench("--rows", "copies")
+    lines = [line for line in output.splitlines() if "memcpy" in line]
+    checks.check(code == 0 and len(lines) == 2 and "GB/s" in lines[0], f"table: exit {code}, {output}")
+    code, _, errors = bench("--rows", "warp", "--clip", BINARY)
+    checks.check(code == 1 and len(errors.splitlines()) == 1, f"a clip that is none: exit {code}, {errors!r}")
+
+
+def rows_of(checks, output):
+    said = json.loads(output)
+    check_rows(checks, said["rows"])
+    return {row["name"]: row for row in said["rows"]}, said["notes"]
+
+
+def check_cameras(checks, clip, temporary):
+    arguments = ["--clip", clip, "--cameras", "1,2", "--rows", "cameras", "--seconds", "1", "--dtype", "u8,f32"]
+    code, output, errors = bench("--json", *arguments, env={"TMPDIR": temporary})
+    if not checks.check(code == 0 and not errors, f"cameras: exit {code}: {errors}{output[-500:]}"):
+        return
+    rows, _ = rows_of(checks, output)
+    for n, cameras in ((1, "1 camera"), (2, "2 cameras")):
+        alone = rows[f"{cameras}, decode alone: rate"]
+        checks.check(alone["value"] > 0, f"{n}: {alone}")
+        for dtype in ("u8", "f32"):
+            own = {name.split(": ")[1]: row for name, row in rows.items() if name.startswith(f"{cameras}, {dtype}:")}
+            checks.check(own["rate"]["value"] > 0 and own["rate"]["limit"] == alone["value"], f"{own['rate']}")
+            checks.check(own["CPU"]["value"] > 0, f"{own['CPU']}")
+            checks.check(own["resident memory"]["value"] > 1, f"{own['resident memory']}")
+            checks.check(own["lost"]["value"] == 0 == own["slots taken back while read"]["value"], f"{own['lost']}")
+            checks.check(own["first frames as the reference"]["value"] == n, f"{own['first frames as the reference']}")
+            times = [own[f"received to finished {which}"]["value"] for which in ("p50", "p99", "max")]
+            checks.check(0 < times[0] <= times[1] <= times[2], f"latencies {times}")
+    checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
+
+
+def check_live(checks, clip, temporary):
+    arguments = ["--clip", clip, "--cameras", "3", "--live", "--rows", "live", "--seconds", "1", "--join", "1"]
+    code, output, errors = bench("--json", *arguments, env={"TMPDIR": temporary})
+    if not checks.check(code == 0 and not errors, f"live: exit {code}: {errors}{output[-500:]}"):
+        return
+    rows, _ = rows_of(checks, output)
+    for which in ("3 cameras", "2 while 1 join"):
+        checks.check(rows[f"{which}: received to finished p99"]["value"] > 0, f"{which}: no latency")
+        checks.check(rows[f"{which}: first frames unlike the reference"]["value"] == 0, f"{which}: other bytes")
+    checks.check(rows["3 cameras: rate"]["value"] > 0, "live: no frames")
+    checks.check(rows["2 while 1 join: all joined after"]["value"] > 0, "nobody joined")
+    checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
+
+
+def check_ffmpeg(checks, clip):
+    program = shutil.which("ffmpeg")
+    arguments = ["--clip", clip, "--cameras", "1", "--rows", "cameras,ffmpeg", "--seconds", "1", "--ffmpeg", program]
+    code, output, errors = bench("--json", *arguments)
+    if not checks.check(code == 0 and not errors, f"ffmpeg: exit {code}: {errors}"):
+        return
+    rows, _ = rows_of(checks, output)
+    rates = [row["value"] for name, row in rows.items() if "pad" in name and name.endswith("rate per core")]
+    checks.check(rates and min(rates) > 0, f"no rate of ffmpeg: {list(rows)}")
+    own = rows["framed, 1 camera: rate per core"]
+    checks.check(rates and own["limit"] == max(rates), f"{own} is not held against {rates}")
+    arguments[-1] = "/bin/false"
+    code, output, _ = bench("--json", *arguments)
+    checks.check(code == 0 and any("pad" in note for note in json.loads(output)["notes"]), "says nothing of /bin/false")
+
+
+def running():
+    """Process -> parent, of all that run."""
+    found = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path) as file:
+                state, parent = file.read().rsplit(")", 1)[1].split()[:2]
+        except OSError:
+            continue
+        if state != "Z":
+            found[int(path.split("/")[2])] = int(parent)
+    return found
+
+
+def children(pid):
+    return [child for child, parent in running().items() if parent == pid]
+
+
+def check_stopped(checks, where, clip, temporary):
+    """A signal ends it early, its child with it, and nothing is left. SIGKILL takes the child along, too."""
+    arguments = [BINARY, "bench", "--backend", "cpu", "--clip", clip, "--cameras", "2", "--live", "--rows", "live"]
+    for which in (signal.SIGTERM, signal.SIGKILL):
+        with Process(arguments, f"{where}/bench.log", {"TMPDIR": temporary}) as process:
+            pid = process.child.pid
+            checks.check(until(lambda: len(children(pid)) == 1, 20), f"{which}: started nothing")
+            own = children(pid)
+            process.child.send_signal(which)
+            checks.check(process.wait(20) == (1 if which == signal.SIGTERM else -which), f"{which}: exit code")
+            checks.check(until(lambda: not running().keys() & set(own), 10), f"{which}: {own} still run")
+        if which == signal.SIGTERM:
+            checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
+
+
+def main():
+    checks = Checks("bench")
+    check_mistakes(checks)
+    with folder() as where, tempfile.TemporaryDirectory(prefix="t-") as temporary:
+        clip = make_clip(f"{where}/clip.mp4", size="320x180", b_frames=2)
+        check_alone(checks, where)
+        check_cameras(checks, clip, temporary)
+        check_live(checks, clip, temporary)
+        check_ffmpeg(checks, clip)
+        check_stopped(checks, where, clip, temporary)
+    checks.end()
+
+
+main()
