@@ -1,0 +1,118 @@
+"""What the tests that want a GPU share: whether there is one here, the clip, and readers that take every frame where it
+lies and keep a digest of its bytes. Without a GPU, or without PyTorch, device memory is left out."""
+import ctypes
+import hashlib
+import os
+import threading
+
+import numpy
+from framed_client import PATIENCE, consume, make_clip
+
+import ring_cuda  # framed_client has put scripts/ where this is found
+
+
+def has_gpu():
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int()
+    return library.cuInit(0) == 0 and library.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def import_torch():
+    try:
+        import torch
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    torch.zeros(1, device="cuda")  # takes seconds, once
+    return torch
+
+
+GPU = has_gpu()
+torch = import_torch() if GPU else None
+BACKEND = "cuda" if GPU else "auto"
+MEMORIES = ("host", "cuda") if torch else ("host",)
+DECODERS = ("cpu", "nvdec") if GPU else ("cpu",)
+
+
+def clip(where):
+    """The clip that CLIP names, else one made here."""
+    return os.environ.get("CLIP") or make_clip(os.path.join(where, "clip.mp4"), frames=75)
+
+
+def array_of(payload):
+    """The frame as bytes of the host; from the device through a tensor."""
+    if isinstance(payload, ring_cuda.DeviceArray):
+        return torch.as_tensor(payload, device="cuda").cpu().numpy()
+    return numpy.frombuffer(payload, "u1")
+
+
+def digest(payload):
+    return hashlib.blake2b(numpy.ascontiguousarray(array_of(payload)), digest_size=16).digest()
+
+
+class Held:
+    """A ring that knows which slot its frame is in."""
+
+    def is_there(self, slot, ticket):
+        self.held = slot, ticket
+        return super().is_there(slot, ticket)
+
+    def is_still_there(self):
+        return super().is_there(*self.held)
+
+
+class HostRing(Held, consume.Ring):
+    pass
+
+
+class DeviceRing(Held, ring_cuda.Ring):
+    pass
+
+
+class Digests(threading.Thread):
+    """sequence -> digest of every frame of a sink, until it closes or `limit` are there. `look` sees each frame of a
+    ring while its slot is held: look(ring, header, payload). on_device: for each frame, whether it lay there."""
+
+    def __init__(self, address, memory="host", limit=None, look=None):
+        super().__init__(daemon=True)
+        self.address, self.memory, self.limit, self.look = address, memory, limit, look
+        self.frames, self.order, self.on_device = {}, [], []
+        self.lost, self.gone, self.error = 0, 0, None
+        self.start()
+
+    def run(self):
+        try:
+            with consume.connect(self.address, 10 * PATIENCE) as peer:
+                self.take_all(peer)
+        except (OSError, ValueError) as error:
+            self.error = error
+
+    def take_all(self, peer):
+        if not self.address.startswith("ring:"):
+            return self.take(None, consume.read_frames(peer.makefile("rb")))
+        ring = DeviceRing(peer) if self.memory == "cuda" else HostRing(peer)
+        return self.take(ring, ring.frames())
+
+    def take(self, ring, frames):
+        for header, payload in frames:
+            if ring and self.look:
+                self.look(ring, header, payload)
+            value = digest(payload)
+            if ring and not ring.is_still_there():
+                self.gone += 1
+                continue
+            self.frames[header.sequence] = value
+            self.on_device.append(isinstance(payload, ring_cuda.DeviceArray))
+            self.order.append(header.sequence)
+            self.lost = header.lost
+            if len(self.order) == self.limit:
+                return
+
+
+def digests_of_file(path):
+    with open(path, "rb") as file:
+        return {header.sequence: digest(payload) for header, payload in consume.read_frames(file)}
