@@ -16,7 +16,7 @@ struct feed {
     struct feed_context context;
     struct pipeline *pipeline;
     struct engine_use use;
-    bool cpu_only; // the device has no room for pictures of this size
+    bool cpu_only; // the device had no room for pictures of this size, in this connection
     bool moves;    // to another side, before the next picture
     struct ingest *ingest;
     struct decoder *decoder; // kept over connections; NULL: none
@@ -116,13 +116,14 @@ static void first_picture(struct feed *feed, const struct frame *frame)
     feed->shown = true;
 }
 
+static void ask_device_again(struct feed *feed);
+
 static void size_changed(struct feed *feed, const struct frame *frame)
 {
     log_event(LOG_LEVEL_INFO, "picture size changed from %dx%d to %dx%d", feed->width, feed->height,
               frame->image.width, frame->image.height);
     feed->epoch++;
-    feed->moves |= feed->cpu_only; // the device may have room for this
-    feed->cpu_only = false;
+    ask_device_again(feed);
 }
 
 // Back in time, or so far ahead that the pictures between are missing or the clock was set.
@@ -196,6 +197,13 @@ static int join_side(struct feed *feed)
     return rc;
 }
 
+// The device may have room for what comes now.
+static void ask_device_again(struct feed *feed)
+{
+    feed->moves |= feed->cpu_only && feed->use.side;
+    feed->cpu_only = false;
+}
+
 // Goes over to the side that has taken over.
 static int follow_engine(struct feed *feed)
 {
@@ -252,6 +260,7 @@ int feed_run(struct feed *feed, char *why, size_t size)
         return rc;
     feed->width = feed->height = 0;
     feed->last_pts_ns = NO_PICTURE;
+    ask_device_again(feed);
     rc = prepare_decoder(feed);
     if (rc == 0)
         rc = relay(feed);
