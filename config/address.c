@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 
 static const char *after(const char *text, const char *scheme)
 {
@@ -11,12 +10,15 @@ static const char *after(const char *text, const char *scheme)
     return strncmp(text, scheme, n) ? NULL : text + n;
 }
 
+#define TEXT(number)    #number
+#define TEXT_OF(number) TEXT(number)
+
 static const char *path_wrong(const char *path, enum sink_kind kind)
 {
     if (!*path)
         return "has no path";
-    if (kind != SINK_FILE && strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
-        return "has a path that is too long for a socket (107 bytes)";
+    if (kind != SINK_FILE && strlen(path) > SOCKET_PATH_MAX)
+        return "has a path that is too long for a socket: " TEXT_OF(SOCKET_PATH_MAX) " bytes";
     return NULL;
 }
 

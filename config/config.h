@@ -50,10 +50,14 @@ enum protocol { PROTOCOL_AUTO, PROTOCOL_FRAMED, PROTOCOL_Y4M, PROTOCOL_NPY, PROT
 enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE, SINK_RING };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
+// Bytes of a socket's path: what the system takes, less a dot and the largest process number, which
+// the name has until somebody may connect.
+#define SOCKET_PATH_MAX 99
+
 // "unix:PATH", "ring:PATH", "tcp:HOST:PORT" ("tcp:PORT" is loopback), "file:PATH"
 struct sink_address {
     enum sink_kind kind;
-    char *path; // unix, ring, file
+    char *path; // unix and ring: of SOCKET_PATH_MAX bytes at most; file
     char *host; // tcp; NULL is 127.0.0.1
     int port;   // tcp; 0 lets the system choose
 };

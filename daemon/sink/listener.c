@@ -79,6 +79,10 @@ static int publish_unix(struct listener *listener, const struct output_config *c
     return 0;
 }
 
+_Static_assert(sizeof((struct sockaddr_un *)0)->sun_path >=
+                   SOCKET_PATH_MAX + sizeof ".4194304", // the largest process number
+               "the longest path has room for a temporary name");
+
 static int bind_unix(struct listener *listener, const struct output_config *config, gid_t group)
 {
     char temporary[sizeof((struct sockaddr_un *)0)->sun_path];
@@ -98,15 +102,8 @@ static int bind_unix(struct listener *listener, const struct output_config *conf
 static int open_unix(struct listener *listener, const struct output_config *config, char *why,
                      size_t size)
 {
-    enum { SUFFIX = sizeof ".4194304" - 1 }; // a dot and the largest process number
-    enum { LONGEST = sizeof((struct sockaddr_un *)0)->sun_path - 1 - SUFFIX };
     const char *path = config->sink.path;
     gid_t group;
-    if (strlen(path) > LONGEST) {
-        snprintf(why, size, "the socket path %s has %zu bytes (at most %d)", path, strlen(path),
-                 LONGEST);
-        return -ENAMETOOLONG;
-    }
     int rc = sink_group(config, &group, why, size);
     if (rc == 0)
         rc = check_path(path, why, size);

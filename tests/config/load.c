@@ -153,6 +153,25 @@ static void test_ring(void)
     config_free(c);
 }
 
+// What is taken is what can be listened on.
+static void test_socket_path(const char *scheme, int length, const char *said)
+{
+    char text[300], path[200], *errors = NULL;
+    struct config *config = NULL;
+    size_t size;
+    memset(path, 'x', sizeof path);
+    int n = snprintf(text, sizeof text,
+                     "cameras: {a: {url: x, outputs: {o: {kernel: yuv, sink: '%s:%.*s'}}}}", scheme,
+                     length, path);
+    FILE *f = open_memstream(&errors, &size);
+    int mistakes = config_load_text(&config, text, (size_t)n, "text", f);
+    fclose(f);
+    CHECK(mistakes == (*said != 0) && strstr(errors, said), "%s, %d bytes: %s", scheme, length,
+          errors);
+    config_free(config);
+    free(errors);
+}
+
 static void test_op(void)
 {
     struct op_params op;
@@ -249,6 +268,10 @@ int main(void)
     test_range_gives_way();
     test_protocols();
     test_ring();
+    test_socket_path("unix", 99, "");
+    test_socket_path("unix", 100, "text:1:56: cameras.a.outputs.o.sink: ");
+    test_socket_path("ring", 99, "");
+    test_socket_path("ring", 100, "too long for a socket: 99 bytes (");
     test_op();
     test_files();
     test_hostile_texts();
