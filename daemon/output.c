@@ -21,6 +21,7 @@ int output_open(struct output *output, const char *camera, const struct output_c
 {
     struct slots_options options = {
         .n = config->slots,
+        .name = config->name,
         .kind = slots_kind(config),
         .ledger = &output->ledger,
     };

@@ -10,6 +10,7 @@ int slots_open(struct slots **ret, const struct slots_options *options)
         return -ENOMEM;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->room, NULL);
+    pool->name = options->name;
     pool->kind = options->kind;
     pool->ledger = options->ledger;
     pool->next_ticket = pool->next_publication = 1;

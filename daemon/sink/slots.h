@@ -62,6 +62,7 @@ struct slots;
 
 struct slots_options {
     int n;
+    const char *name;      // of the output, for the log; outlives the pool
     enum region_kind kind; // private: no ring; shared: host memory; device: fallback is shared
     struct ledger *ledger; // outlives the pool
 };

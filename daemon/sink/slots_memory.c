@@ -1,6 +1,9 @@
 #include "daemon/sink/slots_pool.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include "daemon/service/log.h"
 
 void slots_collect(struct slots *pool)
 {
@@ -29,12 +32,28 @@ static void pin(struct slots *pool, struct slots_region *region)
         region_pin(&region->host, pool->driver, pool->backend);
 }
 
+// Once: on a side without a device it is so with every new size, on a full one with every join.
+static void tell_of_host(struct slots *pool, int error)
+{
+    if (!pool->told)
+        log_event(LOG_LEVEL_WARNING, "output=%s memory: cuda: its slots are on the host: %s%s",
+                  pool->name,
+                  error ? "the device gives no memory: " : "the frames are not made on a GPU",
+                  error ? strerror(-error) : "");
+    pool->told = true;
+}
+
 static int open_region(struct slots *pool, struct slots_region **ret, size_t size)
 {
     enum region_kind host = pool->kind == REGION_PRIVATE ? REGION_PRIVATE : REGION_SHARED;
-    if (pool->wants_device &&
-        slots_region_open(ret, REGION_DEVICE, pool->n, size, pool->driver, pool->backend) == 0)
-        return 0;
+    int rc = 0;
+    if (pool->wants_device) {
+        rc = slots_region_open(ret, REGION_DEVICE, pool->n, size, pool->driver, pool->backend);
+        if (rc == 0)
+            return 0;
+    }
+    if (pool->kind == REGION_DEVICE)
+        tell_of_host(pool, rc);
     pool->wants_device = false; // the device has no more; until the next slots_join
     return slots_region_open(ret, host, pool->n, size, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_DONE, SLOT_READY };
 
 struct slots {
+    const char *name;
     enum region_kind kind;
     struct ledger *ledger;
 
@@ -17,6 +18,7 @@ struct slots {
     const struct backend_driver *driver; // NULL: not joined
     struct backend *backend;
     bool wants_device;           // a region of the backend's device, as long as that can be had
+    bool told;                   // the log knows that the slots are not on the device
     uint32_t generation;         // of the newest region
     struct slots_region *region; // where slots are taken from; NULL: none yet
 

@@ -108,7 +108,8 @@ static inline int rig_try_open(struct rig *rig)
 
 static inline void rig_open_slots(struct rig *rig)
 {
-    struct slots_options options = {.n = rig->config.slots, .ledger = &rig->ledger};
+    struct slots_options options = {
+        .n = rig->config.slots, .name = rig->config.name, .ledger = &rig->ledger};
     options.kind = rig->config.sink.kind != SINK_RING  ? REGION_PRIVATE
                    : rig->config.memory == MEMORY_CUDA ? REGION_DEVICE
                                                        : REGION_SHARED;

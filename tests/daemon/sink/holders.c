@@ -21,7 +21,7 @@ struct fixture {
 
 static void start(struct fixture *f, int n, enum region_kind kind)
 {
-    struct slots_options options = {.n = n, .kind = kind, .ledger = &f->ledger};
+    struct slots_options options = {.n = n, .name = "o", .kind = kind, .ledger = &f->ledger};
     *f = (struct fixture){0};
     CHECK(slots_open(&f->slots, &options) == 0, "open");
     slots_listeners(f->slots, 2);
