@@ -3,12 +3,14 @@
 #include <stdio.h>
 
 #include "daemon/budget.h"
+#include "daemon/camera/decode.h"
 #include "daemon/daemon.h"
+#include "daemon/service/log.h"
 
 // What the figures are for.
 struct basis {
-    const struct backend_driver *driver;
-    size_t device_bytes; // 0: no device answers here
+    const struct backend_driver *driver; // NULL: no box could run it with this framed
+    size_t device_bytes;                 // 0: no device answers here
 };
 
 #ifdef FRAMED_CUDA
@@ -37,8 +39,7 @@ static struct basis choose(const struct config *config)
 #else
 static struct basis choose(const struct config *config)
 {
-    (void)config;
-    return (struct basis){.driver = &cpu_backend};
+    return (struct basis){.driver = config->backend == BACKEND_CUDA ? NULL : &cpu_backend};
 }
 #endif
 
@@ -69,11 +70,29 @@ static void print_table(const struct config *config, const struct basis *basis)
     print_row("sum", &sum, device);
 }
 
-int check_memory(const struct config *config, const char *file)
+// NVDEC is libavcodec's, in every build: whether it is there shows when it is asked for.
+static void print_missing_nvdec(const struct config *config)
+{
+    struct decode_device *device = NULL;
+    const struct camera_config *camera = config->cameras, *end = camera + config->n_cameras;
+    while (camera < end && camera->decode != DECODE_NVDEC)
+        camera++;
+    if (camera < end && decode_device_open(&device, config->cuda.device, 0) < 0)
+        printf("NVDEC, which camera %s demands, does not answer here\n", camera->name);
+    decode_device_close(device);
+}
+
+int check_box(const struct config *config, const char *file)
 {
     char why[256];
+    log_open(LOG_LEVEL_ERROR); // or libavutil would print what it misses
     struct basis basis = choose(config);
+    if (!basis.driver) {
+        fprintf(stderr, "%s: backend: cuda: this framed is built without CUDA\n", file);
+        return EXIT_NO_DEVICE;
+    }
     print_table(config, &basis);
+    print_missing_nvdec(config);
     if (budget_check(config, basis.driver, true, basis.device_bytes, why, sizeof why) == 0)
         return EXIT_OK;
     fflush(stdout);

@@ -49,7 +49,7 @@ static int check(const struct arguments *arguments)
         outputs += config->cameras[i].n_outputs;
     printf("%s: good: %d camera%s, %d output%s\n", arguments->config, config->n_cameras,
            config->n_cameras == 1 ? "" : "s", outputs, outputs == 1 ? "" : "s");
-    code = check_memory(config, arguments->config);
+    code = check_box(config, arguments->config);
     config_free(config);
     return code;
 }

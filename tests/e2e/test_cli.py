@@ -152,7 +152,18 @@ def check_overcommitment(checks, where):
 def check_missing_device(checks, where, clip):
     if os.path.exists("/dev/nvidiactl"):
         return
-    with Framed(where, config(clip, f"unix:{where}/t.sock", top="backend: cuda")) as framed:
+    text = config(clip, f"unix:{where}/t.sock", top="backend: cuda")
+    code, output, errors = run("check", "-c", "-", stdin=text)
+    if "cuda" in run("version")[1]:
+        told = code == 0 and "does not answer here" in output and not errors
+    else:
+        told = code == 69 and errors == "-: backend: cuda: this framed is built without CUDA\n"
+    checks.check(told, f"check of backend: cuda without a device: exit {code}, {output!r}, {errors!r}")
+    demanding = config(clip, f"unix:{where}/t.sock", camera="decode: nvdec")
+    code, output, errors = run("check", "-c", "-", stdin=demanding)
+    told = code == 0 and output.endswith("NVDEC, which camera gate demands, does not answer here\n") and not errors
+    checks.check(told, f"check of decode: nvdec without a device: exit {code}, {output!r}, {errors!r}")
+    with Framed(where, text) as framed:
         code = framed.wait(10)
         checks.check(code == 69, f"backend: cuda without a device: exit {code}")
         checks.check("cuda" in framed.errors().lower(), f"no word of cuda: {framed.errors()!r}")
