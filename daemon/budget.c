@@ -162,8 +162,10 @@ static int check_one(size_t need, const char *what, size_t limit, const char *li
     double needed = in_unit(need, &need_unit), allowed = in_unit(limit, &limit_unit);
     if (need <= limit)
         return 0;
-    snprintf(why, size, "cameras need %.1f %s of %s, %s %.1f %s", needed, need_unit, what, limits,
-             allowed, limit_unit);
+    snprintf(why, size,
+             "cameras need %.1f %s of %s, %s %.1f %s (`picture`, `slots` and `decode_threads` make "
+             "it less; `framed check` lists each camera)",
+             needed, need_unit, what, limits, allowed, limit_unit);
     return -ENOSPC;
 }
 

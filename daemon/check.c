@@ -43,6 +43,15 @@ static struct basis choose(const struct config *config)
 }
 #endif
 
+static void print_good(const struct config *config, const char *file)
+{
+    int outputs = 0;
+    for (int i = 0; i < config->n_cameras; i++)
+        outputs += config->cameras[i].n_outputs;
+    printf("%s: good: %d camera%s, %d output%s\n", file, config->n_cameras,
+           config->n_cameras == 1 ? "" : "s", outputs, outputs == 1 ? "" : "s");
+}
+
 static void print_row(const char *name, const struct memory_need *need, bool device)
 {
     printf("%-24s", name);
@@ -91,9 +100,12 @@ int check_box(const struct config *config, const char *file)
         fprintf(stderr, "%s: backend: cuda: this framed is built without CUDA\n", file);
         return EXIT_NO_DEVICE;
     }
+    int rc = budget_check(config, basis.driver, true, basis.device_bytes, why, sizeof why);
+    if (rc == 0)
+        print_good(config, file);
     print_table(config, &basis);
     print_missing_nvdec(config);
-    if (budget_check(config, basis.driver, true, basis.device_bytes, why, sizeof why) == 0)
+    if (rc == 0)
         return EXIT_OK;
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", file, why);

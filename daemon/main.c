@@ -41,15 +41,9 @@ static int run(const struct arguments *arguments)
 static int check(const struct arguments *arguments)
 {
     struct config *config = NULL;
-    int outputs = 0;
     int code = load(arguments, &config);
-    if (code != EXIT_OK)
-        return code;
-    for (int i = 0; i < config->n_cameras; i++)
-        outputs += config->cameras[i].n_outputs;
-    printf("%s: good: %d camera%s, %d output%s\n", arguments->config, config->n_cameras,
-           config->n_cameras == 1 ? "" : "s", outputs, outputs == 1 ? "" : "s");
-    code = check_box(config, arguments->config);
+    if (code == EXIT_OK)
+        code = check_box(config, arguments->config);
     config_free(config);
     return code;
 }

@@ -154,11 +154,16 @@ static void test_limit(void)
     CHECK(budget_limit(&config, 1000) == 950, "more than the device has");
 }
 
+#define HINT                                                                                       \
+    "(`picture`, `slots` and `decode_threads` make it less; `framed check` lists each camera)"
+
 static void check(const struct config *config, size_t device, const char *expected)
 {
-    char why[128] = "";
+    char why[256] = "", want[256] = "";
     int rc = budget_check(config, &gpu, true, device, why, sizeof why);
-    CHECK(rc == (*expected ? -ENOSPC : 0) && !strcmp(why, expected), "%d: '%s'", rc, why);
+    if (*expected)
+        snprintf(want, sizeof want, "%s " HINT, expected);
+    CHECK(rc == (*expected ? -ENOSPC : 0) && !strcmp(why, want), "%d: '%s'", rc, why);
 }
 
 static void test_check(void)
@@ -185,7 +190,7 @@ static void test_check(void)
 static void test_check_host(void)
 {
     struct config *config = load("", "", "size: 16384x16384, tensor: {dtype: f32}");
-    char why[128] = "";
+    char why[256] = "";
     config->cameras->outputs->slots = 1 << 20;
     int rc = budget_check(config, &cpu_backend, false, 0, why, sizeof why);
     CHECK(rc == -ENOSPC && strstr(why, "cameras need 3145728.1 GiB of memory, this box has "),
