@@ -6,13 +6,11 @@
 #include <unistd.h>
 
 #include "daemon/camera/pipeline.h"
+#include "daemon/sink/slots_region.h"
 
 enum {
     PAGE = 4096,
     DEVICE_PERCENT = 95, // that cameras may take of a device
-    // Slots: see sink/slots_region.c.
-    SLOT_ALIGN = 256,
-    EXPORT_GRANULE = 2 << 20, // device memory that is exported comes in pieces of that size
     // Pictures on the host, with the padding that libavcodec asks for: see camera/buffers.c.
     DPB = 17, // the most reference pictures of H.264, and the one being decoded
     PICTURE_COLUMNS = 128,
@@ -79,15 +77,18 @@ static size_t picture_bytes(const struct image *source)
     return round_up(image_lay_out(&padded, NULL) + BYTES_BEHIND, PAGE);
 }
 
-static void add_slots(struct memory_need *need, const struct output_config *output,
-                      const struct op *op, bool takes_cuda)
+static void add(struct memory_need *sum, struct memory_need need)
 {
-    size_t slots = (size_t)output->slots * round_up(op->dst_bytes, SLOT_ALIGN);
-    size_t words = round_up((size_t)output->slots * sizeof(uint64_t), PAGE);
-    if (output->memory == MEMORY_CUDA && takes_cuda)
-        need->device += round_up(slots, EXPORT_GRANULE);
-    else
-        need->pinned += words + round_up(slots, PAGE);
+    sum->device += need.device;
+    sum->pinned += need.pinned;
+}
+
+static struct memory_need slots_need(const struct output_config *output, const struct op *op,
+                                     bool takes_cuda)
+{
+    bool on_device = output->memory == MEMORY_CUDA && takes_cuda;
+    return slots_region_need(on_device ? REGION_DEVICE : REGION_SHARED, output->slots,
+                             op->dst_bytes);
 }
 
 struct memory_need budget_camera(const struct camera_config *camera,
@@ -103,15 +104,12 @@ struct memory_need budget_camera(const struct camera_config *camera,
         output_config_op(&camera->outputs[i], &params);
         if (op_init(&op[n], &params, &source) < 0)
             continue;
-        add_slots(&need, &camera->outputs[i], &op[n], driver->takes_cuda);
+        add(&need, slots_need(&camera->outputs[i], &op[n], driver->takes_cuda));
         ops[n] = &op[n];
         n++;
     }
-    if (n > 0) {
-        struct memory_need plan = driver->plan_need(&source, ops, n, PIPELINE_DEPTH);
-        need.device += plan.device;
-        need.pinned += plan.pinned;
-    }
+    if (n > 0)
+        add(&need, driver->plan_need(&source, ops, n, PIPELINE_DEPTH));
     need.pinned += (size_t)host_pictures(camera, &source, nvdec) * picture_bytes(&source);
     if (nvdec)
         need.device += budget_nvdec(source.width, source.height, 8, PIPELINE_DEPTH);
@@ -133,10 +131,7 @@ struct memory_need budget_sum(const struct config *config, const struct backend_
     struct memory_need sum = {0};
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
-        struct memory_need need =
-            budget_camera(camera, driver, nvdec && budget_wants_nvdec(camera, driver));
-        sum.device += need.device;
-        sum.pinned += need.pinned;
+        add(&sum, budget_camera(camera, driver, nvdec && budget_wants_nvdec(camera, driver)));
     }
     return sum;
 }

@@ -8,6 +8,7 @@
 
 #include "daemon/budget.h"
 #include "daemon/camera/offer.h"
+#include "daemon/sink/slots_region.h"
 
 static const int64_t NOMINAL_NS = 40000000; // between frames, where the stream does not say
 static const int64_t RETRY_NS = 1000000000; // between tries to get a backend's buffers
@@ -160,7 +161,9 @@ static size_t device_bytes(const struct pipeline *pipeline, const struct image *
                               PIPELINE_DEPTH);
     for (int i = 0; driver->export_open && i < context->n_outputs; i++)
         if (pipeline->works[i] && context->outputs[i].config->memory == MEMORY_CUDA)
-            bytes += (size_t)context->outputs[i].config->slots * pipeline->op[i].dst_bytes;
+            bytes += slots_region_need(REGION_DEVICE, context->outputs[i].config->slots,
+                                       pipeline->op[i].dst_bytes)
+                         .device;
     return bytes;
 }
 

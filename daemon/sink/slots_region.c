@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 enum {
-    PAGE = 4096, // slots start at one, behind the words
-    ALIGN = 256, // of slots: what the widest loads and stores of a GPU want
+    PAGE = 4096,            // slots start at one, behind the words
+    ALIGN = 256,            // of slots: what the widest loads and stores of a GPU want
+    EXPORT_PIECE = 2 << 20, // device memory that is exported comes in pieces of that size
 };
 
 static size_t round_up(size_t bytes, size_t to)
@@ -13,11 +14,29 @@ static size_t round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
+static size_t stride_of(size_t size)
+{
+    return round_up(size, ALIGN);
+}
+
+static size_t words_of(int n)
+{
+    return round_up((size_t)n * sizeof(uint64_t), PAGE);
+}
+
+struct memory_need slots_region_need(enum region_kind kind, int n, size_t size)
+{
+    size_t slots = (size_t)n * stride_of(size);
+    if (kind == REGION_DEVICE)
+        return (struct memory_need){round_up(slots, EXPORT_PIECE), words_of(n)};
+    return (struct memory_need){0, words_of(n) + round_up(slots, PAGE)};
+}
+
 // The words are on the host in any case: clients look at them with the CPU.
 static int open_regions(struct slots_region *region, enum region_kind kind, int n,
                         const struct backend_driver *driver, struct backend *backend)
 {
-    size_t words = round_up((size_t)n * sizeof(uint64_t), PAGE), slots = (size_t)n * region->stride;
+    size_t words = words_of(n), slots = (size_t)n * region->stride;
     if (kind != REGION_DEVICE) {
         region->first = words;
         return region_open(&region->host, kind, words + slots, NULL, NULL);
@@ -34,7 +53,7 @@ int slots_region_open(struct slots_region **ret, enum region_kind kind, int n, s
     struct slots_region *region = calloc(1, sizeof *region);
     if (!region)
         return -ENOMEM;
-    region->stride = round_up(size, ALIGN);
+    region->stride = stride_of(size);
     int rc = open_regions(region, kind, n, driver, backend);
     if (rc < 0) {
         slots_region_close(region);

@@ -21,6 +21,8 @@ struct slots_region {
 int slots_region_open(struct slots_region **ret, enum region_kind, int n, size_t size,
                       const struct backend_driver *driver, struct backend *backend);
 void slots_region_close(struct slots_region *);
+// What it takes of the device and of the host, bytes. Needs neither.
+struct memory_need slots_region_need(enum region_kind, int n, size_t size);
 
 bool slots_region_on_device(const struct slots_region *);
 void *slots_region_data(const struct slots_region *, int number);

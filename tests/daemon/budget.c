@@ -83,7 +83,7 @@ static void test_figures(void)
         {"", "", &gpu, true, NVDEC + 4 * TENSOR, SLOTS},
         {"", "slots: 3", &gpu, true, NVDEC + 4 * TENSOR, SLOTS - 3 * TENSOR},
         {"", "tensor: {dtype: f32}", &gpu, true, NVDEC + 16 * TENSOR, 4096 + 24 * TENSOR},
-        {"", "memory: cuda", &gpu, true, NVDEC + 4 * TENSOR + (8 << 20), 0},
+        {"", "memory: cuda", &gpu, true, NVDEC + 4 * TENSOR + (8 << 20), 4096},
         {"", "kernel: yuv, format: nv12", &gpu, true, NVDEC + 4 * SOURCE, 4096 + 18665472},
         {"", "size: 1x1, tensor: {order: gray}", &gpu, true, NVDEC + 4, 4096 + 4096},
         // No output can be made of such a picture.

@@ -387,6 +387,29 @@ static void test_no_room(void)
     has_no_room(f, 40, "needs 40 MiB of device memory, 0 MiB are left");
 }
 
+static int no_export(struct backend *backend, struct device_export *ret, size_t bytes)
+{
+    (void)backend, (void)ret, (void)bytes;
+    return -ENOTSUP;
+}
+
+// Slots on the device count there as they are allocated, and as the budget has them: in pieces.
+static void test_slots_on_device(void)
+{
+    size_t left = 0;
+    struct fixture *f = configure();
+    f->driver.device_bytes = small_device;
+    f->driver.plan_need = need_by_width;
+    f->driver.export_open = no_export;
+    f->config[WARP].memory = MEMORY_CUDA;
+    f->top.cuda.memory.n = 95 << 20;
+    start(f, 0);
+    CHECK(submit(f, 20, 16, 0, 0) == 0, "submit");
+    CHECK(engine_reserve(f->engine, &f->use, 95 << 20, &left) == -ENOSPC, "nothing is reserved");
+    CHECK(left == 73 << 20, "%zu bytes are left", left);
+    end(f);
+}
+
 static void test_overflow_and_stop(void)
 {
     struct fixture *f = configure();
@@ -444,6 +467,7 @@ int main(void)
     test_withheld();
     test_failing_device();
     test_no_room();
+    test_slots_on_device();
     test_overflow_and_stop();
     test_failure_while_waiting();
     return test_end("pipeline");
