@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/camera/pacer.h"
 #include "daemon/camera/sender_clock.h"
+#include "daemon/camera/source.h"
 #include "daemon/frame.h"
 #include "daemon/service/log.h"
 
@@ -22,22 +22,6 @@ enum {
     POLL_MS = 50,    // how long a read may overlook *stop
     RATE_MAX = 1000, // above: a clock tick that libavformat took for a frame
 };
-
-// What a URL begins with, and which protocols libavformat may use for it: a file that turns out to
-// be a playlist must not reach the network.
-struct source {
-    const char *whitelist, *name;
-    bool live;
-};
-
-static const struct source sources[] = {
-    [URL_RTSP] = {"rtsp,rtp,tcp,udp", "over rtsp", true},
-    [URL_TCP] = {"tcp", "over tcp", true},
-    [URL_UNIX] = {"unix", "over a unix socket", true},
-    [URL_PIPE] = {"pipe", "from a pipe", false},
-    [URL_FILE] = {"file", "from a file", false},
-};
-static const struct source fifo = {"pipe", "from a fifo", true};
 
 struct ingest {
     AVFormatContext *format;
@@ -92,25 +76,6 @@ static int errno_of(const struct ingest *in, int error)
     }
 }
 
-static bool has_prefix(const char *text, const char *prefix)
-{
-    return !strncmp(text, prefix, strlen(prefix));
-}
-
-static const char *local_path(const char *url)
-{
-    return has_prefix(url, "file:") ? url + strlen("file:") : url;
-}
-
-static const struct source *source_of(const char *url)
-{
-    struct stat st;
-    enum url_kind kind = config_url_kind(url);
-    if (kind == URL_FILE && stat(local_path(url), &st) == 0 && S_ISFIFO(st.st_mode))
-        return &fifo;
-    return kind == URL_NONE ? NULL : &sources[kind];
-}
-
 // --- fifos and pipes: libavformat would block in open and read, where no callback ends it
 
 static int read_descriptor(void *opaque, uint8_t *to, int size)
@@ -131,10 +96,10 @@ static int read_descriptor(void *opaque, uint8_t *to, int size)
 
 static int open_descriptor(struct ingest *in, const char *url)
 {
-    if (has_prefix(url, "pipe:"))
+    if (in->source->kind == URL_PIPE)
         in->fd = fcntl(atoi(url + strlen("pipe:")), F_DUPFD_CLOEXEC, 3);
-    else if (in->source == &fifo)
-        in->fd = open(local_path(url), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    else if (in->source->fifo)
+        in->fd = open(source_path(url), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     else
         return 0;
     if (in->fd < 0)
@@ -153,7 +118,7 @@ static int open_descriptor(struct ingest *in, const char *url)
 static int set_options(AVDictionary **options, const struct ingest *in,
                        const struct camera_config *config)
 {
-    bool rtsp = in->source == &sources[URL_RTSP];
+    bool rtsp = in->source->kind == URL_RTSP;
     const struct demuxer_option ours[] = {
         {"protocol_whitelist", (char *)in->source->whitelist},
         {"rtsp_transport", !rtsp                                ? NULL
@@ -235,7 +200,7 @@ static void describe(struct ingest *in, const struct camera_config *config)
     const char *transport = config->transport == TRANSPORT_UDP ? "/udp" : "/tcp";
     snprintf(in->description, sizeof(in->description), "%s%s%s %s%s",
              avcodec_get_name(parameters->codec_id), size, rate, in->source->name,
-             has_prefix(config->url, "rtsp:") ? transport : "");
+             in->source->kind == URL_RTSP ? transport : "");
 }
 
 static void explain(const struct ingest *in, const char *url, int error, char *why, size_t size)

@@ -1,0 +1,19 @@
+// What a camera's URL leads to, before anything is opened.
+#ifndef FRAMED_DAEMON_CAMERA_SOURCE_H
+#define FRAMED_DAEMON_CAMERA_SOURCE_H
+
+#include "config/config.h"
+
+struct source {
+    enum url_kind kind;
+    bool fifo;             // a file that is one
+    bool live;             // it can come back: its end is an outage, that of others is none
+    const char *whitelist; // of libavformat's protocols: a file that turns out to be a playlist
+                           // must not reach the network
+    const char *name;      // for people: "over rtsp"
+};
+
+const struct source *source_of(const char *url); // NULL: no input that framed takes
+const char *source_path(const char *url);        // of a file
+
+#endif
