@@ -40,8 +40,6 @@ static void print_range(FILE *f, const struct row *row)
 
 static void print_allowed(FILE *f, const struct row *row)
 {
-    if (row->zero)
-        fprintf(f, "%s, or ", row->zero);
     switch (row->type) {
     case VALUE_BOOL:
         fputs("true | false", f);
@@ -106,6 +104,8 @@ char *row_allowed(const struct row *row, char *to, size_t size)
     to[0] = 0;
     FILE *f = fmemopen(to, size, "w");
     if (f) {
+        if (row->zero)
+            fprintf(f, "%s, or ", row->zero);
         print_allowed(f, row);
         fclose(f);
         to[size - 1] = 0;

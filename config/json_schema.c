@@ -57,16 +57,13 @@ static void print_quantity(FILE *f, const struct row *row, const struct value_un
 // The schemas that a value may meet, one of them at least.
 static void print_forms(FILE *f, const struct row *row)
 {
-    static const char any_text[] = "{\"type\": \"string\", \"minLength\": 1}";
     switch (row->type) {
     case VALUE_BOOL:
         fputs("{\"type\": \"boolean\"}", f);
         break;
     case VALUE_INT:
-        print_number(f, row, "integer");
-        break;
     case VALUE_NUMBER:
-        print_number(f, row, "number");
+        print_number(f, row, row->type == VALUE_INT ? "integer" : "number");
         break;
     case VALUE_CHOICE:
         print_choices(f, row);
@@ -111,7 +108,7 @@ static void print_forms(FILE *f, const struct row *row)
                 OPTIONS_MAX);
         break;
     default:
-        fputs(any_text, f);
+        fputs("{\"type\": \"string\", \"minLength\": 1}", f);
         break;
     }
     if (row->zero)
