@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/camera/pipeline.h"
+#include "daemon/cgroup.h"
 #include "daemon/sink/slots_region.h"
 
 enum {
@@ -164,17 +165,25 @@ static int check_one(size_t need, const char *what, size_t limit, const char *li
     return -ENOSPC;
 }
 
+static int check_host(size_t need, const char *what, char *why, size_t size)
+{
+    size_t box = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    size_t group = cgroup_memory_limit(CGROUP_MEMBERSHIP, CGROUP_ROOT);
+    if (group < box)
+        return check_one(need, what, group, "its control group (MemoryMax=) allows", why, size);
+    return check_one(need, what, box, "this box has", why, size);
+}
+
 int budget_check(const struct config *config, const struct backend_driver *driver, bool nvdec,
                  size_t device_bytes, char *why, size_t size)
 {
     struct memory_need sum = budget_sum(config, driver, nvdec);
     size_t limit = budget_limit(config, device_bytes);
     bool own = limit == (size_t)config->cuda.memory.n;
-    size_t physical = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
     int rc = check_one(sum.device, "device memory", limit,
                        own ? "cuda.memory allows" : "the device has room for", why, size);
     if (rc == 0)
-        rc = check_one(sum.pinned, driver->takes_cuda ? "page-locked memory" : "memory", physical,
-                       "this box has", why, size);
+        rc =
+            check_host(sum.pinned, driver->takes_cuda ? "page-locked memory" : "memory", why, size);
     return rc;
 }

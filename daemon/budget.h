@@ -24,9 +24,10 @@ struct memory_need budget_sum(const struct config *, const struct backend_driver
 // and never more than leaves some for contexts and kernels. SIZE_MAX where nothing is known.
 size_t budget_limit(const struct config *, size_t device_bytes);
 
-// Whether that sum has room: within budget_limit, and in this box's memory. `framed check` and
-// `framed run` ask it before a camera starts. 0; or -ENOSPC, and `why` says what is too much:
-// "cameras need 151.2 GiB of device memory, cuda.memory allows 139.0 GiB", and what to turn.
+// Whether that sum has room: within budget_limit, and in the memory that this box has and the
+// control group allows. `framed check` and `framed run` ask it before a camera starts. 0; or
+// -ENOSPC, and `why` says what is too much: "cameras need 151.2 GiB of device memory, cuda.memory
+// allows 139.0 GiB", and what to turn.
 int budget_check(const struct config *, const struct backend_driver *, bool nvdec,
                  size_t device_bytes, char *why, size_t size);
 

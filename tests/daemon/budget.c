@@ -193,11 +193,10 @@ static void test_check_host(void)
     char why[256] = "";
     config->cameras->outputs->slots = 1 << 20;
     int rc = budget_check(config, &cpu_backend, false, 0, why, sizeof why);
-    CHECK(rc == -ENOSPC && strstr(why, "cameras need 3145728.1 GiB of memory, this box has "),
-          "%d: '%s'", rc, why);
-    rc = budget_check(config, &gpu, true, 0, why, sizeof why);
-    CHECK(rc == -ENOSPC && strstr(why, " GiB of page-locked memory, this box has "), "%d: '%s'", rc,
+    CHECK(rc == -ENOSPC && strstr(why, "cameras need 3145728.1 GiB of memory, "), "%d: '%s'", rc,
           why);
+    rc = budget_check(config, &gpu, true, 0, why, sizeof why);
+    CHECK(rc == -ENOSPC && strstr(why, " GiB of page-locked memory, "), "%d: '%s'", rc, why);
     config_free(config);
 }
 

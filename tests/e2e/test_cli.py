@@ -147,7 +147,7 @@ def check_overcommitment(checks, where):
         file.write(f"backend: cpu\ncameras:\n  gate:\n    url: x.mp4\n    outputs:\n{outputs}\n")
     for command in "check", "run":
         code, _, errors = run(command, "-c", path)
-        said = re.search(r"cameras need 12288\.1 GiB of memory, this box has [\d.]+ GiB ", errors, re.M)
+        said = re.search(r"cameras need 12288\.1 GiB of memory, (this box has|its .* allows) [\d.]+ [GM]iB ", errors, re.M)
         checks.check(code == 78 and said and HINT in errors, f"{command} with 12 TiB: exit {code}, {errors!r}")
 
 
