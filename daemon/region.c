@@ -12,7 +12,8 @@ static size_t whole_pages(size_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
-// Every page now: a box that is out of memory says so here, not in the middle of a frame.
+// Every page now, so that no frame waits for one. A lack of memory shows with shared regions alone,
+// where they allocate: populating tells nobody of pages that it could not have.
 static int map(struct region *region, int flags)
 {
     void *base =
