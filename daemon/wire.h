@@ -56,9 +56,13 @@ struct framed_header {
 // 4. A slot that is kept for longer than `max_age` (1 s where that is 0; under `overflow: wait`
 //    then never) is taken away; so is, where frames find no room, what a client has besides its
 //    oldest slot. As long as the frame is there, and no longer, the 64-bit word at state_offset +
-//    8 * slot of the memfd is the frame's `ticket`: look before reading and once more behind it.
+//    8 * slot of the memfd is the frame's `ticket`: look before reading and once more behind it. In
+//    C the first look is an atomic load with memory_order_acquire, and before the second one stands
+//    atomic_thread_fence(memory_order_acquire), or it may be done ahead of reads of the payload.
 // 5. Another hello may come at any time (frames of another shape, device memory gone or back): it
 //    holds for all frames behind it. Slots of the one before may still be returned or not.
+// 6. A client ends by closing its socket, and likewise by shutdown(SHUT_WR) or an empty message:
+//    it gets no more frames, and what it has not returned is taken away.
 
 #define FRAMED_RING_MAGIC "FRNG"
 

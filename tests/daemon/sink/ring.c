@@ -344,6 +344,26 @@ static void test_expiry(enum overflow overflow)
     quit(&stuck);
 }
 
+// A client that will send no more, or sends nothing in a message, has ended: what it returned
+// counts, and what it has is taken away.
+static void test_ends(bool shuts)
+{
+    start(OVERFLOW_DROP_OLDEST, 4);
+    struct consumer consumer = join(1);
+    rig_frame(&rig);
+    rig_frame(&rig);
+    struct framed_ring_frame first = expect(&consumer, 0, 0), second = expect(&consumer, 1, 0);
+    give_back(&consumer, &first);
+    int rc = shuts ? shutdown(consumer.fd, SHUT_WR) : (int)send(consumer.fd, "", 0, 0);
+    CHECK(rc == 0, "%s", strerror(errno));
+    CHECK(rig_has_clients(&rig, 0), "%d clients", rig_clients(&rig));
+    CHECK(rig_emitted(&rig) == 1 && rig_lost(&rig, LOSS_CLIENT) == 1, "%d emitted",
+          (int)rig_emitted(&rig));
+    CHECK(word(&consumer, &second) == 0, "the slot that it has is left");
+    quit(&consumer);
+    rig_close(&rig, 1000);
+}
+
 // Without max_age: after a second, but under `wait` never.
 static void test_default_age(enum overflow overflow)
 {
@@ -560,6 +580,8 @@ int main(void)
     test_expiry(OVERFLOW_WAIT);
     test_default_age(OVERFLOW_DROP_OLDEST);
     test_default_age(OVERFLOW_WAIT);
+    test_ends(true);
+    test_ends(false);
     test_full_socket();
     test_wait();
     test_wait_last_returns();
