@@ -163,6 +163,43 @@ static void test_room(void)
     end(&f);
 }
 
+// The next frame goes to B, which gives it back, and to three that do not.
+static bool pass(struct fixture *f, uint64_t ordinal)
+{
+    struct slot *slot = feed(f, OVERFLOW_DROP_OLDEST);
+    if (!slot)
+        return false;
+    for (int holder = 0; holder < 3; holder++)
+        hold(f, ordinal, holder);
+    slots_give_back(f->slots, slot->number, hold(f, ordinal, B), B);
+    return true;
+}
+
+// As many stuck ones as slots, each with an oldest of its own, keep B from frames until these
+// expire. From then on they are stuck with the same slot, and B misses nothing.
+static void test_all_stuck(void)
+{
+    struct fixture f;
+    int64_t held_ns[3];
+    start(&f, 3, REGION_SHARED);
+    for (int i = 0; i < 3; i++) {
+        feed(&f, OVERFLOW_DROP_OLDEST);
+        hold(&f, (uint64_t)i, i);
+        usleep(1000);
+        held_ns[i] = monotonic_ns();
+    }
+    CHECK(!pass(&f, 3), "taken from one that has no other");
+    for (uint64_t i = 0; i < 2; i++) {
+        slots_expire(f.slots, held_ns[i]);
+        slots_retire(f.slots, i + 1, LOSS_LATE);
+        CHECK(pass(&f, 4 + 2 * i), "no room after %d expired", (int)i + 1);
+        CHECK(i == 1 || !pass(&f, 5), "two have an oldest of their own");
+    }
+    for (uint64_t i = 7; i < 20; i++)
+        CHECK(pass(&f, i), "frame %d", (int)i);
+    end(&f);
+}
+
 static void test_drop_newest(void)
 {
     struct fixture f;
@@ -376,6 +413,7 @@ int main(void)
     test_give_back();
     test_stuck();
     test_room();
+    test_all_stuck();
     test_drop_newest();
     test_expire_some();
     test_wait();
