@@ -81,14 +81,16 @@ static int read_figures(struct bench *bench, struct child *child, double seconds
         return bench_interrupted() ? -EINTR : -EPROTO;
     const struct child_usage before = child_usage(child);
     int rc = bench_wait(seconds / 2);
+    if (rc < 0)
+        return rc;
     const struct child_usage half = child_usage(child);
     ret->device = bench->device
                       ? (double)bench->driver->memory_used(bench->device) - (double)device_before
                       : NAN;
     line = child_line(child, seconds + 10);
     const struct child_usage after = child_usage(child);
-    if (rc < 0 || !line || sscanf(line, "frames %llu %lf", &frames, &lasted) != 2)
-        return rc < 0 ? rc : -EPROTO;
+    if (!line || sscanf(line, "frames %llu %lf", &frames, &lasted) != 2)
+        return bench_interrupted() ? -EINTR : -EPROTO;
     ret->rate = (double)frames / lasted;
     ret->cores = (after.cpu - before.cpu) / ((double)(after.at_ns - before.at_ns) / 1e9);
     ret->resident = half.resident;

@@ -12,9 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/bench/bench.h"
 #include "daemon/frame.h"
 
-enum { NOT_STARTED = 127 };
+enum { NOT_STARTED = 127, STEP_MS = 50 };
 
 // In the child: only what is safe after fork in a process with threads.
 static void become(char *const argv[], int out, int log, pid_t parent)
@@ -108,6 +109,21 @@ static void drop_line(struct child *child)
     memmove(child->line, end + 1, child->used);
 }
 
+// Until there is something to read. In steps: the signals that ask to stop are blocked and end no
+// poll.
+static bool readable(const struct child *child, int64_t deadline)
+{
+    struct pollfd wait = {.fd = child->out, .events = POLLIN};
+    for (;;) {
+        const int64_t left = deadline - monotonic_ns(), ms = left > 0 ? left / 1000000 + 1 : 0;
+        const int ready = poll(&wait, 1, ms < STEP_MS ? (int)ms : STEP_MS);
+        if (ready != 0)
+            return ready > 0;
+        if (left <= 0 || bench_interrupted())
+            return false;
+    }
+}
+
 const char *child_line(struct child *child, double seconds)
 {
     const int64_t deadline = monotonic_ns() + (int64_t)(seconds * 1e9);
@@ -117,9 +133,7 @@ const char *child_line(struct child *child, double seconds)
             return child->line;
         if (child->used == sizeof child->line)
             child->used = 0; // a line that nobody asked for
-        const int64_t left = deadline - monotonic_ns();
-        struct pollfd wait = {.fd = child->out, .events = POLLIN};
-        if (poll(&wait, 1, left > 0 ? (int)(left / 1000000) + 1 : 0) <= 0)
+        if (!readable(child, deadline))
             return NULL;
         ssize_t n = read(child->out, child->line + child->used, sizeof child->line - child->used);
         if (n <= 0)

@@ -27,7 +27,8 @@ struct child_usage {
 int child_start(struct child *, char *const argv[], const char *log, bool piped);
 bool child_runs(const struct child *);
 struct child_usage child_usage(const struct child *); // zeroes where it is gone
-// The next line of its output, without its end, within `seconds`; NULL: none came.
+// The next line of its output, without its end, within `seconds`; NULL: none came, or a signal asks
+// to stop.
 const char *child_line(struct child *, double seconds);
 // SIGTERM, and SIGKILL after `seconds`; accepts one that never ran.
 void child_stop(struct child *, double seconds);

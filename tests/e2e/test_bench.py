@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 import xml.etree.ElementTree
 
 from framed_client import BINARY, Checks, Process, folder, make_clip, run, until
@@ -183,6 +184,21 @@ def check_stopped(checks, where, clip, temporary):
             checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
 
 
+def check_stopped_alone(checks, where, clip, temporary):
+    """Decoding alone, a signal ends it at once: as it starts and in the midst of its window."""
+    arguments = [BINARY, "bench", "--backend", "cpu", "--clip", clip, "--cameras", "2", "--rows", "cameras"]
+    for after in (0, 1.5):
+        with Process([*arguments, "--seconds", "30"], f"{where}/bench.log", {"TMPDIR": temporary}) as process:
+            own = until(lambda: children(process.child.pid), 20)
+            checks.check(own, "started nothing")
+            time.sleep(after)
+            process.child.send_signal(signal.SIGTERM)
+            code = process.wait(2)
+            checks.check(code == 1, f"after {after} s of decoding alone: exit {code} within 2 s")
+            checks.check(not running().keys() & set(own), f"{own} still run")
+        checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
+
+
 def main():
     checks = Checks("bench")
     check_mistakes(checks)
@@ -192,6 +208,7 @@ def main():
         check_cameras(checks, clip, temporary)
         check_live(checks, clip, temporary)
         check_ffmpeg(checks, clip)
+        check_stopped_alone(checks, where, clip, temporary)
         check_stopped(checks, where, clip, temporary)
     checks.end()
 
