@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/bench/ring.h"
 #include "daemon/bench/sample.h"
 #include "daemon/frame.h"
 
@@ -45,8 +44,7 @@ struct consumer {
     struct account *accounts;
     int n, hands;
     struct hand hand[HANDS_MAX];
-    const uint8_t *expected;
-    size_t expected_bytes;
+    const struct expected *expected;
     _Atomic bool stop;
 };
 
@@ -73,8 +71,7 @@ static void serve(struct consumer *consumer, int i)
 {
     struct framed_header header;
     for (int n = 0; n < BURST; n++) {
-        int rc =
-            ring_read(&consumer->rings[i], consumer->expected, consumer->expected_bytes, &header);
+        int rc = ring_read(&consumer->rings[i], consumer->expected, &header);
         if (rc < 0)
             return;
         if (rc > 0)
@@ -142,15 +139,13 @@ static int start_hand(struct consumer *consumer, int index)
     return rc;
 }
 
-int consumer_open(struct consumer **ret, const struct scene *scene, const uint8_t *expected,
-                  size_t expected_bytes)
+int consumer_open(struct consumer **ret, const struct scene *scene, const struct expected *expected)
 {
     const int n = scene->options.cameras;
     struct consumer *consumer = calloc(1, sizeof *consumer);
     if (!consumer)
         return -ENOMEM;
-    *consumer = (struct consumer){
-        .scene = scene, .n = n, .expected = expected, .expected_bytes = expected_bytes};
+    *consumer = (struct consumer){.scene = scene, .n = n, .expected = expected};
     consumer->hands = 1 + n / RINGS_PER_HAND < HANDS_MAX ? 1 + n / RINGS_PER_HAND : HANDS_MAX;
     consumer->rings = calloc((size_t)n, sizeof *consumer->rings);
     consumer->accounts = calloc((size_t)n, sizeof *consumer->accounts);

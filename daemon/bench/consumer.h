@@ -1,5 +1,5 @@
 // The reader of every ring of a scene, in this process: maps the slots, touches each frame (a byte
-// of every 4 KiB page; a camera's very first frame is compared whole) and gives the slot back.
+// of every 4 KiB page; one of a camera's first frames is compared whole) and gives the slot back.
 // Threads of its own do that; the functions are for one thread.
 #ifndef FRAMED_DAEMON_BENCH_CONSUMER_H
 #define FRAMED_DAEMON_BENCH_CONSUMER_H
@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/bench/ring.h"
 #include "daemon/bench/scene.h"
 
 struct consumer;
@@ -19,12 +20,11 @@ struct consumed {
     double decoded_p50_ms, decoded_p99_ms; // received to decoded
     uint64_t lost;      // since the cameras' first frames: gaps in their sequence
     uint64_t torn;      // slots taken back while they were read
-    int checked, wrong; // first frames compared with the reference; those that differ
+    int checked, wrong; // cameras with a frame compared with the reference; those that differ
 };
 
-// `expected`: the bytes of a camera's first frame, kept by the caller; NULL: not compared.
-int consumer_open(struct consumer **ret, const struct scene *, const uint8_t *expected,
-                  size_t expected_bytes);
+// `expected`: of every camera; the caller keeps it.
+int consumer_open(struct consumer **ret, const struct scene *, const struct expected *);
 void consumer_close(struct consumer *); // accepts NULL
 // Cameras of the first n that have delivered; *last_ns: when the last of them did so first.
 int consumer_up(struct consumer *, int n, int64_t *last_ns);

@@ -9,7 +9,7 @@
 #include "daemon/engine.h"
 #include "kernels/ops.h"
 
-enum { WIDTH = 1920, HEIGHT = 1080, APART = 10 /* pictures of the clip */ };
+enum { WIDTH = 1920, HEIGHT = 1080 };
 
 // --- a clip's pictures
 
@@ -81,7 +81,7 @@ static int read_clip(struct footage *footage, struct reel *reel)
     int rc = 0;
     for (int i = 0; rc == 0 && footage->n < FOOTAGE_MAX; i++) {
         rc = next_picture(reel, &frame);
-        if (rc == 0 && i % APART == 0)
+        if (rc == 0 && i % FOOTAGE_APART == 0)
             rc = keep(footage, &frame.image);
         if (rc == 0)
             frame_release(&frame);

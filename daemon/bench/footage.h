@@ -5,10 +5,11 @@
 
 #include "kernels/image.h"
 
-enum { FOOTAGE_MAX = 8 };
+enum { FOOTAGE_MAX = 8, FOOTAGE_APART = 10 };
 
 struct footage {
-    struct image picture[FOOTAGE_MAX]; // tight, in memory of their own; [0] is the clip's first
+    // Tight, in memory of their own; of a clip [i] is picture FOOTAGE_APART * i.
+    struct image picture[FOOTAGE_MAX];
     int n;
     int width, height;  // of the clip's pictures
     char describe[200]; // for the headline

@@ -8,6 +8,14 @@
 
 #include "daemon/wire.h"
 
+// What the reference makes of a clip's frames 0, `apart`, 2 * apart and so on: n results of `bytes`
+// bytes, one behind the other.
+struct expected {
+    uint8_t *frames;
+    size_t bytes;
+    int n, apart;
+};
+
 struct ring {
     int fd; // -1: not connected
     struct framed_ring_hello hello;
@@ -16,16 +24,15 @@ struct ring {
     uint64_t next;      // the sequence that is due
     uint64_t lost;      // gaps
     uint64_t torn;      // slots taken back while they were read
-    int checked, wrong; // frames compared, and those that differ
+    int checked, wrong; // frames compared (one, once it has come), and those that differ
     uint64_t touched;   // keeps the reads
 };
 
 int ring_connect(struct ring *, const char *path); // 0 or negative errno
 void ring_close(struct ring *);
 // Takes one message: 1: a frame, its header in *header, touched and given back; 0: something else;
-// -EAGAIN: none is there; other negative errno: the ring is closed. The frame of sequence 0 is
-// compared with `expected` where that is not NULL.
-int ring_read(struct ring *, const uint8_t *expected, size_t expected_bytes,
-              struct framed_header *header);
+// -EAGAIN: none is there; other negative errno: the ring is closed. The first frame of those that
+// are expected is compared: a live camera does not keep its very first one for a client to come.
+int ring_read(struct ring *, const struct expected *, struct framed_header *header);
 
 #endif

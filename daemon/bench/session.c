@@ -23,31 +23,41 @@ void session_complain(struct bench *bench, const char *what, const char *log)
     report_note(&bench->report, "%s%s%s", what, *last ? ": " : "", last);
 }
 
-// The reference's bytes of the clip's first picture as the outputs want it.
-static int expect(struct session *session, size_t *bytes)
+// Adds the reference's bytes of a picture, as the outputs want it; they set the size of all.
+static int expect_picture(struct expected *expected, const struct op_params *params,
+                          const struct image *src)
 {
-    const struct image *src = &session->bench->footage.picture[0];
     struct op op;
     struct image dst;
-    int rc = op_init(&op, &session->scene.params, src);
+    int rc = op_init(&op, params, src);
     if (rc < 0)
         return rc;
-    *bytes = op.dst_bytes;
-    session->expected = malloc(op.dst_bytes);
-    if (session->expected) {
-        op_lay_out(&op, &dst, session->expected);
+    expected->bytes = op.dst_bytes;
+    uint8_t *frames = realloc(expected->frames, ((size_t)expected->n + 1) * op.dst_bytes);
+    if (frames) {
+        expected->frames = frames;
+        op_lay_out(&op, &dst, frames + (size_t)expected->n++ * op.dst_bytes);
         warp_ref(&dst, src, &op.warp, (struct band){0, op.dst.height});
     }
     op_finish(&op);
-    return session->expected ? 0 : -ENOMEM;
+    return frames ? 0 : -ENOMEM;
+}
+
+static int expect(struct session *session)
+{
+    const struct footage *footage = &session->bench->footage;
+    int rc = 0;
+    session->expected = (struct expected){.apart = FOOTAGE_APART};
+    for (int i = 0; rc == 0 && i < footage->n; i++)
+        rc = expect_picture(&session->expected, &session->scene.params, &footage->picture[i]);
+    return rc;
 }
 
 static int start(struct session *session)
 {
     char *const argv[] = {"/proc/self/exe", "run", "-c", session->scene.config, NULL};
     struct bench *bench = session->bench;
-    size_t bytes = 0;
-    int rc = expect(session, &bytes);
+    int rc = expect(session);
     if (rc < 0)
         return rc;
     if (bench->device)
@@ -55,7 +65,7 @@ static int start(struct session *session)
     session->start_ns = monotonic_ns();
     rc = child_start(&session->child, argv, session->scene.log, false);
     if (rc == 0)
-        rc = consumer_open(&session->consumer, &session->scene, session->expected, bytes);
+        rc = consumer_open(&session->consumer, &session->scene, &session->expected);
     return rc;
 }
 
@@ -105,7 +115,7 @@ void session_close(struct session *session)
     child_stop(&session->child, 10);
     consumer_close(session->consumer);
     scene_close(&session->scene);
-    free(session->expected);
+    free(session->expected.frames);
     *session = (struct session){0};
 }
 

@@ -12,7 +12,7 @@ struct session {
     struct scene scene;
     struct child child;
     struct consumer *consumer;
-    uint8_t *expected; // a camera's first frame
+    struct expected expected; // of every camera
     int64_t start_ns;
     size_t device_before; // bytes of the device's memory in use
     double up_s;          // until the last camera's first frame was seen
