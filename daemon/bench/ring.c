@@ -83,10 +83,13 @@ static bool differs(const struct framed_header *header, const uint8_t *frame,
            memcmp(frame, expectation(expected, header->sequence), expected->bytes) != 0;
 }
 
+// The fence keeps the reads of the frame before that of its word; an acquiring load would only keep
+// those behind it.
 static bool still_ours(const struct ring *ring, const struct framed_ring_frame *frame)
 {
     const uint8_t *state = ring->map + ring->hello.state_offset + 8 * (size_t)frame->slot;
-    return __atomic_load_n((const uint64_t *)state, __ATOMIC_ACQUIRE) == frame->ticket;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n((const uint64_t *)state, __ATOMIC_RELAXED) == frame->ticket;
 }
 
 static int give_back(const struct ring *ring, const struct framed_ring_frame *frame)
