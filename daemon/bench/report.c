@@ -70,21 +70,21 @@ static void print_ratio(FILE *to, const struct row *row)
 {
     const double ratio = row_ratio(row);
     if (isnan(ratio))
-        fprintf(to, "%9s", "-");
+        fprintf(to, "%11s", "-");
     else if (unit_of(row)->higher)
-        fprintf(to, "%7.1f %%", 100 * ratio);
+        fprintf(to, " %8.1f %%", 100 * ratio);
     else
-        fprintf(to, "%7.3f x", ratio);
+        fprintf(to, " %8.3f x", ratio);
 }
 
 static void print_row(const struct report *report, const struct row *row)
 {
     const int digits = unit_of(row)->decimals;
-    fprintf(report->to, "  %-*s%10.*f %-13s", NAME_WIDTH, row->name, digits, row->value, row->unit);
+    fprintf(report->to, "  %-*s %9.*f %-13s", NAME_WIDTH, row->name, digits, row->value, row->unit);
     if (isnan(row->limit))
-        fprintf(report->to, "%10s", "-");
+        fprintf(report->to, " %9s", "-");
     else
-        fprintf(report->to, "%10.*f", digits, row->limit);
+        fprintf(report->to, " %9.*f", digits, row->limit);
     print_ratio(report->to, row);
     fprintf(report->to, "%s%s\n", *row->limit_is ? "   " : "", row->limit_is);
     fflush(report->to);
@@ -110,7 +110,7 @@ void report_add(struct report *report, const struct row *row)
     if (report->json)
         return;
     if (first)
-        fprintf(report->to, "\n%-*s%10s %-13s%10s%9s   %s\n", NAME_WIDTH + 2, row->group, "value",
+        fprintf(report->to, "\n%-*s %9s %-13s %9s%11s   %s\n", NAME_WIDTH + 2, row->group, "value",
                 "", "limit", "ratio", "the limit is");
     print_row(report, row);
 }
