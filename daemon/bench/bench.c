@@ -96,12 +96,26 @@ static int open_device(struct bench *bench)
     return 0;
 }
 
+// Before anything is measured. Not emptied before there is a drawing to take the old one's place.
+static int open_drawing(struct bench *bench)
+{
+    const char *path = bench->options.svg;
+    if (path && !(bench->drawing = fopen(path, "ae"))) {
+        fprintf(stderr, "framed bench: --svg: %s: %s\n", path, strerror(errno));
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
 static int open_bench(struct bench *bench)
 {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     bench->workers = processors > 0 ? (int)processors : 1;
     bench->cpu = bench->options.backend != BACKEND_CUDA;
-    int rc = open_device(bench);
+    int rc = open_drawing(bench);
+    if (rc != EXIT_OK)
+        return rc;
+    rc = open_device(bench);
     if (rc < 0)
         return EXIT_NO_DEVICE;
     rc = footage_open(&bench->footage, bench->options.clip);
@@ -114,6 +128,8 @@ static void close_bench(struct bench *bench)
 {
     footage_close(&bench->footage);
     report_close(&bench->report);
+    if (bench->drawing)
+        fclose(bench->drawing);
     if (bench->driver)
         bench->driver->close(bench->device);
 }
@@ -155,9 +171,13 @@ static int run_groups(struct bench *bench)
 
 static int draw(struct bench *bench)
 {
-    if (!bench->options.svg)
+    if (!bench->drawing)
         return EXIT_OK;
-    int rc = bench->curve.n > 0 ? curve_write(bench->options.svg, &bench->curve) : -ENODATA;
+    int rc = -ENODATA;
+    if (bench->curve.n > 0) {
+        (void)!ftruncate(fileno(bench->drawing), 0); // a pipe has no length
+        rc = curve_write(bench->drawing, &bench->curve);
+    }
     if (rc < 0)
         report_note(&bench->report, "%s: %s", bench->options.svg, strerror(-rc));
     return rc < 0 ? EXIT_RUNTIME : EXIT_OK;

@@ -21,6 +21,7 @@ struct bench {
     int workers;        // of the cpu backend, and threads of its floors
     double device_copy; // bytes/s read and written by a copy inside the device; 0: no GPU
     struct curve curve;
+    FILE *drawing; // of the curve; NULL: not asked for
     // Of the whole daemon at full speed with u8 tensors, the last run; 0: none.
     double rate, rate_per_core; // frames/s
     int rate_cameras;

@@ -3,6 +3,7 @@
 #define FRAMED_DAEMON_BENCH_CURVE_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 enum { CURVE_MAX = 12 };
 
@@ -15,7 +16,6 @@ struct curve {
     char title[128];                               // "8K BGRA to packed YUV ..., NVIDIA H200"
 };
 
-// 0 or negative errno.
-int curve_write(const char *path, const struct curve *);
+int curve_write(FILE *, const struct curve *); // 0 or negative errno
 
 #endif

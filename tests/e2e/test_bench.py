@@ -29,6 +29,8 @@ MISTAKES = [
     (["--clip", BINARY, "--ffmpeg", "/nonexistent"], "--ffmpeg"),
     (["--rows", "copies,speed"], "--rows"),
     (["--rows", "copies", "--svg", "x.svg"], "--svg"),
+    (["--svg", "/nonexistent/x.svg"], "--svg"),
+    (["--svg", "/"], "--svg"),
     (["--seconds", "-1"], "--seconds"),
     (["--dtype", "u7"], "--dtype"),
     (["--backend", "gpu"], "--backend"),
@@ -68,6 +70,8 @@ def check_rows(checks, rows):
 def check_alone(checks, where):
     """Without a clip: rows of the CPU, as JSON and as a table, and the drawing."""
     drawing = f"{where}/streams.svg"
+    with open(drawing, "w") as file:
+        file.write("an older one" * 10000)
     code, output, errors = bench("--json", "--svg", drawing)
     if not checks.check(code == 0 and not errors, f"exit {code}: {errors}"):
         return
