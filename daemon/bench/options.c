@@ -242,15 +242,19 @@ int bench_options_parse(struct bench_options *options, int argc, char **argv, bo
     int option, code = EXIT_OK;
     *options = (struct bench_options){0};
     *help = false;
-    opterr = 0; // said here, in one line
-    while (code == EXIT_OK && (option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+    opterr = 0; // said here, in one line; the colon tells a value that is missing
+    while (code == EXIT_OK && (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
         if (option == 'h') {
             usage(stdout);
             *help = true;
             return EXIT_OK;
         }
-        code =
-            option == '?' ? refuse(argv[optind - 1], "bad option") : take(options, option, optarg);
+        if (option == '?')
+            code = refuse(argv[optind - 1], "bad option");
+        else if (option == ':')
+            code = refuse(argv[optind - 1], "wants a value");
+        else
+            code = take(options, option, optarg);
     }
     if (code == EXIT_OK && optind != argc)
         code = refuse(argv[optind], "takes no further argument");

@@ -17,7 +17,7 @@ LIMIT = 240  # seconds
 SVG = "{http://www.w3.org/2000/svg}"
 
 MISTAKES = [
-    (["--bogus"], "--bogus"),
+    (["--bogus"], "--bogus: bad option"),
     (["extra"], "extra"),
     (["--cameras", "two", "--clip", BINARY], "--cameras"),
     (["--cameras", "0", "--clip", BINARY], "--cameras"),
@@ -32,6 +32,8 @@ MISTAKES = [
     (["--svg", "/nonexistent/x.svg"], "--svg"),
     (["--svg", "/"], "--svg"),
     (["--seconds", "-1"], "--seconds"),
+    (["--seconds"], "--seconds: wants a value"),
+    (["--json", "--svg"], "--svg: wants a value"),
     (["--dtype", "u7"], "--dtype"),
     (["--backend", "gpu"], "--backend"),
 ]
