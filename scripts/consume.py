@@ -78,10 +78,12 @@ def frames_from(address, patience=10.0):
 
 
 class Ring:
-    """A ring's frames where they lie, without a copy."""
+    """A ring's frames where they lie, without a copy. A slot that is kept for too long goes to another frame: ask
+    is_whole() behind the reading, before the result counts. `torn` counts the frames that were taken away before the
+    next one was asked for."""
 
     def __init__(self, peer):
-        self.peer = peer
+        self.peer, self.torn = peer, 0
 
     def map(self, hello, files):
         """Another hello: from now on frames are there."""
@@ -96,8 +98,13 @@ class Ring:
         """Whether the slot still has the frame, and had it all the time."""
         return struct.unpack_from("<Q", self.memory, self.hello.state_offset + 8 * slot)[0] == ticket
 
+    def is_whole(self):
+        """Whether what was read of the latest frame, up to now, was that frame."""
+        return self.is_there(*self.held)
+
     def frames(self):
-        """(Header, payload); a frame is given back when the next one is asked for."""
+        """(Header, payload). A frame is given back when the next one is asked for, the very last one too: what is
+        wanted for longer has to be copied before."""
         while True:
             message, files, _, _ = socket.recv_fds(self.peer, WIRE.size + SLOT.size, 2)
             if not message:
@@ -109,8 +116,12 @@ class Ring:
                 continue
             header = header_of(message[: WIRE.size])
             slot, _, ticket = SLOT.unpack_from(message, WIRE.size)
-            if self.is_there(slot, ticket):
+            self.held = slot, ticket
+            if self.is_whole():
                 yield header, self.payload(header, slot)
+                if not self.is_whole():
+                    self.torn += 1
+                    print(f"consume: frame {header.sequence} was taken away while it was read", file=sys.stderr)
             self.peer.send(SLOT.pack(slot, 0, ticket))
 
 
@@ -154,32 +165,40 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
 
-    ages, arrived, frame = [], [], None
-    for frame in frames_from(options.address):
+    peer = connect(options.address)
+    ring = Ring(peer) if options.address.startswith("ring:") else None
+    ages, arrived, picture = [], [], None
+    for header, payload in ring.frames() if ring else read_frames(peer.makefile("rb")):
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         if not arrived:
             print("first frame", flush=True)
         arrived.append(now)
-        ages.append((now - frame[0].received_ns) / 1e6)
-    if not frame:
+        ages.append((now - header.received_ns) / 1e6)
+        if options.png:
+            copy = bytes(payload)  # while it is ours
+            picture = (header, copy) if not ring or ring.is_whole() else picture
+    if not ages:
         sys.exit("consume: the stream ended before a whole frame")
 
     numbers = {
         "frames": len(ages),
-        "lost": frame[0].lost,
+        "lost": header.lost,
+        "torn": ring.torn if ring else 0,
         "rate": (len(ages) - 1) / max((arrived[-1] - arrived[0]) / 1e9, 1e-9),
         "median_ms": float(numpy.median(ages)),
         "p99_ms": float(numpy.percentile(ages, 99)),
     }
     print(
-        "{frames} frames, {lost} lost, {rate:.1f} frames/s,"
+        "{frames} frames, {lost} lost, {torn} taken away while read, {rate:.1f} frames/s,"
         " received to read: median {median_ms:.2f} ms, p99 {p99_ms:.2f} ms".format(**numbers)
     )
     if options.json:
         with open(options.json, "w") as file:
             json.dump(numbers, file)
     if options.png:
-        write_png(options.png, *frame)
+        if not picture:
+            sys.exit("consume: no frame stayed for as long as it was read")
+        write_png(options.png, *picture)
 
 
 if __name__ == "__main__":

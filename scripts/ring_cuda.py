@@ -3,10 +3,12 @@
 
 usage: ring_cuda.py ring:PATH      prints the mean of every frame, by PyTorch
 
-    for header, payload in ring_cuda.Ring(consume.connect("ring:PATH")).frames():
+    ring = ring_cuda.Ring(consume.connect("ring:PATH"))
+    for header, payload in ring.frames():
         tensor = torch.as_tensor(payload, device="cuda")
 
-The tensor is the slot's own memory: be through with it (torch.cuda.synchronize) before the next frame is asked for.
+The tensor is the slot's own memory: be through with it (torch.cuda.synchronize) before the next frame is asked for, and
+then ask ring.is_whole(): a slot that is kept for too long goes to another frame. ring.torn counts those that went.
 """
 import ctypes
 import sys
@@ -114,12 +116,15 @@ class Ring(consume.Ring):
 def main():
     import torch
 
-    for header, payload in Ring(consume.connect(sys.argv[1])).frames():
+    ring = Ring(consume.connect(sys.argv[1]))
+    for header, payload in ring.frames():
         if isinstance(payload, DeviceArray):
             tensor = torch.as_tensor(payload, device="cuda")
         else:
             tensor = torch.from_numpy(consume.tensor_of(header, payload).copy())
-        print(header.sequence, tensor.device, tensor.float().mean().item(), flush=True)
+        mean = tensor.float().mean().item()  # waits for the GPU
+        if ring.is_whole():
+            print(header.sequence, tensor.device, mean, flush=True)
 
 
 if __name__ == "__main__":

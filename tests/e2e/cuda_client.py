@@ -54,25 +54,6 @@ def digest(payload):
     return hashlib.blake2b(numpy.ascontiguousarray(array_of(payload)), digest_size=16).digest()
 
 
-class Held:
-    """A ring that knows which slot its frame is in."""
-
-    def is_there(self, slot, ticket):
-        self.held = slot, ticket
-        return super().is_there(slot, ticket)
-
-    def is_still_there(self):
-        return super().is_there(*self.held)
-
-
-class HostRing(Held, consume.Ring):
-    pass
-
-
-class DeviceRing(Held, ring_cuda.Ring):
-    pass
-
-
 class Digests(threading.Thread):
     """sequence -> digest of every frame of a sink, until it closes or `limit` are there. `look` sees each frame of a
     ring while its slot is held: look(ring, header, payload). on_device: for each frame, whether it lay there."""
@@ -94,7 +75,7 @@ class Digests(threading.Thread):
     def take_all(self, peer):
         if not self.address.startswith("ring:"):
             return self.take(None, consume.read_frames(peer.makefile("rb")))
-        ring = DeviceRing(peer) if self.memory == "cuda" else HostRing(peer)
+        ring = ring_cuda.Ring(peer) if self.memory == "cuda" else consume.Ring(peer)
         return self.take(ring, ring.frames())
 
     def take(self, ring, frames):
@@ -102,7 +83,7 @@ class Digests(threading.Thread):
             if ring and self.look:
                 self.look(ring, header, payload)
             value = digest(payload)
-            if ring and not ring.is_still_there():
+            if ring and not ring.is_whole():
                 self.gone += 1
                 continue
             self.frames[header.sequence] = value

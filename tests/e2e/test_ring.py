@@ -168,6 +168,21 @@ def check_stuck(checks, where):
     checks.check(good.count == 40 and lost == 0, f"beside it {good.count} frames, {lost} lost")
 
 
+def check_slow_reader(checks, where):
+    """A reader of scripts/consume.py learns that its frame was taken away; one that is quick never does."""
+    with consume.connect(f"ring:{where}/h.ring") as peer:
+        ring = consume.Ring(peer)
+        frames = ring.frames()
+        for _ in range(3):
+            next(frames)
+            checks.check(ring.is_whole(), "a new frame is not whole")
+        next(frames)
+        checks.check(ring.torn == 0, f"{ring.torn} frames are called torn")
+        checks.check(until(lambda: not ring.is_whole(), 5), "the frame is whole for ever")
+        next(frames)
+        checks.check(ring.torn == 1, f"{ring.torn} frames are called torn, not one")
+
+
 def check_garbage(checks, where):
     """Whoever sends what is no return is dropped alone."""
     with Client(f"{where}/r.ring") as good:
@@ -248,6 +263,7 @@ def main():
             check_memory(checks, where, framed)
             check_killed(checks, where, framed)
             check_stuck(checks, where)
+            check_slow_reader(checks, where)
             check_garbage(checks, where)
             check_many(checks, where)
             checks.check(framed.errors().count("a client was dropped") in range(1, 7), framed.errors())

@@ -11,7 +11,7 @@ import threading
 import time
 
 import numpy
-from cuda_client import BACKEND, DECODERS, MEMORIES, DeviceRing, Digests, clip, ring_cuda, torch
+from cuda_client import BACKEND, DECODERS, MEMORIES, Digests, clip, ring_cuda, torch
 from framed_client import PATIENCE, ROOT, Checks, Framed, Process, folder, until
 
 FRAMES = 60
@@ -138,7 +138,7 @@ class DeviceLook:
         check, (slot, _), hello = self.checks.check, ring.held, ring.hello
         if not check(isinstance(payload, ring_cuda.DeviceArray), "the slots are not on the device"):
             return
-        check(ring.is_still_there(), f"{header.sequence}: no ticket before")
+        check(ring.is_whole(), f"{header.sequence}: no ticket before")
         before = torch.cuda.memory_allocated()
         first, second = (torch.as_tensor(payload, device="cuda") for _ in range(2))
         copied = torch.cuda.memory_allocated() - before
@@ -154,7 +154,7 @@ class DeviceLook:
             self.reused += 1
             check(torch.equal(self.tensors[slot], first), f"{header.sequence}: an older tensor is a copy")
         self.tensors[slot] = first
-        check(ring.is_still_there(), f"{header.sequence}: no ticket behind")
+        check(ring.is_whole(), f"{header.sequence}: no ticket behind")
 
     def end(self):
         self.checks.check(self.reused > 0, "no slot was seen twice")

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""scripts/consume.py opposite a ring of this test's own, which takes slots away whenever it likes."""
+import json
+import mmap
+import os
+import socket
+import struct
+import subprocess
+import zlib
+
+import numpy
+from framed_client import PATIENCE, ROOT, Checks, consume, folder
+
+SIDE, SLOTS = 8, 3
+BYTES = 3 * SIDE * SIDE
+STATE = SLOTS * BYTES  # the words lie behind the slots
+LENGTH = STATE + 8 * SLOTS
+
+
+class Sender:
+    """A ring with room for one client."""
+
+    def __init__(self, path):
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(path)
+        self.listener.listen()
+        self.listener.settimeout(10 * PATIENCE)
+        self.file = os.memfd_create("ring")
+        os.ftruncate(self.file, LENGTH)
+        self.memory = mmap.mmap(self.file, LENGTH)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        os.close(self.file)
+
+    def accept(self):
+        peer, _ = self.listener.accept()
+        peer.settimeout(10 * PATIENCE)
+        fields = (b"FRNG", 1, 256, SLOTS, 0, 0, BYTES, BYTES, STATE, LENGTH, 0, bytes(16))
+        socket.send_fds(peer, [consume.HELLO.pack(*fields).ljust(256, b"\0")], [self.file])
+        return peer
+
+    def fill(self, slot, level, ticket):
+        """Another frame in the slot, all of one level."""
+        struct.pack_into("<Q", self.memory, STATE + 8 * slot, ticket)
+        self.memory[slot * BYTES : (slot + 1) * BYTES] = bytes([level]) * BYTES
+
+    def send(self, peer, slot, level, ticket):
+        self.fill(slot, level, ticket)
+        header = consume.WIRE.pack(
+            b"FRMD", 1, 256, BYTES, ticket, 0, 0, 0, 0, 0, 0, 0, 0, SIDE, SIDE, SIDE, SIDE, b"rgb", b"u8", b"nchw", 1,
+            0, *[0] * 8, *[0.0] * 12, b"camera", b"output")
+        peer.send(header + consume.SLOT.pack(slot, 0, ticket))
+
+
+def pixels_of(path):
+    """The levels of a PNG as write_png makes them."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at = data.index(b"IDAT")
+    (length,) = struct.unpack_from(">I", data, at - 4)
+    rows = zlib.decompress(data[at + 4 : at + 4 + length])
+    return numpy.frombuffer(rows, "u1").reshape(SIDE, 1 + 3 * SIDE)[:, 1:]
+
+
+def start(where):
+    command = ["/usr/bin/python3", os.path.join(ROOT, "scripts", "consume.py"), f"ring:{where}/ring",
+               "--png", f"{where}/picture.png", "--json", f"{where}/numbers.json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(child):
+    try:
+        return child.communicate(timeout=20 * PATIENCE)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def check_picture(checks, where):
+    """The last frame's slot is used again before the picture is written."""
+    with Sender(f"{where}/ring") as sender:
+        child = start(where)
+        with sender.accept() as peer:
+            sender.send(peer, 0, 100, 1)
+            sender.send(peer, 1, 200, 2)
+            for slot, ticket in ((0, 1), (1, 2)):
+                checks.check(consume.SLOT.unpack(peer.recv(256)) == (slot, 0, ticket), "another slot is given back")
+                sender.fill(slot, 7, 9)
+        _, errors = end(child)
+    checks.check(child.returncode == 0 and not errors, f"exit {child.returncode}: {errors}")
+    levels = numpy.unique(pixels_of(f"{where}/picture.png"))
+    checks.check(list(levels) == [200], f"the picture has levels {levels}, not those of its frame")
+    with open(f"{where}/numbers.json") as file:
+        numbers = json.load(file)
+    checks.check((numbers["frames"], numbers["torn"]) == (2, 0), f"{numbers}")
+
+
+def check_torn(checks, where):
+    """A slot that goes before the next frame is asked for is counted, and said."""
+    with Sender(f"{where}/ring") as sender, consume.connect(f"ring:{where}/ring") as client, sender.accept() as peer:
+        ring = consume.Ring(client)
+        frames = ring.frames()
+        sender.send(peer, 0, 10, 1)
+        _, payload = next(frames)
+        checks.check(payload[0] == 10 and ring.is_whole(), "a new frame is not whole")
+        sender.fill(0, 15, 2)
+        checks.check(not ring.is_whole(), "a slot of another frame is whole")
+        sender.send(peer, 1, 20, 3)
+        next(frames)
+        checks.check(ring.torn == 1 and ring.is_whole(), f"{ring.torn} torn frames, not one")
+        sender.send(peer, 2, 30, 4)
+        sender.fill(2, 35, 5)  # gone before it was looked at: not handed out, and nothing was read of it
+        sender.send(peer, 0, 40, 6)
+        header, payload = next(frames)
+        checks.check((header.sequence, payload[0]) == (6, 40), f"frame {header.sequence} of level {payload[0]}")
+        checks.check(ring.torn == 1, f"{ring.torn} torn frames, not one")
+
+
+def main():
+    checks = Checks("consume")
+    for check in (check_picture, check_torn):
+        with folder() as where:
+            check(checks, where)
+    checks.end()
+
+
+main()
