@@ -24,8 +24,19 @@ override CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recov
 override LDFLAGS += -fsanitize=$(SAN)
 endif
 
-# --- kernels: gcc and nvcc are enough
-KERNELS_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard kernels/*.c))
+# --- kernels: gcc and nvcc are enough. A file's suffix names the CPUs that it is for.
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+KERNELS_SRC := $(filter-out %_avx2.c %_avx512.c %_neon.c,$(wildcard kernels/*.c))
+ifeq ($(MACHINE),x86_64)
+KERNELS_SRC += $(wildcard kernels/*_avx2.c kernels/*_avx512.c)
+endif
+ifeq ($(MACHINE),aarch64)
+KERNELS_SRC += $(wildcard kernels/*_neon.c)
+endif
+KERNELS_OBJ := $(patsubst %.c,$(B)/%.o,$(KERNELS_SRC))
+$(B)/kernels/%_avx2.o: override CFLAGS += -mavx2 -mfma -mf16c
+$(B)/kernels/%_avx512.o: override CFLAGS += -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq \
+	-mavx512vbmi -mavx512vnni -mprefer-vector-width=512
 KERNELS_LIBS := -lm -pthread
 ifneq ($(NVCC),)
 # nvcc itself says where it lives: the one on PATH may be a wrapper. The runtime of a distribution's package is in

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/backend.h"
+#include "kernels/versions.h"
 
 enum {
     WORKERS_MAX = 1024,
@@ -41,7 +42,8 @@ struct backend {
     struct job *first, *last; // jobs with bands that nobody has taken
     bool closing;
     size_t band_bytes;
-    char description[32];
+    const struct version *version;
+    char description[48];
     int workers; // started
     pthread_t threads[];
 };
@@ -60,9 +62,9 @@ static void run_band(const struct plan *plan, const struct job *job, int index)
     if (band.y1 > dst.height)
         band.y1 = dst.height;
     if (op->kind == OP_WARP)
-        warp_ref(&dst, &job->src, &op->warp, band);
+        plan->backend->version->warp(&dst, &job->src, &op->warp, band);
     else
-        yuv_ref(&dst, &job->src, &op->yuv, band);
+        plan->backend->version->yuv(&dst, &job->src, &op->yuv, band);
 }
 
 // The lane is idle before `done` is called, so that `done` may lead to the next submit at once.
@@ -129,10 +131,14 @@ static int cpu_open(struct backend **ret, const struct backend_options *options)
     long wanted = options->workers > 0 ? options->workers : online > 0 ? online : 1;
     if (wanted > WORKERS_MAX)
         wanted = WORKERS_MAX;
+    const struct version *version = version_find(getenv("FRAMED_CPU"));
+    if (!version)
+        return -ENOTSUP;
     struct backend *backend = calloc(1, sizeof(*backend) + wanted * sizeof(backend->threads[0]));
     if (!backend)
         return -ENOMEM;
     backend->band_bytes = options->band_bytes;
+    backend->version = version;
     pthread_mutex_init(&backend->lock, NULL);
     pthread_cond_init(&backend->work, NULL);
     pthread_cond_init(&backend->finished, NULL);
@@ -143,8 +149,8 @@ static int cpu_open(struct backend **ret, const struct backend_options *options)
             return -error;
         }
     }
-    snprintf(backend->description, sizeof(backend->description), "%ld worker%s", wanted,
-             wanted == 1 ? "" : "s");
+    snprintf(backend->description, sizeof(backend->description), "%ld worker%s, %s", wanted,
+             wanted == 1 ? "" : "s", version->name);
     *ret = backend;
     return 0;
 }

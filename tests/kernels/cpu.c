@@ -225,7 +225,7 @@ int main(int argc, char **argv)
         if (error)
             continue;
         if (options[i].workers == 1) {
-            CHECK(strcmp(cpu_backend.describe(backend), "1 worker") == 0, "%s",
+            CHECK(strncmp(cpu_backend.describe(backend), "1 worker, ", 10) == 0, "%s",
                   cpu_backend.describe(backend));
             test_depth(backend, &random);
         }

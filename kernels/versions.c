@@ -1,0 +1,50 @@
+#include "kernels/versions.h"
+
+#include <string.h>
+
+static bool everywhere(void)
+{
+    return true;
+}
+
+static const struct version scalar = {"scalar", everywhere, warp_ref, yuv_ref};
+
+#ifdef __x86_64__
+static bool avx2_runs(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("f16c");
+}
+
+static bool avx512_runs(void)
+{
+    return avx2_runs() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
+}
+
+static const struct version avx2 = {"avx2", avx2_runs, warp_ref, yuv_ref};
+static const struct version avx512 = {"avx512", avx512_runs, warp_ref, yuv_ref};
+#endif
+
+#ifdef __aarch64__
+static const struct version neon = {"neon", everywhere, warp_ref, yuv_ref};
+#endif
+
+const struct version *const versions[] = {
+#ifdef __x86_64__
+    &avx512, &avx2,
+#endif
+#ifdef __aarch64__
+    &neon,
+#endif
+    &scalar, NULL,
+};
+
+const struct version *version_find(const char *name)
+{
+    for (int i = 0; versions[i]; i++)
+        if (name ? strcmp(name, versions[i]->name) == 0 : versions[i]->runs())
+            return versions[i]->runs() ? versions[i] : NULL;
+    return NULL;
+}
