@@ -1,6 +1,9 @@
 #include "kernels/versions.h"
 
 #include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 static bool everywhere(void)
 {
@@ -10,10 +13,15 @@ static bool everywhere(void)
 static const struct version scalar = {"scalar", everywhere, warp_ref, yuv_ref};
 
 #ifdef __x86_64__
+static bool f16c_runs(void) // clang 14's __builtin_cpu_supports does not know it
+{
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
 static bool avx2_runs(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c_runs();
 }
 
 static bool avx512_runs(void)

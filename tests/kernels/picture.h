@@ -30,6 +30,14 @@ static inline struct random random_from(int argc, char **argv)
     return (struct random){argc > 1 ? strtoull(argv[1], NULL, 0) : 20240229};
 }
 
+// How many cases: the environment's CASES, where there is not time for as many as usual, or for
+// more.
+static inline long cases_from(long usual)
+{
+    const char *cases = getenv("CASES");
+    return cases ? strtol(cases, NULL, 0) : usual;
+}
+
 enum { UNTOUCHED = 0x5a }; // what memory holds before anything is written
 
 enum content { CONTENT_RANDOM, CONTENT_ZERO, CONTENT_MAX, CONTENT_CHECKER, CONTENTS };

@@ -75,6 +75,8 @@ static void test_small(struct random *random, enum pixel_format source, struct c
             }
 }
 
+enum { ROUND = 4 * 2 * 3 * GEOMETRIES * 3 * 2 }; // cases of test_colours
+
 static void test_colours(struct random *random, enum pixel_format source)
 {
     for (int matrix = MATRIX_BT601; matrix <= MATRIX_BT601_8BIT; matrix++)
@@ -208,8 +210,9 @@ int main(int argc, char **argv)
 {
     struct random random = random_from(argc, argv);
     printf("warp: seed %llu\n", (unsigned long long)random.state);
+    const long rounds = 1 + cases_from(3 * ROUND) / ROUND;
     for (int source = PIXEL_BGRA; source <= PIXEL_YUV420P10; source++) {
-        for (int i = 0; i < 4; i++)
+        for (long i = 0; i < rounds; i++)
             test_colours(&random, (enum pixel_format)source);
         test_large(&random, (enum pixel_format)source);
     }

@@ -138,7 +138,8 @@ static void check_case(const struct yuv_params *p, const struct image *src)
 
 static void test_cases(struct random *random, enum pixel_format source)
 {
-    for (int i = 0; i < 3000; i++) {
+    const long n = cases_from(3000);
+    for (long i = 0; i < n; i++) {
         struct picture picture = picture_random(source, 20, random);
         picture.image.colour = colour_case(random);
         const struct yuv_params p = yuv_case(random);
@@ -148,7 +149,7 @@ static void test_cases(struct random *random, enum pixel_format source)
     // Wider than two runs of pixels, and high enough that silence means bt709.
     struct picture picture = picture_sized(source, 515, 721, random);
     picture.image.colour = colour_case(random);
-    for (int i = 0; i < 3; i++) {
+    for (long i = 0; i <= n / 1500; i++) {
         const struct yuv_params p = yuv_case(random);
         check_case(&p, &picture.image);
     }

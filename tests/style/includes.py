@@ -20,7 +20,7 @@ LIBC = {
 
 # Folder -> folders of ours that its files may include, and headers of others (a name, or a prefix that ends in /).
 FOLDERS = {
-    "kernels": (["kernels"], ["immintrin.h"]),
+    "kernels": (["kernels"], ["arm_neon.h", "cpuid.h", "immintrin.h"]),
     "config": (["config", "kernels"], ["yaml.h"]),
     "daemon": (["daemon", "config", "kernels"], ["uv.h"]),
     "tests": (
