@@ -1,6 +1,7 @@
 # framed: `make` builds build/framed, `make demo` is the main job, `make check` runs every test.
 #   SAN=address,undefined | thread    build and test with sanitizers, in a folder of their own
 #   CC=clang                          another compiler
+#   CROSS=aarch64-linux-gnu-          for another machine, against Debian's packages of its architecture
 #   NVCC=                             build without CUDA even where nvcc is installed
 #   CUDA_ARCHS="90"                   only these compute capabilities
 #   V=1                               show the commands
@@ -11,9 +12,17 @@ VERSION := 0.1.0
 CC ?= cc
 PREFIX ?= /usr/local
 SAN ?=
+CROSS ?=
 NVCC ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 Q := $(if $(V),,@)
-B ?= build$(if $(SAN),/san-$(SAN))
+TARGET := $(patsubst %-,%,$(CROSS))
+B ?= build$(if $(CROSS),/$(TARGET))$(if $(SAN),/san-$(SAN))
+PKG_CONFIG := pkg-config
+ifneq ($(CROSS),)
+CC := $(CROSS)gcc
+override NVCC :=
+PKG_CONFIG := PKG_CONFIG_LIBDIR=/usr/lib/$(TARGET)/pkgconfig:/usr/share/pkgconfig pkg-config
+endif
 
 WARN := -Wall -Wextra -Werror
 CPPFLAGS += -I. -D_GNU_SOURCE -DFRAMED_VERSION_TEXT='"$(VERSION)"'
@@ -60,9 +69,9 @@ endif
 CONFIG_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard config/*.c))
 DAEMON_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out daemon/main.c,$(wildcard daemon/*.c daemon/*/*.c)))
 PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1
-PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES))
-DAEMON_LIBS = $(shell pkg-config --libs $(PACKAGES)) $(KERNELS_LIBS)
-CONFIG_LIBS = $(shell pkg-config --libs yaml-0.1) $(KERNELS_LIBS)
+PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
+DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(KERNELS_LIBS)
+CONFIG_LIBS = $(shell $(PKG_CONFIG) --libs yaml-0.1) $(KERNELS_LIBS)
 
 all: $(B)/framed
 
@@ -146,12 +155,28 @@ demo:
 check:
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(B)/framed tests
+	@$(MAKE) --no-print-directory check-aarch64-build
 	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) tests/run
 
 # The kernels alone, every version on this box: wants nothing but gcc (and nvcc for CUDA).
 KERNEL_TESTS := $(filter $(B)/tests/kernels/%,$(TESTS))
 check-kernels: $(KERNEL_TESTS)
 	@set -e; for t in $(KERNEL_TESTS); do $$t; done
+
+# The cpu's versions alone, in CASES random cases.
+check-versions: $(B)/tests/kernels/versions
+	@$(if $(CASES),CASES=$(CASES)) $<
+
+# The tests of the cpu's kernels for aarch64, which tests/run runs in qemu: linked statically, so that qemu needs no
+# libraries, and without sanitizers.
+CROSS_TESTS := cpu digests geometry versions warp yuv
+ifneq ($(MACHINE),aarch64)
+check-aarch64-build:
+	@$(MAKE) --no-print-directory B=$(B)/aarch64 CROSS=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc SAN= LDFLAGS=-static \
+		$(CROSS_TESTS:%=$(B)/aarch64/tests/kernels/%)
+else
+check-aarch64-build:
+endif
 
 install: $(B)/framed
 	install -D -m 755 $(B)/framed $(DESTDIR)$(PREFIX)/bin/framed
@@ -167,7 +192,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check check-kernels fuzz install bundle clean
+.PHONY: all tests demo check check-kernels check-versions check-aarch64-build fuzz install bundle clean
 clean:
 	rm -rf build bundle
 
