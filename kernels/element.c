@@ -33,6 +33,8 @@ static uint16_t half_of(double x)
 void element_tables_init(struct warp *warp, const struct warp_params *params)
 {
     for (int c = 0; c < warp->channels; c++) {
+        warp->ramp[c].slope = params->scale / params->std[c];
+        warp->ramp[c].origin = -params->mean[c] / params->std[c];
         for (int level = 0; level < 256; level++) {
             const double x = (level * params->scale - params->mean[c]) / params->std[c];
             switch (warp->dtype) {

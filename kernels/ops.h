@@ -74,6 +74,11 @@ struct rgb_to_yuv {
     int32_t shift;
 };
 
+// What an element of one channel is of its level, but for the rounding.
+struct ramp {
+    double slope, origin;
+};
+
 struct warp {
     int width, height, channels;
     enum pixel_format source;
@@ -95,6 +100,7 @@ struct warp {
         uint16_t f16[3][256];
         float f32[3][256];
     } table;
+    struct ramp ramp[3]; // what the tables were made of, for versions that compute
     double src_to_dst[6], dst_to_src[6];
 };
 
@@ -148,6 +154,7 @@ typedef void yuv_fn(const struct image *dst, const struct image *src, const stru
                     struct band band);
 
 warp_fn warp_ref; // the reference: its bytes are the contract
+warp_fn warp_avx2, warp_avx512;
 yuv_fn yuv_ref;
 
 #ifdef __cplusplus

@@ -11,36 +11,43 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PACKAGES = "libavformat libavcodec libswscale libavutil libuv yaml-0.1".split()
 C = "-std=c17 -D_GNU_SOURCE -I. -Wall -Wextra -Werror -fsyntax-only".split()
+CXX = "-std=c++11 -x c++ -Wall -Wextra -Werror -fsyntax-only".split()
 # What the files for wide registers want beside that, and the machine that they are for.
 WIDE = {
-    "_avx2": ("x86_64", ["-march=x86-64-v3"]),
-    "_avx512": ("x86_64", ["-march=icelake-server"]),
-    "_neon": ("aarch64", []),
+    "avx2": ("x86_64", "-mavx2 -mfma -mf16c".split()),
+    "avx512": ("x86_64", ["-march=icelake-server"]),
+    "neon": ("aarch64", []),
 }
-CXX = "-std=c++11 -x c++ -Wall -Wextra -Werror -fsyntax-only".split()
+TEMPLATE = re.compile(r"kernels/(vector|warp_.*)\.h")  # takes what registers it is given
 
 
-def calls(path, *compilers):
-    """The compilers, with their flags, that take a file: those named, or for another machine its own where it is."""
-    suffix = re.search(r"_[a-z0-9]+(?=\.[ch]$)", path)
-    machine, flags = WIDE.get(suffix[0] if suffix else "", (platform.machine(), []))
-    if machine != platform.machine():
-        cross = f"{machine}-linux-gnu-gcc"
-        compilers = [cross] if shutil.which(cross) else []
-    return [[compiler, *flags] for compiler in compilers]
+def calls(path, packages, *compilers):
+    """The compilers, with their flags, that take a file; those for another machine only where they are installed."""
+    here = platform.machine()
+    registers = re.search("|".join(WIDE), "avx2" if TEMPLATE.fullmatch(path) and here == "x86_64" else path)
+    machine, flags = WIDE[registers[0]] if registers else (here, [])
+    flags = [*C, *flags] if path.startswith("kernels/") else [*C, *packages]
+    target = f"{machine}-linux-gnu"
+    if machine == here:
+        return [[compiler, *flags] for compiler in compilers]
+    if not shutil.which(f"{target}-gcc"):
+        return []
+    cross = {"gcc": [f"{target}-gcc"], "clang": ["clang", f"--target={target}"]}
+    return [[*cross[compiler], *flags] for compiler in compilers]
 
 
 def main():
     os.chdir(ROOT)
-    flags = subprocess.run(["pkg-config", "--cflags", *PACKAGES], check=True, capture_output=True, text=True).stdout
+    packages = subprocess.run(["pkg-config", "--cflags", *PACKAGES], check=True, capture_output=True, text=True).stdout
+    packages = packages.split()
     sources = sorted(glob.glob("kernels/*.c") + glob.glob("config/*.c") + glob.glob("daemon/**/*.c", recursive=True))
     headers = sorted(glob.glob("kernels/*.h") + glob.glob("config/*.h") + glob.glob("daemon/**/*.h", recursive=True))
     headers = [path for path in headers if "cuda" not in path]  # those want CUDA's
     version = '-DFRAMED_VERSION_TEXT="0"'
     jobs = [
-        *([*call, *C, version, *flags.split(), path] for path in sources for call in calls(path, "gcc", "clang")),
-        *([*call, *C, *flags.split(), "-x", "c", "-include", path, "/dev/null"]
-          for path in headers for call in calls(path, "gcc")),
+        *([*call, version, path] for path in sources for call in calls(path, packages, "gcc", "clang")),
+        *([*call, "-x", "c", "-include", path, "/dev/null"]
+          for path in headers for call in calls(path, packages, "gcc")),
         ["clang", *CXX, "-Wno-pragma-once-outside-header", "daemon/wire.h"],
     ]
     passed = failed = 0

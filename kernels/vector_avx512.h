@@ -1,0 +1,178 @@
+// vec and flt in AVX-512: F, BW, VL, DQ, VBMI.
+#ifndef FRAMED_KERNELS_VECTOR_AVX512_H
+#define FRAMED_KERNELS_VECTOR_AVX512_H
+
+#include <immintrin.h>
+
+#include "kernels/fixed.h"
+
+enum { LANES = 32, FLOATS = 16 };
+
+typedef __m512i vec;
+typedef __m512 flt;
+
+static inline FRAMED_HD vec vec_load(const void *at)
+{
+    return _mm512_loadu_si512(at);
+}
+
+static inline FRAMED_HD void vec_store(void *at, vec a)
+{
+    _mm512_storeu_si512(at, a);
+}
+
+static inline FRAMED_HD vec vec_all(int x)
+{
+    return _mm512_set1_epi16((short)x);
+}
+
+static inline FRAMED_HD vec vec_and(vec a, vec b)
+{
+    return _mm512_and_si512(a, b);
+}
+
+static inline FRAMED_HD vec vec_add(vec a, vec b)
+{
+    return _mm512_add_epi16(a, b);
+}
+
+static inline FRAMED_HD vec vec_sub(vec a, vec b)
+{
+    return _mm512_sub_epi16(a, b);
+}
+
+static inline FRAMED_HD vec vec_adds(vec a, vec b)
+{
+    return _mm512_adds_epi16(a, b);
+}
+
+static inline FRAMED_HD vec vec_mulhrs(vec a, vec b)
+{
+    return _mm512_mulhrs_epi16(a, b);
+}
+
+static inline FRAMED_HD vec vec_shl(vec a, int bits)
+{
+    return _mm512_slli_epi16(a, bits);
+}
+
+static inline FRAMED_HD vec vec_shr(vec a, int bits) // of unsigned lanes
+{
+    return _mm512_srli_epi16(a, bits);
+}
+
+static inline FRAMED_HD vec vec_sar(vec a, int bits)
+{
+    return _mm512_srai_epi16(a, bits);
+}
+
+// Of lanes that hold two samples, the left one in the low byte: it with 7 fraction bits, centred on
+// 128, and how much the right one is more.
+static inline FRAMED_HD vec vec_left7(vec pairs)
+{
+    return _mm512_maddubs_epi16(_mm512_set1_epi16(128),
+                                _mm512_xor_si512(pairs, _mm512_set1_epi8(-128)));
+}
+
+static inline FRAMED_HD vec vec_step7(vec pairs)
+{
+    return vec_shl(_mm512_maddubs_epi16(pairs, _mm512_set1_epi16(0x40c0)), 1);
+}
+
+// The 2 * LANES levels of a, then b: level_of each lane.
+static inline FRAMED_HD void vec_store_levels(uint8_t *to, vec a, vec b)
+{
+    const vec order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    const vec packed = _mm512_packus_epi16(vec_sar(a, 6), vec_sar(b, 6));
+    vec_store(to, _mm512_permutexvar_epi64(order, packed));
+}
+
+// How vec_gather finds bytes: a run of `lanes` lanes takes them from a window of `bytes` bytes.
+struct reach {
+    int lanes, bytes;
+};
+
+enum { REACHES = 4 };
+
+static const struct reach reaches[REACHES] = {{32, 64}, {32, 128}, {16, 128}, {8, 128}};
+
+// Puts the bytes that `which` names in place of their indices.
+static inline FRAMED_HD vec window_look_up(const uint8_t *at, vec index, __mmask64 which)
+{
+    return _mm512_mask2_permutex2var_epi8(vec_load(at), index, which, vec_load(at + 64));
+}
+
+// For each lane two bytes of `row`, chosen by the lane's bytes of `index`, which count from
+// base[lane / 8]. `reach`: a constant.
+static inline FRAMED_HD vec vec_gather(int reach, const uint8_t *row, const int32_t *base,
+                                       vec index)
+{
+    if (reach == 0)
+        return _mm512_permutexvar_epi8(index, vec_load(row + base[0]));
+    if (reach == 1)
+        return _mm512_permutex2var_epi8(vec_load(row + base[0]), index,
+                                        vec_load(row + base[0] + 64));
+    if (reach == 2) {
+        index = window_look_up(row + base[0], index, 0xffffffff);
+        return window_look_up(row + base[2], index, 0xffffffff00000000);
+    }
+    index = window_look_up(row + base[0], index, 0xffff);
+    index = window_look_up(row + base[1], index, 0xffff0000);
+    index = window_look_up(row + base[2], index, 0xffff00000000);
+    return window_look_up(row + base[3], index, 0xffff000000000000);
+}
+
+// 3 * 64 bytes: r, g and b of 64 pixels in turn.
+static inline FRAMED_HD void bytes_interleave(uint8_t *to, const uint8_t *r, const uint8_t *g,
+                                              const uint8_t *b)
+{
+#define P(i)  (uint8_t)((i) / 3 | ((i) % 3 == 1) << 6)
+#define P8(i) P(i), P(i + 1), P(i + 2), P(i + 3), P(i + 4), P(i + 5), P(i + 6), P(i + 7)
+#define P64(i)                                                                                     \
+    {                                                                                              \
+        P8(i), P8(i + 8), P8(i + 16), P8(i + 24), P8(i + 32), P8(i + 40), P8(i + 48), P8(i + 56)   \
+    }
+    static const uint8_t index[3][64] = {P64(0), P64(64), P64(128)};
+#undef P64
+#undef P8
+#undef P
+    static const uint64_t third[3] = {0x4924924924924924, 0x2492492492492492, 0x9249249249249249};
+    const vec vr = vec_load(r), vg = vec_load(g), vb = vec_load(b);
+    for (int i = 0; i < 3; i++) {
+        const vec from = vec_load(index[i]);
+        const vec two = _mm512_permutex2var_epi8(vr, from, vg);
+        vec_store(to + 64 * i, _mm512_mask_permutexvar_epi8(two, third[i], from, vb));
+    }
+}
+
+static inline FRAMED_HD flt flt_load(const float *at)
+{
+    return _mm512_loadu_ps(at);
+}
+
+static inline FRAMED_HD flt flt_levels(const uint8_t *at)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)at)));
+}
+
+static inline FRAMED_HD flt flt_add(flt a, flt b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+static inline FRAMED_HD flt flt_fma(flt a, flt b, flt c) // a * b + c
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+static inline FRAMED_HD void flt_store(float *to, flt a)
+{
+    _mm512_storeu_ps(to, a);
+}
+
+static inline FRAMED_HD void flt_store_half(uint16_t *to, flt a)
+{
+    _mm256_storeu_si256((__m256i *)to, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+}
+
+#endif

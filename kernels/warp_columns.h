@@ -1,0 +1,207 @@
+// Where the columns of a strip of output lie in a source row, for wide registers: a template, see
+// vector.h.
+#ifndef FRAMED_KERNELS_WARP_COLUMNS_H
+#define FRAMED_KERNELS_WARP_COLUMNS_H
+
+#include <stdalign.h>
+
+#include "kernels/sample.h"
+#include "kernels/vector.h"
+
+enum { STRIP = 1024 }; // columns at most: what a strip keeps of its rows stays in the first cache
+
+// Of luma or RGB, or of chroma. Behind the last column its copies follow, to whole registers.
+struct columns {
+    int reach;                         // for vec_gather; REACHES where none is far enough
+    int step;                          // bytes from a sample to the next
+    int last;                          // offset of the last sample that counts
+    bool whole;                        // no column lies between samples
+    alignas(64) int16_t weight[STRIP]; // of the right tap, Q15
+    alignas(64) uint16_t index[STRIP]; // for vec_gather: of 8 bits both taps, else the left one
+    int32_t base[STRIP / 8];
+    int32_t offset[STRIP]; // of the left tap in its row, bytes
+};
+
+static inline int padded(int n)
+{
+    return (n + PIXELS - 1) / PIXELS * PIXELS;
+}
+
+// The taps of n columns whose positions are `at` of colx; samples from first to last count.
+static inline void columns_taps(struct columns *c, const int32_t *colx, int n, struct position at,
+                                int first, int last)
+{
+    const int step = c->step, end = padded(n);
+    int any = 0;
+    for (int i = 0; i < n; i++) {
+        const int32_t p = position_of(at, colx[i]);
+        const int t = p >> WEIGHT_BITS;
+        const int w = t >= first && t < last ? 2 * (p & WEIGHT_MASK) : 0;
+        c->weight[i] = (int16_t)w;
+        c->offset[i] = clamp_to(t, first, last) * step;
+        any |= w;
+    }
+    for (int i = n; i < end; i++) {
+        c->weight[i] = c->weight[n - 1];
+        c->offset[i] = c->offset[n - 1];
+    }
+    c->whole = any == 0;
+    c->last = last * step;
+}
+
+// Where a window must start to lie in the row, whichever component it is of; below 0: nowhere.
+static inline int window_limit(const struct columns *c, int row_bytes, int sample_bytes, int window)
+{
+    return row_bytes - (c->step - sample_bytes) - window;
+}
+
+static inline bool columns_reach(struct columns *c, int n, int row_bytes, int sample_bytes,
+                                 struct reach reach)
+{
+    const int limit = window_limit(c, row_bytes, sample_bytes, reach.bytes);
+    if (limit < 0)
+        return false;
+    for (int i = 0; i < padded(n); i += reach.lanes) {
+        const int32_t a = c->offset[i], b = c->offset[i + reach.lanes - 1]; // monotone
+        const int32_t lo = a < b ? a : b, hi = (a < b ? b : a) + c->step;
+        const int32_t base = lo < limit ? lo : limit;
+        if ((hi < c->last ? hi : c->last) + sample_bytes - base > reach.bytes)
+            return false;
+        for (int k = i; k < i + reach.lanes; k += 8)
+            c->base[k / 8] = base;
+    }
+    return true;
+}
+
+// Picks the nearest reach that does. A right tap that weighs nothing may lie outside its window:
+// vec_gather then gives any byte.
+static inline void columns_index(struct columns *c, int n, int row_bytes, int sample_bytes)
+{
+    c->reach = 0;
+    while (c->reach < REACHES && !columns_reach(c, n, row_bytes, sample_bytes, reaches[c->reach]))
+        c->reach++;
+    if (c->reach == REACHES)
+        return;
+    const int second = sample_bytes == 1 ? c->step : 1;
+    for (int i = 0; i < padded(n); i += 8)
+        for (int k = i; k < i + 8; k++) {
+            const int at = c->offset[k] - c->base[i / 8];
+            c->index[k] = (uint16_t)((at & 255) | (at + second) << 8);
+        }
+}
+
+static inline void columns_init_luma(struct columns *c, const struct image *src,
+                                     const struct warp *warp, int x, int n)
+{
+    c->step = component_of(src->format, 0).step;
+    columns_taps(c, warp->colx + x, n, warp->luma, warp->x0, warp->x1 - 1);
+    columns_index(c, n, (int)plane_row_bytes(src->format, 0, src->width),
+                  source_is_10bit(src->format) ? 2 : 1);
+}
+
+static inline void columns_init_chroma(struct columns *c, const struct image *src,
+                                       const struct warp *warp, int x, int n)
+{
+    c->step = component_of(src->format, 1).step;
+    columns_taps(c, warp->colx + x, n, warp->chroma_x, warp->x0 >> 1, (warp->x1 - 1) >> 1);
+    columns_index(c, n, (int)plane_row_bytes(src->format, 1, src->width),
+                  source_is_10bit(src->format) ? 2 : 1);
+}
+
+// --- the taps of one row of samples: 7 fraction bits, centred on 128
+
+// Both taps of LANES columns from i on, one by one. Behind the last sample the left one is taken.
+static inline FRAMED_HD vec pairs_copy(const struct columns *c, const uint8_t *row, int i)
+{
+    alignas(64) uint16_t pair[LANES];
+    for (int k = 0; k < LANES; k++) {
+        const int32_t left = c->offset[i + k];
+        const int32_t right = left < c->last ? left + c->step : left;
+        pair[k] = (uint16_t)(row[left] | row[right] << 8);
+    }
+    return vec_load(pair);
+}
+
+static inline FRAMED_HD vec lanes_of_8bit(const struct columns *c, const uint8_t *row, int i,
+                                          int reach, bool whole)
+{
+    const vec pairs = reach < REACHES
+                          ? vec_gather(reach, row, c->base + i / 8, vec_load(c->index + i))
+                          : pairs_copy(c, row, i);
+    const vec left = vec_left7(pairs);
+    return whole ? left : vec_add(left, vec_mulhrs(vec_step7(pairs), vec_load(c->weight + i)));
+}
+
+// 10-bit samples of LANES columns from i on, the left taps or those `right` bytes on.
+static inline FRAMED_HD vec samples_10bit(const struct columns *c, enum pixel_format format,
+                                          const uint8_t *row, int i, int reach, int right)
+{
+    vec words;
+    if (reach < REACHES) {
+        const vec index = vec_add(vec_load(c->index + i), vec_all(right << 8 | right));
+        words = vec_gather(reach, row, c->base + i / 8, index);
+    } else {
+        alignas(64) uint16_t word[LANES];
+        for (int k = 0; k < LANES; k++) {
+            const int32_t left = c->offset[i + k];
+            word[k] = *(const uint16_t *)(row + (left < c->last ? left + right : left));
+        }
+        words = vec_load(word);
+    }
+    return format == PIXEL_P010 ? vec_shr(words, 6) : vec_and(words, vec_all(1023));
+}
+
+static inline FRAMED_HD vec lanes_of_10bit(const struct columns *c, enum pixel_format format,
+                                           const uint8_t *row, int i, int reach)
+{
+    const vec left = samples_10bit(c, format, row, i, reach, 0);
+    const vec right = samples_10bit(c, format, row, i, reach, c->step);
+    const vec step = vec_mulhrs(vec_shl(vec_sub(right, left), 5), vec_load(c->weight + i));
+    return vec_add(vec_sub(vec_shl(left, 5), vec_all(16384)), step);
+}
+
+static inline FRAMED_HD void row_of(int16_t *to, const struct columns *c, enum pixel_format format,
+                                    const uint8_t *row, int n, int reach, bool whole)
+{
+    for (int i = 0; i < n; i += LANES)
+        vec_store(to + i, source_is_10bit(format) ? lanes_of_10bit(c, format, row, i, reach)
+                                                  : lanes_of_8bit(c, row, i, reach, whole));
+}
+
+static inline FRAMED_HD void row_reached(int16_t *to, const struct columns *c,
+                                         enum pixel_format format, const uint8_t *row, int n,
+                                         bool whole)
+{
+    _Static_assert(REACHES <= 5, "cases");
+    switch (c->reach) {
+#define CASE(reach)                                                                                \
+    case reach:                                                                                    \
+        if (reach <= REACHES)                                                                      \
+            row_of(to, c, format, row, n, reach < REACHES ? reach : REACHES, whole);               \
+        break;
+        CASE(0)
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+#undef CASE
+    }
+}
+
+// n columns of component k from row y of the source: c is of that component.
+static void row_make(int16_t *to, const struct columns *c, const struct image *src,
+                     struct component k, int y, int n)
+{
+    const uint8_t *row = component_row(src, k, y);
+    if (src->format == PIXEL_P010)
+        row_reached(to, c, PIXEL_P010, row, n, false);
+    else if (src->format == PIXEL_YUV420P10)
+        row_reached(to, c, PIXEL_YUV420P10, row, n, false);
+    else if (c->whole)
+        row_reached(to, c, PIXEL_YUV420P, row, n, true);
+    else
+        row_reached(to, c, PIXEL_YUV420P, row, n, false);
+}
+
+#endif

@@ -1,0 +1,249 @@
+// Levels to elements, and these to the tensor: a template, see vector.h.
+#ifndef FRAMED_KERNELS_WARP_ELEMENTS_H
+#define FRAMED_KERNELS_WARP_ELEMENTS_H
+
+#include <math.h>
+#include <stdalign.h>
+#include <string.h>
+
+#include "kernels/element.h"
+#include "kernels/warp_rows.h"
+
+// An element is (level * a + b) + (level * c + d), each of the two with one rounding: a and b are
+// short enough for the first to have none, c and d are what was left of the slope and the origin.
+struct sum {
+    float a, b, c, d;
+};
+
+// The same for elements side by side: three registers, since packed channels recur after three.
+struct sums {
+    alignas(64) float a[3 * FLOATS], b[3 * FLOATS], c[3 * FLOATS], d[3 * FLOATS];
+};
+
+enum { PATTERN = 192 }; // bytes: whole registers, and whole pixels of any type
+
+struct elements {
+    const struct image *dst;
+    const struct warp *warp;
+    bool packed;                          // channels lie side by side
+    bool same;                            // a byte is its level
+    bool summed;                          // the sums give what the tables hold
+    struct sums sums[3];                  // of planar channels; packed: the first, of all
+    alignas(64) uint8_t fill[3][PATTERN]; // likewise
+};
+
+// --- floats as sums
+
+static inline struct sum sum_of(struct ramp ramp)
+{
+    // The grid on which every level's value fits a float.
+    const double reach = fmax(fabs(ramp.origin), fabs(ramp.origin + 255 * ramp.slope));
+    const double grid = ldexp(1, ilogb(reach) - 23);
+    const double a = rint(ramp.slope / grid) * grid, b = rint(ramp.origin / grid) * grid;
+    return (struct sum){(float)a, (float)b, (float)(ramp.slope - a), (float)(ramp.origin - b)};
+}
+
+static inline void sums_put(struct sums *sums, int i, struct sum sum)
+{
+    sums->a[i] = sum.a;
+    sums->b[i] = sum.b;
+    sums->c[i] = sum.c;
+    sums->d[i] = sum.d;
+}
+
+static inline FRAMED_HD flt sums_at(const struct sums *sums, int i, const uint8_t *level)
+{
+    const flt x = flt_levels(level);
+    return flt_add(flt_fma(x, flt_load(sums->a + i), flt_load(sums->b + i)),
+                   flt_fma(x, flt_load(sums->c + i), flt_load(sums->d + i)));
+}
+
+// n elements; levels are read beyond them to whole registers.
+static inline FRAMED_HD void sums_store_of(uint8_t *to, const struct sums *sums,
+                                           const uint8_t *level, int n, bool half)
+{
+    const int bytes = half ? 2 : 4;
+    int i = 0, phase = 0;
+    for (; i + FLOATS <= n; i += FLOATS) {
+        const flt x = sums_at(sums, phase, level + i);
+        if (half)
+            flt_store_half((uint16_t *)(to + i * bytes), x);
+        else
+            flt_store((float *)(to + i * bytes), x);
+        phase = phase == 2 * FLOATS ? 0 : phase + FLOATS;
+    }
+    if (i == n)
+        return;
+    float rest[FLOATS];
+    const flt x = sums_at(sums, phase, level + i);
+    if (half)
+        flt_store_half((uint16_t *)rest, x);
+    else
+        flt_store(rest, x);
+    memcpy(to + i * bytes, rest, (n - i) * bytes);
+}
+
+static void sums_store(uint8_t *to, const struct sums *sums, const uint8_t *level, int n, bool half)
+{
+    if (half)
+        sums_store_of(to, sums, level, n, true);
+    else
+        sums_store_of(to, sums, level, n, false);
+}
+
+// Whether the sums give every entry of the tables; they are made for planar channels.
+static inline bool sums_hold(struct elements *e)
+{
+    const struct warp *warp = e->warp;
+    const bool half = warp->dtype == DTYPE_F16;
+    uint8_t level[256 + LEVELS_SPARE] = {0};
+    for (int i = 0; i < 256; i++)
+        level[i] = (uint8_t)i;
+    for (int c = 0; c < warp->channels; c++) {
+        alignas(64) uint8_t made[256 * sizeof(float)];
+        for (int i = 0; i < 3 * FLOATS; i++)
+            sums_put(&e->sums[c], i, sum_of(warp->ramp[c]));
+        sums_store(made, &e->sums[c], level, 256, half);
+        const void *table = half ? (const void *)warp->table.f16[c] : warp->table.f32[c];
+        if (memcmp(made, table, 256 * element_bytes(warp->dtype)) != 0)
+            return false;
+    }
+    return true;
+}
+
+// --- what a call prepares
+
+static inline bool bytes_stay(const struct warp *warp)
+{
+    for (int c = 0; c < warp->channels; c++)
+        for (int i = 0; i < 256; i++)
+            if (warp->table.u8[c][i] != i)
+                return false;
+    return true;
+}
+
+static inline void element_copy(uint8_t *to, const struct warp *warp, int c, uint8_t level)
+{
+    const size_t bytes = element_bytes(warp->dtype);
+    const uint8_t *tables = (const uint8_t *)&warp->table;
+    memcpy(to, tables + (256 * c + level) * bytes, bytes);
+}
+
+static inline void elements_init(struct elements *e, const struct image *dst,
+                                 const struct warp *warp)
+{
+    const bool bytes = warp->dtype == DTYPE_U8 || warp->dtype == DTYPE_S8;
+    const int size = (int)element_bytes(warp->dtype);
+    e->dst = dst;
+    e->warp = warp;
+    e->packed = warp->layout == LAYOUT_NHWC && warp->channels == 3;
+    e->same = bytes && bytes_stay(warp);
+    e->summed = !bytes && sums_hold(e);
+    if (e->summed && e->packed)
+        for (int i = 0; i < 3 * FLOATS; i++)
+            sums_put(&e->sums[0], i, sum_of(warp->ramp[i % 3]));
+    for (int c = 0; c < warp->channels; c++)
+        for (int i = 0; i < PATTERN / size; i++) {
+            const int channel = e->packed ? i % 3 : c;
+            element_copy(e->fill[c] + i * size, warp, channel, warp->fill[channel]);
+        }
+}
+
+// --- fill
+
+// PATTERN again and again.
+static inline void pattern_store(uint8_t *to, size_t bytes, const uint8_t pattern[PATTERN])
+{
+    size_t i = 0;
+    for (; i + PATTERN <= bytes; i += PATTERN)
+        for (int k = 0; k < PATTERN; k += (int)sizeof(vec))
+            vec_store(to + i + k, vec_load(pattern + k));
+    memcpy(to + i, pattern, bytes - i);
+}
+
+// Columns [x0, x1) of rows [y0, y1).
+static inline void elements_fill(const struct elements *e, int x0, int x1, int y0, int y1)
+{
+    const size_t pixel = element_bytes(e->warp->dtype) * (e->packed ? 3 : 1);
+    const size_t row = (x1 - x0) * pixel;
+    for (int c = 0; c < (e->packed ? 1 : e->warp->channels); c++) {
+        const struct plane *plane = &e->dst->plane[c];
+        uint8_t *to = plane->data + (ptrdiff_t)y0 * plane->stride + x0 * pixel;
+        if (row == (size_t)plane->stride && y1 > y0) {
+            pattern_store(to, row * (y1 - y0), e->fill[c]);
+            continue;
+        }
+        for (int y = y0; y < y1; y++, to += plane->stride)
+            pattern_store(to, row, e->fill[c]);
+    }
+}
+
+// --- pictures
+
+// Elements by table, `period` channels in turn from c on.
+static void table_store(void *to, const struct warp *warp, int c, int period, const uint8_t *level,
+                        int n)
+{
+    for (int k = 0; k < period; k++) {
+        switch (warp->dtype) {
+        case DTYPE_U8:
+        case DTYPE_S8:
+            for (int i = k; i < n; i += period)
+                ((uint8_t *)to)[i] = warp->table.u8[c + k][level[i]];
+            break;
+        case DTYPE_F16:
+            for (int i = k; i < n; i += period)
+                ((uint16_t *)to)[i] = warp->table.f16[c + k][level[i]];
+            break;
+        case DTYPE_F32:
+            for (int i = k; i < n; i += period)
+                ((float *)to)[i] = warp->table.f32[c + k][level[i]];
+            break;
+        }
+    }
+}
+
+static inline void levels_store(const struct elements *e, void *to, int c, const uint8_t *level,
+                                int n)
+{
+    if (e->same)
+        memcpy(to, level, n);
+    else if (e->summed)
+        sums_store(to, &e->sums[c], level, n, e->warp->dtype == DTYPE_F16);
+    else
+        table_store(to, e->warp, c, e->packed ? 3 : 1, level, n);
+}
+
+// R, G, B of n pixels in turn.
+static inline void levels_pack(uint8_t *to, uint8_t level[3][STRIP + LEVELS_SPARE], int n)
+{
+    int i = 0;
+    for (; i + PIXELS <= n; i += PIXELS)
+        bytes_interleave(to + 3 * i, level[0] + i, level[1] + i, level[2] + i);
+    for (; i < n; i++)
+        for (int c = 0; c < 3; c++)
+            to[3 * i + c] = level[c][i];
+}
+
+// The levels of n pixels from (x, y) on.
+static inline void elements_store(const struct elements *e, int x, int y, int n,
+                                  uint8_t level[3][STRIP + LEVELS_SPARE])
+{
+    const size_t pixel = element_bytes(e->warp->dtype) * (e->packed ? 3 : 1);
+    if (e->packed) {
+        const struct plane *plane = &e->dst->plane[0];
+        uint8_t *to = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
+        alignas(64) uint8_t packed[3 * STRIP + LEVELS_SPARE];
+        levels_pack(e->same ? to : packed, level, n);
+        if (!e->same)
+            levels_store(e, to, 0, packed, 3 * n);
+        return;
+    }
+    for (int c = 0; c < e->warp->channels; c++) {
+        const struct plane *plane = &e->dst->plane[c];
+        uint8_t *to = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
+        levels_store(e, to, c, level[c], n);
+    }
+}
+
+#endif

@@ -1,0 +1,252 @@
+// Rows of levels of a strip of output columns, where the source's x depends on the output's x alone
+// and its y on y alone: a template, see vector.h.
+#ifndef FRAMED_KERNELS_WARP_ROWS_H
+#define FRAMED_KERNELS_WARP_ROWS_H
+
+#include "kernels/warp_columns.h"
+
+enum { LEVELS_SPARE = 3 * FLOATS }; // so that levels can be read a whole register at a time
+
+// What was last made of two source rows of one component.
+struct row_pair {
+    int y[2]; // -1: none
+    alignas(64) int16_t row[2][STRIP];
+};
+
+// What a register of output reads of one component: two rows, the second's weight in Q15.
+struct lines {
+    const int16_t *top, *bottom;
+    int weight; // 0: the second row is not read
+};
+
+struct strip {
+    const struct image *src;
+    const struct warp *warp;
+    int x, n;           // output columns [x, x + n); all see some of the picture
+    int whole0, whole1; // those of them that see nothing else
+    struct columns luma, chroma;
+    uint16_t coverage[STRIP];
+    struct row_pair rows[3];
+    alignas(64) uint8_t level[3][STRIP + LEVELS_SPARE]; // in the tensor's channel order
+    alignas(64) int16_t level6[3][STRIP];
+};
+
+static inline void strip_init(struct strip *s, const struct image *src, const struct warp *warp,
+                              int x, int n)
+{
+    s->src = src;
+    s->warp = warp;
+    s->x = x;
+    s->n = n;
+    for (int i = 0; i < n; i++)
+        s->coverage[i] =
+            (uint16_t)coverage_axis(position_of(warp->luma, warp->colx[x + i]), warp->x0, warp->x1);
+    for (s->whole0 = 0; s->whole0 < n && s->coverage[s->whole0] < WEIGHT_ONE;)
+        s->whole0++;
+    for (s->whole1 = n; s->whole1 > s->whole0 && s->coverage[s->whole1 - 1] < WEIGHT_ONE;)
+        s->whole1--;
+    columns_init_luma(&s->luma, src, warp, x, n);
+    if (!source_is_rgb(src->format) && warp->order != ORDER_GRAY)
+        columns_init_chroma(&s->chroma, src, warp, x, n);
+    for (int c = 0; c < 3; c++)
+        s->rows[c].y[0] = s->rows[c].y[1] = -1;
+}
+
+// Row y of component c; the row `kept` stays as it is.
+static inline const int16_t *strip_row(struct strip *s, int c, int y, int kept)
+{
+    struct row_pair *pair = &s->rows[c];
+    for (int i = 0; i < 2; i++)
+        if (pair->y[i] == y)
+            return pair->row[i];
+    const int i = pair->y[0] == kept;
+    const bool rgb = source_is_rgb(s->src->format);
+    row_make(pair->row[i], c == 0 || rgb ? &s->luma : &s->chroma, s->src,
+             component_of(s->src->format, c), y, padded(s->n));
+    pair->y[i] = y;
+    return pair->row[i];
+}
+
+static inline struct lines strip_lines(struct strip *s, int c, struct taps y)
+{
+    struct lines lines;
+    const bool both = y.w != 0 && y.t0 != y.t1;
+    lines.top = strip_row(s, c, y.t0, both ? y.t1 : -1);
+    lines.bottom = both ? strip_row(s, c, y.t1, y.t0) : lines.top;
+    lines.weight = both ? 2 * y.w : 0;
+    return lines;
+}
+
+static inline FRAMED_HD vec lines_at(struct lines lines, int i, bool both)
+{
+    const vec top = vec_load(lines.top + i);
+    if (!both)
+        return top;
+    const vec step = vec_sub(vec_load(lines.bottom + i), top);
+    return vec_add(top, vec_mulhrs(step, vec_all(lines.weight)));
+}
+
+struct vec_rgb {
+    vec r, g, b;
+};
+
+static inline FRAMED_HD vec luma6_lanes(const struct yuv_to_rgb *c, vec y)
+{
+    return vec_adds(vec_mulhrs(y, vec_all(c->y)), vec_all(c->offset));
+}
+
+static inline FRAMED_HD struct vec_rgb yuv_to_rgb6_lanes(const struct yuv_to_rgb *c, vec y, vec u,
+                                                         vec v)
+{
+    const vec yy = luma6_lanes(c, y);
+    struct vec_rgb q;
+    q.r = vec_adds(yy, vec_mulhrs(v, vec_all(c->rv)));
+    q.g = vec_adds(vec_adds(yy, vec_mulhrs(u, vec_all(c->gu))), vec_mulhrs(v, vec_all(c->gv)));
+    q.b = vec_adds(vec_adds(yy, u), vec_mulhrs(u, vec_all(c->bu)));
+    return q;
+}
+
+static inline FRAMED_HD vec channel6_lanes(vec v)
+{
+    return vec_add(vec_sar(vec_add(v, vec_all(1)), 1), vec_all(128 * 64 + LEVEL6_HALF));
+}
+
+static inline FRAMED_HD vec gray6_lanes(struct vec_rgb q, const int16_t weight[3])
+{
+    const vec half = vec_all(LEVEL6_HALF);
+    const vec r = vec_mulhrs(vec_sub(q.r, half), vec_all(weight[0]));
+    const vec g = vec_mulhrs(vec_sub(q.g, half), vec_all(weight[1]));
+    const vec b = vec_mulhrs(vec_sub(q.b, half), vec_all(weight[2]));
+    return vec_add(vec_add(r, g), vec_add(b, half));
+}
+
+enum picture { PICTURE_RGB, PICTURE_YUV, PICTURE_RGB_GRAY, PICTURE_LUMA };
+
+static inline enum picture picture_of(const struct warp *warp)
+{
+    const bool gray = warp->order == ORDER_GRAY;
+    if (source_is_rgb(warp->source))
+        return gray ? PICTURE_RGB_GRAY : PICTURE_RGB;
+    return gray ? PICTURE_LUMA : PICTURE_YUV;
+}
+
+// LANES columns from i on in rgb6: for gray, in r alone. `both`, `chroma_both`: whether two rows
+// count.
+static inline FRAMED_HD struct vec_rgb lanes6(const struct warp *warp, const struct lines lines[3],
+                                              int i, enum picture picture, bool both,
+                                              bool chroma_both)
+{
+    const vec first = lines_at(lines[0], i, both);
+    struct vec_rgb q = {first, first, first};
+    if (picture == PICTURE_LUMA) {
+        q.r = luma6_lanes(&warp->rgb, first);
+        return q;
+    }
+    const vec second = lines_at(lines[1], i, chroma_both);
+    const vec third = lines_at(lines[2], i, chroma_both);
+    if (picture == PICTURE_YUV)
+        return yuv_to_rgb6_lanes(&warp->rgb, first, second, third);
+    q.r = channel6_lanes(first);
+    q.g = channel6_lanes(second);
+    q.b = channel6_lanes(third);
+    if (picture == PICTURE_RGB_GRAY)
+        q.r = gray6_lanes(q, warp->gray);
+    return q;
+}
+
+// The levels of PIXELS columns from i on.
+static inline FRAMED_HD void pixels_make(struct strip *s, const struct lines lines[3], int i,
+                                         enum picture picture, bool both, bool chroma_both)
+{
+    const struct vec_rgb a = lanes6(s->warp, lines, i, picture, both, chroma_both);
+    const struct vec_rgb b = lanes6(s->warp, lines, i + LANES, picture, both, chroma_both);
+    const bool bgr = s->warp->order == ORDER_BGR;
+    vec_store_levels(s->level[bgr ? 2 : 0] + i, a.r, b.r);
+    if (picture == PICTURE_LUMA || picture == PICTURE_RGB_GRAY)
+        return;
+    vec_store_levels(s->level[1] + i, a.g, b.g);
+    vec_store_levels(s->level[bgr ? 0 : 2] + i, a.b, b.b);
+}
+
+// The same in rgb6, not yet clamped.
+static inline FRAMED_HD void lanes6_make(struct strip *s, const struct lines lines[3], int i,
+                                         enum picture picture)
+{
+    const struct vec_rgb q = lanes6(s->warp, lines, i, picture, true, true);
+    const bool bgr = s->warp->order == ORDER_BGR;
+    vec_store(s->level6[bgr ? 2 : 0] + i, q.r);
+    vec_store(s->level6[1] + i, q.g);
+    vec_store(s->level6[bgr ? 0 : 2] + i, q.b);
+}
+
+#define FOR_EACH_PICTURE(X) X(PICTURE_RGB) X(PICTURE_YUV) X(PICTURE_RGB_GRAY) X(PICTURE_LUMA)
+
+// Columns [from, to) and their neighbours in the registers.
+static inline FRAMED_HD void run_make(struct strip *s, const struct lines lines[3], int from,
+                                      int to, bool both, bool chroma_both)
+{
+    from = from / PIXELS * PIXELS;
+    switch (picture_of(s->warp)) {
+#define CASE(picture)                                                                              \
+    case picture:                                                                                  \
+        for (int i = from; i < to; i += PIXELS)                                                    \
+            pixels_make(s, lines, i, picture, both, chroma_both);                                  \
+        break;
+        FOR_EACH_PICTURE(CASE)
+#undef CASE
+    }
+}
+
+// Columns [from, to), which see picture and fill; `row`: how much of it the row sees.
+static void run_blend(struct strip *s, const struct lines lines[3], int from, int to, int row)
+{
+    switch (picture_of(s->warp)) {
+#define CASE(picture)                                                                              \
+    case picture:                                                                                  \
+        for (int i = from / LANES * LANES; i < to; i += LANES)                                     \
+            lanes6_make(s, lines, i, picture);                                                     \
+        break;
+        FOR_EACH_PICTURE(CASE)
+#undef CASE
+    }
+    for (int c = 0; c < s->warp->channels; c++)
+        for (int i = from; i < to; i++)
+            s->level[c][i] = (uint8_t)level_blended(s->level6[c][i], s->warp->fill[c],
+                                                    coverage_of(s->coverage[i], row));
+}
+
+static void run_levels(struct strip *s, const struct lines lines[3], int from, int to)
+{
+    const bool luma = lines[0].weight != 0, chroma = lines[1].weight != 0;
+    if (luma && chroma)
+        run_make(s, lines, from, to, true, true);
+    else if (luma)
+        run_make(s, lines, from, to, true, false);
+    else if (chroma)
+        run_make(s, lines, from, to, false, true);
+    else
+        run_make(s, lines, from, to, false, false);
+}
+
+// The strip's levels of output row y, which sees `coverage` of the picture: not nothing.
+static inline void strip_levels(struct strip *s, int y, int coverage)
+{
+    const struct warp *warp = s->warp;
+    const int32_t sy = warp->rowy[y];
+    const struct taps first = taps_at(position_of(warp->luma, sy), warp->y0, warp->y1 - 1);
+    const struct taps others =
+        source_is_rgb(warp->source) ? first : chroma_taps(warp->chroma_y, sy, warp->y0, warp->y1);
+    struct lines lines[3];
+    lines[0] = strip_lines(s, 0, first);
+    for (int c = 1; c < 3; c++)
+        lines[c] = picture_of(warp) == PICTURE_LUMA ? lines[0] : strip_lines(s, c, others);
+    if (coverage < WEIGHT_ONE) {
+        run_blend(s, lines, 0, s->n, coverage);
+        return;
+    }
+    run_levels(s, lines, s->whole0, s->whole1);
+    run_blend(s, lines, 0, s->whole0, coverage);
+    run_blend(s, lines, s->whole1, s->n, coverage);
+}
+
+#endif
