@@ -1,11 +1,13 @@
 #include "daemon/check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "daemon/budget.h"
 #include "daemon/camera/decode.h"
 #include "daemon/daemon.h"
 #include "daemon/service/log.h"
+#include "kernels/versions.h"
 
 // What the figures are for.
 struct basis {
@@ -110,4 +112,20 @@ int check_box(const struct config *config, const char *file)
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", file, why);
     return EXIT_CONFIG;
+}
+
+int check_cpu(const char *command)
+{
+    const char *name = getenv("FRAMED_CPU"), *between = " ";
+    if (version_find(name))
+        return EXIT_OK;
+    fprintf(stderr, "framed %s: FRAMED_CPU=%s: this CPU has", command, name);
+    for (int i = 0; versions[i]; i++) {
+        if (!versions[i]->runs())
+            continue;
+        fprintf(stderr, "%s%s", between, versions[i]->name);
+        between = ", ";
+    }
+    fputc('\n', stderr);
+    return EXIT_USAGE;
 }

@@ -1,5 +1,5 @@
 // `framed check` on a configuration that has no mistake in itself: whether this box has what it
-// takes.
+// takes, the memory and the version of the kernels that is asked for.
 #ifndef FRAMED_DAEMON_CHECK_H
 #define FRAMED_DAEMON_CHECK_H
 
@@ -10,5 +10,9 @@
 // without a GPU, which may be another box's, and says where one is missing; but a backend that is
 // not in this build is refused. Starts nothing. Returns an exit code.
 int check_box(const struct config *, const char *file);
+
+// Whether the environment's FRAMED_CPU, where it is set, names a version of the kernels that this
+// CPU runs. EXIT_OK, or EXIT_USAGE and a line on stderr that says which there are.
+int check_cpu(const char *command);
 
 #endif

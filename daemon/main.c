@@ -31,7 +31,9 @@ static int run(const struct arguments *arguments)
 {
     struct config *config = NULL;
     struct daemon_options options = {.metrics = arguments->metrics};
-    int code = load(arguments, &config);
+    int code = check_cpu("run");
+    if (code == EXIT_OK)
+        code = load(arguments, &config);
     if (code == EXIT_OK)
         code = daemon_run(config, &options);
     config_free(config);
@@ -41,7 +43,9 @@ static int run(const struct arguments *arguments)
 static int check(const struct arguments *arguments)
 {
     struct config *config = NULL;
-    int code = load(arguments, &config);
+    int code = check_cpu("check");
+    if (code == EXIT_OK)
+        code = load(arguments, &config);
     if (code == EXIT_OK)
         code = check_box(config, arguments->config);
     config_free(config);

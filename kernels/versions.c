@@ -51,6 +51,8 @@ const struct version *const versions[] = {
 
 const struct version *version_find(const char *name)
 {
+    if (name && !*name)
+        name = NULL;
     for (int i = 0; versions[i]; i++)
         if (name ? strcmp(name, versions[i]->name) == 0 : versions[i]->runs())
             return versions[i]->runs() ? versions[i] : NULL;

@@ -15,8 +15,8 @@ struct version {
 // Best first, then NULL; the last is "scalar", the reference, which runs everywhere.
 extern const struct version *const versions[];
 
-// The one of that name, or the best where `name` is NULL. NULL where there is no such version or
-// this CPU does not run it.
+// The one of that name, or the best where `name` is NULL or empty. NULL where there is no such
+// version or this CPU does not run it.
 const struct version *version_find(const char *name);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/bench/alone.h"
+#include "daemon/check.h"
 #include "daemon/daemon.h"
 #include "daemon/frame.h"
 #include "daemon/service/log.h"
@@ -205,6 +206,9 @@ int bench_main(int argc, char **argv)
     bool help;
     int code = bench_options_parse(&bench.options, argc, argv, &help);
     if (code != EXIT_OK || help)
+        return code;
+    code = check_cpu("bench");
+    if (code != EXIT_OK)
         return code;
     const sigset_t stop = stop_signals();
     pthread_sigmask(SIG_BLOCK, &stop, NULL);

@@ -103,6 +103,24 @@ def check_ring_refusals(checks):
         checks.check(code == 78 and one and f"outputs.o.{word}: " in errors, f"ring, {keys}: exit {code}, {errors!r}")
 
 
+def check_cpu(checks, where, clip):
+    """FRAMED_CPU names a version of the kernels; one that this CPU does not have is refused in one line."""
+    text = config(clip, f"file:{where}/t.raw", top="backend: cpu")
+    path = f"{where}/cpu.yaml"
+    with open(path, "w") as file:
+        file.write(text)
+    for command in (["run", "-c", path], ["check", "-c", path], ["bench", "--rows", "copies"]):
+        code, output, errors = run(*command, env={"FRAMED_CPU": "abacus"})
+        said = re.fullmatch(rf"framed {command[0]}: FRAMED_CPU=abacus: this CPU has (.*)\n", errors)
+        checks.check(code == 2 and said and not output, f"{command[0]}, FRAMED_CPU=abacus: exit {code}, {errors!r}")
+    versions = said[1].split(", ") if said else []
+    checks.check(versions[-1:] == ["scalar"], f"FRAMED_CPU: this CPU has {versions}")
+    for name, expected in [("", versions[:1]), *((version, [version]) for version in versions)]:
+        code, _, errors = run("run", "-c", path, env={"FRAMED_CPU": name})
+        chosen = re.findall(r"backend cpu: \d+ workers?, (\w+)", errors)
+        checks.check(code == 0 and chosen == expected, f"FRAMED_CPU={name}: exit {code}, {errors!r}")
+
+
 HINT = "(`picture`, `slots` and `decode_threads` make it less; `framed check` lists each camera)"
 CAMERAS = """
 backend: {backend}
@@ -268,6 +286,7 @@ def main():
         check_ring_refusals(checks)
         check_memory(checks)
         check_overcommitment(checks, where)
+        check_cpu(checks, where, clip)
         check_missing_device(checks, where, clip)
         check_sigterm(checks, where, clip)
         check_sigkill(checks, where, clip)
