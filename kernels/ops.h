@@ -154,7 +154,7 @@ typedef void yuv_fn(const struct image *dst, const struct image *src, const stru
                     struct band band);
 
 warp_fn warp_ref; // the reference: its bytes are the contract
-warp_fn warp_avx2, warp_avx512;
+warp_fn warp_avx2, warp_avx512, warp_neon;
 yuv_fn yuv_ref;
 
 #ifdef __cplusplus
