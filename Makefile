@@ -78,7 +78,7 @@ all: $(B)/framed
 $(B)/framed: $(B)/daemon/main.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 ifeq ($(NVCC),)
-	@echo "framed: built without CUDA: no nvcc found (12 or later adds the cuda backend)"
+	@echo "framed: built without CUDA: $(if $(CROSS),cross-built,no nvcc found (12 or later adds the cuda backend))"
 endif
 
 $(B)/kernels/%.o: kernels/%.c
