@@ -51,35 +51,47 @@ static inline void sums_put(struct sums *sums, int i, struct sum sum)
     sums->d[i] = sum.d;
 }
 
-static inline FRAMED_HD flt sums_at(const struct sums *sums, int i, const uint8_t *level)
+// The same in registers.
+struct flt_sum {
+    flt a, b, c, d;
+};
+
+static inline FRAMED_HD struct flt_sum sums_load(const struct sums *sums, int i)
+{
+    const struct flt_sum sum = {flt_load(sums->a + i), flt_load(sums->b + i), flt_load(sums->c + i),
+                                flt_load(sums->d + i)};
+    return sum;
+}
+
+// FLOATS elements.
+static inline FRAMED_HD void sum_store(uint8_t *to, struct flt_sum sum, const uint8_t *level,
+                                       bool half)
 {
     const flt x = flt_levels(level);
-    return flt_add(flt_fma(x, flt_load(sums->a + i), flt_load(sums->b + i)),
-                   flt_fma(x, flt_load(sums->c + i), flt_load(sums->d + i)));
+    const flt y = flt_add(flt_fma(x, sum.a, sum.b), flt_fma(x, sum.c, sum.d));
+    if (half)
+        flt_store_half((uint16_t *)to, y);
+    else
+        flt_store((float *)to, y);
 }
 
 // n elements; levels are read beyond them to whole registers.
 static inline FRAMED_HD void sums_store_of(uint8_t *to, const struct sums *sums,
                                            const uint8_t *level, int n, bool half)
 {
-    const int bytes = half ? 2 : 4;
-    int i = 0, phase = 0;
-    for (; i + FLOATS <= n; i += FLOATS) {
-        const flt x = sums_at(sums, phase, level + i);
-        if (half)
-            flt_store_half((uint16_t *)(to + i * bytes), x);
-        else
-            flt_store((float *)(to + i * bytes), x);
-        phase = phase == 2 * FLOATS ? 0 : phase + FLOATS;
+    const int bytes = half ? 2 : 4, step = FLOATS * bytes;
+    const struct flt_sum sum[3] = {sums_load(sums, 0), sums_load(sums, FLOATS),
+                                   sums_load(sums, 2 * FLOATS)};
+    int i = 0;
+    for (; i + 3 * FLOATS <= n; i += 3 * FLOATS) {
+        uint8_t *at = to + i * bytes;
+        sum_store(at, sum[0], level + i, half);
+        sum_store(at + step, sum[1], level + i + FLOATS, half);
+        sum_store(at + 2 * step, sum[2], level + i + 2 * FLOATS, half);
     }
-    if (i == n)
-        return;
-    float rest[FLOATS];
-    const flt x = sums_at(sums, phase, level + i);
-    if (half)
-        flt_store_half((uint16_t *)rest, x);
-    else
-        flt_store(rest, x);
+    uint8_t rest[3 * FLOATS * sizeof(float)];
+    for (int k = 0; k < 3; k++)
+        sum_store(rest + k * step, sum[k], level + i + k * FLOATS, half);
     memcpy(to + i * bytes, rest, (n - i) * bytes);
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/warp_columns.h"
 
+enum { CACHE_LINE = 64 };
 enum { LEVELS_SPARE = 3 * FLOATS }; // so that levels can be read a whole register at a time
 
 // What was last made of two source rows of one component.
@@ -77,32 +78,58 @@ static inline struct lines strip_lines(struct strip *s, int c, struct taps y)
     return lines;
 }
 
-static inline FRAMED_HD vec lines_at(struct lines lines, int i, bool both)
+// What turns samples to rgb6, in registers. The same copies for all of a row: the compiler cannot
+// know that what is stored to is not what is read.
+struct shades {
+    vec y, rv, gu, gv, bu, offset; // of YUV
+    vec gray[3];
+    vec weight, chroma_weight; // of the second row
+    bool both, chroma_both;    // whether it counts; constants where they are asked for
+};
+
+static inline FRAMED_HD struct shades shades_of(const struct warp *warp,
+                                                const struct lines lines[3])
+{
+    const struct yuv_to_rgb *c = &warp->rgb;
+    struct shades s;
+    s.y = vec_all(c->y);
+    s.rv = vec_all(c->rv);
+    s.gu = vec_all(c->gu);
+    s.gv = vec_all(c->gv);
+    s.bu = vec_all(c->bu);
+    s.offset = vec_all(c->offset);
+    for (int i = 0; i < 3; i++)
+        s.gray[i] = vec_all(warp->gray[i]);
+    s.weight = vec_all(lines[0].weight);
+    s.chroma_weight = vec_all(lines[1].weight);
+    return s;
+}
+
+static inline FRAMED_HD vec lines_at(struct lines lines, int i, vec weight, bool both)
 {
     const vec top = vec_load(lines.top + i);
     if (!both)
         return top;
-    const vec step = vec_sub(vec_load(lines.bottom + i), top);
-    return vec_add(top, vec_mulhrs(step, vec_all(lines.weight)));
+    return vec_add(top, vec_mulhrs(vec_sub(vec_load(lines.bottom + i), top), weight));
 }
 
 struct vec_rgb {
     vec r, g, b;
 };
 
-static inline FRAMED_HD vec luma6_lanes(const struct yuv_to_rgb *c, vec y)
+static inline FRAMED_HD vec luma6_lanes(const struct shades *c, vec y)
 {
-    return vec_adds(vec_mulhrs(y, vec_all(c->y)), vec_all(c->offset));
+    return vec_adds(vec_mulhrs(y, c->y), c->offset);
 }
 
-static inline FRAMED_HD struct vec_rgb yuv_to_rgb6_lanes(const struct yuv_to_rgb *c, vec y, vec u,
+static inline FRAMED_HD struct vec_rgb yuv_to_rgb6_lanes(const struct shades *c, vec y, vec u,
                                                          vec v)
 {
     const vec yy = luma6_lanes(c, y);
     struct vec_rgb q;
-    q.r = vec_adds(yy, vec_mulhrs(v, vec_all(c->rv)));
-    q.g = vec_adds(vec_adds(yy, vec_mulhrs(u, vec_all(c->gu))), vec_mulhrs(v, vec_all(c->gv)));
-    q.b = vec_adds(vec_adds(yy, u), vec_mulhrs(u, vec_all(c->bu)));
+    q.r = vec_adds(yy, vec_mulhrs(v, c->rv));
+    q.g = vec_adds(vec_adds(yy, vec_mulhrs(u, c->gu)), vec_mulhrs(v, c->gv));
+    q.b = vec_adds(vec_adds(yy, u), vec_mulhrs(u, c->bu));
     return q;
 }
 
@@ -111,12 +138,12 @@ static inline FRAMED_HD vec channel6_lanes(vec v)
     return vec_add(vec_sar(vec_add(v, vec_all(1)), 1), vec_all(128 * 64 + LEVEL6_HALF));
 }
 
-static inline FRAMED_HD vec gray6_lanes(struct vec_rgb q, const int16_t weight[3])
+static inline FRAMED_HD vec gray6_lanes(const struct shades *c, struct vec_rgb q)
 {
     const vec half = vec_all(LEVEL6_HALF);
-    const vec r = vec_mulhrs(vec_sub(q.r, half), vec_all(weight[0]));
-    const vec g = vec_mulhrs(vec_sub(q.g, half), vec_all(weight[1]));
-    const vec b = vec_mulhrs(vec_sub(q.b, half), vec_all(weight[2]));
+    const vec r = vec_mulhrs(vec_sub(q.r, half), c->gray[0]);
+    const vec g = vec_mulhrs(vec_sub(q.g, half), c->gray[1]);
+    const vec b = vec_mulhrs(vec_sub(q.b, half), c->gray[2]);
     return vec_add(vec_add(r, g), vec_add(b, half));
 }
 
@@ -130,67 +157,73 @@ static inline enum picture picture_of(const struct warp *warp)
     return gray ? PICTURE_LUMA : PICTURE_YUV;
 }
 
-// LANES columns from i on in rgb6: for gray, in r alone. `both`, `chroma_both`: whether two rows
-// count.
-static inline FRAMED_HD struct vec_rgb lanes6(const struct warp *warp, const struct lines lines[3],
-                                              int i, enum picture picture, bool both,
-                                              bool chroma_both)
+// LANES columns from i on in rgb6: for gray, in r alone.
+static inline FRAMED_HD struct vec_rgb lanes6(const struct shades *c, const struct lines lines[3],
+                                              int i, enum picture picture)
 {
-    const vec first = lines_at(lines[0], i, both);
+    const vec first = lines_at(lines[0], i, c->weight, c->both);
     struct vec_rgb q = {first, first, first};
     if (picture == PICTURE_LUMA) {
-        q.r = luma6_lanes(&warp->rgb, first);
+        q.r = luma6_lanes(c, first);
         return q;
     }
-    const vec second = lines_at(lines[1], i, chroma_both);
-    const vec third = lines_at(lines[2], i, chroma_both);
+    const vec second = lines_at(lines[1], i, c->chroma_weight, c->chroma_both);
+    const vec third = lines_at(lines[2], i, c->chroma_weight, c->chroma_both);
     if (picture == PICTURE_YUV)
-        return yuv_to_rgb6_lanes(&warp->rgb, first, second, third);
+        return yuv_to_rgb6_lanes(c, first, second, third);
     q.r = channel6_lanes(first);
     q.g = channel6_lanes(second);
     q.b = channel6_lanes(third);
     if (picture == PICTURE_RGB_GRAY)
-        q.r = gray6_lanes(q, warp->gray);
+        q.r = gray6_lanes(c, q);
     return q;
 }
 
-// The levels of PIXELS columns from i on.
-static inline FRAMED_HD void pixels_make(struct strip *s, const struct lines lines[3], int i,
-                                         enum picture picture, bool both, bool chroma_both)
+// The levels of columns [from, to) and their neighbours in the registers.
+static inline FRAMED_HD void levels_make(struct strip *s, const struct lines row[3], int from,
+                                         int to, enum picture picture, bool both, bool chroma_both)
 {
-    const struct vec_rgb a = lanes6(s->warp, lines, i, picture, both, chroma_both);
-    const struct vec_rgb b = lanes6(s->warp, lines, i + LANES, picture, both, chroma_both);
+    const struct lines lines[3] = {row[0], row[1], row[2]};
     const bool bgr = s->warp->order == ORDER_BGR;
-    vec_store_levels(s->level[bgr ? 2 : 0] + i, a.r, b.r);
-    if (picture == PICTURE_LUMA || picture == PICTURE_RGB_GRAY)
-        return;
-    vec_store_levels(s->level[1] + i, a.g, b.g);
-    vec_store_levels(s->level[bgr ? 0 : 2] + i, a.b, b.b);
+    uint8_t *r = s->level[bgr ? 2 : 0], *g = s->level[1], *b = s->level[bgr ? 0 : 2];
+    struct shades shades = shades_of(s->warp, row);
+    shades.both = both;
+    shades.chroma_both = chroma_both;
+    for (int i = from / PIXELS * PIXELS; i < to; i += PIXELS) {
+        const struct vec_rgb p = lanes6(&shades, lines, i, picture);
+        const struct vec_rgb q = lanes6(&shades, lines, i + LANES, picture);
+        vec_store_levels(r + i, p.r, q.r);
+        if (picture == PICTURE_LUMA || picture == PICTURE_RGB_GRAY)
+            continue;
+        vec_store_levels(g + i, p.g, q.g);
+        vec_store_levels(b + i, p.b, q.b);
+    }
 }
 
 // The same in rgb6, not yet clamped.
-static inline FRAMED_HD void lanes6_make(struct strip *s, const struct lines lines[3], int i,
-                                         enum picture picture)
+static inline FRAMED_HD void levels6_make(struct strip *s, const struct lines lines[3], int from,
+                                          int to, enum picture picture)
 {
-    const struct vec_rgb q = lanes6(s->warp, lines, i, picture, true, true);
     const bool bgr = s->warp->order == ORDER_BGR;
-    vec_store(s->level6[bgr ? 2 : 0] + i, q.r);
-    vec_store(s->level6[1] + i, q.g);
-    vec_store(s->level6[bgr ? 0 : 2] + i, q.b);
+    struct shades shades = shades_of(s->warp, lines);
+    shades.both = shades.chroma_both = true;
+    for (int i = from / LANES * LANES; i < to; i += LANES) {
+        const struct vec_rgb q = lanes6(&shades, lines, i, picture);
+        vec_store(s->level6[bgr ? 2 : 0] + i, q.r);
+        vec_store(s->level6[1] + i, q.g);
+        vec_store(s->level6[bgr ? 0 : 2] + i, q.b);
+    }
 }
 
 #define FOR_EACH_PICTURE(X) X(PICTURE_RGB) X(PICTURE_YUV) X(PICTURE_RGB_GRAY) X(PICTURE_LUMA)
 
-// Columns [from, to) and their neighbours in the registers.
 static inline FRAMED_HD void run_make(struct strip *s, const struct lines lines[3], int from,
                                       int to, bool both, bool chroma_both)
 {
-    from = from / PIXELS * PIXELS;
     switch (picture_of(s->warp)) {
 #define CASE(picture)                                                                              \
     case picture:                                                                                  \
-        for (int i = from; i < to; i += PIXELS)                                                    \
-            pixels_make(s, lines, i, picture, both, chroma_both);                                  \
+        levels_make(s, lines, from, to, picture, both, chroma_both);                               \
         break;
         FOR_EACH_PICTURE(CASE)
 #undef CASE
@@ -200,11 +233,12 @@ static inline FRAMED_HD void run_make(struct strip *s, const struct lines lines[
 // Columns [from, to), which see picture and fill; `row`: how much of it the row sees.
 static void run_blend(struct strip *s, const struct lines lines[3], int from, int to, int row)
 {
+    if (from == to)
+        return;
     switch (picture_of(s->warp)) {
 #define CASE(picture)                                                                              \
     case picture:                                                                                  \
-        for (int i = from / LANES * LANES; i < to; i += LANES)                                     \
-            lanes6_make(s, lines, i, picture);                                                     \
+        levels6_make(s, lines, from, to, picture);                                                 \
         break;
         FOR_EACH_PICTURE(CASE)
 #undef CASE
@@ -228,18 +262,54 @@ static void run_levels(struct strip *s, const struct lines lines[3], int from, i
         run_make(s, lines, from, to, false, false);
 }
 
+// Brings row y of component c near, before it is asked for.
+static inline void row_fetch(const struct strip *s, int c, int y)
+{
+    const struct row_pair *pair = &s->rows[c];
+    if (pair->y[0] == y || pair->y[1] == y)
+        return;
+    const struct columns *columns = c == 0 || source_is_rgb(s->src->format) ? &s->luma : &s->chroma;
+    const uint8_t *row = component_row(s->src, component_of(s->src->format, c), y);
+    const int32_t a = columns->offset[0], b = columns->offset[s->n - 1];
+    for (int32_t at = a < b ? a : b; at <= (a < b ? b : a); at += CACHE_LINE)
+        __builtin_prefetch(row + at);
+}
+
+static inline struct taps row_taps(const struct warp *warp, int c, int y)
+{
+    const int32_t s = warp->rowy[y];
+    if (c == 0 || source_is_rgb(warp->source))
+        return taps_at(position_of(warp->luma, s), warp->y0, warp->y1 - 1);
+    return chroma_taps(warp->chroma_y, s, warp->y0, warp->y1);
+}
+
+// How many components have rows of their own memory.
+static inline int memories_of(const struct warp *warp)
+{
+    if (warp->order == ORDER_GRAY && !source_is_rgb(warp->source))
+        return 1;
+    return pixel_format_planes(warp->source);
+}
+
+static inline void strip_fetch(const struct strip *s, int y)
+{
+    for (int c = 0; c < memories_of(s->warp); c++) {
+        const struct taps taps = row_taps(s->warp, c, y);
+        row_fetch(s, c, taps.t0);
+        if (taps.w != 0 && taps.t1 != taps.t0)
+            row_fetch(s, c, taps.t1);
+    }
+}
+
 // The strip's levels of output row y, which sees `coverage` of the picture: not nothing.
 static inline void strip_levels(struct strip *s, int y, int coverage)
 {
     const struct warp *warp = s->warp;
-    const int32_t sy = warp->rowy[y];
-    const struct taps first = taps_at(position_of(warp->luma, sy), warp->y0, warp->y1 - 1);
-    const struct taps others =
-        source_is_rgb(warp->source) ? first : chroma_taps(warp->chroma_y, sy, warp->y0, warp->y1);
     struct lines lines[3];
-    lines[0] = strip_lines(s, 0, first);
+    lines[0] = strip_lines(s, 0, row_taps(warp, 0, y));
     for (int c = 1; c < 3; c++)
-        lines[c] = picture_of(warp) == PICTURE_LUMA ? lines[0] : strip_lines(s, c, others);
+        lines[c] =
+            picture_of(warp) == PICTURE_LUMA ? lines[0] : strip_lines(s, c, row_taps(warp, c, y));
     if (coverage < WEIGHT_ONE) {
         run_blend(s, lines, 0, s->n, coverage);
         return;
