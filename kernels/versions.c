@@ -31,8 +31,8 @@ static bool avx512_runs(void)
            __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
 }
 
-static const struct version avx2 = {"avx2", avx2_runs, warp_avx2, yuv_ref};
-static const struct version avx512 = {"avx512", avx512_runs, warp_avx512, yuv_ref};
+static const struct version avx2 = {"avx2", avx2_runs, warp_avx2, yuv_avx2};
+static const struct version avx512 = {"avx512", avx512_runs, warp_avx512, yuv_avx512};
 #endif
 
 #ifdef __aarch64__

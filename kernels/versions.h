@@ -12,6 +12,8 @@ struct version {
     yuv_fn *yuv;
 };
 
+yuv_fn yuv_avx2, yuv_avx512, yuv_neon; // each where its CPUs are
+
 // Best first, then NULL; the last is "scalar", the reference, which runs everywhere.
 extern const struct version *const versions[];
 

@@ -1,0 +1,223 @@
+// What yuv asks of 512-bit registers. A block is LANES pixels of a row.
+#ifndef FRAMED_KERNELS_YUV_VECTOR_AVX512_H
+#define FRAMED_KERNELS_YUV_VECTOR_AVX512_H
+
+#include <immintrin.h>
+
+#include "kernels/fixed.h"
+
+enum { LANES = 64 };
+
+typedef __m512i vec; // LANES bytes
+
+// Pixels as the 16-bit pairs that vpdpwssd multiplies: of the first and the third byte, and of the
+// second and a fourth whose weight is 0. Vector i holds pixels i * LANES / 4 and on; for means of
+// 2x2 blocks, of which a block of pixels has half as many, only the first two hold anything.
+struct pixels {
+    vec outer[4], inner[4];
+};
+
+struct weights {
+    vec outer[3], inner[3], round[3];
+};
+
+// --- tables
+
+#define FOUR(X, i)    X(i), X((i) + 1), X((i) + 2), X((i) + 3)
+#define SIXTEEN(X, i) FOUR(X, i), FOUR(X, (i) + 4), FOUR(X, (i) + 8), FOUR(X, (i) + 12)
+#define LINE(X, i)    SIXTEEN(X, i), SIXTEEN(X, (i) + 16), SIXTEEN(X, (i) + 32), SIXTEEN(X, (i) + 48)
+#define TABLE(X)                                                                                   \
+    {                                                                                              \
+        LINE(X, 0)                                                                                 \
+    }
+
+typedef uint8_t table[64] __attribute__((aligned(64)));
+
+// Byte p of yuv24 is sample p / 3 of component p % 3: vpermi2b reads bit 6 as Y or U, and vpermb
+// takes the low 6 bits for V.
+#define TRIPLE0(p) ((p) / 3 + (p) % 3 * 64)
+#define TRIPLE1(p) TRIPLE0((p) + 64)
+#define TRIPLE2(p) TRIPLE0((p) + 128)
+static const table triples[3] = {TABLE(TRIPLE0), TABLE(TRIPLE1), TABLE(TRIPLE2)};
+static const uint64_t third_of_triple[3] = {0x4924924924924924, 0x2492492492492492,
+                                            0x9249249249249249};
+
+#define ZIPPED(i) ((i) / 2 + (i) % 2 * 32)
+#define SPLIT(i)  ((i) % 32 * 2 + (i) / 32)
+static const table zipped = TABLE(ZIPPED), split = TABLE(SPLIT);
+
+// Three bytes to four; the fourth is anything.
+#define WIDE(i) ((i) / 4 * 3 + (i) % 4)
+static const table widened = TABLE(WIDE);
+
+// Packing works on 128-bit lanes: of the means it leaves 8 U and 8 V in each, in pairs of blocks.
+#define MEAN(i) ((i) % 32 / 8 * 2 + (i) % 8 / 2 * 16 + (i) % 2 + (i) / 32 * 8)
+static const table means_order = TABLE(MEAN);
+
+static inline FRAMED_HD vec table_load(const table t)
+{
+    return _mm512_load_si512(t);
+}
+
+// --- bytes
+
+static inline FRAMED_HD vec load(const uint8_t *at)
+{
+    return _mm512_loadu_si512(at);
+}
+
+static inline FRAMED_HD void store(uint8_t *at, vec v)
+{
+    _mm512_storeu_si512(at, v);
+}
+
+// The first half of a result from `low`, the second from `high`.
+static inline FRAMED_HD vec halves_load(const uint8_t *low, const uint8_t *high)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)low)),
+                              _mm256_loadu_si256((const void *)high), 1);
+}
+
+static inline FRAMED_HD void halves_store(uint8_t *low, uint8_t *high, vec v)
+{
+    _mm256_storeu_si256((void *)low, _mm512_castsi512_si256(v));
+    _mm256_storeu_si256((void *)high, _mm512_extracti64x4_epi64(v, 1));
+}
+
+// a0 a1 ... b0 b1 ... to a0 b0 a1 b1 ..., and back.
+static inline FRAMED_HD vec halves_zip(vec v)
+{
+    return _mm512_permutexvar_epi8(table_load(zipped), v);
+}
+
+static inline FRAMED_HD vec halves_split(vec v)
+{
+    return _mm512_permutexvar_epi8(table_load(split), v);
+}
+
+static inline FRAMED_HD void store_triples(uint8_t *at, vec y, vec u, vec v)
+{
+    for (int i = 0; i < 3; i++) {
+        const vec order = table_load(triples[i]);
+        const vec yu = _mm512_permutex2var_epi8(y, order, u);
+        store(at + i * LANES, _mm512_mask_permutexvar_epi8(yu, third_of_triple[i], order, v));
+    }
+}
+
+// From the order in which packing within 128-bit lanes leaves four vectors, to theirs; and, since
+// it is its own inverse, to the order in which unpacking gives four vectors in theirs.
+static inline FRAMED_HD vec lanes_transpose(vec v)
+{
+    return _mm512_permutexvar_epi32(
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), v);
+}
+
+// --- pixels
+
+static inline FRAMED_HD void pixels_put(struct pixels *p, int i, vec v)
+{
+    p->outer[i] = _mm512_and_si512(v, _mm512_set1_epi32(0x00ff00ff));
+    p->inner[i] = _mm512_srli_epi16(v, 8);
+}
+
+static inline FRAMED_HD struct pixels pixels_of_4(const uint8_t *at)
+{
+    struct pixels p;
+    for (int i = 0; i < 4; i++)
+        pixels_put(&p, i, load(at + i * 64));
+    return p;
+}
+
+static inline FRAMED_HD struct pixels pixels_of_3(const uint8_t *at)
+{
+    struct pixels p;
+    for (int i = 0; i < 4; i++) {
+        const vec v = _mm512_maskz_loadu_epi32(0x0fff, at + i * 48);
+        pixels_put(&p, i, _mm512_permutexvar_epi8(table_load(widened), v));
+    }
+    return p;
+}
+
+static inline FRAMED_HD struct pixels pixels_of_planes(vec first, vec second, vec third)
+{
+    const vec zero = _mm512_setzero_si512();
+    first = lanes_transpose(first);
+    second = lanes_transpose(second);
+    third = lanes_transpose(third);
+    const vec low = _mm512_unpacklo_epi8(first, third), high = _mm512_unpackhi_epi8(first, third);
+    const vec second_low = _mm512_unpacklo_epi8(second, zero);
+    const vec second_high = _mm512_unpackhi_epi8(second, zero);
+    return (struct pixels){
+        .outer = {_mm512_unpacklo_epi8(low, zero), _mm512_unpackhi_epi8(low, zero),
+                  _mm512_unpacklo_epi8(high, zero), _mm512_unpackhi_epi8(high, zero)},
+        .inner = {_mm512_unpacklo_epi16(second_low, zero), _mm512_unpackhi_epi16(second_low, zero),
+                  _mm512_unpacklo_epi16(second_high, zero),
+                  _mm512_unpackhi_epi16(second_high, zero)},
+    };
+}
+
+// block_mean of the pairs of a and b, which are sums of two rows.
+static inline FRAMED_HD vec means_of_pairs(vec a, vec b)
+{
+    const __m512 fa = _mm512_castsi512_ps(a), fb = _mm512_castsi512_ps(b);
+    const vec even = _mm512_castps_si512(_mm512_shuffle_ps(fa, fb, 0x88));
+    const vec odd = _mm512_castps_si512(_mm512_shuffle_ps(fa, fb, 0xdd));
+    const vec sum = _mm512_add_epi16(_mm512_add_epi16(even, odd), _mm512_set1_epi16(2));
+    return _mm512_srli_epi16(sum, 2);
+}
+
+static inline FRAMED_HD struct pixels pixels_means(struct pixels top, struct pixels bottom)
+{
+    struct pixels p = top;
+    for (int i = 0; i < 4; i++) {
+        top.outer[i] = _mm512_add_epi16(top.outer[i], bottom.outer[i]);
+        top.inner[i] = _mm512_add_epi16(top.inner[i], bottom.inner[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        p.outer[i] = means_of_pairs(top.outer[2 * i], top.outer[2 * i + 1]);
+        p.inner[i] = means_of_pairs(top.inner[2 * i], top.inner[2 * i + 1]);
+    }
+    return p;
+}
+
+// --- levels
+
+// `reversed`: the pixels come as B, G and R.
+static inline struct weights weights_of(const struct rgb_to_yuv *c, bool reversed)
+{
+    struct weights w;
+    const int scale = 1 << (15 - c->shift); // so that every matrix shifts by 15
+    for (int i = 0; i < 3; i++) {
+        const int first = c->row[i][reversed ? 2 : 0] * scale;
+        const int third = c->row[i][reversed ? 0 : 2] * scale;
+        w.outer[i] = _mm512_set1_epi32((int)((uint32_t)third << 16 | (first & 0xffff)));
+        w.inner[i] = _mm512_set1_epi32(c->row[i][1] * scale & 0xffff);
+        w.round[i] = _mm512_set1_epi32(c->round[i] * scale);
+    }
+    return w;
+}
+
+static inline FRAMED_HD vec level32(const struct pixels *p, int i, const struct weights *w, int c)
+{
+    const vec sum = _mm512_dpwssd_epi32(w->round[c], p->outer[i], w->outer[c]);
+    return _mm512_srai_epi32(_mm512_dpwssd_epi32(sum, p->inner[i], w->inner[c]), 15);
+}
+
+static inline FRAMED_HD vec level16(const struct pixels *p, int i, const struct weights *w, int c)
+{
+    return _mm512_packs_epi32(level32(p, i, w, c), level32(p, i + 1, w, c));
+}
+
+static inline FRAMED_HD vec levels(const struct pixels *p, const struct weights *w, int c)
+{
+    return lanes_transpose(_mm512_packus_epi16(level16(p, 0, w, c), level16(p, 2, w, c)));
+}
+
+// U of the means, then V.
+static inline FRAMED_HD vec levels_of_means(const struct pixels *p, const struct weights *w)
+{
+    const vec packed = _mm512_packus_epi16(level16(p, 0, w, 1), level16(p, 0, w, 2));
+    return _mm512_permutexvar_epi8(table_load(means_order), packed);
+}
+
+#endif
