@@ -60,16 +60,12 @@ static inline FRAMED_HD void block_444(const struct rows *rows, enum lie lie,
                                        int x)
 {
     const struct pixels p = pixels_at(rows, lie, 0, x);
-    const vec y = levels(&p, weights, 0);
-    const vec u = levels(&p, weights, 1);
-    const vec v = levels(&p, weights, 2);
     if (format == PIXEL_YUV24) {
-        store_triples(rows->to[0][0] + 3 * x, y, u, v);
+        store_yuv24(rows->to[0][0] + 3 * x, &p, weights);
         return;
     }
-    store(rows->to[0][0] + x, y);
-    store(rows->to[0][1] + x, u);
-    store(rows->to[0][2] + x, v);
+    for (int c = 0; c < 3; c++)
+        store(rows->to[0][c] + x, levels(&p, weights, c));
 }
 
 static inline FRAMED_HD void block_420(const struct rows *rows, enum lie lie,
@@ -77,14 +73,14 @@ static inline FRAMED_HD void block_420(const struct rows *rows, enum lie lie,
                                        int x)
 {
     const struct pixels top = pixels_at(rows, lie, 0, x), bottom = pixels_at(rows, lie, 1, x);
-    store(rows->to[0][0] + x, levels(&top, weights, 0));
-    store(rows->to[1][0] + x, levels(&bottom, weights, 0));
-    const struct pixels means = pixels_means(top, bottom);
-    const vec uv = levels_of_means(&means, weights);
+    store(rows->to[0][0] + x, lumas(&top, weights));
+    store(rows->to[1][0] + x, lumas(&bottom, weights));
+    const struct means means = means_of(&top, &bottom);
+    const vec uv = chroma_of(&means, weights);
     if (format == PIXEL_NV12)
-        store(rows->to[0][1] + x, halves_zip(uv));
+        store(rows->to[0][1] + x, uv);
     else
-        halves_store(rows->to[0][1] + x / 2, rows->to[0][2] + x / 2, uv);
+        halves_store(rows->to[0][1] + x / 2, rows->to[0][2] + x / 2, halves_split(uv));
 }
 
 static inline FRAMED_HD void block(const struct rows *rows, enum lie lie, enum pixel_format format,

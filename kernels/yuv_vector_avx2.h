@@ -10,15 +10,23 @@ enum { LANES = 32 };
 
 typedef __m256i vec; // LANES bytes
 
-// Pixels as the 16-bit pairs that vpmaddwd multiplies: of the first and the third byte, and of the
-// second and a fourth whose weight is 0. Vector i holds pixels i * LANES / 4 and on; for means of
-// 2x2 blocks, of which a block of pixels has half as many, only the first two hold anything.
+// Pixels of four bytes, the last of which is anything: vector i holds pixels i * 8 and on.
 struct pixels {
-    vec outer[4], inner[4];
+    vec v[4];
 };
 
+// 2x2 blocks in 16-bit lanes: their first and third channel, their second and a 0.
+struct means {
+    vec outer[2], inner[2];
+};
+
+// Sums are made to twice the level's scale, so that a level is the upper half of a 32-bit lane.
+// Some are the round term less what is summed with negated weights: that one bit more fits 16.
 struct weights {
-    vec outer[3], inner[3], round[3];
+    vec less[3];            // of the second and the third channel less the first
+    vec base;               // luma of the first channel, negative
+    vec outer[3], inner[3]; // of channels: luma, and twice the chroma, negative
+    vec round[3];
 };
 
 // --- bytes
@@ -76,42 +84,29 @@ static inline FRAMED_HD vec halves_split(vec v)
     return quarters_swap(_mm256_shuffle_epi8(v, order));
 }
 
-// Since 3 has an inverse modulo 16, one order of a component's 16 bytes serves all three 16-byte
-// parts of their 48: they differ only in which bytes they take.
-static inline FRAMED_HD void store_triples(uint8_t *at, vec y, vec u, vec v)
+// From the order in which packing within 128-bit lanes leaves four vectors, to theirs; and to the
+// order in which unpacking gives four vectors in theirs.
+static inline FRAMED_HD vec lanes_join(vec v)
 {
-    y = _mm256_shuffle_epi8(
-        y, order_of(_mm_setr_epi8(0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5)));
-    u = _mm256_shuffle_epi8(
-        u, order_of(_mm_setr_epi8(5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10)));
-    v = _mm256_shuffle_epi8(
-        v, order_of(_mm_setr_epi8(10, 5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15)));
-    const vec third0 =
-        order_of(_mm_setr_epi8(-1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1));
-    const vec third1 = order_of(_mm_setr_epi8(0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0));
-    const vec third2 = order_of(_mm_setr_epi8(0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0));
-    const vec a = _mm256_blendv_epi8(_mm256_blendv_epi8(v, y, third0), u, third1);
-    const vec b = _mm256_blendv_epi8(_mm256_blendv_epi8(v, y, third2), u, third0);
-    const vec c = _mm256_blendv_epi8(_mm256_blendv_epi8(v, y, third1), u, third2);
-    store(at, _mm256_permute2x128_si256(a, b, 0x20));
-    store(at + 32, _mm256_blend_epi32(c, a, 0xf0));
-    store(at + 64, _mm256_permute2x128_si256(b, c, 0x31));
+    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+static inline FRAMED_HD vec lanes_split(vec v)
+{
+    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+}
+
+// The upper halves of 32-bit lanes as 16-bit lanes, a's and b's by turns.
+static inline FRAMED_HD vec uppers_zip(vec a, vec b)
+{
+    return _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa);
 }
 
 // --- pixels
 
-static inline FRAMED_HD void pixels_put(struct pixels *p, int i, vec v)
-{
-    p->outer[i] = _mm256_and_si256(v, _mm256_set1_epi32(0x00ff00ff));
-    p->inner[i] = _mm256_srli_epi16(v, 8);
-}
-
 static inline FRAMED_HD struct pixels pixels_of_4(const uint8_t *at)
 {
-    struct pixels p;
-    for (int i = 0; i < 4; i++)
-        pixels_put(&p, i, load(at + i * 32));
-    return p;
+    return (struct pixels){{load(at), load(at + 32), load(at + 64), load(at + 96)}};
 }
 
 // 24 bytes are 12 and 12: the second lane is loaded 4 bytes early, to end with them.
@@ -120,68 +115,29 @@ static inline FRAMED_HD struct pixels pixels_of_3(const uint8_t *at)
     const vec order = _mm256_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1, //
                                        4, 5, 6, -1, 7, 8, 9, -1, 10, 11, 12, -1, 13, 14, 15, -1);
     struct pixels p;
-    for (int i = 0; i < 4; i++) {
-        const vec v = load_lanes(at + i * 24, at + i * 24 + 8);
-        pixels_put(&p, i, _mm256_shuffle_epi8(v, order));
-    }
+    for (int i = 0; i < 4; i++)
+        p.v[i] = _mm256_shuffle_epi8(load_lanes(at + i * 24, at + i * 24 + 8), order);
     return p;
-}
-
-// To the order in which unpacking within 128-bit lanes gives four vectors in theirs.
-static inline FRAMED_HD vec lanes_split(vec v)
-{
-    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
-}
-
-// From the order in which packing leaves four vectors, to theirs.
-static inline FRAMED_HD vec lanes_join(vec v)
-{
-    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 static inline FRAMED_HD struct pixels pixels_of_planes(vec first, vec second, vec third)
 {
-    const vec zero = _mm256_setzero_si256();
     first = lanes_split(first);
     second = lanes_split(second);
     third = lanes_split(third);
-    const vec low = _mm256_unpacklo_epi8(first, third), high = _mm256_unpackhi_epi8(first, third);
-    const vec second_low = _mm256_unpacklo_epi8(second, zero);
-    const vec second_high = _mm256_unpackhi_epi8(second, zero);
-    return (struct pixels){
-        .outer = {_mm256_unpacklo_epi8(low, zero), _mm256_unpackhi_epi8(low, zero),
-                  _mm256_unpacklo_epi8(high, zero), _mm256_unpackhi_epi8(high, zero)},
-        .inner = {_mm256_unpacklo_epi16(second_low, zero), _mm256_unpackhi_epi16(second_low, zero),
-                  _mm256_unpacklo_epi16(second_high, zero),
-                  _mm256_unpackhi_epi16(second_high, zero)},
-    };
-}
-
-// block_mean of the pairs of a and b, which are sums of two rows.
-static inline FRAMED_HD vec means_of_pairs(vec a, vec b)
-{
-    const __m256 fa = _mm256_castsi256_ps(a), fb = _mm256_castsi256_ps(b);
-    const vec even = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0x88));
-    const vec odd = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0xdd));
-    const vec sum = _mm256_add_epi16(_mm256_add_epi16(even, odd), _mm256_set1_epi16(2));
-    return _mm256_srli_epi16(sum, 2);
-}
-
-static inline FRAMED_HD struct pixels pixels_means(struct pixels top, struct pixels bottom)
-{
-    struct pixels p = top;
-    for (int i = 0; i < 4; i++) {
-        top.outer[i] = _mm256_add_epi16(top.outer[i], bottom.outer[i]);
-        top.inner[i] = _mm256_add_epi16(top.inner[i], bottom.inner[i]);
-    }
-    for (int i = 0; i < 2; i++) {
-        p.outer[i] = means_of_pairs(top.outer[2 * i], top.outer[2 * i + 1]);
-        p.inner[i] = means_of_pairs(top.inner[2 * i], top.inner[2 * i + 1]);
-    }
-    return p;
+    const vec low = _mm256_unpacklo_epi8(first, second), high = _mm256_unpackhi_epi8(first, second);
+    const vec low3 = _mm256_unpacklo_epi8(third, third), high3 = _mm256_unpackhi_epi8(third, third);
+    return (struct pixels){{_mm256_unpacklo_epi16(low, low3), _mm256_unpackhi_epi16(low, low3),
+                            _mm256_unpacklo_epi16(high, high3),
+                            _mm256_unpackhi_epi16(high, high3)}};
 }
 
 // --- levels
+
+static inline FRAMED_HD vec pair_of(int low, int high)
+{
+    return _mm256_set1_epi32((int)((uint32_t)high << 16 | (low & 0xffff)));
+}
 
 // `reversed`: the pixels come as B, G and R.
 static inline struct weights weights_of(const struct rgb_to_yuv *c, bool reversed)
@@ -190,38 +146,128 @@ static inline struct weights weights_of(const struct rgb_to_yuv *c, bool reverse
     const int scale = 1 << (15 - c->shift); // so that every matrix shifts by 15
     for (int i = 0; i < 3; i++) {
         const int first = c->row[i][reversed ? 2 : 0] * scale;
+        const int second = c->row[i][1] * scale;
         const int third = c->row[i][reversed ? 0 : 2] * scale;
-        w.outer[i] = _mm256_set1_epi32((int)((uint32_t)third << 16 | (first & 0xffff)));
-        w.inner[i] = _mm256_set1_epi32(c->row[i][1] * scale & 0xffff);
-        w.round[i] = _mm256_set1_epi32(c->round[i] * scale);
+        const int sign = i == 0 ? -1 : 1, unit = i == 0 ? 1 : -2;
+        w.less[i] = pair_of(second * sign, third * sign);
+        w.outer[i] = pair_of(first * unit, third * unit);
+        w.inner[i] = pair_of(second * unit, 0);
+        w.round[i] = _mm256_set1_epi32(c->round[i] * scale * 2);
+        if (i == 0)
+            w.base = _mm256_set1_epi16((int16_t) - (first + second + third));
     }
     return w;
 }
 
-static inline FRAMED_HD vec level32(const struct pixels *p, int i, const struct weights *w, int c)
+// Gray has no colour: chroma depends on differences alone, luma on those and one channel.
+static inline FRAMED_HD vec level_sum(vec v, const struct weights *w, int c)
 {
-    const vec outer = _mm256_madd_epi16(p->outer[i], w->outer[c]);
-    const vec inner = _mm256_madd_epi16(p->inner[i], w->inner[c]);
-    return _mm256_srai_epi32(_mm256_add_epi32(_mm256_add_epi32(outer, inner), w->round[c]), 15);
+    const vec order = order_of(_mm_setr_epi8(1, 0, 2, 0, 5, 4, 6, 4, 9, 8, 10, 8, 13, 12, 14, 12));
+    const vec less =
+        _mm256_maddubs_epi16(_mm256_shuffle_epi8(v, order), _mm256_set1_epi16((int16_t)0xfe02));
+    const vec sum = _mm256_madd_epi16(less, w->less[c]);
+    if (c > 0)
+        return _mm256_add_epi32(w->round[c], sum);
+    const vec first = _mm256_shuffle_epi8(
+        v, order_of(_mm_setr_epi8(0, -1, 0, -1, 4, -1, 4, -1, 8, -1, 8, -1, 12, -1, 12, -1)));
+    return _mm256_sub_epi32(w->round[0], _mm256_add_epi32(sum, _mm256_madd_epi16(first, w->base)));
 }
 
-static inline FRAMED_HD vec level16(const struct pixels *p, int i, const struct weights *w, int c)
+// From four vectors of sums.
+static inline FRAMED_HD vec levels_of(vec a, vec b, vec c, vec d)
 {
-    return _mm256_packs_epi32(level32(p, i, w, c), level32(p, i + 1, w, c));
+    const vec order = order_of(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    const vec packed = _mm256_packus_epi16(uppers_zip(a, b), uppers_zip(c, d));
+    return lanes_join(_mm256_shuffle_epi8(packed, order));
 }
 
 static inline FRAMED_HD vec levels(const struct pixels *p, const struct weights *w, int c)
 {
-    return lanes_join(_mm256_packus_epi16(level16(p, 0, w, c), level16(p, 2, w, c)));
+    return levels_of(level_sum(p->v[0], w, c), level_sum(p->v[1], w, c), level_sum(p->v[2], w, c),
+                     level_sum(p->v[3], w, c));
 }
 
-// U of the means, then V. Packing leaves 8 U and 8 V in each 128-bit lane: every other pair of
-// blocks.
-static inline FRAMED_HD vec levels_of_means(const struct pixels *p, const struct weights *w)
+// Eight pixels: 12 bytes in each lane.
+static inline FRAMED_HD vec triples_of(vec v, const struct weights *w)
 {
-    const vec packed = _mm256_packus_epi16(level16(p, 0, w, 1), level16(p, 0, w, 2));
-    const vec order = order_of(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
-    return _mm256_shuffle_epi8(quarters_swap(packed), order);
+    const vec yu = uppers_zip(level_sum(v, w, 0), level_sum(v, w, 1));
+    const vec packed = _mm256_packus_epi16(yu, level_sum(v, w, 2));
+    return _mm256_shuffle_epi8(
+        packed, order_of(_mm_setr_epi8(0, 1, 9, 2, 3, 11, 4, 5, 13, 6, 7, 15, -1, -1, -1, -1)));
+}
+
+// What a store of 16 bytes writes behind its 12 the next one writes over; the last ends on time.
+static inline FRAMED_HD void store_yuv24(uint8_t *at, const struct pixels *p,
+                                         const struct weights *w)
+{
+    for (int i = 0; i < 3; i++)
+        halves_store(at + i * 24, at + i * 24 + 12, triples_of(p->v[i], w));
+    const vec joined = _mm256_permutevar8x32_epi32(triples_of(p->v[3], w),
+                                                   _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7));
+    _mm_storeu_si128((void *)(at + 72), _mm256_castsi256_si128(joined));
+    _mm_storel_epi64((void *)(at + 88), _mm256_extracti128_si256(joined, 1));
+}
+
+// --- 4:2:0
+
+// Twice the value, in 16-bit lanes: as in struct means.
+static inline FRAMED_HD vec outer_of(vec v)
+{
+    return _mm256_maddubs_epi16(v, _mm256_set1_epi16(2));
+}
+
+static inline FRAMED_HD vec inner_of(vec v)
+{
+    return _mm256_maddubs_epi16(v, _mm256_set1_epi32(0x0200));
+}
+
+static inline FRAMED_HD vec luma_sum(vec v, const struct weights *w)
+{
+    const vec sum = _mm256_add_epi32(_mm256_madd_epi16(outer_of(v), w->outer[0]),
+                                     _mm256_madd_epi16(inner_of(v), w->inner[0]));
+    return _mm256_add_epi32(sum, w->round[0]);
+}
+
+static inline FRAMED_HD vec lumas(const struct pixels *p, const struct weights *w)
+{
+    return levels_of(luma_sum(p->v[0], w), luma_sum(p->v[1], w), luma_sum(p->v[2], w),
+                     luma_sum(p->v[3], w));
+}
+
+// block_mean of the pairs of a and b, which are sums of two rows of doubled values.
+static inline FRAMED_HD vec means_of_pairs(vec a, vec b)
+{
+    const __m256 fa = _mm256_castsi256_ps(a), fb = _mm256_castsi256_ps(b);
+    const vec even = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0x88));
+    const vec odd = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0xdd));
+    return _mm256_mulhrs_epi16(_mm256_add_epi16(even, odd), _mm256_set1_epi16(1 << 12));
+}
+
+static inline FRAMED_HD struct means means_of(const struct pixels *top, const struct pixels *bottom)
+{
+    vec outer[4], inner[4];
+    for (int i = 0; i < 4; i++) {
+        outer[i] = _mm256_add_epi16(outer_of(top->v[i]), outer_of(bottom->v[i]));
+        inner[i] = _mm256_add_epi16(inner_of(top->v[i]), inner_of(bottom->v[i]));
+    }
+    return (struct means){
+        .outer = {means_of_pairs(outer[0], outer[1]), means_of_pairs(outer[2], outer[3])},
+        .inner = {means_of_pairs(inner[0], inner[1]), means_of_pairs(inner[2], inner[3])},
+    };
+}
+
+static inline FRAMED_HD vec mean_sum(const struct means *m, int i, const struct weights *w, int c)
+{
+    const vec sum = _mm256_add_epi32(_mm256_madd_epi16(m->outer[i], w->outer[c]),
+                                     _mm256_madd_epi16(m->inner[i], w->inner[c]));
+    return _mm256_sub_epi32(w->round[c], sum);
+}
+
+// U and V by turns.
+static inline FRAMED_HD vec chroma_of(const struct means *m, const struct weights *w)
+{
+    return lanes_join(_mm256_packus_epi16(uppers_zip(mean_sum(m, 0, w, 1), mean_sum(m, 0, w, 2)),
+                                          uppers_zip(mean_sum(m, 1, w, 1), mean_sum(m, 1, w, 2))));
 }
 
 #endif

@@ -11,10 +11,14 @@ enum { LANES = 64 };
 typedef __m512i vec; // LANES bytes
 
 // Pixels as the 16-bit pairs that vpdpwssd multiplies: of the first and the third byte, and of the
-// second and a fourth whose weight is 0. Vector i holds pixels i * LANES / 4 and on; for means of
-// 2x2 blocks, of which a block of pixels has half as many, only the first two hold anything.
+// second and a fourth whose weight is 0. Vector i holds pixels i * 16 and on.
 struct pixels {
     vec outer[4], inner[4];
+};
+
+// 2x2 blocks alike, in the order in which pairs of 128-bit lanes leave them.
+struct means {
+    vec outer[2], inner[2];
 };
 
 struct weights {
@@ -51,7 +55,7 @@ static const table zipped = TABLE(ZIPPED), split = TABLE(SPLIT);
 static const table widened = TABLE(WIDE);
 
 // Packing works on 128-bit lanes: of the means it leaves 8 U and 8 V in each, in pairs of blocks.
-#define MEAN(i) ((i) % 32 / 8 * 2 + (i) % 8 / 2 * 16 + (i) % 2 + (i) / 32 * 8)
+#define MEAN(i) ((i) / 16 * 2 + (i) / 4 % 4 * 16 + (i) / 2 % 2 + (i) % 2 * 8)
 static const table means_order = TABLE(MEAN);
 
 static inline FRAMED_HD vec table_load(const table t)
@@ -93,15 +97,6 @@ static inline FRAMED_HD vec halves_zip(vec v)
 static inline FRAMED_HD vec halves_split(vec v)
 {
     return _mm512_permutexvar_epi8(table_load(split), v);
-}
-
-static inline FRAMED_HD void store_triples(uint8_t *at, vec y, vec u, vec v)
-{
-    for (int i = 0; i < 3; i++) {
-        const vec order = table_load(triples[i]);
-        const vec yu = _mm512_permutex2var_epi8(y, order, u);
-        store(at + i * LANES, _mm512_mask_permutexvar_epi8(yu, third_of_triple[i], order, v));
-    }
 }
 
 // From the order in which packing within 128-bit lanes leaves four vectors, to theirs; and, since
@@ -162,22 +157,20 @@ static inline FRAMED_HD vec means_of_pairs(vec a, vec b)
     const __m512 fa = _mm512_castsi512_ps(a), fb = _mm512_castsi512_ps(b);
     const vec even = _mm512_castps_si512(_mm512_shuffle_ps(fa, fb, 0x88));
     const vec odd = _mm512_castps_si512(_mm512_shuffle_ps(fa, fb, 0xdd));
-    const vec sum = _mm512_add_epi16(_mm512_add_epi16(even, odd), _mm512_set1_epi16(2));
-    return _mm512_srli_epi16(sum, 2);
+    return _mm512_mulhrs_epi16(_mm512_add_epi16(even, odd), _mm512_set1_epi16(1 << 13));
 }
 
-static inline FRAMED_HD struct pixels pixels_means(struct pixels top, struct pixels bottom)
+static inline FRAMED_HD struct means means_of(const struct pixels *top, const struct pixels *bottom)
 {
-    struct pixels p = top;
+    vec outer[4], inner[4];
     for (int i = 0; i < 4; i++) {
-        top.outer[i] = _mm512_add_epi16(top.outer[i], bottom.outer[i]);
-        top.inner[i] = _mm512_add_epi16(top.inner[i], bottom.inner[i]);
+        outer[i] = _mm512_add_epi16(top->outer[i], bottom->outer[i]);
+        inner[i] = _mm512_add_epi16(top->inner[i], bottom->inner[i]);
     }
-    for (int i = 0; i < 2; i++) {
-        p.outer[i] = means_of_pairs(top.outer[2 * i], top.outer[2 * i + 1]);
-        p.inner[i] = means_of_pairs(top.inner[2 * i], top.inner[2 * i + 1]);
-    }
-    return p;
+    return (struct means){
+        .outer = {means_of_pairs(outer[0], outer[1]), means_of_pairs(outer[2], outer[3])},
+        .inner = {means_of_pairs(inner[0], inner[1]), means_of_pairs(inner[2], inner[3])},
+    };
 }
 
 // --- levels
@@ -197,26 +190,46 @@ static inline struct weights weights_of(const struct rgb_to_yuv *c, bool reverse
     return w;
 }
 
-static inline FRAMED_HD vec level32(const struct pixels *p, int i, const struct weights *w, int c)
+static inline FRAMED_HD vec level32(vec outer, vec inner, const struct weights *w, int c)
 {
-    const vec sum = _mm512_dpwssd_epi32(w->round[c], p->outer[i], w->outer[c]);
-    return _mm512_srai_epi32(_mm512_dpwssd_epi32(sum, p->inner[i], w->inner[c]), 15);
+    const vec sum = _mm512_dpwssd_epi32(w->round[c], outer, w->outer[c]);
+    return _mm512_srai_epi32(_mm512_dpwssd_epi32(sum, inner, w->inner[c]), 15);
 }
 
-static inline FRAMED_HD vec level16(const struct pixels *p, int i, const struct weights *w, int c)
+// Of two vectors.
+static inline FRAMED_HD vec level16(const vec outer[], const vec inner[], const struct weights *w,
+                                    int c)
 {
-    return _mm512_packs_epi32(level32(p, i, w, c), level32(p, i + 1, w, c));
+    return _mm512_packs_epi32(level32(outer[0], inner[0], w, c), level32(outer[1], inner[1], w, c));
 }
 
 static inline FRAMED_HD vec levels(const struct pixels *p, const struct weights *w, int c)
 {
-    return lanes_transpose(_mm512_packus_epi16(level16(p, 0, w, c), level16(p, 2, w, c)));
+    return lanes_transpose(_mm512_packus_epi16(level16(p->outer, p->inner, w, c),
+                                               level16(p->outer + 2, p->inner + 2, w, c)));
 }
 
-// U of the means, then V.
-static inline FRAMED_HD vec levels_of_means(const struct pixels *p, const struct weights *w)
+static inline FRAMED_HD void store_yuv24(uint8_t *at, const struct pixels *p,
+                                         const struct weights *w)
 {
-    const vec packed = _mm512_packus_epi16(level16(p, 0, w, 1), level16(p, 0, w, 2));
+    const vec y = levels(p, w, 0), u = levels(p, w, 1), v = levels(p, w, 2);
+    for (int i = 0; i < 3; i++) {
+        const vec order = table_load(triples[i]);
+        const vec yu = _mm512_permutex2var_epi8(y, order, u);
+        store(at + i * 64, _mm512_mask_permutexvar_epi8(yu, third_of_triple[i], order, v));
+    }
+}
+
+static inline FRAMED_HD vec lumas(const struct pixels *p, const struct weights *w)
+{
+    return levels(p, w, 0);
+}
+
+// U and V by turns.
+static inline FRAMED_HD vec chroma_of(const struct means *m, const struct weights *w)
+{
+    const vec packed =
+        _mm512_packus_epi16(level16(m->outer, m->inner, w, 1), level16(m->outer, m->inner, w, 2));
     return _mm512_permutexvar_epi8(table_load(means_order), packed);
 }
 
