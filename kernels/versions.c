@@ -36,7 +36,7 @@ static const struct version avx512 = {"avx512", avx512_runs, warp_avx512, yuv_av
 #endif
 
 #ifdef __aarch64__
-static const struct version neon = {"neon", everywhere, warp_neon, yuv_ref};
+static const struct version neon = {"neon", everywhere, warp_neon, yuv_neon};
 #endif
 
 const struct version *const versions[] = {

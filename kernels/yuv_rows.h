@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "kernels/sample.h"
+#include "kernels/yuv_kept.h"
 
 // How the pixels of a source lie: four bytes each, three, or one in each of three planes.
 enum lie { LIE_4, LIE_3, LIE_PLANES };
@@ -199,6 +199,8 @@ static inline void yuv_rows(const struct image *dst, const struct image *src, co
 {
     if (source_is_rgb(yuv->source))
         convert_rgb(dst, src, yuv, band);
+    else if (!yuv->convert && format_is_420(yuv->format))
+        keep_420(dst, src, yuv, band);
     else
         yuv_ref(dst, src, yuv, band);
 }

@@ -15,7 +15,7 @@ struct pixels {
     vec v[4];
 };
 
-// 2x2 blocks in 16-bit lanes: their first and third channel, their second and a 0.
+// 2x2 blocks in 16-bit lanes: their first and third channel, their second twice.
 struct means {
     vec outer[2], inner[2];
 };
@@ -23,9 +23,9 @@ struct means {
 // Sums are made to twice the level's scale, so that a level is the upper half of a 32-bit lane.
 // Some are the round term less what is summed with negated weights: that one bit more fits 16.
 struct weights {
-    vec less[3];            // of the second and the third channel less the first
-    vec base;               // luma of the first channel, negative
-    vec outer[3], inner[3]; // of channels: luma, and twice the chroma, negative
+    vec less[3];            // of the second and the third channel less the first; luma's negative
+    vec base;               // luma's of the first channel, negative
+    vec outer[3], inner[3]; // of channels; chroma's negative
     vec round[3];
 };
 
@@ -82,6 +82,22 @@ static inline FRAMED_HD vec halves_split(vec v)
 {
     const vec order = order_of(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
     return quarters_swap(_mm256_shuffle_epi8(v, order));
+}
+
+// (x + 2) / 4 of LANES 10-bit samples, which lie at the top of their words or at the bottom.
+static inline FRAMED_HD vec load_kept10(const uint8_t *at, bool top)
+{
+    vec a = load(at), b = load(at + 32);
+    if (top) {
+        a = _mm256_srli_epi16(a, 6);
+        b = _mm256_srli_epi16(b, 6);
+    } else {
+        a = _mm256_and_si256(a, _mm256_set1_epi16(1023));
+        b = _mm256_and_si256(b, _mm256_set1_epi16(1023));
+    }
+    const vec quarter = _mm256_set1_epi16(1 << 13);
+    return quarters_swap(
+        _mm256_packus_epi16(_mm256_mulhrs_epi16(a, quarter), _mm256_mulhrs_epi16(b, quarter)));
 }
 
 // From the order in which packing within 128-bit lanes leaves four vectors, to theirs; and to the
@@ -148,10 +164,10 @@ static inline struct weights weights_of(const struct rgb_to_yuv *c, bool reverse
         const int first = c->row[i][reversed ? 2 : 0] * scale;
         const int second = c->row[i][1] * scale;
         const int third = c->row[i][reversed ? 0 : 2] * scale;
-        const int sign = i == 0 ? -1 : 1, unit = i == 0 ? 1 : -2;
-        w.less[i] = pair_of(second * sign, third * sign);
-        w.outer[i] = pair_of(first * unit, third * unit);
-        w.inner[i] = pair_of(second * unit, 0);
+        const int sign = i == 0 ? 1 : -1;
+        w.less[i] = pair_of(-sign * second, -sign * third);
+        w.outer[i] = pair_of(2 * sign * first, 2 * sign * third);
+        w.inner[i] = _mm256_set1_epi16((int16_t)(sign * second));
         w.round[i] = _mm256_set1_epi32(c->round[i] * scale * 2);
         if (i == 0)
             w.base = _mm256_set1_epi16((int16_t) - (first + second + third));
@@ -210,15 +226,16 @@ static inline FRAMED_HD void store_yuv24(uint8_t *at, const struct pixels *p,
 
 // --- 4:2:0
 
-// Twice the value, in 16-bit lanes: as in struct means.
+// In 16-bit lanes, as in struct means.
 static inline FRAMED_HD vec outer_of(vec v)
 {
-    return _mm256_maddubs_epi16(v, _mm256_set1_epi16(2));
+    return _mm256_and_si256(v, _mm256_set1_epi32(0x00ff00ff));
 }
 
 static inline FRAMED_HD vec inner_of(vec v)
 {
-    return _mm256_maddubs_epi16(v, _mm256_set1_epi32(0x0200));
+    return _mm256_shuffle_epi8(
+        v, order_of(_mm_setr_epi8(1, -1, 1, -1, 5, -1, 5, -1, 9, -1, 9, -1, 13, -1, 13, -1)));
 }
 
 static inline FRAMED_HD vec luma_sum(vec v, const struct weights *w)
@@ -234,13 +251,13 @@ static inline FRAMED_HD vec lumas(const struct pixels *p, const struct weights *
                      luma_sum(p->v[3], w));
 }
 
-// block_mean of the pairs of a and b, which are sums of two rows of doubled values.
+// block_mean of the pairs of a and b, which are sums of two rows.
 static inline FRAMED_HD vec means_of_pairs(vec a, vec b)
 {
     const __m256 fa = _mm256_castsi256_ps(a), fb = _mm256_castsi256_ps(b);
     const vec even = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0x88));
     const vec odd = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0xdd));
-    return _mm256_mulhrs_epi16(_mm256_add_epi16(even, odd), _mm256_set1_epi16(1 << 12));
+    return _mm256_mulhrs_epi16(_mm256_add_epi16(even, odd), _mm256_set1_epi16(1 << 13));
 }
 
 static inline FRAMED_HD struct means means_of(const struct pixels *top, const struct pixels *bottom)

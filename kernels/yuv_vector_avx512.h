@@ -99,6 +99,23 @@ static inline FRAMED_HD vec halves_split(vec v)
     return _mm512_permutexvar_epi8(table_load(split), v);
 }
 
+// (x + 2) / 4 of LANES 10-bit samples, which lie at the top of their words or at the bottom.
+static inline FRAMED_HD vec load_kept10(const uint8_t *at, bool top)
+{
+    vec a = load(at), b = load(at + 64);
+    if (top) {
+        a = _mm512_srli_epi16(a, 6);
+        b = _mm512_srli_epi16(b, 6);
+    } else {
+        a = _mm512_and_si512(a, _mm512_set1_epi16(1023));
+        b = _mm512_and_si512(b, _mm512_set1_epi16(1023));
+    }
+    const vec quarter = _mm512_set1_epi16(1 << 13);
+    const vec packed =
+        _mm512_packus_epi16(_mm512_mulhrs_epi16(a, quarter), _mm512_mulhrs_epi16(b, quarter));
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), packed);
+}
+
 // From the order in which packing within 128-bit lanes leaves four vectors, to theirs; and, since
 // it is its own inverse, to the order in which unpacking gives four vectors in theirs.
 static inline FRAMED_HD vec lanes_transpose(vec v)

@@ -1,0 +1,10 @@
+#include "kernels/yuv_vector_neon.h"
+
+#include "kernels/versions.h"
+#include "kernels/yuv_rows.h"
+
+void yuv_neon(const struct image *dst, const struct image *src, const struct yuv *yuv,
+              struct band band)
+{
+    yuv_rows(dst, src, yuv, band);
+}
