@@ -5,6 +5,7 @@
 #   NVCC=                             build without CUDA even where nvcc is installed
 #   CUDA_ARCHS="90"                   only these compute capabilities
 #   V=1                               show the commands
+#   CLIP=FILE PEERS_ARGS="--cpu 1"    for bench-peers: the pictures, and its other options
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -132,6 +133,25 @@ $(B)/framed-faults: $(B)/faults/engine.o $(B)/tests/faults/faults.o $(B)/daemon/
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
 tests: $(TESTS) $(B)/framed-faults
 
+# --- our kernels beside libyuv, swscale and OpenCV: C++ for OpenCV's header alone
+CXX ?= c++
+PEERS_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/*.c)) $(B)/tests/bench/opencv.o
+PEERS_ARGS ?=
+
+$(B)/tests/bench/%.o: tests/bench/%.cpp
+	@mkdir -p $(@D)
+	@echo "  $@"
+	$(Q)$(CXX) $(CPPFLAGS) -isystem /usr/include/opencv4 $(filter-out -std=%,$(CFLAGS)) -std=c++17 -c -o $@ $<
+
+$(B)/bench-peers: $(PEERS_OBJ) $(KERNELS_OBJ)
+	$(Q)$(CXX) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs libavformat libavcodec libswscale libavutil) \
+		-lyuv -lopencv_imgproc -lopencv_core $(KERNELS_LIBS)
+
+bench-peers:
+	@scripts/setup peers
+	@$(MAKE) --no-print-directory $(B)/bench-peers
+	@$(B)/bench-peers $(if $(CLIP),--clip '$(CLIP)') $(PEERS_ARGS)
+
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
 
@@ -192,7 +212,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check check-kernels check-versions check-aarch64-build fuzz install bundle clean
+.PHONY: all tests demo check check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean
 clean:
 	rm -rf build bundle
 

@@ -36,7 +36,7 @@ def main():
     files = list(text_files())
     wrong = [line for path in files for line in blemishes(path)]
     passed = len(files) - len({line.split(":")[0] for line in wrong})
-    code = [path for path in files if path.endswith((".c", ".h", ".cu"))]
+    code = [path for path in files if path.endswith((".c", ".h", ".cu", ".cpp"))]
     for path in code:
         done = subprocess.run(["clang-format", "--dry-run", "-Werror", path], capture_output=True, text=True)
         if done.returncode:

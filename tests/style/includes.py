@@ -29,6 +29,7 @@ FOLDERS = {
     ),
     "tests/kernels": (["tests", "kernels"], ["immintrin.h"]),
     "tests/config": (["tests", "config", "kernels"], ["yaml.h"]),
+    "tests/bench": (["tests", "kernels"], []),
 }
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
@@ -39,6 +40,10 @@ FILES = [
         ["libavcodec/", "libavutil/", "libswscale/"],
     ),
     (r"daemon/service/log\.c", ["libavutil/log.h"]),
+    (r"tests/bench/clip\.c", ["libavformat/", "libavcodec/", "libswscale/"]),
+    (r"tests/bench/libyuv\.c", ["libyuv.h"]),
+    (r"tests/bench/swscale\.c", ["libswscale/"]),
+    (r"tests/bench/opencv\.cpp", ["opencv2/imgproc.hpp", "vector"]),
 ]
 # Files that others include without the rest of the tree.
 ALONE = {"daemon/wire.h": ["stdint.h"]}
@@ -65,7 +70,7 @@ def violations(path, text):
 
 def sources():
     for folder in ("kernels", "config", "daemon", "tests"):
-        for ending in ("c", "h", "cu"):
+        for ending in ("c", "h", "cu", "cpp"):
             yield from sorted(glob.glob(f"{folder}/**/*.{ending}", recursive=True))
 
 
