@@ -135,7 +135,7 @@ tests: $(TESTS) $(B)/framed-faults
 
 # --- our kernels beside libyuv, swscale and OpenCV: C++ for OpenCV's header alone
 CXX ?= c++
-PEERS_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/*.c)) $(B)/tests/bench/opencv.o
+PEERS_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/workers.c,$(wildcard tests/bench/*.c))) $(B)/tests/bench/opencv.o
 PEERS_ARGS ?=
 
 $(B)/tests/bench/%.o: tests/bench/%.cpp
@@ -151,6 +151,13 @@ bench-peers:
 	@scripts/setup peers
 	@$(MAKE) --no-print-directory $(B)/bench-peers
 	@$(B)/bench-peers $(if $(CLIP),--clip '$(CLIP)') $(PEERS_ARGS)
+
+# A frame over one worker of the cpu backend and over all.
+$(B)/bench-workers: $(B)/tests/bench/workers.o $(KERNELS_OBJ)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(KERNELS_LIBS)
+
+bench-workers: $(B)/bench-workers
+	@$(B)/bench-workers $(WORKERS)
 
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
@@ -212,7 +219,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean
+.PHONY: all tests demo check check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers
 clean:
 	rm -rf build bundle
 

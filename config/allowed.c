@@ -83,6 +83,9 @@ static void print_allowed(FILE *f, const struct row *row)
     case VALUE_FILEMODE:
         fputs("octal, 0000 to 0777", f);
         break;
+    case VALUE_PIN:
+        fputs("auto | none | numbers and runs like 0-3,8", f);
+        break;
     case VALUE_SINK:
         fputs("unix:PATH, ring:PATH, tcp:HOST:PORT, tcp:PORT or file:PATH", f);
         break;

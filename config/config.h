@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "kernels/ops.h"
+#include "kernels/processors.h"
 
 // Types of their own for values that have a unit, so that a schema row knows how to read them.
 struct duration {
@@ -137,7 +138,8 @@ struct cuda_config {
 };
 
 struct cpu_config {
-    int workers; // 0: auto, one per online processor
+    int workers; // 0: auto, one for each processor that framed may use
+    struct pin pin;
 };
 
 struct log_config {

@@ -98,6 +98,12 @@ static void print_forms(FILE *f, const struct row *row)
               "{\"type\": \"string\", \"pattern\": \"^0?[0-7]{3}$\"}",
               f);
         break;
+    case VALUE_PIN:
+        print_number(f, row, "integer");
+        fputs(", {\"type\": \"string\", \"pattern\": "
+              "\"^(auto|none|[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)$\"}",
+              f);
+        break;
     case VALUE_SINK:
         fputs("{\"type\": \"string\", \"pattern\": \"^(unix|ring|tcp|file):.\"}", f);
         break;

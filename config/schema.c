@@ -70,6 +70,7 @@ static const struct choice range_choices[] = {
     struct duration: VALUE_DURATION, struct bytes: VALUE_BYTES, struct dimensions: VALUE_DIMENSIONS, \
     struct levels: VALUE_LEVELS, struct channels: VALUE_CHANNELS, struct affine: VALUE_AFFINE, \
     struct crop: VALUE_CROP, struct fraction: VALUE_FRACTION, struct filemode: VALUE_FILEMODE, \
+    struct pin: VALUE_PIN, \
     struct sink_address: VALUE_SINK, struct demuxer_option *: VALUE_OPTIONS, \
     struct camera_config *: VALUE_ITEMS, struct output_config *: VALUE_ITEMS, \
     default: VALUE_CHOICE)
@@ -179,8 +180,11 @@ static const struct row root_rows[] = {
     FIELD(struct config, cuda.memory, "auto", "most device memory that is used; auto is what the device has",
           RANGE(0, 1024.0 * (1 << 30)), .zero = "auto"),
     SECTION("cpu", "the CPU backend"),
-    FIELD(struct config, cpu.workers, "auto", "threads; auto is one per online processor",
+    FIELD(struct config, cpu.workers, "auto", "threads; auto is one for each processor that framed may use",
           RANGE(0, 1024), .zero = "auto"),
+    FIELD(struct config, cpu.pin, "none",
+          "processors that the workers keep to; auto: one each, where there are enough",
+          RANGE(0, PROCESSORS_MAX - 1)),
     SECTION("log", "lines on standard error"),
     FIELD(struct config, log.level, "info", "the least important events that are logged"),
     {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}",

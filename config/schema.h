@@ -20,6 +20,7 @@ enum value_type {
     VALUE_CROP,
     VALUE_FRACTION,
     VALUE_FILEMODE,
+    VALUE_PIN,
     VALUE_SINK,
     VALUE_OPTIONS,
     VALUE_SECTION,  // no member: the rows "key.*" follow it

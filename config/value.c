@@ -286,6 +286,55 @@ static const char *parse_filemode(const struct row *row, void *member, const cha
     return NULL;
 }
 
+// The whole number at *at, which moves behind it.
+static bool read_next(const char **at, int *ret)
+{
+    char digits[8];
+    size_t n = strspn(*at, "0123456789");
+    if (n >= sizeof digits)
+        return false;
+    memcpy(digits, *at, n);
+    digits[n] = 0;
+    *at += n;
+    return read_whole(digits, ret);
+}
+
+static const char *parse_processors(const struct row *row, const char *at, struct processors *ret)
+{
+    static const char no_list[] = "is no list of processors";
+    do {
+        int first, last;
+        if (!read_next(&at, &first))
+            return no_list;
+        last = first;
+        if (*at == '-' && (at++, !read_next(&at, &last)))
+            return no_list;
+        if (last < first || (*at && *at != ','))
+            return no_list;
+        if (!in_range(row, last))
+            return out_of_range;
+        for (int i = first; i <= last; i++)
+            processors_add(ret, i);
+    } while (*at++ == ',');
+    return NULL;
+}
+
+static const char *parse_pin(const struct row *row, void *member, const char *const text[], int n)
+{
+    (void)n;
+    struct pin pin = {.how = PINNING_LIST};
+    const char *wrong = NULL;
+    if (!strcmp(text[0], "auto"))
+        pin.how = PINNING_AUTO;
+    else if (!strcmp(text[0], "none"))
+        pin.how = PINNING_NONE;
+    else
+        wrong = parse_processors(row, text[0], &pin.list);
+    if (!wrong)
+        *(struct pin *)member = pin;
+    return wrong;
+}
+
 static const char *parse_sink(const struct row *row, void *member, const char *const text[], int n)
 {
     (void)row, (void)n;
@@ -318,6 +367,7 @@ static const struct {
     [VALUE_CROP] = {.parse = parse_crop, .list = true},
     [VALUE_FRACTION] = {.parse = parse_fraction},
     [VALUE_FILEMODE] = {.parse = parse_filemode},
+    [VALUE_PIN] = {.parse = parse_pin},
     [VALUE_SINK] = {.parse = parse_sink},
 };
 

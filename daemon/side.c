@@ -13,6 +13,7 @@ void side_prepare(struct side *side, const struct config *config,
     side->driver = driver;
     side->options = (struct backend_options){
         .workers = config->cpu.workers,
+        .pin = config->cpu.pin,
         .device = config->cuda.device,
         .streams = config->cuda.streams,
         .band_bytes = (size_t)config->cuda.band.n,

@@ -4,6 +4,7 @@
 #define FRAMED_KERNELS_BACKEND_H
 
 #include "kernels/ops.h"
+#include "kernels/processors.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,8 +16,9 @@ enum {
 };
 
 struct backend_options {
-    int workers; // cpu: threads; 0 = one per online processor
-    int device;  // cuda: ordinal
+    int workers;    // cpu: threads; 0 = one for each processor that this process may use
+    struct pin pin; // cpu: where they run; a list says also how many where `workers` does not
+    int device;     // cuda: ordinal
     // cuda: 0 = chosen by the backend; else at most CUDA_STREAMS_MAX, and band i of a frame is
     // uploaded, computed and downloaded on stream i mod streams.
     int streams;

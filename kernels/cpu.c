@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/backend.h"
+#include "kernels/processors.h"
 #include "kernels/versions.h"
 
 enum {
@@ -38,14 +39,19 @@ struct plan {
 struct backend {
     pthread_mutex_t lock;
     pthread_cond_t work;      // the queue is not empty, or closing
+    int idle;                 // workers that wait for it
     pthread_cond_t finished;  // a plan's `unfinished` fell to 0
     struct job *first, *last; // jobs with bands that nobody has taken
     bool closing;
     size_t band_bytes;
     const struct version *version;
-    char description[48];
+    char description[64];
     int workers; // started
-    pthread_t threads[];
+    struct worker {
+        struct backend *backend;
+        pthread_t thread;
+        int processor; // that it keeps to; -1: any
+    } worker[];
 };
 
 static void run_band(const struct plan *plan, const struct job *job, int index)
@@ -97,13 +103,19 @@ static void work_on(struct backend *backend, struct job *job)
 
 static void *work(void *opaque)
 {
-    struct backend *backend = opaque;
+    const struct worker *worker = opaque;
+    struct backend *backend = worker->backend;
+    if (worker->processor >= 0)
+        processors_keep(worker->processor); // refused: the set of allowed ones has just changed
     pthread_mutex_lock(&backend->lock);
     while (backend->first || !backend->closing) {
-        if (backend->first)
+        if (backend->first) {
             work_on(backend, backend->first);
-        else
-            pthread_cond_wait(&backend->work, &backend->lock);
+            continue;
+        }
+        backend->idle++;
+        pthread_cond_wait(&backend->work, &backend->lock);
+        backend->idle--;
     }
     pthread_mutex_unlock(&backend->lock);
     return NULL;
@@ -118,23 +130,62 @@ static void cpu_close(struct backend *backend)
     pthread_cond_broadcast(&backend->work);
     pthread_mutex_unlock(&backend->lock);
     for (int i = 0; i < backend->workers; i++)
-        pthread_join(backend->threads[i], NULL);
+        pthread_join(backend->worker[i].thread, NULL);
     pthread_cond_destroy(&backend->finished);
     pthread_cond_destroy(&backend->work);
     pthread_mutex_destroy(&backend->lock);
     free(backend);
 }
 
+// The processors for the workers, and how many workers are wanted where nobody says.
+static int choose_processors(struct processors *ret, const struct pin *pin)
+{
+    const struct processors allowed = processors_allowed();
+    *ret = pin->how == PINNING_LIST ? processors_both(&pin->list, &allowed) : allowed;
+    const int n = processors_count(ret);
+    if (n > 0)
+        return n;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+// Gives each worker the next of the processors, where they are to keep to one.
+static bool assign(struct backend *backend, int workers, const struct processors *set,
+                   enum pinning how)
+{
+    const int n = processors_count(set);
+    const bool pinned = n > 0 && how != PINNING_NONE && (how == PINNING_LIST || workers <= n);
+    for (int i = 0, processor = -1; i < workers; i++) {
+        if (pinned && (processor = processors_next(set, processor + 1)) < 0)
+            processor = processors_next(set, 0);
+        backend->worker[i] = (struct worker){.backend = backend, .processor = processor};
+    }
+    return pinned;
+}
+
+static int start_workers(struct backend *backend, int wanted)
+{
+    for (; backend->workers < wanted; backend->workers++) {
+        struct worker *worker = &backend->worker[backend->workers];
+        const int error = pthread_create(&worker->thread, NULL, work, worker);
+        if (error)
+            return -error;
+    }
+    return 0;
+}
+
 static int cpu_open(struct backend **ret, const struct backend_options *options)
 {
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    long wanted = options->workers > 0 ? options->workers : online > 0 ? online : 1;
+    struct processors set;
+    int wanted = choose_processors(&set, &options->pin);
+    if (options->workers > 0)
+        wanted = options->workers;
     if (wanted > WORKERS_MAX)
         wanted = WORKERS_MAX;
     const struct version *version = version_find(getenv("FRAMED_CPU"));
     if (!version)
         return -ENOTSUP;
-    struct backend *backend = calloc(1, sizeof(*backend) + wanted * sizeof(backend->threads[0]));
+    struct backend *backend = calloc(1, sizeof(*backend) + wanted * sizeof(backend->worker[0]));
     if (!backend)
         return -ENOMEM;
     backend->band_bytes = options->band_bytes;
@@ -142,17 +193,15 @@ static int cpu_open(struct backend **ret, const struct backend_options *options)
     pthread_mutex_init(&backend->lock, NULL);
     pthread_cond_init(&backend->work, NULL);
     pthread_cond_init(&backend->finished, NULL);
-    for (; backend->workers < wanted; backend->workers++) {
-        const int error = pthread_create(&backend->threads[backend->workers], NULL, work, backend);
-        if (error) {
-            cpu_close(backend);
-            return -error;
-        }
-    }
-    snprintf(backend->description, sizeof(backend->description), "%ld worker%s, %s", wanted,
-             wanted == 1 ? "" : "s", version->name);
-    *ret = backend;
-    return 0;
+    const bool pinned = assign(backend, wanted, &set, options->pin.how);
+    snprintf(backend->description, sizeof(backend->description), "%d worker%s%s, %s", wanted,
+             wanted == 1 ? "" : "s", pinned ? " pinned" : "", version->name);
+    const int error = start_workers(backend, wanted);
+    if (error)
+        cpu_close(backend);
+    else
+        *ret = backend;
+    return error;
 }
 
 static const char *cpu_describe(struct backend *backend)
@@ -238,6 +287,15 @@ static void cpu_plan_close(struct plan *plan)
     free(plan);
 }
 
+// No more workers than there are bands to take: the others would only find nothing left.
+static void wake(struct backend *backend, int bands)
+{
+    if (bands >= backend->idle)
+        pthread_cond_broadcast(&backend->work);
+    for (int i = 0; bands < backend->idle && i < bands; i++)
+        pthread_cond_signal(&backend->work);
+}
+
 static int cpu_submit(struct plan *plan, struct job *job)
 {
     assert(job->src.memory != MEMORY_CUDA);
@@ -256,7 +314,7 @@ static int cpu_submit(struct plan *plan, struct job *job)
         else
             backend->first = job;
         backend->last = job;
-        pthread_cond_broadcast(&backend->work);
+        wake(backend, plan->bands_of_job);
     }
     pthread_mutex_unlock(&backend->lock);
     return lane ? 0 : -EBUSY;

@@ -49,6 +49,8 @@ GOOD = [
     output(sink="ring:/a", memory="cuda", protocol="framed", mode="0660", group="video"),
     {**camera(picture="3840x2160"), "cuda": {"decoders": 14, "memory": "139GiB"}},
     {**camera(), "cuda": {"decoders": "auto", "memory": "auto"}},
+    {**camera(), "cpu": {"workers": 3, "pin": "0-3,8"}},
+    {**camera(), "cpu": {"pin": 2}},
     {**camera(), "defaults": {"fps": 5, "slots": 9, "tensor": {"dtype": "f32"}}, "cuda": {"band": "8MiB"}},
 ]
 BAD = [

@@ -212,6 +212,50 @@ static void test_limits(struct backend *backend)
     cpu_backend.close(NULL);
 }
 
+static void check_description(const struct backend_options *options, const char *begins)
+{
+    struct backend *backend;
+    const int error = cpu_backend.open(&backend, options);
+    CHECK(error == 0, "open: %d", error);
+    if (error)
+        return;
+    const char *text = cpu_backend.describe(backend);
+    CHECK(strncmp(text, begins, strlen(begins)) == 0, "'%s' is not '%s'", text, begins);
+    cpu_backend.close(backend);
+}
+
+// A process that may use one processor alone starts one worker, and a list is cut to what is
+// allowed.
+static void test_processors(void)
+{
+    const struct processors all = processors_allowed();
+    const int n = processors_count(&all), first = processors_next(&all, 0);
+    struct backend_options options = {.workers = n + 1};
+    char text[64];
+    snprintf(text, sizeof text, "%d workers, ", n + 1);
+    check_description(&options, text);
+    options.pin.how = PINNING_AUTO;
+    check_description(&options, text); // too many of them
+    options.pin.how = PINNING_LIST;
+    check_description(&options, text); // an empty list
+    processors_add(&options.pin.list, first);
+    snprintf(text, sizeof text, "%d workers pinned, ", n + 1);
+    check_description(&options, text);
+    options.workers = 0;
+    check_description(&options, "1 worker pinned, ");
+
+    CHECK(processors_keep(first), "processor %d", first);
+    const struct processors one = processors_allowed();
+    CHECK(processors_count(&one) == 1 && processors_next(&one, 0) == first &&
+              processors_next(&one, first + 1) == -1,
+          "%d", processors_count(&one));
+    options.pin = (struct pin){.how = PINNING_NONE};
+    check_description(&options, "1 worker, ");
+    options.pin.how = PINNING_AUTO;
+    check_description(&options, "1 worker pinned, ");
+    CHECK(!processors_keep(PROCESSORS_MAX - 1), "there are no so many");
+}
+
 int main(int argc, char **argv)
 {
     struct random random = random_from(argc, argv);
@@ -233,5 +277,6 @@ int main(int argc, char **argv)
         test_limits(backend);
         cpu_backend.close(backend);
     }
+    test_processors(); // last: it keeps this thread to one
     return test_end("cpu");
 }
