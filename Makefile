@@ -159,6 +159,12 @@ $(B)/bench-workers: $(B)/tests/bench/workers.o $(KERNELS_OBJ)
 bench-workers: $(B)/bench-workers
 	@$(B)/bench-workers $(WORKERS)
 
+# The whole daemon on one core, beside decoding alone and the ffmpeg program.
+bench-core:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_core.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(CORE_ARGS)
+
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
 
@@ -219,7 +225,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers
+.PHONY: all tests demo check check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core
 clean:
 	rm -rf build bundle
 
