@@ -287,13 +287,26 @@ static void cpu_plan_close(struct plan *plan)
     free(plan);
 }
 
-// No more workers than there are bands to take: the others would only find nothing left.
-static void wake(struct backend *backend, int bands)
+// Puts the job last in the queue. Called with the lock held.
+static void enqueue(struct backend *backend, struct job *job)
 {
-    if (bands >= backend->idle)
+    job->next = NULL;
+    if (backend->first)
+        backend->last->next = job;
+    else
+        backend->first = job;
+    backend->last = job;
+}
+
+// No more workers than there are bands to take: the others would only find nothing left. Without
+// the lock, or a worker that takes the submitter's processor would stop at it at once.
+static void wake(struct backend *backend, int bands, int idle)
+{
+    if (bands >= idle && idle > 1)
         pthread_cond_broadcast(&backend->work);
-    for (int i = 0; bands < backend->idle && i < bands; i++)
-        pthread_cond_signal(&backend->work);
+    else
+        for (int i = 0; i < bands && i < idle; i++)
+            pthread_cond_signal(&backend->work);
 }
 
 static int cpu_submit(struct plan *plan, struct job *job)
@@ -302,22 +315,20 @@ static int cpu_submit(struct plan *plan, struct job *job)
     struct backend *backend = plan->backend;
     pthread_mutex_lock(&backend->lock);
     struct lane *lane = plan->idle_lanes;
+    const int idle = backend->idle;
     if (lane) {
         plan->idle_lanes = lane->next;
         plan->unfinished++;
         lane->next_band = 0;
         lane->bands_to_finish = plan->bands_of_job;
         job->lane = lane;
-        job->next = NULL;
-        if (backend->first)
-            backend->last->next = job;
-        else
-            backend->first = job;
-        backend->last = job;
-        wake(backend, plan->bands_of_job);
+        enqueue(backend, job);
     }
     pthread_mutex_unlock(&backend->lock);
-    return lane ? 0 : -EBUSY;
+    if (!lane)
+        return -EBUSY;
+    wake(backend, plan->bands_of_job, idle);
+    return 0;
 }
 
 const struct backend_driver cpu_backend = {
