@@ -1,10 +1,16 @@
+// The bell is an eventfd of our own: libuv's uv_async_send is seen by the loop while it is still
+// under way, and the loop then spins until the sender goes on, which on the same processor it
+// cannot do.
 #include "daemon/mailbox.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 struct mailbox {
-    uv_async_t async;
+    uv_poll_t poll;
+    int bell;
     uv_mutex_t lock;
     struct letter *first, **last; // under lock
 };
@@ -19,10 +25,14 @@ static struct letter *take_all(struct mailbox *box)
     return first;
 }
 
-static void on_async(uv_async_t *async)
+static void on_bell(uv_poll_t *poll, int status, int events)
 {
+    struct mailbox *box = poll->data;
     struct letter *next;
-    for (struct letter *letter = take_all(async->data); letter; letter = next) {
+    eventfd_t rings;
+    (void)status, (void)events;
+    eventfd_read(box->bell, &rings);
+    for (struct letter *letter = take_all(box); letter; letter = next) {
         next = letter->next; // the letter may be posted again as soon as the flag is down
         atomic_store(&letter->posted, false);
         letter->read(letter);
@@ -37,14 +47,18 @@ int mailbox_open(struct mailbox **ret, uv_loop_t *loop)
     int rc = uv_mutex_init(&box->lock);
     if (rc < 0)
         goto no_lock;
-    rc = uv_async_init(loop, &box->async, on_async);
+    box->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    rc = box->bell < 0 ? -errno : uv_poll_init(loop, &box->poll, box->bell);
     if (rc < 0)
-        goto no_async;
-    box->async.data = box;
+        goto no_poll;
+    box->poll.data = box;
     box->last = &box->first;
+    uv_poll_start(&box->poll, UV_READABLE, on_bell);
     *ret = box;
     return 0;
-no_async:
+no_poll:
+    if (box->bell >= 0)
+        close(box->bell);
     uv_mutex_destroy(&box->lock);
 no_lock:
     free(box);
@@ -54,6 +68,7 @@ no_lock:
 static void on_closed(uv_handle_t *handle)
 {
     struct mailbox *box = handle->data;
+    close(box->bell);
     uv_mutex_destroy(&box->lock);
     free(box);
 }
@@ -61,17 +76,20 @@ static void on_closed(uv_handle_t *handle)
 void mailbox_close(struct mailbox *box)
 {
     if (box)
-        uv_close((uv_handle_t *)&box->async, on_closed);
+        uv_close((uv_handle_t *)&box->poll, on_closed);
 }
 
+// Who finds letters in the box need not ring: whoever put the first one there does.
 void mailbox_post(struct mailbox *box, struct letter *letter)
 {
     if (atomic_exchange(&letter->posted, true))
         return;
     uv_mutex_lock(&box->lock);
+    bool rings = !box->first;
     letter->next = NULL;
     *box->last = letter;
     box->last = &letter->next;
     uv_mutex_unlock(&box->lock);
-    uv_async_send(&box->async);
+    if (rings)
+        eventfd_write(box->bell, 1);
 }
