@@ -172,6 +172,20 @@ static void test_socket_path(const char *scheme, int length, const char *said)
     free(errors);
 }
 
+static void test_pin(void)
+{
+    struct config *c = load("cpu: {workers: 3, pin: '0-3,8,1023,8'}\n"
+                            "cameras: {a: {url: x, outputs: {o: {sink: 'tcp:0'}}}}\n");
+    if (!c)
+        return;
+    const struct processors *list = &c->cpu.pin.list;
+    CHECK(c->cpu.workers == 3 && c->cpu.pin.how == PINNING_LIST, "%d", c->cpu.pin.how);
+    CHECK(processors_count(list) == 6 && processors_next(list, 0) == 0 &&
+              processors_next(list, 4) == 8 && processors_next(list, 9) == 1023,
+          "%d", processors_count(list));
+    config_free(c);
+}
+
 static void test_op(void)
 {
     struct op_params op;
@@ -275,5 +289,6 @@ int main(void)
     test_op();
     test_files();
     test_hostile_texts();
+    test_pin();
     return test_end("config/load");
 }
