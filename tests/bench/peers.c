@@ -149,7 +149,7 @@ static int run_rows(struct race *race, const struct clips *clips, const char *on
     static struct row rows[ROWS_MAX];
     const int n = list_rows(rows);
     int rc = 0;
-    printf("%-12s %9s %9s %11s %10s  %s\n", "ms a frame", "median", "min", "to limit", "of minima",
+    printf("%-12s %9s %9s %11s %10s  %s\n", "cpu ms", "median", "min", "to limit", "of minima",
            "to reach");
     for (int i = 0; rc == 0 && i < n; i++)
         if (!only || strstr(rows[i].name, only))
