@@ -110,6 +110,23 @@ static inline void columns_init_chroma(struct columns *c, const struct image *sr
 
 // --- the taps of one row of samples: 7 fraction bits, centred on 128
 
+static inline FRAMED_HD vec horizontal8_lanes(vec pairs, vec weight)
+{
+    return vec_add(vec_left7(pairs), vec_mulhrs(vec_step7(pairs), weight));
+}
+
+static inline FRAMED_HD vec horizontal10_lanes(vec left, vec right, vec weight)
+{
+    const vec step = vec_mulhrs(vec_shl(vec_sub(right, left), 5), weight);
+    return vec_add(vec_sub(vec_shl(left, 5), vec_all(16384)), step);
+}
+
+// The 10 bits of 16-bit samples that count.
+static inline FRAMED_HD vec kept_bits(enum pixel_format format, vec words)
+{
+    return format == PIXEL_P010 ? vec_shr(words, 6) : vec_and(words, vec_all(1023));
+}
+
 // Both taps of LANES columns from i on, one by one. Behind the last sample the left one is taken.
 static inline FRAMED_HD vec pairs_copy(const struct columns *c, const uint8_t *row, int i)
 {
@@ -128,8 +145,7 @@ static inline FRAMED_HD vec lanes_of_8bit(const struct columns *c, const uint8_t
     const vec pairs = reach < REACHES
                           ? vec_gather(reach, row, c->base + i / 8, vec_load(c->index + i))
                           : pairs_copy(c, row, i);
-    const vec left = vec_left7(pairs);
-    return whole ? left : vec_add(left, vec_mulhrs(vec_step7(pairs), vec_load(c->weight + i)));
+    return whole ? vec_left7(pairs) : horizontal8_lanes(pairs, vec_load(c->weight + i));
 }
 
 // 10-bit samples of LANES columns from i on, the left taps or those `right` bytes on.
@@ -148,7 +164,7 @@ static inline FRAMED_HD vec samples_10bit(const struct columns *c, enum pixel_fo
         }
         words = vec_load(word);
     }
-    return format == PIXEL_P010 ? vec_shr(words, 6) : vec_and(words, vec_all(1023));
+    return kept_bits(format, words);
 }
 
 static inline FRAMED_HD vec lanes_of_10bit(const struct columns *c, enum pixel_format format,
@@ -156,8 +172,7 @@ static inline FRAMED_HD vec lanes_of_10bit(const struct columns *c, enum pixel_f
 {
     const vec left = samples_10bit(c, format, row, i, reach, 0);
     const vec right = samples_10bit(c, format, row, i, reach, c->step);
-    const vec step = vec_mulhrs(vec_shl(vec_sub(right, left), 5), vec_load(c->weight + i));
-    return vec_add(vec_sub(vec_shl(left, 5), vec_all(16384)), step);
+    return horizontal10_lanes(left, right, vec_load(c->weight + i));
 }
 
 static inline FRAMED_HD void row_of(int16_t *to, const struct columns *c, enum pixel_format format,

@@ -227,26 +227,26 @@ static inline void levels_store(const struct elements *e, void *to, int c, const
 }
 
 // R, G, B of n pixels in turn.
-static inline void levels_pack(uint8_t *to, uint8_t level[3][STRIP + LEVELS_SPARE], int n)
+static inline void levels_pack(uint8_t *to, const struct levels *levels, int n)
 {
     int i = 0;
     for (; i + PIXELS <= n; i += PIXELS)
-        bytes_interleave(to + 3 * i, level[0] + i, level[1] + i, level[2] + i);
+        bytes_interleave(to + 3 * i, levels->row[0] + i, levels->row[1] + i, levels->row[2] + i);
     for (; i < n; i++)
         for (int c = 0; c < 3; c++)
-            to[3 * i + c] = level[c][i];
+            to[3 * i + c] = levels->row[c][i];
 }
 
 // The levels of n pixels from (x, y) on.
 static inline void elements_store(const struct elements *e, int x, int y, int n,
-                                  uint8_t level[3][STRIP + LEVELS_SPARE])
+                                  const struct levels *levels)
 {
     const size_t pixel = element_bytes(e->warp->dtype) * (e->packed ? 3 : 1);
     if (e->packed) {
         const struct plane *plane = &e->dst->plane[0];
         uint8_t *to = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
         alignas(64) uint8_t packed[3 * STRIP + LEVELS_SPARE];
-        levels_pack(e->same ? to : packed, level, n);
+        levels_pack(e->same ? to : packed, levels, n);
         if (!e->same)
             levels_store(e, to, 0, packed, 3 * n);
         return;
@@ -254,7 +254,7 @@ static inline void elements_store(const struct elements *e, int x, int y, int n,
     for (int c = 0; c < e->warp->channels; c++) {
         const struct plane *plane = &e->dst->plane[c];
         uint8_t *to = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
-        levels_store(e, to, c, level[c], n);
+        levels_store(e, to, c, levels->row[c], n);
     }
 }
 

@@ -3,7 +3,7 @@
 #ifndef FRAMED_KERNELS_WARP_LANES_H
 #define FRAMED_KERNELS_WARP_LANES_H
 
-#include "kernels/warp_elements.h"
+#include "kernels/warp_turn.h"
 
 // The tables of positions start with 0 and are monotone where they add to the other axis.
 static inline bool axes_mix(const struct warp *warp)
@@ -57,7 +57,7 @@ static inline void axes_warp(const struct image *dst, const struct image *src,
             if (y + 1 < sight.y1)
                 strip_fetch(&strip, y + 1);
             strip_levels(&strip, y, row_coverage(warp, y));
-            elements_store(&elements, x, y, strip.n, strip.level);
+            elements_store(&elements, x, y, strip.n, &strip.levels);
         }
     }
 }
@@ -65,10 +65,12 @@ static inline void axes_warp(const struct image *dst, const struct image *src,
 static inline void lanes_warp(const struct image *dst, const struct image *src,
                               const struct warp *warp, struct band band)
 {
-    if (axes_mix(warp))
-        warp_ref(dst, src, warp, band);
-    else
+    if (!axes_mix(warp))
         axes_warp(dst, src, warp, band);
+    else if (turn_reaches(src))
+        turn_warp(dst, src, warp, band);
+    else
+        warp_ref(dst, src, warp, band);
 }
 
 #endif

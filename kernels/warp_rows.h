@@ -20,6 +20,11 @@ struct lines {
     int weight; // 0: the second row is not read
 };
 
+// In the tensor's channel order; for gray, row[0] alone means something.
+struct levels {
+    alignas(64) uint8_t row[3][STRIP + LEVELS_SPARE];
+};
+
 struct strip {
     const struct image *src;
     const struct warp *warp;
@@ -28,7 +33,7 @@ struct strip {
     struct columns luma, chroma;
     uint16_t coverage[STRIP];
     struct row_pair rows[3];
-    alignas(64) uint8_t level[3][STRIP + LEVELS_SPARE]; // in the tensor's channel order
+    struct levels levels;
     alignas(64) int16_t level6[3][STRIP];
 };
 
@@ -180,13 +185,14 @@ static inline FRAMED_HD struct vec_rgb lanes6(const struct shades *c, const stru
 }
 
 // The levels of columns [from, to) and their neighbours in the registers.
-static inline FRAMED_HD void levels_make(struct strip *s, const struct lines row[3], int from,
-                                         int to, enum picture picture, bool both, bool chroma_both)
+static inline FRAMED_HD void levels_make(struct levels *levels, const struct warp *warp,
+                                         const struct lines row[3], int from, int to,
+                                         enum picture picture, bool both, bool chroma_both)
 {
     const struct lines lines[3] = {row[0], row[1], row[2]};
-    const bool bgr = s->warp->order == ORDER_BGR;
-    uint8_t *r = s->level[bgr ? 2 : 0], *g = s->level[1], *b = s->level[bgr ? 0 : 2];
-    struct shades shades = shades_of(s->warp, row);
+    const bool bgr = warp->order == ORDER_BGR;
+    uint8_t *r = levels->row[bgr ? 2 : 0], *g = levels->row[1], *b = levels->row[bgr ? 0 : 2];
+    struct shades shades = shades_of(warp, row);
     shades.both = both;
     shades.chroma_both = chroma_both;
     for (int i = from / PIXELS * PIXELS; i < to; i += PIXELS) {
@@ -217,13 +223,14 @@ static inline FRAMED_HD void levels6_make(struct strip *s, const struct lines li
 
 #define FOR_EACH_PICTURE(X) X(PICTURE_RGB) X(PICTURE_YUV) X(PICTURE_RGB_GRAY) X(PICTURE_LUMA)
 
-static inline FRAMED_HD void run_make(struct strip *s, const struct lines lines[3], int from,
-                                      int to, bool both, bool chroma_both)
+static inline FRAMED_HD void run_make(struct levels *levels, const struct warp *warp,
+                                      const struct lines lines[3], int from, int to, bool both,
+                                      bool chroma_both)
 {
-    switch (picture_of(s->warp)) {
+    switch (picture_of(warp)) {
 #define CASE(picture)                                                                              \
     case picture:                                                                                  \
-        levels_make(s, lines, from, to, picture, both, chroma_both);                               \
+        levels_make(levels, warp, lines, from, to, picture, both, chroma_both);                    \
         break;
         FOR_EACH_PICTURE(CASE)
 #undef CASE
@@ -245,21 +252,21 @@ static void run_blend(struct strip *s, const struct lines lines[3], int from, in
     }
     for (int c = 0; c < s->warp->channels; c++)
         for (int i = from; i < to; i++)
-            s->level[c][i] = (uint8_t)level_blended(s->level6[c][i], s->warp->fill[c],
-                                                    coverage_of(s->coverage[i], row));
+            s->levels.row[c][i] = (uint8_t)level_blended(s->level6[c][i], s->warp->fill[c],
+                                                         coverage_of(s->coverage[i], row));
 }
 
 static void run_levels(struct strip *s, const struct lines lines[3], int from, int to)
 {
     const bool luma = lines[0].weight != 0, chroma = lines[1].weight != 0;
     if (luma && chroma)
-        run_make(s, lines, from, to, true, true);
+        run_make(&s->levels, s->warp, lines, from, to, true, true);
     else if (luma)
-        run_make(s, lines, from, to, true, false);
+        run_make(&s->levels, s->warp, lines, from, to, true, false);
     else if (chroma)
-        run_make(s, lines, from, to, false, true);
+        run_make(&s->levels, s->warp, lines, from, to, false, true);
     else
-        run_make(s, lines, from, to, false, false);
+        run_make(&s->levels, s->warp, lines, from, to, false, false);
 }
 
 // Brings row y of component c near, before it is asked for.
