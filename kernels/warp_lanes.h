@@ -54,8 +54,6 @@ static inline void axes_warp(const struct image *dst, const struct image *src,
     for (int x = sight.x0; x < sight.x1; x += STRIP) {
         strip_init(&strip, src, warp, x, sight.x1 - x < STRIP ? sight.x1 - x : STRIP);
         for (int y = sight.y0; y < sight.y1; y++) {
-            if (y + 1 < sight.y1)
-                strip_fetch(&strip, y + 1);
             strip_levels(&strip, y, row_coverage(warp, y));
             elements_store(&elements, x, y, strip.n, &strip.levels);
         }

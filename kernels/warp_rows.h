@@ -5,7 +5,6 @@
 
 #include "kernels/warp_columns.h"
 
-enum { CACHE_LINE = 64 };
 enum { LEVELS_SPARE = 3 * FLOATS }; // so that levels can be read a whole register at a time
 
 // What was last made of two source rows of one component.
@@ -269,43 +268,12 @@ static void run_levels(struct strip *s, const struct lines lines[3], int from, i
         run_make(&s->levels, s->warp, lines, from, to, false, false);
 }
 
-// Brings row y of component c near, before it is asked for.
-static inline void row_fetch(const struct strip *s, int c, int y)
-{
-    const struct row_pair *pair = &s->rows[c];
-    if (pair->y[0] == y || pair->y[1] == y)
-        return;
-    const struct columns *columns = c == 0 || source_is_rgb(s->src->format) ? &s->luma : &s->chroma;
-    const uint8_t *row = component_row(s->src, component_of(s->src->format, c), y);
-    const int32_t a = columns->offset[0], b = columns->offset[s->n - 1];
-    for (int32_t at = a < b ? a : b; at <= (a < b ? b : a); at += CACHE_LINE)
-        __builtin_prefetch(row + at);
-}
-
 static inline struct taps row_taps(const struct warp *warp, int c, int y)
 {
     const int32_t s = warp->rowy[y];
     if (c == 0 || source_is_rgb(warp->source))
         return taps_at(position_of(warp->luma, s), warp->y0, warp->y1 - 1);
     return chroma_taps(warp->chroma_y, s, warp->y0, warp->y1);
-}
-
-// How many components have rows of their own memory.
-static inline int memories_of(const struct warp *warp)
-{
-    if (warp->order == ORDER_GRAY && !source_is_rgb(warp->source))
-        return 1;
-    return pixel_format_planes(warp->source);
-}
-
-static inline void strip_fetch(const struct strip *s, int y)
-{
-    for (int c = 0; c < memories_of(s->warp); c++) {
-        const struct taps taps = row_taps(s->warp, c, y);
-        row_fetch(s, c, taps.t0);
-        if (taps.w != 0 && taps.t1 != taps.t0)
-            row_fetch(s, c, taps.t1);
-    }
 }
 
 // The strip's levels of output row y, which sees `coverage` of the picture: not nothing.
