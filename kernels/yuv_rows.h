@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/yuv_kept.h"
+#include "kernels/yuv_upsample.h"
 
 // How the pixels of a source lie: four bytes each, three, or one in each of three planes.
 enum lie { LIE_4, LIE_3, LIE_PLANES };
@@ -194,6 +195,92 @@ static inline void convert_rgb(const struct image *dst, const struct image *src,
     }
 }
 
+// --- YUV sources
+
+static inline FRAMED_HD void convert_yuv_run(const struct image *dst, const struct upsampling *up,
+                                             const struct weights *weights,
+                                             enum pixel_format format, int x, int y, int n)
+{
+    const int halved = format_is_420(format);
+    const int below = y + 1 < up->yuv->height ? y + 1 : y;
+    struct rgb_planes rgb[2];
+    struct rows rows;
+    to_rows(&rows, dst, y, below);
+    for (int row = 0; row <= halved; row++) {
+        rgb_run(&rgb[row], up, x, row ? below : y, n);
+        for (int i = 0; i < 3; i++)
+            rows.from[row][i] = rgb[row].channel[i];
+        for (int i = 0; i < (row == 0 ? to_planes(format) : 1); i++)
+            rows.to[row][i] += to_bytes(format, i, x);
+    }
+    convert_rows_of(&rows, LIE_PLANES, format, weights, n);
+}
+
+static inline FRAMED_HD void triples_run(uint8_t *to, const uint8_t *y, const uint8_t *u,
+                                         const uint8_t *v, int n)
+{
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        store_triples(to + 3 * i, load(y + i), load(u + i), load(v + i));
+    if (i == n)
+        return;
+    uint8_t end[3 * LANES];
+    store_triples(end, load(y + i), load(u + i), load(v + i));
+    memcpy(to + 3 * i, end, 3 * (n - i));
+}
+
+static inline FRAMED_HD void keep_444_run(const struct image *dst, const struct upsampling *up,
+                                          enum pixel_format format, int x, int y, int n)
+{
+    uint8_t yuv[3][UPSAMPLE_RUN] = {{0}};
+    const struct component k = component_of(up->source, 0);
+    keep_samples(up->source, yuv[0], component_row(up->src, k, y) + x * k.step, n);
+    chroma_run(yuv[1], up, 1, x, y, n);
+    chroma_run(yuv[2], up, 2, x, y, n);
+    if (format == PIXEL_YUV24) {
+        triples_run(plane_row(dst, 0, y) + 3 * x, yuv[0], yuv[1], yuv[2], n);
+        return;
+    }
+    for (int c = 0; c < 3; c++)
+        memcpy(plane_row(dst, c, y) + x, yuv[c], n);
+}
+
+static inline FRAMED_HD void from_yuv_of(const struct image *dst, const struct image *src,
+                                         const struct yuv *yuv, struct band band,
+                                         enum pixel_format source)
+{
+    const struct upsampling up = {src, yuv, source};
+    const struct weights weights = weights_of(&yuv->yuv, false);
+    for (int y = band.y0; y < band.y1; y += format_is_420(yuv->format) ? 2 : 1) {
+        for (int x = 0; x < yuv->width; x += UPSAMPLE_RUN) {
+            const int n = yuv->width - x < UPSAMPLE_RUN ? yuv->width - x : UPSAMPLE_RUN;
+            if (yuv->convert)
+                convert_yuv_run(dst, &up, &weights, yuv->format, x, y, n);
+            else
+                keep_444_run(dst, &up, yuv->format, x, y, n);
+        }
+    }
+}
+
+static inline void from_yuv(const struct image *dst, const struct image *src, const struct yuv *yuv,
+                            struct band band)
+{
+    switch (yuv->source) {
+    case PIXEL_NV12:
+        from_yuv_of(dst, src, yuv, band, PIXEL_NV12);
+        break;
+    case PIXEL_YUV420P:
+        from_yuv_of(dst, src, yuv, band, PIXEL_YUV420P);
+        break;
+    case PIXEL_P010:
+        from_yuv_of(dst, src, yuv, band, PIXEL_P010);
+        break;
+    default:
+        from_yuv_of(dst, src, yuv, band, PIXEL_YUV420P10);
+        break;
+    }
+}
+
 static inline void yuv_rows(const struct image *dst, const struct image *src, const struct yuv *yuv,
                             struct band band)
 {
@@ -202,7 +289,7 @@ static inline void yuv_rows(const struct image *dst, const struct image *src, co
     else if (!yuv->convert && format_is_420(yuv->format))
         keep_420(dst, src, yuv, band);
     else
-        yuv_ref(dst, src, yuv, band);
+        from_yuv(dst, src, yuv, band);
 }
 
 #endif

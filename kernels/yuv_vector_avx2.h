@@ -118,6 +118,69 @@ static inline FRAMED_HD vec uppers_zip(vec a, vec b)
     return _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa);
 }
 
+// --- 16-bit lanes, LANES / 2 of them
+
+typedef __m256i words;
+
+static inline FRAMED_HD words words_all(int x)
+{
+    return _mm256_set1_epi16((int16_t)x);
+}
+
+static inline FRAMED_HD words words_load(const int16_t *at)
+{
+    return _mm256_loadu_si256((const void *)at);
+}
+
+static inline FRAMED_HD void words_store(int16_t *at, words a)
+{
+    _mm256_storeu_si256((void *)at, a);
+}
+
+static inline FRAMED_HD words words_add(words a, words b)
+{
+    return _mm256_add_epi16(a, b);
+}
+
+static inline FRAMED_HD words words_adds(words a, words b)
+{
+    return _mm256_adds_epi16(a, b);
+}
+
+static inline FRAMED_HD words words_sub(words a, words b)
+{
+    return _mm256_sub_epi16(a, b);
+}
+
+static inline FRAMED_HD words words_mul(words a, words b)
+{
+    return _mm256_mullo_epi16(a, b);
+}
+
+static inline FRAMED_HD words words_mulhrs(words a, words b)
+{
+    return _mm256_mulhrs_epi16(a, b);
+}
+
+static inline FRAMED_HD words words_sra6(words a)
+{
+    return _mm256_srai_epi16(a, 6);
+}
+
+// Saturates to 0..255.
+static inline FRAMED_HD vec words_pack(words low, words high)
+{
+    return quarters_swap(_mm256_packus_epi16(low, high));
+}
+
+static inline FRAMED_HD void words_store_zipped(int16_t *at, words even, words odd)
+{
+    even = quarters_swap(even);
+    odd = quarters_swap(odd);
+    words_store(at, _mm256_unpacklo_epi16(even, odd));
+    words_store(at + LANES / 2, _mm256_unpackhi_epi16(even, odd));
+}
+
 // --- pixels
 
 static inline FRAMED_HD struct pixels pixels_of_4(const uint8_t *at)
@@ -203,7 +266,17 @@ static inline FRAMED_HD vec levels(const struct pixels *p, const struct weights 
                      level_sum(p->v[3], w, c));
 }
 
-// Eight pixels: 12 bytes in each lane.
+// Four vectors with 12 bytes in each lane. What a store of 16 bytes writes behind its 12 the next
+// one writes over; the last ends on time.
+static inline FRAMED_HD void store_twelves(uint8_t *at, const vec v[4])
+{
+    for (int i = 0; i < 3; i++)
+        halves_store(at + i * 24, at + i * 24 + 12, v[i]);
+    const vec joined = _mm256_permutevar8x32_epi32(v[3], _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7));
+    _mm_storeu_si128((void *)(at + 72), _mm256_castsi256_si128(joined));
+    _mm_storel_epi64((void *)(at + 88), _mm256_extracti128_si256(joined, 1));
+}
+
 static inline FRAMED_HD vec triples_of(vec v, const struct weights *w)
 {
     const vec yu = uppers_zip(level_sum(v, w, 0), level_sum(v, w, 1));
@@ -212,16 +285,22 @@ static inline FRAMED_HD vec triples_of(vec v, const struct weights *w)
         packed, order_of(_mm_setr_epi8(0, 1, 9, 2, 3, 11, 4, 5, 13, 6, 7, 15, -1, -1, -1, -1)));
 }
 
-// What a store of 16 bytes writes behind its 12 the next one writes over; the last ends on time.
 static inline FRAMED_HD void store_yuv24(uint8_t *at, const struct pixels *p,
                                          const struct weights *w)
 {
-    for (int i = 0; i < 3; i++)
-        halves_store(at + i * 24, at + i * 24 + 12, triples_of(p->v[i], w));
-    const vec joined = _mm256_permutevar8x32_epi32(triples_of(p->v[3], w),
-                                                   _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7));
-    _mm_storeu_si128((void *)(at + 72), _mm256_castsi256_si128(joined));
-    _mm_storel_epi64((void *)(at + 88), _mm256_extracti128_si256(joined, 1));
+    const vec v[4] = {triples_of(p->v[0], w), triples_of(p->v[1], w), triples_of(p->v[2], w),
+                      triples_of(p->v[3], w)};
+    store_twelves(at, v);
+}
+
+// y0 u0 v0 y1 ...
+static inline FRAMED_HD void store_triples(uint8_t *at, vec y, vec u, vec v)
+{
+    struct pixels p = pixels_of_planes(y, u, v);
+    for (int i = 0; i < 4; i++)
+        p.v[i] = _mm256_shuffle_epi8(p.v[i], order_of(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12,
+                                                                    13, 14, -1, -1, -1, -1)));
+    store_twelves(at, p.v);
 }
 
 // --- 4:2:0

@@ -99,6 +99,12 @@ static inline FRAMED_HD vec halves_split(vec v)
     return _mm512_permutexvar_epi8(table_load(split), v);
 }
 
+// From the order in which packing within 128-bit lanes leaves two vectors, to theirs.
+static inline FRAMED_HD vec quarters_join(vec v)
+{
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), v);
+}
+
 // (x + 2) / 4 of LANES 10-bit samples, which lie at the top of their words or at the bottom.
 static inline FRAMED_HD vec load_kept10(const uint8_t *at, bool top)
 {
@@ -111,9 +117,8 @@ static inline FRAMED_HD vec load_kept10(const uint8_t *at, bool top)
         b = _mm512_and_si512(b, _mm512_set1_epi16(1023));
     }
     const vec quarter = _mm512_set1_epi16(1 << 13);
-    const vec packed =
-        _mm512_packus_epi16(_mm512_mulhrs_epi16(a, quarter), _mm512_mulhrs_epi16(b, quarter));
-    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), packed);
+    return quarters_join(
+        _mm512_packus_epi16(_mm512_mulhrs_epi16(a, quarter), _mm512_mulhrs_epi16(b, quarter)));
 }
 
 // From the order in which packing within 128-bit lanes leaves four vectors, to theirs; and, since
@@ -122,6 +127,70 @@ static inline FRAMED_HD vec lanes_transpose(vec v)
 {
     return _mm512_permutexvar_epi32(
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), v);
+}
+
+// --- 16-bit lanes, LANES / 2 of them
+
+typedef __m512i words;
+
+static inline FRAMED_HD words words_all(int x)
+{
+    return _mm512_set1_epi16((int16_t)x);
+}
+
+static inline FRAMED_HD words words_load(const int16_t *at)
+{
+    return _mm512_loadu_si512(at);
+}
+
+static inline FRAMED_HD void words_store(int16_t *at, words a)
+{
+    _mm512_storeu_si512(at, a);
+}
+
+static inline FRAMED_HD words words_add(words a, words b)
+{
+    return _mm512_add_epi16(a, b);
+}
+
+static inline FRAMED_HD words words_adds(words a, words b)
+{
+    return _mm512_adds_epi16(a, b);
+}
+
+static inline FRAMED_HD words words_sub(words a, words b)
+{
+    return _mm512_sub_epi16(a, b);
+}
+
+static inline FRAMED_HD words words_mul(words a, words b)
+{
+    return _mm512_mullo_epi16(a, b);
+}
+
+static inline FRAMED_HD words words_mulhrs(words a, words b)
+{
+    return _mm512_mulhrs_epi16(a, b);
+}
+
+static inline FRAMED_HD words words_sra6(words a)
+{
+    return _mm512_srai_epi16(a, 6);
+}
+
+// Saturates to 0..255.
+static inline FRAMED_HD vec words_pack(words low, words high)
+{
+    return quarters_join(_mm512_packus_epi16(low, high));
+}
+
+static inline FRAMED_HD void words_store_zipped(int16_t *at, words even, words odd)
+{
+    const words order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    even = _mm512_permutexvar_epi64(order, even);
+    odd = _mm512_permutexvar_epi64(order, odd);
+    words_store(at, _mm512_unpacklo_epi16(even, odd));
+    words_store(at + LANES / 2, _mm512_unpackhi_epi16(even, odd));
 }
 
 // --- pixels
@@ -226,15 +295,20 @@ static inline FRAMED_HD vec levels(const struct pixels *p, const struct weights 
                                                level16(p->outer + 2, p->inner + 2, w, c)));
 }
 
-static inline FRAMED_HD void store_yuv24(uint8_t *at, const struct pixels *p,
-                                         const struct weights *w)
+// y0 u0 v0 y1 ...
+static inline FRAMED_HD void store_triples(uint8_t *at, vec y, vec u, vec v)
 {
-    const vec y = levels(p, w, 0), u = levels(p, w, 1), v = levels(p, w, 2);
     for (int i = 0; i < 3; i++) {
         const vec order = table_load(triples[i]);
         const vec yu = _mm512_permutex2var_epi8(y, order, u);
         store(at + i * 64, _mm512_mask_permutexvar_epi8(yu, third_of_triple[i], order, v));
     }
+}
+
+static inline FRAMED_HD void store_yuv24(uint8_t *at, const struct pixels *p,
+                                         const struct weights *w)
+{
+    store_triples(at, levels(p, w, 0), levels(p, w, 1), levels(p, w, 2));
 }
 
 static inline FRAMED_HD vec lumas(const struct pixels *p, const struct weights *w)

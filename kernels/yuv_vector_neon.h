@@ -74,6 +74,67 @@ static inline FRAMED_HD vec load_kept10(const uint8_t *at, bool top)
     return vcombine_u8(load_kept10_half(at, top), load_kept10_half(at + 16, top));
 }
 
+// --- 16-bit lanes, LANES / 2 of them
+
+typedef int16x8_t words;
+
+static inline FRAMED_HD words words_all(int x)
+{
+    return vdupq_n_s16((int16_t)x);
+}
+
+static inline FRAMED_HD words words_load(const int16_t *at)
+{
+    return vld1q_s16(at);
+}
+
+static inline FRAMED_HD void words_store(int16_t *at, words a)
+{
+    vst1q_s16(at, a);
+}
+
+static inline FRAMED_HD words words_add(words a, words b)
+{
+    return vaddq_s16(a, b);
+}
+
+static inline FRAMED_HD words words_adds(words a, words b)
+{
+    return vqaddq_s16(a, b);
+}
+
+static inline FRAMED_HD words words_sub(words a, words b)
+{
+    return vsubq_s16(a, b);
+}
+
+static inline FRAMED_HD words words_mul(words a, words b)
+{
+    return vmulq_s16(a, b);
+}
+
+static inline FRAMED_HD words words_mulhrs(words a, words b)
+{
+    return vqrdmulhq_s16(a, b);
+}
+
+static inline FRAMED_HD words words_sra6(words a)
+{
+    return vshrq_n_s16(a, 6);
+}
+
+// Saturates to 0..255.
+static inline FRAMED_HD vec words_pack(words low, words high)
+{
+    return vcombine_u8(vqmovun_s16(low), vqmovun_s16(high));
+}
+
+static inline FRAMED_HD void words_store_zipped(int16_t *at, words even, words odd)
+{
+    const int16x8x2_t zipped = {{even, odd}};
+    vst2q_s16(at, zipped);
+}
+
 // --- pixels
 
 static inline FRAMED_HD struct pixels pixels_of_4(const uint8_t *at)
@@ -129,11 +190,17 @@ static inline FRAMED_HD vec levels(const struct pixels *p, const struct weights 
     return vcombine_u8(levels8(low, w, c), levels8(high, w, c));
 }
 
+// y0 u0 v0 y1 ...
+static inline FRAMED_HD void store_triples(uint8_t *at, vec y, vec u, vec v)
+{
+    const uint8x16x3_t yuv = {{y, u, v}};
+    vst3q_u8(at, yuv);
+}
+
 static inline FRAMED_HD void store_yuv24(uint8_t *at, const struct pixels *p,
                                          const struct weights *w)
 {
-    const uint8x16x3_t yuv = {{levels(p, w, 0), levels(p, w, 1), levels(p, w, 2)}};
-    vst3q_u8(at, yuv);
+    store_triples(at, levels(p, w, 0), levels(p, w, 1), levels(p, w, 2));
 }
 
 // --- 4:2:0
