@@ -1,5 +1,3 @@
-#include "kernels/yuv_vector_avx512.h"
-
 #include "kernels/versions.h"
 #include "kernels/yuv_rows.h"
 

@@ -1,11 +1,12 @@
 // 4:2:0 samples that keep their values in another 4:2:0 layout, for wide registers. A template over
-// one of the yuv_vector_*.h headers, which is included before it.
+// yuv_vector.h.
 #ifndef FRAMED_KERNELS_YUV_KEPT_H
 #define FRAMED_KERNELS_YUV_KEPT_H
 
 #include <string.h>
 
 #include "kernels/sample.h"
+#include "kernels/yuv_vector.h"
 
 enum { KEPT_RUN = 256 }; // samples
 

@@ -1,5 +1,4 @@
-// yuv for wide registers: rows in blocks of LANES pixels. A template over one of the yuv_vector_*.h
-// headers, which is included before it.
+// yuv for wide registers: rows in blocks of LANES pixels. A template over yuv_vector.h.
 #ifndef FRAMED_KERNELS_YUV_ROWS_H
 #define FRAMED_KERNELS_YUV_ROWS_H
 

@@ -1,9 +1,10 @@
 // 4:2:0 sources at every pixel, for wide registers: runs of a row in 16-bit lanes. A template over
-// one of the yuv_vector_*.h headers, which is included before it.
+// yuv_vector.h.
 #ifndef FRAMED_KERNELS_YUV_UPSAMPLE_H
 #define FRAMED_KERNELS_YUV_UPSAMPLE_H
 
 #include "kernels/sample.h"
+#include "kernels/yuv_vector.h"
 
 enum {
     UPSAMPLE_RUN = 512,           // pixels: even, and whole blocks

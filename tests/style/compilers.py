@@ -18,7 +18,7 @@ WIDE = {
     "avx512": ("x86_64", ["-march=icelake-server"]),
     "neon": ("aarch64", []),
 }
-TEMPLATE = re.compile(r"kernels/(vector|warp_.*)\.h")  # takes what registers it is given
+TEMPLATE = re.compile(r"kernels/(vector|(warp|yuv)_[a-z]+)\.h")  # takes what registers it is given
 
 
 def calls(path, packages, *compilers):
