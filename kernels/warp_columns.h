@@ -140,22 +140,22 @@ static inline FRAMED_HD vec pairs_copy(const struct columns *c, const uint8_t *r
 }
 
 static inline FRAMED_HD vec lanes_of_8bit(const struct columns *c, const uint8_t *row, int i,
-                                          int reach, bool whole)
+                                          int reach, bool whole, vec index, vec weight)
 {
-    const vec pairs = reach < REACHES
-                          ? vec_gather(reach, row, c->base + i / 8, vec_load(c->index + i))
-                          : pairs_copy(c, row, i);
-    return whole ? vec_left7(pairs) : horizontal8_lanes(pairs, vec_load(c->weight + i));
+    const vec pairs =
+        reach < REACHES ? vec_gather(reach, row, c->base + i / 8, index) : pairs_copy(c, row, i);
+    return whole ? vec_left7(pairs) : horizontal8_lanes(pairs, weight);
 }
 
 // 10-bit samples of LANES columns from i on, the left taps or those `right` bytes on.
 static inline FRAMED_HD vec samples_10bit(const struct columns *c, enum pixel_format format,
-                                          const uint8_t *row, int i, int reach, int right)
+                                          const uint8_t *row, int i, int reach, vec index,
+                                          int right)
 {
     vec words;
     if (reach < REACHES) {
-        const vec index = vec_add(vec_load(c->index + i), vec_all(right << 8 | right));
-        words = vec_gather(reach, row, c->base + i / 8, index);
+        const vec there = vec_add(index, vec_all(right << 8 | right));
+        words = vec_gather(reach, row, c->base + i / 8, there);
     } else {
         alignas(64) uint16_t word[LANES];
         for (int k = 0; k < LANES; k++) {
@@ -168,55 +168,78 @@ static inline FRAMED_HD vec samples_10bit(const struct columns *c, enum pixel_fo
 }
 
 static inline FRAMED_HD vec lanes_of_10bit(const struct columns *c, enum pixel_format format,
-                                           const uint8_t *row, int i, int reach)
+                                           const uint8_t *row, int i, int reach, vec index,
+                                           vec weight)
 {
-    const vec left = samples_10bit(c, format, row, i, reach, 0);
-    const vec right = samples_10bit(c, format, row, i, reach, c->step);
-    return horizontal10_lanes(left, right, vec_load(c->weight + i));
+    const vec left = samples_10bit(c, format, row, i, reach, index, 0);
+    const vec right = samples_10bit(c, format, row, i, reach, index, c->step);
+    return horizontal10_lanes(left, right, weight);
 }
 
-static inline FRAMED_HD void row_of(int16_t *to, const struct columns *c, enum pixel_format format,
-                                    const uint8_t *row, int n, int reach, bool whole)
+// Rows of components that lie alike: what one needs of its columns serves the others.
+struct row_set {
+    int count;
+    const uint8_t *from[3];
+    int16_t *to[3];
+};
+
+static inline FRAMED_HD void rows_of(const struct row_set *set, const struct columns *c,
+                                     enum pixel_format format, int n, int reach, bool whole,
+                                     int count)
 {
-    for (int i = 0; i < n; i += LANES)
-        vec_store(to + i, source_is_10bit(format) ? lanes_of_10bit(c, format, row, i, reach)
-                                                  : lanes_of_8bit(c, row, i, reach, whole));
+    const struct row_set rows = *set;
+    for (int i = 0; i < n; i += LANES) {
+        const vec index = vec_load(c->index + i), weight = vec_load(c->weight + i);
+        for (int k = 0; k < count; k++)
+            vec_store(rows.to[k] + i,
+                      source_is_10bit(format)
+                          ? lanes_of_10bit(c, format, rows.from[k], i, reach, index, weight)
+                          : lanes_of_8bit(c, rows.from[k], i, reach, whole, index, weight));
+    }
 }
 
-static inline FRAMED_HD void row_reached(int16_t *to, const struct columns *c,
-                                         enum pixel_format format, const uint8_t *row, int n,
-                                         bool whole)
+static inline FRAMED_HD void rows_counted(const struct row_set *rows, const struct columns *c,
+                                          enum pixel_format format, int n, int reach, bool whole)
 {
-    _Static_assert(REACHES <= 5, "cases");
+    if (rows->count == 1)
+        rows_of(rows, c, format, n, reach, whole, 1);
+    else if (rows->count == 2)
+        rows_of(rows, c, format, n, reach, whole, 2);
+    else
+        rows_of(rows, c, format, n, reach, whole, 3);
+}
+
+static inline FRAMED_HD void rows_reached(const struct row_set *rows, const struct columns *c,
+                                          enum pixel_format format, int n, bool whole)
+{
+    _Static_assert(REACHES <= 4, "cases");
     switch (c->reach) {
 #define CASE(reach)                                                                                \
     case reach:                                                                                    \
         if (reach <= REACHES)                                                                      \
-            row_of(to, c, format, row, n, reach < REACHES ? reach : REACHES, whole);               \
+            rows_counted(rows, c, format, n, reach < REACHES ? reach : REACHES, whole);            \
         break;
         CASE(0)
         CASE(1)
         CASE(2)
         CASE(3)
         CASE(4)
-        CASE(5)
 #undef CASE
     }
 }
 
-// n columns of component k from row y of the source: c is of that component.
-static void row_make(int16_t *to, const struct columns *c, const struct image *src,
-                     struct component k, int y, int n)
+// n columns of each row; c is of their components.
+static void rows_make(const struct row_set *rows, const struct columns *c, enum pixel_format format,
+                      int n)
 {
-    const uint8_t *row = component_row(src, k, y);
-    if (src->format == PIXEL_P010)
-        row_reached(to, c, PIXEL_P010, row, n, false);
-    else if (src->format == PIXEL_YUV420P10)
-        row_reached(to, c, PIXEL_YUV420P10, row, n, false);
+    if (format == PIXEL_P010)
+        rows_reached(rows, c, PIXEL_P010, n, false);
+    else if (format == PIXEL_YUV420P10)
+        rows_reached(rows, c, PIXEL_YUV420P10, n, false);
     else if (c->whole)
-        row_reached(to, c, PIXEL_YUV420P, row, n, true);
+        rows_reached(rows, c, PIXEL_YUV420P, n, true);
     else
-        row_reached(to, c, PIXEL_YUV420P, row, n, false);
+        rows_reached(rows, c, PIXEL_YUV420P, n, false);
 }
 
 #endif

@@ -7,10 +7,12 @@
 
 enum { LEVELS_SPARE = 3 * FLOATS }; // so that levels can be read a whole register at a time
 
-// What was last made of two source rows of one component.
-struct row_pair {
+// What was last made of two source rows of components that lie alike: of R, G and B, or of U and V,
+// or of Y alone.
+struct row_group {
+    int first, count; // components
+    const struct columns *columns;
     int y[2]; // -1: none
-    alignas(64) int16_t row[2][STRIP];
 };
 
 // What a register of output reads of one component: two rows, the second's weight in Q15.
@@ -31,7 +33,8 @@ struct strip {
     int whole0, whole1; // those of them that see nothing else
     struct columns luma, chroma;
     uint16_t coverage[STRIP];
-    struct row_pair rows[3];
+    struct row_group group[2];
+    alignas(64) int16_t row[3][2][STRIP]; // of each component
     struct levels levels;
     alignas(64) int16_t level6[3][STRIP];
 };
@@ -53,33 +56,36 @@ static inline void strip_init(struct strip *s, const struct image *src, const st
     columns_init_luma(&s->luma, src, warp, x, n);
     if (!source_is_rgb(src->format) && warp->order != ORDER_GRAY)
         columns_init_chroma(&s->chroma, src, warp, x, n);
-    for (int c = 0; c < 3; c++)
-        s->rows[c].y[0] = s->rows[c].y[1] = -1;
+    s->group[0] = (struct row_group){0, source_is_rgb(src->format) ? 3 : 1, &s->luma, {-1, -1}};
+    s->group[1] = (struct row_group){1, 2, &s->chroma, {-1, -1}};
 }
 
-// Row y of component c; the row `kept` stays as it is.
-static inline const int16_t *strip_row(struct strip *s, int c, int y, int kept)
+// Where the group's row y is; the row `kept` stays as it is.
+static inline int strip_row(struct strip *s, struct row_group *group, int y, int kept)
 {
-    struct row_pair *pair = &s->rows[c];
     for (int i = 0; i < 2; i++)
-        if (pair->y[i] == y)
-            return pair->row[i];
-    const int i = pair->y[0] == kept;
-    const bool rgb = source_is_rgb(s->src->format);
-    row_make(pair->row[i], c == 0 || rgb ? &s->luma : &s->chroma, s->src,
-             component_of(s->src->format, c), y, padded(s->n));
-    pair->y[i] = y;
-    return pair->row[i];
+        if (group->y[i] == y)
+            return i;
+    const int i = group->y[0] == kept;
+    struct row_set rows = {.count = group->count};
+    for (int k = 0; k < group->count; k++) {
+        const int c = group->first + k;
+        rows.from[k] = component_row(s->src, component_of(s->src->format, c), y);
+        rows.to[k] = s->row[c][i];
+    }
+    rows_make(&rows, group->columns, s->src->format, padded(s->n));
+    group->y[i] = y;
+    return i;
 }
 
-static inline struct lines strip_lines(struct strip *s, int c, struct taps y)
+static inline void strip_lines(struct strip *s, struct row_group *group, struct taps y,
+                               struct lines lines[3])
 {
-    struct lines lines;
     const bool both = y.w != 0 && y.t0 != y.t1;
-    lines.top = strip_row(s, c, y.t0, both ? y.t1 : -1);
-    lines.bottom = both ? strip_row(s, c, y.t1, y.t0) : lines.top;
-    lines.weight = both ? 2 * y.w : 0;
-    return lines;
+    const int top = strip_row(s, group, y.t0, both ? y.t1 : -1);
+    const int bottom = both ? strip_row(s, group, y.t1, y.t0) : top;
+    for (int c = group->first; c < group->first + group->count; c++)
+        lines[c] = (struct lines){s->row[c][top], s->row[c][bottom], both ? 2 * y.w : 0};
 }
 
 // What turns samples to rgb6, in registers. The same copies for all of a row: the compiler cannot
@@ -281,10 +287,11 @@ static inline void strip_levels(struct strip *s, int y, int coverage)
 {
     const struct warp *warp = s->warp;
     struct lines lines[3];
-    lines[0] = strip_lines(s, 0, row_taps(warp, 0, y));
-    for (int c = 1; c < 3; c++)
-        lines[c] =
-            picture_of(warp) == PICTURE_LUMA ? lines[0] : strip_lines(s, c, row_taps(warp, c, y));
+    strip_lines(s, &s->group[0], row_taps(warp, 0, y), lines);
+    if (picture_of(warp) == PICTURE_LUMA)
+        lines[1] = lines[2] = lines[0];
+    else if (picture_of(warp) == PICTURE_YUV)
+        strip_lines(s, &s->group[1], row_taps(warp, 1, y), lines);
     if (coverage < WEIGHT_ONE) {
         run_blend(s, lines, 0, s->n, coverage);
         return;
