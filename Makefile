@@ -32,6 +32,10 @@ override CFLAGS += -std=c17 $(WARN) -fno-strict-aliasing -ffp-contract=off -pthr
 ifneq ($(SAN),)
 override CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 override LDFLAGS += -fsanitize=$(SAN)
+ifneq ($(filter thread,$(SAN)),)
+# A fence against writers in other processes, whom the sanitizer does not watch, is no mistake.
+override CFLAGS += -Wno-tsan
+endif
 endif
 
 # --- kernels: gcc and nvcc are enough. A file's suffix names the CPUs that it is for.
