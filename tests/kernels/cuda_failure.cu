@@ -63,7 +63,7 @@ static bool test_again(const struct backend_options *options, const struct camer
 
 int main(void)
 {
-    struct backend_options options = {0, 0, 0, 0};
+    struct backend_options options = {};
     struct backend *backend = NULL;
     struct camera camera;
     camera_init(&camera, PIXEL_BGRA, 131, 77);

@@ -121,7 +121,7 @@ static void test_options(const struct backend_options *options)
 int main(void)
 {
     static const int streams[] = {0, 1, 2, 8, 32};
-    struct backend_options options = {0, 0, 0, 0};
+    struct backend_options options = {};
     struct backend *backend = NULL;
     int error = cuda->open(&backend, &options);
     CHECK(error == 0 || error == -ENODEV, "open: %d", error);

@@ -176,9 +176,12 @@ static void test_context_flags(void)
 
 int main(void)
 {
-    struct backend_options options = {0, 1 << 20, 0, 0}, bands = {0, 0, 0, 1}, many = {0, 0, 3, 1};
+    struct backend_options options = {}, bands = {}, many = {};
     struct backend *backend = NULL;
 
+    bands.band_bytes = many.band_bytes = 1;
+    many.streams = 3;
+    options.device = 1 << 20;
     CHECK(cuda->open(&backend, &options) == -ENODEV && !backend, "there is no such device");
     options.device = 0;
     cuda->close(NULL);
