@@ -51,6 +51,8 @@ struct job {
     // MEMORY_CUDA memory of the device (an export's), which the kernel then writes itself.
     void *result[PLAN_OPS_MAX];
     enum memory result_memory[PLAN_OPS_MAX];
+    // A result's memory holds a whole earlier result of the same op: its fill need not be written.
+    bool filled[PLAN_OPS_MAX];
     // Called once for every job whose submit returned 0, on a thread of the backend, never from
     // within submit. status: 0, or negative errno (-EIO: the device failed). It must not block.
     void (*done)(struct job *, int status);

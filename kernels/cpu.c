@@ -68,7 +68,7 @@ static void run_band(const struct plan *plan, const struct job *job, int index)
     if (band.y1 > dst.height)
         band.y1 = dst.height;
     if (op->kind == OP_WARP)
-        plan->backend->version->warp(&dst, &job->src, &op->warp, band);
+        plan->backend->version->warp(&dst, &job->src, &op->warp, band, job->filled[i]);
     else
         plan->backend->version->yuv(&dst, &job->src, &op->yuv, band);
 }

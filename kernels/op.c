@@ -126,7 +126,8 @@ static int yuv_init(struct op *op, const struct yuv_params *params, const struct
 
 int op_init(struct op *op, const struct op_params *params, const struct image *src)
 {
-    *op = (struct op){.kind = params->kind};
+    static _Atomic uint64_t serial;
+    *op = (struct op){.kind = params->kind, .serial = ++serial};
     if (!is_source(src->format) || !size_is_valid(src->width, src->height))
         return -EINVAL;
     return params->kind == OP_WARP ? warp_init(op, &params->warp, src)

@@ -115,6 +115,7 @@ struct yuv {
 
 struct op {
     enum op_kind kind;
+    uint64_t serial;  // names the op among all of this process; never 0
     struct image dst; // the result's format, size, resolved colour; planes laid out from NULL
     size_t dst_bytes; // of one result laid out tightly
     union {
@@ -147,9 +148,10 @@ struct band op_source_rows(const struct op *op, struct band out);
 
 // Every version of a kernel. Writes exactly the rows of `band` of `dst`, all bytes of them that
 // belong to the picture and no others; src and dst must be in memory that the version can touch.
-// Thread-safe.
+// Thread-safe. `filled`: dst holds an earlier result of the same op, so that what is fill whatever
+// the source shows may be left as it is.
 typedef void warp_fn(const struct image *dst, const struct image *src, const struct warp *,
-                     struct band band);
+                     struct band band, bool filled);
 typedef void yuv_fn(const struct image *dst, const struct image *src, const struct yuv *,
                     struct band band);
 

@@ -70,8 +70,9 @@ static void store_levels(const struct image *dst, const struct warp *warp, int x
 }
 
 void warp_ref(const struct image *dst, const struct image *src, const struct warp *warp,
-              struct band band)
+              struct band band, bool filled)
 {
+    (void)filled;
     uint8_t level[3][RUN];
     for (int y = band.y0; y < band.y1; y++) {
         for (int x = 0; x < warp->width; x += RUN) {

@@ -1,7 +1,7 @@
 #include "kernels/warp_lanes.h"
 
 void warp_avx512(const struct image *dst, const struct image *src, const struct warp *warp,
-                 struct band band)
+                 struct band band, bool filled)
 {
-    lanes_warp(dst, src, warp, band);
+    lanes_warp(dst, src, warp, band, filled);
 }

@@ -226,35 +226,37 @@ static inline void levels_store(const struct elements *e, void *to, int c, const
         table_store(to, e->warp, c, e->packed ? 3 : 1, level, n);
 }
 
-// R, G, B of n pixels in turn.
-static inline void levels_pack(uint8_t *to, const struct levels *levels, int n)
+// R, G, B of levels [from, to) in turn.
+static inline void levels_pack(uint8_t *packed, const struct levels *levels, int from, int to)
 {
-    int i = 0;
-    for (; i + PIXELS <= n; i += PIXELS)
-        bytes_interleave(to + 3 * i, levels->row[0] + i, levels->row[1] + i, levels->row[2] + i);
-    for (; i < n; i++)
+    int i = from;
+    for (; i + PIXELS <= to; i += PIXELS, packed += 3 * PIXELS)
+        bytes_interleave(packed, levels->row[0] + i, levels->row[1] + i, levels->row[2] + i);
+    for (; i < to; i++)
         for (int c = 0; c < 3; c++)
-            to[3 * i + c] = levels->row[c][i];
+            *packed++ = levels->row[c][i];
 }
 
-// The levels of n pixels from (x, y) on.
-static inline void elements_store(const struct elements *e, int x, int y, int n,
-                                  const struct levels *levels)
+// Levels [from, to) to the pixels from (x + from, y) on.
+static inline void elements_store(const struct elements *e, int x, int y,
+                                  const struct levels *levels, int from, int to)
 {
     const size_t pixel = element_bytes(e->warp->dtype) * (e->packed ? 3 : 1);
+    const int n = to - from;
+    x += from;
     if (e->packed) {
         const struct plane *plane = &e->dst->plane[0];
-        uint8_t *to = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
+        uint8_t *at = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
         alignas(64) uint8_t packed[3 * STRIP + LEVELS_SPARE];
-        levels_pack(e->same ? to : packed, levels, n);
+        levels_pack(e->same ? at : packed, levels, from, to);
         if (!e->same)
-            levels_store(e, to, 0, packed, 3 * n);
+            levels_store(e, at, 0, packed, 3 * n);
         return;
     }
     for (int c = 0; c < e->warp->channels; c++) {
         const struct plane *plane = &e->dst->plane[c];
-        uint8_t *to = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
-        levels_store(e, to, c, levels->row[c], n);
+        uint8_t *at = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
+        levels_store(e, at, c, levels->row[c] + from, n);
     }
 }
 

@@ -40,35 +40,44 @@ static inline struct sight sight_of(const struct warp *warp, struct band band)
     return s;
 }
 
+// What of the band lies around the sight.
+static inline void surround_fill(const struct elements *elements, const struct sight *sight,
+                                 struct band band)
+{
+    const int width = elements->warp->width;
+    elements_fill(elements, 0, width, band.y0, sight->y0);
+    elements_fill(elements, 0, width, sight->y1, band.y1);
+    elements_fill(elements, 0, sight->x0, sight->y0, sight->y1);
+    elements_fill(elements, sight->x1, width, sight->y0, sight->y1);
+}
+
 static inline void axes_warp(const struct image *dst, const struct image *src,
-                             const struct warp *warp, struct band band)
+                             const struct warp *warp, struct band band, bool filled)
 {
     struct elements elements;
     struct strip strip;
     elements_init(&elements, dst, warp);
     const struct sight sight = sight_of(warp, band);
-    elements_fill(&elements, 0, warp->width, band.y0, sight.y0);
-    elements_fill(&elements, 0, warp->width, sight.y1, band.y1);
-    elements_fill(&elements, 0, sight.x0, sight.y0, sight.y1);
-    elements_fill(&elements, sight.x1, warp->width, sight.y0, sight.y1);
+    if (!filled)
+        surround_fill(&elements, &sight, band);
     for (int x = sight.x0; x < sight.x1; x += STRIP) {
         strip_init(&strip, src, warp, x, sight.x1 - x < STRIP ? sight.x1 - x : STRIP);
         for (int y = sight.y0; y < sight.y1; y++) {
             strip_levels(&strip, y, row_coverage(warp, y));
-            elements_store(&elements, x, y, strip.n, &strip.levels);
+            elements_store(&elements, x, y, &strip.levels, 0, strip.n);
         }
     }
 }
 
 static inline void lanes_warp(const struct image *dst, const struct image *src,
-                              const struct warp *warp, struct band band)
+                              const struct warp *warp, struct band band, bool filled)
 {
     if (!axes_mix(warp))
-        axes_warp(dst, src, warp, band);
+        axes_warp(dst, src, warp, band, filled);
     else if (turn_reaches(src))
-        turn_warp(dst, src, warp, band);
+        turn_warp(dst, src, warp, band, filled);
     else
-        warp_ref(dst, src, warp, band);
+        warp_ref(dst, src, warp, band, filled);
 }
 
 #endif

@@ -233,8 +233,8 @@ static void turn_edge(struct turn *t, int x, int y, struct span run)
     }
 }
 
-// The levels of n pixels from (x, y) on.
-static inline void turn_levels(struct turn *t, int x, int y, int n)
+// The levels of n pixels from (x, y) on. Returns which of them see some of the picture.
+static inline struct span turn_levels(struct turn *t, int x, int y, int n)
 {
     const struct turn_limits *l = &t->limits;
     const struct span seen = turn_columns(t->warp, x, y, n, l->seen_x, l->seen_y);
@@ -245,6 +245,11 @@ static inline void turn_levels(struct turn *t, int x, int y, int n)
         inner.lo = inner.hi = seen.lo;
     turn_edge(t, x, y, (struct span){seen.lo, inner.lo});
     turn_edge(t, x, y, (struct span){inner.hi, seen.hi});
+    return seen;
+}
+
+static inline void turn_fill(struct turn *t, int n, struct span seen)
+{
     for (int c = 0; c < 3; c++) {
         memset(t->levels.row[c], t->warp->fill[c], seen.lo);
         memset(t->levels.row[c] + seen.hi, t->warp->fill[c], n - seen.hi);
@@ -263,7 +268,7 @@ static inline bool turn_reaches(const struct image *src)
 }
 
 static inline void turn_warp(const struct image *dst, const struct image *src,
-                             const struct warp *warp, struct band band)
+                             const struct warp *warp, struct band band, bool filled)
 {
     struct elements elements;
     struct turn turn = {.src = src, .warp = warp, .limits = turn_limits_of(warp)};
@@ -271,8 +276,12 @@ static inline void turn_warp(const struct image *dst, const struct image *src,
     for (int x = 0; x < warp->width; x += TURN) {
         const int n = warp->width - x < TURN ? warp->width - x : TURN;
         for (int y = band.y0; y < band.y1; y++) {
-            turn_levels(&turn, x, y, n);
-            elements_store(&elements, x, y, n, &turn.levels);
+            struct span out = turn_levels(&turn, x, y, n);
+            if (!filled) {
+                turn_fill(&turn, n, out);
+                out = (struct span){0, n};
+            }
+            elements_store(&elements, x, y, &turn.levels, out.lo, out.hi);
         }
     }
 }

@@ -332,6 +332,8 @@ static int submit(struct pipeline *pipeline, struct work *work, int rate_num, in
         work->slot[i] = slot;
         work->job.result[pipeline->index[i]] = slot->data;
         work->job.result_memory[pipeline->index[i]] = slot->memory;
+        work->job.filled[pipeline->index[i]] = slot->holds == op->serial;
+        slot->holds = op->serial;
         wanted = true;
     }
     if (!wanted) {

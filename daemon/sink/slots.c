@@ -119,6 +119,9 @@ static void begin(struct slots *pool, struct slot *slot, size_t size)
     slot->region = region;
     slot->data = slots_region_data(region, slot->number);
     slot->size = size;
+    if (slot->generation != region->generation)
+        slot->holds = 0;
+    slot->generation = region->generation;
     slot->memory = slots_region_on_device(region) ? MEMORY_CUDA : region->host.memory;
     slot->status = 0;
     slot->delivered = false;
@@ -163,6 +166,8 @@ void slots_done(struct slots *pool, struct slot *slot, int status)
     pthread_mutex_lock(&pool->lock);
     slot->finished_ns = monotonic_ns();
     slot->status = status;
+    if (status < 0)
+        slot->holds = 0;
     slot->state = SLOT_DONE;
     pthread_mutex_unlock(&pool->lock);
 }

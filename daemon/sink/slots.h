@@ -43,8 +43,10 @@ struct slot {
     struct slots_region *region; // that data lies in, valid while the slot is in use
     int number;                  // of the slot in each of the pool's regions
     uint64_t ticket;             // names this use of the slot; never 0
+    uint64_t holds;              // serial of the op whose whole result lies in data; 0: of none
     int64_t finished_ns;         // CLOCK_MONOTONIC, by slots_done
     // Private to the pool:
+    uint32_t generation; // of the region that data last lay in
     int state, pins, status;
     uint64_t holders; // bit i: holder i has it
     int64_t held_ns;  // CLOCK_MONOTONIC: when the last of them got it

@@ -60,13 +60,13 @@ void race_close(struct race *race)
 // --- who takes part
 
 static void compute(const struct version *version, const struct op *op, const struct image *src,
-                    uint8_t *to)
+                    uint8_t *to, bool filled)
 {
     struct image dst;
     op_lay_out(op, &dst, to);
     const struct band all = {0, dst.height};
     if (op->kind == OP_WARP)
-        version->warp(&dst, src, &op->warp, all);
+        version->warp(&dst, src, &op->warp, all, filled);
     else
         version->yuv(&dst, src, &op->yuv, all);
 }
@@ -106,11 +106,12 @@ static void dismiss(struct field *field)
     op_finish(&field->op);
 }
 
+// As in a slot that is used again: the fill is in place, for all of them.
 static void run(const struct field *field, const struct contestant *who, const struct image *src,
                 uint8_t *to)
 {
     if (who->version)
-        compute(who->version, &field->op, src, to);
+        compute(who->version, &field->op, src, to, true);
     else
         who->peer->run(who->own, src, to);
 }
@@ -143,6 +144,8 @@ static void judge(struct field *field, const struct contestant *who)
     if (who->peer && !who->peer->result)
         return;
     fill(&field->op, to);
+    if (who->version)
+        compute(who->version, &field->op, &field->clip->frame[1], to, false);
     run(field, who, &field->clip->frame[0], to);
     const double difference = mean_difference(&field->op, to, field->reference);
     if (who->version && memcmp(to, field->reference, field->op.dst_bytes) != 0)
@@ -159,7 +162,7 @@ static int check(struct field *field)
     field->reference = malloc(field->op.dst_bytes);
     if (!field->reference)
         return -ENOMEM;
-    compute(version_find("scalar"), &field->op, &field->clip->frame[0], field->reference);
+    compute(version_find("scalar"), &field->op, &field->clip->frame[0], field->reference, false);
     for (int i = 0; i < field->n; i++)
         judge(field, &field->contestant[i]);
     return 0;

@@ -217,7 +217,7 @@ static void run_band(const struct op *op, const struct image *dst, const struct 
                      struct band band)
 {
     if (op->kind == OP_WARP)
-        warp_ref(dst, src, &op->warp, band);
+        warp_ref(dst, src, &op->warp, band, false);
     else
         yuv_ref(dst, src, &op->yuv, band);
 }

@@ -85,7 +85,7 @@ static inline void camera_init(struct camera *camera, enum pixel_format format, 
         op_lay_out(op, &dst, camera->expected[i]);
         struct band all = {0, op->dst.height};
         if (op->kind == OP_WARP)
-            warp_ref(&dst, &camera->src, &op->warp, all);
+            warp_ref(&dst, &camera->src, &op->warp, all, false);
         else
             yuv_ref(&dst, &camera->src, &op->yuv, all);
     }

@@ -90,7 +90,7 @@ static void run(const struct op *op, const struct image *src, struct band band, 
     struct image dst;
     op_lay_out(op, &dst, result);
     if (op->kind == OP_WARP)
-        warp_ref(&dst, src, &op->warp, band);
+        warp_ref(&dst, src, &op->warp, band, false);
     else
         yuv_ref(&dst, src, &op->yuv, band);
 }
