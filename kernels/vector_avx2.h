@@ -66,12 +66,11 @@ static inline FRAMED_HD vec vec_sar(vec a, int bits)
     return _mm256_srai_epi16(a, bits);
 }
 
-// Of lanes that hold two samples, the left one in the low byte: it with 7 fraction bits, centred on
-// 128, and how much the right one is more.
-static inline FRAMED_HD vec vec_left7(vec pairs)
+// Of lanes that hold two samples, the left one in the low byte: both times the bytes of `weights`,
+// which sum to 128: 7 fraction bits, centred on 128. And how much the right one is more.
+static inline FRAMED_HD vec vec_between(vec pairs, vec weights)
 {
-    return _mm256_maddubs_epi16(_mm256_set1_epi16(128),
-                                _mm256_xor_si256(pairs, _mm256_set1_epi8(-128)));
+    return _mm256_maddubs_epi16(weights, _mm256_xor_si256(pairs, _mm256_set1_epi8(-128)));
 }
 
 static inline FRAMED_HD vec vec_step7(vec pairs)
@@ -93,7 +92,7 @@ struct reach {
 
 enum { REACHES = 3 };
 
-static const struct reach reaches[REACHES] = {{8, 16}, {8, 32}, {8, 64}};
+static const struct reach reaches[REACHES] = {{8, 16}, {4, 16}, {8, 64}};
 
 static inline FRAMED_HD vec halves_load(const uint8_t *low, const uint8_t *high)
 {
@@ -102,13 +101,18 @@ static inline FRAMED_HD vec halves_load(const uint8_t *low, const uint8_t *high)
 }
 
 // For each lane two bytes of `row`, chosen by the lane's bytes of `index`, which count from
-// base[lane / 8]. `reach`: a constant. A shuffle gives 0 where its index is 128 or more.
+// base[lane / 4]. `reach`: a constant. A shuffle gives 0 where its index is 128 or more.
 static inline FRAMED_HD vec vec_gather(int reach, const uint8_t *row, const int32_t *base,
                                        vec index)
 {
-    const uint8_t *low = row + base[0], *high = row + base[1];
+    const uint8_t *low = row + base[0], *high = row + base[2];
     if (reach == 0)
         return _mm256_shuffle_epi8(halves_load(low, high), index);
+    if (reach == 1) {
+        const vec even = _mm256_shuffle_epi8(halves_load(low, high), index);
+        const vec odd = _mm256_shuffle_epi8(halves_load(row + base[1], row + base[3]), index);
+        return _mm256_blend_epi32(even, odd, 0xcc);
+    }
     vec found = _mm256_setzero_si256();
     for (int at = 0; at < reaches[reach].bytes; at += 16) {
         const vec here = _mm256_sub_epi8(index, _mm256_set1_epi8((char)at));

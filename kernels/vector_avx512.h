@@ -66,12 +66,11 @@ static inline FRAMED_HD vec vec_sar(vec a, int bits)
     return _mm512_srai_epi16(a, bits);
 }
 
-// Of lanes that hold two samples, the left one in the low byte: it with 7 fraction bits, centred on
-// 128, and how much the right one is more.
-static inline FRAMED_HD vec vec_left7(vec pairs)
+// Of lanes that hold two samples, the left one in the low byte: both times the bytes of `weights`,
+// which sum to 128: 7 fraction bits, centred on 128. And how much the right one is more.
+static inline FRAMED_HD vec vec_between(vec pairs, vec weights)
 {
-    return _mm512_maddubs_epi16(_mm512_set1_epi16(128),
-                                _mm512_xor_si512(pairs, _mm512_set1_epi8(-128)));
+    return _mm512_maddubs_epi16(weights, _mm512_xor_si512(pairs, _mm512_set1_epi8(-128)));
 }
 
 static inline FRAMED_HD vec vec_step7(vec pairs)
@@ -103,7 +102,7 @@ static inline FRAMED_HD vec window_look_up(const uint8_t *at, vec index, __mmask
 }
 
 // For each lane two bytes of `row`, chosen by the lane's bytes of `index`, which count from
-// base[lane / 8]. `reach`: a constant.
+// base[lane / 4]. `reach`: a constant.
 static inline FRAMED_HD vec vec_gather(int reach, const uint8_t *row, const int32_t *base,
                                        vec index)
 {
@@ -114,12 +113,12 @@ static inline FRAMED_HD vec vec_gather(int reach, const uint8_t *row, const int3
                                         vec_load(row + base[0] + 64));
     if (reach == 2) {
         index = window_look_up(row + base[0], index, 0xffffffff);
-        return window_look_up(row + base[2], index, 0xffffffff00000000);
+        return window_look_up(row + base[4], index, 0xffffffff00000000);
     }
     index = window_look_up(row + base[0], index, 0xffff);
-    index = window_look_up(row + base[1], index, 0xffff0000);
-    index = window_look_up(row + base[2], index, 0xffff00000000);
-    return window_look_up(row + base[3], index, 0xffff000000000000);
+    index = window_look_up(row + base[2], index, 0xffff0000);
+    index = window_look_up(row + base[4], index, 0xffff00000000);
+    return window_look_up(row + base[6], index, 0xffff000000000000);
 }
 
 // 3 * 64 bytes: r, g and b of 64 pixels in turn.

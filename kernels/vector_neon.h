@@ -68,11 +68,14 @@ static inline FRAMED_HD vec vec_sar(vec a, int bits)
     return a >> vec_all(bits);
 }
 
-// Of lanes that hold two samples, the left one in the low byte: it with 7 fraction bits, centred on
-// 128, and how much the right one is more.
-static inline FRAMED_HD vec vec_left7(vec pairs)
+// Of lanes that hold two samples, the left one in the low byte: both times the bytes of `weights`,
+// which sum to 128: 7 fraction bits, centred on 128. And how much the right one is more.
+static inline FRAMED_HD vec vec_between(vec pairs, vec weights)
 {
-    return vec_sar(veorq_s16(vec_shl(pairs, 8), vec_all(INT16_MIN)), 1);
+    const uint8x16_t sample = vreinterpretq_u8_s16(pairs), weight = vreinterpretq_u8_s16(weights);
+    const uint16x8_t low = vmull_u8(vget_low_u8(sample), vget_low_u8(weight));
+    const uint16x8_t high = vmull_high_u8(sample, weight);
+    return vec_sub(vreinterpretq_s16_u16(vpaddq_u16(low, high)), vec_all(128 * 128));
 }
 
 static inline FRAMED_HD vec vec_step7(vec pairs)
@@ -96,7 +99,7 @@ enum { REACHES = 4 };
 static const struct reach reaches[REACHES] = {{8, 16}, {8, 32}, {8, 64}, {8, 128}};
 
 // For each lane two bytes of `row`, chosen by the lane's bytes of `index`, which count from
-// base[lane / 8]. `reach`: a constant.
+// base[lane / 4]. `reach`: a constant.
 static inline FRAMED_HD vec vec_gather(int reach, const uint8_t *row, const int32_t *base,
                                        vec index)
 {

@@ -15,10 +15,10 @@ struct columns {
     int reach;                         // for vec_gather; REACHES where none is far enough
     int step;                          // bytes from a sample to the next
     int last;                          // offset of the last sample that counts
-    bool whole;                        // no column lies between samples
-    alignas(64) int16_t weight[STRIP]; // of the right tap, Q15
+    bool coarse;                       // weights of 7 bits do: they are kept for vec_between
+    alignas(64) int16_t weight[STRIP]; // else of the right tap, Q15
     alignas(64) uint16_t index[STRIP]; // for vec_gather: of 8 bits both taps, else the left one
-    int32_t base[STRIP / 8];
+    int32_t base[STRIP / 4];
     int32_t offset[STRIP]; // of the left tap in its row, bytes
 };
 
@@ -27,25 +27,37 @@ static inline int padded(int n)
     return (n + PIXELS - 1) / PIXELS * PIXELS;
 }
 
+// The weights of both taps of 8-bit samples as bytes, where that leaves nothing out.
+static inline void columns_coarsen(struct columns *c, int n, int sample_bytes)
+{
+    int any = 0;
+    for (int i = 0; i < n; i++)
+        any |= c->weight[i];
+    c->coarse = sample_bytes == 1 && any % 256 == 0;
+    if (!c->coarse)
+        return;
+    for (int i = 0; i < padded(n); i++) {
+        const int right = c->weight[i] / 256;
+        c->weight[i] = (int16_t)(right << 8 | (128 - right));
+    }
+}
+
 // The taps of n columns whose positions are `at` of colx; samples from first to last count.
 static inline void columns_taps(struct columns *c, const int32_t *colx, int n, struct position at,
                                 int first, int last)
 {
     const int step = c->step, end = padded(n);
-    int any = 0;
     for (int i = 0; i < n; i++) {
         const int32_t p = position_of(at, colx[i]);
         const int t = p >> WEIGHT_BITS;
         const int w = t >= first && t < last ? 2 * (p & WEIGHT_MASK) : 0;
         c->weight[i] = (int16_t)w;
         c->offset[i] = clamp_to(t, first, last) * step;
-        any |= w;
     }
     for (int i = n; i < end; i++) {
         c->weight[i] = c->weight[n - 1];
         c->offset[i] = c->offset[n - 1];
     }
-    c->whole = any == 0;
     c->last = last * step;
 }
 
@@ -55,6 +67,7 @@ static inline int window_limit(const struct columns *c, int row_bytes, int sampl
     return row_bytes - (c->step - sample_bytes) - window;
 }
 
+// A window is best a line of the cache, where that holds what it must.
 static inline bool columns_reach(struct columns *c, int n, int row_bytes, int sample_bytes,
                                  struct reach reach)
 {
@@ -64,11 +77,13 @@ static inline bool columns_reach(struct columns *c, int n, int row_bytes, int sa
     for (int i = 0; i < padded(n); i += reach.lanes) {
         const int32_t a = c->offset[i], b = c->offset[i + reach.lanes - 1]; // monotone
         const int32_t lo = a < b ? a : b, hi = (a < b ? b : a) + c->step;
-        const int32_t base = lo < limit ? lo : limit;
-        if ((hi < c->last ? hi : c->last) + sample_bytes - base > reach.bytes)
+        const int32_t end = (hi < c->last ? hi : c->last) + sample_bytes, line = lo & -64;
+        const int32_t from = end - line <= reach.bytes ? line : lo;
+        const int32_t base = from < limit ? from : limit;
+        if (end - base > reach.bytes)
             return false;
-        for (int k = i; k < i + reach.lanes; k += 8)
-            c->base[k / 8] = base;
+        for (int k = i; k < i + reach.lanes; k += 4)
+            c->base[k / 4] = base;
     }
     return true;
 }
@@ -83,11 +98,17 @@ static inline void columns_index(struct columns *c, int n, int row_bytes, int sa
     if (c->reach == REACHES)
         return;
     const int second = sample_bytes == 1 ? c->step : 1;
-    for (int i = 0; i < padded(n); i += 8)
-        for (int k = i; k < i + 8; k++) {
-            const int at = c->offset[k] - c->base[i / 8];
-            c->index[k] = (uint16_t)((at & 255) | (at + second) << 8);
-        }
+    for (int i = 0; i < padded(n); i++) {
+        const int at = c->offset[i] - c->base[i / 4];
+        c->index[i] = (uint16_t)((at & 255) | (at + second) << 8);
+    }
+}
+
+static inline void columns_finish(struct columns *c, const struct image *src, int plane, int n)
+{
+    const int sample_bytes = source_is_10bit(src->format) ? 2 : 1;
+    columns_coarsen(c, n, sample_bytes);
+    columns_index(c, n, (int)plane_row_bytes(src->format, plane, src->width), sample_bytes);
 }
 
 static inline void columns_init_luma(struct columns *c, const struct image *src,
@@ -95,8 +116,7 @@ static inline void columns_init_luma(struct columns *c, const struct image *src,
 {
     c->step = component_of(src->format, 0).step;
     columns_taps(c, warp->colx + x, n, warp->luma, warp->x0, warp->x1 - 1);
-    columns_index(c, n, (int)plane_row_bytes(src->format, 0, src->width),
-                  source_is_10bit(src->format) ? 2 : 1);
+    columns_finish(c, src, 0, n);
 }
 
 static inline void columns_init_chroma(struct columns *c, const struct image *src,
@@ -104,15 +124,14 @@ static inline void columns_init_chroma(struct columns *c, const struct image *sr
 {
     c->step = component_of(src->format, 1).step;
     columns_taps(c, warp->colx + x, n, warp->chroma_x, warp->x0 >> 1, (warp->x1 - 1) >> 1);
-    columns_index(c, n, (int)plane_row_bytes(src->format, 1, src->width),
-                  source_is_10bit(src->format) ? 2 : 1);
+    columns_finish(c, src, 1, n);
 }
 
 // --- the taps of one row of samples: 7 fraction bits, centred on 128
 
 static inline FRAMED_HD vec horizontal8_lanes(vec pairs, vec weight)
 {
-    return vec_add(vec_left7(pairs), vec_mulhrs(vec_step7(pairs), weight));
+    return vec_add(vec_between(pairs, vec_all(128)), vec_mulhrs(vec_step7(pairs), weight));
 }
 
 static inline FRAMED_HD vec horizontal10_lanes(vec left, vec right, vec weight)
@@ -140,11 +159,11 @@ static inline FRAMED_HD vec pairs_copy(const struct columns *c, const uint8_t *r
 }
 
 static inline FRAMED_HD vec lanes_of_8bit(const struct columns *c, const uint8_t *row, int i,
-                                          int reach, bool whole, vec index, vec weight)
+                                          int reach, bool coarse, vec index, vec weight)
 {
     const vec pairs =
-        reach < REACHES ? vec_gather(reach, row, c->base + i / 8, index) : pairs_copy(c, row, i);
-    return whole ? vec_left7(pairs) : horizontal8_lanes(pairs, weight);
+        reach < REACHES ? vec_gather(reach, row, c->base + i / 4, index) : pairs_copy(c, row, i);
+    return coarse ? vec_between(pairs, weight) : horizontal8_lanes(pairs, weight);
 }
 
 // 10-bit samples of LANES columns from i on, the left taps or those `right` bytes on.
@@ -155,7 +174,7 @@ static inline FRAMED_HD vec samples_10bit(const struct columns *c, enum pixel_fo
     vec words;
     if (reach < REACHES) {
         const vec there = vec_add(index, vec_all(right << 8 | right));
-        words = vec_gather(reach, row, c->base + i / 8, there);
+        words = vec_gather(reach, row, c->base + i / 4, there);
     } else {
         alignas(64) uint16_t word[LANES];
         for (int k = 0; k < LANES; k++) {
@@ -184,7 +203,7 @@ struct row_set {
 };
 
 static inline FRAMED_HD void rows_of(const struct row_set *set, const struct columns *c,
-                                     enum pixel_format format, int n, int reach, bool whole,
+                                     enum pixel_format format, int n, int reach, bool coarse,
                                      int count)
 {
     const struct row_set rows = *set;
@@ -194,30 +213,30 @@ static inline FRAMED_HD void rows_of(const struct row_set *set, const struct col
             vec_store(rows.to[k] + i,
                       source_is_10bit(format)
                           ? lanes_of_10bit(c, format, rows.from[k], i, reach, index, weight)
-                          : lanes_of_8bit(c, rows.from[k], i, reach, whole, index, weight));
+                          : lanes_of_8bit(c, rows.from[k], i, reach, coarse, index, weight));
     }
 }
 
 static inline FRAMED_HD void rows_counted(const struct row_set *rows, const struct columns *c,
-                                          enum pixel_format format, int n, int reach, bool whole)
+                                          enum pixel_format format, int n, int reach, bool coarse)
 {
     if (rows->count == 1)
-        rows_of(rows, c, format, n, reach, whole, 1);
+        rows_of(rows, c, format, n, reach, coarse, 1);
     else if (rows->count == 2)
-        rows_of(rows, c, format, n, reach, whole, 2);
+        rows_of(rows, c, format, n, reach, coarse, 2);
     else
-        rows_of(rows, c, format, n, reach, whole, 3);
+        rows_of(rows, c, format, n, reach, coarse, 3);
 }
 
 static inline FRAMED_HD void rows_reached(const struct row_set *rows, const struct columns *c,
-                                          enum pixel_format format, int n, bool whole)
+                                          enum pixel_format format, int n, bool coarse)
 {
     _Static_assert(REACHES <= 4, "cases");
     switch (c->reach) {
 #define CASE(reach)                                                                                \
     case reach:                                                                                    \
         if (reach <= REACHES)                                                                      \
-            rows_counted(rows, c, format, n, reach < REACHES ? reach : REACHES, whole);            \
+            rows_counted(rows, c, format, n, reach < REACHES ? reach : REACHES, coarse);           \
         break;
         CASE(0)
         CASE(1)
@@ -236,7 +255,7 @@ static void rows_make(const struct row_set *rows, const struct columns *c, enum 
         rows_reached(rows, c, PIXEL_P010, n, false);
     else if (format == PIXEL_YUV420P10)
         rows_reached(rows, c, PIXEL_YUV420P10, n, false);
-    else if (c->whole)
+    else if (c->coarse)
         rows_reached(rows, c, PIXEL_YUV420P, n, true);
     else
         rows_reached(rows, c, PIXEL_YUV420P, n, false);
