@@ -127,25 +127,29 @@ static inline bool sums_hold(struct elements *e)
 
 static inline bool bytes_stay(const struct warp *warp)
 {
+    int other = 0;
     for (int c = 0; c < warp->channels; c++)
         for (int i = 0; i < 256; i++)
-            if (warp->table.u8[c][i] != i)
-                return false;
-    return true;
+            other |= warp->table.u8[c][i] ^ i;
+    return other == 0;
 }
 
-static inline void element_copy(uint8_t *to, const struct warp *warp, int c, uint8_t level)
+// The fill of one pixel as elements, then copies of it.
+static inline void fill_make(uint8_t to[PATTERN], const struct warp *warp, int c, int channels)
 {
-    const size_t bytes = element_bytes(warp->dtype);
+    const int bytes = (int)element_bytes(warp->dtype);
     const uint8_t *tables = (const uint8_t *)&warp->table;
-    memcpy(to, tables + (256 * c + level) * bytes, bytes);
+    int n = channels * bytes;
+    for (int k = 0; k < channels; k++)
+        memcpy(to + k * bytes, tables + (256 * (c + k) + warp->fill[c + k]) * bytes, bytes);
+    for (; n < PATTERN; n *= 2)
+        memcpy(to + n, to, n < PATTERN - n ? n : PATTERN - n);
 }
 
 static inline void elements_init(struct elements *e, const struct image *dst,
                                  const struct warp *warp)
 {
     const bool bytes = warp->dtype == DTYPE_U8 || warp->dtype == DTYPE_S8;
-    const int size = (int)element_bytes(warp->dtype);
     e->dst = dst;
     e->warp = warp;
     e->packed = warp->layout == LAYOUT_NHWC && warp->channels == 3;
@@ -154,11 +158,8 @@ static inline void elements_init(struct elements *e, const struct image *dst,
     if (e->summed && e->packed)
         for (int i = 0; i < 3 * FLOATS; i++)
             sums_put(&e->sums[0], i, sum_of(warp->ramp[i % 3]));
-    for (int c = 0; c < warp->channels; c++)
-        for (int i = 0; i < PATTERN / size; i++) {
-            const int channel = e->packed ? i % 3 : c;
-            element_copy(e->fill[c] + i * size, warp, channel, warp->fill[channel]);
-        }
+    for (int c = 0; c < (e->packed ? 1 : warp->channels); c++)
+        fill_make(e->fill[c], warp, c, e->packed ? 3 : 1);
 }
 
 // --- fill

@@ -16,11 +16,6 @@ static inline int row_coverage(const struct warp *warp, int y)
     return coverage_axis(position_of(warp->luma, warp->rowy[y]), warp->y0, warp->y1);
 }
 
-static inline int column_coverage(const struct warp *warp, int x)
-{
-    return coverage_axis(position_of(warp->luma, warp->colx[x]), warp->x0, warp->x1);
-}
-
 // The output pixels that see some of the picture.
 struct sight {
     int x0, y0, x1, y1;
@@ -33,9 +28,9 @@ static inline struct sight sight_of(const struct warp *warp, struct band band)
         s.y0++;
     while (s.y1 > s.y0 && row_coverage(warp, s.y1 - 1) == 0)
         s.y1--;
-    while (s.x0 < s.x1 && column_coverage(warp, s.x0) == 0)
+    while (s.x0 < s.x1 && column_coverage(warp, warp->colx[s.x0]) == 0)
         s.x0++;
-    while (s.x1 > s.x0 && column_coverage(warp, s.x1 - 1) == 0)
+    while (s.x1 > s.x0 && column_coverage(warp, warp->colx[s.x1 - 1]) == 0)
         s.x1--;
     return s;
 }

@@ -33,11 +33,32 @@ struct strip {
     int whole0, whole1; // those of them that see nothing else
     struct columns luma, chroma;
     uint16_t coverage[STRIP];
+    struct plane component[3]; // row 0 of each, at its first sample
     struct row_group group[2];
     alignas(64) int16_t row[3][2][STRIP]; // of each component
     struct levels levels;
     alignas(64) int16_t level6[3][STRIP];
 };
+
+static inline uint16_t column_coverage(const struct warp *warp, int32_t x)
+{
+    return (uint16_t)coverage_axis(position_of(warp->luma, x), warp->x0, warp->x1);
+}
+
+// Between columns that see nothing but picture there are no others.
+static inline void strip_cover(struct strip *s)
+{
+    const struct warp *warp = s->warp;
+    const int32_t *colx = warp->colx + s->x;
+    for (int i = 0; i < s->n; i++)
+        s->coverage[i] = WEIGHT_ONE;
+    for (s->whole0 = 0; s->whole0 < s->n; s->whole0++)
+        if ((s->coverage[s->whole0] = column_coverage(warp, colx[s->whole0])) == WEIGHT_ONE)
+            break;
+    for (s->whole1 = s->n; s->whole1 > s->whole0; s->whole1--)
+        if ((s->coverage[s->whole1 - 1] = column_coverage(warp, colx[s->whole1 - 1])) == WEIGHT_ONE)
+            break;
+}
 
 static inline void strip_init(struct strip *s, const struct image *src, const struct warp *warp,
                               int x, int n)
@@ -46,13 +67,11 @@ static inline void strip_init(struct strip *s, const struct image *src, const st
     s->warp = warp;
     s->x = x;
     s->n = n;
-    for (int i = 0; i < n; i++)
-        s->coverage[i] =
-            (uint16_t)coverage_axis(position_of(warp->luma, warp->colx[x + i]), warp->x0, warp->x1);
-    for (s->whole0 = 0; s->whole0 < n && s->coverage[s->whole0] < WEIGHT_ONE;)
-        s->whole0++;
-    for (s->whole1 = n; s->whole1 > s->whole0 && s->coverage[s->whole1 - 1] < WEIGHT_ONE;)
-        s->whole1--;
+    strip_cover(s);
+    for (int c = 0; c < 3; c++) {
+        const struct component k = component_of(src->format, c);
+        s->component[c] = (struct plane){component_row(src, k, 0), src->plane[k.plane].stride};
+    }
     columns_init_luma(&s->luma, src, warp, x, n);
     if (!source_is_rgb(src->format) && warp->order != ORDER_GRAY)
         columns_init_chroma(&s->chroma, src, warp, x, n);
@@ -69,9 +88,9 @@ static inline int strip_row(struct strip *s, struct row_group *group, int y, int
     const int i = group->y[0] == kept;
     struct row_set rows = {.count = group->count};
     for (int k = 0; k < group->count; k++) {
-        const int c = group->first + k;
-        rows.from[k] = component_row(s->src, component_of(s->src->format, c), y);
-        rows.to[k] = s->row[c][i];
+        const struct plane *plane = &s->component[group->first + k];
+        rows.from[k] = plane->data + (ptrdiff_t)y * plane->stride;
+        rows.to[k] = s->row[group->first + k][i];
     }
     rows_make(&rows, group->columns, s->src->format, padded(s->n));
     group->y[i] = y;
@@ -245,8 +264,6 @@ static inline FRAMED_HD void run_make(struct levels *levels, const struct warp *
 // Columns [from, to), which see picture and fill; `row`: how much of it the row sees.
 static void run_blend(struct strip *s, const struct lines lines[3], int from, int to, int row)
 {
-    if (from == to)
-        return;
     switch (picture_of(s->warp)) {
 #define CASE(picture)                                                                              \
     case picture:                                                                                  \
@@ -297,8 +314,10 @@ static inline void strip_levels(struct strip *s, int y, int coverage)
         return;
     }
     run_levels(s, lines, s->whole0, s->whole1);
-    run_blend(s, lines, 0, s->whole0, coverage);
-    run_blend(s, lines, s->whole1, s->n, coverage);
+    if (s->whole0 > 0)
+        run_blend(s, lines, 0, s->whole0, coverage);
+    if (s->whole1 < s->n)
+        run_blend(s, lines, s->whole1, s->n, coverage);
 }
 
 #endif
