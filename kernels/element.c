@@ -1,6 +1,7 @@
 #include "kernels/element.h"
 
 #include <math.h>
+#include <string.h>
 
 size_t element_bytes(enum dtype dtype)
 {
@@ -30,11 +31,42 @@ static uint16_t half_of(double x)
     return (uint16_t)(sign | (((exponent + 13) << 10) + steps));
 }
 
+static struct level_sum sum_of(double slope, double origin)
+{
+    // The grid on which every level's value fits a float.
+    const double reach = fmax(fabs(origin), fabs(origin + 255 * slope));
+    if (!isnormal(reach))
+        return (struct level_sum){NAN, NAN, NAN, NAN}; // proves nothing
+    const double grid = ldexp(1, ilogb(reach) - 23);
+    const double a = rint(slope / grid) * grid, b = rint(origin / grid) * grid;
+    return (struct level_sum){(float)a, (float)b, (float)(slope - a), (float)(origin - b)};
+}
+
+static bool sum_holds(const struct warp *warp, int c)
+{
+    const struct level_sum sum = warp->sum[c];
+    for (int level = 0; level < 256; level++) {
+        const float x = (float)level, y = fmaf(x, sum.a, sum.b) + fmaf(x, sum.c, sum.d);
+        const float *table = &warp->table.f32[c][level];
+        if (warp->dtype == DTYPE_F16 ? half_of(y) != warp->table.f16[c][level]
+                                     : memcmp(&y, table, sizeof(y)) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void sums_init(struct warp *warp, const struct warp_params *params)
+{
+    warp->summed = warp->dtype == DTYPE_F16 || warp->dtype == DTYPE_F32;
+    for (int c = 0; warp->summed && c < warp->channels; c++) {
+        warp->sum[c] = sum_of(params->scale / params->std[c], -params->mean[c] / params->std[c]);
+        warp->summed = sum_holds(warp, c);
+    }
+}
+
 void element_tables_init(struct warp *warp, const struct warp_params *params)
 {
     for (int c = 0; c < warp->channels; c++) {
-        warp->ramp[c].slope = params->scale / params->std[c];
-        warp->ramp[c].origin = -params->mean[c] / params->std[c];
         for (int level = 0; level < 256; level++) {
             const double x = (level * params->scale - params->mean[c]) / params->std[c];
             switch (warp->dtype) {
@@ -53,4 +85,5 @@ void element_tables_init(struct warp *warp, const struct warp_params *params)
             }
         }
     }
+    sums_init(warp, params);
 }

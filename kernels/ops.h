@@ -74,9 +74,11 @@ struct rgb_to_yuv {
     int32_t shift;
 };
 
-// What an element of one channel is of its level, but for the rounding.
-struct ramp {
-    double slope, origin;
+// A float element of its level: fma(level, a, b) + fma(level, c, d), each step rounded once. a and
+// b are so short that the first has nothing to round; c and d are what they left of the slope and
+// the origin.
+struct level_sum {
+    float a, b, c, d;
 };
 
 struct warp {
@@ -100,7 +102,8 @@ struct warp {
         uint16_t f16[3][256];
         float f32[3][256];
     } table;
-    struct ramp ramp[3]; // what the tables were made of, for versions that compute
+    bool summed; // for every level the sums give the table's bits; never for integers
+    struct level_sum sum[3];
     double src_to_dst[6], dst_to_src[6];
 };
 

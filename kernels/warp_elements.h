@@ -2,20 +2,13 @@
 #ifndef FRAMED_KERNELS_WARP_ELEMENTS_H
 #define FRAMED_KERNELS_WARP_ELEMENTS_H
 
-#include <math.h>
 #include <stdalign.h>
 #include <string.h>
 
 #include "kernels/element.h"
 #include "kernels/warp_rows.h"
 
-// An element is (level * a + b) + (level * c + d), each of the two with one rounding: a and b are
-// short enough for the first to have none, c and d are what was left of the slope and the origin.
-struct sum {
-    float a, b, c, d;
-};
-
-// The same for elements side by side: three registers, since packed channels recur after three.
+// The sums of elements side by side: three registers, since packed channels recur after three.
 struct sums {
     alignas(64) float a[3 * FLOATS], b[3 * FLOATS], c[3 * FLOATS], d[3 * FLOATS];
 };
@@ -27,23 +20,13 @@ struct elements {
     const struct warp *warp;
     bool packed;                          // channels lie side by side
     bool same;                            // a byte is its level
-    bool summed;                          // the sums give what the tables hold
     struct sums sums[3];                  // of planar channels; packed: the first, of all
     alignas(64) uint8_t fill[3][PATTERN]; // likewise
 };
 
 // --- floats as sums
 
-static inline struct sum sum_of(struct ramp ramp)
-{
-    // The grid on which every level's value fits a float.
-    const double reach = fmax(fabs(ramp.origin), fabs(ramp.origin + 255 * ramp.slope));
-    const double grid = ldexp(1, ilogb(reach) - 23);
-    const double a = rint(ramp.slope / grid) * grid, b = rint(ramp.origin / grid) * grid;
-    return (struct sum){(float)a, (float)b, (float)(ramp.slope - a), (float)(ramp.origin - b)};
-}
-
-static inline void sums_put(struct sums *sums, int i, struct sum sum)
+static inline void sums_put(struct sums *sums, int i, struct level_sum sum)
 {
     sums->a[i] = sum.a;
     sums->b[i] = sum.b;
@@ -103,26 +86,6 @@ static void sums_store(uint8_t *to, const struct sums *sums, const uint8_t *leve
         sums_store_of(to, sums, level, n, false);
 }
 
-// Whether the sums give every entry of the tables; they are made for planar channels.
-static inline bool sums_hold(struct elements *e)
-{
-    const struct warp *warp = e->warp;
-    const bool half = warp->dtype == DTYPE_F16;
-    uint8_t level[256 + LEVELS_SPARE] = {0};
-    for (int i = 0; i < 256; i++)
-        level[i] = (uint8_t)i;
-    for (int c = 0; c < warp->channels; c++) {
-        alignas(64) uint8_t made[256 * sizeof(float)];
-        for (int i = 0; i < 3 * FLOATS; i++)
-            sums_put(&e->sums[c], i, sum_of(warp->ramp[c]));
-        sums_store(made, &e->sums[c], level, 256, half);
-        const void *table = half ? (const void *)warp->table.f16[c] : warp->table.f32[c];
-        if (memcmp(made, table, 256 * element_bytes(warp->dtype)) != 0)
-            return false;
-    }
-    return true;
-}
-
 // --- what a call prepares
 
 static inline bool bytes_stay(const struct warp *warp)
@@ -154,12 +117,11 @@ static inline void elements_init(struct elements *e, const struct image *dst,
     e->warp = warp;
     e->packed = warp->layout == LAYOUT_NHWC && warp->channels == 3;
     e->same = bytes && bytes_stay(warp);
-    e->summed = !bytes && sums_hold(e);
-    if (e->summed && e->packed)
-        for (int i = 0; i < 3 * FLOATS; i++)
-            sums_put(&e->sums[0], i, sum_of(warp->ramp[i % 3]));
-    for (int c = 0; c < (e->packed ? 1 : warp->channels); c++)
+    for (int c = 0; c < (e->packed ? 1 : warp->channels); c++) {
+        for (int i = 0; warp->summed && i < 3 * FLOATS; i++)
+            sums_put(&e->sums[c], i, warp->sum[e->packed ? i % 3 : c]);
         fill_make(e->fill[c], warp, c, e->packed ? 3 : 1);
+    }
 }
 
 // --- fill
@@ -221,7 +183,7 @@ static inline void levels_store(const struct elements *e, void *to, int c, const
 {
     if (e->same)
         memcpy(to, level, n);
-    else if (e->summed)
+    else if (e->warp->summed)
         sums_store(to, &e->sums[c], level, n, e->warp->dtype == DTYPE_F16);
     else
         table_store(to, e->warp, c, e->packed ? 3 : 1, level, n);
