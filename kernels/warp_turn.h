@@ -6,12 +6,17 @@
 
 #include "kernels/warp_elements.h"
 
-enum { TURN = 128 }; // columns of a run: the next row finds its source lines in the first cache
+enum {
+    TURN = 128,  // columns of a run: the next row finds its source lines in the first cache
+    AHEAD = 4,   // rows from one that is made to the one whose source is fetched meanwhile
+    SPACING = 4, // columns: about a line of the cache, across source rows
+};
 
 // Of luma or RGB, or of chroma: where each pixel's four taps are.
 struct turn_taps {
     alignas(64) int32_t row[TURN], column[TURN];        // of the first tap: sample row, bytes in it
     alignas(64) int16_t weight_x[TURN], weight_y[TURN]; // of the second tap, Q15
+    int32_t rows_ahead, columns_ahead;                  // of row AHEAD on: sample rows, bytes
 };
 
 struct span {
@@ -113,12 +118,20 @@ static inline struct span turn_columns(const struct warp *warp, int x, int y, in
 
 // --- samples
 
+static inline int32_t samples_between(struct position at, int32_t a, int32_t b)
+{
+    return (position_of(at, b) - position_of(at, a)) >> WEIGHT_BITS;
+}
+
 // Columns [from, to) from x on of output row y.
 static void turn_taps_make(struct turn_taps *t, const struct warp *warp, struct position at_x,
                            struct position at_y, int step, int x, int y, struct span run)
 {
     const int32_t *colx = warp->colx + x, *coly = warp->coly + x;
     const int32_t rowx = warp->rowx[y], rowy = warp->rowy[y];
+    const int far = y + AHEAD < warp->height ? y + AHEAD : y;
+    t->rows_ahead = samples_between(at_y, rowy, warp->rowy[far]);
+    t->columns_ahead = samples_between(at_x, rowx, warp->rowx[far]) * step;
     for (int i = run.lo; i < run.hi; i++) {
         const int32_t px = position_of(at_x, colx[i] + rowx);
         const int32_t py = position_of(at_y, coly[i] + rowy);
@@ -156,6 +169,14 @@ static inline FRAMED_HD void samples_fetch(struct turn *t, const uint8_t *at, pt
     }
 }
 
+// Lines that no CPU foresees: each row of output crosses source rows at a slant.
+static inline FRAMED_HD void samples_expect(const struct turn *t, const uint8_t *at,
+                                            ptrdiff_t ahead, struct span run)
+{
+    for (int i = run.lo; i < run.hi; i += SPACING)
+        __builtin_prefetch(at + (t->offset[i] + ahead));
+}
+
 static inline FRAMED_HD vec turn_horizontal(const struct turn *t, enum pixel_format format, int row,
                                             int i, vec weight)
 {
@@ -175,6 +196,9 @@ static inline FRAMED_HD void turn_component(struct turn *t, int c, enum pixel_fo
     for (int i = run.lo; i < run.hi; i++)
         t->offset[i] = taps->row[i] * stride + taps->column[i];
     samples_fetch(t, plane->data + k.offset, stride, source_is_10bit(format), k.step, run);
+    if (k.offset == 0)
+        samples_expect(t, plane->data, (ptrdiff_t)taps->rows_ahead * stride + taps->columns_ahead,
+                       run);
     for (int i = run.lo / LANES * LANES; i < run.hi; i += LANES) {
         const vec weight = vec_load(taps->weight_x + i);
         const vec top = turn_horizontal(t, format, 0, i, weight);
