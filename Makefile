@@ -33,8 +33,8 @@ ifneq ($(SAN),)
 override CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 override LDFLAGS += -fsanitize=$(SAN)
 ifneq ($(filter thread,$(SAN)),)
-# A fence against writers in other processes, whom the sanitizer does not watch, is no mistake.
-override CFLAGS += -Wno-tsan
+# A fence against writers in other processes, whom the sanitizer does not watch, is no mistake. The warning is gcc's own.
+override CFLAGS += -Wno-unknown-warning-option -Wno-tsan
 endif
 endif
 
