@@ -39,7 +39,7 @@ endif
 endif
 
 # --- kernels: gcc and nvcc are enough. A file's suffix names the CPUs that it is for.
-MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 KERNELS_SRC := $(filter-out %_avx2.c %_avx512.c %_neon.c,$(wildcard kernels/*.c))
 ifeq ($(MACHINE),x86_64)
 KERNELS_SRC += $(wildcard kernels/*_avx2.c kernels/*_avx512.c)
