@@ -94,7 +94,9 @@ struct backend_driver {
     // the loop thread.
     int (*plan_open)(struct backend *, struct plan **ret, const struct image *src,
                      const struct op *const ops[], int n, int depth);
-    void (*plan_close)(struct plan *); // waits for the plan's jobs to be done; accepts NULL
+    // Waits for the plan's jobs to be done; accepts NULL. Every submit has returned before it is
+    // called: a job may be done while the call that submitted it is still under way.
+    void (*plan_close)(struct plan *);
 
     // Starts a job; never waits for the device. -EBUSY where `depth` jobs are in flight already,
     // -EIO where the device has failed. On error done is not called.

@@ -313,6 +313,7 @@ static int cpu_submit(struct plan *plan, struct job *job)
 {
     assert(job->src.memory != MEMORY_CUDA);
     struct backend *backend = plan->backend;
+    const int bands = plan->bands_of_job;
     pthread_mutex_lock(&backend->lock);
     struct lane *lane = plan->idle_lanes;
     const int idle = backend->idle;
@@ -320,14 +321,14 @@ static int cpu_submit(struct plan *plan, struct job *job)
         plan->idle_lanes = lane->next;
         plan->unfinished++;
         lane->next_band = 0;
-        lane->bands_to_finish = plan->bands_of_job;
+        lane->bands_to_finish = bands;
         job->lane = lane;
         enqueue(backend, job);
     }
     pthread_mutex_unlock(&backend->lock);
     if (!lane)
         return -EBUSY;
-    wake(backend, plan->bands_of_job, idle);
+    wake(backend, bands, idle);
     return 0;
 }
 
