@@ -93,6 +93,14 @@ static void print_missing_nvdec(const struct config *config)
     decode_device_close(device);
 }
 
+static void print_missing_processors(const struct config *config)
+{
+    char *rest = check_pin_rest(config);
+    if (rest)
+        puts(rest);
+    free(rest);
+}
+
 int check_box(const struct config *config, const char *file)
 {
     char why[256];
@@ -107,6 +115,7 @@ int check_box(const struct config *config, const char *file)
         print_good(config, file);
     print_table(config, &basis);
     print_missing_nvdec(config);
+    print_missing_processors(config);
     if (rc == 0)
         return EXIT_OK;
     fflush(stdout);
@@ -128,4 +137,31 @@ int check_cpu(const char *command)
     }
     fputc('\n', stderr);
     return EXIT_USAGE;
+}
+
+int check_pin(const struct config *config, const char *file)
+{
+    const struct pin *pin = &config->cpu.pin;
+    const struct processors allowed = processors_allowed();
+    const struct processors both = processors_both(&pin->list, &allowed);
+    char listed[PROCESSORS_TEXT], known[PROCESSORS_TEXT];
+    if (pin->how != PINNING_LIST || processors_count(&both) > 0 || processors_count(&allowed) == 0)
+        return EXIT_OK;
+    fprintf(stderr, "%s: cpu.pin: this process may use none of %s (auto | none | some of %s)\n",
+            file, processors_text(&pin->list, listed), processors_text(&allowed, known));
+    return EXIT_CONFIG;
+}
+
+char *check_pin_rest(const struct config *config)
+{
+    const struct pin *pin = &config->cpu.pin;
+    const struct processors allowed = processors_allowed();
+    const struct processors rest = processors_without(&pin->list, &allowed);
+    char missing[PROCESSORS_TEXT], known[PROCESSORS_TEXT], *text;
+    if (pin->how != PINNING_LIST || processors_count(&rest) == 0 || processors_count(&allowed) == 0)
+        return NULL;
+    const int n =
+        asprintf(&text, "cpu.pin: this process may not use %s, which is left out (only %s)",
+                 processors_text(&rest, missing), processors_text(&allowed, known));
+    return n < 0 ? NULL : text;
 }

@@ -1,5 +1,5 @@
 // `framed check` on a configuration that has no mistake in itself: whether this box has what it
-// takes, the memory and the version of the kernels that is asked for.
+// takes, the memory, the processors and the version of the kernels that is asked for.
 #ifndef FRAMED_DAEMON_CHECK_H
 #define FRAMED_DAEMON_CHECK_H
 
@@ -14,5 +14,12 @@ int check_box(const struct config *, const char *file);
 // Whether the environment's FRAMED_CPU, where it is set, names a version of the kernels that this
 // CPU runs. EXIT_OK, or EXIT_USAGE and a line on stderr that says which there are.
 int check_cpu(const char *command);
+
+// Whether this process may use a processor of cpu.pin's list, where it is one. EXIT_OK, or
+// EXIT_CONFIG and a line on stderr that says which it may. `file` stands for the configuration.
+int check_pin(const struct config *, const char *file);
+
+// What of such a list the workers do without, in one sentence that the caller frees; NULL: nothing.
+char *check_pin_rest(const struct config *);
 
 #endif

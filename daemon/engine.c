@@ -8,6 +8,7 @@
 
 #include "daemon/budget.h"
 #include "daemon/camera/backoff.h"
+#include "daemon/check.h"
 #include "daemon/service/log.h"
 #include "daemon/side.h"
 
@@ -168,12 +169,21 @@ int engine_open_with(struct engine **ret, const struct config *config,
     return 0;
 }
 
+static void warn_of_pin(const struct config *config)
+{
+    char *rest = check_pin_rest(config);
+    if (rest)
+        log_event(LOG_LEVEL_WARNING, "%s", rest);
+    free(rest);
+}
+
 int engine_open(struct engine **ret, const struct config *config)
 {
     const struct backend_driver *cuda = NULL;
 #ifdef FRAMED_CUDA
     cuda = &cuda_backend;
 #endif
+    warn_of_pin(config);
     return engine_open_with(ret, config, cuda, &cpu_backend);
 }
 

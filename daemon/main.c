@@ -24,7 +24,9 @@ struct command {
 
 static int load(const struct arguments *arguments, struct config **config)
 {
-    return config_load(config, arguments->config, stderr) == 0 ? EXIT_OK : EXIT_CONFIG;
+    if (config_load(config, arguments->config, stderr) != 0)
+        return EXIT_CONFIG;
+    return check_pin(*config, arguments->config);
 }
 
 static int run(const struct arguments *arguments)

@@ -137,12 +137,15 @@ static void cpu_close(struct backend *backend)
     free(backend);
 }
 
-// The processors for the workers, and how many workers are wanted where nobody says.
+// The processors to pin workers to, none where a list has none that is allowed, and how many
+// workers are wanted where nobody says.
 static int choose_processors(struct processors *ret, const struct pin *pin)
 {
     const struct processors allowed = processors_allowed();
     *ret = pin->how == PINNING_LIST ? processors_both(&pin->list, &allowed) : allowed;
-    const int n = processors_count(ret);
+    int n = processors_count(ret);
+    if (n == 0)
+        n = processors_count(&allowed);
     if (n > 0)
         return n;
     const long online = sysconf(_SC_NPROCESSORS_ONLN);

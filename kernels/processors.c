@@ -1,6 +1,7 @@
 #include "kernels/processors.h"
 
 #include <sched.h>
+#include <stdio.h>
 
 _Static_assert((int)PROCESSORS_MAX <= (int)CPU_SETSIZE, "a set of the system's holds them");
 
@@ -24,6 +25,14 @@ struct processors processors_both(const struct processors *a, const struct proce
     return set;
 }
 
+struct processors processors_without(const struct processors *set, const struct processors *gone)
+{
+    struct processors left;
+    for (int i = 0; i < PROCESSORS_MAX / 64; i++)
+        left.bits[i] = set->bits[i] & ~gone->bits[i];
+    return left;
+}
+
 int processors_count(const struct processors *set)
 {
     int n = 0;
@@ -43,6 +52,28 @@ int processors_next(const struct processors *set, int from)
         if (set->bits[i / 64] >> i % 64 & 1)
             return i;
     return -1;
+}
+
+static int run_end(const struct processors *set, int first)
+{
+    int last = first;
+    while (processors_next(set, last + 1) == last + 1)
+        last++;
+    return last;
+}
+
+const char *processors_text(const struct processors *set, char to[PROCESSORS_TEXT])
+{
+    int at = 0;
+    to[0] = 0;
+    for (int first = processors_next(set, 0), last; first >= 0;
+         first = processors_next(set, last + 1)) {
+        last = run_end(set, first);
+        at += snprintf(to + at, (size_t)(PROCESSORS_TEXT - at), "%s%d", at ? "," : "", first);
+        if (last > first)
+            at += snprintf(to + at, (size_t)(PROCESSORS_TEXT - at), "-%d", last);
+    }
+    return to;
 }
 
 bool processors_keep(int processor)

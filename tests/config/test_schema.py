@@ -39,6 +39,7 @@ def output(**keys):
     return camera(outputs={"o": {"sink": "tcp:0", **keys}})
 
 
+PROCESSOR = min(os.sched_getaffinity(0))  # check wants one that it may use
 GOOD = [
     camera(),
     camera(transport="${TRANSPORT:-tcp}", fps=12.5, options={"a": 1, "b": "c"}, decode_threads="auto"),
@@ -49,8 +50,8 @@ GOOD = [
     output(sink="ring:/a", memory="cuda", protocol="framed", mode="0660", group="video"),
     {**camera(picture="3840x2160"), "cuda": {"decoders": 14, "memory": "139GiB"}},
     {**camera(), "cuda": {"decoders": "auto", "memory": "auto"}},
-    {**camera(), "cpu": {"workers": 3, "pin": "0-3,8"}},
-    {**camera(), "cpu": {"pin": 2}},
+    {**camera(), "cpu": {"workers": 3, "pin": f"{PROCESSOR},0-3,8"}},
+    {**camera(), "cpu": {"pin": PROCESSOR}},
     {**camera(), "defaults": {"fps": 5, "slots": 9, "tensor": {"dtype": "f32"}}, "cuda": {"band": "8MiB"}},
 ]
 BAD = [

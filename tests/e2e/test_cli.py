@@ -121,6 +121,35 @@ def check_cpu(checks, where, clip):
         checks.check(code == 0 and chosen == expected, f"FRAMED_CPU={name}: exit {code}, {errors!r}")
 
 
+def check_pin(checks, where, clip):
+    """A cpu.pin of which nothing is allowed is refused in one line; what is left out of a list is told once."""
+    allowed, path = sorted(os.sched_getaffinity(0)), f"{where}/pin.yaml"
+    good, bad = allowed[0], max(allowed[-1] + 1, 1000)
+
+    def write(pin):
+        with open(path, "w") as file:
+            file.write(config(clip, f"file:{where}/t.raw", top=f"backend: cpu\ncpu: {{pin: '{pin}'}}"))
+
+    write(f"{bad}-1023")
+    for command in "check", "run":
+        code, output, errors = run(command, "-c", path)
+        what = rf"this process may use none of {bad}-1023 \(auto \| none \| some of {good}\b.*\)"
+        said = re.fullmatch(rf"{re.escape(path)}: cpu\.pin: {what}\n", errors)
+        checks.check(code == 78 and said and not output, f"{command}, wrong pin: exit {code}, {errors!r}")
+    write(f"{good},{bad}-1023")
+    told = re.compile(rf"cpu\.pin: this process may not use {bad}-1023, which is left out \(only {good}\b.*\)$", re.M)
+    code, output, errors = run("check", "-c", path)
+    once = len(told.findall(output)) == 1
+    checks.check(code == 0 and once and not errors, f"check, pin in part: exit {code}, {output!r}, {errors!r}")
+    code, output, errors = run("run", "-c", path)
+    checks.check(code == 0 and len(told.findall(errors)) == 1, f"run, pin in part: exit {code}, {errors!r}")
+    checks.check("backend cpu: 1 worker pinned, " in errors, f"run, pin in part: {errors!r}")
+    write(good)
+    for command in "check", "run":
+        code, output, errors = run(command, "-c", path)
+        checks.check(code == 0 and "cpu.pin" not in output + errors, f"{command}, good pin: exit {code}, {errors!r}")
+
+
 HINT = "(`picture`, `slots` and `decode_threads` make it less; `framed check` lists each camera)"
 CAMERAS = """
 backend: {backend}
@@ -287,6 +316,7 @@ def main():
         check_memory(checks)
         check_overcommitment(checks, where)
         check_cpu(checks, where, clip)
+        check_pin(checks, where, clip)
         check_missing_device(checks, where, clip)
         check_sigterm(checks, where, clip)
         check_sigkill(checks, where, clip)

@@ -253,7 +253,42 @@ static void test_processors(void)
     check_description(&options, "1 worker, ");
     options.pin.how = PINNING_AUTO;
     check_description(&options, "1 worker pinned, ");
+    options.pin.how = PINNING_LIST;
+    processors_add(&options.pin.list, first == 0 ? 1 : 0);
+    check_description(&options, "1 worker, "); // a list of none that is allowed
+    processors_add(&options.pin.list, first);
+    check_description(&options, "1 worker pinned, ");
     CHECK(!processors_keep(PROCESSORS_MAX - 1), "there are no so many");
+}
+
+static void check_text(const struct processors *set, const char *expected)
+{
+    char text[PROCESSORS_TEXT];
+    processors_text(set, text);
+    CHECK(strcmp(text, expected) == 0, "'%s' is not '%s'", text, expected);
+}
+
+static void test_sets(void)
+{
+    struct processors set = {0}, other = {0}, pairs = {0};
+    char text[PROCESSORS_TEXT];
+    check_text(&set, "");
+    for (int i = 62; i < 66; i++)
+        processors_add(&set, i);
+    processors_add(&set, 0);
+    processors_add(&set, PROCESSORS_MAX - 1);
+    check_text(&set, "0,62-65,1023");
+    processors_add(&other, 63);
+    processors_add(&other, 100);
+    const struct processors both = processors_both(&set, &other);
+    const struct processors left = processors_without(&set, &other);
+    check_text(&both, "63");
+    check_text(&left, "0,62,64-65,1023");
+    for (int i = 0; i < PROCESSORS_MAX; i++)
+        if (i % 3 != 2)
+            processors_add(&pairs, i);
+    processors_text(&pairs, text); // the longest
+    CHECK(strstr(text, ",1020-1021,1023"), "%s", text);
 }
 
 int main(int argc, char **argv)
@@ -277,6 +312,7 @@ int main(int argc, char **argv)
         test_limits(backend);
         cpu_backend.close(backend);
     }
+    test_sets();
     test_processors(); // last: it keeps this thread to one
     return test_end("cpu");
 }
