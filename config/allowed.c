@@ -84,7 +84,9 @@ static void print_allowed(FILE *f, const struct row *row)
         fputs("octal, 0000 to 0777", f);
         break;
     case VALUE_PIN:
-        fputs("auto | none | numbers and runs like 0-3,8", f);
+        fputs("auto | none | numbers ", f);
+        print_range(f, row);
+        fputs(" and runs like \"0-3,8\"", f);
         break;
     case VALUE_SINK:
         fputs("unix:PATH, ring:PATH, tcp:HOST:PORT, tcp:PORT or file:PATH", f);

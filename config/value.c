@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,16 +287,18 @@ static const char *parse_filemode(const struct row *row, void *member, const cha
     return NULL;
 }
 
-// The whole number at *at, which moves behind it.
+// The whole number at *at, which moves behind it; INT_MAX stands for one of many digits.
 static bool read_next(const char **at, int *ret)
 {
     char digits[8];
-    size_t n = strspn(*at, "0123456789");
-    if (n >= sizeof digits)
-        return false;
-    memcpy(digits, *at, n);
-    digits[n] = 0;
+    const char *from = *at;
+    size_t n = strspn(from, "0123456789");
     *at += n;
+    *ret = INT_MAX;
+    if (n >= sizeof digits)
+        return *from != '0';
+    memcpy(digits, from, n);
+    digits[n] = 0;
     return read_whole(digits, ret);
 }
 
@@ -309,10 +312,12 @@ static const char *parse_processors(const struct row *row, const char *at, struc
         last = first;
         if (*at == '-' && (at++, !read_next(&at, &last)))
             return no_list;
-        if (last < first || (*at && *at != ','))
+        if (*at && *at != ',')
             return no_list;
-        if (!in_range(row, last))
+        if (!in_range(row, first) || !in_range(row, last))
             return out_of_range;
+        if (last < first)
+            return no_list;
         for (int i = first; i <= last; i++)
             processors_add(ret, i);
     } while (*at++ == ',');

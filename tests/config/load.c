@@ -186,6 +186,37 @@ static void test_pin(void)
     config_free(c);
 }
 
+static void test_wrong_pin(const char *pin, const char *what)
+{
+    char text[160], said[160], *errors = NULL;
+    struct config *config = NULL;
+    size_t size;
+    int n =
+        snprintf(text, sizeof text,
+                 "cpu: {pin: '%s'}\ncameras: {a: {url: x, outputs: {o: {sink: 'tcp:0'}}}}\n", pin);
+    snprintf(said, sizeof said,
+             "text:1:12: cpu.pin: '%s' %s "
+             "(auto | none | numbers 0 to 1023 and runs like \"0-3,8\")\n",
+             pin, what);
+    FILE *f = open_memstream(&errors, &size);
+    int mistakes = config_load_text(&config, text, (size_t)n, "text", f);
+    fclose(f);
+    CHECK(mistakes == 1 && !strcmp(errors, said), "%s", errors);
+    config_free(config);
+    free(errors);
+}
+
+static void test_wrong_pins(void)
+{
+    static const char *const beyond[] = {"1024",          "2,0-1024", "99999999",
+                                         "0-99999999999", "1024-3",   "99999999-0"};
+    static const char *const none[] = {"3-0", "00000001", "99999999x", "1,", "all"};
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++)
+        test_wrong_pin(beyond[i], "is out of range");
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        test_wrong_pin(none[i], "is no list of processors");
+}
+
 static void test_op(void)
 {
     struct op_params op;
@@ -290,5 +321,6 @@ int main(void)
     test_files();
     test_hostile_texts();
     test_pin();
+    test_wrong_pins();
     return test_end("config/load");
 }
