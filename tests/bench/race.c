@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kernels/versions.h"
+#include "tests/bench/times.h"
 
 enum {
     CONTESTANTS_MAX = 16,
@@ -16,8 +16,9 @@ enum {
     HOT_WARM = 5, // runs that fill the caches, which neighbours on the box empty meanwhile
     HOT_REPEATS = 5,
     COLD_ROUNDS = 3, // through all frames
-    TIMES_MAX = COLD_ROUNDS * CLIP_FRAMES,
 };
+_Static_assert(TIMES_MAX >= COLD_ROUNDS * CLIP_FRAMES && TIMES_MAX >= HOT_ROUNDS * HOT_REPEATS,
+               "every time is kept");
 static const double FAR = 4; // mean difference in levels of what is another job
 
 struct contestant {
@@ -25,9 +26,7 @@ struct contestant {
     const struct version *version; // ours, or
     const struct peer *peer;       // a library's
     void *own;                     // the peer's
-    double ms[TIMES_MAX];
-    int n;
-    double median, min;
+    struct times times;
 };
 
 struct field {
@@ -172,18 +171,11 @@ static int check(struct field *field)
 // --- times
 
 // Of this thread's processor time: what else runs on the processor meanwhile does not count.
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
 static void take_time(const struct field *field, struct contestant *who, int frame, int result)
 {
-    const double start = now_ms();
+    const double start = clock_ms(CLOCK_THREAD_CPUTIME_ID);
     run(field, who, &field->clip->frame[frame], field->race->result[result]);
-    who->ms[who->n++] = now_ms() - start;
+    who->times.ms[who->times.n++] = clock_ms(CLOCK_THREAD_CPUTIME_ID) - start;
 }
 
 static void take_turn(const struct field *field, struct contestant *who)
@@ -208,19 +200,6 @@ static void time_all(struct field *field)
             take_turn(field, &field->contestant[(i + round) % field->n]);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void sum_up(struct contestant *who)
-{
-    qsort(who->ms, (size_t)who->n, sizeof who->ms[0], by_value);
-    who->min = who->ms[0];
-    who->median = who->ms[who->n / 2];
-}
-
 // --- printing
 
 static double goal_of(const struct row *row, const struct contestant *who)
@@ -234,9 +213,10 @@ static double goal_of(const struct row *row, const struct contestant *who)
 static void print(struct race *race, const struct row *row, const struct contestant *who,
                   const struct contestant *limit)
 {
-    const double ratio = who->median / limit->median, goal = goal_of(row, who);
-    printf("    %-8s %9.4f %9.4f %9.3f x %8.3f x", who->name, who->median, who->min, ratio,
-           who->min / limit->min);
+    const struct times *own = &who->times, *least = &limit->times;
+    const double ratio = own->median / least->median, goal = goal_of(row, who);
+    printf("    %-8s %9.4f %9.4f %9.3f x %8.3f x", who->name, own->median, own->min, ratio,
+           own->min / least->min);
     race->goals += goal > 0;
     race->reached += goal > 0 && ratio <= goal;
     if (goal > 0)
@@ -250,7 +230,7 @@ static void print_all(const struct field *field)
 {
     const struct contestant *limit = NULL;
     for (int i = 0; i < field->n; i++) {
-        sum_up(&field->contestant[i]);
+        times_sum_up(&field->contestant[i].times);
         if (strcmp(field->contestant[i].name, field->row->limit) == 0)
             limit = &field->contestant[i];
     }

@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kernels/backend.h"
+#include "tests/bench/times.h"
 
-enum { FRAMES = 16, ROUNDS = 7, TIMES_MAX = FRAMES * ROUNDS, WORKERS_MOST = 64 };
+enum { FRAMES = 16, ROUNDS = 7, WORKERS_MOST = 64 };
+_Static_assert(TIMES_MAX >= FRAMES * ROUNDS, "every time is kept");
 static const long PAUSE_NS = 5000000; // between live frames: all workers sleep
 
 struct test {
@@ -39,64 +40,55 @@ struct team {
     struct backend *backend;
     struct plan *plan;
     int workers;
-    double ms[TIMES_MAX], median, min;
-    int n;
+    struct times times;
 };
 
 struct waiter {
     pthread_mutex_t lock;
     pthread_cond_t change;
     bool done;
+    int status;
 };
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
 
 static void job_done(struct job *job, int status)
 {
     struct waiter *waiter = job->opaque;
-    (void)status;
     pthread_mutex_lock(&waiter->lock);
     waiter->done = true;
+    waiter->status = status;
     pthread_cond_signal(&waiter->change);
     pthread_mutex_unlock(&waiter->lock);
 }
 
-// Milliseconds from submit to done.
-static double run_frame(struct team *team, const struct image *src, void *result)
+// From submit to done. 0 or negative errno.
+static int run_frame(struct team *team, const struct image *src, void *result, double *ret_ms)
 {
-    struct waiter waiter = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct waiter waiter = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0};
     struct job job = {.src = *src, .result = {result}, .done = job_done, .opaque = &waiter};
-    const double start = now_ms();
-    if (cpu_backend.submit(team->plan, &job) != 0)
-        return 0;
+    const double start = clock_ms(CLOCK_MONOTONIC);
+    int rc = cpu_backend.submit(team->plan, &job);
+    if (rc < 0)
+        return rc;
     pthread_mutex_lock(&waiter.lock);
     while (!waiter.done)
         pthread_cond_wait(&waiter.change, &waiter.lock);
     pthread_mutex_unlock(&waiter.lock);
-    return now_ms() - start;
+    *ret_ms = clock_ms(CLOCK_MONOTONIC) - start;
+    return waiter.status;
 }
 
-static void run_round(struct team *team, const struct test *test, const struct image *src,
-                      void *result)
+static int run_round(struct team *team, const struct test *test, const struct image *src,
+                     void *result)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    run_frame(team, src, result);
-    for (int i = 0; i < FRAMES; i++) {
+    double warm;
+    int rc = run_frame(team, src, result, &warm);
+    for (int i = 0; rc == 0 && i < FRAMES; i++) {
         if (test->live)
             nanosleep(&pause, NULL);
-        team->ms[team->n++] = run_frame(team, src, result);
+        rc = run_frame(team, src, result, &team->times.ms[team->times.n++]);
     }
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return rc;
 }
 
 static int team_open(struct team *team, int workers, const struct image *src, const struct op *op)
@@ -114,25 +106,23 @@ static void team_close(struct team *team)
     cpu_backend.close(team->backend);
 }
 
-static void sum_up(struct team *team)
+// In turns, so that whatever else the box does hits both.
+static int take_times(const struct test *test, struct team team[2], const struct image *src,
+                      void *result)
 {
-    qsort(team->ms, (size_t)team->n, sizeof team->ms[0], by_value);
-    team->min = team->ms[0];
-    team->median = team->ms[team->n / 2];
+    int rc = 0;
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; rc == 0 && i < 2; i++)
+            rc = run_round(&team[i], test, src, result);
+    return rc;
 }
 
-// In turns, so that whatever else the box does hits both.
-static void compare(const struct test *test, struct team team[2], const struct image *src,
-                    void *result)
+static void print(const struct test *test, struct times *one, struct times *all)
 {
-    for (int round = 0; round < ROUNDS; round++)
-        for (int i = 0; i < 2; i++)
-            run_round(&team[i], test, src, result);
-    for (int i = 0; i < 2; i++)
-        sum_up(&team[i]);
-    printf("%-46s %9.3f %9.3f %9.3f %9.3f %7.2f x %7.2f x\n", test->name, team[0].median,
-           team[1].median, team[0].min, team[1].min, team[0].median / team[1].median,
-           team[0].min / team[1].min);
+    times_sum_up(one);
+    times_sum_up(all);
+    printf("%-46s %9.3f %9.3f %9.3f %9.3f %7.2f x %7.2f x\n", test->name, one->median, all->median,
+           one->min, all->min, one->median / all->median, one->min / all->min);
     fflush(stdout);
 }
 
@@ -154,7 +144,9 @@ static int run_test(const struct test *test, int workers)
     if (rc == 0)
         rc = team_open(&team[1], workers, &src, &op);
     if (rc == 0)
-        compare(test, team, &src, result);
+        rc = take_times(test, team, &src, result);
+    if (rc == 0)
+        print(test, &team[0].times, &team[1].times);
     team_close(&team[1]);
     team_close(&team[0]);
     op_finish(&op);
