@@ -9,6 +9,7 @@
 #include "kernels/vector.h"
 
 enum { STRIP = 1024 }; // columns at most: what a strip keeps of its rows stays in the first cache
+_Static_assert((int)STRIP % (int)PIXELS == 0, "no block leaves a strip's buffers");
 
 // Of luma or RGB, or of chroma. Behind the last column its copies follow, to whole registers.
 struct columns {

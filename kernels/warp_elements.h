@@ -13,7 +13,9 @@ struct sums {
     alignas(64) float a[3 * FLOATS], b[3 * FLOATS], c[3 * FLOATS], d[3 * FLOATS];
 };
 
-enum { PATTERN = 192 }; // bytes: whole registers, and whole pixels of any type
+enum { PATTERN = 192 }; // bytes
+_Static_assert(PATTERN % sizeof(vec) == 0, "whole registers");
+_Static_assert(PATTERN % (3 * sizeof(float)) == 0, "whole pixels of any type");
 
 struct elements {
     const struct image *dst;

@@ -11,6 +11,8 @@ enum {
     AHEAD = 4,   // rows from one that is made to the one whose source is fetched meanwhile
     SPACING = 4, // columns: about a line of the cache, across source rows
 };
+_Static_assert((int)TURN <= (int)STRIP, "struct levels holds a run");
+_Static_assert((int)TURN % (int)PIXELS == 0, "no block leaves a run's buffers");
 
 // Of luma or RGB, or of chroma: where each pixel's four taps are.
 struct turn_taps {

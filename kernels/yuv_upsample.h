@@ -10,6 +10,7 @@ enum {
     UPSAMPLE_RUN = 512,           // pixels: even, and whole blocks
     CHROMA_RUN = UPSAMPLE_RUN / 2 // samples; in memory one more on either side
 };
+_Static_assert((int)UPSAMPLE_RUN % (int)LANES == 0, "no block leaves a run's buffers");
 
 // What takes part in every pixel of a source.
 struct upsampling {
