@@ -158,8 +158,8 @@ typedef void warp_fn(const struct image *dst, const struct image *src, const str
 typedef void yuv_fn(const struct image *dst, const struct image *src, const struct yuv *,
                     struct band band);
 
-warp_fn warp_ref; // the reference: its bytes are the contract
-warp_fn warp_avx2, warp_avx512, warp_neon;
+// The references: their bytes are the contract.
+warp_fn warp_ref;
 yuv_fn yuv_ref;
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// vec and flt in AVX-512: F, BW, VL, DQ, VBMI.
+// vec and flt in AVX-512: F, BW, VL, DQ, VBMI, and VNNI, which its files are compiled for too.
 #ifndef FRAMED_KERNELS_VECTOR_AVX512_H
 #define FRAMED_KERNELS_VECTOR_AVX512_H
 

@@ -12,7 +12,9 @@ struct version {
     yuv_fn *yuv;
 };
 
-yuv_fn yuv_avx2, yuv_avx512, yuv_neon; // each where its CPUs are
+// Each where its CPUs are.
+warp_fn warp_avx2, warp_avx512, warp_neon;
+yuv_fn yuv_avx2, yuv_avx512, yuv_neon;
 
 // Best first, then NULL; the last is "scalar", the reference, which runs everywhere.
 extern const struct version *const versions[];

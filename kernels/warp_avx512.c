@@ -1,3 +1,4 @@
+#include "kernels/versions.h"
 #include "kernels/warp_lanes.h"
 
 void warp_avx512(const struct image *dst, const struct image *src, const struct warp *warp,
