@@ -28,9 +28,8 @@ static inline FRAMED_HD void read_samples(int16_t *to, const struct upsampling *
     for (; first + i < 0; i++)
         to[i] = (int16_t)sample_load(up->source, row);
     const int end = first + n > last + 1 ? last + 1 - first : n;
-    const uint8_t *from = row + first * step;
     for (; i < end; i++)
-        to[i] = (int16_t)sample_load(up->source, from + i * step);
+        to[i] = (int16_t)sample_load(up->source, row + (first + i) * step);
     for (; i < n; i++)
         to[i] = (int16_t)sample_load(up->source, row + last * step);
 }
