@@ -224,6 +224,65 @@ static void check_description(const struct backend_options *options, const char 
     cpu_backend.close(backend);
 }
 
+// Where the worker that finishes a job may run.
+struct place {
+    struct tally tally;
+    struct processors allowed;
+};
+
+static void place_done(struct job *job, int status)
+{
+    struct place *place = job->opaque;
+    place->allowed = processors_allowed();
+    tally_done(job, status);
+}
+
+static struct processors run_somewhere(const struct backend_options *options)
+{
+    const struct image src = {.format = PIXEL_RGB24, .width = 8, .height = 8};
+    const struct op_params params = {OP_YUV, {.yuv = {.format = PIXEL_NV12}}};
+    struct place place = {.tally = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0}};
+    struct job job = {.src = src, .done = place_done, .opaque = &place}; // its result is left out
+    struct backend *backend = NULL;
+    struct plan *plan = NULL;
+    struct op op;
+    op_init(&op, &params, &src);
+    const struct op *ops[] = {&op};
+    int error = cpu_backend.open(&backend, options);
+    if (error == 0)
+        error = cpu_backend.plan_open(backend, &plan, &src, ops, 1, 1);
+    if (error == 0)
+        error = cpu_backend.submit(plan, &job);
+    CHECK(error == 0, "%d", error);
+    if (error == 0)
+        tally_wait(&place.tally, 1);
+    cpu_backend.plan_close(plan);
+    cpu_backend.close(backend);
+    op_finish(&op);
+    return place.allowed;
+}
+
+// Shows nothing on a box of one processor.
+static void test_places(void)
+{
+    const struct processors all = processors_allowed();
+    const int n = processors_count(&all), first = processors_next(&all, 0);
+    struct backend_options options = {.workers = n};
+    const struct processors any = run_somewhere(&options);
+    CHECK(processors_count(&any) == n, "%d of %d", processors_count(&any), n);
+    options.pin.how = PINNING_AUTO;
+    const struct processors own = run_somewhere(&options);
+    CHECK(processors_count(&own) == 1, "%d", processors_count(&own));
+    options.pin.how = PINNING_LIST;
+    for (int i = first; i >= 0; i = processors_next(&all, i + 1)) {
+        options.pin.list = (struct processors){0};
+        processors_add(&options.pin.list, i);
+        const struct processors kept = run_somewhere(&options);
+        CHECK(processors_count(&kept) == 1 && processors_next(&kept, 0) == i, "%d: %d of %d", i,
+              processors_next(&kept, 0), processors_count(&kept));
+    }
+}
+
 // A process that may use one processor alone starts one worker, and a list is cut to what is
 // allowed.
 static void test_processors(void)
@@ -313,6 +372,7 @@ int main(int argc, char **argv)
         cpu_backend.close(backend);
     }
     test_sets();
+    test_places();
     test_processors(); // last: it keeps this thread to one
     return test_end("cpu");
 }
