@@ -321,10 +321,28 @@ static void check_version(const struct trial *t, const uint8_t *expected, const 
         t->step, t->text, (unsigned long long)now.seed, now.width);
 }
 
-static void check_case(void)
+static void check_versions(const struct trial *t)
 {
     static int failures[8];
     static const struct version reference = {"reference", NULL, warp_ref, yuv_ref};
+    now.version = reference.name;
+    uint8_t *earlier = run_earlier(t, &reference), *expected = run(t, &reference, NULL);
+    for (int i = 0; versions[i]; i++) {
+        if (!versions[i]->runs() || failures[i] >= FAILURES_MAX)
+            continue;
+        const int before = test_failed;
+        now.version = versions[i]->name;
+        uint8_t *got = run(t, versions[i], earlier);
+        check_version(t, expected, got);
+        failures[i] += test_failed - before;
+        free(got);
+    }
+    free(expected);
+    free(earlier);
+}
+
+static void check_case(void)
+{
     struct random random = {now.seed};
     struct trial t = {0};
     const enum pixel_format format = (enum pixel_format)(1 + now.seed % SOURCES);
@@ -336,23 +354,57 @@ static void check_case(void)
     if (error == 0) {
         lay_out_result(&t, &random);
         choose_bands(&t, &random);
-        now.version = reference.name;
-        uint8_t *earlier = run_earlier(&t, &reference), *expected = run(&t, &reference, NULL);
-        for (int i = 0; versions[i]; i++) {
-            if (!versions[i]->runs() || failures[i] >= FAILURES_MAX)
-                continue;
-            const int before = test_failed;
-            now.version = versions[i]->name;
-            uint8_t *got = run(&t, versions[i], earlier);
-            check_version(&t, expected, got);
-            failures[i] += test_failed - before;
-            free(got);
-        }
-        free(expected);
-        free(earlier);
+        check_versions(&t);
         op_finish(&t.op);
     }
     picture_free(&t.source);
+}
+
+// --- rows that lie far apart
+
+enum { FAR_WIDTH = 64, FAR_HEIGHT = 9 };
+
+// A turned picture in memory of which only the pages of its rows are there.
+static void check_far(ptrdiff_t stride)
+{
+    struct random random = {now.seed};
+    struct trial t = {.written = {0, FAR_HEIGHT}, .step = FAR_HEIGHT};
+    struct image *src = &t.source.image;
+    const size_t apart = (size_t)(stride < 0 ? -stride : stride);
+    const size_t bytes = apart * (FAR_HEIGHT - 1) + 3 * FAR_WIDTH;
+    uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(memory != MAP_FAILED, "%zu bytes: %d", bytes, errno);
+    if (memory == MAP_FAILED)
+        return;
+    *src = (struct image){.format = PIXEL_RGB24, .width = FAR_WIDTH, .height = FAR_HEIGHT};
+    src->plane[0].data = stride < 0 ? memory + apart * (FAR_HEIGHT - 1) : memory;
+    src->plane[0].stride = stride;
+    picture_fill(src, CONTENT_RANDOM, &random);
+    const struct warp_params p = {.width = FAR_WIDTH,
+                                  .height = FAR_HEIGHT,
+                                  .fit = FIT_NONE,
+                                  .rotate = 3,
+                                  .scale = 1,
+                                  .std = {1, 1, 1}};
+    const int error = op_init(&t.op, &(struct op_params){OP_WARP, {.warp = p}}, src);
+    snprintf(t.text, sizeof t.text, "rows %td bytes apart", stride);
+    CHECK(error == 0, "%d: %s", error, t.text);
+    lay_out_result(&t, &random);
+    check_versions(&t);
+    op_finish(&t.op);
+    munmap(memory, bytes);
+}
+
+// As far as the offset of every sample fits 32 bits, and where that of the last rows does not.
+static void check_all_far(void)
+{
+    static const ptrdiff_t strides[] = {INT32_MAX / (FAR_HEIGHT + 1),
+                                        INT32_MAX / (FAR_HEIGHT - 2) + 4096};
+    for (size_t i = 0; i < sizeof strides / sizeof *strides; i++) {
+        check_far(strides[i]);
+        check_far(-strides[i]);
+    }
 }
 
 int main(int argc, char **argv)
@@ -364,6 +416,7 @@ int main(int argc, char **argv)
     signal(SIGBUS, die);
     signal(SIGILL, die);
     now.seed = seed;
+    check_all_far();
     if (argc > 2) {
         now.width = (int)strtol(argv[2], NULL, 0);
         check_case();
