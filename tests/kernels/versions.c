@@ -128,10 +128,27 @@ static struct size size_case(struct random *random, int width)
     return size;
 }
 
+// What leaves nothing of the levels, or next to nothing.
+static void vanishing_case(struct random *random, struct warp_params *p)
+{
+    const int what = random_in(random, 1, 3);
+    const bool mean = random_in(random, 0, 1);
+    if (what & 1)
+        p->scale = random_in(random, 0, 1) ? 0 : 1e-320;
+    for (int c = 0; c < 3; c++) {
+        p->mean[c] = mean ? p->mean[c] : 0;
+        p->std[c] = what & 2 ? 1e300 : p->std[c];
+    }
+}
+
 // What is common, and what has ways of its own: the bare levels, 0 to 1, a mean and a deviation.
 static void normalisation_case(struct random *random, struct warp_params *p)
 {
     static const double mean[] = {0.485, 0.456, 0.406}, std[] = {0.229, 0.224, 0.225};
+    if (random_in(random, 0, 31) == 0) {
+        vanishing_case(random, p);
+        return;
+    }
     const int pick = random_in(random, 0, 3);
     if (pick == 0)
         return;

@@ -206,6 +206,46 @@ static void test_elements(struct random *random)
     picture_free(&picture);
 }
 
+// Elements that may be computed, not looked up: what detectors take, and no integers.
+static void test_summed(void)
+{
+    static const struct {
+        double mean[3], std[3];
+    } common[] = {{{0, 0, 0}, {1, 1, 1}}, {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}};
+    const struct image src = {.format = PIXEL_NV12, .width = 8, .height = 8};
+    for (int i = 0; i < 2; i++)
+        for (int dtype = DTYPE_U8; dtype <= DTYPE_F32; dtype++) {
+            struct warp_params p = {.width = 8, .height = 8, .scale = 1 / 255.0};
+            struct op op;
+            p.dtype = (enum dtype)dtype;
+            memcpy(p.mean, common[i].mean, sizeof p.mean);
+            memcpy(p.std, common[i].std, sizeof p.std);
+            const int error = op_init(&op, &(struct op_params){OP_WARP, {.warp = p}}, &src);
+            CHECK(error == 0 && op.warp.summed == (dtype == DTYPE_F16 || dtype == DTYPE_F32),
+                  "%d: mean %g, dtype %d: %d", error, p.mean[0], dtype, op.warp.summed);
+            op_finish(&op);
+        }
+}
+
+// Numbers at which nothing, or next to nothing, is left of the levels.
+static void test_vanishing(struct random *random)
+{
+    static const double scales[] = {0, 1e-320, 1}, stds[] = {1, 1e300}, means[] = {0, 0.5};
+    struct picture picture = picture_new(PIXEL_RGB24, 16, 16, STRIDES_TIGHT);
+    picture_fill(&picture.image, CONTENT_RANDOM, random);
+    for (int i = 0; i < 3 * 2 * 2 * 4; i++) {
+        struct warp_params p = warp_case(random, GEOMETRY_STRETCH, &picture.image, 16);
+        p.dtype = (enum dtype)(i % 4);
+        p.scale = scales[i / 4 % 3];
+        for (int c = 0; c < 3; c++) {
+            p.std[c] = stds[i / 12 % 2];
+            p.mean[c] = means[i / 24];
+        }
+        check_elements(&p, &picture.image);
+    }
+    picture_free(&picture);
+}
+
 int main(int argc, char **argv)
 {
     struct random random = random_from(argc, argv);
@@ -217,5 +257,7 @@ int main(int argc, char **argv)
         test_large(&random, (enum pixel_format)source);
     }
     test_elements(&random);
+    test_summed();
+    test_vanishing(&random);
     return test_end("warp");
 }
