@@ -227,19 +227,19 @@ static void test_summed(void)
         }
 }
 
-// Numbers at which nothing, or next to nothing, is left of the levels.
-static void test_vanishing(struct random *random)
+// Numbers at which nothing is left of the levels, next to nothing, or more than elements hold.
+static void test_extremes(struct random *random)
 {
-    static const double scales[] = {0, 1e-320, 1}, stds[] = {1, 1e300}, means[] = {0, 0.5};
+    static const double scales[] = {0, 1e-320, 1, 1e50}, stds[] = {1, 1e300}, means[] = {0, 0.5};
     struct picture picture = picture_new(PIXEL_RGB24, 16, 16, STRIDES_TIGHT);
     picture_fill(&picture.image, CONTENT_RANDOM, random);
-    for (int i = 0; i < 3 * 2 * 2 * 4; i++) {
+    for (int i = 0; i < 4 * 4 * 2 * 2; i++) {
         struct warp_params p = warp_case(random, GEOMETRY_STRETCH, &picture.image, 16);
         p.dtype = (enum dtype)(i % 4);
-        p.scale = scales[i / 4 % 3];
+        p.scale = scales[i / 4 % 4];
         for (int c = 0; c < 3; c++) {
-            p.std[c] = stds[i / 12 % 2];
-            p.mean[c] = means[i / 24];
+            p.std[c] = stds[i / 16 % 2];
+            p.mean[c] = means[i / 32];
         }
         check_elements(&p, &picture.image);
     }
@@ -258,6 +258,6 @@ int main(int argc, char **argv)
     }
     test_elements(&random);
     test_summed();
-    test_vanishing(&random);
+    test_extremes(&random);
     return test_end("warp");
 }
