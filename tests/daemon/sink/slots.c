@@ -203,6 +203,37 @@ static void test_growth(void)
     end(&f);
 }
 
+// One whole use of the pool's only slot, for a frame of `size` bytes that an op of that serial
+// makes, or fails to. Returns what the slot held before.
+static uint64_t use(struct fixture *f, size_t size, uint64_t serial, int status)
+{
+    struct slot *slot = NULL;
+    ledger_offer(&f->ledger);
+    int rc = slots_take(f->slots, size, OVERFLOW_DROP_OLDEST, &f->stop, &slot);
+    CHECK(rc == 0, "take: %d", rc);
+    if (rc < 0)
+        return UINT64_MAX;
+    uint64_t before = slot->holds;
+    slot->holds = serial;
+    slots_done(f->slots, slot, status);
+    slots_publish(f->slots);
+    slots_retire(f->slots, UINT64_MAX, LOSS_CLIENT);
+    return before;
+}
+
+static void test_holds(void)
+{
+    struct fixture f;
+    start(&f, 1, 1);
+    CHECK(use(&f, 1000, 7, 0) == 0, "new memory holds nothing");
+    CHECK(use(&f, 1000, 8, 0) == 7, "a whole result stays");
+    CHECK(use(&f, 500, 9, -EIO) == 8, "a smaller frame stays where it is");
+    CHECK(use(&f, 1000, 10, 0) == 0, "a result that failed is none");
+    CHECK(use(&f, 5000, 11, 0) == 0, "the larger region is new memory");
+    CHECK(use(&f, 1000, 12, 0) == 11, "and is kept");
+    end(&f);
+}
+
 int main(void)
 {
     test_order();
@@ -211,5 +242,6 @@ int main(void)
     test_nobody();
     test_wait();
     test_growth();
+    test_holds();
     return test_end("slots");
 }
