@@ -135,9 +135,22 @@ class Program:
         frames, cpu = consumer.frames - frames, cpu_seconds(self.child.pid) - cpu
         return frames / (time.monotonic() - start), frames / cpu
 
+    def line(self, seconds):
+        """The next line that it prints; "" where it ends first, or prints none in time and is killed for it."""
+        deadline = threading.Timer(seconds, self.child.kill)
+        deadline.start()
+        try:
+            return self.child.stdout.readline()
+        finally:
+            deadline.cancel()
+
     def stop(self):
         self.child.terminate()
-        self.child.wait()
+        try:
+            self.child.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
 
 
 def write_config(options, folder, name, sink):
@@ -157,13 +170,17 @@ def run_alone(options, folder):
     config = write_config(options, folder, "alone", f"unix:{folder}/nobody")
     command = [options.framed, "bench", "--decode-alone", config, "--seconds", str(options.seconds)]
     program = Program(options, command, stdout=subprocess.PIPE, text=True)
-    if not program.child.stdout.readline().startswith("up"):
+    try:
+        if not program.line(2 * PATIENCE).startswith("up "):  # its own deadline, and what it says of it, come first
+            raise RuntimeError("decoding alone delivers nothing")
+        cpu = cpu_seconds(program.child.pid)
+        counted = program.line(options.seconds + PATIENCE).split()
+        cpu = cpu_seconds(program.child.pid) - cpu
+    finally:
+        program.stop()
+    if len(counted) != 3:
         raise RuntimeError("decoding alone failed")
-    cpu = cpu_seconds(program.child.pid)
-    word, frames, seconds = program.child.stdout.readline().split()
-    cpu = cpu_seconds(program.child.pid) - cpu
-    program.child.wait()
-    return int(frames) / float(seconds), int(frames) / cpu
+    return int(counted[1]) / float(counted[2]), int(counted[1]) / cpu
 
 
 def run_daemon(options, folder, kind):
