@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/pattern.h"
+
 static const char *after(const char *text, const char *scheme)
 {
     size_t n = strlen(scheme);
@@ -19,7 +21,7 @@ static const char *path_wrong(const char *path, enum sink_kind kind)
         return "has no path";
     if (kind != SINK_FILE && strlen(path) > SOCKET_PATH_MAX)
         return "has a path that is too long for a socket: " TEXT_OF(SOCKET_PATH_MAX) " bytes";
-    return NULL;
+    return kind == SINK_FILE ? pattern_wrong(path) : NULL;
 }
 
 // "PORT", "HOST:PORT" or "[IPv6]:PORT": where its host begins, how long it is, and the port.
@@ -85,13 +87,18 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
         if (!*part)
             return -ENOMEM;
     }
+    if (address.kind == SINK_FILE) {
+        address.timed = pattern_has_time(address.path);
+        if (!address.timed)
+            pattern_unescape(address.path);
+    }
     *ret = address;
     return 0;
 }
 
 int address_copy(struct sink_address *ret, const struct sink_address *from)
 {
-    *ret = (struct sink_address){from->kind, NULL, NULL, from->port};
+    *ret = (struct sink_address){.kind = from->kind, .timed = from->timed, .port = from->port};
     if ((from->path && !(ret->path = strdup(from->path))) ||
         (from->host && !(ret->host = strdup(from->host)))) {
         address_free(ret);

@@ -16,11 +16,11 @@ static void print_quantity(FILE *f, double value, const struct value_unit *units
     fprintf(f, "%g%s", value / units->factor, units->name);
 }
 
-static void print_quantities(FILE *f, const struct row *row, const struct value_unit *units)
+static void print_quantities(FILE *f, double min, double max, const struct value_unit *units)
 {
-    print_quantity(f, row->min, units);
+    print_quantity(f, min, units);
     fputs(" to ", f);
-    print_quantity(f, row->max, units);
+    print_quantity(f, max, units);
     for (const char *before = "; units "; units->name; units++, before = ", ")
         fprintf(f, "%s%s", before, units->name);
 }
@@ -55,10 +55,10 @@ static void print_allowed(FILE *f, const struct row *row)
         print_choices(f, row);
         break;
     case VALUE_DURATION:
-        print_quantities(f, row, duration_units);
+        print_quantities(f, row->min, row->max, duration_units);
         break;
     case VALUE_BYTES:
-        print_quantities(f, row, size_units);
+        print_quantities(f, row->min, row->max, size_units);
         break;
     case VALUE_DIMENSIONS:
         fputs("WIDTHxHEIGHT, each ", f);
@@ -82,6 +82,12 @@ static void print_allowed(FILE *f, const struct row *row)
         break;
     case VALUE_FILEMODE:
         fputs("octal, 0000 to 0777", f);
+        break;
+    case VALUE_SPLIT:
+        fputs("0, ", f);
+        print_quantities(f, row->min, row->max, duration_units);
+        fputs("; or ", f);
+        print_quantities(f, (double)SPLIT_BYTES_MIN, (double)SPLIT_BYTES_MAX, size_units);
         break;
     case VALUE_PIN:
         fputs("auto | none | numbers ", f);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/pattern.h"
 
 struct check {
     struct mistakes *mistakes;
@@ -147,6 +148,22 @@ static void check_memory(struct check *c)
                "cuda is not there with backend: cpu (host, or backend: auto | cuda)");
 }
 
+static void check_segment(struct check *c)
+{
+    struct output_config *o = c->output;
+    if (!o->segment.ns && !o->segment.bytes)
+        return;
+    if (o->sink.kind == SINK_FILE && !o->sink.timed)
+        refuse(
+            c, find(c, "sink")->value, "sink",
+            "has no time in its name for the segments (%s; as in file:/data/%s.y4m; or segment: 0)",
+            PATTERN_ALLOWED, "%Y%m%d-%H%M%S");
+    else if (o->sink.kind != SINK_FILE && is_given(c, "segment"))
+        refuse(c, find(c, "segment")->key, "segment", "is for a file alone (sink: file:PATH)");
+    else if (o->sink.kind != SINK_FILE)
+        o->segment = (struct split){0}; // one from `defaults` gives way
+}
+
 // The first output before this one whose sink is in its way, and its camera.
 static const struct output_config *rival(const struct check *c, const struct camera_config **camera)
 {
@@ -269,6 +286,7 @@ void check_output(struct mistakes *mistakes, const struct config *config,
         return;
     check_sink(&c);
     check_memory(&c);
+    check_segment(&c);
     check_rival(&c);
     check_protocol(&c);
 }

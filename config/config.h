@@ -37,6 +37,9 @@ struct crop {
 struct fraction { // "1/255" or a number
     double value;
 };
+struct split { // of a file: neither is never
+    int64_t ns, bytes;
+};
 struct filemode { // octal permissions of a socket or file
     int mode;
 };
@@ -55,10 +58,15 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 // the name has until somebody may connect.
 #define SOCKET_PATH_MAX 99
 
+// Bytes that a file may be split at.
+#define SPLIT_BYTES_MIN ((int64_t)1 << 20)
+#define SPLIT_BYTES_MAX ((int64_t)1 << 40)
+
 // "unix:PATH", "ring:PATH", "tcp:HOST:PORT" ("tcp:PORT" is loopback), "file:PATH"
 struct sink_address {
     enum sink_kind kind;
     char *path; // unix and ring: of SOCKET_PATH_MAX bytes at most; file
+    bool timed; // file: the path is a pattern whose name holds a time (config/pattern.h)
     char *host; // tcp; NULL is 127.0.0.1
     int port;   // tcp; 0 lets the system choose
 };
@@ -101,6 +109,7 @@ struct output_config {
     struct sink_address sink;
     enum memory memory;     // of a ring's slots: MEMORY_HOST or MEMORY_CUDA
     enum protocol protocol; // never PROTOCOL_AUTO after config_load
+    struct split segment;   // of a file whose path is timed
     struct filemode mode;
     char *group; // of the socket or file; NULL leaves it
 };

@@ -98,6 +98,12 @@ static void print_forms(FILE *f, const struct row *row)
               "{\"type\": \"string\", \"pattern\": \"^0?[0-7]{3}$\"}",
               f);
         break;
+    case VALUE_SPLIT:
+        fputs("{\"enum\": [0, \"0\"]}, ", f);
+        print_quantity(f, row, duration_units);
+        fputs(", ", f);
+        print_quantity(f, row, size_units);
+        break;
     case VALUE_PIN:
         print_number(f, row, "integer");
         fputs(", {\"type\": \"string\", \"pattern\": "
@@ -124,6 +130,7 @@ static void print_forms(FILE *f, const struct row *row)
 static bool is_bare(const struct row *row)
 {
     return row->type != VALUE_FILEMODE && row->type != VALUE_DURATION && row->type != VALUE_BYTES &&
+           row->type != VALUE_SPLIT &&
            (row->type == VALUE_BOOL || !row->text[strspn(row->text, "0123456789.-")]);
 }
 

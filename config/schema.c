@@ -70,7 +70,7 @@ static const struct choice range_choices[] = {
     struct duration: VALUE_DURATION, struct bytes: VALUE_BYTES, struct dimensions: VALUE_DIMENSIONS, \
     struct levels: VALUE_LEVELS, struct channels: VALUE_CHANNELS, struct affine: VALUE_AFFINE, \
     struct crop: VALUE_CROP, struct fraction: VALUE_FRACTION, struct filemode: VALUE_FILEMODE, \
-    struct pin: VALUE_PIN, \
+    struct pin: VALUE_PIN, struct split: VALUE_SPLIT, \
     struct sink_address: VALUE_SINK, struct demuxer_option *: VALUE_OPTIONS, \
     struct camera_config *: VALUE_ITEMS, struct output_config *: VALUE_ITEMS, \
     default: VALUE_CHOICE)
@@ -163,6 +163,9 @@ static const struct row output_rows[] = {
     FIELD(struct output_config, memory, "host", "where a ring's slots are; cuda: on the GPU, and nothing is downloaded"),
     FIELD(struct output_config, protocol, "auto",
           "auto: sockets speak framed, a file goes by its ending (.framed .y4m .npy .raw .bin)"),
+    FIELD(struct output_config, segment, "0",
+          "begin a new file at each multiple of this time (10m: at :00, :10 and so on), or before this size is exceeded; the path must hold a time: file:/data/%Y%m%d-%H%M%S.y4m; 0: never",
+          RANGE(1, 86400)),
     FIELD(struct output_config, mode, "0660", "permissions of the socket or file", RANGE(0, 0777)),
     FIELD(struct output_config, group, NULL, "group of the socket or file", .example = "video"),
 };

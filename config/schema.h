@@ -20,6 +20,7 @@ enum value_type {
     VALUE_CROP,
     VALUE_FRACTION,
     VALUE_FILEMODE,
+    VALUE_SPLIT,
     VALUE_PIN,
     VALUE_SINK,
     VALUE_OPTIONS,

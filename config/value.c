@@ -287,6 +287,23 @@ static const char *parse_filemode(const struct row *row, void *member, const cha
     return NULL;
 }
 
+static const char *parse_split(const struct row *row, void *member, const char *const text[], int n)
+{
+    (void)n;
+    static const struct row sizes = {.min = (double)SPLIT_BYTES_MIN,
+                                     .max = (double)SPLIT_BYTES_MAX};
+    const char *unit = text[0] + strspn(text[0], "0123456789.");
+    bool bytes = strlen(unit) == 3 && !strcmp(unit + 1, "iB");
+    double value = 0;
+    const char *wrong = !strcmp(text[0], "0") ? NULL
+                        : bytes               ? read_quantity(&sizes, text[0], size_units, &value)
+                                              : read_quantity(row, text[0], duration_units, &value);
+    if (!wrong)
+        *(struct split *)member = bytes ? (struct split){.bytes = llround(value)}
+                                        : (struct split){.ns = llround(value * 1e9)};
+    return wrong;
+}
+
 // The whole number at *at, which moves behind it; INT_MAX stands for one of many digits.
 static bool read_next(const char **at, int *ret)
 {
@@ -372,6 +389,7 @@ static const struct {
     [VALUE_CROP] = {.parse = parse_crop, .list = true},
     [VALUE_FRACTION] = {.parse = parse_fraction},
     [VALUE_FILEMODE] = {.parse = parse_filemode},
+    [VALUE_SPLIT] = {.parse = parse_split},
     [VALUE_PIN] = {.parse = parse_pin},
     [VALUE_SINK] = {.parse = parse_sink},
 };

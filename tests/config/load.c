@@ -153,6 +153,27 @@ static void test_ring(void)
     config_free(c);
 }
 
+// Files are split at a time or a size; sinks of other kinds pass over what the defaults say of it.
+static void test_segments(void)
+{
+    struct config *c = load("cameras: {a: {url: x, outputs: {\n"
+                            "  t: {sink: 'file:/a/%F%%-%H.npy'},\n"
+                            "  b: {sink: 'file:/a/%s.npy', segment: 1.5GiB},\n"
+                            "  n: {sink: 'file:/100%%/a%%F.npy', segment: 0},\n"
+                            "  u: {sink: 'unix:/a/%%F'}}}}\n"
+                            "defaults: {segment: 10m}\n");
+    if (!c)
+        return;
+    const struct output_config *o = c->cameras->outputs;
+    CHECK(o[0].sink.timed && !strcmp(o[0].sink.path, "/a/%F%%-%H.npy"), "%s", o[0].sink.path);
+    CHECK(o[0].segment.ns == 600000000000 && o[0].segment.bytes == 0, "not 10m");
+    CHECK(o[1].segment.ns == 0 && o[1].segment.bytes == 3LL << 29, "not 1.5GiB");
+    CHECK(!o[2].sink.timed && !strcmp(o[2].sink.path, "/100%/a%F.npy"), "%s", o[2].sink.path);
+    CHECK(o[2].segment.ns == 0 && o[3].segment.ns == 0, "split");
+    CHECK(!o[3].sink.timed && !strcmp(o[3].sink.path, "/a/%%F"), "%s", o[3].sink.path);
+    config_free(c);
+}
+
 // What is taken is what can be listened on.
 static void test_socket_path(const char *scheme, int length, const char *said)
 {
@@ -313,6 +334,7 @@ int main(void)
     test_range_gives_way();
     test_protocols();
     test_ring();
+    test_segments();
     test_socket_path("unix", 99, "");
     test_socket_path("unix", 100, "text:1:56: cameras.a.outputs.o.sink: ");
     test_socket_path("ring", 99, "");

@@ -90,6 +90,7 @@ static bool same(const struct row *row, const void *a, const void *b)
         [VALUE_CROP] = sizeof(bool),
         [VALUE_FRACTION] = sizeof(struct fraction),
         [VALUE_FILEMODE] = sizeof(struct filemode),
+        [VALUE_SPLIT] = sizeof(struct split),
         [VALUE_PIN] = sizeof(struct pin),
         [VALUE_OPTIONS] = sizeof(struct demuxer_option *), // none
     };

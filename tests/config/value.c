@@ -36,12 +36,16 @@ static const struct {
     {&output_table, "tensor.scale", "1|1/255|0.5|2/1|1e-2",
      "0|0/1|1/0|1/|/1|1/2/3|-1/255|1 / 255|"},
     {&output_table, "mode", "0660|660|0000|0777", "0888|66|00660|rw|1777|0o660|-660|"},
+    {&output_table, "segment", "0|1s|10m|24h|1500ms|1MiB|1.5GiB|1024GiB",
+     "|1|10|0s|999ms|25h|1d|1023KiB|1025GiB|1TiB|1GB|-1h|10 m|m|GiB|0MiB|auto"},
     {&output_table, "affine", "", "1"},
     {&output_table, "crop", "", "1"},
     {&output_table, "sink",
-     "unix:/a|unix:a|ring:/a|ring:a|file:/a:b|tcp:0|tcp:65535|tcp:h:1|tcp:[::1]:80",
+     "unix:/a|unix:a|unix:/%q|ring:/a|ring:a|file:/a:b|file:/"
+     "%Y-%%|file:%%Y|tcp:0|tcp:65535|tcp:h:1|tcp:[::1]:80",
      "|/"
-     "a|unix:|ring:|ring|file:|tcp:|tcp:65536|tcp:h|tcp:h:|tcp::1|tcp:::1:80|tcp:[]:1|udp:1|unix:/"
+     "a|unix:|ring:|ring|file:|tcp:|tcp:65536|tcp:h|tcp:h:|tcp::1|tcp:::1:80|tcp:[]:1|udp:1|file:%|"
+     "file:/%q|file:/%Y/a|unix:/"
      "a\n|UNIX:/"
      "a"},
 };

@@ -1,0 +1,84 @@
+// Names that hold a time: what is refused, what they become, and which names are of them.
+#include "config/pattern.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/test.h"
+
+static void test_wrong(void)
+{
+    static const char *const good[] = {
+        "gate.y4m", "/a/%Y%m%d-%H%M%S.y4m", "100%%/%F_%j%z.raw", "%s.npy", "a%%%%Y", "%%"};
+    static const char *const bad[] = {"%",       "a%",      "%y",      "/a/%e.raw", "%",
+                                      "%%%",     "%-d.raw", "%Ey.raw", "% Y.raw",   "/%Y/a.raw",
+                                      "%F/%H.y", "%N.raw",  "%c",      "%5Y",       "%%%n"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        CHECK(!pattern_wrong(good[i]), "%s %s", good[i], pattern_wrong(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(pattern_wrong(bad[i]), "%s is taken", bad[i]);
+    CHECK(strstr(pattern_wrong("/%Y/a.raw"), "folder"), "%s", pattern_wrong("/%Y/a.raw"));
+}
+
+static void test_plain(void)
+{
+    char path[] = "/100%%/a%%Y%%.raw";
+    CHECK(!pattern_has_time(path) && !pattern_has_time("a") && !pattern_has_time("%%Y"), "time");
+    CHECK(pattern_has_time("%%%Y") && pattern_has_time("a%S"), "no time");
+    pattern_unescape(path);
+    CHECK(!strcmp(path, "/100%/a%Y%.raw"), "%s", path);
+}
+
+static void expect_at(const char *zone, time_t time, const char *expected)
+{
+    char text[128];
+    setenv("TZ", zone, 1);
+    tzset();
+    int rc = pattern_at("/a%%/%Y%m%d-%H%M%S_%j%z%s.raw", time, text, sizeof text);
+    CHECK(rc == 0 && !strcmp(text, expected), "%s", text);
+}
+
+static void test_at(void)
+{
+    char text[8];
+    expect_at("UTC", 0, "/a%/19700101-000000_001+00000.raw");
+    expect_at("Asia/Kathmandu", 1700000000, "/a%/20231115-035820_319+05451700000000.raw");
+    expect_at("CET-1CEST,M3.5.0,M10.5.0/3", 1720000000,
+              "/a%/20240703-114640_185+02001720000000.raw");
+    CHECK(pattern_at("%F", 0, text, sizeof text) < 0, "too long, and taken: %s", text);
+}
+
+static bool matches(const char *path, const char *more, const char *name)
+{
+    char glob[256];
+    CHECK(pattern_glob(path, more, glob, sizeof glob) == 0, "%s", path);
+    return fnmatch(glob, name, 0) == 0;
+}
+
+static void test_glob(void)
+{
+    static const char path[] = "/data/[a]*-%Y%m%d%%-%s.y4m";
+    char small[16];
+    CHECK(matches(path, "", "[a]*-20240703%-1720000000.y4m"), "not its own name");
+    CHECK(!matches(path, "", "a*-20240703%-1720000000.y4m"), "a set");
+    CHECK(!matches(path, "", "[a]x-20240703%-1720000000.y4m"), "a star");
+    CHECK(!matches(path, "", "[a]*-2024070a%-1720000000.y4m"), "a letter");
+    CHECK(!matches(path, "", "[a]*-20240703%-.y4m"), "no seconds");
+    CHECK(!matches(path, "", "[a]*-20240703%-1720000000.1.y4m.part"), "a number, or more");
+    CHECK(matches(path, ".[0-9]*", "[a]*-20240703%-1720000000.12.y4m"), "no number");
+    CHECK(matches("%F", ".[0-9]*", "2024-07-03.1"), "without an ending");
+    CHECK(matches(".%H%M", ".1", ".1159.1"), "a dot that is no ending");
+    CHECK(matches("%H%z", "", "11-0930"), "a zone");
+    for (size_t size = 2; size <= 10; size++)
+        CHECK(pattern_glob("%H", "", small, size) < 0, "%zu bytes", size);
+}
+
+int main(void)
+{
+    test_wrong();
+    test_plain();
+    test_at();
+    test_glob();
+    return test_end("config/pattern");
+}
