@@ -1,44 +1,32 @@
-// Frames one after another in a file. A job on libuv's thread pool opens the file where need be and
-// writes one whole frame, so that a slow disk delays nobody but this sink; on any error the file is
-// cut back to the last whole frame.
+// Frames to files, one after another. A job on libuv's thread pool opens the file where need be and
+// writes one whole frame, so that a slow disk delays nobody but this sink. After an error the
+// frames of the next second are lost, and then one is tried.
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "daemon/sink/driver.h"
-#include "daemon/sink/protocol.h"
+#include "daemon/sink/segment.h"
 
-enum {
-    RETRY_MS = 1000,
-    PATH_BYTES = 4096,
-    COPIES_MAX = 1000000, // of old files beside the present one
-};
+enum { RETRY_MS = 1000 };
 
 struct file_sink {
     struct sink sink;
-    gid_t group;
     uv_work_t job;
     uv_timer_t timer; // from a failure to the next attempt; once finishing: the grace
     bool busy;        // the job has the members below, else the loop has
     bool failing;     // since the last attempt; waiting for the timer or for a frame to try
     bool waiting;     // failing, and it is too early for another attempt
     bool finishing;
+    bool ending;   // the last job is under way, or over
     uint64_t next; // ordinal from which on slots are taken
 
     struct slot *slot; // that is written, pinned
-    int status;        // of that: 0 or negative errno
-    int fd;            // -1: none is open
-    dev_t device;      // of the open file
-    ino_t inode;
-    off_t whole;             // bytes of whole frames in it
-    struct slot_info stream; // of its first frame
-    struct reader reader;    // of the frames written
+    int status;        // of the job: negative errno, 0, or the leftovers that it finished
+    struct segment segment;
+    struct reader reader; // of the frames written
 };
 
 static const struct output_config *config_of(const struct file_sink *file)
@@ -46,166 +34,60 @@ static const struct output_config *config_of(const struct file_sink *file)
     return file->sink.context.config;
 }
 
-// --- the file; on the loop at the start, in the job later
-
-// "gate.y4m" and 3 make "gate.3.y4m".
-static int numbered(const char *path, int number, char to[PATH_BYTES])
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
-    size_t stem = dot && dot > name ? (size_t)(dot - path) : strlen(path);
-    int n = snprintf(to, PATH_BYTES, "%.*s.%d%s", (int)stem, path, number, path + stem);
-    return n < PATH_BYTES ? 0 : -ENAMETOOLONG;
-}
-
-static int rename_new(const char *from, const char *to)
-{
-    struct stat st;
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL)
-        return -errno;
-    // A file system without the flag, as NFS is.
-    if (lstat(to, &st) == 0)
-        return -EEXIST;
-    return rename(from, to) < 0 ? -errno : 0;
-}
-
-// Whoever writes a file holds its lock, so that two outputs with one path do not push each other's
-// file aside. A file that cannot be asked counts as free.
-static bool is_written(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    bool written = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-    if (fd >= 0)
-        close(fd);
-    return written;
-}
-
-// Gives what stands at the path the first free name with a number. Only files are moved; one with
-// nothing in it is deleted.
-static int move_aside(const char *path)
-{
-    char to[PATH_BYTES];
-    struct stat st;
-    if (lstat(path, &st) < 0)
-        return errno == ENOENT ? 0 : -errno;
-    if (!S_ISREG(st.st_mode))
-        return -EEXIST;
-    if (is_written(path))
-        return -EBUSY;
-    if (st.st_size == 0)
-        return unlink(path) < 0 ? -errno : 0;
-    int rc = -EEXIST;
-    for (int i = 1; rc == -EEXIST && i < COPIES_MAX; i++) {
-        rc = numbered(path, i, to);
-        if (rc == 0)
-            rc = rename_new(path, to);
-    }
-    return rc;
-}
-
-static void close_file(struct file_sink *file)
-{
-    if (file->fd >= 0)
-        close(file->fd);
-    file->fd = -1;
-    file->whole = 0;
-}
-
-static int open_file(struct file_sink *file)
-{
-    const struct output_config *config = config_of(file);
-    mode_t mode = (mode_t)config->mode.mode & ~(mode_t)0111;
-    struct stat st;
-    int rc = move_aside(config->sink.path);
-    if (rc < 0)
-        return rc;
-    file->fd = open(config->sink.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (file->fd < 0)
-        return -errno;
-    // fchmod: the mode is what the configuration says, whatever the umask.
-    if (flock(file->fd, LOCK_EX | LOCK_NB) < 0 || fchmod(file->fd, mode) < 0 ||
-        (file->group != (gid_t)-1 && fchown(file->fd, (uid_t)-1, file->group) < 0) ||
-        fstat(file->fd, &st) < 0) {
-        rc = -errno;
-        close_file(file);
-        return rc;
-    }
-    file->device = st.st_dev;
-    file->inode = st.st_ino;
-    return 0;
-}
-
-// Whether the open file is still what the path names: it may have been deleted or moved away.
-static bool is_in_place(const struct file_sink *file)
-{
-    struct stat st;
-    return file->fd >= 0 && lstat(config_of(file)->sink.path, &st) == 0 &&
-           st.st_dev == file->device && st.st_ino == file->inode;
-}
-
-static bool continues(const struct file_sink *file)
-{
-    return file->whole == 0 ||
-           protocol_continues(config_of(file)->protocol, &file->stream, &file->slot->info);
-}
-
 // --- the job
 
-static int write_all(int fd, struct iovec *piece, int n, off_t offset)
+// The open file is the one that the frame belongs into.
+static int choose_file(struct file_sink *file)
 {
-    while (n > 0) {
-        ssize_t written = pwritev(fd, piece, n, offset);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return written < 0 ? -errno : -EIO;
-        offset += written;
-        for (; n > 0 && (size_t)written >= piece->iov_len; piece++, n--)
-            written -= (ssize_t)piece->iov_len;
-        if (n > 0) {
-            piece->iov_base = (char *)piece->iov_base + written;
-            piece->iov_len -= (size_t)written;
-        }
-    }
-    return 0;
+    struct segment *segment = &file->segment;
+    int rc = 0;
+    if (segment_is_open(segment) && !segment_takes(segment, file->slot))
+        rc = segment_finish(segment);
+    if (rc == 0 && !segment_is_open(segment))
+        rc = segment_open(segment, file->slot->info.frame.capture_ns);
+    return rc;
 }
 
 static int append(struct file_sink *file, const struct reader *reader)
 {
-    const struct sink_context *context = &file->sink.context;
-    char header[PROTOCOL_HEADER_MAX];
-    size_t size = protocol_header(context->config->protocol, file->slot, context->camera,
-                                  context->config->name, reader, file->whole == 0, header);
-    struct iovec piece[2] = {{header, size}, {file->slot->data, file->slot->size}};
-    int rc = write_all(file->fd, piece, 2, file->whole);
+    return segment_append(&file->segment, file->slot, file->sink.context.camera, reader);
+}
+
+// A file that may grow no more is no full disk: another one begins.
+static int append_to_next(struct file_sink *file, const struct reader *reader)
+{
+    int rc = segment_finish(&file->segment);
     if (rc == 0)
-        file->whole += (off_t)(size + file->slot->size);
-    else if (ftruncate(file->fd, file->whole) < 0)
-        close_file(file); // it ends in a part of a frame: the next one goes to a new file
-    return rc;
+        rc = segment_open(&file->segment, file->slot->info.frame.capture_ns);
+    return rc < 0 ? rc : append(file, reader);
 }
 
 static void write_frame(uv_work_t *job)
 {
     struct file_sink *file = job->data;
-    const struct slot_info *info = &file->slot->info;
     struct reader reader = file->reader;
 
-    reader_take(&reader, info);
-    file->status = 0;
-    if (!is_in_place(file) || !continues(file)) {
-        close_file(file);
-        file->status = open_file(file);
-    }
-    if (file->status == 0 && file->whole == 0)
-        file->stream = *info;
+    reader_take(&reader, &file->slot->info);
+    file->status = choose_file(file);
     if (file->status == 0)
         file->status = append(file, &reader);
+    if (file->status == -EFBIG && segment_is_open(&file->segment) && file->segment.whole > 0)
+        file->status = append_to_next(file, &reader);
     if (file->status == 0)
         file->reader = reader; // a frame that failed is lost to the file as well
+}
+
+static void finish_leftovers(uv_work_t *job)
+{
+    struct file_sink *file = job->data;
+    file->status = segment_finish_leftovers(config_of(file));
+}
+
+static void finish_file(uv_work_t *job)
+{
+    struct file_sink *file = job->data;
+    file->status = segment_finish(&file->segment);
+    segment_close(&file->segment);
 }
 
 // --- the loop
@@ -220,13 +102,27 @@ static void timer_closed(uv_handle_t *handle)
     context.closed(context.opaque);
 }
 
-static void end(struct file_sink *file, enum loss reason)
+static void file_finished(uv_work_t *job, int status)
 {
-    if (is_in_place(file) && file->whole == 0)
-        unlink(config_of(file)->sink.path); // nothing was ever in it
-    close_file(file);
-    slots_retire(file->sink.context.slots, UINT64_MAX, reason);
+    struct file_sink *file = job->data;
+    (void)status; // jobs are never cancelled
+    if (file->status < 0)
+        sink_event(&file->sink, LOG_LEVEL_ERROR, "cannot finish %s: %s: left to the next start",
+                   file->segment.path, strerror(-file->status));
     uv_close((uv_handle_t *)&file->timer, timer_closed);
+}
+
+static void start_job(struct file_sink *file, uv_work_cb work, uv_after_work_cb done)
+{
+    file->busy = true;
+    uv_queue_work(file->sink.context.loop, &file->job, work, done);
+}
+
+static void end(struct file_sink *file)
+{
+    file->ending = true;
+    slots_retire(file->sink.context.slots, UINT64_MAX, LOSS_SINK);
+    start_job(file, finish_file, file_finished);
 }
 
 static void try_again(uv_timer_t *timer)
@@ -251,7 +147,7 @@ static void frame_written(uv_work_t *job, int status)
 {
     struct file_sink *file = job->data;
     struct slots *slots = file->sink.context.slots;
-    (void)status; // jobs are never cancelled
+    (void)status;
     file->busy = false;
     slots_unpin(slots, file->slot, file->status == 0);
     slots_retire(slots, file->next, LOSS_SINK);
@@ -267,18 +163,27 @@ static void frame_written(uv_work_t *job, int status)
 static void next_frame(struct file_sink *file)
 {
     struct slots *slots = file->sink.context.slots;
-    if (file->busy || uv_is_closing((uv_handle_t *)&file->timer))
+    if (file->busy || file->ending)
         return;
     if (file->waiting)
         slots_retire(slots, UINT64_MAX, LOSS_SINK);
     file->slot = sink_begin(&file->sink, &file->next);
     slots_retire(slots, file->next, LOSS_LATE);
-    if (file->slot) {
-        file->busy = true;
-        uv_queue_work(file->sink.context.loop, &file->job, write_frame, frame_written);
-    } else if (file->finishing) {
-        end(file, LOSS_SINK);
-    }
+    if (file->slot)
+        start_job(file, write_frame, frame_written);
+    else if (file->finishing)
+        end(file);
+}
+
+static void leftovers_finished(uv_work_t *job, int status)
+{
+    struct file_sink *file = job->data;
+    (void)status;
+    file->busy = false;
+    if (file->status > 0)
+        sink_event(&file->sink, LOG_LEVEL_INFO, "finished %d files that were left of %s",
+                   file->status, config_of(file)->sink.path);
+    next_frame(file);
 }
 
 static void pump(struct sink *base)
@@ -297,7 +202,7 @@ static void grace_over(uv_timer_t *timer)
 static void finish(struct sink *base, int grace_ms)
 {
     struct file_sink *file = (struct file_sink *)base;
-    if (uv_is_closing((uv_handle_t *)&file->timer))
+    if (file->ending)
         return;
     file->finishing = true;
     file->waiting = false; // a last attempt
@@ -305,26 +210,45 @@ static void finish(struct sink *base, int grace_ms)
     pump(base);
 }
 
+// The first file, or where the frames' times give the names: whether there can be files.
+static int open_first(struct file_sink *file)
+{
+    char folder[PATH_BYTES];
+    const struct sink_address *sink = &config_of(file)->sink;
+    const char *slash = strrchr(sink->path, '/');
+    if (!sink->timed)
+        return segment_open(&file->segment, 0);
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - sink->path) : 0, sink->path);
+    return access(slash ? folder : ".", W_OK | X_OK) < 0 ? -errno : 0;
+}
+
+static int try_open(struct file_sink *file, char *why, size_t size)
+{
+    const char *path = config_of(file)->sink.path;
+    gid_t group;
+    int rc = sink_group(config_of(file), &group, why, size);
+    if (rc < 0)
+        return rc;
+    segment_init(&file->segment, config_of(file), group);
+    rc = open_first(file);
+    if (rc == -EEXIST)
+        snprintf(why, size, "%s exists and is not a file", path);
+    else if (rc == -EBUSY)
+        snprintf(why, size, "%s is being written by another output or process", path);
+    else if (rc < 0)
+        snprintf(why, size, "cannot write %s: %s", path, strerror(-rc));
+    return rc;
+}
+
 static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
 {
-    const char *path = context->config->sink.path;
     struct file_sink *file = calloc(1, sizeof *file);
     if (!file) {
         snprintf(why, size, "out of memory");
         return -ENOMEM;
     }
     file->sink = (struct sink){.driver = &file_sink, .context = *context};
-    file->fd = -1;
-    int rc = sink_group(context->config, &file->group, why, size);
-    if (rc == 0) {
-        rc = open_file(file);
-        if (rc == -EEXIST)
-            snprintf(why, size, "%s exists and is not a file", path);
-        else if (rc == -EBUSY)
-            snprintf(why, size, "%s is being written by another output or process", path);
-        else if (rc < 0)
-            snprintf(why, size, "cannot write %s: %s", path, strerror(-rc));
-    }
+    int rc = try_open(file, why, size);
     if (rc < 0) {
         free(file);
         return rc;
@@ -332,6 +256,8 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
     uv_timer_init(context->loop, &file->timer);
     file->timer.data = file->job.data = file;
     slots_listeners(context->slots, 1);
+    if (context->config->sink.timed)
+        start_job(file, finish_leftovers, leftovers_finished);
     *ret = &file->sink;
     return 0;
 }

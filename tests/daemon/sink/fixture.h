@@ -39,7 +39,8 @@ struct rig {
     struct output_config config;
     _Atomic bool stop;
     char folder[64], path[108], why[256];
-    int width, height; // of the frames to feed; one byte a pixel
+    int width, height;  // of the frames to feed; one byte a pixel
+    int64_t capture_ns; // of the frames to feed
     uint64_t ordinal, last;
 };
 
@@ -139,7 +140,7 @@ static inline void rig_finish(struct rig *rig)
 }
 
 // Finishes the sink; every frame must be accounted for.
-static inline void rig_close(struct rig *rig, int grace_ms)
+static inline void rig_stop(struct rig *rig, int grace_ms)
 {
     rig->grace_ms = grace_ms;
     on_loop(rig, rig_finish);
@@ -151,6 +152,11 @@ static inline void rig_close(struct rig *rig, int grace_ms)
           (int)ledger_in_flight(&rig->ledger));
     slots_close(rig->slots);
     sem_destroy(&rig->called);
+}
+
+static inline void rig_close(struct rig *rig, int grace_ms)
+{
+    rig_stop(rig, grace_ms);
     char command[128];
     snprintf(command, sizeof command, "rm -r '%s'", rig->folder);
     CHECK(system(command) == 0, "%s", command);
@@ -214,15 +220,16 @@ static inline int rig_feed(struct rig *rig)
         return rc;
     }
     uint8_t *data = slot->data;
-    slot->info = (struct slot_info){.frame = {.source_width = 4, .source_height = 2},
-                                    .image = {.format = PIXEL_TENSOR,
-                                              .width = rig->width,
-                                              .height = rig->height,
-                                              .plane = {{data, rig->width}}},
-                                    .sequence = ordinal,
-                                    .ordinal = ordinal,
-                                    .layout = LAYOUT_NHWC,
-                                    .order = ORDER_GRAY};
+    slot->info = (struct slot_info){
+        .frame = {.capture_ns = rig->capture_ns, .source_width = 4, .source_height = 2},
+        .image = {.format = PIXEL_TENSOR,
+                  .width = rig->width,
+                  .height = rig->height,
+                  .plane = {{data, rig->width}}},
+        .sequence = ordinal,
+        .ordinal = ordinal,
+        .layout = LAYOUT_NHWC,
+        .order = ORDER_GRAY};
     for (size_t i = 0; i < size; i++)
         data[i] = sample(ordinal, i);
     slot->info.frame.received_ns = monotonic_ns(); // now: filling takes time under a sanitizer
