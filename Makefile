@@ -124,13 +124,15 @@ $(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG_OBJ) $(KERNELS_OBJ)
 $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
-# A framed whose cuda side fails to order, on any box: the engine alone is built anew.
+$(B)/tests/daemon/sink/disk: $(B)/tests/faults/disk.o
+
+# A framed whose cuda side and disk fail to order, on any box: the engine alone is built anew.
 $(B)/faults/engine.o: daemon/engine.c
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(CPPFLAGS) -DFRAMED_CUDA -Dcuda_backend=faulty_backend $(PKG_CFLAGS) $(CFLAGS) -c -o $@ $<
 
-$(B)/framed-faults: $(B)/faults/engine.o $(B)/tests/faults/faults.o $(B)/daemon/main.o \
+$(B)/framed-faults: $(B)/faults/engine.o $(B)/tests/faults/faults.o $(B)/tests/faults/disk.o $(B)/daemon/main.o \
 		$(filter-out $(B)/daemon/engine.o,$(DAEMON_OBJ)) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
