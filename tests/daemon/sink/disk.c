@@ -57,13 +57,6 @@ static struct recorded look(void)
     return seen;
 }
 
-static void remove_folder(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -r '%s'", rig.folder);
-    CHECK(system(command) == 0, "%s", command);
-}
-
 // Lines of the log that hold a text, while `call` runs.
 static int lines_of(void call(void), const char *text)
 {
@@ -124,7 +117,7 @@ static void test_full(bool timed)
     // What could not be cut back on a disk on which nothing works is cut off at the next start.
     CHECK(seen.cut <= 1 && seen.parts == seen.cut * timed, "%d cut, %d parts", seen.cut,
           seen.parts);
-    remove_folder();
+    rig_remove(&rig);
 }
 
 // The end does not wait for room.
@@ -142,7 +135,7 @@ static void test_end_while_full(bool timed)
     disk_break(NULL);
     struct recorded seen = look();
     CHECK(seen.frames == 3 && (int)rig.ledger.emitted == 3, "%d frames", seen.frames);
-    remove_folder();
+    rig_remove(&rig);
 }
 
 // --- each call
@@ -189,7 +182,7 @@ static int run_broken(bool timed, int first, int last, int error)
     CHECK(again.frames == seen.frames, "%d frames of %d", again.frames, seen.frames);
     CHECK(!timed || again.parts + again.cut + again.empty == 0, "%d parts, %d cut, %d empty",
           again.parts, again.cut, again.empty);
-    remove_folder();
+    rig_remove(&rig);
     return calls;
 }
 

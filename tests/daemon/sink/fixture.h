@@ -154,12 +154,17 @@ static inline void rig_stop(struct rig *rig, int grace_ms)
     sem_destroy(&rig->called);
 }
 
-static inline void rig_close(struct rig *rig, int grace_ms)
+static inline void rig_remove(struct rig *rig)
 {
-    rig_stop(rig, grace_ms);
     char command[128];
     snprintf(command, sizeof command, "rm -r '%s'", rig->folder);
     CHECK(system(command) == 0, "%s", command);
+}
+
+static inline void rig_close(struct rig *rig, int grace_ms)
+{
+    rig_stop(rig, grace_ms);
+    rig_remove(rig);
 }
 
 static inline uint64_t rig_lost(struct rig *rig, enum loss reason)
