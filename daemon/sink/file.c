@@ -181,8 +181,8 @@ static void leftovers_finished(uv_work_t *job, int status)
     (void)status;
     file->busy = false;
     if (file->status > 0)
-        sink_event(&file->sink, LOG_LEVEL_INFO, "finished %d files that were left of %s",
-                   file->status, config_of(file)->sink.path);
+        sink_event(&file->sink, LOG_LEVEL_INFO, "files left of %s by an earlier run: %d finished",
+                   config_of(file)->sink.path, file->status);
     next_frame(file);
 }
 
