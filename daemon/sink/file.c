@@ -180,6 +180,9 @@ static void leftovers_finished(uv_work_t *job, int status)
     struct file_sink *file = job->data;
     (void)status;
     file->busy = false;
+    if (file->status < 0)
+        sink_event(&file->sink, LOG_LEVEL_WARNING, "cannot look for files left of %s: %s",
+                   config_of(file)->sink.path, strerror(-file->status));
     if (file->status > 0)
         sink_event(&file->sink, LOG_LEVEL_INFO, "files left of %s by an earlier run: %d finished",
                    config_of(file)->sink.path, file->status);
