@@ -138,6 +138,20 @@ static void test_end_while_full(bool timed)
     rig_remove(&rig);
 }
 
+// The end does not wait for the next attempt either, but makes it.
+static void test_last_attempt(void)
+{
+    begin("gate.framed", false);
+    const struct disk_fault full = {rig.folder, 1, INT_MAX, ENOSPC};
+    disk_break(&full);
+    record(1);
+    disk_break(NULL);
+    rig_feed(&rig);
+    rig_stop(&rig, 500);
+    CHECK(rig.ledger.emitted == 1 && look().frames == 1, "%d emitted", (int)rig.ledger.emitted);
+    rig_remove(&rig);
+}
+
 // --- each call
 
 // Files of an earlier run are finished at the start.
@@ -186,29 +200,43 @@ static int run_broken(bool timed, int first, int last, int error)
     return calls;
 }
 
+// Returns the status of a run in a process of its own.
+static int wait_for(pid_t child)
+{
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static pid_t start_run(bool timed, int first, int last, int error)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        int calls = run_broken(timed, first, last, error);
+        if (test_failed)
+            fprintf(stderr, "timed %d: call %d%s fails by %s\n", timed, first,
+                    first == last ? "" : " and all after it", strerror(error));
+        _exit(test_failed ? 0 : calls);
+    }
+    return child;
+}
+
 static void test_calls(bool timed)
 {
+    enum { AT_ONCE = 72 }; // a run mostly waits
     static const int errors[] = {ENOSPC, EIO, EACCES};
-    int calls = run_broken(timed, 0, 0, 0), children = 0, status, red = 0;
+    int calls = wait_for(start_run(timed, 0, 0, 0)), red = 0;
+    pid_t runs[AT_ONCE] = {0};
     CHECK(calls > 8 && calls < 100, "%d calls", calls);
-    fflush(NULL);
-    for (int n = 1; n <= calls; n++) {
-        for (int i = 0; i < 6; i++) { // each error once and for good
-            pid_t child = fork();
-            if (child == 0) {
-                test_failed = 0;
-                run_broken(timed, n, i < 3 ? n : INT_MAX, errors[i % 3]);
-                if (test_failed)
-                    fprintf(stderr, "timed %d: call %d%s fails by %s\n", timed, n,
-                            i < 3 ? "" : " and all after it", strerror(errors[i % 3]));
-                _exit(test_failed != 0);
-            }
-            for (children++; children > 72; children--, red += status != 0)
-                wait(&status);
-        }
+    for (int i = 0; i < 6 * calls; i++) { // each error once and for good
+        int n = i / 6 + 1;
+        pid_t *run = &runs[i % AT_ONCE];
+        red += *run && wait_for(*run) <= 0;
+        *run = start_run(timed, n, i % 6 < 3 ? n : INT_MAX, errors[i % 3]);
     }
-    for (; children > 0; children--, red += status != 0)
-        wait(&status);
+    for (int i = 0; i < AT_ONCE; i++)
+        red += runs[i] && wait_for(runs[i]) <= 0;
     CHECK(red == 0, "%d of %d runs are red", red, 6 * calls);
 }
 
@@ -216,12 +244,12 @@ int main(void)
 {
     setenv("TZ", "UTC", 1);
     log_open(LOG_LEVEL_ERROR);
+    test_calls(false); // first: it forks, and this process has no other thread yet
+    test_calls(true);
     test_full(false);
     test_full(true);
     test_end_while_full(false);
     test_end_while_full(true);
-    log_open(LOG_LEVEL_ERROR);
-    test_calls(false);
-    test_calls(true);
+    test_last_attempt();
     return test_end("sink_disk");
 }

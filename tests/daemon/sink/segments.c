@@ -409,12 +409,27 @@ static void test_kill(int kilobytes)
     rig_remove(&rig);
 }
 
+// Each in a process of its own, which has no other thread when it forks.
+static void test_kills(void)
+{
+    for (int i = 0; i < 8; i++) {
+        int status = 0;
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            test_kill(150 * i);
+            _exit(test_failed != 0);
+        }
+        waitpid(child, &status, 0);
+        CHECK(status == 0, "killed at %d KiB", 150 * i);
+    }
+}
+
 int main(void)
 {
     log_open(LOG_LEVEL_ERROR);
     set_zone("UTC");
-    for (int i = 0; i < 8; i++)
-        test_kill(150 * i);
+    test_kills(); // first: it forks
     test_times();
     test_zones();
     test_sizes();
