@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "tests/daemon/sink/recorded.h"
@@ -203,6 +204,27 @@ static void test_no_overwriting(void)
     CHECK(size_of("1.framed") == 3 && size_of("3.framed") == 3 && size_of("2.framed.part") == 10,
           "overwritten");
     expect_frames(in_folder("3.1.framed"), 1, 0);
+    rig_remove(&rig);
+}
+
+// A file has its name of the first frame that it holds, not of one that did not get into it.
+static void test_name_of_first_frame(void)
+{
+    struct rlimit limit, small;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small = (struct rlimit){sizeof(struct framed_header), limit.rlim_max};
+    begin("%s.framed", 0, 0);
+    rig_open(&rig);
+    setrlimit(RLIMIT_FSIZE, &small);
+    record_at(1, 0);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    CHECK(rig_lost(&rig, LOSS_SINK) == 1, "%d lost", (int)rig_lost(&rig, LOSS_SINK));
+    expect_names("");
+    usleep(1100000);
+    record_at(9, 0);
+    rig_stop(&rig, 1000);
+    expect_names("9.framed");
     rig_remove(&rig);
 }
 
@@ -435,6 +457,7 @@ int main(void)
     test_sizes();
     test_protocols();
     test_no_overwriting();
+    test_name_of_first_frame();
     test_moved_and_empty();
     test_tails();
     test_other_tails();
