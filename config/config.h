@@ -191,5 +191,10 @@ bool config_url_has_host(const char *url);
 
 // `url` with user and password replaced ("rtsp://***@host/"), cut to `size` bytes; returns `to`.
 char *config_url_redacted(const char *url, char *to, size_t size);
+// The next part of `url`, at `from` or behind, that must not be shown, with its length; or NULL.
+const char *config_url_secret(const char *url, const char *from, size_t *length);
+// Whether the value of a parameter or option of that name must not be shown: one that is, or ends
+// in, a word like password or key.
+bool config_name_is_secret(const char *name, size_t length);
 
 #endif

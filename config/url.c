@@ -54,37 +54,63 @@ static const char *credentials(const char *url, const char **end)
     return begin;
 }
 
-// The value of a parameter that cameras take credentials in begins at `p`.
-static bool secret_value(const char *url, const char *p)
+bool config_name_is_secret(const char *name, size_t length)
 {
-    static const char *const names[] = {"password", "passwd", "pwd",  "pass", "token",
-                                        "key",      "secret", "auth", "user", "username"};
-    for (size_t i = 0; p > url && p[-1] == '=' && i < sizeof names / sizeof *names; i++) {
-        size_t n = strlen(names[i]), before = (size_t)(p - 1 - url);
-        if (before >= n && !strncasecmp(p - 1 - n, names[i], n) &&
-            (before == n || !isalnum((unsigned char)p[-2 - (ptrdiff_t)n])))
+    static const char *const names[] = {
+        "password", "passwd",   "pwd",      "pass",    "psw",     "token",
+        "key",      "secret",   "auth",     "user",    "usr",     "username",
+        "account",  "loginuse", "loginpas", "cookies", "headers", "response",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        if (length >= n && !strncasecmp(name + length - n, names[i], n) &&
+            (length == n || !isalnum((unsigned char)name[length - n - 1])))
             return true;
     }
     return false;
 }
 
+// The end of what is hidden from `p` on: of user and password, of the value of a parameter that
+// cameras take them in, or `p` itself.
+static const char *hidden_from(const char *url, const char *p)
+{
+    const char *at, *begin = credentials(url, &at), *end = p;
+    if (p > url && p[-1] == '=' && config_name_is_secret(url, (size_t)(p - 1 - url)))
+        end = p + strcspn(p, "&;#");
+    return p == begin && at > end ? at : end;
+}
+
+const char *config_url_secret(const char *url, const char *from, size_t *length)
+{
+    for (const char *p = from; *p; p++) {
+        const char *end = hidden_from(url, p);
+        for (const char *q = p + 1; end > p && q <= end; q++) {
+            const char *further = hidden_from(url, q);
+            end = further > end ? further : end;
+        }
+        *length = (size_t)(end - p);
+        if (end > p)
+            return p;
+    }
+    return NULL;
+}
+
+static size_t put(char *to, size_t size, size_t n, const char *text, size_t length)
+{
+    for (; length && n + 1 < size; length--)
+        to[n++] = *text++;
+    return n;
+}
+
 char *config_url_redacted(const char *url, char *to, size_t size)
 {
-    const char *at, *begin = credentials(url, &at),
-                    *hidden = url; // up to `hidden` nothing is shown
-    bool hiding = false;
-    size_t n = 0;
-    for (const char *p = url; *p; p++) {
-        const char *value_end = secret_value(url, p) ? p + strcspn(p, "&;#") : p;
-        if (p == begin && at > hidden)
-            hidden = at;
-        if (value_end > hidden)
-            hidden = value_end;
-        const char *out = p >= hidden ? p : hiding ? "" : "***";
-        hiding = p < hidden;
-        for (size_t left = hiding ? strlen(out) : 1; left && n + 1 < size; left--)
-            to[n++] = *out++;
+    const char *p = url, *secret;
+    size_t n = 0, length;
+    for (; (secret = config_url_secret(url, p, &length)); p = secret + length) {
+        n = put(to, size, n, p, (size_t)(secret - p));
+        n = put(to, size, n, "***", 3);
     }
+    n = put(to, size, n, p, strlen(p));
     if (size)
         to[n] = 0;
     return to;

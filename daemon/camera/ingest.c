@@ -14,6 +14,7 @@
 #include "daemon/camera/source.h"
 #include "daemon/frame.h"
 #include "daemon/service/log.h"
+#include "daemon/service/secrets.h"
 
 static const AVRational NANOSECONDS = {1, 1000000000};
 static const int64_t GOODBYE_NS = 200000000; // what closing may take when *stop is set
@@ -28,6 +29,7 @@ struct ingest {
     AVStream *stream;
     AVPacket *packet;
     const struct source *source;
+    struct secrets *secrets;
     AVIOContext *io; // ours, where a blocking read could not be interrupted; else NULL
     int fd;          // behind io, or -1
     struct duration connect_timeout, media_timeout, close_timeout;
@@ -228,8 +230,9 @@ static int open_all(struct ingest *in, const struct camera_config *config, char 
         snprintf(why, size, "its url is no input that framed takes");
         return -EPROTONOSUPPORT;
     }
-    if (!(in->packet = av_packet_alloc()))
+    if (!(in->packet = av_packet_alloc()) || secrets_open(&in->secrets, config) < 0)
         return -ENOMEM;
+    log_secrets(in->secrets);
     if (interrupted(in)) // libavformat would look up the host's name first
         return in->interrupted;
     int rc = open_descriptor(in, config->url);
@@ -374,5 +377,7 @@ void ingest_close(struct ingest *in)
     if (in->fd >= 0)
         close(in->fd);
     av_packet_free(&in->packet);
+    log_secrets(NULL);
+    secrets_close(in->secrets);
     free(in);
 }

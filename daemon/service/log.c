@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/frame.h"
+#include "daemon/service/secrets.h"
 
 enum {
     TEXT_MAX = 1024,
@@ -48,6 +49,7 @@ static struct {
 } logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .level = LOG_LEVEL_INFO};
 
 static _Thread_local const char *thread_camera;
+static _Thread_local const struct secrets *thread_secrets;
 // libav writes a line in pieces; each thread collects its own.
 static _Thread_local char libav_line[TEXT_MAX];
 static _Thread_local int libav_prefix = 1;
@@ -218,15 +220,20 @@ static void libav_message(void *context, int level, const char *format, va_list 
     enum log_level ours = level <= AV_LOG_FATAL ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
     if (level > AV_LOG_WARNING)
         return;
+    char clean[TEXT_MAX];
     size_t at = strlen(libav_line);
     av_log_format_line2(context, level, format, arguments, libav_line + at,
                         (int)(sizeof(libav_line) - at), &libav_prefix);
     at = strlen(libav_line);
     if (libav_line[at - (at > 0)] != '\n' && at + 1 < sizeof(libav_line))
         return;
+    if (thread_secrets)
+        secrets_hide(thread_secrets, clean, sizeof(clean), libav_line);
+    else
+        memcpy(clean, libav_line, sizeof(clean));
     if (level <= AV_LOG_ERROR)
-        scrub(libav_complaint, sizeof(libav_complaint), libav_line);
-    log_event(ours, "libav: %s", libav_line);
+        scrub(libav_complaint, sizeof(libav_complaint), clean);
+    log_event(ours, "libav: %s", clean);
     libav_line[0] = 0;
 }
 
@@ -257,6 +264,11 @@ void log_level(enum log_level level)
 void log_camera(const char *name)
 {
     thread_camera = name;
+}
+
+void log_secrets(const struct secrets *secrets)
+{
+    thread_secrets = secrets;
 }
 
 void log_flush(void)

@@ -13,6 +13,10 @@ void log_level(enum log_level level);
 // The camera that this thread works for: log lines of it, libav's too, carry its name. NULL: none.
 // `name` must outlive the thread's use.
 void log_camera(const char *name);
+// What libav may be told, or hear from the camera, and must not say on this thread. NULL: nothing.
+// To outlive what libav does.
+struct secrets;
+void log_secrets(const struct secrets *);
 __attribute__((format(printf, 2, 3))) void log_event(enum log_level level, const char *format, ...);
 // What libav complained of last on this thread since log_forget_libav, as errors only and scrubbed;
 // "" where it did not. Valid until the thread's next libav call.

@@ -26,6 +26,7 @@ static const struct {
     {"rtsp://h/user=hunter2_password=hunter2_channel=1&stream=0", "rtsp://h/user=***&stream=0"},
     {"http://h/?monkey=1&key=", "http://h/?monkey=1&key="},
     {"http://proxy/?to=rtsp://u:hunter2@h/s", "http://***@h/s"},
+    {"http://h/?loginuse=hunter2&loginpas=hunter2&n=1", "http://h/?loginuse=***&loginpas=***&n=1"},
     {"user:hunter2@h/s", "***@h/s"},
     {"/data/a@b.mp4", "/data/a@b.mp4"},
     {"cannot open rtsp://u:hunter2@h/s: refused", "cannot open rtsp://***@h/s: refused"},

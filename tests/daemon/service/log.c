@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/service/secrets.h"
 #include "tests/test.h"
 
 static int terminal; // the real stderr
@@ -123,6 +124,26 @@ static void test_libav(void)
     expect("debug camera=gate libav: rtsp://***@h/ broke\n");
 }
 
+// What libav hears from a camera, and says in several pieces.
+static void test_libav_secrets(void)
+{
+    struct camera_config camera = {.url = "rtsp://viewer:ge%20heim@10.0.0.5/"};
+    struct secrets *secrets = NULL;
+    CHECK(secrets_open(&secrets, &camera) == 0, "open");
+    record();
+    log_level(LOG_LEVEL_DEBUG);
+    log_secrets(secrets);
+    av_log(NULL, AV_LOG_ERROR, "failed: 401 you are viewer:ge%%20he");
+    av_log(NULL, AV_LOG_ERROR, "im with ge heim, response=\"0a1b\"\n");
+    CHECK(!strcmp(log_libav_complaint(), "failed: 401 you are *** with ***, response=***"), "%s",
+          log_libav_complaint());
+    log_secrets(NULL);
+    log_level(LOG_LEVEL_INFO);
+    expect("debug libav: failed: 401 you are *** with ***, response=***\n");
+    log_forget_libav();
+    secrets_close(secrets);
+}
+
 static void test_journal(void)
 {
     struct stat st;
@@ -202,6 +223,7 @@ int main(void)
     test_secrets();
     test_long_line();
     test_libav();
+    test_libav_secrets();
     test_journal();
     test_threads();
     test_stalled_reader();
