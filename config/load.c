@@ -343,7 +343,8 @@ int config_load(struct config **ret, const char *path, FILE *errors)
     if (f && !input)
         fclose(f);
     if (status < 0) {
-        fprintf(errors, "%s: %s\n", name, strerror(-status));
+        char word[KEY_MAX];
+        fprintf(errors, "%s: %s\n", shown(name, word, sizeof word), strerror(-status));
         return status;
     }
     status = config_load_text(ret, text, length, name, errors);

@@ -15,7 +15,8 @@ static const char tagged[] = "has a YAML tag, which means nothing here";
 size_t reader_enter(struct reader *r, const char *key)
 {
     size_t n = strlen(r->path);
-    snprintf(r->path + n, sizeof r->path - n, "%s%s", n ? "." : "", key);
+    char word[KEY_MAX];
+    snprintf(r->path + n, sizeof r->path - n, "%s%s", n ? "." : "", shown(key, word, sizeof word));
     return n;
 }
 
@@ -113,12 +114,13 @@ void reader_forget(char *text)
     free(text);
 }
 
-// A scalar is shown as it stands in the file, so that nothing that was looked up gets out.
+// A scalar is shown as it stands in the file, so that nothing that was looked up gets out; a text,
+// which may be anything, is not.
 static void refuse_value(struct reader *r, int index, const struct row *row, const char *wrong)
 {
     const yaml_node_t *node = reader_node(r, index);
     char raw[SHOWN_MAX], what[SHOWN_MAX + 128];
-    if (node->type == YAML_SCALAR_NODE) {
+    if (node->type == YAML_SCALAR_NODE && row->type != VALUE_STRING) {
         shown((const char *)node->data.scalar.value, raw, sizeof raw);
         snprintf(what, sizeof what, "'%s' %s", raw, wrong);
         wrong = what;

@@ -121,9 +121,12 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-static int refuse(const char *command, const char *what)
+// What stands where no URL belongs may be one.
+static int refuse(const char *word, const char *what)
 {
-    fprintf(stderr, "framed %s: %s (framed --help lists the commands)\n", command, what);
+    char shown[256];
+    fprintf(stderr, "framed %s: %s (framed --help lists the commands)\n",
+            config_url_redacted(word, shown, sizeof shown), what);
     return EXIT_USAGE;
 }
 
@@ -136,13 +139,16 @@ static int parse(const struct command *command, int argc, char **argv, struct ar
         {0},
     };
     int option;
-    while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
+    opterr = 0; // said here; the colon tells a value that is missing
+    while ((option = getopt_long(argc, argv, ":c:", options, NULL)) != -1) {
         if (option == 'c' && command->takes_config)
             arguments->config = optarg;
         else if (option == 'm' && command->takes_metrics)
             arguments->metrics = optarg;
+        else if (option == ':')
+            return refuse(argv[optind - 1], "wants a value");
         else
-            return refuse(command->name, option == '?' ? "bad option" : "takes no such option");
+            return refuse(argv[optind - 1], option == '?' ? "bad option" : "is no option of it");
     }
     return optind == argc ? EXIT_OK : refuse(command->name, "takes no further argument");
 }

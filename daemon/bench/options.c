@@ -39,9 +39,12 @@ static void usage(FILE *to)
         to);
 }
 
+// What stands where no URL belongs may be one.
 static int refuse(const char *option, const char *what)
 {
-    fprintf(stderr, "framed bench: %s: %s (framed bench --help lists the options)\n", option, what);
+    char shown[256];
+    fprintf(stderr, "framed bench: %s: %s (framed bench --help lists the options)\n",
+            config_url_redacted(option, shown, sizeof shown), what);
     return EXIT_USAGE;
 }
 
