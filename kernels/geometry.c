@@ -31,24 +31,43 @@ static struct square scaled(struct square m, double sx, double sy)
     return (struct square){sx * m.a, sx * m.b, sy * m.c, sy * m.d};
 }
 
-static int crop_of(const struct warp_params *params, int src_width, int src_height,
-                   struct rect *ret)
+static struct square upright(enum orientation orientation)
 {
-    const struct rect whole = {0, 0, src_width, src_height};
+    const struct square turn = rotation(90.0 * (orientation % ORIENTATION_MIRRORED));
+    const double x = orientation & ORIENTATION_MIRRORED ? -1 : 1;
+    return (struct square){x * turn.a, turn.b, x * turn.c, turn.d};
+}
+
+// `second` after `first`.
+static struct square product(struct square second, struct square first)
+{
+    return (struct square){
+        second.a * first.a + second.b * first.c,
+        second.a * first.b + second.b * first.d,
+        second.c * first.a + second.d * first.c,
+        second.c * first.b + second.d * first.d,
+    };
+}
+
+static int crop_of(const struct warp_params *params, const struct image *src, struct rect *ret)
+{
+    const struct rect whole = {0, 0, src->width, src->height};
     const struct rect crop = params->crop.width == 0 ? whole : params->crop;
     if (crop.x < 0 || crop.y < 0 || crop.width < 1 || crop.height < 1 ||
-        crop.width > src_width - crop.x || crop.height > src_height - crop.y)
+        crop.width > src->width - crop.x || crop.height > src->height - crop.y)
         return -EINVAL;
     *ret = crop;
     return 0;
 }
 
 // The crop turned and mirrored about its centre, then fitted.
-static struct square fitted(const struct warp_params *params, struct rect crop)
+static struct square fitted(const struct warp_params *params, enum orientation orientation,
+                            struct rect crop)
 {
     const double flip_x = params->flip & FLIP_HORIZONTAL ? -1 : 1;
     const double flip_y = params->flip & FLIP_VERTICAL ? -1 : 1;
-    const struct square turn = scaled(rotation(params->rotate), flip_x, flip_y);
+    const struct square shown = product(rotation(params->rotate), upright(orientation));
+    const struct square turn = scaled(shown, flip_x, flip_y);
     const double box_width = fabs(turn.a) * crop.width + fabs(turn.b) * crop.height;
     const double box_height = fabs(turn.c) * crop.width + fabs(turn.d) * crop.height;
     const double sx = params->width / box_width, sy = params->height / box_height;
@@ -64,10 +83,10 @@ static struct square fitted(const struct warp_params *params, struct rect crop)
     }
 }
 
-int warp_src_to_dst(const struct warp_params *params, int src_width, int src_height, double m[6])
+int warp_src_to_dst(const struct warp_params *params, const struct image *src, double m[6])
 {
     struct rect crop;
-    if (crop_of(params, src_width, src_height, &crop) < 0 || !isfinite(params->rotate))
+    if (crop_of(params, src, &crop) < 0 || !isfinite(params->rotate))
         return -EINVAL;
     if (params->has_affine) {
         for (int i = 0; i < 6; i++)
@@ -76,7 +95,7 @@ int warp_src_to_dst(const struct warp_params *params, int src_width, int src_hei
     }
     // Continuous coordinates run from edge to edge, matrices from centre to centre of pixels: hence
     // the halves.
-    const struct square s = fitted(params, crop);
+    const struct square s = fitted(params, src->orientation, crop);
     const double cx = crop.x + crop.width / 2.0, cy = crop.y + crop.height / 2.0;
     m[0] = s.a;
     m[1] = s.b;
@@ -145,12 +164,10 @@ static int tables_init(struct warp *warp)
     return 0;
 }
 
-int geometry_init(struct warp *warp, const struct warp_params *params, int src_width,
-                  int src_height)
+int geometry_init(struct warp *warp, const struct warp_params *params, const struct image *src)
 {
     struct rect crop;
-    if (crop_of(params, src_width, src_height, &crop) < 0 ||
-        warp_src_to_dst(params, src_width, src_height, warp->src_to_dst) < 0 ||
+    if (crop_of(params, src, &crop) < 0 || warp_src_to_dst(params, src, warp->src_to_dst) < 0 ||
         inverse(warp->src_to_dst, warp->dst_to_src) < 0)
         return -EINVAL;
     warp->x0 = crop.x;

@@ -6,8 +6,7 @@
 
 // Sets the window, the matrices and the tables of `warp`, whose width and height are set already.
 // Errors as op_init. On success the tables are one allocation at warp->colx.
-int geometry_init(struct warp *warp, const struct warp_params *params, int src_width,
-                  int src_height);
+int geometry_init(struct warp *warp, const struct warp_params *params, const struct image *src);
 
 // The source rows that output rows `out` read: op_source_rows for each kernel.
 struct band warp_source_rows(const struct warp *warp, struct band out);

@@ -38,6 +38,16 @@ enum range { RANGE_UNSPECIFIED, RANGE_LIMITED, RANGE_FULL };
 enum siting { SITING_UNSPECIFIED, SITING_LEFT, SITING_CENTER, SITING_TOPLEFT };
 enum memory { MEMORY_HOST, MEMORY_PINNED, MEMORY_CUDA }; // pinned: page-locked host memory
 
+// How a picture is to be shown: mirrored left to right where it has the last of these, then turned
+// clockwise by the quarters that the lower bits count.
+enum orientation {
+    ORIENTATION_UPRIGHT,
+    ORIENTATION_QUARTER,
+    ORIENTATION_HALF,
+    ORIENTATION_THREE_QUARTERS,
+    ORIENTATION_MIRRORED
+};
+
 struct colour {
     enum matrix matrix;
     enum range range;
@@ -54,6 +64,7 @@ struct image {
     int width, height;  // pixels
     enum memory memory; // of all planes
     struct colour colour;
+    enum orientation orientation;
     struct plane plane[PLANES_MAX];
 };
 

@@ -78,7 +78,7 @@ static int warp_init(struct op *op, const struct warp_params *params, const stru
     op->dst_bytes =
         element_bytes(warp->dtype) * warp->channels * (size_t)warp->width * warp->height;
     tensor_lay_out(warp, &op->dst, NULL);
-    return geometry_init(warp, params, src->width, src->height);
+    return geometry_init(warp, params, src);
 }
 
 // What the samples of the result mean. 0, or -EINVAL where the kernel cannot give what is asked

@@ -21,9 +21,9 @@ struct rect {
     int x, y, width, height; // source pixels
 };
 
-// Affine + bilinear + normalise. The source's crop (whole where its width is 0) is rotated about
-// its centre, flipped, then fitted to width x height; `affine` where has_affine stands for all of
-// that.
+// Affine + bilinear + normalise. The source's crop (whole where its width is 0) is turned about its
+// centre as the source's orientation says, then rotated, flipped and fitted to width x height;
+// `affine` where has_affine stands for all of that.
 struct warp_params {
     int width, height; // of the tensor, pixels
     enum fit fit;
@@ -127,7 +127,8 @@ struct op {
     };
 };
 
-// Makes the op for sources shaped like `src` (format, size and colour are read, planes are not).
+// Makes the op for sources shaped like `src` (format, size, colour and, by warp, orientation are
+// read, planes are not).
 // Returns 0; -EINVAL where the parameters make no op for it (a singular affine, a crop outside the
 // picture, a format that is no source or no result); -ERANGE where a position would leave 32 bits;
 // -ENOMEM. On error `op` needs no op_finish. Arithmetic: the pixel contract in kernels/fixed.h.
@@ -138,7 +139,7 @@ void op_finish(struct op *op); // accepts a zeroed op
 void op_lay_out(const struct op *op, struct image *dst, void *base);
 
 // src_to_dst of a fit, without an op: what letterbox & co. mean. Row major 2x3.
-int warp_src_to_dst(const struct warp_params *params, int src_width, int src_height, double m[6]);
+int warp_src_to_dst(const struct warp_params *params, const struct image *src, double m[6]);
 
 // A run of output rows [y0, y1) and, by op_source_rows, the source rows that they read. Bands of
 // 4:2:0 results start on even rows.

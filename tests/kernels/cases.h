@@ -120,13 +120,14 @@ static inline const char *warp_case_text(char text[400], const struct warp_param
                                          const struct image *src)
 {
     snprintf(text, 400,
-             "%s %dx%d colour %d/%d/%d -> %dx%d fit %d rotate %.17g flip %d crop %d,%d %dx%d "
+             "%s %dx%d colour %d/%d/%d orientation %d -> %dx%d fit %d rotate %.17g flip %d crop "
+             "%d,%d %dx%d "
              "affine %d: %g %g %g %g %g %g order %d layout %d dtype %d",
              pixel_format_name(src->format), src->width, src->height, src->colour.matrix,
-             src->colour.range, src->colour.siting, p->width, p->height, p->fit, p->rotate, p->flip,
-             p->crop.x, p->crop.y, p->crop.width, p->crop.height, p->has_affine, p->affine[0],
-             p->affine[1], p->affine[2], p->affine[3], p->affine[4], p->affine[5], p->order,
-             p->layout, p->dtype);
+             src->colour.range, src->colour.siting, src->orientation, p->width, p->height, p->fit,
+             p->rotate, p->flip, p->crop.x, p->crop.y, p->crop.width, p->crop.height, p->has_affine,
+             p->affine[0], p->affine[1], p->affine[2], p->affine[3], p->affine[4], p->affine[5],
+             p->order, p->layout, p->dtype);
     return text;
 }
 

@@ -128,8 +128,10 @@ static inline void warp_position(const struct warp_params *params, const struct 
     const struct window w = warp_window(params, src);
     const double cw = w.x1 - w.x0, ch = w.y1 - w.y0;
     const double angle = params->rotate * acos(-1) / 180, c = cos(angle), s = sin(angle);
-    const double fx = params->width / (fabs(c) * cw + fabs(s) * ch);
-    const double fy = params->height / (fabs(s) * cw + fabs(c) * ch);
+    const int quarters = src->orientation % ORIENTATION_MIRRORED;
+    const double across = quarters % 2 ? ch : cw, down = quarters % 2 ? cw : ch;
+    const double fx = params->width / (fabs(c) * across + fabs(s) * down);
+    const double fy = params->height / (fabs(s) * across + fabs(c) * down);
     double x = dx + 0.5 - params->width / 2.0, y = dy + 0.5 - params->height / 2.0;
     const double both = params->fit == FIT_LETTERBOX ? fmin(fx, fy) : fmax(fx, fy);
     if (params->fit != FIT_NONE) {
@@ -140,8 +142,16 @@ static inline void warp_position(const struct warp_params *params, const struct 
         x = -x;
     if (params->flip == FLIP_VERTICAL || params->flip == FLIP_BOTH)
         y = -y;
-    *sx = c * x + s * y + w.x0 + cw / 2 - 0.5;
-    *sy = c * y - s * x + w.y0 + ch / 2 - 0.5;
+    double ux = c * x + s * y, uy = c * y - s * x;
+    for (int i = 0; i < quarters; i++) {
+        const double turned = ux;
+        ux = uy;
+        uy = -turned;
+    }
+    if (src->orientation & ORIENTATION_MIRRORED)
+        ux = -ux;
+    *sx = ux + w.x0 + cw / 2 - 0.5;
+    *sy = uy + w.y0 + ch / 2 - 0.5;
 }
 
 // The unrounded level of one channel of the tensor; `colour`: what the source resolves to.

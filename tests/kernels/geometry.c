@@ -32,7 +32,8 @@ static void test_letterbox(struct random *random)
         const double expected[6] = {s, 0, -s * sw / 2 + dw / 2 + s / 2 - 0.5,
                                     0, s, -s * sh / 2 + dh / 2 + s / 2 - 0.5};
         double m[6];
-        const int error = warp_src_to_dst(&p, sw, sh, m);
+        const struct image src = {.width = sw, .height = sh};
+        const int error = warp_src_to_dst(&p, &src, m);
         CHECK(error == 0 && memcmp(m, expected, sizeof(m)) == 0,
               "%dx%d -> %dx%d: %.17g %.17g %.17g %.17g %.17g %.17g", sw, sh, p.width, p.height,
               m[0], m[1], m[2], m[3], m[4], m[5]);
@@ -43,8 +44,9 @@ static void test_letterbox(struct random *random)
 // src_to_dst leads back.
 static void test_tables(struct random *random)
 {
-    const struct image src = {.format = PIXEL_RGB24, .width = 320, .height = 200};
-    for (int i = 0; i < 1000; i++) {
+    struct image src = {.format = PIXEL_RGB24, .width = 320, .height = 200};
+    for (int i = 0; i < 2000; i++) {
+        src.orientation = (enum orientation)(i / GEOMETRIES % (2 * ORIENTATION_MIRRORED));
         const struct warp_params p = warp_case(random, (enum geometry)(i % GEOMETRIES), &src, 200);
         char text[400];
         struct op op;
@@ -217,8 +219,8 @@ static void test_warp_refusals(void)
     const enum pixel_format none[] = {PIXEL_NONE, PIXEL_YUV444P, PIXEL_YUV24, PIXEL_TENSOR,
                                       PIXEL_FORMATS};
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-        refuse_warp(plain(10, 10), &(struct image){none[i], 10, 10, 0, {0}, {{0}}}, -EINVAL,
-                    "a format that is no source");
+        refuse_warp(plain(10, 10), &(struct image){.format = none[i], .width = 10, .height = 10},
+                    -EINVAL, "a format that is no source");
     refuse_warp(plain(10, 10), &(struct image){.format = PIXEL_BGRA, .width = 10}, -EINVAL,
                 "a source of no rows");
 }
