@@ -48,6 +48,7 @@ enum backend_kind { BACKEND_AUTO, BACKEND_CPU, BACKEND_CUDA };
 enum transport { TRANSPORT_TCP, TRANSPORT_UDP };
 enum decode { DECODE_AUTO, DECODE_CPU, DECODE_NVDEC };
 enum pace { PACE_FULL, PACE_REALTIME };
+enum turning { TURNING_AUTO, TURNING_IGNORE };
 enum damaged { DAMAGED_FLAG, DAMAGED_DROP, DAMAGED_HOLD };
 enum overflow { OVERFLOW_DROP_OLDEST, OVERFLOW_DROP_NEWEST, OVERFLOW_WAIT };
 enum protocol { PROTOCOL_AUTO, PROTOCOL_FRAMED, PROTOCOL_Y4M, PROTOCOL_NPY, PROTOCOL_RAW };
@@ -132,6 +133,7 @@ struct camera_config {
     double fps;
     bool loop;
     enum pace pace;
+    enum turning rotate; // whether pictures are turned as the stream says
     enum damaged damaged;
     struct duration connect_timeout, media_timeout, close_timeout;
     struct output_config *outputs;

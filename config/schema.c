@@ -13,6 +13,8 @@ static const struct choice transport_choices[] = {
 static const struct choice decode_choices[] = {
     {"auto", DECODE_AUTO}, {"cpu", DECODE_CPU}, {"nvdec", DECODE_NVDEC}, {0}};
 static const struct choice pace_choices[] = {{"full", PACE_FULL}, {"realtime", PACE_REALTIME}, {0}};
+static const struct choice turning_choices[] = {
+    {"auto", TURNING_AUTO}, {"ignore", TURNING_IGNORE}, {0}};
 static const struct choice damaged_choices[] = {
     {"flag", DAMAGED_FLAG}, {"drop", DAMAGED_DROP}, {"hold", DAMAGED_HOLD}, {0}};
 static const struct choice overflow_choices[] = {{"drop_oldest", OVERFLOW_DROP_OLDEST},
@@ -58,7 +60,7 @@ static const struct choice range_choices[] = {
 // clang-format off
 #define CHOICES_OF(member) _Generic((member), \
     enum backend_kind: backend_choices, enum transport: transport_choices, enum decode: decode_choices, \
-    enum pace: pace_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
+    enum pace: pace_choices, enum turning: turning_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum memory: memory_choices, \
     enum log_level: log_level_choices, enum op_kind: kernel_choices, \
     enum fit: fit_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
@@ -106,6 +108,8 @@ static const struct row camera_rows[] = {
           RANGE(0, 1000), .unit = "frames/s"),
     FIELD(struct camera_config, loop, "false", "start a file again at its end"),
     FIELD(struct camera_config, pace, "full", "read a file as fast as it goes, or by its timestamps"),
+    FIELD(struct camera_config, rotate, "auto",
+          "auto turns and mirrors as the stream says (a phone's clip), ahead of what warp outputs do; yuv outputs stay as coded; under `defaults` this key is meant"),
     FIELD(struct camera_config, damaged, "flag",
           "a damaged picture is marked, dropped, or held back with all that follow until a clean keyframe"),
     FIELD(struct camera_config, connect_timeout, "10s", "deadline of opening and probing the input",
@@ -130,7 +134,7 @@ static const struct row output_rows[] = {
     FIELD(struct output_config, rotate, "0", "clockwise, before the fit", RANGE(-360, 360),
           .unit = "degrees", .kernel = FOR_WARP),
     FIELD(struct output_config, flip, "none", "mirror, after the rotation", .kernel = FOR_WARP),
-    FIELD(struct output_config, crop, NULL, "the part of the source that counts; else the whole",
+    FIELD(struct output_config, crop, NULL, "the part of the source that counts, in pixels as they are coded; else the whole",
           RANGE(0, IMAGE_SIDE_MAX), .example = "[0, 0, 1280, 720]", .kernel = FOR_WARP),
     FIELD(struct output_config, fill, "114", "level of what lies outside the source, or one per channel",
           RANGE(0, 255), .kernel = FOR_WARP),

@@ -25,15 +25,15 @@ struct framed_header {
     int64_t pts_ns; // presentation time, unwrapped, rising within an epoch
     uint32_t epoch; // counts discontinuities of the camera
     uint32_t flags; // enum framed_flags
-    int64_t capture_ns;     // since 1970: sender report, else time of arrival
-    int64_t received_ns;    // CLOCK_MONOTONIC: packet read from the camera
-    int64_t decoded_ns;     // CLOCK_MONOTONIC
-    int64_t finished_ns;    // CLOCK_MONOTONIC: result complete in memory
-    uint32_t width, height; // of the payload, pixels
-    uint32_t source_width, source_height;
-    char format[8]; // rgb bgr gray nv12 yuv420p yuv444p yuv24, zero padded
-    char dtype[4];  // u8 s8 f16 f32
-    char layout[4]; // nchw nhwc (unterminated), or zero for YUV
+    int64_t capture_ns;                   // since 1970: sender report, else time of arrival
+    int64_t received_ns;                  // CLOCK_MONOTONIC: packet read from the camera
+    int64_t decoded_ns;                   // CLOCK_MONOTONIC
+    int64_t finished_ns;                  // CLOCK_MONOTONIC: result complete in memory
+    uint32_t width, height;               // of the payload, pixels
+    uint32_t source_width, source_height; // as coded: src_to_dst turns them upright
+    char format[8];                       // rgb bgr gray nv12 yuv420p yuv444p yuv24, zero padded
+    char dtype[4];                        // u8 s8 f16 f32
+    char layout[4];                       // nchw nhwc (unterminated), or zero for YUV
     uint32_t planes;
     uint32_t batch_index;     // 0
     uint64_t plane_offset[4]; // bytes from the start of the payload

@@ -10,6 +10,7 @@
 #include "daemon/camera/codec.h"
 #include "daemon/camera/damage.h"
 #include "daemon/camera/facts.h"
+#include "daemon/camera/orientation.h"
 #include "daemon/camera/picture.h"
 #include "daemon/engine.h"
 #include "daemon/wire.h"
@@ -26,10 +27,11 @@ struct decoder {
     struct damage damage;
     // While there is a device: what NVDEC needs to take over, or the cpu if NVDEC goes.
     struct backlog backlog;
-    bool awaiting; // packets are of no use before the next keyframe
-    int lost;      // pictures that are gone with a codec; to be counted
-    bool flushing; // no more packets will come
-    bool shown;    // a picture came since it was opened
+    bool awaiting;   // packets are of no use before the next keyframe
+    int lost;        // pictures that are gone with a codec; to be counted
+    bool flushing;   // no more packets will come
+    bool shown;      // a picture came since it was opened
+    int orientation; // decoder_orientation
     const char *converted;
     char notice[256], description[64];
     bool notice_is_new;
@@ -44,6 +46,7 @@ int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
     if (!d)
         return -ENOMEM;
     d->options = *options;
+    d->orientation = -ENODATA;
     facts_begin(&d->facts);
     damage_begin(&d->damage, options->damaged);
     if (buffers_open(&d->buffers) < 0 || pictures_open(&d->pictures, d->buffers) < 0 ||
@@ -212,6 +215,7 @@ void decoder_restart(struct decoder *d)
         codec_flush(&d->codec, d->facts.first);
     damage_begin(&d->damage, d->options.damaged);
     d->flushing = d->awaiting = false;
+    d->orientation = -ENODATA;
     d->lost = 0;
     if (d->device && d->codec.context && !codec_on_device(&d->codec)) {
         close_codec(d);
@@ -330,12 +334,23 @@ static int receive(struct decoder *d, AVFrame *av)
     }
 }
 
+// What a keyframe says holds for those after it, which need not say it again.
+static void follow_orientation(struct decoder *d, const AVFrame *av)
+{
+    const AVFrameSideData *matrix = av_frame_get_side_data(av, AV_FRAME_DATA_DISPLAYMATRIX);
+    if (matrix && matrix->size >= ORIENTATION_MATRIX_BYTES)
+        d->orientation = orientation_of((const void *)matrix->data);
+    else if (av->key_frame)
+        d->orientation = -ENODATA;
+}
+
 static int show(struct decoder *d, struct picture *picture, struct frame *ret)
 {
     const char *converted;
     const AVFrame *av = picture_frame(picture);
     struct frame_info info = facts_picture(&d->facts, d->codec.context, av);
     d->shown = true;
+    follow_orientation(d, av);
     if (av->key_frame && av->pict_type == AV_PICTURE_TYPE_I)
         backlog_shown(&d->backlog, av->reordered_opaque);
     if (damage_withholds(&d->damage, info.flags))
@@ -367,6 +382,11 @@ int decode_next(struct decoder *d, struct frame *ret)
     if (rc < 0)
         picture_release(picture);
     return rc;
+}
+
+int decoder_orientation(const struct decoder *d)
+{
+    return d->orientation;
 }
 
 const char *decoder_describe(const struct decoder *d)

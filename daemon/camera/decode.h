@@ -58,6 +58,9 @@ int decode_next(struct decoder *, struct frame *);
 void decoder_restart(struct decoder *);
 void decoder_close(struct decoder *); // frames that are out stay valid; accepts NULL
 
+// How the pictures since the last keyframe say themselves that they are to be shown: as
+// ingest_orientation. -ENODATA: they do not.
+int decoder_orientation(const struct decoder *);
 // "nvdec h264", "cpu h264": may change in flight.
 const char *decoder_describe(const struct decoder *);
 // A sentence worth one log line since the last call ("AV1 is not supported by NVDEC here: decoding

@@ -7,6 +7,7 @@
 
 #include "daemon/camera/decode.h"
 #include "daemon/camera/ingest.h"
+#include "daemon/camera/orientation.h"
 #include "daemon/service/log.h"
 
 static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures: another time
@@ -23,6 +24,7 @@ struct feed {
     char decoder_told[64];   // what context.shows was told of it
     uint32_t epoch;
     int width, height;   // of the last picture; 0 before the first of a connection
+    int orientation;     // of the last picture: enum orientation, or what is wrong with it
     int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
     bool shown;          // a picture came since the start
 };
@@ -81,11 +83,13 @@ static int forward_pictures(struct feed *feed)
     }
 }
 
+static void turn(struct feed *feed, struct frame *frame);
 static void picture_came(struct feed *feed, const struct frame *frame);
 
 static void forward_picture(struct feed *feed, struct frame *frame)
 {
     int rate_num, rate_den;
+    turn(feed, frame);
     picture_came(feed, frame);
     frame->info.epoch = feed->epoch;
     ingest_rate(feed->ingest, &rate_num, &rate_den);
@@ -124,6 +128,45 @@ static void size_changed(struct feed *feed, const struct frame *frame)
               frame->image.width, frame->image.height);
     feed->epoch++;
     ask_device_again(feed);
+}
+
+static bool any_keeps_orientation(const struct camera_config *config)
+{
+    for (int i = 0; i < config->n_outputs; i++)
+        if (config->outputs[i].kernel == OP_YUV)
+            return true;
+    return false;
+}
+
+static void tell_orientation(const struct feed *feed, int orientation)
+{
+    if (orientation < 0)
+        log_event(LOG_LEVEL_WARNING, "the stream says that its pictures are to be turned by other "
+                                     "than 90, 180 or 270 degrees: they stay as coded");
+    else
+        log_event(LOG_LEVEL_INFO, "pictures are %s, as the stream says%s",
+                  orientation_name((enum orientation)orientation),
+                  any_keeps_orientation(feed->context.config)
+                      ? "; in yuv outputs they stay as coded"
+                      : "");
+}
+
+// What the pictures say themselves goes before what the container says. A change of it is one of
+// geometry.
+static void turn(struct feed *feed, struct frame *frame)
+{
+    int orientation = decoder_orientation(feed->decoder);
+    if (orientation == -ENODATA)
+        orientation = ingest_orientation(feed->ingest);
+    if (feed->context.config->rotate == TURNING_IGNORE)
+        orientation = ORIENTATION_UPRIGHT;
+    if (orientation != feed->orientation) {
+        tell_orientation(feed, orientation);
+        feed->epoch += feed->width > 0;
+    }
+    feed->orientation = orientation;
+    frame->image.orientation =
+        orientation < 0 ? ORIENTATION_UPRIGHT : (enum orientation)orientation;
 }
 
 // Back in time, or so far ahead that the pictures between are missing or the clock was set.

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/camera/orientation.h"
 #include "daemon/camera/pacer.h"
 #include "daemon/camera/sender_clock.h"
 #include "daemon/camera/source.h"
@@ -292,6 +293,14 @@ void ingest_rate(const struct ingest *in, int *num, int *den)
     bool known = rate.num > 0 && rate.den > 0 && av_q2d(rate) <= RATE_MAX;
     *num = known ? rate.num : 0;
     *den = known ? rate.den : 0;
+}
+
+int ingest_orientation(const struct ingest *in)
+{
+    size_t size = 0;
+    const void *matrix = av_stream_get_side_data(in->stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
+    return matrix && size >= ORIENTATION_MATRIX_BYTES ? orientation_of(matrix)
+                                                      : ORIENTATION_UPRIGHT;
 }
 
 bool ingest_is_live(const char *url)

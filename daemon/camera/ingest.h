@@ -30,6 +30,9 @@ int ingest_open(struct ingest **ret, const struct camera_config *, const _Atomic
 const struct AVCodecParameters *ingest_parameters(const struct ingest *);
 // What it is, for one log line ("h264 1920x1080 25 fps over rtsp/tcp").
 const char *ingest_describe(const struct ingest *);
+// How its pictures are to be shown, where they do not say so themselves: enum orientation, or
+// -EINVAL for what no quarter turns and mirrors make.
+int ingest_orientation(const struct ingest *);
 // Nominal frames per second; 0/0: unknown.
 void ingest_rate(const struct ingest *, int *num, int *den);
 // What can come back: rtsp, sockets, fifos. Their end is an outage, that of a file or pipe is none.

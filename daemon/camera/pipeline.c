@@ -144,8 +144,9 @@ static void note_memory(struct pipeline *pipeline, size_t needed, size_t left)
 static bool same_geometry(const struct image *a, const struct image *b)
 {
     return a->format == b->format && a->width == b->width && a->height == b->height &&
-           a->memory == b->memory && a->colour.matrix == b->colour.matrix &&
-           a->colour.range == b->colour.range && a->colour.siting == b->colour.siting;
+           a->memory == b->memory && a->orientation == b->orientation &&
+           a->colour.matrix == b->colour.matrix && a->colour.range == b->colour.range &&
+           a->colour.siting == b->colour.siting;
 }
 
 // What the camera takes of the device: the plan's buffers, NVDEC's surfaces, and slots that lie
