@@ -33,7 +33,7 @@ static void open_parser(yaml_parser_t *parser, const char *text, size_t length)
 static int syntax_mistake(const yaml_parser_t *parser, const char *text, size_t length,
                           struct mistakes *m)
 {
-    if (parser->error == YAML_MEMORY_ERROR)
+    if (parser->error == YAML_MEMORY_ERROR || !parser->problem) // it does not always tell
         return -ENOMEM;
     struct place at = document_place(parser->problem_mark);
     if (parser->error == YAML_READER_ERROR)

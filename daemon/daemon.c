@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "daemon/abort.h"
 #include "daemon/camera/camera.h"
 #include "daemon/engine.h"
 #include "daemon/service/log.h"
@@ -281,6 +282,8 @@ static int open_cameras(struct daemon *daemon)
     const struct config *config = daemon->config;
     daemon->cameras = calloc((size_t)config->n_cameras + 1, sizeof *daemon->cameras);
     int rc = daemon->cameras ? 0 : -ENOMEM;
+    if (rc < 0)
+        log_event(LOG_LEVEL_ERROR, "no cameras: %s", strerror(-rc));
     for (int i = 0; rc == 0 && i < config->n_cameras; i++)
         rc = open_camera(daemon, &config->cameras[i]);
     if (rc < 0)
@@ -360,6 +363,7 @@ static void prepare_process(void)
     struct rlimit files;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    abort_catch();
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);

@@ -146,8 +146,10 @@ int engine_open_with(struct engine **ret, const struct config *config,
 {
     pthread_condattr_t attributes;
     struct engine *engine = calloc(1, sizeof *engine);
-    if (!engine)
+    if (!engine) {
+        log_event(LOG_LEVEL_ERROR, "backend: %s", strerror(ENOMEM));
         return -ENOMEM;
+    }
     engine->config = config;
     side_prepare(&engine->cuda, config, cuda);
     side_prepare(&engine->cpu, config, cpu);

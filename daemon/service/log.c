@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "daemon/frame.h"
@@ -269,6 +270,15 @@ void log_camera(const char *name)
 void log_secrets(const struct secrets *secrets)
 {
     thread_secrets = secrets;
+}
+
+void log_last(const char *text)
+{
+    const char *prefix = logger.journal ? "<3>" : "error ";
+    struct iovec line[] = {
+        {(void *)prefix, strlen(prefix)}, {(void *)text, strlen(text)}, {(void *)"\n", 1}};
+    if (writev(STDERR_FILENO, line, 3) < 0)
+        return; // nowhere left to say so
 }
 
 void log_flush(void)

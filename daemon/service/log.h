@@ -22,6 +22,8 @@ __attribute__((format(printf, 2, 3))) void log_event(enum log_level level, const
 // "" where it did not. Valid until the thread's next libav call.
 const char *log_libav_complaint(void);
 void log_forget_libav(void);
+// One last line of level error, from within a signal handler: takes no lock.
+void log_last(const char *text);
 // Prints what is still summed up: to be called at the end, and now and then, since a sum otherwise
 // waits for a later line.
 void log_flush(void);
