@@ -136,8 +136,14 @@ $(B)/framed-faults: $(B)/faults/engine.o $(B)/tests/faults/faults.o $(B)/tests/f
 		$(filter-out $(B)/daemon/engine.o,$(DAEMON_OBJ)) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
+# Preloaded into a framed, makes one of its calls fail.
+$(B)/faults/nth.so: tests/faults/nth.c
+	@mkdir -p $(@D)
+	@echo "  $@"
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=%,$(CFLAGS)) -fPIC -fno-builtin -shared -o $@ $< -ldl
+
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
-tests: $(TESTS) $(B)/framed-faults
+tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so
 
 # --- our kernels beside libyuv, swscale and OpenCV: C++ for OpenCV's header alone
 CXX ?= c++
