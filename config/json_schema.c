@@ -141,7 +141,8 @@ static void print_description(FILE *f, const struct row *row)
     fputs(", ", f);
 }
 
-static void print_value(FILE *f, const struct row *row)
+// `other`: a row of the same key that the value may be meant for, or NULL.
+static void print_value(FILE *f, const struct row *row, const struct row *other)
 {
     print_description(f, row);
     if (row->text && is_bare(row))
@@ -150,6 +151,10 @@ static void print_value(FILE *f, const struct row *row)
         fprintf(f, "\"default\": \"%s\", ", row->text);
     fputs("\"anyOf\": [", f);
     print_forms(f, row);
+    if (other && row->type == VALUE_CHOICE) {
+        fputs(", ", f);
+        print_forms(f, other);
+    }
     if (row->type != VALUE_OPTIONS)
         fprintf(f, ", %s", expanded);
     fputs("]}", f);
@@ -176,7 +181,8 @@ static void print_property(FILE *f, const struct table *table, const struct row 
     static const struct table *const both[] = {&camera_table, &output_table};
     fprintf(f, "%*s\"%s\": ", indent, "", row_word(row));
     if (row_has_value(row)) {
-        print_value(f, row);
+        bool shared = defaults && table == both[0];
+        print_value(f, row, shared ? table_find(both[1], row->key) : NULL);
         return;
     }
     if (row->type == VALUE_ITEMS) {
@@ -204,7 +210,7 @@ static void print_required(FILE *f, const struct table *table)
 }
 
 // The keys of one section of `n` tables as the properties of an object. Where two tables have a
-// key, the first one's is meant.
+// key, the first one's description stands.
 static void print_members(FILE *f, const struct table *const tables[], int n, const char *section,
                           bool defaults, int indent)
 {

@@ -58,14 +58,33 @@ static void unknown_key(struct loader *l, int index, const struct mapping *m, co
     mistake(mistakes, at, l->reader.path, "unknown key (`framed defaults` prints all keys)");
 }
 
-static struct target *find_target(struct mapping *m, const char *key, const struct row **row)
+static bool is_no_choice(const struct row *row, const yaml_node_t *node)
 {
-    for (int i = 0; i < m->n; i++) {
-        *row = table_find(m->targets[i].table, key);
-        if (*row)
-            return &m->targets[i];
+    if (row->type != VALUE_CHOICE || node->type != YAML_SCALAR_NODE)
+        return false;
+    const char *text = (const char *)node->data.scalar.value;
+    for (const struct choice *c = row->choices; c->name; c++) {
+        if (!strcmp(c->name, text))
+            return false;
     }
-    return NULL;
+    return !strstr(text, "${");
+}
+
+// Under `defaults` two tables may have the key: then the first one's is meant, unless that is a
+// choice and the value none of them.
+static struct target *find_target(struct loader *l, struct mapping *m, const char *key, int index,
+                                  const struct row **row)
+{
+    const yaml_node_t *node = reader_node(&l->reader, index);
+    struct target *found = NULL;
+    for (int i = 0; i < m->n; i++) {
+        const struct row *one = table_find(m->targets[i].table, key);
+        if (!one || (found && !is_no_choice(*row, node)))
+            continue;
+        found = &m->targets[i];
+        *row = one;
+    }
+    return found;
 }
 
 // What a row's node holds besides plain values is read later, when all keys beside it are known.
@@ -94,8 +113,8 @@ static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct map
 {
     struct mistakes *mistakes = &l->reader.mistakes;
     struct place at = reader_place(&l->reader, pair->key);
-    const struct row *row;
-    struct target *target = find_target(m, key, &row);
+    const struct row *row = NULL;
+    struct target *target = find_target(l, m, key, pair->value, &row);
     if (!target) {
         unknown_key(l, pair->key, m, key);
         return;

@@ -109,7 +109,7 @@ static const struct row camera_rows[] = {
     FIELD(struct camera_config, loop, "false", "start a file again at its end"),
     FIELD(struct camera_config, pace, "full", "read a file as fast as it goes, or by its timestamps"),
     FIELD(struct camera_config, rotate, "auto",
-          "auto turns and mirrors as the stream says (a phone's clip), ahead of what warp outputs do; yuv outputs stay as coded; under `defaults` this key is meant"),
+          "auto turns and mirrors as the stream says (a phone's clip), ahead of what warp outputs do; yuv outputs stay as coded; under `defaults` a number is the outputs'"),
     FIELD(struct camera_config, damaged, "flag",
           "a damaged picture is marked, dropped, or held back with all that follow until a clean keyframe"),
     FIELD(struct camera_config, connect_timeout, "10s", "deadline of opening and probing the input",

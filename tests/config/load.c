@@ -238,6 +238,34 @@ static void test_wrong_pins(void)
         test_wrong_pin(none[i], "is no list of processors");
 }
 
+// A key of cameras and of outputs: what stands under `defaults` says by its value which is meant.
+static void test_shared_default(void)
+{
+    static const struct {
+        const char *defaults;
+        enum turning camera;
+        double output;
+    } cases[] = {
+        {"rotate: 90", TURNING_AUTO, 90},
+        {"rotate: ignore", TURNING_IGNORE, 0},
+        {"rotate: auto", TURNING_AUTO, 0},
+        {"rotate: '${NO_SUCH_NAME:-ignore}'", TURNING_IGNORE, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "{defaults: {%s}, cameras: {a: {url: x, outputs: {o: {sink: 'tcp:0'}}}}}",
+                 cases[i].defaults);
+        struct config *c = load(text);
+        if (!c)
+            continue;
+        CHECK(c->cameras->rotate == cases[i].camera, "%s: %d", cases[i].defaults,
+              c->cameras->rotate);
+        CHECK(c->cameras->outputs->rotate == cases[i].output, "%s", cases[i].defaults);
+        config_free(c);
+    }
+}
+
 static void test_op(void)
 {
     struct op_params op;
@@ -339,6 +367,7 @@ int main(void)
     test_socket_path("unix", 100, "text:1:56: cameras.a.outputs.o.sink: ");
     test_socket_path("ring", 99, "");
     test_socket_path("ring", 100, "too long for a socket: 99 bytes (");
+    test_shared_default();
     test_op();
     test_files();
     test_hostile_texts();

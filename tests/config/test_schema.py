@@ -56,6 +56,8 @@ GOOD = [
     {**camera(), "cpu": {"workers": 3, "pin": f"{PROCESSOR},0-3,8"}},
     {**camera(), "cpu": {"pin": PROCESSOR}},
     {**camera(), "defaults": {"fps": 5, "slots": 9, "tensor": {"dtype": "f32"}}, "cuda": {"band": "8MiB"}},
+    {**camera(rotate="ignore"), "defaults": {"rotate": 90}},
+    {**output(rotate=90), "defaults": {"rotate": "ignore"}},
 ]
 BAD = [
     {},
@@ -64,6 +66,9 @@ BAD = [
     {**camera(), "defaults": {"url": "x"}},
     {**camera(), "cuda": {"band": 8}},
     {"cameras": {"bad name": camera()["cameras"]["gate"]}},
+    {**camera(), "defaults": {"rotate": "sideways"}},
+    camera(rotate=90),
+    output(rotate="ignore"),
     camera(outputs={}),
     camera(outputs={"sixteen_letters_": {"sink": "tcp:0"}}),
     camera(outputs={"o": {}}),
