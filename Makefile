@@ -5,6 +5,7 @@
 #   NVCC=                             build without CUDA even where nvcc is installed
 #   CUDA_ARCHS="90"                   only these compute capabilities
 #   V=1                               show the commands
+#   MUTATIONS=5000 SEED=7             for torture: how many damaged clips of each codec, and which
 #   CLIP=FILE PEERS_ARGS="--cpu 1"    for bench-peers: the pictures, and its other options
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -191,6 +192,17 @@ fuzz:
 	@mkdir -p $(B)/corpus
 	$(B)/fuzz_config -max_total_time=$(FUZZ_SECONDS) -max_len=8192 $(B)/corpus tests/fuzz/config
 
+# --- an hour's worth of what make check tries in seconds: MUTATIONS of each clip under the sanitizers, by SEED, and
+# every call of a running framed refused once
+MUTATIONS ?= 1000
+torture:
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/faults/nth.so
+	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/camera/mutations
+	MUTATIONS=$(MUTATIONS) $(if $(SEED),SEED=$(SEED)) ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+		$(B)/torture/tests/daemon/camera/mutations
+	FRAMED=$(B)/framed FRAMED_FAULTS_ALL=1 /usr/bin/python3 tests/e2e/test_faults.py
+
 # --- what a user calls. Set-up comes first and in a make of its own: before it there is no compiler.
 demo:
 	@scripts/setup demo
@@ -237,7 +249,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core
 clean:
 	rm -rf build bundle
 
