@@ -458,6 +458,45 @@ static void test_failure_while_waiting(void)
     end(f);
 }
 
+// How many elements of a planar 32x32 tensor are not what a gray picture of w x h is letterboxed
+// to.
+static int count_wrong(const uint8_t *element, int w, int h)
+{
+    const int width = w >= h ? 32 : 32 * w / h, height = h >= w ? 32 : 32 * h / w;
+    int wrong = 0;
+    for (int i = 0; i < 3 * 32 * 32; i++) {
+        const int x = i % 32, y = i / 32 % 32;
+        const bool seen = x >= (32 - width) / 2 && x < (32 + width) / 2 && y >= (32 - height) / 2 &&
+                          y < (32 + height) / 2;
+        wrong += element[i] != (seen ? 77 : 114);
+    }
+    return wrong;
+}
+
+// One slot, used again and again: what fill it has must be that of the shape before no longer.
+static void test_fill_follows(void)
+{
+    static const int shape[][2] = {{64, 48}, {64, 48}, {32, 64}, {32, 64}, {64, 48}, {64, 32}};
+    struct fixture *f = configure();
+    f->config[WARP].slots = 1;
+    start(f, 0);
+    for (int i = 0; i < 6; i++) {
+        struct slot *slot = NULL;
+        CHECK(submit(f, shape[i][0], shape[i][1], i * 40000000, 0) == 0, "submit");
+        for (int k = 0; k < 1000 && !(slot = next(f, WARP, (uint64_t)i)); k++)
+            usleep(1000);
+        CHECK(slot != NULL, "frame %d", i);
+        if (!slot)
+            continue;
+        const int wrong = count_wrong(slot->data, shape[i][0], shape[i][1]);
+        CHECK(wrong == 0, "frame %d: %d elements are wrong", i, wrong);
+        let_go(f, WARP, slot);
+        if ((slot = next(f, YUV, 0)))
+            let_go(f, YUV, slot);
+    }
+    end(f);
+}
+
 int main(void)
 {
     test_geometry_change();
@@ -470,5 +509,6 @@ int main(void)
     test_slots_on_device();
     test_overflow_and_stop();
     test_failure_while_waiting();
+    test_fill_follows();
     return test_end("pipeline");
 }
