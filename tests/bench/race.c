@@ -106,7 +106,8 @@ static void dismiss(struct field *field)
     op_finish(&field->op);
 }
 
-// As in a slot that is used again: the fill is in place, for all of them.
+// As in a slot that is used again: the fill is in place. Who writes it all the same is who does so
+// wherever it is used.
 static void run(const struct field *field, const struct contestant *who, const struct image *src,
                 uint8_t *to)
 {
