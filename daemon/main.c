@@ -26,7 +26,7 @@ static int load(const struct arguments *arguments, struct config **config)
 {
     if (config_load(config, arguments->config, stderr) != 0)
         return EXIT_CONFIG;
-    return check_pin(*config, arguments->config);
+    return check_pin(*config, strcmp(arguments->config, "-") ? arguments->config : "stdin");
 }
 
 static int run(const struct arguments *arguments)
