@@ -10,7 +10,7 @@
 #include "tests/kernels/picture.h"
 
 enum {
-    PICTURES = 12,
+    PICTURES = 24,
     CONNECTIONS = 10, // of one camera
     LIMIT_S = 20,     // for one, in a build with sanitizers on a busy box
 };
@@ -18,9 +18,10 @@ enum {
 static const struct {
     const char *file, *encoder;
 } sources[] = {
-    {"h264.mp4", "-c:v libx264 -bf 2 -g 6 -pix_fmt yuv420p"},
+    {"h264.mp4", "-c:v libx264 -bf 2 -g 6 -pix_fmt yuv420p -movflags +faststart"},
     {"h264.ts", "-c:v libx264 -bf 0 -g 6 -pix_fmt yuv420p"},
-    {"hevc.mp4", "-c:v libx265 -x265-params log-level=error:keyint=6 -pix_fmt yuv420p"},
+    {"hevc.mp4",
+     "-c:v libx265 -x265-params log-level=error:keyint=6 -pix_fmt yuv420p -movflags +faststart"},
     {"vp9.webm", "-c:v libvpx-vp9 -g 6 -pix_fmt yuv420p"},
     {"mjpeg.avi", "-c:v mjpeg -pix_fmt yuvj422p"},
 };
@@ -61,20 +62,20 @@ static void replace(struct random *random, struct bytes_of *clip)
 
 static void zero(struct random *random, struct bytes_of *clip)
 {
-    struct run_of run = some(random, clip, 2000);
+    struct run_of run = some(random, clip, 1 + clip->n / 16);
     memset(clip->data + run.at, 0, run.n);
 }
 
 static void cut_out(struct random *random, struct bytes_of *clip)
 {
-    struct run_of run = some(random, clip, 2000);
+    struct run_of run = some(random, clip, 1 + clip->n / 16);
     memmove(clip->data + run.at, clip->data + run.at + run.n, clip->n - run.at - run.n);
     clip->n -= run.n;
 }
 
 static void repeat(struct random *random, struct bytes_of *clip)
 {
-    struct run_of run = some(random, clip, 2000);
+    struct run_of run = some(random, clip, 1 + clip->n / 16);
     if (run.n > clip->room - clip->n)
         return;
     memmove(clip->data + run.at + run.n, clip->data + run.at, clip->n - run.at);
@@ -97,7 +98,7 @@ static void mutate(struct random *random, struct bytes_of *clip)
 static void write_mutation(const char *file, const unsigned char *data, size_t n,
                            struct random *random)
 {
-    struct bytes_of clip = {malloc(n + 6000), n, n + 6000};
+    struct bytes_of clip = {malloc(2 * n), n, 2 * n};
     FILE *to = fopen(file, "wb");
     if (!clip.data || !to)
         abort();
@@ -242,6 +243,7 @@ static void test_mutations(const char *source, int n, struct random *random)
         end(&f, source);
         pictures += f.output[0].ledger.emitted;
     }
+    printf("%s: %llu pictures of %d mutations\n", source, (unsigned long long)pictures, n);
     CHECK(pictures > (uint64_t)n, "%s: only %llu pictures", source, (unsigned long long)pictures);
     free(data);
 }
@@ -261,7 +263,7 @@ int main(void)
     signal(SIGALRM, too_long);
     log_open(LOG_LEVEL_ERROR);
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
-        clips_make("64x48", PICTURES, sources[i].encoder, sources[i].file);
+        clips_make("160x120", PICTURES, sources[i].encoder, sources[i].file);
         test_whole(sources[i].file);
         test_mutations(sources[i].file, (int)number_of("MUTATIONS", 20), &random);
     }
