@@ -210,10 +210,13 @@ static void flush_log(uv_timer_t *timer)
 static int open_loop(struct daemon *daemon)
 {
     int rc = uv_loop_init(&daemon->loop);
-    if (rc == 0)
-        rc = mailbox_open(&daemon->mailbox, &daemon->loop);
     if (rc < 0)
         return rc;
+    rc = mailbox_open(&daemon->mailbox, &daemon->loop);
+    if (rc < 0) {
+        uv_loop_close(&daemon->loop);
+        return rc;
+    }
     for (int i = 0; i < SIGNALS; i++) {
         uv_signal_init(&daemon->loop, &daemon->signal[i]);
         uv_signal_start(&daemon->signal[i], signal_came, signals[i]);
