@@ -141,7 +141,7 @@ $(B)/framed-faults: $(B)/faults/engine.o $(B)/tests/faults/faults.o $(B)/tests/f
 $(B)/faults/nth.so: tests/faults/nth.c
 	@mkdir -p $(@D)
 	@echo "  $@"
-	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=%,$(CFLAGS)) -fPIC -fno-builtin -shared -o $@ $< -ldl
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) $(if $(SAN),-DSANITIZED) -fPIC -fno-builtin -shared -o $@ $< -ldl
 
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
 tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so

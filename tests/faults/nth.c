@@ -66,7 +66,10 @@ static bool fails(enum kind kind, int error, void *caller)
 
 #define FAILS(kind, error) fails(kind, error, __builtin_return_address(0))
 
-// --- memory: glibc's own names, since looking them up would allocate
+// --- memory: glibc's own names, since looking them up would allocate. Sanitizers have an allocator
+// of their own.
+
+#ifndef SANITIZED
 
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -103,6 +106,8 @@ int posix_memalign(void **ret, size_t alignment, size_t size)
     *ret = memory;
     return 0;
 }
+
+#endif
 
 // --- the rest: the next library's
 
