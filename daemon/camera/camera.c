@@ -109,27 +109,29 @@ static enum camera_state judge(struct camera_thread *thread, int rc, bool live)
 }
 
 // A camera that stays away, or gives a picture and hangs up again and again, is logged every ten
-// minutes and not at every try.
-static void tell_failure(struct camera_thread *thread, const char *why, int64_t ns)
+// minutes and not at every try. A wrong password is not going to mend itself: it is said once.
+static void tell_failure(struct camera_thread *thread, const char *why, int64_t ns, bool refused)
 {
     int64_t now = monotonic_ns();
     if (thread->running_ns && now - thread->running_ns >= STEADY_NS)
         thread->troubles = 0;
     thread->troubles++;
-    if (strcmp(why, thread->told) == 0 && thread->troubles > TELL_TRIES &&
+    if (strcmp(why, thread->told) == 0 && (refused || thread->troubles > TELL_TRIES) &&
         now - thread->told_ns < TELL_NS)
         return;
     snprintf(thread->told, sizeof thread->told, "%s", why);
     thread->told_ns = now;
     log_event(LOG_LEVEL_WARNING, "%s; next try in %.1f s%s", why, (double)ns / 1e9,
-              thread->troubles == TELL_TRIES ? ", then on without a word" : "");
+              refused                          ? ", then every 30 s without a word"
+              : thread->troubles == TELL_TRIES ? ", then on without a word"
+                                               : "");
 }
 
 static void retry(struct camera_thread *thread, int rc, const char *why)
 {
     int64_t ns = backoff_next_ns(&thread->backoff, rc == -EACCES);
     set_state(thread, CAMERA_RETRYING);
-    tell_failure(thread, why, ns);
+    tell_failure(thread, why, ns, rc == -EACCES);
     pause_feed(thread, ns);
     atomic_fetch_add(&thread->camera->reconnects, 1);
     set_state(thread, CAMERA_CONNECTING);
