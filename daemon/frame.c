@@ -21,6 +21,11 @@ int64_t monotonic_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
+bool frame_is_late(const struct frame_info *info, int64_t max_age_ns)
+{
+    return max_age_ns > 0 && monotonic_ns() - info->received_ns + info->behind_ns > max_age_ns;
+}
+
 int64_t realtime_ns(void)
 {
     return clock_ns(CLOCK_REALTIME);

@@ -9,6 +9,7 @@ struct frame_info {
     int64_t capture_ns;  // since 1970
     int64_t received_ns; // CLOCK_MONOTONIC
     int64_t decoded_ns;  // CLOCK_MONOTONIC
+    int64_t behind_ns;   // by which a live picture came later than others of its camera
     uint32_t epoch;
     uint32_t flags; // enum framed_flags
     int source_width, source_height;
@@ -20,6 +21,9 @@ struct frame {
     void *owner;
     void (*release)(void *owner); // any thread but a CUDA host function
 };
+
+// Whether it became older than `max_age_ns` by now; 0 is no limit.
+bool frame_is_late(const struct frame_info *, int64_t max_age_ns);
 
 void frame_release(struct frame *); // empties *frame; accepts an empty one
 

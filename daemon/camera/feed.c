@@ -7,6 +7,7 @@
 
 #include "daemon/camera/decode.h"
 #include "daemon/camera/ingest.h"
+#include "daemon/camera/lag.h"
 #include "daemon/camera/orientation.h"
 #include "daemon/service/log.h"
 
@@ -26,7 +27,8 @@ struct feed {
     int width, height;   // of the last picture; 0 before the first of a connection
     int orientation;     // of the last picture: enum orientation, or what is wrong with it
     int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
-    bool shown;          // a picture came since the start
+    struct lag lag;
+    bool shown; // a picture came since the start
 };
 
 // --- the way of a frame: ingest_read -> decode_send -> decode_next -> pipeline_submit
@@ -85,6 +87,7 @@ static int forward_pictures(struct feed *feed)
 
 static void turn(struct feed *feed, struct frame *frame);
 static void picture_came(struct feed *feed, const struct frame *frame);
+static int64_t behind(struct feed *feed, const struct frame_info *info);
 
 static void forward_picture(struct feed *feed, struct frame *frame)
 {
@@ -92,6 +95,7 @@ static void forward_picture(struct feed *feed, struct frame *frame)
     turn(feed, frame);
     picture_came(feed, frame);
     frame->info.epoch = feed->epoch;
+    frame->info.behind_ns = behind(feed, &frame->info);
     ingest_rate(feed->ingest, &rate_num, &rate_den);
     int rc = pipeline_submit(feed->pipeline, frame, rate_num, rate_den);
     const char *notice = pipeline_notice(feed->pipeline);
@@ -176,6 +180,14 @@ static bool time_jumps(const struct feed *feed, int64_t pts_ns)
            (pts_ns < feed->last_pts_ns || pts_ns - feed->last_pts_ns > JUMP_NS);
 }
 
+// Other inputs come when their program gives them, whatever their timestamps say.
+static int64_t behind(struct feed *feed, const struct frame_info *info)
+{
+    if (config_url_kind(feed->context.config->url) != URL_RTSP)
+        return 0;
+    return lag_read(&feed->lag, info->pts_ns, info->received_ns);
+}
+
 static void picture_came(struct feed *feed, const struct frame *frame)
 {
     const char *notice = decoder_notice(feed->decoder);
@@ -188,6 +200,7 @@ static void picture_came(struct feed *feed, const struct frame *frame)
     } else if (time_jumps(feed, frame->info.pts_ns)) {
         log_event(LOG_LEVEL_INFO, "the stream's time jumped");
         feed->epoch++;
+        feed->lag = (struct lag){0};
     }
     if (strcmp(feed->decoder_told, decoder_describe(feed->decoder)) != 0)
         show(feed, NULL);
@@ -303,6 +316,7 @@ int feed_run(struct feed *feed, char *why, size_t size)
         return rc;
     feed->width = feed->height = 0;
     feed->last_pts_ns = NO_PICTURE;
+    feed->lag = (struct lag){0};
     ask_device_again(feed);
     rc = prepare_decoder(feed);
     if (rc == 0)

@@ -3,12 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-static bool is_late(const struct output *output, const struct frame_info *info)
-{
-    int64_t max_age = output->config->max_age.ns;
-    return max_age > 0 && monotonic_ns() - info->received_ns > max_age;
-}
-
 static enum loss loss_of(int rc, const struct offer *offer)
 {
     switch (rc) {
@@ -48,7 +42,7 @@ static struct slot *take_slot(struct output *output, const struct op *op, const 
     if (!op)
         return NULL;
     *reason = LOSS_LATE;
-    if (is_late(output, offer->info))
+    if (frame_is_late(offer->info, output->config->max_age.ns))
         return NULL;
     int rc = slots_take(output->slots, op->dst_bytes, output->config->overflow, offer->interrupted,
                         &slot);

@@ -43,7 +43,7 @@ struct slot *sink_begin(const struct sink *sink, uint64_t *next)
     struct slot *slot;
     while ((slot = slots_next(sink->context.slots, *next))) {
         *next = slot->info.ordinal + 1;
-        if (max_age == 0 || monotonic_ns() - slot->info.frame.received_ns <= max_age)
+        if (!frame_is_late(&slot->info.frame, max_age))
             return slot;
         slots_unpin(sink->context.slots, slot, false);
     }
