@@ -111,7 +111,7 @@ static const struct row camera_rows[] = {
     FIELD(struct camera_config, rotate, "auto",
           "auto turns and mirrors as the stream says (a phone's clip), ahead of what warp outputs do; yuv outputs stay as coded; under `defaults` a number is the outputs'"),
     FIELD(struct camera_config, damaged, "flag",
-          "a damaged picture is marked, dropped, or held back with all that follow until a clean keyframe"),
+          "a damaged picture is marked or held back with all that follow until a clean keyframe, or dropped alone"),
     FIELD(struct camera_config, connect_timeout, "10s", "deadline of opening and probing the input",
           RANGE(0.1, 3600)),
     FIELD(struct camera_config, media_timeout, "5s", "silence after which the input counts as lost",

@@ -9,7 +9,7 @@
 #define FRAMED_VERSION 1
 
 enum framed_flags {
-    FRAMED_FLAG_DAMAGED = 1,        // the decoder reported errors in this picture
+    FRAMED_FLAG_DAMAGED = 1,        // this picture, or one that it may be made from, has errors
     FRAMED_FLAG_KEYFRAME = 2,       // decodable by itself
     FRAMED_FLAG_FIRST_OF_EPOCH = 4, // pts may have jumped; nothing before this frame belongs to it
     FRAMED_FLAG_CAPTURE_CLOCK = 8,  // capture_ns comes from the camera's sender report

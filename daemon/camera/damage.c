@@ -2,7 +2,10 @@
 
 #include "daemon/wire.h"
 
-enum { PRELUDE_MAX = 250 }; // pictures withheld in wait for a keyframe
+enum {
+    PRELUDE_MAX = 250,  // pictures withheld in wait for a keyframe
+    SUSPECT_MAX = 1500, // pictures marked for want of one: other streams mend themselves bit by bit
+};
 
 void damage_begin(struct damage *damage, enum damaged policy)
 {
@@ -12,6 +15,7 @@ void damage_begin(struct damage *damage, enum damaged policy)
 void damage_loss(struct damage *damage)
 {
     damage->holding = damage->policy == DAMAGED_HOLD;
+    damage->suspect = SUSPECT_MAX;
 }
 
 // Pictures of a stream that was joined between keyframes show nothing. A stream that has no
@@ -26,12 +30,26 @@ static bool before_keyframe(struct damage *damage, uint32_t flags)
     return damage->prelude >= 0;
 }
 
-bool damage_withholds(struct damage *damage, uint32_t flags)
+// The decoder knows what is wrong with a picture, but not that it was made from one that is.
+static void suspect(struct damage *damage, uint32_t *flags)
 {
-    bool damaged = flags & FRAMED_FLAG_DAMAGED;
-    if (before_keyframe(damage, flags))
+    if (*flags & FRAMED_FLAG_DAMAGED)
+        damage->suspect = SUSPECT_MAX;
+    else if ((*flags & FRAMED_FLAG_KEYFRAME) || damage->suspect == 0)
+        damage->suspect = 0;
+    else
+        damage->suspect--;
+    if (damage->suspect > 0)
+        *flags |= FRAMED_FLAG_DAMAGED;
+}
+
+bool damage_withholds(struct damage *damage, uint32_t *flags)
+{
+    bool damaged = *flags & FRAMED_FLAG_DAMAGED;
+    if (before_keyframe(damage, *flags))
         return true;
-    if (damage->policy == DAMAGED_HOLD && (damaged || (flags & FRAMED_FLAG_KEYFRAME)))
+    suspect(damage, flags);
+    if (damage->policy == DAMAGED_HOLD && (damaged || (*flags & FRAMED_FLAG_KEYFRAME)))
         damage->holding = damaged;
     return damage->policy == DAMAGED_DROP ? damaged : damage->holding;
 }

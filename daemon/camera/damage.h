@@ -1,4 +1,5 @@
-// The policy `damaged`: which pictures are withheld. One thread uses it.
+// The policy `damaged`: which pictures are withheld, and what becomes of those that are made from
+// damaged ones. One thread uses it.
 #ifndef FRAMED_DAEMON_CAMERA_DAMAGE_H
 #define FRAMED_DAEMON_CAMERA_DAMAGE_H
 
@@ -10,11 +11,14 @@
 struct damage {
     enum damaged policy;
     bool holding; // DAMAGED_HOLD: until the next clean keyframe
+    int suspect;  // pictures still to come that may be made from a damaged one
     int prelude;  // damaged pictures before the first keyframe; -1: it has come
 };
 
 void damage_begin(struct damage *, enum damaged policy); // of a stream, perhaps between keyframes
 void damage_loss(struct damage *);                       // a picture was lost
-bool damage_withholds(struct damage *, uint32_t flags);  // enum framed_flags of the next picture
+// Of the next picture, whose enum framed_flags say what is wrong with itself: they will also say
+// that it follows a damaged or lost one, with no clean keyframe between.
+bool damage_withholds(struct damage *, uint32_t *flags);
 
 #endif

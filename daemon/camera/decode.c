@@ -10,6 +10,8 @@
 #include "daemon/camera/codec.h"
 #include "daemon/camera/damage.h"
 #include "daemon/camera/facts.h"
+#include "daemon/camera/gaps.h"
+#include "daemon/camera/idr.h"
 #include "daemon/camera/orientation.h"
 #include "daemon/camera/picture.h"
 #include "daemon/engine.h"
@@ -25,6 +27,7 @@ struct decoder {
     struct pictures *pictures;
     struct facts facts;
     struct damage damage;
+    struct gaps gaps;
     // While there is a device: what NVDEC needs to take over, or the cpu if NVDEC goes.
     struct backlog backlog;
     bool awaiting;   // packets are of no use before the next keyframe
@@ -214,6 +217,7 @@ void decoder_restart(struct decoder *d)
     if (d->codec.context)
         codec_flush(&d->codec, d->facts.first);
     damage_begin(&d->damage, d->options.damaged);
+    d->gaps = (struct gaps){0};
     d->flushing = d->awaiting = false;
     d->orientation = -ENODATA;
     d->lost = 0;
@@ -263,6 +267,18 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
     return rc == -EBADMSG && !packets_are_pictures(d) ? 0 : rc;
 }
 
+// What the decoder will not say of a picture: that one which it is made from never came.
+static bool follows_gap(struct decoder *d, const AVPacket *packet)
+{
+    const AVCodecParameters *own = d->parameters;
+    if (own->codec_id != AV_CODEC_ID_H264 ||
+        idr_length_bytes(own->extradata, (size_t)own->extradata_size) > 0)
+        return false; // of a file, from which none is lost
+    if (!d->gaps.number_bits && own->extradata)
+        gaps_before(&d->gaps, own->extradata, (size_t)own->extradata_size);
+    return gaps_before(&d->gaps, packet->data, (size_t)packet->size);
+}
+
 int decode_send(struct decoder *d, const struct packet *packet)
 {
     if (!d->codec.context)
@@ -273,6 +289,7 @@ int decode_send(struct decoder *d, const struct packet *packet)
     }
     facts_packet(&d->facts, packet);
     int64_t serial = d->facts.serial;
+    facts_of(&d->facts, serial)->damaged |= follows_gap(d, packet->av);
     d->awaiting &= !(packet->av->flags & AV_PKT_FLAG_KEY);
     if (d->awaiting) {
         facts_of(&d->facts, serial)->settled = true;
@@ -353,7 +370,7 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     follow_orientation(d, av);
     if (av->key_frame && av->pict_type == AV_PICTURE_TYPE_I)
         backlog_shown(&d->backlog, av->reordered_opaque);
-    if (damage_withholds(&d->damage, info.flags))
+    if (damage_withholds(&d->damage, &info.flags))
         return -EBADMSG;
     int rc = codec_map(&d->codec, picture, d->keep_on_device, ret, &converted);
     if (rc < 0)

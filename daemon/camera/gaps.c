@@ -1,0 +1,155 @@
+#include "daemon/camera/gaps.h"
+
+enum { NAL_SLICE = 1, NAL_IDR = 5, NAL_SPS = 7 };
+
+// Bits of a NAL unit, without the bytes that keep it from looking like a start code. Beyond its end
+// they are 0.
+struct bits {
+    const uint8_t *data;
+    size_t size, at;
+    int zeros; // bytes in a row before `at`
+    int left;  // bits of `byte`
+    uint8_t byte;
+};
+
+static uint32_t read_bit(struct bits *bits)
+{
+    if (bits->left == 0) {
+        if (bits->zeros >= 2 && bits->at < bits->size && bits->data[bits->at] == 3) {
+            bits->at++;
+            bits->zeros = 0;
+        }
+        bits->byte = bits->at < bits->size ? bits->data[bits->at] : 0;
+        bits->at++;
+        bits->zeros = bits->byte ? 0 : bits->zeros + 1;
+        bits->left = 8;
+    }
+    return bits->byte >> --bits->left & 1;
+}
+
+static uint32_t read_bits(struct bits *bits, int n)
+{
+    uint32_t value = 0;
+    while (n-- > 0)
+        value = value << 1 | read_bit(bits);
+    return value;
+}
+
+// The standard's ue(v): as many zeros as there are bits behind a one.
+static uint32_t read_number(struct bits *bits)
+{
+    int zeros = 0;
+    while (zeros < 32 && !read_bit(bits))
+        zeros++;
+    return zeros < 32 ? (uint32_t)((UINT64_C(1) << zeros) - 1) + read_bits(bits, zeros)
+                      : UINT32_MAX;
+}
+
+// se(v), where only the low byte counts.
+static int read_delta(struct bits *bits)
+{
+    uint32_t number = read_number(bits);
+    return (int)(number / 2 & 0xff) * (number & 1 ? 1 : -1) + (int)(number & 1);
+}
+
+static void skip_scaling_list(struct bits *bits, int size)
+{
+    int last = 8, next = 8;
+    for (int i = 0; i < size; i++) {
+        if (next != 0)
+            next = (last + read_delta(bits) + 256) & 255;
+        last = next ? next : last;
+    }
+}
+
+static bool has_chroma_format(uint32_t profile)
+{
+    static const uint8_t profiles[] = {100, 110, 122, 244, 44,  83, 86,
+                                       118, 128, 138, 139, 134, 135};
+    for (size_t i = 0; i < sizeof profiles; i++)
+        if (profiles[i] == profile)
+            return true;
+    return false;
+}
+
+// Returns how many bits come ahead of a picture's number for its colour planes.
+static int skip_chroma_format(struct bits *bits)
+{
+    uint32_t format = read_number(bits);
+    int planes_bits = format == 3 && read_bit(bits) ? 2 : 0;
+    read_number(bits); // bit depths
+    read_number(bits);
+    read_bit(bits);
+    bool lists = read_bit(bits);
+    for (int i = 0; lists && i < (format == 3 ? 12 : 8); i++)
+        if (read_bit(bits))
+            skip_scaling_list(bits, i < 6 ? 16 : 64);
+    return planes_bits;
+}
+
+static void skip_order_count(struct bits *bits)
+{
+    uint32_t type = read_number(bits);
+    if (type == 0)
+        read_number(bits);
+    if (type != 1)
+        return;
+    read_bit(bits);
+    read_number(bits); // the same length as se(v)
+    read_number(bits);
+    for (uint32_t n = read_number(bits) & 0xff; n > 0; n--)
+        read_number(bits);
+}
+
+static void read_parameters(struct gaps *gaps, struct bits bits)
+{
+    uint32_t profile = read_bits(&bits, 8);
+    read_bits(&bits, 16);
+    read_number(&bits);
+    gaps->planes_bits = has_chroma_format(profile) ? skip_chroma_format(&bits) : 0;
+    uint32_t number_bits = read_number(&bits) + 4;
+    skip_order_count(&bits);
+    read_number(&bits);
+    bool leaves_out = read_bit(&bits);
+    read_number(&bits); // width and height
+    read_number(&bits);
+    gaps->fields = !read_bit(&bits);
+    gaps->number_bits = number_bits <= 16 && !leaves_out ? (int)number_bits : 0;
+}
+
+static bool follows(const struct gaps *gaps, uint32_t number)
+{
+    uint32_t next = (gaps->last + 1) & ((UINT32_C(1) << gaps->number_bits) - 1);
+    return number == next || (gaps->fields && number == gaps->last);
+}
+
+static bool read_slice(struct gaps *gaps, struct bits bits, bool idr, bool is_reference)
+{
+    if (read_number(&bits) != 0)
+        return false; // not the first of its picture
+    read_number(&bits);
+    read_number(&bits);
+    read_bits(&bits, gaps->planes_bits);
+    uint32_t number = read_bits(&bits, gaps->number_bits);
+    bool gap = gaps->begun && !idr && !follows(gaps, number);
+    gaps->begun |= idr || is_reference;
+    if (idr || is_reference)
+        gaps->last = number;
+    return gap;
+}
+
+bool gaps_before(struct gaps *gaps, const uint8_t *data, size_t size)
+{
+    for (size_t i = 0; i + 3 < size; i++) {
+        if (data[i] != 0 || data[i + 1] != 0 || data[i + 2] != 1)
+            continue;
+        const int type = data[i + 3] & 31;
+        struct bits bits = {.data = data + i + 4, .size = size - i - 4};
+        if (type == NAL_SPS)
+            read_parameters(gaps, bits);
+        else if (type >= NAL_SLICE && type <= NAL_IDR)
+            return gaps->number_bits && (type == NAL_SLICE || type == NAL_IDR) &&
+                   read_slice(gaps, bits, type == NAL_IDR, data[i + 3] & 0x60);
+    }
+    return false;
+}

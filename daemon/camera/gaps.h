@@ -1,0 +1,23 @@
+// H.264 numbers the pictures that others are made from: a number that is missed is a picture that
+// was lost on the way, which a decoder makes up for without a word. One thread uses it; zeroed it
+// is ready, and begins anew.
+#ifndef FRAMED_DAEMON_CAMERA_GAPS_H
+#define FRAMED_DAEMON_CAMERA_GAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gaps {
+    int number_bits; // of a picture's number; 0: not known, or the stream may leave some out
+    int planes_bits; // ahead of it
+    bool fields;     // two pictures in a row may have one number
+    bool begun;      // last holds
+    uint32_t last;   // number of the last picture that others are made from
+};
+
+// Takes the headers, and the picture, of a packet with start codes, whatever its bytes are. Whether
+// a picture ahead of it is missing.
+bool gaps_before(struct gaps *, const uint8_t *data, size_t size);
+
+#endif
