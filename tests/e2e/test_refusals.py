@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+"""One call that the system refuses, be it for memory, a socket, a watch or a thread, and whichever it is: framed runs
+on, or ends with an error that says so and an exit code of its own; never by a signal, never without end, and with an
+account that adds up. FRAMED_FAULTS_ALL=1 tries every call in place of a choice."""
+import os
+import select
+import socket
+import threading
+import time
+
+from framed_client import BINARY, PATIENCE, SANITIZED, Checks, Framed, Metrics, ffmpeg, folder, make_clip
+
+ALL = bool(os.environ.get("FRAMED_FAULTS_ALL"))
+SHIM = os.path.join(os.path.dirname(BINARY), "faults", "nth.so")
+# A sanitizer has an allocator of its own.
+KINDS = ["map", "socket", "accept", "connect", "bind", "watch", "thread"] + ["memory"] * (not SANITIZED)
+FILE = """
+backend: cpu
+cameras:
+  clip:
+    url: {where}/clip.mp4
+    outputs:
+      a: {{size: 32x32, sink: "file:{where}/a.raw"}}
+      b: {{kernel: yuv, sink: "unix:{where}/b.sock"}}
+      c: {{size: 32x32, sink: "ring:{where}/c.ring"}}
+"""
+LIVE = """
+backend: cpu
+cameras:
+  live:
+    url: tcp://127.0.0.1:{port}
+    connect_timeout: 2s
+    media_timeout: 1s
+    outputs:
+      a: {{size: 32x32, overflow: wait, sink: "unix:{where}/a.sock"}}
+"""
+
+
+class Source(threading.Thread):
+    """A camera: gives whoever connects the clip, and holds the line."""
+
+    def __init__(self, clip):
+        super().__init__(daemon=True)
+        with open(clip, "rb") as file:
+            self.data = file.read()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def serve(self, client):
+        try:
+            with client:
+                client.sendall(self.data)
+                client.recv(1)
+        except OSError:
+            pass
+
+    def run(self):
+        while True:
+            client, _ = self.listener.accept()
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+
+class Fault:
+    """A framed in which one call fails, or none."""
+
+    def __init__(self, where, kind=None, number=0):
+        self.kind, self.number, self.counts = kind, number, f"{where}/counts"
+        if os.path.exists(self.counts):
+            os.remove(self.counts)
+        self.env = {"LD_PRELOAD": SHIM, "FRAMED_NTH_COUNT": self.counts, "FRAMED_NTH": f"{kind}:{number}",
+                    "ASAN_OPTIONS": "verify_asan_link_order=0:exitcode=99", "UBSAN_OPTIONS": "exitcode=99"}
+
+    def noted(self):
+        with open(self.counts) as file:
+            return dict(line.split() for line in file)
+
+
+def is_theirs(fault, code):
+    """libavformat goes on with what it did not get, here and there. Nothing here can help that."""
+    return code == -11 and "/libav" in fault.noted().get("failed", "")
+
+
+def judge(checks, fault, framed, code):
+    case, errors = f"{fault.kind}:{fault.number}", framed.errors()
+    lines = errors.splitlines()
+    if code is not None and code < 0 and is_theirs(fault, code):
+        print(f"{case}: died in {fault.noted()['failed']}", flush=True)
+        return
+    checks.check(code in (0, 1, 69, 78), f"{case}: exit {code}\n{errors}")
+    told = [line for line in lines if not line.startswith("info ")]
+    checks.check(code == 0 or told, f"{case}: exit {code} without a word\n{errors}")
+    checks.check("unaccounted" not in errors, f"{case}: an account that does not add up\n{errors}")
+    if code == 0 and os.path.exists(framed.counters) and not any("metrics file" in line for line in told):
+        offered, emitted, lost = Metrics(framed.counters).account()
+        checks.check(offered == emitted + lost, f"{case}: {offered} offered, {emitted} emitted, {lost} lost")
+
+
+def run_file(checks, where, fault):
+    with Framed(where, FILE.format(where=where), fault.env) as framed:
+        judge(checks, fault, framed, framed.wait(15))
+
+
+def got_frame(path):
+    try:
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(path)
+            ready, _, _ = select.select([peer], [], [], 0.5)
+            return bool(ready and peer.recv(4) == b"FRMD")
+    except OSError:
+        time.sleep(0.02)
+        return False
+
+
+def run_live(checks, where, fault, port):
+    """What runs on gives pictures, if need be after another try."""
+    with Framed(where, LIVE.format(where=where, port=port), fault.env) as framed:
+        deadline = time.monotonic() + 10 * PATIENCE
+        got = False
+        while not got and framed.child.poll() is None and time.monotonic() < deadline:
+            got = got_frame(f"{where}/a.sock")
+        code = framed.stop(5) if framed.child.poll() is None else framed.child.returncode
+        judge(checks, fault, framed, code)
+        checks.check(got or code, f"{fault.kind}:{fault.number}: no frame\n{framed.errors()}")
+
+
+def numbers(count, choice):
+    """Which of `count` calls fail: all, or that many of them, those at the start first."""
+    if ALL or count <= choice:
+        return range(1, count + 1)
+    early = choice // 4
+    step = (count - early) / (choice - early)
+    return [*range(1, early + 1), *(early + 1 + int(i * step) for i in range(choice - early))]
+
+
+def main():
+    checks = Checks("refusals")
+    with folder() as where:
+        make_clip(f"{where}/clip.mp4", frames=6, size="64x48")
+        ffmpeg("-i", f"{where}/clip.mp4", "-c", "copy", f"{where}/clip.ts")
+        source = Source(f"{where}/clip.ts")
+        none = Fault(where)
+        run_file(checks, where, none)
+        counts = none.noted()
+        for kind in KINDS:
+            for number in numbers(int(counts[kind]), 80):
+                run_file(checks, where, Fault(where, kind, number))
+        none = Fault(where)
+        run_live(checks, where, none, source.port)
+        counts = none.noted()
+        checks.check(int(counts["accept"]) and int(counts["connect"]), f"calls are not seen: {counts}")
+        for kind in KINDS:
+            for number in numbers(int(counts[kind]), 3):
+                run_live(checks, where, Fault(where, kind, number), source.port)
+    checks.end()
+
+
+main()

@@ -1,0 +1,107 @@
+"""What a client of framed saw of a numbered clip, picture by picture, and the account of it beside what the camera
+sent."""
+import collections
+import os
+import threading
+import zlib
+
+from framed_client import PATIENCE, Framed, consume, folder
+from numbered_clip import UNKNOWN, read_numbers
+
+WIDTH, HEIGHT = 160, 96
+OUTPUT = f"{{size: {WIDTH}x{HEIGHT}, fit: stretch, tensor: {{dtype: u8, layout: nhwc, order: gray}}, slots: 128"
+DAMAGED, CAPTURE_CLOCK = 1, 8  # flags
+
+Seen = collections.namedtuple("Seen", "header known top bottom")  # known: by its digest, or UNKNOWN
+
+REFERENCE = """
+cameras:
+  clip:
+    url: {clip}
+    outputs:
+      o: {output}, overflow: wait, sink: "file:{where}/clip.framed"}}
+"""
+
+
+def reference(path):
+    """digest -> number, of what framed makes of the clip when it comes from a file."""
+    with folder() as where:
+        with Framed(where, REFERENCE.format(clip=path, output=OUTPUT, where=where)) as framed:
+            if framed.wait(60) != 0:
+                raise RuntimeError(f"no reference of {path}:\n{framed.errors()}")
+        with open(f"{where}/clip.framed", "rb") as file:
+            digests = [zlib.crc32(payload) for _, payload in consume.read_frames(file)]
+    if len(set(digests)) != len(digests):
+        raise RuntimeError(f"pictures of {path} are equal")
+    return {digest: number for number, digest in enumerate(digests)}
+
+
+class Watcher(threading.Thread):
+    """Reads a socket until it closes."""
+
+    def __init__(self, address, digests):
+        super().__init__(daemon=True)
+        self.address, self.digests, self.seen, self.error = address, digests, [], None
+        self.start()
+
+    def run(self):
+        try:
+            for header, payload in consume.frames_from(self.address, 10 * PATIENCE):
+                self.seen.append(self.look(header, payload))
+        except (OSError, ValueError) as error:
+            self.error = error
+
+    def look(self, header, payload):
+        known = self.digests.get(zlib.crc32(payload), UNKNOWN)
+        if known != UNKNOWN:
+            return Seen(header, known, known, known)
+        return Seen(header, known, *read_numbers(consume.tensor_of(header, payload)[:, :, 0]))
+
+    def good_after(self, number):
+        """When good pictures from `number` on were finished (CLOCK_MONOTONIC, s)."""
+        late = []
+        for one in reversed(list(self.seen)):
+            if one.known != UNKNOWN and one.known < number:
+                break
+            if one.known != UNKNOWN:
+                late.append(one.header.finished_ns / 1e9)
+        return late[::-1]
+
+
+class Account:
+    """Of one camera: the pictures that it sent whole beside those that were seen."""
+
+    def __init__(self, sent, seen):
+        whole = [s for s in seen if s.top != UNKNOWN and s.top == s.bottom]
+        numbers = [s.top for s in whole if not s.header.flags & DAMAGED]  # damaged ones show what was there before
+        got = collections.Counter(numbers)
+        self.count = len(seen)
+        self.doubled = [n for n, times in got.items() if times > 1]
+        self.disordered = [(a, b) for a, b in zip(numbers, numbers[1:]) if b < a]
+        self.torn = [s.header.sequence for s in seen if s.top != s.bottom]
+        wrong = [s for s in seen if s.known == UNKNOWN]
+        self.unflagged = [s.header.sequence for s in wrong if not s.header.flags & DAMAGED]
+        self.flagged = len([s for s in seen if s.header.flags & DAMAGED])
+        self.harmless = len([s for s in seen if s.header.flags & DAMAGED and s.known != UNKNOWN])
+        self.missing = self.missing_of(sent, {s.top for s in whole}, max(numbers, default=-1))
+        self.epochs = len({s.header.epoch for s in seen})
+        self.pts = list(self.bad_pts(seen))
+
+    @staticmethod
+    def missing_of(sent, got, last):
+        """Up to the last that came."""
+        whole = {}
+        for picture in sent:
+            if picture.whole and picture.number <= last:
+                whole.setdefault(picture.connection, []).append(picture.number)
+        return [n for numbers in whole.values() for n in numbers if n not in got]
+
+    @staticmethod
+    def bad_pts(seen):
+        """Within an epoch time goes by pictures: 40 ms each, which is what the clip has."""
+        for a, b in zip(seen, seen[1:]):
+            if a.header.epoch != b.header.epoch or UNKNOWN in (a.known, b.known):
+                continue
+            step, wanted = b.header.pts_ns - a.header.pts_ns, (b.known - a.known) * 40_000_000
+            if step <= 0 or abs(step - wanted) > 1_000_000:
+                yield a.known, b.known, step
