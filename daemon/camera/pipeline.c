@@ -11,6 +11,7 @@
 #include "daemon/sink/slots_region.h"
 
 static const int64_t NOMINAL_NS = 40000000; // between frames, where the stream does not say
+static const int64_t BURST_NS = 250000000;  // that frames in a row may wait beyond their patience
 static const int64_t RETRY_NS = 1000000000; // between tries to get a backend's buffers
 
 // One frame in the backend: the job, its source, and the slot of each output that wants it.
@@ -32,7 +33,8 @@ struct pipeline {
     size_t reserved;  // device memory, counted by the engine
     struct rate rate; // the camera's own `fps`
     uint32_t epoch;
-    int64_t retry_ns; // when making a plan may be tried again, after it failed
+    int64_t waited_ns; // beyond their patience, by the last frames; what others need less goes off
+    int64_t retry_ns;  // when making a plan may be tried again, after it failed
     char notice[256];
     bool noticed; // notice was handed out
     pthread_mutex_t lock;
@@ -243,8 +245,8 @@ static bool any_waits(const struct pipeline_context *context)
     return false;
 }
 
-// How long a frame may wait for the backend. Half its interval lets a burst pass (what was read
-// while probing comes all at once) and still falls behind no camera that sends at its nominal rate.
+// How long a frame may wait for the backend. Half its interval falls behind no camera that sends at
+// its nominal rate, however long it lasts.
 static int64_t patience_ns(const struct pipeline_context *context, int rate_num, int rate_den)
 {
     if (any_waits(context))
@@ -265,16 +267,23 @@ static struct work *wait_for_idle(struct pipeline *pipeline, int64_t until_ns)
     return work;
 }
 
-// NULL where the backend has its hands full for longer than the frame may wait.
+// NULL where the backend has its hands full for longer than the frame may wait. A burst (what was
+// read while probing comes all at once, and other cameras start too) may wait for longer: what is
+// behind it is in the socket.
 static struct work *take_work(struct pipeline *pipeline, int64_t patience)
 {
-    int64_t now = monotonic_ns();
+    int64_t now = monotonic_ns(), until = INT64_MAX;
+    if (patience < INT64_MAX)
+        until = now + patience + BURST_NS - pipeline->waited_ns;
     pthread_mutex_lock(&pipeline->lock);
-    struct work *work =
-        wait_for_idle(pipeline, patience < INT64_MAX - now ? now + patience : INT64_MAX);
+    struct work *work = wait_for_idle(pipeline, until);
     if (work)
         work->busy = true;
     pthread_mutex_unlock(&pipeline->lock);
+    if (patience < INT64_MAX) {
+        int64_t waited = pipeline->waited_ns + monotonic_ns() - now - patience;
+        pipeline->waited_ns = waited < 0 ? 0 : waited < BURST_NS ? waited : BURST_NS;
+    }
     return work;
 }
 
