@@ -15,6 +15,7 @@
 #include "daemon/camera/orientation.h"
 #include "daemon/camera/picture.h"
 #include "daemon/engine.h"
+#include "daemon/service/log.h"
 #include "daemon/wire.h"
 
 struct decoder {
@@ -259,6 +260,8 @@ static bool packets_are_pictures(const struct decoder *d)
 static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
 {
     int rc = codec_send(&d->codec, packet, serial);
+    if (log_libav_missed())
+        facts_of(&d->facts, serial)->damaged = true;
     if (rc >= 0)
         return 0;
     if (codec_failed(&d->codec, rc))

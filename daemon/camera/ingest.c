@@ -38,6 +38,7 @@ struct ingest {
     const _Atomic bool *stop;
     int64_t heed_stop_ns, deadline_ns; // CLOCK_MONOTONIC
     int interrupted;                   // 0, -ECANCELED or -ETIMEDOUT
+    bool missed;                       // ahead of the last packet, or within it
     bool realtime;
     struct pacer pacer;
     struct sender_clock clock;
@@ -263,6 +264,7 @@ int ingest_open(struct ingest **ret, const struct camera_config *config, const _
     in->close_timeout = config->close_timeout;
     why[0] = 0;
     log_forget_libav();
+    log_libav_missed();
     set_deadline(in, in->connect_timeout);
     int rc = open_all(in, config, why, size);
     if (rc == 0) {
@@ -323,6 +325,16 @@ static int64_t capture_clock(struct ingest *in)
     return sender_clock_read(&in->clock, report_ns, start_ns, in->packet->pts);
 }
 
+// Packets that are missed while one picture is read are its own or, since a picture is complete
+// when the next one begins, of the next.
+static void mark_missed(struct ingest *in)
+{
+    bool missed = log_libav_missed();
+    if (missed || in->missed)
+        in->packet->flags |= AV_PKT_FLAG_CORRUPT;
+    in->missed = missed;
+}
+
 static int read_track(struct ingest *in)
 {
     do {
@@ -335,6 +347,7 @@ static int read_track(struct ingest *in)
     } while (in->packet->stream_index != in->stream->index || in->packet->size == 0);
     av_packet_rescale_ts(in->packet, in->stream->time_base, NANOSECONDS);
     in->packet->time_base = NANOSECONDS;
+    mark_missed(in);
     return 0;
 }
 

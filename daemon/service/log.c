@@ -55,6 +55,7 @@ static _Thread_local const struct secrets *thread_secrets;
 static _Thread_local char libav_line[TEXT_MAX];
 static _Thread_local int libav_prefix = 1;
 static _Thread_local char libav_complaint[TEXT_MAX];
+static _Thread_local bool libav_missed;
 
 // Whether stderr is the stream that systemd says it connected to the journal.
 static bool stderr_is_journal(void)
@@ -213,6 +214,15 @@ void log_event(enum log_level level, const char *format, ...)
     errno = saved;
 }
 
+static bool tells_of_loss(const char *format)
+{
+    static const char *const losses[] = {"RTP: missed ", "Could not find ref with POC "};
+    for (size_t i = 0; i < sizeof(losses) / sizeof(*losses); i++)
+        if (!strncmp(format, losses[i], strlen(losses[i])))
+            return true;
+    return false;
+}
+
 // libav calls errors what is daily life to us (a stream joined between keyframes, a camera that
 // hangs up), and we report what follows from them. Its own notes and the levels below are never of
 // use here.
@@ -222,6 +232,7 @@ static void libav_message(void *context, int level, const char *format, va_list 
     if (level > AV_LOG_WARNING)
         return;
     char clean[TEXT_MAX];
+    libav_missed |= tells_of_loss(format);
     size_t at = strlen(libav_line);
     av_log_format_line2(context, level, format, arguments, libav_line + at,
                         (int)(sizeof(libav_line) - at), &libav_prefix);
@@ -248,6 +259,13 @@ const char *log_libav_complaint(void)
 void log_forget_libav(void)
 {
     libav_complaint[0] = 0;
+}
+
+bool log_libav_missed(void)
+{
+    bool missed = libav_missed;
+    libav_missed = false;
+    return missed;
 }
 
 void log_open(enum log_level level)

@@ -24,6 +24,9 @@ const char *log_libav_complaint(void);
 void log_forget_libav(void);
 // One last line of level error, from within a signal handler: takes no lock.
 void log_last(const char *text);
+// Whether libav said since the last call, on this thread, that data are missing: packets on the
+// network, or a picture that another is made from. It tells nobody in any other way.
+bool log_libav_missed(void);
 // Prints what is still summed up: to be called at the end, and now and then, since a sum otherwise
 // waits for a later line.
 void log_flush(void);

@@ -239,6 +239,7 @@ def cases():
         Case("report-steps", several(lambda c: c.wall_step(3600), lambda c: c.wall_step(-7200)), epochs=1),
         Case("flipped-bits", several(*[mangling(flip)] * 5), harmed=True),
         Case("packets-lost", several(*map(mangling, (drop(1, 2), drop(0, 1), drop(-1), drop(0)))), harmed=True),
+        Case("picture-lost-h265", several(*[mangling(drop(0))] * 3), harmed=True, clip="h265"),
         Case("babble", several(*[lambda c: c.babble(500)] * 3)),
         Case("noise", at_next(lambda c: c.noise(500)), within=MEDIA + 1.2 + SLACK, harmed=True),
         Case("size-by-reconnect", at_next(new_clip("large")), epochs=2),

@@ -13,6 +13,7 @@ OUTPUT = f"{{size: {WIDTH}x{HEIGHT}, fit: stretch, tensor: {{dtype: u8, layout: 
 DAMAGED, CAPTURE_CLOCK = 1, 8  # flags
 
 Seen = collections.namedtuple("Seen", "header known top bottom")  # known: by its digest, or UNKNOWN
+Header = collections.namedtuple("Header", "sequence epoch flags pts_ns capture_ns finished_ns")
 
 REFERENCE = """
 cameras:
@@ -37,11 +38,12 @@ def reference(path):
 
 
 class Watcher(threading.Thread):
-    """Reads a socket until it closes."""
+    """Reads a socket until it closes. With the camera that sends them, the numbers of a clip that goes round and round
+    go on rising."""
 
-    def __init__(self, address, digests):
+    def __init__(self, address, digests, camera=None):
         super().__init__(daemon=True)
-        self.address, self.digests, self.seen, self.error = address, digests, [], None
+        self.address, self.digests, self.camera, self.seen, self.error = address, digests, camera, [], None
         self.start()
 
     def run(self):
@@ -53,9 +55,17 @@ class Watcher(threading.Thread):
 
     def look(self, header, payload):
         known = self.digests.get(zlib.crc32(payload), UNKNOWN)
-        if known != UNKNOWN:
-            return Seen(header, known, known, known)
-        return Seen(header, known, *read_numbers(consume.tensor_of(header, payload)[:, :, 0]))
+        numbers = (known, known)
+        if known == UNKNOWN:
+            numbers = read_numbers(consume.tensor_of(header, payload)[:, :, 0])
+        slim = Header(*(getattr(header, name) for name in Header._fields))
+        return Seen(slim, *map(self.unwrap, (known, *numbers)))
+
+    def unwrap(self, number):
+        if number == UNKNOWN or not self.camera:
+            return number
+        turn = len(self.camera.clip.units)
+        return number + turn * round((self.camera.number - number) / turn)
 
     def good_after(self, number):
         """When good pictures from `number` on were finished (CLOCK_MONOTONIC, s)."""

@@ -38,6 +38,20 @@ static void expect(const char *expected)
     CHECK(!strcmp(text, expected), "got:\n%swanted:\n%s", text, expected);
 }
 
+// libav says what is missing to nobody but the log.
+static void test_missed(void)
+{
+    record();
+    log_libav_missed();
+    av_log(NULL, AV_LOG_WARNING, "jitter buffer full\n");
+    CHECK(!log_libav_missed(), "nothing is missing");
+    av_log(NULL, AV_LOG_WARNING, "RTP: missed %d packets\n", 3);
+    CHECK(log_libav_missed() && !log_libav_missed(), "packets");
+    av_log(NULL, AV_LOG_ERROR, "Could not find ref with POC %d\n", 7);
+    CHECK(log_libav_missed() && !log_libav_missed(), "a picture");
+    expect("");
+}
+
 static void test_lines(void)
 {
     record();
@@ -224,6 +238,7 @@ int main(void)
     test_long_line();
     test_libav();
     test_libav_secrets();
+    test_missed();
     test_journal();
     test_threads();
     test_stalled_reader();
