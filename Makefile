@@ -6,6 +6,7 @@
 #   CUDA_ARCHS="90"                   only these compute capabilities
 #   V=1                               show the commands
 #   MUTATIONS=5000 SEED=7             for torture: how many damaged clips of each codec, and which
+#   SOAK_SECONDS=600                  for torture: how long cameras flap
 #   CLIP=FILE PEERS_ARGS="--cpu 1"    for bench-peers: the pictures, and its other options
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -192,17 +193,6 @@ fuzz:
 	@mkdir -p $(B)/corpus
 	$(B)/fuzz_config -max_total_time=$(FUZZ_SECONDS) -max_len=8192 $(B)/corpus tests/fuzz/config
 
-# --- an hour's worth of what make check tries in seconds: MUTATIONS of each clip under the sanitizers, by SEED, and
-# every call of a running framed refused once
-MUTATIONS ?= 1000
-torture:
-	@scripts/setup check
-	@$(MAKE) --no-print-directory $(B)/framed $(B)/faults/nth.so
-	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/camera/mutations
-	MUTATIONS=$(MUTATIONS) $(if $(SEED),SEED=$(SEED)) ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
-		$(B)/torture/tests/daemon/camera/mutations
-	FRAMED=$(B)/framed FRAMED_FAULTS_ALL=1 /usr/bin/python3 tests/e2e/test_faults.py
-
 # --- what a user calls. Set-up comes first and in a make of its own: before it there is no compiler.
 demo:
 	@scripts/setup demo
@@ -214,6 +204,20 @@ check:
 	@$(MAKE) --no-print-directory $(B)/framed tests
 	@$(MAKE) --no-print-directory check-aarch64-build
 	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) tests/run
+
+# An hour of what make check tries in seconds: cameras that fail for long, MUTATIONS of a clip of each codec under the
+# sanitizers, and every call of a running framed refused once.
+MUTATIONS ?= 1000
+SOAK_SECONDS ?= 600
+torture:
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/faults/nth.so
+	@set -e; for t in neighbours reconnects soak; do FRAMED=$(B)/framed SAN=$(SAN) \
+		FRAMED_SOAK_SECONDS=$(SOAK_SECONDS) tests/torture/$$t.py; done
+	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/camera/mutations
+	MUTATIONS=$(MUTATIONS) $(if $(SEED),SEED=$(SEED)) ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+		$(B)/torture/tests/daemon/camera/mutations
+	FRAMED=$(B)/framed FRAMED_FAULTS_ALL=1 /usr/bin/python3 tests/e2e/test_refusals.py
 
 # The kernels alone, every version on this box: wants nothing but gcc (and nvcc for CUDA).
 KERNEL_TESTS := $(filter $(B)/tests/kernels/%,$(TESTS))

@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+"""A thousand reconnects (FRAMED_RECONNECTS) over twenty cameras that hang up after a few pictures, one way or another:
+memory, descriptors and threads stay flat, and every picture comes once."""
+import itertools
+import os
+import time
+
+from torment import Holdings, Stage
+from faulty_camera import Connection
+from framed_client import Checks, Framed, folder
+from watch import Account
+
+CAMERAS = 20
+RECONNECTS = int(os.environ.get("FRAMED_RECONNECTS", "1000"))
+PICTURES = 5  # of a connection
+WAYS = (Connection.fin, Connection.reset, Connection.half)
+
+
+def hang_up_again_and_again(camera):
+    """Ahead of the sixth picture of every connection; each arms the next."""
+    ways = itertools.cycle(WAYS)
+
+    def act(connection):
+        arm(camera.next_keyframe() + PICTURES)
+        next(ways)(connection)
+
+    def arm(number):
+        camera.next(act, number)
+
+    arm(PICTURES)
+
+
+def run(checks, stage, framed):
+    holdings = Holdings(framed)
+    begin = time.monotonic()
+    while (plays := sum(camera.plays for camera in stage.cameras.values())) < RECONNECTS + CAMERAS:
+        if framed.child.poll() is not None or time.monotonic() - begin > 2 + 6 * RECONNECTS / CAMERAS:
+            break
+        holdings.sample()
+        time.sleep(0.25)
+    print(f"{plays - CAMERAS} reconnects in {time.monotonic() - begin:.0f} s")
+    checks.check(plays >= RECONNECTS + CAMERAS, f"only {plays} connections:\n{framed.errors()[-2000:]}")
+    holdings.check_flat(checks)
+
+
+def main():
+    checks = Checks("reconnects")
+    with folder() as where, Stage(where, CAMERAS, 4000) as stage:
+        for camera in stage.cameras.values():
+            hang_up_again_and_again(camera)
+        with Framed(where, stage.config()) as framed:
+            stage.watch()
+            run(checks, stage, framed)
+            code = framed.stop()
+            checks.check(code == 0, f"exit {code}")
+            for name, watcher in stage.watchers.items():
+                watcher.join(5)
+                offered, emitted, lost = framed.metrics().account(camera=name)
+                checks.check(offered == emitted + lost, f"{name}: {offered} offered, {emitted} emitted, {lost} lost")
+                checks.check(emitted == len(watcher.seen), f"{name}: {emitted} emitted, {len(watcher.seen)} seen")
+                account = Account(stage.cameras[name].sent, watcher.seen)
+                good = not (account.doubled or account.disordered or account.unflagged or account.pts)
+                checks.check(good, f"{name}: {vars(account)}")
+                checks.check(len(account.missing) <= lost, f"{name}: lost {account.missing}")
+    checks.end()
+
+
+main()
