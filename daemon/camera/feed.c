@@ -40,23 +40,24 @@ static bool loops(const struct feed *feed);
 static int start_over(struct feed *feed);
 
 // Moves packets to pictures until the stream ends or breaks: -ENODATA at the end, other negative
-// errno.
+// errno. What came before it broke is whole, and is given out like before an end.
 static int relay(struct feed *feed)
 {
     struct packet packet;
     int rc = 0;
     while (rc == 0) {
-        rc = ingest_read(feed->ingest, &packet);
-        if (rc == 0)
-            rc = decode_send(feed->decoder, &packet);
-        else if (rc == -ENODATA)
-            rc = decode_send(feed->decoder, NULL);
+        int input = ingest_read(feed->ingest, &packet);
+        if (input == -ECANCELED)
+            return input;
+        rc = decode_send(feed->decoder, input == 0 ? &packet : NULL);
         if (rc == -EBADMSG) {
             pipeline_withheld(feed->pipeline);
             rc = 0;
         }
         if (rc == 0)
             rc = forward_pictures(feed);
+        if (rc == -ENODATA && input < 0)
+            rc = input;
         if (rc == -ENODATA && loops(feed))
             rc = start_over(feed);
     }

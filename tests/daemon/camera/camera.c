@@ -156,6 +156,27 @@ static void test_nothing_in_it(void)
     close(ends[0]);
 }
 
+// A stream that falls silent: what the decoder held back to put it in order comes out all the same.
+static void test_silence(void)
+{
+    char url[32];
+    int ends[2];
+    size_t size;
+    clips_make("64x48", 100, "-c:v libx264 -bf 3 -b:v 100k", "held.nut");
+    unsigned char *bytes = clips_read("held.nut", &size);
+    CHECK(pipe(ends) == 0 && write(ends[1], bytes, size) == (ssize_t)size, "%zu bytes", size);
+    free(bytes);
+    snprintf(url, sizeof url, "pipe:%d", ends[0]);
+    struct fixture *f = configure(url);
+    run(f, PATIENCE_MS);
+    const struct ledger *ledger = &f->camera.outputs[0].ledger;
+    CHECK(f->state == CAMERA_RETRYING && ledger->offered == 100, "%s, %d offered",
+          camera_state_name(f->state), (int)ledger->offered);
+    end(f);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 // A loop over no pictures at all must not spin.
 static void test_loop_over_nothing(void)
 {
@@ -310,6 +331,7 @@ int main(void)
     clips_open();
     test_hang_up();
     test_nothing_in_it();
+    test_silence();
     test_loop_over_nothing();
     test_time_jumps_back();
     test_undecodable();
