@@ -254,16 +254,14 @@ class Camera:
 
     # --- up and down
 
-    def listen(self, accepts=True, backlog=16):
-        """Takes connections; without `accepts` the kernel takes them and nobody ever reads."""
+    def listen(self):
         self.refuse()
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))
-        listener.listen(backlog)
+        listener.listen()
         self.port, self.listener = listener.getsockname()[1], listener
-        if accepts:
-            self.spawn(self.accept, listener)
+        self.spawn(self.accept, listener)
 
     def refuse(self):
         if self.listener:
