@@ -23,7 +23,10 @@ int64_t monotonic_ns(void)
 
 bool frame_is_late(const struct frame_info *info, int64_t max_age_ns)
 {
-    return max_age_ns > 0 && monotonic_ns() - info->received_ns + info->behind_ns > max_age_ns;
+    int64_t since_ns = info->received_ns, due_ns = info->decoded_ns - info->behind_ns;
+    if (info->behind_ns > 0 && due_ns < since_ns)
+        since_ns = due_ns;
+    return max_age_ns > 0 && monotonic_ns() - since_ns > max_age_ns;
 }
 
 int64_t realtime_ns(void)

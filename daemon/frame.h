@@ -9,7 +9,7 @@ struct frame_info {
     int64_t capture_ns;  // since 1970
     int64_t received_ns; // CLOCK_MONOTONIC
     int64_t decoded_ns;  // CLOCK_MONOTONIC
-    int64_t behind_ns;   // by which a live picture came later than others of its camera
+    int64_t behind_ns;   // by which a live picture was decoded later than others of its camera
     uint32_t epoch;
     uint32_t flags; // enum framed_flags
     int source_width, source_height;

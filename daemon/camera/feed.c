@@ -181,12 +181,13 @@ static bool time_jumps(const struct feed *feed, int64_t pts_ns)
            (pts_ns < feed->last_pts_ns || pts_ns - feed->last_pts_ns > JUMP_NS);
 }
 
+// By when they were decoded, since they arrive in another order than that of their timestamps.
 // Other inputs come when their program gives them, whatever their timestamps say.
 static int64_t behind(struct feed *feed, const struct frame_info *info)
 {
     if (config_url_kind(feed->context.config->url) != URL_RTSP)
         return 0;
-    return lag_read(&feed->lag, info->pts_ns, info->received_ns);
+    return lag_read(&feed->lag, info->pts_ns, info->decoded_ns);
 }
 
 static void picture_came(struct feed *feed, const struct frame *frame)

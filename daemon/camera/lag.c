@@ -24,15 +24,15 @@ static void end_window(struct lag *lag, int64_t distance)
     begin_window(lag, distance);
 }
 
-int64_t lag_read(struct lag *lag, int64_t pts_ns, int64_t received_ns)
+int64_t lag_read(struct lag *lag, int64_t pts_ns, int64_t came_ns)
 {
-    int64_t distance = (int64_t)((uint64_t)received_ns - (uint64_t)pts_ns);
+    int64_t distance = (int64_t)((uint64_t)came_ns - (uint64_t)pts_ns);
     if (!lag->begun) {
-        *lag = (struct lag){.begun = true, .least_ns = distance, .received_ns = received_ns};
+        *lag = (struct lag){.begun = true, .least_ns = distance, .came_ns = came_ns};
         begin_window(lag, distance);
     }
-    lag->window_age_ns += least(received_ns - lag->received_ns, PAUSE_NS);
-    lag->received_ns = received_ns;
+    lag->window_age_ns += least(came_ns - lag->came_ns, PAUSE_NS);
+    lag->came_ns = came_ns;
     lag->least_ns = least(lag->least_ns, distance);
     lag->window_ns = least(lag->window_ns, distance);
     if (lag->window_age_ns >= WINDOW_NS)

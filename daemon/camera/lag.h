@@ -8,14 +8,14 @@
 
 struct lag {
     bool begun;
-    int64_t least_ns;      // from a picture's timestamp to its arrival, of one that came at once
-    int64_t received_ns;   // of the last picture
+    int64_t least_ns;      // from a picture's timestamp to its coming, of one that came at once
+    int64_t came_ns;       // when the last picture did
     int64_t first_ns;      // since the window began: the first such distance,
     int64_t window_ns;     // the least,
     int64_t window_age_ns; // and how long ago that is, pauses not counted
 };
 
-// For each picture in turn, by its own timestamp and its arrival on CLOCK_MONOTONIC.
-int64_t lag_read(struct lag *, int64_t pts_ns, int64_t received_ns);
+// For each picture in turn, by its own timestamp and when it came on CLOCK_MONOTONIC.
+int64_t lag_read(struct lag *, int64_t pts_ns, int64_t came_ns);
 
 #endif

@@ -1,6 +1,7 @@
 // How far behind a picture is: after a standstill, by a clock that drifts, behind a pause for good.
 #include "daemon/camera/lag.h"
 
+#include "daemon/frame.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000, START = 5000 * INT64_C(1000000000);
@@ -69,8 +70,18 @@ static void test_other_clock(void)
     CHECK(show(&camera, 1, 40, &worst) == 0, "goes on: %lld", (long long)worst);
 }
 
+static void test_age(void)
+{
+    int64_t now = monotonic_ns();
+    struct frame_info info = {.received_ns = now - 100 * MS, .decoded_ns = now - 10 * MS};
+    CHECK(frame_is_late(&info, 50 * MS) && !frame_is_late(&info, 60000 * MS), "by its arrival");
+    info.behind_ns = 70000 * MS;
+    CHECK(frame_is_late(&info, 60000 * MS) && !frame_is_late(&info, 0), "by its time");
+}
+
 int main(void)
 {
+    test_age();
     test_burst(3000);
     test_burst(60000);
     test_slow_burst();
