@@ -258,10 +258,21 @@ class Camera:
         self.refuse()
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", self.port))
+        self.port = self.bind(listener)
         listener.listen()
-        self.port, self.listener = listener.getsockname()[1], listener
+        self.listener = listener
         self.spawn(self.accept, listener)
+
+    def bind(self, listener):
+        """A port that no connection of anyone's gets while nobody listens there: below those that the kernel deals."""
+        for _ in range(100):
+            port = self.port or random.randrange(10000, 32768)
+            try:
+                listener.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError("no port for a camera")
 
     def refuse(self):
         if self.listener:
