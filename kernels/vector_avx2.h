@@ -123,9 +123,15 @@ static inline FRAMED_HD vec vec_gather(int reach, const uint8_t *row, const int3
     return found;
 }
 
-// 3 * 16 bytes: r, g and b of 16 pixels in turn.
-static inline FRAMED_HD void half_interleave(uint8_t *to, const uint8_t *r, const uint8_t *g,
-                                             const uint8_t *b)
+// The same 16 bytes in both halves.
+static inline FRAMED_HD vec halves_all(const uint8_t *at)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)at));
+}
+
+// 3 * 32 bytes: r, g and b of 32 pixels in turn. Each 128-bit lane makes 48 bytes of 16 pixels.
+static inline FRAMED_HD void bytes_interleave(uint8_t *to, const uint8_t *r, const uint8_t *g,
+                                              const uint8_t *b)
 {
 #define P(i, c)  (uint8_t)((i) % 3 == c ? (i) / 3 : 128)
 #define P4(i, c) P(i, c), P(i + 1, c), P(i + 2, c), P(i + 3, c)
@@ -139,24 +145,14 @@ static inline FRAMED_HD void half_interleave(uint8_t *to, const uint8_t *r, cons
 #undef P16
 #undef P4
 #undef P
-    const __m128i vr = _mm_loadu_si128((const __m128i *)r);
-    const __m128i vg = _mm_loadu_si128((const __m128i *)g);
-    const __m128i vb = _mm_loadu_si128((const __m128i *)b);
+    const vec vr = vec_load(r), vg = vec_load(g), vb = vec_load(b);
     for (int i = 0; i < 3; i++) {
-        const __m128i *from = (const __m128i *)index[i];
-        const __m128i two = _mm_or_si128(_mm_shuffle_epi8(vr, _mm_loadu_si128(from)),
-                                         _mm_shuffle_epi8(vg, _mm_loadu_si128(from + 1)));
-        _mm_storeu_si128((__m128i *)(to + 16 * i),
-                         _mm_or_si128(two, _mm_shuffle_epi8(vb, _mm_loadu_si128(from + 2))));
+        const vec two = _mm256_or_si256(_mm256_shuffle_epi8(vr, halves_all(index[i][0])),
+                                        _mm256_shuffle_epi8(vg, halves_all(index[i][1])));
+        const vec all = _mm256_or_si256(two, _mm256_shuffle_epi8(vb, halves_all(index[i][2])));
+        _mm_storeu_si128((__m128i *)(to + 16 * i), _mm256_castsi256_si128(all));
+        _mm_storeu_si128((__m128i *)(to + 48 + 16 * i), _mm256_extracti128_si256(all, 1));
     }
-}
-
-// 3 * 32 bytes: r, g and b of 32 pixels in turn.
-static inline FRAMED_HD void bytes_interleave(uint8_t *to, const uint8_t *r, const uint8_t *g,
-                                              const uint8_t *b)
-{
-    half_interleave(to, r, g, b);
-    half_interleave(to + 48, r + 16, g + 16, b + 16);
 }
 
 static inline FRAMED_HD flt flt_load(const float *at)
