@@ -23,7 +23,7 @@ static const char *const names[KINDS] = {"memory",  "map",  "socket", "accept",
 static _Atomic int calls[KINDS];
 static int wanted, due; // 0: none
 
-__attribute__((constructor)) static void begin(void)
+static void begin(void)
 {
     const char *text = getenv("FRAMED_NTH");
     for (int kind = 0; text && kind < KINDS; kind++) {
@@ -34,7 +34,25 @@ __attribute__((constructor)) static void begin(void)
         }
     }
     for (int kind = 0; kind < KINDS; kind++)
-        atomic_store(&calls[kind], 0); // what came before was the loader's
+        atomic_store(&calls[kind], 0);
+}
+
+// What comes before main is the loader's and the libraries' own: CUDA's does not bear a refusal.
+static int (*program)(int, char **, char **);
+
+static int begin_and_run(int argc, char **argv, char **environment)
+{
+    begin();
+    return program(argc, argv, environment);
+}
+
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end)
+{
+    __typeof__(&__libc_start_main) next =
+        (__typeof__(&__libc_start_main))dlsym(RTLD_NEXT, "__libc_start_main");
+    program = main;
+    return next(begin_and_run, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
 static void note(const char *what, const char *whose, int number)
