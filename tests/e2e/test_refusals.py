@@ -69,7 +69,8 @@ class Fault:
         if os.path.exists(self.counts):
             os.remove(self.counts)
         self.env = {"LD_PRELOAD": SHIM, "FRAMED_NTH_COUNT": self.counts, "FRAMED_NTH": f"{kind}:{number}",
-                    "ASAN_OPTIONS": "verify_asan_link_order=0:exitcode=99", "UBSAN_OPTIONS": "exitcode=99"}
+                    "ASAN_OPTIONS": "verify_asan_link_order=0:exitcode=99", "UBSAN_OPTIONS": "exitcode=99",
+                    "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + " report_thread_leaks=0"}  # exit() joins none
 
     def noted(self):
         with open(self.counts) as file:
