@@ -20,7 +20,7 @@ static int set_up(struct codec *codec, AVCodecContext *context,
         return codec->nvdec.device->prepare(context, codec->nvdec.device, options->in_flight);
     }
     context->thread_count = options->threads;
-    if (options->threads == 0 && options->low_delay)
+    if (options->low_delay && (options->threads == 0 || context->codec_id == AV_CODEC_ID_HEVC))
         context->thread_type = FF_THREAD_SLICE;
     buffers_serve(buffers, context);
     return 0;

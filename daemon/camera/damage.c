@@ -18,15 +18,23 @@ void damage_loss(struct damage *damage)
     damage->suspect = SUSPECT_MAX;
 }
 
+void damage_rootless(struct damage *damage)
+{
+    damage->rootless = true;
+}
+
 // Pictures of a stream that was joined between keyframes show nothing. A stream that has no
 // keyframes gets its way in the end.
 static bool before_keyframe(struct damage *damage, uint32_t flags)
 {
-    if (damage->prelude >= 0 && (flags & FRAMED_FLAG_DAMAGED) && !(flags & FRAMED_FLAG_KEYFRAME) &&
-        damage->prelude < PRELUDE_MAX)
+    const bool harmed = (flags & FRAMED_FLAG_DAMAGED) || damage->rootless;
+    if (damage->prelude >= 0 && harmed && !(flags & FRAMED_FLAG_KEYFRAME) &&
+        damage->prelude < PRELUDE_MAX) {
         damage->prelude++;
-    else
+        damage->suspect = damage->rootless ? SUSPECT_MAX : 0;
+    } else {
         damage->prelude = -1;
+    }
     return damage->prelude >= 0;
 }
 

@@ -10,13 +10,15 @@
 
 struct damage {
     enum damaged policy;
-    bool holding; // DAMAGED_HOLD: until the next clean keyframe
-    int suspect;  // pictures still to come that may be made from a damaged one
-    int prelude;  // damaged pictures before the first keyframe; -1: it has come
+    bool holding;  // DAMAGED_HOLD: until the next clean keyframe
+    int suspect;   // pictures still to come that may be made from a damaged one
+    bool rootless; // a picture was made from one that never came: so are all up to a keyframe
+    int prelude;   // damaged pictures before the first keyframe; -1: it has come
 };
 
 void damage_begin(struct damage *, enum damaged policy); // of a stream, perhaps between keyframes
-void damage_loss(struct damage *);                       // a picture was lost
+void damage_rootless(struct damage *); // the decoder missed a picture that one is made from
+void damage_loss(struct damage *);     // a picture was lost
 // Of the next picture, whose enum framed_flags say what is wrong with itself: they will also say
 // that it follows a damaged or lost one, with no clean keyframe between.
 bool damage_withholds(struct damage *, uint32_t *flags);

@@ -260,8 +260,10 @@ static bool packets_are_pictures(const struct decoder *d)
 static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
 {
     int rc = codec_send(&d->codec, packet, serial);
-    if (log_libav_missed())
+    if (log_libav_missed()) {
         facts_of(&d->facts, serial)->damaged = true;
+        damage_rootless(&d->damage);
+    }
     if (rc >= 0)
         return 0;
     if (codec_failed(&d->codec, rc))

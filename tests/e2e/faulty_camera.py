@@ -130,10 +130,10 @@ class Connection:
         return wanted == payloads
 
     def stream(self):
-        """Pictures at their times, from a first one that can be decoded alone, with whatever is asked of it ahead of
-        each."""
+        """Pictures at their times, from a first one that can be decoded alone or `late` ones behind it, with whatever is
+        asked of it ahead of each."""
         start, reported = time.monotonic(), -REPORT_SECONDS
-        first = self.camera.next_keyframe()
+        first = self.camera.next_keyframe() + self.camera.late
         index = 0
         while not self.camera.over.is_set():
             due = start + index / RATE
@@ -226,7 +226,7 @@ class Camera:
         self.clip, self.user, self.basic = clip, user, basic
         self.mute, self.reports, self.parameter_sets, self.slam, self.deaf = set(), True, True, False, False
         self.rtp_base = random.randrange(2**31) if rtp_base is None else rtp_base
-        self.number, self.plays, self.serial = 0, 0, 0
+        self.number, self.plays, self.serial, self.late = 0, 0, 0, 0
         self.sent, self.requests, self.calls = [], [], []  # calls: when a client connected
         self.waiting = []  # (number or None, act): what to do ahead of that picture, or of the next
         self.over, self.lock = threading.Event(), threading.Lock()

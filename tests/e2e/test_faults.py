@@ -240,6 +240,8 @@ def cases():
         Case("flipped-bits", several(*[mangling(flip)] * 5), harmed=True),
         Case("packets-lost", several(*map(mangling, (drop(1, 2), drop(0, 1), drop(-1), drop(0)))), harmed=True),
         Case("picture-lost-h265", several(*[mangling(drop(0))] * 3), harmed=True, clip="h265"),
+        Case("joined-late", several(), start="late", harmed=True),
+        Case("joined-late-h265", several(), start="late", harmed=True, clip="h265"),
         Case("babble", several(*[lambda c: c.babble(500)] * 3)),
         Case("noise", at_next(lambda c: c.noise(500)), within=MEDIA + 1.2 + SLACK, harmed=True),
         Case("size-by-reconnect", at_next(new_clip("large")), epochs=2),
@@ -256,6 +258,7 @@ def camera_of(case):
     camera.starts = start != "down"
     camera.slam, camera.deaf, camera.parameter_sets = start == "slam", start == "deaf", start != "bare"
     camera.mute = {start} if start.isupper() else set()
+    camera.late = start == "late"
     return camera
 
 
