@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/check.h"
+#include "config/expand.h"
 #include "config/object.h"
 #include "config/options.h"
 
@@ -60,14 +61,15 @@ static void unknown_key(struct loader *l, int index, const struct mapping *m, co
 
 static bool is_no_choice(const struct row *row, const yaml_node_t *node)
 {
-    if (row->type != VALUE_CHOICE || node->type != YAML_SCALAR_NODE)
-        return false;
-    const char *text = (const char *)node->data.scalar.value;
-    for (const struct choice *c = row->choices; c->name; c++) {
-        if (!strcmp(c->name, text))
-            return false;
-    }
-    return !strstr(text, "${");
+    char why[128], *text = NULL;
+    if (row->type != VALUE_CHOICE || node->type != YAML_SCALAR_NODE ||
+        expand(&text, (const char *)node->data.scalar.value, why, sizeof why) < 0)
+        return false; // which is told when it is read
+    const struct choice *c = row->choices;
+    while (c->name && strcmp(c->name, text))
+        c++;
+    reader_forget(text);
+    return !c->name;
 }
 
 // Under `defaults` two tables may have the key: then the first one's is meant, unless that is a
