@@ -86,15 +86,14 @@ static int forward_pictures(struct feed *feed)
     }
 }
 
-static void turn(struct feed *feed, struct frame *frame);
-static void picture_came(struct feed *feed, const struct frame *frame);
+static bool turn(struct feed *feed, struct frame *frame);
+static void picture_came(struct feed *feed, const struct frame *frame, bool turned);
 static int64_t behind(struct feed *feed, const struct frame_info *info);
 
 static void forward_picture(struct feed *feed, struct frame *frame)
 {
     int rate_num, rate_den;
-    turn(feed, frame);
-    picture_came(feed, frame);
+    picture_came(feed, frame, turn(feed, frame));
     frame->info.epoch = feed->epoch;
     frame->info.behind_ns = behind(feed, &frame->info);
     ingest_rate(feed->ingest, &rate_num, &rate_den);
@@ -158,20 +157,20 @@ static void tell_orientation(const struct feed *feed, int orientation)
 
 // What the pictures say themselves goes before what the container says. A change of it is one of
 // geometry.
-static void turn(struct feed *feed, struct frame *frame)
+static bool turn(struct feed *feed, struct frame *frame)
 {
     int orientation = decoder_orientation(feed->decoder);
     if (orientation == -ENODATA)
         orientation = ingest_orientation(feed->ingest);
     if (feed->context.config->rotate == TURNING_IGNORE)
         orientation = ORIENTATION_UPRIGHT;
-    if (orientation != feed->orientation) {
+    bool turned = orientation != feed->orientation;
+    if (turned)
         tell_orientation(feed, orientation);
-        feed->epoch += feed->width > 0;
-    }
     feed->orientation = orientation;
     frame->image.orientation =
         orientation < 0 ? ORIENTATION_UPRIGHT : (enum orientation)orientation;
+    return turned;
 }
 
 // Back in time, or so far ahead that the pictures between are missing or the clock was set.
@@ -190,7 +189,7 @@ static int64_t behind(struct feed *feed, const struct frame_info *info)
     return lag_read(&feed->lag, info->pts_ns, info->decoded_ns);
 }
 
-static void picture_came(struct feed *feed, const struct frame *frame)
+static void picture_came(struct feed *feed, const struct frame *frame, bool turned)
 {
     const char *notice = decoder_notice(feed->decoder);
     if (notice)
@@ -203,6 +202,8 @@ static void picture_came(struct feed *feed, const struct frame *frame)
         log_event(LOG_LEVEL_INFO, "the stream's time jumped");
         feed->epoch++;
         feed->lag = (struct lag){0};
+    } else if (turned) {
+        feed->epoch++;
     }
     if (strcmp(feed->decoder_told, decoder_describe(feed->decoder)) != 0)
         show(feed, NULL);
