@@ -116,8 +116,8 @@ static void tell_failure(struct camera_thread *thread, const char *why, int64_t 
     if (thread->running_ns && now - thread->running_ns >= STEADY_NS)
         thread->troubles = 0;
     thread->troubles++;
-    if (strcmp(why, thread->told) == 0 && (refused || thread->troubles > TELL_TRIES) &&
-        now - thread->told_ns < TELL_NS)
+    const bool lately = thread->troubles > TELL_TRIES && now - thread->told_ns < TELL_NS;
+    if (strcmp(why, thread->told) == 0 && (refused || lately))
         return;
     snprintf(thread->told, sizeof thread->told, "%s", why);
     thread->told_ns = now;
