@@ -135,14 +135,19 @@ static int create_part(struct segment *segment, int64_t time_ns)
 static int own(struct segment *segment)
 {
     struct stat st;
-    if (flock(segment->fd, LOCK_EX | LOCK_NB) < 0 || fchmod(segment->fd, mode_of(segment)) < 0 ||
-        (segment->group != (gid_t)-1 && fchown(segment->fd, (uid_t)-1, segment->group) < 0) ||
-        fstat(segment->fd, &st) < 0)
+    if (fstat(segment->fd, &st) < 0)
         return -errno;
     segment->device = st.st_dev;
     segment->inode = st.st_ino;
+    if (flock(segment->fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EBUSY : -errno;
     // Somebody who looks for leftovers may have taken it for one before it was locked.
-    return is_in_place(segment) ? 0 : -EBUSY;
+    if (!is_in_place(segment))
+        return -EBUSY;
+    if (fchmod(segment->fd, mode_of(segment)) < 0 ||
+        (segment->group != (gid_t)-1 && fchown(segment->fd, (uid_t)-1, segment->group) < 0))
+        return -errno;
+    return 0;
 }
 
 static struct segment_run run_of(const struct output_config *config, int64_t time_ns)
@@ -165,7 +170,8 @@ int segment_open(struct segment *segment, int64_t time_ns)
         return rc;
     rc = own(segment);
     if (rc < 0) {
-        unlink(segment->path);
+        if (is_in_place(segment)) // else somebody else's has the name by now
+            unlink(segment->path);
         segment_close(segment);
         return rc;
     }
