@@ -13,6 +13,10 @@
     X(PIXEL_BGR24)                                                                                 \
     X(PIXEL_RGB24)                                                                                 \
     X(PIXEL_GBRP)                                                                                  \
+    FOR_EACH_YUV_SOURCE(X)
+
+// Of these, all that are YUV: 4:2:0.
+#define FOR_EACH_YUV_SOURCE(X)                                                                     \
     X(PIXEL_NV12)                                                                                  \
     X(PIXEL_YUV420P)                                                                               \
     X(PIXEL_P010)                                                                                  \

@@ -138,17 +138,13 @@ static inline void keep_420(const struct image *dst, const struct image *src, co
                             struct band band)
 {
     switch (yuv->source) {
-    case PIXEL_NV12:
-        keep_420_of(dst, src, yuv, band, PIXEL_NV12);
+#define CASE(source)                                                                               \
+    case source:                                                                                   \
+        keep_420_of(dst, src, yuv, band, source);                                                  \
         break;
-    case PIXEL_YUV420P:
-        keep_420_of(dst, src, yuv, band, PIXEL_YUV420P);
-        break;
-    case PIXEL_P010:
-        keep_420_of(dst, src, yuv, band, PIXEL_P010);
-        break;
+        FOR_EACH_YUV_SOURCE(CASE)
+#undef CASE
     default:
-        keep_420_of(dst, src, yuv, band, PIXEL_YUV420P10);
         break;
     }
 }

@@ -265,17 +265,13 @@ static inline void from_yuv(const struct image *dst, const struct image *src, co
                             struct band band)
 {
     switch (yuv->source) {
-    case PIXEL_NV12:
-        from_yuv_of(dst, src, yuv, band, PIXEL_NV12);
+#define CASE(source)                                                                               \
+    case source:                                                                                   \
+        from_yuv_of(dst, src, yuv, band, source);                                                  \
         break;
-    case PIXEL_YUV420P:
-        from_yuv_of(dst, src, yuv, band, PIXEL_YUV420P);
-        break;
-    case PIXEL_P010:
-        from_yuv_of(dst, src, yuv, band, PIXEL_P010);
-        break;
+        FOR_EACH_YUV_SOURCE(CASE)
+#undef CASE
     default:
-        from_yuv_of(dst, src, yuv, band, PIXEL_YUV420P10);
         break;
     }
 }
