@@ -21,15 +21,7 @@ static void start(const char *name, enum protocol protocol, enum overflow overfl
 
 static char *in_folder(const char *name)
 {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", rig.folder, name);
-    return path;
-}
-
-static off_t size_of(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 ? st.st_size : -1;
+    return rig_in_folder(&rig, name);
 }
 
 static void put(const char *path, const char *text)

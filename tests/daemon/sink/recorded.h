@@ -15,6 +15,20 @@ static inline void rig_record(struct rig *rig)
     CHECK(ledger_in_flight(&rig->ledger) == 0, "frame %d hangs", (int)rig->ordinal - 1);
 }
 
+// A path in the rig's folder, until the next call.
+static inline char *rig_in_folder(const struct rig *rig, const char *name)
+{
+    static char path[sizeof rig->folder + 256];
+    snprintf(path, sizeof path, "%s/%s", rig->folder, name);
+    return path;
+}
+
+static inline off_t size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? st.st_size : -1;
+}
+
 // The whole frames in a framed file, each byte checked; -1: something else than a cut frame follows
 // them. *lost is the last header's.
 static inline int frames_in(const char *path, uint64_t *lost, bool *cut)

@@ -27,15 +27,7 @@ static void record_at(int64_t seconds, int64_t milliseconds)
 
 static char *in_folder(const char *name)
 {
-    static char path[400];
-    snprintf(path, sizeof path, "%s/%s", rig.folder, name);
-    return path;
-}
-
-static off_t size_of(const char *name)
-{
-    struct stat st;
-    return stat(in_folder(name), &st) == 0 ? st.st_size : -1;
+    return rig_in_folder(&rig, name);
 }
 
 static void put(const char *name, const void *bytes, size_t size)
@@ -136,8 +128,9 @@ static void test_sizes(void)
     for (int i = 0; i < 7; i++)
         record_at(100 + i, 0);
     expect_names("100.framed 103.framed 106.framed.part");
-    CHECK(size_of("100.framed") == 3 * record && size_of("103.framed") == 3 * record, "%d",
-          (int)size_of("100.framed"));
+    CHECK(size_of(in_folder("100.framed")) == 3 * record &&
+              size_of(in_folder("103.framed")) == 3 * record,
+          "%d", (int)size_of(in_folder("100.framed")));
     rig_stop(&rig, 1000);
     rig_remove(&rig);
 
@@ -178,10 +171,11 @@ static void test_protocols(void)
         snprintf(first, sizeof first, "%.*s", (int)strcspn(cases[i].names, " "), cases[i].names);
         off_t frames = cases[i].record ? 2 * (SMALL + cases[i].record) : 2 * SMALL;
         if (cases[i].protocol != PROTOCOL_NPY)
-            CHECK(size_of(first) == frames + cases[i].header, "%s: %d bytes, not %d", first,
-                  (int)size_of(first), (int)frames + cases[i].header);
+            CHECK(size_of(in_folder(first)) == frames + cases[i].header, "%s: %d bytes, not %d",
+                  first, (int)size_of(in_folder(first)), (int)frames + cases[i].header);
         else
-            CHECK(size_of(first) > frames, "%s: %d bytes", first, (int)size_of(first));
+            CHECK(size_of(in_folder(first)) > frames, "%s: %d bytes", first,
+                  (int)size_of(in_folder(first)));
         rig_remove(&rig);
     }
 }
@@ -201,7 +195,8 @@ static void test_no_overwriting(void)
     record_at(4, 0);
     rig_stop(&rig, 1000);
     expect_names("1.1.framed 1.framed 2.1.framed 2.framed.part 3.1.framed 3.framed 4.framed");
-    CHECK(size_of("1.framed") == 3 && size_of("3.framed") == 3 && size_of("2.framed.part") == 10,
+    CHECK(size_of(in_folder("1.framed")) == 3 && size_of(in_folder("3.framed")) == 3 &&
+              size_of(in_folder("2.framed.part")) == 10,
           "overwritten");
     expect_frames(in_folder("3.1.framed"), 1, 0);
     rig_remove(&rig);
@@ -294,8 +289,8 @@ static void test_tails(void)
         restart(PROTOCOL_FRAMED);
         expect_names(size < RECORD ? "" : "1.framed");
         if (size >= RECORD)
-            CHECK(size_of("1.framed") == size / RECORD * RECORD, "%d of %d bytes",
-                  (int)size_of("1.framed"), size);
+            CHECK(size_of(in_folder("1.framed")) == size / RECORD * RECORD, "%d of %d bytes",
+                  (int)size_of(in_folder("1.framed")), size);
         rig_remove(&rig);
     }
 }
@@ -313,8 +308,9 @@ static void test_tails_of(enum protocol protocol, const char *ending, const char
         restart(protocol);
         off_t frames = size < header ? 0 : (off_t)((size - header) / record);
         off_t expected = frames ? (off_t)header + frames * (off_t)record : -1;
-        CHECK(size_of(name) == expected && size_of(part) == -1, "%s: %d instead of %d, part %d",
-              name, (int)size_of(name), (int)expected, (int)size_of(part));
+        CHECK(size_of(in_folder(name)) == expected && size_of(in_folder(part)) == -1,
+              "%s: %d instead of %d, part %d", name, (int)size_of(in_folder(name)), (int)expected,
+              (int)size_of(in_folder(part)));
         rig_remove(&rig);
     }
 }
@@ -373,7 +369,8 @@ static void test_whose_leftovers(void)
     restart(PROTOCOL_FRAMED);
     expect_names("a-01.1.framed a-01.framed a-02.7.framed a-04.framed.part~ a-05.framed.part "
                  "a-06.framed.part a-07.framed.part a-3.framed.part b-01.framed.part");
-    CHECK(size_of("a-02.7.framed") == (off_t)size / 2, "%d", (int)size_of("a-02.7.framed"));
+    CHECK(size_of(in_folder("a-02.7.framed")) == (off_t)size / 2, "%d",
+          (int)size_of(in_folder("a-02.7.framed")));
     close(fd);
     rig_remove(&rig);
 }
@@ -398,7 +395,7 @@ static void test_kill(int kilobytes)
     }
     char last[32];
     snprintf(last, sizeof last, "%d.framed.part", 2 + kilobytes % 5);
-    for (int i = 0; i < 20000 && size_of(last) < kilobytes * 1024; i++)
+    for (int i = 0; i < 20000 && size_of(in_folder(last)) < kilobytes * 1024; i++)
         usleep(200);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
