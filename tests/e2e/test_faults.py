@@ -13,7 +13,7 @@ import time
 from faulty_camera import Camera, Connection
 from framed_client import PATIENCE, SANITIZED, Checks, Framed, folder, until
 from numbered_clip import GOP, NumberedClip, encode
-from watch import CAPTURE_CLOCK, OUTPUT, Account, Watcher, reference
+from watch import CAPTURE_CLOCK, OUTPUT, Account, Watcher, check_ledger, reference
 
 CONNECT, MEDIA = 2.0, 2.0  # deadlines of framed's, s
 SLACK = 2.0  # s to the first good picture once framed may try again
@@ -267,10 +267,8 @@ def camera_of(case):
 def check_case(checks, framed, metrics, case):
     for problem in case.problems:
         checks.check(False, problem)
-    offered, emitted, lost = metrics.account(camera=case.name)
+    offered, lost = check_ledger(checks, metrics, case.name, case.watcher.seen)
     losses = metrics.losses(camera=case.name)
-    checks.check(offered == emitted + lost, f"{case.name}: {offered} offered, {emitted} emitted, {losses}")
-    checks.check(emitted == len(case.watcher.seen), f"{case.name}: {emitted} emitted, {len(case.watcher.seen)} seen")
     took = "-" if case.took is None else f"{case.took:.2f}"
     if case.fault is refused:
         said = len(re.findall(rf"camera={case.name} .*password", framed.errors()))
@@ -279,10 +277,7 @@ def check_case(checks, framed, metrics, case):
         print(f"{case.name:18} {took:>6}   {len(case.camera.calls)} tries in 36 s")
         return
     account = Account(case.camera.sent, case.watcher.seen)
-    checks.check(not account.doubled, f"{case.name}: doubled {account.doubled}")
-    checks.check(not account.disordered, f"{case.name}: out of order {account.disordered}")
-    checks.check(not account.unflagged, f"{case.name}: damaged without a flag {account.unflagged}")
-    checks.check(not account.pts, f"{case.name}: pts {account.pts[:5]}")
+    account.check(checks, case.name)
     if not case.harmed:
         allowed = case.lost + lost - losses["stopping"]
         checks.check(len(account.missing) <= allowed, f"{case.name}: lost {account.missing}, {losses}")

@@ -78,6 +78,15 @@ class Watcher(threading.Thread):
         return late[::-1]
 
 
+def check_ledger(checks, metrics, name, seen):
+    """Every frame is accounted for, and emitted are those that the client saw. Returns how many were offered and lost."""
+    offered, emitted, lost = metrics.account(camera=name)
+    losses = metrics.losses(camera=name)
+    checks.check(offered == emitted + lost, f"{name}: {offered} offered, {emitted} emitted, {losses}")
+    checks.check(emitted == len(seen), f"{name}: {emitted} emitted, {len(seen)} seen")
+    return offered, lost
+
+
 class Account:
     """Of one camera: the pictures that it sent whole beside those that were seen."""
 
@@ -92,10 +101,14 @@ class Account:
         wrong = [s for s in seen if s.known == UNKNOWN]
         self.unflagged = [s.header.sequence for s in wrong if not s.header.flags & DAMAGED]
         self.flagged = len([s for s in seen if s.header.flags & DAMAGED])
-        self.harmless = len([s for s in seen if s.header.flags & DAMAGED and s.known != UNKNOWN])
         self.missing = self.missing_of(sent, {s.top for s in whole}, max(numbers, default=-1))
         self.epochs = len({s.header.epoch for s in seen})
         self.pts = list(self.bad_pts(seen))
+
+    def check(self, checks, name):
+        """What no fault excuses."""
+        for what in ("doubled", "disordered", "unflagged", "pts"):
+            checks.check(not getattr(self, what), f"{name}: {what} {getattr(self, what)[:10]}")
 
     @staticmethod
     def missing_of(sent, got, last):

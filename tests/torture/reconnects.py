@@ -8,7 +8,7 @@ import time
 from torment import Holdings, Stage
 from faulty_camera import Connection
 from framed_client import Checks, Framed, folder
-from watch import Account
+from watch import Account, check_ledger
 
 CAMERAS = 20
 RECONNECTS = int(os.environ.get("FRAMED_RECONNECTS", "1000"))
@@ -55,12 +55,9 @@ def main():
             checks.check(code == 0, f"exit {code}")
             for name, watcher in stage.watchers.items():
                 watcher.join(5)
-                offered, emitted, lost = framed.metrics().account(camera=name)
-                checks.check(offered == emitted + lost, f"{name}: {offered} offered, {emitted} emitted, {lost} lost")
-                checks.check(emitted == len(watcher.seen), f"{name}: {emitted} emitted, {len(watcher.seen)} seen")
+                _, lost = check_ledger(checks, framed.metrics(), name, watcher.seen)
                 account = Account(stage.cameras[name].sent, watcher.seen)
-                good = not (account.doubled or account.disordered or account.unflagged or account.pts)
-                checks.check(good, f"{name}: {vars(account)}")
+                account.check(checks, name)
                 checks.check(len(account.missing) <= lost, f"{name}: lost {account.missing}")
     checks.end()
 

@@ -9,7 +9,7 @@ import time
 from torment import Holdings, Stage
 from faulty_camera import Connection
 from framed_client import Checks, Framed, folder, until
-from watch import Account
+from watch import Account, check_ledger
 
 CAMERAS = 8
 SECONDS = float(os.environ.get("FRAMED_SOAK_SECONDS", "600"))
@@ -90,12 +90,9 @@ def main():
             total = {"seen": 0, "flagged": 0, "doubled": 0, "disordered": 0, "unflagged": 0}
             for name, watcher in stage.watchers.items():
                 watcher.join(5)
-                offered, emitted, lost = framed.metrics().account(camera=name)
-                checks.check(offered == emitted + lost, f"{name}: {offered} offered, {emitted} emitted, {lost} lost")
-                checks.check(emitted == len(watcher.seen), f"{name}: {emitted} emitted, {len(watcher.seen)} seen")
+                check_ledger(checks, framed.metrics(), name, watcher.seen)
                 account = Account(stage.cameras[name].sent, watcher.seen)
-                for what in ("doubled", "disordered", "unflagged", "pts"):
-                    checks.check(not getattr(account, what), f"{name}: {what} {getattr(account, what)[:10]}")
+                account.check(checks, name)
                 counts = (account.count, account.flagged, *map(len, (account.doubled, account.disordered, account.unflagged)))
                 total = {what: so_far + count for (what, so_far), count in zip(total.items(), counts)}
             print(", ".join(f"{count} {what}" for what, count in total.items()))
