@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "kernels/fixed.h"
+#include "kernels/triples_avx2.h"
 
 enum { LANES = 16, FLOATS = 8 };
 
@@ -123,36 +124,11 @@ static inline FRAMED_HD vec vec_gather(int reach, const uint8_t *row, const int3
     return found;
 }
 
-// The same 16 bytes in both halves.
-static inline FRAMED_HD vec halves_all(const uint8_t *at)
-{
-    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)at));
-}
-
-// 3 * 32 bytes: r, g and b of 32 pixels in turn. Each 128-bit lane makes 48 bytes of 16 pixels.
+// 3 * 32 bytes: r, g and b of 32 pixels in turn.
 static inline FRAMED_HD void bytes_interleave(uint8_t *to, const uint8_t *r, const uint8_t *g,
                                               const uint8_t *b)
 {
-#define P(i, c)  (uint8_t)((i) % 3 == c ? (i) / 3 : 128)
-#define P4(i, c) P(i, c), P(i + 1, c), P(i + 2, c), P(i + 3, c)
-#define P16(i, c)                                                                                  \
-    {                                                                                              \
-        P4(i, c), P4(i + 4, c), P4(i + 8, c), P4(i + 12, c)                                        \
-    }
-    static const uint8_t index[3][3][16] = {{P16(0, 0), P16(0, 1), P16(0, 2)},
-                                            {P16(16, 0), P16(16, 1), P16(16, 2)},
-                                            {P16(32, 0), P16(32, 1), P16(32, 2)}};
-#undef P16
-#undef P4
-#undef P
-    const vec vr = vec_load(r), vg = vec_load(g), vb = vec_load(b);
-    for (int i = 0; i < 3; i++) {
-        const vec two = _mm256_or_si256(_mm256_shuffle_epi8(vr, halves_all(index[i][0])),
-                                        _mm256_shuffle_epi8(vg, halves_all(index[i][1])));
-        const vec all = _mm256_or_si256(two, _mm256_shuffle_epi8(vb, halves_all(index[i][2])));
-        _mm_storeu_si128((__m128i *)(to + 16 * i), _mm256_castsi256_si128(all));
-        _mm_storeu_si128((__m128i *)(to + 48 + 16 * i), _mm256_extracti128_si256(all, 1));
-    }
+    store_triples(to, vec_load(r), vec_load(g), vec_load(b));
 }
 
 static inline FRAMED_HD flt flt_load(const float *at)

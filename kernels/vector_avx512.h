@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "kernels/fixed.h"
+#include "kernels/triples_avx512.h"
 
 enum { LANES = 32, FLOATS = 16 };
 
@@ -125,23 +126,7 @@ static inline FRAMED_HD vec vec_gather(int reach, const uint8_t *row, const int3
 static inline FRAMED_HD void bytes_interleave(uint8_t *to, const uint8_t *r, const uint8_t *g,
                                               const uint8_t *b)
 {
-#define P(i)  (uint8_t)((i) / 3 | ((i) % 3 == 1) << 6)
-#define P8(i) P(i), P(i + 1), P(i + 2), P(i + 3), P(i + 4), P(i + 5), P(i + 6), P(i + 7)
-#define P64(i)                                                                                     \
-    {                                                                                              \
-        P8(i), P8(i + 8), P8(i + 16), P8(i + 24), P8(i + 32), P8(i + 40), P8(i + 48), P8(i + 56)   \
-    }
-    static const uint8_t index[3][64] = {P64(0), P64(64), P64(128)};
-#undef P64
-#undef P8
-#undef P
-    static const uint64_t third[3] = {0x4924924924924924, 0x2492492492492492, 0x9249249249249249};
-    const vec vr = vec_load(r), vg = vec_load(g), vb = vec_load(b);
-    for (int i = 0; i < 3; i++) {
-        const vec from = vec_load(index[i]);
-        const vec two = _mm512_permutex2var_epi8(vr, from, vg);
-        vec_store(to + 64 * i, _mm512_mask_permutexvar_epi8(two, third[i], from, vb));
-    }
+    store_triples(to, vec_load(r), vec_load(g), vec_load(b));
 }
 
 static inline FRAMED_HD flt flt_load(const float *at)

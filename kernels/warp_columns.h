@@ -148,7 +148,7 @@ static inline FRAMED_HD vec kept_bits(enum pixel_format format, vec words)
 }
 
 // Both taps of LANES columns from i on, one by one. Behind the last sample the left one is taken.
-static inline FRAMED_HD vec pairs_copy(const struct columns *c, const uint8_t *row, int i)
+static inline FRAMED_HD vec pairs_copy(const struct columns *c, const uint8_t *row, size_t i)
 {
     alignas(64) uint16_t pair[LANES];
     for (int k = 0; k < LANES; k++) {
@@ -159,7 +159,7 @@ static inline FRAMED_HD vec pairs_copy(const struct columns *c, const uint8_t *r
     return vec_load(pair);
 }
 
-static inline FRAMED_HD vec lanes_of_8bit(const struct columns *c, const uint8_t *row, int i,
+static inline FRAMED_HD vec lanes_of_8bit(const struct columns *c, const uint8_t *row, size_t i,
                                           int reach, bool coarse, vec index, vec weight)
 {
     const vec pairs =
@@ -169,7 +169,7 @@ static inline FRAMED_HD vec lanes_of_8bit(const struct columns *c, const uint8_t
 
 // 10-bit samples of LANES columns from i on, the left taps or those `right` bytes on.
 static inline FRAMED_HD vec samples_10bit(const struct columns *c, enum pixel_format format,
-                                          const uint8_t *row, int i, int reach, vec index,
+                                          const uint8_t *row, size_t i, int reach, vec index,
                                           int right)
 {
     vec words;
@@ -188,7 +188,7 @@ static inline FRAMED_HD vec samples_10bit(const struct columns *c, enum pixel_fo
 }
 
 static inline FRAMED_HD vec lanes_of_10bit(const struct columns *c, enum pixel_format format,
-                                           const uint8_t *row, int i, int reach, vec index,
+                                           const uint8_t *row, size_t i, int reach, vec index,
                                            vec weight)
 {
     const vec left = samples_10bit(c, format, row, i, reach, index, 0);
@@ -208,7 +208,7 @@ static inline FRAMED_HD void rows_of(const struct row_set *set, const struct col
                                      int count)
 {
     const struct row_set rows = *set;
-    for (int i = 0; i < n; i += LANES) {
+    for (size_t i = 0; i < (size_t)n; i += LANES) {
         const vec index = vec_load(c->index + i), weight = vec_load(c->weight + i);
         for (int k = 0; k < count; k++)
             vec_store(rows.to[k] + i,

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "kernels/fixed.h"
+#include "kernels/triples_avx2.h"
 
 enum { LANES = 32 };
 
@@ -15,17 +16,16 @@ struct pixels {
     vec v[4];
 };
 
-// 2x2 blocks in 16-bit lanes: their first and third channel, their second twice.
+// 2x2 blocks in 16-bit lanes: how much their second channel is more than the first and the third.
 struct means {
-    vec outer[2], inner[2];
+    vec more[2];
 };
 
 // Sums are made to twice the level's scale, so that a level is the upper half of a 32-bit lane.
-// Some are the round term less what is summed with negated weights: that one bit more fits 16.
+// Gray has no colour: chroma depends on differences alone.
 struct weights {
-    vec less[3];            // of the second and the third channel less the first; luma's negative
-    vec base;               // luma's of the first channel, negative
-    vec outer[3], inner[3]; // of channels; chroma's negative
+    vec outer, inner; // luma's of the first and third channel, and of the second
+    vec more[3];      // chroma's, [0] unused: of the second channel less the first and the third
     vec round[3];
 };
 
@@ -218,7 +218,7 @@ static inline FRAMED_HD vec pair_of(int low, int high)
     return _mm256_set1_epi32((int)((uint32_t)high << 16 | (low & 0xffff)));
 }
 
-// `reversed`: the pixels come as B, G and R.
+// `reversed`: the pixels come as B, G and R. Negative weights have one bit more.
 static inline struct weights weights_of(const struct rgb_to_yuv *c, bool reversed)
 {
     struct weights w;
@@ -227,29 +227,43 @@ static inline struct weights weights_of(const struct rgb_to_yuv *c, bool reverse
         const int first = c->row[i][reversed ? 2 : 0] * scale;
         const int second = c->row[i][1] * scale;
         const int third = c->row[i][reversed ? 0 : 2] * scale;
-        const int sign = i == 0 ? 1 : -1;
-        w.less[i] = pair_of(-sign * second, -sign * third);
-        w.outer[i] = pair_of(2 * sign * first, 2 * sign * third);
-        w.inner[i] = _mm256_set1_epi16((int16_t)(sign * second));
+        if (i == 0) {
+            w.outer = pair_of(2 * first, 2 * third);
+            w.inner = pair_of(second, second);
+        }
+        w.more[i] = pair_of(-2 * first, -2 * third);
         w.round[i] = _mm256_set1_epi32(c->round[i] * scale * 2);
-        if (i == 0)
-            w.base = _mm256_set1_epi16((int16_t) - (first + second + third));
     }
     return w;
 }
 
-// Gray has no colour: chroma depends on differences alone, luma on those and one channel.
+// In 16-bit lanes: the first and the third channel; the second twice.
+static inline FRAMED_HD vec outer_of(vec v)
+{
+    return _mm256_and_si256(v, _mm256_set1_epi32(0x00ff00ff));
+}
+
+static inline FRAMED_HD vec inner_of(vec v)
+{
+    return _mm256_shuffle_epi8(
+        v, order_of(_mm_setr_epi8(1, -1, 1, -1, 5, -1, 5, -1, 9, -1, 9, -1, 13, -1, 13, -1)));
+}
+
+static inline FRAMED_HD vec luma_sum(vec v, const struct weights *w)
+{
+    const vec sum = _mm256_add_epi32(_mm256_madd_epi16(outer_of(v), w->outer),
+                                     _mm256_madd_epi16(inner_of(v), w->inner));
+    return _mm256_add_epi32(sum, w->round[0]);
+}
+
+static inline FRAMED_HD vec chroma_sum(vec more, const struct weights *w, int c)
+{
+    return _mm256_add_epi32(w->round[c], _mm256_madd_epi16(more, w->more[c]));
+}
+
 static inline FRAMED_HD vec level_sum(vec v, const struct weights *w, int c)
 {
-    const vec order = order_of(_mm_setr_epi8(1, 0, 2, 0, 5, 4, 6, 4, 9, 8, 10, 8, 13, 12, 14, 12));
-    const vec less =
-        _mm256_maddubs_epi16(_mm256_shuffle_epi8(v, order), _mm256_set1_epi16((int16_t)0xfe02));
-    const vec sum = _mm256_madd_epi16(less, w->less[c]);
-    if (c > 0)
-        return _mm256_add_epi32(w->round[c], sum);
-    const vec first = _mm256_shuffle_epi8(
-        v, order_of(_mm_setr_epi8(0, -1, 0, -1, 4, -1, 4, -1, 8, -1, 8, -1, 12, -1, 12, -1)));
-    return _mm256_sub_epi32(w->round[0], _mm256_add_epi32(sum, _mm256_madd_epi16(first, w->base)));
+    return c == 0 ? luma_sum(v, w) : chroma_sum(_mm256_sub_epi16(inner_of(v), outer_of(v)), w, c);
 }
 
 // From four vectors of sums.
@@ -266,15 +280,16 @@ static inline FRAMED_HD vec levels(const struct pixels *p, const struct weights 
                      level_sum(p->v[3], w, c));
 }
 
-// Four vectors with 12 bytes in each lane. What a store of 16 bytes writes behind its 12 the next
+// Four vectors with 12 bytes in each lane. What a store of 32 bytes writes behind its 24 the next
 // one writes over; the last ends on time.
 static inline FRAMED_HD void store_twelves(uint8_t *at, const vec v[4])
 {
+    const vec order = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7);
     for (int i = 0; i < 3; i++)
-        halves_store(at + i * 24, at + i * 24 + 12, v[i]);
-    const vec joined = _mm256_permutevar8x32_epi32(v[3], _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7));
-    _mm_storeu_si128((void *)(at + 72), _mm256_castsi256_si128(joined));
-    _mm_storel_epi64((void *)(at + 88), _mm256_extracti128_si256(joined, 1));
+        store(at + i * 24, _mm256_permutevar8x32_epi32(v[i], order));
+    const vec last = _mm256_permutevar8x32_epi32(v[3], order);
+    _mm_storeu_si128((void *)(at + 72), _mm256_castsi256_si128(last));
+    _mm_storel_epi64((void *)(at + 88), _mm256_extracti128_si256(last, 1));
 }
 
 static inline FRAMED_HD vec triples_of(vec v, const struct weights *w)
@@ -293,41 +308,11 @@ static inline FRAMED_HD void store_yuv24(uint8_t *at, const struct pixels *p,
     store_twelves(at, v);
 }
 
-// y0 u0 v0 y1 ...
-static inline FRAMED_HD void store_triples(uint8_t *at, vec y, vec u, vec v)
-{
-    struct pixels p = pixels_of_planes(y, u, v);
-    for (int i = 0; i < 4; i++)
-        p.v[i] = _mm256_shuffle_epi8(p.v[i], order_of(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12,
-                                                                    13, 14, -1, -1, -1, -1)));
-    store_twelves(at, p.v);
-}
-
 // --- 4:2:0
-
-// In 16-bit lanes, as in struct means.
-static inline FRAMED_HD vec outer_of(vec v)
-{
-    return _mm256_and_si256(v, _mm256_set1_epi32(0x00ff00ff));
-}
-
-static inline FRAMED_HD vec inner_of(vec v)
-{
-    return _mm256_shuffle_epi8(
-        v, order_of(_mm_setr_epi8(1, -1, 1, -1, 5, -1, 5, -1, 9, -1, 9, -1, 13, -1, 13, -1)));
-}
-
-static inline FRAMED_HD vec luma_sum(vec v, const struct weights *w)
-{
-    const vec sum = _mm256_add_epi32(_mm256_madd_epi16(outer_of(v), w->outer[0]),
-                                     _mm256_madd_epi16(inner_of(v), w->inner[0]));
-    return _mm256_add_epi32(sum, w->round[0]);
-}
 
 static inline FRAMED_HD vec lumas(const struct pixels *p, const struct weights *w)
 {
-    return levels_of(luma_sum(p->v[0], w), luma_sum(p->v[1], w), luma_sum(p->v[2], w),
-                     luma_sum(p->v[3], w));
+    return levels(p, w, 0);
 }
 
 // block_mean of the pairs of a and b, which are sums of two rows.
@@ -346,24 +331,23 @@ static inline FRAMED_HD struct means means_of(const struct pixels *top, const st
         outer[i] = _mm256_add_epi16(outer_of(top->v[i]), outer_of(bottom->v[i]));
         inner[i] = _mm256_add_epi16(inner_of(top->v[i]), inner_of(bottom->v[i]));
     }
-    return (struct means){
-        .outer = {means_of_pairs(outer[0], outer[1]), means_of_pairs(outer[2], outer[3])},
-        .inner = {means_of_pairs(inner[0], inner[1]), means_of_pairs(inner[2], inner[3])},
-    };
+    struct means m;
+    for (int i = 0; i < 2; i++)
+        m.more[i] = _mm256_sub_epi16(means_of_pairs(inner[2 * i], inner[2 * i + 1]),
+                                     means_of_pairs(outer[2 * i], outer[2 * i + 1]));
+    return m;
 }
 
-static inline FRAMED_HD vec mean_sum(const struct means *m, int i, const struct weights *w, int c)
+static inline FRAMED_HD vec chroma_zipped(vec more, const struct weights *w)
 {
-    const vec sum = _mm256_add_epi32(_mm256_madd_epi16(m->outer[i], w->outer[c]),
-                                     _mm256_madd_epi16(m->inner[i], w->inner[c]));
-    return _mm256_sub_epi32(w->round[c], sum);
+    return uppers_zip(chroma_sum(more, w, 1), chroma_sum(more, w, 2));
 }
 
 // U and V by turns.
 static inline FRAMED_HD vec chroma_of(const struct means *m, const struct weights *w)
 {
-    return lanes_join(_mm256_packus_epi16(uppers_zip(mean_sum(m, 0, w, 1), mean_sum(m, 0, w, 2)),
-                                          uppers_zip(mean_sum(m, 1, w, 1), mean_sum(m, 1, w, 2))));
+    return lanes_join(
+        _mm256_packus_epi16(chroma_zipped(m->more[0], w), chroma_zipped(m->more[1], w)));
 }
 
 #endif

@@ -5,24 +5,30 @@
 #include <immintrin.h>
 
 #include "kernels/fixed.h"
+#include "kernels/triples_avx512.h"
 
 enum { LANES = 64 };
 
 typedef __m512i vec; // LANES bytes
 
-// Pixels as the 16-bit pairs that vpdpwssd multiplies: of the first and the third byte, and of the
-// second and a fourth whose weight is 0. Vector i holds pixels i * 16 and on.
+// Pixels as the 16-bit pairs that vpdpwssd multiplies: the first and the third byte, and the second
+// twice. Vector i holds pixels i * 16 and on.
 struct pixels {
     vec outer[4], inner[4];
 };
 
-// 2x2 blocks alike, in the order in which pairs of 128-bit lanes leave them.
+// 2x2 blocks, how much the second byte is more than the first and the third, in the order in which
+// pairs of 128-bit lanes leave them.
 struct means {
-    vec outer[2], inner[2];
+    vec more[2];
 };
 
+// Sums are made to twice the level's scale, so that a level is the upper half of a 32-bit lane.
+// Gray has no colour: chroma depends on differences alone.
 struct weights {
-    vec outer[3], inner[3], round[3];
+    vec outer, inner; // luma's
+    vec more[3];      // chroma's, [0] unused: of the second byte less the first and the third
+    vec round[3];
 };
 
 // --- tables
@@ -37,15 +43,6 @@ struct weights {
 
 typedef uint8_t table[64] __attribute__((aligned(64)));
 
-// Byte p of yuv24 is sample p / 3 of component p % 3: vpermi2b reads bit 6 as Y or U, and vpermb
-// takes the low 6 bits for V.
-#define TRIPLE0(p) ((p) / 3 + (p) % 3 * 64)
-#define TRIPLE1(p) TRIPLE0((p) + 64)
-#define TRIPLE2(p) TRIPLE0((p) + 128)
-static const table triples[3] = {TABLE(TRIPLE0), TABLE(TRIPLE1), TABLE(TRIPLE2)};
-static const uint64_t third_of_triple[3] = {0x4924924924924924, 0x2492492492492492,
-                                            0x9249249249249249};
-
 #define ZIPPED(i) ((i) / 2 + (i) % 2 * 32)
 #define SPLIT(i)  ((i) % 32 * 2 + (i) / 32)
 static const table zipped = TABLE(ZIPPED), split = TABLE(SPLIT);
@@ -54,9 +51,10 @@ static const table zipped = TABLE(ZIPPED), split = TABLE(SPLIT);
 #define WIDE(i) ((i) / 4 * 3 + (i) % 4)
 static const table widened = TABLE(WIDE);
 
-// Packing works on 128-bit lanes: of the means it leaves 8 U and 8 V in each, in pairs of blocks.
-#define MEAN(i) ((i) / 16 * 2 + (i) / 4 % 4 * 16 + (i) / 2 % 2 + (i) % 2 * 8)
-static const table means_order = TABLE(MEAN);
+// Levels that are the third byte of each 32-bit lane, of two vectors; and the upper half of each.
+#define THIRD(i) ((i) % 16 * 4 + 2 + (i) / 16 % 2 * 64)
+#define UPPER(i) ((i) / 2 % 16 * 2 + 1 + (i) / 32 * 32) * ((i) % 2 == 0)
+static const table thirds = TABLE(THIRD), uppers = TABLE(UPPER);
 
 static inline FRAMED_HD vec table_load(const table t)
 {
@@ -198,7 +196,9 @@ static inline FRAMED_HD void words_store_zipped(int16_t *at, words even, words o
 static inline FRAMED_HD void pixels_put(struct pixels *p, int i, vec v)
 {
     p->outer[i] = _mm512_and_si512(v, _mm512_set1_epi32(0x00ff00ff));
-    p->inner[i] = _mm512_srli_epi16(v, 8);
+    p->inner[i] =
+        _mm512_shuffle_epi8(v, _mm512_broadcast_i32x4(_mm_setr_epi8(1, -1, 1, -1, 5, -1, 5, -1, 9,
+                                                                    -1, 9, -1, 13, -1, 13, -1)));
 }
 
 static inline FRAMED_HD struct pixels pixels_of_4(const uint8_t *at)
@@ -231,9 +231,10 @@ static inline FRAMED_HD struct pixels pixels_of_planes(vec first, vec second, ve
     return (struct pixels){
         .outer = {_mm512_unpacklo_epi8(low, zero), _mm512_unpackhi_epi8(low, zero),
                   _mm512_unpacklo_epi8(high, zero), _mm512_unpackhi_epi8(high, zero)},
-        .inner = {_mm512_unpacklo_epi16(second_low, zero), _mm512_unpackhi_epi16(second_low, zero),
-                  _mm512_unpacklo_epi16(second_high, zero),
-                  _mm512_unpackhi_epi16(second_high, zero)},
+        .inner = {_mm512_unpacklo_epi16(second_low, second_low),
+                  _mm512_unpackhi_epi16(second_low, second_low),
+                  _mm512_unpacklo_epi16(second_high, second_high),
+                  _mm512_unpackhi_epi16(second_high, second_high)},
     };
 }
 
@@ -253,75 +254,108 @@ static inline FRAMED_HD struct means means_of(const struct pixels *top, const st
         outer[i] = _mm512_add_epi16(top->outer[i], bottom->outer[i]);
         inner[i] = _mm512_add_epi16(top->inner[i], bottom->inner[i]);
     }
-    return (struct means){
-        .outer = {means_of_pairs(outer[0], outer[1]), means_of_pairs(outer[2], outer[3])},
-        .inner = {means_of_pairs(inner[0], inner[1]), means_of_pairs(inner[2], inner[3])},
-    };
+    struct means m;
+    for (int i = 0; i < 2; i++)
+        m.more[i] = _mm512_sub_epi16(means_of_pairs(inner[2 * i], inner[2 * i + 1]),
+                                     means_of_pairs(outer[2 * i], outer[2 * i + 1]));
+    return m;
 }
 
 // --- levels
 
-// `reversed`: the pixels come as B, G and R.
+static inline FRAMED_HD vec pair_of(int low, int high)
+{
+    return _mm512_set1_epi32((int)((uint32_t)high << 16 | (low & 0xffff)));
+}
+
+// `reversed`: the pixels come as B, G and R. Negative weights have one bit more.
 static inline struct weights weights_of(const struct rgb_to_yuv *c, bool reversed)
 {
     struct weights w;
     const int scale = 1 << (15 - c->shift); // so that every matrix shifts by 15
     for (int i = 0; i < 3; i++) {
         const int first = c->row[i][reversed ? 2 : 0] * scale;
+        const int second = c->row[i][1] * scale;
         const int third = c->row[i][reversed ? 0 : 2] * scale;
-        w.outer[i] = _mm512_set1_epi32((int)((uint32_t)third << 16 | (first & 0xffff)));
-        w.inner[i] = _mm512_set1_epi32(c->row[i][1] * scale & 0xffff);
-        w.round[i] = _mm512_set1_epi32(c->round[i] * scale);
+        if (i == 0) {
+            w.outer = pair_of(2 * first, 2 * third);
+            w.inner = pair_of(second, second);
+        }
+        w.more[i] = pair_of(-2 * first, -2 * third);
+        w.round[i] = _mm512_set1_epi32(c->round[i] * scale * 2);
     }
     return w;
 }
 
-static inline FRAMED_HD vec level32(vec outer, vec inner, const struct weights *w, int c)
+static inline FRAMED_HD vec luma_sum(const struct pixels *p, int i, const struct weights *w)
 {
-    const vec sum = _mm512_dpwssd_epi32(w->round[c], outer, w->outer[c]);
-    return _mm512_srai_epi32(_mm512_dpwssd_epi32(sum, inner, w->inner[c]), 15);
+    return _mm512_dpwssd_epi32(_mm512_dpwssd_epi32(w->round[0], p->outer[i], w->outer), p->inner[i],
+                               w->inner);
+}
+
+// No luma leaves 8 bits.
+static inline FRAMED_HD vec lumas(const struct pixels *p, const struct weights *w)
+{
+    const vec order = table_load(thirds);
+    const vec low = _mm512_permutex2var_epi8(luma_sum(p, 0, w), order, luma_sum(p, 1, w));
+    const vec high = _mm512_permutex2var_epi8(luma_sum(p, 2, w), order, luma_sum(p, 3, w));
+    return _mm512_mask_blend_epi64(0xf0, low, high);
+}
+
+static inline FRAMED_HD vec chroma_sum(vec more, const struct weights *w, int c)
+{
+    return _mm512_dpwssd_epi32(w->round[c], more, w->more[c]);
 }
 
 // Of two vectors.
-static inline FRAMED_HD vec level16(const vec outer[], const vec inner[], const struct weights *w,
-                                    int c)
+static inline FRAMED_HD vec chroma16(const vec more[], const struct weights *w, int c)
 {
-    return _mm512_packs_epi32(level32(outer[0], inner[0], w, c), level32(outer[1], inner[1], w, c));
+    return _mm512_permutex2var_epi16(chroma_sum(more[0], w, c), table_load(uppers),
+                                     chroma_sum(more[1], w, c));
+}
+
+struct more {
+    vec v[4];
+};
+
+static inline FRAMED_HD struct more more_of(const struct pixels *p)
+{
+    struct more more;
+    for (int i = 0; i < 4; i++)
+        more.v[i] = _mm512_sub_epi16(p->inner[i], p->outer[i]);
+    return more;
+}
+
+static inline FRAMED_HD vec chromas(const struct more *more, const struct weights *w, int c)
+{
+    return quarters_join(_mm512_packus_epi16(chroma16(more->v, w, c), chroma16(more->v + 2, w, c)));
 }
 
 static inline FRAMED_HD vec levels(const struct pixels *p, const struct weights *w, int c)
 {
-    return lanes_transpose(_mm512_packus_epi16(level16(p->outer, p->inner, w, c),
-                                               level16(p->outer + 2, p->inner + 2, w, c)));
-}
-
-// y0 u0 v0 y1 ...
-static inline FRAMED_HD void store_triples(uint8_t *at, vec y, vec u, vec v)
-{
-    for (int i = 0; i < 3; i++) {
-        const vec order = table_load(triples[i]);
-        const vec yu = _mm512_permutex2var_epi8(y, order, u);
-        store(at + i * 64, _mm512_mask_permutexvar_epi8(yu, third_of_triple[i], order, v));
-    }
+    const struct more more = more_of(p);
+    return c == 0 ? lumas(p, w) : chromas(&more, w, c);
 }
 
 static inline FRAMED_HD void store_yuv24(uint8_t *at, const struct pixels *p,
                                          const struct weights *w)
 {
-    store_triples(at, levels(p, w, 0), levels(p, w, 1), levels(p, w, 2));
+    const struct more more = more_of(p);
+    store_triples(at, lumas(p, w), chromas(&more, w, 1), chromas(&more, w, 2));
 }
 
-static inline FRAMED_HD vec lumas(const struct pixels *p, const struct weights *w)
+// The upper halves of 32-bit lanes, U's and V's by turns.
+static inline FRAMED_HD vec chroma_zipped(vec more, const struct weights *w)
 {
-    return levels(p, w, 0);
+    return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(chroma_sum(more, w, 1), 16),
+                                   chroma_sum(more, w, 2));
 }
 
 // U and V by turns.
 static inline FRAMED_HD vec chroma_of(const struct means *m, const struct weights *w)
 {
-    const vec packed =
-        _mm512_packus_epi16(level16(m->outer, m->inner, w, 1), level16(m->outer, m->inner, w, 2));
-    return _mm512_permutexvar_epi8(table_load(means_order), packed);
+    return lanes_transpose(
+        _mm512_packus_epi16(chroma_zipped(m->more[0], w), chroma_zipped(m->more[1], w)));
 }
 
 #endif
