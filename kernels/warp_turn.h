@@ -37,7 +37,7 @@ struct turn {
     struct turn_limits limits;
     struct turn_taps luma, chroma;
     alignas(64) int32_t offset[TURN];
-    alignas(64) uint16_t sample[4][TURN]; // of 8 bits two at a time
+    alignas(64) uint16_t sample[4][TURN]; // of 8 bits two at a time; of nv12 U's and V's
     alignas(64) int16_t row[3][TURN];     // components with 7 fraction bits, centred on 128
     struct levels levels;
 };
@@ -171,6 +171,24 @@ static inline FRAMED_HD void samples_fetch(struct turn *t, const uint8_t *at, pt
     }
 }
 
+// Of U and V that lie side by side: one load has both taps of both.
+static inline FRAMED_HD void chroma_fetch(struct turn *t, const uint8_t *at, ptrdiff_t stride,
+                                          struct span run)
+{
+    alignas(64) uint32_t uvuv[2][TURN];
+    for (int i = run.lo; i < run.hi; i++) {
+        memcpy(&uvuv[0][i], at + t->offset[i], 4);
+        memcpy(&uvuv[1][i], at + t->offset[i] + stride, 4);
+    }
+    for (int row = 0; row < 2; row++) {
+        for (int i = run.lo; i < run.hi; i++) {
+            const uint32_t s = uvuv[row][i];
+            t->sample[row][i] = (uint16_t)((s & 255) | (s >> 8 & 255 << 8));
+            t->sample[row + 2][i] = (uint16_t)((s >> 8 & 255) | (s >> 16 & 255 << 8));
+        }
+    }
+}
+
 // Lines that no CPU foresees: each row of output crosses source rows at a slant.
 static inline FRAMED_HD void samples_expect(const struct turn *t, const uint8_t *at,
                                             ptrdiff_t ahead, struct span run)
@@ -195,16 +213,20 @@ static inline FRAMED_HD void turn_component(struct turn *t, int c, enum pixel_fo
     const struct component k = component_of(format, c);
     const struct plane *plane = &t->src->plane[k.plane];
     const int32_t stride = (int32_t)plane->stride;
-    for (int i = run.lo; i < run.hi; i++)
+    const int first = format == PIXEL_NV12 && c == 2 ? 2 : 0; // fetched with U
+    for (int i = run.lo; first == 0 && i < run.hi; i++)
         t->offset[i] = taps->row[i] * stride + taps->column[i];
-    samples_fetch(t, plane->data + k.offset, stride, source_is_10bit(format), k.step, run);
+    if (format == PIXEL_NV12 && c == 1)
+        chroma_fetch(t, plane->data, stride, run);
+    else if (first == 0)
+        samples_fetch(t, plane->data + k.offset, stride, source_is_10bit(format), k.step, run);
     if (k.offset == 0)
         samples_expect(t, plane->data, (ptrdiff_t)taps->rows_ahead * stride + taps->columns_ahead,
                        run);
     for (int i = run.lo / LANES * LANES; i < run.hi; i += LANES) {
         const vec weight = vec_load(taps->weight_x + i);
-        const vec top = turn_horizontal(t, format, 0, i, weight);
-        const vec bottom = turn_horizontal(t, format, 1, i, weight);
+        const vec top = turn_horizontal(t, format, first, i, weight);
+        const vec bottom = turn_horizontal(t, format, first + 1, i, weight);
         const vec down = vec_mulhrs(vec_sub(bottom, top), vec_load(taps->weight_y + i));
         vec_store(t->row[c] + i, vec_add(top, down));
     }
