@@ -6,10 +6,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { LARGE_PAGE = 2 << 20 };
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 static size_t whole_pages(size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return (bytes + page - 1) / page * page;
+    return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
 
 // Every page now, so that no frame waits for one. A lack of memory shows with shared regions alone,
@@ -22,6 +28,32 @@ static int map(struct region *region, int flags)
         return -ENOMEM;
     region->base = base;
     return 0;
+}
+
+// A picture is walked by many rows at once, for whose small pages the TLB is too small: where the
+// system gives large ones to who asks, pictures get them. They must be asked for ahead of the first
+// touch.
+static int map_large(struct region *region)
+{
+    const size_t room = region->bytes + LARGE_PAGE;
+    uint8_t *begin = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (begin == MAP_FAILED)
+        return -ENOMEM;
+    const size_t before = -(uintptr_t)begin % LARGE_PAGE;
+    region->base = begin + before;
+    if (before > 0)
+        munmap(begin, before);
+    munmap(region->base + region->bytes, LARGE_PAGE - before);
+    madvise(region->base, region->bytes, MADV_HUGEPAGE);
+    for (size_t i = 0; i < region->bytes; i += page_bytes())
+        ((volatile uint8_t *)region->base)[i] = 0;
+    return 0;
+}
+
+static int open_private(struct region *region)
+{
+    return region->bytes < LARGE_PAGE ? map(region, MAP_PRIVATE | MAP_ANONYMOUS)
+                                      : map_large(region);
 }
 
 // Whoever gets the descriptor can neither change its size under us nor write: our own mapping is
@@ -76,7 +108,7 @@ int region_open(struct region *ret, enum region_kind kind, size_t bytes,
     struct region region = {.kind = kind, .bytes = whole_pages(bytes), .fd = -1};
     int rc = kind == REGION_DEVICE   ? open_device(&region, driver, backend)
              : kind == REGION_SHARED ? open_shared(&region)
-                                     : map(&region, MAP_PRIVATE | MAP_ANONYMOUS);
+                                     : open_private(&region);
     if (rc == 0)
         *ret = region;
     return rc;

@@ -9,7 +9,7 @@
 #include "tests/daemon/fake_driver.h"
 #include "tests/test.h"
 
-enum { BYTES = 100000, PAGES = 25 };
+enum { BYTES = 100000, PAGES = 25, LARGE_PAGE = 2 << 20 };
 
 static bool is_zero(const uint8_t *bytes, size_t n)
 {
@@ -35,6 +35,22 @@ static void test_host(enum region_kind kind)
     CHECK((region.fd >= 0) == (kind == REGION_SHARED), "descriptor %d", region.fd);
     region_close(&region);
     CHECK(!region.base, "still there");
+    region_close(&region);
+}
+
+// A region that has room for a large page begins with one, and takes no more than it says.
+static void test_large(void)
+{
+    struct region region = {0};
+    unsigned char there[(LARGE_PAGE + BYTES) / 4096 + 1] = {0};
+    CHECK(region_open(&region, REGION_PRIVATE, LARGE_PAGE + BYTES, NULL, NULL) == 0, "open");
+    CHECK(region.bytes == LARGE_PAGE + PAGES * 4096, "%zu", region.bytes);
+    CHECK((uintptr_t)region.base % LARGE_PAGE == 0, "at %p", (void *)region.base);
+    CHECK(mincore(region.base, region.bytes, there) == 0, "mincore: %s", strerror(errno));
+    CHECK(there[0] & there[region.bytes / 4096 - 1] & 1, "pages are not there");
+    CHECK(is_zero(region.base, region.bytes), "not zeroed");
+    CHECK(mincore(region.base + region.bytes, 4096, there) < 0 && errno == ENOMEM, "room is left");
+    CHECK(mincore(region.base - 4096, 4096, there) < 0 && errno == ENOMEM, "room is left ahead");
     region_close(&region);
 }
 
@@ -108,6 +124,7 @@ int main(void)
 {
     test_host(REGION_PRIVATE);
     test_host(REGION_SHARED);
+    test_large();
     test_seals();
     test_failure();
     test_pin();
