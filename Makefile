@@ -6,7 +6,7 @@
 #   CUDA_ARCHS="90"                   only these compute capabilities
 #   V=1                               show the commands
 #   MUTATIONS=5000 SEED=7             for torture: how many damaged clips of each codec, and which
-#   SOAK_SECONDS=600                  for torture: how long cameras flap
+#   SOAK_SECONDS=3600                 for torture: how long twenty cameras run, of which eight flap (600)
 #   CLIP=FILE PEERS_ARGS="--cpu 1"    for bench-peers: the pictures, and its other options
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
