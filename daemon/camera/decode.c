@@ -34,7 +34,7 @@ struct decoder {
     bool awaiting;   // packets are of no use before the next keyframe
     int lost;        // pictures that are gone with a codec; to be counted
     bool flushing;   // no more packets will come
-    bool shown;      // a picture came since it was opened
+    int64_t shown;   // pictures that came since it was opened
     int orientation; // decoder_orientation
     const char *converted;
     char notice[256], description[64];
@@ -371,7 +371,7 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     const char *converted;
     const AVFrame *av = picture_frame(picture);
     struct frame_info info = facts_picture(&d->facts, d->codec.context, av);
-    d->shown = true;
+    d->shown++;
     follow_orientation(d, av);
     if (av->key_frame && av->pict_type == AV_PICTURE_TYPE_I)
         backlog_shown(&d->backlog, av->reordered_opaque);
@@ -404,6 +404,11 @@ int decode_next(struct decoder *d, struct frame *ret)
     if (rc < 0)
         picture_release(picture);
     return rc;
+}
+
+int64_t decoder_pictures(const struct decoder *d)
+{
+    return d->shown;
 }
 
 int decoder_orientation(const struct decoder *d)

@@ -54,6 +54,8 @@ int decode_send(struct decoder *, const struct packet *);
 // after a flush; -EBADMSG: a picture was withheld by the policy `damaged` (count it). info.epoch
 // and FRAMED_FLAG_FIRST_OF_EPOCH are left 0: the camera knows them.
 int decode_next(struct decoder *, struct frame *);
+// Pictures that were decoded since it was opened, withheld ones too.
+int64_t decoder_pictures(const struct decoder *);
 // After a seek, a flush or a new connection: forgets what it holds. NVDEC's decoder stays open.
 void decoder_restart(struct decoder *);
 void decoder_close(struct decoder *); // frames that are out stay valid; accepts NULL

@@ -367,6 +367,7 @@ int ingest_read(struct ingest *in, struct packet *ret)
         .received_ns = monotonic_ns(),
         .capture_ns = capture_ns != INT64_MIN ? capture_ns : realtime_ns(),
         .capture_clock = capture_ns != INT64_MIN,
+        .keyframe = in->packet->flags & AV_PKT_FLAG_KEY,
     };
     return 0;
 }

@@ -18,6 +18,7 @@ from watch import CAPTURE_CLOCK, OUTPUT, Account, Watcher, check_ledger, referen
 CONNECT, MEDIA = 2.0, 2.0  # deadlines of framed's, s
 SLACK = 2.0  # s to the first good picture once framed may try again
 BACKOFF = (1, 1, 2, 5, 10)
+UNDECODABLE = 2 * MEDIA + 1 + 2.4 + SLACK  # s: and a keyframe's distance, the packets that it takes, a first pause
 
 CAMERA = """
   {name}:
@@ -81,10 +82,10 @@ def begun(case, count=12):
     case.wait_good(count=count)
 
 
-def at_next(act):
-    """Ahead of a picture in the middle of its group; service is back at once."""
+def at_next(act, count=12):
+    """Ahead of a picture in the middle of its group, when so many have come; service is back at once."""
     def fault(case):
-        begun(case)
+        begun(case, count)
         done = threading.Event()
         moment = []
 
@@ -185,6 +186,11 @@ def size_in_stream(case):
     until(lambda: case.camera.number > start + GOP, 20)
 
 
+def codec_in_stream(connection):
+    """Without a word, and it is another one to who asks again."""
+    connection.clip = connection.camera.clip = CLIPS["h265"]
+
+
 def slammed(case):
     """Hangs up on everyone, until the pauses between the calls have been seen."""
     until(lambda: len(case.camera.calls) > len(BACKOFF), 60)
@@ -221,6 +227,7 @@ def cases():
         Case("fin-in-picture", at_next(Connection.half)),
         Case("reset", at_next(Connection.reset)),
         Case("rtcp-bye", at_next(Connection.bye)),
+        Case("lone-rtcp-bye", at_next(Connection.lone_bye), within=MEDIA + SLACK, lost=1),
         Case("silent", at_next(Connection.go_mute), within=MEDIA + SLACK, lost=1),
         Case("away-shortly", away(1.5)),
         Case("away-longer", away(6), within=5 * 1.2 + SLACK),
@@ -247,6 +254,8 @@ def cases():
         Case("size-by-reconnect", at_next(new_clip("large")), epochs=2),
         Case("codec-by-reconnect", at_next(new_clip("h265")), epochs=2),
         Case("size-in-stream", size_in_stream, epochs=2),
+        Case("garbage", at_next(Connection.garble, GOP + 12), within=UNDECODABLE, harmed=True),
+        Case("codec-in-stream", at_next(codec_in_stream, GOP + 12), within=UNDECODABLE, epochs=1, harmed=True),
         Case("no-parameter-sets", several(), start="bare"),
     ]
 
