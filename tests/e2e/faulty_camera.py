@@ -208,9 +208,9 @@ class Connection:
     def wall_step(self, seconds):
         self.wall_offset += seconds
 
-    def restart(self):
-        """The camera's encoder begins anew, without a word."""
-        self.sequence, self.rtp_base = self.sequence + 20000, self.rtp_base + 123456789
+    def restart(self, packets=20000):
+        """The camera's encoder begins anew, without a word: by its numbers so many packets further on."""
+        self.sequence, self.rtp_base = self.sequence + packets, self.rtp_base + 123456789
 
     def garble(self):
         """From now on every packet is noise behind the head of its NAL unit."""
