@@ -20,8 +20,15 @@ WARM_SECONDS = 60  # until memory that is used for the first time no longer coun
 SEED = int(os.environ.get("FRAMED_SOAK_SEED", "1"))
 
 
+def lose_packet(connection):
+    def but_one(payloads):
+        lost = random.randrange(len(payloads))
+        return [None if i == lost else payload for i, payload in enumerate(payloads)]
+
+    connection.mangle = but_one
+
+
 def lose_picture(connection):
-    """Not packets of one: what is left of it may pass for whole, as far as a decoder can tell."""
     connection.mangle = lambda payloads: [None] * len(payloads)
 
 
@@ -35,9 +42,12 @@ ACTS = {
     "an hour on": lambda connection: connection.jump(3600),
     "a minute back": lambda connection: connection.jump(-60),
     "the sender's clock": lambda connection: connection.wall_step(-3600),
+    "a packet lost": lose_packet,
     "a picture lost": lose_picture,
     "begins anew": Connection.restart,
     "babble": lambda connection: connection.babble(100),
+    "noise": lambda connection: connection.noise(500),
+    "garbage": Connection.garble,
 }
 
 
