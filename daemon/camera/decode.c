@@ -34,6 +34,7 @@ struct decoder {
     bool awaiting;   // packets are of no use before the next keyframe
     int lost;        // pictures that are gone with a codec; to be counted
     bool flushing;   // no more packets will come
+    bool harmed;     // met what it could not decode: who knows what it keeps of that
     int64_t shown;   // pictures that came since it was opened
     int orientation; // decoder_orientation
     const char *converted;
@@ -78,9 +79,10 @@ void decoder_close(struct decoder *d)
 bool decoder_accepts(const struct decoder *d, const AVCodecParameters *parameters)
 {
     const AVCodecParameters *own = d->parameters;
-    return own->codec_id == parameters->codec_id && own->profile == parameters->profile &&
-           own->format == parameters->format && own->width == parameters->width &&
-           own->height == parameters->height && own->extradata_size == parameters->extradata_size &&
+    return !d->harmed && own->codec_id == parameters->codec_id &&
+           own->profile == parameters->profile && own->format == parameters->format &&
+           own->width == parameters->width && own->height == parameters->height &&
+           own->extradata_size == parameters->extradata_size &&
            (own->extradata_size == 0 ||
             memcmp(own->extradata, parameters->extradata, (size_t)own->extradata_size) == 0);
 }
@@ -239,7 +241,7 @@ static int errno_of(struct decoder *d, int error, int64_t serial)
         return -ENOMEM;
     if (error == AVERROR_PATCHWELCOME && !d->shown)
         return -ENOTSUP;
-    fact->damaged = fact->settled = true;
+    fact->damaged = fact->settled = d->harmed = true;
     damage_loss(&d->damage);
     return -EBADMSG;
 }
