@@ -122,9 +122,11 @@ class Account:
 
     @staticmethod
     def bad_pts(seen):
-        """Within an epoch time goes by pictures: 40 ms each, which is what the clip has."""
+        """Within an epoch time goes by pictures: 40 ms each, which is what the clip has. A damaged one may show an
+        earlier one."""
         for a, b in zip(seen, seen[1:]):
-            if a.header.epoch != b.header.epoch or UNKNOWN in (a.known, b.known):
+            damaged = (a.header.flags | b.header.flags) & DAMAGED
+            if damaged or a.header.epoch != b.header.epoch or UNKNOWN in (a.known, b.known):
                 continue
             step, wanted = b.header.pts_ns - a.header.pts_ns, (b.known - a.known) * 40_000_000
             if step <= 0 or abs(step - wanted) > 1_000_000:
