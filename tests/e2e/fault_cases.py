@@ -13,6 +13,7 @@ from watch import OUTPUT
 CONNECT, MEDIA = 2.0, 2.0  # deadlines of framed's, s
 SLACK = 2.0  # s to the first good picture once framed may try again
 BACKOFF = (1, 1, 2, 5, 10)
+NOISE = 5.0  # s: noise is fewer packets, and a decoder makes pictures of some
 UNDECODABLE = 2 * MEDIA + 1 + 2.4 + SLACK  # s: and a keyframe's distance, the packets that it takes, a first pause
 
 CAMERA = """
@@ -255,7 +256,7 @@ def cases():
         Case("size-in-stream", other_in_stream("large"), epochs=2),
         Case("pixels-in-stream", other_in_stream("deep")),
         Case("range-in-stream", other_in_stream("full")),
-        Case("garbage", at_next(Connection.garble, GOP + 12), within=UNDECODABLE, harmed=True),
+        Case("garbage", at_next(Connection.garble, GOP + 12), within=UNDECODABLE + NOISE, harmed=True),
         Case("codec-in-stream", at_next(codec_in_stream, GOP + 12), within=UNDECODABLE, epochs=1, harmed=True),
         Case("no-parameter-sets", several(), start="bare"),
     ]

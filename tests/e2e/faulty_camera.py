@@ -214,7 +214,8 @@ class Connection:
 
     def garble(self):
         """From now on every packet is noise behind the head of its NAL unit."""
-        self.spoil = lambda payloads: [p[:2] + random.randbytes(len(p) - 2) for p in payloads]
+        chance = random.Random(1)
+        self.spoil = lambda payloads: [p[:2] + chance.randbytes(len(p) - 2) for p in payloads]
 
     def babble(self, size):
         """Noise that ends like an answer, and packets of channels and types that nobody set up."""
