@@ -6,7 +6,8 @@
 #   CUDA_ARCHS="90"                   only these compute capabilities
 #   V=1                               show the commands
 #   MUTATIONS=5000 SEED=7             for torture: how many damaged clips of each codec, and which
-#   SOAK_SECONDS=600                  for torture: how long cameras flap
+#   SOAK_SECONDS=3600                 for torture: how long twenty cameras run, of which eight flap (600)
+#   FAULTS="fin reset"                for bench-faults: only these
 #   CLIP=FILE PEERS_ARGS="--cpu 1"    for bench-peers: the pictures, and its other options
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -179,6 +180,12 @@ bench-core:
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_core.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(CORE_ARGS)
 
+# framed and the ffmpeg program, alone and with a supervisor, under the same faults; some minutes.
+bench-faults:
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed
+	@FRAMED=$(B)/framed FRAMED_FAULTS="$(FAULTS)" tests/torture/beside_ffmpeg.py
+
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
 
@@ -253,7 +260,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core bench-faults
 clean:
 	rm -rf build bundle
 

@@ -34,7 +34,8 @@ struct decoder {
     bool awaiting;   // packets are of no use before the next keyframe
     int lost;        // pictures that are gone with a codec; to be counted
     bool flushing;   // no more packets will come
-    bool shown;      // a picture came since it was opened
+    bool harmed;     // met what it could not decode: who knows what it keeps of that
+    int64_t shown;   // pictures that came since it was opened
     int orientation; // decoder_orientation
     const char *converted;
     char notice[256], description[64];
@@ -78,9 +79,10 @@ void decoder_close(struct decoder *d)
 bool decoder_accepts(const struct decoder *d, const AVCodecParameters *parameters)
 {
     const AVCodecParameters *own = d->parameters;
-    return own->codec_id == parameters->codec_id && own->profile == parameters->profile &&
-           own->format == parameters->format && own->width == parameters->width &&
-           own->height == parameters->height && own->extradata_size == parameters->extradata_size &&
+    return !d->harmed && own->codec_id == parameters->codec_id &&
+           own->profile == parameters->profile && own->format == parameters->format &&
+           own->width == parameters->width && own->height == parameters->height &&
+           own->extradata_size == parameters->extradata_size &&
            (own->extradata_size == 0 ||
             memcmp(own->extradata, parameters->extradata, (size_t)own->extradata_size) == 0);
 }
@@ -239,7 +241,7 @@ static int errno_of(struct decoder *d, int error, int64_t serial)
         return -ENOMEM;
     if (error == AVERROR_PATCHWELCOME && !d->shown)
         return -ENOTSUP;
-    fact->damaged = fact->settled = true;
+    fact->damaged = fact->settled = d->harmed = true;
     damage_loss(&d->damage);
     return -EBADMSG;
 }
@@ -371,7 +373,7 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     const char *converted;
     const AVFrame *av = picture_frame(picture);
     struct frame_info info = facts_picture(&d->facts, d->codec.context, av);
-    d->shown = true;
+    d->shown++;
     follow_orientation(d, av);
     if (av->key_frame && av->pict_type == AV_PICTURE_TYPE_I)
         backlog_shown(&d->backlog, av->reordered_opaque);
@@ -404,6 +406,11 @@ int decode_next(struct decoder *d, struct frame *ret)
     if (rc < 0)
         picture_release(picture);
     return rc;
+}
+
+int64_t decoder_pictures(const struct decoder *d)
+{
+    return d->shown;
 }
 
 int decoder_orientation(const struct decoder *d)

@@ -43,7 +43,8 @@ int decoder_join(struct decoder *, const struct engine_use *);
 // decoder_join chooses; where that keyframe is more than 300 packets back, it is withheld, and so
 // is all up to the next one.
 void decoder_leave(struct decoder *);
-// Whether the decoder can go on with a stream of these parameters after decoder_restart.
+// Whether the decoder can go on with a stream of these parameters after decoder_restart. One that
+// met what it could not decode may have taken headers, an order of pictures or a rotation from it.
 bool decoder_accepts(const struct decoder *, const struct AVCodecParameters *);
 // Gives it one packet; NULL flushes: decode_next then yields what is left and -ENODATA. Returns 0,
 // also where damage will show in pictures to come; -EAGAIN cannot happen when decode_next was
@@ -54,6 +55,8 @@ int decode_send(struct decoder *, const struct packet *);
 // after a flush; -EBADMSG: a picture was withheld by the policy `damaged` (count it). info.epoch
 // and FRAMED_FLAG_FIRST_OF_EPOCH are left 0: the camera knows them.
 int decode_next(struct decoder *, struct frame *);
+// Pictures that were decoded since it was opened, withheld ones too.
+int64_t decoder_pictures(const struct decoder *);
 // After a seek, a flush or a new connection: forgets what it holds. NVDEC's decoder stays open.
 void decoder_restart(struct decoder *);
 void decoder_close(struct decoder *); // frames that are out stay valid; accepts NULL

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/camera/decode.h"
+#include "daemon/camera/drought.h"
 #include "daemon/camera/ingest.h"
 #include "daemon/camera/lag.h"
 #include "daemon/camera/orientation.h"
@@ -28,6 +29,8 @@ struct feed {
     int orientation;     // of the last picture: enum orientation, or what is wrong with it
     int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
     struct lag lag;
+    struct drought drought;
+    bool live;  // so is the input of this connection
     bool shown; // a picture came since the start
 };
 
@@ -36,11 +39,13 @@ struct feed {
 static int follow_engine(struct feed *feed);
 static int forward_pictures(struct feed *feed);
 static void forward_picture(struct feed *feed, struct frame *frame);
+static bool dries_up(struct feed *feed, const struct packet *packet);
 static bool loops(const struct feed *feed);
 static int start_over(struct feed *feed);
 
-// Moves packets to pictures until the stream ends or breaks: -ENODATA at the end, other negative
-// errno. What came before it broke is whole, and is given out like before an end.
+// Moves packets to pictures until the stream ends or breaks: -ENODATA at the end, -EBADMSG where no
+// picture comes of them any more, other negative errno. What came before it broke is whole, and is
+// given out like before an end.
 static int relay(struct feed *feed)
 {
     struct packet packet;
@@ -49,6 +54,8 @@ static int relay(struct feed *feed)
         int input = ingest_read(feed->ingest, &packet);
         if (input == -ECANCELED)
             return input;
+        if (input == 0 && dries_up(feed, &packet))
+            return -EBADMSG;
         rc = decode_send(feed->decoder, input == 0 ? &packet : NULL);
         if (rc == -EBADMSG) {
             pipeline_withheld(feed->pipeline);
@@ -212,6 +219,15 @@ static void picture_came(struct feed *feed, const struct frame *frame, bool turn
     feed->last_pts_ns = frame->info.pts_ns;
 }
 
+// Another connection may begin with a keyframe, or say that the codec is another one by now. Files
+// say what they are once and for all.
+static bool dries_up(struct feed *feed, const struct packet *packet)
+{
+    return feed->live &&
+           drought_packet(&feed->drought, decoder_pictures(feed->decoder), packet->received_ns,
+                          packet->keyframe, 2 * feed->context.config->media_timeout.ns);
+}
+
 // A file that gave no picture from its start to its end would only make the camera spin.
 static bool loops(const struct feed *feed)
 {
@@ -309,6 +325,19 @@ static int prepare_decoder(struct feed *feed)
     return rc;
 }
 
+static void explain_end(const struct feed *feed, int rc, char *why, size_t size)
+{
+    if (rc == -EBADMSG)
+        snprintf(why, size, "no picture could be decoded for %.0f s",
+                 (double)feed->drought.dry_ns / 1e9);
+    else
+        snprintf(why, size, "%s",
+                 rc == -ENODATA     ? "the stream ended"
+                 : rc == -ETIMEDOUT ? "silent for longer than media_timeout"
+                 : rc == -ENOTSUP   ? "no decoder for this stream"
+                                    : strerror(-rc));
+}
+
 int feed_run(struct feed *feed, char *why, size_t size)
 {
     const struct feed_context *context = &feed->context;
@@ -320,16 +349,14 @@ int feed_run(struct feed *feed, char *why, size_t size)
     feed->width = feed->height = 0;
     feed->last_pts_ns = NO_PICTURE;
     feed->lag = (struct lag){0};
+    feed->live = ingest_is_live(context->config->url);
+    drought_connect(&feed->drought);
     ask_device_again(feed);
     rc = prepare_decoder(feed);
     if (rc == 0)
         rc = relay(feed);
-    snprintf(why, size, "%s",
-             rc == -ENODATA     ? "the stream ended"
-             : rc == -ETIMEDOUT ? "silent for longer than media_timeout"
-             : rc == -ENOTSUP   ? "no decoder for this stream"
-                                : strerror(-rc));
-    if (feed->width == 0 || rc == -ENOTSUP)
+    explain_end(feed, rc, why, size);
+    if (feed->width == 0 || rc == -ENOTSUP || rc == -EBADMSG)
         close_decoder(feed); // who knows what it is at
     ingest_close(feed->ingest);
     feed->ingest = NULL;

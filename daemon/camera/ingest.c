@@ -129,6 +129,9 @@ static int set_options(AVDictionary **options, const struct ingest *in,
                            : config->transport == TRANSPORT_UDP ? "udp"
                                                                 : "tcp"},
         {"allowed_media_types", rtsp ? "video" : NULL},
+        // Over TCP nothing changes places, but only with a queue libavformat looks for packets that
+        // are missing: cameras drop what they cannot send in time.
+        {"reorder_queue_size", rtsp && config->transport == TRANSPORT_TCP ? "2" : NULL},
         // Measuring the rate over twenty pictures would hold back the first of them.
         {"fpsprobesize", in->source->live ? "2" : NULL},
         // So would guessing the reordering of H.264 from seven of them; the decoder finds out
@@ -367,6 +370,7 @@ int ingest_read(struct ingest *in, struct packet *ret)
         .received_ns = monotonic_ns(),
         .capture_ns = capture_ns != INT64_MIN ? capture_ns : realtime_ns(),
         .capture_clock = capture_ns != INT64_MIN,
+        .keyframe = in->packet->flags & AV_PKT_FLAG_KEY,
     };
     return 0;
 }

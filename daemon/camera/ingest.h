@@ -17,6 +17,7 @@ struct packet {
     int64_t received_ns; // CLOCK_MONOTONIC
     int64_t capture_ns;  // since 1970
     bool capture_clock;  // capture_ns comes from a sender report
+    bool keyframe;       // as the demuxer says
 };
 
 // Opens and probes within connect_timeout and chooses the video track. `why` (of `size` bytes) gets

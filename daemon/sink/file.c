@@ -24,9 +24,10 @@ struct file_sink {
     uint64_t next; // ordinal from which on slots are taken
 
     struct slot *slot; // that is written, pinned
-    int status;        // of the job: negative errno, 0, or the leftovers that it finished
+    int status;        // of the job: negative errno or 0
     struct segment segment;
-    struct reader reader; // of the frames written
+    struct leftovers leftovers; // that the first job found
+    struct reader reader;       // of the frames written
 };
 
 static const struct output_config *config_of(const struct file_sink *file)
@@ -80,7 +81,7 @@ static void write_frame(uv_work_t *job)
 static void finish_leftovers(uv_work_t *job)
 {
     struct file_sink *file = job->data;
-    file->status = segment_finish_leftovers(config_of(file));
+    file->status = segment_finish_leftovers(config_of(file), &file->leftovers);
 }
 
 static void finish_file(uv_work_t *job)
@@ -175,17 +176,31 @@ static void next_frame(struct file_sink *file)
         end(file);
 }
 
+static void tell_leftovers(const struct file_sink *file)
+{
+    const struct leftovers *left = &file->leftovers;
+    const char *path = config_of(file)->sink.path;
+    if (file->status < 0)
+        sink_event(&file->sink, LOG_LEVEL_WARNING, "cannot look for files left of %s: %s", path,
+                   strerror(-file->status));
+    if (left->finished > 0)
+        sink_event(&file->sink, LOG_LEVEL_INFO, "files left of %s by an earlier run: %d finished",
+                   path, left->finished);
+    if (left->stuck > 0)
+        sink_event(&file->sink, LOG_LEVEL_WARNING,
+                   "files left of %s by an earlier run: %d cannot be finished and stay as they "
+                   "are: %s: %s",
+                   path, left->stuck, left->first_stuck,
+                   left->error == -EILSEQ ? "it does not begin with a frame of this output"
+                                          : strerror(-left->error));
+}
+
 static void leftovers_finished(uv_work_t *job, int status)
 {
     struct file_sink *file = job->data;
     (void)status;
     file->busy = false;
-    if (file->status < 0)
-        sink_event(&file->sink, LOG_LEVEL_WARNING, "cannot look for files left of %s: %s",
-                   config_of(file)->sink.path, strerror(-file->status));
-    if (file->status > 0)
-        sink_event(&file->sink, LOG_LEVEL_INFO, "files left of %s by an earlier run: %d finished",
-                   config_of(file)->sink.path, file->status);
+    tell_leftovers(file);
     next_frame(file);
 }
 

@@ -305,11 +305,25 @@ static bool is_leftover(const struct output_config *config, const char *name)
     return false;
 }
 
-int segment_finish_leftovers(const struct output_config *config)
+// What is locked is being written, and what is gone has been finished, by somebody else.
+static void count_leftover(struct leftovers *left, const char *part, int rc)
+{
+    if (rc == 0)
+        left->finished++;
+    if (rc == 0 || rc == -EWOULDBLOCK || rc == -ENOENT)
+        return;
+    if (left->stuck++ == 0) {
+        left->error = rc;
+        snprintf(left->first_stuck, sizeof left->first_stuck, "%s", part);
+    }
+}
+
+int segment_finish_leftovers(const struct output_config *config, struct leftovers *ret)
 {
     char folder[PATH_BYTES], path[PATH_BYTES];
     const char *slash = strrchr(config->sink.path, '/');
-    int finished = 0, length = slash ? (int)(slash + 1 - config->sink.path) : 0;
+    int length = slash ? (int)(slash + 1 - config->sink.path) : 0;
+    *ret = (struct leftovers){0};
     snprintf(folder, sizeof folder, "%.*s", length, config->sink.path);
     DIR *files = opendir(length ? folder : ".");
     if (!files)
@@ -317,8 +331,8 @@ int segment_finish_leftovers(const struct output_config *config)
     for (struct dirent *file; (file = readdir(files));) {
         if (is_leftover(config, file->d_name) &&
             snprintf(path, sizeof path, "%s%s", folder, file->d_name) < PATH_BYTES)
-            finished += finish_leftover(config, path) == 0;
+            count_leftover(ret, path, finish_leftover(config, path));
     }
     closedir(files);
-    return finished;
+    return 0;
 }

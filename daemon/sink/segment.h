@@ -47,8 +47,15 @@ int segment_append(struct segment *, const struct slot *, const char *camera,
 int segment_finish(struct segment *);
 void segment_close(struct segment *); // as it is
 
+struct leftovers {
+    int finished, stuck;
+    int error; // of the first that is stuck: negative errno; -EILSEQ: it is none of the protocol
+    char first_stuck[PATH_BYTES];
+};
+
 // Finishes the files that an earlier process left under the output's pattern: cuts off what is no
-// whole frame and gives them their names. Returns how many, or negative errno.
-int segment_finish_leftovers(const struct output_config *);
+// whole frame and gives them their names. What that cannot be done with stays as it is. Returns 0,
+// or negative errno where nobody could look for them.
+int segment_finish_leftovers(const struct output_config *, struct leftovers *ret);
 
 #endif

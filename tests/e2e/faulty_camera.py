@@ -36,6 +36,7 @@ class Connection:
         self.sequence, self.rtp_base = random.randrange(65536), camera.rtp_base
         self.wall_offset = 0.0
         self.mangle = None  # changes the next picture's packets: a list of payloads in, one out
+        self.spoil = list  # the same, of every picture
         self.clip = camera.clip
 
     # --- requests
@@ -117,7 +118,7 @@ class Connection:
     def send_picture(self, number, seconds):
         """As many packets as `mangle` leaves of it."""
         payloads = list(self.packets(self.clip.units[number % len(self.clip.units)]))
-        wanted, self.mangle = (self.mangle or list)(payloads), None
+        wanted, self.mangle = (self.mangle or self.spoil)(payloads), None
         last, data = len(payloads) - 1, b""
         for i, payload in enumerate(wanted):
             if payload is not None:  # else it is lost on the way: its sequence number is missed
@@ -185,6 +186,11 @@ class Connection:
         self.send(1, self.sender_report(0) + struct.pack(">BBHI", 0x81, 203, 1, 1))
         self.go_mute()
 
+    def lone_bye(self):
+        """Without the report that is to come before it, and shorter than what libavformat looks at."""
+        self.send(1, struct.pack(">BBHI", 0x81, 203, 1, 1))
+        self.go_mute()
+
     def go_mute(self):
         """The connection stays, and nothing comes any more."""
         while not self.camera.over.wait(0.1):
@@ -202,9 +208,14 @@ class Connection:
     def wall_step(self, seconds):
         self.wall_offset += seconds
 
-    def restart(self):
-        """The camera's encoder begins anew, without a word."""
-        self.sequence, self.rtp_base = self.sequence + 20000, self.rtp_base + 123456789
+    def restart(self, packets=20000):
+        """The camera's encoder begins anew, without a word: by its numbers so many packets further on."""
+        self.sequence, self.rtp_base = self.sequence + packets, self.rtp_base + 123456789
+
+    def garble(self):
+        """From now on every packet is noise behind the head of its NAL unit."""
+        chance = random.Random(1)
+        self.spoil = lambda payloads: [p[:2] + chance.randbytes(len(p) - 2) for p in payloads]
 
     def babble(self, size):
         """Noise that ends like an answer, and packets of channels and types that nobody set up."""

@@ -155,6 +155,22 @@ def check_kill(checks, where, seed):
         checks.check(grown, f"seed {seed}: {counts} after {named}, {sizes}")
 
 
+def check_stuck(checks, where):
+    """What is no file of the output's stays, and is spoken of once; what is not the output's at all is not."""
+    empty(where)
+    for name, text in (("p-1.y4m", "no pictures"), ("p-2.y4m", "nor here"), ("n-001000000+0000.npy", "no array"), ("q", "")):
+        with open(f"{where}/to/{name}.part", "w") as file:
+            file.write(text)
+    with Framed(where, config(where)) as framed:
+        until(lambda: len(files(where, "y4m")) > 1, 10)
+        framed.stop()
+        told = re.findall(r"(\d) cannot be finished and stay as they are: (\S+): (.*)", framed.errors())
+    kept = sorted(map(os.path.basename, parts(where)))
+    checks.check(kept == ["n-001000000+0000.npy.part", "p-1.y4m.part", "p-2.y4m.part", "q.part"], f"kept {kept}")
+    stuck = {(number, os.path.basename(path)[:2]) for number, path, _ in told}
+    checks.check(len(told) == 2 and stuck == {("2", "p-"), ("1", "n-")}, f"told of {told}\n{framed.errors()}")
+
+
 def check_full(checks, where, plain):
     """Told once, all frames lost with reason sink and none of those before; they go on when there is room; SIGTERM
     does not wait for it."""
@@ -249,6 +265,7 @@ def main():
             os.symlink(footage("car-detection.mp4"), f"{where}/footage.mp4")
             check_run(checks, where, "footage.mp4")
         check_kill(checks, where, int(os.environ.get("SEED", time.time())))
+        check_stuck(checks, where)
         check_small_disk(checks, where)
         with contextlib.suppress(OSError):
             os.unlink(f"{where}/to")

@@ -5,6 +5,7 @@ import os
 import threading
 import zlib
 
+import numpy
 from framed_client import PATIENCE, Framed, consume, folder
 from numbered_clip import UNKNOWN, read_numbers
 
@@ -57,7 +58,7 @@ class Watcher(threading.Thread):
         known = self.digests.get(zlib.crc32(payload), UNKNOWN)
         numbers = (known, known)
         if known == UNKNOWN:
-            numbers = read_numbers(consume.tensor_of(header, payload)[:, :, 0])
+            numbers = read_numbers(numpy.frombuffer(payload, "u1").reshape(HEIGHT, WIDTH))
         slim = Header(*(getattr(header, name) for name in Header._fields))
         return Seen(slim, *map(self.unwrap, (known, *numbers)))
 
@@ -121,9 +122,11 @@ class Account:
 
     @staticmethod
     def bad_pts(seen):
-        """Within an epoch time goes by pictures: 40 ms each, which is what the clip has."""
+        """Within an epoch time goes by pictures: 40 ms each, which is what the clip has. A damaged one may show an
+        earlier one."""
         for a, b in zip(seen, seen[1:]):
-            if a.header.epoch != b.header.epoch or UNKNOWN in (a.known, b.known):
+            damaged = (a.header.flags | b.header.flags) & DAMAGED
+            if damaged or a.header.epoch != b.header.epoch or UNKNOWN in (a.known, b.known):
                 continue
             step, wanted = b.header.pts_ns - a.header.pts_ns, (b.known - a.known) * 40_000_000
             if step <= 0 or abs(step - wanted) > 1_000_000:

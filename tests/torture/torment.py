@@ -61,6 +61,12 @@ class Holdings:
         self.samples.append((self.framed.resident_kib(), *(len(os.listdir(f"{proc}/{kind}")) for kind in ("fd", "task"))))
         return self.samples[-1]
 
+    def tell_ends(self):
+        """The first that counts is from when a tenth of the time is over: until then everything starts."""
+        for what, sample in ("first", self.samples[len(self.samples) // 10]), ("last", self.samples[-1]):
+            kib, files, threads = sample
+            print(f"{what}: {kib / 1024:.1f} MiB resident, {files} descriptors, {threads} threads", flush=True)
+
     def check_flat(self, checks):
         third = len(self.samples) // 3
         before, after = self.samples[third : 2 * third], self.samples[2 * third :]

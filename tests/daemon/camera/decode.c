@@ -374,11 +374,23 @@ static void test_nvdec_missing(void)
     run_close(&run);
 }
 
-// What a decoder may be kept for: the same stream again.
+static void send_garbage(struct run *run)
+{
+    struct packet packet;
+    struct frame frame;
+    CHECK(ingest_read(run->ingest, &packet) == 0, "no packet");
+    CHECK(av_packet_make_writable(packet.av) == 0, "no memory");
+    memset(packet.av->data, 0xa5, (size_t)packet.av->size);
+    CHECK(decode_send(run->decoder, &packet) == 0, "a lost picture is no error");
+    CHECK(decode_next(run->decoder, &frame) == -EAGAIN, "a picture of garbage");
+}
+
+// What a decoder may be kept for: the same stream again, if all of it could be decoded.
 static void test_accepts(void)
 {
     struct run same, other;
-    if (!run_open(&same, "420.mp4", &on_cpu) || !run_open(&other, "j420.mp4", &on_cpu))
+    const struct decode_options one_thread = {.decode = DECODE_CPU, .threads = 1, .in_flight = 4};
+    if (!run_open(&same, "420.mp4", &one_thread) || !run_open(&other, "j420.mp4", &one_thread))
         return;
     CHECK(decoder_accepts(same.decoder, ingest_parameters(same.ingest)), "itself");
     CHECK(!decoder_accepts(same.decoder, ingest_parameters(other.ingest)), "another format");
@@ -391,6 +403,8 @@ static void test_accepts(void)
     changed->width += 2;
     CHECK(!decoder_accepts(same.decoder, changed), "another size");
     avcodec_parameters_free(&changed);
+    send_garbage(&same);
+    CHECK(!decoder_accepts(same.decoder, ingest_parameters(same.ingest)), "harmed");
     run_close(&same);
     run_close(&other);
 }
