@@ -37,7 +37,7 @@ struct daemon {
     struct mailbox *mailbox;
     struct engine *engine;
     struct histogram decode, process;
-    struct camera *cameras;
+    struct camera **cameras;
     int n_cameras; // opened
     int n_started; // of them
     int n_threads; // cameras whose thread has not ended, or not begun
@@ -115,8 +115,8 @@ static void finish_when_done(struct daemon *daemon)
 
 static bool has_sink(const struct camera *camera)
 {
-    for (int i = 0; i < camera->config->n_outputs; i++)
-        if (camera->outputs[i].sink)
+    for (int i = 0; i < camera->outputs.n; i++)
+        if (camera->outputs.list[i]->sink)
             return true;
     return false;
 }
@@ -125,8 +125,8 @@ static bool has_sink(const struct camera *camera)
 static void leave_engine(struct daemon *daemon)
 {
     for (int i = 0; i < daemon->n_cameras; i++)
-        if (daemon->cameras[i].through && !has_sink(&daemon->cameras[i]))
-            camera_leave(&daemon->cameras[i]);
+        if (daemon->cameras[i]->through && !has_sink(daemon->cameras[i]))
+            camera_leave(daemon->cameras[i]);
 }
 
 static void sink_was_closed(struct output *output)
@@ -139,8 +139,8 @@ static void sink_was_closed(struct output *output)
 
 static void finish_sinks(struct daemon *daemon, struct camera *camera)
 {
-    for (int i = 0; i < camera->config->n_outputs; i++)
-        output_finish(&camera->outputs[i], daemon->stopping ? DRAIN_STOPPING_MS : DRAIN_MS);
+    for (int i = 0; i < camera->outputs.n; i++)
+        output_finish(camera->outputs.list[i], daemon->stopping ? DRAIN_STOPPING_MS : DRAIN_MS);
 }
 
 static void camera_ended(struct letter *letter)
@@ -177,13 +177,13 @@ static void stop(struct daemon *daemon)
     uv_timer_stop(&daemon->starts);
     for (int i = daemon->n_started; i < daemon->n_cameras; i++) {
         daemon->n_threads--;
-        finish_sinks(daemon, &daemon->cameras[i]);
+        finish_sinks(daemon, daemon->cameras[i]);
     }
     for (int i = 0; i < daemon->n_started; i++) {
-        camera_stop(&daemon->cameras[i]);
-        int state = atomic_load(&daemon->cameras[i].state);
+        camera_stop(daemon->cameras[i]);
+        int state = atomic_load(&daemon->cameras[i]->state);
         if (state == CAMERA_ENDED || state == CAMERA_FAILED)
-            finish_sinks(daemon, &daemon->cameras[i]); // now with less patience
+            finish_sinks(daemon, daemon->cameras[i]); // now with less patience
     }
     finish_when_done(daemon);
 }
@@ -235,7 +235,7 @@ static int open_loop(struct daemon *daemon)
 
 static int open_camera(struct daemon *daemon, const struct camera_config *config)
 {
-    struct camera *camera = &daemon->cameras[daemon->n_cameras];
+    struct camera *camera = calloc(1, sizeof *camera);
     struct camera_context context = {
         .engine = daemon->engine,
         .mailbox = daemon->mailbox,
@@ -244,12 +244,15 @@ static int open_camera(struct daemon *daemon, const struct camera_config *config
         .ended = camera_ended,
         .opaque = daemon,
     };
-    int rc = camera_open(camera, config, &context);
-    if (rc == 0)
-        daemon->n_threads = ++daemon->n_cameras;
-    else
+    int rc = camera ? camera_open(camera, config, &context) : -ENOMEM;
+    if (rc < 0) {
         log_event(LOG_LEVEL_ERROR, "camera=%s %s", config->name, strerror(-rc));
-    return rc;
+        free(camera);
+        return rc;
+    }
+    daemon->cameras[daemon->n_cameras++] = camera;
+    daemon->n_threads++;
+    return 0;
 }
 
 // Opens the sinks that are not open yet; returns how many still are not.
@@ -257,9 +260,9 @@ static int open_sinks(struct daemon *daemon)
 {
     int missing = 0;
     for (int i = 0; i < daemon->n_cameras; i++) {
-        struct camera *camera = &daemon->cameras[i];
-        for (int o = 0; o < camera->config->n_outputs; o++) {
-            struct output *output = &camera->outputs[o];
+        const struct outputs *outputs = &daemon->cameras[i]->outputs;
+        for (int o = 0; o < outputs->n; o++) {
+            struct output *output = outputs->list[o];
             if (output->sink || output->finished)
                 continue;
             if (output_listen(output, &daemon->loop, sink_was_closed, daemon) == 0)
@@ -298,7 +301,7 @@ static int open_cameras(struct daemon *daemon)
 
 static int start_camera(struct daemon *daemon)
 {
-    struct camera *camera = &daemon->cameras[daemon->n_started];
+    struct camera *camera = daemon->cameras[daemon->n_started];
     int rc = camera_start(camera);
     if (rc == 0)
         daemon->n_started++;
@@ -349,11 +352,15 @@ static int start(struct daemon *daemon)
 static void finish(struct daemon *daemon)
 {
     write_metrics(daemon);
-    for (int i = 0; i < daemon->n_cameras; i++)
-        for (int o = 0; o < daemon->cameras[i].config->n_outputs; o++)
-            log_ledger(daemon->cameras[i].config->name, &daemon->cameras[i].outputs[o]);
-    for (int i = 0; i < daemon->n_cameras; i++)
-        camera_close(&daemon->cameras[i]);
+    for (int i = 0; i < daemon->n_cameras; i++) {
+        const struct camera *camera = daemon->cameras[i];
+        for (int o = 0; o < camera->outputs.n; o++)
+            log_ledger(camera->config->name, camera->outputs.list[o]);
+    }
+    for (int i = 0; i < daemon->n_cameras; i++) {
+        camera_close(daemon->cameras[i]);
+        free(daemon->cameras[i]);
+    }
     free(daemon->cameras);
     engine_close(daemon->engine);
     uv_loop_close(&daemon->loop);

@@ -8,6 +8,7 @@
 #include "daemon/mailbox.h"
 #include "daemon/sink/sink.h"
 #include "daemon/sink/slots.h"
+#include "kernels/backend.h"
 
 struct output {
     const char *camera; // its name
@@ -27,6 +28,12 @@ struct output {
     // camera thread:
     uint64_t sequence, ordinal; // of the next frame offered
     struct rate rate;           // by `fps`
+};
+
+// The outputs of one camera.
+struct outputs {
+    int n;
+    struct output *list[PLAN_OPS_MAX];
 };
 
 int output_open(struct output *, const char *camera, const struct output_config *);

@@ -197,14 +197,26 @@ static int open_thread(struct camera *camera)
     return open_feed(camera, thread);
 }
 
+static int add_output(struct camera *camera, const struct output_config *config)
+{
+    struct output *output = calloc(1, sizeof *output);
+    if (!output)
+        return -ENOMEM;
+    int rc = output_open(output, camera->config->name, config);
+    if (rc == 0)
+        camera->outputs.list[camera->outputs.n++] = output;
+    else
+        free(output);
+    return rc;
+}
+
 int camera_open(struct camera *camera, const struct camera_config *config,
                 const struct camera_context *context)
 {
     *camera = (struct camera){.config = config, .context = *context, .letter.read = context->ended};
-    camera->outputs = calloc((size_t)config->n_outputs, sizeof *camera->outputs);
-    int rc = camera->outputs ? 0 : -ENOMEM;
+    int rc = 0;
     for (int i = 0; rc == 0 && i < config->n_outputs; i++)
-        rc = output_open(&camera->outputs[i], config->name, &config->outputs[i]);
+        rc = add_output(camera, &config->outputs[i]);
     if (rc == 0)
         rc = open_thread(camera);
     if (rc < 0)
@@ -253,9 +265,10 @@ void camera_close(struct camera *camera)
         pthread_mutex_destroy(&thread->lock);
         free(thread);
     }
-    for (int i = 0; camera->outputs && i < camera->config->n_outputs; i++)
-        output_close(&camera->outputs[i]);
-    free(camera->outputs);
+    for (int i = 0; i < camera->outputs.n; i++) {
+        output_close(camera->outputs.list[i]);
+        free(camera->outputs.list[i]);
+    }
     *camera = (struct camera){0};
 }
 

@@ -28,7 +28,7 @@ struct camera_context {
 struct camera {
     const struct camera_config *config;
     struct camera_context context;
-    struct output *outputs; // config->n_outputs
+    struct outputs outputs;
     struct letter letter;
     bool through;      // loop thread: camera_join was called
     _Atomic int state; // enum camera_state

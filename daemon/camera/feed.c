@@ -134,10 +134,10 @@ static void size_changed(struct feed *feed, const struct frame *frame)
     ask_device_again(feed);
 }
 
-static bool any_keeps_orientation(const struct camera_config *config)
+static bool any_keeps_orientation(const struct outputs *outputs)
 {
-    for (int i = 0; i < config->n_outputs; i++)
-        if (config->outputs[i].kernel == OP_YUV)
+    for (int i = 0; i < outputs->n; i++)
+        if (outputs->list[i]->config->kernel == OP_YUV)
             return true;
     return false;
 }
@@ -150,7 +150,7 @@ static void tell_orientation(const struct feed *feed, int orientation)
     else
         log_event(LOG_LEVEL_INFO, "pictures are %s, as the stream says%s",
                   orientation_name((enum orientation)orientation),
-                  any_keeps_orientation(feed->context.config)
+                  any_keeps_orientation(&feed->context.outputs)
                       ? "; in yuv outputs they stay as coded"
                       : "");
 }
@@ -248,8 +248,8 @@ static int join_side(struct feed *feed)
     if (rc < 0)
         return rc;
     pipeline_join(feed->pipeline);
-    for (int i = 0; i < context->config->n_outputs; i++)
-        slots_join(context->outputs[i].slots, feed->use.driver, feed->use.backend);
+    for (int i = 0; i < context->outputs.n; i++)
+        slots_join(context->outputs.list[i]->slots, feed->use.driver, feed->use.backend);
     rc = decoder_join(feed->decoder, &feed->use);
     if (rc < 0)
         leave_side(feed);
@@ -349,7 +349,6 @@ int feed_open(struct feed **ret, const struct feed_context *context)
         .use = &feed->use,
         .mailbox = context->mailbox,
         .outputs = context->outputs,
-        .n_outputs = context->config->n_outputs,
         .fps = context->config->fps,
         .stop = context->stop,
         .decode = context->decode,
@@ -373,8 +372,8 @@ void feed_drain(struct feed *feed)
 void feed_leave(struct feed *feed)
 {
     const struct feed_context *context = &feed->context;
-    for (int i = 0; feed->use.side && i < context->config->n_outputs; i++)
-        slots_leave(context->outputs[i].slots);
+    for (int i = 0; feed->use.side && i < context->outputs.n; i++)
+        slots_leave(context->outputs.list[i]->slots);
     engine_leave(context->engine, &feed->use);
 }
 

@@ -12,7 +12,7 @@ struct feed_context {
     const struct camera_config *config;
     struct engine *engine;
     struct mailbox *mailbox;
-    struct output *outputs; // config->n_outputs
+    struct outputs outputs;
     struct histogram *decode, *process;
     const _Atomic bool *stop; // ends every wait
     // What decodes now, and what: at the first picture of a connection, which `first` is, and

@@ -75,12 +75,13 @@ struct slot *offer_frame(struct output *output, const struct op *op, const struc
 }
 
 // Thinned frames are no loss to a client: they take no ordinal.
-void offer_lost(struct output outputs[], int n, enum loss reason)
+void offer_lost(const struct outputs *outputs, enum loss reason)
 {
-    for (int i = 0; i < n; i++) {
-        outputs[i].sequence++;
-        outputs[i].ordinal += reason != LOSS_THINNED;
-        ledger_offer(&outputs[i].ledger);
-        ledger_lose(&outputs[i].ledger, reason);
+    for (int i = 0; i < outputs->n; i++) {
+        struct output *output = outputs->list[i];
+        output->sequence++;
+        output->ordinal += reason != LOSS_THINNED;
+        ledger_offer(&output->ledger);
+        ledger_lose(&output->ledger, reason);
     }
 }

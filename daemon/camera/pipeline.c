@@ -71,7 +71,7 @@ void pipeline_drain(struct pipeline *pipeline)
         engine_unreserve(context->engine, context->use, pipeline->reserved);
     pipeline->plan = NULL;
     pipeline->reserved = 0;
-    for (int i = 0; i < context->n_outputs; i++)
+    for (int i = 0; i < context->outputs.n; i++)
         if (pipeline->works[i])
             op_finish(&pipeline->op[i]);
     memset(pipeline->works, 0, sizeof pipeline->works);
@@ -93,8 +93,8 @@ static void interrupt(void *opaque)
 {
     struct pipeline *pipeline = opaque;
     atomic_store(&pipeline->interrupted, true);
-    for (int i = 0; i < pipeline->context.n_outputs; i++)
-        slots_wake(pipeline->context.outputs[i].slots);
+    for (int i = 0; i < pipeline->context.outputs.n; i++)
+        slots_wake(pipeline->context.outputs.list[i]->slots);
     pthread_mutex_lock(&pipeline->lock);
     pthread_cond_broadcast(&pipeline->idle);
     pthread_mutex_unlock(&pipeline->lock);
@@ -162,9 +162,9 @@ static size_t device_bytes(const struct pipeline *pipeline, const struct image *
     if (source->memory == MEMORY_CUDA)
         bytes += budget_nvdec(source->width, source->height, source->format == PIXEL_P010 ? 10 : 8,
                               PIPELINE_DEPTH);
-    for (int i = 0; driver->export_open && i < context->n_outputs; i++)
-        if (pipeline->works[i] && context->outputs[i].config->memory == MEMORY_CUDA)
-            bytes += slots_region_need(REGION_DEVICE, context->outputs[i].config->slots,
+    for (int i = 0; driver->export_open && i < context->outputs.n; i++)
+        if (pipeline->works[i] && context->outputs.list[i]->config->memory == MEMORY_CUDA)
+            bytes += slots_region_need(REGION_DEVICE, context->outputs.list[i]->config->slots,
                                        pipeline->op[i].dst_bytes)
                          .device;
     return bytes;
@@ -200,10 +200,10 @@ static int rebuild(struct pipeline *pipeline, const struct image *source)
     pipeline_drain(pipeline);
     pipeline->source = *source;
     pipeline->notice[0] = 0;
-    for (int i = 0; i < context->n_outputs; i++) {
-        int rc = op_init(&pipeline->op[i], &context->outputs[i].params, source);
+    for (int i = 0; i < context->outputs.n; i++) {
+        int rc = op_init(&pipeline->op[i], &context->outputs.list[i]->params, source);
         if (rc < 0) {
-            note_output(pipeline, context->outputs[i].config->name, rc);
+            note_output(pipeline, context->outputs.list[i]->config->name, rc);
             continue;
         }
         pipeline->works[i] = true;
@@ -239,8 +239,8 @@ static struct work *find_idle(struct pipeline *pipeline)
 
 static bool any_waits(const struct pipeline_context *context)
 {
-    for (int i = 0; i < context->n_outputs; i++)
-        if (context->outputs[i].config->overflow == OVERFLOW_WAIT)
+    for (int i = 0; i < context->outputs.n; i++)
+        if (context->outputs.list[i]->config->overflow == OVERFLOW_WAIT)
             return true;
     return false;
 }
@@ -289,7 +289,7 @@ static struct work *take_work(struct pipeline *pipeline, int64_t patience)
 
 void pipeline_withheld(struct pipeline *pipeline)
 {
-    offer_lost(pipeline->context.outputs, pipeline->context.n_outputs, LOSS_DAMAGED);
+    offer_lost(&pipeline->context.outputs, LOSS_DAMAGED);
 }
 
 // Any thread. What the device itself fails with is the engine's to act on; the rest is the
@@ -305,8 +305,8 @@ static int report(const struct pipeline *pipeline, int rc)
 static void settle(struct work *work, int status)
 {
     struct pipeline *pipeline = work->pipeline;
-    for (int i = 0; i < pipeline->context.n_outputs; i++) {
-        struct output *output = &pipeline->context.outputs[i];
+    for (int i = 0; i < pipeline->context.outputs.n; i++) {
+        struct output *output = pipeline->context.outputs.list[i];
         if (!work->slot[i])
             continue;
         slots_done(output->slots, work->slot[i], status);
@@ -334,9 +334,9 @@ static int submit(struct pipeline *pipeline, struct work *work, int rate_num, in
                           context->stop};
     bool wanted = false;
     work->job = (struct job){.src = work->frame.image, .done = job_done, .opaque = work};
-    for (int i = 0; i < context->n_outputs; i++) {
+    for (int i = 0; i < context->outputs.n; i++) {
         const struct op *op = pipeline->works[i] ? &pipeline->op[i] : NULL;
-        struct slot *slot = offer_frame(&context->outputs[i], op, &offer);
+        struct slot *slot = offer_frame(context->outputs.list[i], op, &offer);
         if (!slot)
             continue;
         work->slot[i] = slot;
@@ -375,8 +375,8 @@ static void follow_epoch(struct pipeline *pipeline, uint32_t epoch)
         return;
     pipeline->epoch = epoch;
     rate_restart(&pipeline->rate);
-    for (int i = 0; i < pipeline->context.n_outputs; i++)
-        rate_restart(&pipeline->context.outputs[i].rate);
+    for (int i = 0; i < pipeline->context.outputs.n; i++)
+        rate_restart(&pipeline->context.outputs.list[i]->rate);
 }
 
 int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num, int rate_den)
@@ -401,6 +401,6 @@ int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num
     return report(pipeline, submit(pipeline, work, rate_num, rate_den));
 lost:
     frame_release(frame);
-    offer_lost(pipeline->context.outputs, pipeline->context.n_outputs, reason);
+    offer_lost(&pipeline->context.outputs, reason);
     return rc == -EAGAIN ? 0 : report(pipeline, rc);
 }

@@ -19,8 +19,7 @@ struct pipeline_context {
     // The camera's: joined whenever a frame is submitted, and left only after pipeline_drain.
     struct engine_use *use;
     struct mailbox *mailbox;
-    struct output *outputs;
-    int n_outputs;
+    struct outputs outputs;
     double fps;                // of the camera; 0 keeps all
     const _Atomic bool *stop;  // ends every wait
     struct histogram *decode;  // received to decoded

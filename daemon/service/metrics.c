@@ -27,13 +27,13 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
 {
     head(to, "framed_camera_up", "gauge", "1 while pictures come from the camera.");
     for (int i = 0; i < metrics->n_cameras; i++) {
-        struct camera *camera = &metrics->cameras[i];
+        struct camera *camera = metrics->cameras[i];
         fprintf(to, "framed_camera_up{camera=\"%s\"} %d\n", camera->config->name,
                 atomic_load(&camera->state) == CAMERA_RUNNING);
     }
     head(to, "framed_camera_info", "gauge", "What decodes and processes the camera.");
     for (int i = 0; i < metrics->n_cameras; i++) {
-        struct camera *camera = &metrics->cameras[i];
+        struct camera *camera = metrics->cameras[i];
         char decoder[160], stream[160];
         camera_describe(camera, decoder, stream, sizeof decoder);
         fprintf(to, "framed_camera_info{camera=\"%s\",backend=\"%s\",", camera->config->name,
@@ -46,7 +46,7 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
     head(to, "framed_reconnects_total", "counter", "Tries to connect after the first.");
     for (int i = 0; i < metrics->n_cameras; i++)
         fprintf(to, "framed_reconnects_total{camera=\"%s\"} %" PRIu64 "\n",
-                metrics->cameras[i].config->name, atomic_load(&metrics->cameras[i].reconnects));
+                metrics->cameras[i]->config->name, atomic_load(&metrics->cameras[i]->reconnects));
 }
 
 // Both names, so that a change of side shows as a change of values.
@@ -66,9 +66,11 @@ typedef void print_output_fn(FILE *, const char *camera, const struct output *);
 
 static void each_output(FILE *to, const struct metrics *metrics, print_output_fn *print)
 {
-    for (int i = 0; i < metrics->n_cameras; i++)
-        for (int o = 0; o < metrics->cameras[i].config->n_outputs; o++)
-            print(to, metrics->cameras[i].config->name, &metrics->cameras[i].outputs[o]);
+    for (int i = 0; i < metrics->n_cameras; i++) {
+        const struct camera *camera = metrics->cameras[i];
+        for (int o = 0; o < camera->outputs.n; o++)
+            print(to, camera->config->name, camera->outputs.list[o]);
+    }
 }
 
 static void print_frames(FILE *to, const char *camera, const struct output *output)

@@ -6,7 +6,7 @@
 #include "daemon/service/histogram.h"
 
 struct metrics {
-    struct camera *cameras;
+    struct camera *const *cameras;
     int n_cameras;
     const struct engine *engine;
     const struct histogram *decode, *process;

@@ -80,7 +80,7 @@ static void start(struct fixture *f)
         .config = f->config->cameras,
         .engine = f->engine,
         .mailbox = f->mailbox,
-        .outputs = &f->output,
+        .outputs = {1, {&f->output}},
         .decode = &f->decode,
         .process = &f->process,
         .stop = &f->stop,

@@ -147,7 +147,7 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
         .config = f->config->cameras,
         .engine = f->engine,
         .mailbox = f->mailbox,
-        .outputs = f->output,
+        .outputs = {2, {&f->output[0], &f->output[1]}},
         .decode = &f->decode,
         .process = &f->process,
         .stop = &f->stop,

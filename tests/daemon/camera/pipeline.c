@@ -47,7 +47,9 @@ static void start(struct fixture *f, double camera_fps)
     uv_loop_init(&f->loop);
     CHECK(engine_open_with(&f->engine, &f->top, &f->driver, &cpu_backend) == 0, "engine");
     CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    struct outputs outputs = {.n = OUTPUTS};
     for (int i = 0; i < OUTPUTS; i++) {
+        outputs.list[i] = &f->output[i];
         CHECK(output_open(&f->output[i], "gate", &f->config[i]) == 0, "output");
         slots_listeners(f->output[i].slots, 1);
     }
@@ -55,8 +57,7 @@ static void start(struct fixture *f, double camera_fps)
         .engine = f->engine,
         .use = &f->use,
         .mailbox = f->mailbox,
-        .outputs = f->output,
-        .n_outputs = OUTPUTS,
+        .outputs = outputs,
         .fps = camera_fps,
         .stop = &f->stop,
         .decode = &f->decode,
