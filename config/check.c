@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/equal.h"
 #include "config/pattern.h"
 
 struct check {
@@ -315,4 +316,16 @@ void check_camera(struct mistakes *mistakes, const struct camera_config *camera,
         return;
     snprintf(dotted, sizeof dotted, "%s.url", path);
     mistake(mistakes, url->value, dotted, "%s", wrong);
+}
+
+void check_restart(struct mistakes *mistakes, const struct config *running,
+                   const struct config *next, const struct given given[])
+{
+    for (int i = 0; i < root_table.n; i++) {
+        const struct row *row = &root_table.rows[i];
+        struct place at = given[i].key.line ? given[i].value : (struct place){1, 1};
+        if (row_has_value(row) && !row->live && !given[i].wrong && !value_equal(row, running, next))
+            mistake(mistakes, at, row->key,
+                    "needs a restart (on reload, what framed was started with)");
+    }
 }

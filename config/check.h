@@ -23,4 +23,9 @@ void check_output(struct mistakes *, const struct config *config, struct output_
 void check_camera(struct mistakes *, const struct camera_config *camera, const struct given given[],
                   const char *path);
 
+// What the file says, or no longer says, that framed heeds at its start alone; `given` goes by the
+// rows of root_table.
+void check_restart(struct mistakes *, const struct config *running, const struct config *next,
+                   const struct given given[]);
+
 #endif

@@ -174,7 +174,22 @@ int config_load(struct config **ret, const char *path, FILE *errors);
 // The same from memory; `name` stands for the file in messages.
 int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
                      FILE *errors);
+// The same for a framed that runs with `running`, whose backend it keeps: a key that differs from
+// there and needs a restart is a mistake.
+int config_load_next(struct config **ret, const char *path, const struct config *running,
+                     FILE *errors);
 void config_free(struct config *); // accepts NULL
+
+// Copies that outlive the configuration that they are of; of a camera without its outputs. NULL: no
+// memory.
+struct camera_config *config_copy_camera(const struct camera_config *);
+struct output_config *config_copy_output(const struct output_config *);
+void config_free_camera(struct camera_config *); // such copies; accept NULL
+void config_free_output(struct output_config *);
+// Whether both say the same under whatever name and wherever they stand; of cameras without their
+// outputs, of outputs as far as their kernel knows the keys.
+bool config_same_camera(const struct camera_config *, const struct camera_config *);
+bool config_same_output(const struct output_config *, const struct output_config *);
 
 void config_print_defaults(FILE *); // a commented, loadable configuration with every key
 void config_print_schema(FILE *);   // JSON Schema, draft-07

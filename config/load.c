@@ -14,6 +14,7 @@ enum { FILE_MAX = 1 << 20 }; // bytes
 struct loader {
     struct reader reader;
     struct config *config;
+    const struct config *running; // that the file is to take over from; NULL: none
     // What cameras and outputs begin with: the defaults of the rows, then those of the file.
     struct camera_config camera;
     struct output_config output;
@@ -281,6 +282,8 @@ static void read_root(struct loader *l)
         read_mapping(l, root, &m, "");
     if (root || !l->reader.mistakes.total)
         require_keys(l, (struct place){1, 1}, &target);
+    if (root && l->running)
+        check_restart(&l->reader.mistakes, l->running, l->config, target.given);
     for (int i = 0; i < root_table.n; i++) {
         const struct row *row = &root_table.rows[i];
         size_t path = reader_enter(&l->reader, row->key);
@@ -311,11 +314,13 @@ static int init(struct loader *l)
     return 0;
 }
 
-int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
-                     FILE *errors)
+static int load_text(struct config **ret, const char *text, size_t length, const char *name,
+                     const struct config *running, FILE *errors)
 {
     struct loader *l = calloc(1, sizeof *l);
     int status = l ? init(l) : -ENOMEM;
+    if (l)
+        l->running = running;
     if (!status)
         status = read_document(l, text, length);
     if (status == -ENOMEM) {
@@ -338,6 +343,12 @@ int config_load_text(struct config **ret, const char *text, size_t length, const
     return status;
 }
 
+int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
+                     FILE *errors)
+{
+    return load_text(ret, text, length, name, NULL, errors);
+}
+
 // The whole of `f` in memory, with *length its bytes; at most FILE_MAX.
 static int slurp(FILE *f, char **ret, size_t *length)
 {
@@ -353,7 +364,8 @@ static int slurp(FILE *f, char **ret, size_t *length)
     return status;
 }
 
-int config_load(struct config **ret, const char *path, FILE *errors)
+int config_load_next(struct config **ret, const char *path, const struct config *running,
+                     FILE *errors)
 {
     bool input = !strcmp(path, "-");
     const char *name = input ? "stdin" : path;
@@ -368,7 +380,12 @@ int config_load(struct config **ret, const char *path, FILE *errors)
         fprintf(errors, "%s: %s\n", shown(name, word, sizeof word), strerror(-status));
         return status;
     }
-    status = config_load_text(ret, text, length, name, errors);
+    status = load_text(ret, text, length, name, running, errors);
     free(text);
     return status;
+}
+
+int config_load(struct config **ret, const char *path, FILE *errors)
+{
+    return config_load_next(ret, path, NULL, errors);
 }

@@ -193,7 +193,7 @@ static const struct row root_rows[] = {
           "processors that the workers keep to; auto: one each, where there are enough",
           RANGE(0, PROCESSORS_MAX - 1)),
     SECTION("log", "lines on standard error"),
-    FIELD(struct config, log.level, "info", "the least important events that are logged"),
+    FIELD(struct config, log.level, "info", "the least important events that are logged", .live = true),
     {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}",
      .help = "camera and output keys that hold wherever a camera or output does not say otherwise"},
     FIELD(struct config, cameras, NULL, "the inputs, by name", .required = true, .items = &camera_table,

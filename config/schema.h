@@ -56,7 +56,8 @@ struct row {
     const struct table *items;    // VALUE_ITEMS
     enum for_kernel kernel;       // of output keys: which kernel knows them
     bool required;
-    bool own; // differs from camera to camera: cannot stand under `defaults`
+    bool live; // of the file itself: a change takes no restart
+    bool own;  // differs from camera to camera: cannot stand under `defaults`
     const char *help;
 };
 
