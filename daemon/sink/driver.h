@@ -12,9 +12,16 @@ struct sink_driver {
     void (*finish)(struct sink *, int grace_ms);
     int (*clients)(const struct sink *);
     int (*port)(const struct sink *); // NULL: it has none
+    // NULL: it does not listen.
+    const struct listener *(*listener)(const struct sink *);
+    void (*yield)(struct sink *, struct listener *ret);
 };
 
 extern const struct sink_driver socket_sink, ring_sink, file_sink;
+
+// Whether the file of an output can be written, as far as that shows without making it; `ours`: one
+// of our own sinks is still at it. 0 or negative errno, with one sentence in `why`.
+int file_check(const struct output_config *, bool ours, char *why, size_t size);
 
 // The first member of every sink.
 struct sink {

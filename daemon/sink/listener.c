@@ -42,8 +42,14 @@ static int try_connect(const char *path)
     return rc == -EAGAIN || rc == -EPROTOTYPE ? 0 : rc; // its queue is full, or it is a ring: alive
 }
 
-// 0 when the path is free or holds a stale socket.
-static int check_path(const char *path, char *why, size_t size)
+static bool is_at(const struct listener *listener, const struct stat *st)
+{
+    return listener && listener->path && st->st_dev == listener->device &&
+           st->st_ino == listener->inode;
+}
+
+// 0 when the path is free or holds a stale socket, or ours.
+static int check_path(const char *path, const struct listener *ours, char *why, size_t size)
 {
     struct stat st;
     if (lstat(path, &st) < 0)
@@ -52,6 +58,8 @@ static int check_path(const char *path, char *why, size_t size)
         snprintf(why, size, "%s exists and is not a socket", path);
         return -EEXIST;
     }
+    if (is_at(ours, &st))
+        return 0;
     int rc = try_connect(path);
     if (rc == 0) {
         snprintf(why, size, "another program listens on %s", path);
@@ -63,15 +71,25 @@ static int check_path(const char *path, char *why, size_t size)
     return rc;
 }
 
-// Gives the socket at `temporary` mode and group while nobody can connect yet, and its name last.
-static int publish_unix(struct listener *listener, const struct output_config *config, gid_t group,
+struct temporary {
+    char name[sizeof((struct sockaddr_un *)0)->sun_path];
+};
+
+static struct temporary temporary_of(const char *path)
+{
+    struct temporary temporary;
+    snprintf(temporary.name, sizeof temporary.name, "%s.%d", path, (int)getpid());
+    return temporary;
+}
+
+// Gives the socket at `temporary` mode and group while nobody can connect yet.
+static int prepare_unix(struct listener *listener, const struct output_config *config, gid_t group,
                         const char *temporary)
 {
     struct stat st;
     if (chmod(temporary, (mode_t)config->mode.mode) < 0 ||
         (group != (gid_t)-1 && chown(temporary, (uid_t)-1, group) < 0) ||
-        lstat(temporary, &st) < 0 || listen(listener->fd, BACKLOG) < 0 ||
-        rename(temporary, config->sink.path) < 0)
+        lstat(temporary, &st) < 0 || listen(listener->fd, BACKLOG) < 0)
         return -errno;
     listener->path = config->sink.path;
     listener->device = st.st_dev;
@@ -85,28 +103,37 @@ _Static_assert(sizeof((struct sockaddr_un *)0)->sun_path >=
 
 static int bind_unix(struct listener *listener, const struct output_config *config, gid_t group)
 {
-    char temporary[sizeof((struct sockaddr_un *)0)->sun_path];
+    const struct temporary temporary = temporary_of(config->sink.path);
     struct stat st;
-    snprintf(temporary, sizeof temporary, "%s.%d", config->sink.path, (int)getpid());
-    if (lstat(temporary, &st) == 0 && S_ISSOCK(st.st_mode))
-        unlink(temporary); // of a run with this number that was killed right here
-    struct sockaddr_un address = unix_address(temporary);
+    if (lstat(temporary.name, &st) == 0 && S_ISSOCK(st.st_mode))
+        unlink(temporary.name); // of a run with this number that was killed right here
+    struct sockaddr_un address = unix_address(temporary.name);
     if (bind(listener->fd, (struct sockaddr *)&address, sizeof address) < 0)
         return -errno;
-    int rc = publish_unix(listener, config, group, temporary);
+    int rc = prepare_unix(listener, config, group, temporary.name);
     if (rc < 0)
-        unlink(temporary);
+        unlink(temporary.name);
     return rc;
 }
 
-static int open_unix(struct listener *listener, const struct output_config *config, char *why,
-                     size_t size)
+int listener_publish(struct listener *listener)
+{
+    if (listener->published)
+        return 0;
+    if (rename(temporary_of(listener->path).name, listener->path) < 0)
+        return -errno;
+    listener->published = true;
+    return 0;
+}
+
+static int open_unix(struct listener *listener, const struct output_config *config,
+                     const struct listener *ours, char *why, size_t size)
 {
     const char *path = config->sink.path;
     gid_t group;
     int rc = sink_group(config, &group, why, size);
     if (rc == 0)
-        rc = check_path(path, why, size);
+        rc = check_path(path, ours, why, size);
     if (rc < 0)
         return rc;
     // A ring speaks in messages.
@@ -154,17 +181,18 @@ static int open_tcp(struct listener *listener, const struct sink_address *sink, 
     for (const struct addrinfo *address = list; address && rc < 0; address = address->ai_next)
         rc = bind_tcp(listener, address);
     freeaddrinfo(list);
+    listener->published = true;
     if (rc < 0)
         snprintf(why, size, "cannot listen on %s port %d: %s", host, sink->port, strerror(-rc));
     return rc;
 }
 
-int listener_open(struct listener *listener, const struct output_config *config, char *why,
-                  size_t size)
+int listener_open(struct listener *listener, const struct output_config *config,
+                  const struct listener *ours, char *why, size_t size)
 {
     *listener = (struct listener){.fd = -1};
     int rc = config->sink.kind == SINK_TCP ? open_tcp(listener, &config->sink, why, size)
-                                           : open_unix(listener, config, why, size);
+                                           : open_unix(listener, config, ours, why, size);
     if (rc < 0)
         listener_close(listener);
     return rc < 0 ? rc : 0;
@@ -186,8 +214,9 @@ int listener_port(const struct listener *listener)
 void listener_close(struct listener *listener)
 {
     struct stat st;
-    if (listener->path && lstat(listener->path, &st) == 0 && st.st_dev == listener->device &&
-        st.st_ino == listener->inode)
+    if (listener->path && !listener->published)
+        unlink(temporary_of(listener->path).name);
+    else if (listener->path && lstat(listener->path, &st) == 0 && is_at(listener, &st))
         unlink(listener->path);
     if (listener->fd >= 0)
         close(listener->fd);

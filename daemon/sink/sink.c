@@ -17,6 +17,19 @@ int sink_open(struct sink **ret, const struct sink_context *context, char *why, 
     return driver->open(ret, context, why, size);
 }
 
+static const struct listener *listener_of(const struct sink *sink)
+{
+    return sink->driver->listener ? sink->driver->listener(sink) : NULL;
+}
+
+int sink_prepare(struct listener *ret, const struct output_config *config,
+                 const struct sink *before, char *why, size_t size)
+{
+    if (config->sink.kind == SINK_FILE)
+        return file_check(config, before != NULL, why, size);
+    return listener_open(ret, config, before ? listener_of(before) : NULL, why, size);
+}
+
 void sink_pump(struct sink *sink)
 {
     sink->driver->pump(sink);
@@ -25,6 +38,12 @@ void sink_pump(struct sink *sink)
 void sink_finish(struct sink *sink, int grace_ms)
 {
     sink->driver->finish(sink, grace_ms);
+}
+
+void sink_yield(struct sink *sink, struct listener *ret)
+{
+    if (sink->driver->yield)
+        sink->driver->yield(sink, ret);
 }
 
 int sink_clients(const struct sink *sink)
