@@ -67,6 +67,12 @@ static void feed_shows(void *opaque, const struct frame *first, const char *deco
               first->image.memory == MEMORY_CUDA ? " on the device" : "");
 }
 
+static void feed_left(void *opaque)
+{
+    struct camera *camera = ((struct camera_thread *)opaque)->camera;
+    mailbox_post(camera->context.mailbox, &camera->left);
+}
+
 // --- the thread
 
 // Waits `ns`, or less when the camera is stopped.
@@ -175,6 +181,7 @@ static int open_feed(struct camera *camera, struct camera_thread *thread)
         .process = camera->context.process,
         .stop = &thread->stop,
         .shows = feed_shows,
+        .left = feed_left,
         .opaque = thread,
     };
     return feed_open(&thread->feed, &context);
@@ -197,26 +204,26 @@ static int open_thread(struct camera *camera)
     return open_feed(camera, thread);
 }
 
-static int add_output(struct camera *camera, const struct output_config *config)
+static void outputs_left(struct letter *letter)
 {
-    struct output *output = calloc(1, sizeof *output);
-    if (!output)
-        return -ENOMEM;
-    int rc = output_open(output, camera->config->name, config);
-    if (rc == 0)
-        camera->outputs.list[camera->outputs.n++] = output;
-    else
-        free(output);
-    return rc;
+    struct camera *camera = (struct camera *)((char *)letter - offsetof(struct camera, left));
+    camera->context.left(camera->context.opaque);
 }
 
 int camera_open(struct camera *camera, const struct camera_config *config,
                 const struct camera_context *context)
 {
-    *camera = (struct camera){.config = config, .context = *context, .letter.read = context->ended};
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < config->n_outputs; i++)
-        rc = add_output(camera, &config->outputs[i]);
+    *camera = (struct camera){
+        .config = config_copy_camera(config),
+        .context = *context,
+        .letter.read = context->ended,
+        .left.read = outputs_left,
+    };
+    int rc = camera->config ? 0 : -ENOMEM;
+    for (int i = 0; rc == 0 && i < config->n_outputs; i++) {
+        rc = output_open(&camera->outputs.list[i], camera->config->name, &config->outputs[i]);
+        camera->outputs.n += rc == 0;
+    }
     if (rc == 0)
         rc = open_thread(camera);
     if (rc < 0)
@@ -230,7 +237,23 @@ int camera_start(struct camera *camera)
     if (rc != 0)
         return -rc;
     camera->thread->running = true;
+    camera->started = true;
     return 0;
+}
+
+void camera_change(struct camera *camera, const struct outputs *outputs)
+{
+    camera->outputs = *outputs;
+    feed_change(camera->thread->feed, outputs);
+    if (!camera->thread->running)
+        feed_take_outputs(camera->thread->feed);
+}
+
+void camera_follow(struct camera *camera, const struct camera *before)
+{
+    uint32_t epoch = feed_epoch(before->thread->feed) + 1;
+    if (epoch > feed_epoch(camera->thread->feed))
+        feed_begin_at(camera->thread->feed, epoch);
 }
 
 void camera_stop(struct camera *camera)
@@ -249,6 +272,7 @@ void camera_join(struct camera *camera)
         pthread_join(camera->thread->id, NULL);
     camera->thread->running = false;
     camera->through = true;
+    feed_take_outputs(camera->thread->feed);
 }
 
 void camera_leave(struct camera *camera)
@@ -265,10 +289,9 @@ void camera_close(struct camera *camera)
         pthread_mutex_destroy(&thread->lock);
         free(thread);
     }
-    for (int i = 0; i < camera->outputs.n; i++) {
+    for (int i = 0; i < camera->outputs.n; i++)
         output_close(camera->outputs.list[i]);
-        free(camera->outputs.list[i]);
-    }
+    config_free_camera(camera->config);
     *camera = (struct camera){0};
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/camera/decode.h"
+#include "daemon/camera/handover.h"
 #include "daemon/camera/ingest.h"
 #include "daemon/camera/lag.h"
 #include "daemon/camera/orientation.h"
@@ -17,6 +18,8 @@ static const int64_t NO_PICTURE = INT64_MIN;
 struct feed {
     struct feed_context context;
     struct pipeline *pipeline;
+    struct handover handover;
+    struct outputs outputs; // the camera's own
     struct engine_use use;
     bool cpu_only; // the device had no room for pictures of this size, in this connection
     bool moves;    // to another side, before the next picture
@@ -33,6 +36,7 @@ struct feed {
 
 // --- the way of a frame: ingest_read -> decode_send -> decode_next -> pipeline_submit
 
+static void follow_outputs(struct feed *feed);
 static int follow_engine(struct feed *feed);
 static int forward_pictures(struct feed *feed);
 static void forward_picture(struct feed *feed, struct frame *frame);
@@ -69,6 +73,7 @@ static int forward_pictures(struct feed *feed)
 {
     for (;;) {
         struct frame frame;
+        follow_outputs(feed);
         int rc = follow_engine(feed);
         if (rc < 0)
             return rc;
@@ -150,9 +155,8 @@ static void tell_orientation(const struct feed *feed, int orientation)
     else
         log_event(LOG_LEVEL_INFO, "pictures are %s, as the stream says%s",
                   orientation_name((enum orientation)orientation),
-                  any_keeps_orientation(&feed->context.outputs)
-                      ? "; in yuv outputs they stay as coded"
-                      : "");
+                  any_keeps_orientation(&feed->outputs) ? "; in yuv outputs they stay as coded"
+                                                        : "");
 }
 
 // What the pictures say themselves goes before what the container says. A change of it is one of
@@ -248,8 +252,8 @@ static int join_side(struct feed *feed)
     if (rc < 0)
         return rc;
     pipeline_join(feed->pipeline);
-    for (int i = 0; i < context->outputs.n; i++)
-        slots_join(context->outputs.list[i]->slots, feed->use.driver, feed->use.backend);
+    for (int i = 0; i < feed->outputs.n; i++)
+        slots_join(feed->outputs.list[i]->slots, feed->use.driver, feed->use.backend);
     rc = decoder_join(feed->decoder, &feed->use);
     if (rc < 0)
         leave_side(feed);
@@ -261,6 +265,33 @@ static void ask_device_again(struct feed *feed)
 {
     feed->moves |= feed->cpu_only && feed->use.side;
     feed->cpu_only = false;
+}
+
+// The camera's connection and decoder do not notice.
+void feed_take_outputs(struct feed *feed)
+{
+    const struct outputs before = feed->outputs;
+    if (!handover_waits(&feed->handover))
+        return;
+    handover_take(&feed->handover, &feed->outputs);
+    pipeline_change(feed->pipeline, &feed->outputs);
+    for (int i = 0; feed->use.side && i < feed->outputs.n; i++)
+        if (!outputs_have(&before, feed->outputs.list[i]))
+            slots_join(feed->outputs.list[i]->slots, feed->use.driver, feed->use.backend);
+    for (int i = 0; i < before.n; i++) {
+        if (outputs_have(&feed->outputs, before.list[i]))
+            continue;
+        slots_leave(before.list[i]->slots);
+        atomic_store(&before.list[i]->left, true);
+    }
+}
+
+static void follow_outputs(struct feed *feed)
+{
+    if (!handover_waits(&feed->handover))
+        return;
+    feed_take_outputs(feed);
+    feed->context.left(feed->context.opaque);
 }
 
 // Goes over to the side that has taken over.
@@ -312,6 +343,7 @@ static int prepare_decoder(struct feed *feed)
 int feed_run(struct feed *feed, char *why, size_t size)
 {
     const struct feed_context *context = &feed->context;
+    follow_outputs(feed);
     if (engine_stale(context->engine, &feed->use))
         leave_side(feed); // connecting may take long
     int rc = ingest_open(&feed->ingest, context->config, context->stop, why, size);
@@ -344,6 +376,7 @@ int feed_open(struct feed **ret, const struct feed_context *context)
     if (!feed)
         return -ENOMEM;
     feed->context = *context;
+    feed->outputs = context->outputs;
     struct pipeline_context pipeline = {
         .engine = context->engine,
         .use = &feed->use,
@@ -359,6 +392,7 @@ int feed_open(struct feed **ret, const struct feed_context *context)
         free(feed);
         return rc;
     }
+    handover_open(&feed->handover, &feed->outputs);
     *ret = feed;
     return 0;
 }
@@ -372,9 +406,24 @@ void feed_drain(struct feed *feed)
 void feed_leave(struct feed *feed)
 {
     const struct feed_context *context = &feed->context;
-    for (int i = 0; feed->use.side && i < context->outputs.n; i++)
-        slots_leave(context->outputs.list[i]->slots);
+    for (int i = 0; feed->use.side && i < feed->outputs.n; i++)
+        slots_leave(feed->outputs.list[i]->slots);
     engine_leave(context->engine, &feed->use);
+}
+
+void feed_change(struct feed *feed, const struct outputs *outputs)
+{
+    handover_give(&feed->handover, outputs);
+}
+
+uint32_t feed_epoch(const struct feed *feed)
+{
+    return feed->epoch;
+}
+
+void feed_begin_at(struct feed *feed, uint32_t epoch)
+{
+    feed->epoch = epoch;
 }
 
 void feed_wake(struct feed *feed)
@@ -389,5 +438,6 @@ void feed_close(struct feed *feed)
     feed_drain(feed);
     feed_leave(feed);
     pipeline_close(feed->pipeline);
+    handover_close(&feed->handover);
     free(feed);
 }

@@ -12,6 +12,8 @@ static enum loss loss_of(int rc, const struct offer *offer)
         return LOSS_SINK;
     case -EAGAIN:
         return LOSS_OVERFLOW;
+    case -ESHUTDOWN:
+        return LOSS_STOPPING;
     case -ECANCELED:
         return atomic_load(offer->stop) ? LOSS_STOPPING : LOSS_BACKEND;
     default:

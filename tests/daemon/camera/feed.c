@@ -49,7 +49,7 @@ struct fixture {
     struct engine *engine;
     uv_loop_t loop;
     struct mailbox *mailbox;
-    struct output output;
+    struct output *output;
     struct histogram decode, process;
     _Atomic bool stop;
     struct feed *feed;
@@ -75,12 +75,12 @@ static void start(struct fixture *f)
     uv_loop_init(&f->loop);
     CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
     CHECK(output_open(&f->output, "c", f->config->cameras->outputs) == 0, "output");
-    slots_listeners(f->output.slots, 1);
+    slots_listeners(f->output->slots, 1);
     struct feed_context context = {
         .config = f->config->cameras,
         .engine = f->engine,
         .mailbox = f->mailbox,
-        .outputs = {1, {&f->output}},
+        .outputs = {1, {f->output}},
         .decode = &f->decode,
         .process = &f->process,
         .stop = &f->stop,
@@ -92,7 +92,7 @@ static void start(struct fixture *f)
 static void end(struct fixture *f)
 {
     feed_close(f->feed);
-    output_close(&f->output);
+    output_close(f->output);
     engine_close(f->engine);
     mailbox_close(f->mailbox);
     uv_run(&f->loop, UV_RUN_DEFAULT);

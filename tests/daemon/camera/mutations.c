@@ -116,7 +116,7 @@ struct fixture {
     struct engine *engine;
     uv_loop_t loop;
     struct mailbox *mailbox;
-    struct output output[2];
+    struct output *output[2];
     struct histogram decode, process;
     _Atomic bool stop;
     struct feed *feed;
@@ -141,13 +141,13 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
     for (int i = 0; i < 2; i++) {
         CHECK(output_open(&f->output[i], "c", &f->config->cameras->outputs[i]) == 0, "output");
-        slots_listeners(f->output[i].slots, 1);
+        slots_listeners(f->output[i]->slots, 1);
     }
     struct feed_context context = {
         .config = f->config->cameras,
         .engine = f->engine,
         .mailbox = f->mailbox,
-        .outputs = {2, {&f->output[0], &f->output[1]}},
+        .outputs = {2, {f->output[0], f->output[1]}},
         .decode = &f->decode,
         .process = &f->process,
         .stop = &f->stop,
@@ -172,14 +172,16 @@ static void end(struct fixture *f, const char *file)
 {
     feed_close(f->feed);
     for (int i = 0; i < 2; i++) {
-        struct ledger *ledger = &f->output[i].ledger;
-        take(&f->output[i]);
-        output_close(&f->output[i]);
+        struct ledger *ledger = &f->output[i]->ledger;
+        take(f->output[i]);
+        slots_close(f->output[i]->slots);
+        f->output[i]->slots = NULL;
         CHECK(ledger_in_flight(ledger) == 0 &&
                   ledger->offered == ledger->emitted + ledger_lost(ledger),
               "%s: %llu offered, %llu emitted, %llu lost", file,
               (unsigned long long)ledger->offered, (unsigned long long)ledger->emitted,
               (unsigned long long)ledger_lost(ledger));
+        output_close(f->output[i]);
     }
     engine_close(f->engine);
     mailbox_close(f->mailbox);
@@ -210,7 +212,7 @@ static int connect_to(struct fixture *f, const char *file)
     int rc = feed_run(f->feed, why, sizeof why);
     alarm(0);
     for (int i = 0; i < 2; i++)
-        take(&f->output[i]);
+        take(f->output[i]);
     CHECK(rc < 0 && why[0], "%s: %d, %s", file, rc, why);
     return rc;
 }
