@@ -38,9 +38,9 @@ int engine_open(struct engine **ret, const struct config *);
 // The same with these drivers for its sides; NULL: there is no cuda.
 int engine_open_with(struct engine **ret, const struct config *, const struct backend_driver *cuda,
                      const struct backend_driver *cpu);
-// Before anybody joins: whether the configuration's cameras have room. -ENOSPC: `why` says in one
-// sentence what is too much.
-int engine_admit(const struct engine *, char *why, size_t size);
+// Whether these cameras have room and what they demand; to be asked before the first of them joins.
+// -ENOSPC or -ENODEV: `why` says in one sentence what is too much, or missing.
+int engine_admit(struct engine *, const struct config *, char *why, size_t size);
 void engine_close(struct engine *); // after every user has left; accepts NULL
 
 // The side to work with now. With `cpu_only` the cpu's, for a user whom the device has no room for.

@@ -32,7 +32,7 @@ static int load(const struct arguments *arguments, struct config **config)
 static int run(const struct arguments *arguments)
 {
     struct config *config = NULL;
-    struct daemon_options options = {.metrics = arguments->metrics};
+    struct daemon_options options = {.file = arguments->config, .metrics = arguments->metrics};
     int code = check_cpu("run");
     if (code == EXIT_OK)
         code = load(arguments, &config);

@@ -62,6 +62,18 @@ static void print_backend(FILE *to, const struct engine *engine)
     fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", engine_fallbacks(engine));
 }
 
+static void print_reloads(FILE *to, const struct reload *reload)
+{
+    head(to, "framed_config_last_reload_successful", "gauge",
+         "0 when the last reload was refused.");
+    fprintf(to, "framed_config_last_reload_successful %d\n", reload->is_applied);
+    head(to, "framed_config_reloads_total", "counter", "Reloads of the configuration.");
+    fprintf(to,
+            "framed_config_reloads_total{result=\"applied\"} %" PRIu64 "\n"
+            "framed_config_reloads_total{result=\"refused\"} %" PRIu64 "\n",
+            reload->applied, reload->refused);
+}
+
 typedef void print_output_fn(FILE *, const char *camera, const struct output *);
 
 static void each_output(FILE *to, const struct metrics *metrics, print_output_fn *print)
@@ -119,6 +131,7 @@ void metrics_print(FILE *to, const struct metrics *metrics)
 {
     head(to, "framed_build_info", "gauge", "The version that runs.");
     fprintf(to, "framed_build_info{version=\"%s\"} 1\n", FRAMED_VERSION_TEXT);
+    print_reloads(to, metrics->reload);
     print_backend(to, metrics->engine);
     print_cameras(to, metrics);
     head(to, "framed_frames_total", "counter", "Frames offered to and emitted by an output.");

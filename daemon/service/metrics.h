@@ -3,6 +3,7 @@
 #define FRAMED_DAEMON_SERVICE_METRICS_H
 
 #include "daemon/camera/camera.h"
+#include "daemon/reload.h"
 #include "daemon/service/histogram.h"
 
 struct metrics {
@@ -10,6 +11,7 @@ struct metrics {
     int n_cameras;
     const struct engine *engine;
     const struct histogram *decode, *process;
+    const struct reload *reload;
 };
 
 void metrics_print(FILE *, const struct metrics *);
