@@ -326,6 +326,6 @@ void check_restart(struct mistakes *mistakes, const struct config *running,
         struct place at = given[i].key.line ? given[i].value : (struct place){1, 1};
         if (row_has_value(row) && !row->live && !given[i].wrong && !value_equal(row, running, next))
             mistake(mistakes, at, row->key,
-                    "needs a restart (on reload, what framed was started with)");
+                    "needs a restart (a reload keeps what framed was started with)");
     }
 }

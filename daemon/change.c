@@ -354,8 +354,7 @@ void change_apply(struct change *change, struct reload_result *ret)
     roster_set(change->roster, change->cameras, change->n);
     change->cameras = NULL;
     change->applied = true;
-    roster_open_sinks(change->roster);
-    roster_start(change->roster);
+    roster_settle(change->roster);
 }
 
 static void drop(const struct entry *entry)

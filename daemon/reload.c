@@ -37,8 +37,8 @@ static int apply(struct reload *reload, const struct config *config, FILE *error
 static int attempt(struct reload *reload, FILE *errors, struct reload_result *ret)
 {
     struct config *config = NULL;
-    if (strcmp(reload->file, "-") == 0) {
-        fputs("stdin: what came from standard input cannot be read again\n", errors);
+    if (!reload->file || strcmp(reload->file, "-") == 0) {
+        fputs("what came from standard input cannot be read again\n", errors);
         return -EINVAL;
     }
     if (config_load_next(&config, reload->file, reload->running, errors) != 0)
@@ -76,7 +76,7 @@ int reload_run(struct reload *reload, FILE *errors, struct reload_result *ret)
         log_event(LOG_LEVEL_INFO, "reloaded %s: %s", reload->file,
                   reload_text(ret, done, sizeof done));
     else
-        log_event(LOG_LEVEL_ERROR, "%s is not put in place: nothing has changed", reload->file);
+        log_event(LOG_LEVEL_ERROR, "not reloaded: nothing has changed");
     return rc;
 }
 

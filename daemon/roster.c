@@ -103,8 +103,7 @@ static void forget_cameras(struct roster *roster)
     }
 }
 
-// Something has ended: others may have waited for it.
-static void settle(struct roster *roster)
+void roster_settle(struct roster *roster)
 {
     for (int i = 0; i < roster->n; i++)
         if (roster->cameras[i]->through && !has_sink(roster->cameras[i]))
@@ -115,7 +114,7 @@ static void settle(struct roster *roster)
         roster_open_sinks(roster);
         roster_start(roster);
     }
-    if (roster->n_threads == 0 && roster->n_sinks == 0)
+    if (roster->n_threads == 0 && roster->n_sinks == 0 && !roster->leaving_outputs)
         roster->context.done(roster->context.opaque);
 }
 
@@ -123,7 +122,7 @@ static void sink_was_closed(struct output *output)
 {
     struct roster *roster = output->owner;
     roster->n_sinks--;
-    settle(roster);
+    roster_settle(roster);
 }
 
 static void finish_sinks(struct roster *roster, struct camera *camera)
@@ -145,17 +144,17 @@ static void camera_ended(struct letter *letter)
     struct camera *camera = camera_of_letter(letter);
     struct roster *roster = camera->context.opaque;
     end_camera(roster, camera);
-    settle(roster);
+    roster_settle(roster);
 }
 
 static void settle_again(struct letter *letter)
 {
-    settle((struct roster *)((char *)letter - offsetof(struct roster, again)));
+    roster_settle((struct roster *)((char *)letter - offsetof(struct roster, again)));
 }
 
 static void outputs_left(void *opaque)
 {
-    settle(opaque);
+    roster_settle(opaque);
 }
 
 static void stop_camera(struct roster *roster, struct camera *camera)
@@ -352,7 +351,7 @@ void roster_stop(struct roster *roster)
     uv_timer_stop(&roster->starts);
     for (int i = 0; i < roster->n; i++)
         stop_camera(roster, roster->cameras[i]);
-    settle(roster);
+    roster_settle(roster);
 }
 
 void roster_close_handles(struct roster *roster)

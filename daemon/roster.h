@@ -39,6 +39,8 @@ int roster_make_camera(struct roster *, const struct camera_config *, struct cam
 void roster_set(struct roster *, struct camera **cameras, int n);
 // The same for the outputs of a camera that the roster has.
 void roster_set_outputs(struct roster *, struct camera *, const struct outputs *);
+// Forgets what has ended, and opens and starts what waited for that.
+void roster_settle(struct roster *);
 // Opens the sinks that are to be open, and goes on trying those that cannot be had.
 void roster_open_sinks(struct roster *);
 // Starts the cameras that have not started: some at once, the others one by one. 0, or negative
