@@ -205,14 +205,14 @@ check:
 	@$(MAKE) --no-print-directory check-aarch64-build
 	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) tests/run
 
-# An hour of what make check tries in seconds: cameras that fail for long, MUTATIONS of a clip of each codec under the
-# sanitizers, and every call of a running framed refused once.
+# An hour of what make check tries in seconds: cameras that fail for long, a thousand reloads, MUTATIONS of a clip of
+# each codec under the sanitizers, and every call of a running framed refused once.
 MUTATIONS ?= 1000
 SOAK_SECONDS ?= 600
 torture:
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/faults/nth.so
-	@set -e; for t in neighbours reconnects soak; do FRAMED=$(B)/framed SAN=$(SAN) \
+	@set -e; for t in neighbours reconnects reload soak; do FRAMED=$(B)/framed SAN=$(SAN) \
 		FRAMED_SOAK_SECONDS=$(SOAK_SECONDS) tests/torture/$$t.py; done
 	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/camera/mutations
 	MUTATIONS=$(MUTATIONS) $(if $(SEED),SEED=$(SEED)) ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \

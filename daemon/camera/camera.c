@@ -177,6 +177,7 @@ static int open_feed(struct camera *camera, struct camera_thread *thread)
         .engine = camera->context.engine,
         .mailbox = camera->context.mailbox,
         .outputs = camera->outputs,
+        .epoch = &camera->epoch,
         .decode = camera->context.decode,
         .process = camera->context.process,
         .stop = &thread->stop,
@@ -251,9 +252,8 @@ void camera_change(struct camera *camera, const struct outputs *outputs)
 
 void camera_follow(struct camera *camera, const struct camera *before)
 {
-    uint32_t epoch = feed_epoch(before->thread->feed) + 1;
-    if (epoch > feed_epoch(camera->thread->feed))
-        feed_begin_at(camera->thread->feed, epoch);
+    if (camera->epoch <= before->epoch)
+        camera->epoch = before->epoch + 1;
 }
 
 void camera_stop(struct camera *camera)

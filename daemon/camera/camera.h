@@ -35,6 +35,7 @@ struct camera {
     bool started, through; // loop thread: camera_start, camera_join was called
     _Atomic int state;     // enum camera_state
     _Atomic uint64_t reconnects;
+    uint32_t epoch;               // its thread's while that runs: of the last picture
     struct camera *next;          // the caller's, of one that is on its way out
     struct camera_thread *thread; // private to camera.c
 };

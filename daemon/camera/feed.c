@@ -19,16 +19,14 @@ struct feed {
     struct feed_context context;
     struct pipeline *pipeline;
     struct handover handover;
-    struct outputs outputs; // the camera's own
     struct engine_use use;
     bool cpu_only; // the device had no room for pictures of this size, in this connection
     bool moves;    // to another side, before the next picture
     struct ingest *ingest;
     struct decoder *decoder; // kept over connections; NULL: none
     char decoder_told[64];   // what context.shows was told of it
-    uint32_t epoch;
-    int width, height;   // of the last picture; 0 before the first of a connection
-    int orientation;     // of the last picture: enum orientation, or what is wrong with it
+    int width, height;       // of the last picture; 0 before the first of a connection
+    int orientation;         // of the last picture: enum orientation, or what is wrong with it
     int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
     struct lag lag;
     bool shown; // a picture came since the start
@@ -99,7 +97,7 @@ static void forward_picture(struct feed *feed, struct frame *frame)
 {
     int rate_num, rate_den;
     picture_came(feed, frame, turn(feed, frame));
-    frame->info.epoch = feed->epoch;
+    frame->info.epoch = *feed->context.epoch;
     frame->info.behind_ns = behind(feed, &frame->info);
     ingest_rate(feed->ingest, &rate_num, &rate_den);
     int rc = pipeline_submit(feed->pipeline, frame, rate_num, rate_den);
@@ -125,7 +123,7 @@ static void first_picture(struct feed *feed, const struct frame *frame)
 {
     show(feed, frame);
     if (feed->shown)
-        feed->epoch++;
+        ++*feed->context.epoch;
     feed->shown = true;
 }
 
@@ -135,7 +133,7 @@ static void size_changed(struct feed *feed, const struct frame *frame)
 {
     log_event(LOG_LEVEL_INFO, "picture size changed from %dx%d to %dx%d", feed->width, feed->height,
               frame->image.width, frame->image.height);
-    feed->epoch++;
+    ++*feed->context.epoch;
     ask_device_again(feed);
 }
 
@@ -155,8 +153,8 @@ static void tell_orientation(const struct feed *feed, int orientation)
     else
         log_event(LOG_LEVEL_INFO, "pictures are %s, as the stream says%s",
                   orientation_name((enum orientation)orientation),
-                  any_keeps_orientation(&feed->outputs) ? "; in yuv outputs they stay as coded"
-                                                        : "");
+                  any_keeps_orientation(&feed->handover.now) ? "; in yuv outputs they stay as coded"
+                                                             : "");
 }
 
 // What the pictures say themselves goes before what the container says. A change of it is one of
@@ -204,10 +202,10 @@ static void picture_came(struct feed *feed, const struct frame *frame, bool turn
         size_changed(feed, frame);
     } else if (time_jumps(feed, frame->info.pts_ns)) {
         log_event(LOG_LEVEL_INFO, "the stream's time jumped");
-        feed->epoch++;
+        ++*feed->context.epoch;
         feed->lag = (struct lag){0};
     } else if (turned) {
-        feed->epoch++;
+        ++*feed->context.epoch;
     }
     if (strcmp(feed->decoder_told, decoder_describe(feed->decoder)) != 0)
         show(feed, NULL);
@@ -231,7 +229,7 @@ static int start_over(struct feed *feed)
         return rc;
     decoder_restart(feed->decoder);
     feed->last_pts_ns = NO_PICTURE;
-    feed->epoch++;
+    ++*feed->context.epoch;
     return 0;
 }
 
@@ -252,8 +250,7 @@ static int join_side(struct feed *feed)
     if (rc < 0)
         return rc;
     pipeline_join(feed->pipeline);
-    for (int i = 0; i < feed->outputs.n; i++)
-        slots_join(feed->outputs.list[i]->slots, feed->use.driver, feed->use.backend);
+    handover_join(&feed->handover, &feed->use);
     rc = decoder_join(feed->decoder, &feed->use);
     if (rc < 0)
         leave_side(feed);
@@ -267,31 +264,16 @@ static void ask_device_again(struct feed *feed)
     feed->cpu_only = false;
 }
 
-// The camera's connection and decoder do not notice.
 void feed_take_outputs(struct feed *feed)
 {
-    const struct outputs before = feed->outputs;
-    if (!handover_waits(&feed->handover))
-        return;
-    handover_take(&feed->handover, &feed->outputs);
-    pipeline_change(feed->pipeline, &feed->outputs);
-    for (int i = 0; feed->use.side && i < feed->outputs.n; i++)
-        if (!outputs_have(&before, feed->outputs.list[i]))
-            slots_join(feed->outputs.list[i]->slots, feed->use.driver, feed->use.backend);
-    for (int i = 0; i < before.n; i++) {
-        if (outputs_have(&feed->outputs, before.list[i]))
-            continue;
-        slots_leave(before.list[i]->slots);
-        atomic_store(&before.list[i]->left, true);
-    }
+    handover_follow(&feed->handover, feed->pipeline, &feed->use);
 }
 
+// The camera's connection and decoder do not notice.
 static void follow_outputs(struct feed *feed)
 {
-    if (!handover_waits(&feed->handover))
-        return;
-    feed_take_outputs(feed);
-    feed->context.left(feed->context.opaque);
+    if (handover_follow(&feed->handover, feed->pipeline, &feed->use))
+        feed->context.left(feed->context.opaque);
 }
 
 // Goes over to the side that has taken over.
@@ -376,7 +358,6 @@ int feed_open(struct feed **ret, const struct feed_context *context)
     if (!feed)
         return -ENOMEM;
     feed->context = *context;
-    feed->outputs = context->outputs;
     struct pipeline_context pipeline = {
         .engine = context->engine,
         .use = &feed->use,
@@ -392,7 +373,7 @@ int feed_open(struct feed **ret, const struct feed_context *context)
         free(feed);
         return rc;
     }
-    handover_open(&feed->handover, &feed->outputs);
+    handover_open(&feed->handover, &context->outputs);
     *ret = feed;
     return 0;
 }
@@ -406,24 +387,14 @@ void feed_drain(struct feed *feed)
 void feed_leave(struct feed *feed)
 {
     const struct feed_context *context = &feed->context;
-    for (int i = 0; feed->use.side && i < feed->outputs.n; i++)
-        slots_leave(feed->outputs.list[i]->slots);
+    if (feed->use.side)
+        handover_leave(&feed->handover);
     engine_leave(context->engine, &feed->use);
 }
 
 void feed_change(struct feed *feed, const struct outputs *outputs)
 {
     handover_give(&feed->handover, outputs);
-}
-
-uint32_t feed_epoch(const struct feed *feed)
-{
-    return feed->epoch;
-}
-
-void feed_begin_at(struct feed *feed, uint32_t epoch)
-{
-    feed->epoch = epoch;
 }
 
 void feed_wake(struct feed *feed)

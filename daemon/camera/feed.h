@@ -13,6 +13,7 @@ struct feed_context {
     struct engine *engine;
     struct mailbox *mailbox;
     struct outputs outputs; // at first
+    uint32_t *epoch;        // of the next picture, unless that begins another
     struct histogram *decode, *process;
     const _Atomic bool *stop; // ends every wait
     // What decodes now, and what: at the first picture of a connection, which `first` is, and
@@ -35,9 +36,6 @@ void feed_leave(struct feed *);
 void feed_change(struct feed *, const struct outputs *);
 // The same at once, while the camera's thread is not running; `left` is not called.
 void feed_take_outputs(struct feed *);
-uint32_t feed_epoch(const struct feed *); // of the last picture
-// Before the first picture: the epoch that it begins.
-void feed_begin_at(struct feed *, uint32_t epoch);
 void feed_wake(struct feed *);  // any thread: lets waits look at *stop again
 void feed_close(struct feed *); // loop thread; accepts NULL
 

@@ -31,16 +31,47 @@ void handover_give(struct handover *handover, const struct outputs *given)
     pthread_mutex_unlock(&handover->lock);
 }
 
-bool handover_waits(const struct handover *handover)
-{
-    return atomic_load(&handover->waits);
-}
-
-void handover_take(struct handover *handover, struct outputs *ret)
+static void take(struct handover *handover)
 {
     pthread_mutex_lock(&handover->lock);
     handover->now = handover->next;
     atomic_store(&handover->waits, false);
-    *ret = handover->now;
     pthread_mutex_unlock(&handover->lock);
+}
+
+static void join(struct output *output, const struct engine_use *use)
+{
+    slots_join(output->slots, use->driver, use->backend);
+}
+
+bool handover_follow(struct handover *handover, struct pipeline *pipeline,
+                     const struct engine_use *use)
+{
+    if (!atomic_load(&handover->waits))
+        return false;
+    const struct outputs before = handover->now, *now = &handover->now;
+    take(handover);
+    pipeline_change(pipeline, now);
+    for (int i = 0; use->side && i < now->n; i++)
+        if (!outputs_have(&before, now->list[i]))
+            join(now->list[i], use);
+    for (int i = 0; i < before.n; i++) {
+        if (outputs_have(now, before.list[i]))
+            continue;
+        slots_leave(before.list[i]->slots);
+        atomic_store(&before.list[i]->left, true);
+    }
+    return true;
+}
+
+void handover_join(struct handover *handover, const struct engine_use *use)
+{
+    for (int i = 0; i < handover->now.n; i++)
+        join(handover->now.list[i], use);
+}
+
+void handover_leave(struct handover *handover)
+{
+    for (int i = 0; i < handover->now.n; i++)
+        slots_leave(handover->now.list[i]->slots);
 }

@@ -53,6 +53,7 @@ struct fixture {
     struct histogram decode, process;
     _Atomic bool stop;
     struct feed *feed;
+    uint32_t epoch;
 };
 
 static void shows(void *opaque, const struct frame *first, const char *decoder, const char *stream)
@@ -83,6 +84,7 @@ static void start(struct fixture *f)
         .outputs = {1, {f->output}},
         .decode = &f->decode,
         .process = &f->process,
+        .epoch = &f->epoch,
         .stop = &f->stop,
         .shows = shows,
     };

@@ -120,6 +120,7 @@ struct fixture {
     struct histogram decode, process;
     _Atomic bool stop;
     struct feed *feed;
+    uint32_t epoch;
 };
 
 static void shows(void *opaque, const struct frame *first, const char *decoder, const char *stream)
@@ -150,6 +151,7 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
         .outputs = {2, {f->output[0], f->output[1]}},
         .decode = &f->decode,
         .process = &f->process,
+        .epoch = &f->epoch,
         .stop = &f->stop,
         .shows = shows,
     };
@@ -223,8 +225,8 @@ static void test_whole(const char *file)
     start(&f, DAMAGED_FLAG, 1);
     CHECK(connect_to(&f, file) == -ENODATA, "%s", file);
     end(&f, file);
-    CHECK(f.output[0].ledger.emitted == PICTURES, "%s: %llu pictures", file,
-          (unsigned long long)f.output[0].ledger.emitted);
+    CHECK(f.output[0]->ledger.emitted == PICTURES, "%s: %llu pictures", file,
+          (unsigned long long)f.output[0]->ledger.emitted);
 }
 
 static void test_mutations(const char *source, int n, struct random *random)
@@ -243,7 +245,7 @@ static void test_mutations(const char *source, int n, struct random *random)
             unlink(file);
         }
         end(&f, source);
-        pictures += f.output[0].ledger.emitted;
+        pictures += f.output[0]->ledger.emitted;
     }
     printf("%s: %llu pictures of %d mutations\n", source, (unsigned long long)pictures, n);
     CHECK(pictures > (uint64_t)n, "%s: only %llu pictures", source, (unsigned long long)pictures);
