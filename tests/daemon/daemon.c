@@ -12,7 +12,7 @@
 
 #include "tests/daemon/camera/clips.h"
 
-enum { HANGING = 6, WAIT_MS = 3000 };
+enum { HANGING = 12, WAIT_MS = 3000 };
 
 static _Atomic bool hangs;
 static _Atomic int writes; // of the file on the disk that works
