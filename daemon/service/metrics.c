@@ -34,13 +34,13 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
     head(to, "framed_camera_info", "gauge", "What decodes and processes the camera.");
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera *camera = metrics->cameras[i];
-        char decoder[160], stream[160];
-        camera_describe(camera, decoder, stream, sizeof decoder);
+        struct camera_description description;
+        camera_describe(camera, &description);
         fprintf(to, "framed_camera_info{camera=\"%s\",backend=\"%s\",", camera->config->name,
                 engine_backend_name(metrics->engine));
-        print_label(to, "decoder", decoder);
+        print_label(to, "decoder", description.decoder);
         putc(',', to);
-        print_label(to, "stream", stream);
+        print_label(to, "stream", description.stream);
         fputs("} 1\n", to);
     }
     head(to, "framed_reconnects_total", "counter", "Tries to connect after the first.");

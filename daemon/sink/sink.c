@@ -100,6 +100,8 @@ void sink_event(const struct sink *sink, enum log_level level, const char *forma
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    if (level <= LOG_LEVEL_WARNING && sink->context.complaint)
+        complaint_set(sink->context.complaint, text);
     log_camera(sink->context.camera);
     log_event(level, "output=%s %s", sink->context.config->name, text);
     log_camera(NULL);
