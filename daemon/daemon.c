@@ -12,6 +12,7 @@
 #include "daemon/engine.h"
 #include "daemon/service/log.h"
 #include "daemon/service/metrics.h"
+#include "daemon/service/service.h"
 #include "daemon/writers.h"
 
 enum {
@@ -30,17 +31,17 @@ struct daemon {
     uv_timer_t deadline, log;
     struct mailbox *mailbox;
     struct engine *engine;
+    struct service *service;
     struct histogram decode, process;
     struct roster roster;
     struct reload reload;
     int exit_code;
 };
 
-static int write_metrics(struct daemon *daemon)
+static void look(void *opaque, struct metrics *ret)
 {
-    if (!daemon->options->metrics || !daemon->engine) // nothing ran
-        return 0;
-    struct metrics metrics = {
+    struct daemon *daemon = opaque;
+    *ret = (struct metrics){
         .cameras = daemon->roster.cameras,
         .n_cameras = daemon->roster.n,
         .engine = daemon->engine,
@@ -48,6 +49,14 @@ static int write_metrics(struct daemon *daemon)
         .process = &daemon->process,
         .reload = &daemon->reload,
     };
+}
+
+static int write_metrics(struct daemon *daemon)
+{
+    struct metrics metrics;
+    if (!daemon->options->metrics || !daemon->engine) // nothing ran
+        return 0;
+    look(daemon, &metrics);
     int rc = metrics_write(daemon->options->metrics, &metrics);
     if (rc < 0)
         log_event(LOG_LEVEL_ERROR, "metrics file %s: %s", daemon->options->metrics, strerror(-rc));
@@ -74,6 +83,8 @@ static void roster_is_done(void *opaque)
     block_signals(); // it has ended well: no signal may kill it on its last steps
     mailbox_close(daemon->mailbox);
     daemon->mailbox = NULL;
+    service_close(daemon->service);
+    daemon->service = NULL;
     for (int i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&daemon->signal[i], NULL);
     uv_close((uv_handle_t *)&daemon->deadline, NULL);
@@ -211,6 +222,18 @@ static int open_cameras(struct daemon *daemon)
     return daemon->roster.n_sinks > 0 ? 0 : -ENOENT;
 }
 
+static int open_service(struct daemon *daemon)
+{
+    struct service_context context = {
+        .loop = &daemon->loop,
+        .config = daemon->config,
+        .config_path = daemon->options->file,
+        .look = look,
+        .opaque = daemon,
+    };
+    return service_open(&daemon->service, &context);
+}
+
 static int start(struct daemon *daemon)
 {
     char why[256];
@@ -222,7 +245,9 @@ static int start(struct daemon *daemon)
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return EXIT_CONFIG;
     }
-    rc = open_cameras(daemon);
+    rc = open_service(daemon);
+    if (rc == 0)
+        rc = open_cameras(daemon);
     if (rc == 0)
         rc = write_metrics(daemon); // a path that cannot be written is known at once
     if (rc == 0)

@@ -1,0 +1,33 @@
+// What the daemon does now, as JSON: what `framed status --json` prints and HTTP serves. Loop
+// thread.
+#ifndef FRAMED_DAEMON_SERVICE_STATUS_H
+#define FRAMED_DAEMON_SERVICE_STATUS_H
+
+#include <stdbool.h>
+
+#include "daemon/service/meter.h"
+#include "daemon/service/metrics.h"
+
+enum {
+    STATUS_SCHEMA_VERSION = 1, // rises when a key changes its meaning or goes
+    STATUS_SAMPLE_MS = 1000,
+};
+
+struct status {
+    const char *config_path;
+    int64_t started_ns; // CLOCK_MONOTONIC
+    int64_t loaded_ns;  // CLOCK_REALTIME: when the configuration that runs was read
+    struct meter cpu;   // ns of processor time
+    unsigned samples;
+};
+
+// `config_path` outlives it.
+void status_open(struct status *, const char *config_path);
+// To be called every STATUS_SAMPLE_MS: rates and quantiles come of it.
+void status_sample(struct status *, const struct metrics *);
+// The snapshot, on one line that the caller frees; NULL: out of memory.
+char *status_text(const struct status *, const struct metrics *);
+// Its list of cameras alone.
+char *status_cameras_text(const struct metrics *);
+
+#endif
