@@ -179,6 +179,12 @@ bench-core:
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_core.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(CORE_ARGS)
 
+# What scraping the counters costs under full load.
+bench-scrape:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_scrape.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(SCRAPE_ARGS)
+
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
 
@@ -253,7 +259,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core bench-scrape
 clean:
 	rm -rf build bundle
 

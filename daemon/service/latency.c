@@ -26,6 +26,16 @@ int64_t latency_bound_ns(int bucket)
     return units * UNITS_NS / UNITS;
 }
 
+const char *const latency_coarse_s[LATENCY_COARSE] = {
+    "0.0005", "0.001", "0.002", "0.004", "0.008", "0.016", "0.032",
+    "0.064",  "0.128", "0.256", "0.512", "1.024", "2.048", "4.096",
+};
+
+int latency_coarse_bucket(int coarse)
+{
+    return LATENCY_PARTS * (6 + coarse) - 1; // six times PARTS buckets lie below half a millisecond
+}
+
 void latency_observe(struct latency *latency, int64_t ns)
 {
     atomic_fetch_add_explicit(&latency->bucket[latency_bucket(ns)], 1, memory_order_relaxed);

@@ -18,10 +18,15 @@ struct latency {
 };
 
 void latency_observe(struct latency *, int64_t ns);
-// The bucket that `ns` belongs to, and the ns that a bucket ends below. Whole milliseconds times a
-// power of two end buckets.
+// The bucket that `ns` belongs to, and the ns that a bucket ends below.
 int latency_bucket(int64_t ns);
 int64_t latency_bound_ns(int bucket);
+
+// Fewer bounds, for metrics: half a millisecond and its doubles, as text in seconds, and the
+// buckets that end there.
+enum { LATENCY_COARSE = 14 };
+extern const char *const latency_coarse_s[LATENCY_COARSE];
+int latency_coarse_bucket(int coarse);
 
 // What was counted of late: since the turn before the last.
 struct latency_window {

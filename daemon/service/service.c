@@ -8,12 +8,14 @@
 
 #include "daemon/service/control.h"
 #include "daemon/service/log.h"
+#include "daemon/service/pages.h"
 #include "daemon/service/status.h"
 
 struct service {
     struct service_context context;
     struct status status;
     struct control *control; // NULL: there is none
+    struct http *http;       // likewise
     uv_timer_t samples;
 };
 
@@ -65,6 +67,47 @@ static int open_control(struct service *service)
     return named ? rc : 0;
 }
 
+// --- HTTP
+
+static bool get_page(void *opaque, const char *path, struct http_page *ret)
+{
+    struct service *service = opaque;
+    struct metrics metrics;
+    service->context.look(service->context.opaque, &metrics);
+    return pages_get(&metrics, path, ret);
+}
+
+static void tell_where(const struct service *service)
+{
+    const struct sink_address *at = &service->context.config->http.at;
+    if (at->kind == SINK_TCP)
+        log_event(LOG_LEVEL_INFO, "http on %s port %d", at->host ? at->host : "127.0.0.1",
+                  http_port(service->http));
+    else
+        log_event(LOG_LEVEL_INFO, "http on %s", at->path);
+}
+
+static int open_http(struct service *service)
+{
+    const struct service_context *context = &service->context;
+    const struct http_options options = {
+        .loop = context->loop,
+        .address = &context->config->http.at,
+        .token = context->config->http_token,
+        .page = get_page,
+        .opaque = service,
+    };
+    char why[256];
+    if (options.address->kind == SINK_NONE)
+        return 0;
+    int rc = http_open(&service->http, &options, why, sizeof why);
+    if (rc == 0)
+        tell_where(service);
+    else
+        log_event(LOG_LEVEL_ERROR, "no http: %s", why);
+    return rc;
+}
+
 // --- life
 
 int service_open(struct service **ret, const struct service_context *context)
@@ -79,6 +122,9 @@ int service_open(struct service **ret, const struct service_context *context)
     uv_timer_init(context->loop, &service->samples);
     service->samples.data = service;
     int rc = open_control(service);
+    if (rc == 0)
+        rc = open_http(service);
+    service->context.config = NULL;
     if (rc < 0) {
         service_close(service);
         return rc;
@@ -98,5 +144,6 @@ void service_close(struct service *service)
     if (!service)
         return;
     control_close(service->control);
+    http_close(service->http);
     uv_close((uv_handle_t *)&service->samples, free_service);
 }

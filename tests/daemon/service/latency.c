@@ -23,6 +23,10 @@ static void test_buckets(void)
         ends += latency_bound_ns(i) == MS / 2 || latency_bound_ns(i) == 64 * MS ||
                 latency_bound_ns(i) == 4096 * MS;
     CHECK(ends == 3, "powers of two of a millisecond end %d buckets", ends);
+    for (int i = 0; i < LATENCY_COARSE; i++) {
+        double bound = (double)latency_bound_ns(latency_coarse_bucket(i)) / 1e9;
+        CHECK(strtod(latency_coarse_s[i], NULL) == bound, "%s is %g", latency_coarse_s[i], bound);
+    }
 }
 
 static void check_quantile(const struct latency_window *window, const struct latency *latency,
