@@ -10,6 +10,7 @@
 
 #include "daemon/abort.h"
 #include "daemon/engine.h"
+#include "daemon/frame.h"
 #include "daemon/service/log.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/service.h"
@@ -168,6 +169,7 @@ static void open_roster(struct daemon *daemon)
     daemon->reload = (struct reload){
         .file = daemon->options->file,
         .running = daemon->config,
+        .loaded_ns = realtime_ns(),
         .roster = &daemon->roster,
         .is_applied = true,
     };
@@ -222,13 +224,18 @@ static int open_cameras(struct daemon *daemon)
     return daemon->roster.n_sinks > 0 ? 0 : -ENOENT;
 }
 
+static int reload(void *opaque, FILE *errors, struct reload_result *ret)
+{
+    return daemon_reload(opaque, errors, ret);
+}
+
 static int open_service(struct daemon *daemon)
 {
     struct service_context context = {
         .loop = &daemon->loop,
         .config = daemon->config,
-        .config_path = daemon->options->file,
         .look = look,
+        .reload = reload,
         .opaque = daemon,
     };
     return service_open(&daemon->service, &context);

@@ -93,6 +93,8 @@ static const struct command commands[] = {
      true, false, NULL},
     {"status", "say what the framed that runs does now (framed status --help)", NULL, false, false,
      status_main},
+    {"reload", "make the framed that runs read its configuration again", NULL, false, false,
+     reload_main},
     {"defaults", "print a configuration with every key and its default", defaults, false, false,
      NULL},
     {"schema", "print the configuration's JSON Schema (draft-07)", schema, false, false, NULL},

@@ -4,5 +4,6 @@
 
 // Each takes the arguments from the command's name on and returns an enum exit_code.
 int status_main(int argc, char **argv);
+int reload_main(int argc, char **argv);
 
 #endif

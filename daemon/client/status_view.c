@@ -39,6 +39,12 @@ static const char *span(double seconds, char *to, size_t size)
     return to;
 }
 
+static void print_refusal(const json_t *reload, FILE *to)
+{
+    if (json_is_false(json_object_get(reload, "ok")))
+        fprintf(to, "the last reload was refused: %s\n", text_at(reload, "error"));
+}
+
 static void print_daemon(const json_t *status, FILE *to)
 {
     const json_t *process = json_object_get(status, "process");
@@ -48,6 +54,7 @@ static void print_daemon(const json_t *status, FILE *to)
     fprintf(to, "framed %s, pid %lld, up %s, %s\n", text_at(status, "version"),
             (long long)count_at(process, "pid"), span(number_at(status, "uptime_s"), up, sizeof up),
             text_at(json_object_get(status, "config"), "path"));
+    print_refusal(json_object_get(json_object_get(status, "config"), "last_reload"), to);
     fprintf(to, "backend %s%s%s%s, %.2f of %lld cores, %.0f MiB resident\n",
             text_at(backend, "name"), *description ? " (" : "", description,
             *description ? ")" : "", number_at(process, "cpu_cores"),

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/service/answer.h"
 #include "daemon/service/control.h"
 #include "daemon/service/log.h"
 #include "daemon/service/pages.h"
@@ -29,6 +30,21 @@ static void sample(uv_timer_t *timer)
 
 // --- control
 
+static char *reload(struct service *service)
+{
+    struct reload_result result;
+    char *reasons = NULL;
+    size_t size;
+    FILE *to = open_memstream(&reasons, &size);
+    if (!to)
+        return NULL;
+    int rc = service->context.reload(service->context.opaque, to, &result);
+    fclose(to);
+    char *text = reasons ? answer_reload(rc, &result, reasons) : NULL;
+    free(reasons);
+    return text;
+}
+
 static char *answer(void *opaque, const char *request)
 {
     struct service *service = opaque;
@@ -36,7 +52,9 @@ static char *answer(void *opaque, const char *request)
     service->context.look(service->context.opaque, &metrics);
     if (strcmp(request, "status") == 0)
         return status_text(&service->status, &metrics);
-    return strdup("{\"error\":\"unknown request (status)\"}");
+    if (strcmp(request, "reload") == 0)
+        return reload(service);
+    return answer_unknown();
 }
 
 // The default place's own folder; what is above it is the system's.
@@ -118,7 +136,7 @@ int service_open(struct service **ret, const struct service_context *context)
         return -ENOMEM;
     }
     service->context = *context;
-    status_open(&service->status, context->config_path);
+    status_open(&service->status);
     uv_timer_init(context->loop, &service->samples);
     service->samples.data = service;
     int rc = open_control(service);

@@ -12,9 +12,10 @@ struct service;
 struct service_context {
     uv_loop_t *loop;
     const struct config *config; // outlives the call alone
-    const char *config_path;     // outlives the service
     // What there is to tell of now.
     void (*look)(void *opaque, struct metrics *ret);
+    // Reads the configuration again, as daemon_reload.
+    int (*reload)(void *opaque, FILE *errors, struct reload_result *ret);
     void *opaque;
 };
 

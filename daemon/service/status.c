@@ -17,10 +17,9 @@ static int64_t cpu_ns(void)
     return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
-void status_open(struct status *status, const char *config_path)
+void status_open(struct status *status)
 {
-    *status = (struct status){
-        .config_path = config_path, .started_ns = monotonic_ns(), .loaded_ns = realtime_ns()};
+    *status = (struct status){.started_ns = monotonic_ns()};
 }
 
 void status_sample(struct status *status, const struct metrics *metrics)
@@ -59,11 +58,25 @@ static json_t *backend_json(struct engine *engine)
                      description, "fallbacks", (json_int_t)engine_fallbacks(engine));
 }
 
-static json_t *config_json(const struct status *status)
+static json_int_t unix_seconds(int64_t ns)
 {
-    return json_pack("{s:o, s:I}", "path",
-                     status_string(status->config_path ? status->config_path : ""), "loaded_at",
-                     (json_int_t)(status->loaded_ns / 1000000000));
+    return ns / 1000000000;
+}
+
+static json_t *last_reload_json(const struct reload *reload)
+{
+    if (!reload->tried_ns)
+        return json_null();
+    return json_pack("{s:I, s:b, s:o}", "at", unix_seconds(reload->tried_ns), "ok",
+                     reload->is_applied, "error",
+                     reload->is_applied ? json_null() : status_string(reload->error));
+}
+
+static json_t *config_json(const struct reload *reload)
+{
+    return json_pack("{s:o, s:I, s:o}", "path", status_string(reload->file ? reload->file : ""),
+                     "loaded_at", unix_seconds(reload->loaded_ns), "last_reload",
+                     last_reload_json(reload));
 }
 
 static json_t *cameras_json(const struct metrics *metrics)
@@ -83,7 +96,7 @@ static json_t *snapshot(const struct status *status, const struct metrics *metri
     double uptime = (double)(monotonic_ns() - status->started_ns) / 1e9;
     return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o}", "schema_version", STATUS_SCHEMA_VERSION,
                      "version", FRAMED_VERSION_TEXT, "uptime_s", uptime, "config",
-                     config_json(status), "process", process_json(status), "backend",
+                     config_json(metrics->reload), "process", process_json(status), "backend",
                      backend_json(metrics->engine), "cameras", cameras_json(metrics));
 }
 

@@ -14,15 +14,12 @@ enum {
 };
 
 struct status {
-    const char *config_path;
     int64_t started_ns; // CLOCK_MONOTONIC
-    int64_t loaded_ns;  // CLOCK_REALTIME: when the configuration that runs was read
     struct meter cpu;   // ns of processor time
     unsigned samples;
 };
 
-// `config_path` outlives it.
-void status_open(struct status *, const char *config_path);
+void status_open(struct status *);
 // To be called every STATUS_SAMPLE_MS: rates and quantiles come of it.
 void status_sample(struct status *, const struct metrics *);
 // The snapshot, on one line that the caller frees; NULL: out of memory.

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """`framed status` of a healthy, a flapping and a refused camera: what it says, in JSON and in a table, what is said
-where nothing answers, and that nobody at the socket disturbs anybody."""
+where nothing answers, and that nobody at the socket disturbs anybody; and `framed reload`."""
 import fcntl
 import json
 import os
@@ -35,6 +35,15 @@ cameras:
     url: {refused}
     outputs:
       o: {{size: 64x64, sink: "ring:{where}/refused.ring"}}
+"""
+RELOADED = """
+control: {where}/own.sock
+cameras:
+  gate:
+    url: {clip}
+    loop: true
+    pace: realtime
+    outputs: {{{outputs}}}
 """
 
 
@@ -211,6 +220,41 @@ def check_second(checks, where, text):
         framed.stop()
 
 
+def check_reload(checks, where, clip):
+    """`framed reload`: what was done, or every mistake of the new file; and what the status says of it."""
+    good = RELOADED.format(where=where, clip=clip, outputs="a: {size: 64x64, sink: 'tcp:0'}")
+    with Framed(where, good) as framed:
+        until(lambda: "running" in framed.errors(), 10)
+        checks.check(snapshot(where)["config"]["last_reload"] is None, "a reload before the first")
+
+        def reload(text):
+            with open(framed.config, "w") as file:
+                file.write(text)
+            return run("reload", "-c", framed.config)
+
+        code, output, errors = reload(good)
+        checks.check((code, output, errors) == (0, "1 camera kept\n", ""), f"no change: {code} {output}{errors}")
+        more = good.replace("outputs: {", "outputs: {b: {size: 32x32, sink: 'tcp:0'}, ")
+        code, output, errors = reload(more)
+        done = "1 camera kept, 1 output of those kept added\n"
+        checks.check((code, output, errors) == (0, done, ""), f"one more: {code} {output}{errors}")
+        told = snapshot(where)
+        last = told["config"]["last_reload"]
+        checks.check(last["ok"] and last["error"] is None and abs(time.time() - last["at"]) < 60, f"{last}")
+        checks.check({out["name"] for out in told["cameras"][0]["outputs"]} == {"a", "b"}, f"{told['cameras']}")
+        code, output, errors = reload(good.replace("loop", "lop").replace("64x64", "64"))
+        checks.check(code == 78 and not output and len(errors.splitlines()) == 3, f"bad: {code} {output}{errors}")
+        checks.check("gate.lop: unknown key" in errors and errors.endswith("nothing has changed\n"), f"bad: {errors}")
+        last = snapshot(where)["config"]["last_reload"]
+        checks.check(not last["ok"] and "unknown key" in last["error"], f"{last}")
+        checks.check("the last reload was refused: " in status(where)[1], "the table does not say so")
+        checks.check("camera=gate ended" not in framed.errors(), f"the camera did not stay:\n{framed.errors()}")
+        framed.stop()
+    code, output, errors = run("reload", "--socket", f"{where}/own.sock")
+    checks.check(code == 1 and errors.startswith("framed reload: no framed answers"), f"nobody: {code} {errors}")
+    checks.check(run("reload", "extra")[0] == 2 and run("reload", "--help")[0] == 0, "usage")
+
+
 def main():
     checks = Checks("status")
     with folder() as where:
@@ -240,6 +284,7 @@ def main():
                 took = time.monotonic() - start
                 checks.check(code == 0 and took < 2.5 * PATIENCE, f"exit {code} after {took:.1f} s: {framed.errors()}")
         check_nobody_answers(checks, where)
+        check_reload(checks, where, clip)
         check_second(checks, where, CONFIG.format(where=where, port=flapping.port, healthy=clip, refused="/dev/null"))
     checks.end()
 
