@@ -340,6 +340,17 @@ void engine_describe(struct engine *engine, char *to, size_t size)
     pthread_mutex_unlock(&engine->lock);
 }
 
+bool engine_nvdec_busy(struct engine *engine, uint64_t *ret)
+{
+    pthread_mutex_lock(&engine->lock);
+    struct side *side = atomic_load(&engine->current); // which is not the one that has failed
+    if (side->device)
+        *ret = decode_device_busy_ns(side->device);
+    bool has = side->device;
+    pthread_mutex_unlock(&engine->lock);
+    return has;
+}
+
 uint64_t engine_fallbacks(const struct engine *engine)
 {
     return atomic_load(&engine->fallbacks);

@@ -28,9 +28,9 @@ struct output {
     bool refused;             // the last try to open the sink failed
     bool finished;            // no sink is wanted any more
     void (*closed)(struct output *);
-    void *owner;                // of whoever gave `closed`
-    struct complaint complaint; // of the sink
-    struct meter emitted, lost; // sampled by the status, like:
+    void *owner;                            // of whoever gave `closed`
+    struct complaint complaint;             // of the sink
+    struct meter emitted, lost, overflowed; // sampled by the status, like:
     struct latency_window recent;
 
     // camera thread:

@@ -55,11 +55,45 @@ static void print_daemon(const json_t *status, FILE *to)
             (long long)count_at(process, "pid"), span(number_at(status, "uptime_s"), up, sizeof up),
             text_at(json_object_get(status, "config"), "path"));
     print_refusal(json_object_get(json_object_get(status, "config"), "last_reload"), to);
-    fprintf(to, "backend %s%s%s%s, %.2f of %lld cores, %.0f MiB resident\n",
+    fprintf(to, "backend %s%s%s%s, %.2f of %g cores (%.2f with all else), %.0f MiB resident\n",
             text_at(backend, "name"), *description ? " (" : "", description,
             *description ? ")" : "", number_at(process, "cpu_cores"),
-            (long long)count_at(process, "cpu_cores_allowed"),
+            number_at(process, "cpu_cores_allowed"),
+            number_at(json_object_get(status, "bound"), "cpu"),
             number_at(process, "resident_bytes") / (1 << 20));
+}
+
+// What each leg at its end means; a newer framed may know others.
+static const struct {
+    const char *leg, *means;
+} legs[] = {
+    {"network", "nothing here: the cameras give no more"},
+    {"cpu", "its processors"},
+    {"decoder", "decoding"},
+    {"kernel", "the kernels' workers"},
+    {"device", "upload, kernel or download on the GPU"},
+    {"client", "clients that are slower than what comes"},
+};
+
+static const char *meaning(const char *leg)
+{
+    for (size_t i = 0; i < sizeof legs / sizeof legs[0]; i++)
+        if (strcmp(legs[i].leg, leg) == 0)
+            return legs[i].means;
+    return "what is not known";
+}
+
+static void print_bound(const json_t *bound, FILE *to)
+{
+    const json_t *share = json_object_get(bound, "share");
+    const json_t *more = json_object_get(bound, "cameras_more");
+    fprintf(to, "bounded by %s", meaning(text_at(bound, "leg")));
+    if (json_is_number(share))
+        fprintf(to, " (%.0f %%)", 100 * json_number_value(share));
+    if (json_is_integer(more))
+        fprintf(to, "; room for about %lld cameras more like these, by its %s",
+                (long long)json_integer_value(more), text_at(bound, "ends_first"));
+    putc('\n', to);
 }
 
 // --- cameras and outputs
@@ -162,6 +196,7 @@ void status_view(const json_t *status, FILE *to)
     const json_t *camera;
     size_t i;
     print_daemon(status, to);
+    print_bound(json_object_get(status, "bound"), to);
     putc('\n', to);
     add_head(&table);
     json_array_foreach((json_t *)json_object_get(status, "cameras"), i, camera)

@@ -14,5 +14,7 @@ double meter_rate(const struct meter *meter)
     unsigned last = (meter->n - 1) % METER_SAMPLES;
     unsigned first = meter->n > METER_SAMPLES ? meter->n % METER_SAMPLES : 0;
     int64_t ns = meter->ns[last] - meter->ns[first];
+    if (meter->count[last] < meter->count[first])
+        return 0; // it began anew
     return ns > 0 ? (double)(meter->count[last] - meter->count[first]) * 1e9 / (double)ns : 0;
 }

@@ -2,20 +2,13 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/frame.h"
+#include "daemon/service/processor_time.h"
 #include "daemon/service/status_camera.h"
 
 enum { TURN_SAMPLES = 10 }; // quantiles are of the last ten to twenty seconds
-
-static int64_t cpu_ns(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
-}
 
 void status_open(struct status *status)
 {
@@ -26,7 +19,7 @@ void status_sample(struct status *status, const struct metrics *metrics)
 {
     int64_t now = monotonic_ns();
     bool turn = status->samples++ % TURN_SAMPLES == 0;
-    meter_sample(&status->cpu, (uint64_t)cpu_ns(), now);
+    load_sample(&status->load, metrics->engine, now);
     for (int i = 0; i < metrics->n_cameras; i++)
         status_camera_sample(metrics->cameras[i], now, turn);
 }
@@ -44,10 +37,9 @@ static json_int_t resident_bytes(void)
 
 static json_t *process_json(const struct status *status)
 {
-    struct processors allowed = processors_allowed();
-    return json_pack("{s:i, s:f, s:i, s:I}", "pid", (int)getpid(), "cpu_cores",
-                     meter_rate(&status->cpu) / 1e9, "cpu_cores_allowed",
-                     processors_count(&allowed), "resident_bytes", resident_bytes());
+    return json_pack("{s:i, s:f, s:f, s:I}", "pid", (int)getpid(), "cpu_cores",
+                     meter_rate(&status->load.own) / 1e9, "cpu_cores_allowed",
+                     processor_time_limit(), "resident_bytes", resident_bytes());
 }
 
 static json_t *backend_json(struct engine *engine)
@@ -94,10 +86,11 @@ static json_t *cameras_json(const struct metrics *metrics)
 static json_t *snapshot(const struct status *status, const struct metrics *metrics)
 {
     double uptime = (double)(monotonic_ns() - status->started_ns) / 1e9;
-    return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o}", "schema_version", STATUS_SCHEMA_VERSION,
-                     "version", FRAMED_VERSION_TEXT, "uptime_s", uptime, "config",
-                     config_json(metrics->reload), "process", process_json(status), "backend",
-                     backend_json(metrics->engine), "cameras", cameras_json(metrics));
+    return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o}", "schema_version",
+                     STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT, "uptime_s", uptime,
+                     "config", config_json(metrics->reload), "process", process_json(status),
+                     "backend", backend_json(metrics->engine), "bound",
+                     status_bound_json(&status->load, metrics), "cameras", cameras_json(metrics));
 }
 
 // Gives `json` away.

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "daemon/service/meter.h"
 #include "daemon/service/metrics.h"
+#include "daemon/service/status_bound.h"
 
 enum {
     STATUS_SCHEMA_VERSION = 1, // rises when a key changes its meaning or goes
@@ -15,7 +15,7 @@ enum {
 
 struct status {
     int64_t started_ns; // CLOCK_MONOTONIC
-    struct meter cpu;   // ns of processor time
+    struct load load;
     unsigned samples;
 };
 

@@ -14,6 +14,7 @@ static void sample_output(struct output *output, int64_t now, bool turn)
 {
     meter_sample(&output->emitted, atomic_load(&output->ledger.emitted), now);
     meter_sample(&output->lost, ledger_lost(&output->ledger), now);
+    meter_sample(&output->overflowed, atomic_load(&output->ledger.lost[LOSS_OVERFLOW]), now);
     if (turn)
         latency_turn(&output->recent, &output->latency);
 }

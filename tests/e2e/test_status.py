@@ -97,6 +97,12 @@ def check_daemon(checks, told, framed):
     checks.check(0 <= time.time() - told["config"]["loaded_at"] - told["uptime_s"] < 5 * PATIENCE, f"{told['config']}")
 
 
+def check_bound(checks, bound):
+    legs = ("network", "cpu", "decoder", "kernel", "client")  # of a box that has other work too
+    checks.check(bound["leg"] in legs and 0 <= bound["cameras_more"] <= 1024, f"bound: {bound}")
+    checks.check(bound["ends_first"] == "cpu" and 0 < bound["cpu"] < os.cpu_count() + 0.5, f"bound: {bound}")
+
+
 def check_healthy(checks, camera):
     checks.check(camera["state"] == "running" and camera["next_try_s"] is None, f"healthy: {camera}")
     checks.check((camera["codec"], camera["decoder"]) in (("h264", "cpu"), ("h264", "nvdec")), f"healthy: {camera}")
@@ -127,7 +133,8 @@ def check_table(checks, where):
     code, table, errors = status(where)
     lines = table.splitlines()
     checks.check(code == 0 and not errors, f"exit {code}: {errors}")
-    for pattern in (r"^framed \d+\.\d+\.\d+, pid \d+, up ", r"^CAMERA +STATE +PER S +STREAM OR SINK +CLIENTS ",
+    for pattern in (r"^framed \d+\.\d+\.\d+, pid \d+, up ",
+                    r"^bounded by .*; room for about \d+ cameras more like these", r"^CAMERA +STATE +PER S +STREAM OR SINK +CLIENTS ",
                     r"^healthy +running +\d\d\.\d +h264 320x240, decoder ", r"^  unheard +open .* \d+: client \d+$",
                     r"^refused +retrying in \d+ s ", r"^    \d+ s ago: .*refused the user name or password"):
         checks.check(any(re.search(pattern, line) for line in lines), f"no line {pattern!r} in\n{table}")
@@ -272,6 +279,7 @@ def main():
                       and camera_of(told, "healthy")["fps_in"] > 15, 20)
                 told = snapshot(where)
                 check_daemon(checks, told, framed)
+                check_bound(checks, told["bound"])
                 check_healthy(checks, camera_of(told, "healthy"))
                 check_others(checks, camera_of(told, "flapping"), camera_of(told, "refused"))
                 check_table(checks, where)

@@ -40,7 +40,7 @@ FILES = [
         ["libavcodec/", "libavutil/", "libswscale/"],
     ),
     (r"daemon/service/log\.c", ["libavutil/log.h"]),
-    (r"daemon/(service/status(_camera)?|service/answer|client/\w+)\.c", ["jansson.h"]),
+    (r"daemon/(service/status(_bound|_camera)?|service/answer|client/\w+)\.c", ["jansson.h"]),
     (r"daemon/service/http\.c", ["microhttpd.h"]),
     (r"tests/bench/clip\.c", ["libavformat/", "libavcodec/", "libswscale/"]),
     (r"tests/bench/libyuv\.c", ["libyuv.h"]),
