@@ -23,6 +23,13 @@ static int load(const struct ask *ask, struct control_address *control)
     return config_load_control(control, config, stderr) == 0 ? EXIT_OK : EXIT_CONFIG;
 }
 
+// A user may run one of their own; else it is the system's.
+static void find_default(struct ask *ask)
+{
+    if (access(ask->path, F_OK) < 0)
+        strcpy(ask->path, CONTROL_SYSTEM_PATH);
+}
+
 static int find_by_config(struct ask *ask)
 {
     struct control_address control = {0};
@@ -32,6 +39,8 @@ static int find_by_config(struct ask *ask)
         fprintf(stderr, "framed %s: %s\n", ask->command,
                 rc == -ENOENT ? "the configuration has control: off"
                               : "the path of the control socket is too long");
+    else if (control.at.kind == SINK_NONE)
+        find_default(ask);
     config_free_control(&control);
     return rc < 0 ? EXIT_RUNTIME : code;
 }

@@ -28,6 +28,9 @@ int control_open(struct control **ret, uv_loop_t *, const char *path, control_an
 // Its handles close with the loop's next turns; whatever was under way is cut off. Accepts NULL.
 void control_close(struct control *);
 
+// Of a daemon that the system runs, whoever asks.
+#define CONTROL_SYSTEM_PATH "/run/framed/control.sock"
+
 // Where the socket of a daemon with that configuration is: `to` has SOCKET_PATH_MAX + 1 bytes. 0;
 // -ENOENT: it is off; -ENAMETOOLONG: the default folder's name is too long.
 int control_path(const struct control_address *, char *to);

@@ -22,7 +22,8 @@ static int default_path(char *to)
         return join(to, unit, strcspn(unit, ":"), "/" NAME);
     if (geteuid() != 0 && own && *own)
         return join(to, own, strlen(own), "/framed/" NAME);
-    return join(to, "/run", strlen("/run"), "/framed/" NAME);
+    strcpy(to, CONTROL_SYSTEM_PATH);
+    return 0;
 }
 
 int control_path(const struct control_address *control, char *to)

@@ -134,12 +134,16 @@ def check_table(checks, where):
     lines = table.splitlines()
     checks.check(code == 0 and not errors, f"exit {code}: {errors}")
     for pattern in (r"^framed \d+\.\d+\.\d+, pid \d+, up ",
-                    r"^bounded by .*; room for about \d+ cameras more like these", r"^CAMERA +STATE +PER S +STREAM OR SINK +CLIENTS ",
+                    r"^bounded by .*; room for about \d+ cameras more like these",
+                    r"^CAMERA +STATE +PER S +STREAM OR SINK +CLIENTS ",
                     r"^healthy +running +\d\d\.\d +h264 320x240, decoder ", r"^  unheard +open .* \d+: client \d+$",
                     r"^refused +retrying in \d+ s ", r"^    \d+ s ago: .*refused the user name or password"):
         checks.check(any(re.search(pattern, line) for line in lines), f"no line {pattern!r} in\n{table}")
     columns = {line.index("open") for line in lines if re.match(r"  \w+ +open", line)}
-    checks.check(len(columns) == 1, f"not aligned:\n{table}")
+    states = "open|closed|running|connecting|retrying in \\d+ s"
+    rates = [re.match(rf" *\w+ +(?:{states}) +(\d+\.\d)", line) for line in lines]
+    ends = {match.end(1) for match in rates if match} | {line.index("PER S") + 5 for line in lines if "PER S" in line}
+    checks.check(len(columns) == len(ends) == 1, f"not aligned:\n{table}")
 
 
 def check_watch(checks, where):

@@ -96,10 +96,12 @@ static size_t hear(int fd, char *to, size_t size)
 {
     char bytes[65536];
     size_t n = 0;
-    for (ssize_t got; (got = recv(fd, bytes, sizeof bytes, 0)) > 0; n += (size_t)got)
+    ssize_t got;
+    for (; (got = recv(fd, bytes, sizeof bytes, 0)) > 0; n += (size_t)got)
         for (ssize_t i = 0; i < got && n + (size_t)i + 1 < size; i++)
             to[n + (size_t)i] = bytes[i];
     to[n + 1 < size ? n : size - 1] = 0;
+    CHECK(got == 0 || errno == ECONNRESET, "no end: %s", strerror(errno));
     close(fd);
     return n;
 }
