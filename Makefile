@@ -76,7 +76,7 @@ endif
 # --- config and daemon: Debian's libraries, asked for only when they are needed
 CONFIG_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard config/*.c))
 DAEMON_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out daemon/main.c,$(wildcard daemon/*.c daemon/*/*.c)))
-PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1
+PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1 jansson libmicrohttpd
 PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(KERNELS_LIBS)
 CONFIG_LIBS = $(shell $(PKG_CONFIG) --libs yaml-0.1) $(KERNELS_LIBS)
@@ -186,6 +186,12 @@ bench-faults:
 	@$(MAKE) --no-print-directory $(B)/framed
 	@FRAMED=$(B)/framed FRAMED_FAULTS="$(FAULTS)" tests/torture/beside_ffmpeg.py
 
+# What scraping the counters costs under full load.
+bench-scrape:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_scrape.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(SCRAPE_ARGS)
+
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
 
@@ -212,14 +218,14 @@ check:
 	@$(MAKE) --no-print-directory check-aarch64-build
 	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) tests/run
 
-# An hour of what make check tries in seconds: cameras that fail for long, MUTATIONS of a clip of each codec under the
-# sanitizers, and every call of a running framed refused once.
+# An hour of what make check tries in seconds: cameras that fail for long, a thousand reloads, MUTATIONS of a clip of
+# each codec under the sanitizers, and every call of a running framed refused once.
 MUTATIONS ?= 1000
 SOAK_SECONDS ?= 600
 torture:
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/faults/nth.so
-	@set -e; for t in neighbours reconnects soak; do FRAMED=$(B)/framed SAN=$(SAN) \
+	@set -e; for t in neighbours reconnects reload soak; do FRAMED=$(B)/framed SAN=$(SAN) \
 		FRAMED_SOAK_SECONDS=$(SOAK_SECONDS) tests/torture/$$t.py; done
 	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/camera/mutations
 	MUTATIONS=$(MUTATIONS) $(if $(SEED),SEED=$(SEED)) ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
@@ -260,7 +266,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core bench-faults
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core bench-faults bench-scrape
 clean:
 	rm -rf build bundle
 

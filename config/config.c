@@ -13,6 +13,43 @@ void config_free(struct config *config)
     free(config);
 }
 
+struct camera_config *config_copy_camera(const struct camera_config *camera)
+{
+    return object_copy(&camera_table, camera);
+}
+
+struct output_config *config_copy_output(const struct output_config *output)
+{
+    return object_copy(&output_table, output);
+}
+
+static void free_copy(const struct table *table, void *object)
+{
+    if (object)
+        object_free(table, object);
+    free(object);
+}
+
+void config_free_camera(struct camera_config *camera)
+{
+    free_copy(&camera_table, camera);
+}
+
+void config_free_output(struct output_config *output)
+{
+    free_copy(&output_table, output);
+}
+
+bool config_same_camera(const struct camera_config *a, const struct camera_config *b)
+{
+    return object_equal(&camera_table, a, b);
+}
+
+bool config_same_output(const struct output_config *a, const struct output_config *b)
+{
+    return object_equal(&output_table, a, b);
+}
+
 static double channel(const struct channels *channels, int i)
 {
     return channels->v[channels->n == 3 ? i : 0];

@@ -6,14 +6,14 @@
 
 #include "config/check.h"
 #include "config/expand.h"
+#include "config/file.h"
 #include "config/object.h"
 #include "config/options.h"
-
-enum { FILE_MAX = 1 << 20 }; // bytes
 
 struct loader {
     struct reader reader;
     struct config *config;
+    const struct config *running; // that the file is to take over from; NULL: none
     // What cameras and outputs begin with: the defaults of the rows, then those of the file.
     struct camera_config camera;
     struct output_config output;
@@ -281,6 +281,8 @@ static void read_root(struct loader *l)
         read_mapping(l, root, &m, "");
     if (root || !l->reader.mistakes.total)
         require_keys(l, (struct place){1, 1}, &target);
+    if (root && l->running)
+        check_restart(&l->reader.mistakes, l->running, l->config, target.given);
     for (int i = 0; i < root_table.n; i++) {
         const struct row *row = &root_table.rows[i];
         size_t path = reader_enter(&l->reader, row->key);
@@ -290,6 +292,7 @@ static void read_root(struct loader *l)
             read_items(l, row, target.given[i].node, l->config, &l->camera);
         reader_leave(&l->reader, path);
     }
+    check_root(&l->reader.mistakes, l->config, target.given);
 }
 
 static int read_document(struct loader *l, const char *text, size_t length)
@@ -311,11 +314,13 @@ static int init(struct loader *l)
     return 0;
 }
 
-int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
-                     FILE *errors)
+static int load_text(struct config **ret, const char *text, size_t length, const char *name,
+                     const struct config *running, FILE *errors)
 {
     struct loader *l = calloc(1, sizeof *l);
     int status = l ? init(l) : -ENOMEM;
+    if (l)
+        l->running = running;
     if (!status)
         status = read_document(l, text, length);
     if (status == -ENOMEM) {
@@ -338,37 +343,25 @@ int config_load_text(struct config **ret, const char *text, size_t length, const
     return status;
 }
 
-// The whole of `f` in memory, with *length its bytes; at most FILE_MAX.
-static int slurp(FILE *f, char **ret, size_t *length)
+int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
+                     FILE *errors)
 {
-    char *text = malloc(FILE_MAX + 1);
-    if (!text)
-        return -ENOMEM;
-    *length = fread(text, 1, FILE_MAX + 1, f);
-    int status = ferror(f) ? -errno : *length > FILE_MAX ? -EFBIG : 0;
-    if (status < 0)
-        free(text);
-    else
-        *ret = text;
+    return load_text(ret, text, length, name, NULL, errors);
+}
+
+int config_load_next(struct config **ret, const char *path, const struct config *running,
+                     FILE *errors)
+{
+    char *text = NULL;
+    size_t length = 0;
+    int status = file_read(&text, &length, path, errors);
+    if (status == 0)
+        status = load_text(ret, text, length, file_name(path), running, errors);
+    free(text);
     return status;
 }
 
 int config_load(struct config **ret, const char *path, FILE *errors)
 {
-    bool input = !strcmp(path, "-");
-    const char *name = input ? "stdin" : path;
-    FILE *f = input ? stdin : fopen(path, "re");
-    char *text = NULL;
-    size_t length = 0;
-    int status = f ? slurp(f, &text, &length) : -errno;
-    if (f && !input)
-        fclose(f);
-    if (status < 0) {
-        char word[KEY_MAX];
-        fprintf(errors, "%s: %s\n", shown(name, word, sizeof word), strerror(-status));
-        return status;
-    }
-    status = config_load_text(ret, text, length, name, errors);
-    free(text);
-    return status;
+    return config_load_next(ret, path, NULL, errors);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/equal.h"
 #include "config/options.h"
 #include "config/value.h"
 
@@ -76,6 +77,53 @@ int object_own(const struct table *table, void *object)
     return status;
 }
 
+static void forget_items(const struct table *table, void *object)
+{
+    for (int i = 0; i < table->n; i++) {
+        const struct row *row = &table->rows[i];
+        if (row->type != VALUE_ITEMS)
+            continue;
+        *object_items(row, object) = NULL;
+        *object_count(row, object) = 0;
+    }
+}
+
+void *object_copy(const struct table *table, const void *object)
+{
+    void *copy = malloc(table->size);
+    if (!copy)
+        return NULL;
+    memcpy(copy, object, table->size);
+    forget_items(table, copy);
+    char **name = object_name(table, copy);
+    *name = strdup(*name);
+    if (object_own(table, copy) == 0 && *name)
+        return copy;
+    object_free(table, copy);
+    free(copy);
+    return NULL;
+}
+
+// Which kernel's keys an object of the table has; FOR_BOTH: all.
+static enum for_kernel kernel_of(const struct table *table, const void *object)
+{
+    if (table != &output_table)
+        return FOR_BOTH;
+    return ((const struct output_config *)object)->kernel == OP_WARP ? FOR_WARP : FOR_YUV;
+}
+
+bool object_equal(const struct table *table, const void *a, const void *b)
+{
+    enum for_kernel kernel = kernel_of(table, a);
+    for (int i = 0; i < table->n; i++) {
+        const struct row *row = &table->rows[i];
+        bool known = row->kernel == FOR_BOTH || kernel == FOR_BOTH || row->kernel == kernel;
+        if (known && row_has_value(row) && !value_equal(row, a, b))
+            return false;
+    }
+    return true;
+}
+
 static void free_items(const struct row *row, void *object)
 {
     char *items = *object_items(row, object);
@@ -95,6 +143,12 @@ static void free_value(const struct row *row, void *object)
         break;
     case VALUE_SINK:
         address_free(value_member(row, object));
+        break;
+    case VALUE_CONTROL:
+        address_free(&((struct control_address *)value_member(row, object))->at);
+        break;
+    case VALUE_HTTP:
+        address_free(&((struct http_address *)value_member(row, object))->at);
         break;
     case VALUE_ITEMS:
         free_items(row, object);

@@ -8,6 +8,12 @@ int object_init(const struct table *, void *object); // a zeroed one; 0 or -ENOM
 // Gives `object` its own copies of what a memcpy made it share with another; what cannot be copied
 // is left empty. 0 or -ENOMEM.
 int object_own(const struct table *, void *object);
+// A copy of its own with name and place, without the items of a VALUE_ITEMS row; to be freed after
+// object_free. NULL: no memory.
+void *object_copy(const struct table *, const void *object);
+// Whether all rows that the object's kernel knows have equal values, items aside; name and place do
+// not count.
+bool object_equal(const struct table *, const void *a, const void *b);
 void object_free(const struct table *, void *object); // what it owns, not itself; leaves it empty
 
 char **object_name(const struct table *, void *object);

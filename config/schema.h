@@ -23,6 +23,8 @@ enum value_type {
     VALUE_SPLIT,
     VALUE_PIN,
     VALUE_SINK,
+    VALUE_CONTROL,
+    VALUE_HTTP,
     VALUE_OPTIONS,
     VALUE_SECTION,  // no member: the rows "key.*" follow it
     VALUE_DEFAULTS, // no member: rows of the camera and the output table
@@ -56,7 +58,8 @@ struct row {
     const struct table *items;    // VALUE_ITEMS
     enum for_kernel kernel;       // of output keys: which kernel knows them
     bool required;
-    bool own; // differs from camera to camera: cannot stand under `defaults`
+    bool live; // of the file itself: a change takes no restart
+    bool own;  // differs from camera to camera: cannot stand under `defaults`
     const char *help;
 };
 

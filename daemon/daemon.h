@@ -3,6 +3,9 @@
 #define FRAMED_DAEMON_DAEMON_H
 
 #include "config/config.h"
+#include "daemon/reload.h"
+
+#define DEFAULT_CONFIG "/etc/framed/framed.yaml"
 
 enum exit_code {
     EXIT_OK = 0,
@@ -13,11 +16,18 @@ enum exit_code {
 };
 
 struct daemon_options {
+    const char *file;    // that the configuration was read from, to be read again on SIGHUP
     const char *metrics; // file that gets the counters on SIGUSR1 and at the end; NULL: none
 };
 
 // Runs until every camera has ended or a signal asks to stop, and logs what happens. `config`
 // outlives the call. Returns an enum exit_code.
 int daemon_run(const struct config *config, const struct daemon_options *options);
+
+struct daemon;
+
+// What SIGHUP does, on the loop thread: reload_run, whose words also go to the log. Refused while
+// framed stops.
+int daemon_reload(struct daemon *, FILE *errors, struct reload_result *);
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,6 +142,18 @@ static int start_keeper(struct engine *engine)
     return rc;
 }
 
+static int add_nvdec(struct side *side, const struct config *config)
+{
+    const char *demanding;
+    int rc = side_add_nvdec(side, config, &demanding);
+    if (rc < 0) {
+        log_camera(demanding);
+        log_event(LOG_LEVEL_ERROR, "NVDEC is demanded but missing");
+        log_camera(NULL);
+    }
+    return rc;
+}
+
 int engine_open_with(struct engine **ret, const struct config *config,
                      const struct backend_driver *cuda, const struct backend_driver *cpu)
 {
@@ -160,7 +173,7 @@ int engine_open_with(struct engine **ret, const struct config *config,
     pthread_condattr_destroy(&attributes);
     int rc = choose(engine);
     if (rc == 0)
-        rc = side_add_nvdec(atomic_load(&engine->current));
+        rc = add_nvdec(atomic_load(&engine->current), config);
     if (rc == 0 && atomic_load(&engine->current) == &engine->cuda)
         rc = start_keeper(engine);
     if (rc < 0) {
@@ -189,11 +202,19 @@ int engine_open(struct engine **ret, const struct config *config)
     return engine_open_with(ret, config, cuda, &cpu_backend);
 }
 
-int engine_admit(const struct engine *engine, char *why, size_t size)
+// Where the device has failed and is to come back, it brings its NVDEC with it.
+int engine_admit(struct engine *engine, const struct config *config, char *why, size_t size)
 {
-    const struct side *side = atomic_load(&engine->current);
-    return budget_check(engine->config, side->driver, side->nvdec, side_device_bytes(side), why,
-                        size);
+    const char *demanding;
+    pthread_mutex_lock(&engine->lock);
+    struct side *side = atomic_load(&engine->current);
+    int rc = engine->cuda.nvdec ? 0 : side_add_nvdec(side, config, &demanding);
+    pthread_mutex_unlock(&engine->lock);
+    if (rc < 0) {
+        snprintf(why, size, "NVDEC, which camera %s demands, is missing", demanding);
+        return rc;
+    }
+    return budget_check(config, side->driver, side->nvdec, side_device_bytes(side), why, size);
 }
 
 void engine_close(struct engine *engine)
@@ -309,6 +330,25 @@ void engine_unreserve(struct engine *engine, const struct engine_use *use, size_
 const char *engine_backend_name(const struct engine *engine)
 {
     return atomic_load(&engine->current)->driver->name;
+}
+
+void engine_describe(struct engine *engine, char *to, size_t size)
+{
+    pthread_mutex_lock(&engine->lock);
+    const struct side *side = atomic_load(&engine->current);
+    snprintf(to, size, "%s", side->backend ? side->driver->describe(side->backend) : "");
+    pthread_mutex_unlock(&engine->lock);
+}
+
+bool engine_nvdec_busy(struct engine *engine, uint64_t *ret)
+{
+    pthread_mutex_lock(&engine->lock);
+    struct side *side = atomic_load(&engine->current); // which is not the one that has failed
+    if (side->device)
+        *ret = decode_device_busy_ns(side->device);
+    bool has = side->device;
+    pthread_mutex_unlock(&engine->lock);
+    return has;
 }
 
 uint64_t engine_fallbacks(const struct engine *engine)

@@ -38,9 +38,9 @@ int engine_open(struct engine **ret, const struct config *);
 // The same with these drivers for its sides; NULL: there is no cuda.
 int engine_open_with(struct engine **ret, const struct config *, const struct backend_driver *cuda,
                      const struct backend_driver *cpu);
-// Before anybody joins: whether the configuration's cameras have room. -ENOSPC: `why` says in one
-// sentence what is too much.
-int engine_admit(const struct engine *, char *why, size_t size);
+// Whether these cameras have room and what they demand; to be asked before the first of them joins.
+// -ENOSPC or -ENODEV: `why` says in one sentence what is too much, or missing.
+int engine_admit(struct engine *, const struct config *, char *why, size_t size);
 void engine_close(struct engine *); // after every user has left; accepts NULL
 
 // The side to work with now. With `cpu_only` the cpu's, for a user whom the device has no room for.
@@ -64,6 +64,11 @@ void engine_unreserve(struct engine *, const struct engine_use *, size_t bytes);
 
 // Of the side that works now: for metrics and log lines.
 const char *engine_backend_name(const struct engine *);
+// The same in more words ("NVIDIA H200, 8 streams"); "" where it is not open.
+void engine_describe(struct engine *, char *to, size_t size);
+// How long NVDEC was busy since it was opened, ns, which begins anew when it is opened again.
+// False: there is none now.
+bool engine_nvdec_busy(struct engine *, uint64_t *ret);
 uint64_t engine_fallbacks(const struct engine *); // times that the cpu side had to take over
 
 #endif

@@ -15,7 +15,7 @@ enum loss {
     LOSS_SINK,     // the file could not be written
     LOSS_CONFIG,   // the output cannot be made from this source (a crop outside the picture)
     LOSS_BACKEND,  // the device failed
-    LOSS_STOPPING, // the daemon stopped before it was delivered
+    LOSS_STOPPING, // the daemon or the output stopped before it was delivered
     LOSSES
 };
 

@@ -1,5 +1,8 @@
 #include "daemon/output.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "daemon/service/log.h"
 
 static void slots_were_done(struct letter *letter)
@@ -17,28 +20,55 @@ static enum region_kind slots_kind(const struct output_config *config)
     return config->memory == MEMORY_CUDA ? REGION_DEVICE : REGION_SHARED;
 }
 
-int output_open(struct output *output, const char *camera, const struct output_config *config)
+static int open_slots(struct output *output)
 {
     struct slots_options options = {
-        .n = config->slots,
-        .name = config->name,
-        .kind = slots_kind(config),
+        .n = output->config->slots,
+        .name = output->config->name,
+        .kind = slots_kind(output->config),
         .ledger = &output->ledger,
     };
-    *output = (struct output){
-        .camera = camera,
-        .config = config,
-        .rate.fps = config->fps,
-        .letter.read = slots_were_done,
-    };
-    output_config_op(config, &output->params);
     return slots_open(&output->slots, &options);
+}
+
+int output_open(struct output **ret, const char *camera, const struct output_config *config)
+{
+    struct output *output = calloc(1, sizeof *output);
+    if (!output)
+        return -ENOMEM;
+    output->camera = camera;
+    output->config = config_copy_output(config);
+    output->listener.fd = -1;
+    output->letter.read = slots_were_done;
+    output->rate.fps = config->fps;
+    output_config_op(config, &output->params);
+    int rc = output->config ? 0 : -ENOMEM;
+    if (rc == 0)
+        rc = open_slots(output);
+    if (rc < 0) {
+        output_close(output);
+        return rc;
+    }
+    *ret = output;
+    return 0;
 }
 
 void output_close(struct output *output)
 {
+    if (!output)
+        return;
+    listener_close(&output->listener);
     slots_close(output->slots);
-    output->slots = NULL;
+    config_free_output(output->config);
+    free(output);
+}
+
+bool outputs_have(const struct outputs *outputs, const struct output *output)
+{
+    for (int i = 0; i < outputs->n; i++)
+        if (outputs->list[i] == output)
+            return true;
+    return false;
 }
 
 static void sink_was_closed(void *opaque)
@@ -70,8 +100,10 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         .camera = output->camera,
         .config = output->config,
         .slots = output->slots,
+        .complaint = &output->complaint,
         .closed = sink_was_closed,
         .opaque = output,
+        .listener = &output->listener,
     };
     output->closed = closed;
     output->owner = owner;
@@ -82,6 +114,8 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         tell_where(output);
     else if (!output->refused)
         log_event(LOG_LEVEL_ERROR, "output=%s %s", output->config->name, why);
+    if (rc < 0)
+        complaint_set(&output->complaint, why);
     log_camera(NULL);
     output->refused = rc < 0;
     if (rc < 0)
@@ -94,4 +128,27 @@ void output_finish(struct output *output, int grace_ms)
     output->finished = true;
     if (output->sink)
         sink_finish(output->sink, grace_ms);
+}
+
+void output_tell_account(const struct output *output)
+{
+    const struct ledger *ledger = &output->ledger;
+    unsigned long long in_flight = ledger_in_flight(ledger);
+    char losses[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < LOSSES; i++) {
+        unsigned long long n = atomic_load(&ledger->lost[i]);
+        if (n && used < sizeof losses)
+            used += (size_t)snprintf(losses + used, sizeof losses - used, " %s=%llu",
+                                     loss_name((enum loss)i), n);
+    }
+    log_camera(output->camera);
+    log_event(LOG_LEVEL_INFO, "output=%s offered=%llu emitted=%llu lost=%llu%s",
+              output->config->name, (unsigned long long)atomic_load(&ledger->offered),
+              (unsigned long long)atomic_load(&ledger->emitted),
+              (unsigned long long)ledger_lost(ledger), losses);
+    if (in_flight > 0)
+        log_event(LOG_LEVEL_WARNING, "output=%s %llu frames are unaccounted for",
+                  output->config->name, in_flight);
+    log_camera(NULL);
 }

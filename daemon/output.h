@@ -4,33 +4,57 @@
 
 #include "config/config.h"
 #include "daemon/camera/rate.h"
+#include "daemon/complaint.h"
 #include "daemon/ledger.h"
 #include "daemon/mailbox.h"
+#include "daemon/service/latency.h"
+#include "daemon/service/meter.h"
 #include "daemon/sink/sink.h"
 #include "daemon/sink/slots.h"
+#include "kernels/backend.h"
 
 struct output {
     const char *camera; // its name
-    const struct output_config *config;
+    struct output_config *config;
     struct op_params params;
     struct ledger ledger;
+    struct latency latency; // received to finished
     struct slots *slots;
     struct letter letter; // "some of my slots are done"
 
     // loop thread:
-    struct sink *sink; // NULL: not open, or closed
-    bool refused;      // the last try to open the sink failed
-    bool finished;     // no sink is wanted any more
+    struct listener listener; // for the sink that is to be opened; closed: it makes its own
+    struct sink *sink;        // NULL: not open, or closed
+    bool refused;             // the last try to open the sink failed
+    bool finished;            // no sink is wanted any more
     void (*closed)(struct output *);
-    void *owner; // of whoever gave `closed`
+    void *owner;                            // of whoever gave `closed`
+    struct complaint complaint;             // of the sink
+    struct meter emitted, lost, overflowed; // sampled by the status, like:
+    struct latency_window recent;
 
     // camera thread:
     uint64_t sequence, ordinal; // of the next frame offered
     struct rate rate;           // by `fps`
+
+    // Of one that the camera is to do without:
+    _Atomic bool left;   // its thread uses it no more
+    struct output *next; // the caller's
 };
 
-int output_open(struct output *, const char *camera, const struct output_config *);
-void output_close(struct output *); // after sink and camera are gone; accepts a zeroed one
+// The outputs of one camera.
+struct outputs {
+    int n;
+    struct output *list[PLAN_OPS_MAX];
+};
+
+bool outputs_have(const struct outputs *, const struct output *); // any thread
+
+// With a copy of the configuration. `camera`, its name, outlives the output.
+int output_open(struct output **ret, const char *camera, const struct output_config *);
+void output_close(struct output *); // after sink and camera are gone; accepts NULL
+// Logs the ledger. No frame may be in flight.
+void output_tell_account(const struct output *);
 
 // Opens the sink; `closed` follows once, after output_finish. Until a try succeeds, frames are lost
 // as LOSS_SINK. Logs the first failure and what works; returns 0 or negative errno.

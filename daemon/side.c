@@ -49,10 +49,10 @@ static const char *camera_that_demands_nvdec(const struct config *config)
 }
 
 // NVDEC is worth it where frames may stay on the device; elsewhere only where a camera demands it.
-static bool wants_nvdec(const struct side *side)
+static bool wants_nvdec(const struct side *side, const struct config *config)
 {
-    for (int i = 0; i < side->config->n_cameras; i++)
-        if (budget_wants_nvdec(&side->config->cameras[i], side->driver))
+    for (int i = 0; i < config->n_cameras; i++)
+        if (budget_wants_nvdec(&config->cameras[i], side->driver))
             return true;
     return false;
 }
@@ -62,19 +62,13 @@ static int open_device(struct side *side)
     return decode_device_open(&side->device, side->options.device, side->config->cuda.decoders);
 }
 
-int side_add_nvdec(struct side *side)
+int side_add_nvdec(struct side *side, const struct config *config, const char **demanding)
 {
-    if (!wants_nvdec(side))
+    if (side->nvdec || !wants_nvdec(side, config))
         return 0;
-    int rc = open_device(side);
-    side->nvdec = rc == 0;
-    const char *demanding = camera_that_demands_nvdec(side->config);
-    if (rc == 0 || !demanding)
-        return 0;
-    log_camera(demanding);
-    log_event(LOG_LEVEL_ERROR, "NVDEC is demanded but missing: %s", strerror(-rc));
-    log_camera(NULL);
-    return -ENODEV;
+    side->nvdec = open_device(side) == 0;
+    *demanding = camera_that_demands_nvdec(config);
+    return side->nvdec || !*demanding ? 0 : -ENODEV;
 }
 
 int side_reopen(struct side *side)

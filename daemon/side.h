@@ -24,9 +24,9 @@ struct side {
 
 void side_prepare(struct side *, const struct config *, const struct backend_driver *);
 int side_open(struct side *); // the backend alone; logs what it is. 0 or negative errno
-// Adds NVDEC where it is of use. 0, also where there is none; -ENODEV: a camera demands it, which
-// is logged.
-int side_add_nvdec(struct side *);
+// Adds NVDEC where it is of use to these cameras. 0, also where there is none; -ENODEV: the camera
+// *demanding demands it.
+int side_add_nvdec(struct side *, const struct config *, const char **demanding);
 int side_reopen(struct side *); // with all that it had
 void side_close(struct side *);
 size_t side_device_bytes(const struct side *); // that the device has; 0: there is none

@@ -12,7 +12,6 @@
 #include "daemon/service/log.h"
 
 enum {
-    TEXT_MAX = 160,
     WHY_MAX = 256,
     TELL_TRIES = 6, // failures that are logged each, of a camera that was well before
 };
@@ -33,7 +32,7 @@ struct camera_thread {
     _Atomic bool stop;
     pthread_mutex_t lock; // guards the texts and the wait for the next try
     pthread_cond_t wake;
-    char decoder_text[TEXT_MAX], stream_text[TEXT_MAX];
+    struct camera_description description;
 };
 
 // --- what the feed tells
@@ -46,8 +45,16 @@ static void set_state(struct camera_thread *thread, enum camera_state state)
 static void set_texts(struct camera_thread *thread, const char *decoder, const char *stream)
 {
     pthread_mutex_lock(&thread->lock);
-    snprintf(thread->decoder_text, TEXT_MAX, "%s", decoder);
-    snprintf(thread->stream_text, TEXT_MAX, "%s", stream);
+    snprintf(thread->description.decoder, CAMERA_TEXT_MAX, "%s", decoder);
+    snprintf(thread->description.stream, CAMERA_TEXT_MAX, "%s", stream);
+    pthread_mutex_unlock(&thread->lock);
+}
+
+static void complain(void *opaque, const char *what)
+{
+    struct camera_thread *thread = opaque;
+    pthread_mutex_lock(&thread->lock);
+    complaint_set(&thread->description.complaint, what);
     pthread_mutex_unlock(&thread->lock);
 }
 
@@ -65,6 +72,12 @@ static void feed_shows(void *opaque, const struct frame *first, const char *deco
               "running: %s, decoder %s, %s%s", stream, decoder,
               pixel_format_name(first->image.format),
               first->image.memory == MEMORY_CUDA ? " on the device" : "");
+}
+
+static void feed_left(void *opaque)
+{
+    struct camera *camera = ((struct camera_thread *)opaque)->camera;
+    mailbox_post(camera->context.mailbox, &camera->left);
 }
 
 // --- the thread
@@ -130,7 +143,9 @@ static void tell_failure(struct camera_thread *thread, const char *why, int64_t 
 static void retry(struct camera_thread *thread, int rc, const char *why)
 {
     int64_t ns = backoff_next_ns(&thread->backoff, rc == -EACCES);
+    atomic_store(&thread->camera->next_try_ns, monotonic_ns() + ns);
     set_state(thread, CAMERA_RETRYING);
+    complain(thread, why);
     tell_failure(thread, why, ns, rc == -EACCES);
     pause_feed(thread, ns);
     atomic_fetch_add(&thread->camera->reconnects, 1);
@@ -155,6 +170,8 @@ static void *run(void *opaque)
         retry(thread, rc, why);
     }
     feed_drain(thread->feed);
+    if (verdict == CAMERA_FAILED)
+        complain(thread, why);
     set_state(thread, verdict);
     log_event(verdict == CAMERA_FAILED ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s: %s",
               camera_state_name((int)verdict), atomic_load(&thread->stop) ? "stopped" : why);
@@ -171,10 +188,14 @@ static int open_feed(struct camera *camera, struct camera_thread *thread)
         .engine = camera->context.engine,
         .mailbox = camera->context.mailbox,
         .outputs = camera->outputs,
+        .epoch = &camera->epoch,
         .decode = camera->context.decode,
         .process = camera->context.process,
         .stop = &thread->stop,
+        .progress = &camera->progress,
         .shows = feed_shows,
+        .left = feed_left,
+        .complains = complain,
         .opaque = thread,
     };
     return feed_open(&thread->feed, &context);
@@ -197,14 +218,26 @@ static int open_thread(struct camera *camera)
     return open_feed(camera, thread);
 }
 
+static void outputs_left(struct letter *letter)
+{
+    struct camera *camera = (struct camera *)((char *)letter - offsetof(struct camera, left));
+    camera->context.left(camera->context.opaque);
+}
+
 int camera_open(struct camera *camera, const struct camera_config *config,
                 const struct camera_context *context)
 {
-    *camera = (struct camera){.config = config, .context = *context, .letter.read = context->ended};
-    camera->outputs = calloc((size_t)config->n_outputs, sizeof *camera->outputs);
-    int rc = camera->outputs ? 0 : -ENOMEM;
-    for (int i = 0; rc == 0 && i < config->n_outputs; i++)
-        rc = output_open(&camera->outputs[i], config->name, &config->outputs[i]);
+    *camera = (struct camera){
+        .config = config_copy_camera(config),
+        .context = *context,
+        .letter.read = context->ended,
+        .left.read = outputs_left,
+    };
+    int rc = camera->config ? 0 : -ENOMEM;
+    for (int i = 0; rc == 0 && i < config->n_outputs; i++) {
+        rc = output_open(&camera->outputs.list[i], camera->config->name, &config->outputs[i]);
+        camera->outputs.n += rc == 0;
+    }
     if (rc == 0)
         rc = open_thread(camera);
     if (rc < 0)
@@ -218,7 +251,22 @@ int camera_start(struct camera *camera)
     if (rc != 0)
         return -rc;
     camera->thread->running = true;
+    camera->started = true;
     return 0;
+}
+
+void camera_change(struct camera *camera, const struct outputs *outputs)
+{
+    camera->outputs = *outputs;
+    feed_change(camera->thread->feed, outputs);
+    if (!camera->thread->running)
+        feed_take_outputs(camera->thread->feed);
+}
+
+void camera_follow(struct camera *camera, const struct camera *before)
+{
+    if (camera->epoch <= before->epoch)
+        camera->epoch = before->epoch + 1;
 }
 
 void camera_stop(struct camera *camera)
@@ -237,6 +285,7 @@ void camera_join(struct camera *camera)
         pthread_join(camera->thread->id, NULL);
     camera->thread->running = false;
     camera->through = true;
+    feed_take_outputs(camera->thread->feed);
 }
 
 void camera_leave(struct camera *camera)
@@ -253,9 +302,9 @@ void camera_close(struct camera *camera)
         pthread_mutex_destroy(&thread->lock);
         free(thread);
     }
-    for (int i = 0; camera->outputs && i < camera->config->n_outputs; i++)
-        output_close(&camera->outputs[i]);
-    free(camera->outputs);
+    for (int i = 0; i < camera->outputs.n; i++)
+        output_close(camera->outputs.list[i]);
+    config_free_camera(camera->config);
     *camera = (struct camera){0};
 }
 
@@ -274,11 +323,10 @@ const char *camera_state_name(int state)
     return names[state];
 }
 
-void camera_describe(struct camera *camera, char *decoder, char *stream, size_t size)
+void camera_describe(struct camera *camera, struct camera_description *ret)
 {
     struct camera_thread *thread = camera->thread;
     pthread_mutex_lock(&thread->lock);
-    snprintf(decoder, size, "%s", thread->decoder_text);
-    snprintf(stream, size, "%s", thread->stream_text);
+    *ret = thread->description;
     pthread_mutex_unlock(&thread->lock);
 }

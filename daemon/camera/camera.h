@@ -4,6 +4,8 @@
 #define FRAMED_DAEMON_CAMERA_CAMERA_H
 
 #include "config/config.h"
+#include "daemon/camera/progress.h"
+#include "daemon/complaint.h"
 #include "daemon/engine.h"
 #include "daemon/mailbox.h"
 #include "daemon/output.h"
@@ -22,23 +24,36 @@ struct camera_context {
     struct mailbox *mailbox;
     struct histogram *decode, *process;
     void (*ended)(struct letter *); // loop thread: the thread is through (camera_of_letter)
+    void (*left)(void *opaque);     // loop thread: the thread has marked outputs as left
     void *opaque;                   // the caller's, kept in camera.context
 };
 
 struct camera {
-    const struct camera_config *config;
+    struct camera_config *config;
     struct camera_context context;
-    struct output *outputs; // config->n_outputs
-    struct letter letter;
-    bool through;      // loop thread: camera_join was called
-    _Atomic int state; // enum camera_state
+    struct outputs outputs;
+    struct letter letter;  // "the thread is through"
+    struct letter left;    // "outputs were marked as left"
+    bool started, through; // loop thread: camera_start, camera_join was called
+    _Atomic int state;     // enum camera_state
     _Atomic uint64_t reconnects;
-    struct camera_thread *thread; // private to camera.c
+    _Atomic int64_t next_try_ns; // CLOCK_MONOTONIC; of CAMERA_RETRYING
+    struct progress progress;
+    struct meter pictures, spent[CAMERA_LEGS]; // loop thread: of progress, sampled by the status
+    uint32_t epoch;                            // its thread's while that runs: of the last picture
+    struct camera *next;                       // the caller's, of one that is on its way out
+    struct camera_thread *thread;              // private to camera.c
 };
 
-// Opens the camera and its outputs, sinks not included; no thread yet.
+// Opens the camera and its outputs, sinks not included, with a copy of the configuration; no thread
+// yet.
 int camera_open(struct camera *, const struct camera_config *, const struct camera_context *);
 int camera_start(struct camera *);
+// From its next frame on the camera has these outputs. Those that it had and has no more are the
+// caller's, to be closed once they are left.
+void camera_change(struct camera *, const struct outputs *);
+// Before camera_start: its frames are of a later epoch than those of `before`, which has ended.
+void camera_follow(struct camera *, const struct camera *before);
 void camera_stop(struct camera *); // asks; `ended` follows within close_timeout; may be repeated
 // After `ended`, or before camera_start: joins the thread. Outputs stay for their sinks to finish.
 void camera_join(struct camera *);
@@ -48,8 +63,13 @@ void camera_close(struct camera *); // after camera_join and the sinks' end; acc
 
 struct camera *camera_of_letter(struct letter *);
 const char *camera_state_name(int state);
-// Copies what the camera's decoder is ("cpu h264") and what the stream is; empty before the first
-// picture.
-void camera_describe(struct camera *, char *decoder, char *stream, size_t size);
+
+enum { CAMERA_TEXT_MAX = 160 };
+struct camera_description {
+    // "cpu h264", and what the stream is; empty before the first picture.
+    char decoder[CAMERA_TEXT_MAX], stream[CAMERA_TEXT_MAX];
+    struct complaint complaint;
+};
+void camera_describe(struct camera *, struct camera_description *ret);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "daemon/camera/decode.h"
 #include "daemon/camera/drought.h"
+#include "daemon/camera/handover.h"
 #include "daemon/camera/ingest.h"
 #include "daemon/camera/lag.h"
 #include "daemon/camera/orientation.h"
@@ -18,15 +19,15 @@ static const int64_t NO_PICTURE = INT64_MIN;
 struct feed {
     struct feed_context context;
     struct pipeline *pipeline;
+    struct handover handover;
     struct engine_use use;
     bool cpu_only; // the device had no room for pictures of this size, in this connection
     bool moves;    // to another side, before the next picture
     struct ingest *ingest;
     struct decoder *decoder; // kept over connections; NULL: none
     char decoder_told[64];   // what context.shows was told of it
-    uint32_t epoch;
-    int width, height;   // of the last picture; 0 before the first of a connection
-    int orientation;     // of the last picture: enum orientation, or what is wrong with it
+    int width, height;       // of the last picture; 0 before the first of a connection
+    int orientation;         // of the last picture: enum orientation, or what is wrong with it
     int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
     struct lag lag;
     struct drought drought;
@@ -36,6 +37,7 @@ struct feed {
 
 // --- the way of a frame: ingest_read -> decode_send -> decode_next -> pipeline_submit
 
+static void follow_outputs(struct feed *feed);
 static int follow_engine(struct feed *feed);
 static int forward_pictures(struct feed *feed);
 static void forward_picture(struct feed *feed, struct frame *frame);
@@ -50,13 +52,16 @@ static int relay(struct feed *feed)
 {
     struct packet packet;
     int rc = 0;
+    progress_start(feed->context.progress);
     while (rc == 0) {
         int input = ingest_read(feed->ingest, &packet);
+        progress_lap(feed->context.progress, LEG_READ);
         if (input == -ECANCELED)
             return input;
         if (input == 0 && dries_up(feed, &packet))
             return -EBADMSG;
         rc = decode_send(feed->decoder, input == 0 ? &packet : NULL);
+        progress_lap(feed->context.progress, LEG_DECODE);
         if (rc == -EBADMSG) {
             pipeline_withheld(feed->pipeline);
             rc = 0;
@@ -76,10 +81,12 @@ static int forward_pictures(struct feed *feed)
 {
     for (;;) {
         struct frame frame;
+        follow_outputs(feed);
         int rc = follow_engine(feed);
         if (rc < 0)
             return rc;
         rc = decode_next(feed->decoder, &frame);
+        progress_lap(feed->context.progress, LEG_DECODE);
         if (rc == -EAGAIN)
             return 0;
         if (rc == -EBADMSG)
@@ -97,21 +104,36 @@ static bool turn(struct feed *feed, struct frame *frame);
 static void picture_came(struct feed *feed, const struct frame *frame, bool turned);
 static int64_t behind(struct feed *feed, const struct frame_info *info);
 
+static void complain(struct feed *feed, const char *what)
+{
+    log_event(LOG_LEVEL_ERROR, "%s", what);
+    feed->context.complains(feed->context.opaque, what);
+}
+
+// The frame is counted as lost; the camera goes on.
+static void backend_failed(struct feed *feed, int rc)
+{
+    char what[128];
+    snprintf(what, sizeof what, "backend %s failed: %s", feed->use.driver->name, strerror(-rc));
+    complain(feed, what);
+}
+
 static void forward_picture(struct feed *feed, struct frame *frame)
 {
     int rate_num, rate_den;
     picture_came(feed, frame, turn(feed, frame));
-    frame->info.epoch = feed->epoch;
+    frame->info.epoch = *feed->context.epoch;
     frame->info.behind_ns = behind(feed, &frame->info);
     ingest_rate(feed->ingest, &rate_num, &rate_den);
     int rc = pipeline_submit(feed->pipeline, frame, rate_num, rate_den);
+    progress_lap(feed->context.progress, LEG_SUBMIT);
     const char *notice = pipeline_notice(feed->pipeline);
     if (notice)
-        log_event(LOG_LEVEL_ERROR, "%s", notice);
+        complain(feed, notice);
     if (rc == -ENOSPC)
         feed->cpu_only = feed->moves = true;
-    else if (rc < 0) // the frame is counted as lost; the camera goes on
-        log_event(LOG_LEVEL_ERROR, "backend %s failed: %s", feed->use.driver->name, strerror(-rc));
+    else if (rc < 0)
+        backend_failed(feed, rc);
 }
 
 // --- what a picture tells of the camera
@@ -127,7 +149,7 @@ static void first_picture(struct feed *feed, const struct frame *frame)
 {
     show(feed, frame);
     if (feed->shown)
-        feed->epoch++;
+        ++*feed->context.epoch;
     feed->shown = true;
 }
 
@@ -137,14 +159,14 @@ static void size_changed(struct feed *feed, const struct frame *frame)
 {
     log_event(LOG_LEVEL_INFO, "picture size changed from %dx%d to %dx%d", feed->width, feed->height,
               frame->image.width, frame->image.height);
-    feed->epoch++;
+    ++*feed->context.epoch;
     ask_device_again(feed);
 }
 
-static bool any_keeps_orientation(const struct camera_config *config)
+static bool any_keeps_orientation(const struct outputs *outputs)
 {
-    for (int i = 0; i < config->n_outputs; i++)
-        if (config->outputs[i].kernel == OP_YUV)
+    for (int i = 0; i < outputs->n; i++)
+        if (outputs->list[i]->config->kernel == OP_YUV)
             return true;
     return false;
 }
@@ -157,9 +179,8 @@ static void tell_orientation(const struct feed *feed, int orientation)
     else
         log_event(LOG_LEVEL_INFO, "pictures are %s, as the stream says%s",
                   orientation_name((enum orientation)orientation),
-                  any_keeps_orientation(feed->context.config)
-                      ? "; in yuv outputs they stay as coded"
-                      : "");
+                  any_keeps_orientation(&feed->handover.now) ? "; in yuv outputs they stay as coded"
+                                                             : "");
 }
 
 // What the pictures say themselves goes before what the container says. A change of it is one of
@@ -207,13 +228,14 @@ static void picture_came(struct feed *feed, const struct frame *frame, bool turn
         size_changed(feed, frame);
     } else if (time_jumps(feed, frame->info.pts_ns)) {
         log_event(LOG_LEVEL_INFO, "the stream's time jumped");
-        feed->epoch++;
+        ++*feed->context.epoch;
         feed->lag = (struct lag){0};
     } else if (turned) {
-        feed->epoch++;
+        ++*feed->context.epoch;
     }
     if (strcmp(feed->decoder_told, decoder_describe(feed->decoder)) != 0)
         show(feed, NULL);
+    progress_picture(feed->context.progress, frame->image.width, frame->image.height);
     feed->width = frame->image.width;
     feed->height = frame->image.height;
     feed->last_pts_ns = frame->info.pts_ns;
@@ -243,7 +265,7 @@ static int start_over(struct feed *feed)
         return rc;
     decoder_restart(feed->decoder);
     feed->last_pts_ns = NO_PICTURE;
-    feed->epoch++;
+    ++*feed->context.epoch;
     return 0;
 }
 
@@ -264,8 +286,7 @@ static int join_side(struct feed *feed)
     if (rc < 0)
         return rc;
     pipeline_join(feed->pipeline);
-    for (int i = 0; i < context->config->n_outputs; i++)
-        slots_join(context->outputs[i].slots, feed->use.driver, feed->use.backend);
+    handover_join(&feed->handover, &feed->use);
     rc = decoder_join(feed->decoder, &feed->use);
     if (rc < 0)
         leave_side(feed);
@@ -277,6 +298,18 @@ static void ask_device_again(struct feed *feed)
 {
     feed->moves |= feed->cpu_only && feed->use.side;
     feed->cpu_only = false;
+}
+
+void feed_take_outputs(struct feed *feed)
+{
+    handover_follow(&feed->handover, feed->pipeline, &feed->use);
+}
+
+// The camera's connection and decoder do not notice.
+static void follow_outputs(struct feed *feed)
+{
+    if (handover_follow(&feed->handover, feed->pipeline, &feed->use))
+        feed->context.left(feed->context.opaque);
 }
 
 // Goes over to the side that has taken over.
@@ -341,6 +374,7 @@ static void explain_end(const struct feed *feed, int rc, char *why, size_t size)
 int feed_run(struct feed *feed, char *why, size_t size)
 {
     const struct feed_context *context = &feed->context;
+    follow_outputs(feed);
     if (engine_stale(context->engine, &feed->use))
         leave_side(feed); // connecting may take long
     int rc = ingest_open(&feed->ingest, context->config, context->stop, why, size);
@@ -376,7 +410,6 @@ int feed_open(struct feed **ret, const struct feed_context *context)
         .use = &feed->use,
         .mailbox = context->mailbox,
         .outputs = context->outputs,
-        .n_outputs = context->config->n_outputs,
         .fps = context->config->fps,
         .stop = context->stop,
         .decode = context->decode,
@@ -387,6 +420,7 @@ int feed_open(struct feed **ret, const struct feed_context *context)
         free(feed);
         return rc;
     }
+    handover_open(&feed->handover, &context->outputs);
     *ret = feed;
     return 0;
 }
@@ -400,9 +434,14 @@ void feed_drain(struct feed *feed)
 void feed_leave(struct feed *feed)
 {
     const struct feed_context *context = &feed->context;
-    for (int i = 0; feed->use.side && i < context->config->n_outputs; i++)
-        slots_leave(context->outputs[i].slots);
+    if (feed->use.side)
+        handover_leave(&feed->handover);
     engine_leave(context->engine, &feed->use);
+}
+
+void feed_change(struct feed *feed, const struct outputs *outputs)
+{
+    handover_give(&feed->handover, outputs);
 }
 
 void feed_wake(struct feed *feed)
@@ -417,5 +456,6 @@ void feed_close(struct feed *feed)
     feed_drain(feed);
     feed_leave(feed);
     pipeline_close(feed->pipeline);
+    handover_close(&feed->handover);
     free(feed);
 }

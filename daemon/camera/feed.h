@@ -5,6 +5,7 @@
 #define FRAMED_DAEMON_CAMERA_FEED_H
 
 #include "daemon/camera/pipeline.h"
+#include "daemon/camera/progress.h"
 
 struct feed;
 
@@ -12,12 +13,17 @@ struct feed_context {
     const struct camera_config *config;
     struct engine *engine;
     struct mailbox *mailbox;
-    struct output *outputs; // config->n_outputs
+    struct outputs outputs; // at first
+    uint32_t *epoch;        // of the next picture, unless that begins another
     struct histogram *decode, *process;
+    struct progress *progress;
     const _Atomic bool *stop; // ends every wait
     // What decodes now, and what: at the first picture of a connection, which `first` is, and
     // (`first` NULL) when another decoder carries on.
     void (*shows)(void *opaque, const struct frame *first, const char *decoder, const char *stream);
+    void (*left)(void *opaque); // the camera's thread has marked outputs as left
+    // What went wrong while pictures came, in words.
+    void (*complains)(void *opaque, const char *what);
     void *opaque;
 };
 
@@ -30,6 +36,10 @@ void feed_drain(struct feed *);
 // After feed_drain: lets go of the side, and with it of slots that lie on its device. Loop thread
 // once the camera's is through.
 void feed_leave(struct feed *);
+// Loop thread: from the next frame on these are the outputs.
+void feed_change(struct feed *, const struct outputs *);
+// The same at once, while the camera's thread is not running; `left` is not called.
+void feed_take_outputs(struct feed *);
 void feed_wake(struct feed *);  // any thread: lets waits look at *stop again
 void feed_close(struct feed *); // loop thread; accepts NULL
 

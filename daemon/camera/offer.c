@@ -12,6 +12,8 @@ static enum loss loss_of(int rc, const struct offer *offer)
         return LOSS_SINK;
     case -EAGAIN:
         return LOSS_OVERFLOW;
+    case -ESHUTDOWN:
+        return LOSS_STOPPING;
     case -ECANCELED:
         return atomic_load(offer->stop) ? LOSS_STOPPING : LOSS_BACKEND;
     default:
@@ -75,12 +77,13 @@ struct slot *offer_frame(struct output *output, const struct op *op, const struc
 }
 
 // Thinned frames are no loss to a client: they take no ordinal.
-void offer_lost(struct output outputs[], int n, enum loss reason)
+void offer_lost(const struct outputs *outputs, enum loss reason)
 {
-    for (int i = 0; i < n; i++) {
-        outputs[i].sequence++;
-        outputs[i].ordinal += reason != LOSS_THINNED;
-        ledger_offer(&outputs[i].ledger);
-        ledger_lose(&outputs[i].ledger, reason);
+    for (int i = 0; i < outputs->n; i++) {
+        struct output *output = outputs->list[i];
+        output->sequence++;
+        output->ordinal += reason != LOSS_THINNED;
+        ledger_offer(&output->ledger);
+        ledger_lose(&output->ledger, reason);
     }
 }

@@ -17,7 +17,7 @@ struct offer {
 // `op` makes the result; NULL: it cannot be made from this source. Waits only with `overflow:
 // wait`.
 struct slot *offer_frame(struct output *, const struct op *op, const struct offer *);
-// A frame that no output gets to see counts for each of the n.
-void offer_lost(struct output outputs[], int n, enum loss reason);
+// A frame that no output gets to see counts for each of them.
+void offer_lost(const struct outputs *, enum loss reason);
 
 #endif

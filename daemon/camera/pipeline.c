@@ -25,7 +25,8 @@ struct work {
 
 struct pipeline {
     struct pipeline_context context;
-    struct image source; // what ops and plan are made for; format PIXEL_NONE before the first
+    struct outputs outputs; // under lock where another thread than the camera's reads them
+    struct image source;    // what ops and plan are made for; format PIXEL_NONE before the first
     struct op op[PLAN_OPS_MAX]; // of outputs where works[i]
     bool works[PLAN_OPS_MAX];   // the output can be made from this source
     int index[PLAN_OPS_MAX];    // of the output's op in the plan
@@ -50,6 +51,7 @@ int pipeline_open(struct pipeline **ret, const struct pipeline_context *context)
     if (!pipeline)
         return -ENOMEM;
     pipeline->context = *context;
+    pipeline->outputs = context->outputs;
     pipeline->rate.fps = context->fps;
     for (int i = 0; i < PIPELINE_DEPTH; i++)
         pipeline->work[i].pipeline = pipeline;
@@ -71,12 +73,20 @@ void pipeline_drain(struct pipeline *pipeline)
         engine_unreserve(context->engine, context->use, pipeline->reserved);
     pipeline->plan = NULL;
     pipeline->reserved = 0;
-    for (int i = 0; i < context->n_outputs; i++)
+    for (int i = 0; i < pipeline->outputs.n; i++)
         if (pipeline->works[i])
             op_finish(&pipeline->op[i]);
     memset(pipeline->works, 0, sizeof pipeline->works);
     pipeline->source.format = PIXEL_NONE;
     pipeline->retry_ns = 0;
+}
+
+void pipeline_change(struct pipeline *pipeline, const struct outputs *outputs)
+{
+    pipeline_drain(pipeline);
+    pthread_mutex_lock(&pipeline->lock);
+    pipeline->outputs = *outputs;
+    pthread_mutex_unlock(&pipeline->lock);
 }
 
 void pipeline_close(struct pipeline *pipeline)
@@ -93,9 +103,9 @@ static void interrupt(void *opaque)
 {
     struct pipeline *pipeline = opaque;
     atomic_store(&pipeline->interrupted, true);
-    for (int i = 0; i < pipeline->context.n_outputs; i++)
-        slots_wake(pipeline->context.outputs[i].slots);
     pthread_mutex_lock(&pipeline->lock);
+    for (int i = 0; i < pipeline->outputs.n; i++)
+        slots_wake(pipeline->outputs.list[i]->slots);
     pthread_cond_broadcast(&pipeline->idle);
     pthread_mutex_unlock(&pipeline->lock);
 }
@@ -162,9 +172,9 @@ static size_t device_bytes(const struct pipeline *pipeline, const struct image *
     if (source->memory == MEMORY_CUDA)
         bytes += budget_nvdec(source->width, source->height, source->format == PIXEL_P010 ? 10 : 8,
                               PIPELINE_DEPTH);
-    for (int i = 0; driver->export_open && i < context->n_outputs; i++)
-        if (pipeline->works[i] && context->outputs[i].config->memory == MEMORY_CUDA)
-            bytes += slots_region_need(REGION_DEVICE, context->outputs[i].config->slots,
+    for (int i = 0; driver->export_open && i < pipeline->outputs.n; i++)
+        if (pipeline->works[i] && pipeline->outputs.list[i]->config->memory == MEMORY_CUDA)
+            bytes += slots_region_need(REGION_DEVICE, pipeline->outputs.list[i]->config->slots,
                                        pipeline->op[i].dst_bytes)
                          .device;
     return bytes;
@@ -193,17 +203,16 @@ static int open_plan(struct pipeline *pipeline, const struct image *source,
 // without an op; the others work.
 static int rebuild(struct pipeline *pipeline, const struct image *source)
 {
-    const struct pipeline_context *context = &pipeline->context;
     const struct op *ops[PLAN_OPS_MAX];
     int n = 0;
 
     pipeline_drain(pipeline);
     pipeline->source = *source;
     pipeline->notice[0] = 0;
-    for (int i = 0; i < context->n_outputs; i++) {
-        int rc = op_init(&pipeline->op[i], &context->outputs[i].params, source);
+    for (int i = 0; i < pipeline->outputs.n; i++) {
+        int rc = op_init(&pipeline->op[i], &pipeline->outputs.list[i]->params, source);
         if (rc < 0) {
-            note_output(pipeline, context->outputs[i].config->name, rc);
+            note_output(pipeline, pipeline->outputs.list[i]->config->name, rc);
             continue;
         }
         pipeline->works[i] = true;
@@ -237,19 +246,19 @@ static struct work *find_idle(struct pipeline *pipeline)
     return NULL;
 }
 
-static bool any_waits(const struct pipeline_context *context)
+static bool any_waits(const struct outputs *outputs)
 {
-    for (int i = 0; i < context->n_outputs; i++)
-        if (context->outputs[i].config->overflow == OVERFLOW_WAIT)
+    for (int i = 0; i < outputs->n; i++)
+        if (outputs->list[i]->config->overflow == OVERFLOW_WAIT)
             return true;
     return false;
 }
 
 // How long a frame may wait for the backend. Half its interval falls behind no camera that sends at
 // its nominal rate, however long it lasts.
-static int64_t patience_ns(const struct pipeline_context *context, int rate_num, int rate_den)
+static int64_t patience_ns(const struct outputs *outputs, int rate_num, int rate_den)
 {
-    if (any_waits(context))
+    if (any_waits(outputs))
         return INT64_MAX;
     int64_t interval = rate_num > 0 ? INT64_C(1000000000) * rate_den / rate_num : NOMINAL_NS;
     return interval < NOMINAL_NS * 5 ? interval / 2 : NOMINAL_NS * 5 / 2;
@@ -289,7 +298,7 @@ static struct work *take_work(struct pipeline *pipeline, int64_t patience)
 
 void pipeline_withheld(struct pipeline *pipeline)
 {
-    offer_lost(pipeline->context.outputs, pipeline->context.n_outputs, LOSS_DAMAGED);
+    offer_lost(&pipeline->outputs, LOSS_DAMAGED);
 }
 
 // Any thread. What the device itself fails with is the engine's to act on; the rest is the
@@ -305,10 +314,13 @@ static int report(const struct pipeline *pipeline, int rc)
 static void settle(struct work *work, int status)
 {
     struct pipeline *pipeline = work->pipeline;
-    for (int i = 0; i < pipeline->context.n_outputs; i++) {
-        struct output *output = &pipeline->context.outputs[i];
+    int64_t now = monotonic_ns();
+    for (int i = 0; i < pipeline->outputs.n; i++) {
+        struct output *output = pipeline->outputs.list[i];
         if (!work->slot[i])
             continue;
+        if (status == 0)
+            latency_observe(&output->latency, now - work->frame.info.received_ns);
         slots_done(output->slots, work->slot[i], status);
         mailbox_post(pipeline->context.mailbox, &output->letter);
     }
@@ -334,9 +346,9 @@ static int submit(struct pipeline *pipeline, struct work *work, int rate_num, in
                           context->stop};
     bool wanted = false;
     work->job = (struct job){.src = work->frame.image, .done = job_done, .opaque = work};
-    for (int i = 0; i < context->n_outputs; i++) {
+    for (int i = 0; i < pipeline->outputs.n; i++) {
         const struct op *op = pipeline->works[i] ? &pipeline->op[i] : NULL;
-        struct slot *slot = offer_frame(&context->outputs[i], op, &offer);
+        struct slot *slot = offer_frame(pipeline->outputs.list[i], op, &offer);
         if (!slot)
             continue;
         work->slot[i] = slot;
@@ -375,8 +387,8 @@ static void follow_epoch(struct pipeline *pipeline, uint32_t epoch)
         return;
     pipeline->epoch = epoch;
     rate_restart(&pipeline->rate);
-    for (int i = 0; i < pipeline->context.n_outputs; i++)
-        rate_restart(&pipeline->context.outputs[i].rate);
+    for (int i = 0; i < pipeline->outputs.n; i++)
+        rate_restart(&pipeline->outputs.list[i]->rate);
 }
 
 int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num, int rate_den)
@@ -392,7 +404,7 @@ int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num
     rc = follow_geometry(pipeline, &frame->image);
     if (rc < 0)
         goto lost;
-    work = take_work(pipeline, patience_ns(&pipeline->context, rate_num, rate_den));
+    work = take_work(pipeline, patience_ns(&pipeline->outputs, rate_num, rate_den));
     reason = atomic_load(pipeline->context.stop) ? LOSS_STOPPING : LOSS_OVERFLOW;
     if (!work)
         goto lost;
@@ -401,6 +413,6 @@ int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num
     return report(pipeline, submit(pipeline, work, rate_num, rate_den));
 lost:
     frame_release(frame);
-    offer_lost(pipeline->context.outputs, pipeline->context.n_outputs, reason);
+    offer_lost(&pipeline->outputs, reason);
     return rc == -EAGAIN ? 0 : report(pipeline, rc);
 }

@@ -19,8 +19,7 @@ struct pipeline_context {
     // The camera's: joined whenever a frame is submitted, and left only after pipeline_drain.
     struct engine_use *use;
     struct mailbox *mailbox;
-    struct output *outputs;
-    int n_outputs;
+    struct outputs outputs;    // at first
     double fps;                // of the camera; 0 keeps all
     const _Atomic bool *stop;  // ends every wait
     struct histogram *decode;  // received to decoded
@@ -35,6 +34,8 @@ void pipeline_join(struct pipeline *);
 // as pipeline_notice says: the cpu has to do it. Else what rebuilding for a new geometry failed
 // with. On error every output has counted the frame as lost.
 int pipeline_submit(struct pipeline *, struct frame *, int rate_num, int rate_den);
+// Goes over to these outputs: waits for the frames in flight. Those that stay lose nothing.
+void pipeline_change(struct pipeline *, const struct outputs *);
 // A picture that the decoder withheld: every output counts it as damaged.
 void pipeline_withheld(struct pipeline *);
 // A sentence on what cannot be made from the present source, once a geometry; else NULL. Valid

@@ -3,13 +3,15 @@
 #define FRAMED_DAEMON_SERVICE_METRICS_H
 
 #include "daemon/camera/camera.h"
+#include "daemon/reload.h"
 #include "daemon/service/histogram.h"
 
 struct metrics {
-    struct camera *cameras;
+    struct camera *const *cameras;
     int n_cameras;
-    const struct engine *engine;
+    struct engine *engine;
     const struct histogram *decode, *process;
+    const struct reload *reload;
 };
 
 void metrics_print(FILE *, const struct metrics *);

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "daemon/sink/listener.h"
 #include "daemon/sink/sink.h"
 
 struct sink_driver {
@@ -12,9 +13,16 @@ struct sink_driver {
     void (*finish)(struct sink *, int grace_ms);
     int (*clients)(const struct sink *);
     int (*port)(const struct sink *); // NULL: it has none
+    // NULL: it does not listen.
+    const struct listener *(*listener)(const struct sink *);
+    void (*yield)(struct sink *, struct listener *ret);
 };
 
 extern const struct sink_driver socket_sink, ring_sink, file_sink;
+
+// Whether the file of an output can be written, as far as that shows without making it; `ours`: one
+// of our own sinks is still at it. 0 or negative errno, with one sentence in `why`.
+int file_check(const struct output_config *, bool ours, char *why, size_t size);
 
 // The first member of every sink.
 struct sink {
@@ -26,9 +34,11 @@ struct sink {
 // it. The ones passed over are the caller's to retire as LOSS_LATE. NULL: none.
 struct slot *sink_begin(const struct sink *, uint64_t *next);
 
-// The group of the output's configuration: *ret, or (gid_t)-1 where none is asked for. -EINVAL:
-// there is no such group.
-int sink_group(const struct output_config *, gid_t *ret, char *why, size_t size);
+// Where the output's socket is to listen.
+struct listener_options sink_listener_options(const struct output_config *);
+
+// The group of that name: *ret, or (gid_t)-1 for NULL. -EINVAL: there is no such group.
+int sink_group(const char *name, gid_t *ret, char *why, size_t size);
 
 // Logs one line with the names of camera and output.
 __attribute__((format(printf, 3, 4))) void sink_event(const struct sink *, enum log_level level,

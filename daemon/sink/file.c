@@ -228,27 +228,8 @@ static void finish(struct sink *base, int grace_ms)
     pump(base);
 }
 
-// The first file, or where the frames' times give the names: whether there can be files.
-static int open_first(struct file_sink *file)
+static int explain(const char *path, int rc, char *why, size_t size)
 {
-    char folder[PATH_BYTES];
-    const struct sink_address *sink = &config_of(file)->sink;
-    const char *slash = strrchr(sink->path, '/');
-    if (!sink->timed)
-        return segment_open(&file->segment, 0);
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - sink->path) : 0, sink->path);
-    return access(slash ? folder : ".", W_OK | X_OK) < 0 ? -errno : 0;
-}
-
-static int try_open(struct file_sink *file, char *why, size_t size)
-{
-    const char *path = config_of(file)->sink.path;
-    gid_t group;
-    int rc = sink_group(config_of(file), &group, why, size);
-    if (rc < 0)
-        return rc;
-    segment_init(&file->segment, config_of(file), group);
-    rc = open_first(file);
     if (rc == -EEXIST)
         snprintf(why, size, "%s exists and is not a file", path);
     else if (rc == -EBUSY)
@@ -256,6 +237,31 @@ static int try_open(struct file_sink *file, char *why, size_t size)
     else if (rc < 0)
         snprintf(why, size, "cannot write %s: %s", path, strerror(-rc));
     return rc;
+}
+
+// The first file, or where the frames' times give the names: whether there can be files.
+static int try_open(struct file_sink *file, char *why, size_t size)
+{
+    const struct output_config *config = config_of(file);
+    gid_t group;
+    int rc = sink_group(config->group, &group, why, size);
+    if (rc < 0)
+        return rc;
+    segment_init(&file->segment, config, group);
+    rc = config->sink.timed ? segment_check(config) : segment_open(&file->segment, 0);
+    return explain(config->sink.path, rc, why, size);
+}
+
+int file_check(const struct output_config *config, bool ours, char *why, size_t size)
+{
+    gid_t group;
+    int rc = sink_group(config->group, &group, why, size);
+    if (rc < 0)
+        return rc;
+    rc = segment_check(config);
+    if (rc == -EBUSY && ours)
+        rc = 0;
+    return explain(config->sink.path, rc, why, size);
 }
 
 static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)

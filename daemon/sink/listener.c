@@ -42,8 +42,14 @@ static int try_connect(const char *path)
     return rc == -EAGAIN || rc == -EPROTOTYPE ? 0 : rc; // its queue is full, or it is a ring: alive
 }
 
-// 0 when the path is free or holds a stale socket.
-static int check_path(const char *path, char *why, size_t size)
+static bool is_at(const struct listener *listener, const struct stat *st)
+{
+    return listener && listener->path && st->st_dev == listener->device &&
+           st->st_ino == listener->inode;
+}
+
+// 0 when the path is free or holds a stale socket, or ours.
+static int check_path(const char *path, const struct listener *ours, char *why, size_t size)
 {
     struct stat st;
     if (lstat(path, &st) < 0)
@@ -52,6 +58,8 @@ static int check_path(const char *path, char *why, size_t size)
         snprintf(why, size, "%s exists and is not a socket", path);
         return -EEXIST;
     }
+    if (is_at(ours, &st))
+        return 0;
     int rc = try_connect(path);
     if (rc == 0) {
         snprintf(why, size, "another program listens on %s", path);
@@ -63,17 +71,27 @@ static int check_path(const char *path, char *why, size_t size)
     return rc;
 }
 
-// Gives the socket at `temporary` mode and group while nobody can connect yet, and its name last.
-static int publish_unix(struct listener *listener, const struct output_config *config, gid_t group,
-                        const char *temporary)
+struct temporary {
+    char name[sizeof((struct sockaddr_un *)0)->sun_path];
+};
+
+static struct temporary temporary_of(const char *path)
+{
+    struct temporary temporary;
+    snprintf(temporary.name, sizeof temporary.name, "%s.%d", path, (int)getpid());
+    return temporary;
+}
+
+// Gives the socket at `temporary` mode and group while nobody can connect yet.
+static int prepare_unix(struct listener *listener, const struct listener_options *options,
+                        gid_t group, const char *temporary)
 {
     struct stat st;
-    if (chmod(temporary, (mode_t)config->mode.mode) < 0 ||
+    if (chmod(temporary, (mode_t)options->mode) < 0 ||
         (group != (gid_t)-1 && chown(temporary, (uid_t)-1, group) < 0) ||
-        lstat(temporary, &st) < 0 || listen(listener->fd, BACKLOG) < 0 ||
-        rename(temporary, config->sink.path) < 0)
+        lstat(temporary, &st) < 0 || listen(listener->fd, BACKLOG) < 0)
         return -errno;
-    listener->path = config->sink.path;
+    listener->path = options->address->path;
     listener->device = st.st_dev;
     listener->inode = st.st_ino;
     return 0;
@@ -83,37 +101,46 @@ _Static_assert(sizeof((struct sockaddr_un *)0)->sun_path >=
                    SOCKET_PATH_MAX + sizeof ".4194304", // the largest process number
                "the longest path has room for a temporary name");
 
-static int bind_unix(struct listener *listener, const struct output_config *config, gid_t group)
+static int bind_unix(struct listener *listener, const struct listener_options *options, gid_t group)
 {
-    char temporary[sizeof((struct sockaddr_un *)0)->sun_path];
+    const struct temporary temporary = temporary_of(options->address->path);
     struct stat st;
-    snprintf(temporary, sizeof temporary, "%s.%d", config->sink.path, (int)getpid());
-    if (lstat(temporary, &st) == 0 && S_ISSOCK(st.st_mode))
-        unlink(temporary); // of a run with this number that was killed right here
-    struct sockaddr_un address = unix_address(temporary);
+    if (lstat(temporary.name, &st) == 0 && S_ISSOCK(st.st_mode))
+        unlink(temporary.name); // of a run with this number that was killed right here
+    struct sockaddr_un address = unix_address(temporary.name);
     if (bind(listener->fd, (struct sockaddr *)&address, sizeof address) < 0)
         return -errno;
-    int rc = publish_unix(listener, config, group, temporary);
+    int rc = prepare_unix(listener, options, group, temporary.name);
     if (rc < 0)
-        unlink(temporary);
+        unlink(temporary.name);
     return rc;
 }
 
-static int open_unix(struct listener *listener, const struct output_config *config, char *why,
+int listener_publish(struct listener *listener)
+{
+    if (listener->published)
+        return 0;
+    if (rename(temporary_of(listener->path).name, listener->path) < 0)
+        return -errno;
+    listener->published = true;
+    return 0;
+}
+
+static int open_unix(struct listener *listener, const struct listener_options *options, char *why,
                      size_t size)
 {
-    const char *path = config->sink.path;
+    const char *path = options->address->path;
     gid_t group;
-    int rc = sink_group(config, &group, why, size);
+    int rc = sink_group(options->group, &group, why, size);
     if (rc == 0)
-        rc = check_path(path, why, size);
+        rc = check_path(path, options->ours, why, size);
     if (rc < 0)
         return rc;
     // A ring speaks in messages.
     rc = listener->fd =
-        open_socket(AF_UNIX, config->sink.kind == SINK_RING ? SOCK_SEQPACKET : SOCK_STREAM);
+        open_socket(AF_UNIX, options->address->kind == SINK_RING ? SOCK_SEQPACKET : SOCK_STREAM);
     if (rc >= 0)
-        rc = bind_unix(listener, config, group);
+        rc = bind_unix(listener, options, group);
     if (rc < 0)
         snprintf(why, size, "cannot listen on %s: %s", path, strerror(-rc));
     return rc;
@@ -154,20 +181,35 @@ static int open_tcp(struct listener *listener, const struct sink_address *sink, 
     for (const struct addrinfo *address = list; address && rc < 0; address = address->ai_next)
         rc = bind_tcp(listener, address);
     freeaddrinfo(list);
+    listener->published = true;
     if (rc < 0)
         snprintf(why, size, "cannot listen on %s port %d: %s", host, sink->port, strerror(-rc));
     return rc;
 }
 
-int listener_open(struct listener *listener, const struct output_config *config, char *why,
+int listener_open(struct listener *listener, const struct listener_options *options, char *why,
                   size_t size)
 {
     *listener = (struct listener){.fd = -1};
-    int rc = config->sink.kind == SINK_TCP ? open_tcp(listener, &config->sink, why, size)
-                                           : open_unix(listener, config, why, size);
+    int rc = options->address->kind == SINK_TCP ? open_tcp(listener, options->address, why, size)
+                                                : open_unix(listener, options, why, size);
     if (rc < 0)
         listener_close(listener);
     return rc < 0 ? rc : 0;
+}
+
+int listener_serve(struct listener *listener, const struct listener_options *options, char *why,
+                   size_t size)
+{
+    int rc = listener_open(listener, options, why, size);
+    if (rc < 0)
+        return rc;
+    rc = listener_publish(listener);
+    if (rc < 0) {
+        snprintf(why, size, "cannot listen on %s: %s", listener->path, strerror(-rc));
+        listener_close(listener);
+    }
+    return rc;
 }
 
 int listener_port(const struct listener *listener)
@@ -186,8 +228,9 @@ int listener_port(const struct listener *listener)
 void listener_close(struct listener *listener)
 {
     struct stat st;
-    if (listener->path && lstat(listener->path, &st) == 0 && st.st_dev == listener->device &&
-        st.st_ino == listener->inode)
+    if (listener->path && !listener->published)
+        unlink(temporary_of(listener->path).name);
+    else if (listener->path && lstat(listener->path, &st) == 0 && is_at(listener, &st))
         unlink(listener->path);
     if (listener->fd >= 0)
         close(listener->fd);

@@ -300,4 +300,6 @@ const struct sink_driver ring_sink = {
     .pump = server_pump,
     .finish = server_finish,
     .clients = server_clients,
+    .listener = server_listener,
+    .yield = server_yield,
 };

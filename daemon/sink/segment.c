@@ -77,17 +77,40 @@ static bool is_written(const char *path)
     return written;
 }
 
-// Gives what stands at the path the first free name with a number. Only files are moved; one with
-// nothing in it is deleted.
-static int move_aside(const char *path)
+static int check_folder(const char *path)
+{
+    char folder[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 0, path);
+    return access(slash ? folder : ".", W_OK | X_OK) < 0 ? -errno : 0;
+}
+
+static int check_plain(const char *path)
 {
     struct stat st;
     if (lstat(path, &st) < 0)
         return errno == ENOENT ? 0 : -errno;
     if (!S_ISREG(st.st_mode))
         return -EEXIST;
-    if (is_written(path))
-        return -EBUSY;
+    return is_written(path) ? -EBUSY : 0;
+}
+
+int segment_check(const struct output_config *config)
+{
+    int rc = check_folder(config->sink.path);
+    return rc == 0 && !config->sink.timed ? check_plain(config->sink.path) : rc;
+}
+
+// Gives what stands at the path the first free name with a number. Only files are moved; one with
+// nothing in it is deleted.
+static int move_aside(const char *path)
+{
+    struct stat st;
+    int rc = check_plain(path);
+    if (rc < 0)
+        return rc;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? 0 : -errno;
     if (st.st_size == 0)
         return unlink(path) < 0 ? -errno : 0;
     return name_give(path, path, 1);

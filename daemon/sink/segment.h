@@ -35,6 +35,9 @@ void segment_init(struct segment *, const struct output_config *, gid_t group);
 // Makes the file for a frame of that time, in ns since 1970. None may be open. Returns 0; -EBUSY:
 // somebody else is writing the file; -EEXIST: what has its name is no file; other negative errno.
 int segment_open(struct segment *, int64_t time_ns);
+// Whether segment_open may do for the output's path, as far as that shows without making a file;
+// the same errors.
+int segment_check(const struct output_config *);
 bool segment_is_open(const struct segment *);
 // Whether the frame belongs into the open file: its time and geometry do, there is room below the
 // size to split at, and the file is still what its path names.

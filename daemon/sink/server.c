@@ -221,6 +221,22 @@ static int start(struct server *server)
     return 0;
 }
 
+static bool is_given(const struct sink_context *context)
+{
+    return context->listener && context->listener->fd >= 0;
+}
+
+static int get_listener(struct server *server, char *why, size_t size)
+{
+    const struct sink_context *context = &server->sink.context;
+    if (is_given(context)) {
+        server->listener = *context->listener;
+        return 0;
+    }
+    const struct listener_options options = sink_listener_options(context->config);
+    return listener_serve(&server->listener, &options, why, size);
+}
+
 int server_open(struct server **ret, size_t size, const struct server_driver *driver,
                 const struct sink_driver *sink_driver, const struct sink_context *context,
                 char *why, size_t why_size)
@@ -232,7 +248,7 @@ int server_open(struct server **ret, size_t size, const struct server_driver *dr
     }
     server->sink = (struct sink){.driver = sink_driver, .context = *context};
     server->driver = driver;
-    int rc = listener_open(&server->listener, context->config, why, why_size);
+    int rc = get_listener(server, why, why_size);
     if (rc < 0) {
         free(server);
         return rc;
@@ -240,10 +256,13 @@ int server_open(struct server **ret, size_t size, const struct server_driver *dr
     rc = start(server);
     if (rc < 0) {
         snprintf(why, why_size, "cannot watch the socket: %s", strerror(-rc));
-        listener_close(&server->listener);
+        if (!is_given(context))
+            listener_close(&server->listener);
         free(server);
         return rc;
     }
+    if (is_given(context))
+        *context->listener = (struct listener){.fd = -1};
     *ret = server;
     return 0;
 }
@@ -295,6 +314,25 @@ void server_finish(struct sink *base, int grace_ms)
     listener_close(&server->listener);
     uv_timer_start(&server->timer, grace_over, (uint64_t)grace_ms, 0);
     server_pump(base);
+}
+
+// Closing the descriptor would not end what another one of the same socket makes epoll report.
+void server_yield(struct sink *base, struct listener *ret)
+{
+    struct server *server = (struct server *)base;
+    if (server->listener.fd < 0)
+        return;
+    epoll_ctl(server->epoll, EPOLL_CTL_DEL, server->listener.fd, NULL);
+    if (ret)
+        *ret = server->listener;
+    else
+        listener_close(&server->listener);
+    server->listener = (struct listener){.fd = -1};
+}
+
+const struct listener *server_listener(const struct sink *sink)
+{
+    return &((const struct server *)sink)->listener;
 }
 
 int server_clients(const struct sink *sink)

@@ -7,6 +7,8 @@
 #include <uv.h>
 
 #include "config/config.h"
+#include "daemon/complaint.h"
+#include "daemon/sink/listener.h"
 #include "daemon/sink/slots.h"
 
 struct sink;
@@ -16,11 +18,19 @@ struct sink_context {
     const char *camera;
     const struct output_config *config; // outlives the sink
     struct slots *slots;                // outlives the sink
+    struct complaint *complaint;        // outlives the sink: what it logs as going wrong; or NULL
     // The sink is closed: everything was delivered or counted, descriptors are closed. Called once,
     // after sink_finish; the sink is gone when it returns.
     void (*closed)(void *opaque);
     void *opaque;
+    struct listener *listener; // of sink_prepare or sink_yield, taken on success; NULL: none
 };
+
+// Whether a sink can be opened, so that nobody outside sees it: a socket that is to listen does so
+// already in *ret, but not at its path; a file is looked at. `before`, a sink or NULL, may have the
+// address until then. 0 or negative errno, with one sentence in `why`.
+int sink_prepare(struct listener *ret, const struct output_config *, const struct sink *before,
+                 char *why, size_t size);
 
 // Listens or opens. Returns 0 or negative errno, with one sentence in `why`.
 int sink_open(struct sink **ret, const struct sink_context *, char *why, size_t size);
@@ -29,6 +39,9 @@ void sink_pump(struct sink *);
 // No more slots will come. Clients get what is ready within `grace_ms`, then everything is closed
 // and `closed` is called from the loop.
 void sink_finish(struct sink *, int grace_ms);
+// Listens no more. What listened comes to lie in *ret where one wants it; else it is closed.
+// Clients stay.
+void sink_yield(struct sink *, struct listener *ret);
 int sink_clients(const struct sink *);
 int sink_port(const struct sink *); // of a tcp sink, for port 0; else 0
 

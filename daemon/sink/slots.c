@@ -94,11 +94,13 @@ static int find_room(struct slots *pool, enum overflow overflow, const _Atomic b
                      struct slot **ret)
 {
     struct slot *slot = NULL;
-    while (overflow == OVERFLOW_WAIT && !atomic_load(stop) &&
+    while (overflow == OVERFLOW_WAIT && !atomic_load(stop) && !pool->ended &&
            (pool->listeners <= 0 || !(slot = oldest(pool, SLOT_FREE))))
         pthread_cond_wait(&pool->room, &pool->lock);
     if (atomic_load(stop))
         return -ECANCELED;
+    if (pool->ended)
+        return -ESHUTDOWN;
     if (pool->listeners <= 0)
         return pool->listeners == 0 ? -ENOTCONN : -EPIPE;
     if (!slot)
@@ -157,6 +159,14 @@ int slots_take(struct slots *pool, size_t size, enum overflow overflow, const _A
 void slots_wake(struct slots *pool)
 {
     pthread_mutex_lock(&pool->lock);
+    pthread_cond_broadcast(&pool->room);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void slots_end(struct slots *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->ended = true;
     pthread_cond_broadcast(&pool->room);
     pthread_mutex_unlock(&pool->lock);
 }

@@ -89,10 +89,12 @@ void slots_leave(struct slots *);
 // waits for slower clients: that slots_passed gives up and nobody holds, or that somebody got whole
 // and is no holder's oldest. Returns 0; -ENOTCONN: nobody listens (LOSS_CLIENT);
 // -EPIPE: there is no sink (LOSS_SINK); -EAGAIN: no room (LOSS_OVERFLOW); -ECANCELED: *stop
-// (LOSS_STOPPING); -ENOMEM (LOSS_BACKEND). On error nothing is counted: the caller does.
+// (LOSS_STOPPING); -ESHUTDOWN: slots_end was called (LOSS_STOPPING); -ENOMEM (LOSS_BACKEND). On
+// error nothing is counted: the caller does.
 int slots_take(struct slots *, size_t size, enum overflow, const _Atomic bool *stop,
                struct slot **ret);
 void slots_wake(struct slots *); // lets waiting slots_take look at *stop again; any thread
+void slots_end(struct slots *);  // no slot is taken any more, one that waits included; any thread
 
 // --- backend thread: the result is complete (status 0) or will never be (negative: LOSS_BACKEND).
 void slots_done(struct slots *, struct slot *, int status);

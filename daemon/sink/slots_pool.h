@@ -30,6 +30,7 @@ struct slots {
     uint64_t head;
     uint64_t passed; // ordinal that the fastest client is at
     int listeners;
+    bool ended;                    // slots_end was called
     struct slot_receipt *receipts; // of clients that write on without a slot
     int n;
     struct slot slot[];

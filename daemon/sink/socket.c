@@ -89,5 +89,7 @@ const struct sink_driver socket_sink = {
     .pump = server_pump,
     .finish = server_finish,
     .clients = server_clients,
+    .listener = server_listener,
+    .yield = server_yield,
     .port = server_port,
 };

@@ -1,5 +1,6 @@
 // Every row of the schema, and what is printed of them.
 #include "config/allowed.h"
+#include "config/equal.h"
 #include "config/object.h"
 #include "config/value.h"
 
@@ -61,60 +62,12 @@ static void test_printed_keys(const struct table *table, const char *defaults, c
     }
 }
 
-static bool same_levels(const struct levels *a, const struct levels *b)
-{
-    return a->n == b->n && !memcmp(a->v, b->v, sizeof a->v);
-}
-
-static bool same_channels(const struct channels *a, const struct channels *b)
-{
-    return a->n == b->n && !memcmp(a->v, b->v, sizeof a->v);
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a && b ? !strcmp(a, b) : a == b;
-}
-
-static bool same(const struct row *row, const void *a, const void *b)
-{
-    static const size_t size[] = {
-        [VALUE_BOOL] = sizeof(bool),
-        [VALUE_INT] = sizeof(int),
-        [VALUE_NUMBER] = sizeof(double),
-        [VALUE_CHOICE] = sizeof(int),
-        [VALUE_DURATION] = sizeof(struct duration),
-        [VALUE_BYTES] = sizeof(struct bytes),
-        [VALUE_DIMENSIONS] = sizeof(struct dimensions),
-        [VALUE_AFFINE] = sizeof(bool),
-        [VALUE_CROP] = sizeof(bool),
-        [VALUE_FRACTION] = sizeof(struct fraction),
-        [VALUE_FILEMODE] = sizeof(struct filemode),
-        [VALUE_SPLIT] = sizeof(struct split),
-        [VALUE_PIN] = sizeof(struct pin),
-        [VALUE_OPTIONS] = sizeof(struct demuxer_option *), // none
-    };
-    switch (row->type) {
-    case VALUE_STRING:
-        return same_text(*(char *const *)a, *(char *const *)b);
-    case VALUE_LEVELS:
-        return same_levels(a, b);
-    case VALUE_CHANNELS:
-        return same_channels(a, b);
-    case VALUE_SINK:
-        return same_text(((const struct sink_address *)a)->path,
-                         ((const struct sink_address *)b)->path);
-    default:
-        return !memcmp(a, b, size[row->type]);
-    }
-}
-
 static void compare(const struct table *table, void *a, void *b)
 {
     for (int i = 0; i < table->n; i++) {
         const struct row *row = &table->rows[i];
         if (row_has_value(row))
-            CHECK(same(row, value_member(row, a), value_member(row, b)), "%s", row->key);
+            CHECK(value_equal(row, a, b), "%s", row->key);
     }
 }
 

@@ -49,11 +49,18 @@ struct fixture {
     struct engine *engine;
     uv_loop_t loop;
     struct mailbox *mailbox;
-    struct output output;
+    struct output *output;
     struct histogram decode, process;
+    struct progress progress;
     _Atomic bool stop;
     struct feed *feed;
+    uint32_t epoch;
 };
+
+static void complains(void *opaque, const char *what)
+{
+    (void)opaque, (void)what;
+}
 
 static void shows(void *opaque, const struct frame *first, const char *decoder, const char *stream)
 {
@@ -75,16 +82,19 @@ static void start(struct fixture *f)
     uv_loop_init(&f->loop);
     CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
     CHECK(output_open(&f->output, "c", f->config->cameras->outputs) == 0, "output");
-    slots_listeners(f->output.slots, 1);
+    slots_listeners(f->output->slots, 1);
     struct feed_context context = {
         .config = f->config->cameras,
         .engine = f->engine,
         .mailbox = f->mailbox,
-        .outputs = &f->output,
+        .outputs = {1, {f->output}},
         .decode = &f->decode,
         .process = &f->process,
+        .epoch = &f->epoch,
         .stop = &f->stop,
+        .progress = &f->progress,
         .shows = shows,
+        .complains = complains,
     };
     CHECK(feed_open(&f->feed, &context) == 0, "feed");
 }
@@ -92,7 +102,7 @@ static void start(struct fixture *f)
 static void end(struct fixture *f)
 {
     feed_close(f->feed);
-    output_close(&f->output);
+    output_close(f->output);
     engine_close(f->engine);
     mailbox_close(f->mailbox);
     uv_run(&f->loop, UV_RUN_DEFAULT);

@@ -116,11 +116,18 @@ struct fixture {
     struct engine *engine;
     uv_loop_t loop;
     struct mailbox *mailbox;
-    struct output output[2];
+    struct output *output[2];
     struct histogram decode, process;
+    struct progress progress;
     _Atomic bool stop;
     struct feed *feed;
+    uint32_t epoch;
 };
+
+static void complains(void *opaque, const char *what)
+{
+    (void)opaque, (void)what;
+}
 
 static void shows(void *opaque, const struct frame *first, const char *decoder, const char *stream)
 {
@@ -141,17 +148,20 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
     for (int i = 0; i < 2; i++) {
         CHECK(output_open(&f->output[i], "c", &f->config->cameras->outputs[i]) == 0, "output");
-        slots_listeners(f->output[i].slots, 1);
+        slots_listeners(f->output[i]->slots, 1);
     }
     struct feed_context context = {
         .config = f->config->cameras,
         .engine = f->engine,
         .mailbox = f->mailbox,
-        .outputs = f->output,
+        .outputs = {2, {f->output[0], f->output[1]}},
         .decode = &f->decode,
         .process = &f->process,
+        .epoch = &f->epoch,
         .stop = &f->stop,
+        .progress = &f->progress,
         .shows = shows,
+        .complains = complains,
     };
     CHECK(feed_open(&f->feed, &context) == 0, "feed");
 }
@@ -172,14 +182,16 @@ static void end(struct fixture *f, const char *file)
 {
     feed_close(f->feed);
     for (int i = 0; i < 2; i++) {
-        struct ledger *ledger = &f->output[i].ledger;
-        take(&f->output[i]);
-        output_close(&f->output[i]);
+        struct ledger *ledger = &f->output[i]->ledger;
+        take(f->output[i]);
+        slots_close(f->output[i]->slots);
+        f->output[i]->slots = NULL;
         CHECK(ledger_in_flight(ledger) == 0 &&
                   ledger->offered == ledger->emitted + ledger_lost(ledger),
               "%s: %llu offered, %llu emitted, %llu lost", file,
               (unsigned long long)ledger->offered, (unsigned long long)ledger->emitted,
               (unsigned long long)ledger_lost(ledger));
+        output_close(f->output[i]);
     }
     engine_close(f->engine);
     mailbox_close(f->mailbox);
@@ -210,7 +222,7 @@ static int connect_to(struct fixture *f, const char *file)
     int rc = feed_run(f->feed, why, sizeof why);
     alarm(0);
     for (int i = 0; i < 2; i++)
-        take(&f->output[i]);
+        take(f->output[i]);
     CHECK(rc < 0 && why[0], "%s: %d, %s", file, rc, why);
     return rc;
 }
@@ -221,8 +233,8 @@ static void test_whole(const char *file)
     start(&f, DAMAGED_FLAG, 1);
     CHECK(connect_to(&f, file) == -ENODATA, "%s", file);
     end(&f, file);
-    CHECK(f.output[0].ledger.emitted == PICTURES, "%s: %llu pictures", file,
-          (unsigned long long)f.output[0].ledger.emitted);
+    CHECK(f.output[0]->ledger.emitted == PICTURES, "%s: %llu pictures", file,
+          (unsigned long long)f.output[0]->ledger.emitted);
 }
 
 static void test_mutations(const char *source, int n, struct random *random)
@@ -241,7 +253,7 @@ static void test_mutations(const char *source, int n, struct random *random)
             unlink(file);
         }
         end(&f, source);
-        pictures += f.output[0].ledger.emitted;
+        pictures += f.output[0]->ledger.emitted;
     }
     printf("%s: %llu pictures of %d mutations\n", source, (unsigned long long)pictures, n);
     CHECK(pictures > (uint64_t)n, "%s: only %llu pictures", source, (unsigned long long)pictures);

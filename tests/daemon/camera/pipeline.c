@@ -19,7 +19,7 @@ struct fixture {
     struct engine_use use;
     struct mailbox *mailbox;
     struct output_config config[OUTPUTS];
-    struct output output[OUTPUTS];
+    struct output *output[OUTPUTS];
     struct histogram decode, process;
     struct pipeline *pipeline;
     _Atomic bool stop;
@@ -31,14 +31,14 @@ static void join(struct fixture *f, bool cpu_only)
     CHECK(engine_join(f->engine, &f->use, cpu_only) == 0, "join");
     pipeline_join(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++)
-        slots_join(f->output[i].slots, f->use.driver, f->use.backend);
+        slots_join(f->output[i]->slots, f->use.driver, f->use.backend);
 }
 
 static void leave(struct fixture *f)
 {
     pipeline_drain(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++)
-        slots_leave(f->output[i].slots);
+        slots_leave(f->output[i]->slots);
     engine_leave(f->engine, &f->use);
 }
 
@@ -47,16 +47,17 @@ static void start(struct fixture *f, double camera_fps)
     uv_loop_init(&f->loop);
     CHECK(engine_open_with(&f->engine, &f->top, &f->driver, &cpu_backend) == 0, "engine");
     CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    struct outputs outputs = {.n = OUTPUTS};
     for (int i = 0; i < OUTPUTS; i++) {
         CHECK(output_open(&f->output[i], "gate", &f->config[i]) == 0, "output");
-        slots_listeners(f->output[i].slots, 1);
+        slots_listeners(f->output[i]->slots, 1);
+        outputs.list[i] = f->output[i];
     }
     struct pipeline_context context = {
         .engine = f->engine,
         .use = &f->use,
         .mailbox = f->mailbox,
-        .outputs = f->output,
-        .n_outputs = OUTPUTS,
+        .outputs = outputs,
         .fps = camera_fps,
         .stop = &f->stop,
         .decode = &f->decode,
@@ -90,8 +91,10 @@ static void end(struct fixture *f)
     leave(f);
     pipeline_close(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++) {
-        output_close(&f->output[i]);
-        CHECK(ledger_in_flight(&f->output[i].ledger) == 0, "output %d: the sums match", i);
+        slots_close(f->output[i]->slots);
+        f->output[i]->slots = NULL;
+        CHECK(ledger_in_flight(&f->output[i]->ledger) == 0, "output %d: the sums match", i);
+        output_close(f->output[i]);
     }
     engine_close(f->engine);
     mailbox_close(f->mailbox);
@@ -143,19 +146,19 @@ static int submit(struct fixture *f, int width, int height, int64_t pts_ns, uint
 // What one client would see of an output, after every frame in flight has come to an end.
 static struct slot *next(struct fixture *f, int i, uint64_t from)
 {
-    slots_publish(f->output[i].slots);
-    return slots_next(f->output[i].slots, from);
+    slots_publish(f->output[i]->slots);
+    return slots_next(f->output[i]->slots, from);
 }
 
 static void let_go(struct fixture *f, int i, struct slot *slot)
 {
-    slots_unpin(f->output[i].slots, slot, true);
-    slots_retire(f->output[i].slots, slot->info.ordinal + 1, LOSS_CLIENT);
+    slots_unpin(f->output[i]->slots, slot, true);
+    slots_retire(f->output[i]->slots, slot->info.ordinal + 1, LOSS_CLIENT);
 }
 
 static uint64_t lost(struct fixture *f, int i, enum loss reason)
 {
-    return atomic_load(&f->output[i].ledger.lost[reason]);
+    return atomic_load(&f->output[i]->ledger.lost[reason]);
 }
 
 static void test_geometry_change(void)
@@ -176,7 +179,7 @@ static void test_geometry_change(void)
         let_go(f, YUV, slot);
     }
     CHECK(f->released == 6, "%d frames given back", f->released);
-    CHECK(atomic_load(&f->output[YUV].ledger.emitted) == 6, "all emitted");
+    CHECK(atomic_load(&f->output[YUV]->ledger.emitted) == 6, "all emitted");
     end(f);
 }
 
@@ -196,8 +199,8 @@ static void test_thinning(void)
         let_go(f, YUV, slot);
     }
     CHECK(lost(f, WARP, LOSS_THINNED) == 40, "thinned %d of 50", (int)lost(f, WARP, LOSS_THINNED));
-    CHECK(f->output[WARP].ordinal == 10, "thinned frames take no ordinal");
-    CHECK(f->output[WARP].sequence == 50, "but a sequence number");
+    CHECK(f->output[WARP]->ordinal == 10, "thinned frames take no ordinal");
+    CHECK(f->output[WARP]->sequence == 50, "but a sequence number");
     CHECK(lost(f, YUV, LOSS_THINNED) == 0, "the other is not thinned");
     CHECK(f->released == 50, "%d frames given back", f->released);
     end(f);
@@ -238,7 +241,7 @@ static void test_nobody_and_late(void)
     struct fixture *f = configure();
     f->config[YUV].max_age.ns = 1;
     start(f, 0);
-    slots_listeners(f->output[WARP].slots, 0);
+    slots_listeners(f->output[WARP]->slots, 0);
     for (int i = 0; i < 5; i++)
         CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
     CHECK(lost(f, WARP, LOSS_CLIENT) == 5, "nobody listens");
@@ -297,8 +300,8 @@ static void device_fails(struct fixture *f)
     CHECK(submit(f, 16, 16, 0, 0) == 0, "the engine's to act on");
     pipeline_drain(f->pipeline);
     CHECK(engine_stale(f->engine, &f->use), "the engine knows");
-    slots_publish(f->output[WARP].slots);
-    slots_publish(f->output[YUV].slots);
+    slots_publish(f->output[WARP]->slots);
+    slots_publish(f->output[YUV]->slots);
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
     CHECK(f->released == 1, "the frame is given back");
     leave(f);
@@ -427,7 +430,7 @@ static void test_overflow_and_stop(void)
 static void *fail_while_it_waits(void *opaque)
 {
     struct fixture *f = opaque;
-    while (atomic_load(&f->output[WARP].ledger.offered) < 9)
+    while (atomic_load(&f->output[WARP]->ledger.offered) < 9)
         usleep(1000);
     engine_failed(f->engine, &f->use, -EIO);
     return NULL;
@@ -447,8 +450,8 @@ static void test_failure_while_waiting(void)
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, WARP, LOSS_STOPPING) == 0, "backend");
     leave(f);
     join(f, false);
-    slots_publish(f->output[WARP].slots);
-    slots_retire(f->output[WARP].slots, 8, LOSS_CLIENT);
+    slots_publish(f->output[WARP]->slots);
+    slots_retire(f->output[WARP]->slots, 8, LOSS_CLIENT);
     CHECK(submit(f, 16, 16, 9, 0) == 0, "submit on the cpu");
     pipeline_drain(f->pipeline);
     struct slot *slot = next(f, WARP, 9);

@@ -102,8 +102,14 @@ static inline void rig_init(struct rig *rig, enum sink_kind kind, const char *na
 
 static inline int rig_try_open(struct rig *rig)
 {
-    struct sink_context context = {&rig->loop, "gate",         &rig->config,
-                                   rig->slots, rig_was_closed, rig};
+    struct sink_context context = {
+        .loop = &rig->loop,
+        .camera = "gate",
+        .config = &rig->config,
+        .slots = rig->slots,
+        .closed = rig_was_closed,
+        .opaque = rig,
+    };
     return sink_open(&rig->sink, &context, rig->why, sizeof rig->why);
 }
 

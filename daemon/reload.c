@@ -1,0 +1,123 @@
+#include "daemon/reload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/change.h"
+#include "daemon/frame.h"
+#include "daemon/service/log.h"
+#include "daemon/writers.h"
+
+static void warn_of_writers(const struct config *config)
+{
+    int threads = writers_missing(config);
+    if (threads)
+        log_event(LOG_LEVEL_WARNING,
+                  "more files than the %d threads that write them: a disk that hangs may stop "
+                  "others until framed is started anew",
+                  threads);
+}
+
+static int apply(struct reload *reload, const struct config *config, FILE *errors,
+                 struct reload_result *ret)
+{
+    struct change *change = NULL;
+    int rc = change_open(&change, reload->roster, config, reload->file, errors);
+    if (rc == -ENOMEM)
+        fprintf(errors, "%s: %s\n", reload->file, strerror(ENOMEM));
+    if (rc == 0) {
+        log_level(config->log.level);
+        warn_of_writers(config);
+        change_apply(change, ret);
+        change_close(change);
+    }
+    return rc;
+}
+
+static int attempt(struct reload *reload, FILE *errors, struct reload_result *ret)
+{
+    struct config *config = NULL;
+    if (!reload->file || strcmp(reload->file, "-") == 0) {
+        fputs("what came from standard input cannot be read again\n", errors);
+        return -EINVAL;
+    }
+    if (config_load_next(&config, reload->file, reload->running, errors) != 0)
+        return -EINVAL;
+    int rc = apply(reload, config, errors, ret);
+    config_free(config);
+    return rc;
+}
+
+// Each line to the log, and to whoever asked.
+static void tell(const char *text, FILE *errors)
+{
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+        log_event(LOG_LEVEL_ERROR, "reload: %.*s", (int)(end - text), text);
+        if (errors)
+            fprintf(errors, "%.*s\n", (int)(end - text), text);
+    }
+}
+
+static void keep_first(struct reload *reload, const char *text)
+{
+    char line[sizeof reload->error];
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
+    log_scrub(reload->error, sizeof reload->error, line);
+}
+
+int reload_run(struct reload *reload, FILE *errors, struct reload_result *ret)
+{
+    char *text = NULL, done[160];
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    int rc = stream ? attempt(reload, stream, ret) : -ENOMEM;
+    if (stream)
+        fclose(stream);
+    reload->tried_ns = realtime_ns();
+    keep_first(reload, text ? text : "");
+    if (text)
+        tell(text, errors);
+    free(text);
+    reload->is_applied = rc == 0;
+    if (rc == 0)
+        reload->loaded_ns = reload->tried_ns;
+    reload->applied += rc == 0;
+    reload->refused += rc < 0;
+    if (rc == 0)
+        log_event(LOG_LEVEL_INFO, "reloaded %s: %s", reload->file,
+                  reload_text(ret, done, sizeof done));
+    else
+        log_event(LOG_LEVEL_ERROR, "not reloaded: nothing has changed");
+    return rc;
+}
+
+struct part {
+    int n;
+    const char *noun, *verb;
+};
+
+static void add_parts(const struct part parts[], int n, char *to, size_t size)
+{
+    size_t used = 0;
+    for (int i = 0; i < n; i++)
+        if (parts[i].n > 0 && used < size)
+            used += (size_t)snprintf(to + used, size - used, "%s%d %s%s %s", used ? ", " : "",
+                                     parts[i].n, parts[i].noun, parts[i].n == 1 ? "" : "s",
+                                     parts[i].verb);
+}
+
+char *reload_text(const struct reload_result *result, char *to, size_t size)
+{
+    const struct part parts[] = {
+        {result->kept, "camera", "kept"},
+        {result->added, "camera", "added"},
+        {result->removed, "camera", "removed"},
+        {result->changed, "camera", "changed"},
+        {result->outputs_added, "output", "of those kept added"},
+        {result->outputs_removed, "output", "of those kept removed"},
+        {result->outputs_changed, "output", "of those kept changed"},
+    };
+    add_parts(parts, sizeof parts / sizeof parts[0], to, size);
+    return to;
+}

@@ -1,0 +1,224 @@
+// Whether cameras and outputs of two configurations say the same, and copies of them: for every row
+// of the schema.
+#include "config/equal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/object.h"
+#include "config/value.h"
+#include "tests/test.h"
+
+// Two values of a type that differ from each other and lie in every row's range.
+static const char *const values[][2] = {
+    [VALUE_BOOL] = {"true", "false"},
+    [VALUE_INT] = {"3", "4"},
+    [VALUE_NUMBER] = {"1.5", "2"},
+    [VALUE_STRING] = {"a", "ab"},
+    [VALUE_DURATION] = {"1s", "1001ms"},
+    [VALUE_BYTES] = {"1MiB", "2MiB"},
+    [VALUE_DIMENSIONS] = {"64x48", "64x49"},
+    [VALUE_LEVELS] = {"7", "8"},
+    [VALUE_CHANNELS] = {"0.5", "0.25"},
+    [VALUE_FRACTION] = {"1/255", "1/127"},
+    [VALUE_FILEMODE] = {"0600", "0640"},
+    [VALUE_SPLIT] = {"10m", "20m"},
+    [VALUE_PIN] = {"0", "0-1"},
+    [VALUE_SINK] = {"unix:/a", "unix:/b"},
+    [VALUE_CONTROL] = {"/a", "/b"},
+    [VALUE_HTTP] = {"1", "2"},
+};
+
+static void fill(const struct row *row, void *object, int which)
+{
+    static const char *const affine[2][6] = {{"1", "0", "0", "0", "1", "0"},
+                                             {"1", "0", "0", "0", "1", "2"}};
+    static const char *const crop[2][4] = {{"0", "0", "64", "48"}, {"0", "0", "64", "40"}};
+    const char *wrong = "", *const *texts = &values[row->type][which];
+    int n = 1;
+    if (row->type == VALUE_CHOICE)
+        texts = &row->choices[which].name;
+    if (row->type == VALUE_AFFINE || row->type == VALUE_CROP) {
+        texts = row->type == VALUE_AFFINE ? affine[which] : crop[which];
+        n = row->type == VALUE_AFFINE ? 6 : 4;
+    }
+    CHECK(value_parse(row, object, texts, n, &wrong) == 0, "%s: %s", row->key, wrong);
+}
+
+static void test_row(const struct table *table, const struct row *row)
+{
+    static max_align_t a[1024], b[1024];
+    memset(a, 0, table->size);
+    memset(b, 0xff, table->size); // so that padding differs
+    memset((char *)b + row->offset, 0, table->size - row->offset);
+    fill(row, a, 0);
+    fill(row, b, 0);
+    CHECK(value_equal(row, a, b), "%s: the same value", row->key);
+    object_free(table, a);
+    fill(row, a, 1);
+    CHECK(!value_equal(row, a, b), "%s: another value", row->key);
+    object_free(table, a);
+    memset(b, 0, row->offset);
+    object_free(table, b);
+}
+
+static struct config *load(const char *text)
+{
+    struct config *config = NULL;
+    CHECK(config_load_text(&config, text, strlen(text), "test", stderr) == 0, "%s", text);
+    return config;
+}
+
+// Each stands for `url: u, outputs: {o: {sink: 'unix:/s'}}`, or differs from it by what it says.
+static const struct {
+    const char *camera, *output;
+    bool same_camera, same_output;
+} cases[] = {
+    {"url: u", "sink: 'unix:/s'", true, true},
+    {"transport: tcp, url: u", "slots: 6, sink: 'unix:/s'", true, true},
+    {"url: v", "sink: 'unix:/s'", false, true},
+    {"url: u, fps: 5", "sink: 'unix:/s'", false, true},
+    {"url: u, options: {pixel_format: bgra}", "sink: 'unix:/s'", false, true},
+    {"url: u", "sink: 'ring:/s'", true, false},
+    {"url: u", "sink: 'tcp:7000'", true, false},
+    {"url: u", "{sink: 'unix:/s', max_age: 1s}", true, false},
+    {"url: u", "sink: 'unix:/s', tensor: {mean: [0, 0, 1]}", true, false},
+    {"url: u", "sink: 'unix:/s', affine: [1, 0, 0, 0, 1, 0]", true, false},
+};
+
+static void test_cases(void)
+{
+    struct config *base = load("cameras: {c: {url: u, outputs: {o: {sink: 'unix:/s'}}}}");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256];
+        const char *open = cases[i].output[0] == '{' ? "" : "{", *close = *open ? "}" : "";
+        snprintf(text, sizeof text, "\n\ncameras: {other: {%s, outputs: {another: %s%s%s}}}",
+                 cases[i].camera, open, cases[i].output, close);
+        struct config *config = load(text);
+        CHECK(config_same_camera(base->cameras, config->cameras) == cases[i].same_camera, "%s",
+              text);
+        CHECK(config_same_output(base->cameras->outputs, config->cameras->outputs) ==
+                  cases[i].same_output,
+              "%s", text);
+        config_free(config);
+    }
+    config_free(base);
+}
+
+// Keys of the other kernel, which `defaults` may hold, do not make an output another one.
+static void test_other_kernel(void)
+{
+    struct config *a = load("{defaults: {tensor: {dtype: f32}, format: nv12}, cameras: {c: {url: u,"
+                            " outputs: {w: {sink: 'tcp:1'}, y: {kernel: yuv, sink: 'tcp:2'}}}}}");
+    struct config *b = load("{defaults: {tensor: {dtype: u8}, format: yuv24}, cameras: {c: {url: u,"
+                            " outputs: {w: {sink: 'tcp:1'}, y: {kernel: yuv, sink: 'tcp:2'}}}}}");
+    a->cameras->outputs[1].format = b->cameras->outputs[1].format;
+    CHECK(config_same_output(&a->cameras->outputs[1], &b->cameras->outputs[1]), "yuv");
+    CHECK(!config_same_output(&a->cameras->outputs[0], &b->cameras->outputs[0]), "warp");
+    config_free(a);
+    config_free(b);
+}
+
+static void test_credential(void)
+{
+    static const char text[] =
+        "cameras: {c: {url: 'rtsp://u:${SECRET_OF_TEST}@h/', options: {a: '${SECRET_OF_TEST}'},"
+        " outputs: {o: {sink: 'unix:/s'}}}}";
+    setenv("SECRET_OF_TEST", "one", 1);
+    struct config *a = load(text), *b = load(text);
+    setenv("SECRET_OF_TEST", "two", 1);
+    struct config *c = load(text);
+    CHECK(config_same_camera(a->cameras, b->cameras), "the same credential");
+    CHECK(!config_same_camera(a->cameras, c->cameras), "another credential");
+    config_free(a);
+    config_free(b);
+    config_free(c);
+}
+
+static void test_copies(void)
+{
+    struct config *config =
+        load("cameras: {c: {url: u, options: {a: b}, outputs: {o: {group: g, sink: 'unix:/s'}}}}");
+    struct camera_config *camera = config_copy_camera(config->cameras);
+    struct output_config *output = config_copy_output(config->cameras->outputs);
+    CHECK(camera->outputs == NULL && camera->n_outputs == 0, "without outputs");
+    CHECK(config_same_camera(camera, config->cameras), "the camera");
+    CHECK(config_same_output(output, config->cameras->outputs), "the output");
+    CHECK(output->place.line == config->cameras->outputs->place.line, "its place");
+    config_free(config);
+    CHECK(strcmp(camera->name, "c") == 0 && strcmp(camera->options->value, "b") == 0, "outlives");
+    CHECK(strcmp(output->name, "o") == 0 && strcmp(output->sink.path, "/s") == 0, "outlives");
+    config_free_camera(camera);
+    config_free_output(output);
+    config_free_camera(NULL);
+    config_free_output(NULL);
+}
+
+static const struct {
+    const char *text, *errors;
+} changes[] = {
+    {"log: {level: debug}\n", ""},
+    {"backend: auto\n", "text:1:10: backend: needs a restart"},
+    {"cuda: {streams: 3}\nbackend: cpu\ncpu: {pin: auto}\n",
+     "text:1:17: cuda.streams: needs a restart|text:3:12: cpu.pin: needs a restart"},
+    {"backend: none\n", "text:1:10: backend: 'none' is not"},
+    {"", "text:1:1: backend: needs a restart"},
+};
+
+static int lines(const char *text)
+{
+    int n = 0;
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+static void test_change(const struct config *running, const char *said, const char *errors)
+{
+    char path[] = "/tmp/framed-equal.XXXXXX", expected[512], *got = NULL;
+    size_t size;
+    FILE *file = fdopen(mkstemp(path), "w");
+    fprintf(file, "%scameras: {c: {url: u, outputs: {o: {sink: 'unix:/s'}}}}\n", said);
+    fclose(file);
+    struct config *config = NULL;
+    FILE *stream = open_memstream(&got, &size);
+    int mistakes = config_load_next(&config, path, running, stream);
+    fclose(stream);
+    snprintf(expected, sizeof expected, "%s", errors);
+    int n = 0;
+    for (char *next, *one = strtok_r(expected, "|", &next); one;
+         one = strtok_r(NULL, "|", &next), n++)
+        CHECK(strstr(got, one + strlen("text")), "%s: '%s' in\n%s", said, one, got);
+    CHECK(mistakes == n && lines(got) == n, "%s: %d mistakes\n%s", said, mistakes, got);
+    config_free(config);
+    free(got);
+    remove(path);
+}
+
+static void test_restarts(void)
+{
+    struct config *running = load("backend: cpu\ncameras: {c: {url: u, outputs: {o: {sink: "
+                                  "'unix:/s'}}}}");
+    char said[256];
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        bool names = strstr(changes[i].text, "backend") || strstr(changes[i].errors, ":1:1:");
+        snprintf(said, sizeof said, "%s%s", changes[i].text, names ? "" : "backend: cpu\n");
+        test_change(running, said, changes[i].errors);
+    }
+    config_free(running);
+}
+
+int main(void)
+{
+    static const struct table *const tables[] = {&root_table, &camera_table, &output_table};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (int i = 0; i < tables[t]->n; i++)
+            if (row_has_value(&tables[t]->rows[i]) && tables[t]->rows[i].type != VALUE_OPTIONS)
+                test_row(tables[t], &tables[t]->rows[i]);
+    test_cases();
+    test_other_kernel();
+    test_credential();
+    test_copies();
+    test_restarts();
+    return test_end("config/equal");
+}
