@@ -58,6 +58,9 @@ void camera_close(struct camera *); // after camera_join and the sinks' end; acc
 
 struct camera *camera_of_letter(struct letter *);
 const char *camera_state_name(int state);
+// What its thread is at, where it has been at it for more than `patience_ns` longer than the
+// camera's deadlines allow; else NULL.
+const char *camera_stuck(const struct camera *, int64_t patience_ns);
 // Copies what the camera's decoder is ("cpu h264") and what the stream is; empty before the first
 // picture.
 void camera_describe(struct camera *, char *decoder, char *stream, size_t size);
