@@ -40,6 +40,7 @@ FILES = [
         ["libavcodec/", "libavutil/", "libswscale/"],
     ),
     (r"daemon/service/log\.c", ["libavutil/log.h"]),
+    (r"daemon/service/notify\.c", ["systemd/sd-daemon.h"]),
     (r"tests/bench/clip\.c", ["libavformat/", "libavcodec/", "libswscale/"]),
     (r"tests/bench/libyuv\.c", ["libyuv.h"]),
     (r"tests/bench/swscale\.c", ["libswscale/"]),
