@@ -145,7 +145,7 @@ $(B)/faults/nth.so: tests/faults/nth.c
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) $(if $(SAN),-DSANITIZED) -fPIC -fno-builtin -shared -o $@ $< -ldl
 
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
-tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so
+tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so manuals units
 
 # --- our kernels beside libyuv, swscale and OpenCV: C++ for OpenCV's header alone
 CXX ?= c++
@@ -239,13 +239,41 @@ else
 check-aarch64-build:
 endif
 
-install: $(B)/framed
+# --- what is installed beside the program. The pages take their facts from the program and the sources.
+MANUALS := $(patsubst scripts/man/%,$(B)/man/%,$(wildcard scripts/man/*))
+INSTALLED := $(B)/systemd/framed.service $(B)/systemd/framed@.service $(B)/systemd/gpu.conf $(B)/systemd/groups.conf
+UNITS ?= $(PREFIX)/lib/systemd/system
+ZSH ?= $(PREFIX)/share/zsh/site-functions
+
+$(B)/man/%: scripts/man/% scripts/manual README.md daemon/wire.h $(B)/framed
+	@mkdir -p $(@D)
+	$(Q)scripts/manual $(B)/framed $< $(VERSION) > $@
+
+# One instance of several: its own configuration and folders, all else as framed.service.
+$(B)/systemd/framed@.service: systemd/framed.service
+	@mkdir -p $(@D)
+	$(Q)sed -E -e 's,^Description=.*,& (%i),' -e 's,/etc/framed/framed\.yaml,/etc/framed/%i.yaml,' \
+		-e 's,^(Runtime|State)Directory=framed$$,&-%i,' -e 's,/usr/,$(PREFIX)/,' $< > $@
+
+$(B)/systemd/%: systemd/%
+	@mkdir -p $(@D)
+	$(Q)sed 's,/usr/,$(PREFIX)/,' $< > $@
+
+manuals: $(MANUALS)
+units: $(INSTALLED)
+
+install: $(B)/framed manuals units
 	install -D -m 755 $(B)/framed $(DESTDIR)$(PREFIX)/bin/framed
 	install -D -m 644 daemon/wire.h $(DESTDIR)$(PREFIX)/include/framed/wire.h
-	install -D -m 644 config/framed.yaml $(DESTDIR)$(PREFIX)/share/doc/framed/framed.yaml
-	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|/usr/bin/framed|$(PREFIX)/bin/framed|' systemd/framed.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/framed.service
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/framed/examples config/framed.yaml
+	install -D -m 644 -t $(DESTDIR)$(UNITS) $(filter %.service,$(INSTALLED))
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/framed $(filter %.conf,$(INSTALLED))
 	install -D -m 644 systemd/framed.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/framed.conf
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(filter %.1,$(MANUALS))
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(filter %.5,$(MANUALS))
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man7 $(filter %.7,$(MANUALS))
+	install -D -m 644 scripts/completion/framed.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/framed
+	install -D -m 644 -t $(DESTDIR)$(ZSH) scripts/completion/_framed
 
 # A relocatable folder for a GPU box without packages.
 bundle:
@@ -253,7 +281,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz manuals units install bundle clean bench-workers bench-core
 clean:
 	rm -rf build bundle
 
