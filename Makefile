@@ -275,14 +275,19 @@ install: $(B)/framed manuals units
 	install -D -m 644 scripts/completion/framed.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/framed
 	install -D -m 644 -t $(DESTDIR)$(ZSH) scripts/completion/_framed
 
+# The same as a Debian package.
+deb:
+	@scripts/setup deb
+	@NVCC='$(NVCC)' CUDA_ARCHS='$(CUDA_ARCHS)' scripts/deb $(B)/deb $(VERSION)
+
 # A relocatable folder for a GPU box without packages.
 bundle:
 	@scripts/setup bundle
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz manuals units install bundle clean bench-workers bench-core
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz manuals units install deb bundle clean bench-workers bench-core
 clean:
 	rm -rf build bundle
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -path $(B)/deb -prune -o -name '*.d' -print 2>/dev/null)
