@@ -280,14 +280,19 @@ deb:
 	@scripts/setup deb
 	@NVCC='$(NVCC)' CUDA_ARCHS='$(CUDA_ARCHS)' scripts/deb $(B)/deb $(VERSION)
 
+# The package on a bare Debian in a container: minutes, and root.
+check-deb: deb
+	@scripts/setup check-deb
+	@scripts/check_deb $(B)/deb/framed_$(VERSION)_*.deb $(B)/bookworm
+
 # A relocatable folder for a GPU box without packages.
 bundle:
 	@scripts/setup bundle
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz manuals units install deb bundle clean bench-workers bench-core
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz manuals units install deb check-deb bundle clean bench-workers bench-core
 clean:
 	rm -rf build bundle
 
--include $(shell find $(B) -path $(B)/deb -prune -o -name '*.d' -print 2>/dev/null)
+-include $(shell find $(B) '(' -path $(B)/deb -o -path $(B)/bookworm ')' -prune -o -name '*.d' -print 2>/dev/null)
