@@ -76,7 +76,7 @@ endif
 # --- config and daemon: Debian's libraries, asked for only when they are needed
 CONFIG_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard config/*.c))
 DAEMON_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out daemon/main.c,$(wildcard daemon/*.c daemon/*/*.c)))
-PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1 jansson libmicrohttpd
+PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1 jansson libmicrohttpd libsystemd
 PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(KERNELS_LIBS)
 CONFIG_LIBS = $(shell $(PKG_CONFIG) --libs yaml-0.1) $(KERNELS_LIBS)
@@ -146,7 +146,7 @@ $(B)/faults/nth.so: tests/faults/nth.c
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) $(if $(SAN),-DSANITIZED) -fPIC -fno-builtin -shared -o $@ $< -ldl
 
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
-tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so
+tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so manuals units
 
 # --- our kernels beside libyuv, swscale and OpenCV: C++ for OpenCV's header alone
 CXX ?= c++
@@ -252,13 +252,51 @@ else
 check-aarch64-build:
 endif
 
-install: $(B)/framed
+# --- what is installed beside the program. The pages take their facts from the program and the sources.
+MANUALS := $(patsubst scripts/man/%,$(B)/man/%,$(wildcard scripts/man/*))
+INSTALLED := $(B)/systemd/framed.service $(B)/systemd/framed@.service $(B)/systemd/gpu.conf $(B)/systemd/groups.conf
+UNITS ?= $(PREFIX)/lib/systemd/system
+ZSH ?= $(PREFIX)/share/zsh/site-functions
+
+$(B)/man/%: scripts/man/% scripts/manual README.md daemon/wire.h $(B)/framed
+	@mkdir -p $(@D)
+	$(Q)scripts/manual $(B)/framed $< $(VERSION) > $@
+
+# One instance of several: its own configuration and folders, all else as framed.service.
+$(B)/systemd/framed@.service: systemd/framed.service
+	@mkdir -p $(@D)
+	$(Q)sed -E -e 's,^Description=.*,& (%i),' -e 's,/etc/framed/framed\.yaml,/etc/framed/%i.yaml,' \
+		-e 's,^(Runtime|State)Directory=framed$$,&-%i,' -e 's,/usr/,$(PREFIX)/,' $< > $@
+
+$(B)/systemd/%: systemd/%
+	@mkdir -p $(@D)
+	$(Q)sed 's,/usr/,$(PREFIX)/,' $< > $@
+
+manuals: $(MANUALS)
+units: $(INSTALLED)
+
+install: $(B)/framed manuals units
 	install -D -m 755 $(B)/framed $(DESTDIR)$(PREFIX)/bin/framed
 	install -D -m 644 daemon/wire.h $(DESTDIR)$(PREFIX)/include/framed/wire.h
-	install -D -m 644 config/framed.yaml $(DESTDIR)$(PREFIX)/share/doc/framed/framed.yaml
-	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|/usr/bin/framed|$(PREFIX)/bin/framed|' systemd/framed.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/framed.service
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/framed/examples config/framed.yaml
+	install -D -m 644 -t $(DESTDIR)$(UNITS) $(filter %.service,$(INSTALLED))
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/framed $(filter %.conf,$(INSTALLED))
 	install -D -m 644 systemd/framed.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/framed.conf
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(filter %.1,$(MANUALS))
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(filter %.5,$(MANUALS))
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man7 $(filter %.7,$(MANUALS))
+	install -D -m 644 scripts/completion/framed.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/framed
+	install -D -m 644 -t $(DESTDIR)$(ZSH) scripts/completion/_framed
+
+# The same as a Debian package.
+deb:
+	@scripts/setup deb
+	@NVCC='$(NVCC)' CUDA_ARCHS='$(CUDA_ARCHS)' scripts/deb $(B)/deb $(VERSION)
+
+# The package on a bare Debian in a container: minutes, and root.
+check-deb: deb
+	@scripts/setup check-deb
+	@scripts/check_deb $(B)/deb/framed_$(VERSION)_*.deb $(B)/bookworm
 
 # A relocatable folder for a GPU box without packages.
 bundle:
@@ -266,8 +304,8 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core bench-faults bench-scrape
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core bench-faults bench-scrape manuals units deb check-deb
 clean:
 	rm -rf build bundle
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) '(' -path $(B)/deb -o -path $(B)/bookworm ')' -prune -o -name '*.d' -print 2>/dev/null)

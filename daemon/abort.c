@@ -6,14 +6,19 @@
 #include "daemon/daemon.h"
 #include "daemon/service/log.h"
 
-static void aborted(int number)
+static void aborted(int number, siginfo_t *info, void *context)
 {
     (void)number;
-    log_last("given up: a library had no memory, thread or watch left, or found itself broken");
+    (void)context;
+    if (info->si_pid == getpid())
+        log_last("given up: a library had no memory, thread or watch left, or found itself broken");
+    else
+        log_last("given up: SIGABRT from another process, as from systemd's watchdog");
     _exit(EXIT_RUNTIME);
 }
 
 void abort_catch(void)
 {
-    signal(SIGABRT, aborted);
+    struct sigaction action = {.sa_sigaction = aborted, .sa_flags = SA_SIGINFO};
+    sigaction(SIGABRT, &action, NULL);
 }

@@ -13,6 +13,7 @@
 #include "daemon/frame.h"
 #include "daemon/service/log.h"
 #include "daemon/service/metrics.h"
+#include "daemon/service/notify.h"
 #include "daemon/service/service.h"
 #include "daemon/writers.h"
 
@@ -30,6 +31,7 @@ struct daemon {
     uv_loop_t loop;
     uv_signal_t signal[SIGNALS];
     uv_timer_t deadline, log;
+    struct notify notify;
     struct mailbox *mailbox;
     struct engine *engine;
     struct service *service;
@@ -64,6 +66,30 @@ static int write_metrics(struct daemon *daemon)
     return rc;
 }
 
+static void look_at_camera(const struct camera *camera, int64_t patience_ns, struct health *ret)
+{
+    const char *step = camera_stuck(camera, patience_ns);
+    if (!step)
+        return;
+    ret->stuck = camera->config->name;
+    ret->step = step;
+}
+
+// One that is to leave and cannot is in the way of what comes in its place.
+static void look_at_cameras(void *opaque, int64_t patience_ns, struct health *ret)
+{
+    const struct roster *roster = &((struct daemon *)opaque)->roster;
+    ret->cameras = roster->n;
+    for (int i = 0; i < roster->n; i++) {
+        const struct camera *camera = roster->cameras[i];
+        ret->started += camera->started;
+        ret->running += atomic_load(&camera->state) == CAMERA_RUNNING;
+        look_at_camera(camera, patience_ns, ret);
+    }
+    for (const struct camera *camera = roster->leaving; camera; camera = camera->next)
+        look_at_camera(camera, patience_ns, ret);
+}
+
 // --- the end
 
 static void block_signals(void)
@@ -90,6 +116,7 @@ static void roster_is_done(void *opaque)
         uv_close((uv_handle_t *)&daemon->signal[i], NULL);
     uv_close((uv_handle_t *)&daemon->deadline, NULL);
     uv_close((uv_handle_t *)&daemon->log, NULL);
+    notify_close(&daemon->notify);
     roster_close_handles(&daemon->roster);
 }
 
@@ -118,6 +145,7 @@ static void stop(struct daemon *daemon)
 {
     if (daemon->roster.stopping)
         return;
+    notify_stopping(&daemon->notify);
     uv_timer_start(&daemon->deadline, deadline_passed, STOP_MS, 0);
     roster_stop(&daemon->roster);
 }
@@ -126,11 +154,15 @@ static void stop(struct daemon *daemon)
 
 int daemon_reload(struct daemon *daemon, FILE *errors, struct reload_result *ret)
 {
-    if (!daemon->roster.stopping)
-        return reload_run(&daemon->reload, errors, ret);
-    if (errors)
-        fputs("framed is stopping\n", errors);
-    return -ESHUTDOWN;
+    if (daemon->roster.stopping) {
+        if (errors)
+            fputs("framed is stopping\n", errors);
+        return -ESHUTDOWN;
+    }
+    notify_reloading();
+    int rc = reload_run(&daemon->reload, errors, ret);
+    notify_reloaded();
+    return rc;
 }
 
 static void signal_came(uv_signal_t *handle, int number)
@@ -195,6 +227,7 @@ static int open_loop(struct daemon *daemon)
     uv_timer_init(&daemon->loop, &daemon->log);
     uv_timer_start(&daemon->log, flush_log, LOG_MS, LOG_MS);
     open_roster(daemon);
+    notify_open(&daemon->notify, &daemon->loop, look_at_cameras, daemon);
     return 0;
 }
 

@@ -100,6 +100,7 @@ static void wait_for_next_try(struct camera_thread *thread, int64_t ns)
 // engine's device: it may have failed, or others need the room.
 static void pause_feed(struct camera_thread *thread, int64_t ns)
 {
+    heartbeat_begin(feed_heartbeat(thread->feed), STEP_PAUSING, ns);
     wait_for_next_try(thread, ns < WARM_NS ? ns : WARM_NS);
     if (ns <= WARM_NS)
         return;
@@ -152,6 +153,14 @@ static void retry(struct camera_thread *thread, int rc, const char *why)
     set_state(thread, CAMERA_CONNECTING);
 }
 
+// For `top -H` and debuggers: what the kernel takes of the name.
+static void name_thread(const char *name)
+{
+    char cut[16];
+    snprintf(cut, sizeof cut, "%.15s", name);
+    pthread_setname_np(pthread_self(), cut);
+}
+
 static void *run(void *opaque)
 {
     struct camera_thread *thread = opaque;
@@ -161,6 +170,7 @@ static void *run(void *opaque)
     char why[WHY_MAX];
 
     log_camera(camera->config->name);
+    name_thread(camera->config->name);
     for (;;) {
         thread->running_ns = 0;
         int rc = feed_run(thread->feed, why, sizeof why);
@@ -172,6 +182,7 @@ static void *run(void *opaque)
     feed_drain(thread->feed);
     if (verdict == CAMERA_FAILED)
         complain(thread, why);
+    heartbeat_rest(feed_heartbeat(thread->feed));
     set_state(thread, verdict);
     log_event(verdict == CAMERA_FAILED ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s: %s",
               camera_state_name((int)verdict), atomic_load(&thread->stop) ? "stopped" : why);
@@ -321,6 +332,11 @@ const char *camera_state_name(int state)
         [CAMERA_FAILED] = "failed",
     };
     return names[state];
+}
+
+const char *camera_stuck(const struct camera *camera, int64_t patience_ns)
+{
+    return heartbeat_stuck(feed_heartbeat(camera->thread->feed), patience_ns);
 }
 
 void camera_describe(struct camera *camera, struct camera_description *ret)

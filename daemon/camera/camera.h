@@ -71,5 +71,8 @@ struct camera_description {
     struct complaint complaint;
 };
 void camera_describe(struct camera *, struct camera_description *ret);
+// What its thread is at, where it has been at it for more than `patience_ns` longer than the
+// camera's deadlines allow; else NULL.
+const char *camera_stuck(const struct camera *, int64_t patience_ns);
 
 #endif

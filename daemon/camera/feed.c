@@ -15,11 +15,17 @@
 
 static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures: another time
 static const int64_t NO_PICTURE = INT64_MIN;
+// A name is looked up without a glance at deadlines: by three servers, twice, 5 s each, and that
+// for two names where the first is completed.
+static const int64_t LOOKUP_NS = 60 * INT64_C(1000000000);
+// Cameras come to a device in turn, and all at once where another side takes over.
+static const int64_t TURN_NS = 60 * INT64_C(1000000000);
 
 struct feed {
     struct feed_context context;
     struct pipeline *pipeline;
     struct handover handover;
+    struct heartbeat heartbeat;
     struct engine_use use;
     bool cpu_only; // the device had no room for pictures of this size, in this connection
     bool moves;    // to another side, before the next picture
@@ -54,8 +60,10 @@ static int relay(struct feed *feed)
     int rc = 0;
     progress_start(feed->context.progress);
     while (rc == 0) {
+        heartbeat_begin(&feed->heartbeat, STEP_READING, ingest_read_ns(feed->ingest));
         int input = ingest_read(feed->ingest, &packet);
         progress_lap(feed->context.progress, LEG_READ);
+        heartbeat_begin(&feed->heartbeat, STEP_DECODING, 0);
         if (input == -ECANCELED)
             return input;
         if (input == 0 && dries_up(feed, &packet))
@@ -85,6 +93,7 @@ static int forward_pictures(struct feed *feed)
         int rc = follow_engine(feed);
         if (rc < 0)
             return rc;
+        heartbeat_begin(&feed->heartbeat, STEP_DECODING, 0);
         rc = decode_next(feed->decoder, &frame);
         progress_lap(feed->context.progress, LEG_DECODE);
         if (rc == -EAGAIN)
@@ -260,6 +269,7 @@ static bool loops(const struct feed *feed)
 // `loop`: back to the file's start. What is before and after does not belong together: a new epoch.
 static int start_over(struct feed *feed)
 {
+    heartbeat_begin(&feed->heartbeat, STEP_READING, ingest_read_ns(feed->ingest));
     int rc = ingest_rewind(feed->ingest);
     if (rc < 0)
         return rc;
@@ -318,6 +328,7 @@ static int follow_engine(struct feed *feed)
     if (!feed->moves && !engine_stale(feed->context.engine, &feed->use))
         return 0;
     feed->moves = false;
+    heartbeat_begin(&feed->heartbeat, STEP_MOVING, TURN_NS);
     leave_side(feed);
     return join_side(feed);
 }
@@ -374,10 +385,13 @@ static void explain_end(const struct feed *feed, int rc, char *why, size_t size)
 int feed_run(struct feed *feed, char *why, size_t size)
 {
     const struct feed_context *context = &feed->context;
+    const struct camera_config *config = context->config;
+    heartbeat_begin(&feed->heartbeat, STEP_MOVING, TURN_NS);
     follow_outputs(feed);
     if (engine_stale(context->engine, &feed->use))
         leave_side(feed); // connecting may take long
-    int rc = ingest_open(&feed->ingest, context->config, context->stop, why, size);
+    heartbeat_begin(&feed->heartbeat, STEP_CONNECTING, config->connect_timeout.ns + LOOKUP_NS);
+    int rc = ingest_open(&feed->ingest, config, context->stop, why, size);
     if (rc < 0)
         return rc;
     feed->width = feed->height = 0;
@@ -386,12 +400,14 @@ int feed_run(struct feed *feed, char *why, size_t size)
     feed->live = ingest_is_live(context->config->url);
     drought_connect(&feed->drought);
     ask_device_again(feed);
+    heartbeat_begin(&feed->heartbeat, STEP_MOVING, TURN_NS);
     rc = prepare_decoder(feed);
     if (rc == 0)
         rc = relay(feed);
     explain_end(feed, rc, why, size);
     if (feed->width == 0 || rc == -ENOTSUP || rc == -EBADMSG)
         close_decoder(feed); // who knows what it is at
+    heartbeat_begin(&feed->heartbeat, STEP_CLOSING, config->close_timeout.ns);
     ingest_close(feed->ingest);
     feed->ingest = NULL;
     return rc;
@@ -412,6 +428,7 @@ int feed_open(struct feed **ret, const struct feed_context *context)
         .outputs = context->outputs,
         .fps = context->config->fps,
         .stop = context->stop,
+        .heartbeat = &feed->heartbeat,
         .decode = context->decode,
         .process = context->process,
     };
@@ -423,6 +440,11 @@ int feed_open(struct feed **ret, const struct feed_context *context)
     handover_open(&feed->handover, &context->outputs);
     *ret = feed;
     return 0;
+}
+
+struct heartbeat *feed_heartbeat(struct feed *feed)
+{
+    return &feed->heartbeat;
 }
 
 void feed_drain(struct feed *feed)

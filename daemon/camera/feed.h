@@ -28,6 +28,7 @@ struct feed_context {
 };
 
 int feed_open(struct feed **ret, const struct feed_context *);
+struct heartbeat *feed_heartbeat(struct feed *); // of the camera's thread
 // One connection, from connecting to the end of the stream: negative errno, -ENODATA where it ended
 // well; `why` says in words what ended it. Decoder, buffers and side stay for the next one.
 int feed_run(struct feed *, char *why, size_t size);

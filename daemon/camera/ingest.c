@@ -375,6 +375,11 @@ int ingest_read(struct ingest *in, struct packet *ret)
     return 0;
 }
 
+int64_t ingest_read_ns(const struct ingest *in)
+{
+    return in->media_timeout.ns + (in->realtime ? PACER_GAP_NS : 0);
+}
+
 // The index of a stream of discontinuous clocks (MPEG-TS) does not reach its first picture.
 int ingest_rewind(struct ingest *in)
 {

@@ -41,6 +41,7 @@ bool ingest_is_live(const char *url);
 // The next packet of the video track. Returns 0; -ENODATA at the end; -ETIMEDOUT after
 // media_timeout of silence; -ECANCELED; negative errno.
 int ingest_read(struct ingest *, struct packet *);
+int64_t ingest_read_ns(const struct ingest *); // the longest that it takes
 int ingest_rewind(struct ingest *); // to the start, for `loop`; negative errno where it cannot seek
 void ingest_close(struct ingest *); // within close_timeout; accepts NULL
 

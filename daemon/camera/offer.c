@@ -46,8 +46,11 @@ static struct slot *take_slot(struct output *output, const struct op *op, const 
     *reason = LOSS_LATE;
     if (frame_is_late(offer->info, output->config->max_age.ns))
         return NULL;
+    if (output->config->overflow == OVERFLOW_WAIT)
+        heartbeat_rest(offer->heartbeat);
     int rc = slots_take(output->slots, op->dst_bytes, output->config->overflow, offer->interrupted,
                         &slot);
+    heartbeat_begin(offer->heartbeat, STEP_SUBMITTING, 0);
     *reason = loss_of(rc, offer);
     return rc < 0 ? NULL : slot;
 }

@@ -3,6 +3,7 @@
 #ifndef FRAMED_DAEMON_CAMERA_OFFER_H
 #define FRAMED_DAEMON_CAMERA_OFFER_H
 
+#include "daemon/camera/heartbeat.h"
 #include "daemon/frame.h"
 #include "daemon/output.h"
 
@@ -11,6 +12,7 @@ struct offer {
     int rate_num, rate_den;          // nominal frames per second; 0/0 where the stream is silent
     const _Atomic bool *interrupted; // ends every wait...
     const _Atomic bool *stop;        // ...because of this; else the device has failed
+    struct heartbeat *heartbeat;     // rests while clients are waited for
 };
 
 // The slot for the result, described; NULL: the output has lost the frame, with the reason counted.

@@ -7,7 +7,6 @@
 
 static const int64_t SLICE_NS = 50000000; // how long a sleep may overlook *stop
 static const int64_t LATE_NS = 100000000; // what is caught up with; of more, a camera knows nothing
-static const int64_t GAP_NS = 10 * INT64_C(1000000000); // a longer pause in the stream is a cut
 
 static int sleep_until(int64_t due_ns, const _Atomic bool *stop)
 {
@@ -21,9 +20,10 @@ static int sleep_until(int64_t due_ns, const _Atomic bool *stop)
     return 0;
 }
 
+// A longer pause in the stream is a cut.
 int pacer_wait(struct pacer *pacer, int64_t ts, const _Atomic bool *stop)
 {
-    if (!pacer->origin_ns || ts < pacer->last_ts || ts - pacer->last_ts > GAP_NS) {
+    if (!pacer->origin_ns || ts < pacer->last_ts || ts - pacer->last_ts > PACER_GAP_NS) {
         pacer->origin_ns = monotonic_ns();
         pacer->origin_ts = ts;
     }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+static const int64_t PACER_GAP_NS = 10 * INT64_C(1000000000); // the longest sleep
+
 struct pacer {
     int64_t origin_ns; // CLOCK_MONOTONIC; 0: the next packet is due at once and sets it
     int64_t origin_ts, last_ts;

@@ -342,8 +342,8 @@ static void job_done(struct job *job, int status)
 static int submit(struct pipeline *pipeline, struct work *work, int rate_num, int rate_den)
 {
     const struct pipeline_context *context = &pipeline->context;
-    struct offer offer = {&work->frame.info, rate_num, rate_den, &pipeline->interrupted,
-                          context->stop};
+    struct offer offer = {&work->frame.info,      rate_num,      rate_den,
+                          &pipeline->interrupted, context->stop, context->heartbeat};
     bool wanted = false;
     work->job = (struct job){.src = work->frame.image, .done = job_done, .opaque = work};
     for (int i = 0; i < pipeline->outputs.n; i++) {
@@ -397,6 +397,7 @@ int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num
     enum loss reason = LOSS_THINNED;
     int rc = 0;
 
+    heartbeat_begin(pipeline->context.heartbeat, STEP_SUBMITTING, 0);
     follow_epoch(pipeline, frame->info.epoch);
     if (!rate_keeps(&pipeline->rate, frame->info.pts_ns))
         goto lost;

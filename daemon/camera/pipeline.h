@@ -4,6 +4,7 @@
 #ifndef FRAMED_DAEMON_CAMERA_PIPELINE_H
 #define FRAMED_DAEMON_CAMERA_PIPELINE_H
 
+#include "daemon/camera/heartbeat.h"
 #include "daemon/engine.h"
 #include "daemon/frame.h"
 #include "daemon/mailbox.h"
@@ -19,9 +20,10 @@ struct pipeline_context {
     // The camera's: joined whenever a frame is submitted, and left only after pipeline_drain.
     struct engine_use *use;
     struct mailbox *mailbox;
-    struct outputs outputs;    // at first
-    double fps;                // of the camera; 0 keeps all
-    const _Atomic bool *stop;  // ends every wait
+    struct outputs outputs;   // at first
+    double fps;               // of the camera; 0 keeps all
+    const _Atomic bool *stop; // ends every wait
+    struct heartbeat *heartbeat;
     struct histogram *decode;  // received to decoded
     struct histogram *process; // decoded to finished
 };

@@ -87,9 +87,9 @@ static int prepare_unix(struct listener *listener, const struct listener_options
                         gid_t group, const char *temporary)
 {
     struct stat st;
-    if (chmod(temporary, (mode_t)options->mode) < 0 ||
-        (group != (gid_t)-1 && chown(temporary, (uid_t)-1, group) < 0) ||
-        lstat(temporary, &st) < 0 || listen(listener->fd, BACKLOG) < 0)
+    if (lstat(temporary, &st) < 0 || chmod(temporary, (mode_t)options->mode) < 0 ||
+        (group != (gid_t)-1 && group != st.st_gid && chown(temporary, (uid_t)-1, group) < 0) ||
+        listen(listener->fd, BACKLOG) < 0)
         return -errno;
     listener->path = options->address->path;
     listener->device = st.st_dev;

@@ -168,7 +168,8 @@ static int own(struct segment *segment)
     if (!is_in_place(segment))
         return -EBUSY;
     if (fchmod(segment->fd, mode_of(segment)) < 0 ||
-        (segment->group != (gid_t)-1 && fchown(segment->fd, (uid_t)-1, segment->group) < 0))
+        (segment->group != (gid_t)-1 && segment->group != st.st_gid &&
+         fchown(segment->fd, (uid_t)-1, segment->group) < 0))
         return -errno;
     return 0;
 }

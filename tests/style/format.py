@@ -7,7 +7,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDERS = ("kernels", "config", "daemon", "tests", "scripts", "systemd")
-SHELL = "#!/bin/sh"
+TABBED = (b"#!/bin/sh", b"#!/usr/bin/make")  # here-documents and recipes want tabs
 
 
 def text_files():
@@ -21,7 +21,7 @@ def text_files():
 def blemishes(path):
     with open(path, "rb") as file:
         data = file.read()
-    tabs = not data.startswith(SHELL.encode())  # shell scripts are indented by tabs, for here-documents
+    tabs = not data.startswith(TABBED)
     for number, line in enumerate(data.split(b"\n"), 1):
         if tabs and b"\t" in line:
             yield f"{path}:{number}: tab"

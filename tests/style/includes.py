@@ -43,6 +43,7 @@ FILES = [
     (r"daemon/(service/status(_bound|_camera)?|service/answer|client/\w+)\.c", ["jansson.h"]),
     (r"tests/daemon/service/status\.c", ["jansson.h"]),
     (r"daemon/service/http\.c", ["microhttpd.h"]),
+    (r"daemon/service/notify\.c", ["systemd/sd-daemon.h"]),
     (r"tests/bench/clip\.c", ["libavformat/", "libavcodec/", "libswscale/"]),
     (r"tests/bench/libyuv\.c", ["libyuv.h"]),
     (r"tests/bench/swscale\.c", ["libswscale/"]),

@@ -23,6 +23,7 @@ struct fixture {
     struct histogram decode, process;
     struct pipeline *pipeline;
     _Atomic bool stop;
+    struct heartbeat heartbeat;
     int released; // frames given back
 };
 
@@ -60,6 +61,7 @@ static void start(struct fixture *f, double camera_fps)
         .outputs = outputs,
         .fps = camera_fps,
         .stop = &f->stop,
+        .heartbeat = &f->heartbeat,
         .decode = &f->decode,
         .process = &f->process,
     };

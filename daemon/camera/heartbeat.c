@@ -1,0 +1,33 @@
+#include "daemon/camera/heartbeat.h"
+
+#include <stddef.h>
+
+#include "daemon/frame.h"
+
+void heartbeat_begin(struct heartbeat *heartbeat, enum step step, int64_t ns)
+{
+    atomic_store_explicit(&heartbeat->step, (int)step, memory_order_relaxed);
+    atomic_store_explicit(&heartbeat->due_ns, monotonic_ns() + ns, memory_order_relaxed);
+}
+
+void heartbeat_rest(struct heartbeat *heartbeat)
+{
+    atomic_store_explicit(&heartbeat->due_ns, 0, memory_order_relaxed);
+}
+
+const char *heartbeat_stuck(const struct heartbeat *heartbeat, int64_t patience_ns)
+{
+    static const char *const names[] = {
+        [STEP_CONNECTING] = "connecting",
+        [STEP_READING] = "reading",
+        [STEP_DECODING] = "decoding",
+        [STEP_SUBMITTING] = "handing pictures over",
+        [STEP_MOVING] = "changing sides",
+        [STEP_CLOSING] = "hanging up",
+        [STEP_PAUSING] = "waiting for its next try",
+    };
+    int64_t due_ns = atomic_load_explicit(&heartbeat->due_ns, memory_order_relaxed);
+    if (due_ns == 0 || monotonic_ns() - due_ns <= patience_ns)
+        return NULL;
+    return names[atomic_load_explicit(&heartbeat->step, memory_order_relaxed)];
+}

@@ -1,0 +1,33 @@
+// By when a camera's thread means to be through with what it is at. Its own deadlines end each step
+// that may block: a thread that is at one for much longer will not come back. One thread writes it,
+// any reads. Zeroed, nobody waits for the thread.
+#ifndef FRAMED_DAEMON_CAMERA_HEARTBEAT_H
+#define FRAMED_DAEMON_CAMERA_HEARTBEAT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum step {
+    STEP_CONNECTING,
+    STEP_READING,
+    STEP_DECODING,
+    STEP_SUBMITTING,
+    STEP_MOVING, // to another side of the engine, or away from it
+    STEP_CLOSING,
+    STEP_PAUSING,
+};
+
+struct heartbeat {
+    _Atomic int64_t due_ns; // CLOCK_MONOTONIC; 0: it waits for others, or has ended
+    _Atomic int step;       // enum step
+};
+
+// A step begins that takes `ns` at most, beside what it computes.
+void heartbeat_begin(struct heartbeat *, enum step, int64_t ns);
+// The thread ends, or waits for as long as somebody else likes.
+void heartbeat_rest(struct heartbeat *);
+// What the thread is at ("reading") for more than `patience_ns` longer than it meant to; NULL: all
+// is well.
+const char *heartbeat_stuck(const struct heartbeat *, int64_t patience_ns);
+
+#endif

@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+"""The manual pages and the shells' completion: well-formed, and complete beside what framed itself says."""
+import glob
+import os
+import re
+import subprocess
+
+from framed_client import BINARY, ROOT, Checks, run
+
+PAGES = os.path.join(os.path.dirname(BINARY), "man")
+COMPLETION = os.path.join(ROOT, "scripts", "completion")
+# Layouts in framed-wire(7), and the bytes that each ends at.
+LAYOUTS = [256, 256, 272, 16]
+BASH = """
+source {folder}/framed.bash
+compopt() {{ :; }}
+COMP_WORDS=({words}) COMP_CWORD={at}
+_framed
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+# What zsh's own functions would show.
+ZSH = """
+_describe() {{ print -rl -- ${{(P)2}} }}
+compadd() {{ print -rl -- ${{@:#--}} }}
+_files() {{ print -l *(N) }}
+_framed() {{
+{script}
+}}
+words=({words}) CURRENT={at}
+_framed
+"""
+
+
+def page(name):
+    """A page as it is shown, with each run of blanks as one."""
+    done = subprocess.run(["mandoc", "-T", "utf8", f"{PAGES}/{name}"], capture_output=True, text=True, check=True)
+    return re.sub(r"[ \n]+", " ", re.sub(".\b", "", done.stdout).replace("‐", "-"))
+
+
+def words_of(text):
+    """As page() has them: Markdown's quotes are gone, and where a line breaks in a word is nobody's business."""
+    return " ".join(text.replace("`", "").replace("\\|", "|").split())
+
+
+def check_form(checks):
+    paths = sorted(glob.glob(f"{PAGES}/*"))
+    checks.check(len(paths) == len(glob.glob(f"{ROOT}/scripts/man/*")), f"pages: {paths}")
+    for path in paths:
+        done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", path], capture_output=True, text=True)
+        said = [line for line in done.stdout.splitlines() if "missing date" not in line]
+        checks.check(not said, "\n".join(said))
+        with open(path) as file:
+            checks.check(not re.search("@[A-Za-z]+@", file.read()), f"{path}: a placeholder is left")
+
+
+def check_commands(checks):
+    shown = page("framed.1")
+    for line in run("--help")[1].splitlines():
+        if match := re.match(r"  (-?\S.*?)  +(.*)$", line):
+            checks.check(words_of(" ".join(match.groups())) in shown, f"framed(1) lacks {line}")
+    with open(f"{ROOT}/README.md") as readme:
+        codes = re.search(r"\| code \| meaning \|\n.*\n((?:\|.*\n)+)", readme.read())[1]
+    for line in codes.splitlines():
+        checks.check(words_of(line.replace("|", " ")) in shown, f"framed(1) lacks the exit code {line}")
+
+
+def check_keys(checks):
+    shown = page("framed.yaml.5")
+    rows = [line for line in run("keys")[1].splitlines() if line.startswith("| `")]
+    checks.check(len(rows) > 40, f"{len(rows)} keys")
+    for row in rows:
+        key, value, default, meaning = (words_of(cell) for cell in re.split(r"(?<!\\)\|", row)[1:-1])
+        default = f" Default: {default}." if "`" in row.split("|")[-3] else " Required." if default else ""
+        checks.check(f" {key} {meaning}.{default} Value: {value}" in shown, f"framed.yaml(5) lacks {row}")
+
+
+def check_wire(checks):
+    """The layouts leave no hole, and end where the structs do; a field lies where clients look for it."""
+    with open(f"{PAGES}/framed-wire.7") as file:
+        tables = [re.findall(r"^(\d+)\t(\w+)(?:\[(\d+)\])?\t(\w+)", text, re.M) for text in file.read().split(".TS")[1:]]
+    size = {"char": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8, "i64": 8, "f32": 4}
+    for rows, end in zip(tables, LAYOUTS, strict=True):
+        place = int(rows[0][0])
+        for offset, kind, count, name in rows:
+            checks.check(int(offset) == place, f"{name} at {offset}, not {place}")
+            place += size[kind] * int(count or 1)
+        checks.check(place == end, f"a layout ends at {place}, not {end}")
+    header = {name: int(offset) for offset, _, _, name in tables[0]}
+    looked_up = {"payload_bytes": 8, "width": 80, "dst_to_src": 192, "camera": 216}
+    checks.check(looked_up.items() <= header.items(), f"framed-wire(7): {header}")
+
+
+def shell(arguments, script):
+    environment = {**os.environ, "PATH": f"{os.path.dirname(BINARY)}:{os.environ['PATH']}"}
+    done = subprocess.run([*arguments, script], capture_output=True, text=True, env=environment, cwd=COMPLETION)
+    return set(done.stdout.splitlines()) if not done.stderr else {done.stderr}
+
+
+def complete(words, at):
+    """What bash and zsh propose for the word with that number."""
+    with open(f"{COMPLETION}/_framed") as file:
+        zsh = ZSH.format(script=file.read(), words=words, at=at + 1)
+    bash = BASH.format(folder=COMPLETION, words=words, at=at)
+    return shell(["bash", "--norc", "-c"], bash), shell(["zsh", "-fc"], zsh)
+
+
+def check_completion(checks):
+    listed = run("--help")[1]
+    commands = set(re.findall(r"^  ([a-z]+) ", listed, re.M))
+    bash, zsh = complete("framed ''", 1)
+    checks.check(bash == commands | {"--help", "--version"}, f"bash: commands {bash}")
+    checks.check({line.split(":")[0] for line in zsh} == commands, f"zsh: commands {zsh}")
+    options = set(re.findall(r"^  (?:-\w, )?(--\w+)", listed, re.M)) | set(re.findall(r"^  (-\w),", listed, re.M))
+    of_bench = set(re.findall(r"^  (--[\w-]+)", run("bench", "--help")[1], re.M))
+    for words, expected in (("framed run -", options), ("framed bench -", of_bench)):
+        for name, proposed in zip(("bash", "zsh"), complete(words, 2)):
+            checks.check(proposed == expected, f"{name}: {words}: {proposed}, not {expected}")
+    for name, proposed in zip(("bash", "zsh"), complete("framed check -c ''", 3)):
+        checks.check("framed.bash" in proposed, f"{name}: files {proposed}")
+
+
+def main():
+    checks = Checks("manual")
+    check_form(checks)
+    check_commands(checks)
+    check_keys(checks)
+    check_wire(checks)
+    check_completion(checks)
+    checks.end()
+
+
+main()
