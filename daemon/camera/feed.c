@@ -295,6 +295,7 @@ static int join_side(struct feed *feed)
     int rc = engine_join(context->engine, &feed->use, feed->cpu_only);
     if (rc < 0)
         return rc;
+    atomic_store(&context->progress->backend, feed->use.driver->name);
     pipeline_join(feed->pipeline);
     handover_join(&feed->handover, &feed->use);
     rc = decoder_join(feed->decoder, &feed->use);

@@ -15,7 +15,8 @@ struct progress {
     _Atomic uint64_t pictures; // that the decoder gave out
     _Atomic uint64_t size;     // of the last: width << 32 | height
     _Atomic uint64_t spent_ns[CAMERA_LEGS];
-    int64_t lap_ns; // the thread's own: up to when the time is counted
+    const char *_Atomic backend; // that its pictures go to, its name; NULL: to none yet
+    int64_t lap_ns;              // the thread's own: up to when the time is counted
 };
 
 // Time counts from now on.

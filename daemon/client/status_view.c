@@ -90,8 +90,10 @@ static void print_bound(const json_t *bound, FILE *to)
     fprintf(to, "bounded by %s", meaning(text_at(bound, "leg")));
     if (json_is_number(share))
         fprintf(to, " (%.0f %%)", 100 * json_number_value(share));
-    if (json_is_integer(more))
-        fprintf(to, "; room for about %lld cameras more like these, by its %s",
+    if (json_is_integer(more) && json_integer_value(more) == 0)
+        fputs("; no room for more cameras like these", to);
+    else if (json_is_integer(more))
+        fprintf(to, "; room for about %lld more like these, by its %s",
                 (long long)json_integer_value(more), text_at(bound, "ends_first"));
     putc('\n', to);
 }
@@ -168,9 +170,9 @@ static void add_camera(struct table *table, const json_t *camera)
     add_state(table, camera);
     table_cell(table, "%.1f", number_at(camera, "fps_in"));
     if (json_is_object(picture))
-        table_cell(table, "%s %lldx%lld, decoder %s", text_at(camera, "codec"),
+        table_cell(table, "%s %lldx%lld, decoder %s, backend %s", text_at(camera, "codec"),
                    (long long)count_at(picture, "width"), (long long)count_at(picture, "height"),
-                   text_at(camera, "decoder"));
+                   text_at(camera, "decoder"), text_at(camera, "backend"));
     else
         table_cell(table, "%s", text_at(camera, "url"));
     add_complaint(table, camera);

@@ -154,17 +154,19 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
     char url[URL_MAX];
     int state = atomic_load(&camera->state);
     camera_describe(camera, &description);
+    const char *backend = atomic_load(&camera->progress.backend);
     char *codec = strchr(description.decoder, ' '); // "cpu h264"
     if (codec)
         *codec++ = 0;
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:I, s:I, s:o, s:o, s:o}",
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:f, s:I, s:I, s:o, s:o, s:o}",
                      "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
                      next_try(camera, state, now), "url",
                      status_string(config_url_redacted(camera->config->url, url, sizeof url)),
                      "stream", text_or_null(description.stream), "codec",
                      text_or_null(codec ? codec : ""), "picture", picture_json(camera), "decoder",
-                     text_or_null(description.decoder), "fps_in", meter_rate(&camera->pictures),
-                     "pictures", (json_int_t)atomic_load(&camera->progress.pictures), "reconnects",
+                     text_or_null(description.decoder), "backend", backend, "fps_in",
+                     meter_rate(&camera->pictures), "pictures",
+                     (json_int_t)atomic_load(&camera->progress.pictures), "reconnects",
                      (json_int_t)atomic_load(&camera->reconnects), "thread", shares_json(camera),
                      "last_error", complaint_json(&description.complaint, now), "outputs",
                      outputs_json(&camera->outputs, now));

@@ -106,6 +106,7 @@ def check_bound(checks, bound):
 def check_healthy(checks, camera):
     checks.check(camera["state"] == "running" and camera["next_try_s"] is None, f"healthy: {camera}")
     checks.check((camera["codec"], camera["decoder"]) in (("h264", "cpu"), ("h264", "nvdec")), f"healthy: {camera}")
+    checks.check(camera["backend"] in ("cpu", "cuda"), f"healthy: {camera['backend']}")
     checks.check(camera["picture"] == {"width": 320, "height": 240}, f"healthy: {camera['picture']}")
     checks.check(15 < camera["fps_in"] < 35, f"healthy: {camera['fps_in']} frames/s")
     read, unheard, full = (output_of(camera, name) for name in ("read", "unheard", "full"))
@@ -125,7 +126,7 @@ def check_others(checks, flapping, refused):
     checks.check(flapping["reconnects"] > 0 and flapping["pictures"] > 0, f"flapping: {flapping}")
     checks.check(error and error["text"] == "the stream ended" and error["age_s"] < 10, f"flapping: {error}")
     checks.check(refused["state"] == "retrying" and 0 <= refused["next_try_s"] < 40, f"refused: {refused}")
-    checks.check(refused["codec"] is None and refused["pictures"] == 0, f"refused: {refused}")
+    checks.check(refused["codec"] is None is refused["backend"] and refused["pictures"] == 0, f"refused: {refused}")
     checks.check("refused the user name or password" in refused["last_error"]["text"], f"refused: {refused}")
 
 
@@ -134,7 +135,7 @@ def check_table(checks, where):
     lines = table.splitlines()
     checks.check(code == 0 and not errors, f"exit {code}: {errors}")
     for pattern in (r"^framed \d+\.\d+\.\d+, pid \d+, up ",
-                    r"^bounded by .*; room for about \d+ cameras more like these",
+                    r"^bounded by .*; (room for about \d+ more|no room for more cameras) like these",
                     r"^CAMERA +STATE +PER S +STREAM OR SINK +CLIENTS ",
                     r"^healthy +running +\d\d\.\d +h264 320x240, decoder ", r"^  unheard +open .* \d+: client \d+$",
                     r"^refused +retrying in \d+ s ", r"^    \d+ s ago: .*refused the user name or password"):

@@ -101,8 +101,9 @@ static void test_before_the_first_picture(void)
     expect_text(json, "bound.cameras_more", NULL);
     expect_text(json, "cameras.0.state", "connecting");
     expect_text(json, "cameras.0.url", "rtsp://***@10.0.0.5/a");
-    for (const char *const *key = (const char *const[]){"stream", "codec", "decoder", "picture",
-                                                        "next_try_s", "last_error", NULL};
+    for (const char *const *key =
+             (const char *const[]){"stream", "codec", "backend", "decoder", "picture", "next_try_s",
+                                   "last_error", NULL};
          *key; key++) {
         char path[64];
         snprintf(path, sizeof path, "cameras.0.%s", *key);
