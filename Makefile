@@ -75,7 +75,7 @@ endif
 # --- config and daemon: Debian's libraries, asked for only when they are needed
 CONFIG_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard config/*.c))
 DAEMON_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out daemon/main.c,$(wildcard daemon/*.c daemon/*/*.c)))
-PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1 libsystemd
+PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1 libsystemd jansson libmicrohttpd
 PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(KERNELS_LIBS)
 CONFIG_LIBS = $(shell $(PKG_CONFIG) --libs yaml-0.1) $(KERNELS_LIBS)
@@ -178,6 +178,12 @@ bench-core:
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_core.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(CORE_ARGS)
+
+# What scraping the counters costs under full load.
+bench-scrape:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_scrape.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(SCRAPE_ARGS)
 
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
@@ -291,7 +297,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz manuals units install deb check-deb bundle clean bench-workers bench-core
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz manuals units install deb check-deb bundle clean bench-workers bench-core bench-scrape
 clean:
 	rm -rf build bundle
 

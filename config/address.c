@@ -1,6 +1,8 @@
 #include "config/address.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,6 +96,58 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
     }
     *ret = address;
     return 0;
+}
+
+// What `text` stands for with a scheme before it.
+static int parse_with(const char *scheme, const char *text, struct sink_address *ret,
+                      const char **wrong)
+{
+    char *whole;
+    if (asprintf(&whole, "%s%s", scheme, text) < 0)
+        return -ENOMEM;
+    int rc = address_parse(ret, whole, wrong);
+    free(whole);
+    return rc;
+}
+
+int address_parse_control(struct control_address *ret, const char *text, const char **wrong)
+{
+    struct control_address address = {.off = !strcmp(text, "off")};
+    int rc = 0;
+    *wrong = NULL;
+    if (!address.off && strcmp(text, "auto")) {
+        if (!strchr(text, '/'))
+            *wrong = "is no path: it has no slash";
+        rc = *wrong ? -EINVAL : parse_with("unix:", text, &address.at, wrong);
+    }
+    if (rc == 0)
+        *ret = address;
+    return rc;
+}
+
+int address_parse_http(struct http_address *ret, const char *text, const char **wrong)
+{
+    struct http_address address = {0};
+    int rc = 0;
+    *wrong = NULL;
+    if (after(text, "unix:"))
+        rc = address_parse(&address.at, text, wrong);
+    else if (strcmp(text, "off"))
+        rc = parse_with("tcp:", text, &address.at, wrong);
+    if (rc == 0)
+        *ret = address;
+    return rc;
+}
+
+bool address_is_local(const struct sink_address *address)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (address->kind != SINK_TCP || !address->host || !strcmp(address->host, "localhost"))
+        return true;
+    if (inet_pton(AF_INET, address->host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+    return inet_pton(AF_INET6, address->host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 int address_copy(struct sink_address *ret, const struct sink_address *from)

@@ -97,6 +97,12 @@ static void print_allowed(FILE *f, const struct row *row)
     case VALUE_SINK:
         fputs("unix:PATH, ring:PATH, tcp:HOST:PORT, tcp:PORT or file:PATH", f);
         break;
+    case VALUE_CONTROL:
+        fputs("auto | off | a path", f);
+        break;
+    case VALUE_HTTP:
+        fputs("off, HOST:PORT, PORT (on loopback) or unix:PATH", f);
+        break;
     case VALUE_OPTIONS:
         fprintf(f, "up to %d of name: value", OPTIONS_MAX);
         break;

@@ -8,6 +8,8 @@
 #include "config/equal.h"
 #include "config/pattern.h"
 
+enum { TOKEN_MIN = 16 }; // bytes of http_token
+
 struct check {
     struct mistakes *mistakes;
     const struct config *config;
@@ -291,6 +293,64 @@ void check_output(struct mistakes *mistakes, const struct config *config,
     check_rival(&c);
     check_protocol(&c);
 }
+
+// --- the daemon's own sockets
+
+static const struct given *find_root(const struct given given[], const char *key)
+{
+    return &given[table_find(&root_table, key) - root_table.rows];
+}
+
+static const char *token_wrong(const char *token)
+{
+    if (strlen(token) < TOKEN_MIN)
+        return "is too short to be a secret";
+    for (const char *c = token; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return "has characters that no header can carry";
+    return NULL;
+}
+
+static void check_http(struct mistakes *mistakes, const struct config *config,
+                       const struct given given[])
+{
+    const struct given *http = find_root(given, "http"), *token = find_root(given, "http_token");
+    const char *wrong = config->http_token ? token_wrong(config->http_token) : NULL;
+    if (wrong)
+        mistake(mistakes, token->value, "http_token", "%s (%d or more letters, digits and signs)",
+                wrong, TOKEN_MIN);
+    if (!address_is_local(&config->http.at) && !config->http_token && !token->wrong)
+        mistake(
+            mistakes, http->value, "http",
+            "can be reached from other boxes, so it needs an http_token "
+            "(http_token: ${NAME} of a credential, or 127.0.0.1:PORT, [::1]:PORT or unix:PATH)");
+}
+
+// Of the sockets of the daemon and the sinks, no two may be in each other's way.
+static void check_path(struct mistakes *mistakes, const struct config *config, const char *key,
+                       struct place at, const struct sink_address *address)
+{
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        for (int o = 0; o < camera->n_outputs; o++)
+            if (address_collides(&camera->outputs[o].sink, address))
+                mistake(mistakes, at, key, "is the sink of cameras.%s.outputs.%s too", camera->name,
+                        camera->outputs[o].name);
+    }
+}
+
+void check_root(struct mistakes *mistakes, const struct config *config, const struct given given[])
+{
+    struct place control = find_root(given, "control")->value;
+    struct place http = find_root(given, "http")->value;
+    check_http(mistakes, config, given);
+    check_path(mistakes, config, "control", control, &config->control.at);
+    check_path(mistakes, config, "http", http, &config->http.at);
+    if (address_collides(&config->control.at, &config->http.at))
+        mistake(mistakes, http, "http", "is the control socket too");
+}
+
+// --- cameras
 
 static const char *url_mistake(const char *url)
 {

@@ -1,4 +1,5 @@
-// Rules that a row cannot say: across the keys of an output, and of a camera's URL.
+// Rules that a row cannot say: across the keys of an output, of a camera's URL, and of what the
+// daemon itself listens on.
 #ifndef FRAMED_CONFIG_CHECK_H
 #define FRAMED_CONFIG_CHECK_H
 
@@ -22,6 +23,9 @@ void check_output(struct mistakes *, const struct config *config, struct output_
 // The same for a camera; `given` goes by the rows of camera_table.
 void check_camera(struct mistakes *, const struct camera_config *camera, const struct given given[],
                   const char *path);
+
+// The same for what stands at the top, once all is read; `given` goes by the rows of root_table.
+void check_root(struct mistakes *, const struct config *config, const struct given given[]);
 
 // What the file says, or no longer says, that framed heeds at its start alone; `given` goes by the
 // rows of root_table.

@@ -72,6 +72,16 @@ struct sink_address {
     int port;   // tcp; 0 lets the system choose
 };
 
+// Where the control socket is: neither off nor at a path is the default place.
+struct control_address {
+    bool off;
+    struct sink_address at; // unix, or SINK_NONE
+};
+// Where HTTP is served: "HOST:PORT", "PORT" (on loopback) or "unix:PATH".
+struct http_address {
+    struct sink_address at; // tcp or unix; SINK_NONE: nowhere
+};
+
 struct place { // where in the configuration file something stands; line and column count from 1
     int line, column;
 };
@@ -162,6 +172,9 @@ struct config {
     struct cuda_config cuda;
     struct cpu_config cpu;
     struct log_config log;
+    struct control_address control;
+    struct http_address http;
+    char *http_token; // a secret; NULL: http asks for none
     struct camera_config *cameras;
     int n_cameras;
 };
@@ -179,6 +192,10 @@ int config_load_text(struct config **ret, const char *text, size_t length, const
 int config_load_next(struct config **ret, const char *path, const struct config *running,
                      FILE *errors);
 void config_free(struct config *); // accepts NULL
+// Only the key `control` of the file at `path`, whatever else is wrong with it or missing, for who
+// wants to speak to the daemon that runs with it. 0; or as config_load, with the mistake printed.
+int config_load_control(struct control_address *ret, const char *path, FILE *errors);
+void config_free_control(struct control_address *);
 
 // Copies that outlive the configuration that they are of; of a camera without its outputs. NULL: no
 // memory.

@@ -57,6 +57,11 @@ static bool equal_options(const struct row *row, const void *a, const void *b)
 }
 
 // Types whose bytes are all of the value.
+static bool equal_control(const struct control_address *a, const struct control_address *b)
+{
+    return a->off == b->off && equal_sink(&a->at, &b->at);
+}
+
 static size_t plain_size(enum value_type type)
 {
     switch (type) {
@@ -102,6 +107,11 @@ bool value_equal(const struct row *row, const void *left, const void *right)
         return equal_pin(a, b);
     case VALUE_SINK:
         return equal_sink(a, b);
+    case VALUE_CONTROL:
+        return equal_control(a, b);
+    case VALUE_HTTP:
+        return equal_sink(&((const struct http_address *)a)->at,
+                          &((const struct http_address *)b)->at);
     case VALUE_OPTIONS:
         return equal_options(row, a, b);
     default:

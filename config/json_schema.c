@@ -113,6 +113,16 @@ static void print_forms(FILE *f, const struct row *row)
     case VALUE_SINK:
         fputs("{\"type\": \"string\", \"pattern\": \"^(unix|ring|tcp|file):.\"}", f);
         break;
+    case VALUE_CONTROL: // YAML 1.1 reads off as false
+        fputs("{\"enum\": [\"auto\", \"off\", false]}, {\"type\": \"string\", \"pattern\": \"/\"}",
+              f);
+        break;
+    case VALUE_HTTP:
+        fputs("{\"type\": \"integer\", \"minimum\": 0, \"maximum\": 65535}, "
+              "{\"const\": false}, {\"type\": \"string\", \"pattern\": "
+              "\"^(off|unix:.+|(.+:)?[0-9]{1,5})$\"}",
+              f);
+        break;
     case VALUE_OPTIONS:
         fprintf(f,
                 "{\"type\": \"object\", \"maxProperties\": %d, \"additionalProperties\": "

@@ -6,10 +6,9 @@
 
 #include "config/check.h"
 #include "config/expand.h"
+#include "config/file.h"
 #include "config/object.h"
 #include "config/options.h"
-
-enum { FILE_MAX = 1 << 20 }; // bytes
 
 struct loader {
     struct reader reader;
@@ -293,6 +292,7 @@ static void read_root(struct loader *l)
             read_items(l, row, target.given[i].node, l->config, &l->camera);
         reader_leave(&l->reader, path);
     }
+    check_root(&l->reader.mistakes, l->config, target.given);
 }
 
 static int read_document(struct loader *l, const char *text, size_t length)
@@ -349,38 +349,14 @@ int config_load_text(struct config **ret, const char *text, size_t length, const
     return load_text(ret, text, length, name, NULL, errors);
 }
 
-// The whole of `f` in memory, with *length its bytes; at most FILE_MAX.
-static int slurp(FILE *f, char **ret, size_t *length)
-{
-    char *text = malloc(FILE_MAX + 1);
-    if (!text)
-        return -ENOMEM;
-    *length = fread(text, 1, FILE_MAX + 1, f);
-    int status = ferror(f) ? -errno : *length > FILE_MAX ? -EFBIG : 0;
-    if (status < 0)
-        free(text);
-    else
-        *ret = text;
-    return status;
-}
-
 int config_load_next(struct config **ret, const char *path, const struct config *running,
                      FILE *errors)
 {
-    bool input = !strcmp(path, "-");
-    const char *name = input ? "stdin" : path;
-    FILE *f = input ? stdin : fopen(path, "re");
     char *text = NULL;
     size_t length = 0;
-    int status = f ? slurp(f, &text, &length) : -errno;
-    if (f && !input)
-        fclose(f);
-    if (status < 0) {
-        char word[KEY_MAX];
-        fprintf(errors, "%s: %s\n", shown(name, word, sizeof word), strerror(-status));
-        return status;
-    }
-    status = load_text(ret, text, length, name, running, errors);
+    int status = file_read(&text, &length, path, errors);
+    if (status == 0)
+        status = load_text(ret, text, length, file_name(path), running, errors);
     free(text);
     return status;
 }

@@ -144,6 +144,12 @@ static void free_value(const struct row *row, void *object)
     case VALUE_SINK:
         address_free(value_member(row, object));
         break;
+    case VALUE_CONTROL:
+        address_free(&((struct control_address *)value_member(row, object))->at);
+        break;
+    case VALUE_HTTP:
+        address_free(&((struct http_address *)value_member(row, object))->at);
+        break;
     case VALUE_ITEMS:
         free_items(row, object);
         break;

@@ -73,7 +73,8 @@ static const struct choice range_choices[] = {
     struct levels: VALUE_LEVELS, struct channels: VALUE_CHANNELS, struct affine: VALUE_AFFINE, \
     struct crop: VALUE_CROP, struct fraction: VALUE_FRACTION, struct filemode: VALUE_FILEMODE, \
     struct pin: VALUE_PIN, struct split: VALUE_SPLIT, \
-    struct sink_address: VALUE_SINK, struct demuxer_option *: VALUE_OPTIONS, \
+    struct sink_address: VALUE_SINK, struct control_address: VALUE_CONTROL, \
+    struct http_address: VALUE_HTTP, struct demuxer_option *: VALUE_OPTIONS, \
     struct camera_config *: VALUE_ITEMS, struct output_config *: VALUE_ITEMS, \
     default: VALUE_CHOICE)
 
@@ -194,6 +195,12 @@ static const struct row root_rows[] = {
           RANGE(0, PROCESSORS_MAX - 1)),
     SECTION("log", "lines on standard error"),
     FIELD(struct config, log.level, "info", "the least important events that are logged", .live = true),
+    FIELD(struct config, control, "auto",
+          "socket of `framed status` and `framed reload`; auto: control.sock in the unit's runtime directory, else in /run/framed for root and $XDG_RUNTIME_DIR/framed for others"),
+    FIELD(struct config, http, "off",
+          "serves /metrics, /healthz, /readyz and /api/v1/cameras; to others than this box with an http_token only"),
+    FIELD(struct config, http_token, NULL, "what a client of http must send: Authorization: Bearer TOKEN",
+          .example = "${FRAMED_HTTP_TOKEN}"),
     {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}",
      .help = "camera and output keys that hold wherever a camera or output does not say otherwise"},
     FIELD(struct config, cameras, NULL, "the inputs, by name", .required = true, .items = &camera_table,

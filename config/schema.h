@@ -23,6 +23,8 @@ enum value_type {
     VALUE_SPLIT,
     VALUE_PIN,
     VALUE_SINK,
+    VALUE_CONTROL,
+    VALUE_HTTP,
     VALUE_OPTIONS,
     VALUE_SECTION,  // no member: the rows "key.*" follow it
     VALUE_DEFAULTS, // no member: rows of the camera and the output table

@@ -371,6 +371,35 @@ static const char *parse_sink(const struct row *row, void *member, const char *c
     return NULL;
 }
 
+static const char *parse_control(const struct row *row, void *member, const char *const text[],
+                                 int n)
+{
+    (void)row, (void)n;
+    struct control_address address;
+    const char *wrong = NULL;
+    if (address_parse_control(&address, text[0], &wrong) == -ENOMEM)
+        return out_of_memory;
+    if (wrong)
+        return wrong;
+    address_free(&((struct control_address *)member)->at);
+    *(struct control_address *)member = address;
+    return NULL;
+}
+
+static const char *parse_http(const struct row *row, void *member, const char *const text[], int n)
+{
+    (void)row, (void)n;
+    struct http_address address;
+    const char *wrong = NULL;
+    if (address_parse_http(&address, text[0], &wrong) == -ENOMEM)
+        return out_of_memory;
+    if (wrong)
+        return wrong;
+    address_free(&((struct http_address *)member)->at);
+    *(struct http_address *)member = address;
+    return NULL;
+}
+
 static const struct {
     parse_fn *parse;
     bool list; // takes more than one entry
@@ -392,6 +421,8 @@ static const struct {
     [VALUE_SPLIT] = {.parse = parse_split},
     [VALUE_PIN] = {.parse = parse_pin},
     [VALUE_SINK] = {.parse = parse_sink},
+    [VALUE_CONTROL] = {.parse = parse_control},
+    [VALUE_HTTP] = {.parse = parse_http},
 };
 
 void *value_member(const struct row *row, void *object)

@@ -10,5 +10,7 @@
 // The least of the memory limits of the group that the file `membership` names and of all above it,
 // version 1 or 2, bytes. SIZE_MAX where there is none.
 size_t cgroup_memory_limit(const char *membership, const char *root);
+// The same of processor time, in processors. INFINITY where there is none.
+double cgroup_cpu_limit(const char *membership, const char *root);
 
 #endif

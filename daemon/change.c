@@ -13,7 +13,7 @@ struct entry {
     struct camera *camera;  // one that the roster has, or a fresh one
     bool kept;              // the roster has it...
     bool differs;           // ...with other outputs
-    struct outputs outputs; // of a kept camera: as they are to be
+    struct outputs outputs; // as they are to be
 };
 
 struct change {
@@ -25,9 +25,10 @@ struct change {
     bool applied;
     struct camera **cameras; // as they are to be; room for all of the configuration's
     struct entry *entries;
-    int n;                 // built
-    struct output **going; // that the roster has now and is to do without
-    int n_going;
+    int n; // built
+    // Outputs that the roster does not have yet, and those that it is to do without.
+    struct output **fresh, **going;
+    int n_fresh, n_going;
 };
 
 // --- what stays
@@ -70,18 +71,31 @@ static const struct entry *entry_of(const struct change *change, const struct ca
     return NULL;
 }
 
-static int find_going(struct change *change)
+// Appends to a list those outputs that are not among others.
+static void append_missing(const struct outputs *outputs, const struct outputs *others,
+                           struct output **list, int *n)
+{
+    for (int i = 0; i < outputs->n; i++)
+        if (!others || !outputs_have(others, outputs->list[i]))
+            list[(*n)++] = outputs->list[i];
+}
+
+static int find_differences(struct change *change)
 {
     const struct roster *roster = change->roster;
+    change->fresh = calloc((size_t)change->n * PLAN_OPS_MAX + 1, sizeof *change->fresh);
     change->going = calloc((size_t)roster->n * PLAN_OPS_MAX + 1, sizeof *change->going);
-    if (!change->going)
+    if (!change->fresh || !change->going)
         return -ENOMEM;
+    for (int i = 0; i < change->n; i++) {
+        const struct entry *entry = &change->entries[i];
+        append_missing(&entry->outputs, entry->kept ? &entry->camera->outputs : NULL, change->fresh,
+                       &change->n_fresh);
+    }
     for (int i = 0; i < roster->n; i++) {
-        const struct outputs *outputs = &roster->cameras[i]->outputs;
         const struct entry *entry = entry_of(change, roster->cameras[i]);
-        for (int o = 0; o < outputs->n; o++)
-            if (!entry || !outputs_have(&entry->outputs, outputs->list[o]))
-                change->going[change->n_going++] = outputs->list[o];
+        append_missing(&roster->cameras[i]->outputs, entry ? &entry->outputs : NULL, change->going,
+                       &change->n_going);
     }
     return 0;
 }
@@ -170,25 +184,15 @@ static void refuse_sink(struct change *change, const struct output *output, cons
 
 static void prepare_sink(struct change *change, struct output *fresh)
 {
-    const struct output *holder = holder_of_address(change, fresh);
+    const struct output *before = holder_of_address(change, fresh);
     char why[256] = "";
-    if (takes_over(fresh, holder))
+    if (takes_over(fresh, before))
         return;
-    if (sink_prepare(&fresh->listener, fresh->config, holder ? holder->sink : NULL, why,
+    if (!before || !before->sink)
+        before = roster_writer(change->roster, &fresh->config->sink);
+    if (sink_prepare(&fresh->listener, fresh->config, before ? before->sink : NULL, why,
                      sizeof why) < 0)
         refuse_sink(change, fresh, why);
-}
-
-static void prepare_sinks(struct change *change)
-{
-    for (int i = 0; i < change->n; i++) {
-        const struct entry *entry = &change->entries[i];
-        for (int o = 0; o < entry->outputs.n; o++) {
-            struct output *output = entry->outputs.list[o];
-            if (!entry->kept || !outputs_have(&entry->camera->outputs, output))
-                prepare_sink(change, output);
-        }
-    }
 }
 
 static void publish(struct output *fresh)
@@ -212,18 +216,6 @@ static void hand_over(struct output *fresh, struct output *holder)
     publish(fresh);
 }
 
-static void hand_over_sinks(struct change *change)
-{
-    for (int i = 0; i < change->n; i++) {
-        const struct entry *entry = &change->entries[i];
-        for (int o = 0; o < entry->outputs.n; o++) {
-            struct output *output = entry->outputs.list[o];
-            if (!entry->kept || !outputs_have(&entry->camera->outputs, output))
-                hand_over(output, holder_of_address(change, output));
-        }
-    }
-}
-
 // --- all or nothing
 
 static int build_all(struct change *change)
@@ -235,7 +227,7 @@ static int build_all(struct change *change)
     int rc = change->cameras && change->entries ? 0 : -ENOMEM;
     for (int i = 0; rc == 0 && i < config->n_cameras; i++)
         rc = build(change, &config->cameras[i]);
-    return rc == 0 ? find_going(change) : rc;
+    return rc == 0 ? find_differences(change) : rc;
 }
 
 // --- memory
@@ -300,8 +292,8 @@ int change_open(struct change **ret, struct roster *roster, const struct config 
     int rc = build_all(change);
     if (rc == 0)
         rc = admit(change);
-    if (rc == 0)
-        prepare_sinks(change);
+    for (int i = 0; rc == 0 && i < change->n_fresh; i++)
+        prepare_sink(change, change->fresh[i]);
     if (rc == 0 && change->mistakes > 0)
         rc = -EINVAL;
     if (rc < 0)
@@ -343,7 +335,8 @@ static void count(const struct change *change, struct reload_result *ret)
 void change_apply(struct change *change, struct reload_result *ret)
 {
     count(change, ret);
-    hand_over_sinks(change);
+    for (int i = 0; i < change->n_fresh; i++)
+        hand_over(change->fresh[i], holder_of_address(change, change->fresh[i]));
     for (int i = 0; i < change->n_going; i++)
         if (change->going[i]->sink)
             sink_yield(change->going[i]->sink, NULL);
@@ -377,6 +370,7 @@ void change_close(struct change *change)
         drop(&change->entries[i]);
     free(change->cameras);
     free(change->entries);
+    free(change->fresh);
     free(change->going);
     free(change);
 }

@@ -10,9 +10,11 @@
 
 #include "daemon/abort.h"
 #include "daemon/engine.h"
+#include "daemon/frame.h"
 #include "daemon/service/log.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/notify.h"
+#include "daemon/service/service.h"
 #include "daemon/writers.h"
 
 enum {
@@ -32,17 +34,17 @@ struct daemon {
     struct notify notify;
     struct mailbox *mailbox;
     struct engine *engine;
+    struct service *service;
     struct histogram decode, process;
     struct roster roster;
     struct reload reload;
     int exit_code;
 };
 
-static int write_metrics(struct daemon *daemon)
+static void look(void *opaque, struct metrics *ret)
 {
-    if (!daemon->options->metrics || !daemon->engine) // nothing ran
-        return 0;
-    struct metrics metrics = {
+    struct daemon *daemon = opaque;
+    *ret = (struct metrics){
         .cameras = daemon->roster.cameras,
         .n_cameras = daemon->roster.n,
         .engine = daemon->engine,
@@ -50,6 +52,14 @@ static int write_metrics(struct daemon *daemon)
         .process = &daemon->process,
         .reload = &daemon->reload,
     };
+}
+
+static int write_metrics(struct daemon *daemon)
+{
+    struct metrics metrics;
+    if (!daemon->options->metrics || !daemon->engine) // nothing ran
+        return 0;
+    look(daemon, &metrics);
     int rc = metrics_write(daemon->options->metrics, &metrics);
     if (rc < 0)
         log_event(LOG_LEVEL_ERROR, "metrics file %s: %s", daemon->options->metrics, strerror(-rc));
@@ -100,6 +110,8 @@ static void roster_is_done(void *opaque)
     block_signals(); // it has ended well: no signal may kill it on its last steps
     mailbox_close(daemon->mailbox);
     daemon->mailbox = NULL;
+    service_close(daemon->service);
+    daemon->service = NULL;
     for (int i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&daemon->signal[i], NULL);
     uv_close((uv_handle_t *)&daemon->deadline, NULL);
@@ -189,6 +201,7 @@ static void open_roster(struct daemon *daemon)
     daemon->reload = (struct reload){
         .file = daemon->options->file,
         .running = daemon->config,
+        .loaded_ns = realtime_ns(),
         .roster = &daemon->roster,
         .is_applied = true,
     };
@@ -244,6 +257,23 @@ static int open_cameras(struct daemon *daemon)
     return daemon->roster.n_sinks > 0 ? 0 : -ENOENT;
 }
 
+static int reload(void *opaque, FILE *errors, struct reload_result *ret)
+{
+    return daemon_reload(opaque, errors, ret);
+}
+
+static int open_service(struct daemon *daemon)
+{
+    struct service_context context = {
+        .loop = &daemon->loop,
+        .config = daemon->config,
+        .look = look,
+        .reload = reload,
+        .opaque = daemon,
+    };
+    return service_open(&daemon->service, &context);
+}
+
 static int start(struct daemon *daemon)
 {
     char why[256];
@@ -255,7 +285,9 @@ static int start(struct daemon *daemon)
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return EXIT_CONFIG;
     }
-    rc = open_cameras(daemon);
+    rc = open_service(daemon);
+    if (rc == 0)
+        rc = open_cameras(daemon);
     if (rc == 0)
         rc = write_metrics(daemon); // a path that cannot be written is known at once
     if (rc == 0)

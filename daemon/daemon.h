@@ -5,6 +5,8 @@
 #include "config/config.h"
 #include "daemon/reload.h"
 
+#define DEFAULT_CONFIG "/etc/framed/framed.yaml"
+
 enum exit_code {
     EXIT_OK = 0,
     EXIT_RUNTIME = 1,

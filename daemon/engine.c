@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -329,6 +330,25 @@ void engine_unreserve(struct engine *engine, const struct engine_use *use, size_
 const char *engine_backend_name(const struct engine *engine)
 {
     return atomic_load(&engine->current)->driver->name;
+}
+
+void engine_describe(struct engine *engine, char *to, size_t size)
+{
+    pthread_mutex_lock(&engine->lock);
+    const struct side *side = atomic_load(&engine->current);
+    snprintf(to, size, "%s", side->backend ? side->driver->describe(side->backend) : "");
+    pthread_mutex_unlock(&engine->lock);
+}
+
+bool engine_nvdec_busy(struct engine *engine, uint64_t *ret)
+{
+    pthread_mutex_lock(&engine->lock);
+    struct side *side = atomic_load(&engine->current); // which is not the one that has failed
+    if (side->device)
+        *ret = decode_device_busy_ns(side->device);
+    bool has = side->device;
+    pthread_mutex_unlock(&engine->lock);
+    return has;
 }
 
 uint64_t engine_fallbacks(const struct engine *engine)

@@ -64,6 +64,11 @@ void engine_unreserve(struct engine *, const struct engine_use *, size_t bytes);
 
 // Of the side that works now: for metrics and log lines.
 const char *engine_backend_name(const struct engine *);
+// The same in more words ("NVIDIA H200, 8 streams"); "" where it is not open.
+void engine_describe(struct engine *, char *to, size_t size);
+// How long NVDEC was busy since it was opened, ns, which begins anew when it is opened again.
+// False: there is none now.
+bool engine_nvdec_busy(struct engine *, uint64_t *ret);
 uint64_t engine_fallbacks(const struct engine *); // times that the cpu side had to take over
 
 #endif

@@ -6,9 +6,8 @@
 #include "config/config.h"
 #include "daemon/bench/bench.h"
 #include "daemon/check.h"
+#include "daemon/client/client.h"
 #include "daemon/daemon.h"
-
-#define DEFAULT_CONFIG "/etc/framed/framed.yaml"
 
 struct arguments {
     const char *config;
@@ -92,6 +91,10 @@ static const struct command commands[] = {
      NULL},
     {"check", "print every mistake in the configuration, or else the memory that it needs", check,
      true, false, NULL},
+    {"status", "say what the framed that runs does now (framed status --help)", NULL, false, false,
+     status_main},
+    {"reload", "make the framed that runs read its configuration again", NULL, false, false,
+     reload_main},
     {"defaults", "print a configuration with every key and its default", defaults, false, false,
      NULL},
     {"schema", "print the configuration's JSON Schema (draft-07)", schema, false, false, NULL},

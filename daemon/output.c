@@ -100,6 +100,7 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         .camera = output->camera,
         .config = output->config,
         .slots = output->slots,
+        .complaint = &output->complaint,
         .closed = sink_was_closed,
         .opaque = output,
         .listener = &output->listener,
@@ -113,6 +114,8 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         tell_where(output);
     else if (!output->refused)
         log_event(LOG_LEVEL_ERROR, "output=%s %s", output->config->name, why);
+    if (rc < 0)
+        complaint_set(&output->complaint, why);
     log_camera(NULL);
     output->refused = rc < 0;
     if (rc < 0)

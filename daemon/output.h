@@ -4,8 +4,11 @@
 
 #include "config/config.h"
 #include "daemon/camera/rate.h"
+#include "daemon/complaint.h"
 #include "daemon/ledger.h"
 #include "daemon/mailbox.h"
+#include "daemon/service/latency.h"
+#include "daemon/service/meter.h"
 #include "daemon/sink/sink.h"
 #include "daemon/sink/slots.h"
 #include "kernels/backend.h"
@@ -15,6 +18,7 @@ struct output {
     struct output_config *config;
     struct op_params params;
     struct ledger ledger;
+    struct latency latency; // received to finished
     struct slots *slots;
     struct letter letter; // "some of my slots are done"
 
@@ -24,7 +28,10 @@ struct output {
     bool refused;             // the last try to open the sink failed
     bool finished;            // no sink is wanted any more
     void (*closed)(struct output *);
-    void *owner; // of whoever gave `closed`
+    void *owner;                            // of whoever gave `closed`
+    struct complaint complaint;             // of the sink
+    struct meter emitted, lost, overflowed; // sampled by the status, like:
+    struct latency_window recent;
 
     // camera thread:
     uint64_t sequence, ordinal; // of the next frame offered

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/change.h"
+#include "daemon/frame.h"
 #include "daemon/service/log.h"
 #include "daemon/writers.h"
 
@@ -58,6 +59,13 @@ static void tell(const char *text, FILE *errors)
     }
 }
 
+static void keep_first(struct reload *reload, const char *text)
+{
+    char line[sizeof reload->error];
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
+    log_scrub(reload->error, sizeof reload->error, line);
+}
+
 int reload_run(struct reload *reload, FILE *errors, struct reload_result *ret)
 {
     char *text = NULL, done[160];
@@ -66,10 +74,14 @@ int reload_run(struct reload *reload, FILE *errors, struct reload_result *ret)
     int rc = stream ? attempt(reload, stream, ret) : -ENOMEM;
     if (stream)
         fclose(stream);
+    reload->tried_ns = realtime_ns();
+    keep_first(reload, text ? text : "");
     if (text)
         tell(text, errors);
     free(text);
     reload->is_applied = rc == 0;
+    if (rc == 0)
+        reload->loaded_ns = reload->tried_ns;
     reload->applied += rc == 0;
     reload->refused += rc < 0;
     if (rc == 0)

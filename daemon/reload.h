@@ -10,6 +10,9 @@ struct reload {
     const struct config *running; // that framed was started with
     struct roster *roster;
     uint64_t applied, refused; // times
+    int64_t loaded_ns;         // CLOCK_REALTIME: when what runs was read
+    int64_t tried_ns;          // likewise: of the last reload; 0: there was none
+    char error[256];           // the first reason that refused it; "" where it was applied
     bool is_applied;           // the last one; also before the first
 };
 

@@ -10,7 +10,7 @@
 enum {
     DRAIN_MS = 10000,       // that clients of a file that has ended may take to read the rest
     DRAIN_LEAVING_MS = 500, // the same when the daemon or the output is asked to stop
-    BURST = 16,             // cameras that start at once...
+    BURST = 16,             // cameras that start at once when none runs yet...
     START_MS = 43,          // ...and then one by one: probing a stream takes a processor;
                             // no multiple of a frame's interval, or all would come at once
     RETRY_MS = 1000,        // between tries to open a sink, or to have a thread
@@ -50,6 +50,8 @@ static bool has_leaving_outputs(const struct roster *roster, const struct camera
         output = output->next;
     return output;
 }
+
+static void start_next(uv_timer_t *timer);
 
 // --- the end of a camera, an output
 
@@ -112,7 +114,8 @@ void roster_settle(struct roster *roster)
     forget_cameras(roster);
     if (!roster->stopping) {
         roster_open_sinks(roster);
-        roster_start(roster);
+        if (!uv_is_active((uv_handle_t *)&roster->starts))
+            start_next(&roster->starts);
     }
     if (roster->n_threads == 0 && roster->n_sinks == 0 && !roster->leaving_outputs)
         roster->context.done(roster->context.opaque);
@@ -233,24 +236,23 @@ void roster_set_outputs(struct roster *roster, struct camera *camera, const stru
 
 // --- sinks
 
-static bool writes_to(const struct output *output, const struct sink_address *sink)
+static bool writes_to(const struct output *output, const struct sink_address *file)
 {
-    return output->sink && address_collides(&output->config->sink, sink);
+    return output->sink && address_collides(&output->config->sink, file);
 }
 
-// A file that is to be left is written to its end first.
-static bool is_still_written(const struct roster *roster, const struct sink_address *sink)
+const struct output *roster_writer(const struct roster *roster, const struct sink_address *file)
 {
-    if (sink->kind != SINK_FILE || sink->timed)
-        return false;
+    if (file->kind != SINK_FILE || file->timed)
+        return NULL;
     for (const struct output *output = roster->leaving_outputs; output; output = output->next)
-        if (writes_to(output, sink))
-            return true;
+        if (writes_to(output, file))
+            return output;
     for (const struct camera *camera = roster->leaving; camera; camera = camera->next)
         for (int i = 0; i < camera->outputs.n; i++)
-            if (writes_to(camera->outputs.list[i], sink))
-                return true;
-    return false;
+            if (writes_to(camera->outputs.list[i], file))
+                return camera->outputs.list[i];
+    return NULL;
 }
 
 // Returns whether the output's sink is open, or not wanted.
@@ -258,7 +260,7 @@ static bool open_sink(struct roster *roster, struct output *output)
 {
     if (output->sink || output->finished)
         return true;
-    if (is_still_written(roster, &output->config->sink) ||
+    if (roster_writer(roster, &output->config->sink) ||
         output_listen(output, roster->context.loop, sink_was_closed, roster) < 0)
         return false;
     roster->n_sinks++;
@@ -325,12 +327,9 @@ int roster_start(struct roster *roster)
 {
     struct camera *camera;
     int rc = 0;
-    if (uv_is_active((uv_handle_t *)&roster->starts))
-        return 0;
     for (int i = 0; rc == 0 && i < BURST && (camera = next_to_start(roster)); i++)
         rc = start_camera(camera);
-    if (next_to_start(roster))
-        uv_timer_start(&roster->starts, start_next, rc < 0 ? RETRY_MS : START_MS, 0);
+    uv_timer_start(&roster->starts, start_next, rc < 0 ? RETRY_MS : START_MS, 0);
     return rc;
 }
 

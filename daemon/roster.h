@@ -31,6 +31,9 @@ struct roster {
 void roster_open(struct roster *, const struct roster_context *);
 // The camera of that name, or NULL.
 struct camera *roster_find(const struct roster *, const char *name);
+// The output on its way out that still writes the file at that address, which is to be finished
+// before another one begins there; NULL: none.
+const struct output *roster_writer(const struct roster *, const struct sink_address *file);
 // A camera that the roster does not have yet. 0 or negative errno.
 int roster_make_camera(struct roster *, const struct camera_config *, struct camera **ret);
 
@@ -43,8 +46,8 @@ void roster_set_outputs(struct roster *, struct camera *, const struct outputs *
 void roster_settle(struct roster *);
 // Opens the sinks that are to be open, and goes on trying those that cannot be had.
 void roster_open_sinks(struct roster *);
-// Starts the cameras that have not started: some at once, the others one by one. 0, or negative
-// errno, logged, where a thread cannot be had; trying goes on.
+// Starts the first cameras: some at once, the others one by one. 0, or negative errno, logged,
+// where a thread cannot be had; trying goes on.
 int roster_start(struct roster *);
 // Lets every camera and sink end; `done` follows.
 void roster_stop(struct roster *);

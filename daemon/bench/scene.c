@@ -41,7 +41,7 @@ static void print_config(const struct scene *scene, FILE *to)
     const struct scene_options *options = &scene->options;
     char path[4096];
     fprintf(to,
-            "backend: %s\ncuda: {decoders: %d}\nlog: {level: warning}\n"
+            "backend: %s\ncuda: {decoders: %d}\nlog: {level: warning}\ncontrol: off\n"
             "defaults: {loop: true, picture: %dx%d, pace: %s, overflow: %s, size: 640x640, "
             "tensor: {dtype: %s, scale: %s}}\ncameras:\n",
             backends[options->backend], options->decoders, options->width, options->height,

@@ -12,7 +12,6 @@
 #include "daemon/service/log.h"
 
 enum {
-    TEXT_MAX = 160,
     WHY_MAX = 256,
     TELL_TRIES = 6, // failures that are logged each, of a camera that was well before
 };
@@ -33,7 +32,7 @@ struct camera_thread {
     _Atomic bool stop;
     pthread_mutex_t lock; // guards the texts and the wait for the next try
     pthread_cond_t wake;
-    char decoder_text[TEXT_MAX], stream_text[TEXT_MAX];
+    struct camera_description description;
 };
 
 // --- what the feed tells
@@ -46,8 +45,16 @@ static void set_state(struct camera_thread *thread, enum camera_state state)
 static void set_texts(struct camera_thread *thread, const char *decoder, const char *stream)
 {
     pthread_mutex_lock(&thread->lock);
-    snprintf(thread->decoder_text, TEXT_MAX, "%s", decoder);
-    snprintf(thread->stream_text, TEXT_MAX, "%s", stream);
+    snprintf(thread->description.decoder, CAMERA_TEXT_MAX, "%s", decoder);
+    snprintf(thread->description.stream, CAMERA_TEXT_MAX, "%s", stream);
+    pthread_mutex_unlock(&thread->lock);
+}
+
+static void complain(void *opaque, const char *what)
+{
+    struct camera_thread *thread = opaque;
+    pthread_mutex_lock(&thread->lock);
+    complaint_set(&thread->description.complaint, what);
     pthread_mutex_unlock(&thread->lock);
 }
 
@@ -137,7 +144,9 @@ static void tell_failure(struct camera_thread *thread, const char *why, int64_t 
 static void retry(struct camera_thread *thread, int rc, const char *why)
 {
     int64_t ns = backoff_next_ns(&thread->backoff, rc == -EACCES);
+    atomic_store(&thread->camera->next_try_ns, monotonic_ns() + ns);
     set_state(thread, CAMERA_RETRYING);
+    complain(thread, why);
     tell_failure(thread, why, ns, rc == -EACCES);
     pause_feed(thread, ns);
     atomic_fetch_add(&thread->camera->reconnects, 1);
@@ -171,6 +180,8 @@ static void *run(void *opaque)
         retry(thread, rc, why);
     }
     feed_drain(thread->feed);
+    if (verdict == CAMERA_FAILED)
+        complain(thread, why);
     heartbeat_rest(feed_heartbeat(thread->feed));
     set_state(thread, verdict);
     log_event(verdict == CAMERA_FAILED ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s: %s",
@@ -192,8 +203,10 @@ static int open_feed(struct camera *camera, struct camera_thread *thread)
         .decode = camera->context.decode,
         .process = camera->context.process,
         .stop = &thread->stop,
+        .progress = &camera->progress,
         .shows = feed_shows,
         .left = feed_left,
+        .complains = complain,
         .opaque = thread,
     };
     return feed_open(&thread->feed, &context);
@@ -326,11 +339,10 @@ const char *camera_stuck(const struct camera *camera, int64_t patience_ns)
     return heartbeat_stuck(feed_heartbeat(camera->thread->feed), patience_ns);
 }
 
-void camera_describe(struct camera *camera, char *decoder, char *stream, size_t size)
+void camera_describe(struct camera *camera, struct camera_description *ret)
 {
     struct camera_thread *thread = camera->thread;
     pthread_mutex_lock(&thread->lock);
-    snprintf(decoder, size, "%s", thread->decoder_text);
-    snprintf(stream, size, "%s", thread->stream_text);
+    *ret = thread->description;
     pthread_mutex_unlock(&thread->lock);
 }

@@ -4,6 +4,8 @@
 #define FRAMED_DAEMON_CAMERA_CAMERA_H
 
 #include "config/config.h"
+#include "daemon/camera/progress.h"
+#include "daemon/complaint.h"
 #include "daemon/engine.h"
 #include "daemon/mailbox.h"
 #include "daemon/output.h"
@@ -35,9 +37,12 @@ struct camera {
     bool started, through; // loop thread: camera_start, camera_join was called
     _Atomic int state;     // enum camera_state
     _Atomic uint64_t reconnects;
-    uint32_t epoch;               // its thread's while that runs: of the last picture
-    struct camera *next;          // the caller's, of one that is on its way out
-    struct camera_thread *thread; // private to camera.c
+    _Atomic int64_t next_try_ns; // CLOCK_MONOTONIC; of CAMERA_RETRYING
+    struct progress progress;
+    struct meter pictures, spent[CAMERA_LEGS]; // loop thread: of progress, sampled by the status
+    uint32_t epoch;                            // its thread's while that runs: of the last picture
+    struct camera *next;                       // the caller's, of one that is on its way out
+    struct camera_thread *thread;              // private to camera.c
 };
 
 // Opens the camera and its outputs, sinks not included, with a copy of the configuration; no thread
@@ -58,11 +63,16 @@ void camera_close(struct camera *); // after camera_join and the sinks' end; acc
 
 struct camera *camera_of_letter(struct letter *);
 const char *camera_state_name(int state);
+
+enum { CAMERA_TEXT_MAX = 160 };
+struct camera_description {
+    // "cpu h264", and what the stream is; empty before the first picture.
+    char decoder[CAMERA_TEXT_MAX], stream[CAMERA_TEXT_MAX];
+    struct complaint complaint;
+};
+void camera_describe(struct camera *, struct camera_description *ret);
 // What its thread is at, where it has been at it for more than `patience_ns` longer than the
 // camera's deadlines allow; else NULL.
 const char *camera_stuck(const struct camera *, int64_t patience_ns);
-// Copies what the camera's decoder is ("cpu h264") and what the stream is; empty before the first
-// picture.
-void camera_describe(struct camera *, char *decoder, char *stream, size_t size);
 
 #endif

@@ -16,6 +16,9 @@ struct decode_device;
 // At most `threads` of them are inside NVDEC at a time, first come first served: more only fight
 // over the context. Decoders are opened one at a time.
 int decode_device_open(struct decode_device **ret, int ordinal, int threads);
+// How long threads were inside NVDEC since it was opened, added up and shared by as many as may be
+// inside at once.
+uint64_t decode_device_busy_ns(struct decode_device *);
 void decode_device_close(struct decode_device *); // accepts NULL; after every decoder and frame
 
 struct decode_options {

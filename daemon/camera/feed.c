@@ -53,13 +53,16 @@ static int relay(struct feed *feed)
 {
     struct packet packet;
     int rc = 0;
+    progress_start(feed->context.progress);
     while (rc == 0) {
         heartbeat_begin(&feed->heartbeat, STEP_READING, ingest_read_ns(feed->ingest));
         int input = ingest_read(feed->ingest, &packet);
         heartbeat_begin(&feed->heartbeat, STEP_DECODING, 0);
+        progress_lap(feed->context.progress, LEG_READ);
         if (input == -ECANCELED)
             return input;
         rc = decode_send(feed->decoder, input == 0 ? &packet : NULL);
+        progress_lap(feed->context.progress, LEG_DECODE);
         if (rc == -EBADMSG) {
             pipeline_withheld(feed->pipeline);
             rc = 0;
@@ -85,6 +88,7 @@ static int forward_pictures(struct feed *feed)
             return rc;
         heartbeat_begin(&feed->heartbeat, STEP_DECODING, 0);
         rc = decode_next(feed->decoder, &frame);
+        progress_lap(feed->context.progress, LEG_DECODE);
         if (rc == -EAGAIN)
             return 0;
         if (rc == -EBADMSG)
@@ -102,6 +106,20 @@ static bool turn(struct feed *feed, struct frame *frame);
 static void picture_came(struct feed *feed, const struct frame *frame, bool turned);
 static int64_t behind(struct feed *feed, const struct frame_info *info);
 
+static void complain(struct feed *feed, const char *what)
+{
+    log_event(LOG_LEVEL_ERROR, "%s", what);
+    feed->context.complains(feed->context.opaque, what);
+}
+
+// The frame is counted as lost; the camera goes on.
+static void backend_failed(struct feed *feed, int rc)
+{
+    char what[128];
+    snprintf(what, sizeof what, "backend %s failed: %s", feed->use.driver->name, strerror(-rc));
+    complain(feed, what);
+}
+
 static void forward_picture(struct feed *feed, struct frame *frame)
 {
     int rate_num, rate_den;
@@ -110,13 +128,14 @@ static void forward_picture(struct feed *feed, struct frame *frame)
     frame->info.behind_ns = behind(feed, &frame->info);
     ingest_rate(feed->ingest, &rate_num, &rate_den);
     int rc = pipeline_submit(feed->pipeline, frame, rate_num, rate_den);
+    progress_lap(feed->context.progress, LEG_SUBMIT);
     const char *notice = pipeline_notice(feed->pipeline);
     if (notice)
-        log_event(LOG_LEVEL_ERROR, "%s", notice);
+        complain(feed, notice);
     if (rc == -ENOSPC)
         feed->cpu_only = feed->moves = true;
-    else if (rc < 0) // the frame is counted as lost; the camera goes on
-        log_event(LOG_LEVEL_ERROR, "backend %s failed: %s", feed->use.driver->name, strerror(-rc));
+    else if (rc < 0)
+        backend_failed(feed, rc);
 }
 
 // --- what a picture tells of the camera
@@ -218,6 +237,7 @@ static void picture_came(struct feed *feed, const struct frame *frame, bool turn
     }
     if (strcmp(feed->decoder_told, decoder_describe(feed->decoder)) != 0)
         show(feed, NULL);
+    progress_picture(feed->context.progress, frame->image.width, frame->image.height);
     feed->width = frame->image.width;
     feed->height = frame->image.height;
     feed->last_pts_ns = frame->info.pts_ns;

@@ -5,6 +5,7 @@
 #define FRAMED_DAEMON_CAMERA_FEED_H
 
 #include "daemon/camera/pipeline.h"
+#include "daemon/camera/progress.h"
 
 struct feed;
 
@@ -15,11 +16,14 @@ struct feed_context {
     struct outputs outputs; // at first
     uint32_t *epoch;        // of the next picture, unless that begins another
     struct histogram *decode, *process;
+    struct progress *progress;
     const _Atomic bool *stop; // ends every wait
     // What decodes now, and what: at the first picture of a connection, which `first` is, and
     // (`first` NULL) when another decoder carries on.
     void (*shows)(void *opaque, const struct frame *first, const char *decoder, const char *stream);
     void (*left)(void *opaque); // the camera's thread has marked outputs as left
+    // What went wrong while pictures came, in words.
+    void (*complains)(void *opaque, const char *what);
     void *opaque;
 };
 

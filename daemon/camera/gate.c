@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "daemon/frame.h"
+
 // Each waits for a signal of its own: whoever leaves wakes one thread and no more.
 struct gate_waiter {
     pthread_cond_t turn;
@@ -12,7 +14,7 @@ struct gate_waiter {
 
 void gate_init(struct gate *gate, int threads)
 {
-    *gate = (struct gate){.room = threads};
+    *gate = (struct gate){.room = threads, .places = threads, .since_ns = monotonic_ns()};
     gate->last = &gate->first;
     pthread_mutex_init(&gate->mutex, NULL);
 }
@@ -20,6 +22,15 @@ void gate_init(struct gate *gate, int threads)
 void gate_finish(struct gate *gate)
 {
     pthread_mutex_destroy(&gate->mutex);
+}
+
+// Under lock, before each change of the room.
+static void count(struct gate *gate)
+{
+    int64_t now = monotonic_ns();
+    int taken = gate->places - (gate->room > 0 ? gate->room : 0);
+    gate->used_ns += (uint64_t)taken * (uint64_t)(now - gate->since_ns);
+    gate->since_ns = now;
 }
 
 static void wait_in_line(struct gate *gate)
@@ -36,6 +47,7 @@ static void wait_in_line(struct gate *gate)
 void gate_enter(struct gate *gate)
 {
     pthread_mutex_lock(&gate->mutex);
+    count(gate);
     if (gate->room > 0)
         gate->room--;
     else
@@ -59,6 +71,7 @@ static void let_in(struct gate *gate)
 void gate_press(struct gate *gate, int places)
 {
     pthread_mutex_lock(&gate->mutex);
+    count(gate);
     gate->room -= places;
     pthread_mutex_unlock(&gate->mutex);
 }
@@ -66,6 +79,7 @@ void gate_press(struct gate *gate, int places)
 void gate_retreat(struct gate *gate, int places)
 {
     pthread_mutex_lock(&gate->mutex);
+    count(gate);
     gate->room += places;
     let_in(gate);
     pthread_mutex_unlock(&gate->mutex);
@@ -74,4 +88,13 @@ void gate_retreat(struct gate *gate, int places)
 void gate_leave(struct gate *gate)
 {
     gate_retreat(gate, 1);
+}
+
+uint64_t gate_used_ns(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->mutex);
+    count(gate);
+    uint64_t used = gate->used_ns;
+    pthread_mutex_unlock(&gate->mutex);
+    return used;
 }

@@ -140,6 +140,11 @@ int decode_device_open(struct decode_device **ret, int ordinal, int threads)
     return 0;
 }
 
+uint64_t decode_device_busy_ns(struct decode_device *device)
+{
+    return gate_used_ns(&device->inside) / (uint64_t)device->inside.places;
+}
+
 void decode_device_close(struct decode_device *device)
 {
     if (!device)

@@ -314,10 +314,13 @@ static int report(const struct pipeline *pipeline, int rc)
 static void settle(struct work *work, int status)
 {
     struct pipeline *pipeline = work->pipeline;
+    int64_t now = monotonic_ns();
     for (int i = 0; i < pipeline->outputs.n; i++) {
         struct output *output = pipeline->outputs.list[i];
         if (!work->slot[i])
             continue;
+        if (status == 0)
+            latency_observe(&output->latency, now - work->frame.info.received_ns);
         slots_done(output->slots, work->slot[i], status);
         mailbox_post(pipeline->context.mailbox, &output->letter);
     }

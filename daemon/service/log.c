@@ -173,8 +173,7 @@ static size_t put_word(char *to, size_t size, const char *word, size_t length)
     return strlen(to);
 }
 
-// One line of printable text without secrets, whatever a camera made libav say.
-static void scrub(char *to, size_t size, const char *from)
+void log_scrub(char *to, size_t size, const char *from)
 {
     size_t at = 0;
     while (*from && at + 1 < size) {
@@ -209,7 +208,7 @@ void log_event(enum log_level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    scrub(clean, sizeof(clean), text);
+    log_scrub(clean, sizeof(clean), text);
     say(level, clean);
     errno = saved;
 }
@@ -244,7 +243,7 @@ static void libav_message(void *context, int level, const char *format, va_list 
     else
         memcpy(clean, libav_line, sizeof(clean));
     if (level <= AV_LOG_ERROR)
-        scrub(libav_complaint, sizeof(libav_complaint), clean);
+        log_scrub(libav_complaint, sizeof(libav_complaint), clean);
     log_event(ours, "libav: %s", clean);
     libav_line[0] = 0;
 }

@@ -22,6 +22,8 @@ __attribute__((format(printf, 2, 3))) void log_event(enum log_level level, const
 // "" where it did not. Valid until the thread's next libav call.
 const char *log_libav_complaint(void);
 void log_forget_libav(void);
+// One line of printable text without secrets, whatever a camera made libav say. Any thread.
+void log_scrub(char *to, size_t size, const char *from);
 // One last line of level error, from within a signal handler: takes no lock.
 void log_last(const char *text);
 // Whether libav said since the last call, on this thread, that data are missing: packets on the

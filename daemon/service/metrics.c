@@ -34,15 +34,20 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
     head(to, "framed_camera_info", "gauge", "What decodes and processes the camera.");
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera *camera = metrics->cameras[i];
-        char decoder[160], stream[160];
-        camera_describe(camera, decoder, stream, sizeof decoder);
+        struct camera_description description;
+        camera_describe(camera, &description);
         fprintf(to, "framed_camera_info{camera=\"%s\",backend=\"%s\",", camera->config->name,
                 engine_backend_name(metrics->engine));
-        print_label(to, "decoder", decoder);
+        print_label(to, "decoder", description.decoder);
         putc(',', to);
-        print_label(to, "stream", stream);
+        print_label(to, "stream", description.stream);
         fputs("} 1\n", to);
     }
+    head(to, "framed_pictures_total", "counter", "Pictures that came out of the decoder.");
+    for (int i = 0; i < metrics->n_cameras; i++)
+        fprintf(to, "framed_pictures_total{camera=\"%s\"} %" PRIu64 "\n",
+                metrics->cameras[i]->config->name,
+                atomic_load(&metrics->cameras[i]->progress.pictures));
     head(to, "framed_reconnects_total", "counter", "Tries to connect after the first.");
     for (int i = 0; i < metrics->n_cameras; i++)
         fprintf(to, "framed_reconnects_total{camera=\"%s\"} %" PRIu64 "\n",
@@ -74,42 +79,92 @@ static void print_reloads(FILE *to, const struct reload *reload)
             reload->applied, reload->refused);
 }
 
-typedef void print_output_fn(FILE *, const char *camera, const struct output *);
+// --- outputs: many lines, so they are put together without printf
+
+static void print_number(FILE *to, uint64_t value)
+{
+    char digits[20];
+    size_t n = sizeof digits;
+    do
+        digits[--n] = (char)('0' + value % 10);
+    while (value /= 10);
+    fwrite_unlocked(digits + n, 1, sizeof digits - n, to);
+}
+
+// Of an output, whose labels come first; `label` with its value is one more, where it is not NULL.
+static void print_sample(FILE *to, const char *name, const char *labels, const char *label,
+                         const char *of, uint64_t value)
+{
+    fputs_unlocked(name, to);
+    fputs_unlocked(labels, to);
+    if (label) {
+        fputs_unlocked(label, to);
+        fputs_unlocked(of, to);
+        putc_unlocked('"', to);
+    }
+    fputs_unlocked("} ", to);
+    print_number(to, value);
+    putc_unlocked('\n', to);
+}
+
+typedef void print_output_fn(FILE *, const char *labels, const struct output *);
 
 static void each_output(FILE *to, const struct metrics *metrics, print_output_fn *print)
 {
+    char labels[128]; // names are short
     for (int i = 0; i < metrics->n_cameras; i++) {
         const struct camera *camera = metrics->cameras[i];
-        for (int o = 0; o < camera->outputs.n; o++)
-            print(to, camera->config->name, camera->outputs.list[o]);
+        for (int o = 0; o < camera->outputs.n; o++) {
+            const struct output *output = camera->outputs.list[o];
+            snprintf(labels, sizeof labels, "{camera=\"%s\",output=\"%s\"", camera->config->name,
+                     output->config->name);
+            print(to, labels, output);
+        }
     }
 }
 
-static void print_frames(FILE *to, const char *camera, const struct output *output)
+static void print_frames(FILE *to, const char *labels, const struct output *output)
 {
     // Offered is read last, so that the parts never exceed it.
     uint64_t emitted = atomic_load(&output->ledger.emitted);
     uint64_t offered = atomic_load(&output->ledger.offered);
-    fprintf(to,
-            "framed_frames_total{camera=\"%s\",output=\"%s\",stage=\"offered\"} %" PRIu64 "\n"
-            "framed_frames_total{camera=\"%s\",output=\"%s\",stage=\"emitted\"} %" PRIu64 "\n",
-            camera, output->config->name, offered, camera, output->config->name, emitted);
+    print_sample(to, "framed_frames_total", labels, ",stage=\"", "offered", offered);
+    print_sample(to, "framed_frames_total", labels, ",stage=\"", "emitted", emitted);
 }
 
-static void print_losses(FILE *to, const char *camera, const struct output *output)
+static void print_losses(FILE *to, const char *labels, const struct output *output)
 {
     for (int i = 0; i < LOSSES; i++)
-        fprintf(to,
-                "framed_frames_lost_total{camera=\"%s\",output=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
-                camera, output->config->name, loss_name((enum loss)i),
-                atomic_load(&output->ledger.lost[i]));
+        print_sample(to, "framed_frames_lost_total", labels, ",reason=\"", loss_name((enum loss)i),
+                     atomic_load(&output->ledger.lost[i]));
 }
 
-static void print_clients(FILE *to, const char *camera, const struct output *output)
+static void print_clients(FILE *to, const char *labels, const struct output *output)
 {
-    fprintf(to, "framed_sink_clients{camera=\"%s\",output=\"%s\"} %d\n", camera,
-            output->config->name, output->sink ? sink_clients(output->sink) : 0);
+    print_sample(to, "framed_sink_clients", labels, NULL, NULL,
+                 output->sink ? (uint64_t)sink_clients(output->sink) : 0);
 }
+
+static void print_latency(FILE *to, const char *labels, const struct output *output)
+{
+    static const char bucket[] = "framed_output_latency_seconds_bucket";
+    const struct latency *latency = &output->latency;
+    uint64_t count = 0;
+    int i = 0;
+    for (int coarse = 0; coarse < LATENCY_COARSE; coarse++) {
+        for (; i <= latency_coarse_bucket(coarse); i++)
+            count += atomic_load_explicit(&latency->bucket[i], memory_order_relaxed);
+        print_sample(to, bucket, labels, ",le=\"", latency_coarse_s[coarse], count);
+    }
+    for (; i < LATENCY_BUCKETS; i++)
+        count += atomic_load_explicit(&latency->bucket[i], memory_order_relaxed);
+    print_sample(to, bucket, labels, ",le=\"", "+Inf", count);
+    fprintf(to, "framed_output_latency_seconds_sum%s} %.9f\n", labels,
+            (double)atomic_load(&latency->sum_ns) / 1e9);
+    print_sample(to, "framed_output_latency_seconds_count", labels, NULL, NULL, count);
+}
+
+// --- all of it
 
 static void print_histogram(FILE *to, const char *stage, const struct histogram *histogram)
 {
@@ -140,6 +195,9 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     each_output(to, metrics, print_losses);
     head(to, "framed_sink_clients", "gauge", "Clients connected to an output.");
     each_output(to, metrics, print_clients);
+    head(to, "framed_output_latency_seconds", "histogram",
+         "Received to finished, of the frames that an output got.");
+    each_output(to, metrics, print_latency);
     head(to, "framed_stage_duration_seconds", "histogram",
          "decode: received to decoded; process: decoded to finished.");
     print_histogram(to, "decode", metrics->decode);

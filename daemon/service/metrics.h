@@ -9,7 +9,7 @@
 struct metrics {
     struct camera *const *cameras;
     int n_cameras;
-    const struct engine *engine;
+    struct engine *engine;
     const struct histogram *decode, *process;
     const struct reload *reload;
 };

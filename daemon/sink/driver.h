@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "daemon/sink/listener.h"
 #include "daemon/sink/sink.h"
 
 struct sink_driver {
@@ -33,9 +34,11 @@ struct sink {
 // it. The ones passed over are the caller's to retire as LOSS_LATE. NULL: none.
 struct slot *sink_begin(const struct sink *, uint64_t *next);
 
-// The group of the output's configuration: *ret, or (gid_t)-1 where none is asked for. -EINVAL:
-// there is no such group.
-int sink_group(const struct output_config *, gid_t *ret, char *why, size_t size);
+// Where the output's socket is to listen.
+struct listener_options sink_listener_options(const struct output_config *);
+
+// The group of that name: *ret, or (gid_t)-1 for NULL. -EINVAL: there is no such group.
+int sink_group(const char *name, gid_t *ret, char *why, size_t size);
 
 // Logs one line with the names of camera and output.
 __attribute__((format(printf, 3, 4))) void sink_event(const struct sink *, enum log_level level,

@@ -229,7 +229,7 @@ static int try_open(struct file_sink *file, char *why, size_t size)
 {
     const struct output_config *config = config_of(file);
     gid_t group;
-    int rc = sink_group(config, &group, why, size);
+    int rc = sink_group(config->group, &group, why, size);
     if (rc < 0)
         return rc;
     segment_init(&file->segment, config, group);
@@ -240,7 +240,7 @@ static int try_open(struct file_sink *file, char *why, size_t size)
 int file_check(const struct output_config *config, bool ours, char *why, size_t size)
 {
     gid_t group;
-    int rc = sink_group(config, &group, why, size);
+    int rc = sink_group(config->group, &group, why, size);
     if (rc < 0)
         return rc;
     rc = segment_check(config);

@@ -83,15 +83,15 @@ static struct temporary temporary_of(const char *path)
 }
 
 // Gives the socket at `temporary` mode and group while nobody can connect yet.
-static int prepare_unix(struct listener *listener, const struct output_config *config, gid_t group,
-                        const char *temporary)
+static int prepare_unix(struct listener *listener, const struct listener_options *options,
+                        gid_t group, const char *temporary)
 {
     struct stat st;
-    if (lstat(temporary, &st) < 0 || chmod(temporary, (mode_t)config->mode.mode) < 0 ||
+    if (lstat(temporary, &st) < 0 || chmod(temporary, (mode_t)options->mode) < 0 ||
         (group != (gid_t)-1 && group != st.st_gid && chown(temporary, (uid_t)-1, group) < 0) ||
         listen(listener->fd, BACKLOG) < 0)
         return -errno;
-    listener->path = config->sink.path;
+    listener->path = options->address->path;
     listener->device = st.st_dev;
     listener->inode = st.st_ino;
     return 0;
@@ -101,16 +101,16 @@ _Static_assert(sizeof((struct sockaddr_un *)0)->sun_path >=
                    SOCKET_PATH_MAX + sizeof ".4194304", // the largest process number
                "the longest path has room for a temporary name");
 
-static int bind_unix(struct listener *listener, const struct output_config *config, gid_t group)
+static int bind_unix(struct listener *listener, const struct listener_options *options, gid_t group)
 {
-    const struct temporary temporary = temporary_of(config->sink.path);
+    const struct temporary temporary = temporary_of(options->address->path);
     struct stat st;
     if (lstat(temporary.name, &st) == 0 && S_ISSOCK(st.st_mode))
         unlink(temporary.name); // of a run with this number that was killed right here
     struct sockaddr_un address = unix_address(temporary.name);
     if (bind(listener->fd, (struct sockaddr *)&address, sizeof address) < 0)
         return -errno;
-    int rc = prepare_unix(listener, config, group, temporary.name);
+    int rc = prepare_unix(listener, options, group, temporary.name);
     if (rc < 0)
         unlink(temporary.name);
     return rc;
@@ -126,21 +126,21 @@ int listener_publish(struct listener *listener)
     return 0;
 }
 
-static int open_unix(struct listener *listener, const struct output_config *config,
-                     const struct listener *ours, char *why, size_t size)
+static int open_unix(struct listener *listener, const struct listener_options *options, char *why,
+                     size_t size)
 {
-    const char *path = config->sink.path;
+    const char *path = options->address->path;
     gid_t group;
-    int rc = sink_group(config, &group, why, size);
+    int rc = sink_group(options->group, &group, why, size);
     if (rc == 0)
-        rc = check_path(path, ours, why, size);
+        rc = check_path(path, options->ours, why, size);
     if (rc < 0)
         return rc;
     // A ring speaks in messages.
     rc = listener->fd =
-        open_socket(AF_UNIX, config->sink.kind == SINK_RING ? SOCK_SEQPACKET : SOCK_STREAM);
+        open_socket(AF_UNIX, options->address->kind == SINK_RING ? SOCK_SEQPACKET : SOCK_STREAM);
     if (rc >= 0)
-        rc = bind_unix(listener, config, group);
+        rc = bind_unix(listener, options, group);
     if (rc < 0)
         snprintf(why, size, "cannot listen on %s: %s", path, strerror(-rc));
     return rc;
@@ -187,15 +187,29 @@ static int open_tcp(struct listener *listener, const struct sink_address *sink, 
     return rc;
 }
 
-int listener_open(struct listener *listener, const struct output_config *config,
-                  const struct listener *ours, char *why, size_t size)
+int listener_open(struct listener *listener, const struct listener_options *options, char *why,
+                  size_t size)
 {
     *listener = (struct listener){.fd = -1};
-    int rc = config->sink.kind == SINK_TCP ? open_tcp(listener, &config->sink, why, size)
-                                           : open_unix(listener, config, ours, why, size);
+    int rc = options->address->kind == SINK_TCP ? open_tcp(listener, options->address, why, size)
+                                                : open_unix(listener, options, why, size);
     if (rc < 0)
         listener_close(listener);
     return rc < 0 ? rc : 0;
+}
+
+int listener_serve(struct listener *listener, const struct listener_options *options, char *why,
+                   size_t size)
+{
+    int rc = listener_open(listener, options, why, size);
+    if (rc < 0)
+        return rc;
+    rc = listener_publish(listener);
+    if (rc < 0) {
+        snprintf(why, size, "cannot listen on %s: %s", listener->path, strerror(-rc));
+        listener_close(listener);
+    }
+    return rc;
 }
 
 int listener_port(const struct listener *listener)

@@ -233,14 +233,8 @@ static int get_listener(struct server *server, char *why, size_t size)
         server->listener = *context->listener;
         return 0;
     }
-    int rc = listener_open(&server->listener, context->config, NULL, why, size);
-    if (rc == 0)
-        rc = listener_publish(&server->listener);
-    if (rc < 0 && server->listener.fd >= 0) {
-        snprintf(why, size, "cannot listen on %s: %s", server->listener.path, strerror(-rc));
-        listener_close(&server->listener);
-    }
-    return rc;
+    const struct listener_options options = sink_listener_options(context->config);
+    return listener_serve(&server->listener, &options, why, size);
 }
 
 int server_open(struct server **ret, size_t size, const struct server_driver *driver,

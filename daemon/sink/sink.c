@@ -27,7 +27,9 @@ int sink_prepare(struct listener *ret, const struct output_config *config,
 {
     if (config->sink.kind == SINK_FILE)
         return file_check(config, before != NULL, why, size);
-    return listener_open(ret, config, before ? listener_of(before) : NULL, why, size);
+    struct listener_options options = sink_listener_options(config);
+    options.ours = before ? listener_of(before) : NULL;
+    return listener_open(ret, &options, why, size);
 }
 
 void sink_pump(struct sink *sink)
@@ -69,16 +71,22 @@ struct slot *sink_begin(const struct sink *sink, uint64_t *next)
     return NULL;
 }
 
-int sink_group(const struct output_config *config, gid_t *ret, char *why, size_t size)
+struct listener_options sink_listener_options(const struct output_config *config)
+{
+    return (struct listener_options){
+        .address = &config->sink, .mode = config->mode.mode, .group = config->group};
+}
+
+int sink_group(const char *name, gid_t *ret, char *why, size_t size)
 {
     struct group entry, *found = NULL;
     char text[16384]; // members of a large group; beyond that it counts as unknown
     *ret = (gid_t)-1;
-    if (!config->group)
+    if (!name)
         return 0;
-    getgrnam_r(config->group, &entry, text, sizeof text, &found);
+    getgrnam_r(name, &entry, text, sizeof text, &found);
     if (!found) {
-        snprintf(why, size, "there is no group \"%s\" on this machine", config->group);
+        snprintf(why, size, "there is no group \"%s\" on this machine", name);
         return -EINVAL;
     }
     *ret = found->gr_gid;
@@ -92,6 +100,8 @@ void sink_event(const struct sink *sink, enum log_level level, const char *forma
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    if (level <= LOG_LEVEL_WARNING && sink->context.complaint)
+        complaint_set(sink->context.complaint, text);
     log_camera(sink->context.camera);
     log_event(level, "output=%s %s", sink->context.config->name, text);
     log_camera(NULL);

@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "config/config.h"
+#include "daemon/complaint.h"
 #include "daemon/sink/listener.h"
 #include "daemon/sink/slots.h"
 
@@ -17,6 +18,7 @@ struct sink_context {
     const char *camera;
     const struct output_config *config; // outlives the sink
     struct slots *slots;                // outlives the sink
+    struct complaint *complaint;        // outlives the sink: what it logs as going wrong; or NULL
     // The sink is closed: everything was delivered or counted, descriptors are closed. Called once,
     // after sink_finish; the sink is gone when it returns.
     void (*closed)(void *opaque);

@@ -25,6 +25,8 @@ static const char *const values[][2] = {
     [VALUE_SPLIT] = {"10m", "20m"},
     [VALUE_PIN] = {"0", "0-1"},
     [VALUE_SINK] = {"unix:/a", "unix:/b"},
+    [VALUE_CONTROL] = {"/a", "/b"},
+    [VALUE_HTTP] = {"1", "2"},
 };
 
 static void fill(const struct row *row, void *object, int which)

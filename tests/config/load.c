@@ -355,6 +355,62 @@ static void test_hostile_texts(void)
     fclose(null);
 }
 
+#define A_CAMERA "cameras: {a: {url: x, outputs: {o: {sink: 'tcp:0'}}}}\n"
+
+static void test_listening(void)
+{
+    struct config *c = load(A_CAMERA);
+    if (!c)
+        return;
+    CHECK(!c->control.off && c->control.at.kind == SINK_NONE, "control: auto is the default");
+    CHECK(c->http.at.kind == SINK_NONE && !c->http_token, "http: off is the default");
+    config_free(c);
+    c = load("control: ./a.sock\nhttp: 8780\n" A_CAMERA);
+    if (!c)
+        return;
+    CHECK(c->control.at.kind == SINK_UNIX && !strcmp(c->control.at.path, "./a.sock"), "control");
+    CHECK(c->http.at.kind == SINK_TCP && !c->http.at.host && c->http.at.port == 8780, "http");
+    config_free(c);
+    config_free(load("control: off\nhttp: '[::1]:0'\n" A_CAMERA));
+    config_free(load("http: 127.1.2.3:1\n" A_CAMERA));
+    config_free(load("http: unix:/run/framed/http.sock\n" A_CAMERA));
+    config_free(load("http: 0.0.0.0:1\nhttp_token: 0123456789abcdef\n" A_CAMERA));
+}
+
+// Whatever else is wrong with the file.
+static void test_control_alone(void)
+{
+    static const char *const texts[] = {
+        "control: /tmp/a.sock\ncameras: {a: {url: '${FRAMED_TEST_UNSET}', bogus: 1}}\n",
+        A_CAMERA,
+        "control: bogus\n" A_CAMERA,
+        "- 1\n",
+    };
+    static const int expected[] = {0, 0, 1, 1};
+    unsetenv("FRAMED_TEST_UNSET");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct control_address control = {.off = true};
+        char path[] = "/tmp/framed-test-XXXXXX", *printed = NULL;
+        size_t size;
+        int fd = mkstemp(path);
+        FILE *errors = open_memstream(&printed, &size);
+        CHECK(write(fd, texts[i], strlen(texts[i])) > 0, "%s", path);
+        int status = config_load_control(&control, path, errors);
+        fclose(errors);
+        CHECK(status == expected[i] && (size > 0) == (status != 0), "%d: %s", status, printed);
+        CHECK(control.off == (status != 0), "*ret is written on 0 only");
+        CHECK(i > 0 || !strcmp(control.at.path, "/tmp/a.sock"), "the path");
+        config_free_control(&control);
+        free(printed);
+        close(fd);
+        unlink(path);
+    }
+    struct control_address control;
+    FILE *errors = fopen("/dev/null", "w");
+    CHECK(config_load_control(&control, "/nonexistent", errors) == -ENOENT, "no file");
+    fclose(errors);
+}
+
 int main(void)
 {
     test_design_example();
@@ -373,5 +429,7 @@ int main(void)
     test_hostile_texts();
     test_pin();
     test_wrong_pins();
+    test_listening();
+    test_control_alone();
     return test_end("config/load");
 }

@@ -56,6 +56,9 @@ GOOD = [
     {**camera(), "cpu": {"workers": 3, "pin": f"{PROCESSOR},0-3,8"}},
     {**camera(), "cpu": {"pin": PROCESSOR}},
     {**camera(), "defaults": {"fps": 5, "slots": 9, "tensor": {"dtype": "f32"}}, "cuda": {"band": "8MiB"}},
+    {**camera(), "control": "/run/framed/a.sock", "http": 8780, "http_token": "0123456789abcdef"},
+    {**camera(), "control": "off", "http": "[::1]:8780"},
+    {**camera(), "control": "auto", "http": "unix:/run/framed/http.sock"},
     {**camera(rotate="ignore"), "defaults": {"rotate": 90}},
     {**output(rotate=90), "defaults": {"rotate": "ignore"}},
 ]
@@ -93,6 +96,9 @@ BAD = [
     {**camera(), "cuda": {"decoders": 65}},
     {**camera(), "cuda": {"memory": 139}},
     output(tensor={"dtyp": "u8"}),
+    {**camera(), "control": "of"},
+    {**camera(), "http": "127.0.0.1"},
+    {**camera(), "http": "unix:"},
 ]
 
 schema = json.loads(framed("schema").stdout)

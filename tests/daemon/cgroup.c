@@ -2,6 +2,7 @@
 // or hold something else.
 #include "daemon/cgroup.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -56,6 +57,30 @@ static void test_version_1(void)
     expect("4:memory:/\n", 9223372036854771712u);
 }
 
+static void expect_cpu(const char *membership, double limit)
+{
+    put("self", membership);
+    double got = cgroup_cpu_limit("self", "fs");
+    CHECK(got == limit, "'%s': %g, not %g", membership, got, limit);
+}
+
+static void test_processors(void)
+{
+    expect_cpu("0::/a/b\n", INFINITY);
+    put("fs/a/cpu.max", "max 100000\n");
+    expect_cpu("0::/a/b\n", INFINITY);
+    put("fs/a/cpu.max", "150000 100000\n");
+    expect_cpu("0::/a/b\n", 1.5);
+    put("fs/a/b/cpu.max", "200000 100000\n");
+    expect_cpu("0::/a/b\n", 1.5);
+    put("fs/cpu/a/cpu.cfs_quota_us", "-1\n");
+    put("fs/cpu/a/cpu.cfs_period_us", "100000\n");
+    expect_cpu("3:cpuacct,cpu:/a\n", INFINITY);
+    put("fs/cpu/a/cpu.cfs_quota_us", "50000\n");
+    expect_cpu("3:cpuacct,cpu:/a\n", 0.5);
+    expect_cpu("3:cpuset:/a\n", INFINITY);
+}
+
 static void test_nonsense(void)
 {
     expect("", SIZE_MAX);
@@ -68,10 +93,12 @@ static void test_nonsense(void)
 int main(void)
 {
     char folder[] = "/tmp/framed-cgroup-XXXXXX";
-    if (!mkdtemp(folder) || chdir(folder) < 0 || system("mkdir -p fs/a/b/c fs/memory/a") != 0)
+    if (!mkdtemp(folder) || chdir(folder) < 0 ||
+        system("mkdir -p fs/a/b/c fs/memory/a fs/cpu/a") != 0)
         abort();
     test_version_2();
     test_version_1();
+    test_processors();
     test_nonsense();
     CHECK(system("rm -r self fs") == 0 && rmdir(folder) == 0, "%s", folder);
     return test_end("cgroup");

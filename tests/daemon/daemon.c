@@ -12,7 +12,7 @@
 
 #include "tests/daemon/camera/clips.h"
 
-enum { HANGING = 6, WAIT_MS = 3000 };
+enum { HANGING = 12, WAIT_MS = 3000 };
 
 static _Atomic bool hangs;
 static _Atomic int writes; // of the file on the disk that works
@@ -50,9 +50,10 @@ static struct config *load(void)
 {
     char text[2048];
     struct config *config = NULL;
-    int n = snprintf(text, sizeof text,
-                     "backend: cpu\ncameras:\n  gate:\n    url: clip.nut\n    loop: true\n"
-                     "    outputs:\n      working: {kernel: yuv, sink: 'file:working.y4m'}\n");
+    int n = snprintf(
+        text, sizeof text,
+        "backend: cpu\ncontrol: off\ncameras:\n  gate:\n    url: clip.nut\n    loop: true\n"
+        "    outputs:\n      working: {kernel: yuv, sink: 'file:working.y4m'}\n");
     for (int i = 0; i < HANGING; i++)
         n += snprintf(text + n, sizeof text - (size_t)n,
                       "      hanging%d: {kernel: yuv, sink: 'file:hanging%d.y4m'}\n", i, i);
@@ -97,10 +98,10 @@ static void *make_folder(void *unused)
 static void test_sink_comes_later(void)
 {
     struct daemon_options options = {0};
-    struct config *config =
-        load_text("{backend: cpu, cameras: {gate: {url: clip.nut, loop: true, outputs: {"
-                  "a: {kernel: yuv, sink: 'file:now.y4m'},"
-                  "b: {kernel: yuv, sink: 'file:later/b.y4m'}}}}}");
+    struct config *config = load_text(
+        "{backend: cpu, control: off, cameras: {gate: {url: clip.nut, loop: true, outputs: {"
+        "a: {kernel: yuv, sink: 'file:now.y4m'},"
+        "b: {kernel: yuv, sink: 'file:later/b.y4m'}}}}}");
     pthread_t maker;
     pthread_create(&maker, NULL, make_folder, NULL);
     int code = daemon_run(config, &options);
@@ -112,14 +113,15 @@ static void test_sink_comes_later(void)
 static void test_no_sink_at_all(void)
 {
     struct daemon_options options = {0};
-    struct config *config = load_text("{backend: cpu, cameras: {gate: {url: clip.nut, loop: true, "
-                                      "outputs: {a: {kernel: yuv, sink: 'file:nowhere/a.y4m'}}}}}");
+    struct config *config =
+        load_text("{backend: cpu, control: off, cameras: {gate: {url: clip.nut, loop: true, "
+                  "outputs: {a: {kernel: yuv, sink: 'file:nowhere/a.y4m'}}}}}");
     int code = daemon_run(config, &options);
     CHECK(code == EXIT_RUNTIME, "exit %d", code);
     config_free(config);
 
     options.metrics = "nowhere/metrics";
-    config = load_text("{backend: cpu, cameras: {gate: {url: clip.nut, loop: true, "
+    config = load_text("{backend: cpu, control: off, cameras: {gate: {url: clip.nut, loop: true, "
                        "outputs: {a: {kernel: yuv, sink: 'file:a.y4m'}}}}}");
     code = daemon_run(config, &options);
     CHECK(code == EXIT_RUNTIME, "exit %d with nowhere to write the metrics", code);

@@ -29,7 +29,7 @@ OUTPUTS = {
 
 
 def configuration(clip, folder, backend, decode):
-    lines = [f"backend: {backend}", "cameras:", "  clip:", f"    url: {os.path.abspath(clip)}"]
+    lines = [f"backend: {backend}", "control: off", "cameras:", "  clip:", f"    url: {os.path.abspath(clip)}"]
     lines += [f"    decode: {decode}", "    outputs:"]
     for name, text in OUTPUTS.items():
         sink = f"overflow: wait, sink: file:{folder}/{name}"

@@ -116,6 +116,8 @@ class Framed(Process):
         with open(self.config, "w") as file:
             file.write(config)
         arguments = [BINARY, "run", "-c", self.config, "--metrics", self.counters]
+        # Its control socket lies in the folder, as a unit's lies in its own.
+        env = {"RUNTIME_DIRECTORY": where, **(env or {})}
         super().__init__(arguments, os.path.join(where, "framed.log"), env)
 
     def metrics(self):

@@ -106,16 +106,16 @@ def gaps(numbers):
     return [(a, b) for a, b in zip(numbers, numbers[1:]) if b != a + 1]
 
 
-def check_untouched(checks, what, one, watcher):
+def check_untouched(checks, what, one, watcher, may_lose=False):
     """The watcher of a camera got every picture, in one epoch, and is still connected."""
     checks.check(watcher.is_alive(), f"{what}: the client lost its connection: {watcher.error}")
     seen = list(watcher.seen)
     numbers = [s.header.sequence for s in seen]
     checks.check(len(seen) > 10, f"{what}: only {len(seen)} pictures")
-    checks.check(not gaps(numbers), f"{what}: gaps {gaps(numbers)}")
+    checks.check(may_lose or not gaps(numbers), f"{what}: gaps {gaps(numbers)}")
     account = Account(one.sent, seen)
     account.check(checks, what)
     checks.check(account.epochs == 1, f"{what}: {account.epochs} epochs")
     missing = [n for n in account.missing if n >= seen[0].top]
-    checks.check(not missing, f"{what}: {missing} are missing")
+    checks.check(may_lose or not missing, f"{what}: {missing} are missing")
     checks.check(one.plays == 1, f"{what}: {one.plays} connections to the camera")

@@ -9,8 +9,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 LIBC = {
-    "arpa/inet.h", "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "errno.h", "fcntl.h", "fenv.h",
-    "float.h", "fnmatch.h", "getopt.h", "glob.h", "grp.h", "inttypes.h", "limits.h", "locale.h", "math.h", "netdb.h",
+    "arpa/inet.h", "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "err.h", "errno.h", "fcntl.h", "fenv.h",
+    "float.h", "fnmatch.h", "getopt.h", "glob.h", "grp.h", "inttypes.h", "libgen.h", "limits.h", "locale.h", "math.h", "netdb.h",
     "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "signal.h",
     "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
@@ -41,6 +41,9 @@ FILES = [
     ),
     (r"daemon/service/log\.c", ["libavutil/log.h"]),
     (r"daemon/service/notify\.c", ["systemd/sd-daemon.h"]),
+    (r"daemon/(service/status(_bound|_camera)?|service/answer|client/\w+)\.c", ["jansson.h"]),
+    (r"tests/daemon/service/status\.c", ["jansson.h"]),
+    (r"daemon/service/http\.c", ["microhttpd.h"]),
     (r"tests/bench/clip\.c", ["libavformat/", "libavcodec/", "libswscale/"]),
     (r"tests/bench/libyuv\.c", ["libyuv.h"]),
     (r"tests/bench/swscale\.c", ["libswscale/"]),

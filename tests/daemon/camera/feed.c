@@ -51,10 +51,16 @@ struct fixture {
     struct mailbox *mailbox;
     struct output *output;
     struct histogram decode, process;
+    struct progress progress;
     _Atomic bool stop;
     struct feed *feed;
     uint32_t epoch;
 };
+
+static void complains(void *opaque, const char *what)
+{
+    (void)opaque, (void)what;
+}
 
 static void shows(void *opaque, const struct frame *first, const char *decoder, const char *stream)
 {
@@ -86,7 +92,9 @@ static void start(struct fixture *f)
         .process = &f->process,
         .epoch = &f->epoch,
         .stop = &f->stop,
+        .progress = &f->progress,
         .shows = shows,
+        .complains = complains,
     };
     CHECK(feed_open(&f->feed, &context) == 0, "feed");
 }

@@ -3,7 +3,9 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
+#include "daemon/frame.h"
 #include "tests/test.h"
 
 enum { THREADS = 12, ROOM = 3, ROUNDS = 2000 };
@@ -117,8 +119,32 @@ static void test_press(void)
     gate_finish(&gate);
 }
 
+// Half of its places for a while, all of them, none: what was used adds up.
+static void test_used(void)
+{
+    enum { MS = 1000000 };
+    struct gate gate;
+    gate_init(&gate, 2);
+    gate_enter(&gate);
+    int64_t before = monotonic_ns();
+    usleep(40000);
+    gate_enter(&gate);
+    int64_t between = monotonic_ns();
+    usleep(40000);
+    gate_leave(&gate);
+    gate_leave(&gate);
+    int64_t expected = between - before + 2 * (monotonic_ns() - between);
+    usleep(40000);
+    int64_t used = (int64_t)gate_used_ns(&gate);
+    CHECK(used > 110 * MS && used < expected + 10 * MS && used > expected - 10 * MS,
+          "%lld ms and not %lld", (long long)used / MS, (long long)expected / MS);
+    CHECK(gate_used_ns(&gate) == (uint64_t)used, "it goes on while nobody is inside");
+    gate_finish(&gate);
+}
+
 int main(void)
 {
+    test_used();
     test_order();
     test_press();
     test_bound();

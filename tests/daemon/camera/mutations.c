@@ -118,10 +118,16 @@ struct fixture {
     struct mailbox *mailbox;
     struct output *output[2];
     struct histogram decode, process;
+    struct progress progress;
     _Atomic bool stop;
     struct feed *feed;
     uint32_t epoch;
 };
+
+static void complains(void *opaque, const char *what)
+{
+    (void)opaque, (void)what;
+}
 
 static void shows(void *opaque, const struct frame *first, const char *decoder, const char *stream)
 {
@@ -153,7 +159,9 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
         .process = &f->process,
         .epoch = &f->epoch,
         .stop = &f->stop,
+        .progress = &f->progress,
         .shows = shows,
+        .complains = complains,
     };
     CHECK(feed_open(&f->feed, &context) == 0, "feed");
 }

@@ -1,6 +1,7 @@
 // Where socket sinks listen: what is at the path already, mode and group, and what is left behind.
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/file.h>
 
 #include "tests/daemon/sink/fixture.h"
 
@@ -175,6 +176,115 @@ static void test_tcp(void)
     end();
 }
 
+// --- in two steps
+
+static bool answers(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, rig.path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    bool answered = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return answered;
+}
+
+static int prepare(struct listener *listener, const struct sink *before)
+{
+    *listener = (struct listener){.fd = -1};
+    return sink_prepare(listener, &rig.config, before, rig.why, sizeof rig.why);
+}
+
+static void test_prepared(void)
+{
+    struct listener listener;
+    init(SINK_UNIX);
+    CHECK(prepare(&listener, NULL) == 0, "%s", rig.why);
+    CHECK(!answers() && access(rig.path, F_OK) < 0, "it can be seen before it is published");
+    listener_close(&listener);
+    CHECK(entries() == 0, "what was dropped left something");
+
+    CHECK(prepare(&listener, NULL) == 0, "%s", rig.why);
+    CHECK(listener_publish(&listener) == 0 && answers(), "it cannot be reached");
+    CHECK(listener_publish(&listener) == 0 && entries() == 1, "once more is once too often");
+    listener_close(&listener);
+    CHECK(entries() == 0, "what was published left something");
+
+    int other = bind_socket(rig.path, SOCK_STREAM, true);
+    CHECK(prepare(&listener, NULL) == -EADDRINUSE, "%s", rig.why);
+    CHECK(entries() == 1 && answers(), "what was refused left something");
+    close(other);
+    end();
+}
+
+static int open_with(struct listener *listener)
+{
+    struct sink_context context = {.loop = &rig.loop,
+                                   .camera = "gate",
+                                   .config = &rig.config,
+                                   .slots = rig.slots,
+                                   .closed = rig_was_closed,
+                                   .opaque = &rig,
+                                   .listener = listener};
+    return sink_open(&rig.sink, &context, rig.why, sizeof rig.why);
+}
+
+static void finish_sink(void)
+{
+    sink_finish(rig.sink, 0);
+    uv_run(&rig.loop, UV_RUN_DEFAULT);
+}
+
+static int mode_of_path(void)
+{
+    struct stat st;
+    return stat(rig.path, &st) < 0 ? -errno : (int)(st.st_mode & 0777);
+}
+
+// One sink's place is taken by another of other permissions; then it is handed over as it is.
+static void test_successors(void)
+{
+    struct listener second, third = {.fd = -1};
+    init(SINK_UNIX);
+    uv_loop_init(&rig.loop);
+    rig_open_slots(&rig);
+    CHECK(rig_try_open(&rig) == 0, "%s", rig.why);
+    CHECK(prepare(&second, NULL) == -EADDRINUSE, "in the place of a sink that stays");
+    rig.config.mode.mode = 0600;
+    CHECK(prepare(&second, rig.sink) == 0, "%s", rig.why);
+    CHECK(answers() && mode_of_path() == 0660, "it takes the place too soon");
+    CHECK(listener_publish(&second) == 0 && answers() && mode_of_path() == 0600, "it does not");
+    sink_yield(rig.sink, NULL);
+    CHECK(answers() && mode_of_path() == 0600, "the old one took it along");
+    finish_sink();
+
+    CHECK(open_with(&second) == 0 && second.fd == -1 && answers(), "%s", rig.why);
+    sink_yield(rig.sink, &third);
+    finish_sink();
+    CHECK(third.fd >= 0 && answers(), "what was handed over does not listen");
+    listener_close(&third);
+    CHECK(entries() == 0, "something is left");
+    uv_loop_close(&rig.loop);
+    slots_close(rig.slots);
+    end();
+}
+
+static void test_files(void)
+{
+    struct listener listener;
+    init(SINK_FILE);
+    CHECK(prepare(&listener, NULL) == 0 && entries() == 0, "a file is made too soon");
+    int fd = open(rig.path, O_CREAT | O_WRONLY, 0600);
+    CHECK(prepare(&listener, NULL) == 0 && entries() == 1, "a file that stands in the way");
+    CHECK(flock(fd, LOCK_EX) == 0, "lock");
+    CHECK(prepare(&listener, NULL) == -EBUSY, "a file that is written: %s", rig.why);
+    rig.config.sink.path = rig.folder;
+    CHECK(prepare(&listener, NULL) == -EEXIST, "a folder: %s", rig.why);
+    rig.config.sink.path = strcat(rig.path, "/a");
+    CHECK(prepare(&listener, NULL) < 0, "no folder");
+    close(fd);
+    end();
+}
+
 int main(void)
 {
     log_open(LOG_LEVEL_ERROR);
@@ -190,5 +300,8 @@ int main(void)
     test_mode_and_group(SINK_RING);
     test_replaced_meanwhile();
     test_tcp();
+    test_prepared();
+    test_successors();
+    test_files();
     return test_end("sink_listener");
 }

@@ -186,6 +186,31 @@ static void test_wait(void)
     end(&f);
 }
 
+static void *end_soon(void *opaque)
+{
+    struct fixture *f = opaque;
+    usleep(50000);
+    slots_end(f->slots);
+    return NULL;
+}
+
+// Who waits for an output that is taken away waits no longer, nor does anybody else begin to.
+static void test_end_of_the_output(void)
+{
+    struct fixture f;
+    pthread_t thread;
+    int rc;
+    start(&f, 1, SLOTS_NO_SINK);
+    pthread_create(&thread, NULL, end_soon, &f);
+    take(&f, OVERFLOW_WAIT, &rc);
+    CHECK(rc == -ESHUTDOWN, "waiting: %d", rc);
+    pthread_join(thread, NULL);
+    slots_listeners(f.slots, 1);
+    take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    CHECK(rc == -ESHUTDOWN, "not waiting: %d", rc);
+    end(&f);
+}
+
 static void test_growth(void)
 {
     struct fixture f;
@@ -241,6 +266,7 @@ int main(void)
     test_drop_newest();
     test_nobody();
     test_wait();
+    test_end_of_the_output();
     test_growth();
     test_holds();
     return test_end("slots");

@@ -1,0 +1,44 @@
+#include "config/file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/mistakes.h"
+
+enum { FILE_MAX = 1 << 20 }; // bytes
+
+const char *file_name(const char *path)
+{
+    return strcmp(path, FILE_STDIN) ? path : "stdin";
+}
+
+// The whole of `f` in memory, with *length its bytes; at most FILE_MAX.
+static int slurp(FILE *f, char **ret, size_t *length)
+{
+    char *text = malloc(FILE_MAX + 1);
+    if (!text)
+        return -ENOMEM;
+    *length = fread(text, 1, FILE_MAX + 1, f);
+    int status = ferror(f) ? -errno : *length > FILE_MAX ? -EFBIG : 0;
+    if (status < 0)
+        free(text);
+    else
+        *ret = text;
+    return status;
+}
+
+int file_read(char **ret, size_t *length, const char *path, FILE *errors)
+{
+    bool input = !strcmp(path, FILE_STDIN);
+    FILE *f = input ? stdin : fopen(path, "re");
+    int status = f ? slurp(f, ret, length) : -errno;
+    if (f && !input)
+        fclose(f);
+    if (status < 0) {
+        char word[KEY_MAX];
+        fprintf(errors, "%s: %s\n", shown(file_name(path), word, sizeof word), strerror(-status));
+    }
+    return status;
+}

@@ -1,0 +1,43 @@
+// What a camera's thread tells of its work while it goes on: that thread adds, any thread reads.
+// Zeroed it is ready.
+#ifndef FRAMED_DAEMON_CAMERA_PROGRESS_H
+#define FRAMED_DAEMON_CAMERA_PROGRESS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "daemon/frame.h"
+
+// What the thread is at: waits for packets, decodes them, waits for the backend or for clients.
+enum camera_leg { LEG_READ, LEG_DECODE, LEG_SUBMIT, CAMERA_LEGS };
+
+struct progress {
+    _Atomic uint64_t pictures; // that the decoder gave out
+    _Atomic uint64_t size;     // of the last: width << 32 | height
+    _Atomic uint64_t spent_ns[CAMERA_LEGS];
+    int64_t lap_ns; // the thread's own: up to when the time is counted
+};
+
+// Time counts from now on.
+static inline void progress_start(struct progress *progress)
+{
+    progress->lap_ns = monotonic_ns();
+}
+
+// The time since the last call went into `leg`.
+static inline void progress_lap(struct progress *progress, enum camera_leg leg)
+{
+    int64_t before = progress->lap_ns;
+    progress_start(progress);
+    atomic_fetch_add_explicit(&progress->spent_ns[leg], (uint64_t)(progress->lap_ns - before),
+                              memory_order_relaxed);
+}
+
+static inline void progress_picture(struct progress *progress, int width, int height)
+{
+    atomic_fetch_add_explicit(&progress->pictures, 1, memory_order_relaxed);
+    atomic_store_explicit(&progress->size, (uint64_t)width << 32 | (unsigned)height,
+                          memory_order_relaxed);
+}
+
+#endif

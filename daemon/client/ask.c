@@ -1,0 +1,129 @@
+#include "daemon/client/ask.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+
+enum { ANSWER_MAX = 64 << 20 }; // bytes
+
+// --- where
+
+static int load(const struct ask *ask, struct control_address *control)
+{
+    const char *config = ask->config ? ask->config : DEFAULT_CONFIG;
+    if (!ask->config && access(config, R_OK) < 0)
+        return EXIT_OK; // which is not there, or not for this user: as if it said nothing
+    return config_load_control(control, config, stderr) == 0 ? EXIT_OK : EXIT_CONFIG;
+}
+
+// A user may run one of their own; else it is the system's.
+static void find_default(struct ask *ask)
+{
+    if (access(ask->path, F_OK) < 0)
+        strcpy(ask->path, CONTROL_SYSTEM_PATH);
+}
+
+static int find_by_config(struct ask *ask)
+{
+    struct control_address control = {0};
+    int code = load(ask, &control);
+    int rc = code == EXIT_OK ? control_path(&control, ask->path) : 0;
+    if (rc < 0)
+        fprintf(stderr, "framed %s: %s\n", ask->command,
+                rc == -ENOENT ? "the configuration has control: off"
+                              : "the path of the control socket is too long");
+    else if (control.at.kind == SINK_NONE)
+        find_default(ask);
+    config_free_control(&control);
+    return rc < 0 ? EXIT_RUNTIME : code;
+}
+
+int ask_find(struct ask *ask)
+{
+    if (!ask->socket)
+        return find_by_config(ask);
+    if (strlen(ask->socket) > SOCKET_PATH_MAX) {
+        fprintf(stderr, "framed %s: --socket: longer than %d bytes\n", ask->command,
+                SOCKET_PATH_MAX);
+        return EXIT_USAGE;
+    }
+    strcpy(ask->path, ask->socket);
+    return EXIT_OK;
+}
+
+// --- what
+
+static int connect_to(const char *path, int timeout_s)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval timeout = {.tv_sec = timeout_s};
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    int rc = -errno;
+    close(fd);
+    return rc;
+}
+
+// All up to the end of the connection. -ENODATA: it ends before the line does.
+static int read_line(int fd, char **ret)
+{
+    size_t size = 0;
+    FILE *to = open_memstream(ret, &size);
+    int rc = to ? 0 : -ENOMEM;
+    for (ssize_t n = 1; rc == 0 && n > 0;) {
+        char bytes[16384];
+        n = recv(fd, bytes, sizeof bytes, 0);
+        if (n < 0 && errno != EINTR)
+            rc = errno == EAGAIN ? -ETIMEDOUT : -errno;
+        else if (n > 0 && fwrite(bytes, (size_t)n, 1, to) != 1)
+            rc = -ENOMEM;
+        else if (ftell(to) > ANSWER_MAX)
+            rc = -EMSGSIZE;
+    }
+    if (to && fclose(to) != 0 && rc == 0)
+        rc = -ENOMEM;
+    if (rc == 0 && (size == 0 || (*ret)[size - 1] != '\n'))
+        rc = -ENODATA;
+    if (rc == 0)
+        (*ret)[size - 1] = 0;
+    return rc;
+}
+
+static int converse(int fd, const char *request, char **answer)
+{
+    char line[CONTROL_LINE_MAX];
+    int n = snprintf(line, sizeof line, "%s\n", request);
+    if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
+        return errno == EAGAIN ? -ETIMEDOUT : -errno;
+    return read_line(fd, answer);
+}
+
+int ask_for(struct ask *ask, const char *request, int timeout_s, char **answer, char *why,
+            size_t size)
+{
+    *answer = NULL;
+    int fd = connect_to(ask->path, timeout_s);
+    int rc = fd < 0 ? fd : converse(fd, request, answer);
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0)
+        return 0;
+    free(*answer);
+    *answer = NULL;
+    snprintf(why, size, "no framed answers on %s: %s", ask->path,
+             rc == -ENODATA ? "it hung up" : strerror(-rc));
+    return rc;
+}

@@ -1,0 +1,21 @@
+// A command's question to the framed that runs, by its control socket.
+#ifndef FRAMED_DAEMON_CLIENT_ASK_H
+#define FRAMED_DAEMON_CLIENT_ASK_H
+
+#include "daemon/service/control.h"
+
+struct ask {
+    const char *command; // for messages: "framed COMMAND: what is wrong"
+    const char *config;  // NULL: the default one, if it can be read
+    const char *socket;  // NULL: where the configuration says
+    char path[SOCKET_PATH_MAX + 1];
+};
+
+// Finds the socket. EXIT_OK, or another exit code with the reason printed.
+int ask_find(struct ask *);
+// The answer to a request, a line that the caller frees. 0, or negative errno with one sentence in
+// `why`.
+int ask_for(struct ask *, const char *request, int timeout_s, char **answer, char *why,
+            size_t size);
+
+#endif

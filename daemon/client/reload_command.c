@@ -1,0 +1,76 @@
+#include <getopt.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "daemon/client/ask.h"
+#include "daemon/client/client.h"
+#include "daemon/daemon.h"
+
+enum { TIMEOUT_S = 60 }; // everything of the new configuration is opened before the answer
+
+static int usage(FILE *to, int code)
+{
+    fputs("usage: framed reload [OPTION]...\n"
+          "Makes the framed that runs read its configuration again.\n\n"
+          "  -c, --config FILE   the configuration that it runs with (" DEFAULT_CONFIG ")\n"
+          "  --socket PATH       its control socket, where that is not what FILE says\n",
+          to);
+    return code;
+}
+
+// "ok" with what was done in "done", or "exit_code" and "errors".
+static int print_answer(const json_t *answer)
+{
+    const json_t *error;
+    const char *done = json_string_value(json_object_get(answer, "done"));
+    int code = (int)json_integer_value(json_object_get(answer, "exit_code"));
+    size_t i;
+    if (json_is_true(json_object_get(answer, "ok"))) {
+        printf("%s\n", done ? done : "reloaded");
+        return EXIT_OK;
+    }
+    json_array_foreach((json_t *)json_object_get(answer, "errors"), i, error)
+    {
+        fprintf(stderr, "%s\n", json_string_value(error));
+    }
+    fputs("framed reload: nothing has changed\n", stderr);
+    return code == EXIT_OK ? EXIT_RUNTIME : code;
+}
+
+static int reload(struct ask *ask)
+{
+    char *text, why[256];
+    if (ask_for(ask, "reload", TIMEOUT_S, &text, why, sizeof why) < 0) {
+        fprintf(stderr, "framed reload: %s\n", why);
+        return EXIT_RUNTIME;
+    }
+    json_t *answer = json_loads(text, 0, NULL);
+    int code = print_answer(answer);
+    json_decref(answer);
+    free(text);
+    return code;
+}
+
+int reload_main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"socket", required_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    struct ask ask = {.command = "reload"};
+    int option;
+    while ((option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+        if (option == 'c')
+            ask.config = optarg;
+        else if (option == 's')
+            ask.socket = optarg;
+        else
+            return usage(option == 'h' ? stdout : stderr, option == 'h' ? EXIT_OK : EXIT_USAGE);
+    }
+    if (optind < argc)
+        return usage(stderr, EXIT_USAGE);
+    int code = ask_find(&ask);
+    return code == EXIT_OK ? reload(&ask) : code;
+}

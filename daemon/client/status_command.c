@@ -1,0 +1,164 @@
+#include <getopt.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/client/ask.h"
+#include "daemon/client/client.h"
+#include "daemon/client/status_view.h"
+#include "daemon/daemon.h"
+
+enum { TIMEOUT_S = 5, WATCH_S = 1 };
+
+// Lines are cut where the terminal ends, not wrapped; the cursor is out of sight.
+#define SCREEN_BEGIN "\033[?1049h\033[?25l\033[?7l"
+#define SCREEN_END   "\033[?7h\033[?25h\033[?1049l"
+#define SCREEN_HOME  "\033[H"
+#define LINE_END     "\033[K\n"
+#define REST_CLEAR   "\033[J"
+
+static int usage(FILE *to, int code)
+{
+    fputs("usage: framed status [OPTION]...\n"
+          "Prints what the framed that runs does now.\n\n"
+          "  -c, --config FILE   the configuration that it runs with (" DEFAULT_CONFIG ")\n"
+          "  --socket PATH       its control socket, where that is not what FILE says\n"
+          "  --json              print everything, for programs\n"
+          "  --watch             print it anew each second, until Ctrl-C\n",
+          to);
+    return code;
+}
+
+static json_t *get(struct ask *ask, char *why, size_t size)
+{
+    char *answer;
+    json_t *status = NULL;
+    json_error_t error;
+    if (ask_for(ask, "status", TIMEOUT_S, &answer, why, size) == 0) {
+        status = json_loads(answer, 0, &error);
+        if (!status)
+            snprintf(why, size, "no framed answers on %s: what does is none", ask->path);
+    }
+    free(answer);
+    return status;
+}
+
+static int print_once(struct ask *ask, bool json)
+{
+    char why[256];
+    json_t *status = get(ask, why, sizeof why);
+    if (!status) {
+        fprintf(stderr, "framed status: %s\n", why);
+        return EXIT_RUNTIME;
+    }
+    if (json) {
+        json_dumpf(status, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+        putchar('\n');
+    } else {
+        status_view(status, stdout);
+    }
+    json_decref(status);
+    return fflush(stdout) == 0 ? EXIT_OK : EXIT_RUNTIME;
+}
+
+// --- watching
+
+static char *render(struct ask *ask)
+{
+    char why[256], *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    json_t *status = get(ask, why, sizeof why);
+    if (status)
+        status_view(status, to);
+    else
+        fprintf(to, "%s\n", why);
+    json_decref(status);
+    fclose(to);
+    return text;
+}
+
+static int terminal_rows(void)
+{
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+// What does not fit is left out at the bottom.
+static void draw(const char *text)
+{
+    fputs(SCREEN_HOME, stdout);
+    for (int left = terminal_rows() - 1; left > 0 && *text; left--) {
+        int n = (int)strcspn(text, "\n");
+        printf("%.*s" LINE_END, n, text);
+        text += n + (text[n] == '\n');
+    }
+    fputs(REST_CLEAR, stdout);
+}
+
+// The signals are waited for, so that the screen is whole whenever one comes.
+static int watch(struct ask *ask)
+{
+    const struct timespec pause = {.tv_sec = WATCH_S};
+    const bool terminal = isatty(STDOUT_FILENO);
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
+    fputs(terminal ? SCREEN_BEGIN : "", stdout);
+    do {
+        char *text = render(ask);
+        if (terminal)
+            draw(text);
+        else
+            puts(text);
+        free(text);
+    } while (fflush(stdout) == 0 && sigtimedwait(&ends, NULL, &pause) < 0);
+    fputs(terminal ? SCREEN_END : "", stdout);
+    fflush(stdout);
+    return EXIT_OK;
+}
+
+// --- the command
+
+int status_main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"config", required_argument, NULL, 'c'}, {"socket", required_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},         {"watch", no_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},         {0},
+    };
+    struct ask ask = {.command = "status"};
+    bool json = false, watches = false;
+    int option;
+    while ((option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            ask.config = optarg;
+            break;
+        case 's':
+            ask.socket = optarg;
+            break;
+        case 'j':
+            json = true;
+            break;
+        case 'w':
+            watches = true;
+            break;
+        default:
+            return usage(option == 'h' ? stdout : stderr, option == 'h' ? EXIT_OK : EXIT_USAGE);
+        }
+    }
+    if (optind < argc || (json && watches))
+        return usage(stderr, EXIT_USAGE);
+    int code = ask_find(&ask);
+    if (code != EXIT_OK)
+        return code;
+    return watches ? watch(&ask) : print_once(&ask, json);
+}

@@ -1,0 +1,12 @@
+// Answers to the control socket's requests, as control_answer_fn has them. Loop thread.
+#ifndef FRAMED_DAEMON_SERVICE_ANSWER_H
+#define FRAMED_DAEMON_SERVICE_ANSWER_H
+
+#include "daemon/reload.h"
+
+// What a reload came to: 0 with its result, or its error and its reasons, a line each.
+char *answer_reload(int rc, const struct reload_result *, char *reasons);
+// To a request that is none.
+char *answer_unknown(void);
+
+#endif

@@ -1,0 +1,39 @@
+// Which leg of the way of a frame bounds the box now, and how many cameras more it would bear: by
+// what was measured over the last seconds. Pure.
+#ifndef FRAMED_DAEMON_SERVICE_BOUND_H
+#define FRAMED_DAEMON_SERVICE_BOUND_H
+
+#include <stdbool.h>
+
+struct bound_facts {
+    double processors;        // that framed may use, as a number: its affinity and its quota
+    double used, busy;        // of them: by framed, and by everybody
+    double nvdec;             // share of the places inside NVDEC that are taken; -1: there is none
+    bool cuda;                // the backend
+    int running;              // cameras that show pictures
+    double decode, submit;    // largest share of a camera's thread in decoding and in handing on
+    bool waits;               // the camera of that largest `submit` has an output that may wait
+    double offered, overflow; // frames/s of all outputs
+};
+
+enum bound_leg {
+    BOUND_UNKNOWN, // no camera shows pictures
+    BOUND_NETWORK, // nothing here: the cameras give no more
+    BOUND_CPU,     // processors are short
+    BOUND_DECODER, // NVDEC, or a thread that decodes all the time
+    BOUND_KERNEL,  // the cpu backend's workers
+    BOUND_DEVICE,  // upload, kernel or download on the GPU
+    BOUND_CLIENT,  // who reads is slower than what comes
+};
+
+struct bound {
+    enum bound_leg leg;
+    double share;    // how far that leg is at its end, 0 to 1; 0 of network and unknown
+    int more;        // cameras like the present ones; -1: unknown
+    const char *end; // what ends first as they come: "cpu", "nvdec"; NULL: unknown
+};
+
+struct bound bound_judge(const struct bound_facts *);
+const char *bound_leg_name(enum bound_leg);
+
+#endif

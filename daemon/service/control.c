@@ -1,0 +1,204 @@
+#include "daemon/service/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/service/log.h"
+#include "daemon/sink/listener.h"
+
+struct client {
+    struct control *control;
+    uv_pipe_t pipe;
+    uv_timer_t deadline;
+    uv_write_t write;
+    int handles; // not closed: the two above
+    char line[CONTROL_LINE_MAX];
+    size_t n;     // bytes of it
+    char *answer; // on its way; with its end
+};
+
+struct control {
+    struct sink_address address;
+    struct listener listener; // its descriptor is the pipe's
+    uv_pipe_t pipe;
+    control_answer_fn *answer;
+    void *opaque;
+    struct client *clients[CONTROL_CLIENTS_MAX]; // in the order they came
+    int n_clients;
+    int unfreed; // clients whose handles are not closed, and the listening pipe
+};
+
+static void forget(struct control *control)
+{
+    if (--control->unfreed > 0)
+        return;
+    free(control->address.path);
+    free(control);
+}
+
+// --- clients
+
+static void client_closed(uv_handle_t *handle)
+{
+    struct client *client = handle->data;
+    if (--client->handles > 0)
+        return;
+    forget(client->control);
+    free(client->answer);
+    free(client);
+}
+
+static void drop(struct client *client)
+{
+    struct control *control = client->control;
+    if (uv_is_closing((uv_handle_t *)&client->pipe))
+        return;
+    int i = 0;
+    while (control->clients[i] != client)
+        i++;
+    control->n_clients--;
+    memmove(&control->clients[i], &control->clients[i + 1],
+            (size_t)(control->n_clients - i) * sizeof control->clients[0]);
+    uv_close((uv_handle_t *)&client->pipe, client_closed);
+    uv_close((uv_handle_t *)&client->deadline, client_closed);
+}
+
+static void time_is_up(uv_timer_t *timer)
+{
+    drop(timer->data);
+}
+
+static void answer_went(uv_write_t *write, int status)
+{
+    (void)status;
+    drop(write->data);
+}
+
+// Sends `text`, which it takes over, and a line's end.
+static void send_answer(struct client *client, char *text)
+{
+    size_t n = text ? strlen(text) : 0;
+    client->answer = text ? realloc(text, n + 2) : NULL;
+    if (!client->answer) {
+        free(text);
+        drop(client);
+        return;
+    }
+    strcpy(client->answer + n, "\n");
+    uv_buf_t whole = uv_buf_init(client->answer, (unsigned)n + 1);
+    uv_timer_again(&client->deadline); // a large one may take the client a while
+    client->write.data = client;
+    if (uv_write(&client->write, (uv_stream_t *)&client->pipe, &whole, 1, answer_went) < 0)
+        drop(client);
+}
+
+static void give_room(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
+{
+    struct client *client = handle->data;
+    (void)wanted;
+    *ret = uv_buf_init(client->line + client->n, (unsigned)(sizeof client->line - client->n));
+}
+
+static void client_wrote(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+{
+    struct client *client = stream->data;
+    (void)buffer;
+    if (n < 0) { // also where there was no room for a line's end
+        drop(client);
+        return;
+    }
+    client->n += (size_t)n;
+    char *end = memchr(client->line, '\n', client->n);
+    if (!end)
+        return;
+    *end = 0;
+    uv_read_stop(stream);
+    send_answer(client, client->control->answer(client->control->opaque, client->line));
+}
+
+// --- listening
+
+static void add_client(struct control *control, struct client *client)
+{
+    if (control->n_clients == CONTROL_CLIENTS_MAX)
+        drop(control->clients[0]);
+    control->clients[control->n_clients++] = client;
+    control->unfreed++;
+    client->control = control;
+    client->handles = 2;
+    client->pipe.data = client->deadline.data = client;
+    uv_pipe_init(control->pipe.loop, &client->pipe, 0);
+    uv_timer_init(control->pipe.loop, &client->deadline);
+    uv_timer_start(&client->deadline, time_is_up, CONTROL_DEADLINE_MS, CONTROL_DEADLINE_MS);
+}
+
+static void client_comes(uv_stream_t *stream, int status)
+{
+    struct control *control = stream->data;
+    struct client *client = status < 0 ? NULL : calloc(1, sizeof *client);
+    if (!client)
+        return; // it waits in the queue for the next one
+    add_client(control, client);
+    if (uv_accept(stream, (uv_stream_t *)&client->pipe) < 0 ||
+        uv_read_start((uv_stream_t *)&client->pipe, give_room, client_wrote) < 0)
+        drop(client);
+}
+
+static void listener_went(uv_handle_t *handle)
+{
+    forget(handle->data);
+}
+
+// The pipe takes over the listener's descriptor.
+static int listen_on(struct control *control, uv_loop_t *loop)
+{
+    uv_pipe_init(loop, &control->pipe, 0);
+    control->pipe.data = control;
+    control->unfreed = 1;
+    int rc = uv_pipe_open(&control->pipe, control->listener.fd);
+    if (rc < 0)
+        return rc;
+    control->listener.fd = -1;
+    return uv_listen((uv_stream_t *)&control->pipe, CONTROL_CLIENTS_MAX, client_comes);
+}
+
+int control_open(struct control **ret, uv_loop_t *loop, const char *path, control_answer_fn *answer,
+                 void *opaque, char *why, size_t size)
+{
+    struct control *control = calloc(1, sizeof *control);
+    char *copy = strdup(path);
+    if (!control || !copy) {
+        free(copy);
+        free(control);
+        snprintf(why, size, "%s", strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    *control = (struct control){
+        .address = {.kind = SINK_UNIX, .path = copy}, .answer = answer, .opaque = opaque};
+    const struct listener_options options = {.address = &control->address, .mode = CONTROL_MODE};
+    int rc = listener_serve(&control->listener, &options, why, size);
+    if (rc < 0) {
+        free(copy);
+        free(control);
+        return rc;
+    }
+    rc = listen_on(control, loop);
+    if (rc < 0) {
+        snprintf(why, size, "cannot listen on %s: %s", path, strerror(-rc));
+        control_close(control);
+        return rc;
+    }
+    *ret = control;
+    return 0;
+}
+
+void control_close(struct control *control)
+{
+    if (!control)
+        return;
+    while (control->n_clients > 0)
+        drop(control->clients[0]);
+    listener_close(&control->listener);
+    uv_close((uv_handle_t *)&control->pipe, listener_went);
+}

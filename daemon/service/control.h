@@ -1,0 +1,38 @@
+// The control socket: a client connects, writes one line, "status" or "reload", reads one line of
+// JSON, and the connection is closed. Clients are bounded in number, in what they may write and in
+// time: one that is stuck or writes anything else hurts nobody. Loop thread only.
+#ifndef FRAMED_DAEMON_SERVICE_CONTROL_H
+#define FRAMED_DAEMON_SERVICE_CONTROL_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "config/config.h"
+
+enum {
+    CONTROL_CLIENTS_MAX = 16,   // one more pushes out the one that came first
+    CONTROL_LINE_MAX = 256,     // bytes of a request, with its end
+    CONTROL_DEADLINE_MS = 5000, // from its connection to the end of the answer
+    CONTROL_MODE = 0660,        // of the socket
+};
+
+struct control;
+
+// The answer to a request: one line of JSON without its end, which control frees; NULL: out of
+// memory.
+typedef char *control_answer_fn(void *opaque, const char *request);
+
+// Listens at the path. 0 or negative errno, with one sentence in `why`.
+int control_open(struct control **ret, uv_loop_t *, const char *path, control_answer_fn *,
+                 void *opaque, char *why, size_t size);
+// Its handles close with the loop's next turns; whatever was under way is cut off. Accepts NULL.
+void control_close(struct control *);
+
+// Of a daemon that the system runs, whoever asks.
+#define CONTROL_SYSTEM_PATH "/run/framed/control.sock"
+
+// Where the socket of a daemon with that configuration is: `to` has SOCKET_PATH_MAX + 1 bytes. 0;
+// -ENOENT: it is off; -ENAMETOOLONG: the default folder's name is too long.
+int control_path(const struct control_address *, char *to);
+
+#endif

@@ -1,0 +1,29 @@
+// What operates the daemon while it runs: the control socket, HTTP, and the samples that both tell
+// of. Loop thread only.
+#ifndef FRAMED_DAEMON_SERVICE_SERVICE_H
+#define FRAMED_DAEMON_SERVICE_SERVICE_H
+
+#include <uv.h>
+
+#include "daemon/service/metrics.h"
+
+struct service;
+
+struct service_context {
+    uv_loop_t *loop;
+    const struct config *config; // outlives the call alone
+    // What there is to tell of now.
+    void (*look)(void *opaque, struct metrics *ret);
+    // Reads the configuration again, as daemon_reload.
+    int (*reload)(void *opaque, FILE *errors, struct reload_result *ret);
+    void *opaque;
+};
+
+// Listens where the configuration says and logs it. 0, or negative errno with the reason logged: a
+// place that the configuration names cannot be had. That the default place of the control socket
+// cannot is logged alone.
+int service_open(struct service **ret, const struct service_context *);
+// Its handles close with the loop's next turns. Accepts NULL.
+void service_close(struct service *);
+
+#endif

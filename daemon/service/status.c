@@ -1,0 +1,113 @@
+#include "daemon/service/status.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "daemon/frame.h"
+#include "daemon/service/processor_time.h"
+#include "daemon/service/status_camera.h"
+
+enum { TURN_SAMPLES = 10 }; // quantiles are of the last ten to twenty seconds
+
+void status_open(struct status *status)
+{
+    *status = (struct status){.started_ns = monotonic_ns()};
+}
+
+void status_sample(struct status *status, const struct metrics *metrics)
+{
+    int64_t now = monotonic_ns();
+    bool turn = status->samples++ % TURN_SAMPLES == 0;
+    load_sample(&status->load, metrics->engine, now);
+    for (int i = 0; i < metrics->n_cameras; i++)
+        status_camera_sample(metrics->cameras[i], now, turn);
+}
+
+static json_int_t resident_bytes(void)
+{
+    long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file && fscanf(file, "%*d %lld", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+static json_t *process_json(const struct status *status)
+{
+    return json_pack("{s:i, s:f, s:f, s:I}", "pid", (int)getpid(), "cpu_cores",
+                     meter_rate(&status->load.own) / 1e9, "cpu_cores_allowed",
+                     processor_time_limit(), "resident_bytes", resident_bytes());
+}
+
+static json_t *backend_json(struct engine *engine)
+{
+    char description[128];
+    engine_describe(engine, description, sizeof description);
+    return json_pack("{s:s, s:s, s:I}", "name", engine_backend_name(engine), "description",
+                     description, "fallbacks", (json_int_t)engine_fallbacks(engine));
+}
+
+static json_int_t unix_seconds(int64_t ns)
+{
+    return ns / 1000000000;
+}
+
+static json_t *last_reload_json(const struct reload *reload)
+{
+    if (!reload->tried_ns)
+        return json_null();
+    return json_pack("{s:I, s:b, s:o}", "at", unix_seconds(reload->tried_ns), "ok",
+                     reload->is_applied, "error",
+                     reload->is_applied ? json_null() : status_string(reload->error));
+}
+
+static json_t *config_json(const struct reload *reload)
+{
+    return json_pack("{s:o, s:I, s:o}", "path", status_string(reload->file ? reload->file : ""),
+                     "loaded_at", unix_seconds(reload->loaded_ns), "last_reload",
+                     last_reload_json(reload));
+}
+
+static json_t *cameras_json(const struct metrics *metrics)
+{
+    json_t *list = json_array();
+    int64_t now = monotonic_ns();
+    for (int i = 0; list && i < metrics->n_cameras; i++)
+        if (json_array_append_new(list, status_camera_json(metrics->cameras[i], now)) < 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    return list;
+}
+
+static json_t *snapshot(const struct status *status, const struct metrics *metrics)
+{
+    double uptime = (double)(monotonic_ns() - status->started_ns) / 1e9;
+    return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o}", "schema_version",
+                     STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT, "uptime_s", uptime,
+                     "config", config_json(metrics->reload), "process", process_json(status),
+                     "backend", backend_json(metrics->engine), "bound",
+                     status_bound_json(&status->load, metrics), "cameras", cameras_json(metrics));
+}
+
+// Gives `json` away.
+static char *text_of(json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(json);
+    return text;
+}
+
+char *status_text(const struct status *status, const struct metrics *metrics)
+{
+    return text_of(snapshot(status, metrics));
+}
+
+char *status_cameras_text(const struct metrics *metrics)
+{
+    return text_of(json_pack("{s:i, s:o}", "schema_version", STATUS_SCHEMA_VERSION, "cameras",
+                             cameras_json(metrics)));
+}

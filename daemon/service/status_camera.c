@@ -1,0 +1,171 @@
+#include "daemon/service/status_camera.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { URL_MAX = 512 };
+
+// --- samples
+
+static void sample_output(struct output *output, int64_t now, bool turn)
+{
+    meter_sample(&output->emitted, atomic_load(&output->ledger.emitted), now);
+    meter_sample(&output->lost, ledger_lost(&output->ledger), now);
+    meter_sample(&output->overflowed, atomic_load(&output->ledger.lost[LOSS_OVERFLOW]), now);
+    if (turn)
+        latency_turn(&output->recent, &output->latency);
+}
+
+void status_camera_sample(struct camera *camera, int64_t now, bool turn)
+{
+    struct progress *progress = &camera->progress;
+    meter_sample(&camera->pictures, atomic_load(&progress->pictures), now);
+    for (int i = 0; i < CAMERA_LEGS; i++)
+        meter_sample(&camera->spent[i], atomic_load(&progress->spent_ns[i]), now);
+    for (int i = 0; i < camera->outputs.n; i++)
+        sample_output(camera->outputs.list[i], now, turn);
+}
+
+// --- what an output is and does
+
+json_t *status_string(const char *text)
+{
+    json_t *json = json_string(text);
+    char *copy = json ? NULL : strdup(text);
+    if (!copy)
+        return json;
+    for (char *c = copy; *c; c++)
+        *c = *c & 0x80 ? '?' : *c;
+    json = json_string(copy);
+    free(copy);
+    return json;
+}
+
+static json_t *seconds(int64_t ns)
+{
+    return ns >= 0 ? json_real((double)ns / 1e9) : json_null();
+}
+
+static json_t *complaint_json(const struct complaint *complaint, int64_t now)
+{
+    if (!complaint->text[0])
+        return json_null();
+    return json_pack("{s:o, s:o}", "text", status_string(complaint->text), "age_s",
+                     seconds(now > complaint->ns ? now - complaint->ns : 0));
+}
+
+static json_t *sink_json(const struct output *output)
+{
+    static const char *const schemes[] = {
+        [SINK_UNIX] = "unix", [SINK_TCP] = "tcp", [SINK_FILE] = "file", [SINK_RING] = "ring"};
+    const struct sink_address *address = &output->config->sink;
+    const char *host = address->host ? address->host : "127.0.0.1";
+    const bool brackets = strchr(host, ':');
+    int port = output->sink ? sink_port(output->sink) : address->port;
+    char text[PATH_MAX + 16];
+    if (address->kind == SINK_TCP)
+        snprintf(text, sizeof text, "tcp:%s%s%s:%d", brackets ? "[" : "", host, brackets ? "]" : "",
+                 port);
+    else
+        snprintf(text, sizeof text, "%s:%s", schemes[address->kind], address->path);
+    return status_string(text);
+}
+
+static json_t *losses_json(const struct ledger *ledger)
+{
+    json_t *losses = json_object();
+    for (int i = 0; losses && i < LOSSES; i++)
+        json_object_set_new(losses, loss_name((enum loss)i),
+                            json_integer((json_int_t)atomic_load(&ledger->lost[i])));
+    return losses;
+}
+
+static json_t *latency_json(const struct output *output)
+{
+    return json_pack("{s:o, s:o}", "p50_s",
+                     seconds(latency_quantile_ns(&output->recent, &output->latency, 0.5)), "p99_s",
+                     seconds(latency_quantile_ns(&output->recent, &output->latency, 0.99)));
+}
+
+static json_t *output_json(const struct output *output, int64_t now)
+{
+    // Offered is read last, so that the parts never exceed it.
+    json_t *losses = losses_json(&output->ledger);
+    json_int_t emitted = (json_int_t)atomic_load(&output->ledger.emitted);
+    json_int_t offered = (json_int_t)atomic_load(&output->ledger.offered);
+    return json_pack("{s:s, s:s, s:o, s:b, s:i, s:I, s:I, s:o, s:f, s:f, s:o, s:o}", "name",
+                     output->config->name, "kernel",
+                     output->config->kernel == OP_WARP ? "warp" : "yuv", "sink", sink_json(output),
+                     "open", output->sink != NULL, "clients",
+                     output->sink ? sink_clients(output->sink) : 0, "offered", offered, "emitted",
+                     emitted, "lost", losses, "fps_out", meter_rate(&output->emitted), "fps_lost",
+                     meter_rate(&output->lost), "latency", latency_json(output), "last_error",
+                     complaint_json(&output->complaint, now));
+}
+
+static json_t *outputs_json(const struct outputs *outputs, int64_t now)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < outputs->n; i++)
+        if (json_array_append_new(list, output_json(outputs->list[i], now)) < 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    return list;
+}
+
+// --- what a camera is and does
+
+static json_t *next_try(struct camera *camera, int state, int64_t now)
+{
+    if (state != CAMERA_RETRYING)
+        return json_null();
+    int64_t ns = atomic_load(&camera->next_try_ns) - now;
+    return seconds(ns > 0 ? ns : 0);
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return *text ? status_string(text) : json_null();
+}
+
+static json_t *picture_json(struct camera *camera)
+{
+    uint64_t size = atomic_load(&camera->progress.size);
+    if (!size)
+        return json_null();
+    return json_pack("{s:I, s:I}", "width", (json_int_t)(size >> 32), "height",
+                     (json_int_t)(size & UINT32_MAX));
+}
+
+static json_t *shares_json(const struct camera *camera)
+{
+    return json_pack("{s:f, s:f, s:f}", "read", meter_rate(&camera->spent[LEG_READ]) / 1e9,
+                     "decode", meter_rate(&camera->spent[LEG_DECODE]) / 1e9, "submit",
+                     meter_rate(&camera->spent[LEG_SUBMIT]) / 1e9);
+}
+
+json_t *status_camera_json(struct camera *camera, int64_t now)
+{
+    struct camera_description description;
+    char url[URL_MAX];
+    int state = atomic_load(&camera->state);
+    camera_describe(camera, &description);
+    char *codec = strchr(description.decoder, ' '); // "cpu h264"
+    if (codec)
+        *codec++ = 0;
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:I, s:I, s:o, s:o, s:o}",
+                     "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
+                     next_try(camera, state, now), "url",
+                     status_string(config_url_redacted(camera->config->url, url, sizeof url)),
+                     "stream", text_or_null(description.stream), "codec",
+                     text_or_null(codec ? codec : ""), "picture", picture_json(camera), "decoder",
+                     text_or_null(description.decoder), "fps_in", meter_rate(&camera->pictures),
+                     "pictures", (json_int_t)atomic_load(&camera->progress.pictures), "reconnects",
+                     (json_int_t)atomic_load(&camera->reconnects), "thread", shares_json(camera),
+                     "last_error", complaint_json(&description.complaint, now), "outputs",
+                     outputs_json(&camera->outputs, now));
+}

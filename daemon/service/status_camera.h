@@ -1,0 +1,17 @@
+// The part of the status that is one camera's. Loop thread.
+#ifndef FRAMED_DAEMON_SERVICE_STATUS_CAMERA_H
+#define FRAMED_DAEMON_SERVICE_STATUS_CAMERA_H
+
+#include <stdbool.h>
+
+#include "daemon/camera/camera.h"
+
+// `turn`: the window that quantiles are of moves on.
+void status_camera_sample(struct camera *, int64_t now_ns, bool turn);
+
+struct json_t;
+// Of a text that others wrote: bytes that are no UTF-8 become '?'. NULL: out of memory.
+struct json_t *status_string(const char *);
+struct json_t *status_camera_json(struct camera *, int64_t now_ns); // NULL: out of memory
+
+#endif

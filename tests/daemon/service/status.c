@@ -1,0 +1,181 @@
+// The status as JSON: what is known of a camera and its outputs stands at its key, whatever bytes
+// others wrote.
+#include "daemon/service/status.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/frame.h"
+#include "daemon/service/status_camera.h"
+#include "tests/test.h"
+
+static const char text[] =
+    "{backend: cpu, cameras: {gate: {url: 'rtsp://viewer:geheim@10.0.0.5/a', outputs: {"
+    "o: {size: 32x32, sink: 'tcp:[::1]:5000'}, f: {kernel: yuv, sink: 'file:/a/é.y4m'}}}}}";
+
+static struct fixture {
+    struct config *config;
+    struct engine *engine;
+    struct camera camera, *list[1];
+    struct reload reload;
+    struct histogram decode, process;
+    struct status status;
+    struct metrics metrics;
+} rig;
+
+static void start(void)
+{
+    rig = (struct fixture){.reload = {.file = "/etc/\xff/framed.yaml", .loaded_ns = 7000000000}};
+    CHECK(config_load_text(&rig.config, text, strlen(text), "test", stderr) == 0, "config");
+    CHECK(engine_open(&rig.engine, rig.config) == 0, "engine");
+    struct camera_context context = {.engine = rig.engine};
+    CHECK(camera_open(&rig.camera, rig.config->cameras, &context) == 0, "camera");
+    rig.list[0] = &rig.camera;
+    rig.metrics = (struct metrics){
+        .cameras = rig.list,
+        .n_cameras = 1,
+        .engine = rig.engine,
+        .decode = &rig.decode,
+        .process = &rig.process,
+        .reload = &rig.reload,
+    };
+    status_open(&rig.status);
+}
+
+static void end(void)
+{
+    camera_close(&rig.camera);
+    engine_close(rig.engine);
+    config_free(rig.config);
+}
+
+static json_t *snapshot(void)
+{
+    json_error_t error;
+    char *line = status_text(&rig.status, &rig.metrics);
+    CHECK(line && !strchr(line, '\n'), "one line");
+    if (!line)
+        return NULL;
+    CHECK(!strstr(line, "geheim"), "the password shows: %s", line);
+    json_t *json = json_loads(line, 0, &error);
+    CHECK(json, "%s in %s", error.text, line);
+    free(line);
+    return json;
+}
+
+// The value at a path like "cameras.0.outputs.1.lost.late".
+static const json_t *at(const json_t *json, const char *path)
+{
+    char copy[128], *rest = copy, *key;
+    snprintf(copy, sizeof copy, "%s", path);
+    while (json && (key = strsep(&rest, ".")))
+        json = json_is_array(json) ? json_array_get(json, (size_t)atoi(key))
+                                   : json_object_get(json, key);
+    CHECK(json, "nothing at %s", path);
+    return json;
+}
+
+static void expect_text(const json_t *json, const char *path, const char *expected)
+{
+    const char *value = json_string_value(at(json, path));
+    CHECK(value ? expected && !strcmp(value, expected) : !expected && json_is_null(at(json, path)),
+          "%s is %s", path, value);
+}
+
+static void expect_number(const json_t *json, const char *path, double low, double high)
+{
+    double value = json_number_value(at(json, path));
+    CHECK(json_is_number(at(json, path)) && value >= low && value <= high, "%s is %g", path, value);
+}
+
+static void test_before_the_first_picture(void)
+{
+    start();
+    json_t *json = snapshot();
+    expect_number(json, "schema_version", STATUS_SCHEMA_VERSION, STATUS_SCHEMA_VERSION);
+    expect_text(json, "config.path", "/etc/?/framed.yaml");
+    expect_number(json, "config.loaded_at", 7, 7);
+    expect_text(json, "config.last_reload", NULL);
+    expect_text(json, "bound.leg", "unknown");
+    expect_text(json, "bound.cameras_more", NULL);
+    expect_text(json, "cameras.0.state", "connecting");
+    expect_text(json, "cameras.0.url", "rtsp://***@10.0.0.5/a");
+    for (const char *const *key = (const char *const[]){"stream", "codec", "decoder", "picture",
+                                                        "next_try_s", "last_error", NULL};
+         *key; key++) {
+        char path[64];
+        snprintf(path, sizeof path, "cameras.0.%s", *key);
+        expect_text(json, path, NULL);
+    }
+    expect_text(json, "cameras.0.outputs.0.sink", "tcp:[::1]:5000");
+    expect_text(json, "cameras.0.outputs.1.sink", "file:/a/é.y4m");
+    expect_text(json, "cameras.0.outputs.0.latency.p50_s", NULL);
+    json_decref(json);
+    end();
+}
+
+// Two seconds' work at once, of which the middle is sampled.
+static void test_at_work(void)
+{
+    start();
+    struct output *output = rig.camera.outputs.list[0];
+    int64_t now = monotonic_ns();
+    status_camera_sample(&rig.camera, now - 2000000000, true);
+    for (int i = 0; i < 50; i++) {
+        progress_picture(&rig.camera.progress, 1920, 1080);
+        ledger_offer(&output->ledger);
+        if (i % 5 == 0)
+            ledger_lose(&output->ledger, LOSS_LATE);
+        else
+            ledger_emit(&output->ledger);
+        latency_observe(&output->latency, (i + 1) * INT64_C(1000000));
+    }
+    status_camera_sample(&rig.camera, now, false);
+    complaint_set(&output->complaint, "cannot open rtsp://u:geheim@h/\xff\n at all");
+    atomic_store(&rig.camera.next_try_ns, monotonic_ns() + INT64_C(5000000000));
+    atomic_store(&rig.camera.state, CAMERA_RETRYING);
+    json_t *json = snapshot();
+    expect_number(json, "cameras.0.fps_in", 24.9, 25.1);
+    expect_number(json, "cameras.0.pictures", 50, 50);
+    expect_number(json, "cameras.0.picture.width", 1920, 1920);
+    expect_number(json, "cameras.0.picture.height", 1080, 1080);
+    expect_number(json, "cameras.0.next_try_s", 4, 5);
+    expect_number(json, "cameras.0.outputs.0.fps_out", 19.9, 20.1);
+    expect_number(json, "cameras.0.outputs.0.fps_lost", 4.9, 5.1);
+    expect_number(json, "cameras.0.outputs.0.offered", 50, 50);
+    expect_number(json, "cameras.0.outputs.0.emitted", 40, 40);
+    expect_number(json, "cameras.0.outputs.0.lost.late", 10, 10);
+    expect_number(json, "cameras.0.outputs.0.lost.overflow", 0, 0);
+    expect_number(json, "cameras.0.outputs.0.latency.p50_s", 0.022, 0.028);
+    expect_number(json, "cameras.0.outputs.0.latency.p99_s", 0.045, 0.056);
+    expect_text(json, "cameras.0.outputs.0.last_error.text", "cannot open rtsp://***@h/?  at all");
+    json_decref(json);
+    end();
+}
+
+static void test_reloads(void)
+{
+    start();
+    rig.reload.tried_ns = 9000000000;
+    snprintf(rig.reload.error, sizeof rig.reload.error, "framed.yaml:1:1: x");
+    json_t *json = snapshot();
+    expect_number(json, "config.last_reload.at", 9, 9);
+    expect_text(json, "config.last_reload.error", "framed.yaml:1:1: x");
+    CHECK(json_is_false(at(json, "config.last_reload.ok")), "ok");
+    json_decref(json);
+    rig.reload.is_applied = true;
+    json = snapshot();
+    CHECK(json_is_true(at(json, "config.last_reload.ok")), "not ok");
+    expect_text(json, "config.last_reload.error", NULL);
+    json_decref(json);
+    end();
+}
+
+int main(void)
+{
+    test_before_the_first_picture();
+    test_at_work();
+    test_reloads();
+    return test_end("service_status");
+}

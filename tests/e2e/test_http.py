@@ -1,0 +1,226 @@
+#!/usr/bin/python3
+"""Metrics, health, readiness and cameras by HTTP: what each page says, who may read it, and that clients that are
+slow, stuck or talk nonsense disturb nobody."""
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import time
+
+from framed_client import Checks, Framed, Reader, folder, free_port, make_clip, run, until
+
+TOKEN = "Zorngiebel-0123456789"
+CONFIG = """
+http: {http}
+{top}
+cameras:
+  gate:
+    url: {clip}
+    loop: true
+    pace: realtime
+    outputs:
+      read: {{size: 64x64, sink: "unix:{where}/read.sock"}}
+      unheard: {{kernel: yuv, sink: "tcp:0"}}
+  clip:
+    url: {clip}
+    outputs:
+      o: {{kernel: yuv, overflow: wait, sink: "file:{where}/o.y4m"}}
+  door:
+    url: tcp://viewer:{token}@127.0.0.1:{port}
+    outputs:
+      o: {{size: 64x64, sink: "tcp:0"}}
+"""
+
+
+class Unix(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=20)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+
+class Client:
+    """Of what a framed serves at an address: get() gives (status, headers, body)."""
+
+    def __init__(self, port=None, path=None, token=None):
+        self.port, self.path = port, path
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def get(self, page, method="GET", body=None, headers=None):
+        connection = Unix(self.path) if self.path else http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, page, body, headers if headers is not None else self.headers)
+            response = connection.getresponse()
+            return response.status, response.headers, response.read().decode()
+        finally:
+            connection.close()
+
+
+def port_of(framed):
+    found = until(lambda: re.search(r"http on \S+ port (\d+)", framed.errors()), 10)
+    return int(found[1]) if found else None
+
+
+def check_pages(checks, client):
+    status, headers, text = client.get("/metrics")
+    checks.check(status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4"), f"{headers}")
+    for line in (r'framed_camera_up{camera="gate"} 1', r'framed_camera_up{camera="door"} 0',
+                 r'framed_pictures_total{camera="clip"} 50',
+                 r'framed_frames_total{camera="clip",output="o",stage="emitted"} 50',
+                 r'framed_output_latency_seconds_count{camera="clip",output="o"} 50',
+                 r'framed_output_latency_seconds_bucket{camera="clip",output="o",le="\+Inf"} 50',
+                 r'framed_frames_lost_total{camera="gate",output="unheard",reason="client"} [1-9]\d*'):
+        checks.check(re.search(f"^{line}$", text, re.M), f"no line {line}")
+    buckets = [int(n) for n in re.findall(r'latency_seconds_bucket{camera="clip".* (\d+)\n', text)]
+    checks.check(len(buckets) == 15 and buckets == sorted(buckets), f"buckets of the latency: {buckets}")
+    checks.check(client.get("/healthz")[::2] == (200, "ok\n"), "/healthz")
+    checks.check(client.get("/readyz")[::2] == (503, "no picture yet from door\n"), f"{client.get('/readyz')[2]}")
+    status, headers, text = client.get("/api/v1/cameras")
+    cameras = {camera["name"]: camera for camera in json.loads(text)["cameras"]}
+    states = {name: camera["state"] for name, camera in cameras.items()}
+    checks.check(headers["Content-Type"] == "application/json" and states["gate"] == "running"
+                 and states["clip"] == "ended" and states["door"] in ("retrying", "connecting"), f"cameras: {states}")
+    checks.check(TOKEN not in text + client.get("/metrics")[2], "a secret shows")
+
+
+def check_promtool(checks, client):
+    if not shutil.which("promtool"):
+        print("promtool is not installed: its opinion of /metrics is not asked")
+        return
+    text = client.get("/metrics")[2]
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+    checks.check(done.returncode == 0 and not done.stdout + done.stderr, f"promtool: {done.stdout}{done.stderr}")
+
+
+def check_refusals(checks, client):
+    for page in ("/", "/metrics/", "/metricsx", "/../metrics", "/api/v1/cameras/gate", "//healthz"):
+        checks.check(client.get(page)[0] == 404, f"{page}: {client.get(page)}")
+    checks.check(client.get("/healthz?a=b")[0] == 200, "a query is no part of the path")
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        status, headers, _ = client.get("/metrics", method, "x" * 1000)
+        checks.check(status == 405 and headers["Allow"] == "GET, HEAD", f"{method}: {status}")
+    status, headers, text = client.get("/metrics", "HEAD")
+    checks.check(status == 200 and not text and int(headers["Content-Length"]) > 1000, f"HEAD: {status}, {headers}")
+    try:
+        status = client.get("/" + "x" * 100000)[0]
+    except (OSError, http.client.HTTPException):
+        status = 0  # hung up
+    checks.check(status in (0, 400, 414, 431), f"a long path: {status}")
+
+
+def check_stuck(checks, client, reader, framed):
+    """More clients than are taken: garbage, half requests, none, and ones that do not read."""
+    stuck = []
+    for said in (b"", b"GET /met", b"\0\xff\r\n\r\n" * 100, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+                 b"POST / HTTP/1.1\r\nContent-Length: 99999\r\n\r\n"):
+        for _ in range(17):
+            peer = socket.create_connection(("127.0.0.1", client.port))
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            peer.sendall(said)
+            stuck.append(peer)
+    before, start = reader.count, time.monotonic()
+    time.sleep(1)
+    rate = (reader.count - before) / (time.monotonic() - start)
+    checks.check(rate > 20, f"{rate:.1f} frames/s beside stuck clients")
+    descriptors = len(os.listdir(f"/proc/{framed.child.pid}/fd"))
+    checks.check(client.get("/healthz")[0] == 200, "nobody is answered any more")
+    checks.check(until(lambda: len(os.listdir(f"/proc/{framed.child.pid}/fd")) < descriptors - 10, 25),
+                 "stuck clients are never let go")
+    for peer in stuck:
+        peer.close()
+    checks.check(client.get("/readyz")[0] == 503, "not the same as before")
+
+
+def check_scraping(checks, client, reader, framed):
+    """A thousand scrapes cost no descriptor and no frame."""
+    client.get("/metrics")
+    lost = framed.live_metrics().losses(camera="gate", output="read")
+    descriptors, took = len(os.listdir(f"/proc/{framed.child.pid}/fd")), []
+    for _ in range(1000):
+        start = time.perf_counter()
+        client.get("/metrics")
+        took.append(time.perf_counter() - start)
+    print(f"scraped 1000 times, median {1e3 * statistics.median(took):.2f} ms")
+    checks.check(until(lambda: len(os.listdir(f"/proc/{framed.child.pid}/fd")) <= descriptors, 5), "descriptors leak")
+    after = framed.live_metrics().losses(camera="gate", output="read")
+    checks.check(after == lost and reader.count > 0, f"frames are lost: {lost}, then {after}")
+
+
+def check_token(checks, where, clip):
+    text = CONFIG.format(http="0.0.0.0:0", top="http_token: ${TOKEN}\nlog: {level: debug}", clip=clip, where=where,
+                         token=TOKEN, port=free_port())
+    with Framed(where, text, {"TOKEN": TOKEN}) as framed:
+        client = Client(port_of(framed), token=TOKEN)
+        checks.check(client.get("/healthz")[0] == 200, "the token is refused")
+        checks.check(client.get("/healthz", headers={"Authorization": f"bearer {TOKEN}"})[0] == 200, "bearer")
+        wrong = (None, "", TOKEN, "Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}",
+                 f"Bearer x{TOKEN[1:]}")
+        for page in ("/healthz", "/metrics", "/nothing"):
+            for header in wrong:
+                sent = {"Authorization": header} if header is not None else {}
+                status, headers, body = client.get(page, headers=sent)
+                checks.check(status == 401 and headers["WWW-Authenticate"] == "Bearer" and TOKEN not in body,
+                             f"{page} with {header}: {status}")
+        checks.check(client.get("/healthz", "POST", headers={})[0] == 401, "who has no token is told nothing else")
+        framed.stop()
+        checks.check(TOKEN not in framed.errors(), "the token is in the log")
+    code, _, errors = run("check", "-c", "-", stdin=text.replace("http_token: ${TOKEN}", ""))
+    checks.check(code == 78 and "needs an http_token" in errors, f"no token: exit {code}: {errors}")
+
+
+def check_unix(checks, where, clip):
+    text = CONFIG.format(http=f"unix:{where}/http.sock", top="", clip=clip, where=where, token=TOKEN, port=free_port())
+    with Framed(where, text) as framed:
+        client = Client(path=f"{where}/http.sock")
+        checks.check(until(lambda: os.path.exists(client.path), 10), "no socket")
+        checks.check(client.get("/healthz")[::2] == (200, "ok\n"), "/healthz by a unix socket")
+        checks.check(os.stat(client.path).st_mode & 0o777 == 0o660, "the socket's mode")
+        checks.check(framed.stop() == 0 and not os.path.exists(client.path), "the socket is left")
+
+
+def check_taken(checks, where, clip):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        text = CONFIG.format(http=port, top="", clip=clip, where=where, token=TOKEN, port=free_port())
+        with Framed(where, text) as framed:
+            code = framed.wait(10)
+            checks.check(code == 1 and f"no http: cannot listen on 127.0.0.1 port {port}" in framed.errors(),
+                         f"a port that is taken: exit {code}: {framed.errors()}")
+
+
+def main():
+    checks = Checks("http")
+    with folder() as where:
+        clip = make_clip(os.path.join(where, "clip.mp4"))
+        text = CONFIG.format(http=0, top="", clip=clip, where=where, token=TOKEN, port=free_port())
+        with Framed(where, text) as framed:
+            client = Client(port_of(framed))
+            reader = Reader(f"unix:{where}/read.sock", keep=False)
+            until(lambda: 'framed_camera_up{camera="gate"} 1' in client.get("/metrics")[2]
+                  and "camera=clip ended" in framed.errors(), 20)
+            check_pages(checks, client)
+            check_promtool(checks, client)
+            check_refusals(checks, client)
+            check_scraping(checks, client, reader, framed)
+            check_stuck(checks, client, reader, framed)
+            start = time.monotonic()
+            held = socket.create_connection(("127.0.0.1", client.port))
+            code = framed.stop()
+            checks.check(code == 0 and time.monotonic() - start < 3, f"exit {code}: {framed.errors()}")
+            held.close()
+        check_token(checks, where, clip)
+        check_unix(checks, where, clip)
+        check_taken(checks, where, clip)
+    checks.end()
+
+
+main()

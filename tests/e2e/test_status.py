@@ -1,0 +1,304 @@
+#!/usr/bin/python3
+"""`framed status` of a healthy, a flapping and a refused camera: what it says, in JSON and in a table, what is said
+where nothing answers, and that nobody at the socket disturbs anybody; and `framed reload`."""
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import struct
+import subprocess
+import termios
+import threading
+import time
+
+from framed_client import BINARY, PATIENCE, Checks, Framed, Reader, Server, ffmpeg, folder, make_clip, run, until
+
+SECRET = "Zorngiebel"
+CONFIG = """
+control: {where}/own.sock
+cameras:
+  healthy:
+    url: {healthy}
+    outputs:
+      read: {{size: 64x64, sink: "unix:{where}/read.sock"}}
+      unheard: {{kernel: yuv, sink: "tcp:0"}}
+      full: {{kernel: yuv, format: yuv420p, sink: "file:/dev/full", protocol: raw}}
+  flapping:
+    url: tcp://127.0.0.1:{port}
+    demuxer: mpegts
+    outputs:
+      o: {{size: 64x64, sink: "unix:{where}/flapping.sock"}}
+  refused:
+    url: {refused}
+    outputs:
+      o: {{size: 64x64, sink: "ring:{where}/refused.ring"}}
+"""
+RELOADED = """
+control: {where}/own.sock
+cameras:
+  gate:
+    url: {clip}
+    loop: true
+    pace: realtime
+    outputs: {{{outputs}}}
+"""
+
+
+class Flapping(threading.Thread):
+    """A camera that gives whoever connects a second of video and hangs up."""
+
+    def __init__(self, clip):
+        super().__init__(daemon=True)
+        with open(clip, "rb") as file:
+            self.data = file.read()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            client, _ = self.listener.accept()
+            with client:
+                try:
+                    client.sendall(self.data)
+                    time.sleep(0.3)
+                except OSError:
+                    pass
+
+
+def status(where, *options, **more):
+    return run("status", "-c", f"{where}/framed.yaml", *options, **more)
+
+
+def snapshot(where):
+    code, output, errors = status(where, "--json")
+    return json.loads(output) if code == 0 else {"errors": errors}
+
+
+def camera_of(told, name):
+    return next(camera for camera in told["cameras"] if camera["name"] == name)
+
+
+def output_of(camera, name):
+    return next(output for output in camera["outputs"] if output["name"] == name)
+
+
+def check_daemon(checks, told, framed):
+    checks.check(told["schema_version"] == 1 and re.fullmatch(r"\d+\.\d+\.\d+", told["version"]), f"versions: {told}")
+    process, backend = told["process"], told["backend"]
+    checks.check(process["pid"] == framed.child.pid, f"{process}")
+    checks.check(abs(process["resident_bytes"] / 1024 / framed.resident_kib() - 1) < 0.3, f"{process}")
+    checks.check(0 < process["cpu_cores"] <= process["cpu_cores_allowed"] + 0.5, f"{process}")
+    checks.check(backend["name"] in ("cpu", "cuda") and backend["description"], f"{backend}")
+    checks.check(told["config"]["path"] == framed.config, f"{told['config']}")
+    checks.check(0 <= time.time() - told["config"]["loaded_at"] - told["uptime_s"] < 5 * PATIENCE, f"{told['config']}")
+
+
+def check_bound(checks, bound):
+    legs = ("network", "cpu", "decoder", "kernel", "client")  # of a box that has other work too
+    checks.check(bound["leg"] in legs and 0 <= bound["cameras_more"] <= 1024, f"bound: {bound}")
+    checks.check(bound["ends_first"] == "cpu" and 0 < bound["cpu"] < os.cpu_count() + 0.5, f"bound: {bound}")
+
+
+def check_healthy(checks, camera):
+    checks.check(camera["state"] == "running" and camera["next_try_s"] is None, f"healthy: {camera}")
+    checks.check((camera["codec"], camera["decoder"]) in (("h264", "cpu"), ("h264", "nvdec")), f"healthy: {camera}")
+    checks.check(camera["picture"] == {"width": 320, "height": 240}, f"healthy: {camera['picture']}")
+    checks.check(15 < camera["fps_in"] < 35, f"healthy: {camera['fps_in']} frames/s")
+    read, unheard, full = (output_of(camera, name) for name in ("read", "unheard", "full"))
+    checks.check(read["clients"] == 1 and 15 < read["fps_out"] < 35 and read["open"], f"read: {read}")
+    latency = read["latency"]
+    checks.check(0 < latency["p50_s"] <= latency["p99_s"] < 2 * PATIENCE, f"read: {latency}")
+    checks.check(unheard["lost"]["client"] > 0 == unheard["emitted"], f"unheard: {unheard}")
+    checks.check(re.fullmatch(r"tcp:127\.0\.0\.1:[1-9]\d*", unheard["sink"]), f"unheard: {unheard['sink']}")
+    checks.check(full["lost"]["sink"] > 0 and "is not a file" in full["last_error"]["text"], f"full: {full}")
+    for output in camera["outputs"]:
+        ended = output["emitted"] + sum(output["lost"].values())
+        checks.check(0 <= output["offered"] - ended <= 12, f"{output['name']}: the sums do not match: {output}")
+
+
+def check_others(checks, flapping, refused):
+    error = flapping["last_error"]
+    checks.check(flapping["reconnects"] > 0 and flapping["pictures"] > 0, f"flapping: {flapping}")
+    checks.check(error and error["text"] == "the stream ended" and error["age_s"] < 10, f"flapping: {error}")
+    checks.check(refused["state"] == "retrying" and 0 <= refused["next_try_s"] < 40, f"refused: {refused}")
+    checks.check(refused["codec"] is None and refused["pictures"] == 0, f"refused: {refused}")
+    checks.check("refused the user name or password" in refused["last_error"]["text"], f"refused: {refused}")
+
+
+def check_table(checks, where):
+    code, table, errors = status(where)
+    lines = table.splitlines()
+    checks.check(code == 0 and not errors, f"exit {code}: {errors}")
+    for pattern in (r"^framed \d+\.\d+\.\d+, pid \d+, up ",
+                    r"^bounded by .*; room for about \d+ cameras more like these",
+                    r"^CAMERA +STATE +PER S +STREAM OR SINK +CLIENTS ",
+                    r"^healthy +running +\d\d\.\d +h264 320x240, decoder ", r"^  unheard +open .* \d+: client \d+$",
+                    r"^refused +retrying in \d+ s ", r"^    \d+ s ago: .*refused the user name or password"):
+        checks.check(any(re.search(pattern, line) for line in lines), f"no line {pattern!r} in\n{table}")
+    columns = {line.index("open") for line in lines if re.match(r"  \w+ +open", line)}
+    states = "open|closed|running|connecting|retrying in \\d+ s"
+    rates = [re.match(rf" *\w+ +(?:{states}) +(\d+\.\d)", line) for line in lines]
+    ends = {match.end(1) for match in rates if match} | {line.index("PER S") + 5 for line in lines if "PER S" in line}
+    checks.check(len(columns) == len(ends) == 1, f"not aligned:\n{table}")
+
+
+def check_watch(checks, where):
+    """In a terminal of 60 by 12: redrawn, cut to it, and left as it was on SIGINT."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 12, 60, 0, 0))
+    child = subprocess.Popen([BINARY, "status", "-c", f"{where}/framed.yaml", "--watch"], stdin=slave, stdout=slave,
+                             stderr=slave)
+    os.close(slave)
+    seen = b""
+
+    def read():
+        nonlocal seen
+        try:
+            seen += os.read(master, 65536)
+        except OSError:
+            pass
+        return seen.count(b"\033[H") >= 3
+
+    checks.check(until(read, 10), f"watch: not redrawn: {seen!r}")
+    child.send_signal(signal.SIGINT)
+    code = child.wait(5 * PATIENCE)
+    while (before := len(seen)) >= 0 and not read() and len(seen) > before:
+        pass
+    os.close(master)
+    checks.check(code == 0 and seen.startswith(b"\033[?1049h") and seen.endswith(b"\033[?1049l"),
+                 f"watch: exit {code}: {seen!r}")
+    screens = seen.split(b"\033[H")[1:]
+    checks.check(max(screen.count(b"\n") for screen in screens) <= 11, f"watch: too long: {screens}")
+
+
+def check_nobody_is_hurt(checks, where):
+    """Clients that hold the line, talk nonsense or leave."""
+    stuck = []
+    for said in (b"", b"x" * 100, b"status", b"\0\xff" * 600, b"status\n", b"bogus\n"):
+        for _ in range(5):
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(f"{where}/own.sock")
+            client.send(said)
+            stuck.append(client)
+    start = time.monotonic()
+    code, _, errors = status(where, "--json")
+    took = time.monotonic() - start
+    checks.check(code == 0 and took < 2 * PATIENCE, f"beside stuck clients: exit {code} after {took:.2f} s: {errors}")
+    answer = stuck[-1].recv(4096)
+    checks.check(answer.startswith(b'{"error":"unknown request'), f"bogus: {answer!r}")
+    for client in stuck:
+        client.close()
+
+
+def check_nobody_answers(checks, where):
+    code, output, errors = run("status", "--socket", f"{where}/none.sock")
+    told = f"framed status: no framed answers on {where}/none.sock: No such file or directory\n"
+    checks.check((code, output, errors) == (1, "", told), f"no socket: exit {code}: {errors}")
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(f"{where}/mute.sock")
+        code, _, errors = run("status", "--socket", f"{where}/mute.sock")
+        checks.check(code == 1 and "Connection refused" in errors, f"stale socket: exit {code}: {errors}")
+    for arguments, expected in ((["--bogus"], 2), (["--json", "--watch"], 2), (["extra"], 2), (["--help"], 0),
+                                (["-c", f"{where}/none.yaml"], 78), (["--socket", "x" * 200], 2)):
+        code = run("status", *arguments)[0]
+        checks.check(code == expected, f"status {arguments}: exit {code}")
+    with open(f"{where}/off.yaml", "w") as file:
+        file.write("control: off\n")
+    code, _, errors = run("status", "-c", f"{where}/off.yaml")
+    checks.check(code == 1 and "control: off" in errors, f"control: off: exit {code}: {errors}")
+
+
+def check_second(checks, where, text):
+    """On a socket that is taken: an error where the configuration names it, else a warning."""
+    with Framed(where, text) as first:
+        until(lambda: os.path.exists(f"{where}/own.sock"), 5)
+        os.mkdir(f"{where}/second")
+        with Framed(f"{where}/second", text) as second:
+            code = second.wait(5)
+            checks.check(code == 1 and f"another program listens on {where}/own.sock" in second.errors(),
+                         f"second: exit {code}: {second.errors()}")
+        checks.check("cameras" in snapshot(where), "the first one's socket is gone")
+        first.stop()
+        checks.check(not os.path.exists(f"{where}/own.sock"), "the socket is left behind")
+    text = text.replace(f"control: {where}/own.sock", "")
+    with Framed(where, text, {"RUNTIME_DIRECTORY": f"{where}/none/there"}) as framed:
+        checks.check(until(lambda: "running" in framed.errors(), 10), f"no default place: {framed.errors()}")
+        checks.check(framed.errors().count("no control socket") == 1, f"no default place: {framed.errors()}")
+        framed.stop()
+
+
+def check_reload(checks, where, clip):
+    """`framed reload`: what was done, or every mistake of the new file; and what the status says of it."""
+    good = RELOADED.format(where=where, clip=clip, outputs="a: {size: 64x64, sink: 'tcp:0'}")
+    with Framed(where, good) as framed:
+        until(lambda: "running" in framed.errors(), 10)
+        checks.check(snapshot(where)["config"]["last_reload"] is None, "a reload before the first")
+
+        def reload(text):
+            with open(framed.config, "w") as file:
+                file.write(text)
+            return run("reload", "-c", framed.config)
+
+        code, output, errors = reload(good)
+        checks.check((code, output, errors) == (0, "1 camera kept\n", ""), f"no change: {code} {output}{errors}")
+        more = good.replace("outputs: {", "outputs: {b: {size: 32x32, sink: 'tcp:0'}, ")
+        code, output, errors = reload(more)
+        done = "1 camera kept, 1 output of those kept added\n"
+        checks.check((code, output, errors) == (0, done, ""), f"one more: {code} {output}{errors}")
+        told = snapshot(where)
+        last = told["config"]["last_reload"]
+        checks.check(last["ok"] and last["error"] is None and abs(time.time() - last["at"]) < 60, f"{last}")
+        checks.check({out["name"] for out in told["cameras"][0]["outputs"]} == {"a", "b"}, f"{told['cameras']}")
+        code, output, errors = reload(good.replace("loop", "lop").replace("64x64", "64"))
+        checks.check(code == 78 and not output and len(errors.splitlines()) == 3, f"bad: {code} {output}{errors}")
+        checks.check("gate.lop: unknown key" in errors and errors.endswith("nothing has changed\n"), f"bad: {errors}")
+        last = snapshot(where)["config"]["last_reload"]
+        checks.check(not last["ok"] and "unknown key" in last["error"], f"{last}")
+        checks.check("the last reload was refused: " in status(where)[1], "the table does not say so")
+        checks.check("camera=gate ended" not in framed.errors(), f"the camera did not stay:\n{framed.errors()}")
+        framed.stop()
+    code, output, errors = run("reload", "--socket", f"{where}/own.sock")
+    checks.check(code == 1 and errors.startswith("framed reload: no framed answers"), f"nobody: {code} {errors}")
+    checks.check(run("reload", "extra")[0] == 2 and run("reload", "--help")[0] == 0, "usage")
+
+
+def main():
+    checks = Checks("status")
+    with folder() as where:
+        clip = make_clip(os.path.join(where, "clip.mp4"))
+        second = os.path.join(where, "second.ts")
+        ffmpeg("-i", clip, "-t", "1", "-c", "copy", second)
+        flapping = Flapping(second)
+        with Server(where, clip, "--mounts", "2", "--auth", f"viewer:{SECRET}") as server:
+            text = CONFIG.format(where=where, port=flapping.port, healthy=server.url(0, f"viewer:{SECRET}@"),
+                                 refused=server.url(1, f"viewer:{SECRET}2@"))
+            with Framed(where, text) as framed:
+                Reader(f"unix:{where}/read.sock", keep=False)
+                until(lambda: "then every 30 s" in framed.errors(), 15)
+                until(lambda: (told := snapshot(where)).get("cameras") and camera_of(told, "flapping")["reconnects"]
+                      and camera_of(told, "healthy")["fps_in"] > 15, 20)
+                told = snapshot(where)
+                check_daemon(checks, told, framed)
+                check_bound(checks, told["bound"])
+                check_healthy(checks, camera_of(told, "healthy"))
+                check_others(checks, camera_of(told, "flapping"), camera_of(told, "refused"))
+                check_table(checks, where)
+                print(status(where)[1])
+                checks.check(SECRET not in json.dumps(told) + status(where)[1], "the password shows")
+                check_nobody_is_hurt(checks, where)
+                check_watch(checks, where)
+                start = time.monotonic()
+                code = framed.stop()
+                took = time.monotonic() - start
+                checks.check(code == 0 and took < 2.5 * PATIENCE, f"exit {code} after {took:.1f} s: {framed.errors()}")
+        check_nobody_answers(checks, where)
+        check_reload(checks, where, clip)
+        check_second(checks, where, CONFIG.format(where=where, port=flapping.port, healthy=clip, refused="/dev/null"))
+    checks.end()
+
+
+main()
