@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PACKAGES = "libavformat libavcodec libswscale libavutil libuv yaml-0.1 libsystemd".split()
+PACKAGES = "libavformat libavcodec libswscale libavutil libuv yaml-0.1 libsystemd jansson libmicrohttpd".split()
 C = "-std=c17 -D_GNU_SOURCE -I. -Wall -Wextra -Werror -fsyntax-only".split()
 CXX = "-std=c++11 -x c++ -Wall -Wextra -Werror -fsyntax-only".split()
 # What the files for wide registers want beside that, and the machine that they are for.
