@@ -201,6 +201,8 @@ static const struct row root_rows[] = {
           "serves /metrics, /healthz, /readyz and /api/v1/cameras; to others than this box with an http_token only"),
     FIELD(struct config, http_token, NULL, "what a client of http must send: Authorization: Bearer TOKEN",
           .example = "${FRAMED_HTTP_TOKEN}"),
+    FIELD(struct config, tuned, NULL, "the box that `framed tune` measured; another one is a warning at start",
+          .example = "\"cpu=Intel(R) N100, 4 processors; gpu=none; driver=none\"", .live = true),
     {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}",
      .help = "camera and output keys that hold wherever a camera or output does not say otherwise"},
     FIELD(struct config, cameras, NULL, "the inputs, by name", .required = true, .items = &camera_table,

@@ -10,6 +10,7 @@
 #include "daemon/budget.h"
 #include "daemon/camera/backoff.h"
 #include "daemon/check.h"
+#include "daemon/fingerprint.h"
 #include "daemon/service/log.h"
 #include "daemon/side.h"
 
@@ -192,6 +193,21 @@ static void warn_of_pin(const struct config *config)
     free(rest);
 }
 
+// With backend cpu nobody looks for a GPU.
+static void warn_of_box(const struct engine *engine, const struct config *config)
+{
+    const struct side *side = atomic_load(&engine->current);
+    const char *device = side == &engine->cuda            ? side->driver->describe(side->backend)
+                         : config->backend == BACKEND_CPU ? NULL
+                                                          : "";
+    struct fingerprint box;
+    char what[FINGERPRINT_TEXT * 2];
+    fingerprint_read(&box, device);
+    if (config->tuned && fingerprint_differs(&box, config->tuned, what, sizeof what))
+        log_event(LOG_LEVEL_WARNING, "tuned for another box: %s (framed tune measures this one)",
+                  what);
+}
+
 int engine_open(struct engine **ret, const struct config *config)
 {
     const struct backend_driver *cuda = NULL;
@@ -199,7 +215,10 @@ int engine_open(struct engine **ret, const struct config *config)
     cuda = &cuda_backend;
 #endif
     warn_of_pin(config);
-    return engine_open_with(ret, config, cuda, &cpu_backend);
+    int rc = engine_open_with(ret, config, cuda, &cpu_backend);
+    if (rc == 0)
+        warn_of_box(*ret, config);
+    return rc;
 }
 
 // Where the device has failed and is to come back, it brings its NVDEC with it.

@@ -8,6 +8,7 @@
 #include "daemon/check.h"
 #include "daemon/client/client.h"
 #include "daemon/daemon.h"
+#include "daemon/tune/tune.h"
 
 struct arguments {
     const char *config;
@@ -101,6 +102,8 @@ static const struct command commands[] = {
     {"keys", "print the table of keys as Markdown", keys, false, false, NULL},
     {"version", "print the version and the backends built in", version, false, false, NULL},
     {"bench", "measure this box (framed bench --help)", NULL, false, false, bench_main},
+    {"tune", "find the settings that are fast on this box (framed tune --help)", NULL, false, false,
+     tune_main},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

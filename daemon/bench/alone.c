@@ -118,7 +118,7 @@ static int measure(struct alone *all, int n, double seconds)
     int up = 0, rc = 0;
     while (rc == 0 && up < n) {
         frames_of(all, n, &up);
-        rc = monotonic_ns() > deadline ? -ETIMEDOUT : bench_wait(POLL_S);
+        rc = monotonic_ns() > deadline ? -ETIMEDOUT : interrupt_wait(POLL_S);
     }
     if (rc < 0)
         return rc;
@@ -126,7 +126,7 @@ static int measure(struct alone *all, int n, double seconds)
     const uint64_t before = frames_of(all, n, &up);
     printf("up %.6f\n", (double)(begin - start) / 1e9);
     fflush(stdout);
-    rc = bench_wait(seconds);
+    rc = interrupt_wait(seconds);
     const uint64_t frames = frames_of(all, n, &up) - before;
     printf("frames %llu %.6f\n", (unsigned long long)frames,
            (double)(monotonic_ns() - begin) / 1e9);

@@ -1,78 +1,31 @@
 #include "daemon/bench/bench.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/bench/alone.h"
 #include "daemon/check.h"
 #include "daemon/daemon.h"
-#include "daemon/frame.h"
+#include "daemon/fingerprint.h"
 #include "daemon/service/log.h"
 
 static const double ALONE_S = 5;
-
-// --- signals: blocked and looked at, so that children and folders are always cleaned up
-
-static sigset_t stop_signals(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    return set;
-}
-
-bool bench_interrupted(void)
-{
-    sigset_t pending;
-    return sigpending(&pending) == 0 &&
-           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-            sigismember(&pending, SIGHUP) == 1);
-}
-
-int bench_wait(double seconds)
-{
-    static const int64_t STEP_NS = 50000000;
-    const int64_t end = monotonic_ns() + (int64_t)(seconds * 1e9);
-    for (int64_t left; (left = end - monotonic_ns()) > 0;) {
-        if (bench_interrupted())
-            return -EINTR;
-        const struct timespec step = {.tv_nsec = left < STEP_NS ? left : STEP_NS};
-        nanosleep(&step, NULL);
-    }
-    return bench_interrupted() ? -EINTR : 0;
-}
 
 // --- the box
 
 static void describe_cpu(struct box *box, int workers)
 {
-    char line[256], model[160] = "unknown";
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "model name : %159[^\n]", model) == 1)
-            break;
-    if (file)
-        fclose(file);
-    snprintf(box->cpu, sizeof box->cpu, "%s, %d processor%s", model, workers,
-             workers == 1 ? "" : "s");
+    char model[160];
+    snprintf(box->cpu, sizeof box->cpu, "%s, %d processor%s",
+             fingerprint_model(model, sizeof model), workers, workers == 1 ? "" : "s");
 }
 
 static void describe_gpu(struct box *box, const struct bench *bench)
 {
-    char line[256], version[64] = "";
-    FILE *file = bench->device ? fopen("/proc/driver/nvidia/version", "re") : NULL;
-    if (file && fgets(line, sizeof line, file)) {
-        const char *at = strstr(line, "Module");
-        if (at)
-            sscanf(at, "Module%*[ forx86_4-]%63s", version);
-    }
-    if (file)
-        fclose(file);
+    char version[64] = "";
+    if (bench->device)
+        fingerprint_driver(version, sizeof version);
     snprintf(box->gpu, sizeof box->gpu, "%.250s%s%s",
              bench->device ? bench->driver->describe(bench->device) : "none, or none used",
              *version ? ", kernel module " : "", version);
@@ -210,8 +163,7 @@ int bench_main(int argc, char **argv)
     code = check_cpu("bench");
     if (code != EXIT_OK)
         return code;
-    const sigset_t stop = stop_signals();
-    pthread_sigmask(SIG_BLOCK, &stop, NULL);
+    interrupt_block();
     const double seconds = bench.options.seconds;
     if (bench.options.decode_alone)
         return alone_run(bench.options.decode_alone, seconds > 0 ? seconds : ALONE_S);

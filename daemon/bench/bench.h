@@ -4,6 +4,7 @@
 
 #include "daemon/bench/curve.h"
 #include "daemon/bench/footage.h"
+#include "daemon/bench/interrupt.h"
 #include "daemon/bench/options.h"
 #include "daemon/bench/report.h"
 #include "kernels/backend.h"
@@ -34,10 +35,5 @@ int bench_main(int argc, char **argv);
 // report; the groups after it still run.
 typedef int bench_group(struct bench *);
 bench_group bench_copies, bench_yuv, bench_warp, bench_cameras, bench_live, bench_ffmpeg;
-
-// Whether SIGINT, SIGTERM or SIGHUP, which the command blocks, has come.
-bool bench_interrupted(void);
-// Waits, or less when interrupted: -EINTR.
-int bench_wait(double seconds);
 
 #endif

@@ -78,9 +78,9 @@ static int read_figures(struct bench *bench, struct child *child, double seconds
     double lasted;
     const char *line = child_line(child, 60 + cameras);
     if (!line || sscanf(line, "up %lf", &ret->up_s) != 1)
-        return bench_interrupted() ? -EINTR : -EPROTO;
+        return interrupted() ? -EINTR : -EPROTO;
     const struct child_usage before = child_usage(child);
-    int rc = bench_wait(seconds / 2);
+    int rc = interrupt_wait(seconds / 2);
     if (rc < 0)
         return rc;
     const struct child_usage half = child_usage(child);
@@ -90,7 +90,7 @@ static int read_figures(struct bench *bench, struct child *child, double seconds
     line = child_line(child, seconds + 10);
     const struct child_usage after = child_usage(child);
     if (!line || sscanf(line, "frames %llu %lf", &frames, &lasted) != 2)
-        return bench_interrupted() ? -EINTR : -EPROTO;
+        return interrupted() ? -EINTR : -EPROTO;
     ret->rate = (double)frames / lasted;
     ret->cores = (after.cpu - before.cpu) / ((double)(after.at_ns - before.at_ns) / 1e9);
     ret->resident = half.resident;

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/bench/bench.h"
+#include "daemon/bench/interrupt.h"
 #include "daemon/frame.h"
 
 enum { NOT_STARTED = 127, STEP_MS = 50 };
@@ -60,6 +60,25 @@ bool child_runs(const struct child *child)
     return child->pid > 0 &&
            waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            info.si_pid == 0;
+}
+
+int child_code(const struct child *child)
+{
+    siginfo_t info = {0};
+    if (child->pid <= 0 || waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+        return -1;
+    return info.si_pid && info.si_code == CLD_EXITED ? info.si_status : -1;
+}
+
+void child_last_words(const char *log, char *to, size_t size)
+{
+    char line[400];
+    FILE *file = fopen(log, "re");
+    *to = '\0';
+    while (file && fgets(line, sizeof line, file))
+        snprintf(to, size, "%.*s", (int)strcspn(line, "\n"), line);
+    if (file)
+        fclose(file);
 }
 
 static bool read_proc(pid_t pid, const char *what, char *to, size_t size)
@@ -119,7 +138,7 @@ static bool readable(const struct child *child, int64_t deadline)
         const int ready = poll(&wait, 1, ms < STEP_MS ? (int)ms : STEP_MS);
         if (ready != 0)
             return ready > 0;
-        if (left <= 0 || bench_interrupted())
+        if (left <= 0 || interrupted())
             return false;
     }
 }

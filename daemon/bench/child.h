@@ -26,6 +26,10 @@ struct child_usage {
 // `piped`, else nowhere. 0 or negative errno; a program that cannot be started exits with 127.
 int child_start(struct child *, char *const argv[], const char *log, bool piped);
 bool child_runs(const struct child *);
+// Its exit code; -1 while it runs, and where a signal ended it.
+int child_code(const struct child *);
+// The last line of its log, "" where there is none.
+void child_last_words(const char *log, char *to, size_t size);
 struct child_usage child_usage(const struct child *); // zeroes where it is gone
 // The next line of its output, without its end, within `seconds`; NULL: none came, or a signal asks
 // to stop.

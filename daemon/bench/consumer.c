@@ -39,8 +39,8 @@ struct hand {
 };
 
 struct consumer {
-    const struct scene *scene;
-    struct ring *rings; // of all cameras, as the accounts
+    const char *folder;
+    struct ring *rings; // n, as the accounts
     struct account *accounts;
     int n, hands;
     struct hand hand[HANDS_MAX];
@@ -89,7 +89,7 @@ static bool connect_rings(struct hand *hand)
         struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)i};
         if (consumer->rings[i].fd >= 0)
             continue;
-        scene_ring(consumer->scene, i, path);
+        ring_path(consumer->folder, i, path);
         if (ring_connect(&consumer->rings[i], path) == 0)
             epoll_ctl(hand->epoll, EPOLL_CTL_ADD, consumer->rings[i].fd, &event);
         else
@@ -123,9 +123,9 @@ static void *work(void *opaque)
 
 // --- from the outside
 
-static struct hand *hand_of(struct consumer *consumer, int camera)
+static struct hand *hand_of(struct consumer *consumer, int ring)
 {
-    return &consumer->hand[camera % consumer->hands];
+    return &consumer->hand[ring % consumer->hands];
 }
 
 static int start_hand(struct consumer *consumer, int index)
@@ -139,13 +139,12 @@ static int start_hand(struct consumer *consumer, int index)
     return rc;
 }
 
-int consumer_open(struct consumer **ret, const struct scene *scene, const struct expected *expected)
+int consumer_open(struct consumer **ret, const char *folder, int n, const struct expected *expected)
 {
-    const int n = scene->options.cameras;
     struct consumer *consumer = calloc(1, sizeof *consumer);
     if (!consumer)
         return -ENOMEM;
-    *consumer = (struct consumer){.scene = scene, .n = n, .expected = expected};
+    *consumer = (struct consumer){.folder = folder, .n = n, .expected = expected};
     consumer->hands = 1 + n / RINGS_PER_HAND < HANDS_MAX ? 1 + n / RINGS_PER_HAND : HANDS_MAX;
     consumer->rings = calloc((size_t)n, sizeof *consumer->rings);
     consumer->accounts = calloc((size_t)n, sizeof *consumer->accounts);

@@ -86,7 +86,7 @@ static int listen_until_up(struct crowd *crowd)
         }
         if (monotonic_ns() > deadline)
             return -ETIMEDOUT;
-        int rc = bench_wait(0.01);
+        int rc = interrupt_wait(0.01);
         if (rc < 0)
             return rc;
     }
@@ -116,7 +116,7 @@ static int listen_for(struct crowd *crowd, double seconds, struct figures *ret)
     while ((double)(monotonic_ns() - start_ns) / 1e9 < seconds) {
         for (int i = 0; i < crowd->n; i++)
             listen_to(&crowd->process[i]);
-        int rc = bench_wait(0.01);
+        int rc = interrupt_wait(0.01);
         if (rc < 0)
             return rc;
     }

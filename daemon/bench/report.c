@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/bench/json.h"
+
 enum { NAME_WIDTH = 49 };
 
 void report_open(struct report *report, FILE *to, bool json)
@@ -137,33 +139,18 @@ void report_note(struct report *report, const char *format, ...)
 
 // --- JSON
 
-static void print_string(FILE *to, const char *text)
-{
-    putc('"', to);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            putc('\\', to);
-        if ((unsigned char)*text < 0x20)
-            fprintf(to, "\\u%04x", *text);
-        else
-            putc(*text, to);
-    }
-    putc('"', to);
-}
-
 static void print_member(FILE *to, const char *name, const char *text, const char *end)
 {
     fprintf(to, "\"%s\": ", name);
-    print_string(to, text);
+    json_string(to, text);
     fputs(end, to);
 }
 
 static void print_number(FILE *to, const char *name, double value)
 {
-    if (isfinite(value))
-        fprintf(to, "\"%s\": %.9g, ", name, value);
-    else
-        fprintf(to, "\"%s\": null, ", name);
+    fprintf(to, "\"%s\": ", name);
+    json_number(to, value);
+    fputs(", ", to);
 }
 
 static void print_row_json(FILE *to, const struct row *row)
@@ -195,7 +182,7 @@ void report_end(struct report *report, const struct box *box)
     }
     fputs("  ],\n  \"notes\": [", to);
     for (int i = 0; i < report->n_notes; i++) {
-        print_string(to, report->notes[i]);
+        json_string(to, report->notes[i]);
         fputs(i + 1 < report->n_notes ? ", " : "", to);
     }
     fputs("]\n}\n", to);

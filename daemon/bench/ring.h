@@ -28,11 +28,14 @@ struct ring {
     uint64_t touched;   // keeps the reads
 };
 
+// Where ring i of those in a folder listens.
+void ring_path(const char *folder, int i, char path[96]);
 int ring_connect(struct ring *, const char *path); // 0 or negative errno
 void ring_close(struct ring *);
 // Takes one message: 1: a frame, its header in *header, touched and given back; 0: something else;
 // -EAGAIN: none is there; other negative errno: the ring is closed. The first frame of those that
 // are expected is compared: a live camera does not keep its very first one for a client to come.
+// `expected` NULL: none is. A frame in device memory is given back unread.
 int ring_read(struct ring *, const struct expected *, struct framed_header *header);
 
 #endif

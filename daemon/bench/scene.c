@@ -1,10 +1,12 @@
 #include "daemon/bench/scene.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "daemon/bench/folder.h"
+#include "daemon/bench/ring.h"
 
 static void clip_of(const struct scene *scene, int camera, char *path, size_t size)
 {
@@ -12,11 +14,6 @@ static void clip_of(const struct scene *scene, int camera, char *path, size_t si
         snprintf(path, size, "%s/clip-%d", scene->folder, camera);
     else
         snprintf(path, size, "%s", scene->clip);
-}
-
-void scene_ring(const struct scene *scene, int camera, char path[96])
-{
-    snprintf(path, 96, "%s/%d.sock", scene->folder, camera);
 }
 
 // In double quotes, as YAML and then the configuration's own $ want it.
@@ -51,7 +48,7 @@ static void print_config(const struct scene *scene, FILE *to)
         fprintf(to, "  camera%d:\n    url: ", i);
         clip_of(scene, i, path, sizeof path);
         print_quoted(to, path);
-        scene_ring(scene, i, path);
+        ring_path(scene->folder, i, path);
         fprintf(to, "\n    outputs: {tensor: {sink: \"ring:%s\"}}\n", path);
     }
 }
@@ -74,20 +71,15 @@ static int write_config(struct scene *scene)
 
 int scene_open(struct scene *scene, const struct scene_options *options)
 {
-    const char *under = getenv("TMPDIR");
     *scene = (struct scene){.options = *options};
     if (!realpath(options->clip, scene->clip))
         return -errno;
-    if (!under || strlen(under) > 36) // a socket's path is short
-        under = "/tmp";
-    snprintf(scene->folder, sizeof scene->folder, "%s/framed-bench-XXXXXX", under);
-    if (!mkdtemp(scene->folder)) {
-        scene->folder[0] = '\0';
-        return -errno;
-    }
+    int rc = folder_make(scene->folder);
+    if (rc < 0)
+        return rc;
     snprintf(scene->config, sizeof scene->config, "%s/framed.yaml", scene->folder);
     snprintf(scene->log, sizeof scene->log, "%s/log", scene->folder);
-    int rc = write_config(scene);
+    rc = write_config(scene);
     if (rc < 0)
         scene_close(scene);
     return rc;
@@ -95,13 +87,7 @@ int scene_open(struct scene *scene, const struct scene_options *options)
 
 void scene_close(struct scene *scene)
 {
-    DIR *folder = *scene->folder ? opendir(scene->folder) : NULL;
-    if (!folder)
-        return;
-    for (struct dirent *entry; (entry = readdir(folder));)
-        unlinkat(dirfd(folder), entry->d_name, 0); // but . and .., which it refuses
-    closedir(folder);
-    rmdir(scene->folder);
+    folder_remove(scene->folder);
     *scene = (struct scene){0};
 }
 

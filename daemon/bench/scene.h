@@ -24,8 +24,7 @@ struct scene {
 };
 
 int scene_open(struct scene *, const struct scene_options *); // 0 or negative errno
-void scene_close(struct scene *); // removes the folder; accepts a zeroed one
-void scene_ring(const struct scene *, int camera, char path[96]);
+void scene_close(struct scene *);                 // removes the folder; accepts a zeroed one
 int scene_join(const struct scene *, int camera); // its clip is there from now on
 
 #endif

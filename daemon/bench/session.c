@@ -13,13 +13,8 @@ static const double POLL_S = 0.02;
 
 void session_complain(struct bench *bench, const char *what, const char *log)
 {
-    char line[400], last[400] = "";
-    FILE *file = fopen(log, "re");
-    while (file && fgets(line, sizeof line, file))
-        memcpy(last, line, sizeof last);
-    if (file)
-        fclose(file);
-    last[strcspn(last, "\n")] = '\0';
+    char last[400];
+    child_last_words(log, last, sizeof last);
     report_note(&bench->report, "%s%s%s", what, *last ? ": " : "", last);
 }
 
@@ -65,7 +60,8 @@ static int start(struct session *session)
     session->start_ns = monotonic_ns();
     rc = child_start(&session->child, argv, session->scene.log, false);
     if (rc == 0)
-        rc = consumer_open(&session->consumer, &session->scene, &session->expected);
+        rc = consumer_open(&session->consumer, session->scene.folder,
+                           session->scene.options.cameras, &session->expected);
     return rc;
 }
 
@@ -78,7 +74,7 @@ static int wait_until_up(struct session *session, int n, double patience, int64_
             return -ESRCH;
         if (monotonic_ns() > deadline)
             return -ETIMEDOUT;
-        int rc = bench_wait(POLL_S);
+        int rc = interrupt_wait(POLL_S);
         if (rc < 0)
             return rc;
     }
@@ -153,7 +149,7 @@ static int end(struct session *session, const struct child_usage *before, struct
 int session_window(struct session *session, double seconds, struct window *ret)
 {
     const struct child_usage before = begin(session);
-    int rc = bench_wait(seconds);
+    int rc = interrupt_wait(seconds);
     return rc < 0 ? rc : end(session, &before, ret);
 }
 

@@ -6,6 +6,7 @@
 #include "daemon/bench/bench.h"
 #include "daemon/bench/child.h"
 #include "daemon/bench/consumer.h"
+#include "daemon/bench/scene.h"
 
 struct session {
     struct bench *bench;

@@ -178,7 +178,7 @@ static int run_tests(struct bench *bench, const struct backend_driver *driver, t
     struct backend *backend = NULL;
     int rc = driver->open(&backend, &options);
     for (int i = 0; rc == 0 && i < 9; i++)
-        rc = bench_interrupted() ? -EINTR : run_test(bench, driver, backend, i, rows);
+        rc = interrupted() ? -EINTR : run_test(bench, driver, backend, i, rows);
     if (backend)
         driver->close(backend);
     return rc;

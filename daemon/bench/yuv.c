@@ -135,7 +135,7 @@ static int cuda_rows(struct bench *bench)
     static const int streams[] = {1, 2, 4, 8, 16, 32};
     int rc = with_streams(bench, 0, 1, measure_limit);
     for (int i = 0; rc == 0 && i < 6; i++)
-        rc = bench_interrupted() ? -EINTR : with_streams(bench, streams[i], 1, measure_streams);
+        rc = interrupted() ? -EINTR : with_streams(bench, streams[i], 1, measure_streams);
     if (rc == 0)
         rc = with_streams(bench, 0, DEPTH, measure_auto);
     const char *device = bench->driver->describe(bench->device);
@@ -208,7 +208,7 @@ static int cpu_rows(struct bench *bench)
                  "One 7680x4320 BGRA frame to packed YUV on the CPU");
     }
     for (int n = 1; rc == 0 && n < bench->workers && bench->curve.threads; n *= 2)
-        rc = bench_interrupted() ? -EINTR : with_workers(bench, n, limit);
+        rc = interrupted() ? -EINTR : with_workers(bench, n, limit);
     return rc == 0 ? with_workers(bench, bench->workers, limit) : rc;
 }
 

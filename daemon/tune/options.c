@@ -1,0 +1,135 @@
+#include "daemon/tune/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+
+static const double SECONDS_LEAST = 0.2, SECONDS_MOST = 600;
+
+static void usage(FILE *to)
+{
+    fputs("usage: framed tune [-c FILE] [OPTION...]\n\n"
+          "Runs the cameras of a configuration on this box with one setting after another changed, "
+          "and\nprints what is better than what the file has. Frames go nowhere but to framed tune "
+          "itself.\n\n"
+          "  -c, --config FILE   the configuration (" DEFAULT_CONFIG ")\n"
+          "  --clip FILE         what every camera plays, over and over at full speed: the aim is "
+          "frames/s\n"
+          "  --live              the clip at its own pace: the aim is the least CPU without a "
+          "loss,\n"
+          "                      as of live cameras\n"
+          "  --seconds S         length of each trial (3 at full speed, 10 live)\n"
+          "  --write             put the result into the file, whose old text becomes FILE.bak\n"
+          "  --json              print JSON instead of YAML\n"
+          "  --grid              instead, hold the file against the best of a grid of "
+          "combinations\n"
+          "  --rehearsal FOLDER  run the configuration with rings in FOLDER for sinks: one trial\n",
+          to);
+}
+
+// What stands where no URL belongs may be one.
+static int refuse(const char *option, const char *what)
+{
+    char shown[256];
+    fprintf(stderr, "framed tune: %s: %s (framed tune --help lists the options)\n",
+            config_url_redacted(option, shown, sizeof shown), what);
+    return EXIT_USAGE;
+}
+
+static int take_seconds(struct tune_options *options, const char *text)
+{
+    char *end;
+    options->seconds = strtod(text, &end);
+    if (end == text || *end || !(options->seconds >= SECONDS_LEAST) ||
+        options->seconds > SECONDS_MOST)
+        return refuse("--seconds", "0.2 to 600");
+    return EXIT_OK;
+}
+
+enum { CLIP = 256, LIVE, SECONDS, WRITE, JSON, GRID, REHEARSAL };
+
+static const struct option long_options[] = {
+    {"help", no_argument, NULL, 'h'},
+    {"config", required_argument, NULL, 'c'},
+    {"clip", required_argument, NULL, CLIP},
+    {"live", no_argument, NULL, LIVE},
+    {"seconds", required_argument, NULL, SECONDS},
+    {"write", no_argument, NULL, WRITE},
+    {"json", no_argument, NULL, JSON},
+    {"grid", no_argument, NULL, GRID},
+    {"rehearsal", required_argument, NULL, REHEARSAL},
+    {0},
+};
+
+static int take(struct tune_options *options, int option, const char *text)
+{
+    switch (option) {
+    case 'c':
+        options->config = text;
+        return EXIT_OK;
+    case CLIP:
+        options->clip = text;
+        return EXIT_OK;
+    case LIVE:
+        options->live = true;
+        return EXIT_OK;
+    case SECONDS:
+        return take_seconds(options, text);
+    case WRITE:
+        options->write = true;
+        return EXIT_OK;
+    case JSON:
+        options->json = true;
+        return EXIT_OK;
+    case GRID:
+        options->grid = true;
+        return EXIT_OK;
+    case REHEARSAL:
+        options->rehearsal = text;
+        return EXIT_OK;
+    default:
+        return refuse("usage", "bad option");
+    }
+}
+
+static int judge(const struct tune_options *options)
+{
+    if (strcmp(options->config, "-") == 0)
+        return refuse("--config", "wants a file, which is read for every trial");
+    if (options->grid && options->write)
+        return refuse("--grid", "finds nothing to --write");
+    if (options->live && !options->clip)
+        return refuse("--live", "is for --clip");
+    if (options->clip && access(options->clip, R_OK) != 0)
+        return refuse("--clip", "cannot be read");
+    return EXIT_OK;
+}
+
+int tune_options_parse(struct tune_options *options, int argc, char **argv, bool *help)
+{
+    int option, code = EXIT_OK;
+    *options = (struct tune_options){.config = DEFAULT_CONFIG};
+    *help = false;
+    opterr = 0; // said here, in one line; the colon tells a value that is missing
+    while (code == EXIT_OK &&
+           (option = getopt_long(argc, argv, ":hc:", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            usage(stdout);
+            *help = true;
+            return EXIT_OK;
+        }
+        if (option == '?')
+            code = refuse(argv[optind - 1], "bad option");
+        else if (option == ':')
+            code = refuse(argv[optind - 1], "wants a value");
+        else
+            code = take(options, option, optarg);
+    }
+    if (code == EXIT_OK && optind != argc)
+        code = refuse(argv[optind], "takes no further argument");
+    return code == EXIT_OK ? judge(options) : code;
+}
