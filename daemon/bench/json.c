@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-void json_string(FILE *to, const char *text)
+void print_json_string(FILE *to, const char *text)
 {
     putc('"', to);
     for (; *text; text++) {
@@ -16,7 +16,7 @@ void json_string(FILE *to, const char *text)
     putc('"', to);
 }
 
-void json_number(FILE *to, double value)
+void print_json_number(FILE *to, double value)
 {
     if (isfinite(value))
         fprintf(to, "%.9g", value);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-void json_string(FILE *, const char *text);
-void json_number(FILE *, double value); // null where it is none
+void print_json_string(FILE *, const char *text);
+void print_json_number(FILE *, double value); // null where it is none
 
 #endif

@@ -142,14 +142,14 @@ void report_note(struct report *report, const char *format, ...)
 static void print_member(FILE *to, const char *name, const char *text, const char *end)
 {
     fprintf(to, "\"%s\": ", name);
-    json_string(to, text);
+    print_json_string(to, text);
     fputs(end, to);
 }
 
 static void print_number(FILE *to, const char *name, double value)
 {
     fprintf(to, "\"%s\": ", name);
-    json_number(to, value);
+    print_json_number(to, value);
     fputs(", ", to);
 }
 
@@ -182,7 +182,7 @@ void report_end(struct report *report, const struct box *box)
     }
     fputs("  ],\n  \"notes\": [", to);
     for (int i = 0; i < report->n_notes; i++) {
-        json_string(to, report->notes[i]);
+        print_json_string(to, report->notes[i]);
         fputs(i + 1 < report->n_notes ? ", " : "", to);
     }
     fputs("]\n}\n", to);

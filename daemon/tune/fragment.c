@@ -116,7 +116,7 @@ static void print_figures(FILE *to, const char *name, const struct figures *figu
     fprintf(to, "\"%s\": {", name);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         fprintf(to, "%s\"%s\": ", i ? ", " : "", members[i].name);
-        json_number(to, members[i].value);
+        print_json_number(to, members[i].value);
     }
     putc('}', to);
 }
@@ -124,7 +124,7 @@ static void print_figures(FILE *to, const char *name, const struct figures *figu
 static void print_text(FILE *to, const char *name, const char *text, const char *end)
 {
     fprintf(to, "\"%s\": ", name);
-    json_string(to, text);
+    print_json_string(to, text);
     fputs(end, to);
 }
 
@@ -152,7 +152,7 @@ static void print_grid(FILE *to, const struct finding *finding)
         print_text(to, finding->settings->list[i].key, value_of(finding, &grid->best, i), ", ");
     print_figures(to, "best", &best);
     fputs(", \"ratio\": ", to);
-    json_number(to, own.rate / best.rate);
+    print_json_number(to, own.rate / best.rate);
     putc('}', to);
 }
 
@@ -169,7 +169,7 @@ void fragment_print_json(FILE *to, const struct finding *finding)
     print_text(to, "load", finding->load, ",\n  ");
     fprintf(to, "\"trials\": %d,\n  \"seconds\": %g,\n  ", finding->trials, finding->seconds);
     fputs("\"noise\": ", to);
-    json_number(to, trials_noise(&result->before, finding->objective));
+    print_json_number(to, trials_noise(&result->before, finding->objective));
     fputs(",\n  ", to);
     print_figures(to, "before", &before);
     fputs(",\n  ", to);
