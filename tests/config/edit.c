@@ -12,7 +12,7 @@
 
 struct step {
     const char *name, *before;
-    struct edit edits[3];
+    const struct edit edits[3];
     const char *after; // NULL: refused
 };
 
@@ -128,8 +128,9 @@ static void test_once(const struct step *step, const char *before, const char *a
     char why[256] = "", *text = NULL;
     size_t length = 0;
     unsigned line, column;
-    int rc = edit_keys(&text, &length, before, strlen(before), step->edits, count(step), why,
-                       sizeof why);
+    const struct edit *edits = step->edits;
+    const int n = count(step);
+    int rc = edit_keys(&text, &length, before, strlen(before), edits, n, why, sizeof why);
     CHECK(rc == (after ? 0 : -EINVAL), "%s: %d, %s", step->name, rc, why);
     if (rc == 0 && after)
         CHECK(length == strlen(after) && strcmp(text, after) == 0, "%s:\n%s", step->name, text);
