@@ -8,6 +8,7 @@
 #   MUTATIONS=5000 SEED=7             for torture: how many damaged clips of each codec, and which
 #   SOAK_SECONDS=3600                 for torture: how long twenty cameras run, of which eight flap (600)
 #   FAULTS="fin reset"                for bench-faults: only these
+#   FUZZ_SECONDS=600                  for fuzz: how long each part is tried
 #   CLIP=FILE PEERS_ARGS="--cpu 1"    for bench-peers: the pictures, and its other options
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -194,17 +195,24 @@ bench-scrape:
 
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
+FUZZERS := config
 
-$(B)/fuzz_config: tests/fuzz/fuzz_config.c $(wildcard config/*.c kernels/*.h config/*.h)
-	@mkdir -p $(@D)
-	clang -g -O1 -std=c17 $(CPPFLAGS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-		-o $@ $(filter %.c,$^) $(shell pkg-config --cflags --libs yaml-0.1) -lm
+# What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
+FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,image processors)
+
+$(B)/fuzz_config: $(B)/tests/fuzz/fuzz_config.o $(FUZZED_CONFIG_OBJ)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(CONFIG_LIBS)
 
 fuzz:
 	@scripts/setup fuzz
-	@$(MAKE) --no-print-directory $(B)/fuzz_config
-	@mkdir -p $(B)/corpus
-	$(B)/fuzz_config -max_total_time=$(FUZZ_SECONDS) -max_len=8192 $(B)/corpus tests/fuzz/config
+	@$(MAKE) --no-print-directory NVCC= CC=clang SAN=address,undefined CFLAGS='-g -O1 -fsanitize=fuzzer-no-link' \
+		B=$(B)/fuzz $(FUZZERS:%=$(B)/fuzz/fuzz_%)
+	@set -e; for f in $(FUZZERS); do \
+		mkdir -p $(B)/corpus/$$f; \
+		echo "fuzz_$$f"; \
+		$(B)/fuzz/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -timeout=60 -max_len=4096 \
+			-artifact_prefix=$(B)/fuzz/ $(B)/corpus/$$f tests/fuzz/$$f; \
+	done
 
 # --- what a user calls. Set-up comes first and in a make of its own: before it there is no compiler.
 demo:

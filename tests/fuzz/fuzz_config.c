@@ -1,11 +1,23 @@
-// Any text either loads or is refused with one line a mistake.
-#include "config/config.h"
-
+// Any text either loads or is refused with one line a mistake; what loads can be used, is the same
+// when it is read again, and listens to others with a token only.
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config/address.h"
+#include "config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void must(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+// NULL: it was refused.
+static struct config *load(const uint8_t *data, size_t size)
 {
     struct config *config = NULL;
     char *printed = NULL;
@@ -16,17 +28,67 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fclose(errors);
     for (size_t i = 0; i < length; i++)
         lines += printed[i] == '\n';
-    if ((status == 0) != (config != NULL) || status < 0 || (status <= 1000 && lines != status))
-        abort();
-    for (int i = 0; config && i < config->n_cameras; i++) {
-        for (int j = 0; j < config->cameras[i].n_outputs; j++) {
-            struct op_params op;
-            output_config_op(&config->cameras[i].outputs[j], &op);
-            if (config->cameras[i].outputs[j].protocol == PROTOCOL_AUTO)
-                abort();
-        }
-    }
-    config_free(config);
+    must((status == 0) == (config != NULL) && status >= 0 && (status > 1000 || lines == status));
     free(printed);
+    return config;
+}
+
+static void check_outputs(const struct camera_config *camera, const struct camera_config *again)
+{
+    must(config_same_camera(camera, again) && camera->n_outputs == again->n_outputs);
+    for (int i = 0; i < camera->n_outputs; i++) {
+        struct op_params op;
+        output_config_op(&camera->outputs[i], &op);
+        must(camera->outputs[i].protocol != PROTOCOL_AUTO);
+        must(config_same_output(&camera->outputs[i], &again->outputs[i]));
+    }
+}
+
+static void check_listening(const struct config *config)
+{
+    const struct control_address *control = &config->control;
+    must(control->at.kind == SINK_NONE || control->at.kind == SINK_UNIX);
+    must(!control->at.path || strlen(control->at.path) <= SOCKET_PATH_MAX);
+    must(address_is_local(&config->http.at) || config->http_token);
+    must(!address_collides(&control->at, &config->http.at));
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+// What asks for the control socket alone finds the same in it, and in what is wrong elsewhere finds
+// something or says that it does not.
+static void check_control(const uint8_t *data, size_t size, const struct config *config)
+{
+    struct control_address control = {0};
+    char path[32];
+    FILE *errors = fopen("/dev/null", "w");
+    int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    must(write(fd, data, size) == (ssize_t)size);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int status = config_load_control(&control, path, errors);
+    must(status >= 0 && (!config || status == 0));
+    if (config)
+        must(control.off == config->control.off &&
+             same_text(control.at.path, config->control.at.path));
+    if (status == 0)
+        config_free_control(&control);
+    fclose(errors);
+    close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct config *config = load(data, size), *again = config ? load(data, size) : NULL;
+    must((config != NULL) == (again != NULL));
+    check_control(data, size, config);
+    if (config)
+        check_listening(config);
+    for (int i = 0; config && i < config->n_cameras; i++)
+        check_outputs(&config->cameras[i], &again->cameras[i]);
+    config_free(config);
+    config_free(again);
     return 0;
 }
