@@ -1,0 +1,170 @@
+// Whatever clients send by HTTP: what comes back are whole responses with a status that is known,
+// no page is had without the token where one is demanded, and the next client is served.
+#include "daemon/service/http.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/fuzz/dialogue.h"
+#include "tests/fuzz/turns.h"
+
+#define TOKEN   "Zorngiebel-0123456789"
+#define OPEN    "open\n" // before the script: no token is demanded
+#define REQUEST "GET /healthz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " TOKEN "\r\n\r\n"
+
+enum { LARGE = 300000 }; // more than a socket takes at a time
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool page(void *opaque, const char *path, struct http_page *ret)
+{
+    static const struct {
+        const char *path;
+        int status;
+        size_t size;
+    } pages[] = {
+        {"/healthz", 200, 3}, {"/metrics", 200, LARGE}, {"/readyz", 503, 3}, {"/nothing", 200, 0}};
+    size_t i = 0, n = sizeof pages / sizeof pages[0];
+    (void)opaque;
+    while (i < n && strcmp(path, pages[i].path) != 0)
+        i++;
+    if (i == n)
+        return false;
+    *ret = (struct http_page){pages[i].status, "text/plain", NULL, pages[i].size};
+    if (ret->size > 0) { // else as if there were no memory
+        ret->body = malloc(ret->size);
+        memset(ret->body, 'x', ret->size);
+    }
+    return true;
+}
+
+// --- what was heard
+
+static bool has_token(const char *line)
+{
+    const char *scheme = strcasestr(line, "bearer");
+    const char *token = scheme ? strstr(scheme, TOKEN) : NULL;
+    return token && memchr("\r\n \t", token[strlen(TOKEN)], 5);
+}
+
+// A zero in what a client said ends a line for C's functions.
+static bool brought_token(const struct speaker *speaker)
+{
+    const char *at = speaker->said.at, *end = at + speaker->said.n;
+    for (; at < end; at += strlen(at) + 1)
+        if (has_token(at))
+            return true;
+    return false;
+}
+
+static bool is_known(long status, bool welcome)
+{
+    static const int pages[] = {200, 404, 405, 503};
+    static const int others[] = {100, 400, 401, 408, 411, 413, 414, 417, 431, 500, 501, 505};
+    for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)
+        if (status == pages[i])
+            return welcome;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (status == others[i])
+            return true;
+    return false;
+}
+
+// Of the body behind the head from `at` to `end`. A response to HEAD has its length and no body.
+static size_t body_length(const char *at, const char *end, size_t left)
+{
+    const char *header = strcasestr(at, "\r\nContent-Length: ");
+    if (!header || header > end)
+        return 0;
+    if (left == 0 || strncmp(end, "HTTP/1.", left < 7 ? left : 7) == 0)
+        return 0;
+    return strtoul(header + strlen("\r\nContent-Length: "), NULL, 10);
+}
+
+// One response from `at` on: its length; 0: it is cut off.
+static size_t check_response(const char *at, size_t left, bool welcome)
+{
+    char *behind;
+    const char *end = strstr(at, "\r\n\r\n");
+    if (!end)
+        return 0;
+    MUST(strncmp(at, "HTTP/1.", 7) == 0 && (at[7] == '0' || at[7] == '1') && at[8] == ' ');
+    long status = strtol(at + 9, &behind, 10);
+    MUST(behind == at + 12 && is_known(status, welcome));
+    end += 4;
+    size_t head = (size_t)(end - at), body = body_length(at, end, left - head);
+    return body > left - head ? 0 : head + body;
+}
+
+static void check(const struct speaker *speaker, bool demanded)
+{
+    bool welcome = !demanded || brought_token(speaker);
+    size_t done = 0, n;
+    while (done < speaker->heard.n) {
+        n = check_response(speaker->heard.at + done, speaker->heard.n - done, welcome);
+        MUST(n > 0 || speaker->ended || speaker->fd < 0);
+        if (n == 0)
+            return;
+        done += n;
+    }
+}
+
+static bool is_served(const struct speaker *speaker)
+{
+    static const char first[] = "HTTP/1.1 200 OK\r\n", last[] = "\r\n\r\nxxx";
+    return strncmp(speaker->heard.at, first, strlen(first)) == 0 &&
+           strcmp(speaker->heard.at + speaker->heard.n - strlen(last), last) == 0;
+}
+
+static void check_all(const struct dialogue *dialogue, bool demanded)
+{
+    int clients = 0;
+    for (int i = 0; i < dialogue->n; i++)
+        clients += dialogue->speaker[i].fd >= 0 && !dialogue->speaker[i].ended;
+    for (int i = 0; i < dialogue->n; i++) {
+        const struct speaker *speaker = &dialogue->speaker[i];
+        check(speaker, demanded);
+        if (clients <= HTTP_CLIENTS_MAX && speaker->fd >= 0 &&
+            strcmp(speaker->said.at, REQUEST) == 0 && !speaker->silent)
+            MUST(is_served(speaker));
+    }
+}
+
+static void check_next(struct dialogue *dialogue)
+{
+    dialogue_hang_up(dialogue);
+    MUST(is_served(dialogue_ask(dialogue, REQUEST, strlen(REQUEST))));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static char path[64];
+    const struct sink_address address = {.kind = SINK_UNIX, .path = path};
+    const char *script = (const char *)data;
+    uv_loop_t loop;
+    struct http *http = NULL;
+    struct dialogue dialogue = {.loop = &loop, .path = path};
+    struct http_options options = {
+        .loop = &loop, .address = &address, .token = TOKEN, .page = page};
+    char why[256] = "";
+    if (size >= strlen(OPEN) && memcmp(script, OPEN, strlen(OPEN)) == 0) {
+        options.token = NULL;
+        script += strlen(OPEN);
+        size -= strlen(OPEN);
+    }
+    snprintf(path, sizeof path, "/tmp/framed-fuzz-%d.sock", (int)getpid());
+    signal(SIGPIPE, SIG_IGN);
+    uv_loop_init(&loop);
+    MUST(http_open(&http, &options, why, sizeof why) == 0);
+    dialogue_run(&dialogue, script, size);
+    check_all(&dialogue, options.token != NULL);
+    check_next(&dialogue);
+    http_close(http);
+    settle(&loop);
+    MUST(uv_loop_close(&loop) == 0);
+    MUST(access(path, F_OK) < 0);
+    dialogue_free(&dialogue);
+    return 0;
+}
