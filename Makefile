@@ -195,7 +195,7 @@ bench-scrape:
 
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
-FUZZERS := config control http
+FUZZERS := config control http ring
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,image processors)
@@ -206,7 +206,8 @@ $(B)/fuzz_config: $(B)/tests/fuzz/fuzz_config.o $(FUZZED_CONFIG_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(CONFIG_LIBS)
 
 $(B)/fuzz_control $(B)/fuzz_http: $(B)/tests/fuzz/dialogue.o
-$(B)/fuzz_control $(B)/fuzz_http: $(B)/tests/fuzz/turns.o
+$(B)/fuzz_ring: $(B)/tests/fuzz/ring_model.o
+$(B)/fuzz_control $(B)/fuzz_http $(B)/fuzz_ring: $(B)/tests/fuzz/turns.o
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(FUZZED_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(DAEMON_LIBS)
 

@@ -1,0 +1,393 @@
+// Whatever clients of a ring send, in any order: a return frees what its sender holds and nothing
+// else, what is no return ends its sender, no client loses its oldest slot to a newer frame, and
+// without clients every slot is free and every frame counted.
+//
+// The input is a script of bytes that each do one thing, some with bytes behind them, which count
+// from '0' on:
+//     c  another client connects, and acts from here on        >  the next one acts, in turn
+//     f  a frame    F  a larger one    h  one of another shape    .  the loop turns
+//     g SLOT TICKET  a return    G N (SLOT TICKET)...  N of them in one message
+//     b  gives back the oldest slot that it holds    B  all of them in one message
+//     m N BYTES...  N bytes as they are    M  more bytes than a message may have
+//     e  an empty message    s  sends no more    k  takes no more    x  closes
+//     r  reads a message    R  reads all    n  reads none of 64 frames, but gives them back
+//     a  all that is held was held for too long
+// The first byte chooses: bits 0 and 1 the policy, 2 and 3 the slots, 4 whether clients outlive the
+// sink.
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/service/log.h"
+#include "daemon/sink/slots_pool.h"
+#include "daemon/wire.h"
+#include "tests/fuzz/ring_model.h"
+#include "tests/fuzz/turns.h"
+
+enum { FRAME = 64 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct rig rig;
+
+struct script {
+    const uint8_t *at, *end;
+};
+
+static uint8_t next_byte(struct script *script)
+{
+    return script->at < script->end ? *script->at++ : 0;
+}
+
+static uint8_t next_number(struct script *script)
+{
+    return (uint8_t)(next_byte(script) - '0');
+}
+
+// --- clients
+
+static int free_holder(void)
+{
+    uint64_t used = 0;
+    for (int i = 0; i < rig.n; i++)
+        if (rig.client[i].holder >= 0)
+            used |= model_bit(&rig.client[i]);
+    return __builtin_ctzll(~used);
+}
+
+// Under `overflow: wait` the first one gets what waited for it.
+static void join(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (rig.n == CLIENTS_MAX)
+        return;
+    model_rest(&rig);
+    strcpy(address.sun_path, rig.path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    MUST(connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    rig.current = rig.n;
+    rig.client[rig.n] = (struct client){.fd = fd, .holder = free_holder()};
+    const struct client *client = &rig.client[rig.n++];
+    settle(&rig.loop);
+    for (int i = 0; i < rig.config.slots; i++)
+        rig.slot[i].holders |= rig.slots->slot[i].holders & model_bit(client);
+    model_rest(&rig);
+}
+
+static void send_message(struct client *client, const void *bytes, size_t size)
+{
+    if (client->fd >= 0 && client->holder >= 0 &&
+        send(client->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size)
+        model_message(&rig, client, bytes, size);
+}
+
+static void send_returns(struct client *client, int n, struct script *script)
+{
+    struct framed_ring_return returned[RETURNS_MAX];
+    for (int i = 0; i < n; i++) {
+        uint32_t slot = next_number(script);
+        returned[i] = (struct framed_ring_return){htole32(slot), 0, htole64(next_number(script))};
+    }
+    send_message(client, returned, (size_t)n * sizeof returned[0]);
+}
+
+// The first `max` of what it holds.
+static void give_back(struct client *client, int max)
+{
+    struct framed_ring_return returned[SLOTS_MAX];
+    int n = 0;
+    for (int i = 0; client->holder >= 0 && i < rig.config.slots && n < max; i++)
+        if (rig.slot[i].holders & model_bit(client))
+            returned[n++] =
+                (struct framed_ring_return){htole32((uint32_t)i), 0, htole64(rig.slot[i].ticket)};
+    if (n > 0)
+        send_message(client, returned, (size_t)n * sizeof returned[0]);
+}
+
+static void send_bytes(struct client *client, size_t size, struct script *script)
+{
+    size_t left = (size_t)(script->end - script->at);
+    size = size < left ? size : left;
+    send_message(client, script->at, size);
+    script->at += size;
+}
+
+static void send_too_much(struct client *client)
+{
+    static const char bytes[(RETURNS_MAX + 1) * sizeof(struct framed_ring_return)];
+    send_message(client, bytes, sizeof bytes);
+}
+
+// One that was behind is told of more. False: there was nothing to read.
+static bool read_message(struct client *client)
+{
+    struct framed_ring_frame frame;
+    model_rest(&rig);
+    if (client->fd < 0 || recv(client->fd, &frame, sizeof frame, MSG_DONTWAIT) <= 0)
+        return false;
+    MUST(memcmp(&frame, FRAMED_RING_MAGIC, 4) == 0 || memcmp(&frame, FRAMED_MAGIC, 4) == 0);
+    settle(&rig.loop);
+    for (int i = 0; client->holder >= 0 && i < rig.config.slots; i++)
+        rig.slot[i].holders |= rig.slots->slot[i].holders & model_bit(client);
+    model_rest(&rig);
+    return true;
+}
+
+static void read_all(struct client *client)
+{
+    while (read_message(client))
+        ;
+}
+
+static void end(struct client *client, int how)
+{
+    if (client->fd < 0 || client->holder < 0)
+        return;
+    shutdown(client->fd, how);
+    if (how == SHUT_RD)
+        client->deaf = true;
+    else if (!client->ended)
+        model_end(&rig, client);
+}
+
+static void hang_up(struct client *client)
+{
+    if (client->fd < 0)
+        return;
+    if (client->holder >= 0 && !client->ended)
+        model_end(&rig, client);
+    close(client->fd);
+    client->fd = -1;
+}
+
+// --- frames
+
+static bool has_room(void) // or slots_take would wait for it
+{
+    for (int i = 0; i < rig.config.slots; i++)
+        if (rig.slots->slot[i].state == SLOT_FREE && sink_clients(rig.sink) > 0)
+            return true;
+    return rig.config.overflow != OVERFLOW_WAIT;
+}
+
+static void offer(int width, int height)
+{
+    _Atomic bool stop = false;
+    struct slot *slot;
+    size_t size = (size_t)width * (size_t)height;
+    uint64_t ordinal = rig.ordinal++;
+    ledger_offer(&rig.ledger);
+    if (slots_take(rig.slots, size, rig.config.overflow, &stop, &slot) < 0) {
+        ledger_lose(&rig.ledger, LOSS_OVERFLOW);
+        return;
+    }
+    slot->info = (struct slot_info){.frame = {.received_ns = monotonic_ns()},
+                                    .image = {.format = PIXEL_TENSOR,
+                                              .width = width,
+                                              .height = height,
+                                              .plane = {{slot->data, width}}},
+                                    .sequence = ordinal,
+                                    .ordinal = ordinal};
+    slots_done(rig.slots, slot, 0);
+}
+
+static const struct expected *oldest_of(const struct client *client)
+{
+    const struct expected *found = NULL;
+    for (int i = 0; i < rig.config.slots; i++)
+        if ((rig.slot[i].holders & model_bit(client)) &&
+            (!found || rig.slot[i].ticket < found->ticket))
+            found = &rig.slot[i];
+    return found;
+}
+
+// Only who takes no more is let go, and nobody else loses the oldest that he has.
+static void check_client(struct client *client)
+{
+    if (client->holder < 0)
+        return;
+    if (model_was_dropped(client)) {
+        MUST(client->deaf);
+        client->ended = true;
+        client->holder = -1;
+        return;
+    }
+    const struct expected *oldest = oldest_of(client);
+    if (!oldest)
+        return;
+    const struct slot *slot = &rig.slots->slot[oldest - rig.slot];
+    MUST(slot->ticket == oldest->ticket && (slot->holders & model_bit(client)));
+}
+
+static void feed(int width, int height)
+{
+    model_rest(&rig);
+    if (!has_room())
+        return;
+    offer(width, height);
+    sink_pump(rig.sink);
+    settle(&rig.loop);
+    for (int i = 0; i < rig.n; i++)
+        check_client(&rig.client[i]);
+    model_look(&rig);
+    model_rest(&rig);
+}
+
+// A few times that, and the client's socket is full.
+static void fall_behind(struct client *client)
+{
+    for (int i = 0; i < 64; i++) {
+        feed(FRAME, 1);
+        give_back(client, SLOTS_MAX);
+    }
+}
+
+static void age(void)
+{
+    model_rest(&rig);
+    slots_expire(rig.slots, INT64_MAX);
+    for (int i = 0; i < rig.config.slots; i++)
+        rig.slot[i].holders = 0;
+    sink_pump(rig.sink);
+    model_rest(&rig);
+}
+
+// --- the script
+
+static void send_something(struct client *client, char action, struct script *script)
+{
+    if (action == 'g')
+        send_returns(client, 1, script);
+    else if (action == 'G')
+        send_returns(client, next_number(script), script);
+    else if (action == 'b' || action == 'B')
+        give_back(client, action == 'b' ? 1 : SLOTS_MAX);
+    else if (action == 'm')
+        send_bytes(client, next_number(script), script);
+    else if (action == 'M')
+        send_too_much(client);
+    else if (action == 'e')
+        send_message(client, "", 0);
+}
+
+static void act(struct client *client, char action, struct script *script)
+{
+    send_something(client, action, script);
+    if (action == 'r')
+        read_message(client);
+    else if (action == 'R')
+        read_all(client);
+    else if (action == 'n')
+        fall_behind(client);
+    else if (action == 's' || action == 'k')
+        end(client, action == 's' ? SHUT_WR : SHUT_RD);
+    else if (action == 'x')
+        hang_up(client);
+    else if (action == '>')
+        rig.current = (rig.current + 1) % rig.n;
+}
+
+static void run(struct script *script)
+{
+    while (script->at < script->end) {
+        char action = (char)next_byte(script);
+        if (action == 'c')
+            join();
+        else if (action == 'f' || action == 'h')
+            feed(FRAME, action == 'f' ? 1 : 2);
+        else if (action == 'F')
+            feed(FRAME, FRAME);
+        else if (action == 'a')
+            age();
+        else if (action == '.')
+            model_rest(&rig);
+        else if (rig.n > 0)
+            act(&rig.client[rig.current], action, script);
+    }
+    model_rest(&rig);
+}
+
+// --- life
+
+static void was_closed(void *opaque)
+{
+    (void)opaque;
+    rig.sink = NULL;
+}
+
+static void open_rig(uint8_t choice)
+{
+    char why[256];
+    rig = (struct rig){.config = {.name = "detector",
+                                  .kernel = OP_WARP,
+                                  .slots = SLOTS_MIN + (choice >> 2 & 3),
+                                  .overflow = (enum overflow)(choice & 3) % 3,
+                                  .protocol = PROTOCOL_FRAMED,
+                                  .max_age = {INT64_C(3600000000000)},
+                                  .mode = {0600}}};
+    snprintf(rig.path, sizeof rig.path, "/tmp/framed-fuzz-%d.ring", (int)getpid());
+    rig.config.sink = (struct sink_address){.kind = SINK_RING, .path = rig.path};
+    const struct slots_options options = {.n = rig.config.slots,
+                                          .name = rig.config.name,
+                                          .kind = REGION_SHARED,
+                                          .ledger = &rig.ledger};
+    log_level(LOG_LEVEL_ERROR);
+    uv_loop_init(&rig.loop);
+    MUST(slots_open(&rig.slots, &options) == 0);
+    const struct sink_context context = {.loop = &rig.loop,
+                                         .camera = "gate",
+                                         .config = &rig.config,
+                                         .slots = rig.slots,
+                                         .closed = was_closed};
+    MUST(sink_open(&rig.sink, &context, why, sizeof why) == 0);
+}
+
+// Who reads all is told of all.
+static void catch_up(void)
+{
+    bool deaf = false;
+    for (int i = 0; i < rig.n; i++) {
+        read_all(&rig.client[i]);
+        deaf |= rig.client[i].deaf && rig.client[i].holder >= 0;
+    }
+    MUST(deaf || sink_clients(rig.sink) == 0 || !model_is_behind(&rig));
+}
+
+static void hang_up_all(void)
+{
+    for (int i = 0; i < rig.n; i++)
+        hang_up(&rig.client[i]);
+    model_rest(&rig);
+    MUST(slots_idle(rig.slots) || rig.config.overflow == OVERFLOW_WAIT);
+}
+
+static void close_rig(void)
+{
+    sink_finish(rig.sink, 0);
+    settle(&rig.loop);
+    MUST(!rig.sink);
+    MUST(uv_loop_close(&rig.loop) == 0);
+    MUST(slots_idle(rig.slots));
+    MUST(ledger_in_flight(&rig.ledger) == 0);
+    slots_close(rig.slots);
+    for (int i = 0; i < rig.n; i++)
+        if (rig.client[i].fd >= 0)
+            close(rig.client[i].fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct script script = {data, data + size};
+    uint8_t choice = next_byte(&script);
+    open_rig(choice);
+    run(&script);
+    if (!(choice & 16)) {
+        catch_up();
+        hang_up_all();
+    }
+    close_rig();
+    return 0;
+}

@@ -1,0 +1,114 @@
+#include "tests/fuzz/ring_model.h"
+
+#include <endian.h>
+#include <poll.h>
+#include <string.h>
+
+#include "daemon/sink/server.h"
+#include "daemon/sink/slots_pool.h"
+#include "daemon/wire.h"
+#include "tests/fuzz/turns.h"
+
+// --- what is to be
+
+uint64_t model_bit(const struct client *client)
+{
+    return UINT64_C(1) << client->holder;
+}
+
+void model_end(struct rig *rig, struct client *client)
+{
+    for (int i = 0; i < rig->config.slots; i++)
+        rig->slot[i].holders &= ~model_bit(client);
+    client->ended = true;
+}
+
+// False: the return is none.
+static bool model_return(struct rig *rig, const struct client *client,
+                         const struct framed_ring_return *returned)
+{
+    uint32_t number = le32toh(returned->slot);
+    if (number >= (uint32_t)rig->config.slots || returned->reserved != 0)
+        return false;
+    struct expected *slot = &rig->slot[number];
+    if (client->ended) { // what it sent behind its end may still be read
+        slot->unsure = true;
+    } else if (slot->ticket == le64toh(returned->ticket) && (slot->holders & model_bit(client))) {
+        slot->holders &= ~model_bit(client);
+        slot->delivered = true;
+    }
+    return true;
+}
+
+void model_message(struct rig *rig, struct client *client, const char *bytes, size_t size)
+{
+    struct framed_ring_return returned;
+    bool right = size > 0 && size % sizeof returned == 0 && size <= RETURNS_MAX * sizeof returned;
+    for (size_t i = 0; right && i < size; i += sizeof returned) {
+        memcpy(&returned, bytes + i, sizeof returned);
+        right = model_return(rig, client, &returned);
+    }
+    if (!right && !client->ended)
+        model_end(rig, client);
+}
+
+// --- what is
+
+void model_look(struct rig *rig)
+{
+    for (int i = 0; i < rig->config.slots; i++) {
+        const struct slot *slot = &rig->slots->slot[i];
+        rig->slot[i] = (struct expected){0};
+        if (slot->state == SLOT_READY)
+            rig->slot[i] = (struct expected){slot->ticket, slot->holders, slot->delivered, false};
+    }
+}
+
+bool model_is_behind(const struct rig *rig)
+{
+    const struct server *server = (const struct server *)rig->sink;
+    for (int i = 0; i < server->n_peers; i++)
+        if (server->peers[i]->blocked)
+            return true;
+    return server->n_peers == 0;
+}
+
+static void check_slot(const struct rig *rig, const struct slot *slot,
+                       const struct expected *expected)
+{
+    if (slot->state == SLOT_FREE) {
+        MUST(expected->holders == 0);
+        return;
+    }
+    MUST(slot->state == SLOT_READY && slot->pins == 0);
+    MUST(slot->ticket == expected->ticket);
+    MUST(slot->holders == expected->holders);
+    MUST(slot->delivered == expected->delivered || expected->unsure);
+    MUST(slot->holders != 0 || model_is_behind(rig));
+    MUST(atomic_load(slots_region_word(slot->region, slot->number)) == slot->ticket);
+}
+
+bool model_was_dropped(const struct client *client)
+{
+    struct pollfd watched = {.fd = client->fd};
+    poll(&watched, 1, 0);
+    return watched.revents & POLLHUP;
+}
+
+void model_rest(struct rig *rig)
+{
+    uint64_t used = 0;
+    settle(&rig->loop);
+    for (int i = 0; i < rig->n; i++)
+        if (rig->client[i].deaf && !rig->client[i].ended && model_was_dropped(&rig->client[i]))
+            model_end(rig, &rig->client[i]);
+    for (int i = 0; i < rig->config.slots; i++) {
+        check_slot(rig, &rig->slots->slot[i], &rig->slot[i]);
+        used += rig->slots->slot[i].state != SLOT_FREE;
+    }
+    MUST(ledger_in_flight(&rig->ledger) == used);
+    for (int i = 0; i < rig->n; i++)
+        if (rig->client[i].ended)
+            rig->client[i].holder = -1;
+    model_look(rig);
+}
