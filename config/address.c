@@ -116,9 +116,10 @@ int address_parse_control(struct control_address *ret, const char *text, const c
     int rc = 0;
     *wrong = NULL;
     if (!address.off && strcmp(text, "auto")) {
+        const char *path = after(text, "unix:");
         if (!strchr(text, '/'))
             *wrong = "is no path: it has no slash";
-        rc = *wrong ? -EINVAL : parse_with("unix:", text, &address.at, wrong);
+        rc = *wrong ? -EINVAL : parse_with("unix:", path ? path : text, &address.at, wrong);
     }
     if (rc == 0)
         *ret = address;
@@ -130,7 +131,7 @@ int address_parse_http(struct http_address *ret, const char *text, const char **
     struct http_address address = {0};
     int rc = 0;
     *wrong = NULL;
-    if (after(text, "unix:"))
+    if (after(text, "unix:") || after(text, "tcp:"))
         rc = address_parse(&address.at, text, wrong);
     else if (strcmp(text, "off"))
         rc = parse_with("tcp:", text, &address.at, wrong);

@@ -8,8 +8,8 @@
 // 0; -EINVAL with *wrong set to what is wrong with it; -ENOMEM. Written on 0 only.
 int address_parse(struct sink_address *ret, const char *text, const char **wrong);
 int address_copy(struct sink_address *ret, const struct sink_address *from); // 0 or -ENOMEM
-// "auto", "off" or a path with a slash; "off", "HOST:PORT", "PORT" or "unix:PATH". As
-// address_parse.
+// "auto", "off" or a path with a slash; "off", "HOST:PORT", "PORT" or "unix:PATH"; also with the
+// scheme that a sink has there. As address_parse.
 int address_parse_control(struct control_address *ret, const char *text, const char **wrong);
 int address_parse_http(struct http_address *ret, const char *text, const char **wrong);
 // Whether only programs on this box can reach it.

@@ -228,12 +228,13 @@ int engine_admit(struct engine *engine, const struct config *config, char *why, 
     pthread_mutex_lock(&engine->lock);
     struct side *side = atomic_load(&engine->current);
     int rc = engine->cuda.nvdec ? 0 : side_add_nvdec(side, config, &demanding);
+    const size_t device_bytes = side_device_bytes(side); // here, or it may close meanwhile
     pthread_mutex_unlock(&engine->lock);
     if (rc < 0) {
         snprintf(why, size, "NVDEC, which camera %s demands, is missing", demanding);
         return rc;
     }
-    return budget_check(config, side->driver, side->nvdec, side_device_bytes(side), why, size);
+    return budget_check(config, side->driver, side->nvdec, device_bytes, why, size);
 }
 
 void engine_close(struct engine *engine)

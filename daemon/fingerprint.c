@@ -16,7 +16,8 @@ static const char *field(const struct fingerprint *print, int i)
 
 // --- reading
 
-char *fingerprint_model(char *to, size_t size)
+// Returns whether the system may be asked: ProcSubset=pid of our unit hides what it would say.
+static bool read_model(char *to, size_t size)
 {
     char line[256], model[160] = "unknown";
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -26,6 +27,12 @@ char *fingerprint_model(char *to, size_t size)
     if (file)
         fclose(file);
     snprintf(to, size, "%s", model);
+    return file;
+}
+
+char *fingerprint_model(char *to, size_t size)
+{
+    read_model(to, size);
     return to;
 }
 
@@ -58,8 +65,8 @@ void fingerprint_read(struct fingerprint *ret, const char *device)
     const int n = processors_count(&allowed);
     char model[128];
     *ret = (struct fingerprint){0};
-    snprintf(ret->cpu, sizeof ret->cpu, "%s, %d processor%s",
-             fingerprint_model(model, sizeof model), n, n == 1 ? "" : "s");
+    if (read_model(model, sizeof model))
+        snprintf(ret->cpu, sizeof ret->cpu, "%s, %d processor%s", model, n, n == 1 ? "" : "s");
     if (device && *device) {
         snprintf(ret->gpu, sizeof ret->gpu, "%.*s", (int)strcspn(device, ","), device);
         fingerprint_driver(ret->driver, sizeof ret->driver);

@@ -153,10 +153,13 @@ static int parse(const struct command *command, int argc, char **argv, struct ar
             arguments->metrics = optarg;
         else if (option == ':')
             return refuse(argv[optind - 1], "wants a value");
+        else if (option == '?')
+            return refuse(argv[optind - 1], "bad option");
         else
-            return refuse(argv[optind - 1], option == '?' ? "bad option" : "is no option of it");
+            return refuse(command->name,
+                          option == 'c' ? "takes no --config" : "takes no --metrics");
     }
-    return optind == argc ? EXIT_OK : refuse(command->name, "takes no further argument");
+    return optind == argc ? EXIT_OK : refuse(argv[optind], "takes no further argument");
 }
 
 int main(int argc, char **argv)

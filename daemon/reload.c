@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/change.h"
 #include "daemon/frame.h"
@@ -35,11 +36,22 @@ static int apply(struct reload *reload, const struct config *config, FILE *error
     return rc;
 }
 
+// The loop would wait for a pipe's writer. Of a folder, reading it has a better reason.
+static bool may_wait(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 static int attempt(struct reload *reload, FILE *errors, struct reload_result *ret)
 {
     struct config *config = NULL;
     if (!reload->file || strcmp(reload->file, "-") == 0) {
         fputs("what came from standard input cannot be read again\n", errors);
+        return -EINVAL;
+    }
+    if (may_wait(reload->file)) {
+        fprintf(errors, "%s: is not a file, which alone can be read again\n", reload->file);
         return -EINVAL;
     }
     if (config_load_next(&config, reload->file, reload->running, errors) != 0)

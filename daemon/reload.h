@@ -6,7 +6,7 @@
 #include "daemon/roster.h"
 
 struct reload {
-    const char *file;             // "-" is standard input, which like NULL cannot be read again
+    const char *file;             // standard input ("-"), pipes and NULL cannot be read again
     const struct config *running; // that framed was started with
     struct roster *roster;
     uint64_t applied, refused; // times

@@ -13,6 +13,15 @@
 
 enum { ANSWER_MAX = 64 << 20 }; // bytes
 
+// What stands where no URL belongs may be one.
+int ask_refuse(const struct ask *ask, const char *argument, const char *what)
+{
+    char shown[256];
+    fprintf(stderr, "framed %s: %s: %s (framed %s --help lists the options)\n", ask->command,
+            config_url_redacted(argument, shown, sizeof shown), what, ask->command);
+    return EXIT_USAGE;
+}
+
 // --- where
 
 static int load(const struct ask *ask, struct control_address *control)
@@ -83,7 +92,7 @@ static int read_line(int fd, char **ret)
     size_t size = 0;
     FILE *to = open_memstream(ret, &size);
     int rc = to ? 0 : -ENOMEM;
-    for (ssize_t n = 1; rc == 0 && n > 0;) {
+    for (ssize_t n = 1; rc == 0 && n != 0;) {
         char bytes[16384];
         n = recv(fd, bytes, sizeof bytes, 0);
         if (n < 0 && errno != EINTR)

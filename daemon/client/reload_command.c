@@ -8,14 +8,14 @@
 
 enum { TIMEOUT_S = 60 }; // everything of the new configuration is opened before the answer
 
-static int usage(FILE *to, int code)
+static int usage(void)
 {
     fputs("usage: framed reload [OPTION]...\n"
           "Makes the framed that runs read its configuration again.\n\n"
           "  -c, --config FILE   the configuration that it runs with (" DEFAULT_CONFIG ")\n"
           "  --socket PATH       its control socket, where that is not what FILE says\n",
-          to);
-    return code;
+          stdout);
+    return EXIT_OK;
 }
 
 // "ok" with what was done in "done", or "exit_code" and "errors".
@@ -45,7 +45,11 @@ static int reload(struct ask *ask)
         return EXIT_RUNTIME;
     }
     json_t *answer = json_loads(text, 0, NULL);
-    int code = print_answer(answer);
+    int code = EXIT_RUNTIME;
+    if (json_object_get(answer, "ok"))
+        code = print_answer(answer);
+    else
+        fprintf(stderr, "framed reload: no framed answers on %s: what does is none\n", ask->path);
     json_decref(answer);
     free(text);
     return code;
@@ -61,16 +65,20 @@ int reload_main(int argc, char **argv)
     };
     struct ask ask = {.command = "reload"};
     int option;
-    while ((option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+    opterr = 0; // said here; the colon tells a value that is missing
+    while ((option = getopt_long(argc, argv, ":c:h", options, NULL)) != -1) {
         if (option == 'c')
             ask.config = optarg;
         else if (option == 's')
             ask.socket = optarg;
+        else if (option == 'h')
+            return usage();
         else
-            return usage(option == 'h' ? stdout : stderr, option == 'h' ? EXIT_OK : EXIT_USAGE);
+            return ask_refuse(&ask, argv[optind - 1],
+                              option == ':' ? "wants a value" : "bad option");
     }
     if (optind < argc)
-        return usage(stderr, EXIT_USAGE);
+        return ask_refuse(&ask, argv[optind], "takes no further argument");
     int code = ask_find(&ask);
     return code == EXIT_OK ? reload(&ask) : code;
 }

@@ -21,7 +21,7 @@ enum { TIMEOUT_S = 5, WATCH_S = 1 };
 #define LINE_END     "\033[K\n"
 #define REST_CLEAR   "\033[J"
 
-static int usage(FILE *to, int code)
+static int usage(void)
 {
     fputs("usage: framed status [OPTION]...\n"
           "Prints what the framed that runs does now.\n\n"
@@ -29,8 +29,8 @@ static int usage(FILE *to, int code)
           "  --socket PATH       its control socket, where that is not what FILE says\n"
           "  --json              print everything, for programs\n"
           "  --watch             print it anew each second, until Ctrl-C\n",
-          to);
-    return code;
+          stdout);
+    return EXIT_OK;
 }
 
 static json_t *get(struct ask *ask, char *why, size_t size)
@@ -137,7 +137,8 @@ int status_main(int argc, char **argv)
     struct ask ask = {.command = "status"};
     bool json = false, watches = false;
     int option;
-    while ((option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+    opterr = 0; // said here; the colon tells a value that is missing
+    while ((option = getopt_long(argc, argv, ":c:h", options, NULL)) != -1) {
         switch (option) {
         case 'c':
             ask.config = optarg;
@@ -151,12 +152,17 @@ int status_main(int argc, char **argv)
         case 'w':
             watches = true;
             break;
+        case 'h':
+            return usage();
         default:
-            return usage(option == 'h' ? stdout : stderr, option == 'h' ? EXIT_OK : EXIT_USAGE);
+            return ask_refuse(&ask, argv[optind - 1],
+                              option == ':' ? "wants a value" : "bad option");
         }
     }
-    if (optind < argc || (json && watches))
-        return usage(stderr, EXIT_USAGE);
+    if (optind < argc)
+        return ask_refuse(&ask, argv[optind], "takes no further argument");
+    if (json && watches)
+        return ask_refuse(&ask, "--watch", "is not for --json");
     int code = ask_find(&ask);
     if (code != EXIT_OK)
         return code;

@@ -49,18 +49,19 @@ static void print_daemon(const json_t *status, FILE *to)
 {
     const json_t *process = json_object_get(status, "process");
     const json_t *backend = json_object_get(status, "backend");
+    const json_t *all = json_object_get(json_object_get(status, "bound"), "cpu");
     const char *description = text_at(backend, "description");
     char up[32];
     fprintf(to, "framed %s, pid %lld, up %s, %s\n", text_at(status, "version"),
             (long long)count_at(process, "pid"), span(number_at(status, "uptime_s"), up, sizeof up),
             text_at(json_object_get(status, "config"), "path"));
     print_refusal(json_object_get(json_object_get(status, "config"), "last_reload"), to);
-    fprintf(to, "backend %s%s%s%s, %.2f of %g cores (%.2f with all else), %.0f MiB resident\n",
-            text_at(backend, "name"), *description ? " (" : "", description,
-            *description ? ")" : "", number_at(process, "cpu_cores"),
-            number_at(process, "cpu_cores_allowed"),
-            number_at(json_object_get(status, "bound"), "cpu"),
-            number_at(process, "resident_bytes") / (1 << 20));
+    fprintf(to, "backend %s%s%s%s, %.2f of %g cores", text_at(backend, "name"),
+            *description ? " (" : "", description, *description ? ")" : "",
+            number_at(process, "cpu_cores"), number_at(process, "cpu_cores_allowed"));
+    if (json_is_number(all))
+        fprintf(to, " (%.2f with all else)", json_number_value(all));
+    fprintf(to, ", %.0f MiB resident\n", number_at(process, "resident_bytes") / (1 << 20));
 }
 
 // What each leg at its end means; a newer framed may know others.

@@ -7,7 +7,7 @@
 
 struct bound_facts {
     double processors;        // that framed may use, as a number: its affinity and its quota
-    double used, busy;        // of them: by framed, and by everybody
+    double used, busy;        // of them: by framed, and by everybody; 0: not known
     double nvdec;             // share of the places inside NVDEC that are taken; -1: there is none
     bool cuda;                // the backend
     int running;              // cameras that show pictures

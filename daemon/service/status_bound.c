@@ -58,6 +58,6 @@ json_t *status_bound_json(const struct load *load, const struct metrics *metrics
     return json_pack("{s:s, s:o, s:o, s:s?, s:o, s:o}", "leg", bound_leg_name(bound.leg), "share",
                      bound.share > 0 ? json_real(bound.share) : json_null(), "cameras_more",
                      bound.more >= 0 ? json_integer(bound.more) : json_null(), "ends_first",
-                     bound.end, "cpu", json_real(facts.busy), "nvdec",
-                     facts.nvdec >= 0 ? json_real(facts.nvdec) : json_null());
+                     bound.end, "cpu", facts.busy > 0 ? json_real(facts.busy) : json_null(),
+                     "nvdec", facts.nvdec >= 0 ? json_real(facts.nvdec) : json_null());
 }

@@ -1,5 +1,6 @@
 #include "daemon/tune/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,14 @@ static int take(struct tune_options *options, int option, const char *text)
     }
 }
 
+static int refuse_clip(const char *clip, int error)
+{
+    char shown[200], what[300];
+    snprintf(what, sizeof what, "%s: %s", config_url_redacted(clip, shown, sizeof shown),
+             strerror(error));
+    return refuse("--clip", what);
+}
+
 static int judge(const struct tune_options *options)
 {
     if (strcmp(options->config, "-") == 0)
@@ -105,7 +114,7 @@ static int judge(const struct tune_options *options)
     if (options->live && !options->clip)
         return refuse("--live", "is for --clip");
     if (options->clip && access(options->clip, R_OK) != 0)
-        return refuse("--clip", "cannot be read");
+        return refuse_clip(options->clip, errno);
     return EXIT_OK;
 }
 

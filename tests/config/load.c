@@ -371,6 +371,12 @@ static void test_listening(void)
     CHECK(c->control.at.kind == SINK_UNIX && !strcmp(c->control.at.path, "./a.sock"), "control");
     CHECK(c->http.at.kind == SINK_TCP && !c->http.at.host && c->http.at.port == 8780, "http");
     config_free(c);
+    c = load("control: unix:/run/a.sock\nhttp: tcp:127.0.0.1:8780\n" A_CAMERA);
+    if (!c)
+        return;
+    CHECK(!strcmp(c->control.at.path, "/run/a.sock"), "control as a sink's address");
+    CHECK(!strcmp(c->http.at.host, "127.0.0.1") && c->http.at.port == 8780, "http likewise");
+    config_free(c);
     config_free(load("control: off\nhttp: '[::1]:0'\n" A_CAMERA));
     config_free(load("http: 127.1.2.3:1\n" A_CAMERA));
     config_free(load("http: unix:/run/framed/http.sock\n" A_CAMERA));

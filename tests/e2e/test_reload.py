@@ -427,13 +427,24 @@ def check_during_start(checks, where, clip):
         checks.check(framed.stop() == 0, "exit")
 
 
+def check_pipe(checks, where, clip):
+    """What is no file any more is refused at once: the loop waits for nobody to write it."""
+    with Reloaded(where, config({"gate": camera(clip, {"o": SMALL.format("tcp:0")}, ", loop: true")})) as framed:
+        until(lambda: "running" in framed.errors(), 5)
+        os.unlink(framed.config)
+        os.mkfifo(framed.config)
+        checks.check(not framed.reload(), "applied")
+        checks.check("is not a file, which alone can be read again" in framed.errors(), framed.errors())
+        checks.check(framed.stop() == 0, "exit")
+
+
 def main():
     checks = Checks("reload")
     for check in (check_cameras_come_and_go, check_outputs_come_and_go, check_file_changes_hands):
         with folder() as where, Street(where, "abce") as street:
             check(checks, where, street)
     for check in (check_replaced_camera, check_addresses_change_hands, check_permissions, check_camera_that_waits,
-                  check_camera_that_ended, check_bad_files, check_standard_input, check_storm, check_during_start):
+                  check_camera_that_ended, check_bad_files, check_standard_input, check_pipe, check_storm, check_during_start):
         with folder() as where:
             check(checks, where, make_clip(f"{where}/clip.mp4"))
     checks.end()

@@ -232,6 +232,13 @@ def check_second(checks, where, text):
         framed.stop()
 
 
+def answer_wrong(listener):
+    peer, _ = listener.accept()
+    with peer:
+        peer.recv(256)
+        peer.sendall(b"hello\n")
+
+
 def check_reload(checks, where, clip):
     """`framed reload`: what was done, or every mistake of the new file; and what the status says of it."""
     good = RELOADED.format(where=where, clip=clip, outputs="a: {size: 64x64, sink: 'tcp:0'}")
@@ -264,7 +271,23 @@ def check_reload(checks, where, clip):
         framed.stop()
     code, output, errors = run("reload", "--socket", f"{where}/own.sock")
     checks.check(code == 1 and errors.startswith("framed reload: no framed answers"), f"nobody: {code} {errors}")
-    checks.check(run("reload", "extra")[0] == 2 and run("reload", "--help")[0] == 0, "usage")
+    for arguments, what in (
+        (("reload", "extra"), "framed reload: extra: takes no further argument ("),
+        (("reload", "--fast"), "framed reload: --fast: bad option ("),
+        (("status", "-c"), "framed status: -c: wants a value ("),
+        (("status", "--json", "--watch"), "framed status: --watch: is not for --json ("),
+    ):
+        code, output, errors = run(*arguments)
+        checks.check(code == 2 and not output and errors.startswith(what), f"usage: {code} {output}{errors}")
+    checks.check(run("reload", "--help")[0] == 0, "help")
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(f"{where}/other.sock")
+        other.listen()
+        answering = threading.Thread(target=answer_wrong, args=(other,))
+        answering.start()
+        code, output, errors = run("reload", "--socket", f"{where}/other.sock")
+        answering.join()
+        checks.check(code == 1 and "what does is none" in errors, f"another program: {code} {output}{errors}")
 
 
 def main():

@@ -72,7 +72,7 @@ def check_mistakes(checks, where, path, clip):
         (["-c", "-"], 2, "--config"),
         (["-c", path, "--live"], 2, "--live"),
         (["-c", path, "--grid", "--write"], 2, "--grid"),
-        (["-c", path, "--clip", "/nonexistent.mp4"], 2, "--clip"),
+        (["-c", path, "--clip", "/nonexistent.mp4"], 2, "--clip: /nonexistent.mp4: No such file"),
         (["-c", path, "--seconds", "0"], 2, "--seconds"),
         (["-c", path, "--seconds"], 2, "--seconds: wants a value"),
         (["-c", "/nonexistent.yaml"], 78, "/nonexistent.yaml: No such file"),
