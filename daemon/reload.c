@@ -71,11 +71,12 @@ static void tell(const char *text, FILE *errors)
     }
 }
 
+// Scrubbed whole and then cut: half a URL would not be known for one.
 static void keep_first(struct reload *reload, const char *text)
 {
-    char line[sizeof reload->error];
-    snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
-    log_scrub(reload->error, sizeof reload->error, line);
+    char *line = strndup(text, strcspn(text, "\n"));
+    log_scrub(reload->error, sizeof reload->error, line ? line : "");
+    free(line);
 }
 
 int reload_run(struct reload *reload, FILE *errors, struct reload_result *ret)

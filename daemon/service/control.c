@@ -138,7 +138,7 @@ static void client_comes(uv_stream_t *stream, int status)
     struct control *control = stream->data;
     struct client *client = status < 0 ? NULL : calloc(1, sizeof *client);
     if (!client)
-        return; // it waits in the queue for the next one
+        return; // libuv tells of no other before this one is accepted: without memory, of none
     add_client(control, client);
     if (uv_accept(stream, (uv_stream_t *)&client->pipe) < 0 ||
         uv_read_start((uv_stream_t *)&client->pipe, give_room, client_wrote) < 0)
