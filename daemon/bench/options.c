@@ -1,11 +1,11 @@
 #include "daemon/bench/options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/command_line.h"
 #include "daemon/daemon.h"
 
 enum { CAMERAS_MOST = 1024 };
@@ -39,13 +39,9 @@ static void usage(FILE *to)
         to);
 }
 
-// What stands where no URL belongs may be one.
 static int refuse(const char *option, const char *what)
 {
-    char shown[256];
-    fprintf(stderr, "framed bench: %s: %s (framed bench --help lists the options)\n",
-            config_url_redacted(option, shown, sizeof shown), what);
-    return EXIT_USAGE;
+    return command_line_refuse("bench", option, what);
 }
 
 // Calls `take` with each word of a list separated by commas; false where it refuses one or there
@@ -154,8 +150,9 @@ static const struct option long_options[] = {
     {0},
 };
 
-static int take(struct bench_options *options, int option, const char *text)
+static int take(void *opaque, int option, const char *text)
 {
+    struct bench_options *options = opaque;
     switch (option) {
     case JSON:
         options->json = true;
@@ -240,29 +237,20 @@ static void choose_rows(struct bench_options *options)
     options->rows[ROWS_FFMPEG] = options->ffmpeg != NULL;
 }
 
+static const struct command_line command_line = {
+    .command = "bench",
+    .letters = ":h",
+    .options = long_options,
+    .usage = usage,
+    .take = take,
+};
+
 int bench_options_parse(struct bench_options *options, int argc, char **argv, bool *help)
 {
-    int option, code = EXIT_OK;
     *options = (struct bench_options){0};
-    *help = false;
-    opterr = 0; // said here, in one line; the colon tells a value that is missing
-    while (code == EXIT_OK && (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            usage(stdout);
-            *help = true;
-            return EXIT_OK;
-        }
-        if (option == '?')
-            code = refuse(argv[optind - 1], "bad option");
-        else if (option == ':')
-            code = refuse(argv[optind - 1], "wants a value");
-        else
-            code = take(options, option, optarg);
-    }
-    if (code == EXIT_OK && optind != argc)
-        code = refuse(argv[optind], "takes no further argument");
+    int code = command_line_read(&command_line, argc, argv, options, help);
     if (!options->n_dtypes)
         options->dtypes[options->n_dtypes++] = DTYPE_U8;
     choose_rows(options);
-    return code == EXIT_OK ? judge(options) : code;
+    return code == EXIT_OK && !*help ? judge(options) : code;
 }

@@ -13,15 +13,6 @@
 
 enum { ANSWER_MAX = 64 << 20 }; // bytes
 
-// What stands where no URL belongs may be one.
-int ask_refuse(const struct ask *ask, const char *argument, const char *what)
-{
-    char shown[256];
-    fprintf(stderr, "framed %s: %s: %s (framed %s --help lists the options)\n", ask->command,
-            config_url_redacted(argument, shown, sizeof shown), what, ask->command);
-    return EXIT_USAGE;
-}
-
 // --- where
 
 static int load(const struct ask *ask, struct control_address *control)

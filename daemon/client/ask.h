@@ -11,8 +11,6 @@ struct ask {
     char path[SOCKET_PATH_MAX + 1];
 };
 
-// Says on standard error what is wrong with an argument. EXIT_USAGE.
-int ask_refuse(const struct ask *, const char *argument, const char *what);
 // Finds the socket. EXIT_OK, or another exit code with the reason printed.
 int ask_find(struct ask *);
 // The answer to a request, a line that the caller frees. 0, or negative errno with one sentence in

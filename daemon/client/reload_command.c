@@ -1,21 +1,20 @@
-#include <getopt.h>
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "daemon/client/ask.h"
 #include "daemon/client/client.h"
+#include "daemon/command_line.h"
 #include "daemon/daemon.h"
 
 enum { TIMEOUT_S = 60 }; // everything of the new configuration is opened before the answer
 
-static int usage(void)
+static void usage(FILE *to)
 {
     fputs("usage: framed reload [OPTION]...\n"
           "Makes the framed that runs read its configuration again.\n\n"
           "  -c, --config FILE   the configuration that it runs with (" DEFAULT_CONFIG ")\n"
           "  --socket PATH       its control socket, where that is not what FILE says\n",
-          stdout);
-    return EXIT_OK;
+          to);
 }
 
 // "ok" with what was done in "done", or "exit_code" and "errors".
@@ -55,6 +54,13 @@ static int reload(struct ask *ask)
     return code;
 }
 
+static int take(void *opaque, int option, const char *text)
+{
+    struct ask *ask = opaque;
+    *(option == 'c' ? &ask->config : &ask->socket) = text;
+    return EXIT_OK;
+}
+
 int reload_main(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -63,22 +69,12 @@ int reload_main(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    struct ask ask = {.command = "reload"};
-    int option;
-    opterr = 0; // said here; the colon tells a value that is missing
-    while ((option = getopt_long(argc, argv, ":c:h", options, NULL)) != -1) {
-        if (option == 'c')
-            ask.config = optarg;
-        else if (option == 's')
-            ask.socket = optarg;
-        else if (option == 'h')
-            return usage();
-        else
-            return ask_refuse(&ask, argv[optind - 1],
-                              option == ':' ? "wants a value" : "bad option");
-    }
-    if (optind < argc)
-        return ask_refuse(&ask, argv[optind], "takes no further argument");
-    int code = ask_find(&ask);
+    static const struct command_line line = {"reload", ":c:h", options, usage, take};
+    struct ask ask = {.command = line.command};
+    bool help;
+    int code = command_line_read(&line, argc, argv, &ask, &help);
+    if (code != EXIT_OK || help)
+        return code;
+    code = ask_find(&ask);
     return code == EXIT_OK ? reload(&ask) : code;
 }

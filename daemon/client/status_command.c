@@ -1,4 +1,3 @@
-#include <getopt.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "daemon/client/ask.h"
 #include "daemon/client/client.h"
 #include "daemon/client/status_view.h"
+#include "daemon/command_line.h"
 #include "daemon/daemon.h"
 
 enum { TIMEOUT_S = 5, WATCH_S = 1 };
@@ -21,7 +21,7 @@ enum { TIMEOUT_S = 5, WATCH_S = 1 };
 #define LINE_END     "\033[K\n"
 #define REST_CLEAR   "\033[J"
 
-static int usage(void)
+static void usage(FILE *to)
 {
     fputs("usage: framed status [OPTION]...\n"
           "Prints what the framed that runs does now.\n\n"
@@ -29,8 +29,7 @@ static int usage(void)
           "  --socket PATH       its control socket, where that is not what FILE says\n"
           "  --json              print everything, for programs\n"
           "  --watch             print it anew each second, until Ctrl-C\n",
-          stdout);
-    return EXIT_OK;
+          to);
 }
 
 static json_t *get(struct ask *ask, char *why, size_t size)
@@ -127,6 +126,31 @@ static int watch(struct ask *ask)
 
 // --- the command
 
+struct choice {
+    struct ask ask;
+    bool json, watches;
+};
+
+static int take(void *opaque, int option, const char *text)
+{
+    struct choice *choice = opaque;
+    switch (option) {
+    case 'c':
+        choice->ask.config = text;
+        break;
+    case 's':
+        choice->ask.socket = text;
+        break;
+    case 'j':
+        choice->json = true;
+        break;
+    case 'w':
+        choice->watches = true;
+        break;
+    }
+    return EXIT_OK;
+}
+
 int status_main(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -134,37 +158,17 @@ int status_main(int argc, char **argv)
         {"json", no_argument, NULL, 'j'},         {"watch", no_argument, NULL, 'w'},
         {"help", no_argument, NULL, 'h'},         {0},
     };
-    struct ask ask = {.command = "status"};
-    bool json = false, watches = false;
-    int option;
-    opterr = 0; // said here; the colon tells a value that is missing
-    while ((option = getopt_long(argc, argv, ":c:h", options, NULL)) != -1) {
-        switch (option) {
-        case 'c':
-            ask.config = optarg;
-            break;
-        case 's':
-            ask.socket = optarg;
-            break;
-        case 'j':
-            json = true;
-            break;
-        case 'w':
-            watches = true;
-            break;
-        case 'h':
-            return usage();
-        default:
-            return ask_refuse(&ask, argv[optind - 1],
-                              option == ':' ? "wants a value" : "bad option");
-        }
-    }
-    if (optind < argc)
-        return ask_refuse(&ask, argv[optind], "takes no further argument");
-    if (json && watches)
-        return ask_refuse(&ask, "--watch", "is not for --json");
-    int code = ask_find(&ask);
+    static const struct command_line line = {"status", ":c:h", options, usage, take};
+    struct choice choice = {.ask.command = line.command};
+    struct ask *ask = &choice.ask;
+    bool help;
+    int code = command_line_read(&line, argc, argv, &choice, &help);
+    if (code != EXIT_OK || help)
+        return code;
+    if (choice.json && choice.watches)
+        return command_line_refuse(line.command, "--watch", "is not for --json");
+    code = ask_find(ask);
     if (code != EXIT_OK)
         return code;
-    return watches ? watch(&ask) : print_once(&ask, json);
+    return choice.watches ? watch(ask) : print_once(ask, choice.json);
 }

@@ -1,12 +1,12 @@
 #include "daemon/tune/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/command_line.h"
 #include "daemon/daemon.h"
 
 static const double SECONDS_LEAST = 0.2, SECONDS_MOST = 600;
@@ -32,13 +32,9 @@ static void usage(FILE *to)
           to);
 }
 
-// What stands where no URL belongs may be one.
 static int refuse(const char *option, const char *what)
 {
-    char shown[256];
-    fprintf(stderr, "framed tune: %s: %s (framed tune --help lists the options)\n",
-            config_url_redacted(option, shown, sizeof shown), what);
-    return EXIT_USAGE;
+    return command_line_refuse("tune", option, what);
 }
 
 static int take_seconds(struct tune_options *options, const char *text)
@@ -66,8 +62,9 @@ static const struct option long_options[] = {
     {0},
 };
 
-static int take(struct tune_options *options, int option, const char *text)
+static int take(void *opaque, int option, const char *text)
 {
+    struct tune_options *options = opaque;
     switch (option) {
     case 'c':
         options->config = text;
@@ -118,27 +115,17 @@ static int judge(const struct tune_options *options)
     return EXIT_OK;
 }
 
+static const struct command_line command_line = {
+    .command = "tune",
+    .letters = ":hc:",
+    .options = long_options,
+    .usage = usage,
+    .take = take,
+};
+
 int tune_options_parse(struct tune_options *options, int argc, char **argv, bool *help)
 {
-    int option, code = EXIT_OK;
     *options = (struct tune_options){.config = DEFAULT_CONFIG};
-    *help = false;
-    opterr = 0; // said here, in one line; the colon tells a value that is missing
-    while (code == EXIT_OK &&
-           (option = getopt_long(argc, argv, ":hc:", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            usage(stdout);
-            *help = true;
-            return EXIT_OK;
-        }
-        if (option == '?')
-            code = refuse(argv[optind - 1], "bad option");
-        else if (option == ':')
-            code = refuse(argv[optind - 1], "wants a value");
-        else
-            code = take(options, option, optarg);
-    }
-    if (code == EXIT_OK && optind != argc)
-        code = refuse(argv[optind], "takes no further argument");
-    return code == EXIT_OK ? judge(options) : code;
+    int code = command_line_read(&command_line, argc, argv, options, help);
+    return code == EXIT_OK && !*help ? judge(options) : code;
 }
