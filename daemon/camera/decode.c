@@ -274,8 +274,9 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
     return rc == -EBADMSG && !packets_are_pictures(d) ? 0 : rc;
 }
 
-// What the decoder will not say of a picture: that one which it is made from never came.
-static bool follows_gap(struct decoder *d, const AVPacket *packet)
+// What the decoder will not say of a picture: that one which it is made from never came, or that it
+// is noise.
+static bool is_wrong(struct decoder *d, const AVPacket *packet)
 {
     const AVCodecParameters *own = d->parameters;
     if (own->codec_id != AV_CODEC_ID_H264 ||
@@ -296,7 +297,7 @@ int decode_send(struct decoder *d, const struct packet *packet)
     }
     facts_packet(&d->facts, packet);
     int64_t serial = d->facts.serial;
-    facts_of(&d->facts, serial)->damaged |= follows_gap(d, packet->av);
+    facts_of(&d->facts, serial)->damaged |= is_wrong(d, packet->av);
     d->awaiting &= !(packet->av->flags & AV_PKT_FLAG_KEY);
     if (d->awaiting) {
         facts_of(&d->facts, serial)->settled = true;

@@ -1,6 +1,12 @@
 #include "daemon/camera/gaps.h"
 
-enum { NAL_SLICE = 1, NAL_IDR = 5, NAL_SPS = 7 };
+enum {
+    NAL_SLICE = 1,
+    NAL_IDR = 5,
+    NAL_SPS = 7,
+    IDR_ID_MAX = 65535,
+    MISNUMBERED_MAX = 8, // IDR pictures in a row: from there on it is taken for the stream's way
+};
 
 // Bits of a NAL unit, without the bytes that keep it from looking like a start code. Beyond its end
 // they are 0.
@@ -87,40 +93,81 @@ static int skip_chroma_format(struct bits *bits)
     return planes_bits;
 }
 
-static void skip_order_count(struct bits *bits)
+// Returns how many bits a picture's place in the order has, where it is one number.
+static uint32_t read_order_bits(struct bits *bits)
 {
     uint32_t type = read_number(bits);
     if (type == 0)
-        read_number(bits);
+        return read_number(bits) + 4;
     if (type != 1)
-        return;
+        return 0;
     read_bit(bits);
     read_number(bits); // the same length as se(v)
     read_number(bits);
     for (uint32_t n = read_number(bits) & 0xff; n > 0; n--)
         read_number(bits);
+    return 0;
+}
+
+// By table A-1 of the standard, and by two bits of the constraints that are 0; or the stream has
+// its own way from the first ones on.
+static bool are_parameters(struct gaps *gaps, int constraints, int level)
+{
+    static const uint8_t levels[] = {9,  10, 11, 12, 13, 20, 21, 22, 30, 31,
+                                     32, 40, 41, 42, 50, 51, 52, 60, 61, 62};
+    const int form = constraints << 8 | level;
+    if (!gaps->form)
+        gaps->form = form;
+    for (size_t i = 0; i < sizeof levels; i++)
+        if (levels[i] == level && !(constraints & 3))
+            return true;
+    return form == gaps->form;
 }
 
 static void read_parameters(struct gaps *gaps, struct bits bits)
 {
     uint32_t profile = read_bits(&bits, 8);
-    read_bits(&bits, 16);
+    int constraints = (int)read_bits(&bits, 8), level = (int)read_bits(&bits, 8);
+    gaps->noise = !are_parameters(gaps, constraints, level);
+    if (gaps->noise)
+        return;
     read_number(&bits);
     gaps->planes_bits = has_chroma_format(profile) ? skip_chroma_format(&bits) : 0;
     uint32_t number_bits = read_number(&bits) + 4;
-    skip_order_count(&bits);
+    uint32_t order_bits = read_order_bits(&bits);
     read_number(&bits);
     bool leaves_out = read_bit(&bits);
     read_number(&bits); // width and height
     read_number(&bits);
     gaps->fields = !read_bit(&bits);
     gaps->number_bits = number_bits <= 16 && !leaves_out ? (int)number_bits : 0;
+    gaps->order_bits = order_bits <= 16 && !gaps->fields ? (int)order_bits : 0;
 }
 
 static bool follows(const struct gaps *gaps, uint32_t number)
 {
     uint32_t next = (gaps->last + 1) & ((UINT32_C(1) << gaps->number_bits) - 1);
     return number == next || (gaps->fields && number == gaps->last);
+}
+
+static bool is_misnumbered(const struct gaps *gaps, struct bits bits, uint32_t number)
+{
+    if (number != 0)
+        return true;
+    return gaps->order_bits &&
+           (read_number(&bits) > IDR_ID_MAX || read_bits(&bits, gaps->order_bits) != 0);
+}
+
+// An encoder that never kept to the numbers does so from its first picture on.
+static bool is_noise(struct gaps *gaps, bool misnumbered)
+{
+    if (!misnumbered) {
+        gaps->misnumbered = 0;
+        return false;
+    }
+    bool own_way = !gaps->begun || gaps->misnumbered == MISNUMBERED_MAX;
+    gaps->misnumbered = own_way ? MISNUMBERED_MAX : gaps->misnumbered + 1;
+    return !own_way;
 }
 
 static bool read_slice(struct gaps *gaps, struct bits bits, bool idr, bool is_reference)
@@ -131,11 +178,12 @@ static bool read_slice(struct gaps *gaps, struct bits bits, bool idr, bool is_re
     read_number(&bits);
     read_bits(&bits, gaps->planes_bits);
     uint32_t number = read_bits(&bits, gaps->number_bits);
-    bool gap = gaps->begun && !idr && !follows(gaps, number);
+    bool wrong = idr ? is_noise(gaps, is_misnumbered(gaps, bits, number))
+                     : gaps->begun && !follows(gaps, number);
     gaps->begun |= idr || is_reference;
     if (idr || is_reference)
         gaps->last = number;
-    return gap;
+    return wrong;
 }
 
 bool gaps_before(struct gaps *gaps, const uint8_t *data, size_t size)
@@ -148,8 +196,8 @@ bool gaps_before(struct gaps *gaps, const uint8_t *data, size_t size)
         if (type == NAL_SPS)
             read_parameters(gaps, bits);
         else if (type >= NAL_SLICE && type <= NAL_IDR)
-            return gaps->number_bits && (type == NAL_SLICE || type == NAL_IDR) &&
-                   read_slice(gaps, bits, type == NAL_IDR, data[i + 3] & 0x60);
+            return gaps->noise || (gaps->number_bits && (type == NAL_SLICE || type == NAL_IDR) &&
+                                   read_slice(gaps, bits, type == NAL_IDR, data[i + 3] & 0x60));
     }
     return false;
 }

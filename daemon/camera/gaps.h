@@ -1,6 +1,7 @@
-// H.264 numbers the pictures that others are made from: a number that is missed is a picture that
-// was lost on the way, which a decoder makes up for without a word. One thread uses it; zeroed it
-// is ready, and begins anew.
+// H.264 numbers the pictures that others are made from. A number that is missed is a picture that
+// was lost on the way, which a decoder makes up for without a word. And noise in the place of an
+// IDR picture or of its parameters, of which a decoder may make a picture just so, is told by
+// numbers that the standard does not know. One thread uses it; zeroed it is ready, and begins anew.
 #ifndef FRAMED_DAEMON_CAMERA_GAPS_H
 #define FRAMED_DAEMON_CAMERA_GAPS_H
 
@@ -11,13 +12,17 @@
 struct gaps {
     int number_bits; // of a picture's number; 0: not known, or the stream may leave some out
     int planes_bits; // ahead of it
+    int order_bits;  // of its place in the order, which is 0 too; 0: not given as one number
     bool fields;     // two pictures in a row may have one number
     bool begun;      // last holds
     uint32_t last;   // number of the last picture that others are made from
+    int misnumbered; // IDR pictures in a row that have other numbers than 0
+    int form;        // constraints and level of the first parameters; 0: none came
+    bool noise;      // the last parameters were
 };
 
 // Takes the headers, and the picture, of a packet with start codes, whatever its bytes are. Whether
-// a picture ahead of it is missing.
+// a picture ahead of it is missing, or it is noise or made by parameters that are.
 bool gaps_before(struct gaps *, const uint8_t *data, size_t size);
 
 #endif

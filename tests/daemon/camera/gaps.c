@@ -1,5 +1,5 @@
-// A picture that is left out is missed at the next one, in streams of every kind; nothing else is,
-// and no bytes do harm.
+// A picture that is left out is missed at the next one, in streams of every kind; nothing else is.
+// Noise in the place of a keyframe is told from one, and no bytes do harm.
 #include "daemon/camera/gaps.h"
 
 #include "tests/daemon/camera/clips.h"
@@ -69,15 +69,91 @@ static void test_stream(const char *coder, const char *file)
     free(bytes);
 }
 
+static uint64_t seed = 0x9e3779b97f4a7c15;
+
+static uint64_t random_next(void)
+{
+    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+    return seed;
+}
+
+// The bytes of `unit` with noise behind the two first ones of each NAL unit.
+static void make_noise(uint8_t *to, const struct unit *unit)
+{
+    size_t head = 0;
+    memcpy(to, unit->data, unit->size);
+    for (size_t at = 0; at < unit->size; at++) {
+        bool start = at + 2 < unit->size && !to[at] && !to[at + 1] && to[at + 2] == 1;
+        if (start || (at + 3 < unit->size && !to[at] && !to[at + 1] && !to[at + 2]))
+            head = at + 5;
+        if (at >= head)
+            to[at] = (uint8_t)(random_next() >> 20 | 2); // none looks like a start code
+    }
+}
+
+static void test_noisy_idr(const char *coder, const char *file)
+{
+    enum { TURNS = 200 };
+    struct unit units[PICTURES];
+    size_t size;
+    clips_make("160x96", PICTURES, coder, file);
+    unsigned char *bytes = clips_read(file, &size), *noisy = malloc(size);
+    int n = split(bytes, size, units, PICTURES), told = 0, idrs = 0;
+    for (int turn = 0; turn < TURNS; turn++) {
+        struct gaps gaps = {0};
+        for (int i = 0; i < n; i++) {
+            if (i == 0 || !units[i].idr) {
+                gap_at(&gaps, &units[i]);
+                continue;
+            }
+            make_noise(noisy, &units[i]);
+            idrs++;
+            told += gaps_before(&gaps, noisy, units[i].size);
+        }
+    }
+    CHECK(idrs >= 2 * TURNS, "%s: %d IDR pictures", file, idrs);
+    CHECK(told * 1000 >= idrs * 995, "%s: %d of %d told from noise", file, told, idrs);
+    free(noisy);
+    free(bytes);
+}
+
+// By numbers of four bits each.
+static bool idr_numbered(struct gaps *gaps, int number, int order)
+{
+    const uint8_t slice[] = {0,
+                             0,
+                             1,
+                             0x65,
+                             0x88,
+                             (uint8_t)(0x84 | number << 3 | order >> 2),
+                             (uint8_t)((order & 3) << 6 | 0x20)};
+    return gaps_before(gaps, slice, sizeof slice);
+}
+
+// An encoder that counts on over its IDR pictures is let be: at once if it does so from its first
+// one on, and else from the ninth in a row.
+static void test_own_way(void)
+{
+    struct gaps own = {.number_bits = 4, .order_bits = 4}, other = own;
+    int told = 0;
+    for (int i = 1; i < 20; i++)
+        CHECK(!idr_numbered(&own, i % 15 + 1, 0), "IDR picture %d of one that never keeps to 0", i);
+    CHECK(!idr_numbered(&other, 0, 0), "a picture by the rule");
+    for (int i = 1; i < 20; i++)
+        told += idr_numbered(&other, i % 2 ? i % 15 + 1 : 0, i % 2 ? 0 : 3);
+    CHECK(told == 8, "%d of 20 told", told);
+    idr_numbered(&other, 0, 0);
+    CHECK(idr_numbered(&other, 0, 8), "one more behind a picture by the rule");
+}
+
 static void test_noise(void)
 {
-    uint64_t seed = 0x9e3779b97f4a7c15;
     for (int run = 0; run < 20000; run++) {
         size_t size = run % 40;
         uint8_t *noise = malloc(size + 1); // so that a sanitizer sees the first byte too many
         for (size_t i = 0; i < size; i++) {
-            seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-            noise[i] = seed >> 40 & 3 ? (uint8_t)(seed >> 20) : (uint8_t)(i % 5 == 2);
+            uint64_t chance = random_next();
+            noise[i] = chance >> 40 & 3 ? (uint8_t)(chance >> 20) : (uint8_t)(i % 5 == 2);
         }
         struct gaps gaps = {.number_bits = 4 + run % 13, .begun = run & 1};
         uint8_t start[] = {0, 0, 1, run & 2 ? 0x67 : 0x41};
@@ -96,6 +172,8 @@ int main(void)
     test_stream("-c:v libx264 -threads 1 -bf 0 -g 30 -profile:v high444 -pix_fmt yuv444p",
                 "444.h264");
     test_stream("-c:v libx264 -threads 1 -bf 0 -g 30 -profile:v baseline", "base.h264");
+    test_noisy_idr("-c:v libx264 -threads 1 -bf 0 -g 10", "noisy.h264");
+    test_own_way();
     test_noise();
     clips_close();
     return test_end("gaps");
