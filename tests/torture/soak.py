@@ -51,11 +51,21 @@ ACTS = {
 }
 
 
-def flap(camera, seed, over):
+def note(done, name):
+    """The act, which says ahead of which picture it was done."""
+
+    def act(connection):
+        done.append((connection.camera.number, name))
+        ACTS[name](connection)
+
+    return act
+
+
+def flap(camera, seed, over, done):
     """One fault after another; now and then the camera is away for a while."""
     chance = random.Random(seed)
     while not over.wait(chance.uniform(2, 10)):
-        camera.next(chance.choice(list(ACTS.values())))
+        camera.next(note(done, chance.choice(list(ACTS))))
         if chance.random() < 0.15:
             camera.refuse()
             camera.next(Connection.fin)
@@ -91,16 +101,26 @@ def check_steady(checks, name, losses, account):
                  f"{name}: {account.flagged} flagged, {account.epochs} epochs")
 
 
-def check_accounts(checks, stage, metrics, flapping):
+def tell_unflagged(name, account, seen, done):
+    """What was done to the camera before each, as far as the pictures around it say where that was."""
+    for sequence in account.unflagged:
+        at = next(i for i, one in enumerate(seen) if one.header.sequence == sequence)
+        number = max((one.known for one in seen[max(0, at - 100) : at]), default=0)
+        acts = [(when, what) for when, what in done if abs(when - number) < 250]
+        print(f"{name}: picture {sequence}, some way behind {number}: {acts}", flush=True)
+
+
+def check_accounts(checks, stage, metrics, acts):
     totals = {what: collections.Counter() for what in ("flap", "are steady")}
     for name, watcher in stage.watchers.items():
         watcher.join(5)
         check_ledger(checks, metrics, name, watcher.seen)
         account = Account(stage.cameras[name].sent, watcher.seen)
         account.check(checks, name)
-        if name not in flapping:
+        if name not in acts:
             check_steady(checks, name, metrics.losses(camera=name), account)
-        totals["flap" if name in flapping else "are steady"].update(
+        tell_unflagged(name, account, watcher.seen, acts.get(name, []))
+        totals["flap" if name in acts else "are steady"].update(
             {"cameras": 1, "connections": stage.cameras[name].plays, "seen": account.count, "flagged": account.flagged,
              **{what: len(getattr(account, what)) for what in ("missing", "doubled", "disordered", "unflagged")}})
     for what, total in totals.items():
@@ -112,11 +132,12 @@ def main():
     over = threading.Event()
     gc.disable()  # millions of pictures are kept here, and looking through them would hold up the cameras
     with folder() as where, Stage(where, CAMERAS, 5000) as stage:
-        flapping = list(stage.cameras)[:FLAPPING]
+        acts = {name: [] for name in list(stage.cameras)[:FLAPPING]}
         with Framed(where, stage.config()) as framed:
             stage.watch()
-            for i, name in enumerate(flapping):
-                threading.Thread(target=flap, args=(stage.cameras[name], SEED * 1000 + i, over), daemon=True).start()
+            for i, (name, done) in enumerate(acts.items()):
+                arguments = stage.cameras[name], SEED * 1000 + i, over, done
+                threading.Thread(target=flap, args=arguments, daemon=True).start()
             holdings = Holdings(framed)
             watch_over(stage, framed, holdings)
             over.set()
@@ -127,7 +148,7 @@ def main():
             holdings.tell_ends()
             if SECONDS >= WARM_SECONDS:
                 holdings.check_flat(checks)
-            check_accounts(checks, stage, framed.metrics(), flapping)
+            check_accounts(checks, stage, framed.metrics(), acts)
     checks.end()
 
 
