@@ -25,17 +25,18 @@ PATIENCE = 4 if SANITIZED else 1  # times every limit
 
 
 class Checks:
-    """Counts; end() prints the line that tests/run reads, and exits."""
+    """Counts, for any thread; end() prints the line that tests/run reads, and exits."""
 
     def __init__(self, name):
-        self.name, self.passed, self.failed = name, 0, 0
+        self.name, self.passed, self.failed, self.lock = name, 0, 0, threading.Lock()
 
     def check(self, good, text):
-        if good:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"FAILED {self.name}: {text}", flush=True)
+        with self.lock:
+            if good:
+                self.passed += 1
+            else:
+                self.failed += 1
+                print(f"FAILED {self.name}: {text}", flush=True)
         return bool(good)
 
     def end(self):

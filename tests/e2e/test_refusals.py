@@ -2,6 +2,7 @@
 """One call that the system refuses, be it for memory, a socket, a watch or a thread, and whichever it is: framed runs
 on, or ends with an error that says so and an exit code of its own; never by a signal, never without end, and with an
 account that adds up. FRAMED_FAULTS_ALL=1 tries every call in place of a choice."""
+import concurrent.futures
 import os
 import select
 import socket
@@ -10,6 +11,7 @@ import time
 
 from framed_client import BINARY, PATIENCE, SANITIZED, Checks, Framed, Metrics, ffmpeg, folder, make_clip
 
+AT_ONCE = 4  # most of their time they wait
 ALL = bool(os.environ.get("FRAMED_FAULTS_ALL"))
 SHIM = os.path.join(os.path.dirname(BINARY), "faults", "nth.so")
 # A sanitizer has an allocator of its own.
@@ -18,7 +20,7 @@ FILE = """
 backend: cpu
 cameras:
   clip:
-    url: {where}/clip.mp4
+    url: {clip}
     outputs:
       a: {{size: 32x32, sink: "file:{where}/a.raw"}}
       b: {{kernel: yuv, sink: "unix:{where}/b.sock"}}
@@ -62,15 +64,20 @@ class Source(threading.Thread):
 
 
 class Fault:
-    """A framed in which one call fails, or none."""
+    """A framed in a folder of its own in which one call fails, or none."""
 
-    def __init__(self, where, kind=None, number=0):
-        self.kind, self.number, self.counts = kind, number, f"{where}/counts"
-        if os.path.exists(self.counts):
-            os.remove(self.counts)
+    def __init__(self, kind=None, number=0):
+        self.kind, self.number, self.scratch = kind, number, folder()
+        self.where, self.counts = self.scratch.name, f"{self.scratch.name}/counts"
         self.env = {"LD_PRELOAD": SHIM, "FRAMED_NTH_COUNT": self.counts, "FRAMED_NTH": f"{kind}:{number}",
                     "ASAN_OPTIONS": "verify_asan_link_order=0:exitcode=99", "UBSAN_OPTIONS": "exitcode=99",
                     "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + " report_thread_leaks=0"}  # exit() joins none
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.scratch.cleanup()
 
     def noted(self):
         with open(self.counts) as file:
@@ -97,8 +104,8 @@ def judge(checks, fault, framed, code):
         checks.check(offered == emitted + lost, f"{case}: {offered} offered, {emitted} emitted, {lost} lost")
 
 
-def run_file(checks, where, fault):
-    with Framed(where, FILE.format(where=where), fault.env) as framed:
+def run_file(checks, fault, clip):
+    with Framed(fault.where, FILE.format(where=fault.where, clip=clip), fault.env) as framed:
         judge(checks, fault, framed, framed.wait(15))
 
 
@@ -113,13 +120,13 @@ def got_frame(path):
         return False
 
 
-def run_live(checks, where, fault, port):
+def run_live(checks, fault, port):
     """What runs on gives pictures, if need be after another try."""
-    with Framed(where, LIVE.format(where=where, port=port), fault.env) as framed:
+    with Framed(fault.where, LIVE.format(where=fault.where, port=port), fault.env) as framed:
         deadline = time.monotonic() + 10 * PATIENCE
         got = False
         while not got and framed.child.poll() is None and time.monotonic() < deadline:
-            got = got_frame(f"{where}/a.sock")
+            got = got_frame(f"{fault.where}/a.sock")
         code = framed.stop(5) if framed.child.poll() is None else framed.child.returncode
         judge(checks, fault, framed, code)
         checks.check(got or code, f"{fault.kind}:{fault.number}: no frame\n{framed.errors()}")
@@ -134,25 +141,30 @@ def numbers(count, choice):
     return [*range(1, early + 1), *(early + 1 + int(i * step) for i in range(choice - early))]
 
 
+def try_all(checks, run, which, choice):
+    """`run` once without a fault, which counts its calls, and once for each that is to fail, several at a time."""
+    def one(case):
+        with Fault(*case) as fault:
+            run(checks, fault, which)
+
+    with Fault() as none:
+        run(checks, none, which)
+        counts = {kind: int(count) for kind, count in none.noted().items()}
+    cases = [(kind, number) for kind in KINDS for number in numbers(counts[kind], choice)]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(one, cases))
+    print(f"{run.__name__}: {len(cases)} calls refused of {sum(counts[kind] for kind in KINDS)}", flush=True)
+    return counts
+
+
 def main():
     checks = Checks("refusals")
     with folder() as where:
         make_clip(f"{where}/clip.mp4", frames=6, size="64x48")
         ffmpeg("-i", f"{where}/clip.mp4", "-c", "copy", f"{where}/clip.ts")
-        source = Source(f"{where}/clip.ts")
-        none = Fault(where)
-        run_file(checks, where, none)
-        counts = none.noted()
-        for kind in KINDS:
-            for number in numbers(int(counts[kind]), 80):
-                run_file(checks, where, Fault(where, kind, number))
-        none = Fault(where)
-        run_live(checks, where, none, source.port)
-        counts = none.noted()
-        checks.check(int(counts["accept"]) and int(counts["connect"]), f"calls are not seen: {counts}")
-        for kind in KINDS:
-            for number in numbers(int(counts[kind]), 3):
-                run_live(checks, where, Fault(where, kind, number), source.port)
+        try_all(checks, run_file, f"{where}/clip.mp4", 80)
+        counts = try_all(checks, run_live, Source(f"{where}/clip.ts").port, 3)
+        checks.check(counts["accept"] and counts["connect"], f"calls are not seen: {counts}")
     checks.end()
 
 
