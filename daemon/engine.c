@@ -371,6 +371,17 @@ bool engine_nvdec_busy(struct engine *engine, uint64_t *ret)
     return has;
 }
 
+bool engine_device_busy(struct engine *engine, struct device_busy *ret)
+{
+    pthread_mutex_lock(&engine->lock);
+    const struct side *side = atomic_load(&engine->current);
+    bool has = side->backend && side->driver->busy;
+    if (has)
+        *ret = side->driver->busy(side->backend);
+    pthread_mutex_unlock(&engine->lock);
+    return has;
+}
+
 uint64_t engine_fallbacks(const struct engine *engine)
 {
     return atomic_load(&engine->fallbacks);

@@ -69,6 +69,9 @@ void engine_describe(struct engine *, char *to, size_t size);
 // How long NVDEC was busy since it was opened, ns, which begins anew when it is opened again.
 // False: there is none now.
 bool engine_nvdec_busy(struct engine *, uint64_t *ret);
+// What the backend's jobs took of its device; it begins anew like NVDEC's. False: there is none
+// now.
+bool engine_device_busy(struct engine *, struct device_busy *ret);
 uint64_t engine_fallbacks(const struct engine *); // times that the cpu side had to take over
 
 #endif

@@ -33,6 +33,13 @@ struct memory_need {
     size_t device, pinned;
 };
 
+// How long the jobs done since open took the device, ns: its copies each way, and its kernels. Each
+// piece of work counts for as long as it takes alone, so that a second of it in a second is
+// about all that the device can do. How that is known, and where it errs: cuda_busy.cu.
+struct device_busy {
+    uint64_t upload, kernel, download;
+};
+
 // Device memory of one allocation that another process can map from `fd` (a POSIX file descriptor
 // of the CUDA driver's virtual memory management). The opener owns it until export_close.
 struct device_export {
@@ -74,6 +81,9 @@ struct backend_driver {
 
     // Memory of the device, all of it, bytes; NULL where there is none.
     size_t (*device_bytes)(struct backend *);
+
+    // NULL where there is no device. Any thread.
+    struct device_busy (*busy)(struct backend *);
 
     // Page-locks `bytes` at `memory`, both multiples of the page size, so that frames there are
     // MEMORY_PINNED and results there are downloaded in place; for the cpu there is nothing to do.

@@ -46,6 +46,13 @@ static struct job *take_jobs(struct backend *backend)
     return jobs;
 }
 
+static void add(struct device_busy *sum, const struct device_busy *busy)
+{
+    sum->upload += busy->upload;
+    sum->kernel += busy->kernel;
+    sum->download += busy->download;
+}
+
 // Any error fails the backend for good: what the device did to other jobs is not known then. The
 // lane is idle again before `done`, so that whoever learns of it there can submit at once; the
 // plan lives until `done` has returned.
@@ -53,9 +60,13 @@ static void report(struct backend *backend, struct job *job, int status)
 {
     struct lane *lane = (struct lane *)job->lane;
     struct plan *plan = lane->plan;
+    const struct device_busy busy = status ? device_busy{} : cuda_job_busy(lane, job);
 
     pthread_mutex_lock(&backend->lock);
     backend->failed |= status != 0;
+    add(&backend->busy, &busy);
+    if (lane->watch)
+        lane->watch->taken = false;
     lane->next = plan->idle;
     plan->idle = lane;
     pthread_mutex_unlock(&backend->lock);
@@ -110,13 +121,12 @@ static void tune(struct backend *backend, const struct cudaDeviceProp *propertie
     struct link *link = &backend->schedule.link;
     char *text = backend->description;
     const size_t size = sizeof backend->description;
-    *link = link_default;
+    cuda_link_measure(link, backend->device);
     if (backend->schedule.streams > 0) {
         snprintf(text, size, "%s, %d stream%s", properties->name, backend->schedule.streams,
                  backend->schedule.streams == 1 ? "" : "s");
         return;
     }
-    cuda_link_measure(link, backend->device);
     snprintf(text, size, "%s, %d copy engine%s, %.3g GB/s up, %.3g GB/s down, streams auto",
              properties->name, properties->asyncEngineCount,
              properties->asyncEngineCount == 1 ? "" : "s", link->up / 1e9, link->down / 1e9);
@@ -133,7 +143,7 @@ static cudaError_t streams_init(struct backend *backend)
     CUDA_TRY(stream_init(&backend->aside));
     for (; backend->streams < (n > 0 ? n : STREAMS_AUTO); backend->streams++)
         CUDA_TRY(stream_init(&backend->stream[backend->streams]));
-    return cudaSuccess;
+    return cuda_stopwatch_init(&backend->watch);
 }
 
 static void stream_finish(cudaStream_t stream)
@@ -156,6 +166,7 @@ static void cuda_close(struct backend *backend)
         cudaSetDevice(backend->device);
     }
     cuda_unpin_all(backend);
+    cuda_stopwatch_finish(&backend->watch);
     stream_finish(backend->aside);
     for (int i = 0; i < backend->streams; i++)
         stream_finish(backend->stream[i]);
@@ -213,6 +224,14 @@ static const char *describe(struct backend *backend)
 static size_t device_bytes(struct backend *backend)
 {
     return backend->device_bytes;
+}
+
+static struct device_busy busy(struct backend *backend)
+{
+    pthread_mutex_lock(&backend->lock);
+    const struct device_busy sum = backend->busy;
+    pthread_mutex_unlock(&backend->lock);
+    return sum;
 }
 
 // --- plans and jobs
@@ -279,6 +298,7 @@ static int take_lane(struct plan *plan, struct job *job, unsigned *turn)
         plan->idle = lane->next;
         plan->pending++;
         job->lane = lane;
+        lane->watch = cuda_stopwatch_take(plan);
         *turn = plan->schedule.rotates ? backend->turn : 0;
         backend->turn += plan->schedule.rotates ? plan->schedule.slices : 0;
     }
@@ -323,6 +343,7 @@ extern "C" const struct backend_driver cuda_backend = {
     .close = cuda_close,
     .describe = describe,
     .device_bytes = device_bytes,
+    .busy = busy,
     .pin = cuda_pin,
     .unpin = cuda_unpin,
     .export_open = cuda_export_open,

@@ -1,6 +1,7 @@
 // Private to the CUDA backend: cuda.cu (the backend and its completion thread), cuda_link.cu (what
-// the device is measured to do), cuda_memory.cu (memory of others), cuda_plan.cu (memory and events
-// of a plan), cuda_job.cu (one job onto the streams) and the kernels' launches.
+// the device is measured to do), cuda_busy.cu (what of its time is taken), cuda_memory.cu (memory
+// of others), cuda_plan.cu (memory and events of a plan), cuda_job.cu (one job onto the streams)
+// and the kernels' launches.
 #ifndef FRAMED_KERNELS_CUDA_H
 #define FRAMED_KERNELS_CUDA_H
 
@@ -23,6 +24,16 @@ struct pinned_range {
     void *memory;
 };
 
+// Times the kernels of one job at a time.
+struct stopwatch {
+    cudaEvent_t begin[BANDS_MAX], end[BANDS_MAX];
+    bool taken;     // by a job in flight; like due_ns under the backend's lock
+    int64_t due_ns; // CLOCK_MONOTONIC
+    // Of that job:
+    uint64_t slices; // bit i: slice i was timed
+    bool broken;     // a call failed
+};
+
 struct backend {
     int device;
     struct schedule_options schedule;
@@ -40,10 +51,12 @@ struct backend {
 
     pthread_t completer;
     bool has_completer;
-    pthread_mutex_t lock;        // what follows, and each plan's `idle` and `pending`
-    pthread_cond_t work;         // there are jobs, or closing
-    pthread_cond_t finished;     // a plan's `pending` fell to 0
-    struct job *head, *tail;     // in flight, in order of submission
+    pthread_mutex_t lock;    // what follows, and each plan's `idle` and `pending`
+    pthread_cond_t work;     // there are jobs, or closing
+    pthread_cond_t finished; // a plan's `pending` fell to 0
+    struct job *head, *tail; // in flight, in order of submission
+    struct stopwatch watch;
+    struct device_busy busy;
     unsigned turn;               // the stream that the next frame starts on
     struct pinned_range *pinned; // by pin
     bool closing, failed;
@@ -61,7 +74,8 @@ struct lane {
     cudaEvent_t finished[CUDA_STREAMS_MAX]; // the job's last work on each stream that it used
 
     // Of the job:
-    struct image image; // what the kernels read
+    struct image image;      // what the kernels read
+    struct stopwatch *watch; // the backend's, where the job is timed
     unsigned turn;
     uint32_t used;     // bit i: the job put work on stream i
     int ends;          // of `finished`
@@ -78,7 +92,10 @@ struct plan {
     uint8_t *device, *staging;          // one allocation each, for all lanes
     const uint8_t *block[PLAN_OPS_MAX]; // in `device`: what warp_cuda_pack made
     struct lane *lane, *idle;
-    int pending; // jobs whose `done` has not returned
+    int pending;                                 // jobs whose `done` has not returned
+    bool timed;                                  // one of its jobs was; under the backend's lock
+    double upload_ns, download_ns[PLAN_OPS_MAX]; // of a job, and of each result
+    double kernel_rate;                          // ns a result byte; the completion thread's
 };
 
 int cuda_errno(cudaError_t); // 0, -ENOMEM, -ENODEV, -ENOTSUP or -EIO; CUDA's last error is cleared
@@ -89,6 +106,21 @@ cudaError_t cuda_copy(struct backend *, void *dst, const void *src, size_t bytes
 // Measures with a few small copies, in some milliseconds. What cannot be is left as in
 // link_default.
 void cuda_link_measure(struct link *, int device);
+
+cudaError_t cuda_stopwatch_init(struct stopwatch *);
+void cuda_stopwatch_finish(struct stopwatch *); // accepts a zeroed one, and one half made
+// The stopwatch for the next job of a plan, or NULL: it is not due, or taken. Under the backend's
+// lock.
+struct stopwatch *cuda_stopwatch_take(struct plan *);
+// Around the kernels of a slice; nothing for a lane without a stopwatch. A call of CUDA's that
+// fails costs the measurement and not the job.
+void cuda_stopwatch_start(const struct lane *, int slice, cudaStream_t);
+void cuda_stopwatch_stop(const struct lane *, int slice, cudaStream_t);
+
+// What the copies of a plan's jobs take.
+void cuda_copies_init(struct plan *);
+// What a job that is done took. Completion thread.
+struct device_busy cuda_job_busy(struct lane *, const struct job *);
 
 // The backend's part of struct backend_driver that concerns memory.
 int cuda_pin(struct backend *, void *memory, size_t bytes);

@@ -269,7 +269,9 @@ static cudaError_t put_results(struct lane *lane, int index, const struct job *j
         return cudaSuccess;
     CUDA_TRY(on_device(job) ? wait_for_frame(lane, slice->kernel) : wait_for_bands(lane, index));
     cudaStream_t kernel = use(lane, slice->kernel);
+    cuda_stopwatch_start(lane, index, kernel);
     CUDA_TRY(launch(lane, job, slice, kernel));
+    cuda_stopwatch_stop(lane, index, kernel);
     if (!has_step(lane, job, slice, true))
         return cudaSuccess;
     cudaStream_t stream = use(lane, slice->download);

@@ -197,6 +197,7 @@ int cuda_plan_init(struct plan *plan, struct backend *backend, const struct imag
 
     int error = schedule_init(&plan->schedule, src, ops, n, &backend->schedule);
     plan->wake = wake_slice(plan);
+    cuda_copies_init(plan);
     if (!error)
         error = cuda_errno(load_kernels(plan));
     if (!error)

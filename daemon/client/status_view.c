@@ -71,8 +71,9 @@ static const struct {
     {"network", "nothing here: the cameras give no more"},
     {"cpu", "its processors"},
     {"decoder", "decoding"},
-    {"kernel", "the kernels' workers"},
-    {"device", "upload, kernel or download on the GPU"},
+    {"upload", "copies to the GPU"},
+    {"kernel", "its kernels"},
+    {"download", "copies from the GPU"},
     {"client", "clients that are slower than what comes"},
 };
 

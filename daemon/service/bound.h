@@ -6,10 +6,11 @@
 #include <stdbool.h>
 
 struct bound_facts {
-    double processors;        // that framed may use, as a number: its affinity and its quota
-    double used, busy;        // of them: by framed, and by everybody; 0: not known
-    double nvdec;             // share of the places inside NVDEC that are taken; -1: there is none
-    bool cuda;                // the backend
+    double processors; // that framed may use, as a number: its affinity and its quota
+    double used, busy; // of them: by framed, and by everybody; 0: not known
+    double nvdec;      // share of the places inside NVDEC that are taken; -1: there is none
+    // Shares of what the backend's device can do that are taken; -1: it has none, as the cpu's.
+    double upload, kernel, download;
     int running;              // cameras that show pictures
     double decode, submit;    // largest share of a camera's thread in decoding and in handing on
     bool waits;               // the camera of that largest `submit` has an output that may wait
@@ -17,20 +18,24 @@ struct bound_facts {
 };
 
 enum bound_leg {
-    BOUND_UNKNOWN, // no camera shows pictures
-    BOUND_NETWORK, // nothing here: the cameras give no more
-    BOUND_CPU,     // processors are short
-    BOUND_DECODER, // NVDEC, or a thread that decodes all the time
-    BOUND_KERNEL,  // the cpu backend's workers
-    BOUND_DEVICE,  // upload, kernel or download on the GPU
-    BOUND_CLIENT,  // who reads is slower than what comes
+    BOUND_UNKNOWN,  // no camera shows pictures
+    BOUND_NETWORK,  // nothing here: the cameras give no more
+    BOUND_CPU,      // processors are short
+    BOUND_DECODER,  // NVDEC, or a thread that decodes all the time
+    BOUND_UPLOAD,   // copies to the GPU
+    BOUND_KERNEL,   // the GPU's kernels, or the cpu backend's workers
+    BOUND_DOWNLOAD, // copies from the GPU
+    BOUND_CLIENT,   // who reads is slower than what comes
 };
 
 struct bound {
     enum bound_leg leg;
-    double share;    // how far that leg is at its end, 0 to 1; 0 of network and unknown
+    // How far that leg is at its end, or how much of its time a thread waits for it: 0 to 1; 0 of
+    // network and unknown.
+    double share;
     int more;        // cameras like the present ones; -1: unknown
-    const char *end; // what ends first as they come: "cpu", "nvdec"; NULL: unknown
+    const char *end; // what ends first as they come: "cpu", "nvdec", "upload", "kernel",
+                     // "download"; NULL: unknown
 };
 
 struct bound bound_judge(const struct bound_facts *);

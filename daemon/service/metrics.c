@@ -67,6 +67,21 @@ static void print_backend(FILE *to, const struct engine *engine)
     fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", engine_fallbacks(engine));
 }
 
+// Where there is a device; seconds a second are the share of it that is taken.
+static void print_device(FILE *to, struct engine *engine)
+{
+    struct device_busy busy;
+    if (!engine_device_busy(engine, &busy))
+        return;
+    head(to, "framed_device_busy_seconds_total", "counter",
+         "What copies each way and kernels took of the GPU, each piece as alone.");
+    fprintf(to,
+            "framed_device_busy_seconds_total{leg=\"upload\"} %.9f\n"
+            "framed_device_busy_seconds_total{leg=\"kernel\"} %.9f\n"
+            "framed_device_busy_seconds_total{leg=\"download\"} %.9f\n",
+            (double)busy.upload / 1e9, (double)busy.kernel / 1e9, (double)busy.download / 1e9);
+}
+
 static void print_reloads(FILE *to, const struct reload *reload)
 {
     head(to, "framed_config_last_reload_successful", "gauge",
@@ -188,6 +203,7 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     fprintf(to, "framed_build_info{version=\"%s\"} 1\n", FRAMED_VERSION_TEXT);
     print_reloads(to, metrics->reload);
     print_backend(to, metrics->engine);
+    print_device(to, metrics->engine);
     print_cameras(to, metrics);
     head(to, "framed_frames_total", "counter", "Frames offered to and emitted by an output.");
     each_output(to, metrics, print_frames);

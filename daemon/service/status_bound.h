@@ -9,6 +9,8 @@ struct load {
     struct meter own, all; // ns of processor time: of this process, of everybody
     struct meter nvdec;    // ns
     bool has_nvdec;
+    struct meter upload, kernel, download; // ns of the device
+    bool has_device;
 };
 
 void load_sample(struct load *, struct engine *, int64_t now_ns);

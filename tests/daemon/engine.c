@@ -79,12 +79,20 @@ static size_t device_bytes(struct backend *backend)
     return DEVICE_BYTES;
 }
 
+static struct device_busy busy(struct backend *backend)
+{
+    if ((struct counts *)backend != &cuda || cuda.opens == cuda.closes)
+        cuda.mistakes++;
+    return (struct device_busy){1, 2, 3};
+}
+
 static const struct backend_driver cuda_driver = {
     .name = "cuda",
     .open = open_cuda,
     .close = close_any,
     .describe = describe,
     .device_bytes = device_bytes,
+    .busy = busy,
     .reset = reset,
 };
 static const struct backend_driver cpu_driver = {
@@ -181,14 +189,19 @@ static void test_fallback(void)
 {
     struct engine *engine = start(BACKEND_CUDA);
     struct engine_use a, b, c;
+    struct device_busy took;
     join(engine, &a, false);
     join(engine, &b, false);
     CHECK(a.driver == &cuda_driver && !engine_stale(engine, &a), "the device");
+    CHECK(engine_device_busy(engine, &took) && took.upload == 1 && took.kernel == 2 &&
+              took.download == 3,
+          "what the device's legs took");
     cuda.failures = 1;
     engine_failed(engine, &a, -EIO);
     engine_failed(engine, &b, -EIO);
     CHECK(engine_fallbacks(engine) == 1, "%d fallbacks", (int)engine_fallbacks(engine));
     CHECK(works(engine, "cpu") && engine_stale(engine, &a) && engine_stale(engine, &b), "stale");
+    CHECK(!engine_device_busy(engine, &took), "the cpu has no such legs");
     leave(engine, &a);
     CHECK(!a.side && !engine_stale(engine, &a), "who has left has nothing that is stale");
     join(engine, &a, false);

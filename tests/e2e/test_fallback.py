@@ -83,6 +83,8 @@ def check_run(checks, where, faults, sound):
     fallbacks = run.metrics.sum("framed_backend_fallbacks_total")
     checks.check(fallbacks == 1, f"{faults}: {fallbacks} fallbacks counted")
     checks.check(run.metrics.sum("framed_backend", backend="cuda") == 1, f"{faults}: cuda does not work at the end")
+    legs = [has["leg"] for has, _ in run.metrics.all("framed_device_busy_seconds_total")]
+    checks.check(legs == ["upload", "kernel", "download"], f"{faults}: {legs} of the device")
 
 
 def check_stop(checks, where):
@@ -96,8 +98,11 @@ def check_stop(checks, where):
         before = [reader.count for reader in readers]
         going = until(lambda: all(r.count > n + 10 for r, n in zip(readers, before)), 20)
         checks.check(going, "no frames from the cpu")
-        works = framed.live_metrics().sum("framed_backend", backend="cpu")
+        metrics = framed.live_metrics()
+        works = metrics.sum("framed_backend", backend="cpu")
         checks.check(works == 1, "the metrics do not say that the cpu works")
+        legs = metrics.all("framed_device_busy_seconds_total")
+        checks.check(not legs, f"the cpu has no such legs: {legs}")
         code = framed.stop(2.5)
         checks.check(code == 0, f"exit {code} after SIGTERM:\n{framed.errors()[-2000:]}")
 

@@ -97,9 +97,12 @@ def check_daemon(checks, told, framed):
     checks.check(0 <= time.time() - told["config"]["loaded_at"] - told["uptime_s"] < 5 * PATIENCE, f"{told['config']}")
 
 
-def check_bound(checks, bound):
+def check_bound(checks, bound, backend):
     legs = ("network", "cpu", "decoder", "kernel", "client")  # of a box that has other work too
     checks.check(bound["leg"] in legs and 0 <= bound["cameras_more"] <= 1024, f"bound: {bound}")
+    for leg in ("upload", "kernel", "download"):
+        share = bound[leg]
+        checks.check(share is None if backend == "cpu" else 0 <= share <= 1, f"{leg} of {backend}: {share}")
     checks.check(bound["ends_first"] == "cpu" and 0 < bound["cpu"] < os.cpu_count() + 0.5, f"bound: {bound}")
 
 
@@ -307,7 +310,7 @@ def main():
                       and camera_of(told, "healthy")["fps_in"] > 15, 20)
                 told = snapshot(where)
                 check_daemon(checks, told, framed)
-                check_bound(checks, told["bound"])
+                check_bound(checks, told["bound"], told["backend"]["name"])
                 check_healthy(checks, camera_of(told, "healthy"))
                 check_others(checks, camera_of(told, "flapping"), camera_of(told, "refused"))
                 check_table(checks, where)

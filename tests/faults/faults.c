@@ -65,6 +65,11 @@ static size_t device_bytes(struct backend *backend)
     return real->device_bytes ? real->device_bytes(backend) : (size_t)1 << 40;
 }
 
+static struct device_busy busy(struct backend *backend)
+{
+    return real->busy ? real->busy(backend) : (struct device_busy){0};
+}
+
 static int pin(struct backend *backend, void *memory, size_t bytes)
 {
     return real->pin(backend, memory, bytes);
@@ -151,6 +156,7 @@ const struct backend_driver faulty_backend = {
     .close = close_device,
     .describe = describe,
     .device_bytes = device_bytes,
+    .busy = busy,
     .pin = pin,
     .unpin = unpin,
     .export_open = export_open,

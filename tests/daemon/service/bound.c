@@ -11,6 +11,9 @@ static const struct bound_facts easy = {
     .used = 1,
     .busy = 1.2,
     .nvdec = -1,
+    .upload = -1,
+    .kernel = -1,
+    .download = -1,
     .running = 10,
     .decode = 0.1,
     .submit = 0.02,
@@ -36,8 +39,6 @@ static void test_legs(void)
     expect(&facts, "client", 0.1);
     facts.submit = 0.5;
     expect(&facts, "kernel", 0.5);
-    facts.cuda = true;
-    expect(&facts, "device", 0.5);
     facts.waits = true;
     expect(&facts, "client", 0.5);
     facts.nvdec = 0.92;
@@ -49,6 +50,31 @@ static void test_legs(void)
     expect(&facts, "cpu", 1);
     facts.running = 0;
     expect(&facts, "unknown", 0);
+}
+
+// On a GPU: the busiest of its legs is what is waited for.
+static void test_device(void)
+{
+    struct bound_facts facts = easy;
+    facts.upload = facts.kernel = facts.download = 0;
+    expect(&facts, "network", 0);
+    facts.submit = 0.5;
+    expect(&facts, "kernel", 0.5); // nothing was measured yet
+    facts.upload = 0.3;
+    expect(&facts, "upload", 0.5);
+    facts.download = 0.4;
+    expect(&facts, "download", 0.5);
+    facts.kernel = 0.7;
+    expect(&facts, "kernel", 0.5);
+    facts.waits = true;
+    expect(&facts, "client", 0.5);
+    facts.upload = 0.95; // clients would get no more if they took more
+    expect(&facts, "upload", 0.95);
+    facts.submit = 0; // the cameras' threads need not wait for it to be at its end
+    facts.download = 1;
+    expect(&facts, "download", 1);
+    facts.nvdec = 0.92;
+    expect(&facts, "decoder", 0.92);
 }
 
 static void expect_more(const struct bound_facts *facts, int more, const char *end)
@@ -71,6 +97,17 @@ static void test_room(void)
     facts.busy = 4;
     expect_more(&facts, 0, "cpu");
     facts = easy;
+    facts.upload = 0.5;
+    expect_more(&facts, 8, "upload");
+    facts.kernel = 0.6;
+    expect_more(&facts, 5, "kernel");
+    facts.download = 0.8;
+    expect_more(&facts, 1, "download");
+    facts.download = 1;
+    expect_more(&facts, 0, "download");
+    facts = easy;
+    facts.upload = facts.kernel = facts.download = 0; // idle
+    expect_more(&facts, 24, "cpu");
     facts.used = 1e-9;
     expect_more(&facts, 1024, "cpu");
     facts.used = 0; // nothing was measured yet
@@ -83,6 +120,7 @@ static void test_room(void)
 int main(void)
 {
     test_legs();
+    test_device();
     test_room();
     return test_end("service_bound");
 }

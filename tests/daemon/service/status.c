@@ -99,6 +99,9 @@ static void test_before_the_first_picture(void)
     expect_text(json, "config.last_reload", NULL);
     expect_text(json, "bound.leg", "unknown");
     expect_text(json, "bound.cameras_more", NULL);
+    expect_text(json, "bound.upload", NULL); // the cpu has no such legs
+    expect_text(json, "bound.kernel", NULL);
+    expect_text(json, "bound.download", NULL);
     expect_text(json, "cameras.0.state", "connecting");
     expect_text(json, "cameras.0.url", "rtsp://***@10.0.0.5/a");
     for (const char *const *key =
