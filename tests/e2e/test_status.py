@@ -239,6 +239,28 @@ def answer_wrong(listener):
         peer.sendall(b"hello\n")
 
 
+def check_reload_of(checks, where, framed, text):
+    """Who names another file than that which framed runs with is told so, and nothing is reloaded."""
+    with open(framed.config, "w") as file:
+        file.write(text)
+    other, link = os.path.realpath(f"{where}/other.yaml"), f"{where}/link.yaml"
+    with open(other, "w") as file:
+        file.write(text)
+    os.symlink(os.path.basename(framed.config), link)
+    before = snapshot(where)["config"]["last_reload"]
+    told = f"the framed that answers runs with {os.path.realpath(framed.config)}, not with {other}\n"
+    for options in ((), ("--socket", f"{where}/own.sock")):
+        code, output, errors = run("reload", "-c", other, *options)
+        checks.check((code, output) == (1, "") and errors == told + "framed reload: nothing has changed\n",
+                     f"of another file: {code} {output}{errors}")
+    checks.check(snapshot(where)["config"]["last_reload"] == before, "the wrong framed was reloaded")
+    for arguments in (("-c", os.path.relpath(framed.config)), ("-c", link), ("--socket", f"{where}/own.sock")):
+        code, output, errors = run("reload", *arguments)
+        checks.check((code, output) == (0, "1 camera kept\n"), f"{arguments}: {code} {output}{errors}")
+    code, _, errors = run("reload", "-c", f"{where}/none.yaml", "--socket", f"{where}/own.sock")
+    checks.check(code == 78 and f"{where}/none.yaml: No such file" in errors, f"of no file: {code} {errors}")
+
+
 def check_reload(checks, where, clip):
     """`framed reload`: what was done, or every mistake of the new file; and what the status says of it."""
     good = RELOADED.format(where=where, clip=clip, outputs="a: {size: 64x64, sink: 'tcp:0'}")
@@ -268,6 +290,7 @@ def check_reload(checks, where, clip):
         checks.check(not last["ok"] and "unknown key" in last["error"], f"{last}")
         checks.check("the last reload was refused: " in status(where)[1], "the table does not say so")
         checks.check("camera=gate ended" not in framed.errors(), f"the camera did not stay:\n{framed.errors()}")
+        check_reload_of(checks, where, framed, more)
         framed.stop()
     code, output, errors = run("reload", "--socket", f"{where}/own.sock")
     checks.check(code == 1 and errors.startswith("framed reload: no framed answers"), f"nobody: {code} {errors}")
