@@ -129,6 +129,7 @@ $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
 $(B)/tests/daemon/sink/disk: $(B)/tests/faults/disk.o
+$(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
 
 # A framed whose cuda side and disk fail to order, on any box: the engine alone is built anew.
 $(B)/faults/engine.o: daemon/engine.c

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +25,16 @@ static struct {
     int asked; // the loop's, like:
     int strange;
 } rig;
+
+// The linker gives every call of calloc to this one.
+static _Atomic bool out_of_memory;
+void *__real_calloc(size_t, size_t);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return atomic_load(&out_of_memory) ? NULL : __real_calloc(n, size);
+}
 
 static char *answer(void *opaque, const char *request)
 {
@@ -180,6 +191,38 @@ static void test_stuck_clients(void)
     stop();
 }
 
+// Clients that come when there is no memory: they, or at least those after them, are answered.
+static void test_short_memory(void)
+{
+    start();
+    atomic_store(&out_of_memory, true);
+    int fd = dial();
+    usleep(50000);
+    atomic_store(&out_of_memory, false);
+    say(fd, "first\n", 6);
+    check_answer(fd, "first\n");
+    fd = dial();
+    say(fd, "second\n", 7);
+    check_answer(fd, "second\n");
+    stop();
+}
+
+// Many more at once than there is room for: nobody is forgotten.
+static void test_rush(void)
+{
+    int fds[8 * CONTROL_CLIENTS_MAX];
+    start();
+    for (int i = 0; i < 8 * CONTROL_CLIENTS_MAX; i++)
+        fds[i] = dial();
+    for (int i = 0; i < 7 * CONTROL_CLIENTS_MAX; i++)
+        check_answer(fds[i], "");
+    for (int i = 7 * CONTROL_CLIENTS_MAX; i < 8 * CONTROL_CLIENTS_MAX; i++) {
+        say(fds[i], "status\n", 7);
+        check_answer(fds[i], "status\n");
+    }
+    stop();
+}
+
 // Closing cuts off whatever clients are at.
 static void test_close(void)
 {
@@ -232,6 +275,8 @@ int main(void)
     test_requests();
     test_garbage();
     test_stuck_clients();
+    test_short_memory();
+    test_rush();
     test_close();
     test_taken();
     return test_end("service_control");
