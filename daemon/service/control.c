@@ -93,7 +93,6 @@ static void send_answer(struct client *client, char *text)
     }
     strcpy(client->answer + n, "\n");
     uv_buf_t whole = uv_buf_init(client->answer, (unsigned)n + 1);
-    uv_timer_again(&client->deadline); // a large one may take the client a while
     client->write.data = client;
     if (uv_write(&client->write, (uv_stream_t *)&client->pipe, &whole, 1, answer_went) < 0)
         drop(client);
@@ -135,7 +134,7 @@ static void add_client(struct control *control, struct client *client)
     client->pipe.data = client->deadline.data = client;
     uv_pipe_init(control->pipe.loop, &client->pipe, 0);
     uv_timer_init(control->pipe.loop, &client->deadline);
-    uv_timer_start(&client->deadline, time_is_up, CONTROL_DEADLINE_MS, CONTROL_DEADLINE_MS);
+    uv_timer_start(&client->deadline, time_is_up, CONTROL_DEADLINE_MS, 0);
 }
 
 // libuv tells of nobody else before the one that has come is accepted.

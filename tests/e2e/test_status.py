@@ -195,6 +195,36 @@ def check_nobody_is_hurt(checks, where):
         client.close()
 
 
+def answer_slowly(listener):
+    """A byte now and then, and never a line's end."""
+    peer, _ = listener.accept()
+    with peer:
+        try:
+            while True:
+                peer.sendall(b"x")
+                time.sleep(0.5)
+        except OSError:
+            pass
+
+
+def check_slow_answer(checks, where):
+    """Patience is for the whole of an answer, not for each piece of it."""
+    with socket.socket(socket.AF_UNIX) as slow:
+        slow.bind(f"{where}/slow.sock")
+        slow.listen()
+        answering = threading.Thread(target=answer_slowly, args=(slow,))
+        answering.start()
+        start = time.monotonic()
+        child = subprocess.Popen([BINARY, "status", "--socket", f"{where}/slow.sock"], stderr=subprocess.PIPE)
+        ended = until(lambda: child.poll() is not None, 8 * PATIENCE)
+        took = time.monotonic() - start
+        child.kill()
+        errors = child.communicate()[1]
+        answering.join()
+    checks.check(ended and child.returncode == 1 and took > 4 and b"timed out" in errors,
+                 f"a slow answer: exit {child.returncode} after {took:.1f} s: {errors}")
+
+
 def check_nobody_answers(checks, where):
     code, output, errors = run("status", "--socket", f"{where}/none.sock")
     told = f"framed status: no framed answers on {where}/none.sock: No such file or directory\n"
@@ -343,6 +373,7 @@ def main():
                 took = time.monotonic() - start
                 checks.check(code == 0 and took < 2.5 * PATIENCE, f"exit {code} after {took:.1f} s: {framed.errors()}")
         check_nobody_answers(checks, where)
+        check_slow_answer(checks, where)
         check_reload(checks, where, clip)
         check_second(checks, where, CONFIG.format(where=where, port=flapping.port, healthy=clip, refused="/dev/null"))
     checks.end()

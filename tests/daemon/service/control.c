@@ -172,22 +172,27 @@ static void test_garbage(void)
     stop();
 }
 
-// Clients that say nothing, and one that does not read: others are answered all the same.
+// Clients that say nothing, and one that asks late and does not read: others are answered all the
+// same, and none stays for longer than its deadline.
 static void test_stuck_clients(void)
 {
     int fds[2 * CONTROL_CLIENTS_MAX];
+    char text[8];
     start();
     for (int i = 0; i < 2 * CONTROL_CLIENTS_MAX; i++)
         fds[i] = dial();
+    usleep(CONTROL_DEADLINE_MS * 600);
     say(fds[2 * CONTROL_CLIENTS_MAX - 1], "large\n", 6);
     int fd = dial();
     say(fd, "status\n", 7);
     check_answer(fd, "status\n");
     check_answer(fds[0], "");                           // pushed out
     check_answer(fds[2 * CONTROL_CLIENTS_MAX - 2], ""); // by its deadline
-    for (int i = 1; i < 2 * CONTROL_CLIENTS_MAX; i++)
-        if (i != 2 * CONTROL_CLIENTS_MAX - 2)
-            close(fds[i]);
+    usleep(CONTROL_DEADLINE_MS * 200);
+    size_t n = hear(fds[2 * CONTROL_CLIENTS_MAX - 1], text, sizeof text);
+    CHECK(n < LARGE, "%zu bytes: its time began anew", n);
+    for (int i = 1; i < 2 * CONTROL_CLIENTS_MAX - 2; i++)
+        close(fds[i]);
     stop();
 }
 
