@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config/address.h"
 #include "daemon/service/answer.h"
 #include "daemon/service/control.h"
 #include "daemon/service/log.h"
@@ -105,8 +106,7 @@ static void tell_where(const struct service *service)
 {
     const struct sink_address *at = &service->context.config->http.at;
     if (at->kind == SINK_TCP)
-        log_event(LOG_LEVEL_INFO, "http on %s port %d", at->host ? at->host : "127.0.0.1",
-                  http_port(service->http));
+        log_event(LOG_LEVEL_INFO, "http on %s port %d", address_host(at), http_port(service->http));
     else
         log_event(LOG_LEVEL_INFO, "http on %s", at->path);
 }
