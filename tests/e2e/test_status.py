@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import resource
 import signal
 import socket
 import struct
@@ -147,33 +148,77 @@ def check_table(checks, where):
     checks.check(len(columns) == len(ends) == 1, f"not aligned:\n{table}")
 
 
-def check_watch(checks, where):
-    """In a terminal of 60 by 12: redrawn, cut to it, and left as it was on SIGINT."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 12, 60, 0, 0))
-    child = subprocess.Popen([BINARY, "status", "-c", f"{where}/framed.yaml", "--watch"], stdin=slave, stdout=slave,
-                             stderr=slave)
-    os.close(slave)
-    seen = b""
+class Watch:
+    """`framed status --watch` in a terminal of 60 by 12, as a job of its own."""
 
-    def read():
-        nonlocal seen
+    def __init__(self, where):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 12, 60, 0, 0))
+        self.child = subprocess.Popen([BINARY, "status", "-c", f"{where}/framed.yaml", "--watch"], stdin=slave,
+                                      stdout=slave, stderr=slave, process_group=0)
+        os.close(slave)
+        os.set_blocking(self.master, False)
+        self.seen = b""
+
+    def read(self):
+        """All that it has written since this was called last."""
+        new = b""
         try:
-            seen += os.read(master, 65536)
+            while piece := os.read(self.master, 65536):
+                new += piece
         except OSError:
             pass
-        return seen.count(b"\033[H") >= 3
+        self.seen += new
+        return new
 
-    checks.check(until(read, 10), f"watch: not redrawn: {seen!r}")
-    child.send_signal(signal.SIGINT)
-    code = child.wait(5 * PATIENCE)
-    while (before := len(seen)) >= 0 and not read() and len(seen) > before:
-        pass
-    os.close(master)
-    checks.check(code == 0 and seen.startswith(b"\033[?1049h") and seen.endswith(b"\033[?1049l"),
-                 f"watch: exit {code}: {seen!r}")
-    screens = seen.split(b"\033[H")[1:]
+    def is_redrawn(self, times):
+        """As often from now on."""
+        before = self.seen.count(b"\033[H")
+        return until(lambda: self.read() and self.seen.count(b"\033[H") >= before + times, 10)
+
+    def send(self, number):
+        self.child.send_signal(number)
+
+    def is_stopped(self):
+        return until(lambda: os.waitpid(self.child.pid, os.WNOHANG | os.WUNTRACED)[0], 5)
+
+    def end(self):
+        """Its exit code."""
+        code = self.child.wait(5 * PATIENCE)
+        self.read()
+        os.close(self.master)
+        return code
+
+
+ENTER, LEAVE = b"\033[?1049h", b"\033[?1049l"
+
+
+def check_watch(checks, where):
+    """Redrawn, cut to the terminal, which is left as it was on SIGINT."""
+    watch = Watch(where)
+    checks.check(watch.is_redrawn(3), f"watch: not redrawn: {watch.seen!r}")
+    watch.send(signal.SIGINT)
+    code = watch.end()
+    checks.check(code == 0 and watch.seen.startswith(ENTER) and watch.seen.endswith(LEAVE),
+                 f"watch: exit {code}: {watch.seen!r}")
+    screens = watch.seen.split(b"\033[H")[1:]
     checks.check(max(screen.count(b"\n") for screen in screens) <= 11, f"watch: too long: {screens}")
+
+
+def check_watch_is_stopped(checks, where):
+    """The terminal is given back on SIGTSTP, taken again on SIGCONT, and given back on SIGQUIT, which ends it."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    watch = Watch(where)
+    watch.is_redrawn(1)
+    watch.send(signal.SIGTSTP)
+    checks.check(watch.is_stopped(), "SIGTSTP does not stop it")
+    watch.read()
+    checks.check(watch.seen.endswith(LEAVE), f"stopped: {watch.seen!r}")
+    watch.send(signal.SIGCONT)
+    checks.check(watch.is_redrawn(1) and watch.seen.count(ENTER) == 2, f"continued: {watch.seen!r}")
+    watch.send(signal.SIGQUIT)
+    code = watch.end()
+    checks.check(code == -signal.SIGQUIT and watch.seen.endswith(LEAVE), f"SIGQUIT: exit {code}: {watch.seen!r}")
 
 
 def check_nobody_is_hurt(checks, where):
@@ -368,6 +413,7 @@ def main():
                 checks.check(SECRET not in json.dumps(told) + status(where)[1], "the password shows")
                 check_nobody_is_hurt(checks, where)
                 check_watch(checks, where)
+                check_watch_is_stopped(checks, where)
                 start = time.monotonic()
                 code = framed.stop()
                 took = time.monotonic() - start
