@@ -129,6 +129,8 @@ $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
 $(B)/tests/daemon/sink/disk: $(B)/tests/faults/disk.o
+$(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
+$(B)/tests/daemon/engine: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close
 
 # A framed whose cuda side and disk fail to order, on any box: the engine alone is built anew.
 $(B)/faults/engine.o: daemon/engine.c

@@ -48,6 +48,25 @@ static const char *split(const char *text, const char **host, size_t *length, in
     return *length ? NULL : "has no host before its port";
 }
 
+// An interface may follow the number of IPv6.
+static bool is_number(const char *host)
+{
+    char number[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+    snprintf(number, sizeof number, "%.*s", (int)strcspn(host, "%"), host);
+    return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, number, &address) == 1;
+}
+
+// Whoever listens has other work than to wait for a name server.
+static const char *host_wrong(const char *host, size_t length)
+{
+    char text[64]; // has room for a number and an interface
+    snprintf(text, sizeof text, "%.*s", (int)length, host);
+    return !strcmp(text, "localhost") || is_number(text)
+               ? NULL
+               : "has a host that is neither a number nor localhost: names are not looked up";
+}
+
 static bool printable(const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
@@ -76,6 +95,8 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
     } else if ((rest = after(text, "tcp:"))) {
         address.kind = SINK_TCP;
         *wrong = split(rest, &host, &length, &address.port);
+        if (!*wrong && length)
+            *wrong = host_wrong(host, length);
     } else {
         *wrong = "has no known kind of sink before its first colon";
     }
@@ -140,15 +161,20 @@ int address_parse_http(struct http_address *ret, const char *text, const char **
     return rc;
 }
 
+const char *address_host(const struct sink_address *address)
+{
+    return address->host && strcmp(address->host, "localhost") ? address->host : "127.0.0.1";
+}
+
 bool address_is_local(const struct sink_address *address)
 {
     struct in_addr v4;
     struct in6_addr v6;
-    if (address->kind != SINK_TCP || !address->host || !strcmp(address->host, "localhost"))
+    if (address->kind != SINK_TCP)
         return true;
-    if (inet_pton(AF_INET, address->host, &v4) == 1)
+    if (inet_pton(AF_INET, address_host(address), &v4) == 1)
         return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
-    return inet_pton(AF_INET6, address->host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+    return inet_pton(AF_INET6, address_host(address), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 int address_copy(struct sink_address *ret, const struct sink_address *from)
@@ -169,11 +195,6 @@ void address_free(struct sink_address *address)
     *address = (struct sink_address){.kind = SINK_NONE};
 }
 
-static const char *host_of(const struct sink_address *address)
-{
-    return address->host ? address->host : "127.0.0.1";
-}
-
 static bool is_wildcard(const char *host)
 {
     return !strcmp(host, "0.0.0.0") || !strcmp(host, "::");
@@ -183,8 +204,8 @@ bool address_collides(const struct sink_address *a, const struct sink_address *b
 {
     if (a->kind == SINK_TCP && b->kind == SINK_TCP) {
         return a->port && a->port == b->port &&
-               (!strcmp(host_of(a), host_of(b)) || is_wildcard(host_of(a)) ||
-                is_wildcard(host_of(b)));
+               (!strcmp(address_host(a), address_host(b)) || is_wildcard(address_host(a)) ||
+                is_wildcard(address_host(b)));
     }
     return a->path && b->path && !strcmp(a->path, b->path);
 }

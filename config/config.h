@@ -68,7 +68,7 @@ struct sink_address {
     enum sink_kind kind;
     char *path; // unix and ring: of SOCKET_PATH_MAX bytes at most; file
     bool timed; // file: the path is a pattern whose name holds a time (config/pattern.h)
-    char *host; // tcp; NULL is 127.0.0.1
+    char *host; // tcp: an IP address or "localhost"; NULL is 127.0.0.1
     int port;   // tcp; 0 lets the system choose
 };
 

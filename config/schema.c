@@ -163,7 +163,7 @@ static const struct row output_rows[] = {
           "older frames are not delivered; 0 delivers all; also how long a ring's client may keep one, 0: 1s",
           RANGE(0, 3600)),
     FIELD(struct output_config, slots, "6", "finished frames held for clients", RANGE(3, 256)),
-    FIELD(struct output_config, sink, NULL, "where frames go; tcp without HOST is on loopback; ring is memory shared with programs on this box",
+    FIELD(struct output_config, sink, NULL, "where frames go; HOST of tcp is an IP address or localhost, without it loopback; ring is memory shared with programs on this box",
           .example = "unix:/run/framed/gate-detector.sock", .required = true, .own = true),
     FIELD(struct output_config, memory, "host", "where a ring's slots are; cuda: on the GPU, and nothing is downloaded"),
     FIELD(struct output_config, protocol, "auto",

@@ -142,7 +142,7 @@ static bool same_listener(const struct output_config *a, const struct output_con
 {
     if (a->sink.kind == SINK_TCP)
         return b->sink.kind == SINK_TCP && a->sink.port == b->sink.port &&
-               strcmp(a->sink.host ? a->sink.host : "", b->sink.host ? b->sink.host : "") == 0;
+               strcmp(address_host(&a->sink), address_host(&b->sink)) == 0;
     return a->sink.kind == b->sink.kind && a->sink.kind != SINK_FILE &&
            strcmp(a->sink.path, b->sink.path) == 0 && a->mode.mode == b->mode.mode &&
            strcmp(a->group ? a->group : "", b->group ? b->group : "") == 0;
@@ -182,6 +182,13 @@ static void refuse_sink(struct change *change, const struct output *output, cons
     change->mistakes++;
 }
 
+// Everything is opened before anything is closed, and a port has one listener: what is ours keeps
+// it from another host of ours.
+static bool is_held(const struct output *fresh, const struct output *holder)
+{
+    return fresh->config->sink.kind == SINK_TCP && holder && holder->sink;
+}
+
 static void prepare_sink(struct change *change, struct output *fresh)
 {
     const struct output *before = holder_of_address(change, fresh);
@@ -190,8 +197,15 @@ static void prepare_sink(struct change *change, struct output *fresh)
         return;
     if (!before || !before->sink)
         before = roster_writer(change->roster, &fresh->config->sink);
-    if (sink_prepare(&fresh->listener, fresh->config, before ? before->sink : NULL, why,
-                     sizeof why) < 0)
+    int rc = sink_prepare(&fresh->listener, fresh->config, before ? before->sink : NULL, why,
+                          sizeof why);
+    if (rc == -EADDRINUSE && is_held(fresh, before))
+        snprintf(why, sizeof why,
+                 "cameras.%s.outputs.%s listens on %s port %d, whose host no reload can change "
+                 "(another port, or a restart of framed)",
+                 before->camera, before->config->name, address_host(&before->config->sink),
+                 before->config->sink.port);
+    if (rc < 0)
         refuse_sink(change, fresh, why);
 }
 

@@ -161,7 +161,7 @@ int daemon_reload(struct daemon *daemon, FILE *errors, struct reload_result *ret
     }
     notify_reloading();
     int rc = reload_run(&daemon->reload, errors, ret);
-    notify_reloaded();
+    notify_reloaded(&daemon->notify);
     return rc;
 }
 

@@ -55,9 +55,12 @@ static void take_over(struct engine *engine)
     engine->opened_ns = monotonic_ns();
     pthread_mutex_lock(&engine->lock);
     engine->cuda.failed = false;
+    const bool nvdec_missing = side_add_wanted(&engine->cuda) < 0;
     atomic_store(&engine->current, &engine->cuda);
     pthread_mutex_unlock(&engine->lock);
     log_event(LOG_LEVEL_INFO, "backend %s is back", engine->cuda.driver->name);
+    if (nvdec_missing)
+        log_event(LOG_LEVEL_WARNING, "NVDEC is missing: the cpu goes on decoding");
 }
 
 // Nobody uses the cuda side, and while it counts as failed nobody can begin to.
@@ -221,20 +224,33 @@ int engine_open(struct engine **ret, const struct config *config)
     return rc;
 }
 
-// Where the device has failed and is to come back, it brings its NVDEC with it.
+static void tell_of_cpu(const char *demanding)
+{
+    log_camera(demanding);
+    log_event(LOG_LEVEL_WARNING,
+              "NVDEC is demanded and its device has failed: the cpu decodes until it is back");
+    log_camera(NULL);
+}
+
+// Where the device has failed and is to come back, it brings NVDEC with it; until then nothing may
+// hold anything of it.
 int engine_admit(struct engine *engine, const struct config *config, char *why, size_t size)
 {
     const char *demanding;
     pthread_mutex_lock(&engine->lock);
     struct side *side = atomic_load(&engine->current);
-    int rc = engine->cuda.nvdec ? 0 : side_add_nvdec(side, config, &demanding);
+    const bool failed = engine->cuda.failed;
+    int rc = side_add_nvdec(failed ? &engine->cuda : side, config, &demanding);
     const size_t device_bytes = side_device_bytes(side); // here, or it may close meanwhile
     pthread_mutex_unlock(&engine->lock);
     if (rc < 0) {
         snprintf(why, size, "NVDEC, which camera %s demands, is missing", demanding);
         return rc;
     }
-    return budget_check(config, side->driver, side->nvdec, device_bytes, why, size);
+    rc = budget_check(config, side->driver, side->nvdec, device_bytes, why, size);
+    if (rc == 0 && failed && demanding)
+        tell_of_cpu(demanding);
+    return rc;
 }
 
 void engine_close(struct engine *engine)

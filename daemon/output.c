@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "config/address.h"
 #include "daemon/service/log.h"
 
 static void slots_were_done(struct letter *letter)
@@ -83,8 +84,8 @@ static void tell_where(const struct output *output)
     const struct sink_address *sink = &output->config->sink;
     const char *name = output->config->name;
     if (sink->kind == SINK_TCP)
-        log_event(LOG_LEVEL_INFO, "output=%s listens on tcp %s port %d", name,
-                  sink->host ? sink->host : "127.0.0.1", sink_port(output->sink));
+        log_event(LOG_LEVEL_INFO, "output=%s listens on tcp %s port %d", name, address_host(sink),
+                  sink_port(output->sink));
     else if (sink->kind == SINK_UNIX || sink->kind == SINK_RING)
         log_event(LOG_LEVEL_INFO, "output=%s listens on %s", name, sink->path);
     else

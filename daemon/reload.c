@@ -43,10 +43,15 @@ static bool may_wait(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+static bool is_standard_input(const struct reload *reload)
+{
+    return !reload->file || strcmp(reload->file, "-") == 0;
+}
+
 static int attempt(struct reload *reload, FILE *errors, struct reload_result *ret)
 {
     struct config *config = NULL;
-    if (!reload->file || strcmp(reload->file, "-") == 0) {
+    if (is_standard_input(reload)) {
         fputs("what came from standard input cannot be read again\n", errors);
         return -EINVAL;
     }
@@ -103,6 +108,20 @@ int reload_run(struct reload *reload, FILE *errors, struct reload_result *ret)
     else
         log_event(LOG_LEVEL_ERROR, "not reloaded: nothing has changed");
     return rc;
+}
+
+// Links are followed anew each time: they may lead to another file by now.
+bool reload_is_of(const struct reload *reload, const char *path, FILE *errors)
+{
+    if (is_standard_input(reload))
+        return true; // reload_run has the better reason
+    char *own = realpath(reload->file, NULL);
+    const bool same = own && strcmp(own, path) == 0;
+    if (!same)
+        fprintf(errors, "the framed that answers runs with %s, not with %s\n",
+                own ? own : reload->file, path);
+    free(own);
+    return same;
 }
 
 struct part {

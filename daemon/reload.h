@@ -27,6 +27,9 @@ struct reload_result {
 // nothing has changed, and every reason is a line in `errors`: -EINVAL: the file's mistakes, or
 // what this box or process does not have for it; other negative errno.
 int reload_run(struct reload *, FILE *errors, struct reload_result *);
+// Whether `path`, absolute and without links, is the file that is read; else a line in `errors`
+// names both.
+bool reload_is_of(const struct reload *, const char *path, FILE *errors);
 // "3 cameras kept, 1 camera changed, 1 output of those kept added"; returns `to`.
 char *reload_text(const struct reload_result *, char *to, size_t size);
 

@@ -64,11 +64,23 @@ static int open_device(struct side *side)
 
 int side_add_nvdec(struct side *side, const struct config *config, const char **demanding)
 {
+    *demanding = camera_that_demands_nvdec(config);
     if (side->nvdec || !wants_nvdec(side, config))
         return 0;
+    if (side->failed)
+        side->nvdec_wanted = true;
+    else
+        side->nvdec = open_device(side) == 0;
+    return side->nvdec || side->nvdec_wanted || !*demanding ? 0 : -ENODEV;
+}
+
+int side_add_wanted(struct side *side)
+{
+    if (!side->nvdec_wanted)
+        return 0;
+    side->nvdec_wanted = false;
     side->nvdec = open_device(side) == 0;
-    *demanding = camera_that_demands_nvdec(config);
-    return side->nvdec || !*demanding ? 0 : -ENODEV;
+    return side->nvdec ? 0 : -ENODEV;
 }
 
 int side_reopen(struct side *side)

@@ -20,14 +20,17 @@ struct side {
     int users;
     struct engine_use *watchers; // of the users
     bool failed;
+    bool nvdec_wanted; // since it failed, by cameras that came
 };
 
 void side_prepare(struct side *, const struct config *, const struct backend_driver *);
 int side_open(struct side *); // the backend alone; logs what it is. 0 or negative errno
-// Adds NVDEC where it is of use to these cameras. 0, also where there is none; -ENODEV: the camera
-// *demanding demands it.
+// Adds NVDEC where it is of use to these cameras; to a side that has failed once it is back. 0,
+// also where there is none; -ENODEV: the camera *demanding, NULL where none does, demands it.
 int side_add_nvdec(struct side *, const struct config *, const char **demanding);
 int side_reopen(struct side *); // with all that it had
+// What was wanted meanwhile, under the engine's lock. 0 or -ENODEV: it is missing.
+int side_add_wanted(struct side *);
 void side_close(struct side *);
 size_t side_device_bytes(const struct side *); // that the device has; 0: there is none
 int side_reserve(struct side *, size_t bytes, size_t *left);

@@ -1,5 +1,6 @@
 #include "daemon/camera/heartbeat.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "daemon/frame.h"
@@ -15,6 +16,26 @@ void heartbeat_rest(struct heartbeat *heartbeat)
     atomic_store_explicit(&heartbeat->due_ns, 0, memory_order_relaxed);
 }
 
+// The time is there before the job, and the next time before it goes.
+void heartbeat_job_begins(struct heartbeat *heartbeat)
+{
+    if (atomic_load(&heartbeat->jobs) == 0)
+        atomic_store(&heartbeat->job_ns, monotonic_ns());
+    atomic_fetch_add(&heartbeat->jobs, 1);
+}
+
+void heartbeat_job_ends(struct heartbeat *heartbeat)
+{
+    atomic_store(&heartbeat->job_ns, monotonic_ns());
+    atomic_fetch_sub(&heartbeat->jobs, 1);
+}
+
+static bool backend_hangs(const struct heartbeat *heartbeat, int64_t patience_ns)
+{
+    return atomic_load(&heartbeat->jobs) > 0 &&
+           monotonic_ns() - atomic_load(&heartbeat->job_ns) > patience_ns;
+}
+
 const char *heartbeat_stuck(const struct heartbeat *heartbeat, int64_t patience_ns)
 {
     static const char *const names[] = {
@@ -26,6 +47,8 @@ const char *heartbeat_stuck(const struct heartbeat *heartbeat, int64_t patience_
         [STEP_CLOSING] = "hanging up",
         [STEP_PAUSING] = "waiting for its next try",
     };
+    if (backend_hangs(heartbeat, patience_ns))
+        return "waiting for the backend";
     int64_t due_ns = atomic_load_explicit(&heartbeat->due_ns, memory_order_relaxed);
     if (due_ns == 0 || monotonic_ns() - due_ns <= patience_ns)
         return NULL;

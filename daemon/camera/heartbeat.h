@@ -1,6 +1,7 @@
 // By when a camera's thread means to be through with what it is at. Its own deadlines end each step
-// that may block: a thread that is at one for much longer will not come back. One thread writes it,
-// any reads. Zeroed, nobody waits for the thread.
+// that may block: a thread that is at one for much longer will not come back. Nor will a backend
+// that keeps the camera's jobs, for which nobody outside framed is waited. One thread writes it but
+// for the jobs, any reads. Zeroed, nobody waits for the thread.
 #ifndef FRAMED_DAEMON_CAMERA_HEARTBEAT_H
 #define FRAMED_DAEMON_CAMERA_HEARTBEAT_H
 
@@ -20,12 +21,18 @@ enum step {
 struct heartbeat {
     _Atomic int64_t due_ns; // CLOCK_MONOTONIC; 0: it waits for others, or has ended
     _Atomic int step;       // enum step
+    _Atomic int jobs;       // that the backend has
+    _Atomic int64_t job_ns; // CLOCK_MONOTONIC, where it has some: it got the first, or was last
+                            // through with one
 };
 
 // A step begins that takes `ns` at most, beside what it computes.
 void heartbeat_begin(struct heartbeat *, enum step, int64_t ns);
 // The thread ends, or waits for as long as somebody else likes.
 void heartbeat_rest(struct heartbeat *);
+// The backend gets a job, from the thread; it is through with one, on any thread.
+void heartbeat_job_begins(struct heartbeat *);
+void heartbeat_job_ends(struct heartbeat *);
 // What the thread is at ("reading") for more than `patience_ns` longer than it meant to; NULL: all
 // is well.
 const char *heartbeat_stuck(const struct heartbeat *, int64_t patience_ns);

@@ -315,6 +315,7 @@ static void settle(struct work *work, int status)
 {
     struct pipeline *pipeline = work->pipeline;
     int64_t now = monotonic_ns();
+    heartbeat_job_ends(pipeline->context.heartbeat);
     for (int i = 0; i < pipeline->outputs.n; i++) {
         struct output *output = pipeline->outputs.list[i];
         if (!work->slot[i])
@@ -362,6 +363,7 @@ static int submit(struct pipeline *pipeline, struct work *work, int rate_num, in
         release_work(work);
         return 0;
     }
+    heartbeat_job_begins(context->heartbeat);
     int rc = context->use->driver->submit(pipeline->plan, &work->job);
     if (rc < 0)
         settle(work, rc);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/daemon.h"
+#include "daemon/frame.h"
 
 enum { ANSWER_MAX = 64 << 20 }; // bytes
 
@@ -60,34 +61,51 @@ int ask_find(struct ask *ask)
 
 // --- what
 
-static int connect_to(const char *path, int timeout_s)
+// Lets the next call block until CLOCK_MONOTONIC is at `until_ns`. -ETIMEDOUT: it is.
+static int limit(int fd, int64_t until_ns)
+{
+    const int64_t left_us = (until_ns - monotonic_ns()) / 1000;
+    const struct timeval timeout = {.tv_sec = left_us / 1000000, .tv_usec = left_us % 1000000};
+    if (left_us <= 0)
+        return -ETIMEDOUT;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+    return 0;
+}
+
+static int failure(void)
+{
+    return errno == EAGAIN ? -ETIMEDOUT : -errno;
+}
+
+static int connect_to(const char *path, int64_t until_ns)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval timeout = {.tv_sec = timeout_s};
     strcpy(address.sun_path, path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+    int rc = limit(fd, until_ns);
+    if (rc == 0 && connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+        rc = failure();
+    if (rc == 0)
         return fd;
-    int rc = -errno;
     close(fd);
     return rc;
 }
 
 // All up to the end of the connection. -ENODATA: it ends before the line does.
-static int read_line(int fd, char **ret)
+static int read_line(int fd, int64_t until_ns, char **ret)
 {
     size_t size = 0;
     FILE *to = open_memstream(ret, &size);
     int rc = to ? 0 : -ENOMEM;
     for (ssize_t n = 1; rc == 0 && n != 0;) {
         char bytes[16384];
-        n = recv(fd, bytes, sizeof bytes, 0);
+        rc = limit(fd, until_ns);
+        n = rc == 0 ? recv(fd, bytes, sizeof bytes, 0) : 0;
         if (n < 0 && errno != EINTR)
-            rc = errno == EAGAIN ? -ETIMEDOUT : -errno;
+            rc = failure();
         else if (n > 0 && fwrite(bytes, (size_t)n, 1, to) != 1)
             rc = -ENOMEM;
         else if (ftell(to) > ANSWER_MAX)
@@ -102,21 +120,23 @@ static int read_line(int fd, char **ret)
     return rc;
 }
 
-static int converse(int fd, const char *request, char **answer)
+static int converse(int fd, const char *request, int64_t until_ns, char **answer)
 {
     char line[CONTROL_LINE_MAX];
     int n = snprintf(line, sizeof line, "%s\n", request);
-    if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
-        return errno == EAGAIN ? -ETIMEDOUT : -errno;
-    return read_line(fd, answer);
+    int rc = limit(fd, until_ns);
+    if (rc == 0 && send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
+        rc = failure();
+    return rc == 0 ? read_line(fd, until_ns, answer) : rc;
 }
 
 int ask_for(struct ask *ask, const char *request, int timeout_s, char **answer, char *why,
             size_t size)
 {
+    const int64_t until_ns = monotonic_ns() + timeout_s * INT64_C(1000000000);
     *answer = NULL;
-    int fd = connect_to(ask->path, timeout_s);
-    int rc = fd < 0 ? fd : converse(fd, request, answer);
+    int fd = connect_to(ask->path, until_ns);
+    int rc = fd < 0 ? fd : converse(fd, request, until_ns, answer);
     if (fd >= 0)
         close(fd);
     if (rc == 0)

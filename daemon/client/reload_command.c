@@ -1,5 +1,8 @@
+#include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/client/ask.h"
 #include "daemon/client/client.h"
@@ -12,7 +15,8 @@ static void usage(FILE *to)
 {
     fputs("usage: framed reload [OPTION]...\n"
           "Makes the framed that runs read its configuration again.\n\n"
-          "  -c, --config FILE   the configuration that it runs with (" DEFAULT_CONFIG ")\n"
+          "  -c, --config FILE   the configuration that it runs with (" DEFAULT_CONFIG "):\n"
+          "                      one that runs with another reloads nothing\n"
           "  --socket PATH       its control socket, where that is not what FILE says\n",
           to);
 }
@@ -36,15 +40,34 @@ static int print_answer(const json_t *answer)
     return code == EXIT_OK ? EXIT_RUNTIME : code;
 }
 
+// Whoever names a file means the framed that runs with it, which the socket's place need not tell:
+// by default it is the same for all of a user's.
+static int write_request(const struct ask *ask, char *to, size_t size)
+{
+    char path[PATH_MAX];
+    if (!ask->config || strcmp(ask->config, "-") == 0) {
+        snprintf(to, size, "reload");
+    } else if (realpath(ask->config, path)) {
+        snprintf(to, size, "reload %s", path);
+    } else {
+        fprintf(stderr, "framed reload: %s: %s\n", ask->config, strerror(errno));
+        return EXIT_CONFIG;
+    }
+    return EXIT_OK;
+}
+
 static int reload(struct ask *ask)
 {
-    char *text, why[256];
-    if (ask_for(ask, "reload", TIMEOUT_S, &text, why, sizeof why) < 0) {
+    char *text, why[256], request[CONTROL_LINE_MAX];
+    int code = write_request(ask, request, sizeof request);
+    if (code != EXIT_OK)
+        return code;
+    if (ask_for(ask, request, TIMEOUT_S, &text, why, sizeof why) < 0) {
         fprintf(stderr, "framed reload: %s\n", why);
         return EXIT_RUNTIME;
     }
     json_t *answer = json_loads(text, 0, NULL);
-    int code = EXIT_RUNTIME;
+    code = EXIT_RUNTIME;
     if (json_object_get(answer, "ok"))
         code = print_answer(answer);
     else

@@ -99,28 +99,58 @@ static void draw(const char *text)
     fputs(REST_CLEAR, stdout);
 }
 
-// The signals are waited for, so that the screen is whole whenever one comes.
-static int watch(struct ask *ask)
+static sigset_t set_of(const int signals[], int n)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < n; i++)
+        sigaddset(&set, signals[i]);
+    return set;
+}
+
+// Of a signal that is blocked: stops the process until it is continued, or ends it.
+static void let_act(int number)
+{
+    const sigset_t set = set_of(&number, 1);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+// Until one of the signals comes, which is returned; 0: nobody reads any more.
+static int redraw(struct ask *ask, bool terminal, const sigset_t *signals)
 {
     const struct timespec pause = {.tv_sec = WATCH_S};
-    const bool terminal = isatty(STDOUT_FILENO);
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGHUP);
-    sigprocmask(SIG_BLOCK, &ends, NULL);
-    fputs(terminal ? SCREEN_BEGIN : "", stdout);
-    do {
+    int number = -1;
+    while (number < 0) {
         char *text = render(ask);
         if (terminal)
             draw(text);
         else
             puts(text);
         free(text);
-    } while (fflush(stdout) == 0 && sigtimedwait(&ends, NULL, &pause) < 0);
-    fputs(terminal ? SCREEN_END : "", stdout);
-    fflush(stdout);
+        number = fflush(stdout) == 0 ? sigtimedwait(signals, NULL, &pause) : 0;
+    }
+    return number;
+}
+
+// The signals are waited for, so that the screen is whole whenever one comes, and is given back
+// before it acts.
+static int watch(struct ask *ask)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+    const sigset_t signals = set_of(ends, sizeof ends / sizeof ends[0]);
+    const bool terminal = isatty(STDOUT_FILENO);
+    int number;
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    do {
+        fputs(terminal ? SCREEN_BEGIN : "", stdout);
+        number = redraw(ask, terminal, &signals);
+        fputs(terminal ? SCREEN_END : "", stdout);
+        fflush(stdout);
+        if (number == SIGQUIT || number == SIGTSTP)
+            let_act(number);
+    } while (number == SIGTSTP);
     return EXIT_OK;
 }
 

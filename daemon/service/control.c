@@ -12,7 +12,7 @@ struct client {
     uv_pipe_t pipe;
     uv_timer_t deadline;
     uv_write_t write;
-    int handles; // not closed: the two above
+    int handles; // not closed: the two above; 0: this place is free
     char line[CONTROL_LINE_MAX];
     size_t n;     // bytes of it
     char *answer; // on its way; with its end
@@ -24,9 +24,11 @@ struct control {
     uv_pipe_t pipe;
     control_answer_fn *answer;
     void *opaque;
-    struct client *clients[CONTROL_CLIENTS_MAX]; // in the order they came
+    struct client place[CONTROL_CLIENTS_MAX + 1]; // one for who comes while another is pushed out
+    struct client *clients[CONTROL_CLIENTS_MAX];  // in the order they came
     int n_clients;
     int unfreed; // clients whose handles are not closed, and the listening pipe
+    bool waits;  // somebody has come who found no place
 };
 
 static void forget(struct control *control)
@@ -39,14 +41,18 @@ static void forget(struct control *control)
 
 // --- clients
 
+static void let_in(struct control *control);
+
 static void client_closed(uv_handle_t *handle)
 {
     struct client *client = handle->data;
+    struct control *control = client->control;
     if (--client->handles > 0)
         return;
-    forget(client->control);
     free(client->answer);
-    free(client);
+    if (control->waits && !uv_is_closing((uv_handle_t *)&control->pipe))
+        let_in(control);
+    forget(control);
 }
 
 static void drop(struct client *client)
@@ -87,7 +93,6 @@ static void send_answer(struct client *client, char *text)
     }
     strcpy(client->answer + n, "\n");
     uv_buf_t whole = uv_buf_init(client->answer, (unsigned)n + 1);
-    uv_timer_again(&client->deadline); // a large one may take the client a while
     client->write.data = client;
     if (uv_write(&client->write, (uv_stream_t *)&client->pipe, &whole, 1, answer_went) < 0)
         drop(client);
@@ -125,24 +130,32 @@ static void add_client(struct control *control, struct client *client)
         drop(control->clients[0]);
     control->clients[control->n_clients++] = client;
     control->unfreed++;
-    client->control = control;
-    client->handles = 2;
+    *client = (struct client){.control = control, .handles = 2};
     client->pipe.data = client->deadline.data = client;
     uv_pipe_init(control->pipe.loop, &client->pipe, 0);
     uv_timer_init(control->pipe.loop, &client->deadline);
-    uv_timer_start(&client->deadline, time_is_up, CONTROL_DEADLINE_MS, CONTROL_DEADLINE_MS);
+    uv_timer_start(&client->deadline, time_is_up, CONTROL_DEADLINE_MS, 0);
+}
+
+// libuv tells of nobody else before the one that has come is accepted.
+static void let_in(struct control *control)
+{
+    struct client *client = control->place, *end = client + CONTROL_CLIENTS_MAX + 1;
+    while (client < end && client->handles > 0)
+        client++;
+    control->waits = client == end;
+    if (control->waits)
+        return;
+    add_client(control, client);
+    if (uv_accept((uv_stream_t *)&control->pipe, (uv_stream_t *)&client->pipe) < 0 ||
+        uv_read_start((uv_stream_t *)&client->pipe, give_room, client_wrote) < 0)
+        drop(client);
 }
 
 static void client_comes(uv_stream_t *stream, int status)
 {
-    struct control *control = stream->data;
-    struct client *client = status < 0 ? NULL : calloc(1, sizeof *client);
-    if (!client)
-        return; // libuv tells of no other before this one is accepted: without memory, of none
-    add_client(control, client);
-    if (uv_accept(stream, (uv_stream_t *)&client->pipe) < 0 ||
-        uv_read_start((uv_stream_t *)&client->pipe, give_room, client_wrote) < 0)
-        drop(client);
+    if (status == 0)
+        let_in(stream->data);
 }
 
 static void listener_went(uv_handle_t *handle)

@@ -1,19 +1,23 @@
 // The control socket: a client connects, writes one line, "status" or "reload", reads one line of
 // JSON, and the connection is closed. Clients are bounded in number, in what they may write and in
 // time: one that is stuck or writes anything else hurts nobody. Loop thread only.
+//
+// "reload FILE", with an absolute path without links, is refused by a framed that runs with another
+// configuration.
 #ifndef FRAMED_DAEMON_SERVICE_CONTROL_H
 #define FRAMED_DAEMON_SERVICE_CONTROL_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <uv.h>
 
 #include "config/config.h"
 
 enum {
-    CONTROL_CLIENTS_MAX = 16,   // one more pushes out the one that came first
-    CONTROL_LINE_MAX = 256,     // bytes of a request, with its end
-    CONTROL_DEADLINE_MS = 5000, // from its connection to the end of the answer
-    CONTROL_MODE = 0660,        // of the socket
+    CONTROL_CLIENTS_MAX = 16,         // one more pushes out the one that came first
+    CONTROL_LINE_MAX = PATH_MAX + 16, // bytes of a request, with its end
+    CONTROL_DEADLINE_MS = 5000,       // from its connection to the end of the answer
+    CONTROL_MODE = 0660,              // of the socket
 };
 
 struct control;

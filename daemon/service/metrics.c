@@ -231,6 +231,8 @@ int metrics_write(const char *path, const struct metrics *metrics)
         metrics_print(file, metrics);
     if (!file || fclose(file) != 0 || rename(partial, path) != 0)
         rc = -errno;
+    if (file && rc < 0)
+        unlink(partial);
     free(partial);
     return rc;
 }

@@ -66,9 +66,10 @@ void notify_reloading(void)
     sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)(monotonic_ns() / 1000));
 }
 
-void notify_reloaded(void)
+void notify_reloaded(struct notify *notify)
 {
-    sd_notify(0, "READY=1");
+    notify->ready = false;
+    look(&notify->timer);
 }
 
 // A daemon that ends before it was ready never is.

@@ -23,15 +23,15 @@ struct notify {
     void *opaque;
     uint64_t watchdog_us; // that the manager waits for a sign of life; 0: for ever
     int running, cameras; // as told last
-    bool ready;           // told
+    bool ready;           // told, since the start or the last reload
     bool silent;          // a camera is stuck: no sign of life
 };
 
 // From the loop's first turn on: looks, and tells that the daemon is ready once every camera has
-// been started.
+// been started, after a reload again.
 void notify_open(struct notify *, uv_loop_t *, health_fn *look, void *opaque);
 void notify_reloading(void);
-void notify_reloaded(void); // or not: what runs, runs
+void notify_reloaded(struct notify *); // or not: what runs, runs
 void notify_stopping(struct notify *);
 void notify_close(struct notify *); // its timer; the loop has to run once more
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config/address.h"
 #include "daemon/service/answer.h"
 #include "daemon/service/control.h"
 #include "daemon/service/log.h"
@@ -30,7 +31,8 @@ static void sample(uv_timer_t *timer)
 
 // --- control
 
-static char *reload(struct service *service)
+// `file`: of a client that means a framed with that configuration alone; NULL: this one.
+static char *reload(struct service *service, const struct reload *state, const char *file)
 {
     struct reload_result result;
     char *reasons = NULL;
@@ -38,7 +40,9 @@ static char *reload(struct service *service)
     FILE *to = open_memstream(&reasons, &size);
     if (!to)
         return NULL;
-    int rc = service->context.reload(service->context.opaque, to, &result);
+    int rc = -ENOENT;
+    if (!file || reload_is_of(state, file, to))
+        rc = service->context.reload(service->context.opaque, to, &result);
     fclose(to);
     char *text = reasons ? answer_reload(rc, &result, reasons) : NULL;
     free(reasons);
@@ -47,13 +51,16 @@ static char *reload(struct service *service)
 
 static char *answer(void *opaque, const char *request)
 {
+    static const char reload_of[] = "reload ";
     struct service *service = opaque;
     struct metrics metrics;
     service->context.look(service->context.opaque, &metrics);
     if (strcmp(request, "status") == 0)
         return status_text(&service->status, &metrics);
     if (strcmp(request, "reload") == 0)
-        return reload(service);
+        return reload(service, metrics.reload, NULL);
+    if (strncmp(request, reload_of, strlen(reload_of)) == 0)
+        return reload(service, metrics.reload, request + strlen(reload_of));
     return answer_unknown();
 }
 
@@ -99,8 +106,7 @@ static void tell_where(const struct service *service)
 {
     const struct sink_address *at = &service->context.config->http.at;
     if (at->kind == SINK_TCP)
-        log_event(LOG_LEVEL_INFO, "http on %s port %d", at->host ? at->host : "127.0.0.1",
-                  http_port(service->http));
+        log_event(LOG_LEVEL_INFO, "http on %s port %d", address_host(at), http_port(service->http));
     else
         log_event(LOG_LEVEL_INFO, "http on %s", at->path);
 }

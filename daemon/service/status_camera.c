@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/address.h"
+
 enum { URL_MAX = 512 };
 
 // --- samples
@@ -62,7 +64,7 @@ static json_t *sink_json(const struct output *output)
     static const char *const schemes[] = {
         [SINK_UNIX] = "unix", [SINK_TCP] = "tcp", [SINK_FILE] = "file", [SINK_RING] = "ring"};
     const struct sink_address *address = &output->config->sink;
-    const char *host = address->host ? address->host : "127.0.0.1";
+    const char *host = address_host(address);
     const bool brackets = strchr(host, ':');
     int port = output->sink ? sink_port(output->sink) : address->port;
     char text[PATH_MAX + 16];

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "config/address.h"
 #include "daemon/sink/driver.h"
 
 enum { BACKLOG = 64 };
@@ -167,8 +168,10 @@ static int bind_tcp(struct listener *listener, const struct addrinfo *address)
 static int open_tcp(struct listener *listener, const struct sink_address *sink, char *why,
                     size_t size)
 {
-    const char *host = sink->host ? sink->host : "127.0.0.1";
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    const char *host = address_host(sink);
+    // No names, which might take a while to find.
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
     struct addrinfo *list = NULL;
     char port[16];
     snprintf(port, sizeof port, "%d", sink->port);

@@ -68,30 +68,29 @@ static int take(void *opaque, int option, const char *text)
     switch (option) {
     case 'c':
         options->config = text;
-        return EXIT_OK;
+        break;
     case CLIP:
         options->clip = text;
-        return EXIT_OK;
+        break;
     case LIVE:
         options->live = true;
-        return EXIT_OK;
+        break;
     case SECONDS:
         return take_seconds(options, text);
     case WRITE:
         options->write = true;
-        return EXIT_OK;
+        break;
     case JSON:
         options->json = true;
-        return EXIT_OK;
+        break;
     case GRID:
         options->grid = true;
-        return EXIT_OK;
+        break;
     case REHEARSAL:
         options->rehearsal = text;
-        return EXIT_OK;
-    default:
-        return refuse("usage", "bad option");
+        break;
     }
+    return EXIT_OK;
 }
 
 static int refuse_clip(const char *clip, int error)

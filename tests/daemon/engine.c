@@ -19,10 +19,33 @@ struct counts {
 };
 static struct counts cuda, cpu;
 
+// In NVDEC's place: the linker gives every call to these two.
+static struct {
+    _Atomic int opens, closes;
+    bool is_missing;
+} nvdec;
+
+int __wrap_decode_device_open(struct decode_device **ret, int ordinal, int threads);
+void __wrap_decode_device_close(struct decode_device *device);
+
+int __wrap_decode_device_open(struct decode_device **ret, int ordinal, int threads)
+{
+    (void)ordinal, (void)threads;
+    *ret = nvdec.is_missing ? NULL : (struct decode_device *)&nvdec;
+    nvdec.opens += !nvdec.is_missing;
+    return nvdec.is_missing ? -ENODEV : 0;
+}
+
+void __wrap_decode_device_close(struct decode_device *device)
+{
+    nvdec.closes += device != NULL;
+}
+
 static void forget(void)
 {
     memset((void *)&cuda, 0, sizeof cuda);
     memset((void *)&cpu, 0, sizeof cpu);
+    memset((void *)&nvdec, 0, sizeof nvdec);
 }
 
 static int open_counted(struct counts *counts, struct backend **ret)
@@ -118,6 +141,7 @@ static void end(struct engine *engine)
     engine_close(engine);
     CHECK(cuda.opens == cuda.closes && cpu.opens == cpu.closes, "%d of %d, %d of %d closed",
           cuda.closes, cuda.opens, cpu.closes, cpu.opens);
+    CHECK(nvdec.opens == nvdec.closes, "%d of %d devices closed", nvdec.closes, nvdec.opens);
     CHECK(cuda.mistakes == 0 && cpu.mistakes == 0, "%d, %d mistakes", cuda.mistakes, cpu.mistakes);
 }
 
@@ -285,6 +309,48 @@ static void test_close_in_between(void)
     end(engine);
 }
 
+// The first camera that demands NVDEC comes while the device is down, which brings NVDEC when it is
+// back; or does without, if there is none.
+static void test_nvdec_comes_late(bool is_missing)
+{
+    struct camera_config camera = {
+        .name = "gate", .decode = DECODE_NVDEC, .picture = {64, 64}, .decode_threads = 1};
+    const struct config next = {.cameras = &camera, .n_cameras = 1};
+    struct engine *engine = start(BACKEND_AUTO);
+    struct engine_use use;
+    char why[256] = "";
+    nvdec.is_missing = is_missing;
+    join(engine, &use, false);
+    engine_failed(engine, &use, -EIO);
+    int rc = engine_admit(engine, &next, why, sizeof why);
+    CHECK(rc == 0 && nvdec.opens == 0, "%d %s: %d devices", rc, why, nvdec.opens);
+    leave(engine, &use);
+    join(engine, &use, false);
+    CHECK(!use.device, "a device of what has failed");
+    CHECK(comes_back(engine), "%d opens", cuda.opens);
+    leave(engine, &use);
+    join(engine, &use, false);
+    CHECK(!use.device == is_missing, "NVDEC did not come with the device");
+    engine_failed(engine, &use, -EIO);
+    leave(engine, &use);
+    CHECK(comes_back(engine), "%d opens", cuda.opens);
+    CHECK(nvdec.opens == (is_missing ? 0 : 2), "%d devices", nvdec.opens);
+    end(engine);
+}
+
+static void test_nvdec_refused(void)
+{
+    struct camera_config camera = {
+        .name = "gate", .decode = DECODE_NVDEC, .picture = {64, 64}, .decode_threads = 1};
+    const struct config next = {.cameras = &camera, .n_cameras = 1};
+    struct engine *engine = start(BACKEND_AUTO);
+    char why[256] = "";
+    nvdec.is_missing = true;
+    int rc = engine_admit(engine, &next, why, sizeof why);
+    CHECK(rc == -ENODEV && strstr(why, "camera gate"), "%d %s", rc, why);
+    end(engine);
+}
+
 static void test_reserve(void)
 {
     struct engine *engine = start(BACKEND_AUTO);
@@ -379,6 +445,9 @@ int main(void)
     test_watch();
     test_cpu_fails();
     test_close_in_between();
+    test_nvdec_comes_late(false);
+    test_nvdec_comes_late(true);
+    test_nvdec_refused();
     test_reserve();
     test_crowd();
     return test_end("engine");

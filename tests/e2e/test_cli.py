@@ -236,6 +236,18 @@ def check_sigterm(checks, where, clip):
                 checks.check(took < (6 if SANITIZED else 2), f"SIGTERM with {url}: took {took:.1f} s")
 
 
+def check_metrics_file(checks, where, clip):
+    """One that cannot be written ends the start, and nothing of it is left."""
+    path, folder_of = f"{where}/metrics.yaml", f"{where}/metrics.folder"
+    with open(path, "w") as file:
+        file.write(config(clip, f"unix:{where}/m.sock"))
+    os.mkdir(folder_of)
+    code, _, errors = run("run", "-c", path, "--metrics", folder_of)
+    checks.check(code == 1 and f"metrics file {folder_of}: Is a directory" in errors, f"a folder: exit {code}: {errors}")
+    left = [name for name in os.listdir(where) if name.startswith("metrics.folder.")]
+    checks.check(not left, f"left behind: {left}")
+
+
 def check_sigkill(checks, where, clip):
     """What was written before a kill plays up to the last whole frame."""
     path = f"{where}/killed.y4m"
@@ -319,6 +331,7 @@ def main():
         check_pin(checks, where, clip)
         check_missing_device(checks, where, clip)
         check_sigterm(checks, where, clip)
+        check_metrics_file(checks, where, clip)
         check_sigkill(checks, where, clip)
         check_passwords(checks, where, clip)
     checks.end()

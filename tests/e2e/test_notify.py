@@ -128,6 +128,25 @@ def check_reload(checks, where):
         checks.check(said, f"status after a reload: {manager.messages()}\n{framed.errors()}")
 
 
+def check_reload_is_through(checks, where):
+    """READY after a reload, as after the start, once every camera has been started; also where one comes before the
+    start is over."""
+    many = [{"name": f"c{i}", "url": f"tcp://127.0.0.1:{free_port()}", "output": f"sink: 'unix:{where}/{i}.sock'"}
+            for i in range(50)]
+    for first, starts in ((many[:1], 49), (many, 34)):  # one every 43 ms; of the second's, 16 at once
+        manager = Manager(where)
+        with Framed(where, config(*first), manager.environment()) as framed:
+            until(lambda: "READY=1" in manager.messages() if first != many else "camera=c49 output=o listens" in framed.errors(), 10)
+            with open(framed.config, "w") as file:
+                file.write(config(*many))
+            before = time.monotonic()
+            framed.child.send_signal(signal.SIGHUP)
+            ready = until(lambda: [at for at, message in manager.heard if message == "READY=1" and at > before], 20)
+            took = ready[0] - before if ready else 0
+            checks.check(took > 0.8 * 0.043 * starts, f"ready after {took:.2f} s, of {starts} starts:\n{framed.errors()}")
+            checks.check(framed.stop() == 0, framed.errors())
+
+
 def check_stuck_camera(checks, where):
     """One thread of two is held: no more signs of life, and one line says why. They come back with it."""
     manager = Manager(where)
@@ -192,6 +211,7 @@ def main():
                f"{where}/slow.mp4")
         check_life(checks, where)
         check_reload(checks, where)
+        check_reload_is_through(checks, where)
         check_stuck_camera(checks, where)
         check_stuck_loop(checks, where)
         check_patience(checks, where)

@@ -348,6 +348,20 @@ def check_bad_files(checks, where, clip):
     taken.close()
 
 
+def check_another_host(checks, where, clip):
+    """On the port that it has, an output cannot come to listen on another host: refused, and the line says who has it."""
+    port = free_port()
+    gate = {"kept": SMALL.format("tcp:0"), "o": SMALL.format(f"tcp:{port}")}
+    with Reloaded(where, config({"gate": camera(clip, gate, ", loop: true, pace: realtime")})) as framed:
+        until(lambda: "running" in framed.errors(), 5)
+        moved = {"kept": gate["kept"], "moved": SMALL.format(f"tcp:0.0.0.0:{port}")}
+        checks.check(not framed.reload(config({"gate": camera(clip, moved, ", loop: true, pace: realtime")})), "applied")
+        told = f"gate.outputs.moved.sink: cameras.gate.outputs.o listens on 127.0.0.1 port {port}, whose host no reload"
+        checks.check(told in framed.errors() and "in use" not in framed.errors(), framed.errors())
+        checks.check(len(frames_of(f"tcp:127.0.0.1:{port}")) == 5, "the output that stays gives nothing")
+        checks.check(framed.stop() == 0, "exit")
+
+
 def check_standard_input(checks, where, clip):
     text = config({"gate": camera(clip, {"o": SMALL.format(f"unix:{where}/o.sock")}, ", loop: true, pace: realtime")})
     with open(f"{where}/in.yaml", "w") as file:
@@ -444,7 +458,8 @@ def main():
         with folder() as where, Street(where, "abce") as street:
             check(checks, where, street)
     for check in (check_replaced_camera, check_addresses_change_hands, check_permissions, check_camera_that_waits,
-                  check_camera_that_ended, check_bad_files, check_standard_input, check_pipe, check_storm, check_during_start):
+                  check_camera_that_ended, check_bad_files, check_another_host, check_standard_input, check_pipe, check_storm,
+                  check_during_start):
         with folder() as where:
             check(checks, where, make_clip(f"{where}/clip.mp4"))
     checks.end()

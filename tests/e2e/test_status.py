@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import resource
 import signal
 import socket
 import struct
@@ -150,33 +151,77 @@ def check_table(checks, where):
     checks.check(len(columns) == len(ends) == 1, f"not aligned:\n{table}")
 
 
-def check_watch(checks, where):
-    """In a terminal of 60 by 12: redrawn, cut to it, and left as it was on SIGINT."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 12, 60, 0, 0))
-    child = subprocess.Popen([BINARY, "status", "-c", f"{where}/framed.yaml", "--watch"], stdin=slave, stdout=slave,
-                             stderr=slave)
-    os.close(slave)
-    seen = b""
+class Watch:
+    """`framed status --watch` in a terminal of 60 by 12, as a job of its own."""
 
-    def read():
-        nonlocal seen
+    def __init__(self, where):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 12, 60, 0, 0))
+        self.child = subprocess.Popen([BINARY, "status", "-c", f"{where}/framed.yaml", "--watch"], stdin=slave,
+                                      stdout=slave, stderr=slave, process_group=0)
+        os.close(slave)
+        os.set_blocking(self.master, False)
+        self.seen = b""
+
+    def read(self):
+        """All that it has written since this was called last."""
+        new = b""
         try:
-            seen += os.read(master, 65536)
+            while piece := os.read(self.master, 65536):
+                new += piece
         except OSError:
             pass
-        return seen.count(b"\033[H") >= 3
+        self.seen += new
+        return new
 
-    checks.check(until(read, 10), f"watch: not redrawn: {seen!r}")
-    child.send_signal(signal.SIGINT)
-    code = child.wait(5 * PATIENCE)
-    while (before := len(seen)) >= 0 and not read() and len(seen) > before:
-        pass
-    os.close(master)
-    checks.check(code == 0 and seen.startswith(b"\033[?1049h") and seen.endswith(b"\033[?1049l"),
-                 f"watch: exit {code}: {seen!r}")
-    screens = seen.split(b"\033[H")[1:]
+    def is_redrawn(self, times):
+        """As often from now on."""
+        before = self.seen.count(b"\033[H")
+        return until(lambda: self.read() and self.seen.count(b"\033[H") >= before + times, 10)
+
+    def send(self, number):
+        self.child.send_signal(number)
+
+    def is_stopped(self):
+        return until(lambda: os.waitpid(self.child.pid, os.WNOHANG | os.WUNTRACED)[0], 5)
+
+    def end(self):
+        """Its exit code."""
+        code = self.child.wait(5 * PATIENCE)
+        self.read()
+        os.close(self.master)
+        return code
+
+
+ENTER, LEAVE = b"\033[?1049h", b"\033[?1049l"
+
+
+def check_watch(checks, where):
+    """Redrawn, cut to the terminal, which is left as it was on SIGINT."""
+    watch = Watch(where)
+    checks.check(watch.is_redrawn(3), f"watch: not redrawn: {watch.seen!r}")
+    watch.send(signal.SIGINT)
+    code = watch.end()
+    checks.check(code == 0 and watch.seen.startswith(ENTER) and watch.seen.endswith(LEAVE),
+                 f"watch: exit {code}: {watch.seen!r}")
+    screens = watch.seen.split(b"\033[H")[1:]
     checks.check(max(screen.count(b"\n") for screen in screens) <= 11, f"watch: too long: {screens}")
+
+
+def check_watch_is_stopped(checks, where):
+    """The terminal is given back on SIGTSTP, taken again on SIGCONT, and given back on SIGQUIT, which ends it."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    watch = Watch(where)
+    watch.is_redrawn(1)
+    watch.send(signal.SIGTSTP)
+    checks.check(watch.is_stopped(), "SIGTSTP does not stop it")
+    watch.read()
+    checks.check(watch.seen.endswith(LEAVE), f"stopped: {watch.seen!r}")
+    watch.send(signal.SIGCONT)
+    checks.check(watch.is_redrawn(1) and watch.seen.count(ENTER) == 2, f"continued: {watch.seen!r}")
+    watch.send(signal.SIGQUIT)
+    code = watch.end()
+    checks.check(code == -signal.SIGQUIT and watch.seen.endswith(LEAVE), f"SIGQUIT: exit {code}: {watch.seen!r}")
 
 
 def check_nobody_is_hurt(checks, where):
@@ -196,6 +241,36 @@ def check_nobody_is_hurt(checks, where):
     checks.check(answer.startswith(b'{"error":"unknown request'), f"bogus: {answer!r}")
     for client in stuck:
         client.close()
+
+
+def answer_slowly(listener):
+    """A byte now and then, and never a line's end."""
+    peer, _ = listener.accept()
+    with peer:
+        try:
+            while True:
+                peer.sendall(b"x")
+                time.sleep(0.5)
+        except OSError:
+            pass
+
+
+def check_slow_answer(checks, where):
+    """Patience is for the whole of an answer, not for each piece of it."""
+    with socket.socket(socket.AF_UNIX) as slow:
+        slow.bind(f"{where}/slow.sock")
+        slow.listen()
+        answering = threading.Thread(target=answer_slowly, args=(slow,))
+        answering.start()
+        start = time.monotonic()
+        child = subprocess.Popen([BINARY, "status", "--socket", f"{where}/slow.sock"], stderr=subprocess.PIPE)
+        ended = until(lambda: child.poll() is not None, 8 * PATIENCE)
+        took = time.monotonic() - start
+        child.kill()
+        errors = child.communicate()[1]
+        answering.join()
+    checks.check(ended and child.returncode == 1 and took > 4 and b"timed out" in errors,
+                 f"a slow answer: exit {child.returncode} after {took:.1f} s: {errors}")
 
 
 def check_nobody_answers(checks, where):
@@ -242,6 +317,28 @@ def answer_wrong(listener):
         peer.sendall(b"hello\n")
 
 
+def check_reload_of(checks, where, framed, text):
+    """Who names another file than that which framed runs with is told so, and nothing is reloaded."""
+    with open(framed.config, "w") as file:
+        file.write(text)
+    other, link = os.path.realpath(f"{where}/other.yaml"), f"{where}/link.yaml"
+    with open(other, "w") as file:
+        file.write(text)
+    os.symlink(os.path.basename(framed.config), link)
+    before = snapshot(where)["config"]["last_reload"]
+    told = f"the framed that answers runs with {os.path.realpath(framed.config)}, not with {other}\n"
+    for options in ((), ("--socket", f"{where}/own.sock")):
+        code, output, errors = run("reload", "-c", other, *options)
+        checks.check((code, output) == (1, "") and errors == told + "framed reload: nothing has changed\n",
+                     f"of another file: {code} {output}{errors}")
+    checks.check(snapshot(where)["config"]["last_reload"] == before, "the wrong framed was reloaded")
+    for arguments in (("-c", os.path.relpath(framed.config)), ("-c", link), ("--socket", f"{where}/own.sock")):
+        code, output, errors = run("reload", *arguments)
+        checks.check((code, output) == (0, "1 camera kept\n"), f"{arguments}: {code} {output}{errors}")
+    code, _, errors = run("reload", "-c", f"{where}/none.yaml", "--socket", f"{where}/own.sock")
+    checks.check(code == 78 and f"{where}/none.yaml: No such file" in errors, f"of no file: {code} {errors}")
+
+
 def check_reload(checks, where, clip):
     """`framed reload`: what was done, or every mistake of the new file; and what the status says of it."""
     good = RELOADED.format(where=where, clip=clip, outputs="a: {size: 64x64, sink: 'tcp:0'}")
@@ -271,6 +368,7 @@ def check_reload(checks, where, clip):
         checks.check(not last["ok"] and "unknown key" in last["error"], f"{last}")
         checks.check("the last reload was refused: " in status(where)[1], "the table does not say so")
         checks.check("camera=gate ended" not in framed.errors(), f"the camera did not stay:\n{framed.errors()}")
+        check_reload_of(checks, where, framed, more)
         framed.stop()
     code, output, errors = run("reload", "--socket", f"{where}/own.sock")
     checks.check(code == 1 and errors.startswith("framed reload: no framed answers"), f"nobody: {code} {errors}")
@@ -318,11 +416,13 @@ def main():
                 checks.check(SECRET not in json.dumps(told) + status(where)[1], "the password shows")
                 check_nobody_is_hurt(checks, where)
                 check_watch(checks, where)
+                check_watch_is_stopped(checks, where)
                 start = time.monotonic()
                 code = framed.stop()
                 took = time.monotonic() - start
                 checks.check(code == 0 and took < 2.5 * PATIENCE, f"exit {code} after {took:.1f} s: {framed.errors()}")
         check_nobody_answers(checks, where)
+        check_slow_answer(checks, where)
         check_reload(checks, where, clip)
         check_second(checks, where, CONFIG.format(where=where, port=flapping.port, healthy=clip, refused="/dev/null"))
     checks.end()

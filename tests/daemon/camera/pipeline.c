@@ -463,6 +463,94 @@ static void test_failure_while_waiting(void)
     end(f);
 }
 
+// --- a backend that hangs
+
+static struct {
+    struct plan *plan;
+    struct job *job[3];
+    _Atomic int n;
+} held;
+
+static int hold(struct plan *plan, struct job *job)
+{
+    int n = atomic_load(&held.n);
+    if (n == 3)
+        return cpu_backend.submit(plan, job);
+    held.plan = plan;
+    held.job[n] = job;
+    atomic_store(&held.n, n + 1);
+    return 0;
+}
+
+static void let_jobs_go(void)
+{
+    const int n = atomic_load(&held.n);
+    CHECK(n == 3, "the backend has %d jobs", n);
+    for (int i = 0; i < n; i++)
+        CHECK(cpu_backend.submit(held.plan, held.job[i]) == 0, "submit");
+}
+
+static const int64_t HANG_NS = 50000000;
+
+static bool hangs(struct fixture *f)
+{
+    usleep(2 * HANG_NS / 1000);
+    const char *step = heartbeat_stuck(&f->heartbeat, HANG_NS);
+    return step && !strcmp(step, "waiting for the backend");
+}
+
+static void *judge_while_it_waits(void *opaque)
+{
+    struct fixture *f = opaque;
+    while (atomic_load(&f->output[WARP]->ledger.offered) < 4)
+        usleep(1000);
+    CHECK(hangs(f), "three slots of three are in the backend");
+    let_jobs_go();
+    while (atomic_load(&f->heartbeat.jobs) > 0)
+        usleep(1000);
+    usleep(2 * HANG_NS / 1000);
+    CHECK(!heartbeat_stuck(&f->heartbeat, HANG_NS), "a client has to make room now");
+    slots_publish(f->output[WARP]->slots);
+    slots_retire(f->output[WARP]->slots, 3, LOSS_CLIENT);
+    return NULL;
+}
+
+// The camera waits for a slot under `overflow: wait`: for the backend, and then for a client.
+static void test_hanging_backend(void)
+{
+    struct fixture *f = configure();
+    pthread_t thread;
+    atomic_store(&held.n, 0);
+    f->driver.submit = hold;
+    f->config[WARP].overflow = OVERFLOW_WAIT;
+    f->config[WARP].slots = 3;
+    start(f, 0);
+    pthread_create(&thread, NULL, judge_while_it_waits, f);
+    for (int i = 0; i < 4; i++)
+        submit(f, 16, 16, i, 0);
+    pthread_join(thread, NULL);
+    CHECK(lost(f, WARP, LOSS_BACKEND) + lost(f, WARP, LOSS_STOPPING) == 0, "pictures are lost");
+    pipeline_drain(f->pipeline);
+    end(f);
+}
+
+// Under the others it goes on reading, and loses all that comes.
+static void test_hanging_backend_and_loss(void)
+{
+    struct fixture *f = configure();
+    atomic_store(&held.n, 0);
+    f->driver.submit = hold;
+    start(f, 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    heartbeat_begin(&f->heartbeat, STEP_READING, 1000 * HANG_NS);
+    CHECK(hangs(f), "nothing comes of three pictures");
+    let_jobs_go();
+    pipeline_drain(f->pipeline);
+    CHECK(!hangs(f), "all have come");
+    end(f);
+}
+
 // How many elements of a planar 32x32 tensor are not what a gray picture of w x h is letterboxed
 // to.
 static int count_wrong(const uint8_t *element, int w, int h)
@@ -514,6 +602,8 @@ int main(void)
     test_slots_on_device();
     test_overflow_and_stop();
     test_failure_while_waiting();
+    test_hanging_backend();
+    test_hanging_backend_and_loss();
     test_fill_follows();
     return test_end("pipeline");
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +25,16 @@ static struct {
     int asked; // the loop's, like:
     int strange;
 } rig;
+
+// The linker gives every call of calloc to this one.
+static _Atomic bool out_of_memory;
+void *__real_calloc(size_t, size_t);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return atomic_load(&out_of_memory) ? NULL : __real_calloc(n, size);
+}
 
 static char *answer(void *opaque, const char *request)
 {
@@ -161,22 +172,59 @@ static void test_garbage(void)
     stop();
 }
 
-// Clients that say nothing, and one that does not read: others are answered all the same.
+// Clients that say nothing, and one that asks late and does not read: others are answered all the
+// same, and none stays for longer than its deadline.
 static void test_stuck_clients(void)
 {
     int fds[2 * CONTROL_CLIENTS_MAX];
+    char text[8];
     start();
     for (int i = 0; i < 2 * CONTROL_CLIENTS_MAX; i++)
         fds[i] = dial();
+    usleep(CONTROL_DEADLINE_MS * 600);
     say(fds[2 * CONTROL_CLIENTS_MAX - 1], "large\n", 6);
     int fd = dial();
     say(fd, "status\n", 7);
     check_answer(fd, "status\n");
     check_answer(fds[0], "");                           // pushed out
     check_answer(fds[2 * CONTROL_CLIENTS_MAX - 2], ""); // by its deadline
-    for (int i = 1; i < 2 * CONTROL_CLIENTS_MAX; i++)
-        if (i != 2 * CONTROL_CLIENTS_MAX - 2)
-            close(fds[i]);
+    usleep(CONTROL_DEADLINE_MS * 200);
+    size_t n = hear(fds[2 * CONTROL_CLIENTS_MAX - 1], text, sizeof text);
+    CHECK(n < LARGE, "%zu bytes: its time began anew", n);
+    for (int i = 1; i < 2 * CONTROL_CLIENTS_MAX - 2; i++)
+        close(fds[i]);
+    stop();
+}
+
+// Clients that come when there is no memory: they, or at least those after them, are answered.
+static void test_short_memory(void)
+{
+    start();
+    atomic_store(&out_of_memory, true);
+    int fd = dial();
+    usleep(50000);
+    atomic_store(&out_of_memory, false);
+    say(fd, "first\n", 6);
+    check_answer(fd, "first\n");
+    fd = dial();
+    say(fd, "second\n", 7);
+    check_answer(fd, "second\n");
+    stop();
+}
+
+// Many more at once than there is room for: nobody is forgotten.
+static void test_rush(void)
+{
+    int fds[8 * CONTROL_CLIENTS_MAX];
+    start();
+    for (int i = 0; i < 8 * CONTROL_CLIENTS_MAX; i++)
+        fds[i] = dial();
+    for (int i = 0; i < 7 * CONTROL_CLIENTS_MAX; i++)
+        check_answer(fds[i], "");
+    for (int i = 7 * CONTROL_CLIENTS_MAX; i < 8 * CONTROL_CLIENTS_MAX; i++) {
+        say(fds[i], "status\n", 7);
+        check_answer(fds[i], "status\n");
+    }
     stop();
 }
 
@@ -232,6 +280,8 @@ int main(void)
     test_requests();
     test_garbage();
     test_stuck_clients();
+    test_short_memory();
+    test_rush();
     test_close();
     test_taken();
     return test_end("service_control");
