@@ -210,6 +210,7 @@ def check_watch(checks, where):
 
 def check_watch_is_stopped(checks, where):
     """The terminal is given back on SIGTSTP, taken again on SIGCONT, and given back on SIGQUIT, which ends it."""
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # whoever started the tests may have it ignored
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     watch = Watch(where)
     watch.is_redrawn(1)
