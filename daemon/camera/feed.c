@@ -379,6 +379,7 @@ static void explain_end(const struct feed *feed, int rc, char *why, size_t size)
         snprintf(why, size, "%s",
                  rc == -ENODATA     ? "the stream ended"
                  : rc == -ETIMEDOUT ? "silent for longer than media_timeout"
+                 : rc == -ERESTART  ? "the numbers of its packets went back"
                  : rc == -ENOTSUP   ? "no decoder for this stream"
                                     : strerror(-rc));
 }

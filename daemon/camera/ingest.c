@@ -22,6 +22,7 @@ static const int64_t GOODBYE_NS = 200000000; // what closing may take when *stop
 enum {
     IO_BUFFER = 64 << 10,
     POLL_MS = 50,    // how long a read may overlook *stop
+    LATE_MAX = 32,   // packets in a row that are thrown away as older than the last one
     RATE_MAX = 1000, // above: a clock tick that libavformat took for a frame
 };
 
@@ -37,7 +38,8 @@ struct ingest {
     // What the interrupt callback goes by: set anew for every call.
     const _Atomic bool *stop;
     int64_t heed_stop_ns, deadline_ns; // CLOCK_MONOTONIC
-    int interrupted;                   // 0, -ECANCELED or -ETIMEDOUT
+    unsigned late;                     // packets thrown away before
+    int interrupted;                   // 0, -ECANCELED, -ETIMEDOUT or -ERESTART
     bool missed;                       // ahead of the last packet, or within it
     bool realtime;
     struct pacer pacer;
@@ -53,12 +55,15 @@ static int interrupted(void *opaque)
         in->interrupted = -ECANCELED;
     else if (now >= in->deadline_ns)
         in->interrupted = -ETIMEDOUT;
+    else if (log_libav_late() - in->late >= LATE_MAX)
+        in->interrupted = -ERESTART;
     return in->interrupted != 0;
 }
 
 static void set_deadline(struct ingest *in, struct duration timeout)
 {
     in->interrupted = 0;
+    in->late = log_libav_late();
     in->deadline_ns = monotonic_ns() + timeout.ns;
 }
 

@@ -56,6 +56,7 @@ static _Thread_local char libav_line[TEXT_MAX];
 static _Thread_local int libav_prefix = 1;
 static _Thread_local char libav_complaint[TEXT_MAX];
 static _Thread_local bool libav_missed;
+static _Thread_local unsigned libav_late;
 
 // Whether stderr is the stream that systemd says it connected to the journal.
 static bool stderr_is_journal(void)
@@ -227,11 +228,13 @@ static bool tells_of_loss(const char *format)
 // use here.
 static void libav_message(void *context, int level, const char *format, va_list arguments)
 {
+    static const char late[] = "RTP: dropping old packet";
     enum log_level ours = level <= AV_LOG_FATAL ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
     if (level > AV_LOG_WARNING)
         return;
     char clean[TEXT_MAX];
     libav_missed |= tells_of_loss(format);
+    libav_late += strncmp(format, late, strlen(late)) == 0;
     size_t at = strlen(libav_line);
     av_log_format_line2(context, level, format, arguments, libav_line + at,
                         (int)(sizeof(libav_line) - at), &libav_prefix);
@@ -265,6 +268,11 @@ bool log_libav_missed(void)
     bool missed = libav_missed;
     libav_missed = false;
     return missed;
+}
+
+unsigned log_libav_late(void)
+{
+    return libav_late;
 }
 
 void log_open(enum log_level level)

@@ -29,6 +29,9 @@ void log_last(const char *text);
 // Whether libav said since the last call, on this thread, that data are missing: packets on the
 // network, or a picture that another is made from. It tells nobody in any other way.
 bool log_libav_missed(void);
+// How many packets of RTP libav threw away on this thread, since others with higher numbers had
+// come before. It goes on counting, and wraps.
+unsigned log_libav_late(void);
 // Prints what is still summed up: to be called at the end, and now and then, since a sum otherwise
 // waits for a later line.
 void log_flush(void);
