@@ -7,6 +7,7 @@ enum {
     NAL_PPS = 8,
     IDR_ID_MAX = 65535,
     MISNUMBERED_MAX = 8, // IDR pictures in a row: from there on it is taken for the stream's way
+    NOISE_IDR_MAX = 8,   // the decoder may have kept what it had: no other parameters need come
 };
 
 // Bits of a NAL unit, without the bytes that keep it from looking like a start code. Beyond its end
@@ -132,7 +133,7 @@ static void read_sequence(struct gaps *gaps, struct bits bits)
     struct gaps_sequence sequence = {0};
     uint32_t profile = read_bits(&bits, 8);
     int constraints = (int)read_bits(&bits, 8), level = (int)read_bits(&bits, 8);
-    gaps->noise = !are_parameters(gaps, constraints, level);
+    gaps->noise = are_parameters(gaps, constraints, level) ? 0 : NOISE_IDR_MAX;
     uint32_t id = read_number(&bits);
     if (gaps->noise || id >= GAPS_SEQUENCES)
         return;
@@ -203,6 +204,14 @@ static bool read_slice(struct gaps *gaps, struct bits bits, bool idr, bool is_re
     return wrong;
 }
 
+// By numbers, and by the parameters that it may have been made with.
+static bool is_wrong(struct gaps *gaps, struct bits bits, bool idr, bool is_reference)
+{
+    bool noise = gaps->noise > 0, wrong = read_slice(gaps, bits, idr, is_reference);
+    gaps->noise -= noise && idr;
+    return wrong || noise;
+}
+
 bool gaps_before(struct gaps *gaps, const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i + 3 < size; i++) {
@@ -215,8 +224,8 @@ bool gaps_before(struct gaps *gaps, const uint8_t *data, size_t size)
         else if (type == NAL_PPS)
             read_picture(gaps, bits);
         else if (type >= NAL_SLICE && type <= NAL_IDR)
-            return gaps->noise || ((type == NAL_SLICE || type == NAL_IDR) &&
-                                   read_slice(gaps, bits, type == NAL_IDR, data[i + 3] & 0x60));
+            return (type == NAL_SLICE || type == NAL_IDR) &&
+                   is_wrong(gaps, bits, type == NAL_IDR, data[i + 3] & 0x60);
     }
     return false;
 }

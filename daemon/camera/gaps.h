@@ -29,7 +29,7 @@ struct gaps {
     int misnumbered;                    // IDR pictures in a row that have other numbers than 0
     int form;      // constraints and level of the first parameters; 0: none came
     int last_form; // of the last ones
-    bool noise;    // the last parameters were
+    int noise;     // where the last parameters were: IDR pictures that still count as made by them
 };
 
 // Takes the headers, and the picture, of a packet with start codes, whatever its bytes are. Whether

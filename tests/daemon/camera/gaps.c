@@ -186,6 +186,21 @@ static void test_own_form(void)
     }
 }
 
+// Noise in the place of parameters of which no others come, as where a camera gives them ahead of
+// the stream alone: the decoder may have refused it, so it does not count for ever.
+static void test_parameters_that_stay(void)
+{
+    static const uint8_t noise[] = {0, 0, 1, 0x67, 66, 3, 255, 0xf8, 0, 0, 1, 0x65, 0xb8};
+    struct gaps gaps = {.form = 31, .sequence[0].number_bits = 4};
+    int told = gaps_before(&gaps, noise, sizeof noise);
+    for (int i = 1; i < 20; i++) {
+        bool wrong = idr_numbered(&gaps, 0, 0);
+        CHECK(wrong == (i < 8), "IDR picture %d", i);
+        told += wrong;
+    }
+    CHECK(told == 8, "%d told", told);
+}
+
 static void test_noise(void)
 {
     for (int run = 0; run < 20000; run++) {
@@ -221,6 +236,7 @@ int main(void)
     test_own_way();
     test_two_sequences();
     test_own_form();
+    test_parameters_that_stay();
     test_noise();
     clips_close();
     return test_end("gaps");
