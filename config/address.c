@@ -64,7 +64,7 @@ static const char *host_wrong(const char *host, size_t length)
     snprintf(text, sizeof text, "%.*s", (int)length, host);
     return !strcmp(text, "localhost") || is_number(text)
                ? NULL
-               : "has a host that is neither a number nor localhost: names are not looked up";
+               : "has a host that is neither an IP address nor localhost: names are not looked up";
 }
 
 static bool printable(const char *text)

@@ -162,12 +162,17 @@ static int parse(const struct command *command, int argc, char **argv, struct ar
     return optind == argc ? EXIT_OK : refuse(argv[optind], "takes no further argument");
 }
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 int main(int argc, char **argv)
 {
     struct arguments arguments = {.config = DEFAULT_CONFIG};
     if (argc < 2)
         return usage(stderr, EXIT_USAGE);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    if (is_help(argv[1]))
         return usage(stdout, EXIT_OK);
     if (strcmp(argv[1], "--version") == 0)
         argv[1] = "version";
@@ -176,6 +181,8 @@ int main(int argc, char **argv)
         return refuse(argv[1], "no such command");
     if (command->main)
         return command->main(argc - 1, argv + 1);
+    if (argc == 3 && is_help(argv[2]))
+        return usage(stdout, EXIT_OK);
     int code = parse(command, argc - 1, argv + 1, &arguments);
     return code == EXIT_OK ? command->run(&arguments) : code;
 }

@@ -27,8 +27,9 @@ struct pinned_range {
 // Times the kernels of one job at a time.
 struct stopwatch {
     cudaEvent_t begin[BANDS_MAX], end[BANDS_MAX];
-    bool taken;     // by a job in flight; like due_ns under the backend's lock
-    int64_t due_ns; // CLOCK_MONOTONIC
+    bool taken;      // by a job in flight; like the two below under the backend's lock
+    int64_t due_ns;  // CLOCK_MONOTONIC
+    uint32_t spread; // of the times in between
     // Of that job:
     uint64_t slices; // bit i: slice i was timed
     bool broken;     // a call failed

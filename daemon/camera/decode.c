@@ -282,7 +282,7 @@ static bool is_wrong(struct decoder *d, const AVPacket *packet)
     if (own->codec_id != AV_CODEC_ID_H264 ||
         idr_length_bytes(own->extradata, (size_t)own->extradata_size) > 0)
         return false; // of a file, from which none is lost
-    if (!d->gaps.number_bits && own->extradata)
+    if (!d->gaps.form && own->extradata)
         gaps_before(&d->gaps, own->extradata, (size_t)own->extradata_size);
     return gaps_before(&d->gaps, packet->data, (size_t)packet->size);
 }

@@ -4,8 +4,10 @@ enum {
     NAL_SLICE = 1,
     NAL_IDR = 5,
     NAL_SPS = 7,
+    NAL_PPS = 8,
     IDR_ID_MAX = 65535,
     MISNUMBERED_MAX = 8, // IDR pictures in a row: from there on it is taken for the stream's way
+    NOISE_IDR_MAX = 8,   // the decoder may have kept what it had: no other parameters need come
 };
 
 // Bits of a NAL unit, without the bytes that keep it from looking like a start code. Beyond its end
@@ -110,52 +112,63 @@ static uint32_t read_order_bits(struct bits *bits)
 }
 
 // By table A-1 of the standard, and by two bits of the constraints that are 0; or the stream has
-// its own way from the first ones on.
+// its own way: from the first ones on, or since they changed, for noise does not come twice.
 static bool are_parameters(struct gaps *gaps, int constraints, int level)
 {
     static const uint8_t levels[] = {9,  10, 11, 12, 13, 20, 21, 22, 30, 31,
                                      32, 40, 41, 42, 50, 51, 52, 60, 61, 62};
     const int form = constraints << 8 | level;
+    const bool own_way = !gaps->form || form == gaps->form || form == gaps->last_form;
     if (!gaps->form)
         gaps->form = form;
+    gaps->last_form = form;
     for (size_t i = 0; i < sizeof levels; i++)
         if (levels[i] == level && !(constraints & 3))
             return true;
-    return form == gaps->form;
+    return own_way;
 }
 
-static void read_parameters(struct gaps *gaps, struct bits bits)
+static void read_sequence(struct gaps *gaps, struct bits bits)
 {
+    struct gaps_sequence sequence = {0};
     uint32_t profile = read_bits(&bits, 8);
     int constraints = (int)read_bits(&bits, 8), level = (int)read_bits(&bits, 8);
-    gaps->noise = !are_parameters(gaps, constraints, level);
-    if (gaps->noise)
+    gaps->noise = are_parameters(gaps, constraints, level) ? 0 : NOISE_IDR_MAX;
+    uint32_t id = read_number(&bits);
+    if (gaps->noise || id >= GAPS_SEQUENCES)
         return;
-    read_number(&bits);
-    gaps->planes_bits = has_chroma_format(profile) ? skip_chroma_format(&bits) : 0;
+    sequence.planes_bits = has_chroma_format(profile) ? skip_chroma_format(&bits) : 0;
     uint32_t number_bits = read_number(&bits) + 4;
     uint32_t order_bits = read_order_bits(&bits);
     read_number(&bits);
     bool leaves_out = read_bit(&bits);
     read_number(&bits); // width and height
     read_number(&bits);
-    gaps->fields = !read_bit(&bits);
-    gaps->number_bits = number_bits <= 16 && !leaves_out ? (int)number_bits : 0;
-    gaps->order_bits = order_bits <= 16 && !gaps->fields ? (int)order_bits : 0;
+    sequence.fields = !read_bit(&bits);
+    sequence.number_bits = number_bits <= 16 && !leaves_out ? (int)number_bits : 0;
+    sequence.order_bits = order_bits <= 16 && !sequence.fields ? (int)order_bits : 0;
+    gaps->sequence[id] = sequence;
 }
 
-static bool follows(const struct gaps *gaps, uint32_t number)
+static void read_picture(struct gaps *gaps, struct bits bits)
 {
-    uint32_t next = (gaps->last + 1) & ((UINT32_C(1) << gaps->number_bits) - 1);
-    return number == next || (gaps->fields && number == gaps->last);
+    uint32_t id = read_number(&bits), sequence = read_number(&bits);
+    if (id < GAPS_PICTURES && sequence < GAPS_SEQUENCES)
+        gaps->sequence_of[id] = (uint8_t)sequence;
 }
 
-static bool is_misnumbered(const struct gaps *gaps, struct bits bits, uint32_t number)
+static bool follows(const struct gaps_sequence *sequence, uint32_t last, uint32_t number)
+{
+    uint32_t next = (last + 1) & ((UINT32_C(1) << sequence->number_bits) - 1);
+    return number == next || (sequence->fields && number == last);
+}
+
+static bool is_misnumbered(const struct gaps_sequence *sequence, struct bits bits, uint32_t number)
 {
     if (number != 0)
         return true;
-    return gaps->order_bits &&
-           (read_number(&bits) > IDR_ID_MAX || read_bits(&bits, gaps->order_bits) != 0);
+    return sequence->order_bits &&
+           (read_number(&bits) > IDR_ID_MAX || read_bits(&bits, sequence->order_bits) != 0);
 }
 
 // An encoder that never kept to the numbers does so from its first picture on.
@@ -175,15 +188,28 @@ static bool read_slice(struct gaps *gaps, struct bits bits, bool idr, bool is_re
     if (read_number(&bits) != 0)
         return false; // not the first of its picture
     read_number(&bits);
-    read_number(&bits);
-    read_bits(&bits, gaps->planes_bits);
-    uint32_t number = read_bits(&bits, gaps->number_bits);
-    bool wrong = idr ? is_noise(gaps, is_misnumbered(gaps, bits, number))
-                     : gaps->begun && !follows(gaps, number);
+    uint32_t id = read_number(&bits);
+    if (id >= GAPS_PICTURES)
+        return true;
+    const struct gaps_sequence *sequence = &gaps->sequence[gaps->sequence_of[id]];
+    if (!sequence->number_bits)
+        return false;
+    read_bits(&bits, sequence->planes_bits);
+    uint32_t number = read_bits(&bits, sequence->number_bits);
+    bool wrong = idr ? is_noise(gaps, is_misnumbered(sequence, bits, number))
+                     : gaps->begun && !follows(sequence, gaps->last, number);
     gaps->begun |= idr || is_reference;
     if (idr || is_reference)
         gaps->last = number;
     return wrong;
+}
+
+// By numbers, and by the parameters that it may have been made with.
+static bool is_wrong(struct gaps *gaps, struct bits bits, bool idr, bool is_reference)
+{
+    bool noise = gaps->noise > 0, wrong = read_slice(gaps, bits, idr, is_reference);
+    gaps->noise -= noise && idr;
+    return wrong || noise;
 }
 
 bool gaps_before(struct gaps *gaps, const uint8_t *data, size_t size)
@@ -194,10 +220,12 @@ bool gaps_before(struct gaps *gaps, const uint8_t *data, size_t size)
         const int type = data[i + 3] & 31;
         struct bits bits = {.data = data + i + 4, .size = size - i - 4};
         if (type == NAL_SPS)
-            read_parameters(gaps, bits);
+            read_sequence(gaps, bits);
+        else if (type == NAL_PPS)
+            read_picture(gaps, bits);
         else if (type >= NAL_SLICE && type <= NAL_IDR)
-            return gaps->noise || (gaps->number_bits && (type == NAL_SLICE || type == NAL_IDR) &&
-                                   read_slice(gaps, bits, type == NAL_IDR, data[i + 3] & 0x60));
+            return (type == NAL_SLICE || type == NAL_IDR) &&
+                   is_wrong(gaps, bits, type == NAL_IDR, data[i + 3] & 0x60);
     }
     return false;
 }

@@ -9,16 +9,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gaps {
+enum {
+    GAPS_SEQUENCES = 32, // parameters that a stream may have at once: of sequences,
+    GAPS_PICTURES = 256, // and of pictures
+};
+
+struct gaps_sequence {
     int number_bits; // of a picture's number; 0: not known, or the stream may leave some out
     int planes_bits; // ahead of it
     int order_bits;  // of its place in the order, which is 0 too; 0: not given as one number
     bool fields;     // two pictures in a row may have one number
-    bool begun;      // last holds
-    uint32_t last;   // number of the last picture that others are made from
-    int misnumbered; // IDR pictures in a row that have other numbers than 0
-    int form;        // constraints and level of the first parameters; 0: none came
-    bool noise;      // the last parameters were
+};
+
+struct gaps {
+    struct gaps_sequence sequence[GAPS_SEQUENCES];
+    uint8_t sequence_of[GAPS_PICTURES]; // by the picture's parameters
+    bool begun;                         // last holds
+    uint32_t last;                      // number of the last picture that others are made from
+    int misnumbered;                    // IDR pictures in a row that have other numbers than 0
+    int form;      // constraints and level of the first parameters; 0: none came
+    int last_form; // of the last ones
+    int noise;     // where the last parameters were: IDR pictures that still count as made by them
 };
 
 // Takes the headers, and the picture, of a packet with start codes, whatever its bytes are. Whether

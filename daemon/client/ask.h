@@ -14,8 +14,7 @@ struct ask {
 // Finds the socket. EXIT_OK, or another exit code with the reason printed.
 int ask_find(struct ask *);
 // The answer to a request of less than CONTROL_LINE_MAX bytes, a line that the caller frees, within
-// `timeout_s` from the connection on. 0, or
-// negative errno with one sentence in `why`.
+// `timeout_s` from the connection on. 0, or negative errno with one sentence in `why`.
 int ask_for(struct ask *, const char *request, int timeout_s, char **answer, char *why,
             size_t size);
 

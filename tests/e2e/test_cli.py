@@ -82,6 +82,10 @@ def check_usage(checks):
         code, output, errors = run(*arguments)
         checks.check(code == 2, f"{arguments}: exit {code}, not 2")
         checks.check(re.search("usage|--help", output + errors), f"{arguments}: says nothing of usage")
+    for command in ("run", "check", "status", "reload", "defaults", "schema", "keys", "version", "bench", "tune"):
+        code, output, errors = run(command, "--help")
+        helps = code == 0 and output.startswith("usage: framed") and not errors
+        checks.check(helps, f"{command} --help: exit {code}, {output[:40]!r}, {errors!r}")
     code, _, errors = run("check", "-c", "/nonexistent/framed.yaml")
     checks.check(code != 0 and "/nonexistent/framed.yaml" in errors, f"missing file: exit {code}, {errors!r}")
 

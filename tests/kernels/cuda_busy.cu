@@ -2,6 +2,7 @@
 // timed here, and against the time that went by.
 #include <math.h>
 
+#include "kernels/cuda.h"
 #include "tests/kernels/cuda_call.h"
 
 enum { DEPTH = 3, WARM_MS = 300, TIMED_MS = 400 };
@@ -115,6 +116,30 @@ static struct figures measure(struct backend *backend, enum placement placement,
     return figures;
 }
 
+// --- the stopwatch
+
+// Three cameras in step, 40 ms from picture to picture and 5 ms apart: each gets it again and
+// again. Instead of time that goes by, what is due comes nearer.
+static void test_turns(void)
+{
+    enum { CAMERAS = 3, PICTURES = 1500 };
+    static struct backend backend;
+    static struct plan plan[CAMERAS];
+    static const int64_t until_next_ns[CAMERAS] = {5000000, 5000000, 30000000};
+    int timed[CAMERAS] = {};
+    for (int i = 0; i < PICTURES * CAMERAS; i++) {
+        const int camera = i % CAMERAS;
+        plan[camera].backend = &backend;
+        timed[camera] += cuda_stopwatch_take(&plan[camera]) != NULL;
+        backend.watch.taken = false;
+        backend.watch.due_ns -= until_next_ns[camera];
+    }
+    const int all = timed[0] + timed[1] + timed[2];
+    CHECK(all > 400 && all < 650, "%d times in a minute", all);
+    for (int i = 0; i < CAMERAS; i++)
+        CHECK(timed[i] >= 20, "camera %d is timed %d times in a minute", i, timed[i]);
+}
+
 // --- what must hold
 
 // What cutting adds is within the slack.
@@ -192,6 +217,7 @@ int main(void)
 {
     struct backend_options options = {};
     struct backend *backend = NULL;
+    test_turns();
     int error = cuda->open(&backend, &options);
     CHECK(error == 0 || error == -ENODEV, "open: %d", error);
     if (error) {

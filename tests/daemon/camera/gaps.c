@@ -134,7 +134,7 @@ static bool idr_numbered(struct gaps *gaps, int number, int order)
 // one on, and else from the ninth in a row.
 static void test_own_way(void)
 {
-    struct gaps own = {.number_bits = 4, .order_bits = 4}, other = own;
+    struct gaps own = {.sequence[0] = {.number_bits = 4, .order_bits = 4}}, other = own;
     int told = 0;
     for (int i = 1; i < 20; i++)
         CHECK(!idr_numbered(&own, i % 15 + 1, 0), "IDR picture %d of one that never keeps to 0", i);
@@ -146,6 +146,61 @@ static void test_own_way(void)
     CHECK(idr_numbered(&other, 0, 8), "one more behind a picture by the rule");
 }
 
+// The pictures of a stream go by its own parameters, whichever others come with them.
+static void test_two_sequences(void)
+{
+    struct unit own[PICTURES], other[PICTURES];
+    size_t size;
+    clips_make("160x96", PICTURES, "-c:v libx264 -threads 1 -bf 0 -g 60", "own.h264");
+    clips_make("160x96", PICTURES,
+               "-c:v libx264 -threads 1 -g 60 -x264-params sps-id=1:ref=16:bframes=8",
+               "other.h264");
+    unsigned char *bytes = clips_read("own.h264", &size);
+    int n = split(bytes, size, own, PICTURES), told = 0;
+    unsigned char *other_bytes = clips_read("other.h264", &size);
+    int others = split(other_bytes, size, other, PICTURES);
+    CHECK(n == PICTURES && others == PICTURES, "%d and %d pictures", n, others);
+    struct gaps gaps = {0};
+    told += gap_at(&gaps, &own[0]) + gap_at(&gaps, &other[0]);
+    CHECK(gaps.sequence[0].number_bits != gaps.sequence[1].number_bits, "both have %d bits",
+          gaps.sequence[0].number_bits);
+    for (int i = 1; i < n; i++)
+        told += gap_at(&gaps, &own[i]);
+    for (int i = 0; i < others; i++)
+        told += gap_at(&gaps, &other[i]);
+    CHECK(told == 0, "%d told beside other parameters", told);
+    free(bytes);
+    free(other_bytes);
+}
+
+// A camera whose levels are of its own making changes to another: as noise counts what came once.
+static void test_own_form(void)
+{
+    struct gaps gaps = {0};
+    const uint8_t levels[] = {25, 25, 40, 70, 70, 70, 25, 99, 70, 255};
+    const bool wrong[] = {0, 0, 0, 1, 0, 0, 0, 1, 1, 1};
+    for (size_t i = 0; i < sizeof levels; i++) {
+        const uint8_t unit[] = {0, 0, 1, 0x67, 66, 0, levels[i], 0xf8, 0, 0, 1, 0x65, 0xb8};
+        CHECK(gaps_before(&gaps, unit, sizeof unit) == wrong[i], "level %d, the %zuth", levels[i],
+              i);
+    }
+}
+
+// Noise in the place of parameters of which no others come, as where a camera gives them ahead of
+// the stream alone: the decoder may have refused it, so it does not count for ever.
+static void test_parameters_that_stay(void)
+{
+    static const uint8_t noise[] = {0, 0, 1, 0x67, 66, 3, 255, 0xf8, 0, 0, 1, 0x65, 0xb8};
+    struct gaps gaps = {.form = 31, .sequence[0].number_bits = 4};
+    int told = gaps_before(&gaps, noise, sizeof noise);
+    for (int i = 1; i < 20; i++) {
+        bool wrong = idr_numbered(&gaps, 0, 0);
+        CHECK(wrong == (i < 8), "IDR picture %d", i);
+        told += wrong;
+    }
+    CHECK(told == 8, "%d told", told);
+}
+
 static void test_noise(void)
 {
     for (int run = 0; run < 20000; run++) {
@@ -155,11 +210,16 @@ static void test_noise(void)
             uint64_t chance = random_next();
             noise[i] = chance >> 40 & 3 ? (uint8_t)(chance >> 20) : (uint8_t)(i % 5 == 2);
         }
-        struct gaps gaps = {.number_bits = 4 + run % 13, .begun = run & 1};
-        uint8_t start[] = {0, 0, 1, run & 2 ? 0x67 : 0x41};
+        struct gaps gaps = {.sequence[0].number_bits = 4 + run % 13, .begun = run & 1};
+        uint8_t start[] = {0, 0, 1, run & 2 ? 0x67 : run & 4 ? 0x68 : 0x41};
         memcpy(noise, start, size < 4 ? size : 4);
         gaps_before(&gaps, noise, size);
-        CHECK(gaps.number_bits >= 0 && gaps.number_bits <= 16, "%d", gaps.number_bits);
+        int wrong = 0;
+        for (int i = 0; i < GAPS_SEQUENCES; i++)
+            wrong += gaps.sequence[i].number_bits < 0 || gaps.sequence[i].number_bits > 16;
+        for (int i = 0; i < GAPS_PICTURES; i++)
+            wrong += gaps.sequence_of[i] >= GAPS_SEQUENCES;
+        CHECK(wrong == 0, "%d parameters beyond what may be", wrong);
         free(noise);
     }
 }
@@ -174,6 +234,9 @@ int main(void)
     test_stream("-c:v libx264 -threads 1 -bf 0 -g 30 -profile:v baseline", "base.h264");
     test_noisy_idr("-c:v libx264 -threads 1 -bf 0 -g 10", "noisy.h264");
     test_own_way();
+    test_two_sequences();
+    test_own_form();
+    test_parameters_that_stay();
     test_noise();
     clips_close();
     return test_end("gaps");
