@@ -130,7 +130,7 @@ static bool are_parameters(struct gaps *gaps, int constraints, int level)
 
 static void read_sequence(struct gaps *gaps, struct bits bits)
 {
-    struct gaps_sequence sequence = {0};
+    struct gaps_sequence sequence = {.known = true};
     uint32_t profile = read_bits(&bits, 8);
     int constraints = (int)read_bits(&bits, 8), level = (int)read_bits(&bits, 8);
     gaps->noise = are_parameters(gaps, constraints, level) ? 0 : NOISE_IDR_MAX;
@@ -150,10 +150,11 @@ static void read_sequence(struct gaps *gaps, struct bits bits)
     gaps->sequence[id] = sequence;
 }
 
+// Those of a sequence that never came are noise, and a decoder will not have them either.
 static void read_picture(struct gaps *gaps, struct bits bits)
 {
     uint32_t id = read_number(&bits), sequence = read_number(&bits);
-    if (id < GAPS_PICTURES && sequence < GAPS_SEQUENCES)
+    if (id < GAPS_PICTURES && sequence < GAPS_SEQUENCES && gaps->sequence[sequence].known)
         gaps->sequence_of[id] = (uint8_t)sequence;
 }
 

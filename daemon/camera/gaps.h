@@ -19,6 +19,7 @@ struct gaps_sequence {
     int planes_bits; // ahead of it
     int order_bits;  // of its place in the order, which is 0 too; 0: not given as one number
     bool fields;     // two pictures in a row may have one number
+    bool known;      // they came
 };
 
 struct gaps {

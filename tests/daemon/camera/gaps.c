@@ -134,6 +134,7 @@ static bool idr_numbered(struct gaps *gaps, int number, int order)
 // one on, and else from the ninth in a row.
 static void test_own_way(void)
 {
+    static const uint8_t strange[] = {0, 0, 1, 0x68, 0x93, 0xff};
     struct gaps own = {.sequence[0] = {.number_bits = 4, .order_bits = 4}}, other = own;
     int told = 0;
     for (int i = 1; i < 20; i++)
@@ -144,6 +145,9 @@ static void test_own_way(void)
     CHECK(told == 8, "%d of 20 told", told);
     idr_numbered(&other, 0, 0);
     CHECK(idr_numbered(&other, 0, 8), "one more behind a picture by the rule");
+    idr_numbered(&other, 0, 0);
+    CHECK(!gaps_before(&other, strange, sizeof strange) && idr_numbered(&other, 0, 8),
+          "one more behind parameters of a sequence that never came");
 }
 
 // The pictures of a stream go by its own parameters, whichever others come with them.
