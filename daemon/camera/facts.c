@@ -7,6 +7,7 @@
 void facts_begin(struct facts *facts)
 {
     facts->first = facts->serial + 1;
+    facts->passed = facts->serial;
     facts->last_pts_ns = AV_NOPTS_VALUE;
 }
 
@@ -46,10 +47,24 @@ static int64_t pts_of(const struct facts *facts, const AVCodecContext *codec, co
            (received_ns > facts->last_received_ns ? received_ns - facts->last_received_ns : 1);
 }
 
+// Whether a packet that was damaged came ahead of this one and no picture of it, as where the
+// decoder takes what follows a lost keyframe for too late: this one is made from what is not there.
+static bool follows_damage(struct facts *facts, int64_t serial)
+{
+    bool damaged = false;
+    for (int64_t i = facts->passed + 1; i < serial; i++)
+        damaged |= facts->fact[i % FACTS_MAX].damaged;
+    if (serial > facts->passed)
+        facts->passed = serial;
+    return damaged;
+}
+
 struct frame_info facts_picture(struct facts *facts, const AVCodecContext *codec, const AVFrame *av)
 {
     struct fact *fact = facts_of(facts, av->reordered_opaque);
-    bool damaged = av->decode_error_flags || (av->flags & AV_FRAME_FLAG_CORRUPT) || fact->damaged;
+    bool follows = follows_damage(facts, av->reordered_opaque) && !av->key_frame;
+    bool damaged =
+        av->decode_error_flags || (av->flags & AV_FRAME_FLAG_CORRUPT) || fact->damaged || follows;
     struct frame_info info = {
         .pts_ns = pts_of(facts, codec, av, fact->received_ns),
         .capture_ns = fact->capture_ns,

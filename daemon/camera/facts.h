@@ -23,6 +23,7 @@ struct fact {
 struct facts {
     struct fact fact[FACTS_MAX]; // by serial
     int64_t first, serial;       // of the stream's first packet since it began anew, and the last
+    int64_t passed;              // the last packet, in decoding order, that has had its picture
     int64_t last_pts_ns, last_received_ns;
 };
 

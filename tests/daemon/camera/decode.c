@@ -278,6 +278,17 @@ static void test_joined_late(void)
           "%d frames, %d damaged, %d withheld", run.frames, run.damaged, run.withheld);
 }
 
+// What comes behind a lost keyframe is flagged up to the next one, though the decoder takes its
+// first pictures, which tell of the loss, for late ones and keeps them.
+static void test_keyframe_lost(void)
+{
+    clips_make("160x96", 60, "-c:v libx264 -threads 1 -bf 0 -g 20", "keyed.h264");
+    clips_run(FFMPEG "-i keyed.h264 -c copy -bsf:v noise=drop='eq(n\\,20)' unkeyed.h264");
+    struct run run = run_through("unkeyed.h264", &on_cpu, &no_device);
+    CHECK(run.frames > 55 && run.frames < 59 && run.damaged == run.frames - 40,
+          "%d frames, %d damaged", run.frames, run.damaged);
+}
+
 // --- life of decoders and frames
 
 static void *release(void *frame)
@@ -424,6 +435,7 @@ int main(void)
     test_damage();
     test_ruins();
     test_joined_late();
+    test_keyframe_lost();
     test_frames_outlive();
     test_restart();
     test_geometry_changes();
