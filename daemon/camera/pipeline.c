@@ -199,18 +199,15 @@ static int open_plan(struct pipeline *pipeline, const struct image *source,
     return rc;
 }
 
-// Makes the ops and the plan for sources like `source`. An output that cannot be made from it stays
-// without an op; the others work.
-static int rebuild(struct pipeline *pipeline, const struct image *source)
+// Returns how many ops there are, or -ENOMEM. An output that cannot be made from such a source
+// stays without one.
+static int make_ops(struct pipeline *pipeline, const struct image *source, const struct op *ops[])
 {
-    const struct op *ops[PLAN_OPS_MAX];
     int n = 0;
-
-    pipeline_drain(pipeline);
-    pipeline->source = *source;
-    pipeline->notice[0] = 0;
     for (int i = 0; i < pipeline->outputs.n; i++) {
         int rc = op_init(&pipeline->op[i], &pipeline->outputs.list[i]->params, source);
+        if (rc == -ENOMEM)
+            return rc;
         if (rc < 0) {
             note_output(pipeline, pipeline->outputs.list[i]->config->name, rc);
             continue;
@@ -219,9 +216,19 @@ static int rebuild(struct pipeline *pipeline, const struct image *source)
         pipeline->index[i] = n;
         ops[n++] = &pipeline->op[i];
     }
-    if (n == 0)
-        return 0;
-    int rc = open_plan(pipeline, source, ops, n);
+    return n;
+}
+
+// Makes the ops and the plan for sources like `source`.
+static int rebuild(struct pipeline *pipeline, const struct image *source)
+{
+    const struct op *ops[PLAN_OPS_MAX];
+    pipeline_drain(pipeline);
+    pipeline->source = *source;
+    pipeline->notice[0] = 0;
+    int rc = make_ops(pipeline, source, ops);
+    if (rc > 0)
+        rc = open_plan(pipeline, source, ops, rc);
     if (rc < 0)
         pipeline_drain(pipeline);
     return rc;
