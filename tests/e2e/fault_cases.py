@@ -129,11 +129,11 @@ def mute_at(method):
     return fault
 
 
-def several(*acts, gap=3 * GOP):
-    """Each act ahead of a picture in the middle of another group."""
+def several(*acts, gap=3 * GOP, at=7):
+    """Each act ahead of a picture in the middle of another group, or of picture `at` of one."""
     def fault(case):
         begun(case)
-        start = case.camera.next_keyframe() + 7
+        start = case.camera.next_keyframe() + at
         for i, act in enumerate(acts):
             case.camera.next(act, start + i * gap)
         until(lambda: case.camera.number > start + len(acts) * gap, 60)
@@ -247,6 +247,8 @@ def cases():
         Case("packets-lost-h265", several(*map(mangling, (drop(1, 2), drop(0, 1), drop(-1), drop(0)))), harmed=True,
              clip="h265"),
         Case("picture-lost-h265", several(*[mangling(drop(0))] * 3), harmed=True, clip="h265"),
+        Case("keyframe-torn", several(*[mangling(drop(2, 3))] * 2, at=GOP), harmed=True),
+        Case("keyframe-torn-h265", several(*[mangling(drop(3, 4))] * 2, at=GOP), harmed=True, clip="h265"),
         Case("joined-late", several(), start="late", harmed=True),
         Case("joined-late-h265", several(), start="late", harmed=True, clip="h265"),
         Case("babble", several(*[lambda c: c.babble(500)] * 3)),
