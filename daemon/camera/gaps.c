@@ -172,14 +172,16 @@ static bool is_misnumbered(const struct gaps_sequence *sequence, struct bits bit
            (read_number(&bits) > IDR_ID_MAX || read_bits(&bits, sequence->order_bits) != 0);
 }
 
-// An encoder that never kept to the numbers does so from its first picture on.
+// An encoder that never kept to the numbers does so from its first IDR picture on.
 static bool is_noise(struct gaps *gaps, bool misnumbered)
 {
+    bool first = !gaps->keyed;
+    gaps->keyed = true;
     if (!misnumbered) {
         gaps->misnumbered = 0;
         return false;
     }
-    bool own_way = !gaps->begun || gaps->misnumbered == MISNUMBERED_MAX;
+    bool own_way = first || gaps->misnumbered == MISNUMBERED_MAX;
     gaps->misnumbered = own_way ? MISNUMBERED_MAX : gaps->misnumbered + 1;
     return !own_way;
 }

@@ -27,6 +27,7 @@ struct gaps {
     uint8_t sequence_of[GAPS_PICTURES]; // by the picture's parameters
     bool begun;                         // last holds
     uint32_t last;                      // number of the last picture that others are made from
+    bool keyed;                         // an IDR picture has come
     int misnumbered;                    // IDR pictures in a row that have other numbers than 0
     int form;      // constraints and level of the first parameters; 0: none came
     int last_form; // of the last ones

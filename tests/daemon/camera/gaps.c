@@ -135,8 +135,10 @@ static bool idr_numbered(struct gaps *gaps, int number, int order)
 static void test_own_way(void)
 {
     static const uint8_t strange[] = {0, 0, 1, 0x68, 0x93, 0xff};
+    static const uint8_t joined[] = {0, 0, 1, 0x41, 0x88, 0x9c, 0x20}; // between two IDR pictures
     struct gaps own = {.sequence[0] = {.number_bits = 4, .order_bits = 4}}, other = own;
     int told = 0;
+    CHECK(!gaps_before(&own, joined, sizeof joined) && own.begun, "a picture to join at");
     for (int i = 1; i < 20; i++)
         CHECK(!idr_numbered(&own, i % 15 + 1, 0), "IDR picture %d of one that never keeps to 0", i);
     CHECK(!idr_numbered(&other, 0, 0), "a picture by the rule");
