@@ -86,7 +86,11 @@ def watch_over(stage, framed, holdings):
 
 
 def check_end(checks, stage, framed):
-    """Every camera is good within the longest pause of the back-off, once all faults are over."""
+    """Every camera is good within the longest pause of the back-off, once all faults are over: those too that one which
+    was away has yet to do."""
+    for camera in stage.cameras.values():
+        with camera.lock:
+            camera.waiting = []
     numbers = {name: camera.number for name, camera in stage.cameras.items()}
     for name, watcher in stage.watchers.items():
         good = until(lambda: len(watcher.good_after(numbers[name])) > 25, 45)
