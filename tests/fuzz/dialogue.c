@@ -1,6 +1,8 @@
 #include "tests/fuzz/dialogue.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,7 +28,7 @@ static void connect_speaker(struct dialogue *dialogue)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
         MUST(errno == EAGAIN); // the queue is full
-        settle(dialogue->loop);
+        settle(&dialogue->loop);
         MUST(connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
     }
     dialogue->current = dialogue->n++;
@@ -74,7 +76,7 @@ static void hear_all(struct dialogue *dialogue)
     bool any;
     do {
         any = false;
-        settle(dialogue->loop);
+        settle(&dialogue->loop);
         for (int i = 0; i < dialogue->n; i++)
             any |= hear(&dialogue->speaker[i]);
     } while (any);
@@ -89,7 +91,7 @@ static void act(struct dialogue *dialogue, char action)
     } else if (action == '>') {
         dialogue->current = (dialogue->current + 1) % dialogue->n;
     } else if (action == '.') {
-        settle(dialogue->loop);
+        settle(&dialogue->loop);
     } else if (action == '<') {
         hear(speaker);
     } else if (action == '!' && speaker->fd >= 0) {
@@ -100,6 +102,14 @@ static void act(struct dialogue *dialogue, char action)
     } else {
         say(speaker, action == 'r' ? "\r" : &action, 1);
     }
+}
+
+void dialogue_open(struct dialogue *dialogue)
+{
+    *dialogue = (struct dialogue){0};
+    snprintf(dialogue->path, sizeof dialogue->path, "/tmp/framed-fuzz-%d.sock", (int)getpid());
+    signal(SIGPIPE, SIG_IGN);
+    uv_loop_init(&dialogue->loop);
 }
 
 void dialogue_run(struct dialogue *dialogue, const char *script, size_t size)
@@ -128,11 +138,14 @@ void dialogue_hang_up(struct dialogue *dialogue)
 {
     for (int i = 0; i < dialogue->n; i++)
         hang_up(&dialogue->speaker[i]);
-    settle(dialogue->loop);
+    settle(&dialogue->loop);
 }
 
-void dialogue_free(struct dialogue *dialogue)
+void dialogue_close(struct dialogue *dialogue)
 {
+    settle(&dialogue->loop);
+    MUST(uv_loop_close(&dialogue->loop) == 0);
+    MUST(access(dialogue->path, F_OK) < 0);
     for (int i = 0; i < dialogue->n; i++) {
         hang_up(&dialogue->speaker[i]);
         free(dialogue->speaker[i].said.at);

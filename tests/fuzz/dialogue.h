@@ -29,18 +29,20 @@ struct speaker {
 };
 
 struct dialogue {
-    uv_loop_t *loop;
-    const char *path;
+    uv_loop_t loop;
+    char path[64]; // of the socket, for whoever is tried to listen on
     struct speaker speaker[SPEAKERS_MAX];
     int n, current;
 };
 
+void dialogue_open(struct dialogue *);
 // The first client connects, then all do what the script says; those that are still open have heard
 // all that came for them when it returns.
 void dialogue_run(struct dialogue *, const char *script, size_t size);
 // One client more, which says this and hears all that comes of it.
 const struct speaker *dialogue_ask(struct dialogue *, const char *text, size_t size);
 void dialogue_hang_up(struct dialogue *); // all clients; what they said and heard stays
-void dialogue_free(struct dialogue *);
+// When who listened closes: nothing of it may stay, neither in the loop nor at the path.
+void dialogue_close(struct dialogue *);
 
 #endif

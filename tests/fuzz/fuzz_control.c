@@ -2,10 +2,8 @@
 // end, anything else that is over gets the end, and the next client is answered.
 #include "daemon/service/control.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/fuzz/dialogue.h"
 #include "tests/fuzz/turns.h"
@@ -76,24 +74,17 @@ static void check_all(const struct dialogue *dialogue)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static char path[64];
-    uv_loop_t loop;
     struct control *control = NULL;
-    struct dialogue dialogue = {.loop = &loop, .path = path};
+    struct dialogue dialogue;
     char why[256] = "";
-    snprintf(path, sizeof path, "/tmp/framed-fuzz-%d.sock", (int)getpid());
-    signal(SIGPIPE, SIG_IGN);
     asked = 0;
-    uv_loop_init(&loop);
-    MUST(control_open(&control, &loop, path, answer, NULL, why, sizeof why) == 0);
+    dialogue_open(&dialogue);
+    MUST(control_open(&control, &dialogue.loop, dialogue.path, answer, NULL, why, sizeof why) == 0);
     dialogue_run(&dialogue, (const char *)data, size);
     check_all(&dialogue);
     const struct speaker *last = dialogue_ask(&dialogue, "status\n", 7);
     MUST(last->ended && strcmp(last->heard.at, "status\n") == 0);
     control_close(control);
-    settle(&loop);
-    MUST(uv_loop_close(&loop) == 0);
-    MUST(access(path, F_OK) < 0);
-    dialogue_free(&dialogue);
+    dialogue_close(&dialogue);
     return 0;
 }

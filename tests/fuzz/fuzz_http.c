@@ -2,10 +2,8 @@
 // no page is had without the token where one is demanded, and the next client is served.
 #include "daemon/service/http.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/fuzz/dialogue.h"
 #include "tests/fuzz/turns.h"
@@ -140,31 +138,24 @@ static void check_next(struct dialogue *dialogue)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static char path[64];
-    const struct sink_address address = {.kind = SINK_UNIX, .path = path};
     const char *script = (const char *)data;
-    uv_loop_t loop;
     struct http *http = NULL;
-    struct dialogue dialogue = {.loop = &loop, .path = path};
+    struct dialogue dialogue;
+    const struct sink_address address = {.kind = SINK_UNIX, .path = dialogue.path};
     struct http_options options = {
-        .loop = &loop, .address = &address, .token = TOKEN, .page = page};
+        .loop = &dialogue.loop, .address = &address, .token = TOKEN, .page = page};
     char why[256] = "";
     if (size >= strlen(OPEN) && memcmp(script, OPEN, strlen(OPEN)) == 0) {
         options.token = NULL;
         script += strlen(OPEN);
         size -= strlen(OPEN);
     }
-    snprintf(path, sizeof path, "/tmp/framed-fuzz-%d.sock", (int)getpid());
-    signal(SIGPIPE, SIG_IGN);
-    uv_loop_init(&loop);
+    dialogue_open(&dialogue);
     MUST(http_open(&http, &options, why, sizeof why) == 0);
     dialogue_run(&dialogue, script, size);
     check_all(&dialogue, options.token != NULL);
     check_next(&dialogue);
     http_close(http);
-    settle(&loop);
-    MUST(uv_loop_close(&loop) == 0);
-    MUST(access(path, F_OK) < 0);
-    dialogue_free(&dialogue);
+    dialogue_close(&dialogue);
     return 0;
 }
