@@ -124,16 +124,22 @@ static void check_answer(int fd, const char *expected)
     CHECK(strcmp(text, expected) == 0, "'%s' and not '%s'", text, expected);
 }
 
+// The next client is answered with what it says.
+static void check_served(const char *line)
+{
+    int fd = dial();
+    say(fd, line, strlen(line));
+    check_answer(fd, line);
+}
+
 static void test_requests(void)
 {
     char text[8];
     start();
     struct stat st;
     CHECK(stat(rig.path, &st) == 0 && (st.st_mode & 0777) == CONTROL_MODE, "mode %o", st.st_mode);
-    int fd = dial();
-    say(fd, "status\n", 7);
-    check_answer(fd, "status\n");
-    fd = dial(); // in pieces, and with what comes behind it
+    check_served("status\n");
+    int fd = dial(); // in pieces, and with what comes behind it
     say(fd, "sta", 3);
     usleep(50000);
     say(fd, "tus\nreload\n", 11);
@@ -166,9 +172,7 @@ static void test_garbage(void)
     fd = dial(); // gone before the answer
     say(fd, "large\n", 6);
     close(fd);
-    fd = dial();
-    say(fd, "after\n", 6);
-    check_answer(fd, "after\n");
+    check_served("after\n");
     stop();
 }
 
@@ -183,9 +187,7 @@ static void test_stuck_clients(void)
         fds[i] = dial();
     usleep(CONTROL_DEADLINE_MS * 600);
     say(fds[2 * CONTROL_CLIENTS_MAX - 1], "large\n", 6);
-    int fd = dial();
-    say(fd, "status\n", 7);
-    check_answer(fd, "status\n");
+    check_served("status\n");
     check_answer(fds[0], "");                           // pushed out
     check_answer(fds[2 * CONTROL_CLIENTS_MAX - 2], ""); // by its deadline
     usleep(CONTROL_DEADLINE_MS * 200);
@@ -206,9 +208,7 @@ static void test_short_memory(void)
     atomic_store(&out_of_memory, false);
     say(fd, "first\n", 6);
     check_answer(fd, "first\n");
-    fd = dial();
-    say(fd, "second\n", 7);
-    check_answer(fd, "second\n");
+    check_served("second\n");
     stop();
 }
 
