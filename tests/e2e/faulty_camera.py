@@ -336,6 +336,11 @@ class Camera:
         with self.lock:
             self.waiting.append((at, act))
 
+    def call_off(self):
+        """What was asked for and has not been done."""
+        with self.lock:
+            self.waiting = []
+
     def description(self, url):
         name, sprop = {"h264": "H264", "h265": "H265"}[self.clip.codec], ""
         sets = [base64.b64encode(nal).decode() for nal in self.clip.parameter_sets]

@@ -86,11 +86,7 @@ def watch_over(stage, framed, holdings):
 
 
 def check_end(checks, stage, framed):
-    """Every camera is good within the longest pause of the back-off, once all faults are over: those too that one which
-    was away has yet to do."""
-    for camera in stage.cameras.values():
-        with camera.lock:
-            camera.waiting = []
+    """Every camera is good within the longest pause of the back-off, once all faults are over."""
     numbers = {name: camera.number for name, camera in stage.cameras.items()}
     for name, watcher in stage.watchers.items():
         good = until(lambda: len(watcher.good_after(numbers[name])) > 25, 45)
@@ -146,6 +142,8 @@ def main():
             watch_over(stage, framed, holdings)
             over.set()
             time.sleep(5)
+            for camera in stage.cameras.values():
+                camera.call_off()  # what one that was away has yet to do
             check_end(checks, stage, framed)
             code = framed.stop()
             checks.check(code == 0, f"exit {code}")
