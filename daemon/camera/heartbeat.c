@@ -24,9 +24,9 @@ void heartbeat_job_begins(struct heartbeat *heartbeat)
     atomic_fetch_add(&heartbeat->jobs, 1);
 }
 
-void heartbeat_job_ends(struct heartbeat *heartbeat)
+void heartbeat_job_ends(struct heartbeat *heartbeat, int64_t now_ns)
 {
-    atomic_store(&heartbeat->job_ns, monotonic_ns());
+    atomic_store(&heartbeat->job_ns, now_ns);
     atomic_fetch_sub(&heartbeat->jobs, 1);
 }
 

@@ -30,9 +30,10 @@ struct heartbeat {
 void heartbeat_begin(struct heartbeat *, enum step, int64_t ns);
 // The thread ends, or waits for as long as somebody else likes.
 void heartbeat_rest(struct heartbeat *);
-// The backend gets a job, from the thread; it is through with one, on any thread.
+// The backend gets a job, from the thread; it was through with one at `now_ns` (CLOCK_MONOTONIC),
+// on any thread.
 void heartbeat_job_begins(struct heartbeat *);
-void heartbeat_job_ends(struct heartbeat *);
+void heartbeat_job_ends(struct heartbeat *, int64_t now_ns);
 // What the thread is at ("reading") for more than `patience_ns` longer than it meant to; NULL: all
 // is well.
 const char *heartbeat_stuck(const struct heartbeat *, int64_t patience_ns);

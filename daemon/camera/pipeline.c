@@ -322,7 +322,7 @@ static void settle(struct work *work, int status)
 {
     struct pipeline *pipeline = work->pipeline;
     int64_t now = monotonic_ns();
-    heartbeat_job_ends(pipeline->context.heartbeat);
+    heartbeat_job_ends(pipeline->context.heartbeat, now);
     for (int i = 0; i < pipeline->outputs.n; i++) {
         struct output *output = pipeline->outputs.list[i];
         if (!work->slot[i])
