@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """What scraping /metrics costs under full load: CAMERAS of CLIP at their own pace, each with a reader.
 
-usage: bench_scrape.py CLIP [--framed BINARY] [--cameras 50] [--scrapes 500] [--seconds 10]
+usage: bench_scrape.py CLIP [--framed BINARY] [--cameras 50] [--scrapes 500] [--seconds 10] [--half-open 500]
 
 Prints the least, the median and the 99th percentile of a scrape, from connecting to the last byte, and beside them what the
-pictures were like without and with scraping: frames lost and the cameras' worst p99 from received to finished.
+pictures were like without and with scraping: frames lost and the cameras' worst p99 from received to finished. Then the same
+of /healthz while clients keep half-open requests: who is pushed out connects again.
 """
 import argparse
 import json
@@ -44,6 +45,29 @@ def read(where, cameras):
                 peers.unregister(key.fileobj)
 
 
+def hold(where, count, ready):
+    """Keeps so many requests half-open, each begun anew as soon as it is dropped."""
+    def connect():
+        peer = socket.socket(socket.AF_UNIX)
+        peer.connect(f"{where}/http.sock")
+        peers.register(peer, selectors.EVENT_READ)
+        try:
+            peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: fra")
+        except OSError:
+            pass  # dropped already: it is readable
+
+    peers = selectors.DefaultSelector()
+    for _ in range(count):
+        connect()
+    ready.set()
+    while True:
+        for key, _ in peers.select():
+            peers.unregister(key.fileobj)
+            key.fileobj.close()
+            connect()
+        time.sleep(0.01)
+
+
 class Daemon:
     """framed with its cameras, HTTP on a unix socket, and a reader of every output."""
 
@@ -72,15 +96,30 @@ class Daemon:
         p99 = max((output["latency"]["p99_s"] or 0 for output in outputs), default=0)
         return sum(sum(output["lost"].values()) for output in outputs), 1e3 * p99, told["process"]["cpu_cores"]
 
-    def scrape(self):
+    def scrape(self, page="/metrics"):
         """(seconds, bytes)"""
         start, size = time.perf_counter(), 0
         with socket.socket(socket.AF_UNIX) as peer:
             peer.connect(f"{self.where}/http.sock")
-            peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: framed\r\n\r\n")
+            peer.sendall(f"GET {page} HTTP/1.1\r\nHost: framed\r\n\r\n".encode())
             while got := peer.recv(1 << 20):
                 size += len(got)
         return time.perf_counter() - start, size
+
+
+def scrape_beside(daemon, options):
+    """Sorted times of /healthz in ms beside clients that hold half-open requests."""
+    ready = multiprocessing.Event()
+    holder = multiprocessing.Process(target=hold, args=(daemon.where, options.half_open, ready), daemon=True)
+    holder.start()
+    ready.wait()
+    times = []
+    for _ in range(options.scrapes):
+        times.append(1e3 * daemon.scrape("/healthz")[0])
+        time.sleep(0.01)
+    holder.kill()
+    holder.join()
+    return sorted(times)
 
 
 def main():
@@ -90,6 +129,7 @@ def main():
     parser.add_argument("--cameras", type=int, default=50)
     parser.add_argument("--scrapes", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=25)
+    parser.add_argument("--half-open", type=int, default=500)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="framed-scrape-") as where:
         daemon = Daemon(options, where)
@@ -104,6 +144,7 @@ def main():
                 times.append(1e3 * took)
                 time.sleep(options.seconds / options.scrapes)
             busy = daemon.state()
+            beside = scrape_beside(daemon, options)
         finally:
             daemon.stop()
     times.sort()
@@ -111,6 +152,8 @@ def main():
           f"least {times[0]:.3f} ms, median {statistics.median(times):.3f} ms, p99 {times[int(0.99 * len(times))]:.3f} ms of {len(times)} scrapes")
     print(f"without scraping: {quiet[0] - before} frames lost, p99 {quiet[1]:.1f} ms; "
           f"with it: {busy[0] - quiet[0]} lost, p99 {busy[1]:.1f} ms")
+    print(f"/healthz beside {options.half_open} half-open requests: p50 {statistics.median(beside):.3f} ms, "
+          f"p99 {beside[int(0.99 * len(beside))]:.3f} ms, most {beside[-1]:.3f} ms of {len(beside)}")
 
 
 main()

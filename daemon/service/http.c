@@ -4,19 +4,41 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "config/address.h"
+#include "daemon/service/log.h"
 #include "daemon/sink/listener.h"
+
+enum { ACCEPTS_A_TURN = 16, EVENTS_A_TURN = 32, ACCEPT_PAUSE_MS = 1000 };
+
+// libmicrohttpd gets a connection with its first byte, so that the time of a request is known.
+struct client {
+    struct http *http;
+    int fd;               // this module's while idle, then libmicrohttpd's
+    bool idle;            // has not sent a byte
+    bool answered;        // its request is whole
+    bool dropped;         // not in the list any more; freed once libmicrohttpd has closed it
+    uint64_t deadline_ms; // of uv_now
+    struct client *previous, *next;
+};
 
 struct http {
     struct http_options options;
     struct sink_address address;
     char *token;
-    struct listener listener; // its descriptor is the daemon's
+    struct listener listener;
     int port;
-    struct MHD_Daemon *daemon; // has an epoll set of its own, which the loop watches
-    uv_poll_t poll;
-    uv_timer_t timer; // when it wants to be called though nothing came
+    struct MHD_Daemon *daemon; // has an epoll set of its own
+    int epoll;                 // that set, the listener and the idle clients
+    uv_poll_t poll;            // of `epoll`
+    uv_timer_t timer;          // the next deadline, or when libmicrohttpd wants to be called
+    uv_timer_t pause;          // until connections are accepted again
+    struct client clients;     // a ring in the order in which they came, with this as its end
+    struct client *entering;   // is being given to libmicrohttpd
+    int n_clients;
     int handles;
 };
 
@@ -69,6 +91,14 @@ static bool is_welcome(const struct http *http, struct MHD_Connection *connectio
            is_token(http->token, given + strlen(scheme));
 }
 
+static void request_is_whole(struct MHD_Connection *connection)
+{
+    struct client *client =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    client->answered = true;
+    client->deadline_ms = uv_now(client->http->options.loop) + HTTP_ANSWER_MS;
+}
+
 static enum MHD_Result request_came(void *opaque, struct MHD_Connection *connection,
                                     const char *path, const char *method, const char *version,
                                     const char *upload, size_t *upload_size, void **state)
@@ -76,6 +106,7 @@ static enum MHD_Result request_came(void *opaque, struct MHD_Connection *connect
     struct http *http = opaque;
     struct http_page page;
     (void)version, (void)upload, (void)upload_size, (void)state;
+    request_is_whole(connection);
     if (!is_welcome(http, connection))
         page = refusal(MHD_HTTP_UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN\n");
     else if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
@@ -85,40 +116,192 @@ static enum MHD_Result request_came(void *opaque, struct MHD_Connection *connect
     return respond(connection, &page);
 }
 
+// --- clients
+
+static int watch(struct http *http, int operation, int fd, unsigned events, void *which)
+{
+    struct epoll_event event = {.events = events, .data.ptr = which};
+    return epoll_ctl(http->epoll, operation, fd, &event) < 0 ? -errno : 0;
+}
+
+static void unlink_client(struct client *client)
+{
+    client->previous->next = client->next;
+    client->next->previous = client->previous;
+    client->http->n_clients--;
+}
+
+// libmicrohttpd closes its own connections, in its next run.
+static void drop(struct client *client)
+{
+    unlink_client(client);
+    client->dropped = true;
+    if (!client->idle) {
+        shutdown(client->fd, SHUT_RDWR);
+        return;
+    }
+    close(client->fd);
+    free(client);
+}
+
+// The client that came first, and of those that wait for their answer's end only if there is
+// nobody else.
+static struct client *first_to_drop(const struct http *http)
+{
+    struct client *client = http->clients.next;
+    while (client != &http->clients && client->answered)
+        client = client->next;
+    return client != &http->clients ? client : http->clients.next;
+}
+
+static void drop_late_clients(struct http *http)
+{
+    const uint64_t now = uv_now(http->options.loop);
+    for (struct client *client = http->clients.next, *next; client != &http->clients;
+         client = next) {
+        next = client->next;
+        if (client->deadline_ms <= now)
+            drop(client);
+    }
+}
+
+// libmicrohttpd closes the socket where it cannot take it.
+static void begin_request(struct client *client)
+{
+    struct http *http = client->http;
+    struct sockaddr_storage address = {0};
+    socklen_t length = sizeof address;
+    watch(http, EPOLL_CTL_DEL, client->fd, 0, NULL);
+    getpeername(client->fd, (struct sockaddr *)&address, &length);
+    client->idle = false;
+    client->deadline_ms = uv_now(http->options.loop) + HTTP_REQUEST_MS;
+    http->entering = client;
+    enum MHD_Result taken =
+        MHD_add_connection(http->daemon, client->fd, (struct sockaddr *)&address, length);
+    if (taken == MHD_NO && http->entering) {
+        unlink_client(client);
+        free(client);
+    }
+    http->entering = NULL;
+}
+
+static void connection_notified(void *opaque, struct MHD_Connection *connection, void **context,
+                                enum MHD_ConnectionNotificationCode code)
+{
+    struct http *http = opaque;
+    struct client *client = *context;
+    (void)connection;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *context = http->entering;
+        http->entering = NULL;
+    } else if (client) {
+        if (!client->dropped)
+            unlink_client(client);
+        free(client);
+    }
+}
+
+static int add_client(struct http *http, int fd)
+{
+    struct client *client = calloc(1, sizeof *client);
+    int rc = client ? watch(http, EPOLL_CTL_ADD, fd, EPOLLIN, client) : -ENOMEM;
+    if (rc < 0) {
+        free(client);
+        return rc;
+    }
+    if (http->n_clients == HTTP_CLIENTS_MAX)
+        drop(first_to_drop(http));
+    *client = (struct client){
+        .http = http,
+        .fd = fd,
+        .idle = true,
+        .deadline_ms = uv_now(http->options.loop) + HTTP_IDLE_MS,
+        .previous = http->clients.previous,
+        .next = &http->clients,
+    };
+    client->previous->next = client;
+    client->next->previous = client;
+    http->n_clients++;
+    return 0;
+}
+
 // --- in the loop
 
-static void work(struct http *http);
+static void resume_accepting(uv_timer_t *timer)
+{
+    struct http *http = timer->data;
+    watch(http, EPOLL_CTL_MOD, http->listener.fd, EPOLLIN, http);
+}
+
+// Out of descriptors or memory: the connection stays in the queue, and the listener readable.
+static void pause_accepting(struct http *http, int reason)
+{
+    log_event(LOG_LEVEL_WARNING, "http: cannot accept a client: %s", strerror(reason));
+    watch(http, EPOLL_CTL_MOD, http->listener.fd, 0, http);
+    uv_timer_start(&http->pause, resume_accepting, ACCEPT_PAUSE_MS, 0);
+}
+
+static void accept_clients(struct http *http)
+{
+    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+        int fd = accept4(http->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+            pause_accepting(http, errno);
+        if (fd < 0)
+            return; // level triggered: the rest of the queue comes back
+        if (add_client(http, fd) < 0)
+            close(fd);
+    }
+}
+
+static void time_is_up(uv_timer_t *timer);
+
+static void set_timer(struct http *http)
+{
+    const uint64_t now = uv_now(http->options.loop);
+    MHD_UNSIGNED_LONG_LONG run_ms;
+    uint64_t next = UINT64_MAX;
+    if (MHD_get_timeout(http->daemon, &run_ms) == MHD_YES)
+        next = now + run_ms;
+    for (struct client *client = http->clients.next; client != &http->clients;
+         client = client->next)
+        if (client->deadline_ms < next)
+            next = client->deadline_ms;
+    if (next == UINT64_MAX)
+        uv_timer_stop(&http->timer);
+    else
+        uv_timer_start(&http->timer, time_is_up, next > now ? next - now : 0, 0);
+}
+
+static void work(struct http *http)
+{
+    drop_late_clients(http);
+    MHD_run(http->daemon);
+    set_timer(http);
+}
 
 static void time_is_up(uv_timer_t *timer)
 {
     work(timer->data);
 }
 
+// Clients are accepted last: one that comes may push out another that has an event.
 static void sockets_ready(uv_poll_t *poll, int status, int events)
 {
+    struct http *http = poll->data;
+    struct epoll_event event[EVENTS_A_TURN];
+    bool comes = false;
+    int n = epoll_wait(http->epoll, event, EVENTS_A_TURN, 0);
     (void)status, (void)events;
-    work(poll->data);
-}
-
-static unsigned clients(const struct http *http)
-{
-    return MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections;
-}
-
-// At the limit the daemon accepts nobody, and begins again with the run after that in which
-// somebody left.
-static void work(struct http *http)
-{
-    MHD_UNSIGNED_LONG_LONG wait_ms;
-    unsigned before;
-    do {
-        before = clients(http);
-        MHD_run(http->daemon);
-    } while (clients(http) < before);
-    if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES)
-        uv_timer_start(&http->timer, time_is_up, wait_ms, 0);
-    else
-        uv_timer_stop(&http->timer);
+    for (int i = 0; i < n; i++) {
+        if (event[i].data.ptr == http)
+            comes = true;
+        else if (event[i].data.ptr != http->daemon)
+            begin_request(event[i].data.ptr);
+    }
+    if (comes)
+        accept_clients(http);
+    work(http);
 }
 
 // --- life
@@ -132,34 +315,45 @@ static void release(struct http *http)
     free(http);
 }
 
-// The daemon takes over the listener's descriptor.
+// A client that was pushed out counts until libmicrohttpd runs.
 static int start_daemon(struct http *http)
 {
+    const unsigned limit = HTTP_CLIENTS_MAX + ACCEPTS_A_TURN;
+    errno = 0;
     http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL, 0, NULL, NULL, request_came, http, MHD_OPTION_LISTEN_SOCKET,
-        http->listener.fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CLIENTS_MAX,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)HTTP_CLIENT_BYTES, MHD_OPTION_END);
-    if (!http->daemon)
-        return errno ? -errno : -EIO;
-    http->listener.fd = -1;
-    return 0;
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, request_came, http,
+        MHD_OPTION_NOTIFY_CONNECTION, connection_notified, http, MHD_OPTION_CONNECTION_LIMIT, limit,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CLIENT_BYTES, MHD_OPTION_END);
+    return http->daemon ? 0 : errno ? -errno : -EIO;
+}
+
+static int watch_sockets(struct http *http)
+{
+    http->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (http->epoll < 0)
+        return -errno;
+    int rc = watch(http, EPOLL_CTL_ADD, http->listener.fd, EPOLLIN, http);
+    if (rc == 0)
+        rc = watch(http, EPOLL_CTL_ADD,
+                   MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, EPOLLIN,
+                   http->daemon);
+    return rc;
 }
 
 static int start(struct http *http)
 {
     uv_loop_t *loop = http->options.loop;
-    errno = 0;
     int rc = start_daemon(http);
-    if (rc < 0)
-        return rc;
-    rc = uv_poll_init(loop, &http->poll,
-                      MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd);
+    if (rc == 0)
+        rc = watch_sockets(http);
+    if (rc == 0)
+        rc = uv_poll_init(loop, &http->poll, http->epoll);
     if (rc < 0)
         return rc;
     uv_timer_init(loop, &http->timer);
-    http->poll.data = http->timer.data = http;
-    http->handles = 2;
+    uv_timer_init(loop, &http->pause);
+    http->poll.data = http->timer.data = http->pause.data = http;
+    http->handles = 3;
     uv_poll_start(&http->poll, UV_READABLE, sockets_ready); // fails on a closing handle only
     return 0;
 }
@@ -167,11 +361,28 @@ static int start(struct http *http)
 static int copy_options(struct http *http, const struct http_options *options)
 {
     http->options = *options;
-    http->listener.fd = -1;
+    http->listener.fd = http->epoll = -1;
+    http->clients.next = http->clients.previous = &http->clients;
     http->token = options->token ? strdup(options->token) : NULL;
     return address_copy(&http->address, options->address) < 0 || (options->token && !http->token)
                ? -ENOMEM
                : 0;
+}
+
+// libmicrohttpd closes its connections, which ends their clients.
+static void close_sockets(struct http *http)
+{
+    listener_close(&http->listener);
+    for (struct client *client = http->clients.next, *next; client != &http->clients;
+         client = next) {
+        next = client->next;
+        if (client->idle)
+            drop(client);
+    }
+    if (http->daemon)
+        MHD_stop_daemon(http->daemon);
+    if (http->epoll >= 0)
+        close(http->epoll);
 }
 
 int http_open(struct http **ret, const struct http_options *options, char *why, size_t size)
@@ -194,9 +405,7 @@ int http_open(struct http **ret, const struct http_options *options, char *why, 
     if (!why[0])
         snprintf(why, size, "cannot serve HTTP: %s", strerror(-rc));
     if (http) {
-        if (http->daemon)
-            MHD_stop_daemon(http->daemon);
-        listener_close(&http->listener);
+        close_sockets(http);
         release(http);
     }
     return rc;
@@ -220,6 +429,6 @@ void http_close(struct http *http)
         return;
     uv_close((uv_handle_t *)&http->poll, handle_closed); // before its descriptor goes
     uv_close((uv_handle_t *)&http->timer, handle_closed);
-    listener_close(&http->listener);
-    MHD_stop_daemon(http->daemon);
+    uv_close((uv_handle_t *)&http->pause, handle_closed);
+    close_sockets(http);
 }

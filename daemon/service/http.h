@@ -1,5 +1,6 @@
 // Pages by HTTP, served between the loop's other work, one a connection. Clients are bounded in
-// number, in what they may send and in time. Loop thread only.
+// number, in what they may send and in time. When one comes at the limit, the oldest client that
+// has not sent its request is dropped for it, or else the oldest of all. Loop thread only.
 #ifndef FRAMED_DAEMON_SERVICE_HTTP_H
 #define FRAMED_DAEMON_SERVICE_HTTP_H
 
@@ -9,8 +10,10 @@
 #include "config/config.h"
 
 enum {
-    HTTP_CLIENTS_MAX = 32,    // more wait in the listener's queue
-    HTTP_TIMEOUT_S = 10,      // of a client that neither sends nor takes anything
+    HTTP_CLIENTS_MAX = 64,
+    HTTP_IDLE_MS = 10000,     // from a connection to the first byte of its request
+    HTTP_REQUEST_MS = 2000,   // from there to the end of its head
+    HTTP_ANSWER_MS = 10000,   // from there to the end of the answer
     HTTP_CLIENT_BYTES = 8192, // for a request's head
     HTTP_MODE = 0660,         // of a unix socket
 };

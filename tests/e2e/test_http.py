@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import time
 
-from framed_client import Checks, Framed, Reader, folder, free_port, make_clip, run, until
+from framed_client import BINARY, PATIENCE, Checks, Framed, Reader, folder, free_port, make_clip, run, until
 
 TOKEN = "Zorngiebel-0123456789"
 CONFIG = """
@@ -138,6 +138,82 @@ def check_stuck(checks, client, reader, framed):
     checks.check(client.get("/readyz")[0] == 503, "not the same as before")
 
 
+def is_open(peer):
+    """Whether the other side has not closed: nothing was sent."""
+    peer.settimeout(0)
+    try:
+        return peer.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def hold_half_open(connect, said, count=500):
+    """`count` connections that said so much and no more; connecting does not wait."""
+    peers = []
+    for _ in range(count):
+        peer = connect()
+        try:
+            peer.sendall(said)
+        except OSError:
+            pass  # pushed out already
+        peers.append(peer)
+    return peers
+
+
+def check_half_open(checks, client, framed):
+    """Requests that never end keep nobody from answers, by HTTP or by the control socket."""
+    def connect():
+        return socket.create_connection(("127.0.0.1", client.port), timeout=20)
+
+    def connect_control():
+        peer = socket.socket(socket.AF_UNIX)
+        peer.connect(os.path.join(os.path.dirname(framed.config), "control.sock"))
+        return peer
+
+    stuck = hold_half_open(connect, b"GET /healthz HTTP/1.1\r\nHost")
+    for _ in range(20):
+        start = time.monotonic()
+        status = client.get("/healthz")[0]
+        took = time.monotonic() - start
+        if not checks.check(status == 200 and took < 1, f"/healthz took {took:.3f} s beside half-open requests"):
+            break
+    checks.check(not is_open(stuck[0]) and is_open(stuck[-1]), "it is not the oldest that are pushed out")
+    checks.check(until(lambda: not is_open(stuck[-1]), 3), "a half-open request has no end")
+    stuck += hold_half_open(connect_control, b"stat")
+    start = time.monotonic()
+    code = subprocess.run([BINARY, "status", "--json", "--socket", os.path.join(os.path.dirname(framed.config), "control.sock")],
+                          capture_output=True).returncode
+    took = time.monotonic() - start
+    checks.check(code == 0 and took < 2, f"status: exit {code} in {took:.3f} s beside half-open requests")
+    for peer in stuck:
+        peer.close()
+
+
+def check_request_time(checks, client):
+    """A request has 2 s from its first byte however it comes; who has said nothing has longer."""
+    idle = socket.create_connection(("127.0.0.1", client.port))
+    trickling = socket.create_connection(("127.0.0.1", client.port))
+    start = time.monotonic()
+    try:
+        for byte in b"GET /healthz HTTP/1.1\r\nHost: one-byte-at-a-time\r\n":
+            trickling.send(bytes([byte]))
+            time.sleep(0.25)
+            if not is_open(trickling):
+                break
+    except OSError:
+        pass
+    took = time.monotonic() - start
+    checks.check(1.5 < took < 4 * PATIENCE, f"a request that comes byte by byte was cut after {took:.2f} s")
+    checks.check(is_open(idle), "who has sent no byte is let go with the others")
+    idle.settimeout(5)
+    idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    checks.check(idle.recv(1000).startswith(b"HTTP/1.1 200"), "who was idle for a while gets no answer")
+    idle.close()
+    trickling.close()
+
+
 def check_scraping(checks, client, reader, framed):
     """A thousand scrapes cost no descriptor and no frame."""
     client.get("/metrics")
@@ -212,6 +288,8 @@ def main():
             check_refusals(checks, client)
             check_scraping(checks, client, reader, framed)
             check_stuck(checks, client, reader, framed)
+            check_half_open(checks, client, framed)
+            check_request_time(checks, client)
             start = time.monotonic()
             held = socket.create_connection(("127.0.0.1", client.port))
             code = framed.stop()
