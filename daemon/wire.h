@@ -15,6 +15,11 @@ enum framed_flags {
     FRAMED_FLAG_CAPTURE_CLOCK = 8,  // capture_ns comes from the camera's sender report
 };
 
+// Boxes. The matrices of the header speak of pixel centres: the first pixel is at (0, 0). The
+// corners of a box are edges: the first pixel reaches from (0, 0) to (1, 1). So a corner p of the
+// payload lies at dst_to_src * (p - 1/2) + 1/2 in the source, and src_to_dst maps corners the same
+// way.
+
 struct framed_header {
     char magic[4];          // FRAMED_MAGIC
     uint16_t version;       // FRAMED_VERSION

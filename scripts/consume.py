@@ -53,6 +53,14 @@ def tensor_of(header, payload):
     return numpy.frombuffer(payload, DTYPES[header.dtype]).reshape(shape)
 
 
+def corner_in_source(header, x, y):
+    """Where a box's corner (x, y) of the payload lies in the camera's picture. Corners are edges, from 0 to the width;
+    the matrix speaks of pixel centres."""
+    a, b, c, d, e, f = header.dst_to_src
+    x, y = x - 0.5, y - 0.5
+    return a * x + b * y + c + 0.5, d * x + e * y + f + 0.5
+
+
 def connect(address, patience=10.0):
     """A socket to the address, which may not be there yet for `patience` seconds."""
     kind, _, where = address.partition(":")

@@ -9,6 +9,7 @@ usage: ring_cuda.py ring:PATH      prints the mean of every frame, by PyTorch
 
 The tensor is the slot's own memory: be through with it (torch.cuda.synchronize) before the next frame is asked for, and
 then ask ring.is_whole(): a slot that is kept for too long goes to another frame. ring.torn counts those that went.
+consume.corner_in_source(header, x, y) leads from a box's corner in the tensor to the camera's picture.
 """
 import ctypes
 import sys

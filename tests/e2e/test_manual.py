@@ -85,6 +85,8 @@ def check_wire(checks):
             checks.check(int(offset) == place, f"{name} at {offset}, not {place}")
             place += size[kind] * int(count or 1)
         checks.check(place == end, f"a layout ends at {place}, not {end}")
+    rule = "dst_to_src * (p - 1/2) + 1/2 in the source"
+    checks.check(rule in page("framed-wire.7"), "framed-wire(7) does not say how a box's corner is mapped")
     header = {name: int(offset) for offset, _, _, name in tables[0]}
     looked_up = {"payload_bytes": 8, "width": 80, "dst_to_src": 192, "camera": 216}
     checks.check(looked_up.items() <= header.items(), f"framed-wire(7): {header}")

@@ -114,15 +114,16 @@ static inline struct window warp_window(const struct warp_params *params, const 
     return (struct window){crop.x, crop.y, crop.x + crop.width, crop.y + crop.height};
 }
 
-// Where output pixel (dx, dy) reads, in source pixels: each step of the geometry undone in turn.
-static inline void warp_position(const struct warp_params *params, const struct image *src, int dx,
-                                 int dy, double *sx, double *sy)
+// The source's point under a point of the output, both counted from the edge of the first pixel, as
+// corners of boxes are: each step of the geometry undone in turn.
+static inline void warp_point(const struct warp_params *params, const struct image *src, double dx,
+                              double dy, double *sx, double *sy)
 {
     if (params->has_affine) {
         const double *m = params->affine, det = m[0] * m[4] - m[1] * m[3];
-        const double x = dx - m[2], y = dy - m[5];
-        *sx = (m[4] * x - m[1] * y) / det;
-        *sy = (m[0] * y - m[3] * x) / det;
+        const double x = dx - 0.5 - m[2], y = dy - 0.5 - m[5];
+        *sx = (m[4] * x - m[1] * y) / det + 0.5;
+        *sy = (m[0] * y - m[3] * x) / det + 0.5;
         return;
     }
     const struct window w = warp_window(params, src);
@@ -132,7 +133,7 @@ static inline void warp_position(const struct warp_params *params, const struct 
     const double across = quarters % 2 ? ch : cw, down = quarters % 2 ? cw : ch;
     const double fx = params->width / (fabs(c) * across + fabs(s) * down);
     const double fy = params->height / (fabs(s) * across + fabs(c) * down);
-    double x = dx + 0.5 - params->width / 2.0, y = dy + 0.5 - params->height / 2.0;
+    double x = dx - params->width / 2.0, y = dy - params->height / 2.0;
     const double both = params->fit == FIT_LETTERBOX ? fmin(fx, fy) : fmax(fx, fy);
     if (params->fit != FIT_NONE) {
         x /= params->fit == FIT_STRETCH ? fx : both;
@@ -150,8 +151,17 @@ static inline void warp_position(const struct warp_params *params, const struct 
     }
     if (src->orientation & ORIENTATION_MIRRORED)
         ux = -ux;
-    *sx = ux + w.x0 + cw / 2 - 0.5;
-    *sy = uy + w.y0 + ch / 2 - 0.5;
+    *sx = ux + w.x0 + cw / 2;
+    *sy = uy + w.y0 + ch / 2;
+}
+
+// Where output pixel (dx, dy) reads: integers are the centres of source pixels.
+static inline void warp_position(const struct warp_params *params, const struct image *src, int dx,
+                                 int dy, double *sx, double *sy)
+{
+    warp_point(params, src, dx + 0.5, dy + 0.5, sx, sy);
+    *sx -= 0.5;
+    *sy -= 0.5;
 }
 
 // The unrounded level of one channel of the tensor; `colour`: what the source resolves to.

@@ -72,6 +72,84 @@ static void test_tables(struct random *random)
     }
 }
 
+// A corner of the tensor as consumers map it: by the floats of the header, with the halves.
+static void expect_corner(const struct op *op, double x, double y, double expected_x,
+                          double expected_y, const char *text)
+{
+    float d[6];
+    for (int i = 0; i < 6; i++)
+        d[i] = (float)op->warp.dst_to_src[i];
+    const double sx = d[0] * (x - 0.5) + d[1] * (y - 0.5) + d[2] + 0.5;
+    const double sy = d[3] * (x - 0.5) + d[4] * (y - 0.5) + d[5] + 0.5;
+    CHECK(fabs(sx - expected_x) < 0.01 && fabs(sy - expected_y) < 0.01,
+          "corner (%g, %g) lies at (%g, %g), not (%g, %g): %s", x, y, sx, sy, expected_x,
+          expected_y, text);
+}
+
+static void test_corners(struct random *random)
+{
+    for (int i = 0; i < 9000; i++) {
+        struct image src = {.format = PIXEL_NV12};
+        src.width = random_in(random, 1, 4096);
+        src.height = random_in(random, 1, 2304);
+        src.orientation = (enum orientation)(i / GEOMETRIES % (2 * ORIENTATION_MIRRORED));
+        const struct warp_params p = warp_case(random, (enum geometry)(i % GEOMETRIES), &src, 1280);
+        char text[400];
+        struct op op;
+        const int error = warp_op(&op, &p, &src);
+        CHECK(error == 0 || error == -ERANGE, "%d: %s", error, warp_case_text(text, &p, &src));
+        if (error)
+            continue;
+        const double x = random_real(random, 0, p.width), y = random_real(random, 0, p.height);
+        double sx, sy;
+        warp_point(&p, &src, x, y, &sx, &sy);
+        expect_corner(&op, x, y, sx, sy, warp_case_text(text, &p, &src));
+        op_finish(&op);
+    }
+}
+
+// What needs no arithmetic: the outer corners of what is shown.
+static void test_outer_corners(void)
+{
+    static const struct {
+        int width, height;       // of the source
+        struct warp_params warp; // to 640x640
+        double shown[4], at[4];  // opposite corners in the tensor and in the source: x, y, x, y
+    } rows[] = {
+        {1920, 1080, {.fit = FIT_LETTERBOX}, {0, 140, 640, 500}, {0, 0, 1920, 1080}},
+        {3840, 2160, {.fit = FIT_LETTERBOX}, {0, 140, 640, 500}, {0, 0, 3840, 2160}},
+        {1080, 1920, {.fit = FIT_LETTERBOX}, {140, 0, 500, 640}, {0, 0, 1080, 1920}},
+        {640, 640, {.fit = FIT_LETTERBOX}, {0, 0, 640, 640}, {0, 0, 640, 640}},
+        {1920, 1080, {.fit = FIT_STRETCH}, {0, 0, 640, 640}, {0, 0, 1920, 1080}},
+        {1920, 1080, {.fit = FIT_CROP}, {0, 0, 640, 640}, {420, 0, 1500, 1080}},
+        {1920, 1080, {.fit = FIT_NONE}, {0, 0, 640, 640}, {640, 220, 1280, 860}},
+        {1920, 1080, {.rotate = 90}, {140, 0, 500, 640}, {0, 1080, 1920, 0}},
+        {1920, 1080, {.rotate = 180}, {0, 140, 640, 500}, {1920, 1080, 0, 0}},
+        {1920, 1080, {.flip = FLIP_HORIZONTAL}, {0, 140, 640, 500}, {1920, 0, 0, 1080}},
+        {1920, 1080, {.crop = {100, 50, 320, 320}}, {0, 0, 640, 640}, {100, 50, 420, 370}},
+        {1920,
+         1080, // each source pixel as 4x4, the first one's corner in the tensor's
+         {.has_affine = true, .affine = {4, 0, 1.5, 0, 4, 1.5}},
+         {0, 0, 640, 640},
+         {0, 0, 160, 160}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct image src = {
+            .format = PIXEL_NV12, .width = rows[i].width, .height = rows[i].height};
+        struct warp_params p = rows[i].warp;
+        const double *shown = rows[i].shown, *at = rows[i].at;
+        struct op op;
+        char text[400];
+        p.width = p.height = 640;
+        p.scale = p.std[0] = p.std[1] = p.std[2] = 1;
+        CHECK(warp_op(&op, &p, &src) == 0, "op_init");
+        warp_case_text(text, &p, &src);
+        expect_corner(&op, shown[0], shown[1], at[0], at[1], text);
+        expect_corner(&op, shown[2], shown[3], at[2], at[3], text);
+        op_finish(&op);
+    }
+}
+
 // Puts `value` into every byte of the rows outside the claimed ones, chroma rows likewise.
 static void poison(const struct image *image, struct band rows, uint8_t value)
 {
@@ -294,6 +372,8 @@ int main(int argc, char **argv)
     printf("geometry: seed %llu\n", (unsigned long long)random.state);
     test_letterbox(&random);
     test_tables(&random);
+    test_corners(&random);
+    test_outer_corners();
     test_source_rows(&random);
     test_source_rows_tight();
     test_warp_refusals();
