@@ -3,8 +3,9 @@
 import os
 import re
 import subprocess
+import threading
 
-from framed_client import ROOT, Checks, Framed, folder, make_clip, run, until
+from framed_client import PATIENCE, ROOT, Checks, Framed, folder, make_clip, run, until
 
 SOCKET = "/run/framed/gate-detector.sock"
 RING = "/run/framed/gate.ring"
@@ -14,6 +15,7 @@ cameras:
     url: {where}/clip.mp4
     loop: true
     pace: realtime
+    fps: 5  # few enough that no reader fills a buffer of 4 KiB while it is watched
     outputs:
       detector:
         size: 640x640
@@ -29,11 +31,14 @@ def block(readme, language, holding=""):
 
 
 def first_lines(command, count, **options):
-    """What a program that goes on for ever prints first."""
+    """What a program that goes on for ever prints first, or less where it keeps that to itself for 10 s."""
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    silent = threading.Timer(10 * PATIENCE, child.kill)
+    silent.start()
     try:
         return [child.stdout.readline() for _ in range(count)]
     finally:
+        silent.cancel()
         child.kill()
         child.wait()
         child.stdout.close()
@@ -87,7 +92,7 @@ def check_c(checks, readme, where):
     done = subprocess.run(["cc", *flags, "-o", program, source], capture_output=True, text=True)
     if not checks.check(done.returncode == 0, f"the C reader does not build:\n{done.stderr}"):
         return
-    lines = first_lines(["stdbuf", "-oL", program], 3)
+    lines = first_lines([program], 3)
     numbers = [int(match[1]) for line in lines if (match := re.match(r"frame (\d+), middle .* [01]\.\d+$", line))]
     rising = len(numbers) == 3 and numbers[0] < numbers[1] < numbers[2]
     checks.check(rising, f"the C reader prints {lines}")
