@@ -19,6 +19,7 @@ static int set_up(struct codec *codec, AVCodecContext *context,
         context->opaque = &codec->nvdec;
         return codec->nvdec.device->prepare(context, codec->nvdec.device, options->in_flight);
     }
+    context->apply_cropping = 0; // hashes are of whole pictures; picture_map crops
     context->thread_count = options->threads;
     if (options->low_delay && (options->threads == 0 || context->codec_id == AV_CODEC_ID_HEVC))
         context->thread_type = FF_THREAD_SLICE;

@@ -12,6 +12,7 @@
 #include "daemon/camera/facts.h"
 #include "daemon/camera/gaps.h"
 #include "daemon/camera/idr.h"
+#include "daemon/camera/nal.h"
 #include "daemon/camera/orientation.h"
 #include "daemon/camera/picture.h"
 #include "daemon/engine.h"
@@ -29,6 +30,7 @@ struct decoder {
     struct facts facts;
     struct damage damage;
     struct gaps gaps;
+    struct hash_checker hash_checker;
     // While there is a device: what NVDEC needs to take over, or the cpu if NVDEC goes.
     struct backlog backlog;
     bool awaiting;   // packets are of no use before the next keyframe
@@ -71,6 +73,7 @@ void decoder_close(struct decoder *d)
     codec_close(&d->codec);
     backlog_finish(&d->backlog);
     avcodec_parameters_free(&d->parameters);
+    hash_checker_finish(&d->hash_checker);
     pictures_close(d->pictures);
     buffers_close(d->buffers);
     free(d);
@@ -287,6 +290,15 @@ static bool is_wrong(struct decoder *d, const AVPacket *packet)
     return gaps_before(&d->gaps, packet->data, (size_t)packet->size);
 }
 
+static void read_hash(struct decoder *d, const AVPacket *packet, struct fact *fact)
+{
+    const AVCodecParameters *own = d->parameters;
+    if (own->codec_id != AV_CODEC_ID_HEVC)
+        return;
+    int length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size);
+    fact->hash = picture_hash_read(packet->data, (size_t)packet->size, length_bytes);
+}
+
 int decode_send(struct decoder *d, const struct packet *packet)
 {
     if (!d->codec.context)
@@ -297,10 +309,12 @@ int decode_send(struct decoder *d, const struct packet *packet)
     }
     facts_packet(&d->facts, packet);
     int64_t serial = d->facts.serial;
-    facts_of(&d->facts, serial)->damaged |= is_wrong(d, packet->av);
+    struct fact *fact = facts_of(&d->facts, serial);
+    fact->damaged |= is_wrong(d, packet->av);
+    read_hash(d, packet->av, fact);
     d->awaiting &= !(packet->av->flags & AV_PKT_FLAG_KEY);
     if (d->awaiting) {
-        facts_of(&d->facts, serial)->settled = true;
+        fact->settled = true;
         return -EBADMSG;
     }
     bool replays = backlog_replays(&d->backlog);
@@ -373,6 +387,9 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
 {
     const char *converted;
     const AVFrame *av = picture_frame(picture);
+    struct fact *fact = facts_of(&d->facts, av->reordered_opaque);
+    if (fact->serial == av->reordered_opaque)
+        fact->damaged |= hash_checker_tells_errors(&d->hash_checker, &fact->hash, av);
     struct frame_info info = facts_picture(&d->facts, d->codec.context, av);
     d->shown++;
     follow_orientation(d, av);

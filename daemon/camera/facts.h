@@ -4,6 +4,7 @@
 #define FRAMED_DAEMON_CAMERA_FACTS_H
 
 #include "daemon/camera/ingest.h"
+#include "daemon/camera/picture_hash.h"
 #include "daemon/frame.h"
 
 struct AVFrame;
@@ -15,6 +16,7 @@ struct fact {
     int64_t serial; // of the packet, from 1
     int64_t received_ns, capture_ns;
     bool capture_clock, damaged;
+    struct picture_hash hash;
     bool settled;      // its picture was given out or counted, or there is none
     uint8_t given;     // pictures that came of it: usually 1
     uint8_t forgotten; // of these, how many a decoder that begins anew has yet to give again

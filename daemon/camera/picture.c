@@ -221,6 +221,7 @@ int picture_map(struct picture *picture, bool keep_on_device, struct frame *ret,
     bool readable = mapping_format(format) != PIXEL_NONE;
     if (decoded->width > IMAGE_SIDE_MAX || decoded->height > IMAGE_SIDE_MAX)
         return -ENOTSUP;
+    av_frame_apply_cropping(decoded, AV_FRAME_CROP_UNALIGNED); // libavcodec checked the numbers
     int rc = choose_shown(picture, keep_on_device, &shown, format);
     if (rc < 0)
         return rc > -4096 ? rc : -EIO;

@@ -36,7 +36,7 @@ FILES = [
     (r".*\.cu|(tests/)?kernels/.*cuda.*", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
     (r"daemon/camera/ingest\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (
-        r"daemon/camera/(backlog|buffers|codec|decode|facts|mapping|nvdec|picture|scaler)\.[ch]",
+        r"daemon/camera/(backlog|buffers|codec|decode|facts|mapping|nvdec|picture|picture_hash|scaler)\.[ch]",
         ["libavcodec/", "libavutil/", "libswscale/"],
     ),
     (r"daemon/service/log\.c", ["libavutil/log.h"]),
