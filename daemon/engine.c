@@ -398,6 +398,17 @@ bool engine_device_busy(struct engine *engine, struct device_busy *ret)
     return has;
 }
 
+void engine_memory(struct engine *engine, const struct config *config, struct engine_memory *ret)
+{
+    pthread_mutex_lock(&engine->lock);
+    const struct side *side = atomic_load(&engine->current);
+    const struct backend_driver *driver = side->driver;
+    const bool nvdec = side->nvdec;
+    ret->device_limit = side->backend ? side->limit : SIZE_MAX;
+    pthread_mutex_unlock(&engine->lock);
+    ret->need = budget_sum(config, driver, nvdec);
+}
+
 uint64_t engine_fallbacks(const struct engine *engine)
 {
     return atomic_load(&engine->fallbacks);

@@ -72,6 +72,13 @@ bool engine_nvdec_busy(struct engine *, uint64_t *ret);
 // What the backend's jobs took of its device; it begins anew like NVDEC's. False: there is none
 // now.
 bool engine_device_busy(struct engine *, struct device_busy *ret);
+// What the budget plans for these cameras on the side that works now, and what they may take of its
+// device in all; SIZE_MAX: not limited, or there is none.
+struct engine_memory {
+    struct memory_need need;
+    size_t device_limit;
+};
+void engine_memory(struct engine *, const struct config *, struct engine_memory *ret);
 uint64_t engine_fallbacks(const struct engine *); // times that the cpu side had to take over
 
 #endif

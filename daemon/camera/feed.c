@@ -134,6 +134,7 @@ static void forward_picture(struct feed *feed, struct frame *frame)
     frame->info.epoch = *feed->context.epoch;
     frame->info.behind_ns = behind(feed, &frame->info);
     ingest_rate(feed->ingest, &rate_num, &rate_den);
+    progress_submit(feed->context.progress);
     int rc = pipeline_submit(feed->pipeline, frame, rate_num, rate_den);
     progress_lap(feed->context.progress, LEG_SUBMIT);
     const char *notice = pipeline_notice(feed->pipeline);

@@ -16,6 +16,7 @@ struct progress {
     _Atomic uint64_t size;     // of the last: width << 32 | height
     _Atomic uint64_t spent_ns[CAMERA_LEGS];
     const char *_Atomic backend; // that its pictures go to, its name; NULL: to none yet
+    _Atomic int64_t submit_ns;   // when LEG_SUBMIT began, if the thread is in it; else 0
     int64_t lap_ns;              // the thread's own: up to when the time is counted
 };
 
@@ -25,11 +26,18 @@ static inline void progress_start(struct progress *progress)
     progress->lap_ns = monotonic_ns();
 }
 
+// LEG_SUBMIT begins, which may take as long as a client likes.
+static inline void progress_submit(struct progress *progress)
+{
+    atomic_store_explicit(&progress->submit_ns, progress->lap_ns, memory_order_relaxed);
+}
+
 // The time since the last call went into `leg`.
 static inline void progress_lap(struct progress *progress, enum camera_leg leg)
 {
     int64_t before = progress->lap_ns;
     progress_start(progress);
+    atomic_store_explicit(&progress->submit_ns, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&progress->spent_ns[leg], (uint64_t)(progress->lap_ns - before),
                               memory_order_relaxed);
 }

@@ -89,14 +89,19 @@ static void print_bound(const json_t *bound, FILE *to)
 {
     const json_t *share = json_object_get(bound, "share");
     const json_t *more = json_object_get(bound, "cameras_more");
+    const char *end = text_at(bound, "ends_first");
+    if (strcmp(end, "device_memory") == 0)
+        end = "device memory";
     fprintf(to, "bounded by %s", meaning(text_at(bound, "leg")));
     if (json_is_number(share))
         fprintf(to, " (%.0f %%)", 100 * json_number_value(share));
     if (json_is_integer(more) && json_integer_value(more) == 0)
-        fputs("; no room for more cameras like these", to);
+        fprintf(to, "; no room for more cameras like these, by its %s", end);
     else if (json_is_integer(more))
         fprintf(to, "; room for about %lld more like these, by its %s",
-                (long long)json_integer_value(more), text_at(bound, "ends_first"));
+                (long long)json_integer_value(more), end);
+    else
+        fputs("; room for more like these: unknown at this load", to);
     putc('\n', to);
 }
 

@@ -6,6 +6,10 @@
 static const double BUSY = 0.9;      // of processors, decoders and threads: no more goes in
 static const double WAITING = 0.4;   // of a thread, for somebody to take its frames
 static const double OVERFLOW = 0.01; // of frames that clients left lying
+// A smaller share is extrapolated to nothing: it is mostly what framed takes without cameras, and
+// noise.
+static const double LEAST = 0.01;
+static const double NVDEC_LEAST = 0.5; // of the places inside NVDEC
 enum { MORE_MAX = 1024 };
 
 const char *bound_leg_name(enum bound_leg leg)
@@ -60,29 +64,70 @@ static struct bound find_leg(const struct bound_facts *facts)
     return (struct bound){.leg = BOUND_NETWORK};
 }
 
-// Each takes as much more of what is left as each of the present ones has.
-static void add_room(struct bound *bound, const struct bound_facts *facts, double used, double left,
-                     const char *what)
+// So many more cameras that one of them needs `need` of the `left`.
+static void add_room(struct bound *bound, double need, double left, const char *what)
 {
-    double more = floor(fmax(left, 0) / (used / facts->running));
+    double more = floor(fmax(left, 0) / need);
     int n = more < MORE_MAX ? (int)more : MORE_MAX;
-    if (used <= 0 || (bound->more >= 0 && bound->more <= n))
+    if (bound->more >= 0 && bound->more <= n)
         return;
     bound->more = n;
     bound->end = what;
 }
 
+struct room {
+    struct bound *bound;
+    double cameras; // that the shares are of
+    double surely;  // cameras for which all that cannot be extrapolated has room anyhow
+};
+
+// `share` is the cameras' own, `taken` includes what others take.
+static void add_share(struct room *room, double share, double taken, const char *what)
+{
+    if (share < 0)
+        return;
+    if (share >= LEAST)
+        add_room(room->bound, share / room->cameras, BUSY - taken, what);
+    else
+        room->surely = fmin(room->surely, fmax(BUSY - taken, 0) / (LEAST / room->cameras));
+}
+
+// One that decodes alone takes few of the places and all of an engine: only where threads get in
+// each other's way do places tell of what NVDEC can do.
+static void add_nvdec(struct room *room, double share)
+{
+    if (share >= NVDEC_LEAST)
+        add_share(room, share, share, "nvdec");
+    else if (share > 0)
+        room->surely = 0;
+}
+
+static void judge_room(struct bound *bound, const struct bound_facts *facts)
+{
+    struct room room = {.bound = bound, .cameras = facts->running_mean, .surely = INFINITY};
+    const bool stuck = facts->waits && facts->submit >= BUSY;
+    bound->more = -1;
+    if (facts->running == 0 || facts->running_mean <= 0 || stuck)
+        return;
+    if (facts->processors > 0)
+        add_share(&room, facts->used / facts->processors, cpu_share(facts), "cpu");
+    add_nvdec(&room, facts->nvdec);
+    add_share(&room, facts->upload, facts->upload, "upload");
+    add_share(&room, facts->kernel, facts->kernel, "kernel");
+    add_share(&room, facts->download, facts->download, "download");
+    if (facts->memory_need > 0)
+        add_room(bound, facts->memory_need, facts->memory_left, "memory");
+    if (facts->device_need > 0)
+        add_room(bound, facts->device_need, facts->device_left, "device_memory");
+    if (bound->more > room.surely) {
+        bound->more = -1;
+        bound->end = NULL;
+    }
+}
+
 struct bound bound_judge(const struct bound_facts *facts)
 {
     struct bound bound = find_leg(facts);
-    bound.more = -1;
-    if (facts->running == 0)
-        return bound;
-    add_room(&bound, facts, facts->used, BUSY * facts->processors - fmax(facts->used, facts->busy),
-             "cpu");
-    add_room(&bound, facts, facts->nvdec, BUSY - facts->nvdec, "nvdec");
-    add_room(&bound, facts, facts->upload, BUSY - facts->upload, "upload");
-    add_room(&bound, facts, facts->kernel, BUSY - facts->kernel, "kernel");
-    add_room(&bound, facts, facts->download, BUSY - facts->download, "download");
+    judge_room(&bound, facts);
     return bound;
 }

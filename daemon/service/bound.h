@@ -11,10 +11,13 @@ struct bound_facts {
     double nvdec;      // share of the places inside NVDEC that are taken; -1: there is none
     // Shares of what the backend's device can do that are taken; -1: it has none, as the cpu's.
     double upload, kernel, download;
-    int running;              // cameras that show pictures
+    int running;              // cameras that show pictures now,
+    double running_mean;      // and on average over the time of the shares
     double decode, submit;    // largest share of a camera's thread in decoding and in handing on
     bool waits;               // the camera of that largest `submit` has an output that may wait
     double offered, overflow; // frames/s of all outputs
+    // What the budget plans for an average camera and what is left, bytes; a need of 0: not known.
+    double memory_need, memory_left, device_need, device_left;
 };
 
 enum bound_leg {
@@ -33,9 +36,11 @@ struct bound {
     // How far that leg is at its end, or how much of its time a thread waits for it: 0 to 1; 0 of
     // network and unknown.
     double share;
-    int more;        // cameras like the present ones; -1: unknown
+    // Cameras like the present ones; -1: unknown, where what is loaded too little to be
+    // extrapolated may be what ends first, or where clients hold the cameras back.
+    int more;
     const char *end; // what ends first as they come: "cpu", "nvdec", "upload", "kernel",
-                     // "download"; NULL: unknown
+                     // "download", "memory", "device_memory"; NULL: unknown
 };
 
 struct bound bound_judge(const struct bound_facts *);

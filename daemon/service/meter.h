@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-enum { METER_SAMPLES = 6 }; // the last five seconds
+enum { METER_SAMPLES = 6 };                  // the last five seconds
+#define METER_NS ((METER_SAMPLES - 1) * 1e9) // that they span
 
 struct meter {
     uint64_t count[METER_SAMPLES];

@@ -19,12 +19,12 @@ void status_sample(struct status *status, const struct metrics *metrics)
 {
     int64_t now = monotonic_ns();
     bool turn = status->samples++ % TURN_SAMPLES == 0;
-    load_sample(&status->load, metrics->engine, now);
+    load_sample(&status->load, metrics, now);
     for (int i = 0; i < metrics->n_cameras; i++)
         status_camera_sample(metrics->cameras[i], now, turn);
 }
 
-static json_int_t resident_bytes(void)
+long long status_resident_bytes(void)
 {
     long long pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -39,7 +39,7 @@ static json_t *process_json(const struct status *status)
 {
     return json_pack("{s:i, s:f, s:f, s:I}", "pid", (int)getpid(), "cpu_cores",
                      meter_rate(&status->load.own) / 1e9, "cpu_cores_allowed",
-                     processor_time_limit(), "resident_bytes", resident_bytes());
+                     processor_time_limit(), "resident_bytes", (json_int_t)status_resident_bytes());
 }
 
 static json_t *backend_json(struct engine *engine)

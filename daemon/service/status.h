@@ -22,6 +22,7 @@ struct status {
 void status_open(struct status *);
 // To be called every STATUS_SAMPLE_MS: rates and quantiles come of it.
 void status_sample(struct status *, const struct metrics *);
+long long status_resident_bytes(void); // of this process
 // The snapshot, on one line that the caller frees; NULL: out of memory.
 char *status_text(const struct status *, const struct metrics *);
 // Its list of cameras alone.

@@ -2,13 +2,59 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <unistd.h>
 
+#include "daemon/cgroup.h"
+#include "daemon/frame.h"
+#include "daemon/overlap.h"
 #include "daemon/service/bound.h"
 #include "daemon/service/processor_time.h"
+#include "daemon/service/status.h"
+#include "daemon/service/status_camera.h"
 
-void load_sample(struct load *load, struct engine *engine, int64_t now)
+static int count_running(const struct metrics *metrics)
 {
+    int n = 0;
+    for (int i = 0; i < metrics->n_cameras; i++)
+        n += atomic_load(&metrics->cameras[i]->state) == CAMERA_RUNNING;
+    return n;
+}
+
+static void sample_running(struct load *load, const struct metrics *metrics, int64_t now)
+{
+    if (load->sampled_ns)
+        load->running_ns += (uint64_t)count_running(metrics) * (uint64_t)(now - load->sampled_ns);
+    load->sampled_ns = now;
+    meter_sample(&load->running, load->running_ns, now);
+}
+
+// The plan takes a while for hundreds of cameras: it is made anew only for others, or another side.
+static void plan_memory(struct load *load, const struct metrics *metrics)
+{
+    struct overlap overlap;
+    const struct config none = {0};
+    const char *backend = engine_backend_name(metrics->engine);
+    if (load->has_memory && load->memory_reload == metrics->reload->applied &&
+        load->memory_backend == backend && load->memory_nvdec == load->has_nvdec)
+        return;
+    load->has_memory = overlap_open(&overlap, &none, metrics->n_cameras) == 0;
+    if (load->has_memory) {
+        for (int i = 0; i < metrics->n_cameras; i++)
+            overlap_add_camera(&overlap, metrics->cameras[i]);
+        engine_memory(metrics->engine, &overlap.config, &load->memory);
+    }
+    overlap_close(&overlap);
+    load->memory_reload = metrics->reload->applied;
+    load->memory_backend = backend;
+    load->memory_nvdec = load->has_nvdec;
+}
+
+void load_sample(struct load *load, const struct metrics *metrics, int64_t now)
+{
+    struct engine *engine = metrics->engine;
     uint64_t busy = 0;
+    sample_running(load, metrics, now);
     meter_sample(&load->own, (uint64_t)processor_time_own_ns(), now);
     meter_sample(&load->all, (uint64_t)processor_time_all_ns(), now);
     load->has_nvdec = engine_nvdec_busy(engine, &busy);
@@ -19,6 +65,7 @@ void load_sample(struct load *load, struct engine *engine, int64_t now)
     meter_sample(&load->upload, device.upload, now);
     meter_sample(&load->kernel, device.kernel, now);
     meter_sample(&load->download, device.download, now);
+    plan_memory(load, metrics);
 }
 
 // -1: there is nothing to be busy. Kernels that ran side by side may come to more than 1.
@@ -46,11 +93,10 @@ static bool may_wait(const struct camera *camera)
     return false;
 }
 
-static void add_camera(struct bound_facts *facts, const struct camera *camera)
+static void add_camera(struct bound_facts *facts, const struct camera *camera, int64_t now)
 {
-    double submit = meter_rate(&camera->spent[LEG_SUBMIT]) / 1e9;
-    facts->running += atomic_load(&camera->state) == CAMERA_RUNNING;
-    facts->decode = fmax(facts->decode, meter_rate(&camera->spent[LEG_DECODE]) / 1e9);
+    double submit = status_camera_share(camera, LEG_SUBMIT, now);
+    facts->decode = fmax(facts->decode, status_camera_share(camera, LEG_DECODE, now));
     if (submit > facts->submit) {
         facts->submit = submit;
         facts->waits = may_wait(camera);
@@ -59,9 +105,50 @@ static void add_camera(struct bound_facts *facts, const struct camera *camera)
         add_output(facts, camera->outputs.list[i]);
 }
 
+// --- memory
+
+static long long meminfo_available(void)
+{
+    char line[128];
+    long long kib = -1;
+    FILE *file = fopen("/proc/meminfo", "re"); // ProcSubset=pid of our unit hides it
+    while (file && kib < 0 && fgets(line, sizeof line, file))
+        sscanf(line, "MemAvailable: %lld kB", &kib);
+    if (file)
+        fclose(file);
+    return kib < 0 ? -1 : kib * 1024;
+}
+
+// What the cameras do not use yet of what they need is as good as used.
+static double host_left(double planned)
+{
+    const double resident = (double)status_resident_bytes();
+    const double box = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    const double available = (double)meminfo_available();
+    const size_t group = cgroup_memory_limit(CGROUP_MEMBERSHIP, CGROUP_ROOT);
+    double left = available >= 0 ? available : box - resident;
+    if (group < SIZE_MAX)
+        left = fmin(left, (double)group - resident);
+    return left - fmax(planned - resident, 0);
+}
+
+static void add_memory(struct bound_facts *facts, const struct load *load, int cameras)
+{
+    const struct engine_memory *memory = &load->memory;
+    if (cameras == 0 || !load->has_memory)
+        return;
+    facts->memory_need = (double)memory->need.pinned / cameras;
+    facts->memory_left = host_left((double)memory->need.pinned);
+    facts->device_need = (double)memory->need.device / cameras;
+    facts->device_left = (double)memory->device_limit - (double)memory->need.device;
+}
+
 json_t *status_bound_json(const struct load *load, const struct metrics *metrics)
 {
+    const int64_t now = monotonic_ns();
     struct bound_facts facts = {
+        .running = count_running(metrics),
+        .running_mean = meter_rate(&load->running) / 1e9,
         .processors = processor_time_limit(),
         .used = meter_rate(&load->own) / 1e9,
         .busy = meter_rate(&load->all) / 1e9,
@@ -71,7 +158,8 @@ json_t *status_bound_json(const struct load *load, const struct metrics *metrics
         .download = share(&load->download, load->has_device),
     };
     for (int i = 0; i < metrics->n_cameras; i++)
-        add_camera(&facts, metrics->cameras[i]);
+        add_camera(&facts, metrics->cameras[i], now);
+    add_memory(&facts, load, metrics->n_cameras);
     struct bound bound = bound_judge(&facts);
     return json_pack("{s:s, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o}", "leg",
                      bound_leg_name(bound.leg), "share",

@@ -11,9 +11,16 @@ struct load {
     bool has_nvdec;
     struct meter upload, kernel, download; // ns of the device
     bool has_device;
+    struct meter running; // ns of cameras that show pictures, added up
+    uint64_t running_ns;
+    int64_t sampled_ns;
+    struct engine_memory memory; // planned, for what was there at that reload and on that side:
+    bool has_memory, memory_nvdec;
+    uint64_t memory_reload;
+    const char *memory_backend;
 };
 
-void load_sample(struct load *, struct engine *, int64_t now_ns);
+void load_sample(struct load *, const struct metrics *, int64_t now_ns);
 
 struct json_t;
 struct json_t *status_bound_json(const struct load *, const struct metrics *); // NULL: no memory

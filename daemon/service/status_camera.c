@@ -2,11 +2,13 @@
 
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/address.h"
+#include "daemon/service/status.h"
 
 enum { URL_MAX = 512 };
 
@@ -143,11 +145,26 @@ static json_t *picture_json(struct camera *camera)
                      (json_int_t)(size & UINT32_MAX));
 }
 
-static json_t *shares_json(const struct camera *camera)
+// A wait that is shorter than a sample is in the samples soon enough.
+static int64_t submit_so_far(const struct camera *camera, int64_t now)
 {
-    return json_pack("{s:f, s:f, s:f}", "read", meter_rate(&camera->spent[LEG_READ]) / 1e9,
-                     "decode", meter_rate(&camera->spent[LEG_DECODE]) / 1e9, "submit",
-                     meter_rate(&camera->spent[LEG_SUBMIT]) / 1e9);
+    int64_t since = atomic_load(&camera->progress.submit_ns);
+    return since && now - since > STATUS_SAMPLE_MS * INT64_C(1000000) ? now - since : 0;
+}
+
+double status_camera_share(const struct camera *camera, enum camera_leg leg, int64_t now)
+{
+    double share = meter_rate(&camera->spent[leg]) / 1e9;
+    if (leg == LEG_SUBMIT)
+        share += (double)submit_so_far(camera, now) / METER_NS;
+    return fmin(share, 1);
+}
+
+static json_t *shares_json(const struct camera *camera, int64_t now)
+{
+    return json_pack("{s:f, s:f, s:f}", "read", status_camera_share(camera, LEG_READ, now),
+                     "decode", status_camera_share(camera, LEG_DECODE, now), "submit",
+                     status_camera_share(camera, LEG_SUBMIT, now));
 }
 
 json_t *status_camera_json(struct camera *camera, int64_t now)
@@ -160,16 +177,16 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
     char *codec = strchr(description.decoder, ' '); // "cpu h264"
     if (codec)
         *codec++ = 0;
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:f, s:I, s:I, s:o, s:o, s:o}",
-                     "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
-                     next_try(camera, state, now), "url",
-                     status_string(config_url_redacted(camera->config->url, url, sizeof url)),
-                     "stream", text_or_null(description.stream), "codec",
-                     text_or_null(codec ? codec : ""), "picture", picture_json(camera), "decoder",
-                     text_or_null(description.decoder), "backend", backend, "fps_in",
-                     meter_rate(&camera->pictures), "pictures",
-                     (json_int_t)atomic_load(&camera->progress.pictures), "reconnects",
-                     (json_int_t)atomic_load(&camera->reconnects), "thread", shares_json(camera),
-                     "last_error", complaint_json(&description.complaint, now), "outputs",
-                     outputs_json(&camera->outputs, now));
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:f, s:I, s:I, s:o, s:o, s:o}", "name",
+        camera->config->name, "state", camera_state_name(state), "next_try_s",
+        next_try(camera, state, now), "url",
+        status_string(config_url_redacted(camera->config->url, url, sizeof url)), "stream",
+        text_or_null(description.stream), "codec", text_or_null(codec ? codec : ""), "picture",
+        picture_json(camera), "decoder", text_or_null(description.decoder), "backend", backend,
+        "fps_in", meter_rate(&camera->pictures), "pictures",
+        (json_int_t)atomic_load(&camera->progress.pictures), "reconnects",
+        (json_int_t)atomic_load(&camera->reconnects), "thread", shares_json(camera, now),
+        "last_error", complaint_json(&description.complaint, now), "outputs",
+        outputs_json(&camera->outputs, now));
 }

@@ -15,6 +15,7 @@ static const struct bound_facts easy = {
     .kernel = -1,
     .download = -1,
     .running = 10,
+    .running_mean = 10,
     .decode = 0.1,
     .submit = 0.02,
     .offered = 250,
@@ -90,8 +91,8 @@ static void test_room(void)
     expect_more(&facts, 24, "cpu"); // 0.1 of a processor each, 2.4 to be had
     facts.nvdec = 0.6;
     expect_more(&facts, 5, "nvdec");
-    facts.nvdec = 0.01;
-    expect_more(&facts, 24, "cpu");
+    facts.running_mean = 5; // the others have only come
+    expect_more(&facts, 2, "nvdec");
     facts.nvdec = 0.99;
     expect_more(&facts, 0, "nvdec");
     facts.busy = 4;
@@ -108,13 +109,106 @@ static void test_room(void)
     facts = easy;
     facts.upload = facts.kernel = facts.download = 0; // idle
     expect_more(&facts, 24, "cpu");
-    facts.used = 1e-9;
-    expect_more(&facts, 1024, "cpu");
-    facts.used = 0; // nothing was measured yet
-    expect_more(&facts, -1, NULL);
     facts = easy;
     facts.running = 0;
     expect_more(&facts, -1, NULL);
+}
+
+// What is hardly loaded says nothing, but that it bears as much as what takes a hundredth of it.
+static void test_too_little(void)
+{
+    struct bound_facts facts = easy;
+    facts.used = facts.busy = 0.039; // of four
+    expect_more(&facts, -1, NULL);
+    facts.used = facts.busy = 0.041;
+    expect_more(&facts, 868, "cpu");
+    facts.kernel = 0.001; // for 899 cameras at least
+    expect_more(&facts, 868, "cpu");
+    facts.used = facts.busy = 0.04; // 890, by the same measure
+    facts.kernel = 0.02;
+    expect_more(&facts, 440, "kernel");
+    facts.running = 1;
+    facts.running_mean = 1;
+    facts.kernel = -1;
+    facts.used = facts.busy = 0.1;
+    expect_more(&facts, 35, "cpu");
+    facts.upload = 0.009; // for 89 at least
+    expect_more(&facts, 35, "cpu");
+    facts.upload = 0.5;
+    facts.used = facts.busy = 0.001;
+    expect_more(&facts, 0, "upload");
+    facts.upload = -1;
+    facts.used = 0; // nothing was measured yet
+    expect_more(&facts, -1, NULL);
+    facts.nvdec = 0.2; // of places tells nothing of NVDEC's engines
+    facts.used = facts.busy = 0.4;
+    expect_more(&facts, -1, NULL);
+    facts.busy = 4; // nothing has room beside this
+    expect_more(&facts, 0, "cpu");
+    facts.busy = 0.4;
+    facts.nvdec = 0; // all cameras are decoded elsewhere
+    expect_more(&facts, 8, "cpu");
+}
+
+static void test_memory(void)
+{
+    const double mib = 1 << 20;
+    struct bound_facts facts = easy;
+    facts.memory_need = 75 * mib;
+    facts.memory_left = 24.9 * 75 * mib;
+    expect_more(&facts, 24, "cpu");
+    facts.memory_left = 10.5 * 75 * mib;
+    expect_more(&facts, 10, "memory");
+    facts.device_need = 100 * mib;
+    facts.device_left = 950 * mib;
+    expect_more(&facts, 9, "device_memory");
+    facts.device_left = -1;
+    expect_more(&facts, 0, "device_memory");
+}
+
+// One live camera of 1080p on an H200 of 16 processors: 25 pictures/s of 5,020, 1.45 ms each in one
+// of 48 places. NVDEC ends at 200 cameras, which nothing that is measured can tell.
+static void test_h200(void)
+{
+    const double mib = 1 << 20;
+    struct bound_facts facts = {
+        .processors = 16,
+        .used = 0.01,
+        .busy = 0.1,
+        .nvdec = 25 * 1.45e-3 / 48,
+        .upload = 0,
+        .kernel = 25 * 20e-6,
+        .download = 25 * 25e-6,
+        .running = 1,
+        .running_mean = 1,
+        .offered = 25,
+        .memory_need = 10 * mib,
+        .memory_left = 100 * 1024 * mib,
+        .device_need = 130 * mib,
+        .device_left = 132 * 1024 * mib,
+    };
+    expect(&facts, "network", 0);
+    expect_more(&facts, -1, NULL);
+    facts.device_left = 100 * mib; // another program has the rest
+    expect_more(&facts, 0, "device_memory");
+    facts = (struct bound_facts){.processors = 16, .used = 1.6, .busy = 1.7, .nvdec = 0.75};
+    facts.running = 165;
+    facts.running_mean = 165;
+    facts.upload = 0;
+    facts.kernel = facts.download = 0.1;
+    expect_more(&facts, 33, "nvdec");
+}
+
+// A camera that stands still takes nothing: what the others take is no measure of it.
+static void test_stuck(void)
+{
+    struct bound_facts facts = easy;
+    facts.submit = 1;
+    facts.waits = true;
+    expect(&facts, "client", 1);
+    expect_more(&facts, -1, NULL);
+    facts.submit = 0.5; // slow, but it moves
+    expect_more(&facts, 24, "cpu");
 }
 
 int main(void)
@@ -122,5 +216,9 @@ int main(void)
     test_legs();
     test_device();
     test_room();
+    test_too_little();
+    test_memory();
+    test_h200();
+    test_stuck();
     return test_end("service_bound");
 }

@@ -119,6 +119,27 @@ static void test_before_the_first_picture(void)
     end();
 }
 
+// A submit that has not ended counts once it has lasted for longer than a sample.
+static void test_submit_so_far(void)
+{
+    const int64_t s = 1000000000;
+    start();
+    struct progress *progress = &rig.camera.progress;
+    progress_start(progress);
+    const int64_t begun = progress->lap_ns;
+    status_camera_sample(&rig.camera, begun - 4 * s, true);
+    status_camera_sample(&rig.camera, begun, false);
+    progress_submit(progress);
+    CHECK(status_camera_share(&rig.camera, LEG_SUBMIT, begun + s / 2) == 0, "at once");
+    double half = status_camera_share(&rig.camera, LEG_SUBMIT, begun + 2 * s + s / 2);
+    CHECK(half > 0.49 && half < 0.51, "half of the time: %g", half);
+    CHECK(status_camera_share(&rig.camera, LEG_SUBMIT, begun + 60 * s) == 1, "all of it");
+    CHECK(status_camera_share(&rig.camera, LEG_READ, begun + 60 * s) == 0, "another leg");
+    progress_lap(progress, LEG_SUBMIT);
+    CHECK(status_camera_share(&rig.camera, LEG_SUBMIT, begun + 60 * s) == 0, "it has ended");
+    end();
+}
+
 // Two seconds' work at once, of which the middle is sampled.
 static void test_at_work(void)
 {
@@ -179,6 +200,7 @@ static void test_reloads(void)
 int main(void)
 {
     test_before_the_first_picture();
+    test_submit_so_far();
     test_at_work();
     test_reloads();
     return test_end("service_status");
