@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static int test_passed, test_failed;
+static int test_passed, test_failed, test_skipped;
 
 // One check: prints where and what (printf arguments) when it does not hold.
 #define CHECK(condition, ...)                                                                      \
@@ -19,9 +19,17 @@ static int test_passed, test_failed;
         }                                                                                          \
     } while (0)
 
+// Checks that cannot be made on this box: prints why (printf arguments), on one line.
+#define SKIP(...)                                                                                  \
+    do {                                                                                           \
+        test_skipped++;                                                                            \
+        printf("skipped: " __VA_ARGS__);                                                           \
+        putchar('\n');                                                                             \
+    } while (0)
+
 static inline int test_end(const char *name)
 {
-    printf("%s: %d passed, %d failed\n", name, test_passed, test_failed);
+    printf("%s: %d passed, %d failed, %d skipped\n", name, test_passed, test_failed, test_skipped);
     return test_failed != 0;
 }
 

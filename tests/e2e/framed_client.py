@@ -28,7 +28,7 @@ class Checks:
     """Counts, for any thread; end() prints the line that tests/run reads, and exits."""
 
     def __init__(self, name):
-        self.name, self.passed, self.failed, self.lock = name, 0, 0, threading.Lock()
+        self.name, self.passed, self.failed, self.skipped, self.lock = name, 0, 0, 0, threading.Lock()
 
     def check(self, good, text):
         with self.lock:
@@ -39,8 +39,13 @@ class Checks:
                 print(f"FAILED {self.name}: {text}", flush=True)
         return bool(good)
 
+    def skip(self, why):
+        """Checks that cannot be made on this box."""
+        self.skipped += 1
+        print(f"skipped: {why}", flush=True)
+
     def end(self):
-        print(f"{self.name}: {self.passed} passed, {self.failed} failed")
+        print(f"{self.name}: {self.passed} passed, {self.failed} failed, {self.skipped} skipped")
         sys.exit(self.failed != 0)
 
 

@@ -173,9 +173,9 @@ def main():
         for faults in ("job:200,open:1", "trap:200,open:1") if GPU else ("job:60,open:1",):
             check_fault(checks, where, source, expected, faults)
     if not GPU:
-        print("fallback_cuda: no GPU: the cpu poses as one")
+        checks.skip("a fault inside a kernel: no GPU, the cpu poses as one")
     elif not torch:
-        print("fallback_cuda: no PyTorch: device memory skipped")
+        checks.skip("device memory: no PyTorch")
     checks.end()
 
 

@@ -116,6 +116,8 @@ def main():
         try_case(checks, h265, "tcp", "h265 tcp")
         if road := footage("car-detection.mp4"):
             try_case(checks, road, "udp", "footage udp")
+        else:
+            checks.skip("no footage in ../shared/media")
     checks.end()
 
 

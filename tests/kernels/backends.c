@@ -171,7 +171,7 @@ static void test_backends(struct random *random)
         settings[i].driver->close(backend);
     }
     if (missing)
-        printf("backends: no CUDA device: skipped\n");
+        SKIP("%d settings: no CUDA device", missing);
 }
 
 // --- the reference, band by band

@@ -71,7 +71,7 @@ int main(void)
         int error = cuda->open(&backend, &options);
         CHECK(error == 0 || (error == -ENODEV && round == 0), "open: %d", error);
         if (error) {
-            puts("no CUDA device: skipped");
+            SKIP("no CUDA device");
             break;
         }
         test_failure(backend, &camera);

@@ -126,7 +126,7 @@ int main(void)
     int error = cuda->open(&backend, &options);
     CHECK(error == 0 || error == -ENODEV, "open: %d", error);
     if (error) {
-        puts("no CUDA device: skipped");
+        SKIP("no CUDA device");
         return test_end("cuda_jobs");
     }
     cuda->close(backend);

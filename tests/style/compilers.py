@@ -58,7 +58,10 @@ def main():
             print(" ".join(job), done.stderr, sep="\n")
         else:
             passed += 1
-    print(f"compilers: {passed} passed, {failed} failed")
+    foreign = [path for path in sources if not calls(path, packages, "gcc")]
+    for path in foreign:
+        print(f"skipped: {path}: no compiler for its machine")
+    print(f"compilers: {passed} passed, {failed} failed, {len(foreign)} skipped")
     sys.exit(failed != 0)
 
 
