@@ -20,6 +20,11 @@ enum framed_flags {
 // payload lies at dst_to_src * (p - 1/2) + 1/2 in the source, and src_to_dst maps corners the same
 // way.
 
+// Capture time. capture_ns rises within an epoch. At the first sender report, or when the camera
+// sets its clock, the time may go back. Where it goes back by up to 10 s, capture_ns stands still
+// (1 ns a frame), without FRAMED_FLAG_CAPTURE_CLOCK, until the clock has caught up. Where it goes
+// back further, a new epoch begins.
+
 struct framed_header {
     char magic[4];          // FRAMED_MAGIC
     uint16_t version;       // FRAMED_VERSION

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/camera/capture_time.h"
 #include "daemon/camera/decode.h"
 #include "daemon/camera/drought.h"
 #include "daemon/camera/handover.h"
@@ -36,6 +37,7 @@ struct feed {
     int orientation;         // of the last picture: enum orientation, or what is wrong with it
     int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
     struct lag lag;
+    struct capture_time capture_time;
     struct drought drought;
     bool live;  // so is the input of this connection
     bool shown; // a picture came since the start
@@ -132,6 +134,7 @@ static void forward_picture(struct feed *feed, struct frame *frame)
     int rate_num, rate_den;
     picture_came(feed, frame, turn(feed, frame));
     frame->info.epoch = *feed->context.epoch;
+    capture_time_rise(&feed->capture_time, &frame->info);
     frame->info.behind_ns = behind(feed, &frame->info);
     ingest_rate(feed->ingest, &rate_num, &rate_den);
     progress_submit(feed->context.progress);
@@ -240,6 +243,9 @@ static void picture_came(struct feed *feed, const struct frame *frame, bool turn
         log_event(LOG_LEVEL_INFO, "the stream's time jumped");
         ++*feed->context.epoch;
         feed->lag = (struct lag){0};
+    } else if (capture_time_jumps(&feed->capture_time, &frame->info)) {
+        log_event(LOG_LEVEL_INFO, "the clock that the capture times are by went back");
+        ++*feed->context.epoch;
     } else if (turned) {
         ++*feed->context.epoch;
     }

@@ -241,7 +241,7 @@ def cases():
         Case("rtp-wrap", several(), rtp_base=2**32 - 180000, epochs=1),
         Case("rtp-restart", several(Connection.restart), epochs=2, harmed=True),
         Case("rtp-restart-back", at_next(lambda c: c.restart(-20000)), within=1.2 + SLACK, media=8, harmed=True),
-        Case("report-steps", several(lambda c: c.wall_step(3600), lambda c: c.wall_step(-7200)), epochs=1),
+        Case("report-steps", several(lambda c: c.wall_step(3600), lambda c: c.wall_step(-7200)), epochs=2),
         Case("flipped-bits", several(*[mangling(flip)] * 5), harmed=True),
         Case("packets-lost", several(*map(mangling, (drop(1, 2), drop(0, 1), drop(-1), drop(0)))), harmed=True),
         Case("packets-lost-h265", several(*map(mangling, (drop(1, 2), drop(0, 1), drop(-1), drop(0)))), harmed=True,

@@ -47,6 +47,13 @@ def check_case(checks, framed, metrics, case):
           f" {account.flagged:8} {len(account.unflagged):9}  {dict(losses) or ''}", flush=True)
 
 
+def check_capture_rises(checks, case):
+    seen = case.watcher.seen
+    back = [(before.header.capture_ns - now.header.capture_ns) / 1e9 for before, now in zip(seen, seen[1:])
+            if before.header.epoch == now.header.epoch and before.header.capture_ns >= now.header.capture_ns]
+    checks.check(not back, f"{case.name}: capture times go back by {back} s within an epoch")
+
+
 def check_live(checks, case):
     """Nothing that is older than max_age, and what it takes to deliver it, by the camera's own clock."""
     due = {sent.number: sent.due for sent in case.camera.sent}
@@ -110,6 +117,7 @@ def check_all(checks, where, listed):
         print("fault                   s  lost doubled torn flagged unflagged")
         for case in listed:
             check_case(checks, framed, framed.metrics(), case)
+            check_capture_rises(checks, case)
             if case.name == "frozen-max-age":
                 check_live(checks, case)
             if case.name == "report-steps":

@@ -1,0 +1,21 @@
+// The capture times of one camera's pictures rise within an epoch, though a time of arrival may be
+// followed by an earlier one from a sender report, and a camera may set its clock. One thread uses
+// it; zeroed it is ready.
+#ifndef FRAMED_DAEMON_CAMERA_CAPTURE_TIME_H
+#define FRAMED_DAEMON_CAMERA_CAPTURE_TIME_H
+
+#include "daemon/frame.h"
+
+struct capture_time {
+    bool begun;
+    uint32_t epoch;
+    int64_t last_ns; // of the last picture in that epoch
+};
+
+// Whether the picture's capture time is so far back that an epoch has to begin with it.
+bool capture_time_jumps(const struct capture_time *, const struct frame_info *);
+// For each picture in the order in which they are shown, with its epoch: one that is not later than
+// the picture before is made so, and then does not come from a sender report.
+void capture_time_rise(struct capture_time *, struct frame_info *);
+
+#endif

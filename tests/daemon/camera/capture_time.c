@@ -1,0 +1,60 @@
+#include "daemon/camera/capture_time.h"
+
+#include "daemon/wire.h"
+#include "tests/test.h"
+
+static const int64_t MS = 1000000, START = 1700000000 * INT64_C(1000000000);
+
+// A camera's pictures every 40 ms: each arrives `delay_ms` after its capture, reports begin with
+// picture 20, and the camera's clock is set by `step_ms` at picture 60.
+struct pictures {
+    int64_t delay_ms, step_ms;
+    struct capture_time time;
+    int64_t last_ns;
+    int epochs, reported, late;
+};
+
+static void next(struct pictures *pictures, int i)
+{
+    const bool report = i >= 20;
+    const int64_t own_ns = START + i * 40 * MS + (i >= 60 ? pictures->step_ms * MS : 0);
+    struct frame_info info = {
+        .capture_ns = report ? own_ns : own_ns + pictures->delay_ms * MS,
+        .flags = FRAMED_FLAG_KEYFRAME | (report ? FRAMED_FLAG_CAPTURE_CLOCK : 0),
+    };
+    const bool jumps = capture_time_jumps(&pictures->time, &info);
+    pictures->epochs += jumps;
+    info.epoch = (uint32_t)pictures->epochs;
+    capture_time_rise(&pictures->time, &info);
+    CHECK(i == 0 || jumps || info.capture_ns > pictures->last_ns, "picture %d: back by %lld ns", i,
+          (long long)(pictures->last_ns - info.capture_ns));
+    CHECK(info.flags & FRAMED_FLAG_KEYFRAME, "picture %d", i);
+    const bool reported = info.flags & FRAMED_FLAG_CAPTURE_CLOCK;
+    CHECK(!reported || info.capture_ns == own_ns, "picture %d is not of its report", i);
+    pictures->reported += reported;
+    pictures->late += report && !reported;
+    pictures->last_ns = info.capture_ns;
+}
+
+static void test(int64_t delay_ms, int64_t step_ms, int epochs, int late)
+{
+    struct pictures pictures = {.delay_ms = delay_ms, .step_ms = step_ms};
+    for (int i = 0; i < 600; i++)
+        next(&pictures, i);
+    CHECK(pictures.epochs == epochs && pictures.late == late && pictures.reported == 580 - late,
+          "delay %lld, step %lld: %d epochs, %d of reports, %d held up", (long long)delay_ms,
+          (long long)step_ms, pictures.epochs, pictures.reported, pictures.late);
+}
+
+int main(void)
+{
+    test(0, 0, 0, 0);
+    test(45, 0, 0, 1); // a frame period and the network
+    test(900, 0, 0, 22);
+    test(45, 3600 * 1000, 0, 1); // the clock is set on
+    test(45, -500, 0, 1 + 12);   // back
+    test(45, -3600 * 1000, 1, 1);
+    test(-3600 * 1000, 0, 0, 0); // a camera whose clock is wrong
+    test(3600 * 1000, 0, 1, 0);
+    return test_end("capture_time");
+}
