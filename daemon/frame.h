@@ -4,6 +4,9 @@
 
 #include "kernels/image.h"
 
+// Which of its two fields an interlaced picture shows first.
+enum field_order { FIELDS_NONE, FIELDS_TOP_FIRST, FIELDS_BOTTOM_FIRST, FIELDS_UNKNOWN };
+
 struct frame_info {
     int64_t pts_ns;      // unwrapped, rising within an epoch
     int64_t capture_ns;  // since 1970
@@ -12,6 +15,8 @@ struct frame_info {
     int64_t behind_ns;   // by which a live picture was decoded later than others of its camera
     uint32_t epoch;
     uint32_t flags; // enum framed_flags
+    // The decoder fills in the picture's own; the camera makes it that of the stream so far.
+    enum field_order field_order;
     int source_width, source_height;
 };
 

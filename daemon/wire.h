@@ -13,6 +13,8 @@ enum framed_flags {
     FRAMED_FLAG_KEYFRAME = 2,       // decodable by itself
     FRAMED_FLAG_FIRST_OF_EPOCH = 4, // pts may have jumped; nothing before this frame belongs to it
     FRAMED_FLAG_CAPTURE_CLOCK = 8,  // capture_ns comes from the camera's sender report
+    FRAMED_FLAG_INTERLACED = 16, // the picture is two fields in alternate rows, or a single field
+    FRAMED_FLAG_HDR = 32,        // the picture's transfer is PQ or HLG: it is not tone-mapped
 };
 
 // Boxes. The matrices of the header speak of pixel centres: the first pixel is at (0, 0). The

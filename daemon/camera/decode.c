@@ -12,6 +12,7 @@
 #include "daemon/camera/facts.h"
 #include "daemon/camera/gaps.h"
 #include "daemon/camera/idr.h"
+#include "daemon/camera/mapping.h"
 #include "daemon/camera/nal.h"
 #include "daemon/camera/orientation.h"
 #include "daemon/camera/picture.h"
@@ -383,6 +384,15 @@ static void follow_orientation(struct decoder *d, const AVFrame *av)
         d->orientation = -ENODATA;
 }
 
+static void follow_signal(const struct decoder *d, const AVFrame *av, struct frame_info *info)
+{
+    info->field_order = mapping_field_order(av, d->parameters->codec_id);
+    if (info->field_order != FIELDS_NONE)
+        info->flags |= FRAMED_FLAG_INTERLACED;
+    if (mapping_is_hdr(av))
+        info->flags |= FRAMED_FLAG_HDR;
+}
+
 static int show(struct decoder *d, struct picture *picture, struct frame *ret)
 {
     const char *converted;
@@ -393,6 +403,7 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     struct frame_info info = facts_picture(&d->facts, d->codec.context, av);
     d->shown++;
     follow_orientation(d, av);
+    follow_signal(d, av, &info);
     if (av->key_frame && av->pict_type == AV_PICTURE_TYPE_I)
         backlog_shown(&d->backlog, av->reordered_opaque);
     if (damage_withholds(&d->damage, &info.flags))

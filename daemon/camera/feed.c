@@ -12,6 +12,7 @@
 #include "daemon/camera/ingest.h"
 #include "daemon/camera/lag.h"
 #include "daemon/camera/orientation.h"
+#include "daemon/camera/video_signal.h"
 #include "daemon/service/log.h"
 
 static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures: another time
@@ -31,10 +32,11 @@ struct feed {
     bool cpu_only; // the device had no room for pictures of this size, in this connection
     bool moves;    // to another side, before the next picture
     struct ingest *ingest;
-    struct decoder *decoder; // kept over connections; NULL: none
-    char decoder_told[64];   // what context.shows was told of it
-    int width, height;       // of the last picture; 0 before the first of a connection
-    int orientation;         // of the last picture: enum orientation, or what is wrong with it
+    struct decoder *decoder;    // kept over connections; NULL: none
+    char decoder_told[64];      // what context.shows was told of it
+    int width, height;          // of the last picture; 0 before the first of a connection
+    int orientation;            // of the last picture: enum orientation, or what is wrong with it
+    struct video_signal signal; // of the pictures up to the last
     int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
     struct lag lag;
     struct capture_time capture_time;
@@ -112,6 +114,7 @@ static int forward_pictures(struct feed *feed)
 }
 
 static bool turn(struct feed *feed, struct frame *frame);
+static void follow_signal(struct feed *feed, struct frame *frame);
 static void picture_came(struct feed *feed, const struct frame *frame, bool turned);
 static int64_t behind(struct feed *feed, const struct frame_info *info);
 
@@ -132,6 +135,7 @@ static void backend_failed(struct feed *feed, int rc)
 static void forward_picture(struct feed *feed, struct frame *frame)
 {
     int rate_num, rate_den;
+    follow_signal(feed, frame);
     picture_came(feed, frame, turn(feed, frame));
     frame->info.epoch = *feed->context.epoch;
     capture_time_rise(&feed->capture_time, &frame->info);
@@ -214,6 +218,25 @@ static bool turn(struct feed *feed, struct frame *frame)
     return turned;
 }
 
+static bool has_last_size(const struct feed *feed, const struct frame *frame)
+{
+    return feed->width == frame->image.width && feed->height == frame->image.height;
+}
+
+// What another connection or another size begins with is another stream.
+static void follow_signal(struct feed *feed, struct frame *frame)
+{
+    struct video_signal *signal = &feed->signal;
+    const struct video_signal before = *signal;
+    video_signal_follow(signal, &frame->info, !has_last_size(feed, frame));
+    if (signal->field_order != before.field_order)
+        log_event(signal->field_order == FIELDS_NONE ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "%s",
+                  video_signal_explain_fields(signal));
+    if (signal->hdr != before.hdr)
+        log_event(signal->hdr ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s",
+                  video_signal_explain_hdr(signal));
+}
+
 // Back in time, or so far ahead that the pictures between are missing or the clock was set.
 static bool time_jumps(const struct feed *feed, int64_t pts_ns)
 {
@@ -237,7 +260,7 @@ static void picture_came(struct feed *feed, const struct frame *frame, bool turn
         log_event(LOG_LEVEL_WARNING, "%s", notice);
     if (feed->width == 0) {
         first_picture(feed, frame);
-    } else if (feed->width != frame->image.width || feed->height != frame->image.height) {
+    } else if (!has_last_size(feed, frame)) {
         size_changed(feed, frame);
     } else if (time_jumps(feed, frame->info.pts_ns)) {
         log_event(LOG_LEVEL_INFO, "the stream's time jumped");

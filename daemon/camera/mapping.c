@@ -92,6 +92,42 @@ static enum siting siting_of(const AVFrame *av)
     }
 }
 
+#ifdef AV_FRAME_FLAG_INTERLACED // since FFmpeg 6.1, which calls the members deprecated
+static bool is_interlaced(const AVFrame *av)
+{
+    return av->flags & AV_FRAME_FLAG_INTERLACED;
+}
+
+static bool is_top_first(const AVFrame *av)
+{
+    return av->flags & AV_FRAME_FLAG_TOP_FIELD_FIRST;
+}
+#else
+static bool is_interlaced(const AVFrame *av)
+{
+    return av->interlaced_frame;
+}
+
+static bool is_top_first(const AVFrame *av)
+{
+    return av->top_field_first;
+}
+#endif
+
+enum field_order mapping_field_order(const AVFrame *av, enum AVCodecID codec)
+{
+    if (!is_interlaced(av))
+        return FIELDS_NONE;
+    if (codec == AV_CODEC_ID_HEVC) // a picture is one field there
+        return FIELDS_UNKNOWN;
+    return is_top_first(av) ? FIELDS_TOP_FIRST : FIELDS_BOTTOM_FIRST;
+}
+
+bool mapping_is_hdr(const AVFrame *av)
+{
+    return av->color_trc == AVCOL_TRC_SMPTE2084 || av->color_trc == AVCOL_TRC_ARIB_STD_B67;
+}
+
 struct colour mapping_colour(const AVFrame *av, enum AVPixelFormat format, bool converted)
 {
     struct colour colour = {matrix_of(av), range_of(av), siting_of(av)};

@@ -146,6 +146,18 @@ static const char *y4m_colour(const struct slot_info *info)
     }
 }
 
+// A tensor's rows are no fields.
+static char y4m_interlacing(const struct slot_info *info)
+{
+    static const char letters[] = {
+        [FIELDS_NONE] = 'p',
+        [FIELDS_TOP_FIRST] = 't',
+        [FIELDS_BOTTOM_FIRST] = 'b',
+        [FIELDS_UNKNOWN] = '?',
+    };
+    return is_tensor(info) ? 'p' : letters[info->frame.field_order];
+}
+
 static size_t y4m_header(const struct slot_info *info, bool first, char *to)
 {
     static const char frame[] = "FRAME\n";
@@ -154,10 +166,11 @@ static size_t y4m_header(const struct slot_info *info, bool first, char *to)
     bool full = is_tensor(info) || info->image.colour.range == RANGE_FULL;
     if (!first)
         return (size_t)snprintf(to, PROTOCOL_HEADER_MAX, "%s", frame);
-    return (size_t)snprintf(
-        to, PROTOCOL_HEADER_MAX, "YUV4MPEG2 W%d H%d F%d:%d Ip A1:1 C%s XCOLORRANGE=%s\n%s",
-        info->image.width, info->image.height, has_rate ? info->rate_num : 25,
-        has_rate ? info->rate_den : 1, y4m_colour(info), full ? "FULL" : "LIMITED", frame);
+    return (size_t)snprintf(to, PROTOCOL_HEADER_MAX,
+                            "YUV4MPEG2 W%d H%d F%d:%d I%c A1:1 C%s XCOLORRANGE=%s\n%s",
+                            info->image.width, info->image.height, has_rate ? info->rate_num : 25,
+                            has_rate ? info->rate_den : 1, y4m_interlacing(info), y4m_colour(info),
+                            full ? "FULL" : "LIMITED", frame);
 }
 
 // --- npy
@@ -232,5 +245,6 @@ bool protocol_continues(enum protocol protocol, const struct slot_info *before,
            before->layout == now->layout && before->order == now->order &&
            before->image.colour.matrix == now->image.colour.matrix &&
            before->image.colour.range == now->image.colour.range &&
-           before->image.colour.siting == now->image.colour.siting;
+           before->image.colour.siting == now->image.colour.siting &&
+           (protocol != PROTOCOL_Y4M || y4m_interlacing(before) == y4m_interlacing(now));
 }

@@ -13,7 +13,7 @@ size_t protocol_header(enum protocol, const struct slot *, const char *camera, c
                        const struct reader *reader, bool first, char to[PROTOCOL_HEADER_MAX]);
 
 // Whether a stream that began with a slot like `before` may go on with `now`: y4m and raw cannot
-// change their geometry.
+// change their geometry, nor y4m its interlacing.
 bool protocol_continues(enum protocol, const struct slot_info *before, const struct slot_info *now);
 
 #endif

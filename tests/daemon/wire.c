@@ -94,7 +94,8 @@ int main(void)
     CHECK_LAYOUT(frame, framed_ring_frame);
     CHECK_LAYOUT(ret, framed_ring_return);
     CHECK(FRAMED_FLAG_DAMAGED == 1 && FRAMED_FLAG_KEYFRAME == 2 &&
-              FRAMED_FLAG_FIRST_OF_EPOCH == 4 && FRAMED_FLAG_CAPTURE_CLOCK == 8,
+              FRAMED_FLAG_FIRST_OF_EPOCH == 4 && FRAMED_FLAG_CAPTURE_CLOCK == 8 &&
+              FRAMED_FLAG_INTERLACED == 16 && FRAMED_FLAG_HDR == 32,
           "flags");
     const char *compile = "echo '#include \"daemon/wire.h\"' | "
                           "c++ -std=c++11 -Wall -Wextra -Werror -I. -fsyntax-only -x c++ -";

@@ -164,6 +164,23 @@ static void test_luma_kept(const char *encoder, const char *file, const char *fo
 
 // --- times and order
 
+// Each picture says itself whether it is interlaced or HDR.
+static void test_signal(const char *encoder, const char *file, uint32_t flags,
+                        enum field_order order)
+{
+    const uint32_t both = FRAMED_FLAG_INTERLACED | FRAMED_FLAG_HDR;
+    struct run run;
+    struct frame frame;
+    clips_make("128x96", 6, encoder, file);
+    if (!run_open(&run, file, &on_cpu))
+        return;
+    for (; run_next(&run, &frame); frame_release(&frame))
+        CHECK((frame.info.flags & both) == flags && frame.info.field_order == order,
+              "%s: flags %d, order %d", file, (int)frame.info.flags, frame.info.field_order);
+    CHECK(run.frames == 6, "%s: %d frames", file, run.frames);
+    run_close(&run);
+}
+
 static void test_times(const char *file, const struct decode_options *options)
 {
     char command[256];
@@ -429,6 +446,15 @@ int main(void)
     test_crop();
     test_luma_kept("-c:v libx264 -pix_fmt yuv422p", "422.mp4", "yuv422p", 64 * 48 * 2);
     test_luma_kept("-c:v ffv1 -pix_fmt gray", "gray.mkv", "gray", 64 * 48);
+    test_signal("-c:v libx264", "progressive.mp4", 0, FIELDS_NONE);
+    test_signal("-c:v libx264 -flags +ildct+ilme -top 1", "top.mp4", FRAMED_FLAG_INTERLACED,
+                FIELDS_TOP_FIRST);
+    test_signal("-c:v libx264 -x264-params bff=1", "bottom.mp4", FRAMED_FLAG_INTERLACED,
+                FIELDS_BOTTOM_FIRST);
+    test_signal("-c:v libx265 -x265-params log-level=none:interlace=tff", "fields.mp4",
+                FRAMED_FLAG_INTERLACED, FIELDS_UNKNOWN);
+    test_signal("-c:v ffv1 -color_trc smpte2084", "pq.mkv", FRAMED_FLAG_HDR, FIELDS_NONE);
+    test_signal("-c:v libx264 -color_trc arib-std-b67", "hlg.mp4", FRAMED_FLAG_HDR, FIELDS_NONE);
     clips_make("320x180", 50, "-c:v libx264 -bf 3 -g 12", "order.mp4");
     test_times("order.mp4", &on_cpu);
     test_times("order.mp4", &(struct decode_options){.decode = DECODE_CPU, .threads = 4});

@@ -217,6 +217,33 @@ static void test_y4m(void)
                "rawvideo,6,4,gray,pc,unspecified,25/1,3\n");
 }
 
+static void test_y4m_interlacing(void)
+{
+    static const struct {
+        enum field_order order;
+        const char *letter, *ffprobe;
+    } orders[] = {
+        {FIELDS_NONE, " Ip ", "progressive\n"},
+        {FIELDS_TOP_FIRST, " It ", "tt\n"},
+        {FIELDS_BOTTOM_FIRST, " Ib ", "bb\n"},
+        {FIELDS_UNKNOWN, " I? ", "unknown\n"},
+    };
+    const struct reader reader = {0};
+    struct slot slot = picture(PIXEL_YUV420P, 6, 4);
+    struct slot gray = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_GRAY);
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+        char header[PROTOCOL_HEADER_MAX];
+        slot.info.frame.field_order = gray.info.frame.field_order = orders[i].order;
+        protocol_header(PROTOCOL_Y4M, &slot, "", "", &reader, true, header);
+        CHECK(strstr(header, orders[i].letter) != NULL, "%s", header);
+        write_stream(PROTOCOL_Y4M, &slot, 1, 1);
+        expect_output("ffprobe -v error -show_entries stream=field_order -of csv=p=0 %s",
+                      orders[i].ffprobe);
+        protocol_header(PROTOCOL_Y4M, &gray, "", "", &reader, true, header);
+        CHECK(strstr(header, " Ip ") != NULL, "rows of a tensor are no fields: %s", header);
+    }
+}
+
 // What a reader learns of frames that it did not get, and of where an epoch begins for it.
 static void test_reader(void)
 {
@@ -269,6 +296,10 @@ static void test_continues(void)
         now.image.colour.range = RANGE_FULL;
         CHECK(!protocol_continues(fixed[i], &before, &now), "another range");
     }
+    struct slot_info interlaced = before;
+    interlaced.frame.field_order = FIELDS_TOP_FIRST;
+    CHECK(!protocol_continues(PROTOCOL_Y4M, &before, &interlaced), "y4m of another field order");
+    CHECK(protocol_continues(PROTOCOL_RAW, &before, &interlaced), "raw of another field order");
     const struct slot_info other = picture(PIXEL_NV12, 8, 8).info;
     CHECK(protocol_continues(PROTOCOL_FRAMED, &before, &other), "framed says what comes");
     CHECK(protocol_continues(PROTOCOL_NPY, &before, &other), "npy says what comes");
@@ -284,6 +315,7 @@ int main(void)
     test_framed_names();
     test_npy();
     test_y4m();
+    test_y4m_interlacing();
     test_reader();
     test_raw();
     test_continues();
