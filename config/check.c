@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "config/address.h"
 #include "config/equal.h"
@@ -366,12 +367,34 @@ static const char *url_mistake(const char *url)
     return NULL;
 }
 
-void check_camera(struct mistakes *mistakes, const struct camera_config *camera,
+// Nobody is held up when a file is read more slowly. What another program feeds (a fifo, a device)
+// may be live.
+static bool is_file_at_full_pace(const struct camera_config *camera)
+{
+    struct stat st;
+    if (!camera->url || config_url_kind(camera->url) != URL_FILE || camera->pace != PACE_FULL)
+        return false;
+    return stat(config_url_path(camera->url), &st) < 0 || S_ISREG(st.st_mode);
+}
+
+static void settle_overflow(struct camera_config *camera)
+{
+    enum overflow chosen = is_file_at_full_pace(camera) ? OVERFLOW_WAIT : OVERFLOW_DROP_OLDEST;
+    for (int i = 0; i < camera->n_outputs; i++) {
+        struct output_config *output = &camera->outputs[i];
+        output->overflow_auto = output->overflow == OVERFLOW_AUTO;
+        if (output->overflow_auto)
+            output->overflow = chosen;
+    }
+}
+
+void check_camera(struct mistakes *mistakes, struct camera_config *camera,
                   const struct given given[], const char *path)
 {
     const struct given *url = &given[table_find(&camera_table, "url") - camera_table.rows];
     char dotted[KEY_MAX];
     const char *wrong = url->key.line && !url->wrong ? url_mistake(camera->url) : NULL;
+    settle_overflow(camera);
     if (!wrong)
         return;
     snprintf(dotted, sizeof dotted, "%s.url", path);

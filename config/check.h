@@ -20,8 +20,9 @@ struct given {
 void check_output(struct mistakes *, const struct config *config, struct output_config *output,
                   const struct given given[], const char *path);
 
-// The same for a camera; `given` goes by the rows of camera_table.
-void check_camera(struct mistakes *, const struct camera_config *camera, const struct given given[],
+// The same for a camera, once its outputs are read: settles their `overflow`. `given` goes by the
+// rows of camera_table.
+void check_camera(struct mistakes *, struct camera_config *camera, const struct given given[],
                   const char *path);
 
 // The same for what stands at the top, once all is read; `given` goes by the rows of root_table.

@@ -50,7 +50,7 @@ enum decode { DECODE_AUTO, DECODE_CPU, DECODE_NVDEC };
 enum pace { PACE_FULL, PACE_REALTIME };
 enum turning { TURNING_AUTO, TURNING_IGNORE };
 enum damaged { DAMAGED_FLAG, DAMAGED_DROP, DAMAGED_HOLD };
-enum overflow { OVERFLOW_DROP_OLDEST, OVERFLOW_DROP_NEWEST, OVERFLOW_WAIT };
+enum overflow { OVERFLOW_DROP_OLDEST, OVERFLOW_DROP_NEWEST, OVERFLOW_WAIT, OVERFLOW_AUTO };
 enum protocol { PROTOCOL_AUTO, PROTOCOL_FRAMED, PROTOCOL_Y4M, PROTOCOL_NPY, PROTOCOL_RAW };
 enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE, SINK_RING };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
@@ -113,8 +113,9 @@ struct output_config {
     struct tensor_config tensor;
     enum pixel_format format;
     struct colour_config colour;
-    double fps; // most frames per second; 0 keeps all
-    enum overflow overflow;
+    double fps;              // most frames per second; 0 keeps all
+    enum overflow overflow;  // never OVERFLOW_AUTO after config_load
+    bool overflow_auto;      // the key said auto, and config_load chose
     struct duration max_age; // 0: any age
     int slots;
     struct sink_address sink;
@@ -220,6 +221,7 @@ void output_config_op(const struct output_config *, struct op_params *ret);
 // a file.
 enum url_kind { URL_NONE, URL_RTSP, URL_TCP, URL_UNIX, URL_PIPE, URL_FILE };
 enum url_kind config_url_kind(const char *url);
+const char *config_url_path(const char *url); // of URL_FILE, without "file:"
 // Whether a URL of a network kind names a host, and a port of 1 to 65535 where it names one; for
 // tcp there is no default, so it must.
 bool config_url_has_host(const char *url);

@@ -17,7 +17,8 @@ static const struct choice turning_choices[] = {
     {"auto", TURNING_AUTO}, {"ignore", TURNING_IGNORE}, {0}};
 static const struct choice damaged_choices[] = {
     {"flag", DAMAGED_FLAG}, {"drop", DAMAGED_DROP}, {"hold", DAMAGED_HOLD}, {0}};
-static const struct choice overflow_choices[] = {{"drop_oldest", OVERFLOW_DROP_OLDEST},
+static const struct choice overflow_choices[] = {{"auto", OVERFLOW_AUTO},
+                                                 {"drop_oldest", OVERFLOW_DROP_OLDEST},
                                                  {"drop_newest", OVERFLOW_DROP_NEWEST},
                                                  {"wait", OVERFLOW_WAIT},
                                                  {0}};
@@ -157,8 +158,8 @@ static const struct row output_rows[] = {
     FIELD(struct output_config, colour.range, "auto", "levels 16 to 235, or 0 to 255"),
     FIELD(struct output_config, fps, "0", "most frames per second of this output; 0 keeps all",
           RANGE(0, 1000), .unit = "frames/s"),
-    FIELD(struct output_config, overflow, "drop_oldest",
-          "when no slot is free; wait: for room, and for a first client"),
+    FIELD(struct output_config, overflow, "auto",
+          "when no slot is free; wait: the camera waits for room, and for a first client; auto: wait where the camera is a file read at full pace (with loop too), drop_oldest for what may be live: network, sockets, pipes, fifos, devices, pace: realtime"),
     FIELD(struct output_config, max_age, "0",
           "older frames are not delivered; 0 delivers all; also how long a ring's client may keep one, 0: 1s",
           RANGE(0, 3600)),

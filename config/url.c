@@ -19,6 +19,12 @@ enum url_kind config_url_kind(const char *url)
     return *url == 0 || strstr(url, "://") ? URL_NONE : URL_FILE;
 }
 
+const char *config_url_path(const char *url)
+{
+    static const char scheme[] = "file:";
+    return strncmp(url, scheme, strlen(scheme)) ? url : url + strlen(scheme);
+}
+
 // The authority of a URL is "user:password@host:port"; the rest of it begins at the first of "/?#".
 bool config_url_has_host(const char *url)
 {

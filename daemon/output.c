@@ -90,6 +90,10 @@ static void tell_where(const struct output *output)
         log_event(LOG_LEVEL_INFO, "output=%s listens on %s", name, sink->path);
     else
         log_event(LOG_LEVEL_INFO, "output=%s writes %s", name, sink->path);
+    if (output->config->overflow_auto && output->config->overflow == OVERFLOW_WAIT)
+        log_event(LOG_LEVEL_INFO,
+                  "output=%s overflow: wait (by auto: the camera is a file read at full pace)",
+                  name);
 }
 
 int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct output *),

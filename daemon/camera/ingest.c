@@ -108,7 +108,7 @@ static int open_descriptor(struct ingest *in, const char *url)
     if (in->source->kind == URL_PIPE)
         in->fd = fcntl(atoi(url + strlen("pipe:")), F_DUPFD_CLOEXEC, 3);
     else if (in->source->fifo)
-        in->fd = open(source_path(url), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        in->fd = open(config_url_path(url), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     else
         return 0;
     if (in->fd < 0)

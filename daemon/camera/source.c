@@ -1,6 +1,5 @@
 #include "daemon/camera/source.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 static const struct source sources[] = {
@@ -12,17 +11,11 @@ static const struct source sources[] = {
     {URL_FILE, true, true, "pipe", "from a fifo"},
 };
 
-const char *source_path(const char *url)
-{
-    static const char scheme[] = "file:";
-    return strncmp(url, scheme, strlen(scheme)) ? url : url + strlen(scheme);
-}
-
 const struct source *source_of(const char *url)
 {
     struct stat st;
     enum url_kind kind = config_url_kind(url);
-    bool is_fifo = kind == URL_FILE && stat(source_path(url), &st) == 0 && S_ISFIFO(st.st_mode);
+    bool is_fifo = kind == URL_FILE && stat(config_url_path(url), &st) == 0 && S_ISFIFO(st.st_mode);
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (sources[i].kind == kind && sources[i].fifo == is_fifo)
             return &sources[i];

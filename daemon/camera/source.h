@@ -14,6 +14,5 @@ struct source {
 };
 
 const struct source *source_of(const char *url); // NULL: no input that framed takes
-const char *source_path(const char *url);        // of a file
 
 #endif

@@ -57,6 +57,8 @@ static int send_to_ring(struct output_config *output, const char *path, bool wai
     if (waits) {
         output->overflow = OVERFLOW_WAIT;
         output->max_age.ns = 0;
+    } else if (output->overflow_auto) {
+        output->overflow = OVERFLOW_DROP_OLDEST; // the camera may have been a file at full speed
     }
     return 0;
 }

@@ -126,6 +126,41 @@ static void test_protocols(void)
     config_free(c);
 }
 
+// `auto` waits where nobody but the file is held up.
+static void test_overflow(void)
+{
+    static const struct {
+        const char *camera;
+        enum overflow overflow;
+    } cases[] = {
+        {"url: no_such.mp4", OVERFLOW_WAIT},
+        {"url: 'file:/etc/passwd', loop: true", OVERFLOW_WAIT},
+        {"url: no_such.mp4, pace: realtime", OVERFLOW_DROP_OLDEST},
+        {"url: 'rtsp://h/s'", OVERFLOW_DROP_OLDEST},
+        {"url: 'tcp://h:1'", OVERFLOW_DROP_OLDEST},
+        {"url: 'unix:/s'", OVERFLOW_DROP_OLDEST},
+        {"url: 'pipe:0'", OVERFLOW_DROP_OLDEST},
+        {"url: /dev/null", OVERFLOW_DROP_OLDEST},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "cameras: {a: {%s, outputs: {o: {sink: 'tcp:0'}, p: {sink: 'tcp:0', overflow: "
+                 "drop_newest}, q: {sink: 'tcp:0', overflow: wait}}}}",
+                 cases[i].camera);
+        struct config *c = load(text);
+        if (!c)
+            continue;
+        const struct output_config *o = c->cameras->outputs;
+        CHECK(o[0].overflow == cases[i].overflow && o[0].overflow_auto, "%s: %d", cases[i].camera,
+              (int)o[0].overflow);
+        CHECK(o[1].overflow == OVERFLOW_DROP_NEWEST && o[2].overflow == OVERFLOW_WAIT &&
+                  !o[1].overflow_auto && !o[2].overflow_auto,
+              "what the output says itself holds: %s", cases[i].camera);
+        config_free(c);
+    }
+}
+
 // A ring speaks for itself, whatever the defaults want of other sinks.
 static void test_ring(void)
 {
@@ -423,6 +458,7 @@ int main(void)
     test_defaults();
     test_range_gives_way();
     test_protocols();
+    test_overflow();
     test_ring();
     test_segments();
     test_socket_path("unix", 99, "");

@@ -50,10 +50,10 @@ static struct config *load(void)
 {
     char text[2048];
     struct config *config = NULL;
-    int n = snprintf(
-        text, sizeof text,
-        "backend: cpu\ncontrol: off\ncameras:\n  gate:\n    url: clip.nut\n    loop: true\n"
-        "    outputs:\n      working: {kernel: yuv, sink: 'file:working.y4m'}\n");
+    int n = snprintf(text, sizeof text,
+                     "backend: cpu\ncontrol: off\ndefaults: {overflow: drop_oldest}\ncameras:\n  "
+                     "gate:\n    url: clip.nut\n    loop: true\n"
+                     "    outputs:\n      working: {kernel: yuv, sink: 'file:working.y4m'}\n");
     for (int i = 0; i < HANGING; i++)
         n += snprintf(text + n, sizeof text - (size_t)n,
                       "      hanging%d: {kernel: yuv, sink: 'file:hanging%d.y4m'}\n", i, i);

@@ -18,6 +18,7 @@ SHIM = os.path.join(os.path.dirname(BINARY), "faults", "nth.so")
 KINDS = ["map", "socket", "accept", "connect", "bind", "watch", "thread"] + ["memory"] * (not SANITIZED)
 FILE = """
 backend: cpu
+defaults: {{overflow: drop_oldest}}
 cameras:
   clip:
     url: {clip}

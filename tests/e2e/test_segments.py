@@ -174,7 +174,7 @@ def check_stuck(checks, where):
 def check_full(checks, where, plain):
     """Told once, all frames lost with reason sink and none of those before; they go on when there is room; SIGTERM
     does not wait for it."""
-    text = config(where).replace("overflow: wait", "")
+    text = config(where).replace("overflow: wait", "overflow: drop_oldest")
     if plain:
         text = re.sub(r"-%[^.]*\.", ".", text).replace("segment: 1s, ", "").replace("segment: 1MiB, ", "")
     case = "full, one file" if plain else "full, segments"
@@ -220,7 +220,7 @@ def check_small_disk(checks, where):
         empty(where)
         os.rmdir(f"{where}/to")
         os.symlink(f"/proc/{holder.child.pid}/root{small}", f"{where}/to")  # what it looks like inside
-        framed = Framed(where, config(where).replace("overflow: wait", "").replace(f"{where}/to", small))
+        framed = Framed(where, config(where).replace("overflow: wait", "overflow: drop_oldest").replace(f"{where}/to", small))
         enter = ["nsenter", "--preserve-credentials", "-U", "-m", "-t", str(holder.child.pid)]
         framed.arguments = enter + framed.arguments
         with framed:
