@@ -89,13 +89,21 @@ static struct slot *oldest_to_drop(struct slots *pool, enum overflow overflow)
     return slot && slot->info.ordinal < pool->passed ? slot : slots_spare(pool, true);
 }
 
+// Under lock: whether OVERFLOW_WAIT waits for a client, or for one to be through with a slot. Where
+// the sink cannot be opened there is nobody to wait for.
+static bool is_to_wait(struct slots *pool, struct slot **ret)
+{
+    if (pool->ended || pool->listeners == SLOTS_NO_SINK)
+        return false;
+    return pool->listeners == 0 || !(*ret = oldest(pool, SLOT_FREE));
+}
+
 // Under lock: finds a slot to fill by the policy, or says why there is none.
 static int find_room(struct slots *pool, enum overflow overflow, const _Atomic bool *stop,
                      struct slot **ret)
 {
     struct slot *slot = NULL;
-    while (overflow == OVERFLOW_WAIT && !atomic_load(stop) && !pool->ended &&
-           (pool->listeners <= 0 || !(slot = oldest(pool, SLOT_FREE))))
+    while (overflow == OVERFLOW_WAIT && !atomic_load(stop) && is_to_wait(pool, &slot))
         pthread_cond_wait(&pool->room, &pool->lock);
     if (atomic_load(stop))
         return -ECANCELED;

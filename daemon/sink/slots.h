@@ -83,14 +83,14 @@ void slots_join(struct slots *, const struct backend_driver *, struct backend *)
 // the device are taken back and count as LOSS_BACKEND.
 void slots_leave(struct slots *);
 // A slot of at least `size` bytes. With OVERFLOW_WAIT waits for room and for a first client until
-// *stop. With OVERFLOW_DROP_OLDEST takes away the oldest ready slot that no client is writing and
-// that is not the oldest of any holder: what a client is at it keeps, and one that is stuck loses
-// what it hoards before others lose anything newer. With OVERFLOW_DROP_NEWEST only one that
-// waits for slower clients: that slots_passed gives up and nobody holds, or that somebody got whole
-// and is no holder's oldest. Returns 0; -ENOTCONN: nobody listens (LOSS_CLIENT);
-// -EPIPE: there is no sink (LOSS_SINK); -EAGAIN: no room (LOSS_OVERFLOW); -ECANCELED: *stop
-// (LOSS_STOPPING); -ESHUTDOWN: slots_end was called (LOSS_STOPPING); -ENOMEM (LOSS_BACKEND). On
-// error nothing is counted: the caller does.
+// *stop, but not for a sink that cannot be opened. With OVERFLOW_DROP_OLDEST takes away the oldest
+// ready slot that no client is writing and that is not the oldest of any holder: what a client is
+// at it keeps, and one that is stuck loses what it hoards before others lose anything newer. With
+// OVERFLOW_DROP_NEWEST only one that waits for slower clients: that slots_passed gives up and
+// nobody holds, or that somebody got whole and is no holder's oldest. Returns 0; -ENOTCONN: nobody
+// listens (LOSS_CLIENT); -EPIPE: there is no sink (LOSS_SINK); -EAGAIN: no room (LOSS_OVERFLOW);
+// -ECANCELED: *stop (LOSS_STOPPING); -ESHUTDOWN: slots_end was called (LOSS_STOPPING); -ENOMEM
+// (LOSS_BACKEND). On error nothing is counted: the caller does.
 int slots_take(struct slots *, size_t size, enum overflow, const _Atomic bool *stop,
                struct slot **ret);
 void slots_wake(struct slots *); // lets waiting slots_take look at *stop again; any thread

@@ -194,13 +194,38 @@ static void *end_soon(void *opaque)
     return NULL;
 }
 
+static void *lose_sink_soon(void *opaque)
+{
+    struct fixture *f = opaque;
+    usleep(50000);
+    slots_listeners(f->slots, SLOTS_NO_SINK);
+    return NULL;
+}
+
+// A camera waits for clients, and not for a sink that cannot be opened.
+static void test_no_sink_to_wait_for(void)
+{
+    struct fixture f;
+    pthread_t thread;
+    int rc;
+    start(&f, 1, SLOTS_NO_SINK);
+    take(&f, OVERFLOW_WAIT, &rc);
+    CHECK(rc == -EPIPE, "no sink: %d", rc);
+    slots_listeners(f.slots, 0);
+    pthread_create(&thread, NULL, lose_sink_soon, &f);
+    take(&f, OVERFLOW_WAIT, &rc);
+    CHECK(rc == -EPIPE, "no sink any more: %d", rc);
+    pthread_join(thread, NULL);
+    end(&f);
+}
+
 // Who waits for an output that is taken away waits no longer, nor does anybody else begin to.
 static void test_end_of_the_output(void)
 {
     struct fixture f;
     pthread_t thread;
     int rc;
-    start(&f, 1, SLOTS_NO_SINK);
+    start(&f, 1, 0);
     pthread_create(&thread, NULL, end_soon, &f);
     take(&f, OVERFLOW_WAIT, &rc);
     CHECK(rc == -ESHUTDOWN, "waiting: %d", rc);
@@ -266,6 +291,7 @@ int main(void)
     test_drop_newest();
     test_nobody();
     test_wait();
+    test_no_sink_to_wait_for();
     test_end_of_the_output();
     test_growth();
     test_holds();
