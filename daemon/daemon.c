@@ -120,12 +120,10 @@ static void roster_is_done(void *opaque)
     roster_close_handles(&daemon->roster);
 }
 
-// A camera whose file cannot be read makes for an error, unless a reload took it away.
 static void judge_cameras(struct daemon *daemon)
 {
-    for (int i = 0; i < daemon->roster.n && daemon->exit_code == EXIT_OK; i++)
-        if (atomic_load(&daemon->roster.cameras[i]->state) == CAMERA_FAILED)
-            daemon->exit_code = EXIT_RUNTIME;
+    if (daemon->exit_code == EXIT_OK && roster_fails(&daemon->roster))
+        daemon->exit_code = EXIT_RUNTIME;
 }
 
 // A thread or a disk hangs in the kernel. What was written is in the files; no more can be saved.

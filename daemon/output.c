@@ -135,7 +135,24 @@ void output_finish(struct output *output, int grace_ms)
         sink_finish(output->sink, grace_ms);
 }
 
-void output_tell_account(const struct output *output)
+bool output_is_silent(const struct output *output)
+{
+    return atomic_load(&output->ledger.emitted) == 0;
+}
+
+static void tell_silence(const struct output *output, const char *losses)
+{
+    const char *name = output->config->name;
+    if (output->refused)
+        log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: its sink was never opened: %s", name,
+                  output->complaint.text);
+    else if (*losses)
+        log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: all was lost,%s", name, losses);
+    else
+        log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: the camera gave no picture", name);
+}
+
+void output_tell_account(const struct output *output, bool fails)
 {
     const struct ledger *ledger = &output->ledger;
     unsigned long long in_flight = ledger_in_flight(ledger);
@@ -155,5 +172,7 @@ void output_tell_account(const struct output *output)
     if (in_flight > 0)
         log_event(LOG_LEVEL_WARNING, "output=%s %llu frames are unaccounted for",
                   output->config->name, in_flight);
+    if (fails)
+        tell_silence(output, losses);
     log_camera(NULL);
 }

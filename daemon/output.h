@@ -53,8 +53,11 @@ bool outputs_have(const struct outputs *, const struct output *); // any thread
 // With a copy of the configuration. `camera`, its name, outlives the output.
 int output_open(struct output **ret, const char *camera, const struct output_config *);
 void output_close(struct output *); // after sink and camera are gone; accepts NULL
-// Logs the ledger. No frame may be in flight.
-void output_tell_account(const struct output *);
+// Whether no frame reached anybody: all were lost, or none came.
+bool output_is_silent(const struct output *);
+// Logs the ledger; `fails`: that of an output whose silence makes the run fail, with the reason. No
+// frame may be in flight.
+void output_tell_account(const struct output *, bool fails);
 
 // Opens the sink; `closed` follows once, after output_finish. Until a try succeeds, frames are lost
 // as LOSS_SINK. Logs the first failure and what works; returns 0 or negative errno.

@@ -61,7 +61,7 @@ static void forget_camera(struct roster *roster, struct camera *camera)
     if (successor && !successor->started)
         camera_follow(successor, camera);
     for (int i = 0; i < camera->outputs.n; i++)
-        output_tell_account(camera->outputs.list[i]);
+        output_tell_account(camera->outputs.list[i], false);
     camera_close(camera);
     free(camera);
 }
@@ -70,7 +70,7 @@ static void forget_output(struct output *output)
 {
     slots_publish(output->slots);
     slots_retire(output->slots, UINT64_MAX, LOSS_STOPPING); // what came after its sink's end
-    output_tell_account(output);
+    output_tell_account(output, false);
     output_close(output);
 }
 
@@ -353,6 +353,28 @@ void roster_stop(struct roster *roster)
     roster_settle(roster);
 }
 
+// Who stops a run asks for no frames.
+static bool output_fails(const struct roster *roster, const struct output *output)
+{
+    return !roster->stopping && output_is_silent(output);
+}
+
+static bool camera_fails(const struct roster *roster, const struct camera *camera)
+{
+    for (int i = 0; i < camera->outputs.n; i++)
+        if (output_fails(roster, camera->outputs.list[i]))
+            return true;
+    return atomic_load(&camera->state) == CAMERA_FAILED;
+}
+
+bool roster_fails(const struct roster *roster)
+{
+    for (int i = 0; i < roster->n; i++)
+        if (camera_fails(roster, roster->cameras[i]))
+            return true;
+    return false;
+}
+
 void roster_close_handles(struct roster *roster)
 {
     uv_close((uv_handle_t *)&roster->sinks, NULL);
@@ -364,7 +386,7 @@ void roster_close(struct roster *roster)
     for (int i = 0; i < roster->n; i++) {
         const struct outputs *outputs = &roster->cameras[i]->outputs;
         for (int o = 0; o < outputs->n; o++)
-            output_tell_account(outputs->list[o]);
+            output_tell_account(outputs->list[o], output_fails(roster, outputs->list[o]));
     }
     for (int i = 0; i < roster->n; i++) {
         camera_close(roster->cameras[i]);

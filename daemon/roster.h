@@ -51,6 +51,9 @@ void roster_open_sinks(struct roster *);
 int roster_start(struct roster *);
 // Lets every camera and sink end; `done` follows.
 void roster_stop(struct roster *);
+// After `done`, of a run that nobody stopped: whether a camera failed, or an output emitted
+// nothing. Of a stopped one: whether a camera failed.
+bool roster_fails(const struct roster *);
 void roster_close_handles(struct roster *); // after `done`
 void roster_close(struct roster *);         // after the loop: logs the accounts and frees all
 
