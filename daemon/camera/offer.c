@@ -76,6 +76,7 @@ struct slot *offer_frame(struct output *output, const struct op *op, const struc
     slot->info.ordinal = ordinal;
     slot->info.rate_num = offer->rate_num;
     slot->info.rate_den = offer->rate_den;
+    rate_limit(&output->rate, &slot->info.rate_num, &slot->info.rate_den);
     return slot;
 }
 

@@ -9,7 +9,7 @@
 
 struct offer {
     const struct frame_info *info;
-    int rate_num, rate_den;          // nominal frames per second; 0/0 where the stream is silent
+    int rate_num, rate_den;          // nominal frames per second that are offered; 0/0: unknown
     const _Atomic bool *interrupted; // ends every wait...
     const _Atomic bool *stop;        // ...because of this; else the device has failed
     struct heartbeat *heartbeat;     // rests while clients are waited for

@@ -350,6 +350,7 @@ static void job_done(struct job *job, int status)
 static int submit(struct pipeline *pipeline, struct work *work, int rate_num, int rate_den)
 {
     const struct pipeline_context *context = &pipeline->context;
+    rate_limit(&pipeline->rate, &rate_num, &rate_den);
     struct offer offer = {&work->frame.info,      rate_num,      rate_den,
                           &pipeline->interrupted, context->stop, context->heartbeat};
     bool wanted = false;

@@ -12,6 +12,8 @@ struct rate {
 };
 
 bool rate_keeps(struct rate *, int64_t pts_ns);
+// The nominal rate of what is kept of *num / *den frames per second; 0/0: unknown.
+void rate_limit(const struct rate *, int *num, int *den);
 void rate_restart(struct rate *); // timestamps begin anew: the next frame is kept
 
 #endif

@@ -26,7 +26,7 @@ enum {
 struct slot_info {
     struct frame_info frame;
     struct image image;     // planes point into the slot's data; format PIXEL_TENSOR for warp
-    int rate_num, rate_den; // nominal frames per second; 0/0 where the stream is silent
+    int rate_num, rate_den; // nominal frames per second of the output; 0/0: unknown
     uint64_t sequence;      // counts every frame offered to the output
     uint64_t ordinal;       // the same without the thinned ones: gaps are losses
     double src_to_dst[6], dst_to_src[6]; // identity for yuv

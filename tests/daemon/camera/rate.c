@@ -14,8 +14,26 @@ static int kept(double fps, int n, int64_t step, int64_t jitter)
     return count;
 }
 
+static bool limits(double fps, int num, int den, int to_num, int to_den)
+{
+    const struct rate rate = {.fps = fps};
+    rate_limit(&rate, &num, &den);
+    return num == to_num && den == to_den;
+}
+
+static void test_nominal_rate(void)
+{
+    CHECK(limits(0, 30000, 1001, 30000, 1001), "no limit");
+    CHECK(limits(60, 25, 1, 25, 1) && limits(25, 25, 1, 25, 1), "a limit that thins nothing");
+    CHECK(limits(5, 25, 1, 5, 1) && limits(7.5, 25, 1, 15, 2), "thinned");
+    CHECK(limits(29.97, 30, 1, 2997, 100) && limits(1000, 2000, 1, 1000, 1), "as it is written");
+    CHECK(limits(5, 0, 0, 5, 1) && limits(0, 0, 0, 0, 0), "of an unknown rate");
+    CHECK(limits(1e-300, 25, 1, 1, 1000000), "next to never");
+}
+
 int main(void)
 {
+    test_nominal_rate();
     CHECK(kept(0, 100, 40 * MS, 0) == 100, "0 keeps all");
     CHECK(kept(25, 100, 40 * MS, 2 * MS) == 100, "the rate itself keeps all, with jitter");
     CHECK(kept(10, 250, 40 * MS, 0) == 100, "25 to 10: %d", kept(10, 250, 40 * MS, 0));
