@@ -7,15 +7,16 @@
 #include <stdint.h>
 
 enum loss {
-    LOSS_THINNED,  // above the rate that `fps` allows
-    LOSS_LATE,     // older than max_age before anyone took it
-    LOSS_DAMAGED,  // beyond decoding, or a damaged picture under `damaged: drop` or `hold`
-    LOSS_OVERFLOW, // no free slot, or pushed out of one by a newer frame
-    LOSS_CLIENT,   // nobody connected, or everyone who took it left before its end
-    LOSS_SINK,     // the file could not be written
-    LOSS_CONFIG,   // the output cannot be made from this source (a crop outside the picture)
-    LOSS_BACKEND,  // the device failed
-    LOSS_STOPPING, // the daemon or the output stopped before it was delivered
+    LOSS_THINNED,      // above the rate that `fps` allows
+    LOSS_LATE,         // older than max_age before anyone took it
+    LOSS_DAMAGED,      // beyond decoding, or a damaged picture under `damaged: drop` or `hold`
+    LOSS_OVERFLOW,     // clients left no free slot, or it was pushed out of one by a newer frame
+    LOSS_CLIENT,       // nobody connected, or everyone who took it left before its end
+    LOSS_SINK,         // the file could not be written
+    LOSS_CONFIG,       // the output cannot be made from this source (a crop outside the picture)
+    LOSS_BACKEND,      // the device failed
+    LOSS_BACKEND_BUSY, // the backend had its hands full with the camera's frames before it
+    LOSS_STOPPING,     // the daemon or the output stopped before it was delivered
     LOSSES
 };
 

@@ -416,7 +416,7 @@ int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num
     if (rc < 0)
         goto lost;
     work = take_work(pipeline, patience_ns(&pipeline->outputs, rate_num, rate_den));
-    reason = atomic_load(pipeline->context.stop) ? LOSS_STOPPING : LOSS_OVERFLOW;
+    reason = atomic_load(pipeline->context.stop) ? LOSS_STOPPING : LOSS_BACKEND_BUSY;
     if (!work)
         goto lost;
     work->frame = *frame;

@@ -111,8 +111,8 @@ struct counters {
 // Losses that come of settings: what a camera damaged or `fps` thins is none of theirs.
 static bool is_loss(const char *line)
 {
-    static const enum loss losses[] = {LOSS_LATE, LOSS_OVERFLOW, LOSS_CLIENT, LOSS_SINK,
-                                       LOSS_BACKEND};
+    static const enum loss losses[] = {LOSS_LATE, LOSS_OVERFLOW, LOSS_CLIENT,
+                                       LOSS_SINK, LOSS_BACKEND,  LOSS_BACKEND_BUSY};
     char label[32];
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
         snprintf(label, sizeof label, "reason=\"%s\"}", loss_name(losses[i]));

@@ -133,8 +133,8 @@ def check_kept(checks, street, watchers, metrics, box):
         losses = metrics.losses(camera=name)
         print(f"{name:8} {len(watcher.seen):8} {losses.total():7} {1000 * longest_wait(watcher):8.0f}", flush=True)
         # Before its client came, a camera had nobody to show anything to.
-        checks.check(set(losses) <= {"client", "overflow"}, f"{name}: lost {dict(losses)}")
-        check_untouched(checks, name, street.cameras[name], watcher, losses["overflow"] and box.longest > Box.LATE)
+        checks.check(set(losses) <= {"client", "overflow", "backend_busy"}, f"{name}: lost {dict(losses)}")
+        check_untouched(checks, name, street.cameras[name], watcher, (losses["overflow"] or losses["backend_busy"]) and box.longest > Box.LATE)
     if box.longest > Box.LATE:
         print(f"the box let a program wait for {1000 * box.longest:.0f} ms: what cameras lost to that is not judged")
 

@@ -415,6 +415,32 @@ static void test_slots_on_device(void)
     end(f);
 }
 
+static struct job *kept[PIPELINE_DEPTH];
+static int n_kept;
+
+static int keep(struct plan *plan, struct job *job)
+{
+    (void)plan;
+    kept[n_kept++] = job;
+    return 0;
+}
+
+// What a full backend has no time for is no client's doing.
+static void test_busy_backend(void)
+{
+    struct fixture *f = configure();
+    f->driver.submit = keep;
+    start(f, 0);
+    for (int i = 0; i <= PIPELINE_DEPTH; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    for (int i = 0; i < OUTPUTS; i++)
+        CHECK(lost(f, i, LOSS_BACKEND_BUSY) == 1 && lost(f, i, LOSS_OVERFLOW) == 0,
+              "output %d: %d as overflow", i, (int)lost(f, i, LOSS_OVERFLOW));
+    for (int i = 0; i < n_kept; i++)
+        kept[i]->done(kept[i], 0);
+    end(f);
+}
+
 static void test_overflow_and_stop(void)
 {
     struct fixture *f = configure();
@@ -600,6 +626,7 @@ int main(void)
     test_failing_device();
     test_no_room();
     test_slots_on_device();
+    test_busy_backend();
     test_overflow_and_stop();
     test_failure_while_waiting();
     test_hanging_backend();
