@@ -1,6 +1,7 @@
 #include "daemon/client/ask.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,22 @@ int ask_find(struct ask *ask)
 }
 
 // --- what
+
+// Whoever names a file means the framed that runs with it, which the socket's place need not tell:
+// by default it is the same for all of a user's.
+int ask_request(const struct ask *ask, const char *word, char *to)
+{
+    char path[PATH_MAX];
+    if (!ask->config || strcmp(ask->config, "-") == 0) {
+        snprintf(to, CONTROL_LINE_MAX, "%s", word);
+    } else if (realpath(ask->config, path)) {
+        snprintf(to, CONTROL_LINE_MAX, "%s %s", word, path);
+    } else {
+        fprintf(stderr, "framed %s: %s: %s\n", ask->command, ask->config, strerror(errno));
+        return EXIT_CONFIG;
+    }
+    return EXIT_OK;
+}
 
 // Lets the next call block until CLOCK_MONOTONIC is at `until_ns`. -ETIMEDOUT: it is.
 static int limit(int fd, int64_t until_ns)

@@ -1,8 +1,5 @@
-#include <errno.h>
 #include <jansson.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/client/ask.h"
 #include "daemon/client/client.h"
@@ -40,26 +37,10 @@ static int print_answer(const json_t *answer)
     return code == EXIT_OK ? EXIT_RUNTIME : code;
 }
 
-// Whoever names a file means the framed that runs with it, which the socket's place need not tell:
-// by default it is the same for all of a user's.
-static int write_request(const struct ask *ask, char *to, size_t size)
-{
-    char path[PATH_MAX];
-    if (!ask->config || strcmp(ask->config, "-") == 0) {
-        snprintf(to, size, "reload");
-    } else if (realpath(ask->config, path)) {
-        snprintf(to, size, "reload %s", path);
-    } else {
-        fprintf(stderr, "framed reload: %s: %s\n", ask->config, strerror(errno));
-        return EXIT_CONFIG;
-    }
-    return EXIT_OK;
-}
-
 static int reload(struct ask *ask)
 {
     char *text, why[256], request[CONTROL_LINE_MAX];
-    int code = write_request(ask, request, sizeof request);
+    int code = ask_request(ask, ask->command, request);
     if (code != EXIT_OK)
         return code;
     if (ask_for(ask, request, TIMEOUT_S, &text, why, sizeof why) < 0) {

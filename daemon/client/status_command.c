@@ -1,4 +1,5 @@
 #include <jansson.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "daemon/command_line.h"
 #include "daemon/daemon.h"
 
-enum { TIMEOUT_S = 5, WATCH_S = 1 };
+enum { TIMEOUT_S = 5, WATCH_S = 1, WHY_MAX = 2 * PATH_MAX + 128 };
 
 // Lines are cut where the terminal ends, not wrapped; the cursor is out of sight.
 #define SCREEN_BEGIN "\033[?1049h\033[?25l\033[?7l"
@@ -25,36 +26,58 @@ static void usage(FILE *to)
 {
     fputs("usage: framed status [OPTION]...\n"
           "Prints what the framed that runs does now.\n\n"
-          "  -c, --config FILE   the configuration that it runs with (" DEFAULT_CONFIG ")\n"
+          "  -c, --config FILE   the configuration that it runs with (" DEFAULT_CONFIG "):\n"
+          "                      one that runs with another says nothing of itself\n"
           "  --socket PATH       its control socket, where that is not what FILE says\n"
           "  --json              print everything, for programs\n"
           "  --watch             print it anew each second, until Ctrl-C\n",
           to);
 }
 
-static json_t *get(struct ask *ask, char *why, size_t size)
+struct choice {
+    struct ask ask;
+    char request[CONTROL_LINE_MAX];
+    bool json, watches;
+};
+
+// Whether it is an answer to another question: why there is no status.
+static bool is_refused(const json_t *answer, char *why, size_t size)
 {
+    const char *error = json_string_value(json_object_get(answer, "error"));
+    const char *first = json_string_value(json_array_get(json_object_get(answer, "errors"), 0));
+    if (error || first)
+        snprintf(why, size, "%s", error ? error : first);
+    return error || first;
+}
+
+static json_t *get(struct choice *choice, char *why, size_t size)
+{
+    struct ask *ask = &choice->ask;
     char *answer;
     json_t *status = NULL;
     json_error_t error;
-    if (ask_for(ask, "status", TIMEOUT_S, &answer, why, size) == 0) {
+    if (ask_for(ask, choice->request, TIMEOUT_S, &answer, why, size) == 0) {
         status = json_loads(answer, 0, &error);
         if (!status)
             snprintf(why, size, "no framed answers on %s: what does is none", ask->path);
+    }
+    if (is_refused(status, why, size)) {
+        json_decref(status);
+        status = NULL;
     }
     free(answer);
     return status;
 }
 
-static int print_once(struct ask *ask, bool json)
+static int print_once(struct choice *choice)
 {
-    char why[256];
-    json_t *status = get(ask, why, sizeof why);
+    char why[WHY_MAX];
+    json_t *status = get(choice, why, sizeof why);
     if (!status) {
         fprintf(stderr, "framed status: %s\n", why);
         return EXIT_RUNTIME;
     }
-    if (json) {
+    if (choice->json) {
         json_dumpf(status, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
         putchar('\n');
     } else {
@@ -66,12 +89,12 @@ static int print_once(struct ask *ask, bool json)
 
 // --- watching
 
-static char *render(struct ask *ask)
+static char *render(struct choice *choice)
 {
-    char why[256], *text = NULL;
+    char why[WHY_MAX], *text = NULL;
     size_t size;
     FILE *to = open_memstream(&text, &size);
-    json_t *status = get(ask, why, sizeof why);
+    json_t *status = get(choice, why, sizeof why);
     if (status)
         status_view(status, to);
     else
@@ -118,12 +141,12 @@ static void let_act(int number)
 }
 
 // Until one of the signals comes, which is returned; 0: nobody reads any more.
-static int redraw(struct ask *ask, bool terminal, const sigset_t *signals)
+static int redraw(struct choice *choice, bool terminal, const sigset_t *signals)
 {
     const struct timespec pause = {.tv_sec = WATCH_S};
     int number = -1;
     while (number < 0) {
-        char *text = render(ask);
+        char *text = render(choice);
         if (terminal)
             draw(text);
         else
@@ -136,7 +159,7 @@ static int redraw(struct ask *ask, bool terminal, const sigset_t *signals)
 
 // The signals are waited for, so that the screen is whole whenever one comes, and is given back
 // before it acts.
-static int watch(struct ask *ask)
+static int watch(struct choice *choice)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
     const sigset_t signals = set_of(ends, sizeof ends / sizeof ends[0]);
@@ -145,7 +168,7 @@ static int watch(struct ask *ask)
     sigprocmask(SIG_BLOCK, &signals, NULL);
     do {
         fputs(terminal ? SCREEN_BEGIN : "", stdout);
-        number = redraw(ask, terminal, &signals);
+        number = redraw(choice, terminal, &signals);
         fputs(terminal ? SCREEN_END : "", stdout);
         fflush(stdout);
         if (number == SIGQUIT || number == SIGTSTP)
@@ -155,11 +178,6 @@ static int watch(struct ask *ask)
 }
 
 // --- the command
-
-struct choice {
-    struct ask ask;
-    bool json, watches;
-};
 
 static int take(void *opaque, int option, const char *text)
 {
@@ -198,7 +216,9 @@ int status_main(int argc, char **argv)
     if (choice.json && choice.watches)
         return command_line_refuse(line.command, "--watch", "is not for --json");
     code = ask_find(ask);
+    if (code == EXIT_OK)
+        code = ask_request(ask, "status", choice.request);
     if (code != EXIT_OK)
         return code;
-    return choice.watches ? watch(ask) : print_once(ask, choice.json);
+    return choice.watches ? watch(&choice) : print_once(&choice);
 }

@@ -34,13 +34,18 @@ static json_t *done_json(const struct reload_result *result)
                      "changed", result->outputs_changed);
 }
 
+char *answer_refusal(int rc, char *reasons)
+{
+    return text_of(json_pack("{s:b, s:i, s:o}", "ok", 0, "exit_code",
+                             rc == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME, "errors",
+                             lines_json(reasons)));
+}
+
 char *answer_reload(int rc, const struct reload_result *result, char *reasons)
 {
     if (rc == 0)
         return text_of(done_json(result));
-    return text_of(json_pack("{s:b, s:i, s:o}", "ok", 0, "exit_code",
-                             rc == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME, "errors",
-                             lines_json(reasons)));
+    return answer_refusal(rc, reasons);
 }
 
 char *answer_unknown(void)

@@ -6,6 +6,8 @@
 
 // What a reload came to: 0 with its result, or its error and its reasons, a line each.
 char *answer_reload(int rc, const struct reload_result *, char *reasons);
+// To a request that is not met: its error and its reasons, a line each.
+char *answer_refusal(int rc, char *reasons);
 // To a request that is none.
 char *answer_unknown(void);
 

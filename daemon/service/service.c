@@ -49,18 +49,35 @@ static char *reload(struct service *service, const struct reload *state, const c
     return text;
 }
 
+static char *status_of(const struct service *service, const struct metrics *metrics,
+                       const char *file)
+{
+    char *reasons = NULL, *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&reasons, &size);
+    if (!to)
+        return NULL;
+    const bool same = reload_is_of(metrics->reload, file, to);
+    if (fclose(to) == 0)
+        text = same ? status_text(&service->status, metrics) : answer_refusal(-ENOENT, reasons);
+    free(reasons);
+    return text;
+}
+
 static char *answer(void *opaque, const char *request)
 {
-    static const char reload_of[] = "reload ";
+    static const char reload_word[] = "reload ", status_word[] = "status ";
     struct service *service = opaque;
     struct metrics metrics;
     service->context.look(service->context.opaque, &metrics);
     if (strcmp(request, "status") == 0)
         return status_text(&service->status, &metrics);
+    if (strncmp(request, status_word, strlen(status_word)) == 0)
+        return status_of(service, &metrics, request + strlen(status_word));
     if (strcmp(request, "reload") == 0)
         return reload(service, metrics.reload, NULL);
-    if (strncmp(request, reload_of, strlen(reload_of)) == 0)
-        return reload(service, metrics.reload, request + strlen(reload_of));
+    if (strncmp(request, reload_word, strlen(reload_word)) == 0)
+        return reload(service, metrics.reload, request + strlen(reload_word));
     return answer_unknown();
 }
 

@@ -361,6 +361,10 @@ def check_reload_of(checks, where, framed, text):
         checks.check((code, output) == (1, "") and errors == told + "framed reload: nothing has changed\n",
                      f"of another file: {code} {output}{errors}")
     checks.check(snapshot(where)["config"]["last_reload"] == before, "the wrong framed was reloaded")
+    for options in ((), ("--json",), ("--json", "--socket", f"{where}/own.sock")):
+        code, output, errors = run("status", "-c", other, *options)
+        checks.check((code, output, errors) == (1, "", f"framed status: {told}"), f"of another file: {code} {output}{errors}")
+    checks.check(run("status", "-c", link)[0] == 0, "of a link")
     for arguments in (("-c", os.path.relpath(framed.config)), ("-c", link), ("--socket", f"{where}/own.sock")):
         code, output, errors = run("reload", *arguments)
         checks.check((code, output) == (0, "1 camera kept\n"), f"{arguments}: {code} {output}{errors}")
