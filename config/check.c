@@ -340,10 +340,17 @@ static void check_path(struct mistakes *mistakes, const struct config *config, c
     }
 }
 
-void check_root(struct mistakes *mistakes, const struct config *config, const struct given given[])
+static struct place place_or_start(struct place at)
+{
+    return at.line ? at : (struct place){1, 1};
+}
+
+void check_root(struct mistakes *mistakes, struct config *config, const struct given given[])
 {
     struct place control = find_root(given, "control")->value;
     struct place http = find_root(given, "http")->value;
+    config->control_place = place_or_start(control);
+    config->http_place = place_or_start(http);
     check_http(mistakes, config, given);
     check_path(mistakes, config, "control", control, &config->control.at);
     check_path(mistakes, config, "http", http, &config->http.at);
@@ -406,7 +413,7 @@ void check_restart(struct mistakes *mistakes, const struct config *running,
 {
     for (int i = 0; i < root_table.n; i++) {
         const struct row *row = &root_table.rows[i];
-        struct place at = given[i].key.line ? given[i].value : (struct place){1, 1};
+        struct place at = place_or_start(given[i].value);
         if (row_has_value(row) && !row->live && !given[i].wrong && !value_equal(row, running, next))
             mistake(mistakes, at, row->key,
                     "needs a restart (a reload keeps what framed was started with)");

@@ -26,7 +26,7 @@ void check_camera(struct mistakes *, struct camera_config *camera, const struct 
                   const char *path);
 
 // The same for what stands at the top, once all is read; `given` goes by the rows of root_table.
-void check_root(struct mistakes *, const struct config *config, const struct given given[]);
+void check_root(struct mistakes *, struct config *config, const struct given given[]);
 
 // What the file says, or no longer says, that framed heeds at its start alone; `given` goes by the
 // rows of root_table.

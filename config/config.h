@@ -176,7 +176,8 @@ struct config {
     struct control_address control;
     struct http_address http;
     char *http_token; // a secret; NULL: http asks for none
-    char *tuned;      // the fingerprint of the box that was measured; NULL: none
+    struct place control_place, http_place;
+    char *tuned; // the fingerprint of the box that was measured; NULL: none
     struct camera_config *cameras;
     int n_cameras;
 };

@@ -269,7 +269,9 @@ static int open_service(struct daemon *daemon)
         .reload = reload,
         .opaque = daemon,
     };
-    return service_open(&daemon->service, &context);
+    int rc = service_open(&daemon->service, &context);
+    daemon->reload.service = daemon->service;
+    return rc;
 }
 
 static int start(struct daemon *daemon)

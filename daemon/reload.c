@@ -8,6 +8,7 @@
 #include "daemon/change.h"
 #include "daemon/frame.h"
 #include "daemon/service/log.h"
+#include "daemon/service/service.h"
 #include "daemon/writers.h"
 
 static void warn_of_writers(const struct config *config)
@@ -25,14 +26,17 @@ static int apply(struct reload *reload, const struct config *config, FILE *error
 {
     struct change *change = NULL;
     int rc = change_open(&change, reload->roster, config, reload->file, errors);
+    if (rc == 0)
+        rc = service_prepare(reload->service, config, reload->file, errors);
     if (rc == -ENOMEM)
         fprintf(errors, "%s: %s\n", reload->file, strerror(ENOMEM));
     if (rc == 0) {
         log_level(config->log.level);
         warn_of_writers(config);
         change_apply(change, ret);
-        change_close(change);
+        service_commit(reload->service);
     }
+    change_close(change);
     return rc;
 }
 

@@ -5,10 +5,13 @@
 
 #include "daemon/roster.h"
 
+struct service;
+
 struct reload {
     const char *file;             // standard input ("-"), pipes and NULL cannot be read again
     const struct config *running; // that framed was started with
     struct roster *roster;
+    struct service *service;
     uint64_t applied, refused; // times
     int64_t loaded_ns;         // CLOCK_REALTIME: when what runs was read
     int64_t tried_ns;          // likewise: of the last reload; 0: there was none

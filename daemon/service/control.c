@@ -18,25 +18,29 @@ struct client {
     char *answer; // on its way; with its end
 };
 
-struct control {
+struct control_place {
+    struct control *control;
     struct sink_address address;
     struct listener listener; // its descriptor is the pipe's
     uv_pipe_t pipe;
+};
+
+struct control {
+    uv_loop_t *loop;
+    struct control_place *at; // where it listens; NULL: nowhere
     control_answer_fn *answer;
     void *opaque;
     struct client place[CONTROL_CLIENTS_MAX + 1]; // one for who comes while another is pushed out
     struct client *clients[CONTROL_CLIENTS_MAX];  // in the order they came
     int n_clients;
-    int unfreed; // clients whose handles are not closed, and the listening pipe
+    int unfreed; // clients and places whose handles are not closed, and 1 until control_close
     bool waits;  // somebody has come who found no place
 };
 
 static void forget(struct control *control)
 {
-    if (--control->unfreed > 0)
-        return;
-    free(control->address.path);
-    free(control);
+    if (--control->unfreed == 0)
+        free(control);
 }
 
 // --- clients
@@ -50,7 +54,7 @@ static void client_closed(uv_handle_t *handle)
     if (--client->handles > 0)
         return;
     free(client->answer);
-    if (control->waits && !uv_is_closing((uv_handle_t *)&control->pipe))
+    if (control->waits && control->at)
         let_in(control);
     forget(control);
 }
@@ -132,8 +136,8 @@ static void add_client(struct control *control, struct client *client)
     control->unfreed++;
     *client = (struct client){.control = control, .handles = 2};
     client->pipe.data = client->deadline.data = client;
-    uv_pipe_init(control->pipe.loop, &client->pipe, 0);
-    uv_timer_init(control->pipe.loop, &client->deadline);
+    uv_pipe_init(control->loop, &client->pipe, 0);
+    uv_timer_init(control->loop, &client->deadline);
     uv_timer_start(&client->deadline, time_is_up, CONTROL_DEADLINE_MS, 0);
 }
 
@@ -147,63 +151,102 @@ static void let_in(struct control *control)
     if (control->waits)
         return;
     add_client(control, client);
-    if (uv_accept((uv_stream_t *)&control->pipe, (uv_stream_t *)&client->pipe) < 0 ||
+    if (uv_accept((uv_stream_t *)&control->at->pipe, (uv_stream_t *)&client->pipe) < 0 ||
         uv_read_start((uv_stream_t *)&client->pipe, give_room, client_wrote) < 0)
         drop(client);
 }
 
 static void client_comes(uv_stream_t *stream, int status)
 {
-    if (status == 0)
-        let_in(stream->data);
+    struct control_place *place = stream->data;
+    if (status == 0 && place == place->control->at)
+        let_in(place->control);
 }
 
-static void listener_went(uv_handle_t *handle)
+static void place_closed(uv_handle_t *handle)
 {
-    forget(handle->data);
+    struct control_place *place = handle->data;
+    struct control *control = place->control;
+    free(place->address.path);
+    free(place);
+    forget(control);
+}
+
+void control_place_close(struct control_place *place)
+{
+    if (!place)
+        return;
+    listener_close(&place->listener);
+    uv_close((uv_handle_t *)&place->pipe, place_closed);
 }
 
 // The pipe takes over the listener's descriptor.
-static int listen_on(struct control *control, uv_loop_t *loop)
+static int listen_at(struct control_place *place)
 {
-    uv_pipe_init(loop, &control->pipe, 0);
-    control->pipe.data = control;
-    control->unfreed = 1;
-    int rc = uv_pipe_open(&control->pipe, control->listener.fd);
+    struct control *control = place->control;
+    uv_pipe_init(control->loop, &place->pipe, 0);
+    place->pipe.data = place;
+    control->unfreed++;
+    int rc = uv_pipe_open(&place->pipe, place->listener.fd);
     if (rc < 0)
         return rc;
-    control->listener.fd = -1;
-    return uv_listen((uv_stream_t *)&control->pipe, CONTROL_CLIENTS_MAX, client_comes);
+    place->listener.fd = -1;
+    return uv_listen((uv_stream_t *)&place->pipe, CONTROL_CLIENTS_MAX, client_comes);
+}
+
+int control_place_open(struct control_place **ret, struct control *control, const char *path,
+                       char *why, size_t size)
+{
+    struct control_place *place = calloc(1, sizeof *place);
+    char *copy = strdup(path);
+    int rc = place && copy ? 0 : -ENOMEM;
+    if (rc == 0) {
+        *place = (struct control_place){.control = control,
+                                        .address = {.kind = SINK_UNIX, .path = copy}};
+        const struct listener_options options = {.address = &place->address, .mode = CONTROL_MODE};
+        rc = listener_serve(&place->listener, &options, why, size);
+    } else {
+        snprintf(why, size, "%s", strerror(ENOMEM));
+    }
+    if (rc < 0) {
+        free(copy);
+        free(place);
+        return rc;
+    }
+    rc = listen_at(place);
+    if (rc < 0) {
+        snprintf(why, size, "cannot listen on %s: %s", path, strerror(-rc));
+        control_place_close(place);
+        return rc;
+    }
+    *ret = place;
+    return 0;
+}
+
+void control_move(struct control *control, struct control_place *place)
+{
+    control_place_close(control->at);
+    control->at = place;
+    control->waits = false;
 }
 
 int control_open(struct control **ret, uv_loop_t *loop, const char *path, control_answer_fn *answer,
                  void *opaque, char *why, size_t size)
 {
     struct control *control = calloc(1, sizeof *control);
-    char *copy = strdup(path);
-    if (!control || !copy) {
-        free(copy);
-        free(control);
+    int rc = control ? 0 : -ENOMEM;
+    if (rc == 0) {
+        *control = (struct control){.loop = loop, .answer = answer, .opaque = opaque, .unfreed = 1};
+        if (path)
+            rc = control_place_open(&control->at, control, path, why, size);
+    } else {
         snprintf(why, size, "%s", strerror(ENOMEM));
-        return -ENOMEM;
     }
-    *control = (struct control){
-        .address = {.kind = SINK_UNIX, .path = copy}, .answer = answer, .opaque = opaque};
-    const struct listener_options options = {.address = &control->address, .mode = CONTROL_MODE};
-    int rc = listener_serve(&control->listener, &options, why, size);
-    if (rc < 0) {
-        free(copy);
-        free(control);
-        return rc;
-    }
-    rc = listen_on(control, loop);
-    if (rc < 0) {
-        snprintf(why, size, "cannot listen on %s: %s", path, strerror(-rc));
+    if (rc == 0)
+        *ret = control;
+    else
         control_close(control);
-        return rc;
-    }
-    *ret = control;
-    return 0;
+    return rc;
 }
 
 void control_close(struct control *control)
@@ -212,6 +255,6 @@ void control_close(struct control *control)
         return;
     while (control->n_clients > 0)
         drop(control->clients[0]);
-    listener_close(&control->listener);
-    uv_close((uv_handle_t *)&control->pipe, listener_went);
+    control_move(control, NULL);
+    forget(control);
 }

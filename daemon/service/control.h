@@ -21,14 +21,23 @@ enum {
 };
 
 struct control;
+struct control_place; // where it may listen
 
 // The answer to a request: one line of JSON without its end, which control frees; NULL: out of
 // memory.
 typedef char *control_answer_fn(void *opaque, const char *request);
 
-// Listens at the path. 0 or negative errno, with one sentence in `why`.
+// Listens at the path; NULL: nowhere yet. 0 or negative errno, with one sentence in `why`.
 int control_open(struct control **ret, uv_loop_t *, const char *path, control_answer_fn *,
                  void *opaque, char *why, size_t size);
+// Listens at another path too: nobody who comes there is let in before control_move. As
+// control_open.
+int control_place_open(struct control_place **ret, struct control *, const char *path, char *why,
+                       size_t size);
+void control_place_close(struct control_place *); // one that was not moved to; accepts NULL
+// From now on it listens there alone, and takes the place over; NULL: nowhere. Clients that have
+// come get their answers.
+void control_move(struct control *, struct control_place *);
 // Its handles close with the loop's next turns; whatever was under way is cut off. Accepts NULL.
 void control_close(struct control *);
 

@@ -306,12 +306,17 @@ static void sockets_ready(uv_poll_t *poll, int status, int events)
 
 // --- life
 
-static void release(struct http *http)
+static void forget_token(struct http *http)
 {
-    address_free(&http->address);
     if (http->token)
         explicit_bzero(http->token, strlen(http->token));
     free(http->token);
+}
+
+static void release(struct http *http)
+{
+    address_free(&http->address);
+    forget_token(http);
     free(http);
 }
 
@@ -409,6 +414,17 @@ int http_open(struct http **ret, const struct http_options *options, char *why, 
         release(http);
     }
     return rc;
+}
+
+const struct sink_address *http_address(const struct http *http)
+{
+    return &http->address;
+}
+
+void http_token(struct http *http, char *token)
+{
+    forget_token(http);
+    http->token = token;
 }
 
 int http_port(const struct http *http)

@@ -39,6 +39,9 @@ struct http_options {
 // Listens. 0 or negative errno, with one sentence in `why`.
 int http_open(struct http **ret, const struct http_options *, char *why, size_t size);
 int http_port(const struct http *); // of a tcp address, for port 0; else 0
+const struct sink_address *http_address(const struct http *);
+// From the next request on clients must bring that token, which http frees; NULL: none.
+void http_token(struct http *, char *token);
 // Its handles close with the loop's next turns; whatever was under way is cut off. Accepts NULL.
 void http_close(struct http *);
 

@@ -13,12 +13,23 @@
 #include "daemon/service/pages.h"
 #include "daemon/service/status.h"
 
+// What a reload has prepared.
+struct next {
+    bool moves_control, moves_http;
+    char control_path[SOCKET_PATH_MAX + 1];
+    struct control_place *place; // NULL: the control socket goes
+    struct http *http;           // NULL: HTTP goes
+    char *token;                 // where HTTP stays
+};
+
 struct service {
     struct service_context context;
     struct status status;
-    struct control *control; // NULL: there is none
-    struct http *http;       // likewise
+    struct control *control;
+    char control_path[SOCKET_PATH_MAX + 1]; // where it is to listen; "": nowhere
+    struct http *http;                      // NULL: there is none
     uv_timer_t samples;
+    struct next next;
 };
 
 static void sample(uv_timer_t *timer)
@@ -89,21 +100,43 @@ static void make_folder(const char *path)
     mkdir(dirname(folder), 0755); // if it fails, listening has a better reason
 }
 
+// 0 with an empty path: it is off.
+static int find_control(const struct config *config, char *path)
+{
+    int rc = control_path(&config->control, path);
+    if (rc < 0)
+        path[0] = 0;
+    else if (config->control.at.kind == SINK_NONE)
+        make_folder(path);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static const char TOO_LONG[] = "its path is too long for a socket";
+
+static void tell_control(const char *path)
+{
+    if (*path)
+        log_event(LOG_LEVEL_INFO, "control socket %s", path);
+}
+
 static int open_control(struct service *service)
 {
     const struct service_context *context = &service->context;
-    const struct control_address *address = &context->config->control;
-    const bool named = address->at.kind != SINK_NONE;
-    char path[SOCKET_PATH_MAX + 1], why[256] = "its path is too long for a socket";
-    int rc = control_path(address, path);
-    if (rc == -ENOENT)
-        return 0;
-    if (rc == 0 && !named)
-        make_folder(path);
+    const bool named = context->config->control.at.kind != SINK_NONE;
+    struct control_place *place = NULL;
+    char *path = service->control_path, why[256];
+    int rc = control_open(&service->control, context->loop, NULL, answer, service, why, sizeof why);
+    if (rc < 0) {
+        log_event(LOG_LEVEL_ERROR, "no control socket: %s", why);
+        return rc;
+    }
+    strcpy(why, TOO_LONG);
+    rc = find_control(context->config, path);
+    if (rc == 0 && *path)
+        rc = control_place_open(&place, service->control, path, why, sizeof why);
+    control_move(service->control, place);
     if (rc == 0)
-        rc = control_open(&service->control, context->loop, path, answer, service, why, sizeof why);
-    if (rc == 0)
-        log_event(LOG_LEVEL_INFO, "control socket %s", path);
+        tell_control(path);
     else
         log_event(named ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "no control socket: %s", why);
     return named ? rc : 0;
@@ -119,34 +152,147 @@ static bool get_page(void *opaque, const char *path, struct http_page *ret)
     return pages_get(&metrics, path, ret);
 }
 
-static void tell_where(const struct service *service)
+static void tell_http(const struct http *http)
 {
-    const struct sink_address *at = &service->context.config->http.at;
+    const struct sink_address *at = http_address(http);
     if (at->kind == SINK_TCP)
-        log_event(LOG_LEVEL_INFO, "http on %s port %d", address_host(at), http_port(service->http));
+        log_event(LOG_LEVEL_INFO, "http on %s port %d", address_host(at), http_port(http));
     else
         log_event(LOG_LEVEL_INFO, "http on %s", at->path);
 }
 
-static int open_http(struct service *service)
+// *ret is NULL where the configuration has no HTTP.
+static int make_http(struct service *service, const struct config *config, struct http **ret,
+                     char *why, size_t size)
 {
-    const struct service_context *context = &service->context;
     const struct http_options options = {
-        .loop = context->loop,
-        .address = &context->config->http.at,
-        .token = context->config->http_token,
+        .loop = service->context.loop,
+        .address = &config->http.at,
+        .token = config->http_token,
         .page = get_page,
         .opaque = service,
     };
+    *ret = NULL;
+    return options.address->kind == SINK_NONE ? 0 : http_open(ret, &options, why, size);
+}
+
+static int open_http(struct service *service)
+{
     char why[256];
-    if (options.address->kind == SINK_NONE)
-        return 0;
-    int rc = http_open(&service->http, &options, why, sizeof why);
-    if (rc == 0)
-        tell_where(service);
-    else
+    int rc = make_http(service, service->context.config, &service->http, why, sizeof why);
+    if (rc < 0)
         log_event(LOG_LEVEL_ERROR, "no http: %s", why);
+    else if (service->http)
+        tell_http(service->http);
     return rc;
+}
+
+// --- a reload
+
+struct wish {
+    struct service *service;
+    const struct config *config;
+    const char *file;
+    FILE *errors;
+};
+
+static void refuse(const struct wish *wish, struct place at, const char *key, const char *why)
+{
+    fprintf(wish->errors, "%s:%d:%d: %s: %s\n", wish->file, at.line, at.column, key, why);
+}
+
+static int prepare_control(const struct wish *wish)
+{
+    struct service *service = wish->service;
+    struct next *next = &service->next;
+    char why[256];
+    strcpy(why, TOO_LONG);
+    int rc = find_control(wish->config, next->control_path);
+    next->moves_control = rc == 0 && strcmp(next->control_path, service->control_path) != 0;
+    if (next->moves_control && *next->control_path)
+        rc =
+            control_place_open(&next->place, service->control, next->control_path, why, sizeof why);
+    if (rc < 0)
+        refuse(wish, wish->config->control_place, "control", why);
+    return rc;
+}
+
+static bool same_address(const struct sink_address *a, const struct sink_address *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == SINK_TCP)
+        return a->port == b->port && strcmp(address_host(a), address_host(b)) == 0;
+    return a->kind == SINK_NONE || strcmp(a->path, b->path) == 0;
+}
+
+static int prepare_token(const struct wish *wish)
+{
+    const char *token = wish->config->http_token;
+    struct next *next = &wish->service->next;
+    next->token = token ? strdup(token) : NULL;
+    return token && !next->token ? -ENOMEM : 0;
+}
+
+static int prepare_http(const struct wish *wish)
+{
+    static const struct sink_address nowhere = {.kind = SINK_NONE};
+    struct service *service = wish->service;
+    const struct sink_address *now = service->http ? http_address(service->http) : &nowhere;
+    const struct sink_address *then = &wish->config->http.at;
+    char why[256];
+    service->next.moves_http = !same_address(now, then);
+    if (!service->next.moves_http)
+        return prepare_token(wish);
+    int rc = make_http(service, wish->config, &service->next.http, why, sizeof why);
+    if (rc == -EADDRINUSE && now->kind == SINK_TCP && then->kind == SINK_TCP &&
+        now->port == then->port)
+        snprintf(why, sizeof why,
+                 "is served on %s port %d, whose host no reload can change (another port, or a "
+                 "restart of framed)",
+                 address_host(now), now->port);
+    if (rc < 0)
+        refuse(wish, wish->config->http_place, "http", why);
+    return rc;
+}
+
+int service_prepare(struct service *service, const struct config *config, const char *file,
+                    FILE *errors)
+{
+    const struct wish wish = {service, config, file, errors};
+    service->next = (struct next){0};
+    int control = prepare_control(&wish), http = prepare_http(&wish);
+    if (control == 0 && http == 0)
+        return 0;
+    service_abandon(service);
+    return control == -ENOMEM || http == -ENOMEM ? -ENOMEM : -EINVAL;
+}
+
+void service_abandon(struct service *service)
+{
+    control_place_close(service->next.place);
+    http_close(service->next.http);
+    free(service->next.token);
+    service->next = (struct next){0};
+}
+
+void service_commit(struct service *service)
+{
+    struct next *next = &service->next;
+    if (next->moves_control) {
+        control_move(service->control, next->place);
+        strcpy(service->control_path, next->control_path);
+        tell_control(service->control_path);
+    }
+    if (next->moves_http) {
+        http_close(service->http);
+        service->http = next->http;
+        if (service->http)
+            tell_http(service->http);
+    } else if (service->http) {
+        http_token(service->http, next->token);
+    }
+    *next = (struct next){0};
 }
 
 // --- life

@@ -23,6 +23,14 @@ struct service_context {
 // place that the configuration names cannot be had. That the default place of the control socket
 // cannot is logged alone.
 int service_open(struct service **ret, const struct service_context *);
+// Of a reload: listens where the new configuration says, beside what listens. 0; -EINVAL: a place
+// cannot be had, and each reason is a line in `errors`, where `file` stands for the configuration;
+// -ENOMEM.
+int service_prepare(struct service *, const struct config *, const char *file, FILE *errors);
+// Then one of both: what was prepared takes the place of what listened, or goes without a trace.
+// Clients of the control socket get their answers wherever it moves.
+void service_commit(struct service *);
+void service_abandon(struct service *);
 // Its handles close with the loop's next turns. Accepts NULL.
 void service_close(struct service *);
 

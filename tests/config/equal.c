@@ -158,6 +158,7 @@ static const struct {
     const char *text, *errors;
 } changes[] = {
     {"log: {level: debug}\n", ""},
+    {"http: 127.0.0.1:80\nhttp_token: 0123456789abcdef\ncontrol: /a\n", ""},
     {"backend: auto\n", "text:1:10: backend: needs a restart"},
     {"cuda: {streams: 3}\nbackend: cpu\ncpu: {pin: auto}\n",
      "text:1:17: cuda.streams: needs a restart|text:3:12: cpu.pin: needs a restart"},

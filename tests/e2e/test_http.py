@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import re
+import signal
 import socket
 import statistics
 import subprocess
@@ -283,6 +284,81 @@ def check_taken(checks, where, clip):
                          f"a port that is taken: exit {code}: {framed.errors()}")
 
 
+MOVING = """
+{top}
+cameras:
+  gate:
+    url: {clip}
+    loop: true
+    pace: realtime
+    outputs: {{read: {{size: 64x64, sink: "unix:{where}/read.sock"}}}}
+"""
+
+
+def check_reload(checks, where, clip):
+    """The daemon's own sockets follow a reload, without a frame lost; or nothing moves."""
+    first, second, third = f"{where}/a.sock", f"{where}/b.sock", f"{where}/c.sock"
+    ports = free_port(), free_port()
+
+    def text(top):
+        return MOVING.format(top=top, clip=clip, where=where)
+
+    def reload(top, control):
+        with open(framed.config, "w") as file:
+            file.write(text(top))
+        return run("reload", "--socket", control)
+
+    def status(page, port, token=None):
+        try:
+            return Client(port, token=token).get(page)[0]
+        except OSError:
+            return 0
+
+    with Framed(where, text(f"control: {first}\nhttp: {ports[0]}")) as framed, socket.socket() as taken:
+        reader = Reader(f"unix:{where}/read.sock")
+        until(lambda: status("/readyz", ports[0]) == 200, 10)
+        moved = f"control: {second}\nhttp: {ports[1]}"
+        done = reload(moved, first)
+        checks.check(done == (0, "1 camera kept\n", ""), f"who asked at the old place: {done}")
+        checks.check(status("/healthz", ports[0]) == 0 and status("/healthz", ports[1]) == 200, "http did not move")
+        checks.check(not os.path.exists(first), "the old control socket is left")
+        done = reload(f"{moved}\nhttp_token: {TOKEN}", second)
+        seen = [status("/healthz", ports[1], token) for token in (None, TOKEN, TOKEN[1:])]
+        checks.check(done[0] == 0 and seen == [401, 200, 401], f"a token comes: {done}, {seen}")
+        done = reload(f"{moved}\nhttp_token: {TOKEN[1:]}", second)
+        seen = [status("/healthz", ports[1], token) for token in (None, TOKEN, TOKEN[1:])]
+        checks.check(done[0] == 0 and seen == [401, 401, 200], f"another token: {done}, {seen}")
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, output, errors = reload(f"control: {third}\nhttp: {port}", second)
+        checks.check(code == 78 and f":3:7: http: cannot listen on 127.0.0.1 port {port}" in errors,
+                     f"a port that is taken: {code} {output}{errors}")
+        code, output, errors = reload(f"control: {where}\nhttp: {ports[0]}", second)
+        checks.check(code == 78 and f":2:10: control: {where} exists and is not a socket" in errors,
+                     f"no place for a socket: {code} {output}{errors}")
+        checks.check(status("/healthz", ports[0]) == 0 and not os.path.exists(third), "a refused reload has moved")
+        code, output, errors = reload(f"control: {second}\nhttp: 0.0.0.0:{ports[1]}\nhttp_token: {TOKEN}", second)
+        checks.check(code == 78 and "whose host no reload can change" in errors, f"another host: {code} {errors}")
+        checks.check(status("/healthz", ports[1], TOKEN[1:]) == 200, "a refused reload has an effect")
+        done = reload("control: off\nhttp: off", second)
+        checks.check(done[0] == 0 and status("/healthz", ports[1], TOKEN[1:]) == 0 and not os.path.exists(second),
+                     f"off: {done}")
+        with open(framed.config, "w") as file:
+            file.write(text(f"control: {third}\nhttp: unix:{where}/http.sock"))
+        framed.child.send_signal(signal.SIGHUP)
+        until(lambda: os.path.exists(f"{where}/http.sock"), 5)
+        checks.check(run("status", "--socket", third)[0] == 0, "the control socket does not come back")
+        checks.check(Client(path=f"{where}/http.sock").get("/healthz")[0] == 200, "HTTP does not come back")
+        before = reader.count
+        until(lambda: reader.count >= before + 25, 10)
+        numbers = [frame.sequence for frame, _ in list(reader.frames)]
+        checks.check(len(numbers) > 25 and numbers == list(range(numbers[0], numbers[0] + len(numbers))),
+                     f"frames are lost: {numbers}")
+        checks.check(framed.stop() == 0 and TOKEN[1:] not in framed.errors(), f"the end: {framed.errors()}")
+        checks.check(not os.path.exists(third) and not os.path.exists(f"{where}/http.sock"), "sockets are left")
+
+
 def main():
     checks = Checks("http")
     with folder() as where:
@@ -308,6 +384,7 @@ def main():
         check_token(checks, where, clip)
         check_unix(checks, where, clip)
         check_taken(checks, where, clip)
+        check_reload(checks, where, clip)
     checks.end()
 
 

@@ -273,6 +273,46 @@ static void test_paths(void)
     CHECK(control_path(&none, path) == 0 && !strcmp(path, expected), "%s", path);
 }
 
+// Who asks while it moves gets the answer; who comes finds it at the new place alone.
+static void test_move(void)
+{
+    struct control *control;
+    struct control_place *place;
+    char why[256], path[64], other[64], got[64] = "";
+    uv_loop_t loop;
+    memset(&rig, 0, sizeof rig);
+    strcpy(rig.folder, "/tmp/framed-test-XXXXXX");
+    CHECK(mkdtemp(rig.folder) != NULL, "mkdtemp");
+    snprintf(path, sizeof path, "%s/a.sock", rig.folder);
+    snprintf(other, sizeof other, "%s/b.sock", rig.folder);
+    uv_loop_init(&loop);
+    CHECK(control_open(&control, &loop, path, answer, &rig, why, sizeof why) == 0, "%s", why);
+    strcpy(rig.path, path);
+    int fd = dial();
+    uv_run(&loop, UV_RUN_NOWAIT); // it comes in
+    CHECK(control_place_open(&place, control, other, why, sizeof why) == 0, "%s", why);
+    CHECK(access(path, F_OK) == 0 && access(other, F_OK) == 0, "beside each other");
+    control_place_close(place);
+    CHECK(access(path, F_OK) == 0 && access(other, F_OK) < 0, "given up");
+    CHECK(control_place_open(&place, control, other, why, sizeof why) == 0, "%s", why);
+    control_move(control, place);
+    CHECK(access(path, F_OK) < 0 && access(other, F_OK) == 0, "moved");
+    say(fd, "status\n", 7);
+    strcpy(rig.path, other);
+    int second = dial();
+    say(second, "status\n", 7);
+    for (int i = 0; i < 10; i++)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    CHECK(hear(fd, got, sizeof got) > 1, "no answer after the move");
+    CHECK(hear(second, got, sizeof got) > 1, "no answer at the new place");
+    control_move(control, NULL);
+    CHECK(access(other, F_OK) < 0, "nowhere");
+    control_close(control);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK(uv_loop_close(&loop) == 0, "handles are left on the loop");
+    CHECK(rmdir(rig.folder) == 0, "a socket is left");
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -284,5 +324,6 @@ int main(void)
     test_rush();
     test_close();
     test_taken();
+    test_move();
     return test_end("service_control");
 }
