@@ -369,6 +369,8 @@ static const char *url_mistake(const char *url)
         return "has no host, or a port that is none, before its path (scheme://host:port/..., "
                "port 1 to 65535, which tcp: must have; in a password / ? # @ : % are written "
                "%2F %3F %23 %40 %3A %25)";
+    if (kind == URL_PIPE && config_url_descriptor(url) < 0)
+        return "names no descriptor (pipe:N; pipe:0 is standard input)";
     if (!strcmp(url, "unix:") || !strcmp(url, "file:"))
         return "has no path (unix:PATH or file:PATH)";
     return NULL;

@@ -86,6 +86,13 @@ struct place { // where in the configuration file something stands; line and col
     int line, column;
 };
 
+enum { TABLE_ROWS_MAX = 32 }; // keys of the file, of a camera or of an output
+
+// Where the values of an object's keys stand, by the rows of its table (config/object.h).
+struct places {
+    struct place value[TABLE_ROWS_MAX];
+};
+
 struct tensor_config {
     enum dtype dtype;
     enum layout layout;
@@ -102,6 +109,7 @@ struct colour_config {
 struct output_config {
     char *name;
     struct place place;
+    struct places places;
     enum op_kind kernel;
     struct dimensions size;
     enum fit fit;
@@ -128,11 +136,13 @@ struct output_config {
 
 struct demuxer_option { // one "name: value" for the demuxer
     char *name, *value;
+    struct place place; // of its name
 };
 
 struct camera_config {
     char *name;
     struct place place;
+    struct places places;
     char *url; // may hold a password: print it only through config_url_redacted
     enum transport transport;
     char *demuxer; // of libavformat, for raw streams ("rawvideo"); NULL lets it probe
@@ -169,6 +179,7 @@ struct log_config {
 };
 
 struct config {
+    struct places places;
     enum backend_kind backend;
     struct cuda_config cuda;
     struct cpu_config cpu;
@@ -190,10 +201,23 @@ int config_load(struct config **ret, const char *path, FILE *errors);
 // The same from memory; `name` stands for the file in messages.
 int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
                      FILE *errors);
-// The same for a framed that runs with `running`, whose backend it keeps: a key that differs from
-// there and needs a restart is a mistake.
-int config_load_next(struct config **ret, const char *path, const struct config *running,
+// Notes what is wrong beside the text itself, on this machine or in this process. Of a text with
+// mistakes members may be empty, or hold a default where object_is_known says no.
+struct mistakes;
+typedef void config_judge(struct mistakes *, const struct config *);
+
+struct config_load_options {
+    // Of the daemon that runs and keeps its backend: a key that differs from there and needs a
+    // restart is a mistake. NULL: none runs.
+    const struct config *running;
+    config_judge *judge; // or NULL
+};
+
+// The same with these options.
+int config_load_with(struct config **ret, const char *path, const struct config_load_options *,
                      FILE *errors);
+// Prints what `judge` notes of a configuration without mistakes; returns the number, or -ENOMEM.
+int config_judge_loaded(const struct config *, const char *name, config_judge *, FILE *errors);
 void config_free(struct config *); // accepts NULL
 // Only the key `control` of the file at `path`, whatever else is wrong with it or missing, for who
 // wants to speak to the daemon that runs with it. 0; or as config_load, with the mistake printed.
@@ -226,6 +250,9 @@ const char *config_url_path(const char *url); // of URL_FILE, without "file:"
 // Whether a URL of a network kind names a host, and a port of 1 to 65535 where it names one; for
 // tcp there is no default, so it must.
 bool config_url_has_host(const char *url);
+
+// The descriptor that a URL "pipe:" (0) or "pipe:N" reads; -1 for any other.
+int config_url_descriptor(const char *url);
 
 // `url` with user and password replaced ("rtsp://***@host/"), cut to `size` bytes; returns `to`.
 char *config_url_redacted(const char *url, char *to, size_t size);

@@ -13,7 +13,7 @@
 struct loader {
     struct reader reader;
     struct config *config;
-    const struct config *running; // that the file is to take over from; NULL: none
+    const struct config_load_options *options;
     // What cameras and outputs begin with: the defaults of the rows, then those of the file.
     struct camera_config camera;
     struct output_config output;
@@ -131,6 +131,10 @@ static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct map
     } else {
         *given = (struct given){at, reader_place(&l->reader, pair->value), pair->value, false};
         given->wrong = !read_row(l, pair->value, row, target->object, m);
+        object_set_place(target->table, target->object, row,
+                         given->wrong  ? (struct place){-1, -1}
+                         : m->defaults ? (struct place){0}
+                                       : given->value);
     }
 }
 
@@ -281,8 +285,8 @@ static void read_root(struct loader *l)
         read_mapping(l, root, &m, "");
     if (root || !l->reader.mistakes.total)
         require_keys(l, (struct place){1, 1}, &target);
-    if (root && l->running)
-        check_restart(&l->reader.mistakes, l->running, l->config, target.given);
+    if (root && l->options->running)
+        check_restart(&l->reader.mistakes, l->options->running, l->config, target.given);
     for (int i = 0; i < root_table.n; i++) {
         const struct row *row = &root_table.rows[i];
         size_t path = reader_enter(&l->reader, row->key);
@@ -293,6 +297,8 @@ static void read_root(struct loader *l)
         reader_leave(&l->reader, path);
     }
     check_root(&l->reader.mistakes, l->config, target.given);
+    if (l->options->judge)
+        l->options->judge(&l->reader.mistakes, l->config);
 }
 
 static int read_document(struct loader *l, const char *text, size_t length)
@@ -315,12 +321,12 @@ static int init(struct loader *l)
 }
 
 static int load_text(struct config **ret, const char *text, size_t length, const char *name,
-                     const struct config *running, FILE *errors)
+                     const struct config_load_options *options, FILE *errors)
 {
     struct loader *l = calloc(1, sizeof *l);
     int status = l ? init(l) : -ENOMEM;
     if (l)
-        l->running = running;
+        l->options = options;
     if (!status)
         status = read_document(l, text, length);
     if (status == -ENOMEM) {
@@ -346,22 +352,36 @@ static int load_text(struct config **ret, const char *text, size_t length, const
 int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
                      FILE *errors)
 {
-    return load_text(ret, text, length, name, NULL, errors);
+    return load_text(ret, text, length, name, &(struct config_load_options){0}, errors);
 }
 
-int config_load_next(struct config **ret, const char *path, const struct config *running,
-                     FILE *errors)
+int config_load_with(struct config **ret, const char *path,
+                     const struct config_load_options *options, FILE *errors)
 {
     char *text = NULL;
     size_t length = 0;
     int status = file_read(&text, &length, path, errors);
     if (status == 0)
-        status = load_text(ret, text, length, file_name(path), running, errors);
+        status = load_text(ret, text, length, file_name(path), options, errors);
     free(text);
     return status;
 }
 
+int config_judge_loaded(const struct config *config, const char *name, config_judge *judge,
+                        FILE *errors)
+{
+    struct mistakes *mistakes = calloc(1, sizeof *mistakes);
+    if (!mistakes)
+        return -ENOMEM;
+    judge(mistakes, config);
+    mistakes_print(mistakes, name, errors);
+    const int total = mistakes->total;
+    mistakes_free(mistakes);
+    free(mistakes);
+    return total;
+}
+
 int config_load(struct config **ret, const char *path, FILE *errors)
 {
-    return config_load_next(ret, path, NULL, errors);
+    return config_load_with(ret, path, &(struct config_load_options){0}, errors);
 }

@@ -20,6 +20,32 @@ struct place *object_place(const struct table *table, void *object)
     return (struct place *)((char *)object + table->place_offset);
 }
 
+static struct place *value_place(const struct table *table, const void *object,
+                                 const struct row *row)
+{
+    struct places *places = (struct places *)((char *)object + table->places_offset);
+    return &places->value[row - table->rows];
+}
+
+void object_set_place(const struct table *table, void *object, const struct row *row,
+                      struct place place)
+{
+    *value_place(table, object, row) = place;
+}
+
+struct place object_value_place(const struct table *table, const void *object, const char *key)
+{
+    const struct place at = *value_place(table, object, table_find(table, key));
+    if (at.line > 0)
+        return at;
+    return table->name_max ? *object_place(table, (void *)object) : (struct place){1, 1};
+}
+
+bool object_is_known(const struct table *table, const void *object, const char *key)
+{
+    return value_place(table, object, table_find(table, key))->line >= 0;
+}
+
 void **object_items(const struct row *row, void *object)
 {
     return (void **)((char *)object + row->offset);

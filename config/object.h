@@ -18,6 +18,15 @@ void object_free(const struct table *, void *object); // what it owns, not itsel
 
 char **object_name(const struct table *, void *object);
 struct place *object_place(const struct table *, void *object);
+
+// Notes where the value of a row stands. Line 0: not in the file; a negative one: there is a value
+// that the member does not hold, since it is wrong.
+void object_set_place(const struct table *, void *object, const struct row *, struct place);
+// Where the value of `key` stands; where the file does not give the object one, its own place.
+struct place object_value_place(const struct table *, const void *object, const char *key);
+// Whether the member holds what the file says, or a default where it says nothing.
+bool object_is_known(const struct table *, const void *object, const char *key);
+
 // The objects of a VALUE_ITEMS row and their number.
 void **object_items(const struct row *, void *object);
 int *object_count(const struct row *, void *object);

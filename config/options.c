@@ -14,7 +14,8 @@ static struct demuxer_option **list_of(const struct row *row, void *object)
 }
 
 // Gives `value` away.
-static int append(const struct row *row, void *object, const char *name, char *value)
+static int append(const struct row *row, void *object, const char *name, char *value,
+                  struct place place)
 {
     struct demuxer_option **list = list_of(row, object);
     int *n = object_count(row, object);
@@ -26,7 +27,7 @@ static int append(const struct row *row, void *object, const char *name, char *v
         reader_forget(value);
         return -ENOMEM;
     }
-    (*list)[(*n)++] = (struct demuxer_option){copy, value};
+    (*list)[(*n)++] = (struct demuxer_option){copy, value, place};
     return 0;
 }
 
@@ -50,7 +51,7 @@ static void read_one(struct reader *r, const yaml_node_pair_t *pair, const struc
         mistake(&r->mistakes, reader_place(r, pair->key), r->path, "given before (each key once)");
     } else {
         char *value = reader_scalar(r, pair->value, row);
-        if (value && append(row, object, name, value) < 0)
+        if (value && append(row, object, name, value, reader_place(r, pair->key)) < 0)
             r->no_memory = true;
     }
     reader_leave(r, path);
@@ -81,7 +82,7 @@ int options_own(const struct row *row, void *object)
     *list_of(row, object) = NULL;
     *count = 0;
     for (int i = 0; i < n && !status; i++)
-        status = append(row, object, from[i].name, strdup(from[i].value));
+        status = append(row, object, from[i].name, strdup(from[i].value), from[i].place);
     return status;
 }
 

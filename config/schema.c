@@ -131,7 +131,7 @@ static const struct row output_rows[] = {
           RANGE(1, IMAGE_SIDE_MAX), .kernel = FOR_WARP),
     FIELD(struct output_config, fit, "letterbox", "how the source fills the tensor", .kernel = FOR_WARP),
     FIELD(struct output_config, affine, NULL,
-          "2x3 matrix A from source to output, row by row, integers at pixel centres; a corner p goes to A * (p - 1/2) + 1/2; stands for fit, rotate and flip",
+          "2x3 matrix A from source to output, row by row, integers at pixel centres; a corner p goes to A * (p - 1/2) + 1/2; stands for fit, rotate and flip; its inverse must lead no output pixel further than 32764 source pixels away from the first one",
           RANGE(-1e6, 1e6), .example = "[0.5, 0, 0, 0, 0.5, 0]", .kernel = FOR_WARP),
     FIELD(struct output_config, rotate, "0", "clockwise, before the fit", RANGE(-360, 360),
           .unit = "degrees", .kernel = FOR_WARP),
@@ -213,8 +213,11 @@ static const struct row root_rows[] = {
 };
 // clang-format on
 
-const struct table root_table = {
-    .noun = "the file", .rows = root_rows, .n = COUNT(root_rows), .size = sizeof(struct config)};
+const struct table root_table = {.noun = "the file",
+                                 .rows = root_rows,
+                                 .n = COUNT(root_rows),
+                                 .size = sizeof(struct config),
+                                 .places_offset = offsetof(struct config, places)};
 
 // Names fit the char[24] and char[16] of the wire header with a final zero.
 const struct table camera_table = {.noun = "a camera",
@@ -223,6 +226,7 @@ const struct table camera_table = {.noun = "a camera",
                                    .size = sizeof(struct camera_config),
                                    .name_offset = offsetof(struct camera_config, name),
                                    .place_offset = offsetof(struct camera_config, place),
+                                   .places_offset = offsetof(struct camera_config, places),
                                    .name_max = 23,
                                    .items_max = CAMERAS_MAX};
 
@@ -232,6 +236,7 @@ const struct table output_table = {.noun = "an output",
                                    .size = sizeof(struct output_config),
                                    .name_offset = offsetof(struct output_config, name),
                                    .place_offset = offsetof(struct output_config, place),
+                                   .places_offset = offsetof(struct output_config, places),
                                    .name_max = 15,
                                    .items_max = PLAN_OPS_MAX};
 

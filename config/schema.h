@@ -69,12 +69,11 @@ struct table {
     int n;
     size_t size;                      // of the struct
     size_t name_offset, place_offset; // tables of named items
-    int name_max, items_max;          // bytes of a name; most items in a map
+    size_t places_offset;
+    int name_max, items_max; // bytes of a name; most items in a map
 };
 
 extern const struct table root_table, camera_table, output_table;
-
-enum { TABLE_ROWS_MAX = 32 };
 
 // The row with that key, or NULL.
 const struct row *table_find(const struct table *, const char *key);

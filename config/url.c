@@ -25,6 +25,13 @@ const char *config_url_path(const char *url)
     return strncmp(url, scheme, strlen(scheme)) ? url : url + strlen(scheme);
 }
 
+int config_url_descriptor(const char *url)
+{
+    const char *digits = config_url_kind(url) == URL_PIPE ? strchr(url, ':') + 1 : "x";
+    const size_t n = strspn(digits, "0123456789");
+    return digits[n] || n > 9 ? -1 : atoi(digits);
+}
+
 // The authority of a URL is "user:password@host:port"; the rest of it begins at the first of "/?#".
 bool config_url_has_host(const char *url)
 {

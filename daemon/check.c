@@ -1,11 +1,16 @@
 #include "daemon/check.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "daemon/budget.h"
 #include "daemon/camera/decode.h"
 #include "daemon/daemon.h"
+#include "daemon/judge.h"
+#include "daemon/probe.h"
 #include "daemon/service/log.h"
 #include "kernels/versions.h"
 
@@ -93,6 +98,28 @@ static void print_missing_nvdec(const struct config *config)
     decode_device_close(device);
 }
 
+// A folder that the unit makes counts as present when the configuration is judged.
+static void print_folder_to_be(const struct sink_address *address, char *last)
+{
+    char folder[PATH_MAX];
+    const char *slash = address->path ? strrchr(address->path, '/') : NULL;
+    if (!slash)
+        return;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - address->path), address->path);
+    if (!judge_is_made_by_unit(folder) || access(folder, F_OK) == 0 || strcmp(folder, last) == 0)
+        return;
+    printf("%s is not there yet: the unit makes it when it starts\n", folder);
+    strcpy(last, folder);
+}
+
+static void print_folders_to_be(const struct config *config)
+{
+    char last[PATH_MAX] = "";
+    for (int i = 0; i < config->n_cameras; i++)
+        for (int o = 0; o < config->cameras[i].n_outputs; o++)
+            print_folder_to_be(&config->cameras[i].outputs[o].sink, last);
+}
+
 static void print_missing_processors(const struct config *config)
 {
     char *rest = check_pin_rest(config);
@@ -101,7 +128,7 @@ static void print_missing_processors(const struct config *config)
     free(rest);
 }
 
-int check_box(const struct config *config, const char *file)
+int check_box(const struct config *config, const char *file, bool probes)
 {
     char why[256];
     log_open(LOG_LEVEL_ERROR); // or libavutil would print what it misses
@@ -116,8 +143,9 @@ int check_box(const struct config *config, const char *file)
     print_table(config, &basis);
     print_missing_nvdec(config);
     print_missing_processors(config);
+    print_folders_to_be(config);
     if (rc == 0)
-        return EXIT_OK;
+        return probes ? probe_cameras(config, file) : EXIT_OK;
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", file, why);
     return EXIT_CONFIG;
@@ -137,19 +165,6 @@ int check_cpu(const char *command)
     }
     fputc('\n', stderr);
     return EXIT_USAGE;
-}
-
-int check_pin(const struct config *config, const char *file)
-{
-    const struct pin *pin = &config->cpu.pin;
-    const struct processors allowed = processors_allowed();
-    const struct processors both = processors_both(&pin->list, &allowed);
-    char listed[PROCESSORS_TEXT], known[PROCESSORS_TEXT];
-    if (pin->how != PINNING_LIST || processors_count(&both) > 0 || processors_count(&allowed) == 0)
-        return EXIT_OK;
-    fprintf(stderr, "%s: cpu.pin: this process may use none of %s (auto | none | some of %s)\n",
-            file, processors_text(&pin->list, listed), processors_text(&allowed, known));
-    return EXIT_CONFIG;
 }
 
 char *check_pin_rest(const struct config *config)

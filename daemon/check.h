@@ -1,5 +1,5 @@
-// `framed check` on a configuration that has no mistake in itself: whether this box has what it
-// takes, the memory, the processors and the version of the kernels that is asked for.
+// `framed check` on a configuration that has no mistake: whether this box has what it takes, the
+// memory, the devices and the version of the kernels that is asked for.
 #ifndef FRAMED_DAEMON_CHECK_H
 #define FRAMED_DAEMON_CHECK_H
 
@@ -8,18 +8,16 @@
 // Prints to standard output that it is good, unless it is not, and what memory each camera needs;
 // where that is too much, one line to standard error. `file` stands for the configuration. Works
 // without a GPU, which may be another box's, and says where one is missing; but a backend that is
-// not in this build is refused. Starts nothing. Returns an exit code.
-int check_box(const struct config *, const char *file);
+// not in this build is refused. Starts nothing, but opens the cameras with `probes`. Returns an
+// exit code.
+int check_box(const struct config *, const char *file, bool probes);
 
 // Whether the environment's FRAMED_CPU, where it is set, names a version of the kernels that this
 // CPU runs. EXIT_OK, or EXIT_USAGE and a line on stderr that says which there are.
 int check_cpu(const char *command);
 
-// Whether this process may use a processor of cpu.pin's list, where it is one. EXIT_OK, or
-// EXIT_CONFIG and a line on stderr that says which it may. `file` stands for the configuration.
-int check_pin(const struct config *, const char *file);
-
-// What of such a list the workers do without, in one sentence that the caller frees; NULL: nothing.
+// What of cpu.pin's list the workers do without, in one sentence that the caller frees; NULL:
+// nothing.
 char *check_pin_rest(const struct config *);
 
 #endif

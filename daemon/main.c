@@ -7,35 +7,52 @@
 #include "daemon/bench/bench.h"
 #include "daemon/check.h"
 #include "daemon/client/client.h"
+#include "daemon/command_line.h"
 #include "daemon/daemon.h"
+#include "daemon/descriptors.h"
+#include "daemon/judge.h"
 #include "daemon/tune/tune.h"
 
 struct arguments {
     const char *config;
     const char *metrics;
+    bool probe;
 };
+
+// Options of the commands that have no others: bits, so that a command lists its own.
+enum { OPTION_CONFIG = 1, OPTION_METRICS = 2, OPTION_PROBE = 4 };
+
+static const struct command_option {
+    int bit;
+    const char *name, *value; // value NULL: takes none
+    int letter;               // of its short form, or another number
+    const char *help;
+} command_options[] = {
+    {OPTION_CONFIG, "config", "FILE", 'c',
+     "the configuration (" DEFAULT_CONFIG "; - is standard input)"},
+    {OPTION_METRICS, "metrics", "FILE", 'm' << 8,
+     "write the counters there on SIGUSR1 and at the end"},
+    {OPTION_PROBE, "probe", NULL, 'p' << 8,
+     "open the cameras too, and print what each gives; exit 1 where one gives no picture"},
+};
+
+enum { OPTIONS = sizeof command_options / sizeof command_options[0] };
 
 struct command {
     const char *name, *help;
     int (*run)(const struct arguments *);
-    bool takes_config, takes_metrics;
+    int options;                        // OPTION_ bits
     int (*main)(int argc, char **argv); // instead of run: has options of its own
 };
-
-static int load(const struct arguments *arguments, struct config **config)
-{
-    if (config_load(config, arguments->config, stderr) != 0)
-        return EXIT_CONFIG;
-    return check_pin(*config, strcmp(arguments->config, "-") ? arguments->config : "stdin");
-}
 
 static int run(const struct arguments *arguments)
 {
     struct config *config = NULL;
     struct daemon_options options = {.file = arguments->config, .metrics = arguments->metrics};
+    const struct config_load_options loading = {.judge = judge_process};
     int code = check_cpu("run");
-    if (code == EXIT_OK)
-        code = load(arguments, &config);
+    if (code == EXIT_OK && config_load_with(&config, arguments->config, &loading, stderr) != 0)
+        code = EXIT_CONFIG;
     if (code == EXIT_OK)
         code = daemon_run(config, &options);
     config_free(config);
@@ -45,11 +62,12 @@ static int run(const struct arguments *arguments)
 static int check(const struct arguments *arguments)
 {
     struct config *config = NULL;
+    const struct config_load_options loading = {.judge = judge_machine};
     int code = check_cpu("check");
+    if (code == EXIT_OK && config_load_with(&config, arguments->config, &loading, stderr) != 0)
+        code = EXIT_CONFIG;
     if (code == EXIT_OK)
-        code = load(arguments, &config);
-    if (code == EXIT_OK)
-        code = check_box(config, arguments->config);
+        code = check_box(config, arguments->config, arguments->probe);
     config_free(config);
     return code;
 }
@@ -88,34 +106,28 @@ static int version(const struct arguments *arguments)
 }
 
 static const struct command commands[] = {
-    {"run", "take in the cameras and hand out their frames, in the foreground", run, true, true,
-     NULL},
+    {"run", "take in the cameras and hand out their frames, in the foreground", run,
+     OPTION_CONFIG | OPTION_METRICS, NULL},
     {"check", "print every mistake in the configuration, or else the memory that it needs", check,
-     true, false, NULL},
-    {"status", "say what the framed that runs does now (framed status --help)", NULL, false, false,
-     status_main},
-    {"reload", "make the framed that runs read its configuration again", NULL, false, false,
-     reload_main},
-    {"defaults", "print a configuration with every key and its default", defaults, false, false,
-     NULL},
-    {"schema", "print the configuration's JSON Schema (draft-07)", schema, false, false, NULL},
-    {"keys", "print the table of keys as Markdown", keys, false, false, NULL},
-    {"version", "print the version and the backends built in", version, false, false, NULL},
-    {"bench", "measure this box (framed bench --help)", NULL, false, false, bench_main},
-    {"tune", "find the settings that are fast on this box (framed tune --help)", NULL, false, false,
-     tune_main},
+     OPTION_CONFIG | OPTION_PROBE, NULL},
+    {"status", "say what the framed that runs does now", NULL, 0, status_main},
+    {"reload", "make the framed that runs read its configuration again", NULL, 0, reload_main},
+    {"defaults", "print a configuration with every key and its default", defaults, 0, NULL},
+    {"schema", "print the configuration's JSON Schema (draft-07)", schema, 0, NULL},
+    {"keys", "print the table of keys as Markdown", keys, 0, NULL},
+    {"version", "print the version and the backends built in", version, 0, NULL},
+    {"bench", "measure this box", NULL, 0, bench_main},
+    {"tune", "find the settings that are fast on this box", NULL, 0, tune_main},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static int usage(FILE *to, int code)
 {
-    fputs("usage: framed COMMAND [-c FILE]\n\n", to);
+    fputs("usage: framed COMMAND [OPTION]...\n\n", to);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
-    fputs("\n  -c, --config FILE   the configuration (" DEFAULT_CONFIG "; - is standard input)\n"
-          "  --metrics FILE      run: write the counters there on SIGUSR1 and at the end\n",
-          to);
+    fputs("\nframed COMMAND --help lists the options of a command.\n", to);
     return code;
 }
 
@@ -136,30 +148,95 @@ static int refuse(const char *word, const char *what)
     return EXIT_USAGE;
 }
 
-// The command's own arguments, which follow its name.
-static int parse(const struct command *command, int argc, char **argv, struct arguments *arguments)
+// --- the options of a command without a main of its own
+
+static void print_usage(const struct command *command)
 {
-    static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'},
-        {"metrics", required_argument, NULL, 'm'},
-        {0},
-    };
-    int option;
-    opterr = 0; // said here; the colon tells a value that is missing
-    while ((option = getopt_long(argc, argv, ":c:", options, NULL)) != -1) {
-        if (option == 'c' && command->takes_config)
-            arguments->config = optarg;
-        else if (option == 'm' && command->takes_metrics)
-            arguments->metrics = optarg;
+    char option[32];
+    printf("usage: framed %s%s\n\nframed %s: %s\n", command->name,
+           command->options ? " [OPTION]..." : "", command->name, command->help);
+    for (int i = 0, listed = 0; i < OPTIONS; i++) {
+        const struct command_option *o = &command_options[i];
+        if (!(command->options & o->bit))
+            continue;
+        const bool has_letter = o->letter <= 'z';
+        snprintf(option, sizeof option, "%s--%s %s", has_letter ? "-c, " : "", o->name,
+                 o->value ? o->value : "");
+        if (has_letter)
+            option[1] = (char)o->letter;
+        printf("%s  %-19s %s\n", listed++ ? "" : "\n", option, o->help);
+    }
+}
+
+static void take(struct arguments *arguments, int letter, const char *value)
+{
+    int i = 0;
+    while (i < OPTIONS && command_options[i].letter != letter)
+        i++;
+    switch (i < OPTIONS ? command_options[i].bit : 0) {
+    case OPTION_CONFIG:
+        arguments->config = value;
+        break;
+    case OPTION_METRICS:
+        arguments->metrics = value;
+        break;
+    case OPTION_PROBE:
+        arguments->probe = true;
+        break;
+    }
+}
+
+// The command's own arguments, which follow its name.
+static int parse(const struct command *command, int argc, char **argv, struct arguments *arguments,
+                 bool *help)
+{
+    struct option known[OPTIONS + 2] = {{"help", no_argument, NULL, 'h'}};
+    char letters[OPTIONS * 2 + 3] = ":h"; // the colon tells a value that is missing
+    int n = 1, option;
+    for (int i = 0; i < OPTIONS; i++) {
+        const struct command_option *o = &command_options[i];
+        if (!(command->options & o->bit))
+            continue;
+        known[n++] =
+            (struct option){o->name, o->value ? required_argument : no_argument, NULL, o->letter};
+        if (o->letter <= 'z')
+            snprintf(letters + strlen(letters), 3, "%c%s", o->letter, o->value ? ":" : "");
+    }
+    opterr = 0; // said here
+    while ((option = getopt_long(argc, argv, letters, known, NULL)) != -1) {
+        if (option == 'h')
+            *help = true;
         else if (option == ':')
             return refuse(argv[optind - 1], "wants a value");
         else if (option == '?')
-            return refuse(argv[optind - 1], "bad option");
+            return command_line_refuse(command->name, argv[optind - 1], "bad option");
         else
-            return refuse(command->name,
-                          option == 'c' ? "takes no --config" : "takes no --metrics");
+            take(arguments, option, optarg);
     }
     return optind == argc ? EXIT_OK : refuse(argv[optind], "takes no further argument");
+}
+
+// What standard output did not take is a failure, be it a full disk.
+static int finish(const struct command *command, int code)
+{
+    const bool failed = ferror(stdout);
+    if (fflush(stdout) == 0 && !failed)
+        return code;
+    fprintf(stderr, "framed %s: cannot write to standard output: %s\n", command->name,
+            strerror(errno ? errno : EIO));
+    return code == EXIT_OK ? EXIT_RUNTIME : code;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments = {.config = DEFAULT_CONFIG};
+    bool help = false;
+    if (command->main)
+        return command->main(argc, argv);
+    const int code = parse(command, argc, argv, &arguments, &help);
+    if (code == EXIT_OK && help)
+        print_usage(command);
+    return code == EXIT_OK && !help ? command->run(&arguments) : code;
 }
 
 static bool is_help(const char *word)
@@ -169,7 +246,7 @@ static bool is_help(const char *word)
 
 int main(int argc, char **argv)
 {
-    struct arguments arguments = {.config = DEFAULT_CONFIG};
+    descriptors_record();
     if (argc < 2)
         return usage(stderr, EXIT_USAGE);
     if (is_help(argv[1]))
@@ -179,10 +256,5 @@ int main(int argc, char **argv)
     const struct command *command = find(argv[1]);
     if (!command)
         return refuse(argv[1], "no such command");
-    if (command->main)
-        return command->main(argc - 1, argv + 1);
-    if (argc == 3 && is_help(argv[2]))
-        return usage(stdout, EXIT_OK);
-    int code = parse(command, argc - 1, argv + 1, &arguments);
-    return code == EXIT_OK ? command->run(&arguments) : code;
+    return finish(command, run_command(command, argc - 1, argv + 1));
 }

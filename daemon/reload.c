@@ -7,6 +7,7 @@
 
 #include "daemon/change.h"
 #include "daemon/frame.h"
+#include "daemon/judge.h"
 #include "daemon/service/log.h"
 #include "daemon/service/service.h"
 #include "daemon/writers.h"
@@ -63,7 +64,9 @@ static int attempt(struct reload *reload, FILE *errors, struct reload_result *re
         fprintf(errors, "%s: is not a file, which alone can be read again\n", reload->file);
         return -EINVAL;
     }
-    if (config_load_next(&config, reload->file, reload->running, errors) != 0)
+    const struct config_load_options options = {.running = reload->running,
+                                                .judge = judge_descriptors};
+    if (config_load_with(&config, reload->file, &options, errors) != 0)
         return -EINVAL;
     int rc = apply(reload, config, errors, ret);
     config_free(config);

@@ -129,10 +129,11 @@ struct axis {
     double slope, origin;
 };
 
+// In source pixels.
 static double axis_reach(struct axis axis)
 {
     const double last = axis.slope * (axis.n - 1) + axis.origin;
-    return 65536 * fmax(fabs(axis.origin), fabs(last));
+    return fmax(fabs(axis.origin), fabs(last));
 }
 
 static void axis_fill(int32_t *table, struct axis axis)
@@ -149,7 +150,7 @@ static int tables_init(struct warp *warp)
     const struct axis coly = {w, d[3], 0}, rowy = {h, d[4], d[5]};
     const double reach =
         fmax(axis_reach(colx) + axis_reach(rowx), axis_reach(coly) + axis_reach(rowy));
-    if (!(reach + 0x1p18 < 0x1p31))
+    if (!(reach < WARP_REACH_MAX)) // or is no number
         return -ERANGE;
     warp->colx = malloc(2 * ((size_t)w + h) * sizeof(*warp->colx));
     if (!warp->colx)

@@ -21,6 +21,10 @@ struct rect {
     int x, y, width, height; // source pixels
 };
 
+// How far from the source's first pixel an output pixel may lie, in source pixels: positions of
+// 1/65536 pixel fit 32 bits, with room for the taps.
+enum { WARP_REACH_MAX = (1 << 15) - 4 };
+
 // Affine + bilinear + normalise. The source's crop (whole where its width is 0) is turned about its
 // centre as the source's orientation says, then rotated, flipped and fitted to width x height;
 // `affine` where has_affine stands for all of that.
@@ -130,8 +134,9 @@ struct op {
 // Makes the op for sources shaped like `src` (format, size, colour and, by warp, orientation are
 // read, planes are not).
 // Returns 0; -EINVAL where the parameters make no op for it (a singular affine, a crop outside the
-// picture, a format that is no source or no result); -ERANGE where a position would leave 32 bits;
-// -ENOMEM. On error `op` needs no op_finish. Arithmetic: the pixel contract in kernels/fixed.h.
+// picture, a format that is no source or no result); -ERANGE where a position would lie beyond
+// WARP_REACH_MAX; -ENOMEM. On error `op` needs no op_finish. Arithmetic: the pixel contract in
+// kernels/fixed.h.
 int op_init(struct op *op, const struct op_params *params, const struct image *src);
 void op_finish(struct op *op); // accepts a zeroed op
 

@@ -106,7 +106,7 @@ static int read_descriptor(void *opaque, uint8_t *to, int size)
 static int open_descriptor(struct ingest *in, const char *url)
 {
     if (in->source->kind == URL_PIPE)
-        in->fd = fcntl(atoi(url + strlen("pipe:")), F_DUPFD_CLOEXEC, 3);
+        in->fd = fcntl(config_url_descriptor(url), F_DUPFD_CLOEXEC, 3);
     else if (in->source->fifo)
         in->fd = open(config_url_path(url), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     else
@@ -128,8 +128,10 @@ static int set_options(AVDictionary **options, const struct ingest *in,
                        const struct camera_config *config)
 {
     bool rtsp = in->source->kind == URL_RTSP;
-    const struct demuxer_option ours[] = {
-        {"protocol_whitelist", (char *)in->source->whitelist},
+    const struct {
+        const char *name, *value;
+    } ours[] = {
+        {"protocol_whitelist", in->source->whitelist},
         {"rtsp_transport", !rtsp                                ? NULL
                            : config->transport == TRANSPORT_UDP ? "udp"
                                                                 : "tcp"},

@@ -6,8 +6,8 @@
 
 #include "config/address.h"
 #include "daemon/bench/ring.h"
-#include "daemon/check.h"
 #include "daemon/daemon.h"
+#include "daemon/judge.h"
 
 static bool plays_at_full_speed(const struct camera_config *camera)
 {
@@ -102,15 +102,14 @@ bool rehearsal_waits(const struct config *config, const struct rehearsal *rehear
 
 int rehearsal_run(const char *path, const struct rehearsal *rehearsal)
 {
+    const struct config_load_options loading = {.judge = judge_process};
     struct config *config = NULL;
     char metrics[128];
     const struct daemon_options options = {.file = path, .metrics = metrics};
     snprintf(metrics, sizeof metrics, "%s/metrics", rehearsal->folder);
-    if (config_load(&config, path, stderr) != 0)
+    if (config_load_with(&config, path, &loading, stderr) != 0)
         return EXIT_CONFIG;
-    int code = check_pin(config, path);
-    if (code == EXIT_OK && rehearsal_prepare(config, rehearsal) < 0)
-        code = EXIT_RUNTIME;
+    int code = rehearsal_prepare(config, rehearsal) < 0 ? EXIT_RUNTIME : EXIT_OK;
     if (code == EXIT_OK)
         code = daemon_run(config, &options);
     config_free(config);

@@ -7,6 +7,7 @@
 #include "daemon/bench/interrupt.h"
 #include "daemon/check.h"
 #include "daemon/daemon.h"
+#include "daemon/judge.h"
 #include "daemon/service/log.h"
 #include "daemon/tune/fragment.h"
 #include "daemon/tune/options.h"
@@ -102,7 +103,7 @@ static int load(struct tune *tune)
             return fail(tune, EXIT_CONFIG,
                         "a camera reads a pipe, which no trial can have for "
                         "itself (--clip FILE stands for it)");
-    return check_pin(tune->config, path);
+    return config_judge_loaded(tune->config, path, judge_process, stderr) ? EXIT_CONFIG : EXIT_OK;
 }
 
 // That all can be written at the end is known at the start.

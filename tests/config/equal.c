@@ -183,7 +183,8 @@ static void test_change(const struct config *running, const char *said, const ch
     fclose(file);
     struct config *config = NULL;
     FILE *stream = open_memstream(&got, &size);
-    int mistakes = config_load_next(&config, path, running, stream);
+    const struct config_load_options options = {.running = running};
+    int mistakes = config_load_with(&config, path, &options, stream);
     fclose(stream);
     snprintf(expected, sizeof expected, "%s", errors);
     int n = 0;

@@ -138,7 +138,7 @@ def check_pin(checks, where, clip):
     for command in "check", "run":
         code, output, errors = run(command, "-c", path)
         what = rf"this process may use none of {bad}-1023 \(auto \| none \| some of {good}\b.*\)"
-        said = re.fullmatch(rf"{re.escape(path)}: cpu\.pin: {what}\n", errors)
+        said = re.fullmatch(rf"{re.escape(path)}:3:12: cpu\.pin: {what}\n", errors)
         checks.check(code == 78 and said and not output, f"{command}, wrong pin: exit {code}, {errors!r}")
     write(f"{good},{bad}-1023")
     told = re.compile(rf"cpu\.pin: this process may not use {bad}-1023, which is left out \(only {good}\b.*\)$", re.M)

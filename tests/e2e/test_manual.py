@@ -42,6 +42,12 @@ def words_of(text):
     return " ".join(text.replace("`", "").replace("\\|", "|").split())
 
 
+def helps():
+    """The options of each command, with what its help says of them."""
+    commands = re.findall(r"^  ([a-z]+) ", run("--help")[1], re.M)
+    return {name: re.findall(r"^  (-.*)$", run(name, "--help")[1], re.M) for name in commands}
+
+
 def check_form(checks):
     paths = sorted(glob.glob(f"{PAGES}/*"))
     checks.check(len(paths) == len(glob.glob(f"{ROOT}/scripts/man/*")), f"pages: {paths}")
@@ -58,6 +64,10 @@ def check_commands(checks):
     for line in run("--help")[1].splitlines():
         if match := re.match(r"  (-?\S.*?)  +(.*)$", line):
             checks.check(words_of(" ".join(match.groups())) in shown, f"framed(1) lacks {line}")
+    for command, lines in helps().items():
+        section = shown.partition(f" framed {command} ")[2]
+        for line in lines:
+            checks.check(words_of(line) in section, f"framed(1) lacks {line} of {command}")
     with open(f"{ROOT}/README.md") as readme:
         codes = re.search(r"\| code \| meaning \|\n.*\n((?:\|.*\n)+)", readme.read())[1]
     for line in codes.splitlines():
@@ -112,11 +122,12 @@ def check_completion(checks):
     bash, zsh = complete("framed ''", 1)
     checks.check(bash == commands | {"--help", "--version"}, f"bash: commands {bash}")
     checks.check({line.split(":")[0] for line in zsh} == commands, f"zsh: commands {zsh}")
-    options = set(re.findall(r"^  (?:-\w, )?(--\w+)", listed, re.M)) | set(re.findall(r"^  (-\w),", listed, re.M))
-    of_bench = set(re.findall(r"^  (--[\w-]+)", run("bench", "--help")[1], re.M))
-    for words, expected in (("framed run -", options), ("framed bench -", of_bench)):
-        for name, proposed in zip(("bash", "zsh"), complete(words, 2)):
-            checks.check(proposed == expected, f"{name}: {words}: {proposed}, not {expected}")
+    of_all = helps()
+    checks.check(of_all.keys() == commands and "--probe" in " ".join(of_all["check"]), f"options: {of_all}")
+    for command, lines in of_all.items():
+        expected = {option for line in lines for option in re.findall(r"^-\w(?=, )|(?:^|(?<=, ))--[\w-]+", line)} or {""}
+        for name, proposed in zip(("bash", "zsh"), complete(f"framed {command} -", 2)):
+            checks.check((proposed or {""}) == expected, f"{name}: framed {command} -: {proposed}, not {expected}")
     for name, proposed in zip(("bash", "zsh"), complete("framed check -c ''", 3)):
         checks.check("framed.bash" in proposed, f"{name}: files {proposed}")
 

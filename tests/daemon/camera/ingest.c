@@ -106,7 +106,8 @@ static void test_files(void)
 
 static void test_refusals(void)
 {
-    struct demuxer_option bad = {"frobnicate", "7"}, size = {"video_size", "64x48"};
+    struct demuxer_option bad = {.name = "frobnicate", .value = "7"};
+    struct demuxer_option size = {.name = "video_size", .value = "64x48"};
     struct camera_config config = camera("b.mp4");
     config.options = &bad;
     config.n_options = 1;
@@ -294,8 +295,9 @@ static void feed_pipes(void)
 
 static void test_streams(void)
 {
-    static struct demuxer_option raw[] = {
-        {"video_size", "64x48"}, {"pixel_format", "bgra"}, {"framerate", "25"}};
+    static struct demuxer_option raw[] = {{.name = "video_size", .value = "64x48"},
+                                          {.name = "pixel_format", .value = "bgra"},
+                                          {.name = "framerate", .value = "25"}};
     struct server server = {0};
     struct camera_config config;
     picture_size = 64 * 48 * 4;

@@ -41,9 +41,9 @@ static void test_cases(void)
 
 static void test_options(void)
 {
-    struct demuxer_option options[] = {{"decryption_key", "hunter2"},
-                                       {"http_proxy", "http://u:hunter3@h/"},
-                                       {"video_size", "640x480"}};
+    struct demuxer_option options[] = {{.name = "decryption_key", .value = "hunter2"},
+                                       {.name = "http_proxy", .value = "http://u:hunter3@h/"},
+                                       {.name = "video_size", .value = "640x480"}};
     struct camera_config camera = {.url = "x.mp4", .options = options, .n_options = 3};
     struct secrets *secrets = NULL;
     char to[128];

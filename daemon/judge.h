@@ -1,0 +1,23 @@
+// Mistakes of a configuration that its text alone does not show: what this process, or this
+// machine, does not have. Each may be the `judge` of config_load_with.
+#ifndef FRAMED_DAEMON_JUDGE_H
+#define FRAMED_DAEMON_JUDGE_H
+
+#include "config/config.h"
+#include "kernels/image.h"
+
+// Descriptors of `pipe:N` that the process was not started with.
+void judge_descriptors(struct mistakes *, const struct config *);
+// These, and processors of `cpu.pin` of which the process may use none.
+void judge_process(struct mistakes *, const struct config *);
+// These, and whatever keeps a camera or an output from working here, as far as that shows without
+// the camera: demuxers and their options, geometry for the camera's `picture`, groups, folders.
+void judge_machine(struct mistakes *, const struct config *);
+// Outputs that cannot be made of pictures like this one, which the camera gives.
+void judge_picture(struct mistakes *, const struct camera_config *, const struct image *);
+
+// Whether the service's unit makes the folder: /run/framed, /var/lib/framed and those of instances
+// (/run/framed-NAME). They count as present.
+bool judge_is_made_by_unit(const char *folder);
+
+#endif
