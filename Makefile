@@ -261,7 +261,7 @@ check-versions: $(B)/tests/kernels/versions
 
 # The tests of the cpu's kernels for aarch64, which tests/run runs in qemu: linked statically, so that qemu needs no
 # libraries, and without sanitizers.
-CROSS_TESTS := cpu digests geometry versions warp yuv
+CROSS_TESTS := cpu coverage digests geometry versions warp yuv
 ifneq ($(MACHINE),aarch64)
 check-aarch64-build:
 	@$(MAKE) --no-print-directory B=$(B)/aarch64 CROSS=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc SAN= LDFLAGS=-static \
