@@ -17,6 +17,7 @@ struct frame_info {
     uint32_t flags; // enum framed_flags
     // The decoder fills in the picture's own; the camera makes it that of the stream so far.
     enum field_order field_order;
+    bool converted; // by libswscale, to a format that kernels read
     int source_width, source_height;
 };
 

@@ -274,7 +274,7 @@ static void picture_came(struct feed *feed, const struct frame *frame, bool turn
     }
     if (strcmp(feed->decoder_told, decoder_describe(feed->decoder)) != 0)
         show(feed, NULL);
-    progress_picture(feed->context.progress, frame->image.width, frame->image.height);
+    progress_picture(feed->context.progress, frame);
     feed->width = frame->image.width;
     feed->height = frame->image.height;
     feed->last_pts_ns = frame->info.pts_ns;

@@ -11,9 +11,14 @@
 // What the thread is at: waits for packets, decodes them, waits for the backend or for clients.
 enum camera_leg { LEG_READ, LEG_DECODE, LEG_SUBMIT, CAMERA_LEGS };
 
+// The flags of pictures that are counted.
+enum counted_flag { COUNTED_DAMAGED, COUNTED_INTERLACED, COUNTED_HDR, COUNTED_FLAGS };
+
 struct progress {
     _Atomic uint64_t pictures; // that the decoder gave out
-    _Atomic uint64_t size;     // of the last: width << 32 | height
+    _Atomic uint64_t flagged[COUNTED_FLAGS];
+    _Atomic uint64_t converted; // by libswscale, to a format that kernels read
+    _Atomic uint64_t size;      // of the last: width << 32 | height
     _Atomic uint64_t spent_ns[CAMERA_LEGS];
     const char *_Atomic backend; // that its pictures go to, its name; NULL: to none yet
     _Atomic int64_t submit_ns;   // when LEG_SUBMIT began, if the thread is in it; else 0
@@ -42,11 +47,7 @@ static inline void progress_lap(struct progress *progress, enum camera_leg leg)
                               memory_order_relaxed);
 }
 
-static inline void progress_picture(struct progress *progress, int width, int height)
-{
-    atomic_fetch_add_explicit(&progress->pictures, 1, memory_order_relaxed);
-    atomic_store_explicit(&progress->size, (uint64_t)width << 32 | (unsigned)height,
-                          memory_order_relaxed);
-}
+void progress_picture(struct progress *, const struct frame *);
+const char *counted_flag_name(enum counted_flag); // "damaged"
 
 #endif

@@ -23,6 +23,32 @@ static void print_label(FILE *to, const char *name, const char *value)
     putc('"', to);
 }
 
+static void print_count(FILE *to, const char *name, const struct camera *camera,
+                        const _Atomic uint64_t *count)
+{
+    fprintf(to, "%s{camera=\"%s\"} %" PRIu64 "\n", name, camera->config->name, atomic_load(count));
+}
+
+static void print_pictures(FILE *to, const struct metrics *metrics)
+{
+    struct camera *const *cameras = metrics->cameras;
+    head(to, "framed_pictures_total", "counter", "Pictures that came out of the decoder.");
+    for (int i = 0; i < metrics->n_cameras; i++)
+        print_count(to, "framed_pictures_total", cameras[i], &cameras[i]->progress.pictures);
+    head(to, "framed_pictures_converted_total", "counter",
+         "Pictures that libswscale converted to a format that kernels read.");
+    for (int i = 0; i < metrics->n_cameras; i++)
+        print_count(to, "framed_pictures_converted_total", cameras[i],
+                    &cameras[i]->progress.converted);
+    head(to, "framed_pictures_flagged_total", "counter",
+         "Pictures that came out of the decoder with the flag in their header.");
+    for (int i = 0; i < metrics->n_cameras; i++)
+        for (int flag = 0; flag < COUNTED_FLAGS; flag++)
+            fprintf(to, "framed_pictures_flagged_total{camera=\"%s\",flag=\"%s\"} %" PRIu64 "\n",
+                    cameras[i]->config->name, counted_flag_name((enum counted_flag)flag),
+                    atomic_load(&cameras[i]->progress.flagged[flag]));
+}
+
 static void print_cameras(FILE *to, const struct metrics *metrics)
 {
     head(to, "framed_camera_up", "gauge", "1 while pictures come from the camera.");
@@ -43,15 +69,11 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
         print_label(to, "stream", description.stream);
         fputs("} 1\n", to);
     }
-    head(to, "framed_pictures_total", "counter", "Pictures that came out of the decoder.");
-    for (int i = 0; i < metrics->n_cameras; i++)
-        fprintf(to, "framed_pictures_total{camera=\"%s\"} %" PRIu64 "\n",
-                metrics->cameras[i]->config->name,
-                atomic_load(&metrics->cameras[i]->progress.pictures));
+    print_pictures(to, metrics);
     head(to, "framed_reconnects_total", "counter", "Tries to connect after the first.");
     for (int i = 0; i < metrics->n_cameras; i++)
-        fprintf(to, "framed_reconnects_total{camera=\"%s\"} %" PRIu64 "\n",
-                metrics->cameras[i]->config->name, atomic_load(&metrics->cameras[i]->reconnects));
+        print_count(to, "framed_reconnects_total", metrics->cameras[i],
+                    &metrics->cameras[i]->reconnects);
 }
 
 // Both names, so that a change of side shows as a change of values.

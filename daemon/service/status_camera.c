@@ -160,6 +160,15 @@ double status_camera_share(const struct camera *camera, enum camera_leg leg, int
     return fmin(share, 1);
 }
 
+static json_t *flagged_json(const struct progress *progress)
+{
+    json_t *flagged = json_object();
+    for (int i = 0; flagged && i < COUNTED_FLAGS; i++)
+        json_object_set_new(flagged, counted_flag_name((enum counted_flag)i),
+                            json_integer((json_int_t)atomic_load(&progress->flagged[i])));
+    return flagged;
+}
+
 static json_t *shares_json(const struct camera *camera, int64_t now)
 {
     return json_pack("{s:f, s:f, s:f}", "read", status_camera_share(camera, LEG_READ, now),
@@ -178,15 +187,17 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
     if (codec)
         *codec++ = 0;
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:f, s:I, s:I, s:o, s:o, s:o}", "name",
-        camera->config->name, "state", camera_state_name(state), "next_try_s",
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:f, s:I, s:I, s:o, s:I, s:o, s:o, s:o}",
+        "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
         next_try(camera, state, now), "url",
         status_string(config_url_redacted(camera->config->url, url, sizeof url)), "stream",
         text_or_null(description.stream), "codec", text_or_null(codec ? codec : ""), "picture",
         picture_json(camera), "decoder", text_or_null(description.decoder), "backend", backend,
         "fps_in", meter_rate(&camera->pictures), "pictures",
-        (json_int_t)atomic_load(&camera->progress.pictures), "reconnects",
-        (json_int_t)atomic_load(&camera->reconnects), "thread", shares_json(camera, now),
-        "last_error", complaint_json(&description.complaint, now), "outputs",
+        (json_int_t)atomic_load(&camera->progress.pictures), "converted",
+        (json_int_t)atomic_load(&camera->progress.converted), "flagged",
+        flagged_json(&camera->progress), "reconnects", (json_int_t)atomic_load(&camera->reconnects),
+        "thread", shares_json(camera, now), "last_error",
+        complaint_json(&description.complaint, now), "outputs",
         outputs_json(&camera->outputs, now));
 }

@@ -116,6 +116,8 @@ def check_healthy(checks, camera):
     checks.check(camera["backend"] in ("cpu", "cuda"), f"healthy: {camera['backend']}")
     checks.check(camera["picture"] == {"width": 320, "height": 240}, f"healthy: {camera['picture']}")
     checks.check(15 < camera["fps_in"] < 35, f"healthy: {camera['fps_in']} frames/s")
+    checks.check(camera["converted"] == 0 == sum(camera["flagged"].values()), f"healthy: {camera}")
+    checks.check(list(camera["flagged"]) == ["damaged", "interlaced", "hdr"], f"healthy: {camera['flagged']}")
     read, unheard, full = (output_of(camera, name) for name in ("read", "unheard", "full"))
     checks.check(read["clients"] == 1 and 15 < read["fps_out"] < 35 and read["open"], f"read: {read}")
     latency = read["latency"]

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Interlaced and HDR pictures are flagged, each in its header, and told once in the log; y4m names the field order,
-and begins another file where that changes."""
+and begins another file where that changes; the counters
+say how many pictures there were."""
 import json
 import glob
 
@@ -14,6 +15,7 @@ X265 = "log-level=none:"
 # file: (encoder's options, flags of every picture, what y4m says of it, a word of the log)
 CLIPS = {
     "plain.ts": (["-c:v", "libx264"], 0, "p", None),
+    "deep.mkv": (["-c:v", "ffv1", "-pix_fmt", "yuv420p12le"], 0, "p", None),
     "top.ts": (["-c:v", "libx264", "-flags", "+ildct+ilme", "-top", "1"], INTERLACED, "t", "top field first"),
     "bottom.ts": (["-c:v", "libx264", "-x264-params", "bff=1"], INTERLACED, "b", "bottom field first"),
     "mpeg2.ts": (["-c:v", "mpeg2video", "-flags", "+ildct+ilme", "-top", "1"], INTERLACED, "t", "top field first"),
@@ -56,7 +58,7 @@ def lines_of(log, name):
     return [line for line in log.splitlines() if f"camera={name} " in line]
 
 
-def check_clip(checks, where, file, log):
+def check_clip(checks, where, file, log, metrics):
     _, flags, interlacing, word = CLIPS[file]
     name = file.split(".")[0]
     found = [header.flags & (INTERLACED | HDR) for header in headers(where, name)]
@@ -65,6 +67,12 @@ def check_clip(checks, where, file, log):
     checks.check(said == (interlacing, FRAMES), f"{name}: y4m says {said}")
     told = [line for line in lines_of(log, name) if "interlaced" in line or "HDR" in line or "field first" in line]
     checks.check(len(told) == (word is not None) and (not word or word in told[0]), f"{name}: the log says {told}")
+    for flag, bit in (("interlaced", INTERLACED), ("hdr", HDR), ("damaged", 0)):
+        counted = [value for _, value in metrics.all("framed_pictures_flagged_total", camera=name, flag=flag)]
+        checks.check(counted == [FRAMES if flags & bit else 0], f"{name}: {counted} pictures counted as {flag}")
+    converted = [value for _, value in metrics.all("framed_pictures_converted_total", camera=name)]
+    checks.check(converted == [FRAMES if name == "deep" else 0], f"{name}: {converted} pictures counted as converted")
+
 
 def check_mixed(checks, where, log):
     """Progressive pictures in an interlaced stream begin no file, another field order does."""
@@ -87,7 +95,7 @@ def main():
             checks.check(framed.wait(60) == 0, f"exit {framed.child.returncode}")
             log = framed.errors()
             for file in CLIPS:
-                check_clip(checks, where, file, log)
+                check_clip(checks, where, file, log, framed.metrics())
             check_mixed(checks, where, log)
     checks.end()
 

@@ -8,6 +8,7 @@
 
 #include "daemon/frame.h"
 #include "daemon/service/status_camera.h"
+#include "daemon/wire.h"
 #include "tests/test.h"
 
 static const char text[] =
@@ -148,7 +149,13 @@ static void test_at_work(void)
     int64_t now = monotonic_ns();
     status_camera_sample(&rig.camera, now - 2000000000, true);
     for (int i = 0; i < 50; i++) {
-        progress_picture(&rig.camera.progress, 1920, 1080);
+        const struct frame picture = {
+            .image = {.width = 1920, .height = 1080},
+            .info = {.flags = (i < 7 ? FRAMED_FLAG_DAMAGED : FRAMED_FLAG_KEYFRAME) |
+                              (i < 9 ? FRAMED_FLAG_HDR : 0),
+                     .converted = i < 11},
+        };
+        progress_picture(&rig.camera.progress, &picture);
         ledger_offer(&output->ledger);
         if (i % 5 == 0)
             ledger_lose(&output->ledger, LOSS_LATE);
@@ -163,6 +170,10 @@ static void test_at_work(void)
     json_t *json = snapshot();
     expect_number(json, "cameras.0.fps_in", 24.9, 25.1);
     expect_number(json, "cameras.0.pictures", 50, 50);
+    expect_number(json, "cameras.0.converted", 11, 11);
+    expect_number(json, "cameras.0.flagged.damaged", 7, 7);
+    expect_number(json, "cameras.0.flagged.interlaced", 0, 0);
+    expect_number(json, "cameras.0.flagged.hdr", 9, 9);
     expect_number(json, "cameras.0.picture.width", 1920, 1920);
     expect_number(json, "cameras.0.picture.height", 1080, 1080);
     expect_number(json, "cameras.0.next_try_s", 4, 5);
