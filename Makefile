@@ -7,6 +7,7 @@
 #   V=1                               show the commands
 #   MUTATIONS=5000 SEED=7             for torture: how many damaged clips of each codec, and which
 #   SOAK_SECONDS=3600                 for torture: how long twenty cameras run, of which eight flap (600)
+#   SOCKETS_ARGS="--framed OTHER"     for bench-sockets: a second binary beside the first
 #   FAULTS="fin reset"                for bench-faults: only these
 #   FUZZ_SECONDS=600                  for fuzz: how long each part is tried
 #   CLIP=FILE PEERS_ARGS="--cpu 1"    for bench-peers: the pictures, and its other options
@@ -195,6 +196,12 @@ bench-scrape:
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_scrape.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(SCRAPE_ARGS)
 
+# The ages of frames after a client stood still, and the rate of 1080p frames, over unix and tcp.
+bench-sockets:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_sockets.py --framed $(B)/framed $(SOCKETS_ARGS)
+
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
 FUZZERS := config control http ring
@@ -322,7 +329,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core bench-faults bench-scrape manuals units deb check-deb
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core bench-faults bench-scrape bench-sockets manuals units deb check-deb
 clean:
 	rm -rf build bundle
 

@@ -161,7 +161,7 @@ static const struct row output_rows[] = {
     FIELD(struct output_config, overflow, "auto",
           "when no slot is free; wait: the camera waits for room, and for a first client; auto: wait where the camera is a file read at full pace (with loop too), drop_oldest for what may be live: network, sockets, pipes, fifos, devices, pace: realtime"),
     FIELD(struct output_config, max_age, "0",
-          "older frames are not delivered; 0 delivers all; also how long a ring's client may keep one, 0: 1s",
+          "older frames are not delivered, and the kernel holds one frame for a client; 0 delivers all; also how long a ring's client may keep one, 0: 1s",
           RANGE(0, 3600)),
     FIELD(struct output_config, slots, "6", "finished frames held for clients", RANGE(3, 256)),
     FIELD(struct output_config, sink, NULL, "where frames go; HOST of tcp is an IP address or localhost, without it loopback; ring is memory shared with programs on this box",

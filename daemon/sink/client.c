@@ -28,6 +28,7 @@ int client_begin(struct client *client, const struct sink *sink, struct slot *sl
                         &client->peer.reader, first, client->header);
     client->payload = slot->data;
     client->payload_size = slot->size;
+    client->frame_size = client->header_size + slot->size;
     client->sent = 0;
     return 0;
 }

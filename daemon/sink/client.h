@@ -5,10 +5,13 @@
 
 #include "daemon/sink/protocol.h"
 #include "daemon/sink/server.h"
+#include "daemon/sink/unread.h"
 
 struct client {
     struct peer peer;
     struct slot_info stream; // of its first frame
+    struct unread unread;    // of tcp
+    int64_t behind; // bytes that it has to take before the next frame begins, on tcp; else 0
 
     // The frame on its way: `sent` bytes of header and payload are with the kernel. The payload
     // lies in the pinned slot, or in `spill` once the slot was given up.
@@ -19,6 +22,7 @@ struct client {
     size_t header_size;
     const char *payload;
     size_t payload_size;
+    size_t frame_size; // of header and payload, of the last frame begun
     size_t sent;
     char *spill;
     size_t spill_capacity;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 enum {
@@ -37,7 +38,7 @@ void server_retire(struct server *server, enum loss reason)
 
 // --- peers
 
-static void remove_peer(struct server *server, struct peer *peer)
+static void reserver_move(struct server *server, struct peer *peer)
 {
     int i = 0;
     server->driver->leave(server, peer);
@@ -51,7 +52,7 @@ static void remove_peer(struct server *server, struct peer *peer)
 
 static void drop_peer(struct server *server, struct peer *peer)
 {
-    remove_peer(server, peer);
+    reserver_move(server, peer);
     server_retire(server, LOSS_CLIENT);
 }
 
@@ -65,7 +66,7 @@ static int watch(struct server *server, int operation, struct peer *peer)
     return epoll_ctl(server->epoll, operation, peer->fd, &event) < 0 ? -errno : 0;
 }
 
-static void move_peer(struct server *server, struct peer *peer)
+void server_move(struct server *server, struct peer *peer)
 {
     bool was_blocked = peer->blocked;
     int rc = server->driver->move(server, peer);
@@ -85,7 +86,7 @@ void server_pump(struct sink *base)
     // Backwards: a peer that is dropped leaves its place to the last one, which had its turn.
     for (int i = server->n_peers - 1; i >= 0; i--)
         if (!server->peers[i]->blocked)
-            move_peer(server, server->peers[i]);
+            server_move(server, server->peers[i]);
     server_retire(server, LOSS_CLIENT);
     server_close_when_drained(server);
 }
@@ -102,7 +103,7 @@ static void peer_event(struct server *server, struct peer *peer, uint32_t events
     if (rc < 0)
         drop_peer(server, peer);
     else if (events & EPOLLOUT)
-        move_peer(server, peer);
+        server_move(server, peer);
 }
 
 // --- listening
@@ -150,7 +151,7 @@ static int add_peer(struct server *server, int fd)
         server->driver->enter(server, peer);
     server->peers[server->n_peers++] = peer;
     slots_listeners(slots, server->n_peers);
-    move_peer(server, peer);
+    server_move(server, peer);
     return 0;
 }
 
@@ -184,34 +185,75 @@ static void accept_peers(struct server *server)
     }
 }
 
+void server_set_alarm(struct server *server, int64_t ns)
+{
+    struct itimerspec when = {.it_value = {ns / 1000000000, ns % 1000000000}};
+    if (!server->alarm_set)
+        timerfd_settime(server->alarm, 0, &when, NULL);
+    server->alarm_set = true;
+}
+
+static void ring_alarm(struct server *server)
+{
+    uint64_t times;
+    if (read(server->alarm, &times, sizeof times) < 0)
+        return;
+    server->alarm_set = false;
+    server->driver->alarm(server);
+}
+
 static void sockets_ready(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
     struct server *server = poll->data;
     struct epoll_event event[EVENTS_A_TURN];
     int n = epoll_wait(server->epoll, event, EVENTS_A_TURN, 0);
+    bool rings = false;
     for (int i = 0; i < n; i++) {
         if (event[i].data.ptr == server)
             accept_peers(server);
+        else if (event[i].data.ptr == &server->alarm)
+            rings = true;
         else
             peer_event(server, event[i].data.ptr, event[i].events);
     }
+    if (rings) // last: it may drop any peer, and an event of it may be among these
+        ring_alarm(server);
     server_close_when_drained(server);
 }
 
 // --- life
 
+static int open_alarm(struct server *server)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->alarm};
+    server->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (server->alarm < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->alarm, &event) < 0)
+        return -errno;
+    return 0;
+}
+
+static void close_watches(struct server *server)
+{
+    if (server->alarm >= 0)
+        close(server->alarm);
+    close(server->epoll);
+}
+
 static int start(struct server *server)
 {
     uv_loop_t *loop = server->sink.context.loop;
+    server->alarm = -1;
     server->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (server->epoll < 0)
         return -errno;
     int rc = watch_listener(server, EPOLL_CTL_ADD, EPOLLIN);
+    if (rc == 0 && server->driver->alarm)
+        rc = open_alarm(server);
     if (rc == 0)
         rc = uv_poll_init(loop, &server->poll, server->epoll);
     if (rc < 0) {
-        close(server->epoll);
+        close_watches(server);
         return rc;
     }
     uv_timer_init(loop, &server->timer);
@@ -273,7 +315,7 @@ void server_handle_closed(uv_handle_t *handle)
     if (--server->handles > 0)
         return;
     struct sink_context context = server->sink.context;
-    close(server->epoll);
+    close_watches(server);
     free(server);
     context.closed(context.opaque);
 }
@@ -281,7 +323,7 @@ void server_handle_closed(uv_handle_t *handle)
 static void close_all(struct server *server, enum loss reason)
 {
     while (server->n_peers > 0)
-        remove_peer(server, server->peers[0]);
+        reserver_move(server, server->peers[0]);
     server_retire(server, reason);
     listener_close(&server->listener);
     if (server->driver->close)

@@ -13,7 +13,7 @@ enum { PEERS_MAX = 64 };
 struct peer {
     int fd;        // non-blocking, the peer's own
     uint64_t next; // ordinal from which on it takes slots
-    bool blocked;  // the kernel takes no more for now
+    bool blocked;  // it has to take something before it gets more
     struct reader reader;
 };
 
@@ -34,7 +34,9 @@ struct server_driver {
     // It goes: gives up what it has of the slots, and frees what it has of its own. It still counts
     // among the clients.
     void (*leave)(struct server *, struct peer *);
-    // Closes the sink's own handles, with server_handle_closed. NULL: there are none.
+    // The time of server_set_alarm has come. NULL: it is never set.
+    void (*alarm)(struct server *);
+    // Closes what is the sink's own, handles with server_handle_closed. NULL: there is nothing.
     void (*close)(struct server *);
 };
 
@@ -43,7 +45,9 @@ struct server {
     struct sink sink;
     const struct server_driver *driver;
     struct listener listener;
-    int epoll; // listener and peers; the loop watches it as one descriptor
+    int epoll; // listener, peers and alarm; the loop watches it as one descriptor
+    int alarm; // a timerfd: the loop's own timers count whole milliseconds
+    bool alarm_set;
     uv_poll_t poll;
     uv_timer_t timer; // while listening: of a pause in accepting; then: the end of the grace
     int handles;      // open ones: the two above and the sink's own
@@ -64,6 +68,10 @@ void server_handle_closed(uv_handle_t *); // whose data is the server
 bool server_waits(const struct server *);
 // Lets go of the slots that every client has passed; to be called after each change.
 void server_retire(struct server *, enum loss reason);
+// Gives a client what is ready for it. It may be gone afterwards, with another one in its place.
+void server_move(struct server *, struct peer *);
+// Calls the driver's alarm once, in `ns` from now, or earlier where it was set before.
+void server_set_alarm(struct server *, int64_t ns);
 // Closes everything once it finishes and no client is busy; to be called after each turn.
 void server_close_when_drained(struct server *);
 

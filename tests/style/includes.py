@@ -14,7 +14,7 @@ LIBC = {
     "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "signal.h",
     "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
-    "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h", "sys/time.h", "sys/types.h", "sys/uio.h",
+    "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h", "sys/time.h", "sys/timerfd.h", "sys/types.h", "sys/uio.h",
     "sys/un.h", "sys/wait.h", "syslog.h", "termios.h", "time.h", "unistd.h",
 }
 
@@ -40,6 +40,7 @@ FILES = [
         ["libavcodec/", "libavutil/", "libswscale/"],
     ),
     (r"daemon/service/log\.c", ["libavutil/log.h"]),
+    (r"daemon/sink/unread\.c", ["linux/"]),
     (r"daemon/(service/status(_bound|_camera)?|service/answer|client/\w+)\.c", ["jansson.h"]),
     (r"tests/daemon/service/status\.c", ["jansson.h"]),
     (r"daemon/service/http\.c", ["microhttpd.h"]),

@@ -296,6 +296,31 @@ static void test_max_age(void)
           (int)reader.lost);
 }
 
+// Under max_age the kernel has one small frame for a reader that stalls, though there is room for
+// hundreds: that frame is all that it finds, then the next one is new.
+static void test_stall_leaves_one_frame(enum sink_kind kind, int width)
+{
+    rig_init(&rig, kind, "gate.sock");
+    rig.config.max_age.ns = 1000000000;
+    rig.width = width;
+    rig_open(&rig);
+    int fd = reader_join(&rig, 1);
+    for (int i = 0; i < 20; i++)
+        rig_frame(&rig);
+    usleep(1200000);
+    rig_frame(&rig);
+    expect_frame(fd, 0, 0);
+    expect_frame(fd, 20, 19);
+    for (uint64_t i = 21; i < 30; i++) { // who reads on gets every frame
+        rig_frame(&rig);
+        expect_frame(fd, i, 19);
+    }
+    CHECK(rig_lost(&rig, LOSS_OVERFLOW) + rig_lost(&rig, LOSS_LATE) == 19, "%d lost",
+          (int)ledger_lost(&rig.ledger));
+    close(fd);
+    rig_close(&rig, 1000);
+}
+
 // --- coming and going
 
 static int talker;
@@ -412,11 +437,15 @@ static void test_geometry_ends_y4m(void)
           (int)rig.ledger.emitted);
 }
 
-static void test_finish_drains(void)
+static void test_finish_drains(enum sink_kind kind, int64_t max_age_ns)
 {
     struct reader reader;
-    start(SINK_UNIX, OVERFLOW_WAIT, 4);
-    rig_large(&rig);
+    rig_init(&rig, kind, "gate.sock");
+    rig.config.overflow = OVERFLOW_WAIT;
+    rig.config.max_age.ns = max_age_ns;
+    if (max_age_ns == 0)
+        rig_large(&rig);
+    rig_open(&rig);
     int fd = reader_join(&rig, 1);
     for (int i = 0; i < 4; i++)
         rig_frame(&rig);
@@ -461,6 +490,9 @@ int main(void)
     test_wait();
     test_drop_newest();
     test_max_age();
+    test_stall_leaves_one_frame(SINK_UNIX, SMALL);
+    test_stall_leaves_one_frame(SINK_TCP, SMALL);
+    test_stall_leaves_one_frame(SINK_TCP, 150000);
     test_half_close(SINK_UNIX);
     test_half_close(SINK_TCP);
     test_close_is_noticed(SINK_UNIX);
@@ -468,7 +500,9 @@ int main(void)
     test_client_limit();
     test_no_descriptors();
     test_geometry_ends_y4m();
-    test_finish_drains();
+    test_finish_drains(SINK_UNIX, 0);
+    test_finish_drains(SINK_UNIX, INT64_C(3600000000000));
+    test_finish_drains(SINK_TCP, INT64_C(3600000000000));
     test_finish_gives_up();
     return test_end("sink_socket");
 }
