@@ -76,6 +76,42 @@ static bool printable(const char *text)
     return true;
 }
 
+// Takes the empty and the "." parts out of a folder's name.
+static void tidy(char *folder)
+{
+    char *to = folder + (*folder == '/'), *rest = NULL;
+    char *part = strtok_r(to, "/", &rest);
+    for (; part; part = strtok_r(NULL, "/", &rest)) {
+        if (!strcmp(part, "."))
+            continue;
+        const size_t n = strlen(part);
+        if (to > folder && to[-1] != '/')
+            *to++ = '/';
+        memmove(to, part, n);
+        to += n;
+    }
+    *to = 0;
+}
+
+// The path with its folder as the system knows it, so that two spellings of one path are equal. A
+// folder that is not there yet is only tidied. NULL: no memory.
+static char *canonical_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *ret = NULL;
+    char *folder = slash ? strndup(path, slash > path ? (size_t)(slash - path) : 1) : strdup(".");
+    char *resolved = folder ? realpath(folder, NULL) : NULL;
+    if (folder && !resolved)
+        tidy(folder);
+    const char *known = resolved ? resolved : folder;
+    if (!folder ||
+        asprintf(&ret, "%s/%s", strcmp(known, "/") ? known : "", slash ? slash + 1 : path) < 0)
+        ret = NULL;
+    free(resolved);
+    free(folder);
+    return ret;
+}
+
 static const struct {
     const char *scheme;
     enum sink_kind kind;
@@ -115,6 +151,10 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
         if (!address.timed)
             pattern_unescape(address.path);
     }
+    if (address.path && !(address.canonical = canonical_of(address.path))) {
+        address_free(&address);
+        return -ENOMEM;
+    }
     *ret = address;
     return 0;
 }
@@ -131,9 +171,15 @@ static int parse_with(const char *scheme, const char *text, struct sink_address 
     return rc;
 }
 
+// YAML 1.1 writes false for off.
+static bool is_off(const char *text)
+{
+    return !strcmp(text, "off") || !strcmp(text, "false");
+}
+
 int address_parse_control(struct control_address *ret, const char *text, const char **wrong)
 {
-    struct control_address address = {.off = !strcmp(text, "off")};
+    struct control_address address = {.off = is_off(text)};
     int rc = 0;
     *wrong = NULL;
     if (!address.off && strcmp(text, "auto")) {
@@ -154,11 +200,19 @@ int address_parse_http(struct http_address *ret, const char *text, const char **
     *wrong = NULL;
     if (after(text, "unix:") || after(text, "tcp:"))
         rc = address_parse(&address.at, text, wrong);
-    else if (strcmp(text, "off"))
+    else if (!is_off(text))
         rc = parse_with("tcp:", text, &address.at, wrong);
     if (rc == 0)
         *ret = address;
     return rc;
+}
+
+const char *address_scheme(enum sink_kind kind)
+{
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (paths[i].kind == kind)
+            return paths[i].scheme;
+    return kind == SINK_TCP ? "tcp:" : "";
 }
 
 const char *address_host(const struct sink_address *address)
@@ -181,6 +235,7 @@ int address_copy(struct sink_address *ret, const struct sink_address *from)
 {
     *ret = (struct sink_address){.kind = from->kind, .timed = from->timed, .port = from->port};
     if ((from->path && !(ret->path = strdup(from->path))) ||
+        (from->canonical && !(ret->canonical = strdup(from->canonical))) ||
         (from->host && !(ret->host = strdup(from->host)))) {
         address_free(ret);
         return -ENOMEM;
@@ -191,6 +246,7 @@ int address_copy(struct sink_address *ret, const struct sink_address *from)
 void address_free(struct sink_address *address)
 {
     free(address->path);
+    free(address->canonical);
     free(address->host);
     *address = (struct sink_address){.kind = SINK_NONE};
 }
@@ -200,6 +256,11 @@ static bool is_wildcard(const char *host)
     return !strcmp(host, "0.0.0.0") || !strcmp(host, "::");
 }
 
+static const char *canonical(const struct sink_address *address)
+{
+    return address->canonical ? address->canonical : address->path;
+}
+
 bool address_collides(const struct sink_address *a, const struct sink_address *b)
 {
     if (a->kind == SINK_TCP && b->kind == SINK_TCP) {
@@ -207,5 +268,5 @@ bool address_collides(const struct sink_address *a, const struct sink_address *b
                (!strcmp(address_host(a), address_host(b)) || is_wildcard(address_host(a)) ||
                 is_wildcard(address_host(b)));
     }
-    return a->path && b->path && !strcmp(a->path, b->path);
+    return a->path && b->path && !strcmp(canonical(a), canonical(b));
 }

@@ -12,6 +12,8 @@ int address_copy(struct sink_address *ret, const struct sink_address *from); // 
 // scheme that a sink has there. As address_parse.
 int address_parse_control(struct control_address *ret, const char *text, const char **wrong);
 int address_parse_http(struct http_address *ret, const char *text, const char **wrong);
+// "unix:"; "" for none.
+const char *address_scheme(enum sink_kind);
 // Of a tcp address the number to listen on, for which nobody has to be asked.
 const char *address_host(const struct sink_address *);
 // Whether only programs on this box can reach it.

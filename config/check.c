@@ -1,12 +1,14 @@
 #include "config/check.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "config/address.h"
 #include "config/equal.h"
+#include "config/object.h"
 #include "config/pattern.h"
 
 enum { TOKEN_MIN = 16 }; // bytes of http_token
@@ -316,7 +318,8 @@ static void check_http(struct mistakes *mistakes, const struct config *config,
                        const struct given given[])
 {
     const struct given *http = find_root(given, "http"), *token = find_root(given, "http_token");
-    const char *wrong = config->http_token ? token_wrong(config->http_token) : NULL;
+    const char *wrong =
+        config->http_token && !token->wrong ? token_wrong(config->http_token) : NULL;
     if (wrong)
         mistake(mistakes, token->value, "http_token", "%s (%d or more letters, digits and signs)",
                 wrong, TOKEN_MIN);
@@ -345,6 +348,32 @@ static struct place place_or_start(struct place at)
     return at.line ? at : (struct place){1, 1};
 }
 
+static int descriptor_of(const struct camera_config *camera)
+{
+    return camera->url && object_is_known(&camera_table, camera, "url")
+               ? config_url_descriptor(camera->url)
+               : -1;
+}
+
+// What one camera reads from a pipe is gone for the other.
+static void check_descriptors(struct mistakes *mistakes, const struct config *config)
+{
+    char key[KEY_MAX];
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        const int fd = descriptor_of(camera);
+        int j = 0;
+        while (fd >= 0 && j < i && descriptor_of(&config->cameras[j]) != fd)
+            j++;
+        if (fd < 0 || j == i)
+            continue;
+        snprintf(key, sizeof key, "cameras.%s.url", camera->name);
+        mistake(mistakes, object_value_place(&camera_table, camera, "url"), key,
+                "cameras.%s reads pipe:%d already (one camera a descriptor)",
+                config->cameras[j].name, fd);
+    }
+}
+
 void check_root(struct mistakes *mistakes, struct config *config, const struct given given[])
 {
     struct place control = find_root(given, "control")->value;
@@ -356,6 +385,7 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
     check_path(mistakes, config, "http", http, &config->http.at);
     if (address_collides(&config->control.at, &config->http.at))
         mistake(mistakes, http, "http", "is the control socket too");
+    check_descriptors(mistakes, config);
 }
 
 // --- cameras
@@ -371,7 +401,7 @@ static const char *url_mistake(const char *url)
                "%2F %3F %23 %40 %3A %25)";
     if (kind == URL_PIPE && config_url_descriptor(url) < 0)
         return "names no descriptor (pipe:N; pipe:0 is standard input)";
-    if (!strcmp(url, "unix:") || !strcmp(url, "file:"))
+    if (!strcasecmp(url, "unix:") || !strcasecmp(url, "file:"))
         return "has no path (unix:PATH or file:PATH)";
     return NULL;
 }
@@ -397,12 +427,24 @@ static void settle_overflow(struct camera_config *camera)
     }
 }
 
+// A scheme has no case (RFC 3986), but libavformat knows small letters alone.
+static void settle_scheme(struct camera_config *camera)
+{
+    if (!camera->url || config_url_kind(camera->url) == URL_NONE || !strchr(camera->url, ':'))
+        return;
+    if (config_url_kind(camera->url) == URL_FILE && config_url_path(camera->url) == camera->url)
+        return; // a path without a scheme
+    for (char *c = camera->url; *c != ':'; c++)
+        *c = (char)tolower((unsigned char)*c);
+}
+
 void check_camera(struct mistakes *mistakes, struct camera_config *camera,
                   const struct given given[], const char *path)
 {
     const struct given *url = &given[table_find(&camera_table, "url") - camera_table.rows];
     char dotted[KEY_MAX];
     const char *wrong = url->key.line && !url->wrong ? url_mistake(camera->url) : NULL;
+    settle_scheme(camera);
     settle_overflow(camera);
     if (!wrong)
         return;

@@ -66,10 +66,11 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 // "unix:PATH", "ring:PATH", "tcp:HOST:PORT" ("tcp:PORT" is loopback), "file:PATH"
 struct sink_address {
     enum sink_kind kind;
-    char *path; // unix and ring: of SOCKET_PATH_MAX bytes at most; file
-    bool timed; // file: the path is a pattern whose name holds a time (config/pattern.h)
-    char *host; // tcp: an IP address or "localhost"; NULL is 127.0.0.1
-    int port;   // tcp; 0 lets the system choose
+    char *path;      // unix and ring: of SOCKET_PATH_MAX bytes at most; file
+    char *canonical; // the path with its folder resolved; NULL: as `path`
+    bool timed;      // file: the path is a pattern whose name holds a time (config/pattern.h)
+    char *host;      // tcp: an IP address or "localhost"; NULL is 127.0.0.1
+    int port;        // tcp; 0 lets the system choose
 };
 
 // Where the control socket is: neither off nor at a path is the default place.
@@ -180,6 +181,7 @@ struct log_config {
 
 struct config {
     struct places places;
+    struct place secret; // the first that the file itself holds, and no credential; line 0: none
     enum backend_kind backend;
     struct cuda_config cuda;
     struct cpu_config cpu;
@@ -204,6 +206,7 @@ int config_load_text(struct config **ret, const char *text, size_t length, const
 // Notes what is wrong beside the text itself, on this machine or in this process. Of a text with
 // mistakes members may be empty, or hold a default where object_is_known says no.
 struct mistakes;
+struct unit;
 typedef void config_judge(struct mistakes *, const struct config *);
 
 struct config_load_options {
@@ -211,6 +214,9 @@ struct config_load_options {
     // restart is a mistake. NULL: none runs.
     const struct config *running;
     config_judge *judge; // or NULL
+    // Whose credentials count as set: a key that holds one keeps its default, or an x in its text,
+    // and counts as not known. NULL: none.
+    struct unit *unit;
 };
 
 // The same with these options.

@@ -20,6 +20,9 @@ struct expansion {
     size_t n;
     char *why;
     size_t why_size;
+    struct unit *unit; // NULL: none
+    bool unknown;      // a value that only the unit has is part of it
+    bool own;          // nothing is looked up
 };
 
 __attribute__((format(printf, 2, 3))) static int fail(struct expansion *e, const char *format, ...)
@@ -67,8 +70,8 @@ static int credential(struct expansion *e, const char *name)
 // Points *ret at the value of `name`, or at NULL.
 static int look_up(struct expansion *e, const char *name, const char **ret)
 {
-    int status = credential(e, name);
-    *ret = status > 0 ? e->value : status == 0 ? getenv(name) : NULL;
+    int status = e->own ? 0 : credential(e, name);
+    *ret = e->own ? NULL : status > 0 ? e->value : status == 0 ? getenv(name) : NULL;
     return status < 0 ? status : 0;
 }
 
@@ -90,8 +93,14 @@ static int expand_reference(struct expansion *e, const char *reference, size_t l
         return status;
     if (value && (*value || !op))
         return append(e, value, strlen(value));
+    if (unit_has_credential(e->unit, name)) {
+        e->unknown = true;
+        return append(e, "x", 1);
+    }
     if (op == '-')
         return append(e, operand, length - n - 2);
+    if (e->own)
+        return 0;
     if (op == '?') {
         char message[256];
         snprintf(e->value, sizeof e->value, "%.*s", (int)(length - n - 2), operand);
@@ -126,17 +135,44 @@ static int expand_text(struct expansion *e, const char *text)
     return status;
 }
 
-int expand(char **ret, const char *text, char *why, size_t size)
+// Frees it, and leaves nothing of a secret behind.
+static int finish(struct expansion *e, int status, char **ret)
+{
+    if (!status && !(*ret = strndup(e->out, e->n)))
+        status = -ENOMEM;
+    explicit_bzero(e, sizeof *e);
+    free(e);
+    return status;
+}
+
+int expand_for(char **ret, const char *text, struct unit *unit, bool *unknown, char *why,
+               size_t size)
 {
     struct expansion *e = calloc(1, sizeof *e);
     if (!e)
         return -ENOMEM;
     e->why = why;
     e->why_size = size;
+    e->unit = unit;
     int status = expand_text(e, text);
-    if (!status && !(*ret = strndup(e->out, e->n)))
-        status = -ENOMEM;
-    explicit_bzero(e, sizeof *e);
-    free(e);
-    return status;
+    *unknown = e->unknown;
+    return finish(e, status, ret);
+}
+
+int expand(char **ret, const char *text, char *why, size_t size)
+{
+    bool unknown;
+    return expand_for(ret, text, NULL, &unknown, why, size);
+}
+
+int expand_own(char **ret, const char *text)
+{
+    char why[256];
+    struct expansion *e = calloc(1, sizeof *e);
+    if (!e)
+        return -ENOMEM;
+    e->why = why;
+    e->why_size = sizeof why;
+    e->own = true;
+    return finish(e, expand_text(e, text), ret);
 }

@@ -59,11 +59,13 @@ static void unknown_key(struct loader *l, int index, const struct mapping *m, co
     mistake(mistakes, at, l->reader.path, "unknown key (`framed defaults` prints all keys)");
 }
 
-static bool is_no_choice(const struct row *row, const yaml_node_t *node)
+static bool is_no_choice(struct loader *l, const struct row *row, const yaml_node_t *node)
 {
     char why[128], *text = NULL;
+    bool unknown;
     if (row->type != VALUE_CHOICE || node->type != YAML_SCALAR_NODE ||
-        expand(&text, (const char *)node->data.scalar.value, why, sizeof why) < 0)
+        expand_for(&text, (const char *)node->data.scalar.value, l->reader.unit, &unknown, why,
+                   sizeof why) < 0)
         return false; // which is told when it is read
     const struct choice *c = row->choices;
     while (c->name && strcmp(c->name, text))
@@ -81,7 +83,7 @@ static struct target *find_target(struct loader *l, struct mapping *m, const cha
     struct target *found = NULL;
     for (int i = 0; i < m->n; i++) {
         const struct row *one = table_find(m->targets[i].table, key);
-        if (!one || (found && !is_no_choice(*row, node)))
+        if (!one || (found && !is_no_choice(l, *row, node)))
             continue;
         found = &m->targets[i];
         *row = one;
@@ -297,6 +299,7 @@ static void read_root(struct loader *l)
         reader_leave(&l->reader, path);
     }
     check_root(&l->reader.mistakes, l->config, target.given);
+    l->config->secret = l->reader.secret;
     if (l->options->judge)
         l->options->judge(&l->reader.mistakes, l->config);
 }
@@ -327,6 +330,8 @@ static int load_text(struct config **ret, const char *text, size_t length, const
     int status = l ? init(l) : -ENOMEM;
     if (l)
         l->options = options;
+    if (l)
+        l->reader.unit = options->unit;
     if (!status)
         status = read_document(l, text, length);
     if (status == -ENOMEM) {

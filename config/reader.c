@@ -91,7 +91,33 @@ const char *reader_key(struct reader *r, int index)
     return NULL;
 }
 
-char *reader_scalar(struct reader *r, int index, const struct row *row)
+// A password of "user:password@", or the value of a parameter like "password=".
+static bool has_secret_part(const char *url)
+{
+    size_t length;
+    for (const char *part = url; (part = config_url_secret(url, part, &length)); part += length) {
+        const char *colon = memchr(part, ':', length);
+        if (part[length] != '@' || (colon && colon + 1 < part + length))
+            return true;
+    }
+    return false;
+}
+
+// Notes a secret that whoever reads the file sees.
+static void note_secret(struct reader *r, int index, const struct row *row)
+{
+    const char *dot = strrchr(r->path, '.'), *name = dot ? dot + 1 : r->path;
+    char *own = NULL;
+    if (r->secret.line || (row->type != VALUE_STRING && row->type != VALUE_OPTIONS))
+        return;
+    if (expand_own(&own, (const char *)reader_node(r, index)->data.scalar.value) == 0 &&
+        ((*own && config_name_is_secret(name, strlen(name))) || has_secret_part(own)))
+        r->secret = reader_place(r, index);
+    reader_forget(own);
+}
+
+// *unknown: the value is not known here.
+static char *read_scalar(struct reader *r, int index, const struct row *row, bool *unknown)
 {
     const yaml_node_t *node = reader_node(r, index);
     const char *wrong = scalar_wrong(node);
@@ -100,11 +126,19 @@ char *reader_scalar(struct reader *r, int index, const struct row *row)
         reader_refuse(r, index, row, wrong);
         return NULL;
     }
-    int status = expand(&text, (const char *)node->data.scalar.value, why, sizeof why);
+    int status =
+        expand_for(&text, (const char *)node->data.scalar.value, r->unit, unknown, why, sizeof why);
     if (status == -EINVAL)
         mistake(&r->mistakes, reader_place(r, index), r->path, "%s", why);
     r->no_memory |= status == -ENOMEM;
+    note_secret(r, index, row);
     return text;
+}
+
+char *reader_scalar(struct reader *r, int index, const struct row *row)
+{
+    bool unknown;
+    return read_scalar(r, index, row, &unknown);
 }
 
 void reader_forget(char *text)
@@ -168,17 +202,23 @@ bool reader_value(struct reader *r, int index, const struct row *row, void *obje
     const yaml_node_t *node = reader_node(r, index);
     int entry[VALUE_ITEMS_MAX], n = entries(node, index, entry), status = -EINVAL;
     char *text[VALUE_ITEMS_MAX] = {0};
+    bool any_unknown = false;
     const char *wrong = list_wrong(node, row, n);
     if (wrong) {
         reader_refuse(r, index, row, wrong);
         return false;
     }
     for (int i = 0; i < n; i++) {
-        text[i] = reader_scalar(r, entry[i], row);
+        bool unknown = false;
+        text[i] = read_scalar(r, entry[i], row, &unknown);
         if (!text[i])
             goto forget;
+        any_unknown |= unknown;
     }
-    status = parse_texts(r, index, row, object, text, n);
+    if (!any_unknown || row->type == VALUE_STRING)
+        status = parse_texts(r, index, row, object, text, n);
+    if (any_unknown)
+        status = -ENODATA;
 forget:
     for (int i = 0; i < n; i++)
         reader_forget(text[i]);

@@ -11,6 +11,8 @@ struct reader {
     struct mistakes mistakes;
     char path[KEY_MAX];
     bool no_memory;
+    struct unit *unit;   // whose credentials count as set; NULL: none
+    struct place secret; // the first that the text itself holds; line 0: none
 };
 
 // Appends a key to the path; returns what reader_leave needs to take it away.
@@ -28,6 +30,8 @@ const yaml_node_t *reader_mapping(struct reader *, int index, const struct row *
 const char *reader_key(struct reader *, int index);
 // Expanded; to be freed with reader_forget.
 char *reader_scalar(struct reader *, int index, const struct row *row);
+// False without a mistake: the value is not known here, since only the unit has it; a text holds x
+// in its place.
 bool reader_value(struct reader *, int index, const struct row *row, void *object);
 
 void reader_forget(char *text); // wipes and frees what may be a secret; accepts NULL

@@ -14,7 +14,7 @@ enum url_kind config_url_kind(const char *url)
         {"pipe:", URL_PIPE}, {"file:", URL_FILE},
     };
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-        if (strncmp(url, schemes[i].prefix, strlen(schemes[i].prefix)) == 0)
+        if (strncasecmp(url, schemes[i].prefix, strlen(schemes[i].prefix)) == 0)
             return schemes[i].kind;
     return *url == 0 || strstr(url, "://") ? URL_NONE : URL_FILE;
 }
@@ -22,7 +22,7 @@ enum url_kind config_url_kind(const char *url)
 const char *config_url_path(const char *url)
 {
     static const char scheme[] = "file:";
-    return strncmp(url, scheme, strlen(scheme)) ? url : url + strlen(scheme);
+    return strncasecmp(url, scheme, strlen(scheme)) ? url : url + strlen(scheme);
 }
 
 int config_url_descriptor(const char *url)

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/file.h"
 #include "daemon/budget.h"
 #include "daemon/camera/decode.h"
 #include "daemon/daemon.h"
@@ -128,10 +130,34 @@ static void print_missing_processors(const struct config *config)
     free(rest);
 }
 
+char *check_readers(const struct config *config, const char *file)
+{
+    const struct place at = config->secret;
+    struct stat st;
+    char *text;
+    if (!at.line || !file || strcmp(file, FILE_STDIN) == 0 || stat(file, &st) < 0 ||
+        !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
+        return NULL;
+    int n = asprintf(&text,
+                     "%s:%d:%d: everybody on this machine can read this secret (chmod o-r, or "
+                     "${NAME} of a credential)",
+                     file, at.line, at.column);
+    return n < 0 ? NULL : text;
+}
+
+static void warn_of_readers(const struct config *config, const char *file)
+{
+    char *warning = check_readers(config, file);
+    if (warning)
+        fprintf(stderr, "warning: %s\n", warning);
+    free(warning);
+}
+
 int check_box(const struct config *config, const char *file, bool probes)
 {
     char why[256];
     log_open(LOG_LEVEL_ERROR); // or libavutil would print what it misses
+    warn_of_readers(config, file);
     struct basis basis = choose(config);
     if (!basis.driver) {
         fprintf(stderr, "%s: backend: cuda: this framed is built without CUDA\n", file);

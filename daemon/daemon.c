@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "daemon/abort.h"
+#include "daemon/check.h"
 #include "daemon/engine.h"
 #include "daemon/frame.h"
 #include "daemon/service/log.h"
@@ -318,12 +319,21 @@ static void prepare_process(void)
     }
 }
 
+static void warn_of_readers(const struct config *config, const char *file)
+{
+    char *warning = check_readers(config, file);
+    if (warning)
+        log_event(LOG_LEVEL_WARNING, "%s", warning);
+    free(warning);
+}
+
 int daemon_run(const struct config *config, const struct daemon_options *options)
 {
     struct daemon daemon = {.config = config, .options = options};
     log_open(config->log.level);
     log_event(LOG_LEVEL_INFO, "framed %s", FRAMED_VERSION_TEXT);
     prepare_process();
+    warn_of_readers(config, options->file);
     writers_prepare(config);
     int rc = open_loop(&daemon);
     if (rc < 0) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/unit.h"
 #include "daemon/bench/bench.h"
 #include "daemon/check.h"
 #include "daemon/client/client.h"
@@ -62,13 +63,19 @@ static int run(const struct arguments *arguments)
 static int check(const struct arguments *arguments)
 {
     struct config *config = NULL;
-    const struct config_load_options loading = {.judge = judge_machine};
+    struct unit *unit = NULL;
     int code = check_cpu("check");
+    if (code == EXIT_OK && unit_open(&unit, arguments->config) < 0)
+        code = EXIT_RUNTIME;
+    const struct config_load_options loading = {.judge = judge_machine, .unit = unit};
     if (code == EXIT_OK && config_load_with(&config, arguments->config, &loading, stderr) != 0)
         code = EXIT_CONFIG;
-    if (code == EXIT_OK)
+    if (code == EXIT_OK) {
+        unit_print_used(unit, stdout);
         code = check_box(config, arguments->config, arguments->probe);
+    }
     config_free(config);
+    unit_close(unit);
     return code;
 }
 

@@ -132,6 +132,11 @@ static int probe_camera(struct probes *probes, struct probe *probe)
                  source->name);
         return 0;
     }
+    if (!object_is_known(&camera_table, camera, "url")) {
+        snprintf(probe->text, sizeof probe->text,
+                 "not opened, since only the unit can read a credential of its url");
+        return 0;
+    }
     int rc = ingest_open(&ingest, camera, &never, probe->text, sizeof probe->text);
     if (rc == 0)
         rc = decode_first(probes, probe, ingest);

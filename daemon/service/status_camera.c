@@ -63,8 +63,6 @@ static json_t *complaint_json(const struct complaint *complaint, int64_t now)
 
 static json_t *sink_json(const struct output *output)
 {
-    static const char *const schemes[] = {
-        [SINK_UNIX] = "unix", [SINK_TCP] = "tcp", [SINK_FILE] = "file", [SINK_RING] = "ring"};
     const struct sink_address *address = &output->config->sink;
     const char *host = address_host(address);
     const bool brackets = strchr(host, ':');
@@ -74,7 +72,8 @@ static json_t *sink_json(const struct output *output)
         snprintf(text, sizeof text, "tcp:%s%s%s:%d", brackets ? "[" : "", host, brackets ? "]" : "",
                  port);
     else
-        snprintf(text, sizeof text, "%s:%s", schemes[address->kind], address->path);
+        snprintf(text, sizeof text, "%s%s", address_scheme(address->kind),
+                 address->path ? address->path : "");
     return status_string(text);
 }
 

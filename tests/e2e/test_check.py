@@ -6,7 +6,7 @@ import re
 import socket
 import subprocess
 
-from framed_client import BINARY, Checks, Framed, Server, folder, make_clip, run, until
+from framed_client import BINARY, ROOT, Checks, Framed, Server, folder, make_clip, run, until
 
 SECRET = "Tr0ub4dor-horse"
 GATE = "cameras:\n  gate: {{{camera}, outputs: {{o: {{{output}}}}}}}\n"
@@ -84,6 +84,148 @@ def check_mistakes(checks, where):
     for text in GOOD:
         code, output, errors = run("check", "-c", "-", stdin=text)
         checks.check(code == 0 and not errors, f"{text}: exit {code}, {errors!r}")
+
+
+# Mistakes between two cameras or outputs.
+PAIRS = [
+    ("  b: {{url: 'pipe:0', outputs: {{o: {{sink: 'tcp:0'}}}}}}\n  c: {{url: 'PIPE:', outputs: {{o: {{sink: 'tcp:0'}}}}}}\n",
+     "cameras.c.url: cameras.b reads pipe:0 already ("),
+    ("  b: {{url: x, outputs: {{o: {{sink: 'unix:{where}/s'}}}}}}\n  c: {{url: x, outputs: {{o: {{sink: 'unix:{where}/./s'}}}}}}\n",
+     "cameras.c.outputs.o.sink: is the sink of cameras.b.outputs.o already ("),
+    ("  b: {{url: x, outputs: {{o: {{sink: 'unix:{where}/s'}}}}}}\n  c: {{url: x, outputs: {{o: {{sink: 'unix:{where}/link/s'}}}}}}\n",
+     "cameras.c.outputs.o.sink: is the sink of cameras.b.outputs.o already ("),
+    ("  b: {{url: x, outputs: {{o: {{sink: 'unix:/run/framed/s'}}}}}}\n"
+     "  c: {{url: x, outputs: {{o: {{sink: 'ring:/run//framed/./s'}}}}}}\n",
+     "cameras.c.outputs.o.sink: is the sink of cameras.b.outputs.o already ("),
+]
+
+
+def check_pairs(checks, where):
+    os.symlink(where, f"{where}/link")
+    for cameras, message in PAIRS:
+        code, _, errors = run("check", "-c", "-", stdin="cameras:\n" + cameras.format(where=where))
+        told = re.match(r"stdin:3:\d+: (.*)\n$", errors)
+        checks.check(code == 78 and told and told[1].startswith(message), f"{cameras}: exit {code}, {errors!r}")
+    os.unlink(f"{where}/link")
+
+
+UNKNOWN = """
+http: 127.0.0.1:0
+http_token: ${{HTTP_TOKEN}}
+cameras:
+  gate:
+    url: rtsp://viewer:${{GATE_PASSWORD}}@127.0.0.1:1/x
+    fps: ${{GATE_FPS}}
+    outputs: {{o: {{sink: "${{GATE_SINK}}", size: "${{GATE_SIZE:-64x64}}"}}}}
+{more}"""
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def check_credentials(checks, where):
+    """What only the unit can read counts as set, whatever key it stands in; check says so in one line."""
+    units = f"{where}/units"
+    write(f"{units}/framed.service", "[Service]\nLoadCredential=GATE_PASSWORD:/etc/framed/credentials/gate\n")
+    write(f"{units}/framed.service.d/more.conf",
+          "[Service]\nLoadCredentialEncrypted=HTTP_TOKEN\n  SetCredential=GATE_SINK:unix:/x\nLoadCredential=GATE_FPS\n"
+          "SetCredential=GATE_SIZE:8x8\n#LoadCredential=GONE:/x\n")
+    write(f"{units}/framed@.service", "[Service]\nLoadCredential=GATE_PASSWORD:/x\n")
+    path, env = f"{where}/framed.yaml", {"SYSTEMD_UNIT_PATH": units}
+    write(path, UNKNOWN.format(more=""))
+    code, output, errors = run("check", "-c", path, env=env)
+    said = output.splitlines()[0] if output else ""
+    expected = "credentials that only framed.service can read count as set: "
+    named = set(said.removeprefix(expected).split(", "))
+    everything = {"GATE_PASSWORD", "HTTP_TOKEN", "GATE_SINK", "GATE_FPS", "GATE_SIZE"}
+    checks.check(code == 0 and not errors and said.startswith(expected) and named == everything,
+                 f"credentials of the unit: exit {code}, {said!r}, {errors!r}")
+    write(path, UNKNOWN.format(more="    pace: ${GONE}\n"))
+    code, _, errors = run("check", "-c", path, env=env)
+    told = f"{path}:{column(UNKNOWN.format(more='    pace: ${GONE}'), '${GONE}')}: cameras.gate.pace: GONE is not set ("
+    checks.check(code == 78 and errors.startswith(told) and errors.count("\n") == 1, f"one that is not set: {errors}")
+    code, _, errors = run("run", "-c", path, env=env)
+    checks.check(code == 78 and "GATE_PASSWORD is not set" in errors, f"run takes what it does not have: {code}, {errors}")
+    yard = f"{where}/yard.yaml"
+    write(yard, config("url: 'rtsp://u:${GATE_PASSWORD}@127.0.0.1/x'"))
+    code, output, errors = run("check", "-c", yard, env=env)
+    told = output.startswith("credentials that only framed@yard.service can read count as set: GATE_PASSWORD\n")
+    checks.check(code == 0 and told, f"an instance: exit {code}, {output!r}, {errors!r}")
+    code, output, errors = run("check", "--probe", "-c", yard, env=env)
+    checks.check(code == 0 and "gate                     not opened" in output, f"probe without the password: {output}{errors}")
+    code, _, errors = run("check", "-c", yard, env={"SYSTEMD_UNIT_PATH": f"{where}/none"})
+    checks.check(code == 78 and "GATE_PASSWORD is not set" in errors, f"no unit at all: exit {code}, {errors}")
+
+
+OPEN = [  # keys with secrets that the file itself holds, and the place of the first
+    ("url: 'rtsp://viewer:hunter2@127.0.0.1:1/x'", ""),
+    ("url: 'rtsp://viewer:${PASSWORD:-hunter2}@127.0.0.1:1/x'", ""),
+    ("url: 'rtsp://127.0.0.1:1/x?password=hunter2'", ""),
+    ("url: x, options: {decryption_key: hunter2}", ""),
+    ("url: x", "http_token: sixteen-and-more-of-hunter2\n"),
+]
+CLOSED = [
+    ("url: 'rtsp://viewer:${PASSWORD}@127.0.0.1:1/x'", "http_token: ${TOKEN}\n"),
+    ("url: 'rtsp://viewer@127.0.0.1:1/x'", ""),
+    ("url: x, options: {decryption_key: '${PASSWORD}'}", ""),
+]
+
+
+def check_readers(checks, where, clip):
+    """A secret in a file that everybody may read is a warning, and no mistake."""
+    path, env = f"{where}/open.yaml", {"PASSWORD": SECRET, "TOKEN": SECRET * 2}
+    for cases, mode, expected in ((OPEN, 0o644, 1), (OPEN, 0o640, 0), (CLOSED, 0o644, 0)):
+        for camera, top in cases:
+            write(path, config(camera, top=top))
+            os.chmod(path, mode)
+            code, _, errors = run("check", "-c", path, env=env)
+            warnings = len(re.findall(rf"^warning: {path}:\d+:\d+: everybody on this machine can read", errors, re.M))
+            checks.check(code == 0 and warnings == expected and "hunter2" not in errors,
+                         f"{camera} {top} {mode:o}: exit {code}, {errors!r}")
+    write(path, config(f"url: {clip}", f'size: 8x8, sink: "file:{where}/o.raw"', OPEN[-1][1]))
+    os.chmod(path, 0o644)
+    code, _, errors = run("run", "-c", path)
+    checks.check(code == 0 and "everybody on this machine can read this secret" in errors, f"run: exit {code}, {errors!r}")
+    os.chmod(path, 0o600)
+    code, _, errors = run("run", "-c", path)
+    checks.check(code == 0 and "everybody" not in errors, f"run of a closed file: exit {code}, {errors!r}")
+
+
+def check_words(checks, where, clip):
+    """false is off, and a scheme has no case."""
+    with Server(where, clip) as server:
+        text = config(f"url: '{server.url().replace('rtsp:', 'RTSP:')}'", top="http: false\ncontrol: false\n")
+        code, output, errors = run("check", "--probe", "-c", "-", stdin=text)
+        checks.check(code == 0 and "over rtsp/tcp" in output and not errors, f"RTSP://: exit {code}, {output}{errors}")
+    for url in (f"FILE:{clip}", f"File:{clip}"):
+        code, output, errors = run("check", "--probe", "-c", "-", stdin=config(f"url: '{url}'"))
+        checks.check(code == 0 and "from a file" in output, f"{url}: exit {code}, {output}{errors}")
+    for command in ("defaults", "schema", "keys", "version"):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([BINARY, command], stdout=full, stderr=subprocess.PIPE, text=True)
+        told = f"framed {command}: cannot write to standard output: No space left on device\n"
+        checks.check(done.returncode == 1 and done.stderr == told, f"{command} to a full disk: {done}")
+
+
+def check_package(checks, where):
+    """The package's own owner and mode make way for root:framed 0640; somebody's choice stays."""
+    script = os.path.join(ROOT, "scripts", "debian", "framed.postinst")
+    for name, body in (("stat", "echo $STAT"), ("chown", "echo chown $1 >>$LOG"), ("chmod", "echo chmod $1 >>$LOG")):
+        write(f"{where}/bin/{name}", f"#!/bin/sh\n{body}\n")
+        os.chmod(f"{where}/bin/{name}", 0o755)
+    write(f"{where}/root/etc/framed/framed.yaml", "")
+    for stat, expected in (("0:0 640", "chown root:framed\nchmod 640\n"), ("0:0 644", "chown root:framed\nchmod 640\n"),
+                           ("0:998 644", ""), ("0:0 600", ""), ("0:998 640", "")):
+        log = f"{where}/postinst.log"
+        write(log, "")
+        env = {**os.environ, "PATH": f"{where}/bin:{os.environ['PATH']}", "DPKG_ROOT": f"{where}/root", "STAT": stat, "LOG": log}
+        code = subprocess.run(["sh", script, "configure", ""], env=env).returncode
+        with open(log) as file:
+            said = file.read()
+        checks.check(code == 0 and said == expected, f"postinst on {stat}: exit {code}, {said!r}")
 
 
 def check_together(checks):
@@ -214,7 +356,12 @@ def main():
     with folder() as where:
         clip = make_clip(os.path.join(where, "clip.mp4"))
         check_mistakes(checks, where)
+        check_pairs(checks, where)
         check_together(checks)
+        check_credentials(checks, where)
+        check_readers(checks, where, clip)
+        check_words(checks, where, clip)
+        check_package(checks, where)
         check_units_folders(checks)
         check_descriptors(checks, where, clip)
         check_reload(checks, where, clip)
