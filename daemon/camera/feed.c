@@ -43,6 +43,7 @@ struct feed {
     struct drought drought;
     bool live;  // so is the input of this connection
     bool shown; // a picture came since the start
+    bool cut_short_told;
 };
 
 // --- the way of a frame: ingest_read -> decode_send -> decode_next -> pipeline_submit
@@ -54,6 +55,7 @@ static void forward_picture(struct feed *feed, struct frame *frame);
 static bool dries_up(struct feed *feed, const struct packet *packet);
 static bool loops(const struct feed *feed);
 static int start_over(struct feed *feed);
+static int judge_end(struct feed *feed, int input);
 
 // Moves packets to pictures until the stream ends or breaks: -ENODATA at the end, -EBADMSG where no
 // picture comes of them any more, other negative errno. What came before it broke is whole, and is
@@ -65,7 +67,7 @@ static int relay(struct feed *feed)
     progress_start(feed->context.progress);
     while (rc == 0) {
         heartbeat_begin(&feed->heartbeat, STEP_READING, ingest_read_ns(feed->ingest));
-        int input = ingest_read(feed->ingest, &packet);
+        int input = judge_end(feed, ingest_read(feed->ingest, &packet));
         progress_lap(feed->context.progress, LEG_READ);
         heartbeat_begin(&feed->heartbeat, STEP_DECODING, 0);
         if (input == -ECANCELED)
@@ -296,6 +298,20 @@ static bool loops(const struct feed *feed)
            !atomic_load(feed->context.stop);
 }
 
+static const char CUT_SHORT[] =
+    "the file is cut short: it ends within a picture, or before the last one that it lists";
+
+// In a loop a file that is cut short goes on like a whole one.
+static int judge_end(struct feed *feed, int input)
+{
+    if (input != -EPROTO || !feed->context.config->loop)
+        return input;
+    if (!feed->cut_short_told)
+        log_event(LOG_LEVEL_WARNING, "%s", CUT_SHORT);
+    feed->cut_short_told = true;
+    return -ENODATA;
+}
+
 // `loop`: back to the file's start. What is before and after does not belong together: a new epoch.
 static int start_over(struct feed *feed)
 {
@@ -409,6 +425,7 @@ static void explain_end(const struct feed *feed, int rc, char *why, size_t size)
         snprintf(why, size, "%s",
                  rc == -ENODATA     ? "the stream ended"
                  : rc == -ETIMEDOUT ? "silent for longer than media_timeout"
+                 : rc == -EPROTO    ? CUT_SHORT
                  : rc == -ERESTART  ? "the numbers of its packets went back"
                  : rc == -ENOTSUP   ? "no decoder for this stream"
                                     : strerror(-rc));

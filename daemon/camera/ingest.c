@@ -41,6 +41,8 @@ struct ingest {
     unsigned late;                     // packets thrown away before
     int interrupted;                   // 0, -ECANCELED, -ETIMEDOUT or -ERESTART
     bool missed;                       // ahead of the last packet, or within it
+    bool partial;                      // the last packet is shorter than the container says
+    int64_t end_pos;                   // in a y4m file: where the last packet ended
     bool realtime;
     struct pacer pacer;
     struct sender_clock clock;
@@ -275,6 +277,7 @@ int ingest_open(struct ingest **ret, const struct camera_config *config, const _
     why[0] = 0;
     log_forget_libav();
     log_libav_missed();
+    log_libav_cut_short();
     set_deadline(in, in->connect_timeout);
     int rc = open_all(in, config, why, size);
     if (rc == 0) {
@@ -345,6 +348,22 @@ static void mark_missed(struct ingest *in)
     in->missed = missed;
 }
 
+// libavformat marks what it could read a part of only, but MPEG-TS so where packets are missing.
+static void note_end(struct ingest *in)
+{
+    in->partial = (in->packet->flags & AV_PKT_FLAG_CORRUPT) &&
+                  !(in->format->iformat->flags & AVFMT_TS_DISCONT);
+    in->end_pos = in->packet->pos + in->packet->size;
+}
+
+// At the end. Of half a picture of y4m libavformat says nothing at all.
+static bool is_cut_short(const struct ingest *in)
+{
+    bool half = !strcmp(in->format->iformat->name, "yuv4mpegpipe") && in->format->pb &&
+                in->end_pos > 0 && avio_size(in->format->pb) > in->end_pos;
+    return log_libav_cut_short() || in->partial || half;
+}
+
 static int read_track(struct ingest *in)
 {
     do {
@@ -357,6 +376,7 @@ static int read_track(struct ingest *in)
     } while (in->packet->stream_index != in->stream->index || in->packet->size == 0);
     av_packet_rescale_ts(in->packet, in->stream->time_base, NANOSECONDS);
     in->packet->time_base = NANOSECONDS;
+    note_end(in);
     mark_missed(in);
     return 0;
 }
@@ -365,6 +385,8 @@ int ingest_read(struct ingest *in, struct packet *ret)
 {
     set_deadline(in, in->media_timeout);
     int rc = read_track(in);
+    if (rc == AVERROR_EOF && !in->interrupted && !in->source->live && is_cut_short(in))
+        return -EPROTO;
     if (rc < 0)
         return errno_of(in, rc);
     int64_t ts = in->packet->dts != AV_NOPTS_VALUE ? in->packet->dts : in->packet->pts;

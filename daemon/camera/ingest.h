@@ -38,9 +38,10 @@ int ingest_orientation(const struct ingest *);
 void ingest_rate(const struct ingest *, int *num, int *den);
 // What can come back: rtsp, sockets, fifos. Their end is an outage, that of a file or pipe is none.
 bool ingest_is_live(const char *url);
-// The next packet of the video track. Returns 0; -ENODATA at the end; -ETIMEDOUT after
-// media_timeout of silence; -ERESTART: the packets' numbers went back, from which libavformat does
-// not recover; -ECANCELED; negative errno.
+// The next packet of the video track. Returns 0; -ENODATA at the end; -EPROTO there where
+// a file is cut short, as far as its container tells (MPEG-TS and raw streams do not); -ETIMEDOUT
+// after media_timeout of silence; -ERESTART: the packets' numbers went back, from which libavformat
+// does not recover; -ECANCELED; negative errno.
 int ingest_read(struct ingest *, struct packet *);
 int64_t ingest_read_ns(const struct ingest *); // the longest that it takes
 int ingest_rewind(struct ingest *); // to the start, for `loop`; negative errno where it cannot seek

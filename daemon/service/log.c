@@ -56,6 +56,7 @@ static _Thread_local char libav_line[TEXT_MAX];
 static _Thread_local int libav_prefix = 1;
 static _Thread_local char libav_complaint[TEXT_MAX];
 static _Thread_local bool libav_missed;
+static _Thread_local bool libav_cut_short;
 static _Thread_local unsigned libav_late;
 
 // Whether stderr is the stream that systemd says it connected to the journal.
@@ -223,6 +224,12 @@ static bool tells_of_loss(const char *format)
     return false;
 }
 
+static bool tells_of_cut(const char *format)
+{
+    return !strncmp(format, "File ended prematurely", strlen("File ended prematurely")) ||
+           strstr(format, ": partial file");
+}
+
 // libav calls errors what is daily life to us (a stream joined between keyframes, a camera that
 // hangs up), and we report what follows from them. Its own notes and the levels below are never of
 // use here.
@@ -234,6 +241,7 @@ static void libav_message(void *context, int level, const char *format, va_list 
         return;
     char clean[TEXT_MAX];
     libav_missed |= tells_of_loss(format);
+    libav_cut_short |= tells_of_cut(format);
     libav_late += strncmp(format, late, strlen(late)) == 0;
     size_t at = strlen(libav_line);
     av_log_format_line2(context, level, format, arguments, libav_line + at,
@@ -268,6 +276,13 @@ bool log_libav_missed(void)
     bool missed = libav_missed;
     libav_missed = false;
     return missed;
+}
+
+bool log_libav_cut_short(void)
+{
+    bool cut_short = libav_cut_short;
+    libav_cut_short = false;
+    return cut_short;
 }
 
 unsigned log_libav_late(void)

@@ -29,6 +29,9 @@ void log_last(const char *text);
 // Whether libav said since the last call, on this thread, that data are missing: packets on the
 // network, or a picture that another is made from. It tells nobody in any other way.
 bool log_libav_missed(void);
+// Whether libav said since the last call, on this thread, that a file ends before its container
+// says that it should: that is no error to it.
+bool log_libav_cut_short(void);
 // How many packets of RTP libav threw away on this thread, since others with higher numbers had
 // come before. It goes on counting, and wraps.
 unsigned log_libav_late(void);

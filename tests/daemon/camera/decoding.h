@@ -64,7 +64,7 @@ static inline int send_next(struct run *run)
 {
     struct packet packet;
     int rc = ingest_read(run->ingest, &packet);
-    CHECK(rc == 0 || rc == -ENODATA, "%s", strerror(-rc));
+    CHECK(rc == 0 || rc == -ENODATA || rc == -EPROTO, "%s", strerror(-rc));
     rc = decode_send(run->decoder, rc == 0 ? &packet : NULL);
     CHECK(rc == 0 || rc == -EBADMSG, "%s", strerror(-rc));
     run->bad_packets += rc < 0;
