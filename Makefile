@@ -202,6 +202,12 @@ bench-sockets:
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_sockets.py --framed $(B)/framed $(SOCKETS_ARGS)
 
+# --- memory: what `framed check` plans beside what is used; MEMORY_ARGS as scripts/bench_memory.py says
+bench-memory:
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_memory.py --framed $(B)/framed --clips $(B)/memory $(MEMORY_ARGS)
+
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
 FUZZERS := config control http ring
@@ -329,7 +335,7 @@ bundle:
 	@$(MAKE) --no-print-directory $(B)/framed
 	scripts/bundle $(B)/framed bundle
 
-.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core bench-faults bench-scrape bench-sockets manuals units deb check-deb
+.PHONY: all tests demo check torture check-kernels check-versions check-aarch64-build bench-peers fuzz install bundle clean bench-workers bench-core bench-faults bench-scrape bench-sockets bench-memory manuals units deb check-deb
 clean:
 	rm -rf build bundle
 

@@ -15,7 +15,10 @@ void config_free(struct config *config)
 
 struct camera_config *config_copy_camera(const struct camera_config *camera)
 {
-    return object_copy(&camera_table, camera);
+    struct camera_config *copy = object_copy(&camera_table, camera);
+    if (copy)
+        copy->stream = camera->stream;
+    return copy;
 }
 
 struct output_config *config_copy_output(const struct output_config *output)

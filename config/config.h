@@ -140,6 +140,17 @@ struct demuxer_option { // one "name: value" for the demuxer
     struct place place; // of its name
 };
 
+// What memory a camera's stream takes, where it has been looked at; zero where it has not.
+struct stream_memory {
+    int width, height;    // of its pictures; 0: not known
+    int pixel_bits;       // of a picture in memory; 0: not known
+    int pictures;         // that the cpu's decoder keeps, for reference and for their order
+    int surfaces;         // that NVDEC's decoder has, without those for frames in flight
+    int macroblock_bytes; // that the cpu's decoder keeps for 16x16 pixels, beside those of a
+                          // picture
+    int packet_bytes;     // on average
+};
+
 struct camera_config {
     char *name;
     struct place place;
@@ -150,8 +161,9 @@ struct camera_config {
     struct demuxer_option *options;
     int n_options;
     enum decode decode;
-    int decode_threads;        // of the cpu decoder
-    struct dimensions picture; // largest that is expected: what memory is planned for
+    int decode_threads;          // of the cpu decoder
+    struct dimensions picture;   // the largest that is expected; 0x0: auto, what `stream` says
+    struct stream_memory stream; // not a key: whoever looks at the stream fills it in
     double fps;
     bool loop;
     enum pace pace;

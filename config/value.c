@@ -169,7 +169,11 @@ static const char *parse_dimensions(const struct row *row, void *member, const c
     (void)n;
     const char *x = strchr(text[0], 'x');
     char width[16];
-    struct dimensions d;
+    struct dimensions d = {0};
+    if (row->zero && !strcmp(text[0], row->zero)) {
+        *(struct dimensions *)member = d;
+        return NULL;
+    }
     if (!x || x - text[0] >= (ptrdiff_t)sizeof width)
         return "is not WIDTHxHEIGHT";
     memcpy(width, text[0], (size_t)(x - text[0]));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "daemon/camera/backlog.h"
 #include "daemon/camera/pipeline.h"
 #include "daemon/cgroup.h"
 #include "daemon/sink/slots_region.h"
@@ -12,16 +13,24 @@
 enum {
     PAGE = 4096,
     DEVICE_PERCENT = 95, // that cameras may take of a device
+    // Of a stream that nobody has looked at.
+    WIDTH = 1920,
+    HEIGHT = 1080,
+    PIXEL_BITS = 12, // 4:2:0
+    PICTURES = 16,   // the most reference pictures of H.264
+    SURFACES = 22,   // for one more, and the five that libavcodec adds
+    MACROBLOCK_BYTES = 200,
+    BITS_OF_PIXELS = 10, // that a bit of a packet stands for, on average
     // Pictures on the host, with the padding that libavcodec asks for: see camera/buffers.c.
-    DPB = 17, // the most reference pictures of H.264, and the one being decoded
     PICTURE_COLUMNS = 128,
     PICTURE_ROWS = 32,
-    ROWS_BEHIND = 2,    // H.264's motion compensation touches one of each plane
-    BYTES_BEHIND = 192, // of all planes
-    THREADS_AUTO = 16,  // the most that libavcodec chooses by itself
+    ROWS_BEHIND = 2,        // H.264's motion compensation touches one of each plane
+    BYTES_BEHIND = 192,     // of all planes
+    THREADS_AUTO = 16,      // the most that libavcodec chooses by itself
+    CAMERA_BYTES = 5 << 19, // its input, its decoder, its thread, and what malloc keeps of them
+    THREAD_BYTES = 2 << 20, // of a thread of the decoder
     // NVDEC.
     SURFACES_MAX = 32,        // of one decoder
-    SURFACES_SPARE = 5,       // that libavcodec adds to what the stream needs
     SURFACE_PITCH = 512,      // bytes
     SURFACE_ROWS = 32,        // two rows of macroblocks, for interlaced pictures
     DECODER_STATE = 28 << 20, // measured on an H200: 1080p, 12 surfaces twice, is 102 MiB
@@ -33,11 +42,12 @@ static size_t round_up(size_t bytes, size_t to)
 }
 
 // libavcodec has as many surfaces to decode into as to hand out.
-size_t budget_nvdec(int width, int height, int bits, int in_flight)
+size_t budget_nvdec(int width, int height, int bits, int surfaces)
 {
     size_t pitch = round_up((size_t)width * (bits > 8 ? 2 : 1), SURFACE_PITCH);
     size_t rows = round_up((size_t)height, SURFACE_ROWS);
-    int surfaces = DPB + SURFACES_SPARE + in_flight;
+    if (surfaces == 0)
+        surfaces = SURFACES + PIPELINE_DEPTH;
     if (surfaces > SURFACES_MAX)
         surfaces = SURFACES_MAX;
     return 2 * (size_t)surfaces * (pitch * rows * 3 / 2) + DECODER_STATE;
@@ -45,13 +55,42 @@ size_t budget_nvdec(int width, int height, int bits, int in_flight)
 
 // --- one camera
 
-static struct image source_of(const struct camera_config *camera,
+static int64_t area(const struct dimensions *size)
+{
+    return (int64_t)size->width * size->height;
+}
+
+// What is known of the stream, and what is assumed of the rest. `picture` may expect more than
+// there is now.
+struct stream_memory budget_stream(const struct camera_config *camera)
+{
+    struct stream_memory stream = camera->stream;
+    struct dimensions size = {stream.width, stream.height};
+    if (area(&camera->picture) > area(&size))
+        size = camera->picture;
+    if (area(&size) == 0)
+        size = (struct dimensions){WIDTH, HEIGHT};
+    if (stream.width == 0) {
+        stream.pictures = PICTURES;
+        stream.surfaces = SURFACES;
+        stream.macroblock_bytes = MACROBLOCK_BYTES;
+    }
+    if (stream.pixel_bits == 0)
+        stream.pixel_bits = PIXEL_BITS;
+    stream.width = size.width;
+    stream.height = size.height;
+    if (stream.packet_bytes == 0)
+        stream.packet_bytes = (int)(area(&size) / BITS_OF_PIXELS / 8);
+    return stream;
+}
+
+static struct image source_of(const struct stream_memory *stream,
                               const struct backend_driver *driver, bool nvdec)
 {
     struct image source = {
         .format = nvdec ? PIXEL_NV12 : PIXEL_YUV420P,
-        .width = camera->picture.width,
-        .height = camera->picture.height,
+        .width = stream->width,
+        .height = stream->height,
         .memory = !driver->takes_cuda ? MEMORY_HOST
                   : nvdec             ? MEMORY_CUDA
                                       : MEMORY_PINNED,
@@ -61,21 +100,35 @@ static struct image source_of(const struct camera_config *camera,
     return source;
 }
 
-// Pictures on the host at once: all of the cpu decoder's, or what is downloaded from NVDEC.
-static int host_pictures(const struct camera_config *camera, const struct image *source, bool nvdec)
-{
-    int threads = camera->decode_threads > 0 ? camera->decode_threads : THREADS_AUTO;
-    if (nvdec)
-        return source->memory == MEMORY_CUDA ? 0 : PIPELINE_DEPTH + 1;
-    return DPB + PIPELINE_DEPTH + threads - 1;
-}
-
-static size_t picture_bytes(const struct image *source)
+static size_t picture_bytes(const struct stream_memory *stream, const struct image *source)
 {
     struct image padded = *source;
     padded.width = (int)round_up((size_t)source->width, PICTURE_COLUMNS);
     padded.height = (int)round_up((size_t)source->height, PICTURE_ROWS) + ROWS_BEHIND;
-    return round_up(image_lay_out(&padded, NULL) + BYTES_BEHIND, PAGE);
+    size_t bytes = image_lay_out(&padded, NULL) / PIXEL_BITS * (size_t)stream->pixel_bits;
+    return round_up(bytes + BYTES_BEHIND, PAGE);
+}
+
+// The cpu's decoder: pictures that it keeps, the one of each of its threads, and those in flight;
+// and what it knows of their macroblocks, once for the pictures and once for the stream.
+static size_t cpu_decoder_bytes(const struct camera_config *camera,
+                                const struct stream_memory *stream, const struct image *source,
+                                int depth)
+{
+    int threads = camera->decode_threads > 0 ? camera->decode_threads : THREADS_AUTO;
+    size_t macroblocks = round_up((size_t)stream->width, 16) * round_up((size_t)stream->height, 16);
+    size_t beside = macroblocks / 256 * (size_t)stream->macroblock_bytes;
+    return (size_t)(stream->pictures + threads + depth) * picture_bytes(stream, source) +
+           (size_t)(stream->pictures + threads + 1) * beside + (size_t)(threads - 1) * THREAD_BYTES;
+}
+
+// With NVDEC: pictures that are downloaded, and the packets from which the cpu could take over.
+static size_t nvdec_host_bytes(const struct stream_memory *stream, const struct image *source,
+                               int depth)
+{
+    size_t downloaded = source->memory == MEMORY_CUDA ? 0 : (size_t)depth + 1;
+    return downloaded * picture_bytes(stream, source) +
+           (size_t)BACKLOG_MAX * (size_t)stream->packet_bytes;
 }
 
 static void add(struct memory_need *sum, struct memory_need need)
@@ -92,30 +145,46 @@ static struct memory_need slots_need(const struct output_config *output, const s
                              op->dst_bytes);
 }
 
-struct memory_need budget_camera(const struct camera_config *camera,
-                                 const struct backend_driver *driver, bool nvdec)
+static struct memory_need outputs_need(const struct camera_config *camera,
+                                       const struct backend_driver *driver,
+                                       const struct image *source, int depth)
 {
     struct op op[PLAN_OPS_MAX];
     const struct op *ops[PLAN_OPS_MAX];
     struct memory_need need = {0};
-    struct image source = source_of(camera, driver, nvdec);
     int n = 0;
     for (int i = 0; i < camera->n_outputs; i++) {
         struct op_params params;
         output_config_op(&camera->outputs[i], &params);
-        if (op_init(&op[n], &params, &source) < 0)
+        if (op_init(&op[n], &params, source) < 0)
             continue;
         add(&need, slots_need(&camera->outputs[i], &op[n], driver->takes_cuda));
         ops[n] = &op[n];
         n++;
     }
     if (n > 0)
-        add(&need, driver->plan_need(&source, ops, n, PIPELINE_DEPTH));
-    need.pinned += (size_t)host_pictures(camera, &source, nvdec) * picture_bytes(&source);
-    if (nvdec)
-        need.device += budget_nvdec(source.width, source.height, 8, PIPELINE_DEPTH);
+        add(&need, driver->plan_need(source, ops, n, depth));
     for (int i = 0; i < n; i++)
         op_finish(&op[i]);
+    return need;
+}
+
+struct memory_need budget_camera(const struct camera_config *camera,
+                                 const struct backend_driver *driver, bool nvdec)
+{
+    const struct stream_memory stream = budget_stream(camera);
+    const struct image source = source_of(&stream, driver, nvdec);
+    const int depth = pipeline_depth(driver);
+    struct memory_need need = outputs_need(camera, driver, &source, depth);
+    need.pinned += CAMERA_BYTES;
+    if (nvdec) {
+        need.pinned += nvdec_host_bytes(&stream, &source, depth);
+        need.device +=
+            budget_nvdec(source.width, source.height, stream.pixel_bits > PIXEL_BITS ? 10 : 8,
+                         stream.surfaces + PIPELINE_DEPTH);
+    } else {
+        need.pinned += cpu_decoder_bytes(camera, &stream, &source, depth);
+    }
     return need;
 }
 

@@ -5,12 +5,16 @@
 #include "config/config.h"
 #include "kernels/backend.h"
 
-// NVDEC's surfaces and its own state for pictures of that size, with `in_flight` frames held.
-size_t budget_nvdec(int width, int height, int bits, int in_flight);
+// NVDEC's surfaces, those for frames in flight among them (0: not known), and its own state.
+size_t budget_nvdec(int width, int height, int bits, int surfaces);
 
-// One camera whose pictures are as large as config->picture, of 8 bits, on that backend; `nvdec`:
-// decoded there. Outputs that cannot be made of such a picture are left out. `pinned` is the host
-// memory of pictures and slots, page-locked where the backend pins any.
+// What is known of a camera's stream, and what is assumed where nobody has looked at it: pictures
+// of 1920x1080, and as many of them as H.264 allows. Pictures are at least as large as `picture`.
+struct stream_memory budget_stream(const struct camera_config *);
+
+// One camera with pictures of 8 bits, on that backend; `nvdec`: decoded there. Outputs that cannot
+// be made of such a picture are left out. `pinned` is all of its host memory: pictures and slots,
+// page-locked where the backend pins any, and what its input and its decoder take.
 struct memory_need budget_camera(const struct camera_config *, const struct backend_driver *,
                                  bool nvdec);
 

@@ -277,6 +277,20 @@ static void add_going(const struct change *change, struct overlap *overlap)
             overlap_add_camera(overlap, camera);
 }
 
+// A camera that has shown pictures is planned for by these, also where it is to start anew.
+static void add_streams(const struct change *change, struct overlap *overlap)
+{
+    const struct roster *roster = change->roster;
+    for (int i = 0; i < change->n; i++) {
+        struct camera_config *camera = &overlap->config.cameras[i];
+        for (int j = 0; j < roster->n; j++) {
+            const struct camera_config *running = roster->cameras[j]->config;
+            if (strcmp(running->name, camera->name) == 0 && strcmp(running->url, camera->url) == 0)
+                camera->stream = camera_memory(roster->cameras[j]);
+        }
+    }
+}
+
 static int admit(struct change *change)
 {
     struct overlap overlap;
@@ -286,6 +300,7 @@ static int admit(struct change *change)
         more++;
     int rc = overlap_open(&overlap, change->config, more);
     if (rc == 0) {
+        add_streams(change, &overlap);
         add_going(change, &overlap);
         rc = engine_admit(change->roster->context.engine, &overlap.config, why, sizeof why);
         if (rc < 0)

@@ -10,11 +10,15 @@
 #include "config/file.h"
 #include "daemon/budget.h"
 #include "daemon/camera/decode.h"
+#include "daemon/camera/dpb_files.h"
 #include "daemon/daemon.h"
 #include "daemon/judge.h"
 #include "daemon/probe.h"
 #include "daemon/service/log.h"
 #include "kernels/versions.h"
+
+// That files have to say what they are.
+static const int64_t PROBE_NS = 30 * INT64_C(1000000000);
 
 // What the figures are for.
 struct basis {
@@ -61,31 +65,49 @@ static void print_good(const struct config *config, const char *file)
            config->n_cameras == 1 ? "" : "s", outputs, outputs == 1 ? "" : "s");
 }
 
-static void print_row(const char *name, const struct memory_need *need, bool device)
+static void print_row(const char *name, const char *picture, const struct memory_need *need,
+                      bool device)
 {
-    printf("%-24s", name);
+    printf("%-24s %12s", name, picture);
     if (device)
         printf(" %11.1f", (double)need->device / (1 << 20));
     printf(" %11.1f\n", (double)need->pinned / (1 << 20));
+}
+
+static void print_camera(const struct camera_config *camera, const struct backend_driver *driver,
+                         bool device)
+{
+    char picture[32];
+    const struct stream_memory stream = budget_stream(camera);
+    struct memory_need need = budget_camera(camera, driver, budget_wants_nvdec(camera, driver));
+    snprintf(picture, sizeof picture, "%dx%d%s", stream.width, stream.height,
+             camera->stream.width > 0 ? "" : "*");
+    print_row(camera->name, picture, &need, device);
+}
+
+static bool any_is_assumed(const struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        if (config->cameras[i].stream.width == 0)
+            return true;
+    return false;
 }
 
 static void print_table(const struct config *config, const struct basis *basis)
 {
     const struct memory_need sum = budget_sum(config, basis->driver, true);
     const bool device = sum.device > 0;
-    printf("memory in MiB with backend %s%s:\n%-24s", basis->driver->name,
+    printf("memory in MiB with backend %s%s:\n%-24s %12s", basis->driver->name,
            basis->driver->takes_cuda && !basis->device_bytes ? ", which does not answer here" : "",
-           "camera");
+           "camera", "picture");
     if (device)
         printf(" %11s", "device");
-    printf(" %11s\n", basis->driver->takes_cuda ? "page-locked" : "host");
-    for (int i = 0; i < config->n_cameras; i++) {
-        const struct camera_config *camera = &config->cameras[i];
-        struct memory_need need =
-            budget_camera(camera, basis->driver, budget_wants_nvdec(camera, basis->driver));
-        print_row(camera->name, &need, device);
-    }
-    print_row("sum", &sum, device);
+    printf(" %11s\n", "host");
+    for (int i = 0; i < config->n_cameras; i++)
+        print_camera(&config->cameras[i], basis->driver, device);
+    print_row("sum", "", &sum, device);
+    if (any_is_assumed(config))
+        puts("* assumed, with as many pictures as H.264 allows: nobody has looked at the stream");
 }
 
 // NVDEC is libavcodec's, in every build: whether it is there shows when it is asked for.
@@ -153,11 +175,12 @@ static void warn_of_readers(const struct config *config, const char *file)
     free(warning);
 }
 
-int check_box(const struct config *config, const char *file, bool probes)
+int check_box(struct config *config, const char *file, bool probes)
 {
     char why[256];
     log_open(LOG_LEVEL_ERROR); // or libavutil would print what it misses
     warn_of_readers(config, file);
+    dpb_probe_files(config, PROBE_NS);
     struct basis basis = choose(config);
     if (!basis.driver) {
         fprintf(stderr, "%s: backend: cuda: this framed is built without CUDA\n", file);

@@ -8,9 +8,9 @@
 // Prints to standard output that it is good, unless it is not, and what memory each camera needs;
 // where that is too much, one line to standard error. `file` stands for the configuration. Works
 // without a GPU, which may be another box's, and says where one is missing; but a backend that is
-// not in this build is refused. Starts nothing, but opens the cameras with `probes`. Returns an
-// exit code.
-int check_box(const struct config *, const char *file, bool probes);
+// not in this build is refused. Starts nothing, but reads the cameras' files, and opens all cameras
+// with `probes`. Returns an exit code.
+int check_box(struct config *, const char *file, bool probes);
 
 // Whether others than the owner and the group may read the file, and a secret stands in it: one
 // sentence that the caller frees, behind its place; NULL: no.

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "daemon/abort.h"
+#include "daemon/camera/dpb_files.h"
 #include "daemon/check.h"
 #include "daemon/engine.h"
 #include "daemon/frame.h"
@@ -22,6 +23,9 @@ enum {
     STOP_MS = 1800, // from the signal to the end, whatever hangs
     LOG_MS = 5000,  // that repeated log lines are summed up before they are printed
 };
+
+// A start waits no longer for files to say what they are.
+static const int64_t PROBE_NS = 2 * INT64_C(1000000000);
 
 enum { SIGNALS = 4 };
 static const int signals[SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
@@ -327,7 +331,7 @@ static void warn_of_readers(const struct config *config, const char *file)
     free(warning);
 }
 
-int daemon_run(const struct config *config, const struct daemon_options *options)
+int daemon_run(struct config *config, const struct daemon_options *options)
 {
     struct daemon daemon = {.config = config, .options = options};
     log_open(config->log.level);
@@ -335,6 +339,7 @@ int daemon_run(const struct config *config, const struct daemon_options *options
     prepare_process();
     warn_of_readers(config, options->file);
     writers_prepare(config);
+    dpb_probe_files(config, PROBE_NS);
     int rc = open_loop(&daemon);
     if (rc < 0) {
         log_event(LOG_LEVEL_ERROR, "no event loop: %s", strerror(-rc));

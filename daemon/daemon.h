@@ -22,7 +22,7 @@ struct daemon_options {
 
 // Runs until every camera has ended or a signal asks to stop, and logs what happens. `config`
 // outlives the call. Returns an enum exit_code.
-int daemon_run(const struct config *config, const struct daemon_options *options);
+int daemon_run(struct config *config, const struct daemon_options *options);
 
 struct daemon;
 

@@ -24,6 +24,7 @@ struct frame_info {
 struct frame {
     struct image image; // valid until frame_release
     struct frame_info info;
+    int surfaces; // of the device's decoder that it lies in; 0: on the host, or not known
     void *owner;
     void (*release)(void *owner); // any thread but a CUDA host function
 };

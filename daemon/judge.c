@@ -1,4 +1,5 @@
 #include "daemon/judge.h"
+#include "daemon/budget.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include "config/mistakes.h"
 #include "config/object.h"
 #include "config/pattern.h"
+#include "daemon/budget.h"
 #include "daemon/camera/demuxer.h"
 #include "daemon/descriptors.h"
 #include "daemon/sink/driver.h"
@@ -247,9 +249,9 @@ void judge_machine(struct mistakes *mistakes, const struct config *config)
     judge_socket(mistakes, config, "http", &config->http.at);
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
-        const struct image picture = {.format = PIXEL_YUV420P,
-                                      .width = camera->picture.width,
-                                      .height = camera->picture.height};
+        const struct stream_memory stream = budget_stream(camera);
+        const struct image picture = {
+            .format = PIXEL_YUV420P, .width = stream.width, .height = stream.height};
         judge_demuxer(mistakes, camera);
         for (int o = 0; o < camera->n_outputs; o++) {
             const struct output_judge judge = {mistakes, camera, &camera->outputs[o], &picture,

@@ -38,6 +38,7 @@ void overlap_add_camera(struct overlap *overlap, const struct camera *camera)
     const int i = overlap->config.n_cameras++;
     overlap->config.cameras[i] = *camera->config;
     overlap->config.cameras[i].outputs = outputs_of(overlap, i);
+    overlap->config.cameras[i].stream = camera_memory(camera);
     for (int o = 0; o < camera->outputs.n; o++)
         overlap_add_output(overlap, i, camera->outputs.list[o]);
 }

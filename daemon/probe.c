@@ -76,7 +76,8 @@ static void describe(struct probe *probe, const struct ingest *ingest, const str
     const char *stream = ingest_describe(ingest);
     char size[32], more[96] = "";
     snprintf(size, sizeof size, " %dx%d", picture->width, picture->height);
-    if (picture->width > planned->width || picture->height > planned->height)
+    if (planned->width > 0 &&
+        (picture->width > planned->width || picture->height > planned->height))
         snprintf(more, sizeof more, "; larger than `picture`, %dx%d, which memory is planned for",
                  planned->width, planned->height);
     snprintf(probe->text, sizeof probe->text, "%s%s%s%s", stream,

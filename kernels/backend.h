@@ -71,6 +71,7 @@ struct job {
 struct backend_driver {
     const char *name; // "cpu", "cuda"
     bool takes_cuda;  // sources may lie in MEMORY_CUDA of the device's primary context
+    int depth;        // jobs in flight that keep it busy with one camera; 0: not known
 
     // -ENODEV: no such device or driver on this box.
     int (*open)(struct backend **ret, const struct backend_options *);

@@ -338,6 +338,7 @@ static int cpu_submit(struct plan *plan, struct job *job)
 const struct backend_driver cpu_backend = {
     .name = "cpu",
     .takes_cuda = false,
+    .depth = 2, // one that is worked at, and the next
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,

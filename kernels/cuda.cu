@@ -339,6 +339,7 @@ static int submit(struct plan *plan, struct job *job)
 extern "C" const struct backend_driver cuda_backend = {
     .name = "cuda",
     .takes_cuda = true,
+    .depth = 4, // upload, kernel, download, and the next
     .open = cuda_open,
     .close = cuda_close,
     .describe = describe,

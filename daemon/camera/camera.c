@@ -319,6 +319,22 @@ void camera_close(struct camera *camera)
     *camera = (struct camera){0};
 }
 
+struct stream_memory camera_memory(const struct camera *camera)
+{
+    const struct progress *progress = &camera->progress;
+    struct stream_memory ret = camera->config->stream;
+    uint64_t size = atomic_load(&progress->size);
+    if (size) {
+        ret.width = (int)(size >> 32);
+        ret.height = (int)(size & UINT32_MAX);
+        ret.pixel_bits = atomic_load(&progress->pixel_bits);
+        ret.pictures = atomic_load(&progress->kept);
+        ret.surfaces = atomic_load(&progress->surfaces);
+        ret.macroblock_bytes = atomic_load(&progress->macroblock_bytes);
+    }
+    return ret;
+}
+
 struct camera *camera_of_letter(struct letter *letter)
 {
     return (struct camera *)((char *)letter - offsetof(struct camera, letter));

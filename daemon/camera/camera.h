@@ -61,6 +61,9 @@ void camera_join(struct camera *);
 void camera_leave(struct camera *);
 void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one
 
+// What memory its stream takes by its last picture, or else by its configuration.
+struct stream_memory camera_memory(const struct camera *);
+
 struct camera *camera_of_letter(struct letter *);
 const char *camera_state_name(int state);
 

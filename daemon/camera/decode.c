@@ -9,6 +9,7 @@
 #include "daemon/camera/buffers.h"
 #include "daemon/camera/codec.h"
 #include "daemon/camera/damage.h"
+#include "daemon/camera/dpb.h"
 #include "daemon/camera/facts.h"
 #include "daemon/camera/gaps.h"
 #include "daemon/camera/idr.h"
@@ -441,6 +442,12 @@ int decode_next(struct decoder *d, struct frame *ret)
 int64_t decoder_pictures(const struct decoder *d)
 {
     return d->shown;
+}
+
+void decoder_memory(const struct decoder *d, struct stream_memory *ret)
+{
+    if (d->codec.context && d->shown > 0)
+        dpb_measure(ret, d->codec.context);
 }
 
 int decoder_orientation(const struct decoder *d)

@@ -64,6 +64,8 @@ int64_t decoder_pictures(const struct decoder *);
 void decoder_restart(struct decoder *);
 void decoder_close(struct decoder *); // frames that are out stay valid; accepts NULL
 
+// What memory the stream takes; of a stream that has given no picture yet *ret stays as it is.
+void decoder_memory(const struct decoder *, struct stream_memory *ret);
 // How the pictures since the last keyframe say themselves that they are to be shown: as
 // ingest_orientation. -ENODATA: they do not.
 int decoder_orientation(const struct decoder *);

@@ -257,6 +257,7 @@ static int64_t behind(struct feed *feed, const struct frame_info *info)
 
 static void picture_came(struct feed *feed, const struct frame *frame, bool turned)
 {
+    struct stream_memory memory = {0};
     const char *notice = decoder_notice(feed->decoder);
     if (notice)
         log_event(LOG_LEVEL_WARNING, "%s", notice);
@@ -276,6 +277,8 @@ static void picture_came(struct feed *feed, const struct frame *frame, bool turn
     }
     if (strcmp(feed->decoder_told, decoder_describe(feed->decoder)) != 0)
         show(feed, NULL);
+    decoder_memory(feed->decoder, &memory);
+    progress_memory(feed->context.progress, &memory);
     progress_picture(feed->context.progress, frame);
     feed->width = frame->image.width;
     feed->height = frame->image.height;

@@ -237,6 +237,7 @@ int picture_map(struct picture *picture, bool keep_on_device, struct frame *ret,
         format = shown->format;
     ret->image.format = mapping_format(format);
     set_planes(&ret->image, shown, format, decoded->crop_left, decoded->crop_top);
+    ret->surfaces = ret->image.memory == MEMORY_CUDA ? device->initial_pool_size : 0;
     ret->owner = picture;
     ret->release = picture_release;
     if (shown != decoded)

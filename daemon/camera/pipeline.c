@@ -44,6 +44,11 @@ struct pipeline {
     struct work work[PIPELINE_DEPTH];
 };
 
+int pipeline_depth(const struct backend_driver *driver)
+{
+    return driver->depth > 0 && driver->depth < PIPELINE_DEPTH ? driver->depth : PIPELINE_DEPTH;
+}
+
 int pipeline_open(struct pipeline **ret, const struct pipeline_context *context)
 {
     pthread_condattr_t attributes;
@@ -164,14 +169,14 @@ static bool same_geometry(const struct image *a, const struct image *b)
 // What the camera takes of the device: the plan's buffers, NVDEC's surfaces, and slots that lie
 // there.
 static size_t device_bytes(const struct pipeline *pipeline, const struct image *source,
-                           const struct op *const ops[], int n)
+                           int surfaces, const struct op *const ops[], int n)
 {
     const struct pipeline_context *context = &pipeline->context;
     const struct backend_driver *driver = context->use->driver;
-    size_t bytes = driver->plan_need(source, ops, n, PIPELINE_DEPTH).device;
+    size_t bytes = driver->plan_need(source, ops, n, pipeline_depth(driver)).device;
     if (source->memory == MEMORY_CUDA)
         bytes += budget_nvdec(source->width, source->height, source->format == PIXEL_P010 ? 10 : 8,
-                              PIPELINE_DEPTH);
+                              surfaces);
     for (int i = 0; driver->export_open && i < pipeline->outputs.n; i++)
         if (pipeline->works[i] && pipeline->outputs.list[i]->config->memory == MEMORY_CUDA)
             bytes += slots_region_need(REGION_DEVICE, pipeline->outputs.list[i]->config->slots,
@@ -180,16 +185,17 @@ static size_t device_bytes(const struct pipeline *pipeline, const struct image *
     return bytes;
 }
 
-static int open_plan(struct pipeline *pipeline, const struct image *source,
+static int open_plan(struct pipeline *pipeline, const struct image *source, int surfaces,
                      const struct op *const ops[], int n)
 {
     const struct pipeline_context *context = &pipeline->context;
     const struct engine_use *use = context->use;
-    size_t left, bytes = device_bytes(pipeline, source, ops, n);
+    size_t left, bytes = device_bytes(pipeline, source, surfaces, ops, n);
     int rc = engine_reserve(context->engine, use, bytes, &left);
     if (rc == 0) {
         pipeline->reserved = bytes;
-        rc = use->driver->plan_open(use->backend, &pipeline->plan, source, ops, n, PIPELINE_DEPTH);
+        rc = use->driver->plan_open(use->backend, &pipeline->plan, source, ops, n,
+                                    pipeline_depth(use->driver));
         left = 0;
     }
     if (rc == -ENOMEM && use->driver->device_bytes)
@@ -219,8 +225,8 @@ static int make_ops(struct pipeline *pipeline, const struct image *source, const
     return n;
 }
 
-// Makes the ops and the plan for sources like `source`.
-static int rebuild(struct pipeline *pipeline, const struct image *source)
+// Makes the ops and the plan for sources like `source`; `surfaces` as in struct frame.
+static int rebuild(struct pipeline *pipeline, const struct image *source, int surfaces)
 {
     const struct op *ops[PLAN_OPS_MAX];
     pipeline_drain(pipeline);
@@ -228,7 +234,7 @@ static int rebuild(struct pipeline *pipeline, const struct image *source)
     pipeline->notice[0] = 0;
     int rc = make_ops(pipeline, source, ops);
     if (rc > 0)
-        rc = open_plan(pipeline, source, ops, rc);
+        rc = open_plan(pipeline, source, surfaces, ops, rc);
     if (rc < 0)
         pipeline_drain(pipeline);
     return rc;
@@ -247,7 +253,8 @@ static void release_work(struct work *work)
 
 static struct work *find_idle(struct pipeline *pipeline)
 {
-    for (int i = 0; i < PIPELINE_DEPTH; i++)
+    const int depth = pipeline_depth(pipeline->context.use->driver);
+    for (int i = 0; i < depth; i++)
         if (!pipeline->work[i].busy)
             return &pipeline->work[i];
     return NULL;
@@ -379,13 +386,14 @@ static int submit(struct pipeline *pipeline, struct work *work, int rate_num, in
 }
 
 // Rebuilds where the source looks different from before. -EAGAIN: that failed a moment ago.
-static int follow_geometry(struct pipeline *pipeline, const struct image *source)
+static int follow_geometry(struct pipeline *pipeline, const struct frame *frame)
 {
+    const struct image *source = &frame->image;
     if (same_geometry(&pipeline->source, source))
         return 0;
     if (monotonic_ns() < pipeline->retry_ns)
         return -EAGAIN;
-    int rc = rebuild(pipeline, source);
+    int rc = rebuild(pipeline, source, frame->surfaces);
     pipeline->retry_ns = rc < 0 ? monotonic_ns() + RETRY_NS : 0;
     return rc;
 }
@@ -412,7 +420,7 @@ int pipeline_submit(struct pipeline *pipeline, struct frame *frame, int rate_num
     if (!rate_keeps(&pipeline->rate, frame->info.pts_ns))
         goto lost;
     reason = LOSS_BACKEND;
-    rc = follow_geometry(pipeline, &frame->image);
+    rc = follow_geometry(pipeline, frame);
     if (rc < 0)
         goto lost;
     work = take_work(pipeline, patience_ns(&pipeline->outputs, rate_num, rate_den));

@@ -11,7 +11,10 @@
 #include "daemon/output.h"
 #include "daemon/service/histogram.h"
 
-enum { PIPELINE_DEPTH = 4 }; // frames of one camera in the backend at once
+enum { PIPELINE_DEPTH = 4 }; // the most frames of one camera in a backend at once
+
+// How many there are in this backend: more would only hold memory.
+int pipeline_depth(const struct backend_driver *);
 
 struct pipeline;
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "config/config.h"
 #include "daemon/frame.h"
 
 // What the thread is at: waits for packets, decodes them, waits for the backend or for clients.
@@ -19,6 +20,8 @@ struct progress {
     _Atomic uint64_t flagged[COUNTED_FLAGS];
     _Atomic uint64_t converted; // by libswscale, to a format that kernels read
     _Atomic uint64_t size;      // of the last: width << 32 | height
+    // Of struct stream_memory, for as long as `size` holds; 0: not known yet.
+    _Atomic int pixel_bits, kept, surfaces, macroblock_bytes;
     _Atomic uint64_t spent_ns[CAMERA_LEGS];
     const char *_Atomic backend; // that its pictures go to, its name; NULL: to none yet
     _Atomic int64_t submit_ns;   // when LEG_SUBMIT began, if the thread is in it; else 0
@@ -49,5 +52,14 @@ static inline void progress_lap(struct progress *progress, enum camera_leg leg)
 
 void progress_picture(struct progress *, const struct frame *);
 const char *counted_flag_name(enum counted_flag); // "damaged"
+
+static inline void progress_memory(struct progress *progress, const struct stream_memory *memory)
+{
+    atomic_store_explicit(&progress->pixel_bits, memory->pixel_bits, memory_order_relaxed);
+    atomic_store_explicit(&progress->kept, memory->pictures, memory_order_relaxed);
+    atomic_store_explicit(&progress->surfaces, memory->surfaces, memory_order_relaxed);
+    atomic_store_explicit(&progress->macroblock_bytes, memory->macroblock_bytes,
+                          memory_order_relaxed);
+}
 
 #endif

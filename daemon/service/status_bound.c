@@ -29,14 +29,26 @@ static void sample_running(struct load *load, const struct metrics *metrics, int
     meter_sample(&load->running, load->running_ns, now);
 }
 
-// The plan takes a while for hundreds of cameras: it is made anew only for others, or another side.
+// Cameras that have shown what their pictures are.
+static int count_seen(const struct metrics *metrics)
+{
+    int n = 0;
+    for (int i = 0; i < metrics->n_cameras; i++)
+        n += atomic_load(&metrics->cameras[i]->progress.size) != 0;
+    return n;
+}
+
+// The plan takes a while for hundreds of cameras: it is made anew only for others, for first
+// pictures, or for another side.
 static void plan_memory(struct load *load, const struct metrics *metrics)
 {
     struct overlap overlap;
     const struct config none = {0};
     const char *backend = engine_backend_name(metrics->engine);
-    if (load->has_memory && load->memory_reload == metrics->reload->applied &&
-        load->memory_backend == backend && load->memory_nvdec == load->has_nvdec)
+    const int seen = count_seen(metrics);
+    if (load->has_memory && load->memory_seen == seen &&
+        load->memory_reload == metrics->reload->applied && load->memory_backend == backend &&
+        load->memory_nvdec == load->has_nvdec)
         return;
     load->has_memory = overlap_open(&overlap, &none, metrics->n_cameras) == 0;
     if (load->has_memory) {
@@ -47,6 +59,7 @@ static void plan_memory(struct load *load, const struct metrics *metrics)
     overlap_close(&overlap);
     load->memory_reload = metrics->reload->applied;
     load->memory_backend = backend;
+    load->memory_seen = seen;
     load->memory_nvdec = load->has_nvdec;
 }
 

@@ -18,6 +18,7 @@ struct load {
     bool has_memory, memory_nvdec;
     uint64_t memory_reload;
     const char *memory_backend;
+    int memory_seen; // cameras that had shown a picture
 };
 
 void load_sample(struct load *, const struct metrics *, int64_t now_ns);

@@ -27,7 +27,7 @@ static const struct {
     {&root_table, "cuda.memory", "auto|0|512MiB|139GiB|1024GiB", "1025GiB|8|8GB|1TiB|-1GiB"},
     {&root_table, "cpu.pin", "auto|none|0|1023|0-3|0-3,8|5,1-1",
      "|off|on|1024|0-1024|3-0|0-|-1|0,|,0|1,,2|0--1|0 - 3|0-3-5|01|99999999|1;2|0x1"},
-    {&camera_table, "picture", "1920x1080|1x1|16384x16384", "auto|0|1080p|16385x1|1920"},
+    {&camera_table, "picture", "auto|1920x1080|1x1|16384x16384", "0|0x0|1080p|16385x1|1920"},
     {&output_table, "size", "640x640|1x1|16384x16384",
      "640|x|640x|x640|0x1|1x0|16385x1|1x16385|640X640|640 x 640|-1x1|1x1x1|01x1|"},
     {&output_table, "fill", "0|255|114", "-1|256|1.5|"},

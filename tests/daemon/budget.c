@@ -15,8 +15,14 @@ enum {
     PICTURE = 767 * 4096,          // 1920x1090 in 4:2:0 and 192 bytes more, as libavcodec pads it
     SURFACE = 2048 * 1088 * 3 / 2, // as NVDEC pads it
     NVDEC = 52 * SURFACE + (28 << 20), // 17 + 5 + 4 in flight, to decode into and to hand out
-    DECODED = (17 + 4) * PICTURE,      // by one thread of the cpu
-    SOURCE = 1920 * 1080 * 3 / 2,      // tight, as it is uploaded
+    BESIDE = 120 * 68 * 200,           // of its macroblocks
+    CAMERA = 5 << 19,                  // whatever it shows
+    // By one thread of the cpu: 16 that are kept, the one at hand and those in flight.
+    DECODED = CAMERA + (16 + 1 + 2) * PICTURE + 18 * BESIDE,
+    DECODED_FOR_GPU = DECODED + 2 * PICTURE,
+    THREAD = PICTURE + BESIDE + (2 << 20),
+    PACKETS = CAMERA + 300 * (1920 * 1080 / 80), // from which the cpu can take over from NVDEC
+    SOURCE = 1920 * 1080 * 3 / 2,                // tight, as it is uploaded
 };
 
 // A device that keeps the results of each job, and the source where it is not there already.
@@ -58,12 +64,14 @@ static struct memory_need need(const char *camera, const char *output,
 
 static void test_nvdec(void)
 {
-    CHECK(budget_nvdec(1920, 1080, 8, 4) == NVDEC, "%zu", budget_nvdec(1920, 1080, 8, 4));
-    CHECK(budget_nvdec(1920, 1080, 10, 4) == 2 * 52 * (size_t)SURFACE + (28 << 20), "%zu",
-          budget_nvdec(1920, 1080, 10, 4));
-    CHECK(budget_nvdec(1920, 1080, 8, 12) == 64 * SURFACE + (28 << 20), "it has 32 surfaces");
-    CHECK(budget_nvdec(1920, 1080, 8, 1) < NVDEC && budget_nvdec(2560, 1080, 8, 4) > NVDEC &&
-              budget_nvdec(1920, 1440, 8, 4) > NVDEC,
+    CHECK(budget_nvdec(1920, 1080, 8, 26) == NVDEC, "%zu", budget_nvdec(1920, 1080, 8, 26));
+    CHECK(budget_nvdec(1920, 1080, 8, 0) == NVDEC, "%zu: not known",
+          budget_nvdec(1920, 1080, 8, 0));
+    CHECK(budget_nvdec(1920, 1080, 10, 26) == 2 * 52 * (size_t)SURFACE + (28 << 20), "%zu",
+          budget_nvdec(1920, 1080, 10, 26));
+    CHECK(budget_nvdec(1920, 1080, 8, 40) == 64 * SURFACE + (28 << 20), "it has 32 surfaces");
+    CHECK(budget_nvdec(1920, 1080, 8, 23) < NVDEC && budget_nvdec(2560, 1080, 8, 26) > NVDEC &&
+              budget_nvdec(1920, 1440, 8, 26) > NVDEC,
           "grows with each");
 }
 
@@ -76,19 +84,21 @@ static void test_figures(void)
         size_t device, pinned;
     } cases[] = {
         {"", "", &cpu_backend, false, 0, DECODED + SLOTS},
-        {"decode_threads: 4,", "", &cpu_backend, false, 0, DECODED + 3 * PICTURE + SLOTS},
+        {"decode_threads: 4,", "", &cpu_backend, false, 0, DECODED + 3 * THREAD + SLOTS},
         {"", "memory: cuda", &cpu_backend, false, 0, DECODED + SLOTS},
-        {"", "", &cpu_backend, true, NVDEC, 5 * PICTURE + SLOTS},
-        {"", "", &gpu, false, 4 * (SOURCE + TENSOR), DECODED + SLOTS},
-        {"", "", &gpu, true, NVDEC + 4 * TENSOR, SLOTS},
-        {"", "slots: 3", &gpu, true, NVDEC + 4 * TENSOR, SLOTS - 3 * TENSOR},
-        {"", "tensor: {dtype: f32}", &gpu, true, NVDEC + 16 * TENSOR, 4096 + 24 * TENSOR},
-        {"", "memory: cuda", &gpu, true, NVDEC + 4 * TENSOR + (8 << 20), 4096},
-        {"", "kernel: yuv, format: nv12", &gpu, true, NVDEC + 4 * SOURCE, 4096 + 18665472},
-        {"", "size: 1x1, tensor: {order: gray}", &gpu, true, NVDEC + 4, 4096 + 4096},
+        {"", "", &cpu_backend, true, NVDEC, PACKETS + 3 * PICTURE + SLOTS},
+        {"", "", &gpu, false, 4 * (SOURCE + TENSOR), DECODED_FOR_GPU + SLOTS},
+        {"", "", &gpu, true, NVDEC + 4 * TENSOR, PACKETS + SLOTS},
+        {"", "slots: 3", &gpu, true, NVDEC + 4 * TENSOR, PACKETS + SLOTS - 3 * TENSOR},
+        {"", "tensor: {dtype: f32}", &gpu, true, NVDEC + 16 * TENSOR, PACKETS + 4096 + 24 * TENSOR},
+        {"", "memory: cuda", &gpu, true, NVDEC + 4 * TENSOR + (8 << 20), PACKETS + 4096},
+        {"", "kernel: yuv, format: nv12", &gpu, true, NVDEC + 4 * SOURCE,
+         PACKETS + 4096 + 18665472},
+        {"", "size: 1x1, tensor: {order: gray}", &gpu, true, NVDEC + 4, PACKETS + 4096 + 4096},
         // No output can be made of such a picture.
-        {"", "crop: [1900, 0, 64, 64]", &gpu, true, NVDEC, 0},
-        {"picture: 1980x1080,", "crop: [1900, 0, 64, 64]", &gpu, true, NVDEC + 4 * TENSOR, SLOTS},
+        {"", "crop: [1900, 0, 64, 64]", &gpu, true, NVDEC, PACKETS},
+        {"picture: 1980x1080,", "crop: [1900, 0, 64, 64]", &gpu, true, NVDEC + 4 * TENSOR,
+         PACKETS + 300 * (60 * 1080 / 80) + SLOTS},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct memory_need got =
@@ -98,6 +108,37 @@ static void test_figures(void)
         CHECK(got.pinned == cases[i].pinned, "row %zu: pinned %zu, not %zu", i, got.pinned,
               cases[i].pinned);
     }
+}
+
+// A stream that somebody has looked at is planned for as it is, and `picture` may expect more.
+static void test_stream(void)
+{
+    static const struct stream_memory small = {.width = 320,
+                                               .height = 180,
+                                               .pixel_bits = 12,
+                                               .pictures = 4,
+                                               .surfaces = 11,
+                                               .macroblock_bytes = 141,
+                                               .packet_bytes = 1000};
+    const size_t picture = 28 * 4096, beside = 20 * 12 * 141, deep = 55 * 4096;
+    struct config *config = load("", "", "");
+    struct camera_config *camera = config->cameras;
+    camera->stream = small;
+    struct memory_need need = budget_camera(camera, &cpu_backend, false);
+    CHECK(need.pinned == CAMERA + (4 + 1 + 2) * picture + 6 * beside + SLOTS, "cpu: %zu",
+          need.pinned);
+    need = budget_camera(camera, &gpu, true);
+    CHECK(need.pinned == CAMERA + 300 * 1000 + SLOTS, "nvdec: %zu", need.pinned);
+    CHECK(need.device == budget_nvdec(320, 180, 8, 15) + 4 * TENSOR, "nvdec: %zu", need.device);
+    camera->stream.pixel_bits = 24;
+    need = budget_camera(camera, &cpu_backend, false);
+    CHECK(need.pinned == CAMERA + 7 * deep + 6 * beside + SLOTS, "10 bits: %zu", need.pinned);
+    camera->picture = (struct dimensions){160, 90};
+    CHECK(budget_stream(camera).width == 320, "it is larger than was expected");
+    camera->picture = (struct dimensions){640, 360};
+    CHECK(budget_stream(camera).width == 640 && budget_stream(camera).pictures == 4,
+          "more is expected");
+    config_free(config);
 }
 
 // Of the drivers themselves, whatever their plans take.
@@ -136,9 +177,9 @@ static void test_sum(void)
                        without = budget_sum(config, &gpu, false),
                        on_cpu = budget_sum(config, &cpu_backend, true);
     CHECK(on_gpu.device == 2 * (size_t)NVDEC + 4 * (3 * TENSOR + SOURCE), "%zu", on_gpu.device);
-    CHECK(on_gpu.pinned == DECODED + 3 * SLOTS, "%zu", on_gpu.pinned);
+    CHECK(on_gpu.pinned == DECODED_FOR_GPU + 2 * PACKETS + 3 * SLOTS, "%zu", on_gpu.pinned);
     CHECK(without.device == 12 * (TENSOR + SOURCE), "%zu", without.device);
-    CHECK(without.pinned == 3 * (DECODED + SLOTS), "%zu", without.pinned);
+    CHECK(without.pinned == 3 * (DECODED_FOR_GPU + SLOTS), "%zu", without.pinned);
     CHECK(on_cpu.device == NVDEC, "%zu: only where it is demanded", on_cpu.device);
     config_free(config);
 }
@@ -204,6 +245,7 @@ int main(void)
 {
     test_nvdec();
     test_figures();
+    test_stream();
     test_growth(&cpu_backend, false);
     test_growth(&gpu, false);
     test_growth(&gpu, true);

@@ -10,7 +10,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 LIBC = {
     "arpa/inet.h", "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "err.h", "errno.h", "fcntl.h", "fenv.h",
-    "float.h", "fnmatch.h", "getopt.h", "glob.h", "grp.h", "inttypes.h", "libgen.h", "limits.h", "locale.h", "math.h", "netdb.h",
+    "float.h", "fnmatch.h", "getopt.h", "glob.h", "grp.h", "inttypes.h", "libgen.h", "limits.h", "locale.h", "malloc.h", "math.h", "netdb.h",
     "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "signal.h",
     "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
@@ -36,7 +36,7 @@ FILES = [
     (r".*\.cu|(tests/)?kernels/.*cuda.*", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
     (r"daemon/camera/(demuxer|ingest)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (
-        r"daemon/camera/(backlog|buffers|codec|decode|facts|mapping|nvdec|picture|picture_hash|scaler)\.[ch]",
+        r"daemon/camera/(backlog|buffers|codec|decode|dpb|facts|mapping|nvdec|picture|picture_hash|scaler)\.[ch]",
         ["libavcodec/", "libavutil/", "libswscale/"],
     ),
     (r"daemon/service/log\.c", ["libavutil/log.h"]),

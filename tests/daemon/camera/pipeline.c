@@ -73,6 +73,7 @@ static struct fixture *configure(void)
 {
     struct fixture *f = calloc(1, sizeof *f);
     f->driver = cpu_backend;
+    f->driver.depth = PIPELINE_DEPTH; // so many are held below
     f->driver.name = "cuda";
     f->top.cpu.workers = 2;
     f->config[WARP] = (struct output_config){

@@ -1,0 +1,113 @@
+#include "daemon/camera/dpb_files.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/camera/dpb.h"
+#include "daemon/camera/source.h"
+#include "daemon/frame.h"
+
+// Its thread and its caller leave it; whoever comes last frees it.
+struct probe {
+    const struct config *config;
+    struct stream_memory *streams; // one a camera
+    _Atomic bool stop;             // the deadline has passed
+    pthread_mutex_t lock;
+    pthread_cond_t through;
+    bool left; // by one of the two; under lock
+};
+
+static bool is_file(const struct camera_config *camera)
+{
+    const struct source *source = source_of(camera->url);
+    return source && source->kind == URL_FILE && !source->fifo;
+}
+
+// A camera before camera `i` that reads the same file in the same way; -1: none.
+static int find_same(const struct config *config, int i)
+{
+    const struct camera_config *own = &config->cameras[i];
+    for (int other = 0; other < i; other++)
+        if (strcmp(config->cameras[other].url, own->url) == 0 && own->n_options == 0 &&
+            config->cameras[other].n_options == 0)
+            return other;
+    return -1;
+}
+
+static void probe_all(struct probe *probe)
+{
+    const struct config *config = probe->config;
+    for (int i = 0; i < config->n_cameras && !atomic_load(&probe->stop); i++) {
+        int same = find_same(config, i);
+        if (same >= 0)
+            probe->streams[i] = probe->streams[same];
+        else if (is_file(&config->cameras[i]))
+            dpb_probe(&probe->streams[i], &config->cameras[i], &probe->stop);
+    }
+}
+
+static void leave(struct probe *probe)
+{
+    bool last = probe->left;
+    probe->left = true;
+    pthread_cond_signal(&probe->through);
+    pthread_mutex_unlock(&probe->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&probe->through);
+    pthread_mutex_destroy(&probe->lock);
+    free(probe->streams);
+    free(probe);
+}
+
+static void *run(void *opaque)
+{
+    struct probe *probe = opaque;
+    probe_all(probe);
+    pthread_mutex_lock(&probe->lock);
+    leave(probe);
+    return NULL;
+}
+
+static struct probe *start(const struct config *config)
+{
+    pthread_t thread;
+    pthread_condattr_t attributes;
+    struct probe *probe = calloc(1, sizeof *probe);
+    if (!probe || !(probe->streams = calloc((size_t)config->n_cameras, sizeof *probe->streams))) {
+        free(probe);
+        return NULL;
+    }
+    probe->config = config;
+    pthread_mutex_init(&probe->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&probe->through, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&thread, NULL, run, probe) == 0) {
+        pthread_detach(thread);
+        return probe;
+    }
+    probe->left = true;
+    pthread_mutex_lock(&probe->lock);
+    leave(probe);
+    return NULL;
+}
+
+void dpb_probe_files(struct config *config, int64_t deadline_ns)
+{
+    struct probe *probe = start(config);
+    if (!probe)
+        return;
+    deadline_ns += monotonic_ns();
+    struct timespec until = {deadline_ns / 1000000000, deadline_ns % 1000000000};
+    pthread_mutex_lock(&probe->lock);
+    while (!probe->left && pthread_cond_timedwait(&probe->through, &probe->lock, &until) == 0)
+        ;
+    atomic_store(&probe->stop, true);
+    for (int i = 0; probe->left && i < config->n_cameras; i++)
+        config->cameras[i].stream = probe->streams[i];
+    leave(probe);
+}
