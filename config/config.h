@@ -53,6 +53,7 @@ enum damaged { DAMAGED_FLAG, DAMAGED_DROP, DAMAGED_HOLD };
 enum overflow { OVERFLOW_DROP_OLDEST, OVERFLOW_DROP_NEWEST, OVERFLOW_WAIT, OVERFLOW_AUTO };
 enum protocol { PROTOCOL_AUTO, PROTOCOL_FRAMED, PROTOCOL_Y4M, PROTOCOL_NPY, PROTOCOL_RAW };
 enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE, SINK_RING };
+enum ready_when { READY_ANY, READY_ALL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 // Bytes of a socket's path: what the system takes, less a dot and the largest process number, which
@@ -202,6 +203,7 @@ struct config {
     struct http_address http;
     char *http_token; // a secret; NULL: http asks for none
     struct place control_place, http_place;
+    enum ready_when ready;
     char *tuned; // the fingerprint of the box that was measured; NULL: none
     struct camera_config *cameras;
     int n_cameras;

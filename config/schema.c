@@ -26,6 +26,7 @@ static const struct choice protocol_choices[] = {
     {"auto", PROTOCOL_AUTO}, {"framed", PROTOCOL_FRAMED}, {"y4m", PROTOCOL_Y4M},
     {"npy", PROTOCOL_NPY},   {"raw", PROTOCOL_RAW},       {0}};
 static const struct choice memory_choices[] = {{"host", MEMORY_HOST}, {"cuda", MEMORY_CUDA}, {0}};
+static const struct choice ready_choices[] = {{"any", READY_ANY}, {"all", READY_ALL}, {0}};
 static const struct choice log_level_choices[] = {{"error", LOG_LEVEL_ERROR},
                                                   {"warning", LOG_LEVEL_WARNING},
                                                   {"info", LOG_LEVEL_INFO},
@@ -63,7 +64,7 @@ static const struct choice range_choices[] = {
     enum backend_kind: backend_choices, enum transport: transport_choices, enum decode: decode_choices, \
     enum pace: pace_choices, enum turning: turning_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum memory: memory_choices, \
-    enum log_level: log_level_choices, enum op_kind: kernel_choices, \
+    enum log_level: log_level_choices, enum ready_when: ready_choices, enum op_kind: kernel_choices, \
     enum fit: fit_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
     enum matrix: matrix_choices, enum range: range_choices, default: NULL)
@@ -204,6 +205,9 @@ static const struct row root_rows[] = {
           .live = true),
     FIELD(struct config, http_token, NULL, "what a client of http must send: Authorization: Bearer TOKEN",
           .example = "${FRAMED_HTTP_TOKEN}", .live = true),
+    FIELD(struct config, ready, "any",
+          "when /readyz says so: all: every camera has shown a picture; any: so it is, or one has and framed has run for 30 s",
+          .live = true),
     FIELD(struct config, tuned, NULL, "the box that `framed tune` measured; another one is a warning at start",
           .example = "\"cpu=Intel(R) N100, 4 processors; gpu=none; driver=none\"", .live = true),
     {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}",

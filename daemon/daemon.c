@@ -46,31 +46,6 @@ struct daemon {
     int exit_code;
 };
 
-static void look(void *opaque, struct metrics *ret)
-{
-    struct daemon *daemon = opaque;
-    *ret = (struct metrics){
-        .cameras = daemon->roster.cameras,
-        .n_cameras = daemon->roster.n,
-        .engine = daemon->engine,
-        .decode = &daemon->decode,
-        .process = &daemon->process,
-        .reload = &daemon->reload,
-    };
-}
-
-static int write_metrics(struct daemon *daemon)
-{
-    struct metrics metrics;
-    if (!daemon->options->metrics || !daemon->engine) // nothing ran
-        return 0;
-    look(daemon, &metrics);
-    int rc = metrics_write(daemon->options->metrics, &metrics);
-    if (rc < 0)
-        log_event(LOG_LEVEL_ERROR, "metrics file %s: %s", daemon->options->metrics, strerror(-rc));
-    return rc;
-}
-
 static void look_at_camera(const struct camera *camera, int64_t patience_ns, struct health *ret)
 {
     const char *step = camera_stuck(camera, patience_ns);
@@ -93,6 +68,32 @@ static void look_at_cameras(void *opaque, int64_t patience_ns, struct health *re
     }
     for (const struct camera *camera = roster->leaving; camera; camera = camera->next)
         look_at_camera(camera, patience_ns, ret);
+}
+
+static void look(void *opaque, struct metrics *ret)
+{
+    struct daemon *daemon = opaque;
+    *ret = (struct metrics){
+        .cameras = daemon->roster.cameras,
+        .n_cameras = daemon->roster.n,
+        .engine = daemon->engine,
+        .decode = &daemon->decode,
+        .process = &daemon->process,
+        .reload = &daemon->reload,
+    };
+    look_at_cameras(daemon, notify_patience_ns(&daemon->notify), &ret->health);
+}
+
+static int write_metrics(struct daemon *daemon)
+{
+    struct metrics metrics;
+    if (!daemon->options->metrics || !daemon->engine) // nothing ran
+        return 0;
+    look(daemon, &metrics);
+    int rc = metrics_write(daemon->options->metrics, &metrics);
+    if (rc < 0)
+        log_event(LOG_LEVEL_ERROR, "metrics file %s: %s", daemon->options->metrics, strerror(-rc));
+    return rc;
 }
 
 // --- the end

@@ -5,6 +5,7 @@
 #include "daemon/camera/camera.h"
 #include "daemon/reload.h"
 #include "daemon/service/histogram.h"
+#include "daemon/service/notify.h"
 
 struct metrics {
     struct camera *const *cameras;
@@ -12,6 +13,9 @@ struct metrics {
     struct engine *engine;
     const struct histogram *decode, *process;
     const struct reload *reload;
+    struct health health;  // by the watchdog's patience
+    enum ready_when ready; // from here on filled in by the service
+    int64_t up_ns;         // since the start
 };
 
 void metrics_print(FILE *, const struct metrics *);

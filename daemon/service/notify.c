@@ -61,6 +61,11 @@ void notify_open(struct notify *notify, uv_loop_t *loop, health_fn *health, void
     uv_timer_start(&notify->timer, look, 0, ms);
 }
 
+int64_t notify_patience_ns(const struct notify *notify)
+{
+    return notify->watchdog_us ? (int64_t)notify->watchdog_us * 1000 : HEALTH_PATIENCE_NS;
+}
+
 void notify_reloading(void)
 {
     sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)(monotonic_ns() / 1000));

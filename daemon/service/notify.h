@@ -14,6 +14,9 @@ struct health {
     const char *step;
 };
 
+// Without a watchdog's time: as framed.service has it.
+static const int64_t HEALTH_PATIENCE_NS = 30 * INT64_C(1000000000);
+
 // Fills in *ret. A camera is stuck that is `patience_ns` behind its own deadlines.
 typedef void health_fn(void *opaque, int64_t patience_ns, struct health *ret);
 
@@ -30,6 +33,8 @@ struct notify {
 // From the loop's first turn on: looks, and tells that the daemon is ready once every camera has
 // been started, after a reload again.
 void notify_open(struct notify *, uv_loop_t *, health_fn *look, void *opaque);
+// The patience that the watchdog has, or would have.
+int64_t notify_patience_ns(const struct notify *);
 void notify_reloading(void);
 void notify_reloaded(struct notify *); // or not: what runs, runs
 void notify_stopping(struct notify *);

@@ -6,6 +6,7 @@
 
 #include "daemon/service/status.h"
 
+static const int64_t READY_ANY_NS = 30 * INT64_C(1000000000); // that all cameras are waited for
 static const char PLAIN[] = "text/plain; charset=utf-8";
 
 static struct http_page text_page(int status, const char *type, char *text)
@@ -27,11 +28,16 @@ static struct http_page metrics_page(const struct metrics *metrics)
     return page;
 }
 
-// The loop turns, or nobody would answer.
+// What keeps signs of life from the service manager. The loop turns, or nobody would answer.
 static struct http_page health_page(const struct metrics *metrics)
 {
-    (void)metrics;
-    return text_page(200, PLAIN, strdup("ok\n"));
+    const struct health *health = &metrics->health;
+    char *text = NULL;
+    if (!health->stuck)
+        return text_page(200, PLAIN, strdup("ok\n"));
+    if (asprintf(&text, "camera %s is stuck while %s\n", health->stuck, health->step) < 0)
+        text = NULL;
+    return text_page(503, PLAIN, text);
 }
 
 // What was there once and is away now is no question of readiness: framed waits for it.
@@ -44,6 +50,7 @@ static bool is_ready(struct camera *camera)
 // 503 names the cameras that have shown no picture since they were started, and did not end.
 static struct http_page readiness_page(const struct metrics *metrics)
 {
+    const bool one_is_enough = metrics->ready == READY_ANY && metrics->up_ns >= READY_ANY_NS;
     char *body = NULL;
     size_t size;
     int waiting = 0;
@@ -52,13 +59,14 @@ static struct http_page readiness_page(const struct metrics *metrics)
         if (!is_ready(metrics->cameras[i]))
             fprintf(to, "%s%s", waiting++ ? ", " : "no picture yet from ",
                     metrics->cameras[i]->config->name);
+    const bool ready = waiting == 0 || (one_is_enough && waiting < metrics->n_cameras);
     if (to)
-        fputs(waiting ? "\n" : "ready\n", to);
+        fprintf(to, "%s%s", waiting ? "\n" : "", ready ? "ready\n" : "");
     if (to && fclose(to) != 0) {
         free(body);
         body = NULL;
     }
-    return text_page(waiting ? 503 : 200, PLAIN, body);
+    return text_page(ready ? 200 : 503, PLAIN, body);
 }
 
 static struct http_page cameras_page(const struct metrics *metrics)

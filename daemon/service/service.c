@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "config/address.h"
+#include "daemon/frame.h"
 #include "daemon/service/answer.h"
 #include "daemon/service/control.h"
 #include "daemon/service/log.h"
@@ -20,6 +21,7 @@ struct next {
     struct control_place *place; // NULL: the control socket goes
     struct http *http;           // NULL: HTTP goes
     char *token;                 // where HTTP stays
+    enum ready_when ready;
 };
 
 struct service {
@@ -28,6 +30,7 @@ struct service {
     struct control *control;
     char control_path[SOCKET_PATH_MAX + 1]; // where it is to listen; "": nowhere
     struct http *http;                      // NULL: there is none
+    enum ready_when ready;
     uv_timer_t samples;
     struct next next;
 };
@@ -149,6 +152,8 @@ static bool get_page(void *opaque, const char *path, struct http_page *ret)
     struct service *service = opaque;
     struct metrics metrics;
     service->context.look(service->context.opaque, &metrics);
+    metrics.ready = service->ready;
+    metrics.up_ns = monotonic_ns() - service->status.started_ns;
     return pages_get(&metrics, path, ret);
 }
 
@@ -260,7 +265,7 @@ int service_prepare(struct service *service, const struct config *config, const 
                     FILE *errors)
 {
     const struct wish wish = {service, config, file, errors};
-    service->next = (struct next){0};
+    service->next = (struct next){.ready = config->ready};
     int control = prepare_control(&wish), http = prepare_http(&wish);
     if (control == 0 && http == 0)
         return 0;
@@ -292,6 +297,7 @@ void service_commit(struct service *service)
     } else if (service->http) {
         http_token(service->http, next->token);
     }
+    service->ready = next->ready;
     *next = (struct next){0};
 }
 
@@ -311,6 +317,7 @@ int service_open(struct service **ret, const struct service_context *context)
     int rc = open_control(service);
     if (rc == 0)
         rc = open_http(service);
+    service->ready = context->config->ready;
     service->context.config = NULL;
     if (rc < 0) {
         service_close(service);

@@ -17,6 +17,7 @@ from framed_client import BINARY, PATIENCE, Checks, Framed, Reader, folder, free
 TOKEN = "Zorngiebel-0123456789"
 CONFIG = """
 http: {http}
+ready: all
 {top}
 cameras:
   gate:
@@ -128,7 +129,7 @@ def check_refusals(checks, client):
 
 def check_stuck(checks, client, reader, framed):
     """More clients than are taken: garbage, half requests, none, and ones that do not read."""
-    stuck = []
+    stuck, descriptors = [], len(os.listdir(f"/proc/{framed.child.pid}/fd"))
     for said in (b"", b"GET /met", b"\0\xff\r\n\r\n" * 100, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
                  b"POST / HTTP/1.1\r\nContent-Length: 99999\r\n\r\n"):
         for _ in range(17):
@@ -140,9 +141,8 @@ def check_stuck(checks, client, reader, framed):
     time.sleep(1)
     rate = (reader.count - before) / (time.monotonic() - start)
     checks.check(rate > 20, f"{rate:.1f} frames/s beside stuck clients")
-    descriptors = len(os.listdir(f"/proc/{framed.child.pid}/fd"))
     checks.check(client.get("/healthz")[0] == 200, "nobody is answered any more")
-    checks.check(until(lambda: len(os.listdir(f"/proc/{framed.child.pid}/fd")) < descriptors - 10, 25),
+    checks.check(until(lambda: len(os.listdir(f"/proc/{framed.child.pid}/fd")) < descriptors + 10, 25),
                  "stuck clients are never let go")
     for peer in stuck:
         peer.close()

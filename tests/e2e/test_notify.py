@@ -147,21 +147,34 @@ def check_reload_is_through(checks, where):
             checks.check(framed.stop() == 0, framed.errors())
 
 
+def page(path, name):
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(path)
+        peer.sendall(f"GET {name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        with peer.makefile("rb") as answer:
+            return answer.read().decode()
+
+
 def check_stuck_camera(checks, where):
     """One thread of two is held: no more signs of life, and one line says why. They come back with it."""
     manager = Manager(where)
-    with Framed(where, config(endless(where), endless(where, "yard")), manager.environment()) as framed:
+    text = f"http: unix:{where}/http.sock\n" + config(endless(where), endless(where, "yard"))
+    with Framed(where, text, manager.environment()) as framed:
         until(lambda: "STATUS=2 of 2 cameras running" in manager.messages(), 10)
         tracer, thread = Tracer(), thread_named(framed, "yard")
         tracer.hold(thread)
         silent = until(lambda: manager.is_silent(2 * WATCHDOG_S), 15)
         checks.check(silent, f"signs of life with a camera that is stuck:\n{framed.errors()}")
+        health = page(f"{where}/http.sock", "/healthz")
+        checks.check(re.match(r"HTTP/1.1 503 .*\n\r?\ncamera yard is stuck while \w[\w ]*\n$", health, re.S),
+                     f"health of a stuck camera: {health!r}")
         said = re.findall(r"^error camera=yard stuck while \w.*: the watchdog gets no more signs of life$",
                           framed.errors(), re.M)
         checks.check(len(said) == 1, f"a stuck camera: {framed.errors()}")
         tracer.let_go(thread)
         back = time.monotonic()
         checks.check(until(lambda: manager.signs(back), 10), f"no sign of life afterwards:\n{framed.errors()}")
+        checks.check(page(f"{where}/http.sock", "/healthz").startswith("HTTP/1.1 200 "), "health does not come back")
         checks.check("no camera is stuck any more" in framed.errors(), framed.errors())
 
 
