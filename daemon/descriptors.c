@@ -1,6 +1,7 @@
 #include "daemon/descriptors.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 static bool inherited[DESCRIPTORS_MAX]; // written before there are threads
 
@@ -10,6 +11,15 @@ void descriptors_record(void)
         const int flags = fcntl(fd, F_GETFL);
         inherited[fd] = flags >= 0 && (flags & O_ACCMODE) != O_WRONLY;
     }
+}
+
+// open() takes the lowest number that is free.
+void descriptors_fill_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0)
+            return; // nowhere to say so
 }
 
 bool descriptors_inherited(int fd)

@@ -254,6 +254,7 @@ static bool is_help(const char *word)
 int main(int argc, char **argv)
 {
     descriptors_record();
+    descriptors_fill_standard();
     if (argc < 2)
         return usage(stderr, EXIT_USAGE);
     if (is_help(argv[1]))

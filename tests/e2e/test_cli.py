@@ -6,11 +6,12 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import time
 
 import jsonschema
 import yaml
-from framed_client import SANITIZED, Checks, Framed, Reader, Server, ffmpeg, folder, make_clip, run, until
+from framed_client import BINARY, SANITIZED, Checks, Framed, Reader, Server, ffmpeg, folder, make_clip, run, until
 
 SECRET = "Tr0ub4dor-horse"
 MISTAKES = """\
@@ -323,6 +324,40 @@ def check_passwords(checks, where, clip):
                 checks.check(SECRET not in framed.errors(), f"run prints the password:\n{framed.errors()}")
 
 
+CLOSED = """
+control: off
+cameras:
+  gate:
+    url: {clip}
+    loop: true
+    outputs: {{o: {{kernel: yuv, format: yuv420p, sink: "file:{where}/closed.y4m"}}}}
+"""
+
+
+def check_closed_descriptors(checks, where, clip):
+    """Started without standard input, output and error, framed has /dev/null there: no log line gets into a file."""
+    with open(f"{where}/closed.yaml", "w") as file:
+        file.write(CLOSED.format(where=where, clip=clip))
+    for closing in ("<&- >&- 2>&-", "2>&-", "<&-"):
+        command = ["sh", "-c", f'exec "$@" {closing}', "sh", BINARY, "run", "-c", f"{where}/closed.yaml"]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        made = f"{where}/closed.y4m"
+        until(lambda: os.path.exists(made) and os.path.getsize(made) > 500000, 20)
+        for fd, sign in enumerate(("<&-", " >&-", "2>&-")):
+            at, modes = f"/proc/{child.pid}/fd/{fd}", ("r", "w", "w")
+            is_closed = sign in f" {closing}"
+            null = os.path.exists(at) and os.readlink(at) == "/dev/null"
+            checks.check(null == is_closed, f"{closing}: descriptor {fd} is {os.path.exists(at) and os.readlink(at)}")
+            flags = os.path.exists(at) and open(at.replace("/fd/", "/fdinfo/")).read()
+            mode = int(re.search(r"^flags:\s+(\d+)", flags, re.M)[1], 8) & 3 if flags else None
+            checks.check(not null or mode == ("r", "w").index(modes[fd]), f"{closing}: descriptor {fd}: mode {mode}")
+        child.terminate()
+        child.communicate(timeout=20)
+        with open(made, "rb") as file:
+            checks.check(not re.search(rb"camera=gate |framed \d", file.read()), f"{closing}: log lines in the file")
+        os.remove(made)
+
+
 def main():
     checks = Checks("cli")
     with folder() as where:
@@ -341,6 +376,7 @@ def main():
         check_metrics_file(checks, where, clip)
         check_sigkill(checks, where, clip)
         check_passwords(checks, where, clip)
+        check_closed_descriptors(checks, where, clip)
     checks.end()
 
 
