@@ -336,6 +336,7 @@ int daemon_run(struct config *config, const struct daemon_options *options)
 {
     struct daemon daemon = {.config = config, .options = options};
     log_open(config->log.level);
+    log_with_time();
     log_event(LOG_LEVEL_INFO, "framed %s", FRAMED_VERSION_TEXT);
     prepare_process();
     warn_of_readers(config, options->file);

@@ -45,6 +45,7 @@ static struct {
     pthread_mutex_t mutex; // guards speakers and the order of lines
     _Atomic int level;
     _Atomic bool journal;
+    _Atomic bool timed; // lines begin with the time, which the journal knows by itself
     struct speaker speakers[SPEAKERS];
     bool stalled; // nobody reads stderr; under mutex
 } logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .level = LOG_LEVEL_INFO};
@@ -79,14 +80,71 @@ static bool stderr_takes_a_line(void)
     return ready;
 }
 
+// --- the head of a line
+
+static void put_number(char *to, int digits, int64_t number)
+{
+    while (digits-- > 0) {
+        to[digits] = (char)('0' + number % 10);
+        number /= 10;
+    }
+}
+
+// Years from 1970 on, by the calendar; a signal handler may not call gmtime_r.
+static void put_date(char *to, int64_t days)
+{
+    static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    int64_t year = 1970;
+    int month = 0;
+    bool leap;
+    for (;; year++) {
+        leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+        if (days < 365 + leap)
+            break;
+        days -= 365 + leap;
+    }
+    for (; days >= lengths[month] + (leap && month == 1); month++)
+        days -= lengths[month] + (leap && month == 1);
+    put_number(to, 4, year);
+    put_number(to + 5, 2, month + 1);
+    put_number(to + 8, 2, days + 1);
+}
+
+void log_time(char to[LOG_TIME], int64_t realtime_ns)
+{
+    const int64_t ms = realtime_ns / 1000000, day_ms = 86400000;
+    const int64_t rest = ms % day_ms;
+    memcpy(to, "0000-00-00T00:00:00.000Z", LOG_TIME);
+    put_date(to, ms / day_ms);
+    put_number(to + 11, 2, rest / 3600000);
+    put_number(to + 14, 2, rest / 60000 % 60);
+    put_number(to + 17, 2, rest / 1000 % 60);
+    put_number(to + 20, 3, rest % 1000);
+}
+
+enum { PREFIX_MAX = LOG_TIME + 16 };
+
+// "<3>", or "2026-01-31T12:00:00.000Z error ". From within a signal handler too.
+static void put_prefix(char to[PREFIX_MAX], enum log_level level)
+{
+    if (logger.journal) {
+        memcpy(to, (char[]){'<', levels[level].priority, '>', 0}, 4);
+        return;
+    }
+    if (logger.timed) {
+        log_time(to, realtime_ns());
+        to += LOG_TIME - 1;
+        *to++ = ' ';
+    }
+    strcpy(to, levels[level].name);
+    strcat(to, " ");
+}
+
 static void print(const struct speaker *speaker)
 {
     char line[TEXT_MAX + 160], repeated[40] = "";
-    char prefix[16];
-    if (logger.journal)
-        snprintf(prefix, sizeof(prefix), "<%c>", levels[speaker->level].priority);
-    else
-        snprintf(prefix, sizeof(prefix), "%s ", levels[speaker->level].name);
+    char prefix[PREFIX_MAX];
+    put_prefix(prefix, speaker->level);
     if (speaker->repeats)
         snprintf(repeated, sizeof(repeated), " (repeated %d time%s)", speaker->repeats,
                  speaker->repeats == 1 ? "" : "s");
@@ -297,6 +355,11 @@ void log_open(enum log_level level)
     av_log_set_callback(libav_message);
 }
 
+void log_with_time(void)
+{
+    logger.timed = true;
+}
+
 void log_level(enum log_level level)
 {
     logger.level = level;
@@ -314,9 +377,10 @@ void log_secrets(const struct secrets *secrets)
 
 void log_last(const char *text)
 {
-    const char *prefix = logger.journal ? "<3>" : "error ";
+    char prefix[PREFIX_MAX];
+    put_prefix(prefix, LOG_LEVEL_ERROR);
     struct iovec line[] = {
-        {(void *)prefix, strlen(prefix)}, {(void *)text, strlen(text)}, {(void *)"\n", 1}};
+        {prefix, strlen(prefix)}, {(void *)text, strlen(text)}, {(void *)"\n", 1}};
     if (writev(STDERR_FILENO, line, 3) < 0)
         return; // nowhere left to say so
 }

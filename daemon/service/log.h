@@ -1,4 +1,5 @@
-// One line an event on stderr: "info camera=NAME message", with "<N>" for the level under journald.
+// One line an event on stderr: "info camera=NAME message", after log_with_time with the time in UTC
+// before it; under journald, which knows the time, "<6>camera=NAME message".
 // Repeats of a line are summed up. Passwords in URLs are replaced before anything is written.
 // Thread-safe. Errno is left alone.
 #ifndef FRAMED_DAEMON_SERVICE_LOG_H
@@ -9,6 +10,7 @@
 // Also takes over libav's messages: details, for LOG_LEVEL_DEBUG, since what matters of them
 // reaches the log through our own errors.
 void log_open(enum log_level level);
+void log_with_time(void); // of a process that runs for long
 void log_level(enum log_level level);
 // The camera that this thread works for: log lines of it, libav's too, carry its name. NULL: none.
 // `name` must outlive the thread's use.
@@ -24,6 +26,9 @@ const char *log_libav_complaint(void);
 void log_forget_libav(void);
 // One line of printable text without secrets, whatever a camera made libav say. Any thread.
 void log_scrub(char *to, size_t size, const char *from);
+enum { LOG_TIME = sizeof "2026-01-31T12:00:00.000Z" };
+// That time, with an end, as RFC 3339 has it. From within a signal handler too.
+void log_time(char to[LOG_TIME], int64_t realtime_ns);
 // One last line of level error, from within a signal handler: takes no lock.
 void log_last(const char *text);
 // Whether libav said since the last call, on this thread, that data are missing: packets on the

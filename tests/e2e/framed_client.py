@@ -24,6 +24,9 @@ SANITIZED = bool(os.environ.get("SAN"))
 PATIENCE = 4 if SANITIZED else 1  # times every limit
 
 
+TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?=(?:error|warning|info|debug) )", re.M)  # of a log line
+
+
 class Checks:
     """Counts, for any thread; end() prints the line that tests/run reads, and exits."""
 
@@ -97,8 +100,9 @@ class Process:
             print(f"{self.arguments[0]} said:\n{self.errors()[-4000:]}", flush=True)
 
     def errors(self):
+        """What it wrote to standard error, its log without the time of each line."""
         with open(self.log) as log:
-            return log.read()
+            return TIME.sub("", log.read())
 
     def wait(self, seconds):
         """The exit code, or None when it does not end in time."""

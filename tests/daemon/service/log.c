@@ -32,9 +32,30 @@ static const char *log_text(void)
     return written;
 }
 
+// Takes away what the lines begin with; false where one does not.
+static bool strip_times(char *text)
+{
+    char *to = text;
+    bool all = true;
+    for (char *line = text, *next; *line; line = next) {
+        size_t n = strcspn(line, "\n");
+        next = line + n + (line[n] == '\n');
+        const bool timed = n > LOG_TIME && line[10] == 'T' && line[19] == '.' && line[23] == 'Z' &&
+                           line[24] == ' ';
+        char *from = timed ? line + LOG_TIME : line;
+        all &= timed;
+        memmove(to, from, (size_t)(next - from));
+        to += next - from;
+    }
+    *to = 0;
+    return all;
+}
+
 static void expect(const char *expected)
 {
     const char *text = log_text();
+    if (expected[0] && expected[0] != '<')
+        CHECK(strip_times(written), "lines without a time:\n%s", text);
     CHECK(!strcmp(text, expected), "got:\n%swanted:\n%s", text, expected);
 }
 
@@ -50,6 +71,27 @@ static void test_missed(void)
     av_log(NULL, AV_LOG_ERROR, "Could not find ref with POC %d\n", 7);
     CHECK(log_libav_missed() && !log_libav_missed(), "a picture");
     expect("");
+}
+
+static void test_time(void)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } times[] = {
+        {0, "1970-01-01T00:00:00.000Z"},
+        {951782399999, "2000-02-28T23:59:59.999Z"},
+        {951782400000, "2000-02-29T00:00:00.000Z"},
+        {951868800000, "2000-03-01T00:00:00.000Z"},
+        {1735689599001, "2024-12-31T23:59:59.001Z"},
+        {1795330737042, "2026-11-22T06:58:57.042Z"},
+        {4107542400000, "2100-03-01T00:00:00.000Z"},
+    };
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        char text[LOG_TIME];
+        log_time(text, times[i].ms * 1000000 + 999999);
+        CHECK(!strcmp(text, times[i].text), "%s, not %s", text, times[i].text);
+    }
 }
 
 static void test_lines(void)
@@ -199,6 +241,7 @@ static void test_threads(void)
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     log_text();
+    CHECK(strip_times(written), "lines without a time");
     for (char *line = strtok(written, "\n"); line; line = strtok(NULL, "\n"), lines++)
         whole += !strncmp(line, "info camera=", 12) && strstr(line, " of many") &&
                  strlen(line) <= strlen("info camera=a number 499 of many");
@@ -222,7 +265,7 @@ static void test_stalled_reader(void)
     alarm(0);
     dup2(terminal, STDERR_FILENO);
     bytes[n > 0 ? n : 0] = 0;
-    CHECK(!strcmp(bytes, "info read again\n"), "%s", bytes);
+    CHECK(strip_times(bytes) && !strcmp(bytes, "info read again\n"), "%s", bytes);
     close(ends[0]);
     close(ends[1]);
 }
@@ -232,6 +275,8 @@ int main(void)
     terminal = dup(STDERR_FILENO);
     unsetenv("JOURNAL_STREAM");
     log_open(LOG_LEVEL_INFO);
+    log_with_time();
+    test_time();
     test_lines();
     test_repeats();
     test_secrets();
