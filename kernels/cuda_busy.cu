@@ -120,12 +120,6 @@ static double upload_ns(const struct plan *plan)
     return seconds * 1e9;
 }
 
-static int copies_of(const struct op *op, const struct step *step)
-{
-    const bool whole = step->out.y1 - step->out.y0 == op->dst.height;
-    return whole || op->kind == OP_WARP ? 1 : pixel_format_planes(op->dst.format);
-}
-
 void cuda_copies_init(struct plan *plan)
 {
     const struct link *link = &plan->backend->schedule.link;
@@ -134,7 +128,7 @@ void cuda_copies_init(struct plan *plan)
         plan->download_ns[i] = plan->op[i]->dst_bytes / link->down * 1e9;
     for (int i = 0; i < plan->schedule.steps; i++) {
         const struct step *step = &plan->schedule.step[i];
-        plan->download_ns[step->op] += copies_of(plan->op[step->op], step) * link->copy * 1e9;
+        plan->download_ns[step->op] += schedule_copies(plan->op[step->op], step->out) * link->copy * 1e9;
     }
 }
 

@@ -82,11 +82,10 @@ static double *made_init(struct band rows, const struct op *const ops[], int n)
 
 // --- the cut
 
-static int result_copies(const struct op *op)
+int schedule_copies(const struct op *op, struct band out)
 {
-    if (op->kind == OP_WARP)
-        return 1;
-    return op->dst.format == PIXEL_YUV420P ? 3 : op->dst.format == PIXEL_NV12 ? 2 : 1;
+    const bool whole = out.y1 - out.y0 == op->dst.height;
+    return whole || op->kind == OP_WARP ? 1 : pixel_format_planes(op->dst.format);
 }
 
 static int cut_graded(struct band bands[BANDS_MAX], struct band rows, const struct image *src,
@@ -99,7 +98,7 @@ static int cut_graded(struct band bands[BANDS_MAX], struct band rows, const stru
     work.made = made;
     work.up = (double)source_bytes(src) / src->height;
     for (int i = 0; i < n; i++)
-        work.down_copies += result_copies(ops[i]);
+        work.down_copies += schedule_copies(ops[i], (struct band){0, 0});
     const int bands_made = bands_graded(bands, &work, link);
     free(made);
     return bands_made;

@@ -354,8 +354,29 @@ static void test_8k(void)
     op_finish(&op);
 }
 
+// --- copies
+
+// A band of a result comes down plane by plane, as the CUDA backend copies it; a tensor in one.
+static void test_result_copies(void)
+{
+    static const struct {
+        enum pixel_format format;
+        int copies;
+    } cases[] = {{PIXEL_NV12, 2}, {PIXEL_YUV420P, 3}, {PIXEL_YUV444P, 3}, {PIXEL_YUV24, 1}};
+    const struct band some = {0, 32}, all = {0, 64};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct op op = {.kind = OP_YUV, .dst = {.format = cases[i].format, .height = 64}};
+        CHECK(schedule_copies(&op, some) == cases[i].copies, "%s: %d copies, not %d",
+              pixel_format_name(cases[i].format), schedule_copies(&op, some), cases[i].copies);
+        CHECK(schedule_copies(&op, all) == 1, "%s: whole", pixel_format_name(cases[i].format));
+    }
+    const struct op tensor = {.kind = OP_WARP, .dst = {.height = 64}};
+    CHECK(schedule_copies(&tensor, some) == 1, "a tensor's planes are alike");
+}
+
 int main(int argc, char **argv)
 {
+    test_result_copies();
     struct random random = random_from(argc, argv);
     printf("bands: seed %llu\n", (unsigned long long)random.state);
     test_simulation();
