@@ -140,6 +140,34 @@ static void check_sink(struct check *c)
     }
 }
 
+static void check_open(struct check *c)
+{
+    struct output_config *o = c->output;
+    if (o->sink.kind == SINK_TCP && !o->open && !address_is_local(&o->sink) && !is_wrong(c, "open"))
+        refuse(c, find(c, "sink")->value, "sink",
+               "gives the pictures to everybody who can reach this box (open: true where that is "
+               "meant, or tcp:127.0.0.1:PORT, tcp:[::1]:PORT)");
+    else if (o->sink.kind != SINK_TCP && o->open && is_given(c, "open"))
+        refuse(c, find(c, "open")->key, "open",
+               "is for a tcp sink alone (sink: tcp:HOST:PORT; else mode and group)");
+    else if (o->sink.kind != SINK_TCP)
+        o->open = false; // one from `defaults` gives way
+}
+
+static void check_clients(struct check *c)
+{
+    struct output_config *o = c->output;
+    if (o->sink.kind == SINK_FILE && is_given(c, "clients"))
+        refuse(c, find(c, "clients")->key, "clients",
+               "means nothing for a file (unix:PATH, ring:PATH or tcp:HOST:PORT has it)");
+    if (o->sink.kind != SINK_RING || o->clients <= RING_CLIENTS_MAX)
+        return;
+    if (is_given(c, "clients"))
+        refuse(c, find(c, "clients")->value, "clients", "is too many for a ring (1 to %d)",
+               RING_CLIENTS_MAX);
+    o->clients = RING_CLIENTS_MAX; // one from `defaults` gives way
+}
+
 static void check_memory(struct check *c)
 {
     struct output_config *o = c->output;
@@ -291,6 +319,8 @@ void check_output(struct mistakes *mistakes, const struct config *config,
     if (output->sink.kind == SINK_NONE)
         return;
     check_sink(&c);
+    check_open(&c);
+    check_clients(&c);
     check_memory(&c);
     check_segment(&c);
     check_rival(&c);

@@ -60,6 +60,8 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 // the name has until somebody may connect.
 #define SOCKET_PATH_MAX 99
 
+#define RING_CLIENTS_MAX 64 // each is a bit of a mask
+
 // Bytes that a file may be split at.
 #define SPLIT_BYTES_MIN ((int64_t)1 << 20)
 #define SPLIT_BYTES_MAX ((int64_t)1 << 40)
@@ -129,6 +131,8 @@ struct output_config {
     struct duration max_age; // 0: any age
     int slots;
     struct sink_address sink;
+    bool open;              // a tcp sink may be reached from other boxes
+    int clients;            // of a socket or ring, at once
     enum memory memory;     // of a ring's slots: MEMORY_HOST or MEMORY_CUDA
     enum protocol protocol; // never PROTOCOL_AUTO after config_load
     struct split segment;   // of a file whose path is timed

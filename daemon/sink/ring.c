@@ -13,7 +13,7 @@
 #include "daemon/sink/slots_region.h"
 #include "daemon/wire.h"
 
-_Static_assert((int)PEERS_MAX <= (int)HOLDERS_MAX, "each client is a holder");
+_Static_assert((int)RING_CLIENTS_MAX <= (int)HOLDERS_MAX, "each client is a holder");
 
 enum {
     RETURNS_MAX = 256, // in one message

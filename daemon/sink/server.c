@@ -133,7 +133,7 @@ static void tune_tcp(int fd)
 static int add_peer(struct server *server, int fd)
 {
     struct slots *slots = server->sink.context.slots;
-    if (server->n_peers == PEERS_MAX)
+    if (server->n_peers >= server->sink.context.config->clients)
         return -EUSERS;
     struct peer *peer = calloc(1, server->driver->peer_size);
     if (!peer)
@@ -177,11 +177,13 @@ static void accept_peers(struct server *server)
         if (fd < 0)
             return; // level triggered: what else is in the queue comes back
         int rc = add_peer(server, fd);
-        if (rc < 0) {
-            sink_event(&server->sink, LOG_LEVEL_WARNING, "a client was refused: %s",
-                       rc == -EUSERS ? "there are 64 already" : strerror(-rc));
+        if (rc == -EUSERS)
+            sink_event(&server->sink, LOG_LEVEL_WARNING,
+                       "a client was refused: there are %d already (key clients)", server->n_peers);
+        else if (rc < 0)
+            sink_event(&server->sink, LOG_LEVEL_WARNING, "a client was refused: %s", strerror(-rc));
+        if (rc < 0)
             close(fd);
-        }
     }
 }
 
@@ -284,14 +286,19 @@ int server_open(struct server **ret, size_t size, const struct server_driver *dr
                 char *why, size_t why_size)
 {
     struct server *server = calloc(1, size);
-    if (!server) {
+    struct peer **peers = calloc((size_t)context->config->clients, sizeof(struct peer *));
+    if (!server || !peers) {
         snprintf(why, why_size, "out of memory");
+        free(peers);
+        free(server);
         return -ENOMEM;
     }
+    server->peers = peers;
     server->sink = (struct sink){.driver = sink_driver, .context = *context};
     server->driver = driver;
     int rc = get_listener(server, why, why_size);
     if (rc < 0) {
+        free(peers);
         free(server);
         return rc;
     }
@@ -300,6 +307,7 @@ int server_open(struct server **ret, size_t size, const struct server_driver *dr
         snprintf(why, why_size, "cannot watch the socket: %s", strerror(-rc));
         if (!is_given(context))
             listener_close(&server->listener);
+        free(peers);
         free(server);
         return rc;
     }
@@ -316,6 +324,7 @@ void server_handle_closed(uv_handle_t *handle)
         return;
     struct sink_context context = server->sink.context;
     close_watches(server);
+    free(server->peers);
     free(server);
     context.closed(context.opaque);
 }

@@ -7,8 +7,6 @@
 #include "daemon/sink/listener.h"
 #include "daemon/sink/reader.h"
 
-enum { PEERS_MAX = 64 };
-
 // The first member of every client.
 struct peer {
     int fd;        // non-blocking, the peer's own
@@ -53,7 +51,7 @@ struct server {
     int handles;      // open ones: the two above and the sink's own
     bool finishing;
     int n_peers;
-    struct peer *peers[PEERS_MAX];
+    struct peer **peers; // room for as many as the key `clients` says
 };
 
 // A server of `size` bytes, zeroed behind struct server. 0 or negative errno, with one sentence in

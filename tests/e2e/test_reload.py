@@ -354,7 +354,7 @@ def check_another_host(checks, where, clip):
     gate = {"kept": SMALL.format("tcp:0"), "o": SMALL.format(f"tcp:{port}")}
     with Reloaded(where, config({"gate": camera(clip, gate, ", loop: true, pace: realtime")})) as framed:
         until(lambda: "running" in framed.errors(), 5)
-        moved = {"kept": gate["kept"], "moved": SMALL.format(f"tcp:0.0.0.0:{port}")}
+        moved = {"kept": gate["kept"], "moved": SMALL.format(f"tcp:0.0.0.0:{port}").replace("sink:", "open: true, sink:")}
         checks.check(not framed.reload(config({"gate": camera(clip, moved, ", loop: true, pace: realtime")})), "applied")
         told = f"gate.outputs.moved.sink: cameras.gate.outputs.o listens on 127.0.0.1 port {port}, whose host no reload"
         checks.check(told in framed.errors() and "in use" not in framed.errors(), framed.errors())

@@ -31,6 +31,7 @@ cameras:
         size: 320x320 # u8: more than a socket's buffer takes, so that who does not read holds a slot
         slots: 16
         sink: unix:{where}/tensors.sock
+      few: {{size: 64x64, clients: 2, sink: "unix:{where}/few.sock"}}
 """
 
 
@@ -86,6 +87,20 @@ def check_bad_clients(checks, where, framed):
     stalled.close()
 
 
+def check_limit(checks, where, framed):
+    """The third client of two is refused, and the line names the key."""
+    peers = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+    for peer in peers:
+        peer.settimeout(10)
+        peer.connect(f"{where}/few.sock")
+        last = peer.recv(1)
+    checks.check(last == b"", f"the third client reads {last!r}")
+    told = "output=few a client was refused: there are 2 already (key clients)"
+    checks.check(until(lambda: told in framed.errors(), 5), framed.errors())
+    for peer in peers:
+        peer.close()
+
+
 def main():
     checks = Checks("sockets")
     with folder() as where:
@@ -96,6 +111,7 @@ def main():
             check_ffprobe(checks, where, port)
             check_videocapture(checks, clip, port)
             check_bad_clients(checks, where, framed)
+            check_limit(checks, where, framed)
             code = framed.stop()
             checks.check(code == 0, f"exit {code}:\n{framed.errors()}")
             for output in ("local", "remote", "tensors"):

@@ -324,6 +324,7 @@ static void open_rig(uint8_t choice)
     rig = (struct rig){.config = {.name = "detector",
                                   .kernel = OP_WARP,
                                   .slots = SLOTS_MIN + (choice >> 2 & 3),
+                                  .clients = RING_CLIENTS_MAX,
                                   .overflow = (enum overflow)(choice & 3) % 3,
                                   .protocol = PROTOCOL_FRAMED,
                                   .max_age = {INT64_C(3600000000000)},

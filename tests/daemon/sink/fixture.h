@@ -95,6 +95,7 @@ static inline void rig_init(struct rig *rig, enum sink_kind kind, const char *na
     rig->config = (struct output_config){.name = "detector",
                                          .kernel = OP_WARP,
                                          .slots = 4,
+                                         .clients = 64,
                                          .sink = {.kind = kind, .path = rig->path},
                                          .protocol = PROTOCOL_FRAMED,
                                          .mode = {0660}};

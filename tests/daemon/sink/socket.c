@@ -371,14 +371,16 @@ static void test_close_is_noticed(enum sink_kind kind)
 
 static void test_client_limit(void)
 {
-    enum { LIMIT = 64 };
+    enum { LIMIT = 70 };
     int fd[LIMIT];
     char byte;
-    start(SINK_UNIX, OVERFLOW_DROP_OLDEST, 4);
+    rig_init(&rig, SINK_UNIX, "gate.sock");
+    rig.config.clients = LIMIT;
+    rig_open(&rig);
     for (int i = 0; i < LIMIT; i++)
         fd[i] = reader_join(&rig, i + 1);
     int refused = reader_open(&rig);
-    CHECK(recv(refused, &byte, 1, 0) == 0, "the 65th is not closed");
+    CHECK(recv(refused, &byte, 1, 0) == 0, "one more is not closed");
     close(fd[0]);
     CHECK(rig_has_clients(&rig, LIMIT - 1), "%d clients", rig_clients(&rig));
     fd[0] = reader_join(&rig, LIMIT);
