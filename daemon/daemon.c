@@ -17,6 +17,7 @@
 #include "daemon/service/metrics.h"
 #include "daemon/service/notify.h"
 #include "daemon/service/service.h"
+#include "daemon/unfinished.h"
 #include "daemon/writers.h"
 
 enum {
@@ -43,6 +44,7 @@ struct daemon {
     struct histogram decode, process;
     struct roster roster;
     struct reload reload;
+    struct unfinished unfinished;
     int exit_code;
 };
 
@@ -80,6 +82,7 @@ static void look(void *opaque, struct metrics *ret)
         .decode = &daemon->decode,
         .process = &daemon->process,
         .reload = &daemon->reload,
+        .unfinished = &daemon->unfinished.files,
     };
     look_at_cameras(daemon, notify_patience_ns(&daemon->notify), &ret->health);
 }
@@ -107,12 +110,19 @@ static void block_signals(void)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+static void limit_stop(struct daemon *daemon);
+
 // Nothing is left to wait for: lets the loop run out.
 static void roster_is_done(void *opaque)
 {
     struct daemon *daemon = opaque;
     if (!daemon->mailbox)
         return;
+    if (!unfinished_end(&daemon->unfinished, roster_is_done, daemon)) {
+        limit_stop(daemon); // its folder may hang
+        return;
+    }
+    unfinished_close(&daemon->unfinished);
     block_signals(); // it has ended well: no signal may kill it on its last steps
     mailbox_close(daemon->mailbox);
     daemon->mailbox = NULL;
@@ -144,13 +154,19 @@ static void deadline_passed(uv_timer_t *timer)
     _exit(daemon->exit_code);
 }
 
+static void limit_stop(struct daemon *daemon)
+{
+    if (!uv_is_active((uv_handle_t *)&daemon->deadline))
+        uv_timer_start(&daemon->deadline, deadline_passed, STOP_MS, 0);
+}
+
 // Also of a start that failed half way.
 static void stop(struct daemon *daemon)
 {
     if (daemon->roster.stopping)
         return;
     notify_stopping(&daemon->notify);
-    uv_timer_start(&daemon->deadline, deadline_passed, STOP_MS, 0);
+    limit_stop(daemon);
     roster_stop(&daemon->roster);
 }
 
@@ -165,6 +181,8 @@ int daemon_reload(struct daemon *daemon, FILE *errors, struct reload_result *ret
     }
     notify_reloading();
     int rc = reload_run(&daemon->reload, errors, ret);
+    if (rc == 0)
+        unfinished_scan(&daemon->unfinished);
     notify_reloaded(&daemon->notify);
     return rc;
 }
@@ -202,6 +220,7 @@ static void open_roster(struct daemon *daemon)
         .opaque = daemon,
     };
     roster_open(&daemon->roster, &context);
+    unfinished_open(&daemon->unfinished, &daemon->loop, &daemon->roster);
     daemon->reload = (struct reload){
         .file = daemon->options->file,
         .running = daemon->config,
@@ -298,6 +317,8 @@ static int start(struct daemon *daemon)
         rc = write_metrics(daemon); // a path that cannot be written is known at once
     if (rc == 0)
         rc = roster_start(&daemon->roster);
+    if (rc == 0)
+        unfinished_scan(&daemon->unfinished);
     return rc < 0 ? EXIT_RUNTIME : EXIT_OK;
 }
 

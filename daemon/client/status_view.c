@@ -105,6 +105,26 @@ static void print_bound(const json_t *bound, FILE *to)
     putc('\n', to);
 }
 
+static void print_unfinished(const json_t *unfinished, FILE *to)
+{
+    const json_int_t count = count_at(unfinished, "count");
+    const json_t *file, *files = json_object_get(unfinished, "files");
+    char age[32];
+    size_t i;
+    if (count == 0)
+        return;
+    fprintf(to, "recordings that no output will finish: %lld, %.1f MiB\n", (long long)count,
+            number_at(unfinished, "bytes") / (1 << 20));
+    json_array_foreach((json_t *)files, i, file)
+    {
+        fprintf(to, "  %s (%.1f MiB, written %s ago)\n", text_at(file, "path"),
+                number_at(file, "bytes") / (1 << 20),
+                span(number_at(file, "age_s"), age, sizeof age));
+    }
+    if ((size_t)count > json_array_size(files))
+        fprintf(to, "  and %lld more\n", (long long)count - (long long)json_array_size(files));
+}
+
 // --- cameras and outputs
 
 static void add_complaint(struct table *table, const json_t *owner)
@@ -206,6 +226,7 @@ void status_view(const json_t *status, FILE *to)
     size_t i;
     print_daemon(status, to);
     print_bound(json_object_get(status, "bound"), to);
+    print_unfinished(json_object_get(status, "unfinished"), to);
     putc('\n', to);
     add_head(&table);
     json_array_foreach((json_t *)json_object_get(status, "cameras"), i, camera)

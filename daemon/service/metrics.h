@@ -6,6 +6,7 @@
 #include "daemon/reload.h"
 #include "daemon/service/histogram.h"
 #include "daemon/service/notify.h"
+#include "daemon/unfinished.h"
 
 struct metrics {
     struct camera *const *cameras;
@@ -13,9 +14,10 @@ struct metrics {
     struct engine *engine;
     const struct histogram *decode, *process;
     const struct reload *reload;
-    struct health health;  // by the watchdog's patience
-    enum ready_when ready; // from here on filled in by the service
-    int64_t up_ns;         // since the start
+    const struct unfinished_files *unfinished; // NULL: not known
+    struct health health;                      // by the watchdog's patience
+    enum ready_when ready;                     // from here on filled in by the service
+    int64_t up_ns;                             // since the start
 };
 
 void metrics_print(FILE *, const struct metrics *);

@@ -83,14 +83,33 @@ static json_t *cameras_json(const struct metrics *metrics)
     return list;
 }
 
+static json_t *unfinished_file_json(const struct unfinished_file *file)
+{
+    const int64_t age = realtime_ns() - file->modified_ns;
+    return json_pack("{s:o, s:I, s:f}", "path", status_string(file->path), "bytes",
+                     (json_int_t)file->bytes, "age_s", (double)(age > 0 ? age : 0) / 1e9);
+}
+
+static json_t *unfinished_json(const struct unfinished_files *files)
+{
+    if (!files)
+        return json_null();
+    json_t *list = json_array();
+    for (int i = 0; i < files->n; i++)
+        json_array_append_new(list, unfinished_file_json(&files->file[i]));
+    return json_pack("{s:I, s:I, s:o}", "count", (json_int_t)files->count, "bytes",
+                     (json_int_t)files->bytes, "files", list);
+}
+
 static json_t *snapshot(const struct status *status, const struct metrics *metrics)
 {
     double uptime = (double)(monotonic_ns() - status->started_ns) / 1e9;
-    return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o}", "schema_version",
+    return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "schema_version",
                      STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT, "uptime_s", uptime,
                      "config", config_json(metrics->reload), "process", process_json(status),
                      "backend", backend_json(metrics->engine), "bound",
-                     status_bound_json(&status->load, metrics), "cameras", cameras_json(metrics));
+                     status_bound_json(&status->load, metrics), "unfinished",
+                     unfinished_json(metrics->unfinished), "cameras", cameras_json(metrics));
 }
 
 // Gives `json` away.

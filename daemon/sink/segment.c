@@ -68,7 +68,7 @@ static int give_final_name(const char *part)
 
 // Whoever writes a file holds its lock, so that two outputs with one path do not push each other's
 // file aside. A file that cannot be asked counts as free.
-static bool is_written(const char *path)
+bool segment_is_written(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     bool written = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
@@ -92,7 +92,7 @@ static int check_plain(const char *path)
         return errno == ENOENT ? 0 : -errno;
     if (!S_ISREG(st.st_mode))
         return -EEXIST;
-    return is_written(path) ? -EBUSY : 0;
+    return segment_is_written(path) ? -EBUSY : 0;
 }
 
 int segment_check(const struct output_config *config)
@@ -315,12 +315,12 @@ static int finish_leftover(const struct output_config *config, const char *part)
     return rc;
 }
 
-static bool is_leftover(const struct output_config *config, const char *name)
+bool segment_is_leftover(const char *pattern, const char *name)
 {
     static const char *const numbers[] = {"", ".[0-9]*"};
     char glob[PATH_BYTES], with_part[PATH_BYTES + sizeof SEGMENT_PART];
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (pattern_glob(config->sink.path, numbers[i], glob, sizeof glob) < 0)
+        if (pattern_glob(pattern, numbers[i], glob, sizeof glob) < 0)
             continue;
         snprintf(with_part, sizeof with_part, "%s" SEGMENT_PART, glob);
         if (fnmatch(with_part, name, 0) == 0)
@@ -353,7 +353,7 @@ int segment_finish_leftovers(const struct output_config *config, struct leftover
     if (!files)
         return -errno;
     for (struct dirent *file; (file = readdir(files));) {
-        if (is_leftover(config, file->d_name) &&
+        if (segment_is_leftover(config->sink.path, file->d_name) &&
             snprintf(path, sizeof path, "%s%s", folder, file->d_name) < PATH_BYTES)
             count_leftover(ret, path, finish_leftover(config, path));
     }

@@ -60,5 +60,10 @@ struct leftovers {
 // whole frame and gives them their names. What that cannot be done with stays as it is. Returns 0,
 // or negative errno where nobody could look for them.
 int segment_finish_leftovers(const struct output_config *, struct leftovers *ret);
+// Whether a file of that name, without its folder, is one of those.
+bool segment_is_leftover(const char *pattern, const char *name);
+// Whether an output of this or of another process writes the file; false where that cannot be told.
+// Takes the file's lock for a moment.
+bool segment_is_written(const char *path);
 
 #endif
