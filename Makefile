@@ -6,6 +6,7 @@
 #   CUDA_ARCHS="90"                   only these compute capabilities
 #   V=1                               show the commands
 #   MUTATIONS=5000 SEED=7             for torture: how many damaged clips of each codec, and which
+#   FLIPS=1000 SEED=7                 for torture: how many bit errors in each H.265 clip, and which (200)
 #   SOAK_SECONDS=3600                 for torture: how long twenty cameras run, of which eight flap (600)
 #   SOCKETS_ARGS="--framed OTHER"     for bench-sockets: a second binary beside the first
 #   FAULTS="fin reset"                for bench-faults: only these
@@ -252,15 +253,18 @@ check:
 # An hour of what make check tries in seconds: cameras that fail for long, a thousand reloads, MUTATIONS of a clip of
 # each codec under the sanitizers, and every call of a running framed refused once.
 MUTATIONS ?= 1000
+FLIPS ?= 200
 SOAK_SECONDS ?= 600
 torture:
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/faults/nth.so
 	@set -e; for t in neighbours reconnects reload soak; do FRAMED=$(B)/framed SAN=$(SAN) \
 		FRAMED_SOAK_SECONDS=$(SOAK_SECONDS) tests/torture/$$t.py; done
-	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/camera/mutations
+	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/camera/mutations \
+		$(B)/torture/tests/daemon/camera/bit_errors
 	MUTATIONS=$(MUTATIONS) $(if $(SEED),SEED=$(SEED)) ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
 		$(B)/torture/tests/daemon/camera/mutations
+	FLIPS=$(FLIPS) $(if $(SEED),SEED=$(SEED)) $(B)/torture/tests/daemon/camera/bit_errors
 	FRAMED=$(B)/framed FRAMED_FAULTS_ALL=1 /usr/bin/python3 tests/e2e/test_refusals.py
 
 # The kernels alone, every version on this box: wants nothing but gcc (and nvcc for CUDA).

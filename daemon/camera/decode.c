@@ -33,6 +33,7 @@ struct decoder {
     struct damage damage;
     struct gaps gaps;
     struct hash_checker hash_checker;
+    bool says_completed; // the codec does, of each picture that is
     // While there is a device: what NVDEC needs to take over, or the cpu if NVDEC goes.
     struct backlog backlog;
     bool awaiting;   // packets are of no use before the next keyframe
@@ -127,6 +128,7 @@ static int open_on(struct decoder *d, struct decode_device *device)
 static void close_codec(struct decoder *d)
 {
     AVCodecContext *context = d->codec.context;
+    d->says_completed = false;
     if (context && context->has_b_frames > d->parameters->video_delay)
         d->parameters->video_delay = context->has_b_frames;
     codec_close(&d->codec);
@@ -266,9 +268,13 @@ static bool packets_are_pictures(const struct decoder *d)
 
 static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
 {
+    struct fact *fact = facts_of(&d->facts, serial);
+    log_libav_completed(); // another decoder's, of what ingest probed
     int rc = codec_send(&d->codec, packet, serial);
+    fact->completed = log_libav_completed();
+    d->says_completed |= fact->completed;
     if (log_libav_missed()) {
-        facts_of(&d->facts, serial)->damaged = true;
+        fact->damaged = true;
         damage_rootless(&d->damage);
     }
     if (rc >= 0)
@@ -394,13 +400,21 @@ static void follow_signal(const struct decoder *d, const AVFrame *av, struct fra
         info->flags |= FRAMED_FLAG_HDR;
 }
 
+// What libavcodec decodes of H.265 without an error may have some.
+static void find_errors(struct decoder *d, const AVFrame *av)
+{
+    struct fact *fact = facts_of(&d->facts, av->reordered_opaque);
+    if (fact->serial != av->reordered_opaque)
+        return;
+    fact->damaged |= d->says_completed && !fact->completed;
+    fact->damaged |= hash_checker_tells_errors(&d->hash_checker, &fact->hash, av);
+}
+
 static int show(struct decoder *d, struct picture *picture, struct frame *ret)
 {
     const char *converted;
     const AVFrame *av = picture_frame(picture);
-    struct fact *fact = facts_of(&d->facts, av->reordered_opaque);
-    if (fact->serial == av->reordered_opaque)
-        fact->damaged |= hash_checker_tells_errors(&d->hash_checker, &fact->hash, av);
+    find_errors(d, av);
     struct frame_info info = facts_picture(&d->facts, d->codec.context, av);
     d->shown++;
     follow_orientation(d, av);

@@ -17,7 +17,7 @@ enum {
     SEI_BYTES_MAX = 128, // a hash takes 51 with its headers; other messages may come before it
     // The standard begins with 0xffff and ends with 16 more bits of zeros, libavutil does without.
     CRC_BEGIN = 0x1d0f,
-    MISMATCHED_MAX = 8, // pictures in a row: from there on it is taken for the encoder's mistake
+    MISMATCHED_MAX = 8, // pictures from the first on: then it is taken for the encoder's mistake
 };
 
 static int bytes_of(enum hash_method method)
@@ -139,9 +139,10 @@ static void hash_component(uint8_t digest[HASH_BYTES_MAX], enum hash_method meth
         AV_WB32(digest, checksum(of));
 }
 
-static bool counts(const struct hash_checker *checker, int component)
+static bool counts(const struct hash_checker *checker, enum hash_method method, int component)
 {
-    return checker->matched[component] || (component == 0 && checker->mismatched < MISMATCHED_MAX);
+    return checker->matched[component] || (checker->mismatched[component] < MISMATCHED_MAX &&
+                                           (component == 0 || method != HASH_CRC));
 }
 
 bool hash_checker_tells_errors(struct hash_checker *checker, const struct picture_hash *hash,
@@ -159,9 +160,9 @@ bool hash_checker_tells_errors(struct hash_checker *checker, const struct pictur
         hash_component(digest, hash->method, checker->md5, &component);
         bool matches = memcmp(digest, hash->digest[c], (size_t)bytes_of(hash->method)) == 0;
         checker->matched[c] |= matches;
-        wrong |= !matches && counts(checker, c);
+        wrong |= !matches && counts(checker, hash->method, c);
+        checker->mismatched[c] += !checker->matched[c] && checker->mismatched[c] < MISMATCHED_MAX;
     }
-    checker->mismatched += wrong && !checker->matched[0];
     return wrong;
 }
 

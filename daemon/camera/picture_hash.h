@@ -24,13 +24,13 @@ struct picture_hash {
     uint8_t digest[3][HASH_BYTES_MAX]; // by colour component
 };
 
-// Compares the hashes of one stream. An encoder may compute them wrongly (x265 3.5 does so for the
-// CRC of chroma), so a component's hashes count once one of them matched, and those of the first
-// component also at a stream's start. One thread uses it; zeroed it is ready.
+// Compares the hashes of one stream. An encoder may compute a component's hashes wrongly. So those
+// that never matched since the stream began count for its first pictures only, and the CRC of
+// chroma, which x265 3.5 gets wrong, not at all. One thread uses it; zeroed it is ready.
 struct hash_checker {
     struct AVMD5 *md5; // allocated with the first picture that has such a hash
     bool matched[3];   // by component: once at least
-    int mismatched;    // pictures whose first component did not, before any did
+    int mismatched[3]; // pictures whose component did not, before any did
 };
 
 // That of the packet's picture; HASH_NONE where it has none. `length_bytes`: see struct nal_reader.

@@ -1,7 +1,6 @@
 // Single bits flipped in the slices of H.265 clips: which of the pictures that come out otherwise
 // than in the whole clip are flagged. Nothing of a whole clip is. FLIPS says how many of each clip
-// (see main), SEED which, SOURCE the file to encode instead of a test picture, THREADS how many the
-// decoder has (1 and 2).
+// (30), SEED which, SOURCE the file to encode instead of a test picture.
 #include "daemon/camera/nal.h"
 #include "daemon/service/log.h"
 #include "tests/daemon/camera/decoding.h"
@@ -16,19 +15,28 @@ enum {
 
 struct clip {
     const char *name, *size, *format, *parameters;
-    bool hashes; // right ones of all components
+    int percent; // of the pictures that differ, to be flagged at least
+    bool live;   // without threads that decode a picture each
 };
 
-// The CRC of x265 3.5 is right in pictures of one row of blocks only, and of luma.
+// The CRC of x265 3.5 is right in pictures of one row of blocks only, and of luma. In the sum that
+// a checksum is, errors may cancel each other out. Of many blocks it is likely that a slice with
+// errors ends too early.
 static const struct clip clip_list[] = {
-    {"md5.mp4", "170x130", "yuv420p", "hash=1", true},
-    {"crc.ts", "250x62", "yuv420p10le", "hash=2", true},
-    {"luma.ts", "170x130", "yuv420p", "hash=2", false},
-    {"checksum.ts", "170x130", "yuv444p", "hash=3:bframes=0:slices=3", true},
-    {"plain.mp4", "170x130", "yuv420p", "bframes=3", false},
-    {"plain.ts", "170x130", "yuv420p", "bframes=0:slices=3", false},
-    {"intra.ts", "170x130", "yuv420p", "keyint=1:no-wpp=1", false},
+    {"md5.mp4", "170x130", "yuv420p", "hash=1", 100, false},
+    {"crc.ts", "250x62", "yuv420p10le", "hash=2", 100, false},
+    {"luma.ts", "170x130", "yuv420p", "hash=2", 80, false},
+    {"checksum.ts", "170x130", "yuv444p", "hash=3:bframes=0:slices=3", 90, false},
+    {"plain.mp4", "170x130", "yuv420p", "bframes=3", 0, false},
+    {"plain.ts", "170x130", "yuv420p", "bframes=0:slices=3", 0, false},
+    {"blocks.ts", "480x272", "yuv420p", "keyint=1:no-wpp=1:ctu=16", 25, true},
 };
+
+static const struct mode {
+    const char *name;
+    int threads;
+    bool live;
+} modes[] = {{"one thread", 1, true}, {"slices", 2, true}, {"pictures", 2, false}};
 
 // --- what a decoder gives of a clip
 
@@ -98,10 +106,15 @@ static void free_all(struct packets *packets)
     avcodec_parameters_free(&packets->parameters);
 }
 
-static void decode(struct pictures_of *pictures, const struct packets *packets, int threads)
+static void decode(struct pictures_of *pictures, const struct packets *packets,
+                   const struct mode *mode)
 {
     const struct decode_options options = {
-        .decode = DECODE_CPU, .in_flight = 4, .threads = threads};
+        .decode = DECODE_CPU,
+        .in_flight = 4,
+        .threads = mode->threads,
+        .low_delay = mode->live,
+    };
     struct decoder *decoder;
     if (decoder_open(&decoder, packets->parameters, &options) < 0 ||
         decoder_join(decoder, &no_device) < 0)
@@ -178,7 +191,7 @@ static void compare(struct tally *tally, const struct pictures_of *whole,
 }
 
 static void try_flip(struct tally *tally, struct random *random, struct packets *packets,
-                     const struct pictures_of *whole, int threads)
+                     const struct pictures_of *whole, const struct mode *mode)
 {
     struct pictures_of *harmed = malloc(sizeof *harmed);
     AVPacket **victim = &packets->packet[random_next(random) % (uint64_t)packets->n];
@@ -187,7 +200,7 @@ static void try_flip(struct tally *tally, struct random *random, struct packets 
     if (!harmed || av_packet_make_writable(*victim) < 0)
         abort();
     if (flip(random, packets, *victim)) {
-        decode(harmed, packets, threads);
+        decode(harmed, packets, mode);
         compare(tally, whole, harmed);
     }
     av_packet_free(victim);
@@ -195,27 +208,29 @@ static void try_flip(struct tally *tally, struct random *random, struct packets 
     free(harmed);
 }
 
-static void test_clip(const struct clip *clip, int flips, int threads, struct random *random)
+static void test_clip(const struct clip *clip, int flips, const struct mode *mode,
+                      struct random *random)
 {
     struct packets packets;
     struct pictures_of *whole = malloc(sizeof *whole);
     struct tally tally = {0};
     int flagged = 0;
     read_all(&packets, clip->name);
-    decode(whole, &packets, threads);
+    decode(whole, &packets, mode);
     for (int i = 0; i < whole->n; i++)
         flagged += whole->shown[i].damaged;
     CHECK(whole->n > 0 && flagged == 0, "%s: %d of %d pictures of a whole clip are flagged",
           clip->name, flagged, whole->n);
     for (int i = 0; i < flips; i++)
-        try_flip(&tally, random, &packets, whole, threads);
-    printf(
-        "%s, %d threads: %d flips, %d visible, %d of these told; %d pictures differ, %d of these "
-        "flagged; %d lost, %d flagged that do not differ\n",
-        clip->name, threads, tally.flips, tally.visible, tally.told, tally.differ, tally.flagged,
-        tally.lost, tally.spared);
-    CHECK(!clip->hashes || tally.flagged == tally.differ, "%s: %d of %d pictures are not flagged",
-          clip->name, tally.differ - tally.flagged, tally.differ);
+        try_flip(&tally, random, &packets, whole, mode);
+    printf("%s, %s: %d flips, %d visible, %d of these told; %d pictures differ, %d of these "
+           "flagged; %d lost, %d flagged that do not differ\n",
+           clip->name, mode->name, tally.flips, tally.visible, tally.told, tally.differ,
+           tally.flagged, tally.lost, tally.spared);
+    if (mode->live || !clip->live)
+        CHECK(100 * tally.flagged >= clip->percent * tally.differ,
+              "%s, %s: %d of %d pictures are not flagged", clip->name, mode->name,
+              tally.differ - tally.flagged, tally.differ);
     free_all(&packets);
     free(whole);
 }
@@ -246,8 +261,8 @@ int main(void)
     log_open(LOG_LEVEL_ERROR);
     for (size_t i = 0; i < sizeof clip_list / sizeof *clip_list; i++) {
         make(&clip_list[i]);
-        for (int threads = 1; threads <= number_of("THREADS", 2); threads++)
-            test_clip(&clip_list[i], number_of("FLIPS", 30), threads, &random);
+        for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
+            test_clip(&clip_list[i], number_of("FLIPS", 30), &modes[m], &random);
     }
     clips_close();
     return test_end("bit_errors");

@@ -119,15 +119,15 @@ static void test_wrong_encoder(bool luma)
     av_frame_free(&frame);
 }
 
-static void test_first_picture(void)
+static void test_first_picture(int component)
 {
     struct random random = {11};
     struct hash_checker checker = {0};
     AVFrame *frame = random_frame(&random, AV_PIX_FMT_YUV420P, 64, 48);
     struct picture_hash hash = defined_hash(frame, HASH_CHECKSUM);
-    frame->data[0][5] ^= 1;
-    CHECK(hash_checker_tells_errors(&checker, &hash, frame), "the first picture");
-    frame->data[0][5] ^= 1;
+    frame->data[component][5] ^= 1;
+    CHECK(hash_checker_tells_errors(&checker, &hash, frame), "component %d", component);
+    frame->data[component][5] ^= 1;
     CHECK(!hash_checker_tells_errors(&checker, &hash, frame), "the second one");
     frame->data[1][5] ^= 1;
     CHECK(hash_checker_tells_errors(&checker, &hash, frame), "chroma");
@@ -139,6 +139,7 @@ int main(void)
     test_definition();
     test_wrong_encoder(true);
     test_wrong_encoder(false);
-    test_first_picture();
+    test_first_picture(0);
+    test_first_picture(2);
     return test_end("picture_hash");
 }
