@@ -78,7 +78,7 @@ def check_killed(checks, where, part):
 def check_others(checks, where):
     """Only what nobody writes or will finish."""
     to = f"{where}/to"
-    write(f"{to}/young.y4m.part", 10, 0)
+    write(f"{to}/young.y4m.part", 10, -HOUR)  # for as long as the test takes
     write(f"{to}/new-1234567.y4m.part", 10, HOUR)  # of the pattern of today: the next start finishes it
     write(f"{to}/notes.txt", 10, HOUR)
     write(f"{to}/held.y4m.part", 10, HOUR)
