@@ -106,6 +106,8 @@ static const struct {
     {"colour.range", "auto", RANGE_UNSPECIFIED},
     {"colour.range", "limited", RANGE_LIMITED},
     {"colour.range", "full", RANGE_FULL},
+    {"ready", "any", READY_ANY},
+    {"ready", "all", READY_ALL},
     {"overflow", "auto", OVERFLOW_AUTO},
     {"overflow", "drop_oldest", OVERFLOW_DROP_OLDEST},
     {"overflow", "drop_newest", OVERFLOW_DROP_NEWEST},
