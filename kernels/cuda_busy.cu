@@ -128,7 +128,8 @@ void cuda_copies_init(struct plan *plan)
         plan->download_ns[i] = plan->op[i]->dst_bytes / link->down * 1e9;
     for (int i = 0; i < plan->schedule.steps; i++) {
         const struct step *step = &plan->schedule.step[i];
-        plan->download_ns[step->op] += schedule_copies(plan->op[step->op], step->out) * link->copy * 1e9;
+        plan->download_ns[step->op] +=
+            schedule_copies(plan->op[step->op], step->out) * link->copy * 1e9;
     }
 }
 
