@@ -9,6 +9,7 @@ from framed_client import PATIENCE, ROOT, Checks, Framed, folder, make_clip, run
 
 SOCKET = "/run/framed/gate-detector.sock"
 RING = "/run/framed/gate.ring"
+NPY = "/run/framed/gate-npy.sock"
 CONFIG = """
 cameras:
   gate:
@@ -22,6 +23,7 @@ cameras:
         tensor: {{dtype: f32, layout: nchw, order: rgb, scale: 1/255}}
         sink: unix:{where}/t.sock
       {shared}
+      {tensors}
 """
 
 
@@ -70,9 +72,9 @@ def check_python(checks, readme, where):
         checks.check(near, f"the Python reader prints {line!r}, not {x} {y}")
 
 
-def ring_output(readme, where):
-    """The output that the reader of the ring is written for, under a name of its own."""
-    return re.search(rf"^    detector: (.*{RING}.*)$", readme, re.M)[1].replace(RING, f"{where}/t.ring")
+def output_of(readme, path, to):
+    """The keys of the output that a reader is written for, with another path."""
+    return re.search(rf"^    \w+: (.*{path}.*)$", readme, re.M)[1].replace(path, to)
 
 
 def check_ring(checks, readme, where):
@@ -81,6 +83,15 @@ def check_ring(checks, readme, where):
     for line in lines:
         mean = re.fullmatch(r"mean (\d+\.\d+)\n", line)
         checks.check(mean and 25 < float(mean[1]) < 230, f"the ring's reader prints {line!r}")
+
+
+def check_npy(checks, readme, where):
+    """The second record and the third are found too: they begin in the middle of what was read ahead."""
+    snippet = block(readme, "python", "read_array")
+    lines = first_lines(["/usr/bin/python3", "-c", snippet.replace(NPY, f"{where}/npy.sock")], 3)
+    for line in lines:
+        mean = re.fullmatch(r"\(3, 640, 640\) float32 mean (\d+\.\d+)\n", line)
+        checks.check(mean and 25 < float(mean[1]) < 230, f"the npy reader prints {line!r}")
 
 
 def check_c(checks, readme, where):
@@ -113,10 +124,13 @@ def main():
         make_clip(os.path.join(where, "clip.mp4"))
         check_configurations(checks, readme)
         check_keys(checks, readme)
-        with Framed(where, CONFIG.format(where=where, shared=f"shared: {ring_output(readme, where)}")) as framed:
+        shared = f"shared: {output_of(readme, RING, f'{where}/t.ring')}"
+        tensors = f"tensors: {output_of(readme, NPY, f'{where}/npy.sock')}"
+        with Framed(where, CONFIG.format(where=where, shared=shared, tensors=tensors)) as framed:
             until(lambda: os.path.exists(f"{where}/t.sock"), 10)
             check_python(checks, readme, where)
             check_ring(checks, readme, where)
+            check_npy(checks, readme, where)
             check_c(checks, readme, where)
             framed.stop()
             check_reasons(checks, readme, framed.metrics())
