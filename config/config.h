@@ -169,6 +169,7 @@ struct camera_config {
     int decode_threads;          // of the cpu decoder
     struct dimensions picture;   // the largest that is expected; 0x0: auto, what `stream` says
     struct stream_memory stream; // not a key: whoever looks at the stream fills it in
+    bool low_delay;              // not a key: decode a file as a live input, for `framed tune`
     double fps;
     bool loop;
     enum pace pace;

@@ -101,7 +101,7 @@ static const struct row camera_rows[] = {
           .count_offset = offsetof(struct camera_config, n_options)),
     FIELD(struct camera_config, decode, "auto",
           "auto takes NVDEC where the GPU decodes this stream, else the cpu"),
-    FIELD(struct camera_config, decode_threads, "1", "threads of the cpu decoder", RANGE(0, 64),
+    FIELD(struct camera_config, decode_threads, "1", "threads of the cpu decoder; each costs memory, about a picture; those of a live input share a picture, which helps where it is coded in several slices and adds no delay; those of a file decode a picture each, which adds a frame of delay for each thread beyond the first", RANGE(0, 64),
           .zero = "auto"),
     FIELD(struct camera_config, picture, "auto",
           "largest picture expected: memory is planned for it; auto is the size that a file or a camera that runs has, and 1920x1080 before that is known; a larger one is taken while memory is left",

@@ -9,6 +9,15 @@
 
 static const int64_t NO_SERIAL = 0; // theirs begin with 1
 
+// Threads that decode several pictures at once give each picture some packets late. libdav1d knows
+// no thread_type; for other codecs the flag would also change the order of pictures.
+static void forbid_delay(AVCodecContext *context)
+{
+    context->thread_type = FF_THREAD_SLICE;
+    if (context->codec_id == AV_CODEC_ID_AV1)
+        context->flags |= AV_CODEC_FLAG_LOW_DELAY;
+}
+
 static int set_up(struct codec *codec, AVCodecContext *context,
                   const struct decode_options *options, struct buffers *buffers)
 {
@@ -21,8 +30,8 @@ static int set_up(struct codec *codec, AVCodecContext *context,
     }
     context->apply_cropping = 0; // hashes are of whole pictures; picture_map crops
     context->thread_count = options->threads;
-    if (options->low_delay && (options->threads == 0 || context->codec_id == AV_CODEC_ID_HEVC))
-        context->thread_type = FF_THREAD_SLICE;
+    if (options->low_delay)
+        forbid_delay(context);
     buffers_serve(buffers, context);
     return 0;
 }

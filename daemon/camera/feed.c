@@ -394,7 +394,7 @@ static int open_decoder(struct feed *feed)
         .threads = config->decode_threads,
         .in_flight = PIPELINE_DEPTH,
         .damaged = config->damaged,
-        .low_delay = ingest_is_live(config->url),
+        .low_delay = config->low_delay || ingest_is_live(config->url),
     };
     return decoder_open(&feed->decoder, ingest_parameters(feed->ingest), &options);
 }

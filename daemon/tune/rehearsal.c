@@ -6,6 +6,7 @@
 
 #include "config/address.h"
 #include "daemon/bench/ring.h"
+#include "daemon/camera/ingest.h"
 #include "daemon/daemon.h"
 #include "daemon/judge.h"
 
@@ -32,6 +33,7 @@ static int play_clip(struct camera_config *camera, const struct rehearsal *rehea
     char *url = strdup(rehearsal->clip);
     if (!url)
         return -ENOMEM;
+    camera->low_delay = ingest_is_live(camera->url); // its decoder is to be judged
     free(camera->url);
     camera->url = url;
     camera->pace = rehearsal->live ? PACE_REALTIME : PACE_FULL;

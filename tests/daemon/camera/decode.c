@@ -371,18 +371,23 @@ static void test_geometry_changes(void)
     run_close(&run);
 }
 
-static void test_low_delay(void)
+// A live decoder gives each picture with its packet, however many threads it has.
+static void test_low_delay(const char *encoder, const char *file, int threads)
 {
-    struct decode_options options = on_cpu;
+    const struct decode_options live = {
+        .decode = DECODE_CPU, .threads = threads, .low_delay = true, .in_flight = 4};
     struct run run;
     struct frame frame;
-    options.low_delay = true;
-    if (!run_open(&run, "whole.h264", &options))
+    clips_make("320x180", 12, encoder, file);
+    if (!run_open(&run, file, &live))
         return;
-    send_next(&run);
-    int rc = decode_next(run.decoder, &frame);
-    CHECK(rc == 0, "after one packet: %s", strerror(-rc));
-    frame_release(&frame);
+    for (int i = 0; i < 6; i++) {
+        send_next(&run);
+        int rc = decode_next(run.decoder, &frame);
+        CHECK(rc == 0, "%s, %d threads, after packet %d: %s", file, threads, i, strerror(-rc));
+        if (rc == 0)
+            frame_release(&frame);
+    }
     run_close(&run);
 }
 
@@ -465,7 +470,16 @@ int main(void)
     test_frames_outlive();
     test_restart();
     test_geometry_changes();
-    test_low_delay();
+    for (int threads = 0; threads <= 4; threads += threads ? threads : 1) {
+        test_low_delay("-c:v libx264 -bf 0", "live.h264", threads);
+        test_low_delay("-c:v libx265 -x265-params log-level=none:bframes=0", "live.hevc", threads);
+        test_low_delay("-c:v libvpx -deadline realtime -lag-in-frames 0", "live8.webm", threads);
+        test_low_delay("-c:v libvpx-vp9 -deadline realtime -lag-in-frames 0 -cpu-used 8",
+                       "live9.webm", threads);
+        test_low_delay("-c:v libaom-av1 -usage realtime -lag-in-frames 0 -cpu-used 8", "live.mkv",
+                       threads);
+        test_low_delay("-c:v mpeg4 -bf 0", "live4.mkv", threads);
+    }
     test_nvdec_missing();
     test_accepts();
     clips_close();
