@@ -132,7 +132,7 @@ static const struct row output_rows[] = {
           RANGE(1, IMAGE_SIDE_MAX), .kernel = FOR_WARP),
     FIELD(struct output_config, fit, "letterbox", "how the source fills the tensor", .kernel = FOR_WARP),
     FIELD(struct output_config, affine, NULL,
-          "2x3 matrix A from source to output, row by row, integers at pixel centres; a corner p goes to A * (p - 1/2) + 1/2; stands for fit, rotate and flip; its inverse must lead no output pixel further than 32764 source pixels away from the first one",
+          "2x3 matrix A from source to output, row by row, integers at pixel centres; a corner p goes to A * (p - 1/2) + 1/2; stands for fit, rotate and flip; its inverse must lead no output pixel further than 32764 pixels away from the source's first pixel",
           RANGE(-1e6, 1e6), .example = "[0.5, 0, 0, 0, 0.5, 0]", .kernel = FOR_WARP),
     FIELD(struct output_config, rotate, "0", "clockwise, before the fit", RANGE(-360, 360),
           .unit = "degrees", .kernel = FOR_WARP),

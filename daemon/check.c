@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config/file.h"
+#include "config/mistakes.h"
 #include "daemon/budget.h"
 #include "daemon/camera/decode.h"
 #include "daemon/camera/dpb_files.h"
@@ -17,7 +18,7 @@
 #include "daemon/service/log.h"
 #include "kernels/versions.h"
 
-// That files have to say what they are.
+// Within which the files have to be read.
 static const int64_t PROBE_NS = 30 * INT64_C(1000000000);
 
 // What the figures are for.
@@ -175,12 +176,37 @@ static void warn_of_readers(const struct config *config, const char *file)
     free(warning);
 }
 
+// EXIT_OK or EXIT_CONFIG. With `probes` the cameras themselves show whether a warning is right.
+static int check_auto_pictures(const struct config *config, const char *file, bool probes)
+{
+    int code = EXIT_RUNTIME;
+    char *prefix = NULL;
+    struct mistakes *mistakes = calloc(1, sizeof *mistakes),
+                    *warnings = calloc(1, sizeof *warnings);
+    if (mistakes && warnings && asprintf(&prefix, "warning: %s", file_name(file)) >= 0) {
+        judge_auto_pictures(mistakes, warnings, config);
+        if (!probes)
+            mistakes_print(warnings, prefix, stderr);
+        mistakes_print(mistakes, file_name(file), stderr);
+        code = mistakes->total > 0 ? EXIT_CONFIG : EXIT_OK;
+        mistakes_free(mistakes);
+        mistakes_free(warnings);
+        free(prefix);
+    }
+    free(mistakes);
+    free(warnings);
+    return code;
+}
+
 int check_box(struct config *config, const char *file, bool probes)
 {
     char why[256];
     log_open(LOG_LEVEL_ERROR); // or libavutil would print what it misses
     warn_of_readers(config, file);
     dpb_probe_files(config, PROBE_NS);
+    int code = check_auto_pictures(config, file, probes);
+    if (code != EXIT_OK)
+        return code;
     struct basis basis = choose(config);
     if (!basis.driver) {
         fprintf(stderr, "%s: backend: cuda: this framed is built without CUDA\n", file);

@@ -1,5 +1,4 @@
 #include "daemon/judge.h"
-#include "daemon/budget.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -94,6 +93,7 @@ struct output_judge {
     const struct output_config *output;
     const struct image *picture; // that the camera gives
     const char *whose;           // how messages name it
+    bool assumed;                // nobody knows the camera's own
 };
 
 __attribute__((format(printf, 3, 4))) static void
@@ -133,16 +133,21 @@ static void refuse_geometry(const struct output_judge *judge, int rc)
 {
     const int width = judge->picture->width, height = judge->picture->height;
     const struct output_config *output = judge->output;
+    const char *more = judge->assumed ? ", or the camera's own size as `picture`" : "";
     if (is_outside(&output->crop, judge->picture))
-        refuse_output(judge, "crop", "reaches beyond %s of %dx%d ([x, y, width, height] within it)",
-                      judge->whose, width, height);
+        refuse_output(judge, "crop",
+                      "reaches beyond %s of %dx%d ([x, y, width, height] within it%s)",
+                      judge->whose, width, height, more);
+    else if (rc == -ERANGE && output->affine.set)
+        refuse_output(judge, "affine",
+                      "places output pixels more than %d pixels away from the source's first pixel "
+                      "(a smaller `size`, or a matrix that shrinks less)",
+                      WARP_REACH_MAX);
     else if (rc == -ERANGE)
-        refuse_output(judge, output->affine.set ? "affine" : "size",
-                      "places output pixels more than %d pixels away from the first one of %s of "
-                      "%dx%d (%s)",
-                      WARP_REACH_MAX, judge->whose, width, height,
-                      output->affine.set ? "a smaller `size`, or a matrix that shrinks less"
-                                         : "a size nearer to the picture's shape");
+        refuse_output(judge, "size",
+                      "places output pixels more than %d pixels away from the first pixel of %s of "
+                      "%dx%d (a size nearer to the picture's shape%s)",
+                      WARP_REACH_MAX, judge->whose, width, height, more);
     else
         refuse_output(judge, output->affine.set ? "affine" : "kernel",
                       "cannot be made of %s of %dx%d (another geometry)", judge->whose, width,
@@ -167,10 +172,39 @@ void judge_picture(struct mistakes *mistakes, const struct camera_config *camera
                    const struct image *picture)
 {
     for (int i = 0; i < camera->n_outputs; i++) {
-        const struct output_judge judge = {mistakes, camera, &camera->outputs[i], picture,
-                                           "the camera's picture"};
+        const struct output_judge judge = {
+            mistakes, camera, &camera->outputs[i], picture, "the camera's picture", false};
         judge_geometry(&judge);
     }
+}
+
+// `picture`, or the file's own, or an assumed one.
+static struct image planned_picture(const struct camera_config *camera)
+{
+    const struct stream_memory stream = budget_stream(camera);
+    return (struct image){.format = PIXEL_YUV420P, .width = stream.width, .height = stream.height};
+}
+
+static void judge_auto_picture(struct mistakes *mistakes, struct mistakes *warnings,
+                               const struct camera_config *camera)
+{
+    const struct image picture = planned_picture(camera);
+    struct output_judge judge = {.camera = camera, .picture = &picture};
+    judge.assumed = camera->stream.width == 0;
+    judge.mistakes = judge.assumed ? warnings : mistakes;
+    judge.whose = judge.assumed ? "the assumed picture" : "the file's picture";
+    for (int i = 0; i < camera->n_outputs; i++) {
+        judge.output = &camera->outputs[i];
+        judge_geometry(&judge);
+    }
+}
+
+void judge_auto_pictures(struct mistakes *mistakes, struct mistakes *warnings,
+                         const struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        if (config->cameras[i].picture.width == 0) // else judge_machine has judged it
+            judge_auto_picture(mistakes, warnings, &config->cameras[i]);
 }
 
 static void judge_group(const struct output_judge *judge)
@@ -242,6 +276,14 @@ static void judge_socket(struct mistakes *mistakes, const struct config *config,
         mistake(mistakes, object_value_place(&root_table, config, key), key, "%s", why);
 }
 
+// Whether judge_geometry can tell before anybody has looked at the camera: a matrix alone leads as
+// far away whatever the picture's size.
+static bool needs_no_look(const struct output_judge *judge)
+{
+    const struct output_config *output = judge->output;
+    return judge->camera->picture.width > 0 || (output->affine.set && !output->crop.set);
+}
+
 void judge_machine(struct mistakes *mistakes, const struct config *config)
 {
     judge_process(mistakes, config);
@@ -249,14 +291,13 @@ void judge_machine(struct mistakes *mistakes, const struct config *config)
     judge_socket(mistakes, config, "http", &config->http.at);
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
-        const struct stream_memory stream = budget_stream(camera);
-        const struct image picture = {
-            .format = PIXEL_YUV420P, .width = stream.width, .height = stream.height};
+        const struct image picture = planned_picture(camera);
         judge_demuxer(mistakes, camera);
         for (int o = 0; o < camera->n_outputs; o++) {
-            const struct output_judge judge = {mistakes, camera, &camera->outputs[o], &picture,
-                                               "`picture`"};
-            judge_geometry(&judge);
+            const struct output_judge judge = {mistakes, camera,      &camera->outputs[o],
+                                               &picture, "`picture`", false};
+            if (needs_no_look(&judge))
+                judge_geometry(&judge);
             judge_group(&judge);
             judge_sink(&judge);
         }

@@ -1,5 +1,5 @@
 // Mistakes of a configuration that its text alone does not show: what this process, or this
-// machine, does not have. Each may be the `judge` of config_load_with.
+// machine, does not have. Each of the first three may be the `judge` of config_load_with.
 #ifndef FRAMED_DAEMON_JUDGE_H
 #define FRAMED_DAEMON_JUDGE_H
 
@@ -11,8 +11,13 @@ void judge_descriptors(struct mistakes *, const struct config *);
 // These, and processors of `cpu.pin` of which the process may use none.
 void judge_process(struct mistakes *, const struct config *);
 // These, and whatever keeps a camera or an output from working here, as far as that shows without
-// the camera: demuxers and their options, geometry for the camera's `picture`, groups, folders.
+// the camera: demuxers and their options, geometry for a `picture` that is given, groups, folders.
 void judge_machine(struct mistakes *, const struct config *);
+// Outputs that cannot be made where `picture` is auto. `mistakes`: of a file's pictures, which its
+// camera's `stream` tells; `warnings`: of the size that is assumed for a camera without a `stream`,
+// whose own may be larger.
+void judge_auto_pictures(struct mistakes *mistakes, struct mistakes *warnings,
+                         const struct config *);
 // Outputs that cannot be made of pictures like this one, which the camera gives.
 void judge_picture(struct mistakes *, const struct camera_config *, const struct image *);
 

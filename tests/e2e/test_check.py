@@ -43,14 +43,12 @@ MISTAKES = [
      "/tmp/.. exists and is not a file ("),
     (config(top="control: /no/such/control.sock\n"), "/no/such/c", "control", "its folder /no/such: No such"),
     (config(top="http: unix:/no/such/http\n"), "unix:/no", "http", "its folder /no/such: No such"),
-    (config(output='sink: "tcp:0", crop: [0, 0, 1921, 8]'), "[0, 0", "cameras.gate.outputs.o.crop",
-     "reaches beyond `picture` of 1920x1080 ("),
     (config("url: x, picture: 64x64", 'sink: "tcp:0", crop: [60, 0, 8, 8]'), "[60", "cameras.gate.outputs.o.crop",
      "reaches beyond `picture` of 64x64 ("),
-    (config(output='sink: "tcp:0", size: 4000x10'), "4000x10", "cameras.gate.outputs.o.size",
-     "places output pixels more than 32764 pixels away from the first one of `picture` of 1920x1080 ("),
+    (config("url: x, picture: 640x480", 'sink: "tcp:0", size: 4000x10'), "4000x10", "cameras.gate.outputs.o.size",
+     "places output pixels more than 32764 pixels away from the first pixel of `picture` of 640x480 ("),
     (config(output='sink: "tcp:0", size: 4000x10, affine: [0.1, 0, 0, 0, 1, 0]'), "[0.1", "cameras.gate.outputs.o.affine",
-     "places output pixels more than 32764 pixels away "),
+     "places output pixels more than 32764 pixels away from the source's first pixel ("),
     (config(top="cpu: {pin: '1000-1023'}\n"), "'1000", "cpu.pin", "this process may use none of 1000-1023 ("),
     (config("url: 'pipe:77'"), "'pipe:77", "cameras.gate.url", "framed was started without a descriptor 77 "),
 ]
@@ -328,11 +326,34 @@ def check_probe(checks, where, clip):
         checks.check(code == 1 and told and SECRET not in output, f"probe of what is not there: exit {code}, {errors}")
 
 
+# For 1920x1080, which is assumed, and not for every camera: the word that the warning is of, the key and the message.
+DOUBTFUL = [
+    ("crop: [0, 0, 3840, 2160]", "[0, 0", "crop", "reaches beyond the assumed picture of 1920x1080 ("),
+    ("size: 640x10", "640x10", "size", "places output pixels more than 32764 pixels away from the first pixel of the assumed "),
+]
+
+
+def check_auto_geometry(checks, clip):
+    """Without `picture`, only the size of the file's own pictures makes a geometry a mistake."""
+    for keys, word, key, message in DOUBTFUL:
+        text = config("url: 'rtsp://127.0.0.1:1/x'", f'sink: "tcp:0", {keys}')
+        code, output, errors = run("check", "-c", "-", stdin=text)
+        told = f"warning: stdin:{column(text, word)}: cameras.gate.outputs.o.{key}: {message}"
+        checks.check(code == 0 and "good" in output and errors.startswith(told) and errors.count("\n") == 1,
+                     f"{keys} of an unknown camera: exit {code}, {errors}")
+        code, _, errors = run("check", "--probe", "-c", "-", stdin=text)
+        checks.check(code == 1 and "warning" not in errors, f"{keys} of a camera that was asked: exit {code}, {errors}")
+    text = config(f"url: {clip}", 'sink: "tcp:0", crop: [0, 0, 640, 480]')
+    code, output, errors = run("check", "-c", "-", stdin=text)
+    told = f"stdin:{column(text, '[0, 0')}: cameras.gate.outputs.o.crop: reaches beyond the file's picture of 320x240 ("
+    checks.check(code == 78 and not output and errors.startswith(told), f"a crop beyond a file: exit {code}, {errors}")
+
+
 def check_probed_geometry(checks, clip):
     """What fits `picture` and not the camera is a mistake that only a look at the camera shows."""
-    text = config(f"url: {clip}", 'sink: "tcp:0", crop: [0, 0, 640, 480]')
+    text = config(f"url: {clip}, picture: 640x480", 'sink: "tcp:0", crop: [0, 0, 640, 480]')
     code, _, errors = run("check", "-c", "-", stdin=text)
-    checks.check(code == 0, f"a crop within `picture`: exit {code}, {errors}")
+    checks.check(code == 0 and not errors, f"a crop within `picture`: exit {code}, {errors}")
     code, _, errors = run("check", "--probe", "-c", "-", stdin=text)
     told = f"stdin:{column(text, '[0, 0')}: cameras.gate.outputs.o.crop: reaches beyond the camera's picture of 320x240 ("
     checks.check(code == 78 and errors.startswith(told), f"a crop beyond the camera: exit {code}, {errors}")
@@ -366,6 +387,7 @@ def main():
         check_descriptors(checks, where, clip)
         check_reload(checks, where, clip)
         check_probe(checks, where, clip)
+        check_auto_geometry(checks, clip)
         check_probed_geometry(checks, clip)
         check_probe_is_parallel(checks)
     checks.end()
