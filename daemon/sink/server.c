@@ -38,7 +38,7 @@ void server_retire(struct server *server, enum loss reason)
 
 // --- peers
 
-static void reserver_move(struct server *server, struct peer *peer)
+static void remove_peer(struct server *server, struct peer *peer)
 {
     int i = 0;
     server->driver->leave(server, peer);
@@ -52,7 +52,7 @@ static void reserver_move(struct server *server, struct peer *peer)
 
 static void drop_peer(struct server *server, struct peer *peer)
 {
-    reserver_move(server, peer);
+    remove_peer(server, peer);
     server_retire(server, LOSS_CLIENT);
 }
 
@@ -332,7 +332,7 @@ void server_handle_closed(uv_handle_t *handle)
 static void close_all(struct server *server, enum loss reason)
 {
     while (server->n_peers > 0)
-        reserver_move(server, server->peers[0]);
+        remove_peer(server, server->peers[0]);
     server_retire(server, reason);
     listener_close(&server->listener);
     if (server->driver->close)
