@@ -123,26 +123,36 @@ static void print_missing_nvdec(const struct config *config)
     decode_device_close(device);
 }
 
-// A folder that the unit makes counts as present when the configuration is judged.
-static void print_folder_to_be(const struct sink_address *address, char *last)
+// A folder that the unit makes counts as present when the configuration is judged. `lines` are
+// those that `f` has already.
+static void add_folder_to_be(const struct sink_address *address, FILE *f, char *const *lines)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], line[PATH_MAX + 64];
     const char *slash = address->path ? strrchr(address->path, '/') : NULL;
     if (!slash)
         return;
     snprintf(folder, sizeof folder, "%.*s", (int)(slash - address->path), address->path);
-    if (!judge_is_made_by_unit(folder) || access(folder, F_OK) == 0 || strcmp(folder, last) == 0)
+    if (!judge_is_made_by_unit(folder) || access(folder, F_OK) == 0)
         return;
-    printf("%s is not there yet: the unit makes it when it starts\n", folder);
-    strcpy(last, folder);
+    snprintf(line, sizeof line, "%s is not there yet: the unit makes it when it starts\n", folder);
+    fflush(f);
+    if (!strstr(*lines, line))
+        fputs(line, f);
 }
 
 static void print_folders_to_be(const struct config *config)
 {
-    char last[PATH_MAX] = "";
+    char *lines = NULL;
+    size_t size;
+    FILE *f = open_memstream(&lines, &size);
+    if (!f)
+        return;
     for (int i = 0; i < config->n_cameras; i++)
         for (int o = 0; o < config->cameras[i].n_outputs; o++)
-            print_folder_to_be(&config->cameras[i].outputs[o].sink, last);
+            add_folder_to_be(&config->cameras[i].outputs[o].sink, f, &lines);
+    fclose(f);
+    fputs(lines ? lines : "", stdout);
+    free(lines);
 }
 
 static void print_missing_processors(const struct config *config)

@@ -239,7 +239,9 @@ def check_together(checks):
 def check_units_folders(checks):
     """The unit makes its folders when it starts: until then they count as there, and check says so once."""
     text = config(output='sink: "unix:/run/framed-none/s"')
-    code, output, errors = run("check", "-c", "-", stdin=text)
+    twice = config(output='sink: "unix:/run/framed-none/s"}, p: {sink: "unix:/var/lib/framed-none/s"}, '
+                          'q: {sink: "unix:/run/framed-none/t"')
+    code, output, errors = run("check", "-c", "-", stdin=twice)
     said = output.count("/run/framed-none is not there yet: the unit makes it when it starts\n")
     checks.check(code == 0 and said == 1 and not errors, f"a folder of the unit: exit {code}, {output!r}, {errors!r}")
     code, _, errors = run("check", "-c", "-", stdin=text.replace("framed-none", "framed-none/deeper"))
