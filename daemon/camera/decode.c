@@ -45,6 +45,7 @@ struct decoder {
     const char *converted;
     char notice[256], description[64];
     bool notice_is_new;
+    int64_t held_up_ns; // decoder_held_up_ns, by codecs that are gone
 };
 
 int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
@@ -131,7 +132,15 @@ static void close_codec(struct decoder *d)
     d->says_completed = false;
     if (context && context->has_b_frames > d->parameters->video_delay)
         d->parameters->video_delay = context->has_b_frames;
+    d->held_up_ns += d->codec.nvdec.held_up_ns;
     codec_close(&d->codec);
+}
+
+int64_t decoder_held_up_ns(struct decoder *d)
+{
+    int64_t held_up_ns = d->held_up_ns + d->codec.nvdec.held_up_ns;
+    d->held_up_ns = d->codec.nvdec.held_up_ns = 0;
+    return held_up_ns;
 }
 
 static int send_end(struct decoder *d);

@@ -58,6 +58,9 @@ int decode_send(struct decoder *, const struct packet *);
 // after a flush; -EBADMSG: a picture was withheld by the policy `damaged` (count it). info.epoch
 // and FRAMED_FLAG_FIRST_OF_EPOCH are left 0: the camera knows them.
 int decode_next(struct decoder *, struct frame *);
+// How long decode_send and decode_next were held up since this was last asked, because NVDEC opened
+// this decoder or another camera's.
+int64_t decoder_held_up_ns(struct decoder *);
 // Pictures that were decoded since it was opened, withheld ones too.
 int64_t decoder_pictures(const struct decoder *);
 // After a seek, a flush or a new connection: forgets what it holds. NVDEC's decoder stays open.

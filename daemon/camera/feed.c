@@ -144,6 +144,7 @@ static void forward_picture(struct feed *feed, struct frame *frame)
     frame->info.behind_ns = behind(feed, &frame->info);
     ingest_rate(feed->ingest, &rate_num, &rate_den);
     progress_submit(feed->context.progress);
+    pipeline_held_up(feed->pipeline, decoder_held_up_ns(feed->decoder));
     int rc = pipeline_submit(feed->pipeline, frame, rate_num, rate_den);
     progress_lap(feed->context.progress, LEG_SUBMIT);
     const char *notice = pipeline_notice(feed->pipeline);
@@ -379,8 +380,11 @@ static int follow_engine(struct feed *feed)
         return 0;
     feed->moves = false;
     heartbeat_begin(&feed->heartbeat, STEP_MOVING, TURN_NS);
+    const int64_t begun_ns = monotonic_ns();
     leave_side(feed);
-    return join_side(feed);
+    int rc = join_side(feed);
+    pipeline_held_up(feed->pipeline, monotonic_ns() - begun_ns);
+    return rc;
 }
 
 // --- one connection
@@ -453,7 +457,9 @@ int feed_run(struct feed *feed, char *why, size_t size)
     drought_connect(&feed->drought);
     ask_device_again(feed);
     heartbeat_begin(&feed->heartbeat, STEP_MOVING, TURN_NS);
+    const int64_t begun_ns = monotonic_ns();
     rc = prepare_decoder(feed);
+    pipeline_held_up(feed->pipeline, monotonic_ns() - begun_ns);
     if (rc == 0)
         rc = relay(feed);
     explain_end(feed, rc, why, size);

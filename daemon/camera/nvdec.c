@@ -21,11 +21,14 @@ enum {
 
 void nvdec_enter(struct nvdec *nvdec)
 {
+    nvdec->opening_before_ns = gate_used_ns(&nvdec->device->opening);
     gate_enter(&nvdec->device->inside);
 }
 
 void nvdec_leave(struct nvdec *nvdec)
 {
+    uint64_t opening_ns = gate_used_ns(&nvdec->device->opening);
+    nvdec->held_up_ns += (int64_t)(opening_ns - nvdec->opening_before_ns);
     if (!nvdec->opens) {
         gate_leave(&nvdec->device->inside);
         return;

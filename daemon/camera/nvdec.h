@@ -25,6 +25,10 @@ struct nvdec {
     struct decode_device *device;
     bool refused; // the device does not take the stream; set within a call, which then fails
     bool opens;   // the call at hand opens a decoder in the driver
+    // How long calls lasted while some decoder was opened, the own one or another camera's: the
+    // driver lets few others in meanwhile. And what gate_used_ns(opening) was before the call.
+    int64_t held_up_ns;
+    uint64_t opening_before_ns;
 };
 
 // Around each call of libavcodec that may call the driver.

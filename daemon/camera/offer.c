@@ -35,8 +35,26 @@ static void describe_result(struct slot *slot, const struct op *op)
     info->order = warp ? op->warp.order : ORDER_RGB;
 }
 
+// As slots_take. The heart rests while clients are waited for; what is not such a wait is the
+// opening of slots.
+static int wait_and_take(struct output *output, size_t size, struct offer *offer,
+                         struct slot **slot)
+{
+    const enum overflow overflow = output->config->overflow;
+    if (overflow == OVERFLOW_WAIT || monotonic_ns() < offer->wait_until_ns)
+        heartbeat_rest(offer->heartbeat);
+    if (overflow != OVERFLOW_WAIT)
+        slots_wait(output->slots, offer->wait_until_ns, offer->interrupted);
+    const int64_t begun_ns = monotonic_ns();
+    int rc = slots_take(output->slots, size, overflow, offer->interrupted, slot);
+    heartbeat_begin(offer->heartbeat, STEP_SUBMITTING, 0);
+    if (overflow != OVERFLOW_WAIT)
+        offer->opening_ns += monotonic_ns() - begun_ns;
+    return rc;
+}
+
 // A slot for a frame that passed the rate, or why there is none.
-static struct slot *take_slot(struct output *output, const struct op *op, const struct offer *offer,
+static struct slot *take_slot(struct output *output, const struct op *op, struct offer *offer,
                               enum loss *reason)
 {
     struct slot *slot;
@@ -46,16 +64,12 @@ static struct slot *take_slot(struct output *output, const struct op *op, const 
     *reason = LOSS_LATE;
     if (frame_is_late(offer->info, output->config->max_age.ns))
         return NULL;
-    if (output->config->overflow == OVERFLOW_WAIT)
-        heartbeat_rest(offer->heartbeat);
-    int rc = slots_take(output->slots, op->dst_bytes, output->config->overflow, offer->interrupted,
-                        &slot);
-    heartbeat_begin(offer->heartbeat, STEP_SUBMITTING, 0);
+    int rc = wait_and_take(output, op->dst_bytes, offer, &slot);
     *reason = loss_of(rc, offer);
     return rc < 0 ? NULL : slot;
 }
 
-struct slot *offer_frame(struct output *output, const struct op *op, const struct offer *offer)
+struct slot *offer_frame(struct output *output, const struct op *op, struct offer *offer)
 {
     enum loss reason;
     uint64_t sequence = output->sequence++;

@@ -9,16 +9,18 @@
 
 struct offer {
     const struct frame_info *info;
-    int rate_num, rate_den;          // nominal frames per second that are offered; 0/0: unknown
+    int rate_num, rate_den; // nominal frames per second that are offered; 0/0: unknown
+    int64_t wait_until_ns;  // CLOCK_MONOTONIC: until then waits for room under any `overflow`
+    int64_t opening_ns;     // what slots took to be opened is added here
     const _Atomic bool *interrupted; // ends every wait...
     const _Atomic bool *stop;        // ...because of this; else the device has failed
     struct heartbeat *heartbeat;     // rests while clients are waited for
 };
 
 // The slot for the result, described; NULL: the output has lost the frame, with the reason counted.
-// `op` makes the result; NULL: it cannot be made from this source. Waits only with `overflow:
-// wait`.
-struct slot *offer_frame(struct output *, const struct op *op, const struct offer *);
+// `op` makes the result; NULL: it cannot be made from this source. Waits with `overflow: wait`, and
+// before offer->wait_until_ns.
+struct slot *offer_frame(struct output *, const struct op *op, struct offer *);
 // A frame that no output gets to see counts for each of them.
 void offer_lost(const struct outputs *, enum loss reason);
 

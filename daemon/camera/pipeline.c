@@ -12,6 +12,7 @@
 
 static const int64_t NOMINAL_NS = 40000000; // between frames, where the stream does not say
 static const int64_t BURST_NS = 250000000;  // that frames in a row may wait beyond their patience
+static const int64_t HOLD_UP_NS = 10000000; // shorter ones delay no frame of a nominal rate
 static const int64_t RETRY_NS = 1000000000; // between tries to get a backend's buffers
 
 // One frame in the backend: the job, its source, and the slot of each output that wants it.
@@ -35,7 +36,8 @@ struct pipeline {
     struct rate rate; // the camera's own `fps`
     uint32_t epoch;
     int64_t waited_ns; // beyond their patience, by the last frames; what others need less goes off
-    int64_t retry_ns;  // when making a plan may be tried again, after it failed
+    int64_t catches_up_until_ns; // CLOCK_MONOTONIC: until then frames wait rather than be lost
+    int64_t retry_ns;            // when making a plan may be tried again, after it failed
     char notice[256];
     bool noticed; // notice was handed out
     pthread_mutex_t lock;
@@ -225,10 +227,23 @@ static int make_ops(struct pipeline *pipeline, const struct image *source, const
     return n;
 }
 
+// A hold-up within the time to catch up took some of that time, and brings more frames.
+void pipeline_held_up(struct pipeline *pipeline, int64_t ns)
+{
+    int64_t now = monotonic_ns();
+    if (ns < HOLD_UP_NS)
+        return;
+    if (pipeline->catches_up_until_ns > now)
+        pipeline->catches_up_until_ns += 2 * ns;
+    else
+        pipeline->catches_up_until_ns = now + ns + BURST_NS;
+}
+
 // Makes the ops and the plan for sources like `source`; `surfaces` as in struct frame.
 static int rebuild(struct pipeline *pipeline, const struct image *source, int surfaces)
 {
     const struct op *ops[PLAN_OPS_MAX];
+    const int64_t begun_ns = monotonic_ns();
     pipeline_drain(pipeline);
     pipeline->source = *source;
     pipeline->notice[0] = 0;
@@ -237,6 +252,7 @@ static int rebuild(struct pipeline *pipeline, const struct image *source, int su
         rc = open_plan(pipeline, source, surfaces, ops, rc);
     if (rc < 0)
         pipeline_drain(pipeline);
+    pipeline_held_up(pipeline, monotonic_ns() - begun_ns);
     return rc;
 }
 
@@ -296,14 +312,17 @@ static struct work *wait_for_idle(struct pipeline *pipeline, int64_t until_ns)
 static struct work *take_work(struct pipeline *pipeline, int64_t patience)
 {
     int64_t now = monotonic_ns(), until = INT64_MAX;
+    const bool catches_up = now < pipeline->catches_up_until_ns;
     if (patience < INT64_MAX)
         until = now + patience + BURST_NS - pipeline->waited_ns;
+    if (until < pipeline->catches_up_until_ns)
+        until = pipeline->catches_up_until_ns;
     pthread_mutex_lock(&pipeline->lock);
     struct work *work = wait_for_idle(pipeline, until);
     if (work)
         work->busy = true;
     pthread_mutex_unlock(&pipeline->lock);
-    if (patience < INT64_MAX) {
+    if (patience < INT64_MAX && !catches_up) {
         int64_t waited = pipeline->waited_ns + monotonic_ns() - now - patience;
         pipeline->waited_ns = waited < 0 ? 0 : waited < BURST_NS ? waited : BURST_NS;
     }
@@ -358,8 +377,15 @@ static int submit(struct pipeline *pipeline, struct work *work, int rate_num, in
 {
     const struct pipeline_context *context = &pipeline->context;
     rate_limit(&pipeline->rate, &rate_num, &rate_den);
-    struct offer offer = {&work->frame.info,      rate_num,      rate_den,
-                          &pipeline->interrupted, context->stop, context->heartbeat};
+    struct offer offer = {
+        .info = &work->frame.info,
+        .rate_num = rate_num,
+        .rate_den = rate_den,
+        .wait_until_ns = pipeline->catches_up_until_ns,
+        .interrupted = &pipeline->interrupted,
+        .stop = context->stop,
+        .heartbeat = context->heartbeat,
+    };
     bool wanted = false;
     work->job = (struct job){.src = work->frame.image, .done = job_done, .opaque = work};
     for (int i = 0; i < pipeline->outputs.n; i++) {
@@ -374,6 +400,7 @@ static int submit(struct pipeline *pipeline, struct work *work, int rate_num, in
         slot->holds = op->serial;
         wanted = true;
     }
+    pipeline_held_up(pipeline, offer.opening_ns);
     if (!wanted) {
         release_work(work);
         return 0;

@@ -34,7 +34,12 @@ struct pipeline_context {
 int pipeline_open(struct pipeline **ret, const struct pipeline_context *);
 // *use has joined a side: if it fails, waits for clients end, so that the side can be left.
 void pipeline_join(struct pipeline *);
-// Offers the frame to every output. Waits only for outputs with `overflow: wait`. Returns 0, also
+// The camera's thread was held up for so long by something that was opened, and frames came
+// meanwhile: for as long and a little longer those that come now wait for the backend and for
+// connected clients. Without effect where no frame can have come.
+void pipeline_held_up(struct pipeline *, int64_t ns);
+// Offers the frame to every output. Waits for clients with `overflow: wait`, and after
+// pipeline_held_up, which it also counts its own openings for. Returns 0, also
 // where the device failed: the engine knows then. -ENOSPC: the device has no room for this source,
 // as pipeline_notice says: the cpu has to do it. Else what rebuilding for a new geometry failed
 // with. On error every output has counted the frame as lost.

@@ -5,11 +5,15 @@
 
 int slots_open(struct slots **ret, const struct slots_options *options)
 {
+    pthread_condattr_t attributes;
     struct slots *pool = calloc(1, sizeof *pool + (size_t)options->n * sizeof pool->slot[0]);
     if (!pool)
         return -ENOMEM;
     pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->room, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&pool->room, &attributes);
+    pthread_condattr_destroy(&attributes);
     pool->name = options->name;
     pool->kind = options->kind;
     pool->ledger = options->ledger;
@@ -162,6 +166,19 @@ int slots_take(struct slots *pool, size_t size, enum overflow overflow, const _A
     if (rc == 0)
         *ret = slot;
     return rc;
+}
+
+void slots_wait(struct slots *pool, int64_t until_ns, const _Atomic bool *stop)
+{
+    const struct timespec until = {.tv_sec = until_ns / 1000000000,
+                                   .tv_nsec = until_ns % 1000000000};
+    if (monotonic_ns() >= until_ns)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    while (!atomic_load(stop) && !pool->ended && pool->listeners > 0 && !oldest(pool, SLOT_FREE))
+        if (pthread_cond_timedwait(&pool->room, &pool->lock, &until) != 0)
+            break;
+    pthread_mutex_unlock(&pool->lock);
 }
 
 void slots_wake(struct slots *pool)

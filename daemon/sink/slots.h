@@ -93,7 +93,10 @@ void slots_leave(struct slots *);
 // (LOSS_BACKEND). On error nothing is counted: the caller does.
 int slots_take(struct slots *, size_t size, enum overflow, const _Atomic bool *stop,
                struct slot **ret);
-void slots_wake(struct slots *); // lets waiting slots_take look at *stop again; any thread
+// Waits, whatever the policy, until a slot is free, there is no client, *stop, or CLOCK_MONOTONIC
+// has reached `until_ns`.
+void slots_wait(struct slots *, int64_t until_ns, const _Atomic bool *stop);
+void slots_wake(struct slots *); // lets those that wait look at *stop again; any thread
 void slots_end(struct slots *);  // no slot is taken any more, one that waits included; any thread
 
 // --- backend thread: the result is complete (status 0) or will never be (negative: LOSS_BACKEND).

@@ -3,6 +3,8 @@
 #ifndef FRAMED_TESTS_DAEMON_CAMERA_FAKE_DEVICE_H
 #define FRAMED_TESTS_DAEMON_CAMERA_FAKE_DEVICE_H
 
+#include <unistd.h>
+
 #include "daemon/camera/nvdec.h"
 #include "tests/daemon/camera/decoding.h"
 
@@ -14,6 +16,7 @@ static struct {
     struct decode_device device;
     int prepared, asked; // decoders; formats that were chosen: NVDEC opens one each time
     int pictures_left;   // until it fails; below 0: never
+    int opening_us;      // what opening a decoder takes
     bool refuses;
 } fake = {.pictures_left = -1};
 
@@ -21,6 +24,9 @@ static inline enum AVPixelFormat choose_format(AVCodecContext *context,
                                                const enum AVPixelFormat *formats)
 {
     fake.asked++;
+    gate_enter(&fake.device.opening);
+    usleep((useconds_t)fake.opening_us);
+    gate_leave(&fake.device.opening);
     if (!fake.refuses)
         return avcodec_default_get_format(context, formats);
     ((struct nvdec *)context->opaque)->refused = true;

@@ -431,6 +431,7 @@ static void test_busy_backend(void)
 {
     struct fixture *f = configure();
     f->driver.submit = keep;
+    n_kept = 0;
     start(f, 0);
     for (int i = 0; i <= PIPELINE_DEPTH; i++)
         CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
@@ -617,8 +618,178 @@ static void test_fill_follows(void)
     end(f);
 }
 
+// --- frames that come all at once, after something was opened
+
+enum { OPENING_US = 400000, BURST = 20 };
+
+struct client {
+    struct fixture *fixture;
+    pthread_t thread;
+    int frames[OUTPUTS];
+    _Atomic bool done;
+};
+
+// Takes every frame of both outputs, each in a few milliseconds.
+static void *read_slowly(void *opaque)
+{
+    struct client *client = opaque;
+    while (!atomic_load(&client->done)) {
+        for (int i = 0; i < OUTPUTS; i++) {
+            struct slot *slot = next(client->fixture, i, 0);
+            if (slot)
+                let_go(client->fixture, i, slot);
+            client->frames[i] += slot != NULL;
+        }
+        usleep(5000);
+    }
+    return NULL;
+}
+
+// What arrived during the opening waits for a client that reads.
+static void all_arrive(struct fixture *f, const char *what)
+{
+    struct client client = {.fixture = f};
+    pthread_create(&client.thread, NULL, read_slowly, &client);
+    for (int i = 0; i < BURST; i++)
+        CHECK(submit(f, 16, 16, i * 40000000, 0) == 0, "submit");
+    for (int i = 0;
+         i < 2000 &&
+         ledger_in_flight(&f->output[WARP]->ledger) + ledger_in_flight(&f->output[YUV]->ledger) > 0;
+         i++)
+        usleep(1000);
+    atomic_store(&client.done, true);
+    pthread_join(client.thread, NULL);
+    for (int i = 0; i < OUTPUTS; i++)
+        CHECK(client.frames[i] == BURST, "%s: output %d: %d of %d frames, %d lost as overflow",
+              what, i, client.frames[i], BURST, (int)lost(f, i, LOSS_OVERFLOW));
+    end(f);
+}
+
+static struct fixture *with_few_slots(void)
+{
+    struct fixture *f = configure();
+    f->config[WARP].slots = f->config[YUV].slots = 3;
+    return f;
+}
+
+static int slow_plan(struct backend *backend, struct plan **ret, const struct image *src,
+                     const struct op *const ops[], int n, int depth)
+{
+    usleep(OPENING_US);
+    return cpu_backend.plan_open(backend, ret, src, ops, n, depth);
+}
+
+static int slow_pin(struct backend *backend, void *memory, size_t bytes)
+{
+    (void)backend, (void)memory, (void)bytes;
+    usleep(OPENING_US);
+    return 0;
+}
+
+static void no_unpin(struct backend *backend, void *memory)
+{
+    (void)backend, (void)memory;
+}
+
+static void test_burst(void)
+{
+    struct fixture *f = with_few_slots();
+    f->driver.plan_open = slow_plan;
+    start(f, 0);
+    all_arrive(f, "after the plan's opening");
+
+    f = with_few_slots();
+    f->driver.pin = slow_pin;
+    f->driver.unpin = no_unpin;
+    start(f, 0);
+    all_arrive(f, "after the slots' opening");
+
+    f = with_few_slots();
+    start(f, 0);
+    pipeline_held_up(f->pipeline, OPENING_US * INT64_C(1000));
+    all_arrive(f, "after the decoder's opening");
+}
+
+// A client that does not read holds the camera up for no longer than that.
+static void test_burst_and_stuck_client(void)
+{
+    struct fixture *f = with_few_slots();
+    start(f, 0);
+    pipeline_held_up(f->pipeline, OPENING_US * INT64_C(1000));
+    const int64_t begun_ns = monotonic_ns();
+    for (int i = 0; i < BURST; i++) {
+        CHECK(submit(f, 16, 16, i * 40000000, 0) == 0, "submit");
+        slots_publish(f->output[WARP]->slots);
+        slots_publish(f->output[YUV]->slots);
+    }
+    CHECK(monotonic_ns() - begun_ns < 10 * INT64_C(1000000000), "it waits for each frame");
+    pipeline_drain(f->pipeline);
+    CHECK(lost(f, WARP, LOSS_OVERFLOW) > 0, "nothing is lost");
+    end(f);
+}
+
+static void *stop_soon(void *opaque)
+{
+    struct fixture *f = opaque;
+    while (atomic_load(&f->output[WARP]->ledger.offered) < 4)
+        usleep(1000);
+    usleep(20000);
+    atomic_store(&f->stop, true);
+    pipeline_wake(f->pipeline);
+    return NULL;
+}
+
+static void test_burst_and_stop(void)
+{
+    struct fixture *f = with_few_slots();
+    pthread_t thread;
+    start(f, 0);
+    pipeline_held_up(f->pipeline, 60 * INT64_C(1000000000));
+    const int64_t begun_ns = monotonic_ns();
+    pthread_create(&thread, NULL, stop_soon, f);
+    for (int i = 0; i < 4; i++)
+        CHECK(submit(f, 16, 16, i * 40000000, 0) == 0, "submit");
+    pthread_join(thread, NULL);
+    CHECK(monotonic_ns() - begun_ns < 30 * INT64_C(1000000000), "the wait goes on");
+    CHECK(lost(f, WARP, LOSS_STOPPING) == 1, "stopping");
+    end(f);
+}
+
+static void *let_jobs_go_late(void *opaque)
+{
+    (void)opaque;
+    usleep(2 * OPENING_US);
+    for (int i = 0; i < PIPELINE_DEPTH; i++)
+        kept[i]->done(kept[i], 0);
+    return NULL;
+}
+
+// The backend may be what others open things in.
+static void test_burst_and_busy_backend(void)
+{
+    struct fixture *f = configure();
+    pthread_t thread;
+    f->driver.submit = keep;
+    n_kept = 0;
+    start(f, 0);
+    pipeline_held_up(f->pipeline, 60 * INT64_C(1000000000));
+    for (int i = 0; i < PIPELINE_DEPTH; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    f->driver.submit = cpu_backend.submit;
+    pthread_create(&thread, NULL, let_jobs_go_late, NULL);
+    CHECK(submit(f, 16, 16, PIPELINE_DEPTH, 0) == 0, "submit");
+    pthread_join(thread, NULL);
+    CHECK(lost(f, WARP, LOSS_BACKEND_BUSY) == 0, "%d lost", (int)lost(f, WARP, LOSS_BACKEND_BUSY));
+    pipeline_drain(f->pipeline);
+    end(f);
+}
+
 int main(void)
 {
+    test_burst();
+    test_burst_and_stuck_client();
+    test_burst_and_stop();
+    test_burst_and_busy_backend();
     test_geometry_change();
     test_thinning();
     test_output_that_cannot_be();

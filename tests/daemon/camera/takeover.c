@@ -175,6 +175,25 @@ static void test_options(void)
     }
 }
 
+// How long the device took to open its decoder is told once, also where the codec is gone by then.
+static void test_held_up(const char *file)
+{
+    struct run run;
+    got.n = 0;
+    if (!run_join(&run, file, &anywhere, &with_device))
+        return;
+    decode_some(&run, 10);
+    CHECK(decoder_held_up_ns(run.decoder) < 40000000, "nothing took time");
+    fake.opening_us = 50000;
+    change(&run, &with_device);
+    decode_some(&run, 30);
+    change(&run, &no_device);
+    CHECK(decoder_held_up_ns(run.decoder) >= 50000000, "the decoder was not opened anew");
+    CHECK(decoder_held_up_ns(run.decoder) == 0, "it is told twice");
+    fake.opening_us = 0;
+    run_close(&run);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
@@ -192,6 +211,7 @@ int main(void)
     test_failure("vp9.mkv", 30);
     test_failure("open.mkv", 31);
     test_refusal("closed.mp4");
+    test_held_up("closed.mp4");
     clips_make("64x48", 600, "-c:v libx264 -bf 0 -g 400 -x264-params scenecut=0", "long.mp4");
     test_too_long("long.mp4", 350);
     clips_make("64x48", 600, "-c:v libx264 -bf 3 -g 400 -x264-params scenecut=0", "longer.mp4");
