@@ -29,6 +29,7 @@ enum {
     THREADS_AUTO = 16,      // the most that libavcodec chooses by itself
     CAMERA_BYTES = 5 << 19, // its input, its decoder, its thread, and what malloc keeps of them
     THREAD_BYTES = 2 << 20, // of a thread of the decoder
+    PACKETS = 5, // at once: of libavformat, of the decoder, its unescaped copy, and larger ones
     // NVDEC.
     SURFACES_MAX = 32,        // of one decoder
     SURFACE_PITCH = 512,      // bytes
@@ -119,7 +120,8 @@ static size_t cpu_decoder_bytes(const struct camera_config *camera,
     size_t macroblocks = round_up((size_t)stream->width, 16) * round_up((size_t)stream->height, 16);
     size_t beside = macroblocks / 256 * (size_t)stream->macroblock_bytes;
     return (size_t)(stream->pictures + threads + depth) * picture_bytes(stream, source) +
-           (size_t)(stream->pictures + threads + 1) * beside + (size_t)(threads - 1) * THREAD_BYTES;
+           (size_t)(stream->pictures + threads + 1) * beside +
+           (size_t)(threads - 1) * THREAD_BYTES + PACKETS * (size_t)stream->packet_bytes;
 }
 
 // With NVDEC: pictures that are downloaded, and the packets from which the cpu could take over.

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <libavutil/pixdesc.h>
+#include <math.h>
 
 #include "daemon/camera/ingest.h"
 #include "daemon/camera/mapping.h"
+#include "daemon/camera/scaler.h"
 
 enum {
     H264_PICTURES_MAX = 16, // that a stream of any level may keep
@@ -14,8 +16,8 @@ enum {
     // Motion vectors, reference indices and types: by the sizes of libavcodec's tables.
     H264_MACROBLOCK = 141,
     HEVC_MACROBLOCK = 200,
-    CONVERTED = 3,      // pictures of libswscale: as many as the cpu backend has in flight, and one
-    PROBE_PACKETS = 64, // in which a picture must come
+    PROBE_PACKETS = 64,          // in which a picture must come
+    PACKET_BYTES_MAX = 64 << 20, // a file may say any bit rate
 };
 
 static int min(int a, int b)
@@ -112,6 +114,19 @@ static enum AVPixelFormat samples_of(const AVCodecContext *context)
     return context->hw_frames_ctx ? context->sw_pix_fmt : context->pix_fmt;
 }
 
+static int bits_of(enum AVPixelFormat samples)
+{
+    const AVPixFmtDescriptor *format = av_pix_fmt_desc_get(samples);
+    return format ? av_get_padded_bits_per_pixel(format) : 0;
+}
+
+// The pictures in flight are libswscale's results, and it makes another of a decoded picture.
+static void add_converted(struct stream_memory *ret, enum AVPixelFormat samples)
+{
+    ret->pictures++;
+    ret->pixel_bits = max(ret->pixel_bits, bits_of(scaler_target(samples)));
+}
+
 void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
 {
     ret->width = context->width;
@@ -123,10 +138,9 @@ void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
     else
         measure_other(ret, context);
     ret->surfaces += NVDEC_SPARE;
-    const AVPixFmtDescriptor *format = av_pix_fmt_desc_get(samples_of(context));
-    ret->pixel_bits = format ? av_get_padded_bits_per_pixel(format) : 0;
-    if (mapping_format(samples_of(context)) == PIXEL_NONE)
-        ret->pictures += CONVERTED;
+    ret->pixel_bits = bits_of(samples_of(context));
+    if (ret->pixel_bits > 0 && mapping_format(samples_of(context)) == PIXEL_NONE)
+        add_converted(ret, samples_of(context));
 }
 
 // --- a stream that nobody decodes yet
@@ -150,7 +164,9 @@ static int mean_packet(const struct ingest *ingest)
     int num, den;
     ingest_rate(ingest, &num, &den);
     int64_t bit_rate = ingest_parameters(ingest)->bit_rate;
-    return num > 0 ? (int)(bit_rate / 8 * den / num) : 0;
+    if (num <= 0 || den <= 0 || bit_rate <= 0)
+        return 0;
+    return (int)fmin((double)bit_rate / 8 * den / num, PACKET_BYTES_MAX);
 }
 
 int dpb_probe(struct stream_memory *ret, const struct camera_config *config,

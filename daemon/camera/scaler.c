@@ -9,9 +9,10 @@
 #include "daemon/camera/buffers.h"
 #include "daemon/camera/mapping.h"
 
-// The nearest of the formats that kernels read. YUV stays YUV, so that matrix and range stay too.
-static enum AVPixelFormat target_of(const AVPixFmtDescriptor *desc)
+// YUV stays YUV, so that matrix and range stay too.
+enum AVPixelFormat scaler_target(enum AVPixelFormat from)
 {
+    const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(from);
     if (desc->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BAYER))
         return desc->flags & AV_PIX_FMT_FLAG_PLANAR ? AV_PIX_FMT_GBRP : AV_PIX_FMT_BGRA;
     return desc->comp[0].depth > 8 ? AV_PIX_FMT_YUV420P10LE : AV_PIX_FMT_YUV420P;
@@ -70,7 +71,7 @@ static int choose(struct scaler *scaler, const AVFrame *from, enum AVPixelFormat
 
 int scaler_convert(struct scaler *scaler, struct buffers *buffers, AVFrame *to, const AVFrame *from)
 {
-    enum AVPixelFormat target = target_of(av_pix_fmt_desc_get(from->format));
+    enum AVPixelFormat target = scaler_target(from->format);
     int rc = choose(scaler, from, target);
     if (rc < 0)
         return rc;

@@ -17,12 +17,13 @@ enum {
     NVDEC = 52 * SURFACE + (28 << 20), // 17 + 5 + 4 in flight, to decode into and to hand out
     BESIDE = 120 * 68 * 200,           // of its macroblocks
     CAMERA = 5 << 19,                  // whatever it shows
+    PACKET = 1920 * 1080 / 80,
     // By one thread of the cpu: 16 that are kept, the one at hand and those in flight.
-    DECODED = CAMERA + (16 + 1 + 2) * PICTURE + 18 * BESIDE,
+    DECODED = CAMERA + (16 + 1 + 2) * PICTURE + 18 * BESIDE + 5 * PACKET,
     DECODED_FOR_GPU = DECODED + 2 * PICTURE,
     THREAD = PICTURE + BESIDE + (2 << 20),
-    PACKETS = CAMERA + 300 * (1920 * 1080 / 80), // from which the cpu can take over from NVDEC
-    SOURCE = 1920 * 1080 * 3 / 2,                // tight, as it is uploaded
+    PACKETS = CAMERA + 300 * PACKET, // from which the cpu can take over from NVDEC
+    SOURCE = 1920 * 1080 * 3 / 2,    // tight, as it is uploaded
 };
 
 // A device that keeps the results of each job, and the source where it is not there already.
@@ -125,14 +126,15 @@ static void test_stream(void)
     struct camera_config *camera = config->cameras;
     camera->stream = small;
     struct memory_need need = budget_camera(camera, &cpu_backend, false);
-    CHECK(need.pinned == CAMERA + (4 + 1 + 2) * picture + 6 * beside + SLOTS, "cpu: %zu",
+    CHECK(need.pinned == CAMERA + (4 + 1 + 2) * picture + 6 * beside + 5 * 1000 + SLOTS, "cpu: %zu",
           need.pinned);
     need = budget_camera(camera, &gpu, true);
     CHECK(need.pinned == CAMERA + 300 * 1000 + SLOTS, "nvdec: %zu", need.pinned);
     CHECK(need.device == budget_nvdec(320, 180, 8, 15) + 4 * TENSOR, "nvdec: %zu", need.device);
     camera->stream.pixel_bits = 24;
     need = budget_camera(camera, &cpu_backend, false);
-    CHECK(need.pinned == CAMERA + 7 * deep + 6 * beside + SLOTS, "10 bits: %zu", need.pinned);
+    CHECK(need.pinned == CAMERA + 7 * deep + 6 * beside + 5 * 1000 + SLOTS, "10 bits: %zu",
+          need.pinned);
     camera->picture = (struct dimensions){160, 90};
     CHECK(budget_stream(camera).width == 320, "it is larger than was expected");
     camera->picture = (struct dimensions){640, 360};

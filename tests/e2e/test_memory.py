@@ -61,6 +61,14 @@ def make_clip(where, size, references):
     return path
 
 
+def make_large_packets(where):
+    """Noise that is hardly compressed: a packet is about as large as its picture."""
+    path = f"{where}/large.mp4"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=15,noise=alls=100:allf=t", "-frames:v", "15", "-g", "1",
+           "-c:v", "libx264", "-preset", "ultrafast", "-qp", "8", "-pix_fmt", "yuv420p", path)
+    return path
+
+
 def check_ratio(checks, where, alone, name, cameras, url):
     text = "backend: cpu\ncameras:\n" + "".join(CAMERA.format(i=i, url=url, where=where) for i in range(cameras))
     code, output, errors = run("check", "-c", "-", stdin=text)
@@ -82,6 +90,7 @@ def main():
         alone = used(where, "backend: cpu\ncameras:" + ALONE.format(where=where), 0)
         for size, cameras, references in ("320x180", 4, 16), ("768x432", 4, 6), ("1920x1080", 1, 4):
             check_ratio(checks, where, alone, f"{cameras} x {size}", cameras, make_clip(where, size, references))
+        check_ratio(checks, where, alone, "large packets", 2, make_large_packets(where))
         for path in sorted(glob.glob(os.path.join(ROOT, "../shared/media/*.mp4"))):
             check_ratio(checks, where, alone, f"2 x {os.path.basename(path)}", 2, os.path.realpath(path))
     checks.end()
