@@ -12,11 +12,12 @@
 // Its thread and its caller leave it; whoever comes last frees it.
 struct probe {
     const struct config *config;
-    struct stream_memory *streams; // one a camera
-    _Atomic bool stop;             // the deadline has passed
+    _Atomic bool stop; // the deadline has passed
     pthread_mutex_t lock;
     pthread_cond_t through;
-    bool left; // by one of the two; under lock
+    // Under lock.
+    struct stream_memory *streams; // one a camera
+    bool left;                     // by one of the two
 };
 
 static bool is_file(const struct camera_config *camera)
@@ -36,16 +37,24 @@ static int find_same(const struct config *config, int i)
     return -1;
 }
 
+static void probe_camera(struct probe *probe, int i)
+{
+    const struct camera_config *camera = &probe->config->cameras[i];
+    struct stream_memory stream = {0};
+    int same = find_same(probe->config, i);
+    if (same >= 0)
+        stream = probe->streams[same];
+    else if (is_file(camera))
+        dpb_probe(&stream, camera, &probe->stop);
+    pthread_mutex_lock(&probe->lock);
+    probe->streams[i] = stream;
+    pthread_mutex_unlock(&probe->lock);
+}
+
 static void probe_all(struct probe *probe)
 {
-    const struct config *config = probe->config;
-    for (int i = 0; i < config->n_cameras && !atomic_load(&probe->stop); i++) {
-        int same = find_same(config, i);
-        if (same >= 0)
-            probe->streams[i] = probe->streams[same];
-        else if (is_file(&config->cameras[i]))
-            dpb_probe(&probe->streams[i], &config->cameras[i], &probe->stop);
-    }
+    for (int i = 0; !atomic_load(&probe->stop) && i < probe->config->n_cameras; i++)
+        probe_camera(probe, i);
 }
 
 static void leave(struct probe *probe)
@@ -107,7 +116,7 @@ void dpb_probe_files(struct config *config, int64_t deadline_ns)
     while (!probe->left && pthread_cond_timedwait(&probe->through, &probe->lock, &until) == 0)
         ;
     atomic_store(&probe->stop, true);
-    for (int i = 0; probe->left && i < config->n_cameras; i++)
+    for (int i = 0; i < config->n_cameras; i++)
         config->cameras[i].stream = probe->streams[i];
     leave(probe);
 }

@@ -2,6 +2,8 @@
 #include "daemon/camera/dpb.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "daemon/camera/dpb_files.h"
 #include "tests/daemon/camera/clips.h"
@@ -83,11 +85,38 @@ static void test_files(void)
     config_free(config);
 }
 
+// What was looked at in time is known, though there is no time for all.
+static void test_many_files(void)
+{
+    enum { FILES = 1000 };
+    char *text = NULL;
+    size_t size;
+    int known = 0;
+    struct config *config = NULL;
+    FILE *to = open_memstream(&text, &size);
+    fputs("cameras:\n", to);
+    for (int i = 0; i < FILES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d.mp4", i);
+        CHECK(symlink("pyramid.mp4", name) == 0, "%s", name);
+        fprintf(to, "  c%d: {url: %s, outputs: {o: {sink: 'ring:/%d'}}}\n", i, name, i);
+    }
+    fclose(to);
+    CHECK(config_load_text(&config, text, size, "test", stderr) == 0, "%d cameras", FILES);
+    dpb_probe_files(config, 1000000000);
+    for (int i = 0; i < FILES; i++)
+        known += config->cameras[i].stream.width == 1280;
+    CHECK(known > 0, "%d known", known);
+    config_free(config);
+    free(text);
+}
+
 int main(void)
 {
     clips_open();
     test_streams();
     test_files();
+    test_many_files();
     clips_close();
     return test_end("daemon/camera/dpb");
 }
