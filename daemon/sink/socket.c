@@ -18,8 +18,8 @@
 
 enum {
     UNPINNED_MIN = 2, // slots: one to fill while another is read
-    // The part of a frame that a reader may still have to take when the next one begins: with none
-    // left, reader and loop wait for each other, which costs a quarter of the 1080p frames.
+    // The part of a frame that a reader may still have to take when the next one begins. With none
+    // left the reader has nothing to read until the loop has seen that it took the frame.
     REST_PART = 8,
     // Between two looks at readers that are behind: while one of them reads on, and where none has
     // for long.
