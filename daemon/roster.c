@@ -13,7 +13,8 @@ enum {
     BURST = 16,             // cameras that start at once when none runs yet...
     START_MS = 43,          // ...and then one by one: probing a stream takes a processor;
                             // no multiple of a frame's interval, or all would come at once
-    RETRY_MS = 1000,        // between tries to open a sink, or to have a thread
+    RETRY_MS = 1000,        // between tries to have a thread
+    TEND_MS = 1000,         // between looks at all sinks
 };
 
 // --- who is there
@@ -255,36 +256,41 @@ const struct output *roster_writer(const struct roster *roster, const struct sin
     return NULL;
 }
 
-// Returns whether the output's sink is open, or not wanted.
-static bool open_sink(struct roster *roster, struct output *output)
+// Opens the output's sink, where it is not open and is wanted.
+static void open_sink(struct roster *roster, struct output *output)
 {
-    if (output->sink || output->finished)
-        return true;
-    if (roster_writer(roster, &output->config->sink) ||
-        output_listen(output, roster->context.loop, sink_was_closed, roster) < 0)
-        return false;
-    roster->n_sinks++;
-    return true;
-}
-
-// A folder that is not mounted yet, a port that another program holds: the rest works meanwhile.
-static void retry_sinks(uv_timer_t *timer)
-{
-    roster_open_sinks(timer->data);
+    if (output->sink || output->finished || roster_writer(roster, &output->config->sink))
+        return;
+    if (output_listen(output, roster->context.loop, sink_was_closed, roster) == 0)
+        roster->n_sinks++;
 }
 
 void roster_open_sinks(struct roster *roster)
 {
-    bool all = true;
     for (int i = 0; i < roster->n; i++) {
         const struct outputs *outputs = &roster->cameras[i]->outputs;
         for (int o = 0; o < outputs->n; o++)
-            all &= open_sink(roster, outputs->list[o]);
+            open_sink(roster, outputs->list[o]);
     }
-    if (all)
-        uv_timer_stop(&roster->sinks);
-    else
-        uv_timer_start(&roster->sinks, retry_sinks, RETRY_MS, 0);
+}
+
+static void check_paths(const struct roster *roster)
+{
+    for (int i = 0; i < roster->n; i++) {
+        const struct outputs *outputs = &roster->cameras[i]->outputs;
+        for (int o = 0; o < outputs->n; o++)
+            if (outputs->list[o]->sink)
+                sink_check_path(outputs->list[o]->sink);
+    }
+}
+
+// A folder that is not mounted yet, a port that another program holds, a socket that somebody has
+// removed: the rest works meanwhile.
+static void tend_sinks(uv_timer_t *timer)
+{
+    struct roster *roster = timer->data;
+    check_paths(roster);
+    roster_open_sinks(roster);
 }
 
 // --- starts
@@ -325,6 +331,7 @@ static void start_next(uv_timer_t *timer)
 
 int roster_start(struct roster *roster)
 {
+    uv_timer_start(&roster->sinks, tend_sinks, TEND_MS, TEND_MS);
     struct camera *camera;
     int rc = 0;
     for (int i = 0; rc == 0 && i < BURST && (camera = next_to_start(roster)); i++)

@@ -44,10 +44,11 @@ void roster_set(struct roster *, struct camera **cameras, int n);
 void roster_set_outputs(struct roster *, struct camera *, const struct outputs *);
 // Forgets what has ended, and opens and starts what waited for that.
 void roster_settle(struct roster *);
-// Opens the sinks that are to be open, and goes on trying those that cannot be had.
+// Opens the sinks that are to be open and are not.
 void roster_open_sinks(struct roster *);
 // Starts the first cameras: some at once, the others one by one. 0, or negative errno, logged,
-// where a thread cannot be had; trying goes on.
+// where a thread cannot be had; trying goes on. From now on, every second, sinks that cannot be had
+// are tried again, and sockets that were removed from their paths are made again.
 int roster_start(struct roster *);
 // Lets every camera and sink end; `done` follows.
 void roster_stop(struct roster *);

@@ -163,12 +163,17 @@ static void client_comes(uv_stream_t *stream, int status)
         let_in(place->control);
 }
 
+static void free_place(struct control_place *place)
+{
+    free(place->address.path);
+    free(place);
+}
+
 static void place_closed(uv_handle_t *handle)
 {
     struct control_place *place = handle->data;
     struct control *control = place->control;
-    free(place->address.path);
-    free(place);
+    free_place(place);
     forget(control);
 }
 
@@ -194,23 +199,38 @@ static int listen_at(struct control_place *place)
     return uv_listen((uv_stream_t *)&place->pipe, CONTROL_CLIENTS_MAX, client_comes);
 }
 
-int control_place_open(struct control_place **ret, struct control *control, const char *path,
-                       char *why, size_t size)
+// NULL: out of memory.
+static struct control_place *make_place(struct control *control, const char *path)
 {
     struct control_place *place = calloc(1, sizeof *place);
     char *copy = strdup(path);
-    int rc = place && copy ? 0 : -ENOMEM;
-    if (rc == 0) {
-        *place = (struct control_place){.control = control,
-                                        .address = {.kind = SINK_UNIX, .path = copy}};
-        const struct listener_options options = {.address = &place->address, .mode = CONTROL_MODE};
-        rc = listener_serve(&place->listener, &options, why, size);
-    } else {
-        snprintf(why, size, "%s", strerror(ENOMEM));
-    }
-    if (rc < 0) {
+    if (!place || !copy) {
         free(copy);
         free(place);
+        return NULL;
+    }
+    *place =
+        (struct control_place){.control = control, .address = {.kind = SINK_UNIX, .path = copy}};
+    return place;
+}
+
+static struct listener_options options_of(const struct control_place *place)
+{
+    return (struct listener_options){.address = &place->address, .mode = CONTROL_MODE};
+}
+
+int control_place_open(struct control_place **ret, struct control *control, const char *path,
+                       char *why, size_t size)
+{
+    struct control_place *place = make_place(control, path);
+    if (!place) {
+        snprintf(why, size, "%s", strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    const struct listener_options options = options_of(place);
+    int rc = listener_serve(&place->listener, &options, why, size);
+    if (rc < 0) {
+        free_place(place);
         return rc;
     }
     rc = listen_at(place);
@@ -228,6 +248,32 @@ void control_move(struct control *control, struct control_place *place)
     control_place_close(control->at);
     control->at = place;
     control->waits = false;
+}
+
+void control_check_path(struct control *control)
+{
+    char what[512];
+    if (!control->at || !listener_is_gone(&control->at->listener))
+        return;
+    struct control_place *place = make_place(control, control->at->address.path);
+    if (!place)
+        return; // until the next call
+    const struct listener_options options = options_of(place);
+    int rc =
+        listener_restore(&place->listener, &control->at->listener, &options, what, sizeof what);
+    if (what[0])
+        log_event(LOG_LEVEL_WARNING, "control: %s", what);
+    if (rc < 0) {
+        free_place(place);
+        return;
+    }
+    rc = listen_at(place);
+    if (rc == 0) {
+        control_move(control, place);
+    } else {
+        log_event(LOG_LEVEL_ERROR, "control: cannot watch the socket: %s", strerror(-rc));
+        control_place_close(place);
+    }
 }
 
 int control_open(struct control **ret, uv_loop_t *loop, const char *path, control_answer_fn *answer,

@@ -38,6 +38,8 @@ void control_place_close(struct control_place *); // one that was not moved to; 
 // From now on it listens there alone, and takes the place over; NULL: nowhere. Clients that have
 // come get their answers.
 void control_move(struct control *, struct control_place *);
+// As sink_check_path.
+void control_check_path(struct control *);
 // Its handles close with the loop's next turns; whatever was under way is cut off. Accepts NULL.
 void control_close(struct control *);
 

@@ -390,13 +390,18 @@ static void close_sockets(struct http *http)
         close(http->epoll);
 }
 
+static struct listener_options options_of(const struct http *http)
+{
+    return (struct listener_options){.address = &http->address, .mode = HTTP_MODE};
+}
+
 int http_open(struct http **ret, const struct http_options *options, char *why, size_t size)
 {
     struct http *http = calloc(1, sizeof *http);
     int rc = http ? copy_options(http, options) : -ENOMEM;
     why[0] = 0;
     if (rc == 0) {
-        const struct listener_options listener = {.address = &http->address, .mode = HTTP_MODE};
+        const struct listener_options listener = options_of(http);
         rc = listener_serve(&http->listener, &listener, why, size);
     }
     if (rc == 0) {
@@ -425,6 +430,36 @@ void http_token(struct http *http, char *token)
 {
     forget_token(http);
     http->token = token;
+}
+
+// Clients that connected before the socket was removed are accepted first.
+static void replace_listener(struct http *http, const struct listener *fresh)
+{
+    accept_clients(http);
+    work(http);
+    struct listener before = http->listener;
+    int rc = watch(http, EPOLL_CTL_ADD, fresh->fd, EPOLLIN, http);
+    http->listener = *fresh;
+    if (rc < 0) {
+        log_event(LOG_LEVEL_ERROR, "http: cannot watch the socket: %s", strerror(-rc));
+        http->listener = before;
+        before = *fresh;
+    }
+    listener_close(&before);
+}
+
+void http_check_path(struct http *http)
+{
+    struct listener fresh;
+    char what[512];
+    if (!http || !listener_is_gone(&http->listener))
+        return;
+    const struct listener_options options = options_of(http);
+    int rc = listener_restore(&fresh, &http->listener, &options, what, sizeof what);
+    if (what[0])
+        log_event(LOG_LEVEL_WARNING, "http: %s", what);
+    if (rc == 0)
+        replace_listener(http, &fresh);
 }
 
 int http_port(const struct http *http)

@@ -42,6 +42,8 @@ int http_port(const struct http *); // of a tcp address, for port 0; else 0
 const struct sink_address *http_address(const struct http *);
 // From the next request on clients must bring that token, which http frees; NULL: none.
 void http_token(struct http *, char *token);
+// As sink_check_path; accepts NULL.
+void http_check_path(struct http *);
 // Its handles close with the loop's next turns; whatever was under way is cut off. Accepts NULL.
 void http_close(struct http *);
 

@@ -31,16 +31,23 @@ struct service {
     char control_path[SOCKET_PATH_MAX + 1]; // where it is to listen; "": nowhere
     struct http *http;                      // NULL: there is none
     enum ready_when ready;
-    uv_timer_t samples;
+    uv_timer_t timer;
     struct next next;
 };
 
-static void sample(uv_timer_t *timer)
+static void sample(struct service *service)
 {
-    struct service *service = timer->data;
     struct metrics metrics;
     service->context.look(service->context.opaque, &metrics);
     status_sample(&service->status, &metrics);
+}
+
+static void tick(uv_timer_t *timer)
+{
+    struct service *service = timer->data;
+    sample(service);
+    control_check_path(service->control);
+    http_check_path(service->http);
 }
 
 // --- control
@@ -312,8 +319,8 @@ int service_open(struct service **ret, const struct service_context *context)
     }
     service->context = *context;
     status_open(&service->status);
-    uv_timer_init(context->loop, &service->samples);
-    service->samples.data = service;
+    uv_timer_init(context->loop, &service->timer);
+    service->timer.data = service;
     int rc = open_control(service);
     if (rc == 0)
         rc = open_http(service);
@@ -323,7 +330,7 @@ int service_open(struct service **ret, const struct service_context *context)
         service_close(service);
         return rc;
     }
-    uv_timer_start(&service->samples, sample, 0, STATUS_SAMPLE_MS);
+    uv_timer_start(&service->timer, tick, 0, STATUS_SAMPLE_MS);
     *ret = service;
     return 0;
 }
@@ -339,5 +346,5 @@ void service_close(struct service *service)
         return;
     control_close(service->control);
     http_close(service->http);
-    uv_close((uv_handle_t *)&service->samples, free_service);
+    uv_close((uv_handle_t *)&service->timer, free_service);
 }

@@ -15,6 +15,7 @@ struct sink_driver {
     int (*port)(const struct sink *); // NULL: it has none
     // NULL: it does not listen.
     const struct listener *(*listener)(const struct sink *);
+    void (*check_path)(struct sink *);
     void (*yield)(struct sink *, struct listener *ret);
 };
 

@@ -30,17 +30,17 @@ static struct sockaddr_un unix_address(const char *path)
     return address;
 }
 
-// Whether the socket at `path` has a listener, of whatever type: 0, -ECONNREFUSED: none, or another
-// negative errno.
+// Whether a process has the socket at `path`, of whatever type: 0, -ECONNREFUSED: none, or another
+// negative errno. This asks with a datagram socket: a listener does not notice it.
 static int try_connect(const char *path)
 {
     struct sockaddr_un address = unix_address(path);
-    int fd = open_socket(AF_UNIX, SOCK_STREAM);
+    int fd = open_socket(AF_UNIX, SOCK_DGRAM);
     if (fd < 0)
         return fd;
     int rc = connect(fd, (struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0;
     close(fd);
-    return rc == -EAGAIN || rc == -EPROTOTYPE ? 0 : rc; // its queue is full, or it is a ring: alive
+    return rc == -EPROTOTYPE ? 0 : rc; // a socket of another type
 }
 
 static bool is_at(const struct listener *listener, const struct stat *st)
@@ -212,6 +212,33 @@ int listener_serve(struct listener *listener, const struct listener_options *opt
         snprintf(why, size, "cannot listen on %s: %s", listener->path, strerror(-rc));
         listener_close(listener);
     }
+    return rc;
+}
+
+bool listener_is_gone(const struct listener *listener)
+{
+    struct stat st;
+    if (!listener->path || !listener->published)
+        return false;
+    if (lstat(listener->path, &st) < 0)
+        return errno == ENOENT || errno == ENOTDIR;
+    return !is_at(listener, &st);
+}
+
+int listener_restore(struct listener *ret, struct listener *gone,
+                     const struct listener_options *options, char *what, size_t size)
+{
+    char why[256];
+    int rc = listener_serve(ret, options, why, sizeof why);
+    what[0] = 0;
+    if (rc == 0 && gone->told)
+        snprintf(what, size, "listens on %s again", gone->path);
+    else if (rc == 0)
+        snprintf(what, size, "the socket %s was removed: listens there again", gone->path);
+    else if (!gone->told)
+        snprintf(what, size, "the socket %s was removed: %s (tried again every second)", gone->path,
+                 why);
+    gone->told = true;
     return rc;
 }
 

@@ -12,6 +12,7 @@ struct listener {
     bool published;   // the socket is at its path, or it is of tcp
     dev_t device;     // of the unix socket
     ino_t inode;
+    bool told; // the log knows that the socket is not at its path
 };
 
 struct listener_options {
@@ -29,6 +30,13 @@ int listener_open(struct listener *, const struct listener_options *, char *why,
 int listener_publish(struct listener *);
 // Both in one, with their error in `why`.
 int listener_serve(struct listener *, const struct listener_options *, char *why, size_t size);
+// Whether somebody has removed a published unix socket from its path. Asks the file system.
+bool listener_is_gone(const struct listener *);
+// Opens *ret at the path of a socket that is gone, which the caller closes then. Returns 0 or
+// negative errno, as listener_open. `what` gets one sentence for the log, or "" when an earlier
+// call for `gone` has failed too: then the log knows.
+int listener_restore(struct listener *ret, struct listener *gone, const struct listener_options *,
+                     char *what, size_t size);
 int listener_port(const struct listener *); // of a tcp socket; else 0
 // Also removes the unix socket, unless someone has put another in its place. Accepts a closed one.
 void listener_close(struct listener *);

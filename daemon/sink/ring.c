@@ -301,5 +301,6 @@ const struct sink_driver ring_sink = {
     .finish = server_finish,
     .clients = server_clients,
     .listener = server_listener,
+    .check_path = server_check_path,
     .yield = server_yield,
 };

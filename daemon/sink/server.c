@@ -367,6 +367,36 @@ void server_finish(struct sink *base, int grace_ms)
     server_pump(base);
 }
 
+// Clients that connected before the socket was removed are accepted first.
+static void replace_listener(struct server *server, const struct listener *fresh)
+{
+    accept_peers(server);
+    struct listener before = server->listener;
+    server->listener = *fresh;
+    int rc = watch_listener(server, EPOLL_CTL_ADD, EPOLLIN);
+    if (rc < 0) {
+        sink_event(&server->sink, LOG_LEVEL_ERROR, "cannot watch the socket: %s", strerror(-rc));
+        server->listener = before;
+        before = *fresh;
+    }
+    listener_close(&before);
+}
+
+void server_check_path(struct sink *base)
+{
+    struct server *server = (struct server *)base;
+    const struct listener_options options = sink_listener_options(base->context.config);
+    struct listener fresh;
+    char what[512];
+    if (!listener_is_gone(&server->listener))
+        return;
+    int rc = listener_restore(&fresh, &server->listener, &options, what, sizeof what);
+    if (what[0])
+        sink_event(base, LOG_LEVEL_WARNING, "%s", what);
+    if (rc == 0)
+        replace_listener(server, &fresh);
+}
+
 // Closing the descriptor would not end what another one of the same socket makes epoll report.
 void server_yield(struct sink *base, struct listener *ret)
 {

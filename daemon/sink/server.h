@@ -79,6 +79,7 @@ void server_finish(struct sink *, int grace_ms);
 int server_clients(const struct sink *);
 int server_port(const struct sink *);
 const struct listener *server_listener(const struct sink *);
+void server_check_path(struct sink *);
 void server_yield(struct sink *, struct listener *ret);
 
 #endif

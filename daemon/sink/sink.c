@@ -48,6 +48,12 @@ void sink_yield(struct sink *sink, struct listener *ret)
         sink->driver->yield(sink, ret);
 }
 
+void sink_check_path(struct sink *sink)
+{
+    if (sink->driver->check_path)
+        sink->driver->check_path(sink);
+}
+
 int sink_clients(const struct sink *sink)
 {
     return sink->driver->clients(sink);

@@ -42,6 +42,9 @@ void sink_finish(struct sink *, int grace_ms);
 // Listens no more. What listened comes to lie in *ret where one wants it; else it is closed.
 // Clients stay.
 void sink_yield(struct sink *, struct listener *ret);
+// Listens again if somebody has removed the socket from its path, and logs it. Clients stay. To be
+// called every second or so: one lstat where nothing happened.
+void sink_check_path(struct sink *);
 int sink_clients(const struct sink *);
 int sink_port(const struct sink *); // of a tcp sink, for port 0; else 0
 

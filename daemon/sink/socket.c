@@ -156,6 +156,7 @@ const struct sink_driver socket_sink = {
     .finish = server_finish,
     .clients = server_clients,
     .listener = server_listener,
+    .check_path = server_check_path,
     .yield = server_yield,
     .port = server_port,
 };

@@ -262,6 +262,21 @@ def check_token(checks, where, clip):
     checks.check(code == 78 and "needs an http_token" in errors, f"no token: exit {code}: {errors}")
 
 
+def check_removed(checks, client, framed):
+    """The socket's file is deleted: it comes back, and who was connected gets an answer."""
+    with socket.socket(socket.AF_UNIX) as before:
+        before.settimeout(10)
+        before.connect(client.path)
+        os.unlink(client.path)
+        checks.check(until(lambda: os.path.exists(client.path), 5), "the socket does not come back")
+        before.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        checks.check(before.recv(1000).startswith(b"HTTP/1.1 200"), "who was connected gets no answer")
+    checks.check(client.get("/healthz")[::2] == (200, "ok\n"), "/healthz by the socket that came back")
+    checks.check(os.stat(client.path).st_mode & 0o777 == 0o660, "its mode")
+    line = f"http: the socket {client.path} was removed: listens there again"
+    checks.check(framed.errors().count(line) == 1, framed.errors())
+
+
 def check_unix(checks, where, clip):
     text = CONFIG.format(http=f"unix:{where}/http.sock", top="", clip=clip, where=where, token=TOKEN, port=free_port())
     with Framed(where, text) as framed:
@@ -269,6 +284,7 @@ def check_unix(checks, where, clip):
         checks.check(until(lambda: os.path.exists(client.path), 10), "no socket")
         checks.check(client.get("/healthz")[::2] == (200, "ok\n"), "/healthz by a unix socket")
         checks.check(os.stat(client.path).st_mode & 0o777 == 0o660, "the socket's mode")
+        check_removed(checks, client, framed)
         checks.check(framed.stop() == 0 and not os.path.exists(client.path), "the socket is left")
 
 

@@ -2,13 +2,16 @@
 """What readers that need no code of ours make of the sockets (ffprobe, OpenCV), and what one bad client does to the
 others: nothing."""
 import os
+import re
+import shutil
+import signal
 import socket
 import subprocess
 import time
 
 import cv2
 import numpy
-from framed_client import Checks, Framed, Reader, folder, free_port, make_clip, until
+from framed_client import PATIENCE, Checks, Framed, Reader, folder, free_port, make_clip, until
 
 CONFIG = """
 cameras:
@@ -31,6 +34,8 @@ cameras:
         size: 320x320 # u8: more than a socket's buffer takes, so that who does not read holds a slot
         slots: 16
         sink: unix:{where}/tensors.sock
+      ring: {{size: 64x64, sink: "ring:{where}/r.ring"}}
+      deep: {{size: 64x64, sink: "unix:{where}/deep/d.sock"}}
       few: {{size: 64x64, clients: 2, sink: "unix:{where}/few.sock"}}
 """
 
@@ -101,9 +106,90 @@ def check_limit(checks, where, framed):
         peer.close()
 
 
+def told(framed, output, path):
+    """What the log says of a socket that is not at its path."""
+    return re.findall(rf"^warning .*output={output} (?:the socket {path} was removed: |(?=listens on {path} again))(.*)$",
+                      framed.errors(), re.M)
+
+
+def check_comes_back(checks, framed, output, address, remove=os.unlink, restore=None):
+    """A new client finds the socket that was removed, and a client that was there misses no frame."""
+    path = address.partition(":")[2]
+    old = Reader(address, keep=False)
+    until(lambda: old.count > 0, 10)
+    remove(path)
+    if restore:
+        restore()
+    new = Reader(address, limit=5, keep=False)
+    new.join(10 * PATIENCE)
+    checks.check(new.count == 5, f"{output}: a new client gets {new.count} frames: {new.error}")
+    before = old.count
+    checks.check(until(lambda: old.count > before + 5, 10), f"{output}: the old client gets no more: {old.error}")
+    numbers = [header.sequence for header, _ in old.frames]
+    apart = {b - a for a, b in zip(numbers, numbers[1:])}
+    checks.check(apart == {1} and old.frames[-1][0].lost == 0, f"{output}: steps {apart}, {old.frames[-1][0].lost} lost")
+    checks.check(os.path.exists(path) and os.stat(path).st_mode & 0o777 == 0o660, f"{output}: the socket's mode")
+    return told(framed, output, path)
+
+
+def check_removed(checks, where, framed):
+    for output, address in (("tensors", f"unix:{where}/tensors.sock"), ("ring", f"ring:{where}/r.ring")):
+        said = check_comes_back(checks, framed, output, address)
+        checks.check(said == ["listens there again"], f"{output}: {said}")
+
+
+def check_folder_removed(checks, where, framed):
+    def restore():
+        until(lambda: told(framed, "deep", f"{where}/deep/d.sock"), 5)
+        time.sleep(1.5)  # for more tries, of which the log says nothing
+        os.mkdir(f"{where}/deep")
+
+    said = check_comes_back(checks, framed, "deep", f"unix:{where}/deep/d.sock",
+                            lambda path: shutil.rmtree(os.path.dirname(path)), restore)
+    checks.check(len(said) == 2 and "No such file" in said[0] and "listens on" in said[1], f"deep: {said}")
+
+
+def check_taken(checks, where, framed):
+    """The path goes to another program, which is left alone for as long as it is there."""
+    path = f"{where}/tensors.sock"
+    lines = len(told(framed, "tensors", path))
+    with socket.socket(socket.AF_UNIX) as other:
+        def take(_):
+            other.bind(f"{where}/other.sock")
+            other.listen()
+            os.rename(f"{where}/other.sock", path)
+
+        def leave():
+            until(lambda: len(told(framed, "tensors", path)) > lines, 5)
+            time.sleep(2.5)
+            other.settimeout(0)
+            try:
+                other.accept()
+                checks.check(False, "the other program is troubled")
+            except BlockingIOError:
+                pass
+            os.unlink(path)
+
+        said = check_comes_back(checks, framed, "tensors", f"unix:{path}", take, leave)[lines:]
+    checks.check(len(said) == 2 and "another program listens" in said[0] and "listens on" in said[1], f"taken: {said}")
+
+
+def check_not_wanted(checks, where, framed):
+    """A socket that framed takes away itself does not come back."""
+    with open(framed.config) as file:
+        text = file.read()
+    with open(framed.config, "w") as file:
+        file.write("".join(line for line in text.splitlines(True) if "deep:" not in line))
+    framed.child.send_signal(signal.SIGHUP)
+    gone = until(lambda: not os.path.exists(f"{where}/deep/d.sock"), 5)
+    time.sleep(1.5)
+    checks.check(gone and not os.listdir(f"{where}/deep"), "the socket of an output that is gone comes back")
+
+
 def main():
     checks = Checks("sockets")
     with folder() as where:
+        os.mkdir(f"{where}/deep")
         clip = make_clip(os.path.join(where, "clip.mp4"))
         port = free_port()
         with Framed(where, CONFIG.format(where=where, port=port)) as framed:
@@ -112,7 +198,13 @@ def main():
             check_videocapture(checks, clip, port)
             check_bad_clients(checks, where, framed)
             check_limit(checks, where, framed)
+            check_removed(checks, where, framed)
+            check_folder_removed(checks, where, framed)
+            check_taken(checks, where, framed)
+            check_not_wanted(checks, where, framed)
             code = framed.stop()
+            left = [name for name in os.listdir(where) if ".sock" in name or ".ring" in name]
+            checks.check(not left, f"left behind: {left}")
             checks.check(code == 0, f"exit {code}:\n{framed.errors()}")
             for output in ("local", "remote", "tensors"):
                 offered, emitted, lost = framed.metrics().account(output=output)

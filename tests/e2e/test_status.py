@@ -249,6 +249,23 @@ def check_nobody_is_hurt(checks, where):
         client.close()
 
 
+def check_removed(checks, where, framed):
+    """The control socket's file is deleted: it comes back, and who was connected gets an answer."""
+    path = f"{where}/own.sock"
+    with socket.socket(socket.AF_UNIX) as before:
+        before.settimeout(10)
+        before.connect(path)
+        os.unlink(path)
+        checks.check(until(lambda: os.path.exists(path), 4), "the control socket does not come back")
+        before.sendall(b"status\n")
+        checks.check(before.recv(1) == b"{", "who was connected gets no answer")
+    code, _, errors = status(where, "--json")
+    checks.check(code == 0, f"by the control socket that came back: {code} {errors}")
+    checks.check(os.stat(path).st_mode & 0o777 == 0o660, "the mode of the control socket that came back")
+    line = f"control: the socket {path} was removed: listens there again"
+    checks.check(framed.errors().count(line) == 1, framed.errors())
+
+
 def answer_slowly(listener):
     """A byte now and then, and never a line's end."""
     peer, _ = listener.accept()
@@ -450,6 +467,7 @@ def main():
                 print(status(where)[1])
                 checks.check(SECRET not in json.dumps(told) + status(where)[1], "the password shows")
                 check_nobody_is_hurt(checks, where)
+                check_removed(checks, where, framed)
                 check_watch(checks, where)
                 check_watch_is_stopped(checks, where)
                 start = time.monotonic()

@@ -1,6 +1,7 @@
 // Where socket sinks listen: what is at the path already, mode and group, and what is left behind.
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <sys/file.h>
 
 #include "tests/daemon/sink/fixture.h"
@@ -188,6 +189,12 @@ static bool answers(void)
     return answered;
 }
 
+static int mode_of_path(void)
+{
+    struct stat st;
+    return stat(rig.path, &st) < 0 ? -errno : (int)(st.st_mode & 0777);
+}
+
 static int prepare(struct listener *listener, const struct sink *before)
 {
     *listener = (struct listener){.fd = -1};
@@ -216,6 +223,82 @@ static void test_prepared(void)
     end();
 }
 
+// --- removed while it listens
+
+static int restore(struct listener *ret, struct listener *gone, char *what, size_t size)
+{
+    const struct listener_options options = {.address = &rig.config.sink, .mode = 0640};
+    return listener_restore(ret, gone, &options, what, size);
+}
+
+static void test_is_gone(void)
+{
+    struct listener listener;
+    char moved[128];
+    init(SINK_UNIX);
+    CHECK(prepare(&listener, NULL) == 0 && !listener_is_gone(&listener), "before it is published");
+    CHECK(listener_publish(&listener) == 0 && !listener_is_gone(&listener), "where it is");
+    snprintf(moved, sizeof moved, "%s/moved", rig.folder);
+    CHECK(rename(rig.path, moved) == 0 && listener_is_gone(&listener), "moved away");
+    close(open(rig.path, O_CREAT | O_WRONLY, 0600));
+    CHECK(listener_is_gone(&listener), "a file is in its place");
+    CHECK(rename(moved, rig.path) == 0 && !listener_is_gone(&listener), "moved back");
+    listener_close(&listener);
+    CHECK(!listener_is_gone(&listener), "closed");
+    end();
+
+    init(SINK_TCP);
+    CHECK(prepare(&listener, NULL) == 0 && !listener_is_gone(&listener), "tcp");
+    listener_close(&listener);
+    end();
+}
+
+static void test_restored(void)
+{
+    struct listener first, second;
+    char what[256];
+    init(SINK_UNIX);
+    CHECK(prepare(&first, NULL) == 0 && listener_publish(&first) == 0, "%s", rig.why);
+    unlink(rig.path);
+    CHECK(restore(&second, &first, what, sizeof what) == 0 && answers(), "%s", what);
+    CHECK(strstr(what, "was removed: listens there again"), "%s", what);
+    CHECK(mode_of_path() == 0640 && entries() == 1, "mode %o", mode_of_path());
+    listener_close(&first);
+    CHECK(answers(), "the old one took it along");
+
+    // A socket that its process has left is in the way of nobody.
+    unlink(rig.path);
+    close(bind_socket(rig.path, SOCK_STREAM, true));
+    CHECK(restore(&first, &second, what, sizeof what) == 0 && answers(), "%s", what);
+    listener_close(&second);
+    listener_close(&first);
+    CHECK(entries() == 0, "something is left");
+    end();
+}
+
+// What is in the place stays; it is told once, and so is the end of it.
+static void test_not_restored(int type)
+{
+    struct listener first, second;
+    char what[256];
+    init(SINK_UNIX);
+    CHECK(prepare(&first, NULL) == 0 && listener_publish(&first) == 0, "%s", rig.why);
+    unlink(rig.path);
+    int other = bind_socket(rig.path, type, type != SOCK_DGRAM);
+    CHECK(restore(&second, &first, what, sizeof what) == -EADDRINUSE, "%s", what);
+    CHECK(strstr(what, "was removed: another program listens"), "%s", what);
+    CHECK(restore(&second, &first, what, sizeof what) == -EADDRINUSE && !*what, "again: %s", what);
+    struct pollfd come = {.fd = other, .events = POLLIN};
+    CHECK(poll(&come, 1, 0) == 0, "the other program has a client");
+    unlink(rig.path);
+    CHECK(restore(&second, &first, what, sizeof what) == 0 && answers(), "%s", what);
+    CHECK(strstr(what, "listens on") && strstr(what, "again"), "%s", what);
+    listener_close(&first);
+    listener_close(&second);
+    close(other);
+    end();
+}
+
 static int open_with(struct listener *listener)
 {
     struct sink_context context = {.loop = &rig.loop,
@@ -232,12 +315,6 @@ static void finish_sink(void)
 {
     sink_finish(rig.sink, 0);
     uv_run(&rig.loop, UV_RUN_DEFAULT);
-}
-
-static int mode_of_path(void)
-{
-    struct stat st;
-    return stat(rig.path, &st) < 0 ? -errno : (int)(st.st_mode & 0777);
 }
 
 // One sink's place is taken by another of other permissions; then it is handed over as it is.
@@ -303,5 +380,10 @@ int main(void)
     test_prepared();
     test_successors();
     test_files();
+    test_is_gone();
+    test_restored();
+    test_not_restored(SOCK_STREAM);
+    test_not_restored(SOCK_SEQPACKET);
+    test_not_restored(SOCK_DGRAM);
     return test_end("sink_listener");
 }
