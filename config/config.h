@@ -146,7 +146,11 @@ struct demuxer_option { // one "name: value" for the demuxer
 };
 
 // What memory a camera's stream takes, where it has been looked at; zero where it has not.
+// By which NVDEC's decoders differ in memory.
+enum stream_codec { STREAM_OTHER, STREAM_H264, STREAM_VP9 };
+
 struct stream_memory {
+    enum stream_codec codec;
     int width, height;    // of its pictures; 0: not known
     int pixel_bits;       // of a picture in memory; 0: not known
     int pictures;         // that the cpu's decoder keeps, for reference and for their order

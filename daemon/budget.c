@@ -30,11 +30,25 @@ enum {
     CAMERA_BYTES = 5 << 19, // its input, its decoder, its thread, and what malloc keeps of them
     THREAD_BYTES = 2 << 20, // of a thread of the decoder
     PACKETS = 5, // at once: of libavformat, of the decoder, its unescaped copy, and larger ones
+    // CUDA, on the host: its kernels and NVDEC's library, once a process; and of each camera the
+    // driver's share in its streams and its decoder.
+    CUDA_BYTES = 30 << 20,
+    CUDA_CAMERA_BYTES = 3 << 20,
     // NVDEC.
-    SURFACES_MAX = 32,        // of one decoder
-    SURFACE_PITCH = 512,      // bytes
-    SURFACE_ROWS = 32,        // two rows of macroblocks, for interlaced pictures
-    DECODER_STATE = 28 << 20, // measured on an H200: 1080p, 12 surfaces twice, is 102 MiB
+    SURFACES_MAX = 32,     // of one decoder
+    DECODED_PITCH = 64,    // bytes, of a surface that is decoded into
+    MAPPED_PITCH = 512,    // bytes, of a surface that is handed out
+    SURFACE_ROWS = 32,     // two rows of macroblocks, for interlaced pictures
+    DEVICE_PAGE = 2 << 20, // the driver gives out such pages, or equal parts of one
+};
+
+// What a decoder of NVDEC keeps beside its surfaces: bytes, and bytes a pixel of its pictures.
+static const struct {
+    size_t fixed, per_pixel;
+} nvdec_state[] = {
+    [STREAM_OTHER] = {5 << 20, 8}, // H.265, which needs most but for VP9
+    [STREAM_H264] = {5 << 20, 2},
+    [STREAM_VP9] = {51 << 20, 2},
 };
 
 static size_t round_up(size_t bytes, size_t to)
@@ -42,16 +56,23 @@ static size_t round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-// libavcodec has as many surfaces to decode into as to hand out.
-size_t budget_nvdec(int width, int height, int bits, int surfaces)
+static size_t surface_bytes(size_t row_bytes, size_t rows, size_t pitch)
 {
-    size_t pitch = round_up((size_t)width * (bits > 8 ? 2 : 1), SURFACE_PITCH);
-    size_t rows = round_up((size_t)height, SURFACE_ROWS);
+    const size_t bytes = round_up(row_bytes, pitch) * round_up(rows, SURFACE_ROWS) * 3 / 2;
+    return bytes > DEVICE_PAGE ? round_up(bytes, DEVICE_PAGE) : DEVICE_PAGE / (DEVICE_PAGE / bytes);
+}
+
+// libavcodec has as many surfaces to decode into as to hand out.
+size_t budget_nvdec(enum stream_codec codec, int width, int height, int bits, int surfaces)
+{
+    const size_t row = (size_t)width * (bits > 8 ? 2 : 1), rows = (size_t)height;
     if (surfaces == 0)
         surfaces = SURFACES + PIPELINE_DEPTH;
     if (surfaces > SURFACES_MAX)
         surfaces = SURFACES_MAX;
-    return 2 * (size_t)surfaces * (pitch * rows * 3 / 2) + DECODER_STATE;
+    return (size_t)surfaces *
+               (surface_bytes(row, rows, DECODED_PITCH) + surface_bytes(row, rows, MAPPED_PITCH)) +
+           nvdec_state[codec].fixed + nvdec_state[codec].per_pixel * (size_t)width * rows;
 }
 
 // --- one camera
@@ -178,12 +199,12 @@ struct memory_need budget_camera(const struct camera_config *camera,
     const struct image source = source_of(&stream, driver, nvdec);
     const int depth = pipeline_depth(driver);
     struct memory_need need = outputs_need(camera, driver, &source, depth);
-    need.pinned += CAMERA_BYTES;
+    need.pinned += CAMERA_BYTES + (driver->takes_cuda || nvdec ? CUDA_CAMERA_BYTES : 0);
     if (nvdec) {
         need.pinned += nvdec_host_bytes(&stream, &source, depth);
         need.device +=
-            budget_nvdec(source.width, source.height, stream.pixel_bits > PIXEL_BITS ? 10 : 8,
-                         stream.surfaces + PIPELINE_DEPTH);
+            budget_nvdec(stream.codec, source.width, source.height,
+                         stream.pixel_bits > PIXEL_BITS ? 10 : 8, stream.surfaces + PIPELINE_DEPTH);
     } else {
         need.pinned += cpu_decoder_bytes(camera, &stream, &source, depth);
     }
@@ -197,10 +218,19 @@ bool budget_wants_nvdec(const struct camera_config *camera, const struct backend
     return camera->decode == DECODE_NVDEC || (camera->decode == DECODE_AUTO && driver->takes_cuda);
 }
 
+struct memory_need budget_shared(const struct config *config, const struct backend_driver *driver,
+                                 bool nvdec)
+{
+    bool cuda = driver->takes_cuda && config->n_cameras > 0;
+    for (int i = 0; i < config->n_cameras; i++)
+        cuda |= nvdec && budget_wants_nvdec(&config->cameras[i], driver);
+    return (struct memory_need){.pinned = cuda ? CUDA_BYTES : 0};
+}
+
 struct memory_need budget_sum(const struct config *config, const struct backend_driver *driver,
                               bool nvdec)
 {
-    struct memory_need sum = {0};
+    struct memory_need sum = budget_shared(config, driver, nvdec);
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
         add(&sum, budget_camera(camera, driver, nvdec && budget_wants_nvdec(camera, driver)));

@@ -5,8 +5,9 @@
 #include "config/config.h"
 #include "kernels/backend.h"
 
-// NVDEC's surfaces, those for frames in flight among them (0: not known), and its own state.
-size_t budget_nvdec(int width, int height, int bits, int surfaces);
+// Device memory of one decoder of NVDEC: its surfaces, those for frames in flight among them (0:
+// not known), and what it keeps beside them. As measured on an H200, driver 580.
+size_t budget_nvdec(enum stream_codec, int width, int height, int bits, int surfaces);
 
 // What is known of a camera's stream, and what is assumed where nobody has looked at it: pictures
 // of 1920x1080, and as many of them as H.264 allows. Pictures are at least as large as `picture`.
@@ -21,7 +22,10 @@ struct memory_need budget_camera(const struct camera_config *, const struct back
 // Whether a camera is to be decoded by NVDEC, on a box that has it.
 bool budget_wants_nvdec(const struct camera_config *, const struct backend_driver *);
 
-// All cameras together; `nvdec`: this box has it.
+// What the cameras share beside what each takes; `nvdec`: this box has it.
+struct memory_need budget_shared(const struct config *, const struct backend_driver *, bool nvdec);
+
+// All cameras together, and what they share; `nvdec`: this box has it.
 struct memory_need budget_sum(const struct config *, const struct backend_driver *, bool nvdec);
 
 // Device memory that may be used on a device that has `device_bytes` (0: not known): `cuda.memory`,

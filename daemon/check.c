@@ -106,6 +106,9 @@ static void print_table(const struct config *config, const struct basis *basis)
     printf(" %11s\n", "host");
     for (int i = 0; i < config->n_cameras; i++)
         print_camera(&config->cameras[i], basis->driver, device);
+    const struct memory_need shared = budget_shared(config, basis->driver, true);
+    if (shared.device + shared.pinned > 0)
+        print_row("cuda, shared by all", "", &shared, device);
     print_row("sum", "", &sum, device);
     if (any_is_assumed(config))
         puts("* assumed, with as many pictures as H.264 allows: nobody has looked at the stream");

@@ -2,6 +2,7 @@
 #ifndef FRAMED_DAEMON_FRAME_H
 #define FRAMED_DAEMON_FRAME_H
 
+#include "config/config.h"
 #include "kernels/image.h"
 
 // Which of its two fields an interlaced picture shows first.
@@ -25,6 +26,7 @@ struct frame {
     struct image image; // valid until frame_release
     struct frame_info info;
     int surfaces; // of the device's decoder that it lies in; 0: on the host, or not known
+    enum stream_codec codec; // of that decoder
     void *owner;
     void (*release)(void *owner); // any thread but a CUDA host function
 };

@@ -330,6 +330,7 @@ struct stream_memory camera_memory(const struct camera *camera)
         ret.pixel_bits = atomic_load(&progress->pixel_bits);
         ret.pictures = atomic_load(&progress->kept);
         ret.surfaces = atomic_load(&progress->surfaces);
+        ret.codec = (enum stream_codec)atomic_load(&progress->codec);
         ret.macroblock_bytes = atomic_load(&progress->macroblock_bytes);
     }
     return ret;

@@ -435,6 +435,7 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     int rc = codec_map(&d->codec, picture, d->keep_on_device, ret, &converted);
     if (rc < 0)
         return rc;
+    ret->codec = dpb_codec(d->parameters->codec_id);
     info.converted = converted != NULL;
     info.source_width = ret->image.width;
     info.source_height = ret->image.height;

@@ -127,8 +127,16 @@ static void add_converted(struct stream_memory *ret, enum AVPixelFormat samples)
     ret->pixel_bits = max(ret->pixel_bits, bits_of(scaler_target(samples)));
 }
 
+enum stream_codec dpb_codec(int codec_id)
+{
+    return codec_id == AV_CODEC_ID_H264  ? STREAM_H264
+           : codec_id == AV_CODEC_ID_VP9 ? STREAM_VP9
+                                         : STREAM_OTHER;
+}
+
 void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
 {
+    ret->codec = dpb_codec(context->codec_id);
     ret->width = context->width;
     ret->height = context->height;
     if (context->codec_id == AV_CODEC_ID_H264)

@@ -6,6 +6,8 @@
 
 struct AVCodecContext;
 
+enum stream_codec dpb_codec(int codec_id); // of an enum AVCodecID
+
 // Of a decoder that has given out a picture, except for packet_bytes, which stays as it is.
 void dpb_measure(struct stream_memory *, const struct AVCodecContext *);
 

@@ -170,15 +170,16 @@ static bool same_geometry(const struct image *a, const struct image *b)
 
 // What the camera takes of the device: the plan's buffers, NVDEC's surfaces, and slots that lie
 // there.
-static size_t device_bytes(const struct pipeline *pipeline, const struct image *source,
-                           int surfaces, const struct op *const ops[], int n)
+static size_t device_bytes(const struct pipeline *pipeline, const struct frame *frame,
+                           const struct op *const ops[], int n)
 {
     const struct pipeline_context *context = &pipeline->context;
     const struct backend_driver *driver = context->use->driver;
+    const struct image *source = &frame->image;
     size_t bytes = driver->plan_need(source, ops, n, pipeline_depth(driver)).device;
     if (source->memory == MEMORY_CUDA)
-        bytes += budget_nvdec(source->width, source->height, source->format == PIXEL_P010 ? 10 : 8,
-                              surfaces);
+        bytes += budget_nvdec(frame->codec, source->width, source->height,
+                              source->format == PIXEL_P010 ? 10 : 8, frame->surfaces);
     for (int i = 0; driver->export_open && i < pipeline->outputs.n; i++)
         if (pipeline->works[i] && pipeline->outputs.list[i]->config->memory == MEMORY_CUDA)
             bytes += slots_region_need(REGION_DEVICE, pipeline->outputs.list[i]->config->slots,
@@ -187,16 +188,16 @@ static size_t device_bytes(const struct pipeline *pipeline, const struct image *
     return bytes;
 }
 
-static int open_plan(struct pipeline *pipeline, const struct image *source, int surfaces,
+static int open_plan(struct pipeline *pipeline, const struct frame *frame,
                      const struct op *const ops[], int n)
 {
     const struct pipeline_context *context = &pipeline->context;
     const struct engine_use *use = context->use;
-    size_t left, bytes = device_bytes(pipeline, source, surfaces, ops, n);
+    size_t left, bytes = device_bytes(pipeline, frame, ops, n);
     int rc = engine_reserve(context->engine, use, bytes, &left);
     if (rc == 0) {
         pipeline->reserved = bytes;
-        rc = use->driver->plan_open(use->backend, &pipeline->plan, source, ops, n,
+        rc = use->driver->plan_open(use->backend, &pipeline->plan, &frame->image, ops, n,
                                     pipeline_depth(use->driver));
         left = 0;
     }
@@ -239,17 +240,17 @@ void pipeline_held_up(struct pipeline *pipeline, int64_t ns)
         pipeline->catches_up_until_ns = now + ns + BURST_NS;
 }
 
-// Makes the ops and the plan for sources like `source`; `surfaces` as in struct frame.
-static int rebuild(struct pipeline *pipeline, const struct image *source, int surfaces)
+// Makes the ops and the plan for pictures like this frame's.
+static int rebuild(struct pipeline *pipeline, const struct frame *frame)
 {
     const struct op *ops[PLAN_OPS_MAX];
     const int64_t begun_ns = monotonic_ns();
     pipeline_drain(pipeline);
-    pipeline->source = *source;
+    pipeline->source = frame->image;
     pipeline->notice[0] = 0;
-    int rc = make_ops(pipeline, source, ops);
+    int rc = make_ops(pipeline, &frame->image, ops);
     if (rc > 0)
-        rc = open_plan(pipeline, source, surfaces, ops, rc);
+        rc = open_plan(pipeline, frame, ops, rc);
     if (rc < 0)
         pipeline_drain(pipeline);
     pipeline_held_up(pipeline, monotonic_ns() - begun_ns);
@@ -420,7 +421,7 @@ static int follow_geometry(struct pipeline *pipeline, const struct frame *frame)
         return 0;
     if (monotonic_ns() < pipeline->retry_ns)
         return -EAGAIN;
-    int rc = rebuild(pipeline, source, frame->surfaces);
+    int rc = rebuild(pipeline, frame);
     pipeline->retry_ns = rc < 0 ? monotonic_ns() + RETRY_NS : 0;
     return rc;
 }

@@ -21,7 +21,7 @@ struct progress {
     _Atomic uint64_t converted; // by libswscale, to a format that kernels read
     _Atomic uint64_t size;      // of the last: width << 32 | height
     // Of struct stream_memory, for as long as `size` holds; 0: not known yet.
-    _Atomic int pixel_bits, kept, surfaces, macroblock_bytes;
+    _Atomic int pixel_bits, kept, surfaces, macroblock_bytes, codec;
     _Atomic uint64_t spent_ns[CAMERA_LEGS];
     const char *_Atomic backend; // that its pictures go to, its name; NULL: to none yet
     _Atomic int64_t submit_ns;   // when LEG_SUBMIT began, if the thread is in it; else 0
@@ -58,6 +58,7 @@ static inline void progress_memory(struct progress *progress, const struct strea
     atomic_store_explicit(&progress->pixel_bits, memory->pixel_bits, memory_order_relaxed);
     atomic_store_explicit(&progress->kept, memory->pictures, memory_order_relaxed);
     atomic_store_explicit(&progress->surfaces, memory->surfaces, memory_order_relaxed);
+    atomic_store_explicit(&progress->codec, (int)memory->codec, memory_order_relaxed);
     atomic_store_explicit(&progress->macroblock_bytes, memory->macroblock_bytes,
                           memory_order_relaxed);
 }
