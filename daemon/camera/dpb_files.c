@@ -11,7 +11,8 @@
 
 // Its thread and its caller leave it; whoever comes last frees it.
 struct probe {
-    const struct config *config;
+    struct camera_config **cameras; // copies, for the caller may free its own
+    int n_cameras;
     _Atomic bool stop; // the deadline has passed
     pthread_mutex_t lock;
     pthread_cond_t through;
@@ -27,21 +28,21 @@ static bool is_file(const struct camera_config *camera)
 }
 
 // A camera before camera `i` that reads the same file in the same way; -1: none.
-static int find_same(const struct config *config, int i)
+static int find_same(struct camera_config *const cameras[], int i)
 {
-    const struct camera_config *own = &config->cameras[i];
+    const struct camera_config *own = cameras[i];
     for (int other = 0; other < i; other++)
-        if (strcmp(config->cameras[other].url, own->url) == 0 && own->n_options == 0 &&
-            config->cameras[other].n_options == 0)
+        if (strcmp(cameras[other]->url, own->url) == 0 && own->n_options == 0 &&
+            cameras[other]->n_options == 0)
             return other;
     return -1;
 }
 
 static void probe_camera(struct probe *probe, int i)
 {
-    const struct camera_config *camera = &probe->config->cameras[i];
+    const struct camera_config *camera = probe->cameras[i];
     struct stream_memory stream = {0};
-    int same = find_same(probe->config, i);
+    int same = find_same(probe->cameras, i);
     if (same >= 0)
         stream = probe->streams[same];
     else if (is_file(camera))
@@ -53,8 +54,17 @@ static void probe_camera(struct probe *probe, int i)
 
 static void probe_all(struct probe *probe)
 {
-    for (int i = 0; !atomic_load(&probe->stop) && i < probe->config->n_cameras; i++)
+    for (int i = 0; !atomic_load(&probe->stop) && i < probe->n_cameras; i++)
         probe_camera(probe, i);
+}
+
+static void release(struct probe *probe)
+{
+    for (int i = 0; i < probe->n_cameras; i++)
+        config_free_camera(probe->cameras[i]);
+    free(probe->cameras);
+    free(probe->streams);
+    free(probe);
 }
 
 static void leave(struct probe *probe)
@@ -67,8 +77,7 @@ static void leave(struct probe *probe)
         return;
     pthread_cond_destroy(&probe->through);
     pthread_mutex_destroy(&probe->lock);
-    free(probe->streams);
-    free(probe);
+    release(probe);
 }
 
 static void *run(void *opaque)
@@ -80,16 +89,33 @@ static void *run(void *opaque)
     return NULL;
 }
 
+static struct probe *make(const struct config *config)
+{
+    const size_t n = (size_t)config->n_cameras;
+    struct probe *probe = calloc(1, sizeof *probe);
+    if (!probe)
+        return NULL;
+    probe->cameras = calloc(n, sizeof *probe->cameras);
+    probe->streams = calloc(n, sizeof *probe->streams);
+    bool made = probe->cameras && probe->streams;
+    for (; made && probe->n_cameras < config->n_cameras; probe->n_cameras += made) {
+        struct camera_config *copy = config_copy_camera(&config->cameras[probe->n_cameras]);
+        probe->cameras[probe->n_cameras] = copy;
+        made = copy != NULL;
+    }
+    if (made)
+        return probe;
+    release(probe);
+    return NULL;
+}
+
 static struct probe *start(const struct config *config)
 {
     pthread_t thread;
     pthread_condattr_t attributes;
-    struct probe *probe = calloc(1, sizeof *probe);
-    if (!probe || !(probe->streams = calloc((size_t)config->n_cameras, sizeof *probe->streams))) {
-        free(probe);
+    struct probe *probe = make(config);
+    if (!probe)
         return NULL;
-    }
-    probe->config = config;
     pthread_mutex_init(&probe->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
