@@ -20,7 +20,8 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
     while (code == EXIT_OK &&
            (option = getopt_long(argc, argv, line->letters, line->options, NULL)) != -1) {
         if (option == 'h') {
-            line->usage(stdout);
+            if (line->usage)
+                line->usage(stdout);
             *help = true;
             return EXIT_OK;
         }

@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -175,12 +174,13 @@ static void print_usage(const struct command *command)
     }
 }
 
-static void take(struct arguments *arguments, int letter, const char *value)
+static int take(void *opaque, int letter, const char *value)
 {
+    struct arguments *arguments = opaque;
     int i = 0;
-    while (i < OPTIONS && command_options[i].letter != letter)
+    while (command_options[i].letter != letter)
         i++;
-    switch (i < OPTIONS ? command_options[i].bit : 0) {
+    switch (command_options[i].bit) {
     case OPTION_CONFIG:
         arguments->config = value;
         break;
@@ -191,6 +191,7 @@ static void take(struct arguments *arguments, int letter, const char *value)
         arguments->probe = true;
         break;
     }
+    return EXIT_OK;
 }
 
 // The command's own arguments, which follow its name.
@@ -198,9 +199,9 @@ static int parse(const struct command *command, int argc, char **argv, struct ar
                  bool *help)
 {
     struct option known[OPTIONS + 2] = {{"help", no_argument, NULL, 'h'}};
-    char letters[OPTIONS * 2 + 3] = ":h"; // the colon tells a value that is missing
-    int n = 1, option;
-    for (int i = 0; i < OPTIONS; i++) {
+    char letters[OPTIONS * 2 + 3] = ":h";
+    const struct command_line line = {command->name, letters, known, NULL, take};
+    for (int i = 0, n = 1; i < OPTIONS; i++) {
         const struct command_option *o = &command_options[i];
         if (!(command->options & o->bit))
             continue;
@@ -209,27 +210,16 @@ static int parse(const struct command *command, int argc, char **argv, struct ar
         if (o->letter <= 'z')
             snprintf(letters + strlen(letters), 3, "%c%s", o->letter, o->value ? ":" : "");
     }
-    opterr = 0; // said here
-    while ((option = getopt_long(argc, argv, letters, known, NULL)) != -1) {
-        if (option == 'h')
-            *help = true;
-        else if (option == ':')
-            return refuse(argv[optind - 1], "wants a value");
-        else if (option == '?')
-            return command_line_refuse(command->name, argv[optind - 1], "bad option");
-        else
-            take(arguments, option, optarg);
-    }
-    return optind == argc ? EXIT_OK : refuse(argv[optind], "takes no further argument");
+    return command_line_read(&line, argc, argv, arguments, help);
 }
 
 // What standard output did not take is a failure, be it a full disk.
-static int finish(const struct command *command, int code)
+static int finish(const char *word, int code)
 {
     const bool failed = ferror(stdout);
     if (fflush(stdout) == 0 && !failed)
         return code;
-    fprintf(stderr, "framed %s: cannot write to standard output: %s\n", command->name,
+    fprintf(stderr, "framed %s: cannot write to standard output: %s\n", word,
             strerror(errno ? errno : EIO));
     return code == EXIT_OK ? EXIT_RUNTIME : code;
 }
@@ -258,11 +248,11 @@ int main(int argc, char **argv)
     if (argc < 2)
         return usage(stderr, EXIT_USAGE);
     if (is_help(argv[1]))
-        return usage(stdout, EXIT_OK);
+        return finish(argv[1], usage(stdout, EXIT_OK));
     if (strcmp(argv[1], "--version") == 0)
         argv[1] = "version";
     const struct command *command = find(argv[1]);
     if (!command)
         return refuse(argv[1], "no such command");
-    return finish(command, run_command(command, argc - 1, argv + 1));
+    return finish(command->name, run_command(command, argc - 1, argv + 1));
 }

@@ -201,7 +201,7 @@ def check_words(checks, where, clip):
     for url in (f"FILE:{clip}", f"File:{clip}"):
         code, output, errors = run("check", "--probe", "-c", "-", stdin=config(f"url: '{url}'"))
         checks.check(code == 0 and "from a file" in output, f"{url}: exit {code}, {output}{errors}")
-    for command in ("defaults", "schema", "keys", "version"):
+    for command in ("defaults", "schema", "keys", "version", "--help"):
         with open("/dev/full", "w") as full:
             done = subprocess.run([BINARY, command], stdout=full, stderr=subprocess.PIPE, text=True)
         told = f"framed {command}: cannot write to standard output: No space left on device\n"

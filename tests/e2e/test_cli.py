@@ -83,6 +83,11 @@ def check_usage(checks):
         code, output, errors = run(*arguments)
         checks.check(code == 2, f"{arguments}: exit {code}, not 2")
         checks.check(re.search("usage|--help", output + errors), f"{arguments}: says nothing of usage")
+    for arguments, what in ((["run", "--metrics"], "--metrics: wants a value"), (["check", "-c"], "-c: wants a value"),
+                            (["check", "extra"], "extra: takes no further argument"), (["keys", "-x"], "-x: bad option")):
+        code, _, errors = run(*arguments)
+        told = f"framed {arguments[0]}: {what} (framed {arguments[0]} --help lists the options)\n"
+        checks.check(code == 2 and errors == told, f"{arguments}: exit {code}, {errors!r}")
     for command in ("run", "check", "status", "reload", "defaults", "schema", "keys", "version", "bench", "tune"):
         code, output, errors = run(command, "--help")
         helps = code == 0 and output.startswith("usage: framed") and not errors
