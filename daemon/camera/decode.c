@@ -17,6 +17,7 @@
 #include "daemon/camera/nal.h"
 #include "daemon/camera/orientation.h"
 #include "daemon/camera/picture.h"
+#include "daemon/camera/slice_check.h"
 #include "daemon/engine.h"
 #include "daemon/service/log.h"
 #include "daemon/wire.h"
@@ -33,7 +34,9 @@ struct decoder {
     struct damage damage;
     struct gaps gaps;
     struct hash_checker hash_checker;
-    bool says_completed; // the codec does, of each picture that is
+    struct slice_check *slice_check; // NULL: no packet was checked yet
+    bool told_profile;               // that slice_check does not know it
+    bool says_completed;             // the codec does, of each picture that is
     // While there is a device: what NVDEC needs to take over, or the cpu if NVDEC goes.
     struct backlog backlog;
     bool awaiting;   // packets are of no use before the next keyframe
@@ -78,6 +81,7 @@ void decoder_close(struct decoder *d)
     backlog_finish(&d->backlog);
     avcodec_parameters_free(&d->parameters);
     hash_checker_finish(&d->hash_checker);
+    slice_check_close(d->slice_check);
     pictures_close(d->pictures);
     buffers_close(d->buffers);
     free(d);
@@ -316,6 +320,30 @@ static void read_hash(struct decoder *d, const AVPacket *packet, struct fact *fa
     fact->hash = picture_hash_read(packet->data, (size_t)packet->size, length_bytes);
 }
 
+// Pictures of NVDEC are not checked: that would take more of the CPU than all else for them.
+static bool slices_are_wrong(struct decoder *d, const AVPacket *packet, const struct fact *fact)
+{
+    const AVCodecParameters *own = d->parameters;
+    if (own->codec_id != AV_CODEC_ID_HEVC || fact->hash.method != HASH_NONE ||
+        codec_on_device(&d->codec))
+        return false;
+    if (!d->slice_check && (d->slice_check = slice_check_open()))
+        slice_check_extradata(d->slice_check, own->extradata, (size_t)own->extradata_size);
+    if (!d->slice_check)
+        return false;
+    size_t size;
+    const uint8_t *changed = av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
+    if (changed)
+        slice_check_extradata(d->slice_check, changed, size);
+    const enum slice_check_result result =
+        slice_check_packet(d->slice_check, packet->data, (size_t)packet->size);
+    if (!d->told_profile && slice_check_lacks_profile(d->slice_check)) {
+        log_event(LOG_LEVEL_INFO, "bit errors are not looked for in this profile of H.265");
+        d->told_profile = true;
+    }
+    return result == SLICES_WRONG;
+}
+
 int decode_send(struct decoder *d, const struct packet *packet)
 {
     if (!d->codec.context)
@@ -329,6 +357,7 @@ int decode_send(struct decoder *d, const struct packet *packet)
     struct fact *fact = facts_of(&d->facts, serial);
     fact->damaged |= is_wrong(d, packet->av);
     read_hash(d, packet->av, fact);
+    fact->damaged |= slices_are_wrong(d, packet->av, fact);
     d->awaiting &= !(packet->av->flags & AV_PKT_FLAG_KEY);
     if (d->awaiting) {
         fact->settled = true;
