@@ -211,7 +211,7 @@ bench-memory:
 
 # --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
 FUZZ_SECONDS ?= 60
-FUZZERS := config control http ring
+FUZZERS := config control http ring slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,image processors)
@@ -223,6 +223,7 @@ $(B)/fuzz_config: $(B)/tests/fuzz/fuzz_config.o $(FUZZED_CONFIG_OBJ)
 
 $(B)/fuzz_control $(B)/fuzz_http: $(B)/tests/fuzz/dialogue.o
 $(B)/fuzz_ring: $(B)/tests/fuzz/ring_model.o
+$(B)/fuzz_slices: $(patsubst %,$(B)/daemon/camera/%.o,hevc_cabac hevc_headers hevc_residual hevc_slice nal slice_check)
 $(B)/fuzz_control $(B)/fuzz_http $(B)/fuzz_ring: $(B)/tests/fuzz/turns.o
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(FUZZED_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(DAEMON_LIBS)

@@ -21,6 +21,8 @@ def text_files():
 def blemishes(path):
     with open(path, "rb") as file:
         data = file.read()
+    if b"\0" in data:  # not text
+        return
     tabs = not data.startswith(TABBED)
     for number, line in enumerate(data.split(b"\n"), 1):
         if tabs and b"\t" in line:
