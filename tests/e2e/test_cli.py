@@ -180,8 +180,8 @@ def check_memory(checks):
     checks.check(lines[1] == "memory in MiB with backend cpu:", f"memory: {lines[1]}")
     # Slots of 640x640x3 bytes behind one page, 19 padded pictures of 1920x1080 and of 64x64 in whole pages, what a
     # decoder keeps for the macroblocks of 18, and 2.5 MiB for each camera.
-    gate = 4096 * (1 + 6 * 300 + 19 * 767) + 18 * 120 * 68 * 200 + (5 << 19)
-    small = 4096 * (1 + 3 * 300 + 19 * 4) + 18 * 4 * 4 * 200 + (5 << 19)
+    gate = 4096 * (1 + 6 * 300 + 19 * 767) + 18 * 120 * 68 * 200 + (5 << 19) + 5 * (1920 * 1080 // 80)
+    small = 4096 * (1 + 3 * 300 + 19 * 4) + 18 * 4 * 4 * 200 + (5 << 19) + 5 * (64 * 64 // 80)
     mib = [f"{need / 2**20:.1f}" for need in (gate, small, gate + small)]
     expected = [["camera", "picture", "host"], ["gate", "1920x1080*", mib[0]],
                 ["a_camera_of_long_name_1", "64x64*", mib[1]], ["sum", mib[2]]]
