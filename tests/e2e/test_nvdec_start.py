@@ -48,7 +48,10 @@ def play(peer, units, start):
     """In real time, whether anybody reads or not as far as the kernel has room; the end leaves the connection open."""
     for i, unit in enumerate(units):
         time.sleep(max(0.0, start + i / RATE - time.monotonic()))
-        peer.sendall(unit)
+        try:
+            peer.sendall(unit)
+        except BrokenPipeError:
+            return  # the camera has been stopped
 
 
 def serve(listener, units):
