@@ -21,8 +21,8 @@ enum {
     // The part of a frame that a reader may still have to take when the next one begins. With none
     // left the reader has nothing to read until the loop has seen that it took the frame.
     REST_PART = 8,
-    // Between two looks at readers that are behind: while one of them reads on, and where none has
-    // for long.
+    // Between two looks at readers that are behind: for each of them while one reads on, so that
+    // many cost the loop no more than one does, and where none has read for long.
     LOOK_NS_MIN = 100 * 1000,
     LOOK_NS_MAX = 16 * 1000 * 1000,
 };
@@ -31,12 +31,17 @@ struct socket_sink {
     struct server server;
     int netlink; // for unread_tcp
     int look_ns; // until the next look
+    int behind;  // readers that the last look found behind, or 1
 };
 
 // The alarm: looks at the tcp readers that are behind.
 static void look(struct server *server)
 {
     struct socket_sink *sink = (struct socket_sink *)server;
+    int behind = 0;
+    for (int i = 0; i < server->n_peers; i++)
+        behind += ((const struct client *)server->peers[i])->behind > 0;
+    sink->behind = behind > 0 ? behind : 1;
     sink->look_ns = sink->look_ns < LOOK_NS_MAX / 2 ? 2 * sink->look_ns : LOOK_NS_MAX;
     for (int i = server->n_peers - 1; i >= 0; i--)
         if (((struct client *)server->peers[i])->behind > 0)
@@ -56,7 +61,7 @@ static bool has_taken(struct socket_sink *sink, struct client *client)
     int64_t unread = unread_tcp(&client->unread, sink->netlink, fd);
     client->behind = unread > rest ? unread : 0;
     if (client->behind != before)
-        sink->look_ns = LOOK_NS_MIN;
+        sink->look_ns = LOOK_NS_MIN * sink->behind;
     if (client->behind)
         server_set_alarm(&sink->server, sink->look_ns);
     return !client->behind;
@@ -145,6 +150,7 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
     if (rc < 0)
         return rc;
     struct socket_sink *sink = (struct socket_sink *)server;
+    sink->behind = 1;
     sink->netlink = context->config->sink.kind == SINK_TCP ? unread_open_netlink() : -1;
     *ret = &server->sink;
     return 0;
