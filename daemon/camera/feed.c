@@ -1,6 +1,7 @@
 #include "daemon/camera/feed.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -450,6 +451,8 @@ int feed_run(struct feed *feed, char *why, size_t size)
     int rc = ingest_open(&feed->ingest, config, context->stop, why, size);
     if (rc < 0)
         return rc;
+    if (!feed->shown)
+        malloc_trim(0); // of the pictures that libavformat decoded to know the stream
     feed->width = feed->height = 0;
     feed->last_pts_ns = NO_PICTURE;
     feed->lag = (struct lag){0};

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libavformat/avformat.h>
-#include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,7 +280,6 @@ int ingest_open(struct ingest **ret, const struct camera_config *config, const _
     log_libav_cut_short();
     set_deadline(in, in->connect_timeout);
     int rc = open_all(in, config, why, size);
-    malloc_trim(0); // of the pictures that libavformat decoded to know the stream
     if (rc == 0) {
         in->realtime = config->pace == PACE_REALTIME && !in->source->live;
         *ret = in;
