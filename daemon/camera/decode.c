@@ -241,6 +241,7 @@ void decoder_restart(struct decoder *d)
         codec_flush(&d->codec, d->facts.first);
     damage_begin(&d->damage, d->options.damaged);
     d->gaps = (struct gaps){0};
+    hash_checker_finish(&d->hash_checker);
     d->flushing = d->awaiting = false;
     d->orientation = -ENODATA;
     d->lost = 0;

@@ -169,4 +169,5 @@ bool hash_checker_tells_errors(struct hash_checker *checker, const struct pictur
 void hash_checker_finish(struct hash_checker *checker)
 {
     av_freep(&checker->md5);
+    *checker = (struct hash_checker){0};
 }

@@ -39,6 +39,6 @@ struct picture_hash picture_hash_read(const uint8_t *data, size_t size, int leng
 // hash, or lies on a device.
 bool hash_checker_tells_errors(struct hash_checker *, const struct picture_hash *,
                                const struct AVFrame *);
-void hash_checker_finish(struct hash_checker *);
+void hash_checker_finish(struct hash_checker *); // it is ready for another stream
 
 #endif
