@@ -36,7 +36,6 @@ struct decoder {
     struct hash_checker hash_checker;
     struct slice_check *slice_check; // NULL: no packet was checked yet
     bool told_profile;               // that slice_check does not know it
-    bool says_completed;             // the codec does, of each picture that is
     // While there is a device: what NVDEC needs to take over, or the cpu if NVDEC goes.
     struct backlog backlog;
     bool awaiting;   // packets are of no use before the next keyframe
@@ -133,7 +132,6 @@ static int open_on(struct decoder *d, struct decode_device *device)
 static void close_codec(struct decoder *d)
 {
     AVCodecContext *context = d->codec.context;
-    d->says_completed = false;
     if (context && context->has_b_frames > d->parameters->video_delay)
         d->parameters->video_delay = context->has_b_frames;
     d->held_up_ns += d->codec.nvdec.held_up_ns;
@@ -282,13 +280,9 @@ static bool packets_are_pictures(const struct decoder *d)
 
 static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
 {
-    struct fact *fact = facts_of(&d->facts, serial);
-    log_libav_completed(); // another decoder's, of what ingest probed
     int rc = codec_send(&d->codec, packet, serial);
-    fact->completed = log_libav_completed();
-    d->says_completed |= fact->completed;
     if (log_libav_missed()) {
-        fact->damaged = true;
+        facts_of(&d->facts, serial)->damaged = true;
         damage_rootless(&d->damage);
     }
     if (rc >= 0)
@@ -445,7 +439,6 @@ static void find_errors(struct decoder *d, const AVFrame *av)
     struct fact *fact = facts_of(&d->facts, av->reordered_opaque);
     if (fact->serial != av->reordered_opaque)
         return;
-    fact->damaged |= d->says_completed && !fact->completed;
     fact->damaged |= hash_checker_tells_errors(&d->hash_checker, &fact->hash, av);
 }
 

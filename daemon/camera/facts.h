@@ -16,7 +16,6 @@ struct fact {
     int64_t serial; // of the packet, from 1
     int64_t received_ns, capture_ns;
     bool capture_clock, damaged;
-    bool completed; // its picture was decoded up to the last block: of H.265 on the cpu alone
     struct picture_hash hash;
     bool settled;      // its picture was given out or counted, or there is none
     uint8_t given;     // pictures that came of it: usually 1

@@ -58,7 +58,6 @@ static _Thread_local int libav_prefix = 1;
 static _Thread_local char libav_complaint[TEXT_MAX];
 static _Thread_local bool libav_missed;
 static _Thread_local bool libav_cut_short;
-static _Thread_local bool libav_completed;
 static _Thread_local unsigned libav_late;
 
 // Whether stderr is the stream that systemd says it connected to the journal.
@@ -295,9 +294,7 @@ static bool tells_of_cut(const char *format)
 static void libav_message(void *context, int level, const char *format, va_list arguments)
 {
     static const char late[] = "RTP: dropping old packet";
-    static const char completed[] = "Decoded frame with POC ";
     enum log_level ours = level <= AV_LOG_FATAL ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
-    libav_completed |= strncmp(format, completed, strlen(completed)) == 0;
     if (level > AV_LOG_WARNING)
         return;
     char clean[TEXT_MAX];
@@ -344,13 +341,6 @@ bool log_libav_cut_short(void)
     bool cut_short = libav_cut_short;
     libav_cut_short = false;
     return cut_short;
-}
-
-bool log_libav_completed(void)
-{
-    bool completed = libav_completed;
-    libav_completed = false;
-    return completed;
 }
 
 unsigned log_libav_late(void)

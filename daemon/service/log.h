@@ -37,9 +37,6 @@ bool log_libav_missed(void);
 // Whether libav said since the last call, on this thread, that a file ends before its container
 // says that it should: that is no error to it.
 bool log_libav_cut_short(void);
-// Whether libav said since the last call, on this thread, that it decoded an H.265 picture up to
-// the last block. It says so at its level of debugging, and nothing where a slice ended too early.
-bool log_libav_completed(void);
 // How many packets of RTP libav threw away on this thread, since others with higher numbers had
 // come before. It goes on counting, and wraps.
 unsigned log_libav_late(void);
