@@ -23,7 +23,7 @@ struct clip {
 // end; some change only the header of a slice.
 static const struct clip clip_list[] = {
     {"md5.mp4", "170x130", "yuv420p", "hash=1", 100},
-    {"crc.ts", "250x62", "yuv420p10le", "hash=2", 100},
+    {"crc.ts", "250x62", "yuv420p10le", "hash=2", 95}, // errors may be in chroma alone
     {"luma.ts", "170x130", "yuv420p", "hash=2", 80},
     {"checksum.ts", "170x130", "yuv444p", "hash=3:bframes=0:slices=3", 90},
     {"plain.mp4", "170x130", "yuv420p", "bframes=3", 80},
