@@ -5,17 +5,43 @@
 // Less is held up until the clock has caught up: a frame period at the first sender report, or a
 // camera's clock that is corrected.
 static const int64_t BACK_MAX_NS = 10 * INT64_C(1000000000);
+// Cameras send a report every 5 s or so. One that set its clock too is believed after this time.
+static const int64_t DOUBT_NS = 30 * INT64_C(1000000000);
+
+void capture_time_doubt(struct capture_time *time, const struct frame_info *info)
+{
+    time->doubted_until_ns = info->received_ns + DOUBT_NS;
+}
+
+// Counts on from the last picture by the time of arrival, as long as the report's time is far off.
+static void replace_doubted(struct capture_time *time, struct frame_info *info)
+{
+    const int64_t expected_ns = time->last_ns + (info->received_ns - time->last_received_ns);
+    const int64_t off_ns = info->capture_ns - expected_ns;
+    if (info->received_ns >= time->doubted_until_ns ||
+        (off_ns <= BACK_MAX_NS && off_ns >= -BACK_MAX_NS)) {
+        time->doubted_until_ns = 0;
+        return;
+    }
+    info->capture_ns = expected_ns;
+    info->flags &= ~(uint32_t)FRAMED_FLAG_CAPTURE_CLOCK;
+}
 
 bool capture_time_jumps(const struct capture_time *time, const struct frame_info *info)
 {
-    return time->begun && info->capture_ns < time->last_ns - BACK_MAX_NS;
+    return time->begun && !time->doubted_until_ns && info->capture_ns < time->last_ns - BACK_MAX_NS;
 }
 
 void capture_time_rise(struct capture_time *time, struct frame_info *info)
 {
+    if (time->begun && time->doubted_until_ns)
+        replace_doubted(time, info);
     if (time->begun && time->epoch == info->epoch && info->capture_ns <= time->last_ns) {
         info->capture_ns = time->last_ns + 1;
         info->flags &= ~(uint32_t)FRAMED_FLAG_CAPTURE_CLOCK;
     }
-    *time = (struct capture_time){true, info->epoch, info->capture_ns};
+    time->begun = true;
+    time->epoch = info->epoch;
+    time->last_ns = info->capture_ns;
+    time->last_received_ns = info->received_ns;
 }

@@ -271,6 +271,7 @@ static void picture_came(struct feed *feed, const struct frame *frame, bool turn
         log_event(LOG_LEVEL_INFO, "the stream's time jumped");
         ++*feed->context.epoch;
         feed->lag = (struct lag){0};
+        capture_time_doubt(&feed->capture_time, &frame->info);
     } else if (capture_time_jumps(&feed->capture_time, &frame->info)) {
         log_event(LOG_LEVEL_INFO, "the clock that the capture times are by went back");
         ++*feed->context.epoch;

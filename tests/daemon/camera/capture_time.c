@@ -46,8 +46,44 @@ static void test(int64_t delay_ms, int64_t step_ms, int epochs, int late)
           (long long)step_ms, pictures.epochs, pictures.reported, pictures.late);
 }
 
+// The stream's time jumps at picture 60, and the next report comes at picture `reported`: until
+// then times by the last one are off by the jump.
+static void test_jump(int64_t jump_ms, int reported, int by_report)
+{
+    struct capture_time time = {0};
+    uint32_t epoch = 0;
+    int64_t last_ns = 0, furthest_ns = 0;
+    int of_reports = 0;
+    for (int i = 0; i < 1000; i++) {
+        const int64_t own_ns = START + i * 40 * MS;
+        struct frame_info info = {
+            .capture_ns = own_ns + (i >= 60 && i < reported ? jump_ms * MS : 0),
+            .received_ns = (i * 40 + 7) * MS,
+            .flags = FRAMED_FLAG_CAPTURE_CLOCK,
+        };
+        if (i == 60)
+            capture_time_doubt(&time, &info);
+        const bool jumps = i == 60 || capture_time_jumps(&time, &info);
+        epoch += jumps;
+        info.epoch = epoch;
+        capture_time_rise(&time, &info);
+        CHECK(i == 0 || jumps || info.capture_ns > last_ns, "picture %d", i);
+        last_ns = info.capture_ns;
+        const int64_t off_ns =
+            info.capture_ns > own_ns ? info.capture_ns - own_ns : own_ns - info.capture_ns;
+        furthest_ns = off_ns > furthest_ns && i < 800 ? off_ns : furthest_ns;
+        of_reports += (info.flags & FRAMED_FLAG_CAPTURE_CLOCK) != 0;
+    }
+    CHECK(epoch == 1 && of_reports == by_report && furthest_ns <= MS,
+          "jump %lld: %u epochs, %d of reports, off by %lld ns", (long long)jump_ms, epoch,
+          of_reports, (long long)furthest_ns);
+}
+
 int main(void)
 {
+    test_jump(3600 * 1000, 160, 900);
+    test_jump(-3600 * 1000, 160, 900);
+    test_jump(3600 * 1000, 2000, 60 + 190); // the camera set its clock too
     test(0, 0, 0, 0);
     test(45, 0, 0, 1); // a frame period and the network
     test(900, 0, 0, 22);
