@@ -17,6 +17,8 @@ import subprocess
 import tempfile
 import time
 
+import consume
+
 FRAMES, WIDTH, HEIGHT = 50, 1920, 1080
 OUTPUTS = {
     "64x64 u8": "size: 64x64",
@@ -50,23 +52,6 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def connect(sink, patience=10):
-    kind, _, where = sink.partition(":")
-    host, _, port = where.rpartition(":")
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            if kind == "tcp":
-                return socket.create_connection((host, int(port)))
-            peer = socket.socket(socket.AF_UNIX)
-            peer.connect(where)
-            return peer
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-
-
 @contextlib.contextmanager
 def stream(framed, where, kind, pace, output):
     """Bytes of a framed with one output, from a socket of that kind."""
@@ -75,7 +60,7 @@ def stream(framed, where, kind, pace, output):
         file.write(CONFIG.format(where=where, width=WIDTH, height=HEIGHT, pace=pace, output=output, sink=sink))
     child = subprocess.Popen([framed, "run", "-c", f"{where}/framed.yaml"])
     try:
-        with connect(sink) as peer:
+        with consume.connect(sink) as peer:
             yield peer
     finally:
         child.send_signal(signal.SIGTERM)
