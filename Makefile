@@ -46,12 +46,12 @@ endif
 
 # --- kernels: gcc and nvcc are enough. A file's suffix names the CPUs that it is for.
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
-KERNELS_SRC := $(filter-out %_avx2.c %_avx512.c %_neon.c,$(wildcard kernels/*.c))
+KERNELS_SRC := $(filter-out %_avx2.c %_avx512.c %_neon.c,$(wildcard kernels/*.c kernels/*/*.c))
 ifeq ($(MACHINE),x86_64)
-KERNELS_SRC += $(wildcard kernels/*_avx2.c kernels/*_avx512.c)
+KERNELS_SRC += $(wildcard kernels/cpu/*_avx2.c kernels/cpu/*_avx512.c)
 endif
 ifeq ($(MACHINE),aarch64)
-KERNELS_SRC += $(wildcard kernels/*_neon.c)
+KERNELS_SRC += $(wildcard kernels/cpu/*_neon.c)
 endif
 KERNELS_OBJ := $(patsubst %.c,$(B)/%.o,$(KERNELS_SRC))
 $(B)/kernels/%_avx2.o: override CFLAGS += -mavx2 -mfma -mf16c
@@ -71,7 +71,7 @@ CUDA_LAST := $(lastword $(sort $(filter-out 1%,$(CUDA_ARCHS))) $(sort $(filter 1
 NVCCFLAGS := -O3 -I. -std=c++17 --threads 2 -fmad=false -Xcompiler -Wall,-Wextra,-Werror,-pthread,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
 	$(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
 	-gencode=arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
-KERNELS_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard kernels/*.cu))
+KERNELS_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard kernels/cuda/*.cu))
 CPPFLAGS += -DFRAMED_CUDA
 KERNELS_LIBS += $(CUDART) -lrt -ldl
 endif
@@ -108,9 +108,9 @@ $(B)/%.o: %.c
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -c -o $@ $<
 
 # --- tests: a program per file, linked with no more than its folder may know
-TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/config/*.c tests/daemon/*.c tests/daemon/*/*.c))
+TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/kernels/*/*.c tests/config/*.c tests/daemon/*.c tests/daemon/*/*.c))
 ifneq ($(NVCC),)
-TESTS += $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/*.cu))
+TESTS += $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/cuda/*.cu))
 endif
 
 $(B)/tests/kernels/%: $(B)/tests/kernels/%.o $(KERNELS_OBJ)
@@ -274,12 +274,12 @@ check-kernels: $(KERNEL_TESTS)
 	@set -e; for t in $(KERNEL_TESTS); do $$t; done
 
 # The cpu's versions alone, in CASES random cases.
-check-versions: $(B)/tests/kernels/versions
+check-versions: $(B)/tests/kernels/cpu/versions
 	@$(if $(CASES),CASES=$(CASES)) $<
 
 # The tests of the cpu's kernels for aarch64, which tests/run runs in qemu: linked statically, so that qemu needs no
 # libraries, and without sanitizers.
-CROSS_TESTS := cpu coverage digests geometry versions warp yuv
+CROSS_TESTS := cpu/backend cpu/versions coverage digests geometry warp yuv
 ifneq ($(MACHINE),aarch64)
 check-aarch64-build:
 	@$(MAKE) --no-print-directory B=$(B)/aarch64 CROSS=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc SAN= LDFLAGS=-static \

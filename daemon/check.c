@@ -16,7 +16,7 @@
 #include "daemon/judge.h"
 #include "daemon/probe.h"
 #include "daemon/service/log.h"
-#include "kernels/versions.h"
+#include "kernels/cpu/versions.h"
 
 // Within which the files have to be read.
 static const int64_t PROBE_NS = 30 * INT64_C(1000000000);

@@ -35,7 +35,7 @@ struct memory_need {
 
 // How long the jobs done since open took the device, ns: its copies each way, and its kernels. Each
 // piece of work counts for as long as it takes alone, so that a second of it in a second is
-// about all that the device can do. How that is known, and where it errs: cuda_busy.cu.
+// about all that the device can do. How that is known, and where it errs: cuda/busy.cu.
 struct device_busy {
     uint64_t upload, kernel, download;
 };

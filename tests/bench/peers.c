@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/versions.h"
+#include "kernels/cpu/versions.h"
 #include "tests/bench/race.h"
 
 static const char default_clips[] = "../shared/media/*.mp4";

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/versions.h"
+#include "kernels/cpu/versions.h"
 #include "tests/bench/times.h"
 
 enum {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "kernels/schedule.h"
+#include "kernels/cuda/schedule.h"
 #include "tests/kernels/cases.h"
 #include "tests/test.h"
 

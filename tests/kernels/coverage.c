@@ -4,8 +4,8 @@
 // dozens of them.
 #include "tests/test.h"
 
+#include "kernels/cpu/versions.h"
 #include "kernels/fixed.h"
-#include "kernels/versions.h"
 #include "tests/kernels/backends.h"
 #include "tests/kernels/definition.h"
 

@@ -18,7 +18,7 @@ WIDE = {
     "avx512": ("x86_64", ["-march=icelake-server"]),
     "neon": ("aarch64", []),
 }
-TEMPLATE = re.compile(r"kernels/(vector|(warp|yuv)_[a-z]+)\.h")  # takes what registers it is given
+TEMPLATE = re.compile(r"kernels/cpu/(vector|(warp|yuv)_[a-z]+)\.h")  # takes what registers it is given
 
 
 def calls(path, packages, *compilers):
@@ -40,8 +40,8 @@ def main():
     os.chdir(ROOT)
     packages = subprocess.run(["pkg-config", "--cflags", *PACKAGES], check=True, capture_output=True, text=True).stdout
     packages = packages.split()
-    sources = sorted(glob.glob("kernels/*.c") + glob.glob("config/*.c") + glob.glob("daemon/**/*.c", recursive=True))
-    headers = sorted(glob.glob("kernels/*.h") + glob.glob("config/*.h") + glob.glob("daemon/**/*.h", recursive=True))
+    sources = sorted(glob.glob("kernels/**/*.c", recursive=True) + glob.glob("config/*.c") + glob.glob("daemon/**/*.c", recursive=True))
+    headers = sorted(glob.glob("kernels/**/*.h", recursive=True) + glob.glob("config/*.h") + glob.glob("daemon/**/*.h", recursive=True))
     headers = [path for path in headers if "cuda" not in path]  # those want CUDA's
     version = '-DFRAMED_VERSION_TEXT="0"'
     jobs = [

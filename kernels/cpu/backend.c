@@ -1,0 +1,351 @@
+// The cpu backend: a pool of workers that take bands from a queue of jobs, first come first served.
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/versions.h"
+#include "kernels/processors.h"
+
+enum {
+    WORKERS_MAX = 1024,
+    BANDS_PER_WORKER = 4,     // bands differ in cost: fill is cheap
+    BAND_BYTES_MIN = 1 << 18, // below, taking bands costs more than sharing them gains
+};
+
+struct lane { // of one job in flight
+    struct plan *plan;
+    struct lane *next; // plan::idle_lanes
+    int next_band;     // of the plan's, the first that nobody has taken
+    int bands_to_finish;
+};
+
+struct plan {
+    struct backend *backend;
+    const struct op *ops[PLAN_OPS_MAX];
+    int band_rows[PLAN_OPS_MAX]; // even
+    int bands[PLAN_OPS_MAX];
+    int bands_of_job; // their sum
+    int unfinished;   // jobs whose `done` has not returned
+    struct lane *idle_lanes;
+    struct lane lanes[]; // depth
+};
+
+// The lock guards the queue, and the lanes and `unfinished` of all plans; no kernel and no `done`
+// runs under it.
+struct backend {
+    pthread_mutex_t lock;
+    pthread_cond_t work;      // the queue is not empty, or closing
+    int idle;                 // workers that wait for it
+    pthread_cond_t finished;  // a plan's `unfinished` fell to 0
+    struct job *first, *last; // jobs with bands that nobody has taken
+    bool closing;
+    size_t band_bytes;
+    const struct version *version;
+    char description[64];
+    int workers; // started
+    struct worker {
+        struct backend *backend;
+        pthread_t thread;
+        int processor; // that it keeps to; -1: any
+    } worker[];
+};
+
+static void run_band(const struct plan *plan, const struct job *job, int index)
+{
+    int i = 0;
+    for (; index >= plan->bands[i]; i++)
+        index -= plan->bands[i];
+    if (!job->result[i])
+        return;
+    const struct op *op = plan->ops[i];
+    struct image dst;
+    op_lay_out(op, &dst, job->result[i]);
+    struct band band = {.y0 = index * plan->band_rows[i], .y1 = (index + 1) * plan->band_rows[i]};
+    if (band.y1 > dst.height)
+        band.y1 = dst.height;
+    if (op->kind == OP_WARP)
+        plan->backend->version->warp(&dst, &job->src, &op->warp, band, job->filled[i]);
+    else
+        plan->backend->version->yuv(&dst, &job->src, &op->yuv, band);
+}
+
+// The lane is idle before `done` is called, so that `done` may lead to the next submit at once.
+// Called and returns with the lock held.
+static void finish_job(struct backend *backend, struct lane *lane, struct job *job)
+{
+    struct plan *plan = lane->plan;
+    lane->next = plan->idle_lanes;
+    plan->idle_lanes = lane;
+    pthread_mutex_unlock(&backend->lock);
+    job->done(job, 0);
+    pthread_mutex_lock(&backend->lock);
+    if (--plan->unfinished == 0)
+        pthread_cond_broadcast(&backend->finished);
+}
+
+// Takes a band off the first job and runs it. Called and returns with the lock held.
+static void work_on(struct backend *backend, struct job *job)
+{
+    struct lane *lane = job->lane;
+    const int band = lane->next_band++;
+    if (lane->next_band == lane->plan->bands_of_job)
+        backend->first = job->next;
+    pthread_mutex_unlock(&backend->lock);
+    run_band(lane->plan, job, band);
+    pthread_mutex_lock(&backend->lock);
+    if (--lane->bands_to_finish == 0)
+        finish_job(backend, lane, job);
+}
+
+static void *work(void *opaque)
+{
+    const struct worker *worker = opaque;
+    struct backend *backend = worker->backend;
+    if (worker->processor >= 0)
+        processors_keep(worker->processor); // refused: the set of allowed ones has just changed
+    pthread_mutex_lock(&backend->lock);
+    while (backend->first || !backend->closing) {
+        if (backend->first) {
+            work_on(backend, backend->first);
+            continue;
+        }
+        backend->idle++;
+        pthread_cond_wait(&backend->work, &backend->lock);
+        backend->idle--;
+    }
+    pthread_mutex_unlock(&backend->lock);
+    return NULL;
+}
+
+static void cpu_close(struct backend *backend)
+{
+    if (!backend)
+        return;
+    pthread_mutex_lock(&backend->lock);
+    backend->closing = true;
+    pthread_cond_broadcast(&backend->work);
+    pthread_mutex_unlock(&backend->lock);
+    for (int i = 0; i < backend->workers; i++)
+        pthread_join(backend->worker[i].thread, NULL);
+    pthread_cond_destroy(&backend->finished);
+    pthread_cond_destroy(&backend->work);
+    pthread_mutex_destroy(&backend->lock);
+    free(backend);
+}
+
+// The processors to pin workers to, none where a list has none that is allowed, and how many
+// workers are wanted where nobody says.
+static int choose_processors(struct processors *ret, const struct pin *pin)
+{
+    const struct processors allowed = processors_allowed();
+    *ret = pin->how == PINNING_LIST ? processors_both(&pin->list, &allowed) : allowed;
+    int n = processors_count(ret);
+    if (n == 0)
+        n = processors_count(&allowed);
+    if (n > 0)
+        return n;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+// Gives each worker the next of the processors, where they are to keep to one.
+static bool assign(struct backend *backend, int workers, const struct processors *set,
+                   enum pinning how)
+{
+    const int n = processors_count(set);
+    const bool pinned = n > 0 && how != PINNING_NONE && (how == PINNING_LIST || workers <= n);
+    for (int i = 0, processor = -1; i < workers; i++) {
+        if (pinned && (processor = processors_next(set, processor + 1)) < 0)
+            processor = processors_next(set, 0);
+        backend->worker[i] = (struct worker){.backend = backend, .processor = processor};
+    }
+    return pinned;
+}
+
+static int start_workers(struct backend *backend, int wanted)
+{
+    for (; backend->workers < wanted; backend->workers++) {
+        struct worker *worker = &backend->worker[backend->workers];
+        const int error = pthread_create(&worker->thread, NULL, work, worker);
+        if (error)
+            return -error;
+    }
+    return 0;
+}
+
+static int cpu_open(struct backend **ret, const struct backend_options *options)
+{
+    struct processors set;
+    int wanted = choose_processors(&set, &options->pin);
+    if (options->workers > 0)
+        wanted = options->workers;
+    if (wanted > WORKERS_MAX)
+        wanted = WORKERS_MAX;
+    const struct version *version = version_find(getenv("FRAMED_CPU"));
+    if (!version)
+        return -ENOTSUP;
+    struct backend *backend = calloc(1, sizeof(*backend) + wanted * sizeof(backend->worker[0]));
+    if (!backend)
+        return -ENOMEM;
+    backend->band_bytes = options->band_bytes;
+    backend->version = version;
+    pthread_mutex_init(&backend->lock, NULL);
+    pthread_cond_init(&backend->work, NULL);
+    pthread_cond_init(&backend->finished, NULL);
+    const bool pinned = assign(backend, wanted, &set, options->pin.how);
+    snprintf(backend->description, sizeof(backend->description), "%d worker%s%s, %s", wanted,
+             wanted == 1 ? "" : "s", pinned ? " pinned" : "", version->name);
+    const int error = start_workers(backend, wanted);
+    if (error)
+        cpu_close(backend);
+    else
+        *ret = backend;
+    return error;
+}
+
+static const char *cpu_describe(struct backend *backend)
+{
+    return backend->description;
+}
+
+// All host memory is alike to the workers.
+static int cpu_pin(struct backend *backend, void *memory, size_t bytes)
+{
+    (void)backend;
+    (void)memory;
+    (void)bytes;
+    return 0;
+}
+
+static void cpu_unpin(struct backend *backend, void *memory)
+{
+    (void)backend;
+    (void)memory;
+}
+
+static struct memory_need cpu_plan_need(const struct image *src, const struct op *const ops[],
+                                        int n, int depth)
+{
+    (void)src;
+    (void)ops;
+    (void)n;
+    (void)depth;
+    return (struct memory_need){0};
+}
+
+static int band_rows_of(const struct backend *backend, const struct op *op, size_t source_bytes)
+{
+    const size_t bytes = op->dst_bytes + source_bytes;
+    size_t band = backend->band_bytes;
+    if (band == 0) {
+        band = bytes / (BANDS_PER_WORKER * (size_t)backend->workers);
+        if (band < BAND_BYTES_MIN)
+            band = BAND_BYTES_MIN;
+    }
+    if (band >= bytes)
+        return (op->dst.height + 1) & ~1;
+    const int rows = (int)((double)band / bytes * op->dst.height) & ~1; // 4:2:0: even
+    return rows < 2 ? 2 : rows;
+}
+
+static int cpu_plan_open(struct backend *backend, struct plan **ret, const struct image *src,
+                         const struct op *const ops[], int n, int depth)
+{
+    if (n < 1 || n > PLAN_OPS_MAX || depth < 1)
+        return -EINVAL;
+    struct plan *plan = calloc(1, sizeof(*plan) + depth * sizeof(plan->lanes[0]));
+    if (!plan)
+        return -ENOMEM;
+    plan->backend = backend;
+    struct image shape = *src;
+    const size_t source_bytes = image_lay_out(&shape, NULL);
+    for (int i = 0; i < n; i++) {
+        plan->ops[i] = ops[i];
+        plan->band_rows[i] = band_rows_of(backend, ops[i], source_bytes);
+        plan->bands[i] = (ops[i]->dst.height + plan->band_rows[i] - 1) / plan->band_rows[i];
+        plan->bands_of_job += plan->bands[i];
+    }
+    for (int i = 0; i < depth; i++) {
+        plan->lanes[i].plan = plan;
+        plan->lanes[i].next = plan->idle_lanes;
+        plan->idle_lanes = &plan->lanes[i];
+    }
+    *ret = plan;
+    return 0;
+}
+
+static void cpu_plan_close(struct plan *plan)
+{
+    if (!plan)
+        return;
+    struct backend *backend = plan->backend;
+    pthread_mutex_lock(&backend->lock);
+    while (plan->unfinished > 0)
+        pthread_cond_wait(&backend->finished, &backend->lock);
+    pthread_mutex_unlock(&backend->lock);
+    free(plan);
+}
+
+// Puts the job last in the queue. Called with the lock held.
+static void enqueue(struct backend *backend, struct job *job)
+{
+    job->next = NULL;
+    if (backend->first)
+        backend->last->next = job;
+    else
+        backend->first = job;
+    backend->last = job;
+}
+
+// No more workers than there are bands to take: the others would only find nothing left. Without
+// the lock, or a worker that takes the submitter's processor would stop at it at once.
+static void wake(struct backend *backend, int bands, int idle)
+{
+    if (bands >= idle && idle > 1)
+        pthread_cond_broadcast(&backend->work);
+    else
+        for (int i = 0; i < bands && i < idle; i++)
+            pthread_cond_signal(&backend->work);
+}
+
+static int cpu_submit(struct plan *plan, struct job *job)
+{
+    assert(job->src.memory != MEMORY_CUDA);
+    struct backend *backend = plan->backend;
+    const int bands = plan->bands_of_job;
+    pthread_mutex_lock(&backend->lock);
+    struct lane *lane = plan->idle_lanes;
+    const int idle = backend->idle;
+    if (lane) {
+        plan->idle_lanes = lane->next;
+        plan->unfinished++;
+        lane->next_band = 0;
+        lane->bands_to_finish = bands;
+        job->lane = lane;
+        enqueue(backend, job);
+    }
+    pthread_mutex_unlock(&backend->lock);
+    if (!lane)
+        return -EBUSY;
+    wake(backend, bands, idle);
+    return 0;
+}
+
+const struct backend_driver cpu_backend = {
+    .name = "cpu",
+    .takes_cuda = false,
+    .depth = 2, // one that is worked at, and the next
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .pin = cpu_pin,
+    .unpin = cpu_unpin,
+    .plan_need = cpu_plan_need,
+    .plan_open = cpu_plan_open,
+    .plan_close = cpu_plan_close,
+    .submit = cpu_submit,
+};

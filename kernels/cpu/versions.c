@@ -1,0 +1,60 @@
+#include "kernels/cpu/versions.h"
+
+#include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+static bool everywhere(void)
+{
+    return true;
+}
+
+static const struct version scalar = {"scalar", everywhere, warp_ref, yuv_ref};
+
+#ifdef __x86_64__
+static bool f16c_runs(void) // clang 14's __builtin_cpu_supports does not know it
+{
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+static bool avx2_runs(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c_runs();
+}
+
+static bool avx512_runs(void)
+{
+    return avx2_runs() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
+}
+
+static const struct version avx2 = {"avx2", avx2_runs, warp_avx2, yuv_avx2};
+static const struct version avx512 = {"avx512", avx512_runs, warp_avx512, yuv_avx512};
+#endif
+
+#ifdef __aarch64__
+static const struct version neon = {"neon", everywhere, warp_neon, yuv_neon};
+#endif
+
+const struct version *const versions[] = {
+#ifdef __x86_64__
+    &avx512, &avx2,
+#endif
+#ifdef __aarch64__
+    &neon,
+#endif
+    &scalar, NULL,
+};
+
+const struct version *version_find(const char *name)
+{
+    if (name && !*name)
+        name = NULL;
+    for (int i = 0; versions[i]; i++)
+        if (name ? strcmp(name, versions[i]->name) == 0 : versions[i]->runs())
+            return versions[i]->runs() ? versions[i] : NULL;
+    return NULL;
+}

@@ -1,0 +1,26 @@
+// The versions of the cpu's kernels: the reference, and those for wide registers, which give its
+// bytes.
+#ifndef FRAMED_KERNELS_CPU_VERSIONS_H
+#define FRAMED_KERNELS_CPU_VERSIONS_H
+
+#include "kernels/ops.h"
+
+struct version {
+    const char *name;
+    bool (*runs)(void); // on this CPU
+    warp_fn *warp;
+    yuv_fn *yuv;
+};
+
+// Each where its CPUs are.
+warp_fn warp_avx2, warp_avx512, warp_neon;
+yuv_fn yuv_avx2, yuv_avx512, yuv_neon;
+
+// Best first, then NULL; the last is "scalar", the reference, which runs everywhere.
+extern const struct version *const versions[];
+
+// The one of that name, or the best where `name` is NULL or empty. NULL where there is no such
+// version or this CPU does not run it.
+const struct version *version_find(const char *name);
+
+#endif

@@ -1,0 +1,265 @@
+// Where the columns of a strip of output lie in a source row, for wide registers: a template, see
+// vector.h.
+#ifndef FRAMED_KERNELS_CPU_WARP_COLUMNS_H
+#define FRAMED_KERNELS_CPU_WARP_COLUMNS_H
+
+#include <stdalign.h>
+
+#include "kernels/cpu/vector.h"
+#include "kernels/sample.h"
+
+enum { STRIP = 1024 }; // columns at most: what a strip keeps of its rows stays in the first cache
+_Static_assert((int)STRIP % (int)PIXELS == 0, "no block leaves a strip's buffers");
+
+// Of luma or RGB, or of chroma. Behind the last column its copies follow, to whole registers.
+struct columns {
+    int reach;                         // for vec_gather; REACHES where none is far enough
+    int step;                          // bytes from a sample to the next
+    int last;                          // offset of the last sample that counts
+    bool coarse;                       // weights of 7 bits do: they are kept for vec_between
+    alignas(64) int16_t weight[STRIP]; // else of the right tap, Q15
+    alignas(64) uint16_t index[STRIP]; // for vec_gather: of 8 bits both taps, else the left one
+    int32_t base[STRIP / 4];
+    int32_t offset[STRIP]; // of the left tap in its row, bytes
+};
+
+static inline int padded(int n)
+{
+    return (n + PIXELS - 1) / PIXELS * PIXELS;
+}
+
+// The weights of both taps of 8-bit samples as bytes, where that leaves nothing out.
+static inline void columns_coarsen(struct columns *c, int n, int sample_bytes)
+{
+    int any = 0;
+    for (int i = 0; i < n; i++)
+        any |= c->weight[i];
+    c->coarse = sample_bytes == 1 && any % 256 == 0;
+    if (!c->coarse)
+        return;
+    for (int i = 0; i < padded(n); i++) {
+        const int right = c->weight[i] / 256;
+        c->weight[i] = (int16_t)(right << 8 | (128 - right));
+    }
+}
+
+// The taps of n columns whose positions are `at` of colx; samples from first to last count.
+static inline void columns_taps(struct columns *c, const int32_t *colx, int n, struct position at,
+                                int first, int last)
+{
+    const int step = c->step, end = padded(n);
+    for (int i = 0; i < n; i++) {
+        const int32_t p = position_of(at, colx[i]);
+        const int t = p >> WEIGHT_BITS;
+        const int w = t >= first && t < last ? 2 * (p & WEIGHT_MASK) : 0;
+        c->weight[i] = (int16_t)w;
+        c->offset[i] = clamp_to(t, first, last) * step;
+    }
+    for (int i = n; i < end; i++) {
+        c->weight[i] = c->weight[n - 1];
+        c->offset[i] = c->offset[n - 1];
+    }
+    c->last = last * step;
+}
+
+// Where a window must start to lie in the row, whichever component it is of; below 0: nowhere.
+static inline int window_limit(const struct columns *c, int row_bytes, int sample_bytes, int window)
+{
+    return row_bytes - (c->step - sample_bytes) - window;
+}
+
+// A window is best a line of the cache, where that holds what it must.
+static inline bool columns_reach(struct columns *c, int n, int row_bytes, int sample_bytes,
+                                 struct reach reach)
+{
+    const int limit = window_limit(c, row_bytes, sample_bytes, reach.bytes);
+    if (limit < 0)
+        return false;
+    for (int i = 0; i < padded(n); i += reach.lanes) {
+        const int32_t a = c->offset[i], b = c->offset[i + reach.lanes - 1]; // monotone
+        const int32_t lo = a < b ? a : b, hi = (a < b ? b : a) + c->step;
+        const int32_t end = (hi < c->last ? hi : c->last) + sample_bytes, line = lo & -64;
+        const int32_t from = end - line <= reach.bytes ? line : lo;
+        const int32_t base = from < limit ? from : limit;
+        if (end - base > reach.bytes)
+            return false;
+        for (int k = i; k < i + reach.lanes; k += 4)
+            c->base[k / 4] = base;
+    }
+    return true;
+}
+
+// Picks the nearest reach that does. A right tap that weighs nothing may lie outside its window:
+// vec_gather then gives any byte.
+static inline void columns_index(struct columns *c, int n, int row_bytes, int sample_bytes)
+{
+    c->reach = 0;
+    while (c->reach < REACHES && !columns_reach(c, n, row_bytes, sample_bytes, reaches[c->reach]))
+        c->reach++;
+    if (c->reach == REACHES)
+        return;
+    const int second = sample_bytes == 1 ? c->step : 1;
+    for (int i = 0; i < padded(n); i++) {
+        const int at = c->offset[i] - c->base[i / 4];
+        c->index[i] = (uint16_t)((at & 255) | (at + second) << 8);
+    }
+}
+
+static inline void columns_finish(struct columns *c, const struct image *src, int plane, int n)
+{
+    const int sample_bytes = source_is_10bit(src->format) ? 2 : 1;
+    columns_coarsen(c, n, sample_bytes);
+    columns_index(c, n, (int)plane_row_bytes(src->format, plane, src->width), sample_bytes);
+}
+
+static inline void columns_init_luma(struct columns *c, const struct image *src,
+                                     const struct warp *warp, int x, int n)
+{
+    c->step = component_of(src->format, 0).step;
+    columns_taps(c, warp->colx + x, n, warp->luma, warp->x0, warp->x1 - 1);
+    columns_finish(c, src, 0, n);
+}
+
+static inline void columns_init_chroma(struct columns *c, const struct image *src,
+                                       const struct warp *warp, int x, int n)
+{
+    c->step = component_of(src->format, 1).step;
+    columns_taps(c, warp->colx + x, n, warp->chroma_x, warp->x0 >> 1, (warp->x1 - 1) >> 1);
+    columns_finish(c, src, 1, n);
+}
+
+// --- the taps of one row of samples: 7 fraction bits, centred on 128
+
+static inline FRAMED_HD vec horizontal8_lanes(vec pairs, vec weight)
+{
+    return vec_add(vec_between(pairs, vec_all(128)), vec_mulhrs(vec_step7(pairs), weight));
+}
+
+static inline FRAMED_HD vec horizontal10_lanes(vec left, vec right, vec weight)
+{
+    const vec step = vec_mulhrs(vec_shl(vec_sub(right, left), 5), weight);
+    return vec_add(vec_sub(vec_shl(left, 5), vec_all(16384)), step);
+}
+
+// The 10 bits of 16-bit samples that count.
+static inline FRAMED_HD vec kept_bits(enum pixel_format format, vec words)
+{
+    return format == PIXEL_P010 ? vec_shr(words, 6) : vec_and(words, vec_all(1023));
+}
+
+// Both taps of LANES columns from i on, one by one. Behind the last sample the left one is taken.
+static inline FRAMED_HD vec pairs_copy(const struct columns *c, const uint8_t *row, size_t i)
+{
+    alignas(64) uint16_t pair[LANES];
+    for (int k = 0; k < LANES; k++) {
+        const int32_t left = c->offset[i + k];
+        const int32_t right = left < c->last ? left + c->step : left;
+        pair[k] = (uint16_t)(row[left] | row[right] << 8);
+    }
+    return vec_load(pair);
+}
+
+static inline FRAMED_HD vec lanes_of_8bit(const struct columns *c, const uint8_t *row, size_t i,
+                                          int reach, bool coarse, vec index, vec weight)
+{
+    const vec pairs =
+        reach < REACHES ? vec_gather(reach, row, c->base + i / 4, index) : pairs_copy(c, row, i);
+    return coarse ? vec_between(pairs, weight) : horizontal8_lanes(pairs, weight);
+}
+
+// 10-bit samples of LANES columns from i on, the left taps or those `right` bytes on.
+static inline FRAMED_HD vec samples_10bit(const struct columns *c, enum pixel_format format,
+                                          const uint8_t *row, size_t i, int reach, vec index,
+                                          int right)
+{
+    vec words;
+    if (reach < REACHES) {
+        const vec there = vec_add(index, vec_all(right << 8 | right));
+        words = vec_gather(reach, row, c->base + i / 4, there);
+    } else {
+        alignas(64) uint16_t word[LANES];
+        for (int k = 0; k < LANES; k++) {
+            const int32_t left = c->offset[i + k];
+            word[k] = *(const uint16_t *)(row + (left < c->last ? left + right : left));
+        }
+        words = vec_load(word);
+    }
+    return kept_bits(format, words);
+}
+
+static inline FRAMED_HD vec lanes_of_10bit(const struct columns *c, enum pixel_format format,
+                                           const uint8_t *row, size_t i, int reach, vec index,
+                                           vec weight)
+{
+    const vec left = samples_10bit(c, format, row, i, reach, index, 0);
+    const vec right = samples_10bit(c, format, row, i, reach, index, c->step);
+    return horizontal10_lanes(left, right, weight);
+}
+
+// Rows of components that lie alike: what one needs of its columns serves the others.
+struct row_set {
+    int count;
+    const uint8_t *from[3];
+    int16_t *to[3];
+};
+
+static inline FRAMED_HD void rows_of(const struct row_set *set, const struct columns *c,
+                                     enum pixel_format format, int n, int reach, bool coarse,
+                                     int count)
+{
+    const struct row_set rows = *set;
+    for (size_t i = 0; i < (size_t)n; i += LANES) {
+        const vec index = vec_load(c->index + i), weight = vec_load(c->weight + i);
+        for (int k = 0; k < count; k++)
+            vec_store(rows.to[k] + i,
+                      source_is_10bit(format)
+                          ? lanes_of_10bit(c, format, rows.from[k], i, reach, index, weight)
+                          : lanes_of_8bit(c, rows.from[k], i, reach, coarse, index, weight));
+    }
+}
+
+static inline FRAMED_HD void rows_counted(const struct row_set *rows, const struct columns *c,
+                                          enum pixel_format format, int n, int reach, bool coarse)
+{
+    if (rows->count == 1)
+        rows_of(rows, c, format, n, reach, coarse, 1);
+    else if (rows->count == 2)
+        rows_of(rows, c, format, n, reach, coarse, 2);
+    else
+        rows_of(rows, c, format, n, reach, coarse, 3);
+}
+
+static inline FRAMED_HD void rows_reached(const struct row_set *rows, const struct columns *c,
+                                          enum pixel_format format, int n, bool coarse)
+{
+    _Static_assert(REACHES <= 4, "cases");
+    switch (c->reach) {
+#define CASE(reach)                                                                                \
+    case reach:                                                                                    \
+        if (reach <= REACHES)                                                                      \
+            rows_counted(rows, c, format, n, reach < REACHES ? reach : REACHES, coarse);           \
+        break;
+        CASE(0)
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+#undef CASE
+    }
+}
+
+// n columns of each row; c is of their components.
+static void rows_make(const struct row_set *rows, const struct columns *c, enum pixel_format format,
+                      int n)
+{
+    if (format == PIXEL_P010)
+        rows_reached(rows, c, PIXEL_P010, n, false);
+    else if (format == PIXEL_YUV420P10)
+        rows_reached(rows, c, PIXEL_YUV420P10, n, false);
+    else if (c->coarse)
+        rows_reached(rows, c, PIXEL_YUV420P, n, true);
+    else
+        rows_reached(rows, c, PIXEL_YUV420P, n, false);
+}
+
+#endif

@@ -1,0 +1,228 @@
+// Levels to elements, and these to the tensor: a template, see vector.h.
+#ifndef FRAMED_KERNELS_CPU_WARP_ELEMENTS_H
+#define FRAMED_KERNELS_CPU_WARP_ELEMENTS_H
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "kernels/cpu/warp_rows.h"
+#include "kernels/element.h"
+
+// The sums of elements side by side: three registers, since packed channels recur after three.
+struct sums {
+    alignas(64) float a[3 * FLOATS], b[3 * FLOATS], c[3 * FLOATS], d[3 * FLOATS];
+};
+
+enum { PATTERN = 192 }; // bytes
+_Static_assert(PATTERN % sizeof(vec) == 0, "whole registers");
+_Static_assert(PATTERN % (3 * sizeof(float)) == 0, "whole pixels of any type");
+
+struct elements {
+    const struct image *dst;
+    const struct warp *warp;
+    bool packed;                          // channels lie side by side
+    bool same;                            // a byte is its level
+    struct sums sums[3];                  // of planar channels; packed: the first, of all
+    alignas(64) uint8_t fill[3][PATTERN]; // likewise
+};
+
+// --- floats as sums
+
+static inline void sums_put(struct sums *sums, int i, struct level_sum sum)
+{
+    sums->a[i] = sum.a;
+    sums->b[i] = sum.b;
+    sums->c[i] = sum.c;
+    sums->d[i] = sum.d;
+}
+
+// The same in registers.
+struct flt_sum {
+    flt a, b, c, d;
+};
+
+static inline FRAMED_HD struct flt_sum sums_load(const struct sums *sums, int i)
+{
+    const struct flt_sum sum = {flt_load(sums->a + i), flt_load(sums->b + i), flt_load(sums->c + i),
+                                flt_load(sums->d + i)};
+    return sum;
+}
+
+// FLOATS elements.
+static inline FRAMED_HD void sum_store(uint8_t *to, struct flt_sum sum, const uint8_t *level,
+                                       bool half)
+{
+    const flt x = flt_levels(level);
+    const flt y = flt_add(flt_fma(x, sum.a, sum.b), flt_fma(x, sum.c, sum.d));
+    if (half)
+        flt_store_half((uint16_t *)to, y);
+    else
+        flt_store((float *)to, y);
+}
+
+// n elements; levels are read beyond them to whole registers.
+static inline FRAMED_HD void sums_store_of(uint8_t *to, const struct sums *sums,
+                                           const uint8_t *level, int n, bool half)
+{
+    const int bytes = half ? 2 : 4, step = FLOATS * bytes;
+    const struct flt_sum sum[3] = {sums_load(sums, 0), sums_load(sums, FLOATS),
+                                   sums_load(sums, 2 * FLOATS)};
+    int i = 0;
+    for (; i + 3 * FLOATS <= n; i += 3 * FLOATS) {
+        uint8_t *at = to + i * bytes;
+        sum_store(at, sum[0], level + i, half);
+        sum_store(at + step, sum[1], level + i + FLOATS, half);
+        sum_store(at + 2 * step, sum[2], level + i + 2 * FLOATS, half);
+    }
+    uint8_t rest[3 * FLOATS * sizeof(float)];
+    for (int k = 0; k < 3; k++)
+        sum_store(rest + k * step, sum[k], level + i + k * FLOATS, half);
+    memcpy(to + i * bytes, rest, (n - i) * bytes);
+}
+
+static void sums_store(uint8_t *to, const struct sums *sums, const uint8_t *level, int n, bool half)
+{
+    if (half)
+        sums_store_of(to, sums, level, n, true);
+    else
+        sums_store_of(to, sums, level, n, false);
+}
+
+// --- what a call prepares
+
+static inline bool bytes_stay(const struct warp *warp)
+{
+    int other = 0;
+    for (int c = 0; c < warp->channels; c++)
+        for (int i = 0; i < 256; i++)
+            other |= warp->table.u8[c][i] ^ i;
+    return other == 0;
+}
+
+// The fill of one pixel as elements, then copies of it.
+static inline void fill_make(uint8_t to[PATTERN], const struct warp *warp, int c, int channels)
+{
+    const int bytes = (int)element_bytes(warp->dtype);
+    const uint8_t *tables = (const uint8_t *)&warp->table;
+    int n = channels * bytes;
+    for (int k = 0; k < channels; k++)
+        memcpy(to + k * bytes, tables + (256 * (c + k) + warp->fill[c + k]) * bytes, bytes);
+    for (; n < PATTERN; n *= 2)
+        memcpy(to + n, to, n < PATTERN - n ? n : PATTERN - n);
+}
+
+static inline void elements_init(struct elements *e, const struct image *dst,
+                                 const struct warp *warp)
+{
+    const bool bytes = warp->dtype == DTYPE_U8 || warp->dtype == DTYPE_S8;
+    e->dst = dst;
+    e->warp = warp;
+    e->packed = warp->layout == LAYOUT_NHWC && warp->channels == 3;
+    e->same = bytes && bytes_stay(warp);
+    for (int c = 0; c < (e->packed ? 1 : warp->channels); c++) {
+        for (int i = 0; warp->summed && i < 3 * FLOATS; i++)
+            sums_put(&e->sums[c], i, warp->sum[e->packed ? i % 3 : c]);
+        fill_make(e->fill[c], warp, c, e->packed ? 3 : 1);
+    }
+}
+
+// --- fill
+
+// PATTERN again and again.
+static inline void pattern_store(uint8_t *to, size_t bytes, const uint8_t pattern[PATTERN])
+{
+    size_t i = 0;
+    for (; i + PATTERN <= bytes; i += PATTERN)
+        for (int k = 0; k < PATTERN; k += (int)sizeof(vec))
+            vec_store(to + i + k, vec_load(pattern + k));
+    memcpy(to + i, pattern, bytes - i);
+}
+
+// Columns [x0, x1) of rows [y0, y1).
+static inline void elements_fill(const struct elements *e, int x0, int x1, int y0, int y1)
+{
+    const size_t pixel = element_bytes(e->warp->dtype) * (e->packed ? 3 : 1);
+    const size_t row = (x1 - x0) * pixel;
+    for (int c = 0; c < (e->packed ? 1 : e->warp->channels); c++) {
+        const struct plane *plane = &e->dst->plane[c];
+        uint8_t *to = plane->data + (ptrdiff_t)y0 * plane->stride + x0 * pixel;
+        if (row == (size_t)plane->stride && y1 > y0) {
+            pattern_store(to, row * (y1 - y0), e->fill[c]);
+            continue;
+        }
+        for (int y = y0; y < y1; y++, to += plane->stride)
+            pattern_store(to, row, e->fill[c]);
+    }
+}
+
+// --- pictures
+
+// Elements by table, `period` channels in turn from c on.
+static void table_store(void *to, const struct warp *warp, int c, int period, const uint8_t *level,
+                        int n)
+{
+    for (int k = 0; k < period; k++) {
+        switch (warp->dtype) {
+        case DTYPE_U8:
+        case DTYPE_S8:
+            for (int i = k; i < n; i += period)
+                ((uint8_t *)to)[i] = warp->table.u8[c + k][level[i]];
+            break;
+        case DTYPE_F16:
+            for (int i = k; i < n; i += period)
+                ((uint16_t *)to)[i] = warp->table.f16[c + k][level[i]];
+            break;
+        case DTYPE_F32:
+            for (int i = k; i < n; i += period)
+                ((float *)to)[i] = warp->table.f32[c + k][level[i]];
+            break;
+        }
+    }
+}
+
+static inline void levels_store(const struct elements *e, void *to, int c, const uint8_t *level,
+                                int n)
+{
+    if (e->same)
+        memcpy(to, level, n);
+    else if (e->warp->summed)
+        sums_store(to, &e->sums[c], level, n, e->warp->dtype == DTYPE_F16);
+    else
+        table_store(to, e->warp, c, e->packed ? 3 : 1, level, n);
+}
+
+// R, G, B of levels [from, to) in turn.
+static inline void levels_pack(uint8_t *packed, const struct levels *levels, int from, int to)
+{
+    int i = from;
+    for (; i + PIXELS <= to; i += PIXELS, packed += 3 * PIXELS)
+        bytes_interleave(packed, levels->row[0] + i, levels->row[1] + i, levels->row[2] + i);
+    for (; i < to; i++)
+        for (int c = 0; c < 3; c++)
+            *packed++ = levels->row[c][i];
+}
+
+// Levels [from, to) to the pixels from (x + from, y) on.
+static inline void elements_store(const struct elements *e, int x, int y,
+                                  const struct levels *levels, int from, int to)
+{
+    const size_t pixel = element_bytes(e->warp->dtype) * (e->packed ? 3 : 1);
+    const int n = to - from;
+    x += from;
+    if (e->packed) {
+        const struct plane *plane = &e->dst->plane[0];
+        uint8_t *at = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
+        alignas(64) uint8_t packed[3 * STRIP + LEVELS_SPARE];
+        levels_pack(e->same ? at : packed, levels, from, to);
+        if (!e->same)
+            levels_store(e, at, 0, packed, 3 * n);
+        return;
+    }
+    for (int c = 0; c < e->warp->channels; c++) {
+        const struct plane *plane = &e->dst->plane[c];
+        uint8_t *at = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
+        levels_store(e, at, c, levels->row[c] + from, n);
+    }
+}
+
+#endif

@@ -1,0 +1,323 @@
+// Rows of levels of a strip of output columns, where the source's x depends on the output's x alone
+// and its y on y alone: a template, see vector.h.
+#ifndef FRAMED_KERNELS_CPU_WARP_ROWS_H
+#define FRAMED_KERNELS_CPU_WARP_ROWS_H
+
+#include "kernels/cpu/warp_columns.h"
+
+enum { LEVELS_SPARE = 3 * FLOATS }; // so that levels can be read a whole register at a time
+
+// What was last made of two source rows of components that lie alike: of R, G and B, or of U and V,
+// or of Y alone.
+struct row_group {
+    int first, count; // components
+    const struct columns *columns;
+    int y[2]; // -1: none
+};
+
+// What a register of output reads of one component: two rows, the second's weight in Q15.
+struct lines {
+    const int16_t *top, *bottom;
+    int weight; // 0: the second row is not read
+};
+
+// In the tensor's channel order; for gray, row[0] alone means something.
+struct levels {
+    alignas(64) uint8_t row[3][STRIP + LEVELS_SPARE];
+};
+
+struct strip {
+    const struct image *src;
+    const struct warp *warp;
+    int x, n;           // output columns [x, x + n); all see some of the picture
+    int whole0, whole1; // those of them that see nothing else
+    struct columns luma, chroma;
+    uint16_t coverage[STRIP];
+    struct plane component[3]; // row 0 of each, at its first sample
+    struct row_group group[2];
+    alignas(64) int16_t row[3][2][STRIP]; // of each component
+    struct levels levels;
+    alignas(64) int16_t level6[3][STRIP];
+};
+
+static inline uint16_t column_coverage(const struct warp *warp, int32_t x)
+{
+    return (uint16_t)coverage_axis(position_of(warp->luma, x), warp->x0, warp->x1);
+}
+
+// Between columns that see nothing but picture there are no others.
+static inline void strip_cover(struct strip *s)
+{
+    const struct warp *warp = s->warp;
+    const int32_t *colx = warp->colx + s->x;
+    for (int i = 0; i < s->n; i++)
+        s->coverage[i] = WEIGHT_ONE;
+    for (s->whole0 = 0; s->whole0 < s->n; s->whole0++)
+        if ((s->coverage[s->whole0] = column_coverage(warp, colx[s->whole0])) == WEIGHT_ONE)
+            break;
+    for (s->whole1 = s->n; s->whole1 > s->whole0; s->whole1--)
+        if ((s->coverage[s->whole1 - 1] = column_coverage(warp, colx[s->whole1 - 1])) == WEIGHT_ONE)
+            break;
+}
+
+static inline void strip_init(struct strip *s, const struct image *src, const struct warp *warp,
+                              int x, int n)
+{
+    s->src = src;
+    s->warp = warp;
+    s->x = x;
+    s->n = n;
+    strip_cover(s);
+    for (int c = 0; c < 3; c++) {
+        const struct component k = component_of(src->format, c);
+        s->component[c] = (struct plane){component_row(src, k, 0), src->plane[k.plane].stride};
+    }
+    columns_init_luma(&s->luma, src, warp, x, n);
+    if (!source_is_rgb(src->format) && warp->order != ORDER_GRAY)
+        columns_init_chroma(&s->chroma, src, warp, x, n);
+    s->group[0] = (struct row_group){0, source_is_rgb(src->format) ? 3 : 1, &s->luma, {-1, -1}};
+    s->group[1] = (struct row_group){1, 2, &s->chroma, {-1, -1}};
+}
+
+// Where the group's row y is; the row `kept` stays as it is.
+static inline int strip_row(struct strip *s, struct row_group *group, int y, int kept)
+{
+    for (int i = 0; i < 2; i++)
+        if (group->y[i] == y)
+            return i;
+    const int i = group->y[0] == kept;
+    struct row_set rows = {.count = group->count};
+    for (int k = 0; k < group->count; k++) {
+        const struct plane *plane = &s->component[group->first + k];
+        rows.from[k] = plane->data + (ptrdiff_t)y * plane->stride;
+        rows.to[k] = s->row[group->first + k][i];
+    }
+    rows_make(&rows, group->columns, s->src->format, padded(s->n));
+    group->y[i] = y;
+    return i;
+}
+
+static inline void strip_lines(struct strip *s, struct row_group *group, struct taps y,
+                               struct lines lines[3])
+{
+    const bool both = y.w != 0 && y.t0 != y.t1;
+    const int top = strip_row(s, group, y.t0, both ? y.t1 : -1);
+    const int bottom = both ? strip_row(s, group, y.t1, y.t0) : top;
+    for (int c = group->first; c < group->first + group->count; c++)
+        lines[c] = (struct lines){s->row[c][top], s->row[c][bottom], both ? 2 * y.w : 0};
+}
+
+// What turns samples to rgb6, in registers. The same copies for all of a row: the compiler cannot
+// know that what is stored to is not what is read.
+struct shades {
+    vec y, rv, gu, gv, bu, offset; // of YUV
+    vec gray[3];
+    vec weight, chroma_weight; // of the second row
+    bool both, chroma_both;    // whether it counts; constants where they are asked for
+};
+
+static inline FRAMED_HD struct shades shades_of(const struct warp *warp,
+                                                const struct lines lines[3])
+{
+    const struct yuv_to_rgb *c = &warp->rgb;
+    struct shades s;
+    s.y = vec_all(c->y);
+    s.rv = vec_all(c->rv);
+    s.gu = vec_all(c->gu);
+    s.gv = vec_all(c->gv);
+    s.bu = vec_all(c->bu);
+    s.offset = vec_all(c->offset);
+    for (int i = 0; i < 3; i++)
+        s.gray[i] = vec_all(warp->gray[i]);
+    s.weight = vec_all(lines[0].weight);
+    s.chroma_weight = vec_all(lines[1].weight);
+    return s;
+}
+
+static inline FRAMED_HD vec lines_at(struct lines lines, int i, vec weight, bool both)
+{
+    const vec top = vec_load(lines.top + i);
+    if (!both)
+        return top;
+    return vec_add(top, vec_mulhrs(vec_sub(vec_load(lines.bottom + i), top), weight));
+}
+
+struct vec_rgb {
+    vec r, g, b;
+};
+
+static inline FRAMED_HD vec luma6_lanes(const struct shades *c, vec y)
+{
+    return vec_adds(vec_mulhrs(y, c->y), c->offset);
+}
+
+static inline FRAMED_HD struct vec_rgb yuv_to_rgb6_lanes(const struct shades *c, vec y, vec u,
+                                                         vec v)
+{
+    const vec yy = luma6_lanes(c, y);
+    struct vec_rgb q;
+    q.r = vec_adds(yy, vec_mulhrs(v, c->rv));
+    q.g = vec_adds(vec_adds(yy, vec_mulhrs(u, c->gu)), vec_mulhrs(v, c->gv));
+    q.b = vec_adds(vec_adds(yy, u), vec_mulhrs(u, c->bu));
+    return q;
+}
+
+static inline FRAMED_HD vec channel6_lanes(vec v)
+{
+    return vec_add(vec_sar(vec_add(v, vec_all(1)), 1), vec_all(128 * 64 + LEVEL6_HALF));
+}
+
+static inline FRAMED_HD vec gray6_lanes(const struct shades *c, struct vec_rgb q)
+{
+    const vec half = vec_all(LEVEL6_HALF);
+    const vec r = vec_mulhrs(vec_sub(q.r, half), c->gray[0]);
+    const vec g = vec_mulhrs(vec_sub(q.g, half), c->gray[1]);
+    const vec b = vec_mulhrs(vec_sub(q.b, half), c->gray[2]);
+    return vec_add(vec_add(r, g), vec_add(b, half));
+}
+
+enum picture { PICTURE_RGB, PICTURE_YUV, PICTURE_RGB_GRAY, PICTURE_LUMA };
+
+static inline enum picture picture_of(const struct warp *warp)
+{
+    const bool gray = warp->order == ORDER_GRAY;
+    if (source_is_rgb(warp->source))
+        return gray ? PICTURE_RGB_GRAY : PICTURE_RGB;
+    return gray ? PICTURE_LUMA : PICTURE_YUV;
+}
+
+// LANES columns from i on in rgb6: for gray, in r alone.
+static inline FRAMED_HD struct vec_rgb lanes6(const struct shades *c, const struct lines lines[3],
+                                              int i, enum picture picture)
+{
+    const vec first = lines_at(lines[0], i, c->weight, c->both);
+    struct vec_rgb q = {first, first, first};
+    if (picture == PICTURE_LUMA) {
+        q.r = luma6_lanes(c, first);
+        return q;
+    }
+    const vec second = lines_at(lines[1], i, c->chroma_weight, c->chroma_both);
+    const vec third = lines_at(lines[2], i, c->chroma_weight, c->chroma_both);
+    if (picture == PICTURE_YUV)
+        return yuv_to_rgb6_lanes(c, first, second, third);
+    q.r = channel6_lanes(first);
+    q.g = channel6_lanes(second);
+    q.b = channel6_lanes(third);
+    if (picture == PICTURE_RGB_GRAY)
+        q.r = gray6_lanes(c, q);
+    return q;
+}
+
+// The levels of columns [from, to) and their neighbours in the registers.
+static inline FRAMED_HD void levels_make(struct levels *levels, const struct warp *warp,
+                                         const struct lines row[3], int from, int to,
+                                         enum picture picture, bool both, bool chroma_both)
+{
+    const struct lines lines[3] = {row[0], row[1], row[2]};
+    const bool bgr = warp->order == ORDER_BGR;
+    uint8_t *r = levels->row[bgr ? 2 : 0], *g = levels->row[1], *b = levels->row[bgr ? 0 : 2];
+    struct shades shades = shades_of(warp, row);
+    shades.both = both;
+    shades.chroma_both = chroma_both;
+    for (int i = from / PIXELS * PIXELS; i < to; i += PIXELS) {
+        const struct vec_rgb p = lanes6(&shades, lines, i, picture);
+        const struct vec_rgb q = lanes6(&shades, lines, i + LANES, picture);
+        vec_store_levels(r + i, p.r, q.r);
+        if (picture == PICTURE_LUMA || picture == PICTURE_RGB_GRAY)
+            continue;
+        vec_store_levels(g + i, p.g, q.g);
+        vec_store_levels(b + i, p.b, q.b);
+    }
+}
+
+// The same in rgb6, not yet clamped.
+static inline FRAMED_HD void levels6_make(struct strip *s, const struct lines lines[3], int from,
+                                          int to, enum picture picture)
+{
+    const bool bgr = s->warp->order == ORDER_BGR;
+    struct shades shades = shades_of(s->warp, lines);
+    shades.both = shades.chroma_both = true;
+    for (int i = from / LANES * LANES; i < to; i += LANES) {
+        const struct vec_rgb q = lanes6(&shades, lines, i, picture);
+        vec_store(s->level6[bgr ? 2 : 0] + i, q.r);
+        vec_store(s->level6[1] + i, q.g);
+        vec_store(s->level6[bgr ? 0 : 2] + i, q.b);
+    }
+}
+
+#define FOR_EACH_PICTURE(X) X(PICTURE_RGB) X(PICTURE_YUV) X(PICTURE_RGB_GRAY) X(PICTURE_LUMA)
+
+static inline FRAMED_HD void run_make(struct levels *levels, const struct warp *warp,
+                                      const struct lines lines[3], int from, int to, bool both,
+                                      bool chroma_both)
+{
+    switch (picture_of(warp)) {
+#define CASE(picture)                                                                              \
+    case picture:                                                                                  \
+        levels_make(levels, warp, lines, from, to, picture, both, chroma_both);                    \
+        break;
+        FOR_EACH_PICTURE(CASE)
+#undef CASE
+    }
+}
+
+// Columns [from, to), which see picture and fill; `row`: how much of it the row sees.
+static void run_blend(struct strip *s, const struct lines lines[3], int from, int to, int row)
+{
+    switch (picture_of(s->warp)) {
+#define CASE(picture)                                                                              \
+    case picture:                                                                                  \
+        levels6_make(s, lines, from, to, picture);                                                 \
+        break;
+        FOR_EACH_PICTURE(CASE)
+#undef CASE
+    }
+    for (int c = 0; c < s->warp->channels; c++)
+        for (int i = from; i < to; i++)
+            s->levels.row[c][i] = (uint8_t)level_blended(s->level6[c][i], s->warp->fill[c],
+                                                         coverage_of(s->coverage[i], row));
+}
+
+static void run_levels(struct strip *s, const struct lines lines[3], int from, int to)
+{
+    const bool luma = lines[0].weight != 0, chroma = lines[1].weight != 0;
+    if (luma && chroma)
+        run_make(&s->levels, s->warp, lines, from, to, true, true);
+    else if (luma)
+        run_make(&s->levels, s->warp, lines, from, to, true, false);
+    else if (chroma)
+        run_make(&s->levels, s->warp, lines, from, to, false, true);
+    else
+        run_make(&s->levels, s->warp, lines, from, to, false, false);
+}
+
+static inline struct taps row_taps(const struct warp *warp, int c, int y)
+{
+    const int32_t s = warp->rowy[y];
+    if (c == 0 || source_is_rgb(warp->source))
+        return taps_at(position_of(warp->luma, s), warp->y0, warp->y1 - 1);
+    return chroma_taps(warp->chroma_y, s, warp->y0, warp->y1);
+}
+
+// The strip's levels of output row y, which sees `coverage` of the picture: not nothing.
+static inline void strip_levels(struct strip *s, int y, int coverage)
+{
+    const struct warp *warp = s->warp;
+    struct lines lines[3];
+    strip_lines(s, &s->group[0], row_taps(warp, 0, y), lines);
+    if (picture_of(warp) == PICTURE_LUMA)
+        lines[1] = lines[2] = lines[0];
+    else if (picture_of(warp) == PICTURE_YUV)
+        strip_lines(s, &s->group[1], row_taps(warp, 1, y), lines);
+    if (coverage < WEIGHT_ONE) {
+        run_blend(s, lines, 0, s->n, coverage);
+        return;
+    }
+    run_levels(s, lines, s->whole0, s->whole1);
+    if (s->whole0 > 0)
+        run_blend(s, lines, 0, s->whole0, coverage);
+    if (s->whole1 < s->n)
+        run_blend(s, lines, s->whole1, s->n, coverage);
+}
+
+#endif

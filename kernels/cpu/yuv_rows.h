@@ -1,0 +1,290 @@
+// yuv for wide registers: rows in blocks of LANES pixels. A template over yuv_vector.h.
+#ifndef FRAMED_KERNELS_CPU_YUV_ROWS_H
+#define FRAMED_KERNELS_CPU_YUV_ROWS_H
+
+#include <string.h>
+
+#include "kernels/cpu/yuv_kept.h"
+#include "kernels/cpu/yuv_upsample.h"
+
+// How the pixels of a source lie: four bytes each, three, or one in each of three planes.
+enum lie { LIE_4, LIE_3, LIE_PLANES };
+
+// One row of a source and its result, or two of a 4:2:0 result, from their first pixel on. Where
+// the picture's last row stands alone it is both. to[0] has all planes, to[1] the luma.
+struct rows {
+    const uint8_t *from[2][PLANES_MAX];
+    uint8_t *to[2][PLANES_MAX];
+};
+
+// Bytes of n pixels in a plane of a row; n is even, or the row ends there.
+static inline FRAMED_HD int from_bytes(enum lie lie, int n)
+{
+    return lie == LIE_4 ? 4 * n : lie == LIE_3 ? 3 * n : n;
+}
+
+static inline FRAMED_HD int to_bytes(enum pixel_format format, int plane, int n)
+{
+    if (format == PIXEL_YUV24)
+        return 3 * n;
+    if (plane == 0 || format == PIXEL_YUV444P)
+        return n;
+    return format == PIXEL_NV12 ? (n + 1) / 2 * 2 : (n + 1) / 2;
+}
+
+static inline FRAMED_HD int from_planes(enum lie lie)
+{
+    return lie == LIE_PLANES ? 3 : 1;
+}
+
+static inline FRAMED_HD int to_planes(enum pixel_format format)
+{
+    return format == PIXEL_YUV24 ? 1 : format == PIXEL_NV12 ? 2 : 3;
+}
+
+// --- blocks
+
+static inline FRAMED_HD struct pixels pixels_at(const struct rows *rows, enum lie lie, int row,
+                                                int x)
+{
+    const uint8_t *const *from = rows->from[row];
+    if (lie == LIE_4)
+        return pixels_of_4(from[0] + 4 * x);
+    if (lie == LIE_3)
+        return pixels_of_3(from[0] + 3 * x);
+    return pixels_of_planes(load(from[0] + x), load(from[1] + x), load(from[2] + x));
+}
+
+static inline FRAMED_HD void block_444(const struct rows *rows, enum lie lie,
+                                       enum pixel_format format, const struct weights *weights,
+                                       int x)
+{
+    const struct pixels p = pixels_at(rows, lie, 0, x);
+    if (format == PIXEL_YUV24) {
+        store_yuv24(rows->to[0][0] + 3 * x, &p, weights);
+        return;
+    }
+    for (int c = 0; c < 3; c++)
+        store(rows->to[0][c] + x, levels(&p, weights, c));
+}
+
+static inline FRAMED_HD void block_420(const struct rows *rows, enum lie lie,
+                                       enum pixel_format format, const struct weights *weights,
+                                       int x)
+{
+    const struct pixels top = pixels_at(rows, lie, 0, x), bottom = pixels_at(rows, lie, 1, x);
+    store(rows->to[0][0] + x, lumas(&top, weights));
+    store(rows->to[1][0] + x, lumas(&bottom, weights));
+    const struct means means = means_of(&top, &bottom);
+    const vec uv = chroma_of(&means, weights);
+    if (format == PIXEL_NV12)
+        store(rows->to[0][1] + x, uv);
+    else
+        halves_store(rows->to[0][1] + x / 2, rows->to[0][2] + x / 2, halves_split(uv));
+}
+
+static inline FRAMED_HD void block(const struct rows *rows, enum lie lie, enum pixel_format format,
+                                   const struct weights *weights, int x)
+{
+    if (format_is_420(format))
+        block_420(rows, lie, format, weights, x);
+    else
+        block_444(rows, lie, format, weights, x);
+}
+
+// n < LANES pixels from x to the end of the row, by way of a block that ends with the last of them
+// again: it completes an odd row's 2x2 block.
+static inline void block_of_end(const struct rows *rows, enum lie lie, enum pixel_format format,
+                                const struct weights *weights, int x, int n)
+{
+    const int halved = format_is_420(format);
+    uint8_t from[2][PLANES_MAX][4 * LANES], to[2][PLANES_MAX][3 * LANES];
+    struct rows end;
+    for (int row = 0; row <= halved; row++) {
+        for (int i = 0; i < from_planes(lie); i++) {
+            const int bytes = from_bytes(lie, n), pixel = from_bytes(lie, 1);
+            uint8_t *copy = from[row][i];
+            memset(copy, 0, sizeof(from[row][i]));
+            memcpy(copy, rows->from[row][i] + from_bytes(lie, x), bytes);
+            memcpy(copy + bytes, copy + bytes - pixel, pixel);
+            end.from[row][i] = copy;
+        }
+        for (int i = 0; i < to_planes(format); i++)
+            end.to[row][i] = to[row][i];
+    }
+    block(&end, lie, format, weights, 0);
+    for (int row = 0; row <= halved; row++)
+        for (int i = 0; i < (row == 0 ? to_planes(format) : 1); i++)
+            memcpy(rows->to[row][i] + to_bytes(format, i, x), to[row][i], to_bytes(format, i, n));
+}
+
+// n pixels; what is no whole block at the end is done by one that overlaps the block before it.
+static inline FRAMED_HD void convert_rows_of(const struct rows *rows, enum lie lie,
+                                             enum pixel_format format,
+                                             const struct weights *weights, int n)
+{
+    int x = 0;
+    for (; x + LANES <= n; x += LANES)
+        block(rows, lie, format, weights, x);
+    if (x == n)
+        return;
+    if (n > LANES && !(format_is_420(format) && n % 2))
+        block(rows, lie, format, weights, n - LANES);
+    else
+        block_of_end(rows, lie, format, weights, x, n - x);
+}
+
+// --- bands
+
+static inline FRAMED_HD void to_rows(struct rows *rows, const struct image *dst, int y, int below)
+{
+    const int halved = format_is_420(dst->format);
+    for (int i = 0; i < to_planes(dst->format); i++) {
+        const struct plane *plane = &dst->plane[i];
+        rows->to[0][i] = plane->data + (ptrdiff_t)(i > 0 && halved ? y / 2 : y) * plane->stride;
+    }
+    rows->to[1][0] = dst->plane[0].data + (ptrdiff_t)below * dst->plane[0].stride;
+}
+
+static inline FRAMED_HD void convert_rgb_of(const struct image *dst, const struct image *src,
+                                            const struct yuv *yuv, struct band band, enum lie lie,
+                                            enum pixel_format format)
+{
+    static const uint8_t bgr[PLANES_MAX] = {1, 0, 2}; // planes of gbrp
+    const enum pixel_format source = yuv->source;
+    const struct weights weights =
+        weights_of(&yuv->yuv, source != PIXEL_RGBA && source != PIXEL_RGB24);
+    for (int y = band.y0; y < band.y1; y += format_is_420(format) ? 2 : 1) {
+        const int below = y + 1 < yuv->height ? y + 1 : y;
+        struct rows rows;
+        for (int i = 0; i < from_planes(lie); i++) {
+            const struct plane *plane = &src->plane[lie == LIE_PLANES ? bgr[i] : 0];
+            rows.from[0][i] = plane->data + y * plane->stride;
+            rows.from[1][i] = plane->data + below * plane->stride;
+        }
+        to_rows(&rows, dst, y, below);
+        convert_rows_of(&rows, lie, format, &weights, yuv->width);
+    }
+}
+
+#define FOR_EACH_RESULT(X)                                                                         \
+    X(PIXEL_NV12)                                                                                  \
+    X(PIXEL_YUV420P)                                                                               \
+    X(PIXEL_YUV444P)                                                                               \
+    X(PIXEL_YUV24)
+
+static inline void convert_rgb(const struct image *dst, const struct image *src,
+                               const struct yuv *yuv, struct band band)
+{
+    const enum pixel_format source = yuv->source;
+    switch (yuv->format) {
+#define CASE(format)                                                                               \
+    case format:                                                                                   \
+        if (source == PIXEL_BGRA || source == PIXEL_RGBA)                                          \
+            convert_rgb_of(dst, src, yuv, band, LIE_4, format);                                    \
+        else if (source == PIXEL_GBRP)                                                             \
+            convert_rgb_of(dst, src, yuv, band, LIE_PLANES, format);                               \
+        else                                                                                       \
+            convert_rgb_of(dst, src, yuv, band, LIE_3, format);                                    \
+        break;
+        FOR_EACH_RESULT(CASE)
+#undef CASE
+    default:
+        break;
+    }
+}
+
+// --- YUV sources
+
+static inline FRAMED_HD void convert_yuv_run(const struct image *dst, const struct upsampling *up,
+                                             const struct weights *weights,
+                                             enum pixel_format format, int x, int y, int n)
+{
+    const int halved = format_is_420(format);
+    const int below = y + 1 < up->yuv->height ? y + 1 : y;
+    struct rgb_planes rgb[2];
+    struct rows rows;
+    to_rows(&rows, dst, y, below);
+    for (int row = 0; row <= halved; row++) {
+        rgb_run(&rgb[row], up, x, row ? below : y, n);
+        for (int i = 0; i < 3; i++)
+            rows.from[row][i] = rgb[row].channel[i];
+        for (int i = 0; i < (row == 0 ? to_planes(format) : 1); i++)
+            rows.to[row][i] += to_bytes(format, i, x);
+    }
+    convert_rows_of(&rows, LIE_PLANES, format, weights, n);
+}
+
+static inline FRAMED_HD void triples_run(uint8_t *to, const uint8_t *y, const uint8_t *u,
+                                         const uint8_t *v, int n)
+{
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        store_triples(to + 3 * i, load(y + i), load(u + i), load(v + i));
+    if (i == n)
+        return;
+    uint8_t end[3 * LANES];
+    store_triples(end, load(y + i), load(u + i), load(v + i));
+    memcpy(to + 3 * i, end, 3 * (n - i));
+}
+
+static inline FRAMED_HD void keep_444_run(const struct image *dst, const struct upsampling *up,
+                                          enum pixel_format format, int x, int y, int n)
+{
+    uint8_t yuv[3][UPSAMPLE_RUN] = {{0}};
+    const struct component k = component_of(up->source, 0);
+    keep_samples(up->source, yuv[0], component_row(up->src, k, y) + x * k.step, n);
+    chroma_run(yuv[1], up, 1, x, y, n);
+    chroma_run(yuv[2], up, 2, x, y, n);
+    if (format == PIXEL_YUV24) {
+        triples_run(plane_row(dst, 0, y) + 3 * x, yuv[0], yuv[1], yuv[2], n);
+        return;
+    }
+    for (int c = 0; c < 3; c++)
+        memcpy(plane_row(dst, c, y) + x, yuv[c], n);
+}
+
+static inline FRAMED_HD void from_yuv_of(const struct image *dst, const struct image *src,
+                                         const struct yuv *yuv, struct band band,
+                                         enum pixel_format source)
+{
+    const struct upsampling up = {src, yuv, source};
+    const struct weights weights = weights_of(&yuv->yuv, false);
+    for (int y = band.y0; y < band.y1; y += format_is_420(yuv->format) ? 2 : 1) {
+        for (int x = 0; x < yuv->width; x += UPSAMPLE_RUN) {
+            const int n = yuv->width - x < UPSAMPLE_RUN ? yuv->width - x : UPSAMPLE_RUN;
+            if (yuv->convert)
+                convert_yuv_run(dst, &up, &weights, yuv->format, x, y, n);
+            else
+                keep_444_run(dst, &up, yuv->format, x, y, n);
+        }
+    }
+}
+
+static inline void from_yuv(const struct image *dst, const struct image *src, const struct yuv *yuv,
+                            struct band band)
+{
+    switch (yuv->source) {
+#define CASE(source)                                                                               \
+    case source:                                                                                   \
+        from_yuv_of(dst, src, yuv, band, source);                                                  \
+        break;
+        FOR_EACH_YUV_SOURCE(CASE)
+#undef CASE
+    default:
+        break;
+    }
+}
+
+static inline void yuv_rows(const struct image *dst, const struct image *src, const struct yuv *yuv,
+                            struct band band)
+{
+    if (source_is_rgb(yuv->source))
+        convert_rgb(dst, src, yuv, band);
+    else if (!yuv->convert && format_is_420(yuv->format))
+        keep_420(dst, src, yuv, band);
+    else
+        from_yuv(dst, src, yuv, band);
+}
+
+#endif

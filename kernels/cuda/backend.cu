@@ -1,0 +1,357 @@
+// The CUDA backend. A thread of its own waits for the jobs in order of submission and reports them,
+// not a host function on a stream: `done` gives decoder surfaces back, and that calls CUDA.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/cuda.h"
+
+int cuda_errno(cudaError_t error)
+{
+    if (error == cudaSuccess)
+        return 0;
+    cudaGetLastError();
+    switch (error) {
+    case cudaErrorMemoryAllocation:
+        return -ENOMEM;
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorStubLibrary:
+    case cudaErrorNoKernelImageForDevice:
+        return -ENODEV;
+    default:
+        return -EIO;
+    }
+}
+
+cudaError_t cuda_copy(struct backend *backend, void *dst, const void *src, size_t bytes)
+{
+    CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, backend->aside));
+    return cudaStreamSynchronize(backend->aside);
+}
+
+// --- completion
+
+// All jobs in flight, in order of submission; waits where there are none. NULL: closing.
+static struct job *take_jobs(struct backend *backend)
+{
+    pthread_mutex_lock(&backend->lock);
+    while (!backend->head && !backend->closing)
+        pthread_cond_wait(&backend->work, &backend->lock);
+    struct job *jobs = backend->head;
+    backend->head = backend->tail = NULL;
+    pthread_mutex_unlock(&backend->lock);
+    return jobs;
+}
+
+static void add(struct device_busy *sum, const struct device_busy *busy)
+{
+    sum->upload += busy->upload;
+    sum->kernel += busy->kernel;
+    sum->download += busy->download;
+}
+
+// Any error fails the backend for good: what the device did to other jobs is not known then. The
+// lane is idle again before `done`, so that whoever learns of it there can submit at once; the
+// plan lives until `done` has returned.
+static void report(struct backend *backend, struct job *job, int status)
+{
+    struct lane *lane = (struct lane *)job->lane;
+    struct plan *plan = lane->plan;
+    const struct device_busy busy = status ? device_busy{} : cuda_job_busy(lane, job);
+
+    pthread_mutex_lock(&backend->lock);
+    backend->failed |= status != 0;
+    add(&backend->busy, &busy);
+    if (lane->watch)
+        lane->watch->taken = false;
+    lane->next = plan->idle;
+    plan->idle = lane;
+    pthread_mutex_unlock(&backend->lock);
+
+    job->done(job, status);
+
+    pthread_mutex_lock(&backend->lock);
+    if (--plan->pending == 0)
+        pthread_cond_broadcast(&backend->finished);
+    pthread_mutex_unlock(&backend->lock);
+}
+
+// Sleeps only for the oldest job that is not finished: those that finished meanwhile are reported
+// with it, without another turn to the device's interrupt.
+static void *complete(void *argument)
+{
+    struct backend *backend = (struct backend *)argument;
+    struct job *job, *next;
+
+    cudaSetDevice(backend->device); // where it fails, so does every wait
+    while ((job = take_jobs(backend))) {
+        for (; job; job = next) {
+            next = job->next;
+            cudaError_t error = cuda_job_wait((struct lane *)job->lane, job);
+            report(backend, job, error == cudaSuccess ? 0 : -EIO);
+        }
+    }
+    return NULL;
+}
+
+// --- backend
+
+// libavcodec decodes in the same primary context and refuses one that spins in its waits, so the
+// context is made with that flag.
+static cudaError_t device_init(struct backend *backend, struct cudaDeviceProp *properties)
+{
+    int devices = 0;
+    CUDA_TRY(cudaGetDeviceCount(&devices));
+    if (backend->device < 0 || backend->device >= devices)
+        return cudaErrorInvalidDevice;
+    CUDA_TRY(cudaInitDevice(backend->device, cudaDeviceScheduleBlockingSync,
+                            cudaInitDeviceFlagsAreValid));
+    CUDA_TRY(cudaSetDevice(backend->device));
+    CUDA_TRY(cudaGetDeviceProperties(properties, backend->device));
+    backend->device_bytes = properties->totalGlobalMem;
+    memcpy(backend->uuid, properties->uuid.bytes, sizeof backend->uuid);
+    return cudaSuccess;
+}
+
+static void tune(struct backend *backend, const struct cudaDeviceProp *properties)
+{
+    struct link *link = &backend->schedule.link;
+    char *text = backend->description;
+    const size_t size = sizeof backend->description;
+    cuda_link_measure(link, backend->device);
+    if (backend->schedule.streams > 0) {
+        snprintf(text, size, "%s, %d stream%s", properties->name, backend->schedule.streams,
+                 backend->schedule.streams == 1 ? "" : "s");
+        return;
+    }
+    snprintf(text, size, "%s, %d copy engine%s, %.3g GB/s up, %.3g GB/s down, streams auto",
+             properties->name, properties->asyncEngineCount,
+             properties->asyncEngineCount == 1 ? "" : "s", link->up / 1e9, link->down / 1e9);
+}
+
+static cudaError_t stream_init(cudaStream_t *stream)
+{
+    return cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking);
+}
+
+static cudaError_t streams_init(struct backend *backend)
+{
+    const int n = backend->schedule.streams;
+    CUDA_TRY(stream_init(&backend->aside));
+    for (; backend->streams < (n > 0 ? n : STREAMS_AUTO); backend->streams++)
+        CUDA_TRY(stream_init(&backend->stream[backend->streams]));
+    return cuda_stopwatch_init(&backend->watch);
+}
+
+static void stream_finish(cudaStream_t stream)
+{
+    if (stream)
+        cudaStreamDestroy(stream);
+}
+
+// On a device that failed every call comes back at once; what it does not undo, reset does.
+static void cuda_close(struct backend *backend)
+{
+    if (!backend)
+        return;
+    if (backend->has_completer) {
+        pthread_mutex_lock(&backend->lock);
+        backend->closing = true;
+        pthread_cond_signal(&backend->work);
+        pthread_mutex_unlock(&backend->lock);
+        pthread_join(backend->completer, NULL);
+        cudaSetDevice(backend->device);
+    }
+    cuda_unpin_all(backend);
+    cuda_stopwatch_finish(&backend->watch);
+    stream_finish(backend->aside);
+    for (int i = 0; i < backend->streams; i++)
+        stream_finish(backend->stream[i]);
+    cudaGetLastError();
+    pthread_cond_destroy(&backend->finished);
+    pthread_cond_destroy(&backend->work);
+    pthread_mutex_destroy(&backend->lock);
+    pthread_mutex_destroy(&backend->submitting);
+    free(backend);
+}
+
+static int cuda_open(struct backend **ret, const struct backend_options *options)
+{
+    struct backend *backend = (struct backend *)calloc(1, sizeof *backend);
+    struct cudaDeviceProp properties;
+    if (!backend)
+        return -ENOMEM;
+    backend->device = options->device;
+    backend->schedule.streams =
+        options->streams < CUDA_STREAMS_MAX ? options->streams : CUDA_STREAMS_MAX;
+    backend->schedule.band_bytes = options->band_bytes;
+    pthread_mutex_init(&backend->submitting, NULL);
+    pthread_mutex_init(&backend->lock, NULL);
+    pthread_cond_init(&backend->work, NULL);
+    pthread_cond_init(&backend->finished, NULL);
+
+    int error = cuda_errno(device_init(backend, &properties));
+    if (!error)
+        error = cuda_errno(streams_init(backend));
+    if (!error) {
+        tune(backend, &properties);
+        error = -pthread_create(&backend->completer, NULL, complete, backend);
+    }
+    backend->has_completer = !error;
+    if (error)
+        cuda_close(backend);
+    else
+        *ret = backend;
+    return error;
+}
+
+// The primary context goes with all that was made in it, and with the error that sticks to it.
+static void cuda_reset(const struct backend_options *options)
+{
+    cudaSetDevice(options->device); // also where it answers with that error
+    cudaDeviceReset();
+    cudaGetLastError();
+}
+
+static const char *describe(struct backend *backend)
+{
+    return backend->description;
+}
+
+static size_t device_bytes(struct backend *backend)
+{
+    return backend->device_bytes;
+}
+
+static struct device_busy busy(struct backend *backend)
+{
+    pthread_mutex_lock(&backend->lock);
+    const struct device_busy sum = backend->busy;
+    pthread_mutex_unlock(&backend->lock);
+    return sum;
+}
+
+// --- plans and jobs
+
+static int plan_open(struct backend *backend, struct plan **ret, const struct image *src,
+                     const struct op *const ops[], int n, int depth)
+{
+    if (n < 1 || n > PLAN_OPS_MAX || depth < 1)
+        return -EINVAL;
+    struct plan *plan = (struct plan *)calloc(1, sizeof *plan);
+    if (!plan)
+        return -ENOMEM;
+    int error = cuda_errno(cudaSetDevice(backend->device));
+    if (!error)
+        error = cuda_plan_init(plan, backend, src, ops, n, depth);
+    if (error)
+        free(plan);
+    else
+        *ret = plan;
+    return error;
+}
+
+static void plan_close(struct plan *plan)
+{
+    if (!plan)
+        return;
+    struct backend *backend = plan->backend;
+    pthread_mutex_lock(&backend->lock);
+    while (plan->pending)
+        pthread_cond_wait(&backend->finished, &backend->lock);
+    pthread_mutex_unlock(&backend->lock);
+
+    cudaSetDevice(backend->device);
+    cuda_plan_finish(plan);
+    cudaGetLastError();
+    free(plan);
+}
+
+// Whether the plan has buffers for a frame in this memory.
+static bool takes(const struct plan *plan, enum memory memory)
+{
+    switch (plan->src.memory) {
+    case MEMORY_CUDA:
+        return memory == MEMORY_CUDA;
+    case MEMORY_PINNED:
+        return memory != MEMORY_HOST;
+    default:
+        return true;
+    }
+}
+
+static int take_lane(struct plan *plan, struct job *job, unsigned *turn)
+{
+    struct backend *backend = plan->backend;
+    int error = 0;
+
+    pthread_mutex_lock(&backend->lock);
+    struct lane *lane = plan->idle;
+    if (backend->failed) {
+        error = -EIO;
+    } else if (!lane) {
+        error = -EBUSY;
+    } else {
+        plan->idle = lane->next;
+        plan->pending++;
+        job->lane = lane;
+        lane->watch = cuda_stopwatch_take(plan);
+        *turn = plan->schedule.rotates ? backend->turn : 0;
+        backend->turn += plan->schedule.rotates ? plan->schedule.slices : 0;
+    }
+    pthread_mutex_unlock(&backend->lock);
+    return error;
+}
+
+static void enqueue(struct backend *backend, struct job *job)
+{
+    job->next = NULL;
+    pthread_mutex_lock(&backend->lock);
+    if (backend->head) {
+        backend->tail->next = job;
+    } else {
+        backend->head = job;
+        pthread_cond_signal(&backend->work);
+    }
+    backend->tail = job;
+    pthread_mutex_unlock(&backend->lock);
+}
+
+// A job that breaks off half way may still be written to by the device: it fails through `done`,
+// once nothing of it is left.
+static int submit(struct plan *plan, struct job *job)
+{
+    unsigned turn;
+    if (!takes(plan, job->src.memory))
+        return -EINVAL;
+    int error = take_lane(plan, job, &turn);
+    if (error)
+        return error;
+    cudaSetDevice(plan->backend->device); // where it fails, so does the start
+    cuda_job_start((struct lane *)job->lane, job, turn);
+    enqueue(plan->backend, job);
+    return 0;
+}
+
+extern "C" const struct backend_driver cuda_backend = {
+    .name = "cuda",
+    .takes_cuda = true,
+    .depth = 4, // upload, kernel, download, and the next
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = describe,
+    .device_bytes = device_bytes,
+    .busy = busy,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
+    .export_open = cuda_export_open,
+    .export_close = cuda_export_close,
+    .plan_need = cuda_plan_need,
+    .plan_open = plan_open,
+    .plan_close = plan_close,
+    .submit = submit,
+    .reset = cuda_reset,
+};

@@ -1,0 +1,176 @@
+// Private to the CUDA backend: cuda.cu (the backend and its completion thread), cuda_link.cu (what
+// the device is measured to do), cuda_busy.cu (what of its time is taken), cuda_memory.cu (memory
+// of others), cuda_plan.cu (memory and events of a plan), cuda_job.cu (one job onto the streams)
+// and the kernels' launches.
+#ifndef FRAMED_KERNELS_CUDA_CUDA_H
+#define FRAMED_KERNELS_CUDA_CUDA_H
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/schedule.h"
+
+// Returns the error of a CUDA call from a function that has nothing to undo.
+#define CUDA_TRY(call)                                                                             \
+    do {                                                                                           \
+        cudaError_t error_ = (call);                                                               \
+        if (error_ != cudaSuccess)                                                                 \
+            return error_;                                                                         \
+    } while (0)
+
+struct pinned_range {
+    struct pinned_range *next;
+    void *memory;
+};
+
+// Times the kernels of one job at a time.
+struct stopwatch {
+    cudaEvent_t begin[BANDS_MAX], end[BANDS_MAX];
+    bool taken;      // by a job in flight; like the two below under the backend's lock
+    int64_t due_ns;  // CLOCK_MONOTONIC
+    uint32_t spread; // of the times in between
+    // Of that job:
+    uint64_t slices; // bit i: slice i was timed
+    bool broken;     // a call failed
+};
+
+struct backend {
+    int device;
+    struct schedule_options schedule;
+    size_t device_bytes;
+    uint8_t uuid[16];
+    char description[400];
+    int streams; // opened
+    cudaStream_t stream[CUDA_STREAMS_MAX];
+    // Blocking copies: a new plan's tables, and results that go to memory that is not pinned.
+    cudaStream_t aside;
+
+    // Whole frames go onto their stream one at a time: many threads inside the driver at once spin
+    // for its lock, in this one they sleep.
+    pthread_mutex_t submitting;
+
+    pthread_t completer;
+    bool has_completer;
+    pthread_mutex_t lock;    // what follows, and each plan's `idle` and `pending`
+    pthread_cond_t work;     // there are jobs, or closing
+    pthread_cond_t finished; // a plan's `pending` fell to 0
+    struct job *head, *tail; // in flight, in order of submission
+    struct stopwatch watch;
+    struct device_busy busy;
+    unsigned turn;               // the stream that the next frame starts on
+    struct pinned_range *pinned; // by pin
+    bool closing, failed;
+};
+
+// The buffers of one job in flight.
+struct lane {
+    struct plan *plan;
+    struct lane *next;               // plan::idle
+    uint8_t *staging;                // pinned; NULL where sources are not MEMORY_HOST
+    uint8_t *source;                 // device memory; NULL where sources are on the device already
+    uint8_t *result[PLAN_OPS_MAX];   // device memory
+    cudaEvent_t ready[BANDS_MAX];    // a source band is on the device
+    cudaEvent_t computed[BANDS_MAX]; // a slice's steps are
+    cudaEvent_t finished[CUDA_STREAMS_MAX]; // the job's last work on each stream that it used
+
+    // Of the job:
+    struct image image;      // what the kernels read
+    struct stopwatch *watch; // the backend's, where the job is timed
+    unsigned turn;
+    uint32_t used;     // bit i: the job put work on stream i
+    int ends;          // of `finished`
+    cudaError_t error; // putting the job onto the streams broke off with this
+};
+
+struct plan {
+    struct backend *backend;
+    struct image src;
+    int ops, lanes;
+    const struct op *op[PLAN_OPS_MAX];
+    struct schedule schedule;
+    int wake;                           // slice: the completion thread sleeps no longer
+    uint8_t *device, *staging;          // one allocation each, for all lanes
+    const uint8_t *block[PLAN_OPS_MAX]; // in `device`: what warp_cuda_pack made
+    struct lane *lane, *idle;
+    int pending;                                 // jobs whose `done` has not returned
+    bool timed;                                  // one of its jobs was; under the backend's lock
+    double upload_ns, download_ns[PLAN_OPS_MAX]; // of a job, and of each result
+    double kernel_rate;                          // ns a result byte; the completion thread's
+};
+
+int cuda_errno(cudaError_t); // 0, -ENOMEM, -ENODEV, -ENOTSUP or -EIO; CUDA's last error is cleared
+
+// Copies and waits, on the backend's `aside` stream.
+cudaError_t cuda_copy(struct backend *, void *dst, const void *src, size_t bytes);
+
+// Measures with a few small copies, in some milliseconds. What cannot be is left as in
+// link_default.
+void cuda_link_measure(struct link *, int device);
+
+cudaError_t cuda_stopwatch_init(struct stopwatch *);
+void cuda_stopwatch_finish(struct stopwatch *); // accepts a zeroed one, and one half made
+// The stopwatch for the next job of a plan, or NULL: it is not due, or taken. Under the backend's
+// lock.
+struct stopwatch *cuda_stopwatch_take(struct plan *);
+// Around the kernels of a slice; nothing for a lane without a stopwatch. A call of CUDA's that
+// fails costs the measurement and not the job.
+void cuda_stopwatch_start(const struct lane *, int slice, cudaStream_t);
+void cuda_stopwatch_stop(const struct lane *, int slice, cudaStream_t);
+
+// What the copies of a plan's jobs take.
+void cuda_copies_init(struct plan *);
+// What a job that is done took. Completion thread.
+struct device_busy cuda_job_busy(struct lane *, const struct job *);
+
+// The backend's part of struct backend_driver that concerns memory.
+int cuda_pin(struct backend *, void *memory, size_t bytes);
+void cuda_unpin(struct backend *, void *memory);
+void cuda_unpin_all(struct backend *);
+int cuda_export_open(struct backend *, struct device_export *ret, size_t bytes);
+void cuda_export_close(struct backend *, struct device_export *);
+
+// plan_finish frees what plan_init made; no job may be in flight. init undoes itself on failure.
+struct memory_need cuda_plan_need(const struct image *src, const struct op *const ops[], int n,
+                                  int depth);
+int cuda_plan_init(struct plan *, struct backend *, const struct image *src,
+                   const struct op *const ops[], int n, int depth);
+void cuda_plan_finish(struct plan *);
+// Where a plane of the source starts in lane::source, and the most bytes from row to row that it
+// has room for.
+size_t cuda_source_offset(const struct image *src, int plane);
+size_t cuda_source_pitch(const struct image *src, int plane);
+
+// Puts the whole job onto the streams, from stream `turn` on; never waits for the device.
+cudaError_t cuda_job_start(struct lane *, struct job *, unsigned turn);
+// Waits until no work of the job is left, also after an error.
+cudaError_t cuda_job_wait(struct lane *, struct job *);
+
+// --- kernels: warp.cu, yuv.cu
+
+// The block of device memory that the warp kernels read for one op: bytes it takes, and its content
+// in `host` for a block that will lie at `device` (16-byte aligned).
+size_t warp_cuda_bytes(const struct warp *);
+void warp_cuda_pack(const struct warp *, uint8_t *host, uint8_t *device);
+
+// One band of one warp: sources of any camera, results tight.
+struct warp_item {
+    struct plane src[PLANES_MAX]; // device memory
+    void *dst;                    // device memory: the whole result's start
+    const void *block;            // device memory: what warp_cuda_pack made
+    const struct warp *warp;      // host: the same op
+    struct band band;
+};
+enum { WARP_ITEMS_MAX = 32 };
+
+// For n items that share `warp->source` and `warp->dtype`; sizes and layouts may differ. One launch
+// where one kernel can make them all, at most three.
+cudaError_t warp_cuda(const struct warp_item items[], int n, cudaStream_t);
+cudaError_t yuv_cuda(const struct image *dst, const struct image *src, const struct yuv *,
+                     struct band, cudaStream_t);
+
+// Loads the kernels that an op needs, ahead of their first launch, which could wait for the device.
+cudaError_t warp_cuda_load(const struct warp *);
+cudaError_t yuv_cuda_load(const struct yuv *);
+
+#endif

@@ -1,0 +1,399 @@
+// One job of the CUDA backend: upload | kernel | download, slice by slice, on the streams that the
+// schedule names; events stand between them where these differ.
+#include <errno.h>
+#include <string.h>
+
+#include "kernels/cuda/cuda.h"
+
+// The stream of a slice's number, which the job then counts among its own.
+static cudaStream_t use(struct lane *lane, int number)
+{
+    int stream = schedule_stream(&lane->plan->schedule, number, lane->turn);
+    lane->used |= 1u << stream;
+    return lane->plan->backend->stream[stream];
+}
+
+static bool on_device(const struct job *job)
+{
+    return job->src.memory == MEMORY_CUDA;
+}
+
+// --- upload
+
+// The rows of a plane that a band of luma rows comes with. Bands start on even rows, so those of
+// subsampled planes meet without a gap.
+static struct band plane_band(enum pixel_format format, int plane, struct band band)
+{
+    return {plane_rows(format, plane, band.y0), plane_rows(format, plane, band.y1)};
+}
+
+static size_t distance(ptrdiff_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+// Gives the device's copy the strides of the frame where there is room for its rows as they lie,
+// upside down ones too: a plane is then one run of bytes, which copies fastest.
+static void mirror(struct lane *lane, const struct image *src)
+{
+    lane->image = *src;
+    lane->image.memory = MEMORY_CUDA;
+    for (int p = 0; p < pixel_format_planes(src->format); p++) {
+        struct plane *to = &lane->image.plane[p];
+        ptrdiff_t row_bytes = plane_row_bytes(src->format, p, src->width);
+        bool fits = distance(to->stride) <= cuda_source_pitch(src, p);
+        if (src->memory != MEMORY_PINNED)
+            to->stride = row_bytes;
+        else if (!fits)
+            to->stride = to->stride < 0 ? -row_bytes : row_bytes;
+        to->data = lane->source + cuda_source_offset(src, p);
+        if (to->stride < 0)
+            to->data -= (plane_rows(src->format, p, src->height) - 1) * to->stride;
+    }
+}
+
+static void copy_rows(uint8_t *dst, const struct plane *src, struct band rows, size_t row_bytes)
+{
+    if (src->stride == (ptrdiff_t)row_bytes) {
+        memcpy(dst, src->data + rows.y0 * src->stride, (rows.y1 - rows.y0) * row_bytes);
+        return;
+    }
+    for (int y = rows.y0; y < rows.y1; y++, dst += row_bytes)
+        memcpy(dst, src->data + y * src->stride, row_bytes);
+}
+
+// The copy engines cannot read memory that is not page-locked without waiting for the device: the
+// CPU brings it to where they can. *image is then the frame there.
+static void stage(struct lane *lane, struct image *image, const struct image *src, struct band band)
+{
+    image_lay_out(image, lane->staging);
+    for (int p = 0; p < pixel_format_planes(src->format); p++) {
+        size_t row_bytes = plane_row_bytes(src->format, p, src->width);
+        struct band rows = plane_band(src->format, p, band);
+        copy_rows(image->plane[p].data + rows.y0 * row_bytes, &src->plane[p], rows, row_bytes);
+    }
+}
+
+static cudaError_t upload_rows(const struct plane *to, const struct plane *from, struct band rows,
+                               size_t row_bytes, cudaStream_t stream)
+{
+    int lowest = from->stride < 0 ? rows.y1 - 1 : rows.y0, n = rows.y1 - rows.y0;
+    size_t from_pitch = distance(from->stride), to_pitch = distance(to->stride);
+    uint8_t *dst = to->data + lowest * to->stride;
+    const uint8_t *src = from->data + lowest * from->stride;
+    if (from_pitch == to_pitch)
+        return cudaMemcpyAsync(dst, src, (n - 1) * from_pitch + row_bytes, cudaMemcpyHostToDevice,
+                               stream);
+    return cudaMemcpy2DAsync(dst, to_pitch, src, from_pitch, row_bytes, n, cudaMemcpyHostToDevice,
+                             stream);
+}
+
+static cudaError_t upload(struct lane *lane, const struct image *from, struct band band,
+                          cudaStream_t stream)
+{
+    for (int p = 0; p < pixel_format_planes(from->format); p++) {
+        struct band rows = plane_band(from->format, p, band);
+        if (rows.y0 < rows.y1)
+            CUDA_TRY(upload_rows(&lane->image.plane[p], &from->plane[p], rows,
+                                 plane_row_bytes(from->format, p, from->width), stream));
+    }
+    return cudaSuccess;
+}
+
+// --- kernels
+
+static uint8_t *result_on_device(const struct lane *lane, const struct job *job, int op)
+{
+    return job->result_memory[op] == MEMORY_CUDA ? (uint8_t *)job->result[op] : lane->result[op];
+}
+
+static cudaError_t launch_yuv(struct lane *lane, const struct job *job, const struct step *step,
+                              cudaStream_t stream)
+{
+    const struct op *op = lane->plan->op[step->op];
+    struct image dst;
+    op_lay_out(op, &dst, result_on_device(lane, job, step->op));
+    return yuv_cuda(&dst, &lane->image, &op->yuv, step->out, stream);
+}
+
+static struct warp_item warp_item_of(const struct lane *lane, const struct job *job,
+                                     const struct step *step)
+{
+    struct warp_item item;
+    memcpy(item.src, lane->image.plane, sizeof item.src);
+    item.dst = result_on_device(lane, job, step->op);
+    item.block = lane->plan->block[step->op];
+    item.warp = &lane->plan->op[step->op]->warp;
+    item.band = step->out;
+    return item;
+}
+
+// One launch for all steps from *at on that can share it; *at is then behind them.
+static cudaError_t launch_warps(struct lane *lane, const struct job *job, int *at, int end,
+                                cudaStream_t stream)
+{
+    const struct plan *plan = lane->plan;
+    const struct step *step = plan->schedule.step;
+    const struct op *first = plan->op[step[*at].op];
+    struct warp_item items[WARP_ITEMS_MAX];
+    int n = 0;
+    for (; *at < end && n < WARP_ITEMS_MAX; ++*at) {
+        if (!steps_are_alike(first, plan->op[step[*at].op]))
+            break;
+        if (job->result[step[*at].op])
+            items[n++] = warp_item_of(lane, job, &step[*at]);
+    }
+    return n > 0 ? warp_cuda(items, n, stream) : cudaSuccess;
+}
+
+static cudaError_t launch(struct lane *lane, const struct job *job, const struct slice *slice,
+                          cudaStream_t stream)
+{
+    const struct step *step = lane->plan->schedule.step;
+    for (int i = slice->first; i < slice->end;) {
+        if (lane->plan->op[step[i].op]->kind == OP_WARP) {
+            CUDA_TRY(launch_warps(lane, job, &i, slice->end, stream));
+        } else {
+            if (job->result[step[i].op])
+                CUDA_TRY(launch_yuv(lane, job, &step[i], stream));
+            i++;
+        }
+    }
+    return cudaSuccess;
+}
+
+// --- download
+
+static bool is_downloaded(const struct job *job, const struct step *step)
+{
+    return job->result[step->op] && job->result_memory[step->op] == MEMORY_PINNED;
+}
+
+// The planes of a tensor are alike, so a band of them is one copy of as many rows as planes.
+static cudaError_t download_tensor(uint8_t *host, const struct image *dst, const struct warp *warp,
+                                   struct band band, cudaStream_t stream)
+{
+    int planes = warp->layout == LAYOUT_NCHW ? warp->channels : 1;
+    size_t plane_bytes = dst->plane[0].stride * dst->height;
+    size_t offset = band.y0 * dst->plane[0].stride;
+    size_t bytes = (band.y1 - band.y0) * dst->plane[0].stride;
+    if (planes == 1)
+        return cudaMemcpyAsync(host + offset, dst->plane[0].data + offset, bytes,
+                               cudaMemcpyDeviceToHost, stream);
+    return cudaMemcpy2DAsync(host + offset, plane_bytes, dst->plane[0].data + offset, plane_bytes,
+                             bytes, planes, cudaMemcpyDeviceToHost, stream);
+}
+
+static cudaError_t download_planes(uint8_t *host, const struct image *dst, struct band band,
+                                   cudaStream_t stream)
+{
+    for (int p = 0; p < pixel_format_planes(dst->format); p++) {
+        struct band rows = plane_band(dst->format, p, band);
+        const uint8_t *from = dst->plane[p].data + rows.y0 * dst->plane[p].stride;
+        size_t bytes = (rows.y1 - rows.y0) * dst->plane[p].stride;
+        CUDA_TRY(cudaMemcpyAsync(host + (from - dst->plane[0].data), from, bytes,
+                                 cudaMemcpyDeviceToHost, stream));
+    }
+    return cudaSuccess;
+}
+
+static cudaError_t download(struct lane *lane, const struct job *job, const struct step *step,
+                            cudaStream_t stream)
+{
+    const struct op *op = lane->plan->op[step->op];
+    uint8_t *host = (uint8_t *)job->result[step->op];
+    struct image dst;
+    op_lay_out(op, &dst, lane->result[step->op]);
+    if (step->out.y1 - step->out.y0 == dst.height)
+        return cudaMemcpyAsync(host, lane->result[step->op], op->dst_bytes, cudaMemcpyDeviceToHost,
+                               stream);
+    if (op->kind == OP_WARP)
+        return download_tensor(host, &dst, &op->warp, step->out, stream);
+    return download_planes(host, &dst, step->out, stream);
+}
+
+// --- slices
+
+static bool has_step(const struct lane *lane, const struct job *job, const struct slice *slice,
+                     bool downloaded)
+{
+    const struct step *step = lane->plan->schedule.step;
+    for (int i = slice->first; i < slice->end; i++)
+        if (downloaded ? is_downloaded(job, &step[i]) : !!job->result[step[i].op])
+            return true;
+    return false;
+}
+
+// Source bands on the stream itself need no waiting for, and of those on another the last one is
+// enough.
+static cudaError_t wait_for_bands(struct lane *lane, int index)
+{
+    const struct schedule *schedule = &lane->plan->schedule;
+    const struct slice *slice = &schedule->slice[index];
+    cudaStream_t stream = use(lane, slice->kernel);
+    uint32_t waited = 1u << slice->kernel;
+    for (int i = index; i >= slice->from; i--) {
+        int up = schedule->slice[i].up;
+        if (!(waited & 1u << up))
+            CUDA_TRY(cudaStreamWaitEvent(stream, lane->ready[i], 0));
+        waited |= 1u << up;
+    }
+    return cudaSuccess;
+}
+
+// A frame on the device was made by work on the legacy default stream: each stream waits for it
+// once.
+static cudaError_t wait_for_frame(struct lane *lane, int kernel)
+{
+    bool first = !(lane->used & 1u << schedule_stream(&lane->plan->schedule, kernel, lane->turn));
+    cudaStream_t stream = use(lane, kernel);
+    return first ? cudaStreamWaitEvent(stream, lane->ready[0], 0) : cudaSuccess;
+}
+
+static cudaError_t put_upload(struct lane *lane, int index, const struct image *from)
+{
+    const struct schedule *schedule = &lane->plan->schedule;
+    const struct slice *slice = &schedule->slice[index];
+    cudaStream_t stream = use(lane, slice->up);
+    CUDA_TRY(upload(lane, from, slice->rows, stream));
+    if (schedule->slices == 1 || schedule->streams == 1)
+        return cudaSuccess;
+    return cudaEventRecord(lane->ready[index], stream);
+}
+
+static cudaError_t put_results(struct lane *lane, int index, const struct job *job)
+{
+    const struct schedule *schedule = &lane->plan->schedule;
+    const struct slice *slice = &schedule->slice[index];
+    if (!has_step(lane, job, slice, false))
+        return cudaSuccess;
+    CUDA_TRY(on_device(job) ? wait_for_frame(lane, slice->kernel) : wait_for_bands(lane, index));
+    cudaStream_t kernel = use(lane, slice->kernel);
+    cuda_stopwatch_start(lane, index, kernel);
+    CUDA_TRY(launch(lane, job, slice, kernel));
+    cuda_stopwatch_stop(lane, index, kernel);
+    if (!has_step(lane, job, slice, true))
+        return cudaSuccess;
+    cudaStream_t stream = use(lane, slice->download);
+    if (stream != kernel) {
+        CUDA_TRY(cudaEventRecord(lane->computed[index], kernel));
+        CUDA_TRY(cudaStreamWaitEvent(stream, lane->computed[index], 0));
+    }
+    for (int i = slice->first; i < slice->end; i++)
+        if (is_downloaded(job, &schedule->step[i]))
+            CUDA_TRY(download(lane, job, &schedule->step[i], stream));
+    return cudaSuccess;
+}
+
+// Marks the end of the job's work on every stream that it used.
+static cudaError_t put_ends(struct lane *lane)
+{
+    for (int i = 0; i < lane->plan->backend->streams; i++)
+        if (lane->used & 1u << i)
+            CUDA_TRY(cudaEventRecord(lane->finished[lane->ends++], lane->plan->backend->stream[i]));
+    return cudaSuccess;
+}
+
+static cudaError_t put_slice(struct lane *lane, int index, const struct job *job,
+                             const struct image *from)
+{
+    if (!on_device(job))
+        CUDA_TRY(put_upload(lane, index, from));
+    return put_results(lane, index, job);
+}
+
+// --- job
+
+static cudaError_t put_whole(struct lane *lane, const struct job *job, const struct image *from)
+{
+    struct backend *backend = lane->plan->backend;
+    pthread_mutex_lock(&backend->submitting);
+    cudaError_t error = cudaSuccess;
+    if (on_device(job))
+        error = cudaEventRecord(lane->ready[0], cudaStreamLegacy);
+    if (error == cudaSuccess)
+        error = put_slice(lane, 0, job, from);
+    if (error == cudaSuccess)
+        error = put_ends(lane);
+    pthread_mutex_unlock(&backend->submitting);
+    return error;
+}
+
+static cudaError_t put_bands(struct lane *lane, const struct job *job, struct image *from)
+{
+    const struct schedule *schedule = &lane->plan->schedule;
+    if (on_device(job))
+        CUDA_TRY(cudaEventRecord(lane->ready[0], cudaStreamLegacy));
+    for (int i = 0; i < schedule->slices; i++) {
+        if (job->src.memory == MEMORY_HOST)
+            stage(lane, from, &job->src, schedule->slice[i].rows);
+        CUDA_TRY(put_slice(lane, i, job, from));
+    }
+    return put_ends(lane);
+}
+
+cudaError_t cuda_job_start(struct lane *lane, struct job *job, unsigned turn)
+{
+    const struct schedule *schedule = &lane->plan->schedule;
+    struct image from = job->src; // what the copy engines read
+    lane->used = lane->ends = 0;
+    lane->turn = turn;
+    if (on_device(job))
+        lane->image = job->src;
+    else
+        mirror(lane, &job->src);
+    if (schedule->slices > 1) {
+        lane->error = put_bands(lane, job, &from);
+    } else {
+        if (job->src.memory == MEMORY_HOST)
+            stage(lane, &from, &job->src, schedule->slice[0].rows);
+        lane->error = put_whole(lane, job, &from);
+    }
+    return lane->error;
+}
+
+// What a job that broke off has put on the streams is not marked by events: everything is waited
+// for. A device that failed answers at once.
+static void drain(struct backend *backend)
+{
+    for (int i = 0; i < backend->streams; i++)
+        cudaStreamSynchronize(backend->stream[i]);
+}
+
+// A thread that sleeps for the device wakes up late, by more than the last bands of a large frame
+// take: with `watch` it sleeps until these are about to be uploaded, and watches the rest.
+static cudaError_t wait_for_end(struct lane *lane, bool watch)
+{
+    if (watch)
+        CUDA_TRY(cudaEventSynchronize(lane->ready[lane->plan->wake]));
+    for (int i = 0; i < lane->ends; i++) {
+        cudaError_t error = cudaErrorNotReady;
+        while (watch && (error = cudaEventQuery(lane->finished[i])) == cudaErrorNotReady)
+            ;
+        CUDA_TRY(watch ? error : cudaEventSynchronize(lane->finished[i]));
+    }
+    return cudaSuccess;
+}
+
+// Results in memory that is not page-locked are fetched here: a copy to them on the streams would
+// make submit wait for the device.
+static cudaError_t wait_and_collect(struct lane *lane, struct job *job)
+{
+    struct plan *plan = lane->plan;
+    bool marked = plan->schedule.slices > 1 && plan->schedule.streams > 1 && !on_device(job);
+    CUDA_TRY(wait_for_end(lane, marked));
+    for (int i = 0; i < plan->ops; i++)
+        if (job->result[i] && job->result_memory[i] == MEMORY_HOST)
+            CUDA_TRY(
+                cuda_copy(plan->backend, job->result[i], lane->result[i], plan->op[i]->dst_bytes));
+    return cudaSuccess;
+}
+
+cudaError_t cuda_job_wait(struct lane *lane, struct job *job)
+{
+    if (lane->error == cudaSuccess)
+        lane->error = wait_and_collect(lane, job);
+    if (lane->error != cudaSuccess)
+        drain(lane->plan->backend);
+    return lane->error;
+}

@@ -1,0 +1,229 @@
+// Memory that others work with, too: host memory that is page-locked where it is, and device memory
+// that other processes can map. The latter only the driver's own interface has, which is asked for
+// by name, so that the program starts where there is no driver.
+#include <cuda.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/cuda/cuda.h"
+
+// --- page-locked ranges
+
+int cuda_pin(struct backend *backend, void *memory, size_t bytes)
+{
+    struct pinned_range *range = (struct pinned_range *)malloc(sizeof *range);
+    if (!range)
+        return -ENOMEM;
+    cudaError_t error = cudaSetDevice(backend->device);
+    if (error == cudaSuccess)
+        error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+    if (error != cudaSuccess) {
+        free(range);
+        return cuda_errno(error) == -ENOMEM ? -ENOMEM : -EIO;
+    }
+    range->memory = memory;
+    pthread_mutex_lock(&backend->lock);
+    range->next = backend->pinned;
+    backend->pinned = range;
+    pthread_mutex_unlock(&backend->lock);
+    return 0;
+}
+
+// Takes the range that starts at `memory`, or any where that is NULL, off the list.
+static struct pinned_range *take_range(struct backend *backend, const void *memory)
+{
+    pthread_mutex_lock(&backend->lock);
+    struct pinned_range **at = &backend->pinned;
+    while (*at && memory && (*at)->memory != memory)
+        at = &(*at)->next;
+    struct pinned_range *range = *at;
+    if (range)
+        *at = range->next;
+    pthread_mutex_unlock(&backend->lock);
+    return range;
+}
+
+static void unpin_range(struct pinned_range *range)
+{
+    cuda_errno(cudaHostUnregister(range->memory));
+    free(range);
+}
+
+void cuda_unpin(struct backend *backend, void *memory)
+{
+    struct pinned_range *range = memory ? take_range(backend, memory) : NULL;
+    if (!range)
+        return;
+    cudaSetDevice(backend->device);
+    unpin_range(range);
+}
+
+void cuda_unpin_all(struct backend *backend)
+{
+    struct pinned_range *range;
+    while ((range = take_range(backend, NULL)))
+        unpin_range(range);
+}
+
+// --- device memory for other processes
+
+struct vmm {
+    decltype(&cuDeviceGetAttribute) attribute;
+    decltype(&cuMemGetAllocationGranularity) granularity;
+    decltype(&cuMemCreate) create;
+    decltype(&cuMemRelease) release;
+    decltype(&cuMemExportToShareableHandle) share;
+    decltype(&cuMemAddressReserve) reserve;
+    decltype(&cuMemAddressFree) free;
+    decltype(&cuMemMap) map;
+    decltype(&cuMemUnmap) unmap;
+    decltype(&cuMemSetAccess) access;
+};
+
+template <typename F> static bool find(F *function, const char *name)
+{
+    enum cudaDriverEntryPointQueryResult found;
+    void *address = NULL;
+#if CUDART_VERSION >= 12050
+    cudaError_t error =
+        cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found);
+#else
+    cudaError_t error = cudaGetDriverEntryPoint(name, &address, cudaEnableDefault, &found);
+#endif
+    *function = (F)address;
+    return !cuda_errno(error) && found == cudaDriverEntryPointSuccess && address;
+}
+
+static bool vmm_find(struct vmm *vmm)
+{
+    return find(&vmm->attribute, "cuDeviceGetAttribute") &&
+           find(&vmm->granularity, "cuMemGetAllocationGranularity") &&
+           find(&vmm->create, "cuMemCreate") && find(&vmm->release, "cuMemRelease") &&
+           find(&vmm->share, "cuMemExportToShareableHandle") &&
+           find(&vmm->reserve, "cuMemAddressReserve") && find(&vmm->free, "cuMemAddressFree") &&
+           find(&vmm->map, "cuMemMap") && find(&vmm->unmap, "cuMemUnmap") &&
+           find(&vmm->access, "cuMemSetAccess");
+}
+
+static bool can_export(const struct vmm *vmm, int device)
+{
+    int vmm_supported = 0, fd_supported = 0;
+    return vmm->attribute(&vmm_supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                          device) == CUDA_SUCCESS &&
+           vmm->attribute(&fd_supported,
+                          CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                          device) == CUDA_SUCCESS &&
+           vmm_supported && fd_supported;
+}
+
+static int driver_errno(CUresult result)
+{
+    switch (result) {
+    case CUDA_SUCCESS:
+        return 0;
+    case CUDA_ERROR_OUT_OF_MEMORY:
+        return -ENOMEM;
+    case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_NOT_PERMITTED:
+        return -ENOTSUP;
+    default:
+        return -EIO;
+    }
+}
+
+static CUmemAllocationProp properties_of(int device)
+{
+    CUmemAllocationProp properties;
+    memset(&properties, 0, sizeof properties);
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = device;
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    return properties;
+}
+
+// Maps the memory of `handle` and makes the descriptor. On error *ret holds what there is so far.
+static CUresult map_and_share(const struct vmm *vmm, struct device_export *ret,
+                              CUmemGenericAllocationHandle handle,
+                              const CUmemAllocationProp *properties)
+{
+    const CUmemAccessDesc access = {properties->location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr address = 0;
+    CUresult result = vmm->reserve(&address, ret->bytes, 0, 0, 0);
+    if (result != CUDA_SUCCESS)
+        return result;
+    ret->address = (void *)address;
+    result = vmm->map(address, ret->bytes, 0, handle, 0);
+    if (result != CUDA_SUCCESS) {
+        vmm->free(address, ret->bytes);
+        ret->address = NULL;
+        return result;
+    }
+    result = vmm->access(address, ret->bytes, &access, 1);
+    if (result == CUDA_SUCCESS)
+        result = vmm->share(&ret->fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    return result;
+}
+
+// The mapping and the descriptor keep the memory; the handle is not needed beyond this.
+static int export_memory(const struct vmm *vmm, struct device_export *ret, int device, size_t bytes)
+{
+    const CUmemAllocationProp properties = properties_of(device);
+    CUmemGenericAllocationHandle handle;
+    size_t unit = 0;
+    CUresult result = vmm->granularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    if (result != CUDA_SUCCESS)
+        return driver_errno(result);
+    ret->bytes = (bytes + unit - 1) / unit * unit;
+    result = vmm->create(&handle, ret->bytes, &properties, 0);
+    if (result != CUDA_SUCCESS)
+        return driver_errno(result);
+    result = map_and_share(vmm, ret, handle, &properties);
+    vmm->release(handle);
+    return driver_errno(result);
+}
+
+static cudaError_t clear(struct backend *backend, const struct device_export *memory)
+{
+    CUDA_TRY(cudaMemsetAsync(memory->address, 0, memory->bytes, backend->aside));
+    return cudaStreamSynchronize(backend->aside);
+}
+
+int cuda_export_open(struct backend *backend, struct device_export *ret, size_t bytes)
+{
+    struct vmm vmm;
+    memset(ret, 0, sizeof *ret);
+    ret->fd = -1;
+    int error = cuda_errno(cudaSetDevice(backend->device));
+    if (error)
+        return -EIO;
+    if (!vmm_find(&vmm) || !can_export(&vmm, backend->device))
+        return -ENOTSUP;
+    error = export_memory(&vmm, ret, backend->device, bytes);
+    if (!error)
+        error = cuda_errno(clear(backend, ret));
+    if (error) {
+        cuda_export_close(backend, ret);
+        return error;
+    }
+    fcntl(ret->fd, F_SETFD, FD_CLOEXEC);
+    memcpy(ret->uuid, backend->uuid, sizeof ret->uuid);
+    return 0;
+}
+
+void cuda_export_close(struct backend *backend, struct device_export *memory)
+{
+    struct vmm vmm;
+    cudaSetDevice(backend->device);
+    if (memory->address && vmm_find(&vmm)) {
+        vmm.unmap((CUdeviceptr)memory->address, memory->bytes);
+        vmm.free((CUdeviceptr)memory->address, memory->bytes);
+    }
+    if (memory->fd >= 0)
+        close(memory->fd);
+    memset(memory, 0, sizeof *memory);
+    memory->fd = -1;
+}

@@ -1,0 +1,222 @@
+// A plan of the CUDA backend: its memory, which is one allocation on the device and one on the
+// host, and the events of its lanes.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/cuda.h"
+
+// Of everything in a plan's memory, and what allocations come in.
+enum { ALIGNMENT = 256, DEVICE_UNIT = 2 << 20, PINNED_UNIT = 4096 };
+
+// What a sleeping thread may take to wake up.
+static const double WAKE_SECONDS = 400e-6;
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+// --- layout
+
+// Room for rows that are padded by an eighth: such planes are uploaded as they lie, in one run.
+size_t cuda_source_pitch(const struct image *src, int plane)
+{
+    size_t row_bytes = plane_row_bytes(src->format, plane, src->width);
+    return round_up(row_bytes + row_bytes / 8, 64);
+}
+
+// For plane == number of planes: what all of them take.
+size_t cuda_source_offset(const struct image *src, int plane)
+{
+    size_t offset = 0;
+    for (int p = 0; p < plane; p++)
+        offset += round_up(cuda_source_pitch(src, p) * plane_rows(src->format, p, src->height),
+                           ALIGNMENT);
+    return offset;
+}
+
+struct footprint {
+    size_t block[PLAN_OPS_MAX];  // offsets in device memory, of the plan
+    size_t lanes;                // the first lane's
+    size_t result[PLAN_OPS_MAX]; // offsets in a lane; the source is at 0
+    size_t lane;                 // bytes of a lane
+    size_t staging;              // bytes of a lane's pinned memory
+};
+
+static struct footprint footprint_of(const struct image *src, const struct op *const ops[], int n)
+{
+    struct footprint footprint;
+    struct image tight = *src;
+    memset(&footprint, 0, sizeof footprint);
+    if (src->memory != MEMORY_CUDA)
+        footprint.lane = cuda_source_offset(src, pixel_format_planes(src->format));
+    if (src->memory == MEMORY_HOST)
+        footprint.staging = round_up(image_lay_out(&tight, NULL), ALIGNMENT);
+    for (int i = 0; i < n; i++) {
+        footprint.block[i] = footprint.lanes;
+        if (ops[i]->kind == OP_WARP)
+            footprint.lanes += round_up(warp_cuda_bytes(&ops[i]->warp), ALIGNMENT);
+        footprint.result[i] = footprint.lane;
+        footprint.lane += round_up(ops[i]->dst_bytes, ALIGNMENT);
+    }
+    return footprint;
+}
+
+struct memory_need cuda_plan_need(const struct image *src, const struct op *const ops[], int n,
+                                  int depth)
+{
+    struct footprint footprint = footprint_of(src, ops, n);
+    return {round_up(footprint.lanes + depth * footprint.lane, DEVICE_UNIT),
+            round_up(depth * footprint.staging, PINNED_UNIT)};
+}
+
+static cudaError_t memory_init(struct plan *plan, const struct footprint *footprint, int depth)
+{
+    size_t staging = depth * footprint->staging;
+    CUDA_TRY(cudaMalloc((void **)&plan->device, footprint->lanes + depth * footprint->lane));
+    if (staging > 0)
+        CUDA_TRY(cudaHostAlloc((void **)&plan->staging, staging, cudaHostAllocPortable));
+    return cudaSuccess;
+}
+
+// --- ops
+
+// Kernels are loaded here because a first launch that loads its kernel may wait for the device.
+static cudaError_t load_kernels(const struct plan *plan)
+{
+    for (int i = 0; i < plan->ops; i++) {
+        const struct op *op = plan->op[i];
+        CUDA_TRY(op->kind == OP_WARP ? warp_cuda_load(&op->warp) : yuv_cuda_load(&op->yuv));
+    }
+    return cudaSuccess;
+}
+
+static int blocks_init(struct plan *plan, const struct footprint *footprint)
+{
+    if (footprint->lanes == 0)
+        return 0;
+    uint8_t *host = (uint8_t *)calloc(1, footprint->lanes);
+    if (!host)
+        return -ENOMEM;
+    for (int i = 0; i < plan->ops; i++) {
+        plan->block[i] = plan->device + footprint->block[i];
+        if (plan->op[i]->kind == OP_WARP)
+            warp_cuda_pack(&plan->op[i]->warp, host + footprint->block[i],
+                           plan->device + footprint->block[i]);
+    }
+    int error = cuda_errno(cuda_copy(plan->backend, plan->device, host, footprint->lanes));
+    free(host);
+    return error;
+}
+
+// --- lanes
+
+static cudaError_t events_init(cudaEvent_t *events, int n)
+{
+    for (int i = 0; i < n; i++)
+        CUDA_TRY(
+            cudaEventCreateWithFlags(&events[i], cudaEventBlockingSync | cudaEventDisableTiming));
+    return cudaSuccess;
+}
+
+static void events_finish(cudaEvent_t *events, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (events[i])
+            cudaEventDestroy(events[i]);
+}
+
+// A frame in one piece has its whole work on one stream; only one that is on the device already
+// has something to wait for.
+static cudaError_t lane_init(struct lane *lane, struct plan *plan,
+                             const struct footprint *footprint, int index)
+{
+    uint8_t *device = plan->device + footprint->lanes + index * footprint->lane;
+    const struct schedule *schedule = &plan->schedule;
+    lane->plan = plan;
+    if (plan->src.memory != MEMORY_CUDA)
+        lane->source = device;
+    if (plan->staging)
+        lane->staging = plan->staging + index * footprint->staging;
+    for (int i = 0; i < plan->ops; i++)
+        lane->result[i] = device + footprint->result[i];
+    CUDA_TRY(events_init(lane->ready, schedule->slices));
+    if (schedule->slices > 1)
+        CUDA_TRY(events_init(lane->computed, schedule->slices));
+    return events_init(lane->finished, schedule->frame_streams);
+}
+
+static void lane_finish(struct lane *lane)
+{
+    events_finish(lane->ready, BANDS_MAX);
+    events_finish(lane->computed, BANDS_MAX);
+    events_finish(lane->finished, CUDA_STREAMS_MAX);
+}
+
+static int lanes_init(struct plan *plan, const struct footprint *footprint, int depth)
+{
+    cudaError_t error = cudaSuccess;
+    plan->lane = (struct lane *)calloc(depth, sizeof *plan->lane);
+    if (!plan->lane)
+        return -ENOMEM;
+    while (plan->lanes < depth && error == cudaSuccess) {
+        struct lane *lane = &plan->lane[plan->lanes];
+        error = lane_init(lane, plan, footprint, plan->lanes++);
+        lane->next = plan->idle;
+        plan->idle = lane;
+    }
+    return cuda_errno(error);
+}
+
+// --- plan
+
+// The last slice whose arrival leaves WAKE_SECONDS of uploads behind it.
+static int wake_slice(const struct plan *plan)
+{
+    struct image tight = plan->src;
+    const double rate = plan->backend->schedule.link.up;
+    const double seconds_a_row = image_lay_out(&tight, NULL) / rate / plan->src.height;
+    double left = 0;
+    int i = plan->schedule.slices - 1;
+    for (; i > 0 && left < WAKE_SECONDS; i--) {
+        const struct band rows = plan->schedule.slice[i].rows;
+        left += (rows.y1 - rows.y0) * seconds_a_row;
+    }
+    return i;
+}
+
+int cuda_plan_init(struct plan *plan, struct backend *backend, const struct image *src,
+                   const struct op *const ops[], int n, int depth)
+{
+    const struct footprint footprint = footprint_of(src, ops, n);
+    plan->backend = backend;
+    plan->src = *src;
+    plan->ops = n;
+    memcpy(plan->op, ops, n * sizeof *ops);
+
+    int error = schedule_init(&plan->schedule, src, ops, n, &backend->schedule);
+    plan->wake = wake_slice(plan);
+    cuda_copies_init(plan);
+    if (!error)
+        error = cuda_errno(load_kernels(plan));
+    if (!error)
+        error = cuda_errno(memory_init(plan, &footprint, depth));
+    if (!error)
+        error = blocks_init(plan, &footprint);
+    if (!error)
+        error = lanes_init(plan, &footprint, depth);
+    if (error)
+        cuda_plan_finish(plan);
+    return error;
+}
+
+void cuda_plan_finish(struct plan *plan)
+{
+    for (int i = 0; i < plan->lanes; i++)
+        lane_finish(&plan->lane[i]);
+    free(plan->lane);
+    schedule_finish(&plan->schedule);
+    cudaFreeHost(plan->staging);
+    cudaFree(plan->device);
+}

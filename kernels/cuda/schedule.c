@@ -1,0 +1,251 @@
+// Every pair of output rows needs the source down to some row, and an affine map makes these needs
+// rise or fall steadily: the pairs that are free once a source band has come are one run of rows,
+// which is that band's step.
+#include "kernels/cuda/schedule.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+// Cutting a frame costs a launch and two copies a band, which small frames never earn back.
+enum { WHOLE_BYTES = 4 << 20, BAND_BYTES = 2 << 20, EQUAL_BANDS = 24 };
+
+bool steps_are_alike(const struct op *a, const struct op *b)
+{
+    return a->kind == OP_WARP && b->kind == OP_WARP && a->warp.dtype == b->warp.dtype;
+}
+
+static size_t source_bytes(const struct image *src)
+{
+    struct image image = *src;
+    return src->memory == MEMORY_CUDA ? 0 : image_lay_out(&image, NULL);
+}
+
+static size_t result_bytes(const struct op *const ops[], int n)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += ops[i]->dst_bytes;
+    return bytes;
+}
+
+// The source rows that any op reads, from an even row on; they alone are uploaded.
+static struct band rows_read(const struct image *src, const struct op *const ops[], int n)
+{
+    struct band all = {src->height, 0};
+    for (int i = 0; i < n; i++) {
+        const struct band rows = op_source_rows(ops[i], (struct band){0, ops[i]->dst.height});
+        if (rows.y0 >= rows.y1)
+            continue;
+        all.y0 = rows.y0 < all.y0 ? rows.y0 : all.y0;
+        all.y1 = rows.y1 > all.y1 ? rows.y1 : all.y1;
+    }
+    if (all.y0 >= all.y1)
+        return (struct band){0, 0};
+    return (struct band){all.y0 & ~1, all.y1};
+}
+
+// --- needs
+
+static struct band pair_at(const struct op *op, int y)
+{
+    return (struct band){y, y + 2 < op->dst.height ? y + 2 : op->dst.height};
+}
+
+// The source row below the last one that output rows y and y + 1 read. Rows that read nothing go
+// with those above them (`before`), so that no step is torn.
+static int need_of(const struct op *op, int y, int before)
+{
+    const struct band rows = op_source_rows(op, pair_at(op, y));
+    return rows.y0 < rows.y1 ? rows.y1 : before;
+}
+
+// `made` of struct band_work, rows.y1 - rows.y0 + 1 numbers; NULL: no memory.
+static double *made_init(struct band rows, const struct op *const ops[], int n)
+{
+    const int height = rows.y1 - rows.y0;
+    double *made = calloc(height + 1, sizeof(*made));
+    if (!made)
+        return NULL;
+    for (int i = 0; i < n; i++) {
+        const double row_bytes = (double)ops[i]->dst_bytes / ops[i]->dst.height;
+        int need = rows.y0;
+        for (int y = 0; y < ops[i]->dst.height; y += 2) {
+            const struct band pair = pair_at(ops[i], y);
+            need = need_of(ops[i], y, need);
+            made[need - rows.y0] += row_bytes * (pair.y1 - pair.y0);
+        }
+    }
+    for (int i = 1; i <= height; i++)
+        made[i] += made[i - 1];
+    return made;
+}
+
+// --- the cut
+
+int schedule_copies(const struct op *op, struct band out)
+{
+    const bool whole = out.y1 - out.y0 == op->dst.height;
+    return whole || op->kind == OP_WARP ? 1 : pixel_format_planes(op->dst.format);
+}
+
+static int cut_graded(struct band bands[BANDS_MAX], struct band rows, const struct image *src,
+                      const struct op *const ops[], int n, const struct link *link)
+{
+    struct band_work work = {.rows = rows, .up_copies = pixel_format_planes(src->format)};
+    double *made = made_init(rows, ops, n);
+    if (!made)
+        return -ENOMEM;
+    work.made = made;
+    work.up = (double)source_bytes(src) / src->height;
+    for (int i = 0; i < n; i++)
+        work.down_copies += schedule_copies(ops[i], (struct band){0, 0});
+    const int bands_made = bands_graded(bands, &work, link);
+    free(made);
+    return bands_made;
+}
+
+// Returns the number of bands, or -ENOMEM.
+static int cut(struct band bands[BANDS_MAX], const struct image *src, const struct op *const ops[],
+               int n, const struct schedule_options *options)
+{
+    const struct band rows = rows_read(src, ops, n);
+    const size_t bytes = source_bytes(src) + result_bytes(ops, n);
+    if (options->band_bytes > 0) {
+        const size_t wanted = bytes / options->band_bytes;
+        return bands_equal(bands, rows, wanted < BANDS_MAX ? (int)wanted : BANDS_MAX);
+    }
+    if (bytes < WHOLE_BYTES || options->streams == 1)
+        return bands_equal(bands, rows, 1);
+    if (options->streams == 0)
+        return cut_graded(bands, rows, src, ops, n, &options->link);
+    const int most = options->streams > EQUAL_BANDS ? options->streams : EQUAL_BANDS;
+    const size_t wanted = bytes / BAND_BYTES;
+    return bands_equal(bands, rows, wanted < (size_t)most ? (int)wanted : most);
+}
+
+// --- streams
+
+static void streams_init(struct schedule *schedule, int streams)
+{
+    const int n = schedule->slices;
+    const bool bands = streams == 0 && n > 1;
+    schedule->base = bands ? STREAMS_WHOLE : 0;
+    schedule->streams = bands ? STREAMS_BANDS : streams == 0 ? STREAMS_WHOLE : streams;
+    schedule->rotates = !bands;
+    schedule->frame_streams = bands || n > schedule->streams ? schedule->streams : n;
+    for (int i = 0; i < n; i++) {
+        struct slice *slice = &schedule->slice[i];
+        const int own = i % schedule->streams;
+        slice->up = bands ? 0 : own;
+        slice->kernel = bands ? 1 : own;
+        slice->download = bands ? 2 : own;
+    }
+}
+
+// --- steps
+
+// The slice with source row `row`, or the last one.
+static int slice_with(const struct schedule *schedule, int row)
+{
+    int i = 0;
+    while (i < schedule->slices - 1 && schedule->slice[i].rows.y1 <= row)
+        i++;
+    return i;
+}
+
+struct run {
+    struct step step;
+    int slice;
+    int kind; // those of the same kind share a launch
+};
+
+// The runs of output rows that become free with the same slice. Returns how many there are.
+static int runs_of(struct run *runs, const struct schedule *schedule, const struct op *op,
+                   int index)
+{
+    const int kind = op->kind == OP_WARP ? (int)op->warp.dtype : DTYPE_F32 + 1 + index;
+    int n = 0, need = schedule->slice[0].rows.y0 + 1;
+    if (schedule->slices == 1) {
+        runs[0] = (struct run){{index, {0, op->dst.height}}, 0, kind};
+        return 1;
+    }
+    for (int y = 0; y < op->dst.height; y += 2) {
+        need = need_of(op, y, need);
+        const int slice = slice_with(schedule, need - 1);
+        if (n == 0 || runs[n - 1].slice != slice)
+            runs[n++] = (struct run){{index, {y, y}}, slice, kind};
+        runs[n - 1].step.out.y1 = pair_at(op, y).y1;
+    }
+    return n;
+}
+
+static int by_slice(const void *a, const void *b)
+{
+    const struct run *x = a, *y = b;
+    if (x->slice != y->slice)
+        return x->slice - y->slice;
+    if (x->kind != y->kind)
+        return x->kind - y->kind;
+    if (x->step.op != y->step.op)
+        return x->step.op - y->step.op;
+    return x->step.out.y0 - y->step.out.y0;
+}
+
+static void add_step(struct schedule *schedule, const struct run *run, const struct op *op)
+{
+    struct slice *slice = &schedule->slice[run->slice];
+    const struct band rows = op_source_rows(op, run->step.out);
+    if (rows.y0 < rows.y1) {
+        const int from = slice_with(schedule, rows.y0);
+        slice->from = from < slice->from ? from : slice->from;
+    }
+    schedule->step[schedule->steps++] = run->step;
+    slice->end = schedule->steps;
+}
+
+static int steps_init(struct schedule *schedule, const struct op *const ops[], int n)
+{
+    // A step per slice and op, and one for rows that read nothing above an upside down picture.
+    const size_t most = (size_t)n * (schedule->slices + 1);
+    struct run *runs = calloc(most, sizeof(*runs));
+    schedule->step = calloc(most, sizeof(*schedule->step));
+    int count = 0, slice = 0;
+    if (runs && schedule->step) {
+        for (int i = 0; i < n; i++)
+            count += runs_of(runs + count, schedule, ops[i], i);
+        qsort(runs, count, sizeof(*runs), by_slice);
+        for (int i = 0; i < count; i++) {
+            for (; slice <= runs[i].slice; slice++)
+                schedule->slice[slice].first = schedule->slice[slice].end = schedule->steps;
+            add_step(schedule, &runs[i], ops[runs[i].step.op]);
+        }
+    }
+    free(runs);
+    return count > 0 ? 0 : -ENOMEM;
+}
+
+int schedule_init(struct schedule *schedule, const struct image *src, const struct op *const ops[],
+                  int n, const struct schedule_options *options)
+{
+    struct band bands[BANDS_MAX];
+    *schedule = (struct schedule){0};
+    const int slices = cut(bands, src, ops, n, options);
+    if (slices < 0)
+        return slices;
+    schedule->slices = slices;
+    for (int i = 0; i < slices; i++) {
+        schedule->slice[i].rows = bands[i];
+        schedule->slice[i].from = i;
+    }
+    streams_init(schedule, options->streams);
+    const int error = steps_init(schedule, ops, n);
+    if (error)
+        schedule_finish(schedule);
+    return error;
+}
+
+void schedule_finish(struct schedule *schedule)
+{
+    free(schedule->step);
+    *schedule = (struct schedule){0};
+}

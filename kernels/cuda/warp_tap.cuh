@@ -1,0 +1,251 @@
+// What one output pixel of an axis-aligned warp (warp_axis.cuh) reads, and its levels before they
+// are rounded. The bytes are those of sample.h: sums are regrouped only where that is exact.
+#ifndef FRAMED_KERNELS_CUDA_WARP_TAP_CUH
+#define FRAMED_KERNELS_CUDA_WARP_TAP_CUH
+
+#include "kernels/cuda/warp_block.cuh"
+
+enum axis_flags {
+    AXIS_GRAY = 1,
+    AXIS_BGR = 2,
+    AXIS_PACKED = 4, // nhwc
+    AXIS_WIDE = 8,   // a thread's pixels may be stored as one
+    AXIS_LOOKUP = 16 // elements come out of the table; else they are the levels
+};
+
+// One warp_item in the parameters of the kernel, whose 4 KB hold WARP_ITEMS_MAX of them.
+struct axis_item {
+    const uint8_t *plane[PLANES_MAX];
+    uint8_t *dst;
+    const void *table;           // the op's, 3 x 256 elements
+    const struct axis_row *rows; // then luma columns, chroma columns, coverage of columns
+    int32_t stride[PLANES_MAX];
+    int32_t y0, top, bottom, y1; // the band; rows outside [top, bottom) are fill alone
+    uint32_t element[3];         // of fill, per channel of the tensor
+    uint16_t width, height;
+    // yuv_to_rgb; `round` is all that is added to a pixel once, `blue` is bu with U itself
+    int32_t round, blue;
+    int16_t luma, rv, gu, gv;
+    int16_t gray[3];
+    uint8_t fill[3], flags;
+};
+
+// --- one sample, where the taps after it weigh nothing
+
+// Of luma, in units of single_unit() / 128 level.
+template <enum pixel_format FORMAT> static __device__ inline int single(const uint8_t *at)
+{
+    const uint16_t *word = (const uint16_t *)at;
+    if (!source_is_10bit(FORMAT))
+        return __ldg(at);
+    return FORMAT == PIXEL_P010 ? (__ldg(word) & 0xffc0) >> 1 : __ldg(word) & 1023;
+}
+
+static __device__ constexpr int single_unit(enum pixel_format format)
+{
+    return format == PIXEL_P010 ? 1 : format == PIXEL_YUV420P10 ? 32 : 128;
+}
+
+// --- horizontal: two neighbours to 7 fraction bits centred on 128
+
+// Bytes 0 and 1 of `both` are the left and the right tap.
+static __device__ inline int low8(unsigned both, unsigned weights)
+{
+    return (int)__dp2a_lo(weights, both, 64u - (16384u << 7)) >> 7;
+}
+
+// Bytes 2 and 3.
+static __device__ inline int high8(unsigned both, unsigned weights)
+{
+    return (int)__dp2a_hi(weights, both, 64u - (16384u << 7)) >> 7;
+}
+
+template <enum pixel_format FORMAT>
+static __device__ inline int pair10(unsigned left, unsigned right, unsigned weights)
+{
+    const int bits = FORMAT == PIXEL_P010 ? 15 : 9; // P010: 64 times the sample
+    const unsigned mask = FORMAT == PIXEL_P010 ? 0xffc0 : 1023;
+    const unsigned sum = (left & mask) * (weights & 0xffff) + (right & mask) * (weights >> 16);
+    return (int)((sum + (1u << (bits - 1))) >> bits) - 16384;
+}
+
+// Samples `step` bytes apart.
+template <enum pixel_format FORMAT>
+static __device__ inline int pair(const uint8_t *at, int step, unsigned weights)
+{
+    if (!source_is_10bit(FORMAT))
+        return low8(__ldg(at) | __ldg(at + step) << 8, weights);
+    const uint16_t *word = (const uint16_t *)at;
+    return pair10<FORMAT>(__ldg(word), __ldg(word + 1), weights);
+}
+
+// U and V where they lie side by side.
+template <enum pixel_format FORMAT>
+static __device__ inline void pair_uv(const uint8_t *at, unsigned weights, int uv[2])
+{
+    if (FORMAT == PIXEL_NV12) {
+        const uint16_t *sample = (const uint16_t *)at;
+        const unsigned both = __byte_perm(__ldg(sample), __ldg(sample + 1), 0x5140);
+        uv[0] = low8(both, weights);
+        uv[1] = high8(both, weights);
+    } else {
+        const unsigned *sample = (const unsigned *)at;
+        const unsigned left = __ldg(sample), right = __ldg(sample + 1);
+        uv[0] = pair10<FORMAT>(left, right, weights);
+        uv[1] = pair10<FORMAT>(left >> 16, right >> 16, weights);
+    }
+}
+
+// Three bytes of each of two 4-byte pixels, in the order of memory.
+static __device__ inline void pair_words(const uint8_t *at, unsigned weights, int h[3])
+{
+    const unsigned *pixel = (const unsigned *)at;
+    const unsigned left = __ldg(pixel), right = __ldg(pixel + 1);
+    const unsigned low = __byte_perm(left, right, 0x5140);
+    h[0] = low8(low, weights);
+    h[1] = high8(low, weights);
+    h[2] = low8(__byte_perm(left, right, 0x7362), weights);
+}
+
+// The row of each plane that a row of taps lies in.
+struct axis_line {
+    const uint8_t *plane[PLANES_MAX];
+};
+
+// R, G, B.
+template <enum pixel_format FORMAT>
+static __device__ inline void pair_rgb(struct axis_line line, struct axis_column column, int h[3])
+{
+    if (FORMAT == PIXEL_BGRA || FORMAT == PIXEL_RGBA) {
+        int in_memory[3];
+        pair_words(line.plane[0] + column.offset, column.weights, in_memory);
+        for (int c = 0; c < 3; c++)
+            h[c] = in_memory[FORMAT == PIXEL_BGRA ? 2 - c : c];
+    } else {
+        for (int c = 0; c < 3; c++) {
+            const struct component k = component_of(FORMAT, c);
+            h[c] = pair<FORMAT>(line.plane[k.plane] + column.offset + k.offset, k.step,
+                                column.weights);
+        }
+    }
+}
+
+// Rounded levels, R, G, B, where both weights of a column and of a row are 0.
+template <enum pixel_format FORMAT>
+static __device__ inline void single_rgb(struct axis_line line, struct axis_column column,
+                                         int level[3])
+{
+    if (FORMAT == PIXEL_BGRA || FORMAT == PIXEL_RGBA) {
+        const unsigned pixel = __ldg((const unsigned *)(line.plane[0] + column.offset));
+        for (int c = 0; c < 3; c++)
+            level[c] = pixel >> 8 * (FORMAT == PIXEL_BGRA ? 2 - c : c) & 255;
+    } else {
+        for (int c = 0; c < 3; c++) {
+            const struct component k = component_of(FORMAT, c);
+            level[c] = __ldg(line.plane[k.plane] + column.offset + k.offset);
+        }
+    }
+}
+
+template <enum pixel_format FORMAT>
+static __device__ inline void pair_chroma(struct axis_line line, struct axis_column column,
+                                          int uv[2])
+{
+    if (FORMAT == PIXEL_NV12 || FORMAT == PIXEL_P010) {
+        pair_uv<FORMAT>(line.plane[1] + column.offset, column.weights, uv);
+    } else {
+        uv[0] = pair<FORMAT>(line.plane[1] + column.offset, 1, column.weights);
+        uv[1] = pair<FORMAT>(line.plane[2] + column.offset, 1, column.weights);
+    }
+}
+
+// --- vertical and colour: levels with 21 fraction bits, rounding term included
+
+struct axis_lines {
+    struct axis_line above, below;
+    int weight; // of below
+};
+
+// In assembly because the compiler would add the column to row * stride first, for each pixel.
+static __device__ inline const uint8_t *row_start(const uint8_t *plane, int row, int stride)
+{
+    const uint8_t *start;
+    asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(start) : "r"(row), "r"(stride), "l"(plane));
+    return start;
+}
+
+// Of planes first to end - 1.
+static __device__ inline struct axis_lines lines_at(const struct axis_item *item, int first,
+                                                    int end, const uint16_t row[2], int weight)
+{
+    struct axis_lines lines;
+    for (int i = first; i < end; i++) {
+        lines.above.plane[i] = row_start(item->plane[i], row[0], item->stride[i]);
+        lines.below.plane[i] = row_start(item->plane[i], row[1], item->stride[i]);
+    }
+    lines.weight = weight;
+    return lines;
+}
+
+// The same as vertical(): one rounding at the end, the sum fits 31 bits.
+static __device__ inline int vertical31(int above, int below, int weight)
+{
+    return (above * (2 * (WEIGHT_ONE - weight)) + (below * (2 * weight) + 16384)) >> 15;
+}
+
+template <enum pixel_format FORMAT, bool WHOLE>
+static __device__ inline void rgb21(const struct axis_item *item, const struct axis_lines *lines,
+                                    struct axis_column column, int level21[3])
+{
+    int above[3], below[3];
+    if (WHOLE) {
+        single_rgb<FORMAT>(lines->above, column, above);
+        for (int c = 0; c < 3; c++)
+            level21[c] = above[c] << 21 | 1 << 20;
+        return;
+    }
+    pair_rgb<FORMAT>(lines->above, column, above);
+    pair_rgb<FORMAT>(lines->below, column, below);
+    for (int c = 0; c < 3; c++)
+        level21[c] =
+            above[c] * (WEIGHT_ONE - lines->weight) + (below[c] * lines->weight + item->round);
+}
+
+template <enum pixel_format FORMAT, bool WHOLE>
+static __device__ inline int luma21(const struct axis_item *item, const struct axis_lines *lines,
+                                    struct axis_column column)
+{
+    const uint8_t *above = lines->above.plane[0] + column.offset;
+    const uint8_t *below = lines->below.plane[0] + column.offset;
+    if (WHOLE) // all but the sample is the same for all pixels
+        return single<FORMAT>(above) * (item->luma * single_unit(FORMAT)) +
+               (item->round - item->luma * 16384);
+    return vertical31(pair<FORMAT>(above, 1, column.weights),
+                      pair<FORMAT>(below, 1, column.weights), lines->weight) *
+               item->luma +
+           item->round;
+}
+
+// A sum with 15 more fraction bits than what mulhrs would make of it, ready to be added to.
+static __device__ inline int to_15(int sum)
+{
+    return (sum & ~32767) | 16384;
+}
+
+template <enum pixel_format FORMAT>
+static __device__ inline void yuv21(const struct axis_item *item, int luma,
+                                    const struct axis_lines *lines, struct axis_column column,
+                                    int level21[3])
+{
+    int above[2], below[2];
+    pair_chroma<FORMAT>(lines->above, column, above);
+    pair_chroma<FORMAT>(lines->below, column, below);
+    const int u = vertical31(above[0], below[0], lines->weight);
+    const int v = vertical31(above[1], below[1], lines->weight);
+    const int y = to_15(luma);
+    level21[0] = v * item->rv + y;
+    level21[1] = v * item->gv + to_15(u * item->gu + y);
+    level21[2] = u * item->blue + y;
+}
+
+#endif

@@ -1,0 +1,294 @@
+// RGB or YUV to YUV on CUDA. A thread makes four pixels of a row of a 4:4:4 result, or of two rows
+// of a 4:2:0 result: with wide loads and stores where addresses and the picture's edges allow, else
+// pixel by pixel with the functions of sample.h.
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/yuv_tile.cuh"
+
+enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 8 };
+
+// --- a pixel, or a 2x2 block, anywhere
+
+static inline __device__ void store(const struct image *dst, enum pixel_format format, int c, int x,
+                                    int y, int level)
+{
+    const struct component k = component_of(format, c);
+    component_row(dst, k, y)[x * k.step] = (uint8_t)level;
+}
+
+template <enum pixel_format FORMAT>
+static __device__ void convert_pixel(const struct image *dst, const struct image *src,
+                                     const struct yuv *yuv, int x, int y)
+{
+    uint8_t rgb[3];
+    rgb_at(src, yuv, FORMAT, x, y, rgb);
+    for (int c = 0; c < 3; c++)
+        store(dst, yuv->format, c, x, y, yuv_level(&yuv->yuv, c, rgb[0], rgb[1], rgb[2]));
+}
+
+// Beyond an odd right or bottom edge the edge pixel counts again.
+template <enum pixel_format FORMAT>
+static __device__ void convert_block(const struct image *dst, const struct image *src,
+                                     const struct yuv *yuv, int x, int y)
+{
+    int sum[3] = {0, 0, 0};
+    for (int i = 0; i < 4; i++) {
+        const int px = min(x + (i & 1), yuv->width - 1), py = min(y + (i >> 1), yuv->height - 1);
+        uint8_t rgb[3];
+        rgb_at(src, yuv, FORMAT, px, py, rgb);
+        store(dst, yuv->format, 0, px, py, yuv_level(&yuv->yuv, 0, rgb[0], rgb[1], rgb[2]));
+        for (int c = 0; c < 3; c++)
+            sum[c] += rgb[c];
+    }
+    const int r = block_mean(sum[0]), g = block_mean(sum[1]), b = block_mean(sum[2]);
+    for (int c = 1; c < 3; c++)
+        store(dst, yuv->format, c, x / 2, y / 2, yuv_level(&yuv->yuv, c, r, g, b));
+}
+
+template <enum pixel_format FORMAT>
+static __device__ void keep_pixel(const struct image *dst, const struct image *src,
+                                  const struct yuv *yuv, int x, int y)
+{
+    store(dst, yuv->format, 0, x, y, kept_at(src, FORMAT, 0, x, y));
+    for (int c = 1; c < 3; c++)
+        store(dst, yuv->format, c, x, y, kept_interpolated(chroma_at(src, yuv, FORMAT, c, x, y)));
+}
+
+template <enum pixel_format FORMAT>
+static __device__ void keep_block(const struct image *dst, const struct image *src,
+                                  const struct yuv *yuv, int x, int y)
+{
+    for (int i = 0; i < 4; i++) {
+        const int px = min(x + (i & 1), yuv->width - 1), py = min(y + (i >> 1), yuv->height - 1);
+        store(dst, yuv->format, 0, px, py, kept_at(src, FORMAT, 0, px, py));
+    }
+    for (int c = 1; c < 3; c++)
+        store(dst, yuv->format, c, x / 2, y / 2, kept_at(src, FORMAT, c, x / 2, y / 2));
+}
+
+// --- tiles
+
+template <enum pixel_format FORMAT>
+static __device__ inline void convert_tile(const struct image *dst, const struct image *src,
+                                           const struct yuv *yuv, int x, int y)
+{
+    int rgb[3][TILE], level[3][TILE];
+    read_as_rgb<FORMAT>(src, yuv, x, y, rgb);
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < TILE; i++)
+            level[c][i] = yuv_level(&yuv->yuv, c, rgb[0][i], rgb[1][i], rgb[2][i]);
+    write_444(dst, yuv->format, x, y, level);
+}
+
+template <enum pixel_format FORMAT>
+static __device__ inline void convert_tile_420(const struct image *dst, const struct image *src,
+                                               const struct yuv *yuv, int x, int y)
+{
+    int rgb[2][3][TILE], mean[3][2], u[2], v[2];
+#pragma unroll
+    for (int row = 0; row < 2; row++)
+        read_as_rgb<FORMAT>(src, yuv, x, y + row, rgb[row]);
+#pragma unroll
+    for (int row = 0; row < 2; row++) {
+        int luma[TILE];
+        for (int i = 0; i < TILE; i++)
+            luma[i] = yuv_level(&yuv->yuv, 0, rgb[row][0][i], rgb[row][1][i], rgb[row][2][i]);
+        write_four(dst, 0, x, y + row, luma);
+    }
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < 2; i++)
+            mean[c][i] = block_mean(rgb[0][c][2 * i] + rgb[0][c][2 * i + 1] + rgb[1][c][2 * i] +
+                                    rgb[1][c][2 * i + 1]);
+    for (int i = 0; i < 2; i++) {
+        u[i] = yuv_level(&yuv->yuv, 1, mean[0][i], mean[1][i], mean[2][i]);
+        v[i] = yuv_level(&yuv->yuv, 2, mean[0][i], mean[1][i], mean[2][i]);
+    }
+    write_chroma(dst, yuv->format, x, y, u, v);
+}
+
+template <enum pixel_format FORMAT>
+static __device__ inline void kept_luma(const struct image *src, int x, int y, int luma[TILE])
+{
+    read_luma<FORMAT>(src, x, y, luma);
+    if (source_is_10bit(FORMAT))
+        for (int i = 0; i < TILE; i++)
+            luma[i] = kept10(luma[i]);
+}
+
+template <enum pixel_format FORMAT>
+static __device__ inline void keep_tile(const struct image *dst, const struct image *src,
+                                        const struct yuv *yuv, int x, int y)
+{
+    int level[3][TILE];
+    kept_luma<FORMAT>(src, x, y, level[0]);
+    for (int c = 1; c < 3; c++) {
+        read_chroma<FORMAT>(src, yuv, c, x, y, level[c]);
+        for (int i = 0; i < TILE; i++)
+            level[c][i] = kept_interpolated(level[c][i]);
+    }
+    write_444(dst, yuv->format, x, y, level);
+}
+
+template <enum pixel_format FORMAT>
+static __device__ inline void keep_tile_420(const struct image *dst, const struct image *src,
+                                            const struct yuv *yuv, int x, int y)
+{
+    int luma[2][TILE], u[2], v[2];
+    for (int row = 0; row < 2; row++)
+        kept_luma<FORMAT>(src, x, y + row, luma[row]);
+    for (int i = 0; i < 2; i++) {
+        u[i] = kept_at(src, FORMAT, 1, x / 2 + i, y / 2);
+        v[i] = kept_at(src, FORMAT, 2, x / 2 + i, y / 2);
+    }
+    for (int row = 0; row < 2; row++)
+        write_four(dst, 0, x, y + row, luma[row]);
+    write_chroma(dst, yuv->format, x, y, u, v);
+}
+
+// --- kernels
+
+// `wide`: every plane lies so that whole tiles may be loaded and stored as words.
+#define KERNEL_ARGUMENTS                                                                           \
+    const __grid_constant__ struct image dst, const __grid_constant__ struct image src,            \
+        const __grid_constant__ struct yuv yuv, struct band band, bool wide
+
+static __device__ inline int tile_x(void)
+{
+    return TILE * (blockIdx.x * BLOCK_WIDTH + threadIdx.x);
+}
+
+static __device__ inline int tile_y(struct band band, int rows)
+{
+    return band.y0 + rows * (blockIdx.y * BLOCK_HEIGHT + threadIdx.y);
+}
+
+template <enum pixel_format FORMAT> static __global__ void convert_444(KERNEL_ARGUMENTS)
+{
+    const int x = tile_x(), y = tile_y(band, 1), end = min(x + TILE, yuv.width);
+    if (y >= band.y1)
+        return;
+    if (wide && x + TILE <= yuv.width)
+        convert_tile<FORMAT>(&dst, &src, &yuv, x, y);
+    else
+        for (int i = x; i < end; i++)
+            convert_pixel<FORMAT>(&dst, &src, &yuv, i, y);
+}
+
+template <enum pixel_format FORMAT> static __global__ void convert_420(KERNEL_ARGUMENTS)
+{
+    const int x = tile_x(), y = tile_y(band, 2), end = min(x + TILE, yuv.width);
+    if (y >= band.y1)
+        return;
+    if (wide && x + TILE <= yuv.width && y + 2 <= yuv.height)
+        convert_tile_420<FORMAT>(&dst, &src, &yuv, x, y);
+    else
+        for (int i = x; i < end; i += 2)
+            convert_block<FORMAT>(&dst, &src, &yuv, i, y);
+}
+
+template <enum pixel_format FORMAT> static __global__ void keep_444(KERNEL_ARGUMENTS)
+{
+    const int x = tile_x(), y = tile_y(band, 1), end = min(x + TILE, yuv.width);
+    if (y >= band.y1)
+        return;
+    if (wide && x + TILE <= yuv.width)
+        keep_tile<FORMAT>(&dst, &src, &yuv, x, y);
+    else
+        for (int i = x; i < end; i++)
+            keep_pixel<FORMAT>(&dst, &src, &yuv, i, y);
+}
+
+template <enum pixel_format FORMAT> static __global__ void keep_420(KERNEL_ARGUMENTS)
+{
+    const int x = tile_x(), y = tile_y(band, 2), end = min(x + TILE, yuv.width);
+    if (y >= band.y1)
+        return;
+    if (wide && x + TILE <= yuv.width && y + 2 <= yuv.height)
+        keep_tile_420<FORMAT>(&dst, &src, &yuv, x, y);
+    else
+        for (int i = x; i < end; i += 2)
+            keep_block<FORMAT>(&dst, &src, &yuv, i, y);
+}
+
+// --- launch
+
+template <enum pixel_format FORMAT> static const void *rgb_kernel(const struct yuv *yuv)
+{
+    return format_is_420(yuv->format) ? (const void *)convert_420<FORMAT>
+                                      : (const void *)convert_444<FORMAT>;
+}
+
+template <enum pixel_format FORMAT> static const void *yuv_kernel(const struct yuv *yuv)
+{
+    if (yuv->convert)
+        return rgb_kernel<FORMAT>(yuv);
+    return format_is_420(yuv->format) ? (const void *)keep_420<FORMAT>
+                                      : (const void *)keep_444<FORMAT>;
+}
+
+static const void *kernel_of(const struct yuv *yuv)
+{
+    switch (yuv->source) {
+    case PIXEL_BGRA:
+        return rgb_kernel<PIXEL_BGRA>(yuv);
+    case PIXEL_RGBA:
+        return rgb_kernel<PIXEL_RGBA>(yuv);
+    case PIXEL_BGR24:
+        return rgb_kernel<PIXEL_BGR24>(yuv);
+    case PIXEL_RGB24:
+        return rgb_kernel<PIXEL_RGB24>(yuv);
+    case PIXEL_GBRP:
+        return rgb_kernel<PIXEL_GBRP>(yuv);
+    case PIXEL_NV12:
+        return yuv_kernel<PIXEL_NV12>(yuv);
+    case PIXEL_YUV420P:
+        return yuv_kernel<PIXEL_YUV420P>(yuv);
+    case PIXEL_P010:
+        return yuv_kernel<PIXEL_P010>(yuv);
+    case PIXEL_YUV420P10:
+        return yuv_kernel<PIXEL_YUV420P10>(yuv);
+    default:
+        return NULL;
+    }
+}
+
+static bool plane_is_aligned(const struct plane *plane, int bytes)
+{
+    return (uintptr_t)plane->data % bytes == 0 && plane->stride % bytes == 0;
+}
+
+// Chroma is read sample by sample.
+static bool source_is_wide(const struct image *src, enum pixel_format format)
+{
+    const int bytes = tile_bytes(format), word = bytes == 12 ? 4 : bytes;
+    for (int i = 0; i < (format == PIXEL_GBRP ? 3 : 1); i++)
+        if (!plane_is_aligned(&src->plane[i], word))
+            return false;
+    return true;
+}
+
+static bool result_is_wide(const struct image *dst, enum pixel_format format)
+{
+    const int planes = format == PIXEL_YUV24 ? 1 : format == PIXEL_NV12 ? 2 : 3;
+    for (int i = 0; i < planes; i++)
+        if (!plane_is_aligned(&dst->plane[i], format == PIXEL_YUV420P && i > 0 ? 2 : 4))
+            return false;
+    return true;
+}
+
+cudaError_t yuv_cuda(const struct image *dst, const struct image *src, const struct yuv *yuv,
+                     struct band band, cudaStream_t stream)
+{
+    const int width = BLOCK_WIDTH * TILE;
+    const int height = BLOCK_HEIGHT * (format_is_420(yuv->format) ? 2 : 1);
+    const dim3 block(BLOCK_WIDTH, BLOCK_HEIGHT);
+    const dim3 grid((yuv->width + width - 1) / width, (band.y1 - band.y0 + height - 1) / height);
+    bool wide = source_is_wide(src, yuv->source) && result_is_wide(dst, yuv->format);
+    void *arguments[] = {(void *)dst, (void *)src, (void *)yuv, (void *)&band, &wide};
+    return cudaLaunchKernel(kernel_of(yuv), grid, block, arguments, 0, stream);
+}
+
+cudaError_t yuv_cuda_load(const struct yuv *yuv)
+{
+    struct cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, kernel_of(yuv));
+}

@@ -1,0 +1,185 @@
+// Four neighbours of a row, read and written as words: what lies wholly inside a picture whose
+// planes are aligned.
+#ifndef FRAMED_KERNELS_CUDA_YUV_TILE_CUH
+#define FRAMED_KERNELS_CUDA_YUV_TILE_CUH
+
+#include "kernels/sample.h"
+
+enum { TILE = 4 };
+
+// --- read
+
+template <int BYTES> static __device__ inline void load(const uint8_t *at, unsigned word[BYTES / 4])
+{
+    if (BYTES == 16) {
+        const uint4 v = __ldg((const uint4 *)at);
+        word[0] = v.x;
+        word[1] = v.y;
+        word[2] = v.z;
+        word[3] = v.w;
+    } else if (BYTES == 8) {
+        const uint2 v = __ldg((const uint2 *)at);
+        word[0] = v.x;
+        word[1] = v.y;
+    } else {
+        for (int i = 0; i < BYTES / 4; i++)
+            word[i] = __ldg((const unsigned *)at + i);
+    }
+}
+
+static __device__ inline int byte_of(const unsigned *word, int i)
+{
+    return word[i / 4] >> 8 * (i % 4) & 255;
+}
+
+// Bytes of TILE samples that lie together: what their address must be a multiple of, but for the 12
+// of a 24-bit format, which are loaded as three words.
+static FRAMED_HD constexpr int tile_bytes(enum pixel_format format)
+{
+    return format == PIXEL_BGRA || format == PIXEL_RGBA        ? 16
+           : format == PIXEL_BGR24 || format == PIXEL_RGB24    ? 12
+           : format == PIXEL_P010 || format == PIXEL_YUV420P10 ? 8
+                                                               : 4;
+}
+
+// Samples of an RGB source.
+template <enum pixel_format FORMAT>
+static __device__ inline void read_rgb(const struct image *src, int x, int y, int rgb[3][TILE])
+{
+    constexpr int bytes = tile_bytes(FORMAT);
+    unsigned word[bytes / 4];
+    for (int c = 0; c < 3; c++) {
+        const struct component k = component_of(FORMAT, c);
+        if (c == 0 || FORMAT == PIXEL_GBRP) {
+            const struct plane *plane = &src->plane[k.plane];
+            load<bytes>(plane->data + (ptrdiff_t)y * plane->stride + x * k.step, word);
+        }
+        for (int i = 0; i < TILE; i++)
+            rgb[c][i] = byte_of(word, i * k.step + k.offset);
+    }
+}
+
+// Luma samples as sample_load gives them.
+template <enum pixel_format FORMAT>
+static __device__ inline void read_luma(const struct image *src, int x, int y, int luma[TILE])
+{
+    constexpr int bytes = tile_bytes(FORMAT);
+    unsigned word[bytes / 4];
+    load<bytes>(src->plane[0].data + (ptrdiff_t)y * src->plane[0].stride + x * (bytes / TILE),
+                word);
+    for (int i = 0; i < TILE; i++) {
+        const int sample = bytes == 4 ? byte_of(word, i) : word[i / 2] >> 16 * (i % 2) & 0xffff;
+        luma[i] = FORMAT == PIXEL_P010        ? sample >> 6
+                  : FORMAT == PIXEL_YUV420P10 ? sample & 1023
+                                              : sample;
+    }
+}
+
+template <enum pixel_format FORMAT>
+static __device__ inline int horizontal(int left, int right, int w)
+{
+    return source_is_10bit(FORMAT) ? horizontal10(left, right, w) : horizontal8(left, right, w);
+}
+
+// One row of component c at pixels x to x + 3. Their taps are samples x/2 - 1 to x/2 + 2: an even
+// pixel lies at most one sample behind x/2, an odd one at most one before.
+template <enum pixel_format FORMAT>
+static __device__ inline void chroma_row(const struct image *src, const struct yuv *yuv, int c,
+                                         int x, int row, int h[TILE])
+{
+    const struct component k = component_of(FORMAT, c);
+    const uint8_t *start = component_row(src, k, row);
+    const int even = position_of(yuv->chroma_x, 0) + WEIGHT_ONE;
+    const int odd = position_of(yuv->chroma_x, 65536);
+    int sample[TILE];
+    for (int i = 0; i < TILE; i++)
+        sample[i] =
+            sample_load(FORMAT, start + clamp_to(x / 2 - 1 + i, 0, (yuv->width - 1) >> 1) * k.step);
+    for (int i = 0; i < TILE; i++) {
+        const int left = (i + 1) / 2;
+        h[i] = horizontal<FORMAT>(sample[left], sample[left + 1], i % 2 ? odd : even);
+    }
+}
+
+// chroma_at of four pixels.
+template <enum pixel_format FORMAT>
+static __device__ inline void read_chroma(const struct image *src, const struct yuv *yuv, int c,
+                                          int x, int y, int chroma[TILE])
+{
+    const struct taps rows = chroma_taps(yuv->chroma_y, y * 65536, 0, yuv->height);
+    int above[TILE], below[TILE];
+    chroma_row<FORMAT>(src, yuv, c, x, rows.t0, above);
+    chroma_row<FORMAT>(src, yuv, c, x, rows.t1, below);
+    for (int i = 0; i < TILE; i++)
+        chroma[i] = vertical(above[i], below[i], rows.w);
+}
+
+// rgb_at of four pixels.
+template <enum pixel_format FORMAT>
+static __device__ inline void read_as_rgb(const struct image *src, const struct yuv *yuv, int x,
+                                          int y, int rgb[3][TILE])
+{
+    if (source_is_rgb(FORMAT)) {
+        read_rgb<FORMAT>(src, x, y, rgb);
+    } else {
+        int luma[TILE], u[TILE], v[TILE];
+        read_luma<FORMAT>(src, x, y, luma);
+        read_chroma<FORMAT>(src, yuv, 1, x, y, u);
+        read_chroma<FORMAT>(src, yuv, 2, x, y, v);
+        for (int i = 0; i < TILE; i++) {
+            const int h = horizontal<FORMAT>(luma[i], luma[i], 0);
+            const struct rgb6 q = yuv_to_rgb6(&yuv->rgb, h, u[i], v[i]);
+            rgb[0][i] = level_of(q.r);
+            rgb[1][i] = level_of(q.g);
+            rgb[2][i] = level_of(q.b);
+        }
+    }
+}
+
+// --- written
+
+static __device__ inline unsigned packed(int a, int b, int c, int d)
+{
+    return (unsigned)a | (unsigned)b << 8 | (unsigned)c << 16 | (unsigned)d << 24;
+}
+
+static __device__ inline void write_four(const struct image *dst, int plane, int x, int y,
+                                         const int level[TILE])
+{
+    uint8_t *row = dst->plane[plane].data + (ptrdiff_t)y * dst->plane[plane].stride;
+    *(unsigned *)(row + x) = packed(level[0], level[1], level[2], level[3]);
+}
+
+static __device__ inline void write_444(const struct image *dst, enum pixel_format format, int x,
+                                        int y, int level[3][TILE])
+{
+    if (format == PIXEL_YUV444P) {
+        for (int c = 0; c < 3; c++)
+            write_four(dst, c, x, y, level[c]);
+        return;
+    }
+    const int *Y = level[0], *U = level[1], *V = level[2];
+    unsigned *to = (unsigned *)(dst->plane[0].data + (ptrdiff_t)y * dst->plane[0].stride + 3 * x);
+    to[0] = packed(Y[0], U[0], V[0], Y[1]);
+    to[1] = packed(U[1], V[1], Y[2], U[2]);
+    to[2] = packed(V[2], Y[3], U[3], V[3]);
+}
+
+// Two chroma samples of a 4:2:0 row; x and y count pixels.
+static __device__ inline void write_chroma(const struct image *dst, enum pixel_format format, int x,
+                                           int y, const int u[2], const int v[2])
+{
+    if (format == PIXEL_NV12) {
+        const int uv[TILE] = {u[0], v[0], u[1], v[1]};
+        write_four(dst, 1, x, y / 2, uv);
+        return;
+    }
+    const int *level[2] = {u, v};
+    for (int c = 0; c < 2; c++) {
+        const struct plane *plane = &dst->plane[1 + c];
+        *(uint16_t *)(plane->data + (ptrdiff_t)(y / 2) * plane->stride + x / 2) =
+            (uint16_t)(level[c][0] | level[c][1] << 8);
+    }
+}
+
+#endif

@@ -1,8 +1,0 @@
-#include "kernels/versions.h"
-#include "kernels/warp_lanes.h"
-
-void warp_avx512(const struct image *dst, const struct image *src, const struct warp *warp,
-                 struct band band, bool filled)
-{
-    lanes_warp(dst, src, warp, band, filled);
-}

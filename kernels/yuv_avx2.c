@@ -1,8 +1,0 @@
-#include "kernels/versions.h"
-#include "kernels/yuv_rows.h"
-
-void yuv_avx2(const struct image *dst, const struct image *src, const struct yuv *yuv,
-              struct band band)
-{
-    yuv_rows(dst, src, yuv, band);
-}

@@ -1,0 +1,203 @@
+// The CUDA backend with every kind of memory: sources on the host, page-locked or on the device,
+// padded and upside down, results page-locked, plain or on the device for others; and that submit
+// never waits for the device.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/kernels/cuda/call.h"
+
+static void test_placement(struct backend *backend, const struct camera *camera,
+                           enum placement placement, enum memory results, bool gates)
+{
+    struct source source, pinned;
+    struct call call;
+    struct plan *plan;
+    struct gate gate;
+    char what[64];
+    snprintf(what, sizeof what, "placement %d", placement);
+    source_init(&source, camera, placement);
+    source_init(&pinned, camera, PINNED);
+    call_init(&call, backend, camera, &source.image, results);
+    CHECK(cuda->plan_open(backend, &plan, &source.image, camera->ops, OPS, 1) == 0, "%s", what);
+
+    for (int round = 0; round < 2; round++) { // the lane is used again
+        const bool gated = gates && placement == DEVICE;
+        if (gated)
+            gate_close(&gate, PATIENCE);
+        if (placement == DEVICE)
+            CHECK(!decode_into(&source, &pinned.image), "decode");
+        CHECK(cuda->submit(plan, &call.job) == 0, "%s", what);
+        if (gated) {
+            CHECK(sem_trywait(&call.done), "%s: done before the frame was", what);
+            CHECK(gate_open(&gate), "submit waited for the device");
+        }
+        call_check(&call, camera, what);
+    }
+    call.job.result[1] = NULL;
+    CHECK(cuda->submit(plan, &call.job) == 0, "%s", what);
+    call_check(&call, camera, "one result left out");
+    CHECK(call.calls == 3, "done was called %d times", call.calls);
+
+    cuda->plan_close(plan);
+    call_finish(&call, backend);
+    source_finish(&pinned);
+    source_finish(&source);
+}
+
+static void test_placements(const struct backend_options *options, bool gates)
+{
+    static const enum pixel_format formats[] = {PIXEL_BGRA, PIXEL_GBRP, PIXEL_NV12, PIXEL_YUV420P,
+                                                PIXEL_P010};
+    static const enum memory results[] = {MEMORY_PINNED, MEMORY_HOST, MEMORY_CUDA};
+    struct backend *backend;
+    int n = 0;
+    CHECK(cuda->open(&backend, options) == 0, "open");
+    for (enum pixel_format format : formats) {
+        struct camera camera;
+        camera_init(&camera, format, 131, 77);
+        for (int placement = 0; placement < PLACEMENTS; placement++)
+            test_placement(backend, &camera, (enum placement)placement, results[n++ % 3], gates);
+        camera_finish(&camera);
+    }
+    cuda->close(backend);
+}
+
+// --- memory of others
+
+// Where a result is said to be page-locked it is downloaded in place, whoever made the memory.
+static void test_pin(struct backend *backend)
+{
+    const size_t bytes = 1 << 16;
+    int fd = memfd_create("slots", MFD_CLOEXEC);
+    CHECK(fd >= 0 && !ftruncate(fd, bytes), "memfd");
+    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct cudaPointerAttributes attributes;
+    CHECK(!cuda->pin(backend, shared, bytes), "pin");
+    CHECK(!cudaPointerGetAttributes(&attributes, shared) && attributes.type == cudaMemoryTypeHost,
+          "a pinned range is not page-locked");
+    CHECK(cuda->pin(backend, shared, bytes) == -EIO, "pinned twice");
+    cuda->unpin(backend, NULL);
+    cuda->unpin(backend, shared);
+    CHECK(!cudaPointerGetAttributes(&attributes, shared) &&
+              attributes.type == cudaMemoryTypeUnregistered,
+          "an unpinned range is page-locked");
+    CHECK(!cuda->pin(backend, shared, bytes), "pin"); // left to close
+    munmap(shared, bytes);
+    close(fd);
+}
+
+static void test_export(struct backend *backend)
+{
+    struct device_export memory;
+    struct cudaDeviceProp properties;
+    static uint8_t bytes[4096];
+    CHECK(!cuda->export_open(backend, &memory, 5000), "export_open");
+    CHECK(memory.bytes >= 5000 && memory.fd >= 0, "%zu bytes, fd %d", memory.bytes, memory.fd);
+    CHECK(fcntl(memory.fd, F_GETFD) == FD_CLOEXEC, "children inherit the memory");
+    CHECK(!cudaMemcpy(bytes, (uint8_t *)memory.address + 5000 - sizeof bytes, sizeof bytes,
+                      cudaMemcpyDeviceToHost),
+          "memcpy");
+    CHECK(bytes_unlike(bytes, sizeof bytes, 0) == 0, "not zeroed");
+    CHECK(!cudaGetDeviceProperties(&properties, 0), "properties");
+    CHECK(!memcmp(memory.uuid, properties.uuid.bytes, sizeof memory.uuid), "another device's uuid");
+    const int fd = memory.fd;
+    cuda->export_close(backend, &memory);
+    CHECK(fcntl(fd, F_GETFD) < 0, "the descriptor is still open");
+    CHECK(cuda->export_open(backend, &memory, (size_t)1 << 50) == -ENOMEM, "a petabyte");
+    CHECK(!memory.address && memory.fd < 0, "something is left of a petabyte");
+}
+
+// A plan that finds no room leaves the backend as it was, and says beforehand what it would take.
+static void test_need(struct backend *backend)
+{
+    struct camera camera;
+    struct source source;
+    struct call call;
+    struct plan *plan;
+    const int far_too_many = 1 << 30;
+    camera_init(&camera, PIXEL_NV12, 320, 200);
+    source_init(&source, &camera, HOST);
+    call_init(&call, backend, &camera, &source.image, MEMORY_HOST);
+    struct memory_need need = cuda->plan_need(&source.image, camera.ops, OPS, 3);
+    size_t results = 0;
+    for (int i = 0; i < OPS; i++)
+        results += camera.op[i].dst_bytes;
+    CHECK(need.device >= 3 * (96000 + results) && need.device < 16 << 20, "%zu", need.device);
+    CHECK(need.pinned >= 3 * 96000 && need.pinned < 1 << 20, "%zu", need.pinned);
+    need = cuda->plan_need(&source.image, camera.ops, OPS, far_too_many);
+    CHECK(need.device > cuda->device_bytes(backend), "%zu", need.device);
+    CHECK(cuda->plan_open(backend, &plan, &source.image, camera.ops, OPS, far_too_many) == -ENOMEM,
+          "more than the device has");
+    CHECK(!cuda->plan_open(backend, &plan, &source.image, camera.ops, OPS, 1), "plan_open");
+    CHECK(!cuda->submit(plan, &call.job), "submit after -ENOMEM");
+    call_check(&call, &camera, "after -ENOMEM");
+    cuda->plan_close(plan);
+
+    struct image pinned = source.image;
+    pinned.memory = MEMORY_PINNED;
+    need = cuda->plan_need(&pinned, camera.ops, OPS, 3);
+    CHECK(need.pinned == 0, "%zu for sources that are uploaded in place", need.pinned);
+    CHECK(!cuda->plan_open(backend, &plan, &pinned, camera.ops, OPS, 1), "plan_open");
+    CHECK(cuda->submit(plan, &call.job) == -EINVAL, "a host source where there is no staging");
+    cuda->plan_close(plan);
+    call_finish(&call, backend);
+    source_finish(&source);
+    camera_finish(&camera);
+}
+
+static void test_memory(const struct backend_options *options)
+{
+    struct backend *backend;
+    CHECK(cuda->open(&backend, options) == 0, "open");
+    test_pin(backend);
+    test_export(backend);
+    test_need(backend);
+    cuda->close(backend);
+}
+
+// libavcodec joins the primary context only where it has exactly this flag.
+static void test_context_flags(void)
+{
+    enum { SCHED_BLOCKING_SYNC = 4 };
+    int (*get_state)(int device, unsigned *flags, int *active);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    unsigned flags = 0;
+    int active = 0;
+    CHECK(driver, "a device, but no driver");
+    if (!driver)
+        return;
+    *(void **)&get_state = dlsym(driver, "cuDevicePrimaryCtxGetState");
+    CHECK(get_state(0, &flags, &active) == 0 && active, "no primary context");
+    CHECK(flags == SCHED_BLOCKING_SYNC, "the primary context has the flags %u", flags);
+    dlclose(driver);
+}
+
+int main(void)
+{
+    struct backend_options options = {}, bands = {}, many = {};
+    struct backend *backend = NULL;
+
+    bands.band_bytes = many.band_bytes = 1;
+    many.streams = 3;
+    options.device = 1 << 20;
+    CHECK(cuda->open(&backend, &options) == -ENODEV && !backend, "there is no such device");
+    options.device = 0;
+    cuda->close(NULL);
+    cuda->plan_close(NULL);
+    int error = cuda->open(&backend, &options);
+    CHECK(error == 0 || error == -ENODEV, "open: %d", error);
+    if (error) {
+        SKIP("no CUDA device");
+        return test_end("cuda_memory");
+    }
+    test_context_flags();
+    const bool gates = gates_work();
+    cuda->close(backend);
+    test_memory(&options);
+    test_placements(&options, gates);
+    test_placements(&bands, gates);
+    test_placements(&many, gates);
+    return test_end("cuda_memory");
+}
