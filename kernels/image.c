@@ -1,67 +1,34 @@
 #include "kernels/image.h"
 
-// What a format is made of. A chroma plane of 4:2:0 has half the columns and rows, rounded up.
-struct format {
-    const char *name;
-    bool rgb, halved; // halved: every plane but the first
-    int bits, planes;
-    int bytes[PLANES_MAX]; // of one column of the plane
-};
-
-static const struct format formats[PIXEL_FORMATS] = {
-    [PIXEL_NONE] = {.name = "none"},
-    [PIXEL_BGRA] = {"bgra", true, false, 8, 1, {4}},
-    [PIXEL_RGBA] = {"rgba", true, false, 8, 1, {4}},
-    [PIXEL_BGR24] = {"bgr24", true, false, 8, 1, {3}},
-    [PIXEL_RGB24] = {"rgb24", true, false, 8, 1, {3}},
-    [PIXEL_GBRP] = {"gbrp", true, false, 8, 3, {1, 1, 1}},
-    [PIXEL_NV12] = {"nv12", false, true, 8, 2, {1, 2}},
-    [PIXEL_YUV420P] = {"yuv420p", false, true, 8, 3, {1, 1, 1}},
-    [PIXEL_P010] = {"p010", false, true, 10, 2, {2, 4}},
-    [PIXEL_YUV420P10] = {"yuv420p10", false, true, 10, 3, {2, 2, 2}},
-    [PIXEL_YUV444P] = {"yuv444p", false, false, 8, 3, {1, 1, 1}},
-    [PIXEL_YUV24] = {"yuv24", false, false, 8, 1, {3}},
-    [PIXEL_TENSOR] = {.name = "tensor"},
-};
-
-static const struct format *format_of(enum pixel_format format)
-{
-    return &formats[format < PIXEL_FORMATS ? format : PIXEL_NONE];
-}
-
 const char *pixel_format_name(enum pixel_format format)
 {
-    return format_of(format)->name;
+    return pixel_layout_of(format).name;
 }
 
-bool pixel_format_is_rgb(enum pixel_format format)
+// How many samples of chroma a row or column of `side` pixels has.
+static int subsampled(int side, int sub)
 {
-    return format_of(format)->rgb;
+    return (side + (1 << sub) - 1) >> sub;
 }
 
-int pixel_format_bits(enum pixel_format format)
-{
-    return format_of(format)->bits;
-}
-
-int pixel_format_planes(enum pixel_format format)
-{
-    return format_of(format)->planes;
-}
-
-static int plane_side(enum pixel_format format, int plane, int side)
-{
-    return plane > 0 && format_of(format)->halved ? (side + 1) / 2 : side;
-}
-
+// The samples of a plane's widest component.
 size_t plane_row_bytes(enum pixel_format format, int plane, int width)
 {
-    return (size_t)plane_side(format, plane, width) * format_of(format)->bytes[plane];
+    const struct pixel_layout layout = pixel_layout_of(format);
+    size_t most = 0;
+    for (int c = 0; c < COMPONENTS_MAX; c++) {
+        const struct component k = layout.component[c];
+        const size_t samples = subsampled(width, c > 0 ? layout.sub_x : 0);
+        if (k.plane == plane && samples * k.step > most)
+            most = samples * k.step;
+    }
+    return most;
 }
 
+// Planes that have luma in them have all of its rows.
 int plane_rows(enum pixel_format format, int plane, int height)
 {
-    return plane_side(format, plane, height);
+    return subsampled(height, plane > 0 ? pixel_layout_of(format).sub_y : 0);
 }
 
 size_t image_lay_out(struct image *image, void *base)

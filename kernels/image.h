@@ -3,35 +3,13 @@
 #ifndef FRAMED_KERNELS_IMAGE_H
 #define FRAMED_KERNELS_IMAGE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "kernels/format.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum {
-    PLANES_MAX = 3,
-    IMAGE_SIDE_MAX = 16384, // pixels; keeps every position within 32 bits at 1/65536 pixel
-};
-
-enum pixel_format {
-    PIXEL_NONE,
-    PIXEL_BGRA,
-    PIXEL_RGBA,
-    PIXEL_BGR24,
-    PIXEL_RGB24,
-    PIXEL_GBRP, // three planes in the order G, B, R
-    PIXEL_NV12,
-    PIXEL_YUV420P,
-    PIXEL_P010,      // nv12 with 16-bit little-endian samples, the 10 bits at the top
-    PIXEL_YUV420P10, // 16-bit little-endian samples, the 10 bits at the bottom
-    PIXEL_YUV444P,
-    PIXEL_YUV24,  // packed Y U V, 3 bytes a pixel
-    PIXEL_TENSOR, // what `warp` writes; its element type and layout are the op's
-    PIXEL_FORMATS
-};
+enum { IMAGE_SIDE_MAX = 16384 }; // pixels; keeps every position within 32 bits at 1/65536 pixel
 
 enum matrix { MATRIX_UNSPECIFIED, MATRIX_BT601, MATRIX_BT709, MATRIX_BT2020, MATRIX_BT601_8BIT };
 enum range { RANGE_UNSPECIFIED, RANGE_LIMITED, RANGE_FULL };
@@ -71,12 +49,8 @@ struct image {
 // The name that configuration, wire and log use ("nv12"); "none" outside the enumeration.
 const char *pixel_format_name(enum pixel_format);
 
-bool pixel_format_is_rgb(enum pixel_format); // bgra rgba bgr24 rgb24 gbrp
-int pixel_format_bits(enum pixel_format);    // bits of a sample: 8 or 10
-int pixel_format_planes(enum pixel_format);  // 1 to 3; 0 for PIXEL_NONE and PIXEL_TENSOR
-
-// Bytes of one row of `plane`, and the number of its rows, for a picture of that many pixels.
-// 4:2:0 rounds odd sizes up.
+// Bytes of one row of `plane`, and the number of its rows, for a picture of that many pixels: odd
+// sizes are rounded up where chroma is subsampled.
 size_t plane_row_bytes(enum pixel_format, int plane, int width);
 int plane_rows(enum pixel_format, int plane, int height);
 

@@ -7,24 +7,6 @@
 #include "kernels/geometry.h"
 #include "kernels/sample.h"
 
-static bool is_source(enum pixel_format format)
-{
-    switch (format) {
-#define CASE(source) case source:
-        FOR_EACH_SOURCE(CASE)
-#undef CASE
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool is_yuv_result(enum pixel_format format)
-{
-    return format == PIXEL_NV12 || format == PIXEL_YUV420P || format == PIXEL_YUV444P ||
-           format == PIXEL_YUV24;
-}
-
 static bool size_is_valid(int width, int height)
 {
     return width >= 1 && width <= IMAGE_SIDE_MAX && height >= 1 && height <= IMAGE_SIDE_MAX;
@@ -67,7 +49,7 @@ static int warp_init(struct op *op, const struct warp_params *params, const stru
     warp->luma = (struct position){.add = 2, .shift = 2};
     warp->chroma_x = siting_position_x(colour.siting);
     warp->chroma_y = siting_position_y(colour.siting);
-    warp->rgb = colour_to_rgb(colour, pixel_format_bits(src->format));
+    warp->rgb = colour_to_rgb(colour, pixel_layout_of(src->format).bits);
     colour_gray_weights(colour.matrix, warp->gray);
     for (int c = 0; c < warp->channels; c++)
         warp->fill[c] = params->fill[c];
@@ -86,7 +68,7 @@ static int warp_init(struct op *op, const struct warp_params *params, const stru
 static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const struct image *src,
                       struct colour *ret)
 {
-    const bool rgb = pixel_format_is_rgb(src->format);
+    const bool rgb = source_is_rgb(src->format);
     const struct colour from = colour_resolve(src->colour, src->height);
     const struct colour none = {0};
     struct colour to =
@@ -105,7 +87,7 @@ static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const st
         return -EINVAL;
     yuv->chroma_x = siting_position_x(from.siting);
     yuv->chroma_y = siting_position_y(from.siting);
-    yuv->rgb = colour_to_rgb(from, pixel_format_bits(src->format));
+    yuv->rgb = colour_to_rgb(from, pixel_layout_of(src->format).bits);
     yuv->yuv = colour_to_yuv(to);
     *ret = to;
     return 0;
@@ -113,7 +95,7 @@ static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const st
 
 static int yuv_init(struct op *op, const struct yuv_params *params, const struct image *src)
 {
-    if (!is_yuv_result(params->format))
+    if (!(pixel_layout_of(params->format).uses & FORMAT_RESULT))
         return -EINVAL;
     op->yuv.width = src->width;
     op->yuv.height = src->height;
@@ -128,7 +110,8 @@ int op_init(struct op *op, const struct op_params *params, const struct image *s
 {
     static _Atomic uint64_t serial;
     *op = (struct op){.kind = params->kind, .serial = ++serial};
-    if (!is_source(src->format) || !size_is_valid(src->width, src->height))
+    if (!(pixel_layout_of(src->format).uses & FORMAT_SOURCE) ||
+        !size_is_valid(src->width, src->height))
         return -EINVAL;
     return params->kind == OP_WARP ? warp_init(op, &params->warp, src)
                                    : yuv_init(op, &params->yuv, src);

@@ -6,76 +6,6 @@
 
 #include "kernels/fixed.h"
 
-// The formats that a kernel reads: expands X(format) for each.
-#define FOR_EACH_SOURCE(X)                                                                         \
-    X(PIXEL_BGRA)                                                                                  \
-    X(PIXEL_RGBA)                                                                                  \
-    X(PIXEL_BGR24)                                                                                 \
-    X(PIXEL_RGB24)                                                                                 \
-    X(PIXEL_GBRP)                                                                                  \
-    FOR_EACH_YUV_SOURCE(X)
-
-// Of these, all that are YUV: 4:2:0.
-#define FOR_EACH_YUV_SOURCE(X)                                                                     \
-    X(PIXEL_NV12)                                                                                  \
-    X(PIXEL_YUV420P)                                                                               \
-    X(PIXEL_P010)                                                                                  \
-    X(PIXEL_YUV420P10)
-
-// Where component c of sample x lies in its row: c counts R, G, B or Y, U, V.
-struct component {
-    int plane, offset, step; // offset and step in bytes
-};
-
-static inline FRAMED_HD struct component component_at(int plane, int offset, int step)
-{
-    struct component k;
-    k.plane = plane;
-    k.offset = offset;
-    k.step = step;
-    return k;
-}
-
-static inline FRAMED_HD struct component component_of(enum pixel_format format, int c)
-{
-    switch (format) {
-    case PIXEL_BGRA:
-        return component_at(0, 2 - c, 4);
-    case PIXEL_RGBA:
-        return component_at(0, c, 4);
-    case PIXEL_BGR24:
-        return component_at(0, 2 - c, 3);
-    case PIXEL_RGB24:
-    case PIXEL_YUV24:
-        return component_at(0, c, 3);
-    case PIXEL_GBRP:
-        return component_at((c + 2) % 3, 0, 1);
-    case PIXEL_NV12:
-        return c == 0 ? component_at(0, 0, 1) : component_at(1, c - 1, 2);
-    case PIXEL_P010:
-        return c == 0 ? component_at(0, 0, 2) : component_at(1, 2 * (c - 1), 4);
-    case PIXEL_YUV420P10:
-        return component_at(c, 0, 2);
-    default: // yuv420p, yuv444p
-        return component_at(c, 0, 1);
-    }
-}
-
-static inline FRAMED_HD bool source_is_rgb(enum pixel_format format)
-{
-    return format <= PIXEL_GBRP;
-}
-
-static inline FRAMED_HD bool format_is_420(enum pixel_format format)
-{
-    return format >= PIXEL_NV12 && format <= PIXEL_YUV420P10;
-}
-
-static inline FRAMED_HD bool source_is_10bit(enum pixel_format format)
-{
-    return format == PIXEL_P010 || format == PIXEL_YUV420P10;
-}
-
 // Row y of the plane that holds k, at the component's first sample.
 static inline FRAMED_HD uint8_t *component_row(const struct image *image, struct component k, int y)
 {
@@ -87,10 +17,8 @@ static inline FRAMED_HD uint8_t *component_row(const struct image *image, struct
 // there.
 static inline FRAMED_HD int sample_load(enum pixel_format format, const uint8_t *at)
 {
-    if (format == PIXEL_P010)
-        return *(const uint16_t *)at >> 6;
-    if (format == PIXEL_YUV420P10)
-        return *(const uint16_t *)at & 1023;
+    if (source_is_10bit(format))
+        return *(const uint16_t *)at >> pixel_layout_of(format).shift & 1023;
     return *at;
 }
 

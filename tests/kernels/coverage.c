@@ -73,7 +73,7 @@ static struct picture white(enum pixel_format format)
     const int none = is_10bit(format) ? 512 : 128;
     struct random random = {0};
     picture_fill(&picture.image, CONTENT_MAX, &random);
-    for (int c = 1; c < 3 && !pixel_format_is_rgb(format); c++)
+    for (int c = 1; c < 3 && !source_is_rgb(format); c++)
         sample_put(&picture.image, c, 0, 0, none, 0);
     return picture;
 }

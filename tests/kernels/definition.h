@@ -78,7 +78,7 @@ static inline struct rgb yuv_levels(const struct image *image, struct colour col
 static inline struct rgb picture_at(const struct image *image, struct colour colour, double x,
                                     double y, struct window window)
 {
-    if (pixel_format_is_rgb(image->format))
+    if (source_is_rgb(image->format))
         return (struct rgb){bilinear(image, 0, x, y, window), bilinear(image, 1, x, y, window),
                             bilinear(image, 2, x, y, window)};
     return yuv_levels(image, colour, bilinear(image, 0, x, y, window),
@@ -89,7 +89,7 @@ static inline struct rgb picture_at(const struct image *image, struct colour col
 static inline double gray_at(const struct image *image, struct colour colour, double x, double y,
                              struct window window)
 {
-    if (!pixel_format_is_rgb(image->format)) {
+    if (!source_is_rgb(image->format)) {
         const double none = is_10bit(image->format) ? 512 : 128;
         return yuv_levels(image, colour, bilinear(image, 0, x, y, window), none, none).r;
     }

@@ -18,7 +18,7 @@ static bool says(enum matrix matrix, enum matrix other)
 // `src` states all of its colour.
 static struct expectation expect(const struct yuv_params *p, const struct image *src)
 {
-    const bool rgb = pixel_format_is_rgb(src->format);
+    const bool rgb = source_is_rgb(src->format);
     struct expectation e = {src->colour, p->colour, false};
     if (e.to.matrix == MATRIX_UNSPECIFIED)
         e.to.matrix = !rgb ? e.from.matrix : src->height >= 720 ? MATRIX_BT709 : MATRIX_BT601;
@@ -110,7 +110,7 @@ static double worst_sample(const struct yuv_params *p, const struct image *src,
 static double allowed(const struct yuv_params *p, const struct image *src,
                       const struct expectation *e)
 {
-    const bool plain = e->to.matrix == MATRIX_BT601_8BIT && pixel_format_is_rgb(src->format);
+    const bool plain = e->to.matrix == MATRIX_BT601_8BIT && source_is_rgb(src->format);
     return plain || (e->keeps && is_420(p->format)) ? 0 : 1;
 }
 

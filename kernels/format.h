@@ -1,0 +1,132 @@
+// The table of pixel formats: each row says where the samples of a format lie, and all else that is
+// asked of a format follows from its row. A caller who passes a constant format gets constants
+// back, in C and CUDA alike.
+#ifndef FRAMED_KERNELS_FORMAT_H
+#define FRAMED_KERNELS_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifdef __CUDACC__
+#define FRAMED_HD __host__ __device__
+#else
+#define FRAMED_HD __attribute__((always_inline))
+#endif
+
+enum { PLANES_MAX = 3, COMPONENTS_MAX = 3 };
+
+enum pixel_format { // in the order of the table
+    PIXEL_NONE,
+    PIXEL_BGRA,
+    PIXEL_RGBA,
+    PIXEL_BGR24,
+    PIXEL_RGB24,
+    PIXEL_GBRP,
+    PIXEL_NV12,
+    PIXEL_YUV420P,
+    PIXEL_P010,
+    PIXEL_YUV420P10,
+    PIXEL_YUV444P,
+    PIXEL_YUV24,
+    PIXEL_TENSOR, // the result of `warp`; its element type and layout are the op's
+    PIXEL_FORMATS
+};
+
+// Sample x of a component lies `offset` + x * `step` bytes from the start of its row.
+struct component {
+    int plane, offset, step; // step 0: the format has no such component
+};
+
+enum format_use {
+    FORMAT_SOURCE = 1, // every op reads it
+    FORMAT_RESULT = 2, // the op `yuv` makes it
+    FORMAT_RGB = 4,
+};
+
+struct pixel_layout {
+    enum pixel_format format;
+    const char *name; // in configuration, wire and log
+    int uses;         // enum format_use
+    int bits;         // of a sample; samples of more than 8 bits lie in 16-bit little-endian words
+    int shift;        // unused bits of the word below the sample
+    int sub_x, sub_y; // log2 of how many columns and rows of pixels share a sample of chroma
+    struct component component[COMPONENTS_MAX]; // R, G and B, or Y, U and V
+};
+
+static inline FRAMED_HD struct pixel_layout pixel_layout_of(enum pixel_format format)
+{
+    enum { RGB = FORMAT_RGB | FORMAT_SOURCE, SOURCE = FORMAT_SOURCE, RESULT = FORMAT_RESULT };
+    static const struct pixel_layout table[PIXEL_FORMATS] = {
+        {PIXEL_NONE, "none", 0, 0, 0, 0, 0, {{0, 0, 0}}},
+        {PIXEL_BGRA, "bgra", RGB, 8, 0, 0, 0, {{0, 2, 4}, {0, 1, 4}, {0, 0, 4}}},
+        {PIXEL_RGBA, "rgba", RGB, 8, 0, 0, 0, {{0, 0, 4}, {0, 1, 4}, {0, 2, 4}}},
+        {PIXEL_BGR24, "bgr24", RGB, 8, 0, 0, 0, {{0, 2, 3}, {0, 1, 3}, {0, 0, 3}}},
+        {PIXEL_RGB24, "rgb24", RGB, 8, 0, 0, 0, {{0, 0, 3}, {0, 1, 3}, {0, 2, 3}}},
+        {PIXEL_GBRP, "gbrp", RGB, 8, 0, 0, 0, {{2, 0, 1}, {0, 0, 1}, {1, 0, 1}}},
+        {PIXEL_NV12, "nv12", SOURCE | RESULT, 8, 0, 1, 1, {{0, 0, 1}, {1, 0, 2}, {1, 1, 2}}},
+        {PIXEL_YUV420P, "yuv420p", SOURCE | RESULT, 8, 0, 1, 1, {{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}},
+        {PIXEL_P010, "p010", SOURCE, 10, 6, 1, 1, {{0, 0, 2}, {1, 0, 4}, {1, 2, 4}}},
+        {PIXEL_YUV420P10, "yuv420p10", SOURCE, 10, 0, 1, 1, {{0, 0, 2}, {1, 0, 2}, {2, 0, 2}}},
+        {PIXEL_YUV444P, "yuv444p", RESULT, 8, 0, 0, 0, {{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}},
+        {PIXEL_YUV24, "yuv24", RESULT, 8, 0, 0, 0, {{0, 0, 3}, {0, 1, 3}, {0, 2, 3}}},
+        {PIXEL_TENSOR, "tensor", 0, 0, 0, 0, 0, {{0, 0, 0}}},
+    };
+    return table[format < PIXEL_FORMATS ? format : PIXEL_NONE];
+}
+
+static inline FRAMED_HD struct component component_of(enum pixel_format format, int c)
+{
+    return pixel_layout_of(format).component[c];
+}
+
+static inline FRAMED_HD bool source_is_rgb(enum pixel_format format)
+{
+    return pixel_layout_of(format).uses & FORMAT_RGB;
+}
+
+static inline FRAMED_HD bool source_is_10bit(enum pixel_format format)
+{
+    return pixel_layout_of(format).bits == 10;
+}
+
+static inline FRAMED_HD bool format_is_420(enum pixel_format format)
+{
+    return pixel_layout_of(format).sub_y > 0;
+}
+
+// 1 to 3; 0 for PIXEL_NONE, and for PIXEL_TENSOR, whose op knows.
+static inline FRAMED_HD int pixel_format_planes(enum pixel_format format)
+{
+    int planes = 0;
+    for (int c = 0; c < COMPONENTS_MAX; c++) {
+        const struct component k = component_of(format, c);
+        if (k.step > 0 && k.plane >= planes)
+            planes = k.plane + 1;
+    }
+    return planes;
+}
+
+// The formats that ops read: expands X(format) for each, where code is wanted for every one.
+#define FOR_EACH_SOURCE(X)                                                                         \
+    X(PIXEL_BGRA)                                                                                  \
+    X(PIXEL_RGBA)                                                                                  \
+    X(PIXEL_BGR24)                                                                                 \
+    X(PIXEL_RGB24)                                                                                 \
+    X(PIXEL_GBRP)                                                                                  \
+    FOR_EACH_YUV_SOURCE(X)
+
+#define FOR_EACH_YUV_SOURCE(X)                                                                     \
+    X(PIXEL_NV12)                                                                                  \
+    X(PIXEL_YUV420P)                                                                               \
+    X(PIXEL_P010)                                                                                  \
+    X(PIXEL_YUV420P10)
+
+#ifdef __cplusplus
+}
+#endif
+#endif
