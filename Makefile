@@ -130,18 +130,18 @@ $(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG_OBJ) $(KERNELS_OBJ)
 $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
-$(B)/tests/daemon/sink/disk: $(B)/tests/faults/disk.o
+$(B)/tests/daemon/output/disk: $(B)/tests/faults/disk.o
 $(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
-$(B)/tests/daemon/engine: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close
+$(B)/tests/daemon/device/devices: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close
 
-# A framed whose cuda side and disk fail to order, on any box: the engine alone is built anew.
-$(B)/faults/engine.o: daemon/engine.c
+# A framed whose cuda side and disk fail to order, on any box: the devices alone are built anew.
+$(B)/faults/devices.o: daemon/device/devices.c
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CC) $(CPPFLAGS) -DFRAMED_CUDA -Dcuda_backend=faulty_backend $(PKG_CFLAGS) $(CFLAGS) -c -o $@ $<
 
-$(B)/framed-faults: $(B)/faults/engine.o $(B)/tests/faults/faults.o $(B)/tests/faults/disk.o $(B)/daemon/main.o \
-		$(filter-out $(B)/daemon/engine.o,$(DAEMON_OBJ)) $(CONFIG_OBJ) $(KERNELS_OBJ)
+$(B)/framed-faults: $(B)/faults/devices.o $(B)/tests/faults/faults.o $(B)/tests/faults/disk.o $(B)/daemon/main.o \
+		$(filter-out $(B)/daemon/device/devices.o,$(DAEMON_OBJ)) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
 # Preloaded into a framed, makes one of its calls fail.
@@ -215,15 +215,15 @@ FUZZERS := config control http ring slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,image processors)
-FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/sink/%,$(DAEMON_OBJ)) \
-	$(patsubst %,$(B)/daemon/%.o,complaint frame ledger region service/control service/http service/log service/secrets)
+FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/base/% $(B)/daemon/output/%,$(DAEMON_OBJ)) \
+	$(patsubst %,$(B)/daemon/%.o,decode/frame service/control service/http)
 
 $(B)/fuzz_config: $(B)/tests/fuzz/fuzz_config.o $(FUZZED_CONFIG_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(CONFIG_LIBS)
 
 $(B)/fuzz_control $(B)/fuzz_http: $(B)/tests/fuzz/dialogue.o
 $(B)/fuzz_ring: $(B)/tests/fuzz/ring_model.o
-$(B)/fuzz_slices: $(patsubst %,$(B)/daemon/camera/%.o,hevc_cabac hevc_headers hevc_residual hevc_slice nal slice_check)
+$(B)/fuzz_slices: $(patsubst %,$(B)/daemon/decode/%.o,hevc_cabac hevc_headers hevc_residual hevc_slice nal slice_check)
 $(B)/fuzz_control $(B)/fuzz_http $(B)/fuzz_ring: $(B)/tests/fuzz/turns.o
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(FUZZED_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(DAEMON_LIBS)
@@ -261,11 +261,11 @@ torture:
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/faults/nth.so
 	@set -e; for t in neighbours reconnects reload soak; do FRAMED=$(B)/framed SAN=$(SAN) \
 		FRAMED_SOAK_SECONDS=$(SOAK_SECONDS) tests/torture/$$t.py; done
-	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/camera/mutations \
-		$(B)/torture/tests/daemon/camera/bit_errors
+	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/decode/mutations \
+		$(B)/torture/tests/daemon/decode/bit_errors
 	MUTATIONS=$(MUTATIONS) $(if $(SEED),SEED=$(SEED)) ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
-		$(B)/torture/tests/daemon/camera/mutations
-	FLIPS=$(FLIPS) $(if $(SEED),SEED=$(SEED)) $(B)/torture/tests/daemon/camera/bit_errors
+		$(B)/torture/tests/daemon/decode/mutations
+	FLIPS=$(FLIPS) $(if $(SEED),SEED=$(SEED)) $(B)/torture/tests/daemon/decode/bit_errors
 	FRAMED=$(B)/framed FRAMED_FAULTS_ALL=1 /usr/bin/python3 tests/e2e/test_refusals.py
 
 # The kernels alone, every version on this box: wants nothing but gcc (and nvcc for CUDA).

@@ -8,17 +8,17 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "daemon/abort.h"
-#include "daemon/camera/dpb_files.h"
-#include "daemon/check.h"
-#include "daemon/engine.h"
-#include "daemon/frame.h"
-#include "daemon/service/log.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sigabrt.h"
+#include "daemon/cli/check.h"
+#include "daemon/decode/dpb_files.h"
+#include "daemon/device/devices.h"
+#include "daemon/output/file_writers.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/notify.h"
 #include "daemon/service/service.h"
-#include "daemon/unfinished.h"
-#include "daemon/writers.h"
+#include "daemon/supervisor/unfinished.h"
 
 enum {
     STOP_MS = 1800, // from the signal to the end, whatever hangs
@@ -38,11 +38,11 @@ struct daemon {
     uv_signal_t signal[SIGNALS];
     uv_timer_t deadline, log;
     struct notify notify;
-    struct mailbox *mailbox;
-    struct engine *engine;
+    struct event_queue *mailbox;
+    struct devices *engine;
     struct service *service;
     struct histogram decode, process;
-    struct roster roster;
+    struct cameras roster;
     struct reload reload;
     struct unfinished unfinished;
     int exit_code;
@@ -60,7 +60,7 @@ static void look_at_camera(const struct camera *camera, int64_t patience_ns, str
 // One that is to leave and cannot is in the way of what comes in its place.
 static void look_at_cameras(void *opaque, int64_t patience_ns, struct health *ret)
 {
-    const struct roster *roster = &((struct daemon *)opaque)->roster;
+    const struct cameras *roster = &((struct daemon *)opaque)->roster;
     ret->cameras = roster->n;
     for (int i = 0; i < roster->n; i++) {
         const struct camera *camera = roster->cameras[i];
@@ -124,7 +124,7 @@ static void roster_is_done(void *opaque)
     }
     unfinished_close(&daemon->unfinished);
     block_signals(); // it has ended well: no signal may kill it on its last steps
-    mailbox_close(daemon->mailbox);
+    event_queue_close(daemon->mailbox);
     daemon->mailbox = NULL;
     service_close(daemon->service);
     daemon->service = NULL;
@@ -133,12 +133,12 @@ static void roster_is_done(void *opaque)
     uv_close((uv_handle_t *)&daemon->deadline, NULL);
     uv_close((uv_handle_t *)&daemon->log, NULL);
     notify_close(&daemon->notify);
-    roster_close_handles(&daemon->roster);
+    cameras_close_handles(&daemon->roster);
 }
 
 static void judge_cameras(struct daemon *daemon)
 {
-    if (daemon->exit_code == EXIT_OK && roster_fails(&daemon->roster))
+    if (daemon->exit_code == EXIT_OK && cameras_fails(&daemon->roster))
         daemon->exit_code = EXIT_RUNTIME;
 }
 
@@ -167,7 +167,7 @@ static void stop(struct daemon *daemon)
         return;
     notify_stopping(&daemon->notify);
     limit_stop(daemon);
-    roster_stop(&daemon->roster);
+    cameras_stop(&daemon->roster);
 }
 
 // --- signals
@@ -209,9 +209,22 @@ static void flush_log(uv_timer_t *timer)
 
 // --- the start
 
+static int prepare_service(void *opaque, const struct config *config, const char *file,
+                           FILE *errors)
+{
+    const struct daemon *daemon = opaque;
+    return service_prepare(daemon->service, config, file, errors);
+}
+
+static void commit_service(void *opaque)
+{
+    const struct daemon *daemon = opaque;
+    service_commit(daemon->service);
+}
+
 static void open_roster(struct daemon *daemon)
 {
-    const struct roster_context context = {
+    const struct cameras_context context = {
         .loop = &daemon->loop,
         .mailbox = daemon->mailbox,
         .decode = &daemon->decode,
@@ -219,13 +232,16 @@ static void open_roster(struct daemon *daemon)
         .done = roster_is_done,
         .opaque = daemon,
     };
-    roster_open(&daemon->roster, &context);
+    cameras_open(&daemon->roster, &context);
     unfinished_open(&daemon->unfinished, &daemon->loop, &daemon->roster);
     daemon->reload = (struct reload){
         .file = daemon->options->file,
         .running = daemon->config,
         .loaded_ns = realtime_ns(),
         .roster = &daemon->roster,
+        .prepare = prepare_service,
+        .commit = commit_service,
+        .opaque = daemon,
         .is_applied = true,
     };
 }
@@ -235,7 +251,7 @@ static int open_loop(struct daemon *daemon)
     int rc = uv_loop_init(&daemon->loop);
     if (rc < 0)
         return rc;
-    rc = mailbox_open(&daemon->mailbox, &daemon->loop);
+    rc = event_queue_open(&daemon->mailbox, &daemon->loop);
     if (rc < 0) {
         uv_loop_close(&daemon->loop);
         return rc;
@@ -260,12 +276,12 @@ static int add_cameras(struct daemon *daemon)
     struct camera **cameras = calloc((size_t)config->n_cameras + 1, sizeof(struct camera *));
     int n = 0, rc = cameras ? 0 : -ENOMEM;
     while (rc == 0 && n < config->n_cameras) {
-        rc = roster_make_camera(&daemon->roster, &config->cameras[n], &cameras[n]);
+        rc = cameras_make_camera(&daemon->roster, &config->cameras[n], &cameras[n]);
         n += rc == 0;
     }
     if (rc < 0)
         log_event(LOG_LEVEL_ERROR, "camera=%s %s", config->cameras[n].name, strerror(-rc));
-    roster_set(&daemon->roster, cameras, n);
+    cameras_set(&daemon->roster, cameras, n);
     return rc;
 }
 
@@ -276,7 +292,7 @@ static int open_cameras(struct daemon *daemon)
     int rc = add_cameras(daemon);
     if (rc < 0)
         return rc;
-    roster_open_sinks(&daemon->roster);
+    cameras_open_sinks(&daemon->roster);
     return daemon->roster.n_sinks > 0 ? 0 : -ENOENT;
 }
 
@@ -294,19 +310,17 @@ static int open_service(struct daemon *daemon)
         .reload = reload,
         .opaque = daemon,
     };
-    int rc = service_open(&daemon->service, &context);
-    daemon->reload.service = daemon->service;
-    return rc;
+    return service_open(&daemon->service, &context);
 }
 
 static int start(struct daemon *daemon)
 {
     char why[256];
-    int rc = engine_open(&daemon->engine, daemon->config);
+    int rc = devices_open(&daemon->engine, daemon->config);
     if (rc < 0)
         return rc == -ENODEV ? EXIT_NO_DEVICE : EXIT_RUNTIME;
     daemon->roster.context.engine = daemon->engine;
-    if (engine_admit(daemon->engine, daemon->config, why, sizeof why) < 0) {
+    if (devices_admit(daemon->engine, daemon->config, why, sizeof why) < 0) {
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return EXIT_CONFIG;
     }
@@ -316,7 +330,7 @@ static int start(struct daemon *daemon)
     if (rc == 0)
         rc = write_metrics(daemon); // a path that cannot be written is known at once
     if (rc == 0)
-        rc = roster_start(&daemon->roster);
+        rc = cameras_start(&daemon->roster);
     if (rc == 0)
         unfinished_scan(&daemon->unfinished);
     return rc < 0 ? EXIT_RUNTIME : EXIT_OK;
@@ -326,8 +340,8 @@ static void finish(struct daemon *daemon)
 {
     write_metrics(daemon);
     judge_cameras(daemon);
-    roster_close(&daemon->roster);
-    engine_close(daemon->engine);
+    cameras_close(&daemon->roster);
+    devices_close(daemon->engine);
     uv_loop_close(&daemon->loop);
     log_flush();
 }
@@ -338,7 +352,7 @@ static void prepare_process(void)
     struct rlimit files;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    abort_catch();
+    sigabrt_catch();
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);

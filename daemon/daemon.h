@@ -3,17 +3,8 @@
 #define FRAMED_DAEMON_DAEMON_H
 
 #include "config/config.h"
-#include "daemon/reload.h"
-
-#define DEFAULT_CONFIG "/etc/framed/framed.yaml"
-
-enum exit_code {
-    EXIT_OK = 0,
-    EXIT_RUNTIME = 1,
-    EXIT_USAGE = 2,
-    EXIT_NO_DEVICE = 69, // a device that the configuration demands is missing
-    EXIT_CONFIG = 78,
-};
+#include "daemon/base/exit_code.h"
+#include "daemon/supervisor/reload.h"
 
 struct daemon_options {
     const char *file;    // that the configuration was read from, to be read again on SIGHUP

@@ -4,13 +4,13 @@
 
 #include "config/config.h"
 #include "config/unit.h"
+#include "daemon/base/command_line.h"
+#include "daemon/base/descriptors.h"
 #include "daemon/bench/bench.h"
-#include "daemon/check.h"
-#include "daemon/client/client.h"
-#include "daemon/command_line.h"
+#include "daemon/cli/check.h"
+#include "daemon/cli/commands.h"
 #include "daemon/daemon.h"
-#include "daemon/descriptors.h"
-#include "daemon/judge.h"
+#include "daemon/supervisor/machine_check.h"
 #include "daemon/tune/tune.h"
 
 struct arguments {
@@ -49,7 +49,7 @@ static int run(const struct arguments *arguments)
 {
     struct config *config = NULL;
     struct daemon_options options = {.file = arguments->config, .metrics = arguments->metrics};
-    const struct config_load_options loading = {.judge = judge_process};
+    const struct config_load_options loading = {.judge = machine_check_process};
     int code = check_cpu("run");
     if (code == EXIT_OK && config_load_with(&config, arguments->config, &loading, stderr) != 0)
         code = EXIT_CONFIG;
@@ -66,7 +66,7 @@ static int check(const struct arguments *arguments)
     int code = check_cpu("check");
     if (code == EXIT_OK && unit_open(&unit, arguments->config) < 0)
         code = EXIT_RUNTIME;
-    const struct config_load_options loading = {.judge = judge_machine, .unit = unit};
+    const struct config_load_options loading = {.judge = machine_check_machine, .unit = unit};
     if (code == EXIT_OK && config_load_with(&config, arguments->config, &loading, stderr) != 0)
         code = EXIT_CONFIG;
     if (code == EXIT_OK) {

@@ -1,4 +1,5 @@
 #include "daemon/bench/alone.h"
+#include "daemon/device/budget.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -7,20 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
 #include "daemon/bench/bench.h"
-#include "daemon/camera/decode.h"
-#include "daemon/camera/pipeline.h"
 #include "daemon/daemon.h"
-#include "daemon/engine.h"
-#include "daemon/service/log.h"
+#include "daemon/decode/decoder.h"
+#include "daemon/device/devices.h"
+#include "daemon/transform/transform.h"
 
 static const double PATIENCE_S = 30, PATIENCE_EACH_S = 0.5, POLL_S = 0.005;
 
 struct alone {
     const struct camera_config *config;
-    struct engine *engine;
-    struct engine_use use;
-    struct ingest *ingest;
+    struct devices *engine;
+    struct device_lease use;
+    struct demux *ingest;
     struct decoder *decoder;
     _Atomic uint64_t frames;
     const _Atomic bool *stop;
@@ -33,18 +35,21 @@ static int open_decoder(struct alone *alone)
     const struct camera_config *config = alone->config;
     const struct decode_options options = {.decode = config->decode,
                                            .threads = config->decode_threads,
-                                           .in_flight = PIPELINE_DEPTH,
+                                           .in_flight = FRAMES_IN_FLIGHT_MAX,
                                            .damaged = config->damaged};
     char why[256];
-    int rc = ingest_open(&alone->ingest, config, alone->stop, why, sizeof why);
+    int rc = demux_open(&alone->ingest, config, alone->stop, why, sizeof why);
     if (rc < 0) {
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return rc;
     }
-    rc = engine_join(alone->engine, &alone->use, false);
+    rc = devices_join(alone->engine, &alone->use, false);
     if (rc == 0)
-        rc = decoder_open(&alone->decoder, ingest_parameters(alone->ingest), &options);
-    return rc == 0 ? decoder_join(alone->decoder, &alone->use) : rc;
+        rc = decoder_open(&alone->decoder, demux_parameters(alone->ingest), &options);
+    return rc == 0 ? decoder_join(alone->decoder,
+                                  &(struct decode_target){alone->use.driver, alone->use.backend,
+                                                          alone->use.device})
+                   : rc;
 }
 
 // All pictures that the decoder has: 0 where it wants packets.
@@ -66,14 +71,14 @@ static int decode(struct alone *alone)
     struct packet packet;
     int rc = 0;
     while (rc == 0 && !atomic_load(alone->stop)) {
-        rc = ingest_read(alone->ingest, &packet);
+        rc = demux_read(alone->ingest, &packet);
         const bool end = rc == -ENODATA;
         if (rc == 0 || end)
             rc = decode_send(alone->decoder, end ? NULL : &packet);
         if (rc == 0 || rc == -EBADMSG)
             rc = take_pictures(alone);
         if (end && rc == -ENODATA) {
-            rc = ingest_rewind(alone->ingest);
+            rc = demux_rewind(alone->ingest);
             decoder_restart(alone->decoder);
         }
     }
@@ -92,8 +97,8 @@ static void *run(void *opaque)
     if (alone->decoder)
         decoder_leave(alone->decoder);
     decoder_close(alone->decoder);
-    engine_leave(alone->engine, &alone->use);
-    ingest_close(alone->ingest);
+    devices_leave(alone->engine, &alone->use);
+    demux_close(alone->ingest);
     return NULL;
 }
 
@@ -134,7 +139,7 @@ static int measure(struct alone *all, int n, double seconds)
     return rc;
 }
 
-static int run_all(struct engine *engine, const struct config *config, double seconds)
+static int run_all(struct devices *engine, const struct config *config, double seconds)
 {
     _Atomic bool stop = false;
     struct alone *all = calloc((size_t)config->n_cameras, sizeof *all);
@@ -159,16 +164,16 @@ static int run_all(struct engine *engine, const struct config *config, double se
 int alone_run(const char *path, double seconds)
 {
     struct config *config;
-    struct engine *engine = NULL;
+    struct devices *engine = NULL;
     if (config_load(&config, path, stderr) != 0)
         return EXIT_CONFIG;
     log_open(config->log.level);
-    int rc = engine_open(&engine, config);
+    int rc = devices_open(&engine, config);
     if (rc == 0)
         rc = run_all(engine, config, seconds);
     if (rc == -ETIMEDOUT)
         log_event(LOG_LEVEL_ERROR, "not every camera delivered");
-    engine_close(engine);
+    devices_close(engine);
     log_flush();
     config_free(config);
     return rc == 0 ? EXIT_OK : EXIT_RUNTIME;

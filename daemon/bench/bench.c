@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/fingerprint.h"
+#include "daemon/base/log.h"
 #include "daemon/bench/alone.h"
-#include "daemon/check.h"
+#include "daemon/cli/check.h"
 #include "daemon/daemon.h"
-#include "daemon/fingerprint.h"
-#include "daemon/service/log.h"
 
 static const double ALONE_S = 5;
 

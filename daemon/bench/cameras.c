@@ -4,7 +4,7 @@
 
 #include "daemon/bench/bench.h"
 #include "daemon/bench/session.h"
-#include "daemon/frame.h"
+#include "daemon/decode/frame.h"
 
 static const double SECONDS = 5, MIB = 1 << 20;
 static const char group[] = "cameras";

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/bench/interrupt.h"
-#include "daemon/frame.h"
 
 enum { NOT_STARTED = 127, STEP_MS = 50 };
 

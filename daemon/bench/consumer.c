@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/bench/sample.h"
-#include "daemon/frame.h"
 
 enum {
     HANDS_MAX = 4,

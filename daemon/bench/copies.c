@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/region.h"
 #include "daemon/bench/bench.h"
 #include "daemon/bench/floor.h"
 #include "daemon/bench/link.h"
 #include "daemon/bench/sample.h"
-#include "daemon/region.h"
 
 enum { ROUNDS = 15 };
 static const char group[] = "copies";

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/bench/bench.h"
 #include "daemon/bench/child.h"
 #include "daemon/bench/session.h"
-#include "daemon/frame.h"
 
 enum { PROCESSES_MAX = 64, SIDE = 640 };
 static const double SECONDS = 4, START_S = 30;

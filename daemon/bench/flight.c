@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/frame.h"
+#include "daemon/base/clock.h"
 
 enum { WARM_UP = 3 };
 

@@ -5,8 +5,8 @@
 
 #include <semaphore.h>
 
+#include "daemon/base/region.h"
 #include "daemon/bench/footage.h"
-#include "daemon/region.h"
 
 enum { FLIGHT_MAX = 32 };
 

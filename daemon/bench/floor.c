@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/frame.h"
+#include "daemon/base/clock.h"
 
 enum { WARM_UP = 3, THREADS_MAX = 1024 };
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/camera/decode.h"
-#include "daemon/engine.h"
+#include "daemon/decode/decoder.h"
+#include "daemon/device/devices.h"
 #include "kernels/ops.h"
 
 enum { WIDTH = 1920, HEIGHT = 1080 };
@@ -32,7 +32,7 @@ static int keep(struct footage *footage, const struct image *from)
 }
 
 struct reel {
-    struct ingest *ingest;
+    struct demux *ingest;
     struct decoder *decoder;
 };
 
@@ -44,7 +44,7 @@ static int next_picture(struct reel *reel, struct frame *frame)
         struct packet packet;
         int sent = 0;
         if (rc == -EAGAIN) {
-            sent = ingest_read(reel->ingest, &packet);
+            sent = demux_read(reel->ingest, &packet);
             sent = decode_send(reel->decoder, sent == 0 ? &packet : NULL);
         }
         if (sent < 0 && sent != -EBADMSG)
@@ -63,11 +63,11 @@ static int open_reel(struct reel *reel, const char *clip, const _Atomic bool *st
                                          .media_timeout = patience,
                                          .close_timeout = patience};
     const struct decode_options options = {.decode = DECODE_CPU, .threads = 1, .in_flight = 1};
-    const struct engine_use use = {.driver = &cpu_backend};
-    int rc = ingest_open(&reel->ingest, &config, stop, why, size);
+    const struct decode_target use = {.driver = &cpu_backend};
+    int rc = demux_open(&reel->ingest, &config, stop, why, size);
     if (rc < 0)
         return rc;
-    rc = decoder_open(&reel->decoder, ingest_parameters(reel->ingest), &options);
+    rc = decoder_open(&reel->decoder, demux_parameters(reel->ingest), &options);
     if (rc == 0)
         rc = decoder_join(reel->decoder, &use);
     if (rc < 0)
@@ -99,12 +99,12 @@ static int open_clip(struct footage *footage, const char *clip)
         rc = read_clip(footage, &reel);
     if (rc == 0)
         snprintf(footage->describe, sizeof footage->describe, "%.100s (%s)", clip,
-                 ingest_describe(reel.ingest));
+                 demux_describe(reel.ingest));
     else
         snprintf(footage->describe, sizeof footage->describe, "%.60s: %s", clip,
                  *why ? why : strerror(-rc));
     decoder_close(reel.decoder);
-    ingest_close(reel.ingest);
+    demux_close(reel.ingest);
     return rc;
 }
 

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include "daemon/frame.h"
+#include "daemon/base/clock.h"
 
 static const int stop[] = {SIGINT, SIGTERM, SIGHUP};
 enum { STOPS = sizeof stop / sizeof *stop };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/command_line.h"
+#include "daemon/base/command_line.h"
 #include "daemon/daemon.h"
 
 enum { CAMERAS_MOST = 1024 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/frame.h"
+#include "daemon/base/clock.h"
 
 static const double START_S = 30, START_EACH_S = 0.5; // patience with n cameras
 static const double JOIN_S = 75; // with the last of the joining ones: back-off goes to 36 s

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/camera/backoff.h"
-#include "daemon/camera/feed.h"
-#include "daemon/camera/ingest.h"
-#include "daemon/service/log.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/camera/camera_thread.h"
+#include "daemon/input/demux.h"
+#include "daemon/input/retry.h"
 
 enum {
     WHY_MAX = 256,
@@ -24,7 +25,7 @@ struct camera_thread {
     pthread_t id;
     bool running; // id is to be joined
     struct feed *feed;
-    struct backoff backoff;
+    struct retry backoff;
     int64_t running_ns; // when the first picture of the connection came; 0: not yet
     int troubles;       // failures since the camera was well
     char told[WHY_MAX]; // the last failure that was logged
@@ -54,7 +55,7 @@ static void complain(void *opaque, const char *what)
 {
     struct camera_thread *thread = opaque;
     pthread_mutex_lock(&thread->lock);
-    complaint_set(&thread->description.complaint, what);
+    last_error_set(&thread->description.complaint, what);
     pthread_mutex_unlock(&thread->lock);
 }
 
@@ -65,7 +66,7 @@ static void feed_shows(void *opaque, const struct frame *first, const char *deco
     set_texts(thread, decoder, stream);
     if (!first)
         return;
-    backoff_reset(&thread->backoff);
+    retry_reset(&thread->backoff);
     set_state(thread, CAMERA_RUNNING);
     thread->running_ns = monotonic_ns();
     log_event(thread->troubles < TELL_TRIES ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
@@ -77,7 +78,7 @@ static void feed_shows(void *opaque, const struct frame *first, const char *deco
 static void feed_left(void *opaque)
 {
     struct camera *camera = ((struct camera_thread *)opaque)->camera;
-    mailbox_post(camera->context.mailbox, &camera->left);
+    event_post(camera->context.mailbox, &camera->left);
 }
 
 // --- the thread
@@ -100,7 +101,7 @@ static void wait_for_next_try(struct camera_thread *thread, int64_t ns)
 // engine's device: it may have failed, or others need the room.
 static void pause_feed(struct camera_thread *thread, int64_t ns)
 {
-    heartbeat_begin(feed_heartbeat(thread->feed), STEP_PAUSING, ns);
+    watchdog_begin(feed_heartbeat(thread->feed), STEP_PAUSING, ns);
     wait_for_next_try(thread, ns < WARM_NS ? ns : WARM_NS);
     if (ns <= WARM_NS)
         return;
@@ -143,7 +144,7 @@ static void tell_failure(struct camera_thread *thread, const char *why, int64_t 
 
 static void retry(struct camera_thread *thread, int rc, const char *why)
 {
-    int64_t ns = backoff_next_ns(&thread->backoff, rc == -EACCES);
+    int64_t ns = retry_next_ns(&thread->backoff, rc == -EACCES);
     atomic_store(&thread->camera->next_try_ns, monotonic_ns() + ns);
     set_state(thread, CAMERA_RETRYING);
     complain(thread, why);
@@ -165,7 +166,7 @@ static void *run(void *opaque)
 {
     struct camera_thread *thread = opaque;
     struct camera *camera = thread->camera;
-    const bool live = ingest_is_live(camera->config->url);
+    const bool live = demux_is_live(camera->config->url);
     enum camera_state verdict;
     char why[WHY_MAX];
 
@@ -182,11 +183,11 @@ static void *run(void *opaque)
     feed_drain(thread->feed);
     if (verdict == CAMERA_FAILED)
         complain(thread, why);
-    heartbeat_rest(feed_heartbeat(thread->feed));
+    watchdog_rest(feed_heartbeat(thread->feed));
     set_state(thread, verdict);
     log_event(verdict == CAMERA_FAILED ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s: %s",
               camera_state_name((int)verdict), atomic_load(&thread->stop) ? "stopped" : why);
-    mailbox_post(camera->context.mailbox, &camera->letter);
+    event_post(camera->context.mailbox, &camera->letter);
     return NULL;
 }
 
@@ -229,7 +230,7 @@ static int open_thread(struct camera *camera)
     return open_feed(camera, thread);
 }
 
-static void outputs_left(struct letter *letter)
+static void outputs_left(struct event *letter)
 {
     struct camera *camera = (struct camera *)((char *)letter - offsetof(struct camera, left));
     camera->context.left(camera->context.opaque);
@@ -321,7 +322,7 @@ void camera_close(struct camera *camera)
 
 struct stream_memory camera_memory(const struct camera *camera)
 {
-    const struct progress *progress = &camera->progress;
+    const struct stage_timing *progress = &camera->progress;
     struct stream_memory ret = camera->config->stream;
     uint64_t size = atomic_load(&progress->size);
     if (size) {
@@ -336,7 +337,7 @@ struct stream_memory camera_memory(const struct camera *camera)
     return ret;
 }
 
-struct camera *camera_of_letter(struct letter *letter)
+struct camera *camera_of_event(struct event *letter)
 {
     return (struct camera *)((char *)letter - offsetof(struct camera, letter));
 }
@@ -353,7 +354,7 @@ const char *camera_state_name(int state)
 
 const char *camera_stuck(const struct camera *camera, int64_t patience_ns)
 {
-    return heartbeat_stuck(feed_heartbeat(camera->thread->feed), patience_ns);
+    return watchdog_stuck(feed_heartbeat(camera->thread->feed), patience_ns);
 }
 
 void camera_describe(struct camera *camera, struct camera_description *ret)

@@ -4,12 +4,12 @@
 #define FRAMED_DAEMON_CAMERA_CAMERA_H
 
 #include "config/config.h"
-#include "daemon/camera/progress.h"
-#include "daemon/complaint.h"
-#include "daemon/engine.h"
-#include "daemon/mailbox.h"
-#include "daemon/output.h"
-#include "daemon/service/histogram.h"
+#include "daemon/base/event_queue.h"
+#include "daemon/base/histogram.h"
+#include "daemon/base/last_error.h"
+#include "daemon/camera/stage_timing.h"
+#include "daemon/device/devices.h"
+#include "daemon/output/output.h"
 
 enum camera_state {
     CAMERA_CONNECTING,
@@ -20,29 +20,30 @@ enum camera_state {
 };
 
 struct camera_context {
-    struct engine *engine;
-    struct mailbox *mailbox;
+    struct devices *engine;
+    struct event_queue *mailbox;
     struct histogram *decode, *process;
-    void (*ended)(struct letter *); // loop thread: the thread is through (camera_of_letter)
-    void (*left)(void *opaque);     // loop thread: the thread has marked outputs as left
-    void *opaque;                   // the caller's, kept in camera.context
+    void (*ended)(struct event *); // loop thread: the thread is through (camera_of_event)
+    void (*left)(void *opaque);    // loop thread: the thread has marked outputs as left
+    void *opaque;                  // the caller's, kept in camera.context
 };
 
 struct camera {
     struct camera_config *config;
     struct camera_context context;
     struct outputs outputs;
-    struct letter letter;  // "the thread is through"
-    struct letter left;    // "outputs were marked as left"
+    struct event letter;   // "the thread is through"
+    struct event left;     // "outputs were marked as left"
     bool started, through; // loop thread: camera_start, camera_join was called
     _Atomic int state;     // enum camera_state
     _Atomic uint64_t reconnects;
     _Atomic int64_t next_try_ns; // CLOCK_MONOTONIC; of CAMERA_RETRYING
-    struct progress progress;
-    struct meter pictures, spent[CAMERA_LEGS]; // loop thread: of progress, sampled by the status
-    uint32_t epoch;                            // its thread's while that runs: of the last picture
-    struct camera *next;                       // the caller's, of one that is on its way out
-    struct camera_thread *thread;              // private to camera.c
+    struct stage_timing progress;
+    struct rate_counter pictures,
+        spent[CAMERA_STAGES];     // loop thread: of progress, sampled by the status
+    uint32_t epoch;               // its thread's while that runs: of the last picture
+    struct camera *next;          // the caller's, of one that is on its way out
+    struct camera_thread *thread; // private to camera.c
 };
 
 // Opens the camera and its outputs, sinks not included, with a copy of the configuration; no thread
@@ -64,14 +65,14 @@ void camera_close(struct camera *); // after camera_join and the sinks' end; acc
 // What memory its stream takes by its last picture, or else by its configuration.
 struct stream_memory camera_memory(const struct camera *);
 
-struct camera *camera_of_letter(struct letter *);
+struct camera *camera_of_event(struct event *);
 const char *camera_state_name(int state);
 
 enum { CAMERA_TEXT_MAX = 160 };
 struct camera_description {
     // "cpu h264", and what the stream is; empty before the first picture.
     char decoder[CAMERA_TEXT_MAX], stream[CAMERA_TEXT_MAX];
-    struct complaint complaint;
+    struct last_error complaint;
 };
 void camera_describe(struct camera *, struct camera_description *ret);
 // What its thread is at, where it has been at it for more than `patience_ns` longer than the

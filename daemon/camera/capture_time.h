@@ -4,7 +4,7 @@
 #ifndef FRAMED_DAEMON_CAMERA_CAPTURE_TIME_H
 #define FRAMED_DAEMON_CAMERA_CAPTURE_TIME_H
 
-#include "daemon/frame.h"
+#include "daemon/decode/frame.h"
 
 struct capture_time {
     bool begun;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/service/log.h"
-#include "daemon/sink/listener.h"
+#include "daemon/base/listener.h"
+#include "daemon/base/log.h"
 
 struct client {
     struct control *control;

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "config/address.h"
-#include "daemon/service/log.h"
-#include "daemon/sink/listener.h"
+#include "daemon/base/listener.h"
+#include "daemon/base/log.h"
 
 enum { ACCEPTS_A_TURN = 16, EVENTS_A_TURN = 32, ACCEPT_PAUSE_MS = 1000 };
 

@@ -63,7 +63,7 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
         struct camera_description description;
         camera_describe(camera, &description);
         fprintf(to, "framed_camera_info{camera=\"%s\",backend=\"%s\",", camera->config->name,
-                engine_backend_name(metrics->engine));
+                devices_backend_name(metrics->engine));
         print_label(to, "decoder", description.decoder);
         putc(',', to);
         print_label(to, "stream", description.stream);
@@ -77,23 +77,23 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
 }
 
 // Both names, so that a change of side shows as a change of values.
-static void print_backend(FILE *to, const struct engine *engine)
+static void print_backend(FILE *to, const struct devices *engine)
 {
     static const char *const names[] = {"cpu", "cuda"};
-    const char *works = engine_backend_name(engine);
+    const char *works = devices_backend_name(engine);
     head(to, "framed_backend", "gauge", "1 for the backend that works now.");
     for (int i = 0; i < 2; i++)
         fprintf(to, "framed_backend{backend=\"%s\"} %d\n", names[i], strcmp(names[i], works) == 0);
     head(to, "framed_backend_fallbacks_total", "counter",
          "Times that the cpu took over from a device that failed.");
-    fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", engine_fallbacks(engine));
+    fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", devices_fallbacks(engine));
 }
 
 // Where there is a device; seconds a second are the share of it that is taken.
-static void print_device(FILE *to, struct engine *engine)
+static void print_device(FILE *to, struct devices *engine)
 {
     struct device_busy busy;
-    if (!engine_device_busy(engine, &busy))
+    if (!devices_device_busy(engine, &busy))
         return;
     head(to, "framed_device_busy_seconds_total", "counter",
          "What copies each way and kernels took of the GPU, each piece as alone.");

@@ -2,16 +2,16 @@
 #ifndef FRAMED_DAEMON_SERVICE_METRICS_H
 #define FRAMED_DAEMON_SERVICE_METRICS_H
 
+#include "daemon/base/histogram.h"
 #include "daemon/camera/camera.h"
-#include "daemon/reload.h"
-#include "daemon/service/histogram.h"
 #include "daemon/service/notify.h"
-#include "daemon/unfinished.h"
+#include "daemon/supervisor/reload.h"
+#include "daemon/supervisor/unfinished.h"
 
 struct metrics {
     struct camera *const *cameras;
     int n_cameras;
-    struct engine *engine;
+    struct devices *engine;
     const struct histogram *decode, *process;
     const struct reload *reload;
     const struct unfinished_files *unfinished; // NULL: not known

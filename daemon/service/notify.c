@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
-#include "daemon/frame.h"
-#include "daemon/service/log.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
 
 enum { LOOK_MS = 1000 }; // between looks at the cameras, or less for the watchdog's sake
 

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 #include "config/address.h"
-#include "daemon/frame.h"
-#include "daemon/service/answer.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
 #include "daemon/service/control.h"
-#include "daemon/service/log.h"
-#include "daemon/service/pages.h"
+#include "daemon/service/reply.h"
+#include "daemon/service/routes.h"
 #include "daemon/service/status.h"
 
 // What a reload has prepared.
@@ -65,7 +65,7 @@ static char *reload(struct service *service, const struct reload *state, const c
     if (!file || reload_is_of(state, file, to))
         rc = service->context.reload(service->context.opaque, to, &result);
     fclose(to);
-    char *text = reasons ? answer_reload(rc, &result, reasons) : NULL;
+    char *text = reasons ? reply_reload(rc, &result, reasons) : NULL;
     free(reasons);
     return text;
 }
@@ -80,7 +80,7 @@ static char *status_of(const struct service *service, const struct metrics *metr
         return NULL;
     const bool same = reload_is_of(metrics->reload, file, to);
     if (fclose(to) == 0)
-        text = same ? status_text(&service->status, metrics) : answer_refusal(-ENOENT, reasons);
+        text = same ? status_text(&service->status, metrics) : reply_refusal(-ENOENT, reasons);
     free(reasons);
     return text;
 }
@@ -99,7 +99,7 @@ static char *answer(void *opaque, const char *request)
         return reload(service, metrics.reload, NULL);
     if (strncmp(request, reload_word, strlen(reload_word)) == 0)
         return reload(service, metrics.reload, request + strlen(reload_word));
-    return answer_unknown();
+    return reply_unknown();
 }
 
 // The default place's own folder; what is above it is the system's.
@@ -161,7 +161,7 @@ static bool get_page(void *opaque, const char *path, struct http_page *ret)
     service->context.look(service->context.opaque, &metrics);
     metrics.ready = service->ready;
     metrics.up_ns = monotonic_ns() - service->status.started_ns;
-    return pages_get(&metrics, path, ret);
+    return routes_get(&metrics, path, ret);
 }
 
 static void tell_http(const struct http *http)

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "daemon/frame.h"
-#include "daemon/service/processor_time.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/processor_time.h"
 #include "daemon/service/status_camera.h"
 
 enum { TURN_SAMPLES = 10 }; // quantiles are of the last ten to twenty seconds
@@ -38,16 +38,16 @@ long long status_resident_bytes(void)
 static json_t *process_json(const struct status *status)
 {
     return json_pack("{s:i, s:f, s:f, s:I}", "pid", (int)getpid(), "cpu_cores",
-                     meter_rate(&status->load.own) / 1e9, "cpu_cores_allowed",
+                     rate_counter_rate(&status->load.own) / 1e9, "cpu_cores_allowed",
                      processor_time_limit(), "resident_bytes", (json_int_t)status_resident_bytes());
 }
 
-static json_t *backend_json(struct engine *engine)
+static json_t *backend_json(struct devices *engine)
 {
     char description[128];
-    engine_describe(engine, description, sizeof description);
-    return json_pack("{s:s, s:s, s:I}", "name", engine_backend_name(engine), "description",
-                     description, "fallbacks", (json_int_t)engine_fallbacks(engine));
+    devices_describe(engine, description, sizeof description);
+    return json_pack("{s:s, s:s, s:I}", "name", devices_backend_name(engine), "description",
+                     description, "fallbacks", (json_int_t)devices_fallbacks(engine));
 }
 
 static json_int_t unix_seconds(int64_t ns)

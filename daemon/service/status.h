@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "daemon/service/metrics.h"
-#include "daemon/service/status_bound.h"
+#include "daemon/service/status_bottleneck.h"
 
 enum {
     STATUS_SCHEMA_VERSION = 1, // rises when a key changes its meaning or goes

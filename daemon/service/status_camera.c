@@ -16,19 +16,19 @@ enum { URL_MAX = 512 };
 
 static void sample_output(struct output *output, int64_t now, bool turn)
 {
-    meter_sample(&output->emitted, atomic_load(&output->ledger.emitted), now);
-    meter_sample(&output->lost, ledger_lost(&output->ledger), now);
-    meter_sample(&output->overflowed, atomic_load(&output->ledger.lost[LOSS_OVERFLOW]), now);
+    rate_counter_sample(&output->emitted, atomic_load(&output->ledger.emitted), now);
+    rate_counter_sample(&output->lost, ledger_lost(&output->ledger), now);
+    rate_counter_sample(&output->overflowed, atomic_load(&output->ledger.lost[LOSS_OVERFLOW]), now);
     if (turn)
         latency_turn(&output->recent, &output->latency);
 }
 
 void status_camera_sample(struct camera *camera, int64_t now, bool turn)
 {
-    struct progress *progress = &camera->progress;
-    meter_sample(&camera->pictures, atomic_load(&progress->pictures), now);
-    for (int i = 0; i < CAMERA_LEGS; i++)
-        meter_sample(&camera->spent[i], atomic_load(&progress->spent_ns[i]), now);
+    struct stage_timing *progress = &camera->progress;
+    rate_counter_sample(&camera->pictures, atomic_load(&progress->pictures), now);
+    for (int i = 0; i < CAMERA_STAGES; i++)
+        rate_counter_sample(&camera->spent[i], atomic_load(&progress->spent_ns[i]), now);
     for (int i = 0; i < camera->outputs.n; i++)
         sample_output(camera->outputs.list[i], now, turn);
 }
@@ -53,7 +53,7 @@ static json_t *seconds(int64_t ns)
     return ns >= 0 ? json_real((double)ns / 1e9) : json_null();
 }
 
-static json_t *complaint_json(const struct complaint *complaint, int64_t now)
+static json_t *complaint_json(const struct last_error *complaint, int64_t now)
 {
     if (!complaint->text[0])
         return json_null();
@@ -104,9 +104,9 @@ static json_t *output_json(const struct output *output, int64_t now)
                      output->config->kernel == OP_WARP ? "warp" : "yuv", "sink", sink_json(output),
                      "open", output->sink != NULL, "clients",
                      output->sink ? sink_clients(output->sink) : 0, "offered", offered, "emitted",
-                     emitted, "lost", losses, "fps_out", meter_rate(&output->emitted), "fps_lost",
-                     meter_rate(&output->lost), "latency", latency_json(output), "last_error",
-                     complaint_json(&output->complaint, now));
+                     emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted),
+                     "fps_lost", rate_counter_rate(&output->lost), "latency", latency_json(output),
+                     "last_error", complaint_json(&output->complaint, now));
 }
 
 static json_t *outputs_json(const struct outputs *outputs, int64_t now)
@@ -151,15 +151,15 @@ static int64_t submit_so_far(const struct camera *camera, int64_t now)
     return since && now - since > STATUS_SAMPLE_MS * INT64_C(1000000) ? now - since : 0;
 }
 
-double status_camera_share(const struct camera *camera, enum camera_leg leg, int64_t now)
+double status_camera_share(const struct camera *camera, enum camera_stage leg, int64_t now)
 {
-    double share = meter_rate(&camera->spent[leg]) / 1e9;
-    if (leg == LEG_SUBMIT)
-        share += (double)submit_so_far(camera, now) / METER_NS;
+    double share = rate_counter_rate(&camera->spent[leg]) / 1e9;
+    if (leg == STAGE_SUBMIT)
+        share += (double)submit_so_far(camera, now) / RATE_COUNTER_NS;
     return fmin(share, 1);
 }
 
-static json_t *flagged_json(const struct progress *progress)
+static json_t *flagged_json(const struct stage_timing *progress)
 {
     json_t *flagged = json_object();
     for (int i = 0; flagged && i < COUNTED_FLAGS; i++)
@@ -170,9 +170,9 @@ static json_t *flagged_json(const struct progress *progress)
 
 static json_t *shares_json(const struct camera *camera, int64_t now)
 {
-    return json_pack("{s:f, s:f, s:f}", "read", status_camera_share(camera, LEG_READ, now),
-                     "decode", status_camera_share(camera, LEG_DECODE, now), "submit",
-                     status_camera_share(camera, LEG_SUBMIT, now));
+    return json_pack("{s:f, s:f, s:f}", "read", status_camera_share(camera, STAGE_READ, now),
+                     "decode", status_camera_share(camera, STAGE_DECODE, now), "submit",
+                     status_camera_share(camera, STAGE_SUBMIT, now));
 }
 
 json_t *status_camera_json(struct camera *camera, int64_t now)
@@ -192,7 +192,7 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         status_string(config_url_redacted(camera->config->url, url, sizeof url)), "stream",
         text_or_null(description.stream), "codec", text_or_null(codec ? codec : ""), "picture",
         picture_json(camera), "decoder", text_or_null(description.decoder), "backend", backend,
-        "fps_in", meter_rate(&camera->pictures), "pictures",
+        "fps_in", rate_counter_rate(&camera->pictures), "pictures",
         (json_int_t)atomic_load(&camera->progress.pictures), "converted",
         (json_int_t)atomic_load(&camera->progress.converted), "flagged",
         flagged_json(&camera->progress), "reconnects", (json_int_t)atomic_load(&camera->reconnects),

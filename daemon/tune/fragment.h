@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "daemon/fingerprint.h"
+#include "daemon/base/fingerprint.h"
 #include "daemon/tune/settings.h"
 
 // Of --grid: the best of all combinations, in turns with what the file has.

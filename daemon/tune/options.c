@@ -1,4 +1,5 @@
 #include "daemon/tune/options.h"
+#include "daemon/cli/commands.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/command_line.h"
+#include "daemon/base/command_line.h"
 #include "daemon/daemon.h"
 
 static const double SECONDS_LEAST = 0.2, SECONDS_MOST = 600;

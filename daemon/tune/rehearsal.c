@@ -6,9 +6,9 @@
 
 #include "config/address.h"
 #include "daemon/bench/ring.h"
-#include "daemon/camera/ingest.h"
 #include "daemon/daemon.h"
-#include "daemon/judge.h"
+#include "daemon/input/demux.h"
+#include "daemon/supervisor/machine_check.h"
 
 static bool plays_at_full_speed(const struct camera_config *camera)
 {
@@ -33,7 +33,7 @@ static int play_clip(struct camera_config *camera, const struct rehearsal *rehea
     char *url = strdup(rehearsal->clip);
     if (!url)
         return -ENOMEM;
-    camera->low_delay = ingest_is_live(camera->url); // its decoder is to be judged
+    camera->low_delay = demux_is_live(camera->url); // its decoder is to be judged
     free(camera->url);
     camera->url = url;
     camera->pace = rehearsal->live ? PACE_REALTIME : PACE_FULL;
@@ -104,7 +104,7 @@ bool rehearsal_waits(const struct config *config, const struct rehearsal *rehear
 
 int rehearsal_run(const char *path, const struct rehearsal *rehearsal)
 {
-    const struct config_load_options loading = {.judge = judge_process};
+    const struct config_load_options loading = {.judge = machine_check_process};
     struct config *config = NULL;
     char metrics[128];
     const struct daemon_options options = {.file = path, .metrics = metrics};

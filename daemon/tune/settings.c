@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/schema.h"
-#include "daemon/camera/decode.h"
+#include "daemon/decode/decoder.h"
 #include "kernels/backend.h"
 #include "kernels/measure.h"
 

@@ -8,12 +8,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
+#include "daemon/base/ledger.h"
 #include "daemon/bench/child.h"
 #include "daemon/bench/consumer.h"
 #include "daemon/bench/folder.h"
 #include "daemon/bench/interrupt.h"
-#include "daemon/frame.h"
-#include "daemon/ledger.h"
 
 static const double RATE_S = 3, LIVE_S = 10;          // of a trial, by default
 static const double START_S = 30, START_EACH_S = 0.5; // patience with n cameras

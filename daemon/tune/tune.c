@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/log.h"
 #include "daemon/bench/interrupt.h"
-#include "daemon/check.h"
+#include "daemon/cli/check.h"
 #include "daemon/daemon.h"
-#include "daemon/judge.h"
-#include "daemon/service/log.h"
+#include "daemon/supervisor/machine_check.h"
 #include "daemon/tune/fragment.h"
 #include "daemon/tune/options.h"
 #include "daemon/tune/original.h"
@@ -103,7 +103,8 @@ static int load(struct tune *tune)
             return fail(tune, EXIT_CONFIG,
                         "a camera reads a pipe, which no trial can have for "
                         "itself (--clip FILE stands for it)");
-    return config_judge_loaded(tune->config, path, judge_process, stderr) ? EXIT_CONFIG : EXIT_OK;
+    return config_judge_loaded(tune->config, path, machine_check_process, stderr) ? EXIT_CONFIG
+                                                                                  : EXIT_OK;
 }
 
 // That all can be written at the end is known at the start.

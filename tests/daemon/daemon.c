@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "tests/daemon/camera/clips.h"
+#include "tests/daemon/clips.h"
 
 enum { HANGING = 12, WAIT_MS = 3000 };
 

@@ -21,8 +21,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/service/log.h"
-#include "daemon/sink/slots_pool.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/output/pool_impl.h"
 #include "daemon/wire.h"
 #include "tests/fuzz/ring_model.h"
 #include "tests/fuzz/turns.h"
@@ -165,7 +166,7 @@ static void hang_up(struct client *client)
 
 // --- frames
 
-static bool has_room(void) // or slots_take would wait for it
+static bool has_room(void) // or pool_take would wait for it
 {
     for (int i = 0; i < rig.config.slots; i++)
         if (rig.slots->slot[i].state == SLOT_FREE && sink_clients(rig.sink) > 0)
@@ -180,7 +181,7 @@ static void offer(int width, int height)
     size_t size = (size_t)width * (size_t)height;
     uint64_t ordinal = rig.ordinal++;
     ledger_offer(&rig.ledger);
-    if (slots_take(rig.slots, size, rig.config.overflow, &stop, &slot) < 0) {
+    if (pool_take(rig.slots, size, rig.config.overflow, &stop, &slot) < 0) {
         ledger_lose(&rig.ledger, LOSS_OVERFLOW);
         return;
     }
@@ -191,7 +192,7 @@ static void offer(int width, int height)
                                               .plane = {{slot->data, width}}},
                                     .sequence = ordinal,
                                     .ordinal = ordinal};
-    slots_done(rig.slots, slot, 0);
+    pool_done(rig.slots, slot, 0);
 }
 
 static const struct expected *oldest_of(const struct client *client)
@@ -248,7 +249,7 @@ static void fall_behind(struct client *client)
 static void age(void)
 {
     model_rest(&rig);
-    slots_expire(rig.slots, INT64_MAX);
+    pool_expire(rig.slots, INT64_MAX);
     for (int i = 0; i < rig.config.slots; i++)
         rig.slot[i].holders = 0;
     sink_pump(rig.sink);
@@ -331,13 +332,13 @@ static void open_rig(uint8_t choice)
                                   .mode = {0600}}};
     snprintf(rig.path, sizeof rig.path, "/tmp/framed-fuzz-%d.ring", (int)getpid());
     rig.config.sink = (struct sink_address){.kind = SINK_RING, .path = rig.path};
-    const struct slots_options options = {.n = rig.config.slots,
-                                          .name = rig.config.name,
-                                          .kind = REGION_SHARED,
-                                          .ledger = &rig.ledger};
+    const struct pool_options options = {.n = rig.config.slots,
+                                         .name = rig.config.name,
+                                         .kind = REGION_SHARED,
+                                         .ledger = &rig.ledger};
     log_level(LOG_LEVEL_ERROR);
     uv_loop_init(&rig.loop);
-    MUST(slots_open(&rig.slots, &options) == 0);
+    MUST(pool_open(&rig.slots, &options) == 0);
     const struct sink_context context = {.loop = &rig.loop,
                                          .camera = "gate",
                                          .config = &rig.config,
@@ -362,7 +363,7 @@ static void hang_up_all(void)
     for (int i = 0; i < rig.n; i++)
         hang_up(&rig.client[i]);
     model_rest(&rig);
-    MUST(slots_idle(rig.slots) || rig.config.overflow == OVERFLOW_WAIT);
+    MUST(pool_idle(rig.slots) || rig.config.overflow == OVERFLOW_WAIT);
 }
 
 static void close_rig(void)
@@ -371,9 +372,9 @@ static void close_rig(void)
     settle(&rig.loop);
     MUST(!rig.sink);
     MUST(uv_loop_close(&rig.loop) == 0);
-    MUST(slots_idle(rig.slots));
+    MUST(pool_idle(rig.slots));
     MUST(ledger_in_flight(&rig.ledger) == 0);
-    slots_close(rig.slots);
+    pool_close(rig.slots);
     for (int i = 0; i < rig.n; i++)
         if (rig.client[i].fd >= 0)
             close(rig.client[i].fd);

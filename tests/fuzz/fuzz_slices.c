@@ -2,7 +2,7 @@
 // first byte says how many, by 16, are the extradata; the rest is a packet, which comes twice.
 #include <stdlib.h>
 
-#include "daemon/camera/slice_check.h"
+#include "daemon/decode/slice_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

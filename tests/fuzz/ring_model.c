@@ -4,8 +4,8 @@
 #include <poll.h>
 #include <string.h>
 
-#include "daemon/sink/server.h"
-#include "daemon/sink/slots_pool.h"
+#include "daemon/output/pool_impl.h"
+#include "daemon/output/server.h"
 #include "daemon/wire.h"
 #include "tests/fuzz/turns.h"
 
@@ -85,7 +85,7 @@ static void check_slot(const struct rig *rig, const struct slot *slot,
     MUST(slot->holders == expected->holders);
     MUST(slot->delivered == expected->delivered || expected->unsure);
     MUST(slot->holders != 0 || model_is_behind(rig));
-    MUST(atomic_load(slots_region_word(slot->region, slot->number)) == slot->ticket);
+    MUST(atomic_load(pool_region_word(slot->region, slot->number)) == slot->ticket);
 }
 
 bool model_was_dropped(const struct client *client)

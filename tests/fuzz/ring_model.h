@@ -2,7 +2,7 @@
 #ifndef FRAMED_TESTS_FUZZ_RING_MODEL_H
 #define FRAMED_TESTS_FUZZ_RING_MODEL_H
 
-#include "daemon/sink/sink.h"
+#include "daemon/output/sink.h"
 
 enum { CLIENTS_MAX = 8, SLOTS_MIN = 3, SLOTS_MAX = 6, RETURNS_MAX = 256 };
 
@@ -23,7 +23,7 @@ struct expected {
 struct rig {
     uv_loop_t loop;
     struct ledger ledger;
-    struct slots *slots;
+    struct pool *slots;
     struct sink *sink;
     struct output_config config;
     struct client client[CLIENTS_MAX];

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "tests/daemon/camera/clips.h"
+#include "tests/daemon/clips.h"
 
 enum { PATIENCE_MS = 600 }; // for the first attempt to end; the next one comes after 800 ms or more
 
@@ -17,8 +17,8 @@ struct fixture {
     uv_timer_t timer;
     struct backend_driver driver; // poses as cuda: the cpu's, with functions that a test replaces
     struct config top;
-    struct engine *engine;
-    struct mailbox *mailbox;
+    struct devices *engine;
+    struct event_queue *mailbox;
     struct histogram decode, process;
     struct output_config output;
     struct camera_config config;
@@ -62,22 +62,22 @@ static void time_is_up(uv_timer_t *timer)
     camera_stop(&f->camera);
 }
 
-static void ended(struct letter *letter)
+static void ended(struct event *letter)
 {
-    struct fixture *f = camera_of_letter(letter)->context.opaque;
+    struct fixture *f = camera_of_event(letter)->context.opaque;
     camera_join(&f->camera);
     if (f->state < 0)
         f->state = atomic_load(&f->camera.state);
     uv_close((uv_handle_t *)&f->timer, NULL);
-    mailbox_close(f->mailbox);
+    event_queue_close(f->mailbox);
 }
 
 // Runs the camera to its end, or for `limit` milliseconds.
 static void run(struct fixture *f, int limit)
 {
     uv_loop_init(&f->loop);
-    CHECK(engine_open_with(&f->engine, &f->top, &f->driver, &cpu_backend) == 0, "engine");
-    CHECK(mailbox_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    CHECK(devices_open_with(&f->engine, &f->top, &f->driver, &cpu_backend) == 0, "engine");
+    CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
     struct camera_context context = {.engine = f->engine,
                                      .mailbox = f->mailbox,
                                      .decode = &f->decode,
@@ -85,7 +85,7 @@ static void run(struct fixture *f, int limit)
                                      .ended = ended,
                                      .opaque = f};
     CHECK(camera_open(&f->camera, &f->config, &context) == 0, "open");
-    slots_listeners(f->camera.outputs.list[0]->slots, 1);
+    pool_listeners(f->camera.outputs.list[0]->slots, 1);
     uv_timer_init(&f->loop, &f->timer);
     f->timer.data = f;
     uv_timer_start(&f->timer, time_is_up, (uint64_t)limit, 0);
@@ -96,7 +96,7 @@ static void run(struct fixture *f, int limit)
 static void end(struct fixture *f)
 {
     camera_close(&f->camera);
-    engine_close(f->engine);
+    devices_close(f->engine);
     uv_loop_close(&f->loop);
     free(f);
 }
@@ -203,11 +203,11 @@ static void test_time_jumps_back(void)
     CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
     uint64_t offered = output->ledger.offered, thinned = output->ledger.lost[LOSS_THINNED];
     CHECK(offered == 100 && thinned == 80, "%d offered, %d thinned", (int)offered, (int)thinned);
-    slots_publish(output->slots);
-    struct slot *last = slots_next(output->slots, output->ordinal - 1);
+    pool_publish(output->slots);
+    struct slot *last = pool_next(output->slots, output->ordinal - 1);
     CHECK(last && last->info.frame.epoch == 1, "no new epoch");
     if (last)
-        slots_unpin(output->slots, last, true);
+        pool_unpin(output->slots, last, true);
     end(f);
 }
 
@@ -248,12 +248,12 @@ static void test_undecodable(void)
 // Frame `from` and all behind it that are ready, up to the end or to what was lost.
 static int ready_from(struct fixture *f, uint64_t from)
 {
-    struct slots *slots = f->camera.outputs.list[0]->slots;
+    struct pool *slots = f->camera.outputs.list[0]->slots;
     int n = 0;
     struct slot *slot;
-    slots_publish(slots);
-    while ((slot = slots_next(slots, from)) && slot->info.sequence == from) {
-        slots_unpin(slots, slot, true);
+    pool_publish(slots);
+    while ((slot = pool_next(slots, from)) && slot->info.sequence == from) {
+        pool_unpin(slots, slot, true);
         from++;
         n++;
     }
@@ -276,7 +276,7 @@ static void test_device_fails(void)
     run(f, 10000);
     const struct ledger *ledger = &f->camera.outputs.list[0]->ledger;
     CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
-    CHECK(engine_fallbacks(f->engine) == 1, "%d fallbacks", (int)engine_fallbacks(f->engine));
+    CHECK(devices_fallbacks(f->engine) == 1, "%d fallbacks", (int)devices_fallbacks(f->engine));
     CHECK(ready_from(f, 0) == 4 && ready_from(f, 5) == 25, "the fifth alone is missing");
     CHECK(ledger->offered == 30 && ledger->lost[LOSS_BACKEND] == 1, "%d offered, %d lost",
           (int)ledger->offered, (int)ledger->lost[LOSS_BACKEND]);
@@ -318,7 +318,7 @@ static void test_device_is_full(void)
     run(f, 10000);
     const struct ledger *ledger = &f->camera.outputs.list[0]->ledger;
     CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
-    CHECK(engine_fallbacks(f->engine) == 0, "a full device is no failure");
+    CHECK(devices_fallbacks(f->engine) == 0, "a full device is no failure");
     CHECK(ready_from(f, 0) == 10 && ready_from(f, 11) == 19, "the first large one is missing");
     CHECK(ledger->offered == 30 && ledger->lost[LOSS_BACKEND] == 1, "%d offered, %d lost",
           (int)ledger->offered, (int)ledger->lost[LOSS_BACKEND]);

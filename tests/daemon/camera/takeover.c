@@ -2,7 +2,7 @@
 // out of order.
 #include <libavutil/log.h>
 
-#include "tests/daemon/camera/fake_device.h"
+#include "tests/daemon/decode/fake_device.h"
 
 // --- sides that come and go
 

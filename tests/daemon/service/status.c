@@ -1,12 +1,13 @@
 // The status as JSON: what is known of a camera and its outputs stands at its key, whatever bytes
 // others wrote.
 #include "daemon/service/status.h"
+#include "daemon/base/clock.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/frame.h"
+#include "daemon/decode/frame.h"
 #include "daemon/service/status_camera.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
@@ -17,7 +18,7 @@ static const char text[] =
 
 static struct fixture {
     struct config *config;
-    struct engine *engine;
+    struct devices *engine;
     struct camera camera, *list[1];
     struct reload reload;
     struct histogram decode, process;
@@ -29,7 +30,7 @@ static void start(void)
 {
     rig = (struct fixture){.reload = {.file = "/etc/\xff/framed.yaml", .loaded_ns = 7000000000}};
     CHECK(config_load_text(&rig.config, text, strlen(text), "test", stderr) == 0, "config");
-    CHECK(engine_open(&rig.engine, rig.config) == 0, "engine");
+    CHECK(devices_open(&rig.engine, rig.config) == 0, "engine");
     struct camera_context context = {.engine = rig.engine};
     CHECK(camera_open(&rig.camera, rig.config->cameras, &context) == 0, "camera");
     rig.list[0] = &rig.camera;
@@ -47,7 +48,7 @@ static void start(void)
 static void end(void)
 {
     camera_close(&rig.camera);
-    engine_close(rig.engine);
+    devices_close(rig.engine);
     config_free(rig.config);
 }
 
@@ -125,19 +126,19 @@ static void test_submit_so_far(void)
 {
     const int64_t s = 1000000000;
     start();
-    struct progress *progress = &rig.camera.progress;
-    progress_start(progress);
+    struct stage_timing *progress = &rig.camera.progress;
+    stage_timing_start(progress);
     const int64_t begun = progress->lap_ns;
     status_camera_sample(&rig.camera, begun - 4 * s, true);
     status_camera_sample(&rig.camera, begun, false);
-    progress_submit(progress);
-    CHECK(status_camera_share(&rig.camera, LEG_SUBMIT, begun + s / 2) == 0, "at once");
-    double half = status_camera_share(&rig.camera, LEG_SUBMIT, begun + 2 * s + s / 2);
+    stage_timing_submit(progress);
+    CHECK(status_camera_share(&rig.camera, STAGE_SUBMIT, begun + s / 2) == 0, "at once");
+    double half = status_camera_share(&rig.camera, STAGE_SUBMIT, begun + 2 * s + s / 2);
     CHECK(half > 0.49 && half < 0.51, "half of the time: %g", half);
-    CHECK(status_camera_share(&rig.camera, LEG_SUBMIT, begun + 60 * s) == 1, "all of it");
-    CHECK(status_camera_share(&rig.camera, LEG_READ, begun + 60 * s) == 0, "another leg");
-    progress_lap(progress, LEG_SUBMIT);
-    CHECK(status_camera_share(&rig.camera, LEG_SUBMIT, begun + 60 * s) == 0, "it has ended");
+    CHECK(status_camera_share(&rig.camera, STAGE_SUBMIT, begun + 60 * s) == 1, "all of it");
+    CHECK(status_camera_share(&rig.camera, STAGE_READ, begun + 60 * s) == 0, "another leg");
+    stage_timing_lap(progress, STAGE_SUBMIT);
+    CHECK(status_camera_share(&rig.camera, STAGE_SUBMIT, begun + 60 * s) == 0, "it has ended");
     end();
 }
 
@@ -155,7 +156,7 @@ static void test_at_work(void)
                               (i < 9 ? FRAMED_FLAG_HDR : 0),
                      .converted = i < 11},
         };
-        progress_picture(&rig.camera.progress, &picture);
+        stage_timing_picture(&rig.camera.progress, &picture);
         ledger_offer(&output->ledger);
         if (i % 5 == 0)
             ledger_lose(&output->ledger, LOSS_LATE);
@@ -164,7 +165,7 @@ static void test_at_work(void)
         latency_observe(&output->latency, (i + 1) * INT64_C(1000000));
     }
     status_camera_sample(&rig.camera, now, false);
-    complaint_set(&output->complaint, "cannot open rtsp://u:geheim@h/\xff\n at all");
+    last_error_set(&output->complaint, "cannot open rtsp://u:geheim@h/\xff\n at all");
     atomic_store(&rig.camera.next_try_ns, monotonic_ns() + INT64_C(5000000000));
     atomic_store(&rig.camera.state, CAMERA_RETRYING);
     json_t *json = snapshot();

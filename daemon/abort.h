@@ -1,9 +1,0 @@
-// libuv, where the system refuses it memory, a thread or a watch, knows no other answer than
-// abort(). systemd sends the same signal to a daemon whose watchdog got no sign of life.
-#ifndef FRAMED_DAEMON_ABORT_H
-#define FRAMED_DAEMON_ABORT_H
-
-// From now on SIGABRT logs one line and ends the process with EXIT_RUNTIME.
-void abort_catch(void);
-
-#endif

@@ -1,0 +1,38 @@
+#include "daemon/base/command_line.h"
+
+#include "config/config.h"
+#include "daemon/base/exit_code.h"
+
+int command_line_refuse(const char *command, const char *option, const char *what)
+{
+    char shown[256]; // what stands where no URL belongs may be one
+    fprintf(stderr, "framed %s: %s: %s (framed %s --help lists the options)\n", command,
+            config_url_redacted(option, shown, sizeof shown), what, command);
+    return EXIT_USAGE;
+}
+
+int command_line_read(const struct command_line *line, int argc, char **argv, void *opaque,
+                      bool *help)
+{
+    int option, code = EXIT_OK;
+    *help = false;
+    opterr = 0; // said here, in one line; the colon tells a value that is missing
+    while (code == EXIT_OK &&
+           (option = getopt_long(argc, argv, line->letters, line->options, NULL)) != -1) {
+        if (option == 'h') {
+            if (line->usage)
+                line->usage(stdout);
+            *help = true;
+            return EXIT_OK;
+        }
+        if (option == '?')
+            code = command_line_refuse(line->command, argv[optind - 1], "bad option");
+        else if (option == ':')
+            code = command_line_refuse(line->command, argv[optind - 1], "wants a value");
+        else
+            code = line->take(opaque, option, optarg);
+    }
+    if (code == EXIT_OK && optind != argc)
+        code = command_line_refuse(line->command, argv[optind], "takes no further argument");
+    return code;
+}

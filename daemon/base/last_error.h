@@ -1,0 +1,15 @@
+// The last thing that went wrong with a camera or an output: one printable line without secrets.
+// Whoever owns it guards it; zeroed there is none.
+#ifndef FRAMED_DAEMON_BASE_LAST_ERROR_H
+#define FRAMED_DAEMON_BASE_LAST_ERROR_H
+
+#include <stdint.h>
+
+struct last_error {
+    char text[256]; // "": none
+    int64_t ns;     // CLOCK_MONOTONIC
+};
+
+void last_error_set(struct last_error *, const char *text);
+
+#endif

@@ -1,0 +1,395 @@
+#include "daemon/base/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <libavutil/log.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/secrets.h"
+
+enum {
+    TEXT_MAX = 1024,
+    SPEAKERS = 64, // beyond that many cameras the one that was silent longest is forgotten
+    PATIENCE_MS = 200,
+};
+static const int64_t REPEAT_WINDOW_NS = 10 * INT64_C(1000000000);
+
+static const struct {
+    const char *name;
+    char priority; // syslog's, as journald reads it
+} levels[] = {
+    [LOG_LEVEL_ERROR] = {"error", '3'},
+    [LOG_LEVEL_WARNING] = {"warning", '4'},
+    [LOG_LEVEL_INFO] = {"info", '6'},
+    [LOG_LEVEL_DEBUG] = {"debug", '7'},
+};
+
+// What one camera, or the daemon itself, said last.
+struct speaker {
+    char camera[64]; // "" for the daemon
+    char text[TEXT_MAX];
+    enum log_level level;
+    int repeats;      // since the text was printed
+    int64_t since_ns; // when it was printed, CLOCK_MONOTONIC
+};
+
+static struct {
+    pthread_mutex_t mutex; // guards speakers and the order of lines
+    _Atomic int level;
+    _Atomic bool journal;
+    _Atomic bool timed; // lines begin with the time, which the journal knows by itself
+    struct speaker speakers[SPEAKERS];
+    bool stalled; // nobody reads stderr; under mutex
+} logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .level = LOG_LEVEL_INFO};
+
+static _Thread_local const char *thread_camera;
+static _Thread_local const struct secrets *thread_secrets;
+// libav writes a line in pieces; each thread collects its own.
+static _Thread_local char libav_line[TEXT_MAX];
+static _Thread_local int libav_prefix = 1;
+static _Thread_local char libav_complaint[TEXT_MAX];
+static _Thread_local bool libav_missed;
+static _Thread_local bool libav_cut_short;
+static _Thread_local unsigned libav_late;
+
+// Whether stderr is the stream that systemd says it connected to the journal.
+static bool stderr_is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat st;
+    return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+// A reader that stalls must stall nobody here: the first line waits for it a while, those that
+// follow are lost until it reads again.
+static bool stderr_takes_a_line(void)
+{
+    struct pollfd wait = {.fd = STDERR_FILENO, .events = POLLOUT};
+    bool ready = poll(&wait, 1, logger.stalled ? 0 : PATIENCE_MS) > 0;
+    logger.stalled = !ready;
+    return ready;
+}
+
+// --- the head of a line
+
+static void put_number(char *to, int digits, int64_t number)
+{
+    while (digits-- > 0) {
+        to[digits] = (char)('0' + number % 10);
+        number /= 10;
+    }
+}
+
+// Years from 1970 on, by the calendar; a signal handler may not call gmtime_r.
+static void put_date(char *to, int64_t days)
+{
+    static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    int64_t year = 1970;
+    int month = 0;
+    bool leap;
+    for (;; year++) {
+        leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+        if (days < 365 + leap)
+            break;
+        days -= 365 + leap;
+    }
+    for (; days >= lengths[month] + (leap && month == 1); month++)
+        days -= lengths[month] + (leap && month == 1);
+    put_number(to, 4, year);
+    put_number(to + 5, 2, month + 1);
+    put_number(to + 8, 2, days + 1);
+}
+
+void log_time(char to[LOG_TIME], int64_t realtime_ns)
+{
+    const int64_t ms = realtime_ns / 1000000, day_ms = 86400000;
+    const int64_t rest = ms % day_ms;
+    memcpy(to, "0000-00-00T00:00:00.000Z", LOG_TIME);
+    put_date(to, ms / day_ms);
+    put_number(to + 11, 2, rest / 3600000);
+    put_number(to + 14, 2, rest / 60000 % 60);
+    put_number(to + 17, 2, rest / 1000 % 60);
+    put_number(to + 20, 3, rest % 1000);
+}
+
+enum { PREFIX_MAX = LOG_TIME + 16 };
+
+// "<3>", or "2026-01-31T12:00:00.000Z error ". From within a signal handler too.
+static void put_prefix(char to[PREFIX_MAX], enum log_level level)
+{
+    if (logger.journal) {
+        memcpy(to, (char[]){'<', levels[level].priority, '>', 0}, 4);
+        return;
+    }
+    if (logger.timed) {
+        log_time(to, realtime_ns());
+        to += LOG_TIME - 1;
+        *to++ = ' ';
+    }
+    strcpy(to, levels[level].name);
+    strcat(to, " ");
+}
+
+static void print(const struct speaker *speaker)
+{
+    char line[TEXT_MAX + 160], repeated[40] = "";
+    char prefix[PREFIX_MAX];
+    put_prefix(prefix, speaker->level);
+    if (speaker->repeats)
+        snprintf(repeated, sizeof(repeated), " (repeated %d time%s)", speaker->repeats,
+                 speaker->repeats == 1 ? "" : "s");
+    int n =
+        snprintf(line, sizeof(line), "%s%s%s%s%s%s\n", prefix, speaker->camera[0] ? "camera=" : "",
+                 speaker->camera, speaker->camera[0] ? " " : "", speaker->text, repeated);
+    if (!stderr_takes_a_line())
+        return;
+    for (int at = 0; at < n;) {
+        ssize_t wrote = write(STDERR_FILENO, line + at, (size_t)(n - at));
+        if (wrote < 0 && errno != EINTR)
+            return; // nowhere left to say so
+        at += wrote > 0 ? (int)wrote : 0;
+    }
+}
+
+static void settle(struct speaker *speaker, int64_t now)
+{
+    if (!speaker->repeats)
+        return;
+    print(speaker);
+    speaker->repeats = 0;
+    speaker->since_ns = now;
+}
+
+static struct speaker *speaker_of(const char *camera, int64_t now)
+{
+    struct speaker *oldest = logger.speakers;
+    for (struct speaker *s = logger.speakers; s < logger.speakers + SPEAKERS; s++) {
+        if (s->text[0] && !strncmp(s->camera, camera, sizeof(s->camera) - 1))
+            return s;
+        if (s->since_ns < oldest->since_ns)
+            oldest = s;
+    }
+    settle(oldest, now);
+    *oldest = (struct speaker){0};
+    snprintf(oldest->camera, sizeof(oldest->camera), "%s", camera);
+    return oldest;
+}
+
+static void say(enum log_level level, const char *text)
+{
+    pthread_mutex_lock(&logger.mutex);
+    int64_t now = monotonic_ns();
+    struct speaker *speaker = speaker_of(thread_camera ? thread_camera : "", now);
+    bool recent = speaker->repeats || now - speaker->since_ns < REPEAT_WINDOW_NS;
+    if (recent && speaker->level == level && !strcmp(speaker->text, text)) {
+        speaker->repeats++;
+    } else {
+        settle(speaker, now);
+        snprintf(speaker->text, sizeof(speaker->text), "%s", text);
+        speaker->level = level;
+        speaker->since_ns = now;
+        print(speaker);
+    }
+    for (struct speaker *s = logger.speakers; s < logger.speakers + SPEAKERS; s++) {
+        if (now - s->since_ns >= REPEAT_WINDOW_NS)
+            settle(s, now);
+    }
+    pthread_mutex_unlock(&logger.mutex);
+}
+
+// Where in a word its URL begins: text may stand before the scheme ("url='rtsp://").
+static size_t url_offset(const char *word, size_t length)
+{
+    const char *mark = memmem(word, length, "://", 3);
+    if (!mark)
+        return 0;
+    while (mark > word && (isalnum((unsigned char)mark[-1]) || strchr("+-.", mark[-1])))
+        mark--;
+    return (size_t)(mark - word);
+}
+
+// Copies one word; one that is a URL, or has parameters, without its secrets. A word ends only at
+// white space, since a password may hold anything else.
+static size_t put_word(char *to, size_t size, const char *word, size_t length)
+{
+    char url[TEXT_MAX];
+    if (!memmem(word, length, "://", 3) && !memchr(word, '=', length))
+        return (size_t)snprintf(to, size, "%.*s", (int)length, word);
+    size_t before = url_offset(word, length);
+    snprintf(url, sizeof(url), "%.*s", (int)(length - before), word + before);
+    int n = snprintf(to, size, "%.*s", (int)before, word);
+    if ((size_t)n < size)
+        config_url_redacted(url, to + n, size - (size_t)n);
+    return strlen(to);
+}
+
+void log_scrub(char *to, size_t size, const char *from)
+{
+    size_t at = 0;
+    while (*from && at + 1 < size) {
+        size_t length = strcspn(from, " \t\r\n");
+        if (length == 0) {
+            to[at++] = ' ';
+            from++;
+            continue;
+        }
+        at += put_word(to + at, size - at, from, length);
+        if (length >= 14 && !strncasecmp(from + length - 14, "authorization:", 14)) {
+            at += (size_t)snprintf(to + at, at < size ? size - at : 0, " ***");
+            break;
+        }
+        from += length;
+    }
+    at = at < size ? at : size - 1;
+    while (at > 0 && to[at - 1] == ' ')
+        at--;
+    to[at] = 0;
+    for (char *c = to; *c; c++)
+        *c = iscntrl((unsigned char)*c) ? '?' : *c;
+}
+
+void log_event(enum log_level level, const char *format, ...)
+{
+    if ((int)level > logger.level)
+        return;
+    int saved = errno;
+    char text[TEXT_MAX], clean[TEXT_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    log_scrub(clean, sizeof(clean), text);
+    say(level, clean);
+    errno = saved;
+}
+
+static bool tells_of_loss(const char *format)
+{
+    static const char *const losses[] = {"RTP: missed ", "Could not find ref with POC "};
+    for (size_t i = 0; i < sizeof(losses) / sizeof(*losses); i++)
+        if (!strncmp(format, losses[i], strlen(losses[i])))
+            return true;
+    return false;
+}
+
+static bool tells_of_cut(const char *format)
+{
+    return !strncmp(format, "File ended prematurely", strlen("File ended prematurely")) ||
+           strstr(format, ": partial file");
+}
+
+// libav calls errors what is daily life to us (a stream joined between keyframes, a camera that
+// hangs up), and we report what follows from them. Its own notes and the levels below are never of
+// use here.
+static void libav_message(void *context, int level, const char *format, va_list arguments)
+{
+    static const char late[] = "RTP: dropping old packet";
+    enum log_level ours = level <= AV_LOG_FATAL ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
+    if (level > AV_LOG_WARNING)
+        return;
+    char clean[TEXT_MAX];
+    libav_missed |= tells_of_loss(format);
+    libav_cut_short |= tells_of_cut(format);
+    libav_late += strncmp(format, late, strlen(late)) == 0;
+    size_t at = strlen(libav_line);
+    av_log_format_line2(context, level, format, arguments, libav_line + at,
+                        (int)(sizeof(libav_line) - at), &libav_prefix);
+    at = strlen(libav_line);
+    if (libav_line[at - (at > 0)] != '\n' && at + 1 < sizeof(libav_line))
+        return;
+    if (thread_secrets)
+        secrets_hide(thread_secrets, clean, sizeof(clean), libav_line);
+    else
+        memcpy(clean, libav_line, sizeof(clean));
+    if (level <= AV_LOG_ERROR)
+        log_scrub(libav_complaint, sizeof(libav_complaint), clean);
+    log_event(ours, "libav: %s", clean);
+    libav_line[0] = 0;
+}
+
+const char *log_libav_complaint(void)
+{
+    // "[rtsp @ 0x5581...] what is wrong": the address is of use to nobody.
+    const char *end = libav_complaint[0] == '[' ? strstr(libav_complaint, "] ") : NULL;
+    return end ? end + 2 : libav_complaint;
+}
+
+void log_forget_libav(void)
+{
+    libav_complaint[0] = 0;
+}
+
+bool log_libav_missed(void)
+{
+    bool missed = libav_missed;
+    libav_missed = false;
+    return missed;
+}
+
+bool log_libav_cut_short(void)
+{
+    bool cut_short = libav_cut_short;
+    libav_cut_short = false;
+    return cut_short;
+}
+
+unsigned log_libav_late(void)
+{
+    return libav_late;
+}
+
+void log_open(enum log_level level)
+{
+    logger.journal = stderr_is_journal();
+    logger.level = level;
+    av_log_set_callback(libav_message);
+}
+
+void log_with_time(void)
+{
+    logger.timed = true;
+}
+
+void log_level(enum log_level level)
+{
+    logger.level = level;
+}
+
+void log_camera(const char *name)
+{
+    thread_camera = name;
+}
+
+void log_secrets(const struct secrets *secrets)
+{
+    thread_secrets = secrets;
+}
+
+void log_last(const char *text)
+{
+    char prefix[PREFIX_MAX];
+    put_prefix(prefix, LOG_LEVEL_ERROR);
+    struct iovec line[] = {
+        {prefix, strlen(prefix)}, {(void *)text, strlen(text)}, {(void *)"\n", 1}};
+    if (writev(STDERR_FILENO, line, 3) < 0)
+        return; // nowhere left to say so
+}
+
+void log_flush(void)
+{
+    pthread_mutex_lock(&logger.mutex);
+    int64_t now = monotonic_ns();
+    for (struct speaker *s = logger.speakers; s < logger.speakers + SPEAKERS; s++)
+        settle(s, now);
+    pthread_mutex_unlock(&logger.mutex);
+}

@@ -1,0 +1,87 @@
+#include "daemon/base/pool_region.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    PAGE = 4096,            // slots start at one, behind the words
+    ALIGN = 256,            // of slots: what the widest loads and stores of a GPU want
+    EXPORT_PIECE = 2 << 20, // device memory that is exported comes in pieces of that size
+};
+
+static size_t round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+static size_t stride_of(size_t size)
+{
+    return round_up(size, ALIGN);
+}
+
+static size_t words_of(int n)
+{
+    return round_up((size_t)n * sizeof(uint64_t), PAGE);
+}
+
+struct memory_need pool_region_need(enum region_kind kind, int n, size_t size)
+{
+    size_t slots = (size_t)n * stride_of(size);
+    if (kind == REGION_DEVICE)
+        return (struct memory_need){round_up(slots, EXPORT_PIECE), words_of(n)};
+    return (struct memory_need){0, words_of(n) + round_up(slots, PAGE)};
+}
+
+// The words are on the host in any case: clients look at them with the CPU.
+static int open_regions(struct pool_region *region, enum region_kind kind, int n,
+                        const struct backend_driver *driver, struct backend *backend)
+{
+    size_t words = words_of(n), slots = (size_t)n * region->stride;
+    if (kind != REGION_DEVICE) {
+        region->first = words;
+        return region_open(&region->host, kind, words + slots, NULL, NULL);
+    }
+    int rc = region_open(&region->device, REGION_DEVICE, slots, driver, backend);
+    if (rc == 0)
+        rc = region_open(&region->host, REGION_SHARED, words, NULL, NULL);
+    return rc;
+}
+
+int pool_region_open(struct pool_region **ret, enum region_kind kind, int n, size_t size,
+                     const struct backend_driver *driver, struct backend *backend)
+{
+    struct pool_region *region = calloc(1, sizeof *region);
+    if (!region)
+        return -ENOMEM;
+    region->stride = stride_of(size);
+    int rc = open_regions(region, kind, n, driver, backend);
+    if (rc < 0) {
+        pool_region_close(region);
+        return rc;
+    }
+    *ret = region;
+    return 0;
+}
+
+void pool_region_close(struct pool_region *region)
+{
+    region_close(&region->device);
+    region_close(&region->host);
+    free(region);
+}
+
+bool pool_region_on_device(const struct pool_region *region)
+{
+    return region->device.base != NULL;
+}
+
+void *pool_region_data(const struct pool_region *region, int number)
+{
+    uint8_t *base = pool_region_on_device(region) ? region->device.base : region->host.base;
+    return base + region->first + (size_t)number * region->stride;
+}
+
+_Atomic uint64_t *pool_region_word(const struct pool_region *region, int number)
+{
+    return (_Atomic uint64_t *)(void *)region->host.base + number;
+}

@@ -1,0 +1,51 @@
+#include "daemon/base/processor_time.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/base/cgroup.h"
+#include "kernels/processors.h"
+
+int64_t processor_time_own_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+}
+
+// Ticks of a line "cpuN user nice system idle iowait irq softirq steal ..." that were not idle; -1:
+// another line, or another processor's.
+static long long busy_ticks(const char *line, const struct processors *allowed)
+{
+    long long user, nice, system, idle, iowait, irq, softirq, steal;
+    int number;
+    if (sscanf(line, "cpu%d %lld %lld %lld %lld %lld %lld %lld %lld", &number, &user, &nice,
+               &system, &idle, &iowait, &irq, &softirq, &steal) != 9 ||
+        number < 0 || number >= PROCESSORS_MAX || processors_next(allowed, number) != number)
+        return -1;
+    return user + nice + system + irq + softirq + steal;
+}
+
+int64_t processor_time_all_ns(void)
+{
+    const struct processors allowed = processors_allowed();
+    char line[512];
+    long long ticks = 0;
+    FILE *file = fopen("/proc/stat", "re");
+    if (!file)
+        return 0; // ProcSubset=pid of our unit hides it
+    while (fgets(line, sizeof line, file) && line[0] == 'c') {
+        long long busy = busy_ticks(line, &allowed);
+        ticks += busy > 0 ? busy : 0;
+    }
+    fclose(file);
+    return ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+}
+
+double processor_time_limit(void)
+{
+    const struct processors allowed = processors_allowed();
+    return fmin(processors_count(&allowed), cgroup_cpu_limit(CGROUP_MEMBERSHIP, CGROUP_ROOT));
+}

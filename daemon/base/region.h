@@ -1,0 +1,35 @@
+// Memory that frames live in: page-aligned host memory, private or shareable (a memfd), or device
+// memory that other processes can map. Host memory outlives every backend: a backend pins it while
+// it works with it and unpins it when it goes. Any thread; one owner at a time.
+#ifndef FRAMED_DAEMON_BASE_REGION_H
+#define FRAMED_DAEMON_BASE_REGION_H
+
+#include "kernels/backend.h"
+
+enum region_kind { REGION_PRIVATE, REGION_SHARED, REGION_DEVICE };
+
+struct region {
+    enum region_kind kind;
+    uint8_t *base;
+    size_t bytes;       // whole pages
+    int fd;             // a memfd that cannot change size, or the device's export; -1: private
+    enum memory memory; // MEMORY_HOST or MEMORY_PINNED; MEMORY_CUDA for a device region
+    uint8_t uuid[16];   // of a device region's device
+    // Private to region.c:
+    const struct backend_driver *driver;
+    struct backend *backend;
+    struct device_export device;
+};
+
+// At least `bytes`, zeroed, not pinned. A device region is of `backend` and must be closed before
+// it; the others need none (NULL). 0, -ENOMEM, -ENOTSUP or -EIO.
+int region_open(struct region *, enum region_kind, size_t bytes,
+                const struct backend_driver *driver, struct backend *backend);
+void region_close(struct region *); // unpins; accepts a zeroed one
+
+// Host regions: `memory` becomes MEMORY_PINNED where the backend pins it. Failing to pin is no
+// failure: copies are slower then.
+void region_pin(struct region *, const struct backend_driver *driver, struct backend *backend);
+void region_unpin(struct region *); // of the backend that it was pinned by; else does nothing
+
+#endif

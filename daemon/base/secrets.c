@@ -1,0 +1,165 @@
+#include "daemon/base/secrets.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FORMS_MAX = 128,
+    SHORT = 4, // bytes: what is shorter may be part of any word, and is hidden as a word alone
+    CUT = 3,   // bytes that give a secret away at the end of a line
+};
+
+struct secrets {
+    char *form[FORMS_MAX];
+    int n;
+    bool no_memory;
+};
+
+static void add(struct secrets *secrets, const char *text, size_t length)
+{
+    if (length == 0 || secrets->n == FORMS_MAX)
+        return;
+    char *form = strndup(text, length);
+    secrets->no_memory |= !form;
+    if (form)
+        secrets->form[secrets->n++] = form;
+}
+
+static int hex(char digit)
+{
+    return isdigit((unsigned char)digit) ? digit - '0' : (digit | 32) - 'a' + 10;
+}
+
+// In place; returns the length, which has no zero bytes to it.
+static size_t decode_percent(char *text)
+{
+    char *to = text;
+    for (const char *p = text; *p; p++) {
+        bool escaped = *p == '%' && isxdigit((unsigned char)p[1]) && isxdigit((unsigned char)p[2]);
+        int byte = escaped ? 16 * hex(p[1]) + hex(p[2]) : *p;
+        p += escaped ? 2 : 0;
+        if (byte)
+            *to++ = (char)byte;
+    }
+    *to = 0;
+    return (size_t)(to - text);
+}
+
+// As "Authorization: Basic" has it.
+static void add_base64(struct secrets *secrets, const char *text, size_t length)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *to = malloc(length / 3 * 4 + 5);
+    size_t n = 0;
+    secrets->no_memory |= !to;
+    for (size_t i = 0; to && i < length; i += 3) {
+        unsigned bits = 0;
+        for (size_t k = 0; k < 3; k++)
+            bits = bits << 8 | (i + k < length ? (unsigned char)text[i + k] : 0);
+        for (size_t k = 0; k < 4; k++)
+            to[n++] = i + k <= length ? digits[bits >> (18 - 6 * k) & 63] : '=';
+    }
+    if (to)
+        add(secrets, to, n);
+    free(to);
+}
+
+// One part of a URL, "user:password" or a value: as it stands there, decoded, and what libav takes
+// it for where it has '/' and the like in it that should have been encoded.
+static void add_part(struct secrets *secrets, const char *part, size_t length)
+{
+    char *text = strndup(part, length);
+    secrets->no_memory |= !text;
+    if (!text)
+        return;
+    char *password = strchr(text, ':');
+    password = password ? password + 1 : text;
+    add(secrets, text, length);
+    add(secrets, password, strlen(password));
+    for (const char *p = password; *p; p += strspn(p, "/?#@")) {
+        size_t n = strcspn(p, "/?#@");
+        add(secrets, p, n);
+        p += n;
+    }
+    size_t decoded = decode_percent(text);
+    add(secrets, text, decoded);
+    add_base64(secrets, text, decoded);
+    if ((password = strchr(text, ':')))
+        add(secrets, password + 1, strlen(password + 1));
+    explicit_bzero(text, length);
+    free(text);
+}
+
+static void add_url(struct secrets *secrets, const char *url)
+{
+    size_t length;
+    for (const char *part = url; (part = config_url_secret(url, part, &length)); part += length)
+        add_part(secrets, part, length);
+}
+
+int secrets_open(struct secrets **ret, const struct camera_config *camera)
+{
+    struct secrets *secrets = calloc(1, sizeof *secrets);
+    if (!secrets)
+        return -ENOMEM;
+    add_url(secrets, camera->url);
+    for (int i = 0; i < camera->n_options; i++) {
+        const struct demuxer_option *option = &camera->options[i];
+        if (config_name_is_secret(option->name, strlen(option->name)))
+            add_part(secrets, option->value, strlen(option->value));
+        add_url(secrets, option->value);
+    }
+    if (secrets->no_memory) {
+        secrets_close(secrets);
+        return -ENOMEM;
+    }
+    *ret = secrets;
+    return 0;
+}
+
+void secrets_close(struct secrets *secrets)
+{
+    for (int i = 0; secrets && i < secrets->n; i++) {
+        explicit_bzero(secrets->form[i], strlen(secrets->form[i]));
+        free(secrets->form[i]);
+    }
+    free(secrets);
+}
+
+static bool stands_alone(const char *text, const char *p, size_t length)
+{
+    return (p == text || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[length]);
+}
+
+// Bytes of the longest secret that begins at `p`; at the end of a line that may be the beginning of
+// one that was cut off.
+static size_t match(const struct secrets *secrets, const char *text, const char *p)
+{
+    size_t longest = 0, left = strcspn(p, "\r\n");
+    for (int i = 0; i < secrets->n; i++) {
+        size_t length = strlen(secrets->form[i]);
+        bool cut = length > left && left >= CUT;
+        length = cut ? left : length;
+        if (length > longest && length <= left && !strncasecmp(p, secrets->form[i], length) &&
+            (cut || length >= SHORT || stands_alone(text, p, length)))
+            longest = length;
+    }
+    return longest;
+}
+
+void secrets_hide(const struct secrets *secrets, char *to, size_t size, const char *from)
+{
+    const char *hidden = from; // up to here
+    size_t n = 0;
+    for (const char *p = from; *p && n + sizeof "***" <= size; p++) {
+        size_t length = match(secrets, from, p);
+        if (length > 0 && p >= hidden)
+            n += (size_t)sprintf(to + n, "***");
+        hidden = p + length > hidden ? p + length : hidden;
+        if (p >= hidden)
+            to[n++] = *p;
+    }
+    to[n] = 0;
+}

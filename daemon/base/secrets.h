@@ -1,0 +1,16 @@
+// What of a camera's configuration must never be shown, in every form that libav or the camera
+// itself may have it in.
+#ifndef FRAMED_DAEMON_BASE_SECRETS_H
+#define FRAMED_DAEMON_BASE_SECRETS_H
+
+#include "config/config.h"
+
+struct secrets;
+
+int secrets_open(struct secrets **ret, const struct camera_config *); // 0 or -ENOMEM
+void secrets_close(struct secrets *);                                 // accepts NULL
+
+// Copies `from` with "***" for each secret in it, cut to `size` bytes.
+void secrets_hide(const struct secrets *, char *to, size_t size, const char *from);
+
+#endif

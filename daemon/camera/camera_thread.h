@@ -1,0 +1,47 @@
+// What a camera's thread does: one connection after another, from the input through the decoder to
+// the pipeline, on the side of the engine that works now. Lives as long as the camera; its thread
+// calls everything but where a function says so.
+#ifndef FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
+#define FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
+
+#include "daemon/camera/stage_timing.h"
+#include "daemon/transform/transform.h"
+
+struct feed;
+
+struct feed_context {
+    const struct camera_config *config;
+    struct devices *engine;
+    struct event_queue *mailbox;
+    struct outputs outputs; // at first
+    uint32_t *epoch;        // of the next picture, unless that begins another
+    struct histogram *decode, *process;
+    struct stage_timing *progress;
+    const _Atomic bool *stop; // ends every wait
+    // What decodes now, and what: at the first picture of a connection, which `first` is, and
+    // (`first` NULL) when another decoder carries on.
+    void (*shows)(void *opaque, const struct frame *first, const char *decoder, const char *stream);
+    void (*left)(void *opaque); // the camera's thread has marked outputs as left
+    // What went wrong while pictures came, in words.
+    void (*complains)(void *opaque, const char *what);
+    void *opaque;
+};
+
+int feed_open(struct feed **ret, const struct feed_context *);
+struct watchdog *feed_heartbeat(struct feed *); // of the camera's thread
+// One connection, from connecting to the end of the stream: negative errno, -ENODATA where it ended
+// well; `why` says in words what ended it. Decoder, buffers and side stay for the next one.
+int feed_run(struct feed *, char *why, size_t size);
+// Waits for the frames in flight, and lets go of decoder and buffers.
+void feed_drain(struct feed *);
+// After feed_drain: lets go of the side, and with it of slots that lie on its device. Loop thread
+// once the camera's is through.
+void feed_leave(struct feed *);
+// Loop thread: from the next frame on these are the outputs.
+void feed_change(struct feed *, const struct outputs *);
+// The same at once, while the camera's thread is not running; `left` is not called.
+void feed_take_outputs(struct feed *);
+void feed_wake(struct feed *);  // any thread: lets waits look at *stop again
+void feed_close(struct feed *); // loop thread; accepts NULL
+
+#endif

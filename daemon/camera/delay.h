@@ -1,0 +1,21 @@
+// How far behind a live camera's picture comes: what piled up while the camera or the network stood
+// still arrives all at once, and is old. One thread uses it; zeroed it is ready, and begins anew.
+#ifndef FRAMED_DAEMON_CAMERA_DELAY_H
+#define FRAMED_DAEMON_CAMERA_DELAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct delay {
+    bool begun;
+    int64_t least_ns;      // from a picture's timestamp to its coming, of one that came at once
+    int64_t came_ns;       // when the last picture did
+    int64_t first_ns;      // since the window began: the first such distance,
+    int64_t window_ns;     // the least,
+    int64_t window_age_ns; // and how long ago that is, pauses not counted
+};
+
+// For each picture in turn, by its own timestamp and when it came on CLOCK_MONOTONIC.
+int64_t delay_read(struct delay *, int64_t pts_ns, int64_t came_ns);
+
+#endif

@@ -1,0 +1,167 @@
+#include "daemon/cli/ask.h"
+#include "daemon/cli/commands.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/exit_code.h"
+
+enum { ANSWER_MAX = 64 << 20 }; // bytes
+
+// --- where
+
+static int load(const struct ask *ask, struct control_address *control)
+{
+    const char *config = ask->config ? ask->config : DEFAULT_CONFIG;
+    if (!ask->config && access(config, R_OK) < 0)
+        return EXIT_OK; // which is not there, or not for this user: as if it said nothing
+    return config_load_control(control, config, stderr) == 0 ? EXIT_OK : EXIT_CONFIG;
+}
+
+// A user may run one of their own; else it is the system's.
+static void find_default(struct ask *ask)
+{
+    if (access(ask->path, F_OK) < 0)
+        strcpy(ask->path, CONTROL_SYSTEM_PATH);
+}
+
+static int find_by_config(struct ask *ask)
+{
+    struct control_address control = {0};
+    int code = load(ask, &control);
+    int rc = code == EXIT_OK ? control_path(&control, ask->path) : 0;
+    if (rc < 0)
+        fprintf(stderr, "framed %s: %s\n", ask->command,
+                rc == -ENOENT ? "the configuration has control: off"
+                              : "the path of the control socket is too long");
+    else if (control.at.kind == SINK_NONE)
+        find_default(ask);
+    config_free_control(&control);
+    return rc < 0 ? EXIT_RUNTIME : code;
+}
+
+int ask_find(struct ask *ask)
+{
+    if (!ask->socket)
+        return find_by_config(ask);
+    if (strlen(ask->socket) > SOCKET_PATH_MAX) {
+        fprintf(stderr, "framed %s: --socket: longer than %d bytes\n", ask->command,
+                SOCKET_PATH_MAX);
+        return EXIT_USAGE;
+    }
+    strcpy(ask->path, ask->socket);
+    return EXIT_OK;
+}
+
+// --- what
+
+// Whoever names a file means the framed that runs with it, which the socket's place need not tell:
+// by default it is the same for all of a user's.
+int ask_request(const struct ask *ask, const char *word, char *to)
+{
+    char path[PATH_MAX];
+    if (!ask->config || strcmp(ask->config, "-") == 0) {
+        snprintf(to, CONTROL_LINE_MAX, "%s", word);
+    } else if (realpath(ask->config, path)) {
+        snprintf(to, CONTROL_LINE_MAX, "%s %s", word, path);
+    } else {
+        fprintf(stderr, "framed %s: %s: %s\n", ask->command, ask->config, strerror(errno));
+        return EXIT_CONFIG;
+    }
+    return EXIT_OK;
+}
+
+// Lets the next call block until CLOCK_MONOTONIC is at `until_ns`. -ETIMEDOUT: it is.
+static int limit(int fd, int64_t until_ns)
+{
+    const int64_t left_us = (until_ns - monotonic_ns()) / 1000;
+    const struct timeval timeout = {.tv_sec = left_us / 1000000, .tv_usec = left_us % 1000000};
+    if (left_us <= 0)
+        return -ETIMEDOUT;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+    return 0;
+}
+
+static int failure(void)
+{
+    return errno == EAGAIN ? -ETIMEDOUT : -errno;
+}
+
+static int connect_to(const char *path, int64_t until_ns)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int rc = limit(fd, until_ns);
+    if (rc == 0 && connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+        rc = failure();
+    if (rc == 0)
+        return fd;
+    close(fd);
+    return rc;
+}
+
+// All up to the end of the connection. -ENODATA: it ends before the line does.
+static int read_line(int fd, int64_t until_ns, char **ret)
+{
+    size_t size = 0;
+    FILE *to = open_memstream(ret, &size);
+    int rc = to ? 0 : -ENOMEM;
+    for (ssize_t n = 1; rc == 0 && n != 0;) {
+        char bytes[16384];
+        rc = limit(fd, until_ns);
+        n = rc == 0 ? recv(fd, bytes, sizeof bytes, 0) : 0;
+        if (n < 0 && errno != EINTR)
+            rc = failure();
+        else if (n > 0 && fwrite(bytes, (size_t)n, 1, to) != 1)
+            rc = -ENOMEM;
+        else if (ftell(to) > ANSWER_MAX)
+            rc = -EMSGSIZE;
+    }
+    if (to && fclose(to) != 0 && rc == 0)
+        rc = -ENOMEM;
+    if (rc == 0 && (size == 0 || (*ret)[size - 1] != '\n'))
+        rc = -ENODATA;
+    if (rc == 0)
+        (*ret)[size - 1] = 0;
+    return rc;
+}
+
+static int converse(int fd, const char *request, int64_t until_ns, char **answer)
+{
+    char line[CONTROL_LINE_MAX];
+    int n = snprintf(line, sizeof line, "%s\n", request);
+    int rc = limit(fd, until_ns);
+    if (rc == 0 && send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
+        rc = failure();
+    return rc == 0 ? read_line(fd, until_ns, answer) : rc;
+}
+
+int ask_for(struct ask *ask, const char *request, int timeout_s, char **answer, char *why,
+            size_t size)
+{
+    const int64_t until_ns = monotonic_ns() + timeout_s * INT64_C(1000000000);
+    *answer = NULL;
+    int fd = connect_to(ask->path, until_ns);
+    int rc = fd < 0 ? fd : converse(fd, request, until_ns, answer);
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0)
+        return 0;
+    free(*answer);
+    *answer = NULL;
+    snprintf(why, size, "no framed answers on %s: %s", ask->path,
+             rc == -ENODATA ? "it hung up" : strerror(-rc));
+    return rc;
+}

@@ -1,0 +1,25 @@
+// A command's question to the framed that runs, by its control socket.
+#ifndef FRAMED_DAEMON_CLI_ASK_H
+#define FRAMED_DAEMON_CLI_ASK_H
+
+#include "daemon/service/control.h"
+
+struct ask {
+    const char *command; // for messages: "framed COMMAND: what is wrong"
+    const char *config;  // NULL: the default one, if it can be read
+    const char *socket;  // NULL: where the configuration says
+    char path[SOCKET_PATH_MAX + 1];
+};
+
+// Finds the socket. EXIT_OK, or another exit code with the reason printed.
+int ask_find(struct ask *);
+// Writes the request `word` with the file that the user named, if any, so that only a framed that
+// runs with it answers. `to` has CONTROL_LINE_MAX bytes. EXIT_OK, or another exit code with the
+// reason printed.
+int ask_request(const struct ask *, const char *word, char *to);
+// The answer to a request of less than CONTROL_LINE_MAX bytes, a line that the caller frees, within
+// `timeout_s` from the connection on. 0, or negative errno with one sentence in `why`.
+int ask_for(struct ask *, const char *request, int timeout_s, char **answer, char *why,
+            size_t size);
+
+#endif

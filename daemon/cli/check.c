@@ -1,0 +1,257 @@
+#include "daemon/cli/check.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/file.h"
+#include "config/mistakes.h"
+#include "daemon/base/exit_code.h"
+#include "daemon/base/log.h"
+#include "daemon/cli/probe.h"
+#include "daemon/decode/decoder.h"
+#include "daemon/decode/dpb_files.h"
+#include "daemon/device/budget.h"
+#include "daemon/device/pinning.h"
+#include "daemon/supervisor/machine_check.h"
+#include "kernels/cpu/versions.h"
+
+// Within which the files have to be read.
+static const int64_t PROBE_NS = 30 * INT64_C(1000000000);
+
+// What the figures are for.
+struct basis {
+    const struct backend_driver *driver; // NULL: no box could run it with this framed
+    size_t device_bytes;                 // 0: no device answers here
+};
+
+#ifdef FRAMED_CUDA
+static bool ask_device(struct basis *basis, const struct config *config)
+{
+    // Streams and band are given so that the backend has nothing to measure.
+    const struct backend_options options = {
+        .device = config->cuda.device, .streams = 1, .band_bytes = 1 << 20};
+    struct backend *backend;
+    if (basis->driver->open(&backend, &options) < 0)
+        return false;
+    basis->device_bytes = basis->driver->device_bytes(backend);
+    basis->driver->close(backend);
+    return true;
+}
+
+// cuda where it answers, and where it is demanded: this may not be the box that will run it.
+static struct basis choose(const struct config *config)
+{
+    struct basis cuda = {.driver = &cuda_backend};
+    if (config->backend != BACKEND_CPU &&
+        (ask_device(&cuda, config) || config->backend == BACKEND_CUDA))
+        return cuda;
+    return (struct basis){.driver = &cpu_backend};
+}
+#else
+static struct basis choose(const struct config *config)
+{
+    return (struct basis){.driver = config->backend == BACKEND_CUDA ? NULL : &cpu_backend};
+}
+#endif
+
+static void print_good(const struct config *config, const char *file)
+{
+    int outputs = 0;
+    for (int i = 0; i < config->n_cameras; i++)
+        outputs += config->cameras[i].n_outputs;
+    printf("%s: good: %d camera%s, %d output%s\n", file, config->n_cameras,
+           config->n_cameras == 1 ? "" : "s", outputs, outputs == 1 ? "" : "s");
+}
+
+static void print_row(const char *name, const char *picture, const struct memory_need *need,
+                      bool device)
+{
+    printf("%-24s %12s", name, picture);
+    if (device)
+        printf(" %11.1f", (double)need->device / (1 << 20));
+    printf(" %11.1f\n", (double)need->pinned / (1 << 20));
+}
+
+static void print_camera(const struct camera_config *camera, const struct backend_driver *driver,
+                         bool device)
+{
+    char picture[32];
+    const struct stream_memory stream = budget_stream(camera);
+    struct memory_need need = budget_camera(camera, driver, budget_wants_nvdec(camera, driver));
+    snprintf(picture, sizeof picture, "%dx%d%s", stream.width, stream.height,
+             camera->stream.width > 0 ? "" : "*");
+    print_row(camera->name, picture, &need, device);
+}
+
+static bool any_is_assumed(const struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        if (config->cameras[i].stream.width == 0)
+            return true;
+    return false;
+}
+
+static void print_table(const struct config *config, const struct basis *basis)
+{
+    const struct memory_need sum = budget_sum(config, basis->driver, true);
+    const bool device = sum.device > 0;
+    printf("memory in MiB with backend %s%s:\n%-24s %12s", basis->driver->name,
+           basis->driver->takes_cuda && !basis->device_bytes ? ", which does not answer here" : "",
+           "camera", "picture");
+    if (device)
+        printf(" %11s", "device");
+    printf(" %11s\n", "host");
+    for (int i = 0; i < config->n_cameras; i++)
+        print_camera(&config->cameras[i], basis->driver, device);
+    const struct memory_need shared = budget_shared(config, basis->driver, true);
+    if (shared.device + shared.pinned > 0)
+        print_row("cuda, shared by all", "", &shared, device);
+    print_row("sum", "", &sum, device);
+    if (any_is_assumed(config))
+        puts("* assumed, with as many pictures as H.264 allows: nobody has looked at the stream");
+}
+
+// NVDEC is libavcodec's, in every build: whether it is there shows when it is asked for.
+static void print_missing_nvdec(const struct config *config)
+{
+    struct decode_device *device = NULL;
+    const struct camera_config *camera = config->cameras, *end = camera + config->n_cameras;
+    while (camera < end && camera->decode != DECODE_NVDEC)
+        camera++;
+    if (camera < end && decode_device_open(&device, config->cuda.device, 0) < 0)
+        printf("NVDEC, which camera %s demands, does not answer here\n", camera->name);
+    decode_device_close(device);
+}
+
+// A folder that the unit makes counts as present when the configuration is judged. `lines` are
+// those that `f` has already.
+static void add_folder_to_be(const struct sink_address *address, FILE *f, char *const *lines)
+{
+    char folder[PATH_MAX], line[PATH_MAX + 64];
+    const char *slash = address->path ? strrchr(address->path, '/') : NULL;
+    if (!slash)
+        return;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - address->path), address->path);
+    if (!machine_check_is_made_by_unit(folder) || access(folder, F_OK) == 0)
+        return;
+    snprintf(line, sizeof line, "%s is not there yet: the unit makes it when it starts\n", folder);
+    fflush(f);
+    if (!strstr(*lines, line))
+        fputs(line, f);
+}
+
+static void print_folders_to_be(const struct config *config)
+{
+    char *lines = NULL;
+    size_t size;
+    FILE *f = open_memstream(&lines, &size);
+    if (!f)
+        return;
+    for (int i = 0; i < config->n_cameras; i++)
+        for (int o = 0; o < config->cameras[i].n_outputs; o++)
+            add_folder_to_be(&config->cameras[i].outputs[o].sink, f, &lines);
+    fclose(f);
+    fputs(lines ? lines : "", stdout);
+    free(lines);
+}
+
+static void print_missing_processors(const struct config *config)
+{
+    char *rest = pinning_left_out(config);
+    if (rest)
+        puts(rest);
+    free(rest);
+}
+
+char *check_readers(const struct config *config, const char *file)
+{
+    const struct place at = config->secret;
+    struct stat st;
+    char *text;
+    if (!at.line || !file || strcmp(file, FILE_STDIN) == 0 || stat(file, &st) < 0 ||
+        !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
+        return NULL;
+    int n = asprintf(&text,
+                     "%s:%d:%d: everybody on this machine can read this secret (chmod o-r, or "
+                     "${NAME} of a credential)",
+                     file, at.line, at.column);
+    return n < 0 ? NULL : text;
+}
+
+static void warn_of_readers(const struct config *config, const char *file)
+{
+    char *warning = check_readers(config, file);
+    if (warning)
+        fprintf(stderr, "warning: %s\n", warning);
+    free(warning);
+}
+
+// EXIT_OK or EXIT_CONFIG. With `probes` the cameras themselves show whether a warning is right.
+static int check_auto_pictures(const struct config *config, const char *file, bool probes)
+{
+    int code = EXIT_RUNTIME;
+    char *prefix = NULL;
+    struct mistakes *mistakes = calloc(1, sizeof *mistakes),
+                    *warnings = calloc(1, sizeof *warnings);
+    if (mistakes && warnings && asprintf(&prefix, "warning: %s", file_name(file)) >= 0) {
+        machine_check_auto_pictures(mistakes, warnings, config);
+        if (!probes)
+            mistakes_print(warnings, prefix, stderr);
+        mistakes_print(mistakes, file_name(file), stderr);
+        code = mistakes->total > 0 ? EXIT_CONFIG : EXIT_OK;
+        mistakes_free(mistakes);
+        mistakes_free(warnings);
+        free(prefix);
+    }
+    free(mistakes);
+    free(warnings);
+    return code;
+}
+
+int check_box(struct config *config, const char *file, bool probes)
+{
+    char why[256];
+    log_open(LOG_LEVEL_ERROR); // or libavutil would print what it misses
+    warn_of_readers(config, file);
+    dpb_probe_files(config, PROBE_NS);
+    int code = check_auto_pictures(config, file, probes);
+    if (code != EXIT_OK)
+        return code;
+    struct basis basis = choose(config);
+    if (!basis.driver) {
+        fprintf(stderr, "%s: backend: cuda: this framed is built without CUDA\n", file);
+        return EXIT_NO_DEVICE;
+    }
+    int rc = budget_check(config, basis.driver, true, basis.device_bytes, why, sizeof why);
+    if (rc == 0)
+        print_good(config, file);
+    print_table(config, &basis);
+    print_missing_nvdec(config);
+    print_missing_processors(config);
+    print_folders_to_be(config);
+    if (rc == 0)
+        return probes ? probe_cameras(config, file) : EXIT_OK;
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", file, why);
+    return EXIT_CONFIG;
+}
+
+int check_cpu(const char *command)
+{
+    const char *name = getenv("FRAMED_CPU"), *between = " ";
+    if (version_find(name))
+        return EXIT_OK;
+    fprintf(stderr, "framed %s: FRAMED_CPU=%s: this CPU has", command, name);
+    for (int i = 0; versions[i]; i++) {
+        if (!versions[i]->runs())
+            continue;
+        fprintf(stderr, "%s%s", between, versions[i]->name);
+        between = ", ";
+    }
+    fputc('\n', stderr);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,11 @@
+// The commands that speak to a framed that runs.
+#ifndef FRAMED_DAEMON_CLI_COMMANDS_H
+#define FRAMED_DAEMON_CLI_COMMANDS_H
+
+#define DEFAULT_CONFIG "/etc/framed/framed.yaml"
+
+// Each takes the arguments from the command's name on and returns an enum exit_code.
+int status_main(int argc, char **argv);
+int reload_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,238 @@
+#include "daemon/cli/status_view.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/cli/table.h"
+
+// What a newer or older framed does not say reads as empty or 0.
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static double number_at(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static json_int_t count_at(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+// --- the daemon
+
+static const char *span(double seconds, char *to, size_t size)
+{
+    long long s = (long long)seconds;
+    if (s < 60)
+        snprintf(to, size, "%lld s", s);
+    else if (s < 3600)
+        snprintf(to, size, "%lldm %02llds", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(to, size, "%lldh %02lldm", s / 3600, s / 60 % 60);
+    else
+        snprintf(to, size, "%lldd %02lldh", s / 86400, s / 3600 % 24);
+    return to;
+}
+
+static void print_refusal(const json_t *reload, FILE *to)
+{
+    if (json_is_false(json_object_get(reload, "ok")))
+        fprintf(to, "the last reload was refused: %s\n", text_at(reload, "error"));
+}
+
+static void print_daemon(const json_t *status, FILE *to)
+{
+    const json_t *process = json_object_get(status, "process");
+    const json_t *backend = json_object_get(status, "backend");
+    const json_t *all = json_object_get(json_object_get(status, "bound"), "cpu");
+    const char *description = text_at(backend, "description");
+    char up[32];
+    fprintf(to, "framed %s, pid %lld, up %s, %s\n", text_at(status, "version"),
+            (long long)count_at(process, "pid"), span(number_at(status, "uptime_s"), up, sizeof up),
+            text_at(json_object_get(status, "config"), "path"));
+    print_refusal(json_object_get(json_object_get(status, "config"), "last_reload"), to);
+    fprintf(to, "backend %s%s%s%s, %.2f of %g cores", text_at(backend, "name"),
+            *description ? " (" : "", description, *description ? ")" : "",
+            number_at(process, "cpu_cores"), number_at(process, "cpu_cores_allowed"));
+    if (json_is_number(all))
+        fprintf(to, " (%.2f with all else)", json_number_value(all));
+    fprintf(to, ", %.0f MiB resident\n", number_at(process, "resident_bytes") / (1 << 20));
+}
+
+// What each leg at its end means; a newer framed may know others.
+static const struct {
+    const char *leg, *means;
+} legs[] = {
+    {"network", "nothing here: the cameras give no more"},
+    {"cpu", "its processors"},
+    {"decoder", "decoding"},
+    {"upload", "copies to the GPU"},
+    {"kernel", "its kernels"},
+    {"download", "copies from the GPU"},
+    {"client", "clients that are slower than what comes"},
+};
+
+static const char *meaning(const char *leg)
+{
+    for (size_t i = 0; i < sizeof legs / sizeof legs[0]; i++)
+        if (strcmp(legs[i].leg, leg) == 0)
+            return legs[i].means;
+    return "what is not known";
+}
+
+static void print_bound(const json_t *bound, FILE *to)
+{
+    const json_t *share = json_object_get(bound, "share");
+    const json_t *more = json_object_get(bound, "cameras_more");
+    const char *end = text_at(bound, "ends_first");
+    if (strcmp(end, "device_memory") == 0)
+        end = "device memory";
+    fprintf(to, "bounded by %s", meaning(text_at(bound, "leg")));
+    if (json_is_number(share))
+        fprintf(to, " (%.0f %%)", 100 * json_number_value(share));
+    if (json_is_integer(more) && json_integer_value(more) == 0)
+        fprintf(to, "; no room for more cameras like these, by its %s", end);
+    else if (json_is_integer(more))
+        fprintf(to, "; room for about %lld more like these, by its %s",
+                (long long)json_integer_value(more), end);
+    else
+        fputs("; room for more like these: unknown at this load", to);
+    putc('\n', to);
+}
+
+static void print_unfinished(const json_t *unfinished, FILE *to)
+{
+    const json_int_t count = count_at(unfinished, "count");
+    const json_t *file, *files = json_object_get(unfinished, "files");
+    char age[32];
+    size_t i;
+    if (count == 0)
+        return;
+    fprintf(to, "recordings that no output will finish: %lld, %.1f MiB\n", (long long)count,
+            number_at(unfinished, "bytes") / (1 << 20));
+    json_array_foreach((json_t *)files, i, file)
+    {
+        fprintf(to, "  %s (%.1f MiB, written %s ago)\n", text_at(file, "path"),
+                number_at(file, "bytes") / (1 << 20),
+                span(number_at(file, "age_s"), age, sizeof age));
+    }
+    if ((size_t)count > json_array_size(files))
+        fprintf(to, "  and %lld more\n", (long long)count - (long long)json_array_size(files));
+}
+
+// --- cameras and outputs
+
+static void add_complaint(struct table *table, const json_t *owner)
+{
+    const json_t *complaint = json_object_get(owner, "last_error");
+    char age[32];
+    if (json_is_object(complaint))
+        table_note(table, "    %s ago: %s", span(number_at(complaint, "age_s"), age, sizeof age),
+                   text_at(complaint, "text"));
+}
+
+static void add_latency(struct table *table, const json_t *output, const char *key)
+{
+    const json_t *seconds = json_object_get(json_object_get(output, "latency"), key);
+    if (json_is_number(seconds))
+        table_cell(table, "%.1f ms", json_number_value(seconds) * 1e3);
+    else
+        table_cell(table, "-");
+}
+
+// "12: late 4, client 8"
+static void add_losses(struct table *table, const json_t *output)
+{
+    char text[256] = "";
+    const char *reason;
+    const json_t *n;
+    json_int_t sum = 0;
+    size_t used = 0;
+    json_object_foreach((json_t *)json_object_get(output, "lost"), reason, n)
+    {
+        sum += json_integer_value(n);
+        if (json_integer_value(n) && used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %lld",
+                                     used ? ", " : ": ", reason, (long long)json_integer_value(n));
+    }
+    table_cell(table, "%lld%s", (long long)sum, text);
+}
+
+static void add_output(struct table *table, const json_t *output)
+{
+    table_begin_row(table);
+    table_cell(table, "  %s", text_at(output, "name"));
+    table_cell(table, "%s", json_is_true(json_object_get(output, "open")) ? "open" : "closed");
+    table_cell(table, "%.1f", number_at(output, "fps_out"));
+    table_cell(table, "%s", text_at(output, "sink"));
+    table_cell(table, "%lld", (long long)count_at(output, "clients"));
+    add_latency(table, output, "p50_s");
+    add_latency(table, output, "p99_s");
+    table_cell(table, "%lld", (long long)count_at(output, "offered"));
+    table_cell(table, "%lld", (long long)count_at(output, "emitted"));
+    add_losses(table, output);
+    add_complaint(table, output);
+}
+
+static void add_state(struct table *table, const json_t *camera)
+{
+    const json_t *next = json_object_get(camera, "next_try_s");
+    if (json_is_number(next))
+        table_cell(table, "%s in %.0f s", text_at(camera, "state"), ceil(json_number_value(next)));
+    else
+        table_cell(table, "%s", text_at(camera, "state"));
+}
+
+static void add_camera(struct table *table, const json_t *camera)
+{
+    const json_t *picture = json_object_get(camera, "picture"), *output;
+    size_t i;
+    table_begin_row(table);
+    table_cell(table, "%s", text_at(camera, "name"));
+    add_state(table, camera);
+    table_cell(table, "%.1f", number_at(camera, "fps_in"));
+    if (json_is_object(picture))
+        table_cell(table, "%s %lldx%lld, decoder %s, backend %s", text_at(camera, "codec"),
+                   (long long)count_at(picture, "width"), (long long)count_at(picture, "height"),
+                   text_at(camera, "decoder"), text_at(camera, "backend"));
+    else
+        table_cell(table, "%s", text_at(camera, "url"));
+    add_complaint(table, camera);
+    json_array_foreach((json_t *)json_object_get(camera, "outputs"), i, output)
+    {
+        add_output(table, output);
+    }
+}
+
+static void add_head(struct table *table)
+{
+    static const char *const heads[] = {"CAMERA", "STATE", "PER S",   "STREAM OR SINK", "CLIENTS",
+                                        "P50",    "P99",   "OFFERED", "EMITTED",        "LOST"};
+    table->right = "llrlrrrrrl";
+    table_begin_row(table);
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        table_cell(table, "%s", heads[i]);
+}
+
+void status_view(const json_t *status, FILE *to)
+{
+    struct table table = {0};
+    const json_t *camera;
+    size_t i;
+    print_daemon(status, to);
+    print_bound(json_object_get(status, "bound"), to);
+    print_unfinished(json_object_get(status, "unfinished"), to);
+    putc('\n', to);
+    add_head(&table);
+    json_array_foreach((json_t *)json_object_get(status, "cameras"), i, camera)
+    {
+        add_camera(&table, camera);
+    }
+    table_print(&table, to);
+    table_free(&table);
+}

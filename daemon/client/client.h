@@ -1,9 +1,0 @@
-// The commands that speak to a framed that runs.
-#ifndef FRAMED_DAEMON_CLIENT_CLIENT_H
-#define FRAMED_DAEMON_CLIENT_CLIENT_H
-
-// Each takes the arguments from the command's name on and returns an enum exit_code.
-int status_main(int argc, char **argv);
-int reload_main(int argc, char **argv);
-
-#endif

@@ -1,0 +1,31 @@
+// Host memory for the pictures of one decoder: whole pages, pinned by the backend that reads them,
+// made once a geometry and used again and again. Any thread gets and gives back; join, leave and
+// close are the owner's.
+#ifndef FRAMED_DAEMON_DECODE_BUFFERS_H
+#define FRAMED_DAEMON_DECODE_BUFFERS_H
+
+#include <libavutil/pixfmt.h>
+
+#include "kernels/backend.h"
+
+struct AVCodecContext;
+struct AVFrame;
+struct buffers;
+
+int buffers_open(struct buffers **ret);
+void buffers_close(struct buffers *); // frames that are out stay valid; accepts NULL
+
+// Pins all there is and all that will be, until buffers_leave, which unpins it, whoever has it.
+void buffers_join(struct buffers *, const struct backend_driver *, struct backend *);
+void buffers_leave(struct buffers *);
+void buffers_trim(struct buffers *); // lets go of what nobody uses
+
+// From now on the decoder's pictures lie here, those apart that no kernel reads and those that
+// libavcodec or a library behind it has memory of its own for. Takes the context's `opaque`.
+void buffers_serve(struct buffers *, struct AVCodecContext *);
+// Gives a frame memory for such a picture, unless it has it already. 0 or negative AVERROR.
+int buffers_keep(struct buffers *, struct AVFrame *, enum AVPixelFormat, int width, int height);
+// MEMORY_PINNED or MEMORY_HOST, of a frame on the host from anywhere.
+enum memory buffers_memory(struct buffers *, const struct AVFrame *);
+
+#endif

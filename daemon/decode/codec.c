@@ -1,0 +1,215 @@
+#include "daemon/decode/codec.h"
+
+#include <errno.h>
+
+#include "daemon/decode/buffers.h"
+#include "daemon/decode/decoder.h"
+#include "daemon/decode/picture.h"
+#include "daemon/input/idr.h"
+
+static const int64_t NO_SERIAL = 0; // theirs begin with 1
+
+// Threads that decode several pictures at once give each picture some packets late. libdav1d knows
+// no thread_type; for other codecs the flag would also change the order of pictures.
+static void forbid_delay(AVCodecContext *context)
+{
+    context->thread_type = FF_THREAD_SLICE;
+    if (context->codec_id == AV_CODEC_ID_AV1)
+        context->flags |= AV_CODEC_FLAG_LOW_DELAY;
+}
+
+static int set_up(struct codec *codec, AVCodecContext *context,
+                  const struct decode_options *options, struct buffers *buffers)
+{
+    context->pkt_timebase = (AVRational){1, 1000000000};
+    // Damaged pictures are to come out, with a flag; crops are to be exact.
+    context->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT | AV_CODEC_FLAG_UNALIGNED;
+    if (codec->nvdec.device) {
+        context->opaque = &codec->nvdec;
+        return codec->nvdec.device->prepare(context, codec->nvdec.device, options->in_flight);
+    }
+    context->apply_cropping = 0; // hashes are of whole pictures; picture_map crops
+    context->thread_count = options->threads;
+    if (options->low_delay)
+        forbid_delay(context);
+    buffers_serve(buffers, context);
+    return 0;
+}
+
+int codec_open(struct codec *codec, const AVCodecParameters *parameters,
+               const struct decode_options *options, struct decode_device *device,
+               struct buffers *buffers, struct pictures *pictures)
+{
+    enum AVCodecID id = parameters->codec_id;
+    const AVCodec *decoder = device ? device->find(id) : avcodec_find_decoder(id);
+    AVCodecContext *context = decoder ? avcodec_alloc_context3(decoder) : NULL;
+    if (!context)
+        return decoder ? -ENOMEM : -ENOTSUP;
+    *codec = (struct codec){.nvdec.device = device, .pictures = pictures, .first = NO_SERIAL + 1};
+    int rc = avcodec_parameters_to_context(context, parameters);
+    if (rc >= 0)
+        rc = set_up(codec, context, options, buffers);
+    if (rc >= 0)
+        rc = avcodec_open2(context, decoder, NULL);
+    if (rc < 0) {
+        avcodec_free_context(&context);
+        return rc == AVERROR(ENOMEM) ? -ENOMEM : -ENOTSUP;
+    }
+    codec->context = context;
+    return 0;
+}
+
+bool codec_on_device(const struct codec *codec)
+{
+    return codec->context && codec->nvdec.device;
+}
+
+static void enter(struct codec *codec)
+{
+    if (codec->nvdec.device)
+        nvdec_enter(&codec->nvdec);
+}
+
+static void leave(struct codec *codec)
+{
+    if (codec->nvdec.device)
+        nvdec_leave(&codec->nvdec);
+}
+
+void codec_close(struct codec *codec)
+{
+    if (!codec->context)
+        return;
+    enter(codec);
+    pictures_reap(codec->pictures);
+    avcodec_free_context(&codec->context);
+    leave(codec);
+    av_packet_free(&codec->idr);
+    *codec = (struct codec){0};
+}
+
+// --- H.264 on a device: libavcodec's flush would close the decoder in the driver
+//
+// So it gets no flush. An IDR picture ends what was before it as well: the pictures that are held
+// back come out when others are sent behind one. At the end of a stream that is the last IDR
+// picture again; what comes of it, and of a stream that is over, is thrown away.
+
+static bool is_idr(const AVCodecContext *context, const AVPacket *packet)
+{
+    int length_bytes = idr_length_bytes(context->extradata, (size_t)context->extradata_size);
+    return (packet->flags & AV_PKT_FLAG_KEY) &&
+           idr_begins(packet->data, (size_t)packet->size, length_bytes);
+}
+
+static int keep_idr(struct codec *codec, const AVPacket *packet)
+{
+    if (!codec->idr && !(codec->idr = av_packet_alloc()))
+        return AVERROR(ENOMEM);
+    av_packet_unref(codec->idr);
+    int rc = av_packet_ref(codec->idr, packet);
+    codec->idr->pts = codec->idr->dts = AV_NOPTS_VALUE;
+    return rc;
+}
+
+// Ahead of a packet: whether it is safe behind what it does not belong to.
+static int begin_packet(struct codec *codec, const AVPacket *packet)
+{
+    if (!codec_on_device(codec) || codec->context->codec_id != AV_CODEC_ID_H264)
+        return 0;
+    bool idr = is_idr(codec->context, packet);
+    if (codec->unflushed && !idr)
+        avcodec_flush_buffers(codec->context);
+    codec->unflushed = false;
+    return idr ? keep_idr(codec, packet) : 0;
+}
+
+// Sends the last IDR picture again. False: all that was held back has come.
+static bool push(struct codec *codec)
+{
+    if (!codec->draining || !codec->idr || codec->pushes >= codec->context->has_b_frames)
+        return false;
+    codec->pushes++;
+    codec->context->reordered_opaque = NO_SERIAL;
+    return avcodec_send_packet(codec->context, codec->idr) >= 0;
+}
+
+// --- calls
+
+int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
+{
+    int rc = 0;
+    codec->draining |= !packet;
+    if (!packet && codec->idr)
+        return 0;
+    enter(codec);
+    pictures_reap(codec->pictures);
+    if (packet) {
+        rc = begin_packet(codec, packet);
+        codec->context->reordered_opaque = serial;
+    }
+    if (rc >= 0)
+        rc = avcodec_send_packet(codec->context, packet);
+    leave(codec);
+    return rc;
+}
+
+static int receive(struct codec *codec, AVFrame *frame)
+{
+    int rc;
+    do
+        rc = avcodec_receive_frame(codec->context, frame);
+    while ((rc == 0 && codec->idr && frame->reordered_opaque < codec->first) ||
+           (rc == AVERROR(EAGAIN) && push(codec)));
+    return rc == AVERROR(EAGAIN) && codec->draining ? AVERROR_EOF : rc;
+}
+
+// libavcodec decodes a packet when it gets it, and then has its picture at hand; but of some codecs
+// a packet may be several, the rest of which wait to be asked for.
+static bool has_work_left(const struct codec *codec)
+{
+    enum AVCodecID id = codec->context->codec_id;
+    return codec->draining || (id != AV_CODEC_ID_H264 && id != AV_CODEC_ID_HEVC);
+}
+
+int codec_receive(struct codec *codec, AVFrame *frame)
+{
+    bool works = has_work_left(codec);
+    if (works)
+        enter(codec);
+    int rc = receive(codec, frame);
+    if (works)
+        leave(codec);
+    return rc;
+}
+
+int codec_map(struct codec *codec, struct picture *picture, bool keep_on_device, struct frame *ret,
+              const char **converted)
+{
+    bool copies = picture_on_device(picture) && !keep_on_device;
+    if (copies)
+        enter(codec);
+    int rc = picture_map(picture, keep_on_device, ret, converted);
+    if (copies)
+        leave(codec);
+    return rc;
+}
+
+void codec_flush(struct codec *codec, int64_t first)
+{
+    codec->draining = false;
+    codec->pushes = 0;
+    codec->first = first;
+    codec->unflushed = codec->idr;
+    enter(codec);
+    pictures_reap(codec->pictures);
+    if (!codec->unflushed)
+        avcodec_flush_buffers(codec->context);
+    leave(codec);
+}
+
+bool codec_failed(const struct codec *codec, int error)
+{
+    return codec_on_device(codec) &&
+           (codec->nvdec.refused ||
+            (error != AVERROR_INVALIDDATA && error != AVERROR(EAGAIN) && error != AVERROR_EOF));
+}

@@ -1,0 +1,45 @@
+// One decoder of libavcodec, on the cpu or on a device: how it is opened, and how it is called. The
+// owner's thread calls everything.
+#ifndef FRAMED_DAEMON_DECODE_CODEC_H
+#define FRAMED_DAEMON_DECODE_CODEC_H
+
+#include "daemon/decode/nvdec.h"
+
+struct buffers;
+struct decode_options;
+struct frame;
+struct picture;
+struct pictures;
+
+struct codec {               // not moved while it is open
+    AVCodecContext *context; // NULL: not open
+    struct nvdec nvdec;      // its device is NULL on the cpu
+    struct pictures *pictures;
+    bool draining; // has got the end
+    // H.264 on a device:
+    AVPacket *idr;  // the last one; NULL: none yet
+    bool unflushed; // still holds what is to be forgotten
+    int pushes;     // that idr was sent again
+    int64_t first;  // serial from which on pictures are wanted
+};
+
+// Of a closed one. With `device` NULL on the cpu, pictures in `buffers`. What is released of
+// `pictures` is given back to the device with the next call that goes there anyway. 0, -ENOMEM or
+// -ENOTSUP.
+int codec_open(struct codec *, const AVCodecParameters *, const struct decode_options *,
+               struct decode_device *device, struct buffers *buffers, struct pictures *pictures);
+void codec_close(struct codec *); // accepts a closed one
+
+bool codec_on_device(const struct codec *);
+// The packet's picture will have `serial`, above 0, in reordered_opaque; NULL is the end. 0 or
+// negative AVERROR.
+int codec_send(struct codec *, const AVPacket *, int64_t serial);
+int codec_receive(struct codec *, AVFrame *); // as avcodec_receive_frame
+int codec_map(struct codec *, struct picture *, bool keep_on_device, struct frame *ret,
+              const char **converted); // as picture_map
+// Forgets what it holds, and goes on with packet `first`; stays open, also on the device.
+void codec_flush(struct codec *, int64_t first);
+// Whether an error is the device's rather than the stream's.
+bool codec_failed(const struct codec *, int error);
+
+#endif

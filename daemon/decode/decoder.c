@@ -1,0 +1,514 @@
+#include "daemon/decode/decoder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/decode/buffers.h"
+#include "daemon/decode/codec.h"
+#include "daemon/decode/corruption.h"
+#include "daemon/decode/dpb.h"
+#include "daemon/decode/nal.h"
+#include "daemon/decode/packet_history.h"
+#include "daemon/decode/packet_info.h"
+#include "daemon/decode/picture.h"
+#include "daemon/decode/pixel_format_map.h"
+#include "daemon/decode/slice_check.h"
+#include "daemon/input/h264_loss.h"
+#include "daemon/input/idr.h"
+#include "daemon/input/orientation.h"
+#include "daemon/wire.h"
+
+struct decoder {
+    struct codec codec;
+    AVCodecParameters *parameters;
+    struct decode_options options;
+    struct decode_device *device; // to decode on, now or from a keyframe on; NULL: none
+    bool keep_on_device, joined;  // joined: once at least
+    struct buffers *buffers;
+    struct pictures *pictures;
+    struct facts facts;
+    struct corruption damage;
+    struct h264_loss gaps;
+    struct hash_checker hash_checker;
+    struct slice_check *slice_check; // NULL: no packet was checked yet
+    bool told_profile;               // that slice_check does not know it
+    // While there is a device: what NVDEC needs to take over, or the cpu if NVDEC goes.
+    struct packet_history backlog;
+    bool awaiting;   // packets are of no use before the next keyframe
+    int lost;        // pictures that are gone with a codec; to be counted
+    bool flushing;   // no more packets will come
+    bool harmed;     // met what it could not decode: who knows what it keeps of that
+    int64_t shown;   // pictures that came since it was opened
+    int orientation; // decoder_orientation
+    const char *converted;
+    char notice[256], description[64];
+    bool notice_is_new;
+    int64_t held_up_ns; // decoder_held_up_ns, by codecs that are gone
+};
+
+int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
+                 const struct decode_options *options)
+{
+    if (!avcodec_find_decoder(parameters->codec_id))
+        return -ENOTSUP;
+    struct decoder *d = calloc(1, sizeof(*d));
+    if (!d)
+        return -ENOMEM;
+    d->options = *options;
+    d->orientation = -ENODATA;
+    facts_begin(&d->facts);
+    corruption_begin(&d->damage, options->damaged);
+    if (buffers_open(&d->buffers) < 0 || pictures_open(&d->pictures, d->buffers) < 0 ||
+        !(d->parameters = avcodec_parameters_alloc()) ||
+        avcodec_parameters_copy(d->parameters, parameters) < 0) {
+        decoder_close(d);
+        return -ENOMEM;
+    }
+    *ret = d;
+    return 0;
+}
+
+void decoder_close(struct decoder *d)
+{
+    if (!d)
+        return;
+    codec_close(&d->codec);
+    packet_history_finish(&d->backlog);
+    avcodec_parameters_free(&d->parameters);
+    hash_checker_finish(&d->hash_checker);
+    slice_check_close(d->slice_check);
+    pictures_close(d->pictures);
+    buffers_close(d->buffers);
+    free(d);
+}
+
+bool decoder_accepts(const struct decoder *d, const AVCodecParameters *parameters)
+{
+    const AVCodecParameters *own = d->parameters;
+    return !d->harmed && own->codec_id == parameters->codec_id &&
+           own->profile == parameters->profile && own->format == parameters->format &&
+           own->width == parameters->width && own->height == parameters->height &&
+           own->extradata_size == parameters->extradata_size &&
+           (own->extradata_size == 0 ||
+            memcmp(own->extradata, parameters->extradata, (size_t)own->extradata_size) == 0);
+}
+
+// --- notices
+
+// Goes behind what has not been asked for yet.
+static void give_notice(struct decoder *d, const char *subject, const char *text)
+{
+    size_t at = d->notice_is_new ? strlen(d->notice) : 0;
+    snprintf(d->notice + at, sizeof(d->notice) - at, "%s%s %s", at ? "; " : "", subject, text);
+    d->notice_is_new = true;
+}
+
+static void notice_refusal(struct decoder *d)
+{
+    char what[64];
+    const char *profile = avcodec_profile_name(d->parameters->codec_id, d->parameters->profile);
+    snprintf(what, sizeof(what), "%s%s%s", avcodec_get_name(d->parameters->codec_id),
+             profile ? " " : "", profile ? profile : "");
+    give_notice(d, what, "is not decoded by NVDEC here: decoding on the cpu");
+}
+
+// --- who decodes
+
+static int open_on(struct decoder *d, struct decode_device *device)
+{
+    int rc = codec_open(&d->codec, d->parameters, &d->options, device, d->buffers, d->pictures);
+    if (rc == 0)
+        snprintf(d->description, sizeof(d->description), "%s %s", device ? "nvdec" : "cpu",
+                 avcodec_get_name(d->parameters->codec_id));
+    return rc;
+}
+
+// How far pictures are out of order a stream need not say: a codec learns it from what it gets too
+// late to give out, and the next one is to know it at once.
+static void close_codec(struct decoder *d)
+{
+    AVCodecContext *context = d->codec.context;
+    if (context && context->has_b_frames > d->parameters->video_delay)
+        d->parameters->video_delay = context->has_b_frames;
+    d->held_up_ns += d->codec.nvdec.held_up_ns;
+    codec_close(&d->codec);
+}
+
+int64_t decoder_held_up_ns(struct decoder *d)
+{
+    int64_t held_up_ns = d->held_up_ns + d->codec.nvdec.held_up_ns;
+    d->held_up_ns = d->codec.nvdec.held_up_ns = 0;
+    return held_up_ns;
+}
+
+static int send_end(struct decoder *d);
+
+// The end goes to a codec after all packets.
+static int end_if_due(struct decoder *d)
+{
+    bool due = d->flushing && !d->codec.draining && !packet_history_replays(&d->backlog);
+    return due ? send_end(d) : 0;
+}
+
+// Opens what is to decode from now on; the backlog will be replayed to it.
+static int open_codec(struct decoder *d)
+{
+    int rc = d->device ? open_on(d, d->device) : -ENODEV;
+    if (rc < 0 && d->device)
+        notice_refusal(d);
+    if (rc < 0) {
+        d->device = NULL;
+        rc = open_on(d, NULL);
+    } else if (d->keep_on_device) {
+        buffers_trim(d->buffers);
+    }
+    return rc < 0 ? rc : end_if_due(d);
+}
+
+// What the codec has not given out yet, the next one does: it begins with the backlog. What cannot
+// be had from there is lost.
+static void give_up_codec(struct decoder *d)
+{
+    int reach = 4 * d->codec.context->has_b_frames + 2; // packets whose pictures it may hold
+    bool begun = d->facts.serial >= d->facts.first;
+    close_codec(d);
+    int64_t from = d->backlog.n > 0 ? d->backlog.first : d->facts.serial + 1;
+    if (!d->backlog.whole && begun) {
+        d->lost += facts_missing(&d->facts, from, reach);
+        corruption_begin(&d->damage, d->options.damaged);
+    }
+    d->awaiting = d->backlog.n == 0 && begun;
+    facts_replay(&d->facts, from);
+    packet_history_rewind(&d->backlog);
+}
+
+// NVDEC refuses the stream, or fails: not again before the next side.
+static int fall_back(struct decoder *d, int error)
+{
+    char text[AV_ERROR_MAX_STRING_SIZE + 64];
+    if (d->codec.nvdec.refused) {
+        notice_refusal(d);
+    } else {
+        snprintf(text, sizeof(text), "failed (%s): decoding on the cpu", av_err2str(error));
+        give_notice(d, "NVDEC", text);
+    }
+    d->device = NULL;
+    give_up_codec(d);
+    return open_codec(d);
+}
+
+int decoder_join(struct decoder *d, const struct decode_target *target)
+{
+    if (d->options.decode == DECODE_NVDEC && !target->device && !d->joined)
+        return -ENODEV;
+    d->joined = true;
+    d->device = d->options.decode == DECODE_CPU ? NULL : target->device;
+    if (d->device && !d->device->find(d->parameters->codec_id)) {
+        notice_refusal(d);
+        d->device = NULL;
+    }
+    d->keep_on_device = target->driver->takes_cuda;
+    buffers_join(d->buffers, target->driver, target->backend);
+    if (!d->device && d->codec.context && !packet_history_replays(&d->backlog))
+        packet_history_clear(&d->backlog);
+    bool begun = d->facts.serial >= d->facts.first;
+    if (d->codec.context && (begun || !d->device))
+        return 0;
+    close_codec(d);
+    return open_codec(d);
+}
+
+void decoder_leave(struct decoder *d)
+{
+    if (codec_on_device(&d->codec))
+        give_up_codec(d);
+    pictures_reap(d->pictures);
+    buffers_leave(d->buffers);
+    d->device = NULL;
+}
+
+void decoder_restart(struct decoder *d)
+{
+    packet_history_clear(&d->backlog);
+    facts_begin(&d->facts);
+    if (d->codec.context)
+        codec_flush(&d->codec, d->facts.first);
+    corruption_begin(&d->damage, d->options.damaged);
+    d->gaps = (struct h264_loss){0};
+    hash_checker_finish(&d->hash_checker);
+    d->flushing = d->awaiting = false;
+    d->orientation = -ENODATA;
+    d->lost = 0;
+    if (d->device && d->codec.context && !codec_on_device(&d->codec)) {
+        close_codec(d);
+        open_codec(d); // failing, it leaves none, which decode_send says
+    }
+}
+
+// --- packets in
+
+// libavcodec's answer for the packet or picture at hand. Before the first picture what the decoder
+// does not implement is the stream's nature; later it is damage.
+static int errno_of(struct decoder *d, int error, int64_t serial)
+{
+    struct fact *fact = facts_of(&d->facts, serial);
+    if (error == AVERROR(ENOMEM))
+        return -ENOMEM;
+    if (error == AVERROR_PATCHWELCOME && !d->shown)
+        return -ENOTSUP;
+    fact->damaged = fact->settled = d->harmed = true;
+    corruption_loss(&d->damage);
+    return -EBADMSG;
+}
+
+static int send_end(struct decoder *d)
+{
+    int rc = codec_send(&d->codec, NULL, 0);
+    return rc < 0 && rc != AVERROR_EOF ? errno_of(d, rc, d->facts.serial) : 0;
+}
+
+// Where one is not, a packet that fails may have held headers alone or half a picture: no loss.
+static bool packets_are_pictures(const struct decoder *d)
+{
+    const AVCodecDescriptor *codec = avcodec_descriptor_get(d->parameters->codec_id);
+    return codec && (codec->props & AV_CODEC_PROP_INTRA_ONLY);
+}
+
+static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
+{
+    int rc = codec_send(&d->codec, packet, serial);
+    if (log_libav_missed()) {
+        facts_of(&d->facts, serial)->damaged = true;
+        corruption_rootless(&d->damage);
+    }
+    if (rc >= 0)
+        return 0;
+    if (codec_failed(&d->codec, rc))
+        return fall_back(d, rc);
+    rc = errno_of(d, rc, serial);
+    return rc == -EBADMSG && !packets_are_pictures(d) ? 0 : rc;
+}
+
+// What the decoder will not say of a picture: that one which it is made from never came, or that it
+// is noise.
+static bool is_wrong(struct decoder *d, const AVPacket *packet)
+{
+    const AVCodecParameters *own = d->parameters;
+    if (own->codec_id != AV_CODEC_ID_H264 ||
+        idr_length_bytes(own->extradata, (size_t)own->extradata_size) > 0)
+        return false; // of a file, from which none is lost
+    if (!d->gaps.form && own->extradata)
+        h264_loss_before(&d->gaps, own->extradata, (size_t)own->extradata_size);
+    return h264_loss_before(&d->gaps, packet->data, (size_t)packet->size);
+}
+
+static void read_hash(struct decoder *d, const AVPacket *packet, struct fact *fact)
+{
+    const AVCodecParameters *own = d->parameters;
+    if (own->codec_id != AV_CODEC_ID_HEVC)
+        return;
+    int length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size);
+    fact->hash = picture_hash_read(packet->data, (size_t)packet->size, length_bytes);
+}
+
+// Pictures of NVDEC are not checked: that would take more of the CPU than all else for them.
+static bool slices_are_wrong(struct decoder *d, const AVPacket *packet, const struct fact *fact)
+{
+    const AVCodecParameters *own = d->parameters;
+    if (own->codec_id != AV_CODEC_ID_HEVC || fact->hash.method != HASH_NONE ||
+        codec_on_device(&d->codec))
+        return false;
+    if (!d->slice_check && (d->slice_check = slice_check_open()))
+        slice_check_extradata(d->slice_check, own->extradata, (size_t)own->extradata_size);
+    if (!d->slice_check)
+        return false;
+    size_t size;
+    const uint8_t *changed = av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
+    if (changed)
+        slice_check_extradata(d->slice_check, changed, size);
+    const enum slice_check_result result =
+        slice_check_packet(d->slice_check, packet->data, (size_t)packet->size);
+    if (!d->told_profile && slice_check_lacks_profile(d->slice_check)) {
+        log_event(LOG_LEVEL_INFO, "bit errors are not looked for in this profile of H.265");
+        d->told_profile = true;
+    }
+    return result == SLICES_WRONG;
+}
+
+int decode_send(struct decoder *d, const struct packet *packet)
+{
+    if (!d->codec.context)
+        return -ENOTSUP;
+    if (!packet) {
+        d->flushing = true;
+        return packet_history_replays(&d->backlog) ? 0 : send_end(d);
+    }
+    facts_packet(&d->facts, packet);
+    int64_t serial = d->facts.serial;
+    struct fact *fact = facts_of(&d->facts, serial);
+    fact->damaged |= is_wrong(d, packet->av);
+    read_hash(d, packet->av, fact);
+    fact->damaged |= slices_are_wrong(d, packet->av, fact);
+    d->awaiting &= !(packet->av->flags & AV_PKT_FLAG_KEY);
+    if (d->awaiting) {
+        fact->settled = true;
+        return -EBADMSG;
+    }
+    bool replays = packet_history_replays(&d->backlog);
+    if ((d->device || replays) && packet_history_add(&d->backlog, packet->av, serial) < 0)
+        return -ENOMEM;
+    return replays ? 0 : send(d, packet->av, serial);
+}
+
+// --- pictures out
+
+// Gives the codec the next packet that the one before it had. What fails again has been told.
+static int replay(struct decoder *d)
+{
+    int64_t serial;
+    const AVPacket *packet = packet_history_next(&d->backlog, &serial);
+    bool told = facts_of(&d->facts, serial)->settled;
+    int rc = send(d, packet, serial);
+    if (rc < 0 && rc != -EBADMSG)
+        return rc;
+    if (!d->device && !packet_history_replays(&d->backlog))
+        packet_history_clear(&d->backlog);
+    d->lost += rc == -EBADMSG && !told;
+    return end_if_due(d);
+}
+
+// The cpu has given out all pictures before those that NVDEC can give.
+static bool can_take_over(const struct decoder *d)
+{
+    return d->device && !codec_on_device(&d->codec) && d->backlog.whole;
+}
+
+static int receive(struct decoder *d, AVFrame *av)
+{
+    for (int rc = 0;;) {
+        if (rc == 0 && can_take_over(d)) {
+            give_up_codec(d);
+            rc = open_codec(d);
+        }
+        if (rc < 0 || !d->codec.context)
+            return rc < 0 ? rc : -ENOTSUP;
+        if (d->lost > 0) {
+            d->lost--;
+            return -EBADMSG;
+        }
+        rc = codec_receive(&d->codec, av);
+        if (rc == 0 && facts_repeats(&d->facts, av->reordered_opaque))
+            continue;
+        if (rc == AVERROR(EAGAIN) && packet_history_replays(&d->backlog))
+            rc = replay(d);
+        else if (rc == 0 || rc == AVERROR(EAGAIN) || rc == AVERROR_EOF)
+            return rc == AVERROR_EOF ? -ENODATA : rc;
+        else if (codec_failed(&d->codec, rc))
+            rc = fall_back(d, rc);
+        else
+            return errno_of(d, rc, d->facts.serial);
+    }
+}
+
+// What a keyframe says holds for those after it, which need not say it again.
+static void follow_orientation(struct decoder *d, const AVFrame *av)
+{
+    const AVFrameSideData *matrix = av_frame_get_side_data(av, AV_FRAME_DATA_DISPLAYMATRIX);
+    if (matrix && matrix->size >= ORIENTATION_MATRIX_BYTES)
+        d->orientation = orientation_of((const void *)matrix->data);
+    else if (av->key_frame)
+        d->orientation = -ENODATA;
+}
+
+static void follow_signal(const struct decoder *d, const AVFrame *av, struct frame_info *info)
+{
+    info->field_order = pixel_format_map_field_order(av, d->parameters->codec_id);
+    if (info->field_order != FIELDS_NONE)
+        info->flags |= FRAMED_FLAG_INTERLACED;
+    if (pixel_format_map_is_hdr(av))
+        info->flags |= FRAMED_FLAG_HDR;
+}
+
+// What libavcodec decodes of H.265 without an error may have some.
+static void find_errors(struct decoder *d, const AVFrame *av)
+{
+    struct fact *fact = facts_of(&d->facts, av->reordered_opaque);
+    if (fact->serial != av->reordered_opaque)
+        return;
+    fact->damaged |= hash_checker_tells_errors(&d->hash_checker, &fact->hash, av);
+}
+
+static int show(struct decoder *d, struct picture *picture, struct frame *ret)
+{
+    const char *converted;
+    const AVFrame *av = picture_frame(picture);
+    find_errors(d, av);
+    struct frame_info info = facts_picture(&d->facts, d->codec.context, av);
+    d->shown++;
+    follow_orientation(d, av);
+    follow_signal(d, av, &info);
+    if (av->key_frame && av->pict_type == AV_PICTURE_TYPE_I)
+        packet_history_shown(&d->backlog, av->reordered_opaque);
+    if (corruption_withholds(&d->damage, &info.flags))
+        return -EBADMSG;
+    int rc = codec_map(&d->codec, picture, d->keep_on_device, ret, &converted);
+    if (rc < 0)
+        return rc;
+    ret->codec = dpb_codec(d->parameters->codec_id);
+    info.converted = converted != NULL;
+    info.source_width = ret->image.width;
+    info.source_height = ret->image.height;
+    ret->info = info;
+    if (converted && converted != d->converted) {
+        char to[64];
+        snprintf(to, sizeof(to), "pictures are converted to %s by libswscale",
+                 pixel_format_name(ret->image.format));
+        give_notice(d, converted, to);
+    }
+    d->converted = converted;
+    return 0;
+}
+
+int decode_next(struct decoder *d, struct frame *ret)
+{
+    struct picture *picture = picture_take(d->pictures);
+    if (!picture)
+        return -ENOMEM;
+    int rc = receive(d, picture_frame(picture));
+    if (rc == 0)
+        rc = show(d, picture, ret);
+    if (rc < 0)
+        picture_release(picture);
+    return rc;
+}
+
+int64_t decoder_pictures(const struct decoder *d)
+{
+    return d->shown;
+}
+
+void decoder_memory(const struct decoder *d, struct stream_memory *ret)
+{
+    if (d->codec.context && d->shown > 0)
+        dpb_measure(ret, d->codec.context);
+}
+
+int decoder_orientation(const struct decoder *d)
+{
+    return d->orientation;
+}
+
+const char *decoder_describe(const struct decoder *d)
+{
+    return d->description;
+}
+
+const char *decoder_notice(struct decoder *d)
+{
+    const char *notice = d->notice_is_new ? d->notice : NULL;
+    d->notice_is_new = false;
+    return notice;
+}

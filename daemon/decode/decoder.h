@@ -1,0 +1,85 @@
+// Pictures of one camera, by libavcodec: on the CPU, or by NVDEC where the frames stay on the
+// device. What no kernel reads is converted by libswscale to a format that one does. One thread
+// (the camera's) uses a decoder; frames may be released on any.
+#ifndef FRAMED_DAEMON_DECODE_DECODER_H
+#define FRAMED_DAEMON_DECODE_DECODER_H
+
+#include "config/config.h"
+#include "daemon/decode/frame.h"
+#include "daemon/input/demux.h"
+
+struct decoder;
+
+// The one hardware context of the process, shared by all decoders; wraps the device's primary CUDA
+// context. NULL in *ret and -ENODEV where there is none.
+struct decode_device;
+// At most `threads` of them are inside NVDEC at a time, first come first served: more only fight
+// over the context. Decoders are opened one at a time.
+int decode_device_open(struct decode_device **ret, int ordinal, int threads);
+// How long threads were inside NVDEC since it was opened, added up and shared by as many as may be
+// inside at once.
+uint64_t decode_device_busy_ns(struct decode_device *);
+void decode_device_close(struct decode_device *); // accepts NULL; after every decoder and frame
+
+struct decode_options {
+    enum decode decode;
+    int threads;    // of the cpu decoder; 0: one per processor
+    bool low_delay; // for live sources: threads share a picture, and hold none back
+    int in_flight;  // frames that may be held at once beside the decoder's own
+    enum damaged damaged;
+};
+
+// Needs no device: decoder_join gives it one. -ENOTSUP: nothing here decodes this.
+int decoder_open(struct decoder **ret, const struct AVCodecParameters *,
+                 const struct decode_options *);
+
+// What the pictures are for. Pictures that the cpu decodes lie in memory that `driver` has pinned
+// from now on. With a device, NVDEC takes over where the options allow it: at once before the first
+// packet and after decoder_leave on NVDEC, else behind the next keyframe that the cpu gives out.
+// Frames stay on the device where driver->takes_cuda. Both outlive decoder_leave. 0; -ENODEV:
+// decode is nvdec, and there is no device at the first join; -ENOTSUP: nothing here decodes this
+// stream; -ENOMEM.
+struct decode_target {
+    const struct backend_driver *driver;
+    struct backend *backend;
+    struct decode_device *device; // NULL: no NVDEC
+};
+int decoder_join(struct decoder *, const struct decode_target *);
+// The device and the backend go, whatever state they are in: gives up everything of them. No frame
+// may be out. What NVDEC had not given out is decoded again, from the last keyframe on, by what
+// decoder_join chooses; where that keyframe is more than 300 packets back, it is withheld, and so
+// is all up to the next one.
+void decoder_leave(struct decoder *);
+// Whether the decoder can go on with a stream of these parameters after decoder_restart. One that
+// met what it could not decode may have taken headers, an order of pictures or a rotation from it.
+bool decoder_accepts(const struct decoder *, const struct AVCodecParameters *);
+// Gives it one packet; NULL flushes: decode_next then yields what is left and -ENODATA. Returns 0,
+// also where damage will show in pictures to come; -EAGAIN cannot happen when decode_next was
+// called until -EAGAIN; -EBADMSG: a picture that cannot be decoded (count it); -ENOTSUP: this
+// stream cannot be decoded here.
+int decode_send(struct decoder *, const struct packet *);
+// The next picture, in presentation order. Returns 0; -EAGAIN: wants packets; -ENODATA: the end
+// after a flush; -EBADMSG: a picture was withheld by the policy `damaged` (count it). info.epoch
+// and FRAMED_FLAG_FIRST_OF_EPOCH are left 0: the camera knows them.
+int decode_next(struct decoder *, struct frame *);
+// How long decode_send and decode_next were held up since this was last asked, because NVDEC opened
+// this decoder or another camera's.
+int64_t decoder_held_up_ns(struct decoder *);
+// Pictures that were decoded since it was opened, withheld ones too.
+int64_t decoder_pictures(const struct decoder *);
+// After a seek, a flush or a new connection: forgets what it holds. NVDEC's decoder stays open.
+void decoder_restart(struct decoder *);
+void decoder_close(struct decoder *); // frames that are out stay valid; accepts NULL
+
+// What memory the stream takes; of a stream that has given no picture yet *ret stays as it is.
+void decoder_memory(const struct decoder *, struct stream_memory *ret);
+// How the pictures since the last keyframe say themselves that they are to be shown: as
+// demux_orientation. -ENODATA: they do not.
+int decoder_orientation(const struct decoder *);
+// "nvdec h264", "cpu h264": may change in flight.
+const char *decoder_describe(const struct decoder *);
+// A sentence worth one log line since the last call ("AV1 is not supported by NVDEC here: decoding
+// on the cpu"), or NULL. Valid until the next call.
+const char *decoder_notice(struct decoder *);
+
+#endif

@@ -1,0 +1,208 @@
+#include "daemon/decode/dpb.h"
+
+#include <errno.h>
+#include <libavcodec/avcodec.h>
+#include <libavutil/pixdesc.h>
+#include <math.h>
+
+#include "daemon/decode/pixel_format_map.h"
+#include "daemon/decode/scaler.h"
+#include "daemon/input/demux.h"
+
+enum {
+    H264_PICTURES_MAX = 16, // that a stream of any level may keep
+    HEVC_PICTURES = 6,      // that one as large as its level allows may keep
+    NVDEC_SPARE = 5,        // surfaces that libavcodec adds to what the stream needs
+    // Motion vectors, reference indices and types: by the sizes of libavcodec's tables.
+    H264_MACROBLOCK = 141,
+    HEVC_MACROBLOCK = 200,
+    PROBE_PACKETS = 64,          // in which a picture must come
+    PACKET_BYTES_MAX = 64 << 20, // a file may say any bit rate
+};
+
+static int min(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int max(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+// --- H.264: table A-1 of the standard
+
+static int h264_level_macroblocks(int level)
+{
+    static const struct {
+        int level, macroblocks;
+    } levels[] = {{9, 396},     {10, 396},    {11, 900},    {12, 2376},   {13, 2376},
+                  {20, 2376},   {21, 4752},   {22, 8100},   {30, 8100},   {31, 18000},
+                  {32, 20480},  {40, 32768},  {41, 32768},  {42, 34816},  {50, 110400},
+                  {51, 184320}, {52, 184320}, {60, 696320}, {61, 696320}, {62, 696320}};
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+        if (levels[i].level == level)
+            return levels[i].macroblocks;
+    return INT32_MAX;
+}
+
+// Pictures that wait for their turn and are no reference count among those of the level. Where the
+// stream does not say how many may wait, NVDEC gets surfaces for as many as the level allows.
+static void measure_h264(struct stream_memory *ret, const AVCodecContext *context)
+{
+    int macroblocks = (context->coded_width + 15) / 16 * ((context->coded_height + 15) / 16);
+    int most = h264_level_macroblocks(context->level) / max(macroblocks, 1);
+    most = max(min(most, H264_PICTURES_MAX), context->refs);
+    ret->pictures = min(context->refs + context->has_b_frames, most);
+    ret->surfaces = context->refs + max(context->has_b_frames, min(most, H264_PICTURES_MAX - 1));
+    ret->macroblock_bytes = H264_MACROBLOCK;
+}
+
+// --- H.265: sections A.4.1 and A.4.2
+
+static int64_t hevc_level_pixels(int level)
+{
+    static const struct {
+        int level, pixels;
+    } levels[] = {{30, 36864},  {60, 122880},   {63, 245760},   {90, 552960},
+                  {93, 983040}, {123, 2228224}, {156, 8912896}, {186, 35651584}};
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+        if (level <= levels[i].level)
+            return levels[i].pixels;
+    return INT32_MAX;
+}
+
+static void measure_hevc(struct stream_memory *ret, const AVCodecContext *context)
+{
+    int64_t most = hevc_level_pixels(context->level);
+    int64_t pixels = (int64_t)context->coded_width * context->coded_height;
+    ret->pictures = pixels <= most / 4       ? 16
+                    : pixels <= most / 2     ? 2 * HEVC_PICTURES
+                    : pixels <= most / 4 * 3 ? 4 * HEVC_PICTURES / 3
+                                             : HEVC_PICTURES;
+    ret->surfaces = ret->pictures + 1;
+    ret->macroblock_bytes = HEVC_MACROBLOCK;
+}
+
+// --- the others: as many as their standards have, and what libavcodec asks NVDEC for
+
+static void measure_other(struct stream_memory *ret, const AVCodecContext *context)
+{
+    ret->macroblock_bytes = H264_MACROBLOCK;
+    if (context->codec_descriptor->props & AV_CODEC_PROP_INTRA_ONLY) {
+        ret->pictures = ret->surfaces = ret->macroblock_bytes = 0;
+        return;
+    }
+    switch (context->codec_id) {
+    case AV_CODEC_ID_VP9:
+    case AV_CODEC_ID_AV1:
+        ret->pictures = 9;
+        ret->surfaces = 10;
+        break;
+    case AV_CODEC_ID_VP8:
+        ret->pictures = ret->surfaces = 3;
+        break;
+    default:
+        ret->pictures = ret->surfaces = 2 + context->has_b_frames;
+        break;
+    }
+}
+
+// On a device pix_fmt says only that the samples are there.
+static enum AVPixelFormat samples_of(const AVCodecContext *context)
+{
+    return context->hw_frames_ctx ? context->sw_pix_fmt : context->pix_fmt;
+}
+
+static int bits_of(enum AVPixelFormat samples)
+{
+    const AVPixFmtDescriptor *format = av_pix_fmt_desc_get(samples);
+    return format ? av_get_padded_bits_per_pixel(format) : 0;
+}
+
+// The pictures in flight are libswscale's results, and it makes another of a decoded picture.
+static void add_converted(struct stream_memory *ret, enum AVPixelFormat samples)
+{
+    ret->pictures++;
+    ret->pixel_bits = max(ret->pixel_bits, bits_of(scaler_target(samples)));
+}
+
+enum stream_codec dpb_codec(int codec_id)
+{
+    return codec_id == AV_CODEC_ID_H264  ? STREAM_H264
+           : codec_id == AV_CODEC_ID_VP9 ? STREAM_VP9
+                                         : STREAM_OTHER;
+}
+
+void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
+{
+    ret->codec = dpb_codec(context->codec_id);
+    ret->width = context->width;
+    ret->height = context->height;
+    if (context->codec_id == AV_CODEC_ID_H264)
+        measure_h264(ret, context);
+    else if (context->codec_id == AV_CODEC_ID_HEVC)
+        measure_hevc(ret, context);
+    else
+        measure_other(ret, context);
+    ret->surfaces += NVDEC_SPARE;
+    ret->pixel_bits = bits_of(samples_of(context));
+    if (ret->pixel_bits > 0 && pixel_format_map_format(samples_of(context)) == PIXEL_NONE)
+        add_converted(ret, samples_of(context));
+}
+
+// --- a stream that nobody decodes yet
+
+static int decode_first(AVCodecContext *context, AVFrame *frame, struct demux *ingest)
+{
+    for (int i = 0; i < PROBE_PACKETS; i++) {
+        struct packet packet;
+        int rc = demux_read(ingest, &packet);
+        if (rc < 0)
+            return rc;
+        avcodec_send_packet(context, packet.av); // a damaged one is followed by others
+        if (avcodec_receive_frame(context, frame) == 0)
+            return 0;
+    }
+    return -ENOTSUP;
+}
+
+static int mean_packet(const struct demux *ingest)
+{
+    int num, den;
+    demux_rate(ingest, &num, &den);
+    int64_t bit_rate = demux_parameters(ingest)->bit_rate;
+    if (num <= 0 || den <= 0 || bit_rate <= 0)
+        return 0;
+    return (int)fmin((double)bit_rate / 8 * den / num, PACKET_BYTES_MAX);
+}
+
+int dpb_probe(struct stream_memory *ret, const struct camera_config *config,
+              const _Atomic bool *stop)
+{
+    char why[256];
+    struct demux *ingest = NULL;
+    struct camera_config full = *config;
+    full.pace = PACE_FULL;
+    int rc = demux_open(&ingest, &full, stop, why, sizeof why);
+    if (rc < 0)
+        return rc;
+    const AVCodecParameters *parameters = demux_parameters(ingest);
+    const AVCodec *decoder = avcodec_find_decoder(parameters->codec_id);
+    AVCodecContext *context = decoder ? avcodec_alloc_context3(decoder) : NULL;
+    AVFrame *frame = av_frame_alloc();
+    rc = context && frame ? 0 : -ENOMEM;
+    if (rc == 0 && (avcodec_parameters_to_context(context, parameters) < 0 ||
+                    avcodec_open2(context, decoder, NULL) < 0))
+        rc = -ENOTSUP;
+    if (rc == 0)
+        rc = decode_first(context, frame, ingest);
+    if (rc == 0) {
+        dpb_measure(ret, context);
+        ret->packet_bytes = mean_packet(ingest);
+    }
+    av_frame_free(&frame);
+    avcodec_free_context(&context);
+    demux_close(ingest);
+    return rc;
+}

@@ -1,0 +1,18 @@
+// The decoded picture buffer (DPB) of a stream: what memory libavcodec takes for its pictures.
+#ifndef FRAMED_DAEMON_DECODE_DPB_H
+#define FRAMED_DAEMON_DECODE_DPB_H
+
+#include "config/config.h"
+
+struct AVCodecContext;
+
+enum stream_codec dpb_codec(int codec_id); // of an enum AVCodecID
+
+// Of a decoder that has given out a picture, except for packet_bytes, which stays as it is.
+void dpb_measure(struct stream_memory *, const struct AVCodecContext *);
+
+// Opens the camera's input and decodes its first picture on the cpu. Blocks for as long as the
+// camera's deadlines allow, and until *stop is set. 0, or negative errno, and *ret stays as it is.
+int dpb_probe(struct stream_memory *ret, const struct camera_config *, const _Atomic bool *stop);
+
+#endif

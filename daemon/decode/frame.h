@@ -1,0 +1,39 @@
+// One decoded picture and what is known of it. Passing a frame on gives it away, even on failure.
+#ifndef FRAMED_DAEMON_DECODE_FRAME_H
+#define FRAMED_DAEMON_DECODE_FRAME_H
+
+#include "config/config.h"
+#include "kernels/image.h"
+
+// Which of its two fields an interlaced picture shows first.
+enum field_order { FIELDS_NONE, FIELDS_TOP_FIRST, FIELDS_BOTTOM_FIRST, FIELDS_UNKNOWN };
+
+struct frame_info {
+    int64_t pts_ns;      // unwrapped, rising within an epoch
+    int64_t capture_ns;  // since 1970
+    int64_t received_ns; // CLOCK_MONOTONIC
+    int64_t decoded_ns;  // CLOCK_MONOTONIC
+    int64_t delay_ns;    // by which a live picture was decoded later than others of its camera
+    uint32_t epoch;
+    uint32_t flags; // enum framed_flags
+    // The decoder fills in the picture's own; the camera makes it that of the stream so far.
+    enum field_order field_order;
+    bool converted; // by libswscale, to a format that kernels read
+    int source_width, source_height;
+};
+
+struct frame {
+    struct image image; // valid until frame_release
+    struct frame_info info;
+    int surfaces; // of the device's decoder that it lies in; 0: on the host, or not known
+    enum stream_codec codec; // of that decoder
+    void *owner;
+    void (*release)(void *owner); // any thread but a CUDA host function
+};
+
+// Whether it became older than `max_age_ns` by now; 0 is no limit.
+bool frame_is_late(const struct frame_info *, int64_t max_age_ns);
+
+void frame_release(struct frame *); // empties *frame; accepts an empty one
+
+#endif

@@ -1,0 +1,83 @@
+#include "daemon/decode/nal.h"
+
+#include <string.h>
+
+enum {
+    HVCC_LENGTH_SIZE = 21, // where a HEVCDecoderConfigurationRecord says it
+    HVCC_BYTES = 23,       // ahead of its parameter sets
+};
+
+// Where the next start code begins, from `at` on; the end where there is none.
+static size_t find_start(const uint8_t *data, size_t size, size_t at)
+{
+    while (at + 3 <= size) {
+        const uint8_t *zero = memchr(data + at, 0, size - at - 2);
+        if (!zero)
+            return size;
+        at = (size_t)(zero - data);
+        if (zero[1] == 0 && zero[2] == 1)
+            return at;
+        at++;
+    }
+    return size;
+}
+
+static bool next_started(struct nal_reader *reader, struct nal *ret)
+{
+    size_t begin = find_start(reader->data, reader->size, reader->at);
+    if (begin == reader->size)
+        return false;
+    begin += 3;
+    reader->at = find_start(reader->data, reader->size, begin);
+    *ret = (struct nal){reader->data + begin, reader->at - begin};
+    return true;
+}
+
+static bool next_measured(struct nal_reader *reader, struct nal *ret)
+{
+    size_t length = 0, left = reader->size - reader->at;
+    if (left <= (size_t)reader->length_bytes)
+        return false;
+    for (int i = 0; i < reader->length_bytes; i++)
+        length = length << 8 | reader->data[reader->at++];
+    left -= (size_t)reader->length_bytes;
+    *ret = (struct nal){reader->data + reader->at, length < left ? length : left};
+    reader->at += ret->size;
+    return true;
+}
+
+bool nal_next(struct nal_reader *reader, struct nal *ret)
+{
+    if (!(reader->length_bytes ? next_measured(reader, ret) : next_started(reader, ret)))
+        return false;
+    while (ret->size > 0 && ret->data[ret->size - 1] == 0)
+        ret->size--;
+    return true;
+}
+
+size_t nal_rbsp(const struct nal *nal, uint8_t *to, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0, zeros = 0; i < nal->size && n < room; i++) {
+        if (zeros >= 2 && nal->data[i] == 3) {
+            zeros = 0;
+            continue;
+        }
+        zeros = nal->data[i] ? 0 : zeros + 1;
+        to[n++] = nal->data[i];
+    }
+    return n;
+}
+
+int hevc_unit_type(const struct nal *nal)
+{
+    const bool base = nal->size >= 2 && !(nal->data[0] & 1) && !(nal->data[1] & 0xf8);
+    return base ? nal->data[0] >> 1 : -1;
+}
+
+int hevc_length_bytes(const uint8_t *extradata, size_t size)
+{
+    bool record =
+        extradata && size >= HVCC_BYTES && (extradata[0] || extradata[1] || extradata[2] > 1);
+    return record ? (extradata[HVCC_LENGTH_SIZE] & 3) + 1 : 0;
+}

@@ -1,0 +1,33 @@
+// The NAL units of a packet of H.264 or H.265, and the syntax elements in them. Takes whatever the
+// bytes are; nothing is read behind their end.
+#ifndef FRAMED_DAEMON_DECODE_NAL_H
+#define FRAMED_DAEMON_DECODE_NAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct nal {
+    const uint8_t *data; // from its header on, emulation prevention bytes included
+    size_t size;         // without zeros behind it
+};
+
+struct nal_reader {
+    const uint8_t *data; // of a packet
+    size_t size;
+    int length_bytes; // in front of each unit; 0: start codes between them
+    size_t at;        // 0 at first
+};
+
+bool nal_next(struct nal_reader *, struct nal *ret); // false: no more
+// The unit's bytes without those of emulation prevention, as many as there is room for. Returns how
+// many they are.
+size_t nal_rbsp(const struct nal *, uint8_t *to, size_t room);
+
+// nal_unit_type of a unit of the base layer; -1: of another layer, or there is no whole header.
+int hevc_unit_type(const struct nal *);
+
+// What the extradata of an H.265 stream, which may be NULL, says of length_bytes.
+int hevc_length_bytes(const uint8_t *extradata, size_t size);
+
+#endif

@@ -1,0 +1,159 @@
+#include "daemon/decode/nvdec.h"
+
+#include <errno.h>
+#include <libavutil/hwcontext.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/decode/decoder.h"
+
+enum {
+    EXTRA_MAX = 12, // of NVDEC's 32 surfaces; a stream may need 18 for itself
+    // Each decoder works on one of the device's engines, so twice as many threads as engines leave
+    // some of these idle; still more keep all of them busy in any order, and hundreds would fight
+    // over the context.
+    THREADS_AUTO = 48,
+    // That many are left inside while a decoder is opened: the driver's lock is wanted for it.
+    THREADS_OPENING = 14,
+};
+
+// --- the gates
+
+void nvdec_enter(struct nvdec *nvdec)
+{
+    nvdec->opening_before_ns = fair_semaphore_used_ns(&nvdec->device->opening);
+    fair_semaphore_enter(&nvdec->device->inside);
+}
+
+void nvdec_leave(struct nvdec *nvdec)
+{
+    uint64_t opening_ns = fair_semaphore_used_ns(&nvdec->device->opening);
+    nvdec->held_up_ns += (int64_t)(opening_ns - nvdec->opening_before_ns);
+    if (!nvdec->opens) {
+        fair_semaphore_leave(&nvdec->device->inside);
+        return;
+    }
+    nvdec->opens = false;
+    fair_semaphore_retreat(&nvdec->device->inside, nvdec->device->opening_places);
+    fair_semaphore_leave(&nvdec->device->opening);
+}
+
+// libavcodec opens the driver's decoder when this returns. Whoever waits for that leaves its place
+// inside to those that decode; then it waits for none of them, as others wait behind it to open.
+static void wait_to_open(struct nvdec *nvdec)
+{
+    if (nvdec->opens)
+        return;
+    fair_semaphore_leave(&nvdec->device->inside);
+    fair_semaphore_enter(&nvdec->device->opening);
+    fair_semaphore_press(&nvdec->device->inside, nvdec->device->opening_places);
+    nvdec->opens = true;
+}
+
+// --- decoders
+
+static bool decodes_on_cuda(const AVCodec *codec)
+{
+    const AVCodecHWConfig *config;
+    for (int i = 0; (config = avcodec_get_hw_config(codec, i)); i++) {
+        // The cuvid decoders, which have methods of their own, cannot step down.
+        if (config->device_type == AV_HWDEVICE_TYPE_CUDA &&
+            (config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) &&
+            !(config->methods & AV_CODEC_HW_CONFIG_METHOD_INTERNAL))
+            return true;
+    }
+    return false;
+}
+
+// The codecs whose standards leave no choice in a picture's bytes: the others, JPEG and the MPEGs
+// before H.264 with their own transforms, would not come out as on the cpu.
+static bool is_exact(enum AVCodecID id)
+{
+    return id == AV_CODEC_ID_H264 || id == AV_CODEC_ID_HEVC || id == AV_CODEC_ID_AV1 ||
+           id == AV_CODEC_ID_VP8 || id == AV_CODEC_ID_VP9;
+}
+
+// Not always libavcodec's first choice for the codec: for AV1 that is a library for the cpu.
+const AVCodec *nvdec_find(enum AVCodecID id)
+{
+    const AVCodec *codec;
+    for (void *at = NULL; is_exact(id) && (codec = av_codec_iterate(&at));) {
+        if (codec->id == id && av_codec_is_decoder(codec) && decodes_on_cuda(codec))
+            return codec;
+    }
+    return NULL;
+}
+
+// libavcodec asks again without a format whose set-up failed; NONE makes the packet fail.
+static enum AVPixelFormat choose_cuda(AVCodecContext *codec, const enum AVPixelFormat *formats)
+{
+    struct nvdec *nvdec = codec->opaque;
+    for (; *formats != AV_PIX_FMT_NONE; formats++) {
+        if (*formats == AV_PIX_FMT_CUDA) {
+            wait_to_open(nvdec);
+            return AV_PIX_FMT_CUDA;
+        }
+    }
+    nvdec->refused = true;
+    return AV_PIX_FMT_NONE;
+}
+
+// Frames that are given out keep their surfaces. libavcodec adds five to what the stream needs: for
+// the picture being decoded, and the one that it has ready.
+static int prepare(AVCodecContext *codec, const struct decode_device *device, int in_flight)
+{
+    codec->hw_device_ctx = av_buffer_ref(device->context);
+    codec->get_format = choose_cuda;
+    codec->extra_hw_frames = in_flight < EXTRA_MAX ? in_flight : EXTRA_MAX;
+    codec->thread_count = 1; // NVDEC works while we wait; more threads only add delay
+    return codec->hw_device_ctx ? 0 : -ENOMEM;
+}
+
+// --- the device
+
+static int open_context(AVBufferRef **ret, int ordinal)
+{
+    AVDictionary *options = NULL;
+    char name[16];
+    snprintf(name, sizeof(name), "%d", ordinal);
+    int rc = av_dict_set(&options, "primary_ctx", "1", 0);
+    if (rc >= 0)
+        rc = av_hwdevice_ctx_create(ret, AV_HWDEVICE_TYPE_CUDA, name, options, 0);
+    av_dict_free(&options);
+    return rc;
+}
+
+int decode_device_open(struct decode_device **ret, int ordinal, int threads)
+{
+    struct decode_device *device = calloc(1, sizeof(*device));
+    *ret = NULL;
+    if (!device)
+        return -ENOMEM;
+    if (open_context(&device->context, ordinal) < 0) {
+        free(device);
+        return -ENODEV;
+    }
+    device->find = nvdec_find;
+    device->prepare = prepare;
+    threads = threads > 0 ? threads : THREADS_AUTO;
+    device->opening_places = threads > THREADS_OPENING ? threads - THREADS_OPENING + 1 : 1;
+    fair_semaphore_init(&device->inside, threads);
+    fair_semaphore_init(&device->opening, 1);
+    *ret = device;
+    return 0;
+}
+
+uint64_t decode_device_busy_ns(struct decode_device *device)
+{
+    return fair_semaphore_used_ns(&device->inside) / (uint64_t)device->inside.places;
+}
+
+void decode_device_close(struct decode_device *device)
+{
+    if (!device)
+        return;
+    av_buffer_unref(&device->context);
+    fair_semaphore_finish(&device->opening);
+    fair_semaphore_finish(&device->inside);
+    free(device);
+}

@@ -1,0 +1,41 @@
+// What decoding on the device takes: the device with its gates that decode.h's decode_device is,
+// and the set-up of a libavcodec decoder that uses it.
+#ifndef FRAMED_DAEMON_DECODE_NVDEC_H
+#define FRAMED_DAEMON_DECODE_NVDEC_H
+
+#include <libavcodec/avcodec.h>
+#include <stdbool.h>
+
+#include "daemon/base/fair_semaphore.h"
+
+struct decode_device {
+    // The decoder of libavcodec that hands the codec's work to the device and gives the same bytes
+    // as the cpu; NULL: there is none. Tests put other decoders there.
+    const AVCodec *(*find)(enum AVCodecID);
+    // Prepares a context of such a decoder, before it is opened. 0 or -ENOMEM.
+    int (*prepare)(AVCodecContext *, const struct decode_device *, int in_flight);
+    AVBufferRef *context;
+    struct fair_semaphore inside;  // libavcodec's calls that the driver may be called from
+    struct fair_semaphore opening; // those that open a decoder in the driver: one at a time
+    int opening_places;            // that one of those takes inside
+};
+
+// One decoder's use of the device: its context's `opaque`.
+struct nvdec {
+    struct decode_device *device;
+    bool refused; // the device does not take the stream; set within a call, which then fails
+    bool opens;   // the call at hand opens a decoder in the driver
+    // How long calls lasted while some decoder was opened, the own one or another camera's: the
+    // driver lets few others in meanwhile. And what fair_semaphore_used_ns(opening) was before the
+    // call.
+    int64_t held_up_ns;
+    uint64_t opening_before_ns;
+};
+
+// Around each call of libavcodec that may call the driver.
+void nvdec_enter(struct nvdec *);
+void nvdec_leave(struct nvdec *);
+
+const AVCodec *nvdec_find(enum AVCodecID);
+
+#endif

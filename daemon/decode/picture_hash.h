@@ -1,0 +1,44 @@
+// The hash of a decoded picture that an H.265 stream may carry (SEI decoded picture hash): it tells
+// whether a picture came out as its encoder saw it.
+#ifndef FRAMED_DAEMON_DECODE_PICTURE_HASH_H
+#define FRAMED_DAEMON_DECODE_PICTURE_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct AVFrame;
+struct AVMD5;
+
+enum hash_method { // 1 more than the standard's hash_type
+    HASH_NONE,
+    HASH_MD5,
+    HASH_CRC,
+    HASH_CHECKSUM,
+};
+
+enum { HASH_BYTES_MAX = 16 };
+
+struct picture_hash {
+    enum hash_method method;
+    uint8_t digest[3][HASH_BYTES_MAX]; // by colour component
+};
+
+// Compares the hashes of one stream. An encoder may compute a component's hashes wrongly. So those
+// that never matched since the stream began count for its first pictures only, and the CRC of
+// chroma, which x265 3.5 gets wrong, not at all. One thread uses it; zeroed it is ready.
+struct hash_checker {
+    struct AVMD5 *md5; // allocated with the first picture that has such a hash
+    bool matched[3];   // by component: once at least
+    int mismatched[3]; // pictures whose component did not, before any did
+};
+
+// That of the packet's picture; HASH_NONE where it has none. `length_bytes`: see struct nal_reader.
+struct picture_hash picture_hash_read(const uint8_t *data, size_t size, int length_bytes);
+// Whether a picture, which was not cropped, has errors. False where that is not known: it has no
+// hash, or lies on a device.
+bool hash_checker_tells_errors(struct hash_checker *, const struct picture_hash *,
+                               const struct AVFrame *);
+void hash_checker_finish(struct hash_checker *); // it is ready for another stream
+
+#endif

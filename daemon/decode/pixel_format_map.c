@@ -1,0 +1,139 @@
+#include "daemon/decode/pixel_format_map.h"
+
+#include <libavutil/frame.h>
+#include <libavutil/pixdesc.h>
+
+static const struct {
+    enum AVPixelFormat av;
+    enum pixel_format ours;
+} formats[] = {
+    {AV_PIX_FMT_YUV420P, PIXEL_YUV420P},
+    {AV_PIX_FMT_YUVJ420P, PIXEL_YUV420P},
+    {AV_PIX_FMT_NV12, PIXEL_NV12},
+    {AV_PIX_FMT_P010LE, PIXEL_P010},
+    {AV_PIX_FMT_YUV420P10LE, PIXEL_YUV420P10},
+    {AV_PIX_FMT_BGRA, PIXEL_BGRA},
+    {AV_PIX_FMT_BGR0, PIXEL_BGRA},
+    {AV_PIX_FMT_RGBA, PIXEL_RGBA},
+    {AV_PIX_FMT_RGB0, PIXEL_RGBA},
+    {AV_PIX_FMT_BGR24, PIXEL_BGR24},
+    {AV_PIX_FMT_RGB24, PIXEL_RGB24},
+    {AV_PIX_FMT_GBRP, PIXEL_GBRP},
+};
+
+enum pixel_format pixel_format_map_format(enum AVPixelFormat av)
+{
+    for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+        if (formats[i].av == av)
+            return formats[i].ours;
+    }
+    return PIXEL_NONE;
+}
+
+enum AVPixelFormat pixel_format_map_without_range(enum AVPixelFormat format)
+{
+    switch (format) {
+    case AV_PIX_FMT_YUVJ411P:
+        return AV_PIX_FMT_YUV411P;
+    case AV_PIX_FMT_YUVJ420P:
+        return AV_PIX_FMT_YUV420P;
+    case AV_PIX_FMT_YUVJ422P:
+        return AV_PIX_FMT_YUV422P;
+    case AV_PIX_FMT_YUVJ440P:
+        return AV_PIX_FMT_YUV440P;
+    case AV_PIX_FMT_YUVJ444P:
+        return AV_PIX_FMT_YUV444P;
+    default:
+        return format;
+    }
+}
+
+static enum matrix matrix_of(const AVFrame *av)
+{
+    switch (av->colorspace) {
+    case AVCOL_SPC_BT709:
+    case AVCOL_SPC_SMPTE240M: // within 2 % of it
+        return MATRIX_BT709;
+    case AVCOL_SPC_BT470BG:
+    case AVCOL_SPC_SMPTE170M:
+    case AVCOL_SPC_FCC: // within 1 % of it
+        return MATRIX_BT601;
+    case AVCOL_SPC_BT2020_NCL:
+    case AVCOL_SPC_BT2020_CL:
+        return MATRIX_BT2020;
+    default:
+        return MATRIX_UNSPECIFIED;
+    }
+}
+
+static enum range range_of(const AVFrame *av)
+{
+    if (av->color_range == AVCOL_RANGE_JPEG ||
+        pixel_format_map_without_range(av->format) != (enum AVPixelFormat)av->format)
+        return RANGE_FULL;
+    return av->color_range == AVCOL_RANGE_MPEG ? RANGE_LIMITED : RANGE_UNSPECIFIED;
+}
+
+// Rows half a line off count for less than columns: the nearest siting keeps the column.
+static enum siting siting_of(const AVFrame *av)
+{
+    switch (av->chroma_location) {
+    case AVCHROMA_LOC_LEFT:
+    case AVCHROMA_LOC_BOTTOMLEFT:
+        return SITING_LEFT;
+    case AVCHROMA_LOC_CENTER:
+    case AVCHROMA_LOC_TOP:
+    case AVCHROMA_LOC_BOTTOM:
+        return SITING_CENTER;
+    case AVCHROMA_LOC_TOPLEFT:
+        return SITING_TOPLEFT;
+    default:
+        return SITING_UNSPECIFIED;
+    }
+}
+
+#ifdef AV_FRAME_FLAG_INTERLACED // since FFmpeg 6.1, which calls the members deprecated
+static bool is_interlaced(const AVFrame *av)
+{
+    return av->flags & AV_FRAME_FLAG_INTERLACED;
+}
+
+static bool is_top_first(const AVFrame *av)
+{
+    return av->flags & AV_FRAME_FLAG_TOP_FIELD_FIRST;
+}
+#else
+static bool is_interlaced(const AVFrame *av)
+{
+    return av->interlaced_frame;
+}
+
+static bool is_top_first(const AVFrame *av)
+{
+    return av->top_field_first;
+}
+#endif
+
+enum field_order pixel_format_map_field_order(const AVFrame *av, enum AVCodecID codec)
+{
+    if (!is_interlaced(av))
+        return FIELDS_NONE;
+    if (codec == AV_CODEC_ID_HEVC) // a picture is one field there
+        return FIELDS_UNKNOWN;
+    return is_top_first(av) ? FIELDS_TOP_FIRST : FIELDS_BOTTOM_FIRST;
+}
+
+bool pixel_format_map_is_hdr(const AVFrame *av)
+{
+    return av->color_trc == AVCOL_TRC_SMPTE2084 || av->color_trc == AVCOL_TRC_ARIB_STD_B67;
+}
+
+struct colour pixel_format_map_colour(const AVFrame *av, enum AVPixelFormat format, bool converted)
+{
+    struct colour colour = {matrix_of(av), range_of(av), siting_of(av)};
+    if (converted && av_pix_fmt_desc_get(format)->log2_chroma_w == 0)
+        colour.siting = SITING_LEFT;
+    else if (converted && colour.siting == SITING_TOPLEFT)
+        colour.siting = SITING_LEFT;
+    return colour;
+}

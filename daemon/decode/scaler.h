@@ -1,0 +1,25 @@
+// Brings pictures to a format that kernels read, by libswscale, where libavcodec yields another.
+// Levels, matrix and range stay as they are. One thread uses a scaler; zeroed it is ready.
+#ifndef FRAMED_DAEMON_DECODE_SCALER_H
+#define FRAMED_DAEMON_DECODE_SCALER_H
+
+#include <libavutil/pixfmt.h>
+
+struct AVFrame;
+struct buffers;
+struct SwsContext;
+
+struct scaler {
+    struct SwsContext *sws; // for pictures of this format and size; NULL before the first
+    int format, width, height;
+};
+
+// The format that pictures of format `from` are converted to: the nearest that kernels read.
+enum AVPixelFormat scaler_target(enum AVPixelFormat from);
+// Fills `to`, in memory of `buffers` unless it has its own already. Chroma of 4:4:4 comes out
+// left-sited. Returns 0; -ENOTSUP: libswscale does not read the format; other negative AVERROR.
+int scaler_convert(struct scaler *, struct buffers *, struct AVFrame *to,
+                   const struct AVFrame *from);
+void scaler_close(struct scaler *);
+
+#endif

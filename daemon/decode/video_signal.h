@@ -1,0 +1,21 @@
+// What the pictures of a stream are that framed passes on without conversion: interlaced, or HDR.
+// Pure. Zeroed it is a stream of progressive SDR pictures.
+#ifndef FRAMED_DAEMON_DECODE_VIDEO_SIGNAL_H
+#define FRAMED_DAEMON_DECODE_VIDEO_SIGNAL_H
+
+#include "daemon/decode/frame.h"
+
+struct video_signal {
+    enum field_order field_order; // FIELDS_UNKNOWN: not the same in all interlaced pictures
+    bool hdr;
+};
+
+// Takes in the next picture, the first of its stream if `begins`, and sets its field_order to that
+// of the stream. An interlaced stream may hold progressive pictures and stays interlaced.
+void video_signal_follow(struct video_signal *, struct frame_info *, bool begins);
+
+// A sentence each for the log: what it is, and what that means to the user.
+const char *video_signal_explain_fields(const struct video_signal *);
+const char *video_signal_explain_hdr(const struct video_signal *);
+
+#endif

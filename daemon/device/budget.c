@@ -1,0 +1,295 @@
+#include "daemon/device/budget.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "daemon/base/cgroup.h"
+#include "daemon/base/pool_region.h"
+#include "daemon/decode/packet_history.h"
+
+enum {
+    PAGE = 4096,
+    DEVICE_PERCENT = 95, // that cameras may take of a device
+    // Of a stream that nobody has looked at.
+    WIDTH = 1920,
+    HEIGHT = 1080,
+    PIXEL_BITS = 12, // 4:2:0
+    PICTURES = 16,   // the most reference pictures of H.264
+    SURFACES = 22,   // for one more, and the five that libavcodec adds
+    MACROBLOCK_BYTES = 200,
+    BITS_OF_PIXELS = 10, // that a bit of a packet stands for, on average
+    // Pictures on the host, with the padding that libavcodec asks for: see camera/buffers.c.
+    PICTURE_COLUMNS = 128,
+    PICTURE_ROWS = 32,
+    ROWS_BEHIND = 2,        // H.264's motion compensation touches one of each plane
+    BYTES_BEHIND = 192,     // of all planes
+    THREADS_AUTO = 16,      // the most that libavcodec chooses by itself
+    CAMERA_BYTES = 5 << 19, // its input, its decoder, its thread, and what malloc keeps of them
+    THREAD_BYTES = 2 << 20, // of a thread of the decoder
+    PACKETS = 5, // at once: of libavformat, of the decoder, its unescaped copy, and larger ones
+    // CUDA, on the host: its kernels and NVDEC's library, once a process; and of each camera the
+    // driver's share in its streams and its decoder.
+    CUDA_BYTES = 30 << 20,
+    CUDA_CAMERA_BYTES = 3 << 20,
+    // NVDEC.
+    SURFACES_MAX = 32,     // of one decoder
+    DECODED_PITCH = 64,    // bytes, of a surface that is decoded into
+    MAPPED_PITCH = 512,    // bytes, of a surface that is handed out
+    SURFACE_ROWS = 32,     // two rows of macroblocks, for interlaced pictures
+    DEVICE_PAGE = 2 << 20, // the driver gives out such pages, or equal parts of one
+};
+
+// What a decoder of NVDEC keeps beside its surfaces: bytes, and bytes a pixel of its pictures.
+static const struct {
+    size_t fixed, per_pixel;
+} nvdec_state[] = {
+    [STREAM_OTHER] = {5 << 20, 8}, // H.265, which needs most but for VP9
+    [STREAM_H264] = {5 << 20, 2},
+    [STREAM_VP9] = {51 << 20, 2},
+};
+
+static size_t round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+static size_t surface_bytes(size_t row_bytes, size_t rows, size_t pitch)
+{
+    const size_t bytes = round_up(row_bytes, pitch) * round_up(rows, SURFACE_ROWS) * 3 / 2;
+    return bytes > DEVICE_PAGE ? round_up(bytes, DEVICE_PAGE) : DEVICE_PAGE / (DEVICE_PAGE / bytes);
+}
+
+// libavcodec has as many surfaces to decode into as to hand out.
+int frames_in_flight(const struct backend_driver *driver)
+{
+    return driver->depth > 0 && driver->depth < FRAMES_IN_FLIGHT_MAX ? driver->depth
+                                                                     : FRAMES_IN_FLIGHT_MAX;
+}
+
+size_t budget_nvdec(enum stream_codec codec, int width, int height, int bits, int surfaces)
+{
+    const size_t row = (size_t)width * (bits > 8 ? 2 : 1), rows = (size_t)height;
+    if (surfaces == 0)
+        surfaces = SURFACES + FRAMES_IN_FLIGHT_MAX;
+    if (surfaces > SURFACES_MAX)
+        surfaces = SURFACES_MAX;
+    return (size_t)surfaces *
+               (surface_bytes(row, rows, DECODED_PITCH) + surface_bytes(row, rows, MAPPED_PITCH)) +
+           nvdec_state[codec].fixed + nvdec_state[codec].per_pixel * (size_t)width * rows;
+}
+
+// --- one camera
+
+static int64_t area(const struct dimensions *size)
+{
+    return (int64_t)size->width * size->height;
+}
+
+// What is known of the stream, and what is assumed of the rest. `picture` may expect more than
+// there is now.
+struct stream_memory budget_stream(const struct camera_config *camera)
+{
+    struct stream_memory stream = camera->stream;
+    struct dimensions size = {stream.width, stream.height};
+    if (area(&camera->picture) > area(&size))
+        size = camera->picture;
+    if (area(&size) == 0)
+        size = (struct dimensions){WIDTH, HEIGHT};
+    if (stream.width == 0) {
+        stream.pictures = PICTURES;
+        stream.surfaces = SURFACES;
+        stream.macroblock_bytes = MACROBLOCK_BYTES;
+    }
+    if (stream.pixel_bits == 0)
+        stream.pixel_bits = PIXEL_BITS;
+    stream.width = size.width;
+    stream.height = size.height;
+    if (stream.packet_bytes == 0)
+        stream.packet_bytes = (int)(area(&size) / BITS_OF_PIXELS / 8);
+    return stream;
+}
+
+static struct image url_input_of(const struct stream_memory *stream,
+                                 const struct backend_driver *driver, bool nvdec)
+{
+    struct image source = {
+        .format = nvdec ? PIXEL_NV12 : PIXEL_YUV420P,
+        .width = stream->width,
+        .height = stream->height,
+        .memory = !driver->takes_cuda ? MEMORY_HOST
+                  : nvdec             ? MEMORY_CUDA
+                                      : MEMORY_PINNED,
+    };
+    source.colour = colour_resolve(source.colour, source.height);
+    image_lay_out(&source, NULL);
+    return source;
+}
+
+static size_t picture_bytes(const struct stream_memory *stream, const struct image *source)
+{
+    struct image padded = *source;
+    padded.width = (int)round_up((size_t)source->width, PICTURE_COLUMNS);
+    padded.height = (int)round_up((size_t)source->height, PICTURE_ROWS) + ROWS_BEHIND;
+    size_t bytes = image_lay_out(&padded, NULL) / PIXEL_BITS * (size_t)stream->pixel_bits;
+    return round_up(bytes + BYTES_BEHIND, PAGE);
+}
+
+// The cpu's decoder: pictures that it keeps, the one of each of its threads, and those in flight;
+// and what it knows of their macroblocks, once for the pictures and once for the stream.
+static size_t cpu_decoder_bytes(const struct camera_config *camera,
+                                const struct stream_memory *stream, const struct image *source,
+                                int depth)
+{
+    int threads = camera->decode_threads > 0 ? camera->decode_threads : THREADS_AUTO;
+    size_t macroblocks = round_up((size_t)stream->width, 16) * round_up((size_t)stream->height, 16);
+    size_t beside = macroblocks / 256 * (size_t)stream->macroblock_bytes;
+    return (size_t)(stream->pictures + threads + depth) * picture_bytes(stream, source) +
+           (size_t)(stream->pictures + threads + 1) * beside +
+           (size_t)(threads - 1) * THREAD_BYTES + PACKETS * (size_t)stream->packet_bytes;
+}
+
+// With NVDEC: pictures that are downloaded, and the packets from which the cpu could take over.
+static size_t nvdec_host_bytes(const struct stream_memory *stream, const struct image *source,
+                               int depth)
+{
+    size_t downloaded = source->memory == MEMORY_CUDA ? 0 : (size_t)depth + 1;
+    return downloaded * picture_bytes(stream, source) +
+           (size_t)PACKET_HISTORY_MAX * (size_t)stream->packet_bytes;
+}
+
+static void add(struct memory_need *sum, struct memory_need need)
+{
+    sum->device += need.device;
+    sum->pinned += need.pinned;
+}
+
+static struct memory_need slots_need(const struct output_config *output, const struct op *op,
+                                     bool takes_cuda)
+{
+    bool on_device = output->memory == MEMORY_CUDA && takes_cuda;
+    return pool_region_need(on_device ? REGION_DEVICE : REGION_SHARED, output->slots,
+                            op->dst_bytes);
+}
+
+static struct memory_need outputs_need(const struct camera_config *camera,
+                                       const struct backend_driver *driver,
+                                       const struct image *source, int depth)
+{
+    struct op op[PLAN_OPS_MAX];
+    const struct op *ops[PLAN_OPS_MAX];
+    struct memory_need need = {0};
+    int n = 0;
+    for (int i = 0; i < camera->n_outputs; i++) {
+        struct op_params params;
+        output_config_op(&camera->outputs[i], &params);
+        if (op_init(&op[n], &params, source) < 0)
+            continue;
+        add(&need, slots_need(&camera->outputs[i], &op[n], driver->takes_cuda));
+        ops[n] = &op[n];
+        n++;
+    }
+    if (n > 0)
+        add(&need, driver->plan_need(source, ops, n, depth));
+    for (int i = 0; i < n; i++)
+        op_finish(&op[i]);
+    return need;
+}
+
+struct memory_need budget_camera(const struct camera_config *camera,
+                                 const struct backend_driver *driver, bool nvdec)
+{
+    const struct stream_memory stream = budget_stream(camera);
+    const struct image source = url_input_of(&stream, driver, nvdec);
+    const int depth = frames_in_flight(driver);
+    struct memory_need need = outputs_need(camera, driver, &source, depth);
+    need.pinned += CAMERA_BYTES + (driver->takes_cuda || nvdec ? CUDA_CAMERA_BYTES : 0);
+    if (nvdec) {
+        need.pinned += nvdec_host_bytes(&stream, &source, depth);
+        need.device += budget_nvdec(stream.codec, source.width, source.height,
+                                    stream.pixel_bits > PIXEL_BITS ? 10 : 8,
+                                    stream.surfaces + FRAMES_IN_FLIGHT_MAX);
+    } else {
+        need.pinned += cpu_decoder_bytes(camera, &stream, &source, depth);
+    }
+    return need;
+}
+
+// --- all of them
+
+bool budget_wants_nvdec(const struct camera_config *camera, const struct backend_driver *driver)
+{
+    return camera->decode == DECODE_NVDEC || (camera->decode == DECODE_AUTO && driver->takes_cuda);
+}
+
+struct memory_need budget_shared(const struct config *config, const struct backend_driver *driver,
+                                 bool nvdec)
+{
+    bool cuda = driver->takes_cuda && config->n_cameras > 0;
+    for (int i = 0; i < config->n_cameras; i++)
+        cuda |= nvdec && budget_wants_nvdec(&config->cameras[i], driver);
+    return (struct memory_need){.pinned = cuda ? CUDA_BYTES : 0};
+}
+
+struct memory_need budget_sum(const struct config *config, const struct backend_driver *driver,
+                              bool nvdec)
+{
+    struct memory_need sum = budget_shared(config, driver, nvdec);
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        add(&sum, budget_camera(camera, driver, nvdec && budget_wants_nvdec(camera, driver)));
+    }
+    return sum;
+}
+
+size_t budget_limit(const struct config *config, size_t device_bytes)
+{
+    size_t room = device_bytes ? device_bytes / 100 * DEVICE_PERCENT : SIZE_MAX;
+    size_t allowed = (size_t)config->cuda.memory.n;
+    return allowed && allowed < room ? allowed : room;
+}
+
+static double in_unit(size_t bytes, const char **unit)
+{
+    bool large = bytes >= (size_t)1 << 30;
+    *unit = large ? "GiB" : "MiB";
+    return (double)bytes / (large ? 1 << 30 : 1 << 20);
+}
+
+static int check_one(size_t need, const char *what, size_t limit, const char *limits, char *why,
+                     size_t size)
+{
+    const char *need_unit, *limit_unit;
+    double needed = in_unit(need, &need_unit), allowed = in_unit(limit, &limit_unit);
+    if (need <= limit)
+        return 0;
+    snprintf(why, size,
+             "cameras need %.1f %s of %s, %s %.1f %s (`picture`, `slots` and `decode_threads` make "
+             "it less; `framed check` lists each camera)",
+             needed, need_unit, what, limits, allowed, limit_unit);
+    return -ENOSPC;
+}
+
+static int check_host(size_t need, const char *what, char *why, size_t size)
+{
+    size_t box = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    size_t group = cgroup_memory_limit(CGROUP_MEMBERSHIP, CGROUP_ROOT);
+    if (group < box)
+        return check_one(need, what, group, "its control group (MemoryMax=) allows", why, size);
+    return check_one(need, what, box, "this box has", why, size);
+}
+
+int budget_check(const struct config *config, const struct backend_driver *driver, bool nvdec,
+                 size_t device_bytes, char *why, size_t size)
+{
+    struct memory_need sum = budget_sum(config, driver, nvdec);
+    size_t limit = budget_limit(config, device_bytes);
+    bool own = limit == (size_t)config->cuda.memory.n;
+    int rc = check_one(sum.device, "device memory", limit,
+                       own ? "cuda.memory allows" : "the device has room for", why, size);
+    if (rc == 0)
+        rc =
+            check_host(sum.pinned, driver->takes_cuda ? "page-locked memory" : "memory", why, size);
+    return rc;
+}

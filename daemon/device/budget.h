@@ -1,0 +1,47 @@
+// What memory a configuration takes, computed before anything runs. Needs no device; any thread.
+#ifndef FRAMED_DAEMON_DEVICE_BUDGET_H
+#define FRAMED_DAEMON_DEVICE_BUDGET_H
+
+#include "config/config.h"
+#include "kernels/backend.h"
+
+enum { FRAMES_IN_FLIGHT_MAX = 4 }; // the most frames of one camera in a backend at once
+
+// How many frames of one camera this backend has at once: more would only hold memory.
+int frames_in_flight(const struct backend_driver *);
+
+// Device memory of one decoder of NVDEC: its surfaces, those for frames in flight among them (0:
+// not known), and what it keeps beside them. As measured on an H200, driver 580.
+size_t budget_nvdec(enum stream_codec, int width, int height, int bits, int surfaces);
+
+// What is known of a camera's stream, and what is assumed where nobody has looked at it: pictures
+// of 1920x1080, and as many of them as H.264 allows. Pictures are at least as large as `picture`.
+struct stream_memory budget_stream(const struct camera_config *);
+
+// One camera with pictures of 8 bits, on that backend; `nvdec`: decoded there. Outputs that cannot
+// be made of such a picture are left out. `pinned` is all of its host memory: pictures and slots,
+// page-locked where the backend pins any, and what its input and its decoder take.
+struct memory_need budget_camera(const struct camera_config *, const struct backend_driver *,
+                                 bool nvdec);
+
+// Whether a camera is to be decoded by NVDEC, on a box that has it.
+bool budget_wants_nvdec(const struct camera_config *, const struct backend_driver *);
+
+// What the cameras share beside what each takes; `nvdec`: this box has it.
+struct memory_need budget_shared(const struct config *, const struct backend_driver *, bool nvdec);
+
+// All cameras together, and what they share; `nvdec`: this box has it.
+struct memory_need budget_sum(const struct config *, const struct backend_driver *, bool nvdec);
+
+// Device memory that may be used on a device that has `device_bytes` (0: not known): `cuda.memory`,
+// and never more than leaves some for contexts and kernels. SIZE_MAX where nothing is known.
+size_t budget_limit(const struct config *, size_t device_bytes);
+
+// Whether that sum has room: within budget_limit, and in the memory that this box has and the
+// control group allows. `framed check` and `framed run` ask it before a camera starts. 0; or
+// -ENOSPC, and `why` says what is too much: "cameras need 151.2 GiB of device memory, cuda.memory
+// allows 139.0 GiB", and what to turn.
+int budget_check(const struct config *, const struct backend_driver *, bool nvdec,
+                 size_t device_bytes, char *why, size_t size);
+
+#endif

@@ -1,0 +1,300 @@
+// Frames to files, one after another. A job on libuv's thread pool opens the file where need be and
+// writes one whole frame, so that a slow disk delays nobody but this sink. After an error the
+// frames of the next second are lost, and then one is tried.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/output/segment.h"
+#include "daemon/output/sink_impl.h"
+
+enum { RETRY_MS = 1000 };
+
+struct file_sink {
+    struct sink sink;
+    uv_work_t job;
+    uv_timer_t timer; // from a failure to the next attempt; once finishing: the grace
+    bool busy;        // the job has the members below, else the loop has
+    bool failing;     // since the last attempt; waiting for the timer or for a frame to try
+    bool waiting;     // failing, and it is too early for another attempt
+    bool finishing;
+    bool ending;   // the last job is under way, or over
+    uint64_t next; // ordinal from which on slots are taken
+
+    struct slot *slot; // that is written, pinned
+    int status;        // of the job: negative errno or 0
+    struct segment segment;
+    struct leftovers leftovers; // that the first job found
+    struct reader reader;       // of the frames written
+};
+
+static const struct output_config *config_of(const struct file_sink *file)
+{
+    return file->sink.context.config;
+}
+
+// --- the job
+
+// The open file is the one that the frame belongs into.
+static int choose_file(struct file_sink *file)
+{
+    struct segment *segment = &file->segment;
+    int rc = 0;
+    if (segment_is_open(segment) && !segment_takes(segment, file->slot))
+        rc = segment_finish(segment);
+    if (rc == 0 && !segment_is_open(segment))
+        rc = segment_open(segment, file->slot->info.frame.capture_ns);
+    return rc;
+}
+
+static int append(struct file_sink *file, const struct reader *reader)
+{
+    return segment_append(&file->segment, file->slot, file->sink.context.camera, reader);
+}
+
+// A file that may grow no more is no full disk: another one begins.
+static int append_to_next(struct file_sink *file, const struct reader *reader)
+{
+    int rc = segment_finish(&file->segment);
+    if (rc == 0)
+        rc = segment_open(&file->segment, file->slot->info.frame.capture_ns);
+    return rc < 0 ? rc : append(file, reader);
+}
+
+static void write_frame(uv_work_t *job)
+{
+    struct file_sink *file = job->data;
+    struct reader reader = file->reader;
+
+    reader_take(&reader, &file->slot->info);
+    file->status = choose_file(file);
+    if (file->status == 0)
+        file->status = append(file, &reader);
+    if (file->status == -EFBIG && segment_is_open(&file->segment) && file->segment.whole > 0)
+        file->status = append_to_next(file, &reader);
+    if (file->status == 0)
+        file->reader = reader; // a frame that failed is lost to the file as well
+}
+
+static void finish_leftovers(uv_work_t *job)
+{
+    struct file_sink *file = job->data;
+    file->status = segment_finish_leftovers(config_of(file), &file->leftovers);
+}
+
+static void finish_file(uv_work_t *job)
+{
+    struct file_sink *file = job->data;
+    file->status = segment_finish(&file->segment);
+    segment_close(&file->segment);
+}
+
+// --- the loop
+
+static void next_frame(struct file_sink *file);
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct file_sink *file = handle->data;
+    struct sink_context context = file->sink.context;
+    free(file);
+    context.closed(context.opaque);
+}
+
+static void file_finished(uv_work_t *job, int status)
+{
+    struct file_sink *file = job->data;
+    (void)status; // jobs are never cancelled
+    if (file->status < 0)
+        sink_event(&file->sink, LOG_LEVEL_ERROR, "cannot finish %s: %s: left to the next start",
+                   file->segment.path, strerror(-file->status));
+    uv_close((uv_handle_t *)&file->timer, timer_closed);
+}
+
+static void start_job(struct file_sink *file, uv_work_cb work, uv_after_work_cb done)
+{
+    file->busy = true;
+    uv_queue_work(file->sink.context.loop, &file->job, work, done);
+}
+
+static void end(struct file_sink *file)
+{
+    file->ending = true;
+    pool_retire(file->sink.context.slots, UINT64_MAX, LOSS_SINK);
+    start_job(file, finish_file, file_finished);
+}
+
+static void try_again(uv_timer_t *timer)
+{
+    struct file_sink *file = timer->data;
+    file->waiting = false;
+    next_frame(file);
+}
+
+static void tell(struct file_sink *file)
+{
+    const char *path = config_of(file)->sink.path;
+    if (file->status < 0 && !file->failing)
+        sink_event(&file->sink, LOG_LEVEL_ERROR, "cannot write %s: %s: frames are lost", path,
+                   strerror(-file->status));
+    if (file->status == 0 && file->failing)
+        sink_event(&file->sink, LOG_LEVEL_INFO, "writing %s again", path);
+    file->failing = file->status < 0;
+}
+
+static void frame_written(uv_work_t *job, int status)
+{
+    struct file_sink *file = job->data;
+    struct pool *slots = file->sink.context.slots;
+    (void)status;
+    file->busy = false;
+    pool_unpin(slots, file->slot, file->status == 0);
+    pool_retire(slots, file->next, LOSS_SINK);
+    tell(file);
+    if (file->failing && !file->finishing) {
+        file->waiting = true;
+        uv_timer_start(&file->timer, try_again, RETRY_MS, 0);
+    }
+    next_frame(file);
+}
+
+// Starts the job on the next frame, if there is one and it may start.
+static void next_frame(struct file_sink *file)
+{
+    struct pool *slots = file->sink.context.slots;
+    if (file->busy || file->ending)
+        return;
+    if (file->waiting)
+        pool_retire(slots, UINT64_MAX, LOSS_SINK);
+    file->slot = sink_begin(&file->sink, &file->next);
+    pool_retire(slots, file->next, LOSS_LATE);
+    if (file->slot)
+        start_job(file, write_frame, frame_written);
+    else if (file->finishing)
+        end(file);
+}
+
+static void tell_leftovers(const struct file_sink *file)
+{
+    const struct leftovers *left = &file->leftovers;
+    const char *path = config_of(file)->sink.path;
+    if (file->status < 0)
+        sink_event(&file->sink, LOG_LEVEL_WARNING, "cannot look for files left of %s: %s", path,
+                   strerror(-file->status));
+    if (left->finished > 0)
+        sink_event(&file->sink, LOG_LEVEL_INFO, "files left of %s by an earlier run: %d finished",
+                   path, left->finished);
+    if (left->stuck > 0)
+        sink_event(&file->sink, LOG_LEVEL_WARNING,
+                   "files left of %s by an earlier run: %d cannot be finished and stay as they "
+                   "are: %s: %s",
+                   path, left->stuck, left->first_stuck,
+                   left->error == -EILSEQ ? "it does not begin with a frame of this output"
+                                          : strerror(-left->error));
+}
+
+static void leftovers_finished(uv_work_t *job, int status)
+{
+    struct file_sink *file = job->data;
+    (void)status;
+    file->busy = false;
+    tell_leftovers(file);
+    next_frame(file);
+}
+
+static void pump(struct sink *base)
+{
+    pool_publish(base->context.slots);
+    next_frame((struct file_sink *)base);
+}
+
+static void grace_over(uv_timer_t *timer)
+{
+    struct file_sink *file = timer->data;
+    pool_retire(file->sink.context.slots, UINT64_MAX, LOSS_STOPPING);
+    next_frame(file); // ends the sink now, or when the frame under way is written
+}
+
+static void finish(struct sink *base, int grace_ms)
+{
+    struct file_sink *file = (struct file_sink *)base;
+    if (file->ending)
+        return;
+    file->finishing = true;
+    file->waiting = false; // a last attempt
+    uv_timer_start(&file->timer, grace_over, (uint64_t)grace_ms, 0);
+    pump(base);
+}
+
+static int explain(const char *path, int rc, char *why, size_t size)
+{
+    if (rc == -EEXIST)
+        snprintf(why, size, "%s exists and is not a file", path);
+    else if (rc == -EBUSY)
+        snprintf(why, size, "%s is being written by another output or process", path);
+    else if (rc < 0)
+        snprintf(why, size, "cannot write %s: %s", path, strerror(-rc));
+    return rc;
+}
+
+// The first file, or where the frames' times give the names: whether there can be files.
+static int try_open(struct file_sink *file, char *why, size_t size)
+{
+    const struct output_config *config = config_of(file);
+    gid_t group;
+    int rc = listener_group(config->group, &group, why, size);
+    if (rc < 0)
+        return rc;
+    segment_init(&file->segment, config, group);
+    rc = config->sink.timed ? segment_check(config) : segment_open(&file->segment, 0);
+    return explain(config->sink.path, rc, why, size);
+}
+
+int file_check(const struct output_config *config, bool ours, char *why, size_t size)
+{
+    gid_t group;
+    int rc = listener_group(config->group, &group, why, size);
+    if (rc < 0)
+        return rc;
+    rc = segment_check(config);
+    if (rc == -EBUSY && ours)
+        rc = 0;
+    return explain(config->sink.path, rc, why, size);
+}
+
+static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
+{
+    struct file_sink *file = calloc(1, sizeof *file);
+    if (!file) {
+        snprintf(why, size, "out of memory");
+        return -ENOMEM;
+    }
+    file->sink = (struct sink){.driver = &file_sink, .context = *context};
+    int rc = try_open(file, why, size);
+    if (rc < 0) {
+        free(file);
+        return rc;
+    }
+    uv_timer_init(context->loop, &file->timer);
+    file->timer.data = file->job.data = file;
+    pool_listeners(context->slots, 1);
+    if (context->config->sink.timed)
+        start_job(file, finish_leftovers, leftovers_finished);
+    *ret = &file->sink;
+    return 0;
+}
+
+static int clients(const struct sink *sink)
+{
+    (void)sink;
+    return 1;
+}
+
+const struct sink_driver file_sink = {
+    .open = open_sink,
+    .pump = pump,
+    .finish = finish,
+    .clients = clients,
+};

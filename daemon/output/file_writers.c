@@ -1,0 +1,30 @@
+#include "daemon/output/file_writers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define VARIABLE "UV_THREADPOOL_SIZE" // libuv's own name
+
+enum { SPARE = 8 };
+
+static int count_files(const struct config *config)
+{
+    int files = 0;
+    for (int i = 0; i < config->n_cameras; i++)
+        for (int o = 0; o < config->cameras[i].n_outputs; o++)
+            files += config->cameras[i].outputs[o].sink.kind == SINK_FILE;
+    return files;
+}
+
+void writers_prepare(const struct config *config)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", count_files(config) + SPARE);
+    setenv(VARIABLE, text, 1);
+}
+
+int writers_missing(const struct config *config)
+{
+    int threads = atoi(getenv(VARIABLE));
+    return count_files(config) > threads ? threads : 0;
+}

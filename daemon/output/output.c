@@ -1,0 +1,178 @@
+#include "daemon/output/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "config/address.h"
+#include "daemon/base/log.h"
+
+static void slots_were_done(struct event *letter)
+{
+    struct output *output = (struct output *)((char *)letter - offsetof(struct output, letter));
+    if (output->sink)
+        sink_pump(output->sink);
+}
+
+// Clients of a ring map its slots; nobody but us sees those of other sinks.
+static enum region_kind slots_kind(const struct output_config *config)
+{
+    if (config->sink.kind != SINK_RING)
+        return REGION_PRIVATE;
+    return config->memory == MEMORY_CUDA ? REGION_DEVICE : REGION_SHARED;
+}
+
+static int open_slots(struct output *output)
+{
+    struct pool_options options = {
+        .n = output->config->slots,
+        .name = output->config->name,
+        .kind = slots_kind(output->config),
+        .ledger = &output->ledger,
+    };
+    return pool_open(&output->slots, &options);
+}
+
+int output_open(struct output **ret, const char *camera, const struct output_config *config)
+{
+    struct output *output = calloc(1, sizeof *output);
+    if (!output)
+        return -ENOMEM;
+    output->camera = camera;
+    output->config = config_copy_output(config);
+    output->listener.fd = -1;
+    output->letter.read = slots_were_done;
+    output->rate.fps = config->fps;
+    output_config_op(config, &output->params);
+    int rc = output->config ? 0 : -ENOMEM;
+    if (rc == 0)
+        rc = open_slots(output);
+    if (rc < 0) {
+        output_close(output);
+        return rc;
+    }
+    *ret = output;
+    return 0;
+}
+
+void output_close(struct output *output)
+{
+    if (!output)
+        return;
+    listener_close(&output->listener);
+    pool_close(output->slots);
+    config_free_output(output->config);
+    free(output);
+}
+
+bool outputs_have(const struct outputs *outputs, const struct output *output)
+{
+    for (int i = 0; i < outputs->n; i++)
+        if (outputs->list[i] == output)
+            return true;
+    return false;
+}
+
+static void sink_was_closed(void *opaque)
+{
+    struct output *output = opaque;
+    output->sink = NULL;
+    output->closed(output);
+}
+
+static void tell_where(const struct output *output)
+{
+    const struct sink_address *sink = &output->config->sink;
+    const char *name = output->config->name;
+    if (sink->kind == SINK_TCP)
+        log_event(LOG_LEVEL_INFO, "output=%s listens on tcp %s port %d", name, address_host(sink),
+                  sink_port(output->sink));
+    else if (sink->kind == SINK_UNIX || sink->kind == SINK_RING)
+        log_event(LOG_LEVEL_INFO, "output=%s listens on %s", name, sink->path);
+    else
+        log_event(LOG_LEVEL_INFO, "output=%s writes %s", name, sink->path);
+    if (output->config->overflow_auto && output->config->overflow == OVERFLOW_WAIT)
+        log_event(LOG_LEVEL_INFO,
+                  "output=%s overflow: wait (by auto: the camera is a file read at full pace)",
+                  name);
+}
+
+int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct output *),
+                  void *owner)
+{
+    char why[256] = "";
+    struct sink_context context = {
+        .loop = loop,
+        .camera = output->camera,
+        .config = output->config,
+        .slots = output->slots,
+        .complaint = &output->complaint,
+        .closed = sink_was_closed,
+        .opaque = output,
+        .listener = &output->listener,
+    };
+    output->closed = closed;
+    output->owner = owner;
+    pool_listeners(output->slots, 0);
+    int rc = sink_open(&output->sink, &context, why, sizeof why);
+    log_camera(output->camera);
+    if (rc == 0)
+        tell_where(output);
+    else if (!output->refused)
+        log_event(LOG_LEVEL_ERROR, "output=%s %s", output->config->name, why);
+    if (rc < 0)
+        last_error_set(&output->complaint, why);
+    log_camera(NULL);
+    output->refused = rc < 0;
+    if (rc < 0)
+        pool_listeners(output->slots, POOL_NO_SINK);
+    return rc;
+}
+
+void output_finish(struct output *output, int grace_ms)
+{
+    output->finished = true;
+    if (output->sink)
+        sink_finish(output->sink, grace_ms);
+}
+
+bool output_is_silent(const struct output *output)
+{
+    return atomic_load(&output->ledger.emitted) == 0;
+}
+
+static void tell_silence(const struct output *output, const char *losses)
+{
+    const char *name = output->config->name;
+    if (output->refused)
+        log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: its sink was never opened: %s", name,
+                  output->complaint.text);
+    else if (*losses)
+        log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: all was lost,%s", name, losses);
+    else
+        log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: the camera gave no picture", name);
+}
+
+void output_tell_account(const struct output *output, bool fails)
+{
+    const struct ledger *ledger = &output->ledger;
+    unsigned long long in_flight = ledger_in_flight(ledger);
+    char losses[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < LOSSES; i++) {
+        unsigned long long n = atomic_load(&ledger->lost[i]);
+        if (n && used < sizeof losses)
+            used += (size_t)snprintf(losses + used, sizeof losses - used, " %s=%llu",
+                                     loss_name((enum loss)i), n);
+    }
+    log_camera(output->camera);
+    log_event(LOG_LEVEL_INFO, "output=%s offered=%llu emitted=%llu lost=%llu%s",
+              output->config->name, (unsigned long long)atomic_load(&ledger->offered),
+              (unsigned long long)atomic_load(&ledger->emitted),
+              (unsigned long long)ledger_lost(ledger), losses);
+    if (in_flight > 0)
+        log_event(LOG_LEVEL_WARNING, "output=%s %llu frames are unaccounted for",
+                  output->config->name, in_flight);
+    if (fails)
+        tell_silence(output, losses);
+    log_camera(NULL);
+}

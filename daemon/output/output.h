@@ -1,0 +1,69 @@
+// One product of a camera: what the camera thread, the backend and the loop share of it.
+#ifndef FRAMED_DAEMON_OUTPUT_OUTPUT_H
+#define FRAMED_DAEMON_OUTPUT_OUTPUT_H
+
+#include "config/config.h"
+#include "daemon/base/event_queue.h"
+#include "daemon/base/last_error.h"
+#include "daemon/base/latency.h"
+#include "daemon/base/ledger.h"
+#include "daemon/base/rate_counter.h"
+#include "daemon/output/pool.h"
+#include "daemon/output/rate.h"
+#include "daemon/output/sink.h"
+#include "kernels/backend.h"
+
+struct output {
+    const char *camera; // its name
+    struct output_config *config;
+    struct op_params params;
+    struct ledger ledger;
+    struct latency latency; // received to finished
+    struct pool *slots;
+    struct event letter; // "some of my slots are done"
+
+    // loop thread:
+    struct listener listener; // for the sink that is to be opened; closed: it makes its own
+    struct sink *sink;        // NULL: not open, or closed
+    bool refused;             // the last try to open the sink failed
+    bool finished;            // no sink is wanted any more
+    void (*closed)(struct output *);
+    void *owner;                                   // of whoever gave `closed`
+    struct last_error complaint;                   // of the sink
+    struct rate_counter emitted, lost, overflowed; // sampled by the status, like:
+    struct latency_window recent;
+
+    // camera thread:
+    uint64_t sequence, ordinal; // of the next frame offered
+    struct rate rate;           // by `fps`
+
+    // Of one that the camera is to do without:
+    _Atomic bool left;   // its thread uses it no more
+    struct output *next; // the caller's
+};
+
+// The outputs of one camera.
+struct outputs {
+    int n;
+    struct output *list[PLAN_OPS_MAX];
+};
+
+bool outputs_have(const struct outputs *, const struct output *); // any thread
+
+// With a copy of the configuration. `camera`, its name, outlives the output.
+int output_open(struct output **ret, const char *camera, const struct output_config *);
+void output_close(struct output *); // after sink and camera are gone; accepts NULL
+// Whether no frame reached anybody: all were lost, or none came.
+bool output_is_silent(const struct output *);
+// Logs the ledger; `fails`: that of an output whose silence makes the run fail, with the reason. No
+// frame may be in flight.
+void output_tell_account(const struct output *, bool fails);
+
+// Opens the sink; `closed` follows once, after output_finish. Until a try succeeds, frames are lost
+// as LOSS_SINK. Logs the first failure and what works; returns 0 or negative errno.
+int output_listen(struct output *, uv_loop_t *, void (*closed)(struct output *), void *owner);
+// No more frames will come: readers have `grace_ms` to take what is ready. Calling it again may
+// shorten that.
+void output_finish(struct output *, int grace_ms);
+
+#endif

@@ -1,0 +1,250 @@
+#include "daemon/output/protocol.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/wire.h"
+
+static bool is_tensor(const struct slot_info *info)
+{
+    return info->image.format == PIXEL_TENSOR;
+}
+
+static int channels(const struct slot_info *info)
+{
+    return info->order == ORDER_GRAY ? 1 : 3;
+}
+
+// --- framed
+
+static const char *format_name(const struct slot_info *info)
+{
+    static const char *const tensor[] = {
+        [ORDER_RGB] = "rgb", [ORDER_BGR] = "bgr", [ORDER_GRAY] = "gray"};
+    return is_tensor(info) ? tensor[info->order] : pixel_format_name(info->image.format);
+}
+
+static const char *dtype_name(enum dtype dtype)
+{
+    static const char *const names[] = {
+        [DTYPE_U8] = "u8", [DTYPE_S8] = "s8", [DTYPE_F16] = "f16", [DTYPE_F32] = "f32"};
+    return names[dtype];
+}
+
+static const char *layout_name(const struct slot_info *info)
+{
+    if (!is_tensor(info))
+        return "";
+    return info->layout == LAYOUT_NCHW ? "nchw" : "nhwc";
+}
+
+static int plane_count(const struct slot_info *info)
+{
+    if (!is_tensor(info))
+        return pixel_format_planes(info->image.format);
+    return info->layout == LAYOUT_NCHW ? channels(info) : 1;
+}
+
+// Copies a name into a zeroed field, cut at a character; the last byte stays zero, so that a
+// consumer may print the field as a string.
+static void put_name(char *to, size_t size, const char *name)
+{
+    size_t length = strnlen(name, size);
+    if (length == size) {
+        length--;
+        while (length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80)
+            length--;
+    }
+    memcpy(to, name, length);
+}
+
+static float put_float(double value)
+{
+    float number = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    bits = htole32(bits);
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+static void put_planes(struct framed_header *to, const struct slot *slot)
+{
+    int n = plane_count(&slot->info);
+    to->planes = htole32((uint32_t)n);
+    for (int i = 0; i < n; i++) {
+        const struct plane *plane = &slot->info.image.plane[i];
+        to->plane_offset[i] = htole64((uint64_t)(plane->data - (uint8_t *)slot->data));
+        to->plane_stride[i] = htole32((uint32_t)plane->stride);
+    }
+}
+
+static void put_times(struct framed_header *to, const struct slot *slot)
+{
+    const struct frame_info *frame = &slot->info.frame;
+    to->pts_ns = (int64_t)htole64((uint64_t)frame->pts_ns);
+    to->capture_ns = (int64_t)htole64((uint64_t)frame->capture_ns);
+    to->received_ns = (int64_t)htole64((uint64_t)frame->received_ns);
+    to->decoded_ns = (int64_t)htole64((uint64_t)frame->decoded_ns);
+    to->finished_ns = (int64_t)htole64((uint64_t)slot->finished_ns);
+}
+
+static void put_shape(struct framed_header *to, const struct slot_info *info)
+{
+    to->width = htole32((uint32_t)info->image.width);
+    to->height = htole32((uint32_t)info->image.height);
+    to->source_width = htole32((uint32_t)info->frame.source_width);
+    to->source_height = htole32((uint32_t)info->frame.source_height);
+    put_name(to->format, sizeof to->format, format_name(info));
+    put_name(to->dtype, sizeof to->dtype, dtype_name(info->dtype));
+    memcpy(to->layout, layout_name(info), strlen(layout_name(info))); // four letters or none
+    for (int i = 0; i < 6; i++) {
+        to->src_to_dst[i] = put_float(info->src_to_dst[i]);
+        to->dst_to_src[i] = put_float(info->dst_to_src[i]);
+    }
+}
+
+static size_t framed_header(const struct slot *slot, const char *camera, const char *output,
+                            const struct reader *reader, char *to)
+{
+    uint32_t first = reader->new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
+    struct framed_header header = {
+        .magic = {'F', 'R', 'M', 'D'},
+        .version = htole16(FRAMED_VERSION),
+        .header_bytes = htole16(sizeof header),
+        .payload_bytes = htole64(slot->size),
+        .sequence = htole64(slot->info.sequence),
+        .lost = htole64(reader->lost),
+        .epoch = htole32(slot->info.frame.epoch),
+        .flags = htole32(slot->info.frame.flags | first),
+    };
+    put_times(&header, slot);
+    put_shape(&header, &slot->info);
+    put_planes(&header, slot);
+    put_name(header.camera, sizeof header.camera, camera);
+    put_name(header.output, sizeof header.output, output);
+    memcpy(to, &header, sizeof header);
+    return sizeof header;
+}
+
+// --- y4m
+
+static const char *y4m_colour(const struct slot_info *info)
+{
+    if (is_tensor(info))
+        return "mono"; // gray u8; no other tensor is let through by the configuration
+    if (info->image.format == PIXEL_YUV444P)
+        return "444";
+    switch (info->image.colour.siting) {
+    case SITING_CENTER:
+        return "420jpeg";
+    case SITING_TOPLEFT:
+        return "420paldv";
+    default:
+        return "420mpeg2";
+    }
+}
+
+// A tensor's rows are no fields.
+static char y4m_interlacing(const struct slot_info *info)
+{
+    static const char letters[] = {
+        [FIELDS_NONE] = 'p',
+        [FIELDS_TOP_FIRST] = 't',
+        [FIELDS_BOTTOM_FIRST] = 'b',
+        [FIELDS_UNKNOWN] = '?',
+    };
+    return is_tensor(info) ? 'p' : letters[info->frame.field_order];
+}
+
+static size_t y4m_header(const struct slot_info *info, bool first, char *to)
+{
+    static const char frame[] = "FRAME\n";
+    bool has_rate = info->rate_num > 0 && info->rate_den > 0;
+    // A gray tensor is luma over all 256 levels, whatever range its source has.
+    bool full = is_tensor(info) || info->image.colour.range == RANGE_FULL;
+    if (!first)
+        return (size_t)snprintf(to, PROTOCOL_HEADER_MAX, "%s", frame);
+    return (size_t)snprintf(to, PROTOCOL_HEADER_MAX,
+                            "YUV4MPEG2 W%d H%d F%d:%d I%c A1:1 C%s XCOLORRANGE=%s\n%s",
+                            info->image.width, info->image.height, has_rate ? info->rate_num : 25,
+                            has_rate ? info->rate_den : 1, y4m_interlacing(info), y4m_colour(info),
+                            full ? "FULL" : "LIMITED", frame);
+}
+
+// --- npy
+
+static bool is_planar(const struct slot_info *info)
+{
+    return is_tensor(info) ? info->layout == LAYOUT_NCHW : info->image.format == PIXEL_YUV444P;
+}
+
+// The shape as a Python tuple. What has planes of different sizes is one row of bytes.
+static void npy_shape(const struct slot *slot, char *to, size_t size)
+{
+    const struct slot_info *info = &slot->info;
+    int width = info->image.width, height = info->image.height;
+    int depth = is_tensor(info) ? channels(info) : 3;
+    bool even =
+        is_tensor(info) || info->image.format == PIXEL_YUV444P || info->image.format == PIXEL_YUV24;
+    if (!even)
+        snprintf(to, size, "(%zu,)", slot->size);
+    else if (is_planar(info))
+        snprintf(to, size, "(%d, %d, %d)", depth, height, width);
+    else
+        snprintf(to, size, "(%d, %d, %d)", height, width, depth);
+}
+
+// Version 1.0: magic, length of the dictionary, the dictionary, padded so that the data starts at a
+// multiple of 64.
+static size_t npy_header(const struct slot *slot, char *to)
+{
+    static const char *const descr[] = {
+        [DTYPE_U8] = "|u1", [DTYPE_S8] = "|i1", [DTYPE_F16] = "<f2", [DTYPE_F32] = "<f4"};
+    enum { PREFIX = 10, ALIGN = 64 };
+    char shape[48];
+    npy_shape(slot, shape, sizeof shape);
+    size_t end = PREFIX + (size_t)snprintf(to + PREFIX, PROTOCOL_HEADER_MAX - PREFIX,
+                                           "{'descr': '%s', 'fortran_order': False, 'shape': %s}",
+                                           descr[slot->info.dtype], shape);
+    size_t whole = (end + 1 + ALIGN - 1) / ALIGN * ALIGN;
+    memset(to + end, ' ', whole - end - 1);
+    to[whole - 1] = '\n';
+    uint16_t length = htole16((uint16_t)(whole - PREFIX));
+    memcpy(to, "\x93NUMPY\x01", 8); // the literal's own zero is the minor version
+    memcpy(to + 8, &length, sizeof length);
+    return whole;
+}
+
+size_t protocol_header(enum protocol protocol, const struct slot *slot, const char *camera,
+                       const char *output, const struct reader *reader, bool first,
+                       char to[PROTOCOL_HEADER_MAX])
+{
+    switch (protocol) {
+    case PROTOCOL_FRAMED:
+        return framed_header(slot, camera, output, reader, to);
+    case PROTOCOL_Y4M:
+        return y4m_header(&slot->info, first, to);
+    case PROTOCOL_NPY:
+        return npy_header(slot, to);
+    case PROTOCOL_RAW:
+    case PROTOCOL_AUTO:
+        break;
+    }
+    return 0;
+}
+
+bool protocol_continues(enum protocol protocol, const struct slot_info *before,
+                        const struct slot_info *now)
+{
+    if (protocol == PROTOCOL_FRAMED || protocol == PROTOCOL_NPY)
+        return true; // every record says what it is
+    return before->image.format == now->image.format && before->image.width == now->image.width &&
+           before->image.height == now->image.height && before->dtype == now->dtype &&
+           before->layout == now->layout && before->order == now->order &&
+           before->image.colour.matrix == now->image.colour.matrix &&
+           before->image.colour.range == now->image.colour.range &&
+           before->image.colour.siting == now->image.colour.siting &&
+           (protocol != PROTOCOL_Y4M || y4m_interlacing(before) == y4m_interlacing(now));
+}

@@ -1,0 +1,362 @@
+#include "daemon/output/segment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "config/pattern.h"
+#include "daemon/output/file_recovery.h"
+#include "daemon/output/protocol.h"
+
+#define NS INT64_C(1000000000)
+
+static bool is_timed(const struct segment *segment)
+{
+    return segment->config->sink.timed;
+}
+
+void segment_init(struct segment *segment, const struct output_config *config, gid_t group)
+{
+    segment->config = config;
+    segment->group = group;
+    segment->fd = -1;
+}
+
+bool segment_is_open(const struct segment *segment)
+{
+    return segment->fd >= 0;
+}
+
+void segment_close(struct segment *segment)
+{
+    if (segment->fd >= 0)
+        close(segment->fd);
+    segment->fd = -1;
+    segment->whole = 0;
+}
+
+// Whether the open file is still what its path names: it may have been deleted or moved away. A
+// path that cannot be asked does not make it so.
+static bool is_in_place(const struct segment *segment)
+{
+    struct stat st;
+    if (lstat(segment->path, &st) < 0)
+        return errno != ENOENT && errno != ENOTDIR;
+    return st.st_dev == segment->device && st.st_ino == segment->inode;
+}
+
+// "gate.y4m.part" is to become "gate.y4m".
+static void final_name(const char *part, char to[PATH_BYTES])
+{
+    snprintf(to, PATH_BYTES, "%.*s", (int)(strlen(part) - strlen(SEGMENT_PART)), part);
+}
+
+static int give_final_name(const char *part)
+{
+    char final[PATH_BYTES];
+    final_name(part, final);
+    return unique_path_rename(part, final, 0);
+}
+
+// --- making the file
+
+// Whoever writes a file holds its lock, so that two outputs with one path do not push each other's
+// file aside. A file that cannot be asked counts as free.
+bool segment_is_written(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    bool written = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    if (fd >= 0)
+        close(fd);
+    return written;
+}
+
+static int check_folder(const char *path)
+{
+    char folder[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 0, path);
+    return access(slash ? folder : ".", W_OK | X_OK) < 0 ? -errno : 0;
+}
+
+static int check_plain(const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EEXIST;
+    return segment_is_written(path) ? -EBUSY : 0;
+}
+
+int segment_check(const struct output_config *config)
+{
+    int rc = check_folder(config->sink.path);
+    return rc == 0 && !config->sink.timed ? check_plain(config->sink.path) : rc;
+}
+
+// Gives what stands at the path the first free name with a number. Only files are moved; one with
+// nothing in it is deleted.
+static int move_aside(const char *path)
+{
+    struct stat st;
+    int rc = check_plain(path);
+    if (rc < 0)
+        return rc;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (st.st_size == 0)
+        return unlink(path) < 0 ? -errno : 0;
+    return unique_path_rename(path, path, 1);
+}
+
+static mode_t mode_of(const struct segment *segment)
+{
+    return (mode_t)segment->config->mode.mode & ~(mode_t)0111;
+}
+
+static int create(struct segment *segment)
+{
+    segment->fd = open(segment->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_of(segment));
+    return segment->fd < 0 ? -errno : 0;
+}
+
+static int create_plain(struct segment *segment)
+{
+    snprintf(segment->path, PATH_BYTES, "%s", segment->config->sink.path);
+    int rc = move_aside(segment->path);
+    return rc < 0 ? rc : create(segment);
+}
+
+// The first number whose name is free, both unfinished and finished.
+static int create_part(struct segment *segment, int64_t time_ns)
+{
+    char name[PATH_BYTES], numbered[PATH_BYTES];
+    struct stat st;
+    int rc = pattern_at(segment->config->sink.path, (time_t)(time_ns / NS), name, sizeof name);
+    for (int i = 0; rc == 0 && i < COPIES_MAX; i++) {
+        rc = unique_path_numbered(name, i, numbered);
+        if (rc < 0 || lstat(numbered, &st) == 0)
+            continue;
+        if (snprintf(segment->path, PATH_BYTES, "%s" SEGMENT_PART, numbered) >= PATH_BYTES)
+            return -ENAMETOOLONG;
+        rc = create(segment);
+        if (rc != -EEXIST)
+            return rc;
+        rc = 0;
+    }
+    return rc < 0 ? rc : -EEXIST;
+}
+
+// Locks the new file and sets what the configuration says of it. fchmod: whatever the umask.
+static int own(struct segment *segment)
+{
+    struct stat st;
+    if (fstat(segment->fd, &st) < 0)
+        return -errno;
+    segment->device = st.st_dev;
+    segment->inode = st.st_ino;
+    if (flock(segment->fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EBUSY : -errno;
+    // Somebody who looks for leftovers may have taken it for one before it was locked.
+    if (!is_in_place(segment))
+        return -EBUSY;
+    if (fchmod(segment->fd, mode_of(segment)) < 0 ||
+        (segment->group != (gid_t)-1 && segment->group != st.st_gid &&
+         fchown(segment->fd, (uid_t)-1, segment->group) < 0))
+        return -errno;
+    return 0;
+}
+
+static struct segment_run run_of(const struct output_config *config, int64_t time_ns)
+{
+    struct segment_run run = {0};
+    if (config->segment.ns > 0) {
+        time_t seconds = (time_t)(time_ns / NS);
+        struct tm local;
+        localtime_r(&seconds, &local);
+        run.offset = local.tm_gmtoff;
+        run.number = (time_ns + run.offset * NS) / config->segment.ns;
+    }
+    return run;
+}
+
+int segment_open(struct segment *segment, int64_t time_ns)
+{
+    int rc = is_timed(segment) ? create_part(segment, time_ns) : create_plain(segment);
+    if (rc < 0)
+        return rc;
+    rc = own(segment);
+    if (rc < 0) {
+        if (is_in_place(segment)) // else somebody else's has the name by now
+            unlink(segment->path);
+        segment_close(segment);
+        return rc;
+    }
+    segment->run = run_of(segment->config, time_ns);
+    return 0;
+}
+
+// --- its frames
+
+// A time that is a little earlier than that of the frame before, as when the camera's own clock
+// comes to be known, begins no file; one of another run does, and so does a change to or from
+// summer time.
+static bool is_of_run(const struct segment *segment, int64_t time_ns)
+{
+    struct segment_run run = run_of(segment->config, time_ns);
+    return run.offset == segment->run.offset &&
+           (run.number == segment->run.number || run.number == segment->run.number - 1);
+}
+
+static bool has_room(const struct segment *segment, const struct slot *slot)
+{
+    int64_t limit = segment->config->segment.bytes;
+    int64_t record = PROTOCOL_HEADER_MAX + (int64_t)slot->size;
+    return limit == 0 || segment->whole == 0 || segment->whole + record <= limit;
+}
+
+bool segment_takes(const struct segment *segment, const struct slot *slot)
+{
+    enum protocol protocol = segment->config->protocol;
+    return is_in_place(segment) && is_of_run(segment, slot->info.frame.capture_ns) &&
+           has_room(segment, slot) &&
+           (segment->whole == 0 || protocol_continues(protocol, &segment->first, &slot->info));
+}
+
+static int write_all(int fd, struct iovec *piece, int n, off_t offset)
+{
+    while (n > 0) {
+        ssize_t written = pwritev(fd, piece, n, offset);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return written < 0 ? -errno : -EIO;
+        offset += written;
+        for (; n > 0 && (size_t)written >= piece->iov_len; piece++, n--)
+            written -= (ssize_t)piece->iov_len;
+        if (n > 0) {
+            piece->iov_base = (char *)piece->iov_base + written;
+            piece->iov_len -= (size_t)written;
+        }
+    }
+    return 0;
+}
+
+int segment_append(struct segment *segment, const struct slot *slot, const char *camera,
+                   const struct reader *reader)
+{
+    const struct output_config *config = segment->config;
+    char header[PROTOCOL_HEADER_MAX];
+    size_t size = protocol_header(config->protocol, slot, camera, config->name, reader,
+                                  segment->whole == 0, header);
+    struct iovec piece[2] = {{header, size}, {slot->data, slot->size}};
+    int rc = write_all(segment->fd, piece, 2, segment->whole);
+    if (rc == 0) {
+        if (segment->whole == 0)
+            segment->first = slot->info;
+        segment->whole += (off_t)(size + slot->size);
+    } else if (ftruncate(segment->fd, segment->whole) < 0) {
+        segment_close(segment); // the next frame goes to a new file
+    } else if (segment->whole == 0 && is_timed(segment)) {
+        segment_finish(segment); // the file's name is to be of the time of its first frame
+    }
+    return rc;
+}
+
+// --- its end
+
+int segment_finish(struct segment *segment)
+{
+    int rc = 0;
+    if (segment->fd < 0)
+        return 0;
+    if (is_in_place(segment)) {
+        if (segment->whole == 0)
+            rc = unlink(segment->path) < 0 ? -errno : 0;
+        else if (is_timed(segment))
+            rc = give_final_name(segment->path);
+    }
+    if (rc == 0)
+        segment_close(segment);
+    return rc;
+}
+
+// --- leftovers
+
+static int cut_and_name(const struct output_config *config, const char *part, int fd)
+{
+    struct stat st;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    off_t whole = S_ISREG(st.st_mode) ? file_recovery_whole(config->protocol, fd) : -EILSEQ;
+    if (whole < 0)
+        return (int)whole;
+    if (whole == 0)
+        return unlink(part) < 0 ? -errno : 0;
+    if (whole < st.st_size && ftruncate(fd, whole) < 0)
+        return -errno;
+    return give_final_name(part);
+}
+
+static int finish_leftover(const struct output_config *config, const char *part)
+{
+    int fd = open(part, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int rc = cut_and_name(config, part, fd);
+    close(fd);
+    return rc;
+}
+
+bool segment_is_leftover(const char *pattern, const char *name)
+{
+    static const char *const numbers[] = {"", ".[0-9]*"};
+    char glob[PATH_BYTES], with_part[PATH_BYTES + sizeof SEGMENT_PART];
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (pattern_glob(pattern, numbers[i], glob, sizeof glob) < 0)
+            continue;
+        snprintf(with_part, sizeof with_part, "%s" SEGMENT_PART, glob);
+        if (fnmatch(with_part, name, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+// What is locked is being written, and what is gone has been finished, by somebody else.
+static void count_leftover(struct leftovers *left, const char *part, int rc)
+{
+    if (rc == 0)
+        left->finished++;
+    if (rc == 0 || rc == -EWOULDBLOCK || rc == -ENOENT)
+        return;
+    if (left->stuck++ == 0) {
+        left->error = rc;
+        snprintf(left->first_stuck, sizeof left->first_stuck, "%s", part);
+    }
+}
+
+int segment_finish_leftovers(const struct output_config *config, struct leftovers *ret)
+{
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    const char *slash = strrchr(config->sink.path, '/');
+    int length = slash ? (int)(slash + 1 - config->sink.path) : 0;
+    *ret = (struct leftovers){0};
+    snprintf(folder, sizeof folder, "%.*s", length, config->sink.path);
+    DIR *files = opendir(length ? folder : ".");
+    if (!files)
+        return -errno;
+    for (struct dirent *file; (file = readdir(files));) {
+        if (segment_is_leftover(config->sink.path, file->d_name) &&
+            snprintf(path, sizeof path, "%s%s", folder, file->d_name) < PATH_BYTES)
+            count_leftover(ret, path, finish_leftover(config, path));
+    }
+    closedir(files);
+    return 0;
+}

@@ -1,0 +1,427 @@
+#include "daemon/output/server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum {
+    ACCEPT_PAUSE_MS = 250,
+    ACCEPTS_A_TURN = 16,
+    EVENTS_A_TURN = 64,
+};
+
+bool server_waits(const struct server *server)
+{
+    return server->sink.context.config->overflow == OVERFLOW_WAIT;
+}
+
+void server_retire(struct server *server, enum loss reason)
+{
+    struct pool *slots = server->sink.context.slots;
+    uint64_t slowest = UINT64_MAX, fastest = 0;
+    for (int i = 0; i < server->n_peers; i++) {
+        uint64_t next = server->peers[i]->next;
+        slowest = next < slowest ? next : slowest;
+        fastest = next > fastest ? next : fastest;
+    }
+    if (server->n_peers == 0 && server_waits(server) && !server->finishing)
+        return;
+    pool_passed(slots, fastest);
+    pool_retire(slots, slowest, reason);
+}
+
+// --- peers
+
+static void remove_peer(struct server *server, struct peer *peer)
+{
+    int i = 0;
+    server->driver->leave(server, peer);
+    while (server->peers[i] != peer)
+        i++;
+    server->peers[i] = server->peers[--server->n_peers];
+    close(peer->fd);
+    free(peer);
+    pool_listeners(server->sink.context.slots, server->n_peers);
+}
+
+static void drop_peer(struct server *server, struct peer *peer)
+{
+    remove_peer(server, peer);
+    server_retire(server, LOSS_CLIENT);
+}
+
+// Edge triggered, or a peer that only closed its own direction would be reported for ever. One that
+// is gone altogether is reported as EPOLLHUP. Room in its socket is of interest only where it was
+// missing: else every frame that it reads would wake the loop.
+static int watch(struct server *server, int operation, struct peer *peer)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET | (peer->blocked ? EPOLLOUT : 0),
+                                .data.ptr = peer};
+    return epoll_ctl(server->epoll, operation, peer->fd, &event) < 0 ? -errno : 0;
+}
+
+void server_move(struct server *server, struct peer *peer)
+{
+    bool was_blocked = peer->blocked;
+    int rc = server->driver->move(server, peer);
+    peer->blocked = rc == -EAGAIN;
+    if (rc == -EAGAIN)
+        rc = 0;
+    if (rc == 0 && peer->blocked != was_blocked)
+        rc = watch(server, EPOLL_CTL_MOD, peer); // also reports what is there already
+    if (rc < 0)
+        drop_peer(server, peer);
+}
+
+void server_pump(struct sink *base)
+{
+    struct server *server = (struct server *)base;
+    pool_publish(server->sink.context.slots);
+    // Backwards: a peer that is dropped leaves its place to the last one, which had its turn.
+    for (int i = server->n_peers - 1; i >= 0; i--)
+        if (!server->peers[i]->blocked)
+            server_move(server, server->peers[i]);
+    server_retire(server, LOSS_CLIENT);
+    server_close_when_drained(server);
+}
+
+static void peer_event(struct server *server, struct peer *peer, uint32_t events)
+{
+    int rc = 0;
+    if (events & (EPOLLHUP | EPOLLERR))
+        rc = -EPIPE;
+    else if (events & EPOLLIN)
+        rc = server->driver->read(server, peer);
+    if (rc == -EAGAIN)
+        rc = watch(server, EPOLL_CTL_MOD, peer); // reports again what is still there
+    if (rc < 0)
+        drop_peer(server, peer);
+    else if (events & EPOLLOUT)
+        server_move(server, peer);
+}
+
+// --- listening
+
+static int watch_listener(struct server *server, int operation, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = server};
+    return epoll_ctl(server->epoll, operation, server->listener.fd, &event) < 0 ? -errno : 0;
+}
+
+// Frames leave at once. A peer that died without a word is noticed after a minute, with frames on
+// their way or none; so is one that reads nothing for as long, since the kernel cannot tell.
+static void tune_tcp(int fd)
+{
+    const struct {
+        int level, name, value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},   {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, 15}, {IPPROTO_TCP, TCP_KEEPINTVL, 15},
+        {IPPROTO_TCP, TCP_KEEPCNT, 3},   {IPPROTO_TCP, TCP_USER_TIMEOUT, 60000},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                   sizeof options[i].value);
+}
+
+static int add_peer(struct server *server, int fd)
+{
+    struct pool *slots = server->sink.context.slots;
+    if (server->n_peers >= server->sink.context.config->clients)
+        return -EUSERS;
+    struct peer *peer = calloc(1, server->driver->peer_size);
+    if (!peer)
+        return -ENOMEM;
+    peer->fd = fd;
+    int rc = watch(server, EPOLL_CTL_ADD, peer);
+    if (rc < 0) {
+        free(peer);
+        return rc;
+    }
+    if (!server->listener.path)
+        tune_tcp(fd);
+    peer->next = server_waits(server) && server->n_peers == 0 ? 0 : pool_head(slots);
+    if (server->driver->enter)
+        server->driver->enter(server, peer);
+    server->peers[server->n_peers++] = peer;
+    pool_listeners(slots, server->n_peers);
+    server_move(server, peer);
+    return 0;
+}
+
+static void resume_accepting(uv_timer_t *timer)
+{
+    watch_listener(timer->data, EPOLL_CTL_MOD, EPOLLIN);
+}
+
+// Out of descriptors or memory: the connection stays in the queue, and the listener readable.
+static void pause_accepting(struct server *server, int reason)
+{
+    sink_event(&server->sink, LOG_LEVEL_WARNING, "cannot accept a client: %s", strerror(reason));
+    watch_listener(server, EPOLL_CTL_MOD, 0);
+    uv_timer_start(&server->timer, resume_accepting, ACCEPT_PAUSE_MS, 0);
+}
+
+static void accept_peers(struct server *server)
+{
+    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+        int fd = accept4(server->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+            pause_accepting(server, errno);
+        if (fd < 0)
+            return; // level triggered: what else is in the queue comes back
+        int rc = add_peer(server, fd);
+        if (rc == -EUSERS)
+            sink_event(&server->sink, LOG_LEVEL_WARNING,
+                       "a client was refused: there are %d already (key clients)", server->n_peers);
+        else if (rc < 0)
+            sink_event(&server->sink, LOG_LEVEL_WARNING, "a client was refused: %s", strerror(-rc));
+        if (rc < 0)
+            close(fd);
+    }
+}
+
+void server_set_alarm(struct server *server, int64_t ns)
+{
+    struct itimerspec when = {.it_value = {ns / 1000000000, ns % 1000000000}};
+    if (!server->alarm_set)
+        timerfd_settime(server->alarm, 0, &when, NULL);
+    server->alarm_set = true;
+}
+
+static void ring_alarm(struct server *server)
+{
+    uint64_t times;
+    if (read(server->alarm, &times, sizeof times) < 0)
+        return;
+    server->alarm_set = false;
+    server->driver->alarm(server);
+}
+
+static void sockets_ready(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    struct server *server = poll->data;
+    struct epoll_event event[EVENTS_A_TURN];
+    int n = epoll_wait(server->epoll, event, EVENTS_A_TURN, 0);
+    bool rings = false;
+    for (int i = 0; i < n; i++) {
+        if (event[i].data.ptr == server)
+            accept_peers(server);
+        else if (event[i].data.ptr == &server->alarm)
+            rings = true;
+        else
+            peer_event(server, event[i].data.ptr, event[i].events);
+    }
+    if (rings) // last: it may drop any peer, and an event of it may be among these
+        ring_alarm(server);
+    server_close_when_drained(server);
+}
+
+// --- life
+
+static int open_alarm(struct server *server)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->alarm};
+    server->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (server->alarm < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->alarm, &event) < 0)
+        return -errno;
+    return 0;
+}
+
+static void close_watches(struct server *server)
+{
+    if (server->alarm >= 0)
+        close(server->alarm);
+    close(server->epoll);
+}
+
+static int start(struct server *server)
+{
+    uv_loop_t *loop = server->sink.context.loop;
+    server->alarm = -1;
+    server->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (server->epoll < 0)
+        return -errno;
+    int rc = watch_listener(server, EPOLL_CTL_ADD, EPOLLIN);
+    if (rc == 0 && server->driver->alarm)
+        rc = open_alarm(server);
+    if (rc == 0)
+        rc = uv_poll_init(loop, &server->poll, server->epoll);
+    if (rc < 0) {
+        close_watches(server);
+        return rc;
+    }
+    uv_timer_init(loop, &server->timer);
+    server->poll.data = server->timer.data = server;
+    server->handles = 2;
+    uv_poll_start(&server->poll, UV_READABLE, sockets_ready); // fails on a closing handle only
+    return 0;
+}
+
+static bool is_given(const struct sink_context *context)
+{
+    return context->listener && context->listener->fd >= 0;
+}
+
+static int get_listener(struct server *server, char *why, size_t size)
+{
+    const struct sink_context *context = &server->sink.context;
+    if (is_given(context)) {
+        server->listener = *context->listener;
+        return 0;
+    }
+    const struct listener_options options = sink_listener_options(context->config);
+    return listener_serve(&server->listener, &options, why, size);
+}
+
+int server_open(struct server **ret, size_t size, const struct server_driver *driver,
+                const struct sink_driver *sink_driver, const struct sink_context *context,
+                char *why, size_t why_size)
+{
+    struct server *server = calloc(1, size);
+    struct peer **peers = calloc((size_t)context->config->clients, sizeof(struct peer *));
+    if (!server || !peers) {
+        snprintf(why, why_size, "out of memory");
+        free(peers);
+        free(server);
+        return -ENOMEM;
+    }
+    server->peers = peers;
+    server->sink = (struct sink){.driver = sink_driver, .context = *context};
+    server->driver = driver;
+    int rc = get_listener(server, why, why_size);
+    if (rc < 0) {
+        free(peers);
+        free(server);
+        return rc;
+    }
+    rc = start(server);
+    if (rc < 0) {
+        snprintf(why, why_size, "cannot watch the socket: %s", strerror(-rc));
+        if (!is_given(context))
+            listener_close(&server->listener);
+        free(peers);
+        free(server);
+        return rc;
+    }
+    if (is_given(context))
+        *context->listener = (struct listener){.fd = -1};
+    *ret = server;
+    return 0;
+}
+
+void server_handle_closed(uv_handle_t *handle)
+{
+    struct server *server = handle->data;
+    if (--server->handles > 0)
+        return;
+    struct sink_context context = server->sink.context;
+    close_watches(server);
+    free(server->peers);
+    free(server);
+    context.closed(context.opaque);
+}
+
+static void close_all(struct server *server, enum loss reason)
+{
+    while (server->n_peers > 0)
+        remove_peer(server, server->peers[0]);
+    server_retire(server, reason);
+    listener_close(&server->listener);
+    if (server->driver->close)
+        server->driver->close(server);
+    uv_close((uv_handle_t *)&server->poll, server_handle_closed);
+    uv_close((uv_handle_t *)&server->timer, server_handle_closed);
+}
+
+void server_close_when_drained(struct server *server)
+{
+    if (!server->finishing || uv_is_closing((uv_handle_t *)&server->poll))
+        return;
+    for (int i = 0; i < server->n_peers; i++)
+        if (server->driver->busy(server, server->peers[i]))
+            return;
+    close_all(server, LOSS_CLIENT);
+}
+
+static void grace_over(uv_timer_t *timer)
+{
+    close_all(timer->data, LOSS_STOPPING);
+}
+
+void server_finish(struct sink *base, int grace_ms)
+{
+    struct server *server = (struct server *)base;
+    if (uv_is_closing((uv_handle_t *)&server->poll))
+        return;
+    server->finishing = true;
+    listener_close(&server->listener);
+    uv_timer_start(&server->timer, grace_over, (uint64_t)grace_ms, 0);
+    server_pump(base);
+}
+
+// Clients that connected before the socket was removed are accepted first.
+static void replace_listener(struct server *server, const struct listener *fresh)
+{
+    accept_peers(server);
+    struct listener before = server->listener;
+    server->listener = *fresh;
+    int rc = watch_listener(server, EPOLL_CTL_ADD, EPOLLIN);
+    if (rc < 0) {
+        sink_event(&server->sink, LOG_LEVEL_ERROR, "cannot watch the socket: %s", strerror(-rc));
+        server->listener = before;
+        before = *fresh;
+    }
+    listener_close(&before);
+}
+
+void server_check_path(struct sink *base)
+{
+    struct server *server = (struct server *)base;
+    const struct listener_options options = sink_listener_options(base->context.config);
+    struct listener fresh;
+    char what[512];
+    if (!listener_is_gone(&server->listener))
+        return;
+    int rc = listener_restore(&fresh, &server->listener, &options, what, sizeof what);
+    if (what[0])
+        sink_event(base, LOG_LEVEL_WARNING, "%s", what);
+    if (rc == 0)
+        replace_listener(server, &fresh);
+}
+
+// Closing the descriptor would not end what another one of the same socket makes epoll report.
+void server_yield(struct sink *base, struct listener *ret)
+{
+    struct server *server = (struct server *)base;
+    if (server->listener.fd < 0)
+        return;
+    epoll_ctl(server->epoll, EPOLL_CTL_DEL, server->listener.fd, NULL);
+    if (ret)
+        *ret = server->listener;
+    else
+        listener_close(&server->listener);
+    server->listener = (struct listener){.fd = -1};
+}
+
+const struct listener *server_listener(const struct sink *sink)
+{
+    return &((const struct server *)sink)->listener;
+}
+
+int server_clients(const struct sink *sink)
+{
+    return ((const struct server *)sink)->n_peers;
+}
+
+int server_port(const struct sink *sink)
+{
+    return listener_port(&((const struct server *)sink)->listener);
+}

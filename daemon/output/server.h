@@ -1,0 +1,85 @@
+// What listening sinks have in common: their clients, each at its own pace, and the listener, all
+// in one epoll set that the loop watches as one descriptor. Loop thread only.
+#ifndef FRAMED_DAEMON_OUTPUT_SERVER_H
+#define FRAMED_DAEMON_OUTPUT_SERVER_H
+
+#include "daemon/base/listener.h"
+#include "daemon/output/consumer.h"
+#include "daemon/output/sink_impl.h"
+
+// The first member of every client.
+struct peer {
+    int fd;        // non-blocking, the peer's own
+    uint64_t next; // ordinal from which on it takes slots
+    bool blocked;  // it has to take something before it gets more
+    struct reader reader;
+};
+
+struct server;
+
+struct server_driver {
+    size_t peer_size; // of a client
+    // The client is there: its peer is filled, the rest zeroed. NULL: that is all it needs.
+    void (*enter)(struct server *, struct peer *);
+    // Gives it all that is ready and that the kernel takes. 0, -EAGAIN: blocked; other negative
+    // errno: it is to be dropped.
+    int (*move)(struct server *, struct peer *);
+    // Reads what it sent. -EAGAIN: there is more, and the turn of others comes first; other
+    // negative errno: it is to be dropped.
+    int (*read)(struct server *, struct peer *);
+    // Whether something is on its way to it: a server that finishes waits for that.
+    bool (*busy)(struct server *, const struct peer *);
+    // It goes: gives up what it has of the slots, and frees what it has of its own. It still counts
+    // among the clients.
+    void (*leave)(struct server *, struct peer *);
+    // The time of server_set_alarm has come. NULL: it is never set.
+    void (*alarm)(struct server *);
+    // Closes what is the sink's own, handles with server_handle_closed. NULL: there is nothing.
+    void (*close)(struct server *);
+};
+
+// The first member of every listening sink.
+struct server {
+    struct sink sink;
+    const struct server_driver *driver;
+    struct listener listener;
+    int epoll; // listener, peers and alarm; the loop watches it as one descriptor
+    int alarm; // a timerfd: the loop's own timers count whole milliseconds
+    bool alarm_set;
+    uv_poll_t poll;
+    uv_timer_t timer; // while listening: of a pause in accepting; then: the end of the grace
+    int handles;      // open ones: the two above and the sink's own
+    bool finishing;
+    int n_peers;
+    struct peer **peers; // room for as many as the key `clients` says
+};
+
+// A server of `size` bytes, zeroed behind struct server. 0 or negative errno, with one sentence in
+// `why`.
+int server_open(struct server **ret, size_t size, const struct server_driver *,
+                const struct sink_driver *, const struct sink_context *, char *why,
+                size_t why_size);
+void server_handle_closed(uv_handle_t *); // whose data is the server
+
+// Under `overflow: wait` the slowest client sets the pace, and what is ready when there is none
+// stays for the next.
+bool server_waits(const struct server *);
+// Lets go of the slots that every client has passed; to be called after each change.
+void server_retire(struct server *, enum loss reason);
+// Gives a client what is ready for it. It may be gone afterwards, with another one in its place.
+void server_move(struct server *, struct peer *);
+// Calls the driver's alarm once, in `ns` from now, or earlier where it was set before.
+void server_set_alarm(struct server *, int64_t ns);
+// Closes everything once it finishes and no client is busy; to be called after each turn.
+void server_close_when_drained(struct server *);
+
+// For the tables of sinks.
+void server_pump(struct sink *);
+void server_finish(struct sink *, int grace_ms);
+int server_clients(const struct sink *);
+int server_port(const struct sink *);
+const struct listener *server_listener(const struct sink *);
+void server_check_path(struct sink *);
+void server_yield(struct sink *, struct listener *ret);
+
+#endif

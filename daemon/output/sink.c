@@ -1,0 +1,97 @@
+#include "daemon/output/sink.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/base/log.h"
+#include "daemon/output/sink_impl.h"
+
+int sink_open(struct sink **ret, const struct sink_context *context, char *why, size_t size)
+{
+    enum sink_kind kind = context->config->sink.kind;
+    const struct sink_driver *driver = kind == SINK_FILE   ? &file_sink
+                                       : kind == SINK_RING ? &ring_sink
+                                                           : &socket_sink;
+    return driver->open(ret, context, why, size);
+}
+
+static const struct listener *listener_of(const struct sink *sink)
+{
+    return sink->driver->listener ? sink->driver->listener(sink) : NULL;
+}
+
+int sink_prepare(struct listener *ret, const struct output_config *config,
+                 const struct sink *before, char *why, size_t size)
+{
+    if (config->sink.kind == SINK_FILE)
+        return file_check(config, before != NULL, why, size);
+    struct listener_options options = sink_listener_options(config);
+    options.ours = before ? listener_of(before) : NULL;
+    return listener_open(ret, &options, why, size);
+}
+
+void sink_pump(struct sink *sink)
+{
+    sink->driver->pump(sink);
+}
+
+void sink_finish(struct sink *sink, int grace_ms)
+{
+    sink->driver->finish(sink, grace_ms);
+}
+
+void sink_yield(struct sink *sink, struct listener *ret)
+{
+    if (sink->driver->yield)
+        sink->driver->yield(sink, ret);
+}
+
+void sink_check_path(struct sink *sink)
+{
+    if (sink->driver->check_path)
+        sink->driver->check_path(sink);
+}
+
+int sink_clients(const struct sink *sink)
+{
+    return sink->driver->clients(sink);
+}
+
+int sink_port(const struct sink *sink)
+{
+    return sink->driver->port ? sink->driver->port(sink) : 0;
+}
+
+struct slot *sink_begin(const struct sink *sink, uint64_t *next)
+{
+    int64_t max_age = sink->context.config->max_age.ns;
+    struct slot *slot;
+    while ((slot = pool_next(sink->context.slots, *next))) {
+        *next = slot->info.ordinal + 1;
+        if (!frame_is_late(&slot->info.frame, max_age))
+            return slot;
+        pool_unpin(sink->context.slots, slot, false);
+    }
+    return NULL;
+}
+
+struct listener_options sink_listener_options(const struct output_config *config)
+{
+    return (struct listener_options){
+        .address = &config->sink, .mode = config->mode.mode, .group = config->group};
+}
+
+void sink_event(const struct sink *sink, enum log_level level, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (level <= LOG_LEVEL_WARNING && sink->context.complaint)
+        last_error_set(sink->context.complaint, text);
+    log_camera(sink->context.camera);
+    log_event(level, "output=%s %s", sink->context.config->name, text);
+    log_camera(NULL);
+}

@@ -1,0 +1,45 @@
+// One connected reader of a socket sink: a cursor over the pool's ready slots and the frame that it
+// is being sent. Loop thread only.
+#ifndef FRAMED_DAEMON_OUTPUT_SOCKET_CLIENT_H
+#define FRAMED_DAEMON_OUTPUT_SOCKET_CLIENT_H
+
+#include "daemon/output/protocol.h"
+#include "daemon/output/server.h"
+#include "daemon/output/unread.h"
+
+struct client {
+    struct peer peer;
+    struct slot_info stream; // of its first frame
+    struct unread unread;    // of tcp
+    int64_t behind; // bytes that it has to take before the next frame begins, on tcp; else 0
+
+    // The frame on its way: `sent` bytes of header and payload are with the kernel. The payload
+    // lies in the pinned slot, or in `spill` once the slot was given up.
+    struct slot *slot;
+    bool carries;
+    struct slot_receipt receipt;
+    char header[PROTOCOL_HEADER_MAX];
+    size_t header_size;
+    const char *payload;
+    size_t payload_size;
+    size_t frame_size; // of header and payload, of the last frame begun
+    size_t sent;
+    char *spill;
+    size_t spill_capacity;
+};
+
+bool client_is_busy(const struct client *); // a frame is on its way
+// Starts a frame from a pinned slot, which the client takes over. -ESTALE, with the slot unpinned:
+// the protocol cannot go on with it on this connection.
+int client_begin(struct client *, const struct sink *, struct slot *);
+// Sends what the kernel takes: 0: all of the frame; -EAGAIN; other negative errno: the reader is
+// gone.
+int client_send(struct client *);
+// Copies the rest of the frame and gives up the slot. -ENOMEM: the frame is as it was.
+int client_spill(struct client *, struct pool *);
+// The frame is over; `delivered`: all of it is with the kernel. Nothing happens when none is.
+void client_end(struct client *, struct pool *, bool delivered);
+// Reads and forgets what the reader sent. False: there is more, and the turn of others comes first.
+bool client_discard(const struct client *);
+
+#endif

@@ -1,0 +1,54 @@
+#include "daemon/service/reply.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "daemon/base/exit_code.h"
+#include "daemon/service/status_camera.h"
+
+// Gives `json` away.
+static char *text_of(json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+static json_t *lines_json(char *lines)
+{
+    json_t *list = json_array();
+    for (char *rest = lines, *line; (line = strsep(&rest, "\n"));)
+        if (*line)
+            json_array_append_new(list, status_string(line));
+    return list;
+}
+
+static json_t *done_json(const struct reload_result *result)
+{
+    char done[160];
+    return json_pack("{s:b, s:s, s:{s:i, s:i, s:i, s:i}, s:{s:i, s:i, s:i}}", "ok", 1, "done",
+                     reload_text(result, done, sizeof done), "cameras", "kept", result->kept,
+                     "added", result->added, "removed", result->removed, "changed", result->changed,
+                     "outputs", "added", result->outputs_added, "removed", result->outputs_removed,
+                     "changed", result->outputs_changed);
+}
+
+char *reply_refusal(int rc, char *reasons)
+{
+    return text_of(json_pack("{s:b, s:i, s:o}", "ok", 0, "exit_code",
+                             rc == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME, "errors",
+                             lines_json(reasons)));
+}
+
+char *reply_reload(int rc, const struct reload_result *result, char *reasons)
+{
+    if (rc == 0)
+        return text_of(done_json(result));
+    return reply_refusal(rc, reasons);
+}
+
+char *reply_unknown(void)
+{
+    return strdup("{\"error\":\"unknown request (status, reload)\"}");
+}

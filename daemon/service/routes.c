@@ -1,0 +1,95 @@
+#include "daemon/service/routes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/service/status.h"
+
+static const int64_t READY_ANY_NS = 30 * INT64_C(1000000000); // that all cameras are waited for
+static const char PLAIN[] = "text/plain; charset=utf-8";
+
+static struct http_page text_page(int status, const char *type, char *text)
+{
+    return (struct http_page){status, type, text, text ? strlen(text) : 0};
+}
+
+static struct http_page metrics_page(const struct metrics *metrics)
+{
+    struct http_page page = {.status = 200, .type = "text/plain; version=0.0.4; charset=utf-8"};
+    FILE *to = open_memstream(&page.body, &page.size);
+    if (!to)
+        return page;
+    metrics_print(to, metrics);
+    if (fclose(to) != 0) {
+        free(page.body);
+        page.body = NULL;
+    }
+    return page;
+}
+
+// What keeps signs of life from the service manager. The loop turns, or nobody would answer.
+static struct http_page health_page(const struct metrics *metrics)
+{
+    const struct health *health = &metrics->health;
+    char *text = NULL;
+    if (!health->stuck)
+        return text_page(200, PLAIN, strdup("ok\n"));
+    if (asprintf(&text, "camera %s is stuck while %s\n", health->stuck, health->step) < 0)
+        text = NULL;
+    return text_page(503, PLAIN, text);
+}
+
+// What was there once and is away now is no question of readiness: framed waits for it.
+static bool is_ready(struct camera *camera)
+{
+    return atomic_load(&camera->progress.pictures) > 0 ||
+           atomic_load(&camera->state) == CAMERA_ENDED;
+}
+
+// 503 names the cameras that have shown no picture since they were started, and did not end.
+static struct http_page readiness_page(const struct metrics *metrics)
+{
+    const bool one_is_enough = metrics->ready == READY_ANY && metrics->up_ns >= READY_ANY_NS;
+    char *body = NULL;
+    size_t size;
+    int waiting = 0;
+    FILE *to = open_memstream(&body, &size);
+    for (int i = 0; to && i < metrics->n_cameras; i++)
+        if (!is_ready(metrics->cameras[i]))
+            fprintf(to, "%s%s", waiting++ ? ", " : "no picture yet from ",
+                    metrics->cameras[i]->config->name);
+    const bool ready = waiting == 0 || (one_is_enough && waiting < metrics->n_cameras);
+    if (to)
+        fprintf(to, "%s%s", waiting ? "\n" : "", ready ? "ready\n" : "");
+    if (to && fclose(to) != 0) {
+        free(body);
+        body = NULL;
+    }
+    return text_page(ready ? 200 : 503, PLAIN, body);
+}
+
+static struct http_page cameras_page(const struct metrics *metrics)
+{
+    return text_page(200, "application/json", status_cameras_text(metrics));
+}
+
+static const struct {
+    const char *path;
+    struct http_page (*get)(const struct metrics *);
+} pages[] = {
+    {"/metrics", metrics_page},
+    {"/healthz", health_page},
+    {"/readyz", readiness_page},
+    {"/api/v1/cameras", cameras_page},
+};
+
+bool routes_get(const struct metrics *metrics, const char *path, struct http_page *ret)
+{
+    for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)
+        if (strcmp(pages[i].path, path) == 0) {
+            *ret = pages[i].get(metrics);
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,404 @@
+#include "daemon/supervisor/cameras.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/address.h"
+#include "daemon/base/log.h"
+
+enum {
+    DRAIN_MS = 10000,       // that clients of a file that has ended may take to read the rest
+    DRAIN_LEAVING_MS = 500, // the same when the daemon or the output is asked to stop
+    BURST = 16,             // cameras that start at once when none runs yet...
+    START_MS = 43,          // ...and then one by one: probing a stream takes a processor;
+                            // no multiple of a frame's interval, or all would come at once
+    RETRY_MS = 1000,        // between tries to have a thread
+    TEND_MS = 1000,         // between looks at all sinks
+};
+
+// --- who is there
+
+struct camera *cameras_find(const struct cameras *roster, const char *name)
+{
+    for (int i = 0; i < roster->n; i++)
+        if (strcmp(roster->cameras[i]->config->name, name) == 0)
+            return roster->cameras[i];
+    return NULL;
+}
+
+static bool is_leaving(const struct cameras *roster, const struct camera *camera)
+{
+    const struct camera *leaving = roster->leaving;
+    while (leaving && leaving != camera)
+        leaving = leaving->next;
+    return leaving;
+}
+
+static bool has_sink(const struct camera *camera)
+{
+    for (int i = 0; i < camera->outputs.n; i++)
+        if (camera->outputs.list[i]->sink)
+            return true;
+    return false;
+}
+
+// Whether outputs that the camera was to do without are still there: they have its name.
+static bool has_leaving_outputs(const struct cameras *roster, const struct camera *camera)
+{
+    const struct output *output = roster->leaving_outputs;
+    while (output && output->camera != camera->config->name)
+        output = output->next;
+    return output;
+}
+
+static void start_next(uv_timer_t *timer);
+
+// --- the end of a camera, an output
+
+static void forget_camera(struct cameras *roster, struct camera *camera)
+{
+    struct camera *successor = cameras_find(roster, camera->config->name);
+    if (successor && !successor->started)
+        camera_follow(successor, camera);
+    for (int i = 0; i < camera->outputs.n; i++)
+        output_tell_account(camera->outputs.list[i], false);
+    camera_close(camera);
+    free(camera);
+}
+
+static void forget_output(struct output *output)
+{
+    pool_publish(output->slots);
+    pool_retire(output->slots, UINT64_MAX, LOSS_STOPPING); // what came after its sink's end
+    output_tell_account(output, false);
+    output_close(output);
+}
+
+static void forget_outputs(struct cameras *roster)
+{
+    struct output **link = &roster->leaving_outputs;
+    while (*link) {
+        struct output *output = *link;
+        bool left = !output->sink && atomic_load(&output->left);
+        if (left && !atomic_load(&output->letter.posted)) {
+            *link = output->next;
+            forget_output(output);
+            continue;
+        }
+        if (left) // its last letter is in the box: ours comes behind it
+            event_post(roster->context.mailbox, &roster->again);
+        link = &output->next;
+    }
+}
+
+static void forget_cameras(struct cameras *roster)
+{
+    struct camera **link = &roster->leaving;
+    while (*link) {
+        struct camera *camera = *link;
+        if (!camera->through || has_sink(camera) || has_leaving_outputs(roster, camera)) {
+            link = &camera->next;
+            continue;
+        }
+        *link = camera->next;
+        forget_camera(roster, camera);
+    }
+}
+
+void cameras_settle(struct cameras *roster)
+{
+    for (int i = 0; i < roster->n; i++)
+        if (roster->cameras[i]->through && !has_sink(roster->cameras[i]))
+            camera_leave(roster->cameras[i]);
+    forget_outputs(roster);
+    forget_cameras(roster);
+    if (!roster->stopping) {
+        cameras_open_sinks(roster);
+        if (!uv_is_active((uv_handle_t *)&roster->starts))
+            start_next(&roster->starts);
+    }
+    if (roster->n_threads == 0 && roster->n_sinks == 0 && !roster->leaving_outputs)
+        roster->context.done(roster->context.opaque);
+}
+
+static void sink_was_closed(struct output *output)
+{
+    struct cameras *roster = output->owner;
+    roster->n_sinks--;
+    cameras_settle(roster);
+}
+
+static void finish_sinks(struct cameras *roster, struct camera *camera)
+{
+    bool soon = roster->stopping || is_leaving(roster, camera);
+    for (int i = 0; i < camera->outputs.n; i++)
+        output_finish(camera->outputs.list[i], soon ? DRAIN_LEAVING_MS : DRAIN_MS);
+}
+
+static void end_camera(struct cameras *roster, struct camera *camera)
+{
+    camera_join(camera);
+    roster->n_threads--;
+    finish_sinks(roster, camera);
+}
+
+static void camera_ended(struct event *letter)
+{
+    struct camera *camera = camera_of_event(letter);
+    struct cameras *roster = camera->context.opaque;
+    end_camera(roster, camera);
+    cameras_settle(roster);
+}
+
+static void settle_again(struct event *letter)
+{
+    cameras_settle((struct cameras *)((char *)letter - offsetof(struct cameras, again)));
+}
+
+static void outputs_left(void *opaque)
+{
+    cameras_settle(opaque);
+}
+
+static void stop_camera(struct cameras *roster, struct camera *camera)
+{
+    if (camera->through)
+        finish_sinks(roster, camera); // now with less patience
+    else if (camera->started)
+        camera_stop(camera);
+    else
+        end_camera(roster, camera);
+}
+
+// --- cameras and outputs that come and go
+
+int cameras_make_camera(struct cameras *roster, const struct camera_config *config,
+                        struct camera **ret)
+{
+    const struct camera_context context = {
+        .engine = roster->context.engine,
+        .mailbox = roster->context.mailbox,
+        .decode = roster->context.decode,
+        .process = roster->context.process,
+        .ended = camera_ended,
+        .left = outputs_left,
+        .opaque = roster,
+    };
+    struct camera *camera = calloc(1, sizeof *camera);
+    int rc = camera ? camera_open(camera, config, &context) : -ENOMEM;
+    if (rc == 0)
+        *ret = camera;
+    else
+        free(camera);
+    return rc;
+}
+
+static bool has(struct camera *const *cameras, int n, const struct camera *camera)
+{
+    for (int i = 0; i < n; i++)
+        if (cameras[i] == camera)
+            return true;
+    return false;
+}
+
+void cameras_set(struct cameras *roster, struct camera **cameras, int n)
+{
+    struct camera **before = roster->cameras;
+    const int n_before = roster->n;
+    roster->cameras = cameras;
+    roster->n = n;
+    for (int i = 0; i < n; i++)
+        roster->n_threads += !has(before, n_before, cameras[i]);
+    for (int i = 0; i < n_before; i++) {
+        if (has(cameras, n, before[i]))
+            continue;
+        before[i]->next = roster->leaving;
+        roster->leaving = before[i];
+        stop_camera(roster, before[i]);
+    }
+    free(before);
+}
+
+void cameras_set_outputs(struct cameras *roster, struct camera *camera,
+                         const struct outputs *outputs)
+{
+    const struct outputs before = camera->outputs;
+    camera_change(camera, outputs);
+    for (int i = 0; i < before.n; i++) {
+        struct output *output = before.list[i];
+        if (outputs_have(outputs, output))
+            continue;
+        output->next = roster->leaving_outputs;
+        roster->leaving_outputs = output;
+        pool_end(output->slots);
+        output_finish(output, DRAIN_LEAVING_MS);
+    }
+}
+
+// --- sinks
+
+static bool writes_to(const struct output *output, const struct sink_address *file)
+{
+    return output->sink && address_collides(&output->config->sink, file);
+}
+
+const struct output *cameras_writer(const struct cameras *roster, const struct sink_address *file)
+{
+    if (file->kind != SINK_FILE || file->timed)
+        return NULL;
+    for (const struct output *output = roster->leaving_outputs; output; output = output->next)
+        if (writes_to(output, file))
+            return output;
+    for (const struct camera *camera = roster->leaving; camera; camera = camera->next)
+        for (int i = 0; i < camera->outputs.n; i++)
+            if (writes_to(camera->outputs.list[i], file))
+                return camera->outputs.list[i];
+    return NULL;
+}
+
+// Opens the output's sink, where it is not open and is wanted.
+static void open_sink(struct cameras *roster, struct output *output)
+{
+    if (output->sink || output->finished || cameras_writer(roster, &output->config->sink))
+        return;
+    if (output_listen(output, roster->context.loop, sink_was_closed, roster) == 0)
+        roster->n_sinks++;
+}
+
+void cameras_open_sinks(struct cameras *roster)
+{
+    for (int i = 0; i < roster->n; i++) {
+        const struct outputs *outputs = &roster->cameras[i]->outputs;
+        for (int o = 0; o < outputs->n; o++)
+            open_sink(roster, outputs->list[o]);
+    }
+}
+
+static void check_paths(const struct cameras *roster)
+{
+    for (int i = 0; i < roster->n; i++) {
+        const struct outputs *outputs = &roster->cameras[i]->outputs;
+        for (int o = 0; o < outputs->n; o++)
+            if (outputs->list[o]->sink)
+                sink_check_path(outputs->list[o]->sink);
+    }
+}
+
+// A folder that is not mounted yet, a port that another program holds, a socket that somebody has
+// removed: the rest works meanwhile.
+static void tend_sinks(uv_timer_t *timer)
+{
+    struct cameras *roster = timer->data;
+    check_paths(roster);
+    cameras_open_sinks(roster);
+}
+
+// --- starts
+
+static bool is_startable(const struct cameras *roster, const struct camera *camera)
+{
+    if (camera->started || camera->through)
+        return false;
+    const struct camera *leaving = roster->leaving;
+    while (leaving && strcmp(leaving->config->name, camera->config->name) != 0)
+        leaving = leaving->next;
+    return !leaving;
+}
+
+static struct camera *next_to_start(const struct cameras *roster)
+{
+    for (int i = 0; i < roster->n; i++)
+        if (is_startable(roster, roster->cameras[i]))
+            return roster->cameras[i];
+    return NULL;
+}
+
+static int start_camera(struct camera *camera)
+{
+    int rc = camera_start(camera);
+    if (rc < 0)
+        log_event(LOG_LEVEL_ERROR, "camera=%s no thread: %s", camera->config->name, strerror(-rc));
+    return rc;
+}
+
+static void start_next(uv_timer_t *timer)
+{
+    struct cameras *roster = timer->data;
+    struct camera *camera = next_to_start(roster);
+    if (camera)
+        uv_timer_start(timer, start_next, start_camera(camera) < 0 ? RETRY_MS : START_MS, 0);
+}
+
+int cameras_start(struct cameras *roster)
+{
+    uv_timer_start(&roster->sinks, tend_sinks, TEND_MS, TEND_MS);
+    struct camera *camera;
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < BURST && (camera = next_to_start(roster)); i++)
+        rc = start_camera(camera);
+    uv_timer_start(&roster->starts, start_next, rc < 0 ? RETRY_MS : START_MS, 0);
+    return rc;
+}
+
+// --- from the start to the end
+
+void cameras_open(struct cameras *roster, const struct cameras_context *context)
+{
+    *roster = (struct cameras){.context = *context, .again.read = settle_again};
+    uv_timer_init(context->loop, &roster->sinks);
+    uv_timer_init(context->loop, &roster->starts);
+    roster->sinks.data = roster->starts.data = roster;
+}
+
+void cameras_stop(struct cameras *roster)
+{
+    roster->stopping = true;
+    uv_timer_stop(&roster->sinks);
+    uv_timer_stop(&roster->starts);
+    for (int i = 0; i < roster->n; i++)
+        stop_camera(roster, roster->cameras[i]);
+    cameras_settle(roster);
+}
+
+// Who stops a run asks for no frames.
+static bool output_fails(const struct cameras *roster, const struct output *output)
+{
+    return !roster->stopping && output_is_silent(output);
+}
+
+static bool camera_fails(const struct cameras *roster, const struct camera *camera)
+{
+    for (int i = 0; i < camera->outputs.n; i++)
+        if (output_fails(roster, camera->outputs.list[i]))
+            return true;
+    return atomic_load(&camera->state) == CAMERA_FAILED;
+}
+
+bool cameras_fails(const struct cameras *roster)
+{
+    for (int i = 0; i < roster->n; i++)
+        if (camera_fails(roster, roster->cameras[i]))
+            return true;
+    return false;
+}
+
+void cameras_close_handles(struct cameras *roster)
+{
+    uv_close((uv_handle_t *)&roster->sinks, NULL);
+    uv_close((uv_handle_t *)&roster->starts, NULL);
+}
+
+void cameras_close(struct cameras *roster)
+{
+    for (int i = 0; i < roster->n; i++) {
+        const struct outputs *outputs = &roster->cameras[i]->outputs;
+        for (int o = 0; o < outputs->n; o++)
+            output_tell_account(outputs->list[o], output_fails(roster, outputs->list[o]));
+    }
+    for (int i = 0; i < roster->n; i++) {
+        camera_close(roster->cameras[i]);
+        free(roster->cameras[i]);
+    }
+    free(roster->cameras);
+}

@@ -1,0 +1,305 @@
+#include "daemon/supervisor/machine_check.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "config/mistakes.h"
+#include "config/object.h"
+#include "config/pattern.h"
+#include "daemon/base/descriptors.h"
+#include "daemon/device/budget.h"
+#include "daemon/input/demux_options.h"
+#include "daemon/output/sink_impl.h"
+#include "kernels/colour.h"
+
+// --- what the process has
+
+static void judge_descriptor(struct mistakes *mistakes, const struct camera_config *camera)
+{
+    char key[KEY_MAX];
+    if (!camera->url || !object_is_known(&camera_table, camera, "url"))
+        return;
+    const int fd = config_url_descriptor(camera->url);
+    if (fd < 0 || descriptors_inherited(fd))
+        return;
+    snprintf(key, sizeof key, "cameras.%s.url", camera->name);
+    mistake(mistakes, object_value_place(&camera_table, camera, "url"), key,
+            "framed was started without a descriptor %d that can be read (pipe:0 is standard "
+            "input; a shell opens more of them: framed run ... %d<FIFO)",
+            fd, fd > 2 ? fd : 3);
+}
+
+void machine_check_descriptors(struct mistakes *mistakes, const struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        judge_descriptor(mistakes, &config->cameras[i]);
+}
+
+static void judge_pin(struct mistakes *mistakes, const struct config *config)
+{
+    const struct pin *pin = &config->cpu.pin;
+    const struct processors allowed = processors_allowed();
+    const struct processors both = processors_both(&pin->list, &allowed);
+    char listed[PROCESSORS_TEXT], known[PROCESSORS_TEXT];
+    if (pin->how != PINNING_LIST || processors_count(&both) > 0 || processors_count(&allowed) == 0)
+        return;
+    mistake(mistakes, object_value_place(&root_table, config, "cpu.pin"), "cpu.pin",
+            "this process may use none of %s (auto | none | some of %s)",
+            processors_text(&pin->list, listed), processors_text(&allowed, known));
+}
+
+void machine_check_process(struct mistakes *mistakes, const struct config *config)
+{
+    machine_check_descriptors(mistakes, config);
+    judge_pin(mistakes, config);
+}
+
+// --- a camera
+
+static void judge_demuxer(struct mistakes *mistakes, const struct camera_config *camera)
+{
+    char key[KEY_MAX];
+    snprintf(key, sizeof key, "cameras.%s.demuxer", camera->name);
+    if (camera->demuxer && !demuxer_exists(camera->demuxer)) {
+        mistake(mistakes, object_value_place(&camera_table, camera, "demuxer"), key,
+                "libavformat has no such demuxer (`ffmpeg -demuxers` lists them)");
+        return; // whose options nobody knows
+    }
+    if (!object_is_known(&camera_table, camera, "demuxer"))
+        return;
+    for (int i = 0; i < camera->n_options; i++) {
+        const struct demuxer_option *option = &camera->options[i];
+        if (demuxer_takes_option(camera, option->name))
+            continue;
+        snprintf(key, sizeof key, "cameras.%s.options.%s", camera->name, option->name);
+        mistake(mistakes, option->place, key, "%s has such an option (`ffmpeg -h demuxer=%s`)",
+                camera->demuxer ? "neither the demuxer nor the protocol"
+                                : "no demuxer and no protocol that may read this",
+                camera->demuxer ? camera->demuxer : "NAME");
+    }
+}
+
+// --- an output
+
+struct output_judge {
+    struct mistakes *mistakes;
+    const struct camera_config *camera;
+    const struct output_config *output;
+    const struct image *picture; // that the camera gives
+    const char *whose;           // how messages name it
+    bool assumed;                // nobody knows the camera's own
+};
+
+__attribute__((format(printf, 3, 4))) static void
+refuse_output(const struct output_judge *judge, const char *key, const char *format, ...)
+{
+    char dotted[KEY_MAX], what[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    snprintf(dotted, sizeof dotted, "cameras.%s.outputs.%s.%s", judge->camera->name,
+             judge->output->name, key);
+    mistake(judge->mistakes, object_value_place(&output_table, judge->output, key), dotted, "%s",
+            what);
+}
+
+// Whether all that op_init goes by is what the file says, and nothing that was refused already.
+static bool has_known_geometry(const struct output_judge *judge)
+{
+    static const char *const keys[] = {"kernel", "size", "fit", "affine", "rotate", "flip", "crop"};
+    const double *m = judge->output->affine.m;
+    bool known = object_is_known(&camera_table, judge->camera, "picture") &&
+                 !(judge->output->affine.set && m[0] * m[4] == m[1] * m[3]);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        known = known && object_is_known(&output_table, judge->output, keys[i]);
+    return known;
+}
+
+static bool is_outside(const struct crop *crop, const struct image *picture)
+{
+    const struct rect *rect = &crop->rect;
+    return crop->set &&
+           (rect->x + rect->width > picture->width || rect->y + rect->height > picture->height);
+}
+
+static void refuse_geometry(const struct output_judge *judge, int rc)
+{
+    const int width = judge->picture->width, height = judge->picture->height;
+    const struct output_config *output = judge->output;
+    const char *more = judge->assumed ? ", or the camera's own size as `picture`" : "";
+    if (is_outside(&output->crop, judge->picture))
+        refuse_output(judge, "crop",
+                      "reaches beyond %s of %dx%d ([x, y, width, height] within it%s)",
+                      judge->whose, width, height, more);
+    else if (rc == -ERANGE && output->affine.set)
+        refuse_output(judge, "affine",
+                      "places output pixels more than %d pixels away from the source's first pixel "
+                      "(a smaller `size`, or a matrix that shrinks less)",
+                      WARP_REACH_MAX);
+    else if (rc == -ERANGE)
+        refuse_output(judge, "size",
+                      "places output pixels more than %d pixels away from the first pixel of %s of "
+                      "%dx%d (a size nearer to the picture's shape%s)",
+                      WARP_REACH_MAX, judge->whose, width, height, more);
+    else
+        refuse_output(judge, output->affine.set ? "affine" : "kernel",
+                      "cannot be made of %s of %dx%d (another geometry)", judge->whose, width,
+                      height);
+}
+
+static void judge_geometry(const struct output_judge *judge)
+{
+    struct op_params params;
+    struct op op;
+    if (!has_known_geometry(judge))
+        return;
+    output_config_op(judge->output, &params);
+    const int rc = op_init(&op, &params, judge->picture);
+    if (rc == 0)
+        op_finish(&op);
+    else if (rc != -ENOMEM)
+        refuse_geometry(judge, rc);
+}
+
+void machine_check_picture(struct mistakes *mistakes, const struct camera_config *camera,
+                           const struct image *picture)
+{
+    for (int i = 0; i < camera->n_outputs; i++) {
+        const struct output_judge judge = {
+            mistakes, camera, &camera->outputs[i], picture, "the camera's picture", false};
+        judge_geometry(&judge);
+    }
+}
+
+// `picture`, or the file's own, or an assumed one.
+static struct image planned_picture(const struct camera_config *camera)
+{
+    const struct stream_memory stream = budget_stream(camera);
+    return (struct image){.format = PIXEL_YUV420P, .width = stream.width, .height = stream.height};
+}
+
+static void judge_auto_picture(struct mistakes *mistakes, struct mistakes *warnings,
+                               const struct camera_config *camera)
+{
+    const struct image picture = planned_picture(camera);
+    struct output_judge judge = {.camera = camera, .picture = &picture};
+    judge.assumed = camera->stream.width == 0;
+    judge.mistakes = judge.assumed ? warnings : mistakes;
+    judge.whose = judge.assumed ? "the assumed picture" : "the file's picture";
+    for (int i = 0; i < camera->n_outputs; i++) {
+        judge.output = &camera->outputs[i];
+        judge_geometry(&judge);
+    }
+}
+
+void machine_check_auto_pictures(struct mistakes *mistakes, struct mistakes *warnings,
+                                 const struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        if (config->cameras[i].picture.width == 0) // else machine_check_machine has judged it
+            judge_auto_picture(mistakes, warnings, &config->cameras[i]);
+}
+
+static void judge_group(const struct output_judge *judge)
+{
+    char why[256];
+    gid_t group;
+    if (listener_group(judge->output->group, &group, why, sizeof why) < 0)
+        refuse_output(judge, "group", "%s (`getent group` lists them)", why);
+}
+
+// --- paths
+
+bool machine_check_is_made_by_unit(const char *folder)
+{
+    static const char *const names[] = {"/run/framed", "/var/lib/framed"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const size_t n = strlen(names[i]);
+        if (strncmp(folder, names[i], n) == 0 && (!folder[n] || folder[n] == '-') &&
+            !strchr(folder + n, '/'))
+            return true;
+    }
+    return false;
+}
+
+// What is wrong with a path at which a socket or a file is to be made; "" where nothing is.
+static void path_wrong(const struct sink_address *address, char *why, size_t size)
+{
+    char path[PATH_MAX], folder[PATH_MAX] = ".";
+    struct stat st;
+    why[0] = 0;
+    if (!address->timed)
+        snprintf(path, sizeof path, "%s", address->path);
+    else if (pattern_at(address->path, time(NULL), path, sizeof path) < 0)
+        return; // which is told when it is written
+    const char *slash = strrchr(path, '/');
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", slash > path ? (int)(slash - path) : 1, path);
+    if (stat(folder, &st) < 0) {
+        if (errno != EACCES && !machine_check_is_made_by_unit(folder))
+            snprintf(why, size, "its folder %s: %s (one that is there, or mkdir)", folder,
+                     strerror(errno));
+    } else if (!S_ISDIR(st.st_mode)) {
+        snprintf(why, size, "%s is no folder (a path in one)", folder);
+    } else if (lstat(path, &st) == 0) {
+        if (address->kind == SINK_FILE ? !S_ISREG(st.st_mode) : !S_ISSOCK(st.st_mode))
+            snprintf(why, size, "%s exists and is not a %s (another path)", path,
+                     address->kind == SINK_FILE ? "file" : "socket");
+    }
+}
+
+static void judge_sink(const struct output_judge *judge)
+{
+    char why[PATH_MAX + 128];
+    if (!judge->output->sink.path)
+        return;
+    path_wrong(&judge->output->sink, why, sizeof why);
+    if (why[0])
+        refuse_output(judge, "sink", "%s", why);
+}
+
+static void judge_socket(struct mistakes *mistakes, const struct config *config, const char *key,
+                         const struct sink_address *address)
+{
+    char why[PATH_MAX + 128];
+    if (!address->path)
+        return;
+    path_wrong(address, why, sizeof why);
+    if (why[0])
+        mistake(mistakes, object_value_place(&root_table, config, key), key, "%s", why);
+}
+
+// Whether judge_geometry can tell before anybody has looked at the camera: a matrix alone leads as
+// far away whatever the picture's size.
+static bool needs_no_look(const struct output_judge *judge)
+{
+    const struct output_config *output = judge->output;
+    return judge->camera->picture.width > 0 || (output->affine.set && !output->crop.set);
+}
+
+void machine_check_machine(struct mistakes *mistakes, const struct config *config)
+{
+    machine_check_process(mistakes, config);
+    judge_socket(mistakes, config, "control", &config->control.at);
+    judge_socket(mistakes, config, "http", &config->http.at);
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        const struct image picture = planned_picture(camera);
+        judge_demuxer(mistakes, camera);
+        for (int o = 0; o < camera->n_outputs; o++) {
+            const struct output_judge judge = {mistakes, camera,      &camera->outputs[o],
+                                               &picture, "`picture`", false};
+            if (needs_no_look(&judge))
+                judge_geometry(&judge);
+            judge_group(&judge);
+            judge_sink(&judge);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+// From a decoded frame to jobs on the backend: a slot for the result of each output that wants the
+// frame, and one job for all of them. Rebuilds ops and buffers where the geometry changes. The
+// camera's thread calls everything here.
+#ifndef FRAMED_DAEMON_TRANSFORM_TRANSFORM_H
+#define FRAMED_DAEMON_TRANSFORM_TRANSFORM_H
+
+#include "daemon/base/event_queue.h"
+#include "daemon/base/histogram.h"
+#include "daemon/base/watchdog.h"
+#include "daemon/decode/frame.h"
+#include "daemon/device/devices.h"
+#include "daemon/output/output.h"
+
+struct transform;
+
+struct transform_context {
+    struct devices *engine;
+    // The camera's: joined whenever a frame is submitted, and left only after transform_drain.
+    struct device_lease *use;
+    struct event_queue *mailbox;
+    struct outputs outputs;   // at first
+    double fps;               // of the camera; 0 keeps all
+    const _Atomic bool *stop; // ends every wait
+    struct watchdog *heartbeat;
+    struct histogram *decode;  // received to decoded
+    struct histogram *process; // decoded to finished
+};
+
+int transform_open(struct transform **ret, const struct transform_context *);
+// *use has joined a side: if it fails, waits for clients end, so that the side can be left.
+void transform_join(struct transform *);
+// The camera's thread was held up for so long by something that was opened, and frames came
+// meanwhile: for as long and a little longer those that come now wait for the backend and for
+// connected clients. Without effect where no frame can have come.
+void transform_held_up(struct transform *, int64_t ns);
+// Offers the frame to every output. Waits for clients with `overflow: wait`, and after
+// transform_held_up, which it also counts its own openings for. Returns 0, also
+// where the device failed: the engine knows then. -ENOSPC: the device has no room for this source,
+// as transform_notice says: the cpu has to do it. Else what rebuilding for a new geometry failed
+// with. On error every output has counted the frame as lost.
+int transform_submit(struct transform *, struct frame *, int rate_num, int rate_den);
+// Goes over to these outputs: waits for the frames in flight. Those that stay lose nothing.
+void transform_change(struct transform *, const struct outputs *);
+// A picture that the decoder withheld: every output counts it as damaged.
+void transform_withheld(struct transform *);
+// A sentence on what cannot be made from the present source, once a geometry; else NULL. Valid
+// until the next transform_submit.
+const char *transform_notice(struct transform *);
+void transform_wake(struct transform *); // any thread: *stop was set, ends waits
+void transform_drain(
+    struct transform *); // waits for the frames in flight and lets go of the buffers
+void transform_close(struct transform *); // drains; accepts NULL
+
+#endif

@@ -1,0 +1,91 @@
+// How far behind a picture is: after a standstill, by a clock that drifts, behind a pause for good.
+#include "daemon/camera/delay.h"
+#include "daemon/base/clock.h"
+
+#include "daemon/decode/frame.h"
+#include "tests/test.h"
+
+static const int64_t MS = 1000000, START = 5000 * INT64_C(1000000000);
+
+struct camera {
+    struct delay lag;
+    int64_t pts, now;
+};
+
+// `n` pictures that are 40 ms apart by their timestamps and `step_ms` by their arrival. Returns how
+// far behind the last is, in ms; *worst the most.
+static int64_t show(struct camera *camera, int n, int64_t step_ms, int64_t *worst)
+{
+    int64_t behind = 0;
+    *worst = 0;
+    for (int i = 0; i < n; i++) {
+        camera->pts += 40 * MS;
+        camera->now += step_ms * MS;
+        behind = delay_read(&camera->lag, camera->pts, camera->now) / MS;
+        *worst = behind > *worst ? behind : *worst;
+    }
+    return behind;
+}
+
+static void test_burst(int64_t pause_ms)
+{
+    struct camera camera = {.now = START};
+    int64_t worst;
+    CHECK(show(&camera, 100, 40, &worst) == 0 && worst == 0, "steady: %lld", (long long)worst);
+    camera.now += pause_ms * MS;
+    int64_t behind = show(&camera, 1, 1, &worst);
+    CHECK(behind == pause_ms - 39, "first of the burst: %lld", (long long)behind);
+    int left = (int)(behind / 39) + 1; // pictures, each of which gains 39 ms
+    behind = show(&camera, left - 2, 1, &worst);
+    CHECK(behind > 0 && behind < 2 * 39, "most of the burst: %lld", (long long)behind);
+    show(&camera, 2, 1, &worst);
+    behind = show(&camera, 100, 40, &worst);
+    CHECK(behind == 0, "behind the burst: %lld", (long long)behind);
+}
+
+// At twice the speed a minute takes a minute to catch up with: known all the time.
+static void test_slow_burst(void)
+{
+    struct camera camera = {.now = START};
+    int64_t worst;
+    show(&camera, 100, 40, &worst);
+    camera.now += 60000 * MS;
+    int64_t behind = show(&camera, 1500, 20, &worst);
+    CHECK(behind == 30000, "%lld", (long long)behind);
+}
+
+static void test_other_clock(void)
+{
+    struct camera camera = {.now = START};
+    int64_t worst;
+    for (int i = 0; i < 100; i++) { // 2.5 % slower by its own clock
+        int64_t behind = show(&camera, 250, 41, &worst);
+        CHECK(behind <= 500 && worst <= 510, "drift: %lld, %lld", (long long)behind,
+              (long long)worst);
+    }
+    camera = (struct camera){.now = START};
+    show(&camera, 100, 40, &worst);
+    camera.now += 5000 * MS;
+    CHECK(show(&camera, 1, 40, &worst) == 5000, "paused: %lld", (long long)worst);
+    show(&camera, 600, 40, &worst);
+    CHECK(show(&camera, 1, 40, &worst) == 0, "goes on: %lld", (long long)worst);
+}
+
+static void test_age(void)
+{
+    int64_t now = monotonic_ns();
+    struct frame_info info = {.received_ns = now - 100 * MS, .decoded_ns = now - 10 * MS};
+    CHECK(frame_is_late(&info, 50 * MS) && !frame_is_late(&info, 60000 * MS), "by its arrival");
+    info.delay_ns = 70000 * MS;
+    CHECK(frame_is_late(&info, 60000 * MS) && !frame_is_late(&info, 0), "by its time");
+}
+
+int main(void)
+{
+    test_age();
+    test_burst(3000);
+    test_burst(60000);
+    test_slow_burst();
+    test_other_clock();
+    return test_end("lag");
+}

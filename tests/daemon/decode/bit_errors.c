@@ -1,0 +1,267 @@
+// Single bits flipped in the slices of H.265 clips: which of the pictures that come out otherwise
+// than in the whole clip are flagged. Nothing of a whole clip is. FLIPS says how many of each clip
+// (30), SEED which, SOURCE the file to encode instead of a test picture.
+#include "daemon/base/log.h"
+#include "daemon/decode/nal.h"
+#include "tests/daemon/decode/decoding.h"
+#include "tests/kernels/picture.h"
+
+#include <libavcodec/avcodec.h>
+
+enum {
+    PICTURES = 24,
+    SIZE = 256, // of more pictures than a clip has
+};
+
+struct clip {
+    const char *name, *size, *format, *parameters;
+    int percent; // of the pictures that differ, to be flagged at least
+};
+
+// The CRC of x265 3.5 is right in pictures of one row of blocks only, and of luma. In the sum that
+// a checksum is, errors may cancel each other out. Without hashes an error shows by the slice's
+// end; some change only the header of a slice.
+static const struct clip clip_list[] = {
+    {"md5.mp4", "170x130", "yuv420p", "hash=1", 100},
+    {"crc.ts", "250x62", "yuv420p10le", "hash=2", 95}, // errors may be in chroma alone
+    {"luma.ts", "170x130", "yuv420p", "hash=2", 80},
+    {"checksum.ts", "170x130", "yuv444p", "hash=3:bframes=0:slices=3", 90},
+    {"plain.mp4", "170x130", "yuv420p", "bframes=3", 80},
+    {"plain.ts", "170x130", "yuv420p", "bframes=0:slices=3", 80},
+    {"blocks.ts", "480x272", "yuv420p", "keyint=1:no-wpp=1:ctu=16", 95},
+};
+
+static const struct mode {
+    const char *name;
+    int threads;
+    bool live;
+} modes[] = {{"one thread", 1, true}, {"slices", 2, true}, {"pictures", 2, false}};
+
+// --- what a decoder gives of a clip
+
+struct shown {
+    int64_t pts;
+    uint64_t digest;
+    bool damaged;
+};
+
+struct pictures_of {
+    struct shown shown[SIZE];
+    int n;
+};
+
+static uint64_t digest_of(const struct image *image)
+{
+    uint64_t digest = 14695981039346656037u;
+    for (int p = 0; p < pixel_format_planes(image->format); p++) {
+        size_t row_bytes = plane_row_bytes(image->format, p, image->width);
+        for (int y = 0; y < plane_rows(image->format, p, image->height); y++) {
+            const uint8_t *row = image->plane[p].data + y * image->plane[p].stride;
+            for (size_t x = 0; x < row_bytes; x++)
+                digest = (digest ^ row[x]) * 1099511628211u;
+        }
+    }
+    return digest;
+}
+
+static void take(struct decoder *decoder, struct pictures_of *pictures)
+{
+    struct frame frame;
+    int rc;
+    while ((rc = decode_next(decoder, &frame)) == 0 || rc == -EBADMSG) {
+        if (rc == 0 && pictures->n < SIZE)
+            pictures->shown[pictures->n++] = (struct shown){
+                frame.info.pts_ns, digest_of(&frame.image), frame.info.flags & FRAMED_FLAG_DAMAGED};
+        if (rc == 0)
+            frame_release(&frame);
+    }
+}
+
+// --- a clip in memory
+
+struct packets {
+    AVPacket *packet[SIZE];
+    int n;
+    AVCodecParameters *parameters;
+};
+
+static void read_all(struct packets *ret, const char *file)
+{
+    struct run run;
+    struct packet packet;
+    *ret = (struct packets){.parameters = avcodec_parameters_alloc()};
+    if (!run_open(&run, file, &on_cpu))
+        abort();
+    avcodec_parameters_copy(ret->parameters, demux_parameters(run.ingest));
+    while (ret->n < SIZE && demux_read(run.ingest, &packet) == 0)
+        ret->packet[ret->n++] = av_packet_clone(packet.av);
+    run_close(&run);
+}
+
+static void free_all(struct packets *packets)
+{
+    for (int i = 0; i < packets->n; i++)
+        av_packet_free(&packets->packet[i]);
+    avcodec_parameters_free(&packets->parameters);
+}
+
+static void decode(struct pictures_of *pictures, const struct packets *packets,
+                   const struct mode *mode)
+{
+    const struct decode_options options = {
+        .decode = DECODE_CPU,
+        .in_flight = 4,
+        .threads = mode->threads,
+        .low_delay = mode->live,
+    };
+    struct decoder *decoder;
+    if (decoder_open(&decoder, packets->parameters, &options) < 0 ||
+        decoder_join(decoder, &no_device) < 0)
+        abort();
+    pictures->n = 0;
+    for (int i = 0; i < packets->n; i++) {
+        AVPacket *av = packets->packet[i];
+        struct packet packet = {
+            .av = av, .pts_ns = av->pts, .keyframe = av->flags & AV_PKT_FLAG_KEY};
+        decode_send(decoder, &packet);
+        take(decoder, pictures);
+    }
+    decode_send(decoder, NULL);
+    take(decoder, pictures);
+    decoder_close(decoder);
+}
+
+// --- one bit
+
+// The slice units of a packet lie where `nal_next` says; a bit behind the header of any.
+static bool flip(struct random *random, const struct packets *packets, AVPacket *packet)
+{
+    const AVCodecParameters *own = packets->parameters;
+    struct nal_reader reader = {
+        .data = packet->data,
+        .size = (size_t)packet->size,
+        .length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size),
+    };
+    struct nal unit, slice[16];
+    int n = 0;
+    while (n < 16 && nal_next(&reader, &unit))
+        if (unit.size > 4 && hevc_unit_type(&unit) >= 0 && hevc_unit_type(&unit) < 32)
+            slice[n++] = unit;
+    if (n == 0)
+        return false;
+    unit = slice[random_next(random) % (uint64_t)n];
+    size_t at = 2 + random_next(random) % (unit.size - 2);
+    packet->data[unit.data - packet->data + (ptrdiff_t)at] ^=
+        (unsigned char)(1 << random_in(random, 0, 7));
+    return true;
+}
+
+struct tally {
+    int flips, visible, told; // flips; that change a picture; that are flagged on all of these
+    int differ, flagged;      // pictures that differ; that are flagged of these
+    int lost, spared;         // that did not come; that are flagged and do not differ
+};
+
+static const struct shown *of_time(const struct pictures_of *pictures, int64_t pts)
+{
+    for (int i = 0; i < pictures->n; i++)
+        if (pictures->shown[i].pts == pts)
+            return &pictures->shown[i];
+    return NULL;
+}
+
+static void compare(struct tally *tally, const struct pictures_of *whole,
+                    const struct pictures_of *harmed)
+{
+    int differ = 0, flagged = 0;
+    for (int i = 0; i < harmed->n; i++) {
+        const struct shown *got = &harmed->shown[i], *want = of_time(whole, got->pts);
+        bool differs = !want || want->digest != got->digest;
+        differ += differs;
+        flagged += differs && got->damaged;
+        tally->spared += !differs && got->damaged;
+    }
+    tally->flips++;
+    tally->visible += differ > 0;
+    tally->told += differ > 0 && flagged == differ;
+    tally->differ += differ;
+    tally->flagged += flagged;
+    tally->lost += whole->n - harmed->n;
+}
+
+static void try_flip(struct tally *tally, struct random *random, struct packets *packets,
+                     const struct pictures_of *whole, const struct mode *mode)
+{
+    struct pictures_of *harmed = malloc(sizeof *harmed);
+    AVPacket **victim = &packets->packet[random_next(random) % (uint64_t)packets->n];
+    AVPacket *kept = *victim;
+    *victim = av_packet_clone(kept);
+    if (!harmed || av_packet_make_writable(*victim) < 0)
+        abort();
+    if (flip(random, packets, *victim)) {
+        decode(harmed, packets, mode);
+        compare(tally, whole, harmed);
+    }
+    av_packet_free(victim);
+    *victim = kept;
+    free(harmed);
+}
+
+static void test_clip(const struct clip *clip, int flips, const struct mode *mode,
+                      struct random *random)
+{
+    struct packets packets;
+    struct pictures_of *whole = malloc(sizeof *whole);
+    struct tally tally = {0};
+    int flagged = 0;
+    read_all(&packets, clip->name);
+    decode(whole, &packets, mode);
+    for (int i = 0; i < whole->n; i++)
+        flagged += whole->shown[i].damaged;
+    CHECK(whole->n > 0 && flagged == 0, "%s: %d of %d pictures of a whole clip are flagged",
+          clip->name, flagged, whole->n);
+    for (int i = 0; i < flips; i++)
+        try_flip(&tally, random, &packets, whole, mode);
+    printf("%s, %s: %d flips, %d visible, %d of these told; %d pictures differ, %d of these "
+           "flagged; %d lost, %d flagged that do not differ\n",
+           clip->name, mode->name, tally.flips, tally.visible, tally.told, tally.differ,
+           tally.flagged, tally.lost, tally.spared);
+    CHECK(100 * tally.flagged >= clip->percent * tally.differ,
+          "%s, %s: %d of %d pictures are not flagged", clip->name, mode->name,
+          tally.differ - tally.flagged, tally.differ);
+    free_all(&packets);
+    free(whole);
+}
+
+static void make(const struct clip *clip)
+{
+    const char *source = getenv("SOURCE");
+    char input[512];
+    if (source)
+        snprintf(input, sizeof input, "-i '%s' -an", source);
+    else
+        snprintf(input, sizeof input, "-f lavfi -i testsrc2=size=%s:rate=25", clip->size);
+    clips_run(FFMPEG "%s -frames:v %d -c:v libx265 -pix_fmt %s -x265-params "
+                     "log-level=error:keyint=12:%s %s",
+              input, PICTURES, clip->format, clip->parameters, clip->name);
+}
+
+static int number_of(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : otherwise;
+}
+
+int main(void)
+{
+    struct random random = {(uint64_t)number_of("SEED", 20240229)};
+    clips_open();
+    log_open(LOG_LEVEL_ERROR);
+    for (size_t i = 0; i < sizeof clip_list / sizeof *clip_list; i++) {
+        make(&clip_list[i]);
+        for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
+            test_clip(&clip_list[i], number_of("FLIPS", 30), &modes[m], &random);
+    }
+    clips_close();
+    return test_end("bit_errors");
+}

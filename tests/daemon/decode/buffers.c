@@ -1,0 +1,260 @@
+// Pictures in pinned memory: what is pinned, by whom, and until when.
+#include "daemon/decode/buffers.h"
+
+#include <libavutil/frame.h>
+#include <libavutil/log.h>
+#include <pthread.h>
+
+#include "daemon/decode/picture.h"
+#include "tests/daemon/decode/decoding.h"
+
+// --- a backend that remembers what is pinned
+
+enum { PINS_MAX = 256 };
+
+static struct {
+    pthread_mutex_t mutex;
+    struct {
+        uint8_t *memory;
+        size_t bytes;
+    } pin[PINS_MAX];
+    int now, made, unknown;
+    int fails_after; // so many more, once; 0: never
+    bool fails;
+} pins = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static struct backend *const backend = (struct backend *)&pins;
+
+static int pin(struct backend *of, void *memory, size_t bytes)
+{
+    CHECK(of == backend && (uintptr_t)memory % 4096 == 0 && bytes % 4096 == 0, "%p, %zu", memory,
+          bytes);
+    if (pins.fails || (pins.fails_after > 0 && --pins.fails_after == 0))
+        return -EIO;
+    pthread_mutex_lock(&pins.mutex);
+    if (pins.now < PINS_MAX) {
+        pins.pin[pins.now].memory = memory;
+        pins.pin[pins.now++].bytes = bytes;
+    }
+    pins.made++;
+    pthread_mutex_unlock(&pins.mutex);
+    return 0;
+}
+
+static void unpin(struct backend *of, void *memory)
+{
+    CHECK(of == backend, "another backend");
+    pthread_mutex_lock(&pins.mutex);
+    int i = 0;
+    while (i < pins.now && pins.pin[i].memory != memory)
+        i++;
+    if (i < pins.now)
+        pins.pin[i] = pins.pin[--pins.now];
+    else
+        pins.unknown++;
+    pthread_mutex_unlock(&pins.mutex);
+}
+
+static const struct backend_driver pinning = {.name = "pinning", .pin = pin, .unpin = unpin};
+static const struct decode_target pinned = {.driver = &pinning, .backend = (void *)&pins};
+
+// Whether every byte of the image is pinned now.
+static bool is_pinned(const struct image *image)
+{
+    int inside = 0, planes = pixel_format_planes(image->format);
+    for (int p = 0; p < planes; p++) {
+        const struct plane *plane = &image->plane[p];
+        const uint8_t *end = plane->data +
+                             plane->stride * (plane_rows(image->format, p, image->height) - 1) +
+                             plane_row_bytes(image->format, p, image->width);
+        for (int i = 0; i < pins.now; i++)
+            inside +=
+                plane->data >= pins.pin[i].memory && end <= pins.pin[i].memory + pins.pin[i].bytes;
+    }
+    return inside == planes;
+}
+
+// --- decoders
+
+static const struct clip {
+    const char *encoder, *file;
+    int threads;
+    bool pinned;
+} pictures_of[] = {
+    {"-c:v libx264 -bf 2", "b.mp4", 1, true},
+    {"-c:v libx264 -bf 2", "threads.mp4", 4, true},
+    {"-c:v libx265 -x265-params log-level=none -pix_fmt yuv420p10le", "10.mkv", 1, true},
+    {"-c:v mjpeg", "mjpeg.avi", 1, true},
+    {"-c:v libx264 -pix_fmt yuv422p", "422.mp4", 1, true}, // by libswscale
+    {"-c:v rawvideo -pix_fmt nv12", "raw.nut", 1, false},  // the packet's own memory
+    {"-c:v libvpx-vp9 -deadline realtime -cpu-used 8", "vp9.mkv", 2, true},
+};
+
+static void test_decoder(const struct clip *clip)
+{
+    struct decode_options options = {.threads = clip->threads, .in_flight = 4};
+    struct run run;
+    struct frame frame;
+    size_t size, at = 0;
+    int made = 0;
+    clips_make("182x98", 60, clip->encoder, clip->file);
+    clips_run(FFMPEG "-i %s -f rawvideo raw", clip->file);
+    unsigned char *raw = clips_read("raw", &size);
+    pins.made = 0;
+    if (run_join(&run, clip->file, &options, &pinned)) {
+        while (run_next(&run, &frame)) {
+            struct image tight = frame.image;
+            size_t bytes = image_lay_out(&tight, NULL);
+            bool left = run.frames > 20 && run.frames <= 40;
+            bool expected = clip->pinned && !left;
+            CHECK(frame.image.memory == (expected ? MEMORY_PINNED : MEMORY_HOST) &&
+                      is_pinned(&frame.image) == expected,
+                  "%s: picture %d in memory %d", clip->file, run.frames, frame.image.memory);
+            if (strcmp(clip->file, "422.mp4") != 0)
+                CHECK(at + bytes <= size && differing(&frame.image, raw + at) == 0,
+                      "%s: picture %d", clip->file, run.frames);
+            at += bytes;
+            frame_release(&frame);
+            if (run.frames == 10)
+                made = pins.made;
+            if (run.frames == 20) {
+                CHECK(!clip->pinned || (pins.made > 0 && pins.made <= made + 1),
+                      "%s: %d buffers, then %d", clip->file, made, pins.made);
+                decoder_leave(run.decoder);
+                CHECK(pins.now == 0, "%s: %d left pinned", clip->file, pins.now);
+                pins.fails = true;
+                CHECK(decoder_join(run.decoder, &pinned) == 0, "%s", clip->file);
+            }
+            if (run.frames == 40) {
+                pins.fails = false;
+                decoder_leave(run.decoder);
+                CHECK(decoder_join(run.decoder, &pinned) == 0, "%s", clip->file);
+            }
+        }
+        CHECK(run.frames == 60, "%d", run.frames);
+        decoder_leave(run.decoder);
+        CHECK(pins.now == 0 && pins.unknown == 0, "%s: %d left pinned", clip->file, pins.now);
+        run_close(&run);
+    }
+    free(raw);
+}
+
+static void *release(void *frame)
+{
+    frame_release(frame);
+    return NULL;
+}
+
+// Frames outlive their decoder; the last of them unpins its memory.
+static void test_outlive(void)
+{
+    struct run run;
+    struct frame frame[4];
+    pthread_t thread[4];
+    if (!run_join(&run, "b.mp4", &on_cpu, &pinned))
+        return;
+    for (int i = 0; i < 4; i++)
+        CHECK(run_next(&run, &frame[i]), "%d", i);
+    run_close(&run);
+    for (int i = 0; i < 4; i++)
+        CHECK(is_pinned(&frame[i].image), "frame %d", i);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, release, &frame[i]);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    CHECK(pins.now == 0 && pins.unknown == 0, "%d left pinned", pins.now);
+}
+
+static void test_geometry(void)
+{
+    struct run run;
+    struct frame frame;
+    int count = 0;
+    clips_make("128x96", 10, "-c:v libx264 -bf 0", "small.h264");
+    clips_make("190x110", 10, "-c:v libx264 -bf 0", "large.h264");
+    clips_run("cat small.h264 large.h264 > both.h264");
+    if (!run_join(&run, "both.h264", &on_cpu, &pinned))
+        return;
+    for (; run_next(&run, &frame); frame_release(&frame))
+        count += is_pinned(&frame.image) && frame.image.memory == MEMORY_PINNED;
+    CHECK(count == 20, "%d", count);
+    for (int i = 0; i < pins.now; i++)
+        CHECK(pins.pin[i].bytes >= 190 * 110 * 3 / 2, "a small one is left");
+    decoder_leave(run.decoder);
+    CHECK(pins.now == 0, "%d left pinned", pins.now);
+    run_close(&run);
+}
+
+// Plans are made for one kind of memory: pictures do not go to and fro between two.
+static void test_one_fails(void)
+{
+    struct run run;
+    struct frame frame;
+    int changes = 0;
+    enum memory memory = MEMORY_PINNED;
+    pins.fails_after = 3;
+    if (run_join(&run, "b.mp4", &on_cpu, &pinned)) {
+        for (; run_next(&run, &frame); frame_release(&frame)) {
+            changes += frame.image.memory != memory;
+            memory = frame.image.memory;
+        }
+        CHECK(memory == MEMORY_HOST && changes == 1, "%d changes", changes);
+        decoder_leave(run.decoder);
+        run_close(&run);
+    }
+    CHECK(pins.fails_after == 0 && pins.now == 0, "%d left pinned", pins.now);
+    pins.fails_after = 0;
+}
+
+// --- frames on a device
+
+static void count_free(void *counter, uint8_t *data)
+{
+    (void)data;
+    ++*(int *)counter;
+}
+
+// They go back to the device on the decoder's thread, once for all that were released; without a
+// decoder with the last user.
+static void test_reaping(void)
+{
+    struct buffers *buffers;
+    struct pictures *pictures;
+    struct picture *picture[3];
+    int freed = 0;
+    CHECK(buffers_open(&buffers) == 0 && pictures_open(&pictures, buffers) == 0, "no memory");
+    for (int i = 0; i < 3; i++) {
+        picture[i] = picture_take(pictures);
+        AVFrame *frame = picture_frame(picture[i]);
+        frame->buf[0] = av_buffer_create(NULL, 0, count_free, &freed, 0);
+        CHECK(!picture_on_device(picture[i]), "not yet");
+        frame->hw_frames_ctx = av_buffer_alloc(1);
+        CHECK(picture_on_device(picture[i]), "on the device");
+    }
+    picture_release(picture[0]);
+    picture_release(picture[1]);
+    CHECK(freed == 0, "%d given back by others", freed);
+    pictures_reap(pictures);
+    CHECK(freed == 2, "%d given back", freed);
+    struct picture *again = picture_take(pictures);
+    CHECK(again == picture[0] || again == picture[1], "used again");
+    pictures_close(pictures);
+    picture_release(picture[2]);
+    CHECK(freed == 3, "%d given back", freed);
+    picture_release(again);
+    buffers_close(buffers);
+}
+
+int main(void)
+{
+    av_log_set_level(AV_LOG_QUIET);
+    clips_open();
+    for (size_t i = 0; i < sizeof(pictures_of) / sizeof(*pictures_of); i++)
+        test_decoder(&pictures_of[i]);
+    test_outlive();
+    test_geometry();
+    test_one_fails();
+    test_reaping();
+    clips_close();
+    return test_end("buffers");
+}

@@ -1,0 +1,487 @@
+#include "daemon/decode/decoder.h"
+
+#include <errno.h>
+#include <libavformat/avformat.h>
+#include <pthread.h>
+
+#include "daemon/wire.h"
+#include "tests/daemon/decode/decoding.h"
+
+// --- every format: the same bytes as the ffmpeg program
+
+static const struct clip {
+    const char *encoder, *file, *format; // format: what ffmpeg writes to compare with
+    enum pixel_format ours;
+    struct colour colour;
+    bool converted;
+} format_clips[] = {
+    {"-c:v libx264 -pix_fmt yuv420p -bf 2 -color_range tv -colorspace bt709",
+     "420.mp4",
+     "yuv420p",
+     PIXEL_YUV420P,
+     {MATRIX_BT709, RANGE_LIMITED, SITING_LEFT},
+     false},
+    {"-c:v libx264 -pix_fmt yuvj420p",
+     "j420.mp4",
+     "yuvj420p",
+     PIXEL_YUV420P,
+     {MATRIX_UNSPECIFIED, RANGE_FULL, SITING_LEFT},
+     false},
+    {"-c:v mjpeg -pix_fmt yuvj420p",
+     "mjpeg.avi",
+     "yuvj420p",
+     PIXEL_YUV420P,
+     {MATRIX_BT601, RANGE_FULL, SITING_CENTER},
+     false},
+    {"-c:v libx265 -x265-params log-level=none -pix_fmt yuv420p10le -colorspace bt2020nc",
+     "10.mkv",
+     "yuv420p10le",
+     PIXEL_YUV420P10,
+     {MATRIX_BT2020, RANGE_LIMITED, SITING_LEFT},
+     false},
+    {"-c:v rawvideo -pix_fmt bgra", "bgra.nut", "bgra", PIXEL_BGRA, {0}, false},
+    {"-c:v rawvideo -pix_fmt rgba", "rgba.nut", "rgba", PIXEL_RGBA, {0}, false},
+    {"-c:v rawvideo -pix_fmt bgr0", "bgr0.nut", "bgr0", PIXEL_BGRA, {0}, false},
+    {"-c:v rawvideo -pix_fmt bgr24", "bgr24.nut", "bgr24", PIXEL_BGR24, {0}, false},
+    {"-c:v rawvideo -pix_fmt rgb24", "rgb24.nut", "rgb24", PIXEL_RGB24, {0}, false},
+    {"-c:v rawvideo -pix_fmt nv12", "nv12.nut", "nv12", PIXEL_NV12, {0}, false},
+    {"-c:v libx264rgb -qp 0", "gbrp.mkv", "gbrp", PIXEL_GBRP, {0}, false},
+    {"-c:v rawvideo -pix_fmt nv21", "nv21.nut", "yuv420p", PIXEL_YUV420P, {0}, true},
+    {"-c:v ffv1 -pix_fmt yuv420p12le", "12.mkv", NULL, PIXEL_YUV420P10, {0}, true},
+    {"-c:v rawvideo -pix_fmt argb", "argb.nut", "bgra", PIXEL_BGRA, {0}, true},
+};
+
+// Crops are exact to the left too, where they make the planes unaligned.
+static void test_crop(void)
+{
+    struct run run;
+    struct frame frame;
+    size_t size, at = 0;
+    clips_make("182x98", 5, "-c:v libx264", "uncropped.mp4");
+    clips_run(FFMPEG "-i uncropped.mp4 -c copy -bsf:v "
+                     "h264_metadata=crop_left=10:crop_top=6:crop_right=12:crop_bottom=16 crop.mp4");
+    clips_run(FFMPEG "-i uncropped.mp4 -vf crop=170:90:10:6 -f rawvideo raw");
+    unsigned char *raw = clips_read("raw", &size);
+    if (run_open(&run, "crop.mp4", &on_cpu)) {
+        for (; run_next(&run, &frame); frame_release(&frame)) {
+            struct image tight = frame.image;
+            size_t bytes = image_lay_out(&tight, NULL);
+            CHECK(frame.image.width == 170 && at + bytes <= size &&
+                      differing(&frame.image, raw + at) == 0,
+                  "%dx%d", frame.image.width, frame.image.height);
+            at += bytes;
+        }
+        CHECK(run.frames == 5 && at == size, "%d frames", run.frames);
+        run_close(&run);
+    }
+    free(raw);
+}
+
+static bool same_colour(struct colour a, struct colour b)
+{
+    return a.matrix == b.matrix && a.range == b.range && a.siting == b.siting;
+}
+
+static void test_format(const struct clip *clip)
+{
+    struct run run;
+    struct frame frame;
+    size_t size, at = 0;
+    clips_make("182x98", 12, clip->encoder, clip->file);
+    clips_run(FFMPEG "-i %s -f rawvideo -pix_fmt %s raw", clip->file,
+              clip->format ? clip->format : "yuv420p10le");
+    unsigned char *raw = clips_read("raw", &size);
+    if (run_open(&run, clip->file, &on_cpu)) {
+        while (run_next(&run, &frame)) {
+            struct image *image = &frame.image;
+            CHECK(image->format == clip->ours && image->width == 182 && image->height == 98 &&
+                      frame.info.source_width == 182 && frame.info.source_height == 98,
+                  "%s: %s %dx%d", clip->file, pixel_format_name(image->format), image->width,
+                  image->height);
+            if (clip->colour.siting)
+                CHECK(same_colour(image->colour, clip->colour), "%s: %d %d %d", clip->file,
+                      image->colour.matrix, image->colour.range, image->colour.siting);
+            struct image tight = *image;
+            size_t bytes = image_lay_out(&tight, NULL);
+            if (clip->format && at + bytes <= size)
+                CHECK(differing(image, raw + at) == 0, "%s: %zu bytes differ in frame %d",
+                      clip->file, differing(image, raw + at), run.frames);
+            at += bytes;
+            frame_release(&frame);
+        }
+        CHECK(run.frames == 12 && at == size, "%s: %d frames", clip->file, run.frames);
+        CHECK(run.notices == clip->converted, "%s: %d notices", clip->file, run.notices);
+        CHECK(run.damaged == 0 && run.withheld == 0, "%s", clip->file);
+        run_close(&run);
+    }
+    free(raw);
+}
+
+// Chroma rows of 4:2:2 halved by the weights 1 3 3 1, or none at all: levels that are off by more
+// than 1.
+static int chroma_differs(const struct image *image, const unsigned char *u)
+{
+    static const int weights[] = {1, 3, 3, 1};
+    int differ = 0;
+    for (int i = 0; i < 32 * 24; i++) {
+        int y = i / 32, x = i % 32, sum = u ? 4 : 128 * 8;
+        for (int tap = 0; u && tap < 4; tap++) {
+            int row = 2 * y - 1 + tap;
+            sum += weights[tap] * u[(row < 0 ? 0 : row > 47 ? 47 : row) * 32 + x];
+        }
+        differ += abs(image->plane[1].data[y * image->plane[1].stride + x] - sum / 8) > 1;
+    }
+    return differ;
+}
+
+// 4:2:2 and gray lose nothing but chroma rows: luma keeps every level, whatever its range is
+// called.
+static void test_luma_kept(const char *encoder, const char *file, const char *format,
+                           int frame_bytes)
+{
+    struct run run;
+    struct frame frame;
+    size_t size, differ = 0;
+    int chroma_off = 0;
+    clips_make("64x48", 3, encoder, file);
+    clips_run(FFMPEG "-i %s -f rawvideo -pix_fmt %s raw", file, format);
+    unsigned char *raw = clips_read("raw", &size), *at = raw;
+    if (run_open(&run, file, &on_cpu)) {
+        for (; run_next(&run, &frame); at += frame_bytes, frame_release(&frame)) {
+            CHECK(frame.image.format == PIXEL_YUV420P, "%s", file);
+            for (int i = 0; i < 64 * 48; i++)
+                differ +=
+                    frame.image.plane[0].data[i / 64 * frame.image.plane[0].stride + i % 64] !=
+                    at[i];
+            chroma_off += chroma_differs(&frame.image, frame_bytes > 64 * 48 ? at + 64 * 48 : NULL);
+        }
+        CHECK(differ == 0 && chroma_off == 0 && run.frames == 3 && run.notices == 1,
+              "%s: %zu luma levels and %d of chroma differ", file, differ, chroma_off);
+        run_close(&run);
+    }
+    free(raw);
+}
+
+// --- times and order
+
+// Each picture says itself whether it is interlaced or HDR.
+static void test_signal(const char *encoder, const char *file, uint32_t flags,
+                        enum field_order order)
+{
+    const uint32_t both = FRAMED_FLAG_INTERLACED | FRAMED_FLAG_HDR;
+    struct run run;
+    struct frame frame;
+    clips_make("128x96", 6, encoder, file);
+    if (!run_open(&run, file, &on_cpu))
+        return;
+    for (; run_next(&run, &frame); frame_release(&frame))
+        CHECK((frame.info.flags & both) == flags && frame.info.field_order == order,
+              "%s: flags %d, order %d", file, (int)frame.info.flags, frame.info.field_order);
+    CHECK(run.frames == 6, "%s: %d frames", file, run.frames);
+    run_close(&run);
+}
+
+static void test_times(const char *file, const struct decode_options *options)
+{
+    char command[256];
+    struct run run;
+    struct frame frame;
+    double expected;
+    snprintf(command, sizeof(command),
+             "ffprobe -v error -select_streams v -show_entries frame=best_effort_timestamp_time "
+             "-of csv=p=0 %s | grep -o '^[0-9.]*'",
+             file);
+    FILE *probe = popen(command, "r");
+    if (!run_open(&run, file, options))
+        return;
+    int64_t received = 0, capture = 0;
+    while (run_next(&run, &frame)) {
+        char line[64];
+        CHECK(fgets(line, sizeof(line), probe) && sscanf(line, "%lf", &expected) == 1, "%s", file);
+        CHECK(llabs(frame.info.pts_ns - (int64_t)(expected * 1e9)) < 2000, "%s: %lld, not %s", file,
+              (long long)frame.info.pts_ns, line);
+        CHECK(frame.info.received_ns > 0 && frame.info.received_ns <= frame.info.decoded_ns, "%s",
+              file);
+        // Each picture has its own packet's times, in the order of its packet.
+        CHECK(frame.info.received_ns != received && frame.info.capture_ns != capture, "%s", file);
+        received = frame.info.received_ns;
+        capture = frame.info.capture_ns;
+        frame_release(&frame);
+    }
+    CHECK(run.frames > 0 && fgetc(probe) == EOF, "%s: %d frames", file, run.frames);
+    pclose(probe);
+    run_close(&run);
+}
+
+// --- damage
+
+// Turns bits of the coded pictures, not of the file's header, at places that a seed gives.
+static void damage(const char *from, const char *to, int one_in, uint64_t seed)
+{
+    size_t size;
+    unsigned char *bytes = clips_read(from, &size);
+    for (size_t i = 6000; i < size; i++) {
+        seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+        if (seed % (uint64_t)one_in == 0)
+            bytes[i] ^= (unsigned char)(1 << (seed >> 32) % 8);
+    }
+    FILE *out = fopen(to, "wb");
+    CHECK(out && fwrite(bytes, 1, size, out) == size && fclose(out) == 0, "%s", to);
+    free(bytes);
+}
+
+static void test_damage(void)
+{
+    struct decode_options options = on_cpu;
+    clips_make("320x180", 100, "-c:v libx264 -bf 0 -g 25 -b:v 1M", "whole.h264");
+    struct run whole = run_through("whole.h264", &options, &no_device);
+    CHECK(whole.frames == 100 && whole.damaged == 0 && whole.keyframes == 4, "%d %d %d",
+          whole.frames, whole.damaged, whole.keyframes);
+    options.damaged = DAMAGED_HOLD;
+    whole = run_through("whole.h264", &options, &no_device);
+    CHECK(whole.frames == 100 && whole.withheld == 0, "%d %d", whole.frames, whole.withheld);
+
+    damage("whole.h264", "damaged.h264", 20000, 0x9e3779b97f4a7c15);
+    options.damaged = DAMAGED_FLAG;
+    struct run flag = run_through("damaged.h264", &options, &no_device);
+    CHECK(flag.frames > 90 && flag.damaged > 0 && flag.damaged < 95, "%d, %d damaged", flag.frames,
+          flag.damaged);
+    options.damaged = DAMAGED_DROP;
+    struct run drop = run_through("damaged.h264", &options, &no_device);
+    CHECK(drop.withheld > flag.withheld && drop.damaged < flag.damaged &&
+              drop.frames - drop.damaged == flag.frames - flag.damaged &&
+              drop.frames + drop.withheld == flag.frames + flag.withheld,
+          "%d, %d damaged, %d withheld", drop.frames, drop.damaged, drop.withheld);
+    options.damaged = DAMAGED_HOLD;
+    struct run hold = run_through("damaged.h264", &options, &no_device);
+    CHECK(hold.damaged == 0 && hold.frames == flag.frames - flag.damaged && hold.frames > 0 &&
+              hold.frames + hold.withheld == flag.frames + flag.withheld,
+          "%d, %d withheld", hold.frames, hold.withheld);
+}
+
+// Whatever the bytes are, the decoder comes to an end and nothing breaks.
+static void test_ruins(void)
+{
+    static const char *const clips_to_ruin[][2] = {
+        {"-c:v libx264 -bf 2 -g 10", "ruin.ts"},
+        {"-c:v libx265 -x265-params log-level=none", "ruin.mkv"},
+        {"-c:v mjpeg", "ruin.avi"},
+        {"-c:v mpeg4", "ruin.mpg"},
+        {"-c:v libvpx-vp9 -deadline realtime -cpu-used 8", "ruin.webm"},
+    };
+    for (size_t i = 0; i < sizeof(clips_to_ruin) / sizeof(*clips_to_ruin); i++) {
+        const char *file = clips_to_ruin[i][1];
+        char ruined[32];
+        clips_make("160x120", 30, clips_to_ruin[i][0], file);
+        for (int seed = 1; seed <= 4; seed++) {
+            snprintf(ruined, sizeof(ruined), "%d-%s", seed, file);
+            damage(file, ruined, seed * 400, (uint64_t)seed * 0x9e3779b97f4a7c15);
+            run_through(ruined, &on_cpu, &no_device);
+        }
+        clips_run("head -c $(($(stat -c %%s %s) * 6 / 10)) %s > cut-%s", file, file, file);
+        snprintf(ruined, sizeof(ruined), "cut-%s", file);
+        struct run cut = run_through(ruined, &on_cpu, &no_device);
+        CHECK(cut.frames > 5 && cut.frames < 30, "%s: %d frames", ruined, cut.frames);
+    }
+}
+
+// A stream that is joined between keyframes shows nothing until the first one.
+static void test_joined_late(void)
+{
+    clips_make("160x120", 60, "-c:v libx264 -bf 0 -g 20 -x264-params repeat-headers=1", "late.ts");
+    clips_run(FFMPEG "-i late.ts -c copy -bsf:v noise=drop='lt(n\\,5)' late.h264");
+    struct run run = run_through("late.h264", &on_cpu, &no_device);
+    CHECK(run.frames == 40 && run.damaged == 0 && run.withheld == 15,
+          "%d frames, %d damaged, %d withheld", run.frames, run.damaged, run.withheld);
+}
+
+// What comes behind a lost keyframe is flagged up to the next one, though the decoder takes its
+// first pictures, which tell of the loss, for late ones and keeps them.
+static void test_keyframe_lost(void)
+{
+    clips_make("160x96", 60, "-c:v libx264 -threads 1 -bf 0 -g 20", "keyed.h264");
+    clips_run(FFMPEG "-i keyed.h264 -c copy -bsf:v noise=drop='eq(n\\,20)' unkeyed.h264");
+    struct run run = run_through("unkeyed.h264", &on_cpu, &no_device);
+    CHECK(run.frames > 55 && run.frames < 59 && run.damaged == run.frames - 40,
+          "%d frames, %d damaged", run.frames, run.damaged);
+}
+
+// --- life of decoders and frames
+
+static void *release(void *frame)
+{
+    frame_release(frame);
+    return NULL;
+}
+
+static void test_frames_outlive(void)
+{
+    struct run run;
+    struct frame frames[6];
+    pthread_t threads[6];
+    size_t size;
+    if (!run_open(&run, "420.mp4", &on_cpu))
+        return;
+    clips_run(FFMPEG "-i 420.mp4 -f rawvideo raw");
+    unsigned char *raw = clips_read("raw", &size);
+    for (int i = 0; i < 6; i++)
+        CHECK(run_next(&run, &frames[i]), "%d", i);
+    run_close(&run);
+    for (int i = 0; i < 6; i++)
+        CHECK(differing(&frames[i].image, raw + i * (182 * 98 * 3 / 2)) == 0, "frame %d", i);
+    for (int i = 0; i < 6; i++)
+        pthread_create(&threads[i], NULL, release, &frames[i]);
+    for (int i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(frames[0].owner == NULL && frames[0].image.width == 0, "emptied");
+    free(raw);
+}
+
+static void test_restart(void)
+{
+    struct run run;
+    struct frame frame;
+    if (!run_open(&run, "420.mp4", &on_cpu))
+        return;
+    for (int pass = 1; pass <= 3; pass++) {
+        while (run_next(&run, &frame))
+            frame_release(&frame);
+        CHECK(run.frames == 12 * pass, "%d after pass %d", run.frames, pass);
+        CHECK(demux_rewind(run.ingest) == 0, "rewind");
+        decoder_restart(run.decoder);
+    }
+    run_close(&run);
+}
+
+static void test_geometry_changes(void)
+{
+    struct run run;
+    struct frame frame;
+    int sizes[2] = {0};
+    clips_make("128x96", 10, "-c:v libx264 -bf 0", "small.h264");
+    clips_make("190x110", 10, "-c:v libx264 -bf 0", "large.h264");
+    clips_run("cat small.h264 large.h264 > both.h264");
+    if (!run_open(&run, "both.h264", &on_cpu))
+        return;
+    for (; run_next(&run, &frame); frame_release(&frame)) {
+        sizes[0] += frame.image.width == 128 && frame.image.height == 96;
+        sizes[1] += frame.image.width == 190 && frame.image.height == 110;
+    }
+    CHECK(sizes[0] == 10 && sizes[1] == 10, "%d and %d", sizes[0], sizes[1]);
+    run_close(&run);
+}
+
+// A live decoder gives each picture with its packet, however many threads it has.
+static void test_low_delay(const char *encoder, const char *file, int threads)
+{
+    const struct decode_options live = {
+        .decode = DECODE_CPU, .threads = threads, .low_delay = true, .in_flight = 4};
+    struct run run;
+    struct frame frame;
+    clips_make("320x180", 12, encoder, file);
+    if (!run_open(&run, file, &live))
+        return;
+    for (int i = 0; i < 6; i++) {
+        send_next(&run);
+        int rc = decode_next(run.decoder, &frame);
+        CHECK(rc == 0, "%s, %d threads, after packet %d: %s", file, threads, i, strerror(-rc));
+        if (rc == 0)
+            frame_release(&frame);
+    }
+    run_close(&run);
+}
+
+static void test_nvdec_missing(void)
+{
+    struct run run;
+    struct decoder *decoder;
+    struct decode_options options = {.decode = DECODE_NVDEC};
+    if (!run_open(&run, "420.mp4", &on_cpu))
+        return;
+    int rc = decoder_open(&decoder, demux_parameters(run.ingest), &options);
+    CHECK(rc == 0, "%s", strerror(-rc));
+    rc = decoder_join(decoder, &no_device);
+    CHECK(rc == -ENODEV, "%s", strerror(-rc));
+    decoder_close(decoder);
+    CHECK(!strcmp(decoder_describe(run.decoder), "cpu h264"), "%s", decoder_describe(run.decoder));
+    run_close(&run);
+}
+
+static void send_garbage(struct run *run)
+{
+    struct packet packet;
+    struct frame frame;
+    CHECK(demux_read(run->ingest, &packet) == 0, "no packet");
+    CHECK(av_packet_make_writable(packet.av) == 0, "no memory");
+    memset(packet.av->data, 0xa5, (size_t)packet.av->size);
+    CHECK(decode_send(run->decoder, &packet) == 0, "a lost picture is no error");
+    CHECK(decode_next(run->decoder, &frame) == -EAGAIN, "a picture of garbage");
+}
+
+// What a decoder may be kept for: the same stream again, if all of it could be decoded.
+static void test_accepts(void)
+{
+    struct run same, other;
+    const struct decode_options one_thread = {.decode = DECODE_CPU, .threads = 1, .in_flight = 4};
+    if (!run_open(&same, "420.mp4", &one_thread) || !run_open(&other, "j420.mp4", &one_thread))
+        return;
+    CHECK(decoder_accepts(same.decoder, demux_parameters(same.ingest)), "itself");
+    CHECK(!decoder_accepts(same.decoder, demux_parameters(other.ingest)), "another format");
+    AVCodecParameters *changed = avcodec_parameters_alloc();
+    avcodec_parameters_copy(changed, demux_parameters(same.ingest));
+    changed->extradata[changed->extradata_size - 1] ^= 1;
+    CHECK(!decoder_accepts(same.decoder, changed), "other headers");
+    changed->extradata[changed->extradata_size - 1] ^= 1;
+    CHECK(decoder_accepts(same.decoder, changed), "a copy");
+    changed->width += 2;
+    CHECK(!decoder_accepts(same.decoder, changed), "another size");
+    avcodec_parameters_free(&changed);
+    send_garbage(&same);
+    CHECK(!decoder_accepts(same.decoder, demux_parameters(same.ingest)), "harmed");
+    run_close(&same);
+    run_close(&other);
+}
+
+int main(void)
+{
+    av_log_set_level(AV_LOG_QUIET);
+    clips_open();
+    for (size_t i = 0; i < sizeof(format_clips) / sizeof(*format_clips); i++)
+        test_format(&format_clips[i]);
+    test_crop();
+    test_luma_kept("-c:v libx264 -pix_fmt yuv422p", "422.mp4", "yuv422p", 64 * 48 * 2);
+    test_luma_kept("-c:v ffv1 -pix_fmt gray", "gray.mkv", "gray", 64 * 48);
+    test_signal("-c:v libx264", "progressive.mp4", 0, FIELDS_NONE);
+    test_signal("-c:v libx264 -flags +ildct+ilme -top 1", "top.mp4", FRAMED_FLAG_INTERLACED,
+                FIELDS_TOP_FIRST);
+    test_signal("-c:v libx264 -x264-params bff=1", "bottom.mp4", FRAMED_FLAG_INTERLACED,
+                FIELDS_BOTTOM_FIRST);
+    test_signal("-c:v libx265 -x265-params log-level=none:interlace=tff", "fields.mp4",
+                FRAMED_FLAG_INTERLACED, FIELDS_UNKNOWN);
+    test_signal("-c:v ffv1 -color_trc smpte2084", "pq.mkv", FRAMED_FLAG_HDR, FIELDS_NONE);
+    test_signal("-c:v libx264 -color_trc arib-std-b67", "hlg.mp4", FRAMED_FLAG_HDR, FIELDS_NONE);
+    clips_make("320x180", 50, "-c:v libx264 -bf 3 -g 12", "order.mp4");
+    test_times("order.mp4", &on_cpu);
+    test_times("order.mp4", &(struct decode_options){.decode = DECODE_CPU, .threads = 4});
+    test_damage();
+    test_ruins();
+    test_joined_late();
+    test_keyframe_lost();
+    test_frames_outlive();
+    test_restart();
+    test_geometry_changes();
+    for (int threads = 0; threads <= 4; threads += threads ? threads : 1) {
+        test_low_delay("-c:v libx264 -bf 0", "live.h264", threads);
+        test_low_delay("-c:v libx265 -x265-params log-level=none:bframes=0", "live.hevc", threads);
+        test_low_delay("-c:v libvpx -deadline realtime -lag-in-frames 0", "live8.webm", threads);
+        test_low_delay("-c:v libvpx-vp9 -deadline realtime -lag-in-frames 0 -cpu-used 8",
+                       "live9.webm", threads);
+        test_low_delay("-c:v libaom-av1 -usage realtime -lag-in-frames 0 -cpu-used 8", "live.mkv",
+                       threads);
+        test_low_delay("-c:v mpeg4 -bf 0", "live4.mkv", threads);
+    }
+    test_nvdec_missing();
+    test_accepts();
+    clips_close();
+    return test_end("decode");
+}

@@ -1,0 +1,296 @@
+// What memory a configuration takes: figures worked out by hand, and that more of anything never
+// needs less.
+#include "daemon/device/budget.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/transform/transform.h"
+#include "tests/test.h"
+
+enum {
+    TENSOR = 640 * 640 * 3,
+    SLOTS = 4096 + 6 * TENSOR, // a page of words before the default six
+    PICTURE = 767 * 4096,      // 1920x1090 in 4:2:0 and 192 bytes more, as libavcodec pads it
+    MIB = 1 << 20,
+    SURFACE = 4 * MIB, // 1920x1088 in pages of 2 MiB
+    STATE = 5 * MIB + 1920 * 1080 * 8,
+    NVDEC = 52 * SURFACE + STATE, // 17 + 5 + 4 in flight, to decode into and to hand out
+    SHARED = 30 * MIB,            // of CUDA, whatever the cameras
+    BESIDE = 120 * 68 * 200,      // of its macroblocks
+    CAMERA = 5 << 19,             // whatever it shows
+    // By one thread of the cpu: 16 that are kept, the one at hand and those in flight.
+    PACKET = 1920 * 1080 / 80,
+    DECODED = CAMERA + (16 + 1 + 2) * PICTURE + 18 * BESIDE + 5 * PACKET,
+    DECODED_FOR_GPU = DECODED + 2 * PICTURE + 3 * MIB,
+    THREAD = PICTURE + BESIDE + (2 << 20),
+    CUDA_CAMERA = CAMERA + 3 * MIB,
+    PACKETS = 300 * PACKET,       // from which the cpu can take over from NVDEC
+    SOURCE = 1920 * 1080 * 3 / 2, // tight, as it is uploaded
+};
+
+// A device that keeps the results of each job, and the source where it is not there already.
+static struct memory_need need_of(const struct image *src, const struct op *const ops[], int n,
+                                  int depth)
+{
+    struct image tight = *src;
+    size_t job = src->memory == MEMORY_CUDA ? 0 : image_lay_out(&tight, NULL);
+    for (int i = 0; i < n; i++)
+        job += ops[i]->dst_bytes;
+    CHECK(n > 0 && depth == FRAMES_IN_FLIGHT_MAX, "%d ops, depth %d", n, depth);
+    return (struct memory_need){.device = (size_t)depth * job};
+}
+
+static const struct backend_driver gpu = {.name = "gpu", .takes_cuda = true, .plan_need = need_of};
+
+// One camera with what it says of itself and of its output, beside what every one says.
+static struct config *load(const char *top, const char *camera, const char *output)
+{
+    char text[1024];
+    struct config *config = NULL;
+    int n = snprintf(text, sizeof text,
+                     "%s\ncameras: {gate: {url: x, %s outputs: {o: {sink: 'ring:/r', %s}}}}", top,
+                     camera, output);
+    CHECK(config_load_text(&config, text, (size_t)n, "test", stderr) == 0, "%s", text);
+    return config;
+}
+
+static struct memory_need need(const char *camera, const char *output,
+                               const struct backend_driver *driver, bool nvdec)
+{
+    struct memory_need ret = {0};
+    struct config *config = load("", camera, output);
+    if (config)
+        ret = budget_camera(config->cameras, driver, nvdec);
+    config_free(config);
+    return ret;
+}
+
+// What cuMemGetInfo told of one decoder of an H200, KiB: the plan is never below, and little above.
+static void test_nvdec(void)
+{
+    static const struct {
+        enum stream_codec codec;
+        int width, height, bits, surfaces, kib;
+    } measured[] = {
+        {STREAM_H264, 320, 192, 8, 8, 5734},       {STREAM_H264, 320, 192, 8, 24, 9318},
+        {STREAM_H264, 640, 368, 8, 8, 12698},      {STREAM_H264, 640, 368, 8, 24, 30106},
+        {STREAM_H264, 768, 432, 8, 8, 13619},      {STREAM_H264, 768, 432, 8, 24, 33075},
+        {STREAM_H264, 1280, 720, 8, 8, 39322},     {STREAM_H264, 1280, 720, 8, 24, 104858},
+        {STREAM_H264, 1920, 1088, 8, 8, 72602},    {STREAM_H264, 1920, 1088, 8, 24, 203674},
+        {STREAM_H264, 2560, 1440, 8, 16, 203776},  {STREAM_H264, 3840, 2160, 8, 24, 650342},
+        {STREAM_OTHER, 320, 192, 8, 24, 10240},    {STREAM_OTHER, 768, 432, 8, 8, 16589},
+        {STREAM_OTHER, 1280, 720, 8, 16, 75059},   {STREAM_OTHER, 1920, 1088, 8, 8, 82739},
+        {STREAM_OTHER, 3840, 2160, 8, 24, 676659}, {STREAM_OTHER, 640, 368, 10, 8, 23142},
+        {STREAM_OTHER, 1280, 720, 10, 8, 77619},   {STREAM_OTHER, 1920, 1088, 10, 24, 363315},
+        {STREAM_OTHER, 3840, 2160, 10, 8, 443187}, {STREAM_VP9, 320, 192, 8, 8, 54170},
+        {STREAM_VP9, 1920, 1088, 8, 16, 183194},   {STREAM_VP9, 3840, 2160, 8, 24, 691098},
+    };
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        const size_t used = (size_t)measured[i].kib << 10;
+        const size_t plan = budget_nvdec(measured[i].codec, measured[i].width, measured[i].height,
+                                         measured[i].bits, measured[i].surfaces);
+        CHECK(plan >= used && plan <= used / 10 * 13, "%dx%d, %d bits, %d surfaces: %zu of %zu",
+              measured[i].width, measured[i].height, measured[i].bits, measured[i].surfaces, plan,
+              used);
+    }
+    CHECK(budget_nvdec(STREAM_OTHER, 1920, 1080, 8, 26) == NVDEC, "%zu",
+          budget_nvdec(STREAM_OTHER, 1920, 1080, 8, 26));
+    CHECK(budget_nvdec(STREAM_OTHER, 1920, 1080, 8, 0) == NVDEC, "surfaces are not known");
+    CHECK(budget_nvdec(STREAM_OTHER, 1920, 1080, 8, 40) == 64 * SURFACE + STATE,
+          "it has 32 surfaces");
+}
+
+static void test_figures(void)
+{
+    const struct {
+        const char *camera, *output;
+        const struct backend_driver *driver;
+        bool nvdec;
+        size_t device, pinned;
+    } cases[] = {
+        {"", "", &cpu_backend, false, 0, DECODED + SLOTS},
+        {"decode_threads: 4,", "", &cpu_backend, false, 0, DECODED + 3 * THREAD + SLOTS},
+        {"", "memory: cuda", &cpu_backend, false, 0, DECODED + SLOTS},
+        {"", "", &cpu_backend, true, NVDEC, CUDA_CAMERA + PACKETS + 3 * PICTURE + SLOTS},
+        {"", "", &gpu, false, 4 * (SOURCE + TENSOR), DECODED_FOR_GPU + SLOTS},
+        {"", "", &gpu, true, NVDEC + 4 * TENSOR, CUDA_CAMERA + PACKETS + SLOTS},
+        {"", "slots: 3", &gpu, true, NVDEC + 4 * TENSOR,
+         CUDA_CAMERA + PACKETS + SLOTS - 3 * TENSOR},
+        {"", "tensor: {dtype: f32}", &gpu, true, NVDEC + 16 * TENSOR,
+         CUDA_CAMERA + PACKETS + 4096 + 24 * TENSOR},
+        {"", "memory: cuda", &gpu, true, NVDEC + 4 * TENSOR + (8 << 20),
+         CUDA_CAMERA + PACKETS + 4096},
+        {"", "kernel: yuv, format: nv12", &gpu, true, NVDEC + 4 * SOURCE,
+         CUDA_CAMERA + PACKETS + 4096 + 18665472},
+        {"", "size: 1x1, tensor: {order: gray}", &gpu, true, NVDEC + 4,
+         CUDA_CAMERA + PACKETS + 4096 + 4096},
+        // No output can be made of such a picture.
+        {"", "crop: [1900, 0, 64, 64]", &gpu, true, NVDEC, CUDA_CAMERA + PACKETS},
+        {"picture: 1980x1080,", "crop: [1900, 0, 64, 64]", &gpu, true,
+         NVDEC + 60 * 1080 * 8 + 4 * TENSOR,
+         CUDA_CAMERA + PACKETS + 300 * (60 * 1080 / 80) + SLOTS},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct memory_need got =
+            need(cases[i].camera, cases[i].output, cases[i].driver, cases[i].nvdec);
+        CHECK(got.device == cases[i].device, "row %zu: device %zu, not %zu", i, got.device,
+              cases[i].device);
+        CHECK(got.pinned == cases[i].pinned, "row %zu: pinned %zu, not %zu", i, got.pinned,
+              cases[i].pinned);
+    }
+}
+
+// A stream that somebody has looked at is planned for as it is, and `picture` may expect more.
+static void test_stream(void)
+{
+    static const struct stream_memory small = {.width = 320,
+                                               .height = 180,
+                                               .pixel_bits = 12,
+                                               .pictures = 4,
+                                               .surfaces = 11,
+                                               .macroblock_bytes = 141,
+                                               .packet_bytes = 1000};
+    const size_t picture = 28 * 4096, beside = 20 * 12 * 141, deep = 55 * 4096;
+    struct config *config = load("", "", "");
+    struct camera_config *camera = config->cameras;
+    camera->stream = small;
+    struct memory_need need = budget_camera(camera, &cpu_backend, false);
+    CHECK(need.pinned == CAMERA + (4 + 1 + 2) * picture + 6 * beside + 5 * 1000 + SLOTS, "cpu: %zu",
+          need.pinned);
+    need = budget_camera(camera, &gpu, true);
+    CHECK(need.pinned == CUDA_CAMERA + 300 * 1000 + SLOTS, "nvdec: %zu", need.pinned);
+    CHECK(need.device == budget_nvdec(STREAM_OTHER, 320, 180, 8, 15) + 4 * TENSOR, "nvdec: %zu",
+          need.device);
+    camera->stream.pixel_bits = 24;
+    need = budget_camera(camera, &cpu_backend, false);
+    CHECK(need.pinned == CAMERA + 7 * deep + 6 * beside + 5 * 1000 + SLOTS, "10 bits: %zu",
+          need.pinned);
+    camera->picture = (struct dimensions){160, 90};
+    CHECK(budget_stream(camera).width == 320, "it is larger than was expected");
+    camera->picture = (struct dimensions){640, 360};
+    CHECK(budget_stream(camera).width == 640 && budget_stream(camera).pictures == 4,
+          "more is expected");
+    config_free(config);
+}
+
+// Of the drivers themselves, whatever their plans take.
+static void test_growth(const struct backend_driver *driver, bool nvdec)
+{
+    static const char *const cameras[] = {"picture: 640x480,", "picture: 1280x720,", "",
+                                          "picture: 3840x2160,"};
+    static const char *const outputs[] = {"slots: 3", "slots: 6", "slots: 60", "slots: 256"};
+    struct memory_need before = {0}, now;
+    for (int i = 0; i < 4; i++, before = now) {
+        now = need(cameras[i], "", driver, nvdec);
+        CHECK(now.pinned + now.device > before.pinned + before.device &&
+                  now.pinned >= before.pinned && now.device >= before.device,
+              "%s: %s", driver->name, cameras[i]);
+    }
+    before = (struct memory_need){0};
+    for (int i = 0; i < 4; i++, before = now) {
+        now = need("", outputs[i], driver, nvdec);
+        CHECK(now.pinned > before.pinned && now.device >= before.device, "%s: %s", driver->name,
+              outputs[i]);
+    }
+}
+
+// Which cameras are decoded where, and that all of them count.
+static void test_sum(void)
+{
+    static const char text[] = "cameras:\n"
+                               "  a: {url: x, outputs: {o: {sink: 'ring:/a'}}}\n"
+                               "  b: {url: x, decode: cpu, outputs: {o: {sink: 'ring:/b'}}}\n"
+                               "  c: {url: x, decode: nvdec, outputs: {o: {sink: 'ring:/c'}}}\n";
+    struct config *config = NULL;
+    CHECK(config_load_text(&config, text, strlen(text), "test", stderr) == 0, "%s", text);
+    if (!config)
+        return;
+    struct memory_need on_gpu = budget_sum(config, &gpu, true),
+                       without = budget_sum(config, &gpu, false),
+                       on_cpu = budget_sum(config, &cpu_backend, true);
+    CHECK(on_gpu.device == 2 * (size_t)NVDEC + 4 * (3 * TENSOR + SOURCE), "%zu", on_gpu.device);
+    CHECK(on_gpu.pinned == SHARED + DECODED_FOR_GPU + 2 * (CUDA_CAMERA + PACKETS) + 3 * SLOTS,
+          "%zu", on_gpu.pinned);
+    CHECK(without.device == 12 * (TENSOR + SOURCE), "%zu", without.device);
+    CHECK(without.pinned == SHARED + 3 * (DECODED_FOR_GPU + SLOTS), "%zu", without.pinned);
+    CHECK(on_cpu.device == NVDEC, "%zu: only where it is demanded", on_cpu.device);
+    config_free(config);
+}
+
+static void test_limit(void)
+{
+    struct config config = {0};
+    CHECK(budget_limit(&config, 0) == SIZE_MAX, "nothing is known");
+    CHECK(budget_limit(&config, 1000) == 950, "%zu", budget_limit(&config, 1000));
+    config.cuda.memory.n = 900;
+    CHECK(budget_limit(&config, 0) == 900 && budget_limit(&config, 1000) == 900, "cuda.memory");
+    config.cuda.memory.n = 1000;
+    CHECK(budget_limit(&config, 1000) == 950, "more than the device has");
+}
+
+#define HINT                                                                                       \
+    "(`picture`, `slots` and `decode_threads` make it less; `framed check` lists each camera)"
+
+static void check(const struct config *config, size_t device, const char *expected)
+{
+    char why[256] = "", want[256] = "";
+    int rc = budget_check(config, &gpu, true, device, why, sizeof why);
+    if (*expected)
+        snprintf(want, sizeof want, "%s " HINT, expected);
+    CHECK(rc == (*expected ? -ENOSPC : 0) && !strcmp(why, want), "%d: '%s'", rc, why);
+}
+
+static void test_check(void)
+{
+    const size_t need = NVDEC + 4 * TENSOR; // 233.5 MiB
+    struct config *config = load("cuda: {memory: 128MiB}", "", "");
+    check(config, 0, "cameras need 233.5 MiB of device memory, cuda.memory allows 128.0 MiB");
+    config->cuda.memory.n = (int64_t)need;
+    check(config, 0, "");
+    check(config, (size_t)16 << 30, "");
+    config->cuda.memory.n--;
+    check(config, 0, "cameras need 233.5 MiB of device memory, cuda.memory allows 233.5 MiB");
+    config->cuda.memory.n = 0;
+    check(config, 0, "");
+    check(config, 128 << 20,
+          "cameras need 233.5 MiB of device memory, the device has room for 121.6 MiB");
+    config_free(config);
+    config = load("cuda: {memory: 2GiB}", "picture: 8192x8192,", "");
+    check(config, 0, "cameras need 5.4 GiB of device memory, cuda.memory allows 2.0 GiB");
+    config_free(config);
+}
+
+// 3 PiB of slots, more than a configuration can ask of one output.
+static void test_check_host(void)
+{
+    struct config *config = load("", "", "size: 16384x16384, tensor: {dtype: f32}");
+    char why[256] = "";
+    config->cameras->outputs->slots = 1 << 20;
+    int rc = budget_check(config, &cpu_backend, false, 0, why, sizeof why);
+    CHECK(rc == -ENOSPC && strstr(why, "cameras need 3145728.1 GiB of memory, "), "%d: '%s'", rc,
+          why);
+    rc = budget_check(config, &gpu, true, 0, why, sizeof why);
+    CHECK(rc == -ENOSPC && strstr(why, " GiB of page-locked memory, "), "%d: '%s'", rc, why);
+    config_free(config);
+}
+
+int main(void)
+{
+    test_nvdec();
+    test_figures();
+    test_stream();
+    test_growth(&cpu_backend, false);
+    test_growth(&gpu, false);
+    test_growth(&gpu, true);
+#ifdef FRAMED_CUDA
+    test_growth(&cuda_backend, false);
+    test_growth(&cuda_backend, true);
+#endif
+    test_sum();
+    test_limit();
+    test_check();
+    test_check_host();
+    return test_end("daemon/budget");
+}

@@ -1,0 +1,33 @@
+// The waits between tries: the steps, their jitter, the reset and the slow knocking after a
+// refusal.
+#include "daemon/input/retry.h"
+#include "tests/test.h"
+
+static bool within(int64_t ns, double seconds)
+{
+    return ns >= (int64_t)(seconds * 0.8e9) && ns <= (int64_t)(seconds * 1.2e9);
+}
+
+int main(void)
+{
+    static const double steps[] = {1, 1, 2, 5, 10, 30, 30, 30};
+    for (uint32_t seed = 0; seed < 1000; seed++) {
+        struct retry backoff = {.seed = seed};
+        for (int i = 0; i < 8; i++) {
+            int64_t ns = retry_next_ns(&backoff, false);
+            CHECK(within(ns, steps[i]), "seed %u step %d: %.3f s", seed, i, (double)ns / 1e9);
+        }
+        retry_reset(&backoff);
+        CHECK(within(retry_next_ns(&backoff, false), 1), "after a reset");
+    }
+
+    struct retry refused = {.seed = 7};
+    CHECK(within(retry_next_ns(&refused, true), 1), "the first refusal may be an accident");
+    for (int i = 0; i < 3; i++)
+        CHECK(retry_next_ns(&refused, true) >= 30000000000, "the second knocks slowly");
+    CHECK(within(retry_next_ns(&refused, false), 10), "another failure goes by its step");
+
+    struct retry a = {.seed = 1}, b = {.seed = 2};
+    CHECK(retry_next_ns(&a, false) != retry_next_ns(&b, false), "cameras spread");
+    return test_end("backoff");
+}

@@ -1,0 +1,88 @@
+// Slots that were to be on the device and are on the host: once an output, the log says so and why.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/output/pool.h"
+#include "tests/daemon/fake_driver.h"
+#include "tests/test.h"
+
+static const struct backend_driver plain = {.pin = fake_pin, .unpin = fake_unpin};
+
+struct fixture {
+    struct ledger ledger;
+    struct pool *slots;
+    _Atomic bool stop;
+    int terminal; // the real stderr
+};
+
+static void start(struct fixture *f, enum region_kind kind)
+{
+    struct pool_options options = {.n = 3, .name = "detector", .kind = kind, .ledger = &f->ledger};
+    char name[] = "/tmp/framed-fallback-XXXXXX";
+    *f = (struct fixture){.terminal = dup(STDERR_FILENO)};
+    CHECK(pool_open(&f->slots, &options) == 0, "open");
+    pool_listeners(f->slots, 1);
+    int fd = mkstemp(name);
+    unlink(name);
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+}
+
+// Takes slots of growing size on a side, as one connection after another does.
+static void use(struct fixture *f, const struct backend_driver *driver, bool on_device)
+{
+    for (size_t size = 100; size < 20000; size *= 10) {
+        struct slot *slot;
+        pool_join(f->slots, driver, NULL);
+        ledger_offer(&f->ledger);
+        int rc = pool_take(f->slots, size, OVERFLOW_DROP_OLDEST, &f->stop, &slot);
+        CHECK(rc == 0 && (slot->memory == MEMORY_CUDA) == on_device, "%zu bytes: %d", size, rc);
+        pool_done(f->slots, slot, 0);
+        pool_publish(f->slots);
+        pool_leave(f->slots);
+    }
+}
+
+static void end(struct fixture *f, const char *expected)
+{
+    char written[1000] = "";
+    log_flush();
+    ssize_t n = pread(STDERR_FILENO, written, sizeof written - 1, 0);
+    dup2(f->terminal, STDERR_FILENO);
+    close(f->terminal);
+    CHECK(n >= 0 && strcmp(written, expected) == 0, "got:\n%swanted:\n%s", written, expected);
+    pool_close(f->slots);
+}
+
+int main(void)
+{
+    struct fixture f;
+    log_open(LOG_LEVEL_INFO);
+    start(&f, REGION_DEVICE);
+    use(&f, &fake_driver, true);
+    end(&f, "");
+
+    start(&f, REGION_DEVICE);
+    device_is_full = true;
+    use(&f, &fake_driver, false);
+    use(&f, &plain, false);
+    device_is_full = false;
+    use(&f, &fake_driver, true);
+    device_is_full = true;
+    use(&f, &fake_driver, false);
+    end(&f, "warning output=detector memory: cuda: its slots are on the host: the device gives no "
+            "memory: Cannot allocate memory\n");
+
+    start(&f, REGION_DEVICE);
+    use(&f, &plain, false);
+    end(&f, "warning output=detector memory: cuda: its slots are on the host: the frames are not "
+            "made on a GPU\n");
+
+    start(&f, REGION_SHARED);
+    use(&f, &plain, false);
+    end(&f, "");
+    return test_end("fallback");
+}

@@ -1,0 +1,510 @@
+// Socket sinks before many, late, stalled and dying clients, by every overflow policy.
+#include <poll.h>
+#include <sys/resource.h>
+
+#include "tests/daemon/output/fixture.h"
+
+static struct rig rig;
+
+static void start(enum sink_kind kind, enum overflow overflow, int slots)
+{
+    rig_init(&rig, kind, "gate.sock");
+    rig.config.overflow = overflow;
+    rig.config.slots = slots;
+    rig_open(&rig);
+}
+
+static void test_many_clients(enum sink_kind kind)
+{
+    enum { CLIENTS = 20, FRAMES = 40 };
+    int fd[CLIENTS];
+    start(kind, OVERFLOW_DROP_OLDEST, 4);
+    for (int i = 0; i < CLIENTS; i++)
+        fd[i] = reader_join(&rig, i + 1);
+    for (int frame = 0; frame < FRAMES; frame++) {
+        rig_frame(&rig);
+        for (int i = 0; i < CLIENTS; i++)
+            expect_frame(fd[i], (uint64_t)frame, 0);
+    }
+    CHECK(rig_emitted(&rig) == FRAMES, "%d emitted", (int)rig_emitted(&rig));
+    for (int i = 0; i < CLIENTS; i++)
+        close(fd[i]);
+    rig_close(&rig, 1000);
+}
+
+static void test_nobody(void)
+{
+    start(SINK_UNIX, OVERFLOW_DROP_OLDEST, 4);
+    CHECK(rig_feed(&rig) == -ENOTCONN, "a slot for nobody");
+    CHECK(rig_lost(&rig, LOSS_CLIENT) == 1, "counted otherwise");
+    rig_close(&rig, 1000);
+}
+
+// Connects while another is in the middle of a frame.
+static void test_late_client(void)
+{
+    start(SINK_UNIX, OVERFLOW_DROP_OLDEST, 4);
+    rig_large(&rig);
+    int early = reader_join(&rig, 1);
+    for (int i = 0; i < 10; i++)
+        rig_frame(&rig);
+    int late = reader_join(&rig, 2);
+    struct reader reader;
+    reader_start(&reader, late);
+    rig_frame(&rig);
+    rig_frame(&rig);
+    CHECK(reader_reaches(&reader, 2), "%d frames", reader.frames);
+    CHECK(reader.seen[10] && reader.seen[11], "not the frames since it came");
+    close(early);
+    rig_close(&rig, 1000);
+    pthread_join(reader.thread, NULL);
+    CHECK(reader.frames == 2 && reader.lost == 0 && !reader.broken, "lost %d", (int)reader.lost);
+}
+
+static void test_stalled_beside_fast(enum sink_kind kind, enum overflow overflow)
+{
+    enum { FRAMES = 60, SLOTS = 6 };
+    struct reader fast, woken;
+    start(kind, overflow, SLOTS);
+    rig_large(&rig);
+    int stalled = reader_join(&rig, 1);
+    // It stalls within a frame before the other one is there, and more frames wait for it.
+    int before = kind == SINK_TCP ? 12 : SLOTS; // the kernel takes several of them on tcp
+    for (int i = 0; i < before; i++)
+        rig_frame(&rig);
+    reader_start(&fast, reader_join(&rig, 2));
+    bool keeps_up = true;
+    for (int i = 0; keeps_up && i < FRAMES; i++) {
+        rig_frame(&rig);
+        keeps_up = reader_reaches(&fast, i + 1);
+    }
+    CHECK(keeps_up, "the fast one has %d of %d", fast.frames, FRAMES);
+    CHECK(fast.lost == 0 && fast.last == rig.ordinal - 1, "the fast one lost %d", (int)fast.lost);
+
+    reader_start(&woken, stalled);
+    for (int i = 0; i < 100 && !woken.seen[rig.ordinal - 1]; i++) {
+        rig_frame(&rig);
+        usleep(10000);
+    }
+    CHECK(woken.lost + (uint64_t)woken.frames == woken.last + 1, "lost %d read %d last %d",
+          (int)woken.lost, woken.frames, (int)woken.last);
+    uint64_t second = (uint64_t)(before + FRAMES - SLOTS);
+    int old = 0; // that it got besides what the kernel held and what the pool keeps
+    for (uint64_t i = (uint64_t)before; i < second; i++)
+        old += woken.seen[i];
+    CHECK(old == 0, "%d frames older than the queue", old);
+    rig_close(&rig, 5000);
+    pthread_join(fast.thread, NULL);
+    pthread_join(woken.thread, NULL);
+    CHECK(!fast.broken && !woken.broken, "cut short");
+}
+
+// One after another reads 0, 1, 2... bytes of a frame and goes; a witness gets everything.
+static void test_death_at_any_byte(enum sink_kind kind)
+{
+    enum { WHOLE = sizeof(struct framed_header) + SMALL };
+    char bytes[WHOLE];
+    start(kind, OVERFLOW_DROP_OLDEST, 4);
+    int witness = reader_join(&rig, 1);
+    for (int k = 0; k <= WHOLE; k++) {
+        int fd = reader_join(&rig, 2);
+        rig_frame(&rig);
+        CHECK(read_up_to(fd, bytes, (size_t)k) == (size_t)k, "%d bytes", k);
+        close(fd);
+        expect_frame(witness, (uint64_t)2 * (uint64_t)k, 0);
+        rig_frame(&rig); // on tcp a reset is the answer to bytes that nobody wants
+        expect_frame(witness, (uint64_t)2 * (uint64_t)k + 1, 0);
+        CHECK(rig_has_clients(&rig, 1), "%d clients after %d bytes", rig_clients(&rig), k);
+    }
+    CHECK(rig_emitted(&rig) == rig.ordinal, "%d emitted", (int)rig_emitted(&rig));
+    close(witness);
+    rig_close(&rig, 1000);
+}
+
+// The same while the sink is in the middle of a frame: nobody gets all of it.
+static void test_death_within_a_frame(void)
+{
+    static char bytes[LARGE];
+    const size_t cuts[] = {0, 1, 255, 256, 257, 4096, 100000, 500000};
+    start(SINK_UNIX, OVERFLOW_DROP_OLDEST, 4);
+    rig_large(&rig);
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        int fd = reader_join(&rig, 1);
+        rig_frame(&rig);
+        CHECK(read_up_to(fd, bytes, cuts[i]) == cuts[i], "%zu bytes", cuts[i]);
+        close(fd);
+        CHECK(rig_has_clients(&rig, 0), "still there after %zu bytes", cuts[i]);
+        CHECK(rig_lost(&rig, LOSS_CLIENT) == i + 1 && rig_emitted(&rig) == 0, "%d lost",
+              (int)rig_lost(&rig, LOSS_CLIENT));
+    }
+    rig_close(&rig, 1000);
+}
+
+// More clients stall within different frames than there are slots. Some die, some wake: the ledger
+// must know exactly which frames at least one of them read whole.
+static void test_more_stalled_than_slots(bool beside_fast)
+{
+    enum { STALLED = 12 };
+    static struct reader reader[STALLED], fast;
+    int fd[STALLED];
+    uint64_t whole = 0;
+    start(SINK_UNIX, OVERFLOW_DROP_OLDEST, 4);
+    rig_large(&rig);
+    if (beside_fast)
+        reader_start(&fast, reader_join(&rig, 1));
+    for (int i = 0; i < STALLED; i++) {
+        fd[i] = reader_join(&rig, beside_fast + i + 1);
+        rig_frame(&rig);
+        CHECK(!beside_fast || reader_reaches(&fast, i + 1), "the fast one waits at %d", i);
+    }
+    for (int i = 0; i < STALLED; i += 3)
+        close(fd[i]);
+    CHECK(rig_has_clients(&rig, beside_fast + STALLED - 4), "%d clients", rig_clients(&rig));
+    for (int i = 0; i < STALLED; i++)
+        if (i % 3)
+            reader_start(&reader[i], fd[i]);
+    for (int i = 0; i < STALLED; i++)
+        CHECK(i % 3 == 0 || reader_reaches(&reader[i], 1), "client %d did not wake", i);
+    uint64_t fed = rig.ordinal;
+    rig_close(&rig, 5000);
+    for (int i = 0; i < STALLED; i++) {
+        if (i % 3 == 0)
+            continue;
+        pthread_join(reader[i].thread, NULL);
+        CHECK(reader[i].seen[i] && !reader[i].broken, "client %d lacks its first frame", i);
+    }
+    if (beside_fast)
+        pthread_join(fast.thread, NULL);
+    CHECK(!beside_fast || (fast.frames == STALLED && fast.lost == 0), "fast: %d", fast.frames);
+    for (uint64_t frame = 0; frame < fed; frame++) {
+        bool seen = beside_fast && fast.seen[frame];
+        for (int i = 0; i < STALLED; i++)
+            seen |= i % 3 && reader[i].seen[frame];
+        whole += seen;
+    }
+    CHECK(rig.ledger.emitted == whole, "%d emitted, %d read", (int)rig.ledger.emitted, (int)whole);
+}
+
+// All carry the same frame on without its slot, which the next frames reuse; then they leave.
+static void test_carried_by_all(bool one_reads)
+{
+    struct reader reader;
+    int fd[3];
+    start(SINK_UNIX, OVERFLOW_DROP_OLDEST, 2);
+    rig_large(&rig);
+    for (int i = 0; i < 3; i++)
+        fd[i] = reader_join(&rig, i + 1);
+    rig_frame(&rig);
+    rig_frame(&rig);
+    rig_frame(&rig); // the slot of frame 0 now holds another one
+    close(fd[0]);
+    CHECK(rig_has_clients(&rig, 2), "%d clients", rig_clients(&rig));
+    CHECK(ledger_in_flight(&rig.ledger) >= 1 && rig_lost(&rig, LOSS_CLIENT) == 0, "counted early");
+    if (one_reads)
+        reader_start(&reader, fd[1]);
+    else
+        close(fd[1]);
+    CHECK(!one_reads || reader_reaches(&reader, 1), "frame 0 does not come");
+    close(fd[2]);
+    rig_close(&rig, 5000);
+    if (!one_reads) {
+        CHECK(rig.ledger.emitted == 0, "%d emitted", (int)rig.ledger.emitted);
+        return;
+    }
+    pthread_join(reader.thread, NULL);
+    CHECK(rig.ledger.emitted == (uint64_t)reader.frames, "%d emitted, %d read",
+          (int)rig.ledger.emitted, reader.frames);
+}
+
+// --- policies
+
+// The camera waits for a first client, and for the next one when that leaves: between them they
+// read every frame.
+static void test_wait(void)
+{
+    const int frames = 30;
+    pthread_t camera;
+    struct reader second;
+    static char bytes[LARGE];
+    rig_init(&rig, SINK_UNIX, "gate.sock");
+    rig.config.overflow = OVERFLOW_WAIT;
+    rig_large(&rig);
+    rig_open(&rig);
+    rig.last = (uint64_t)frames;
+    pthread_create(&camera, NULL, rig_camera, &rig);
+    usleep(50000);
+    CHECK(ledger_lost(&rig.ledger) == 0 && rig_emitted(&rig) == 0, "lost before the first client");
+
+    int first = reader_open(&rig);
+    for (uint64_t i = 0; i < 5; i++)
+        expect_frame(first, i, 0);
+    CHECK(read_up_to(first, bytes, 1000) == 1000, "no frame 5");
+    close(first);
+    usleep(50000);
+    reader_start(&second, reader_open(&rig));
+    pthread_join(camera, NULL);
+    CHECK(reader_reaches(&second, frames - 5), "the second has %d", second.frames);
+    CHECK(second.seen[5] && second.lost == 0, "frame 5 is not handed on");
+    CHECK(ledger_lost(&rig.ledger) == 0, "%d lost", (int)ledger_lost(&rig.ledger));
+    rig_close(&rig, 5000);
+    pthread_join(second.thread, NULL);
+    CHECK(rig.ledger.emitted == (uint64_t)frames, "%d emitted", (int)rig.ledger.emitted);
+}
+
+static void test_drop_newest(void)
+{
+    struct reader reader;
+    start(SINK_UNIX, OVERFLOW_DROP_NEWEST, 4);
+    rig_large(&rig);
+    int stalled = reader_join(&rig, 1);
+    for (int i = 0; i < 20; i++)
+        rig_frame(&rig);
+    CHECK(rig_lost(&rig, LOSS_OVERFLOW) == 16, "%d lost", (int)rig_lost(&rig, LOSS_OVERFLOW));
+    reader_start(&reader, stalled);
+    CHECK(reader_reaches(&reader, 4), "%d frames", reader.frames);
+    on_loop(&rig, rig_pump);
+    rig_frame(&rig);
+    CHECK(reader_reaches(&reader, 5), "%d frames", reader.frames);
+    rig_close(&rig, 5000);
+    pthread_join(reader.thread, NULL);
+    for (int i = 0; i < 4; i++)
+        CHECK(reader.seen[i], "frame %d", i);
+    CHECK(reader.seen[20] && reader.lost == 16, "lost %d", (int)reader.lost);
+    CHECK(rig.ledger.emitted == 5, "%d emitted", (int)rig.ledger.emitted);
+}
+
+static void test_max_age(void)
+{
+    struct reader reader;
+    rig_init(&rig, SINK_UNIX, "gate.sock");
+    rig.config.max_age.ns = 300 * 1000000;
+    rig_large(&rig);
+    rig_open(&rig);
+    int stalled = reader_join(&rig, 1);
+    for (int i = 0; i < 3; i++)
+        rig_frame(&rig);
+    usleep(400000);
+    reader_start(&reader, stalled);
+    CHECK(reader_reaches(&reader, 1), "frame 0, which was on its way, does not come");
+    on_loop(&rig, rig_pump);
+    CHECK(rig_lost(&rig, LOSS_LATE) == 2, "%d late", (int)rig_lost(&rig, LOSS_LATE));
+    rig_frame(&rig);
+    CHECK(reader_reaches(&reader, 2), "frame 3 does not come");
+    rig_close(&rig, 5000);
+    pthread_join(reader.thread, NULL);
+    CHECK(reader.last == 3 && reader.lost == 2, "last %d lost %d", (int)reader.last,
+          (int)reader.lost);
+}
+
+// Under max_age the kernel has one small frame for a reader that stalls, though there is room for
+// hundreds: that frame is all that it finds, then the next one is new.
+static void test_stall_leaves_one_frame(enum sink_kind kind, int width)
+{
+    rig_init(&rig, kind, "gate.sock");
+    rig.config.max_age.ns = 1000000000;
+    rig.width = width;
+    rig_open(&rig);
+    int fd = reader_join(&rig, 1);
+    for (int i = 0; i < 20; i++)
+        rig_frame(&rig);
+    usleep(1200000);
+    rig_frame(&rig);
+    expect_frame(fd, 0, 0);
+    expect_frame(fd, 20, 19);
+    for (uint64_t i = 21; i < 30; i++) { // who reads on gets every frame
+        rig_frame(&rig);
+        expect_frame(fd, i, 19);
+    }
+    CHECK(rig_lost(&rig, LOSS_OVERFLOW) + rig_lost(&rig, LOSS_LATE) == 19, "%d lost",
+          (int)ledger_lost(&rig.ledger));
+    close(fd);
+    rig_close(&rig, 1000);
+}
+
+// --- coming and going
+
+static int talker;
+static char noise[1 << 20];
+
+// On the loop's thread, so that the sink finds all of it at once.
+static void fill_talker(struct rig *rig)
+{
+    (void)rig;
+    while (send(talker, noise, sizeof noise, MSG_DONTWAIT) > 0)
+        ;
+}
+
+// A reader talks, then closes its direction: the stream goes on, and the loop does not spin.
+static void test_half_close(enum sink_kind kind)
+{
+    start(kind, OVERFLOW_DROP_OLDEST, 4);
+    int fd = talker = reader_join(&rig, 1);
+    on_loop(&rig, fill_talker);
+    CHECK(send(fd, noise, sizeof noise, 0) == sizeof noise, "send: %s", strerror(errno));
+    rig_frame(&rig);
+    expect_frame(fd, 0, 0);
+    shutdown(fd, SHUT_WR);
+    usleep(20000);
+    int64_t before = cpu_ns();
+    usleep(200000);
+    CHECK(cpu_ns() - before < 100000000, "spins: %d ms", (int)((cpu_ns() - before) / 1000000));
+    for (uint64_t i = 1; i < 5; i++) {
+        rig_frame(&rig);
+        expect_frame(fd, i, 0);
+    }
+    close(fd);
+    rig_close(&rig, 1000);
+}
+
+// Without any frame: a unix socket's end, and a reset.
+static void test_close_is_noticed(enum sink_kind kind)
+{
+    struct linger reset = {.l_onoff = 1};
+    start(kind, OVERFLOW_DROP_OLDEST, 4);
+    int fd = reader_join(&rig, 1);
+    if (kind == SINK_TCP)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    close(fd);
+    CHECK(rig_has_clients(&rig, 0), "%d clients", rig_clients(&rig));
+    rig_close(&rig, 1000);
+}
+
+static void test_client_limit(void)
+{
+    enum { LIMIT = 70 };
+    int fd[LIMIT];
+    char byte;
+    rig_init(&rig, SINK_UNIX, "gate.sock");
+    rig.config.clients = LIMIT;
+    rig_open(&rig);
+    for (int i = 0; i < LIMIT; i++)
+        fd[i] = reader_join(&rig, i + 1);
+    int refused = reader_open(&rig);
+    CHECK(recv(refused, &byte, 1, 0) == 0, "one more is not closed");
+    close(fd[0]);
+    CHECK(rig_has_clients(&rig, LIMIT - 1), "%d clients", rig_clients(&rig));
+    fd[0] = reader_join(&rig, LIMIT);
+    for (int i = 0; i < LIMIT; i++)
+        close(fd[i]);
+    close(refused);
+    rig_close(&rig, 1000);
+}
+
+// No descriptor is left for the new client: it waits in the queue, and the loop sleeps.
+static void test_no_descriptors(void)
+{
+    struct rlimit limit, none;
+    start(SINK_UNIX, OVERFLOW_DROP_OLDEST, 4);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
+    memcpy(path.sun_path, rig.path, sizeof path.sun_path);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    none = (struct rlimit){(rlim_t)fd, limit.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    CHECK(connect(fd, (struct sockaddr *)&path, sizeof path) == 0, "connect");
+    int64_t before = cpu_ns();
+    usleep(600000);
+    CHECK(cpu_ns() - before < 200000000, "spins: %d ms", (int)((cpu_ns() - before) / 1000000));
+    setrlimit(RLIMIT_NOFILE, &limit);
+    CHECK(rig_has_clients(&rig, 1), "%d clients", rig_clients(&rig));
+    close(fd);
+    rig_close(&rig, 1000);
+}
+
+// y4m cannot change its size: the connection ends with the frame, and a new one starts with the
+// size.
+static void test_geometry_ends_y4m(void)
+{
+    char bytes[512];
+    rig_init(&rig, SINK_UNIX, "gate.sock");
+    rig.config.protocol = PROTOCOL_Y4M;
+    rig_open(&rig);
+    int fd = reader_join(&rig, 1);
+    rig_frame(&rig);
+    rig_frame(&rig);
+    rig.width = SMALL / 2;
+    rig_frame(&rig);
+    size_t n = read_up_to(fd, bytes, sizeof bytes);
+    const char *header = "YUV4MPEG2 W64 H1 F25:1 Ip A1:1 Cmono XCOLORRANGE=FULL\n";
+    CHECK(n == strlen(header) + 2 * (strlen("FRAME\n") + SMALL), "%zu bytes before the end", n);
+    CHECK(memcmp(bytes, header, strlen(header)) == 0, "%.60s", bytes);
+    close(fd);
+    fd = reader_join(&rig, 1);
+    rig_frame(&rig);
+    CHECK(read_up_to(fd, bytes, 14) == 14 && memcmp(bytes, "YUV4MPEG2 W32 ", 14) == 0, "%.14s",
+          bytes);
+    close(fd);
+    rig_close(&rig, 1000);
+    CHECK(rig.ledger.emitted == 3 && rig.ledger.lost[LOSS_CLIENT] == 1, "%d emitted",
+          (int)rig.ledger.emitted);
+}
+
+static void test_finish_drains(enum sink_kind kind, int64_t max_age_ns)
+{
+    struct reader reader;
+    rig_init(&rig, kind, "gate.sock");
+    rig.config.overflow = OVERFLOW_WAIT;
+    rig.config.max_age.ns = max_age_ns;
+    if (max_age_ns == 0)
+        rig_large(&rig);
+    rig_open(&rig);
+    int fd = reader_join(&rig, 1);
+    for (int i = 0; i < 4; i++)
+        rig_frame(&rig);
+    reader_start(&reader, fd);
+    rig_close(&rig, 5000);
+    pthread_join(reader.thread, NULL);
+    CHECK(reader.frames == 4 && !reader.broken, "%d frames", reader.frames);
+    CHECK(rig.ledger.emitted == 4, "%d emitted", (int)rig.ledger.emitted);
+}
+
+static void test_finish_gives_up(void)
+{
+    start(SINK_UNIX, OVERFLOW_DROP_OLDEST, 4);
+    rig_large(&rig);
+    int fd = reader_join(&rig, 1);
+    for (int i = 0; i < 3; i++)
+        rig_frame(&rig);
+    int64_t before = monotonic_ns();
+    rig_close(&rig, 100);
+    CHECK(monotonic_ns() - before < 2000000000, "took too long");
+    CHECK(rig.ledger.lost[LOSS_STOPPING] == 3, "%d", (int)rig.ledger.lost[LOSS_STOPPING]);
+    close(fd);
+}
+
+int main(void)
+{
+    log_open(LOG_LEVEL_ERROR);
+    test_nobody();
+    test_many_clients(SINK_UNIX);
+    test_many_clients(SINK_TCP);
+    test_late_client();
+    test_stalled_beside_fast(SINK_UNIX, OVERFLOW_DROP_OLDEST);
+    test_stalled_beside_fast(SINK_UNIX, OVERFLOW_DROP_NEWEST);
+    test_stalled_beside_fast(SINK_TCP, OVERFLOW_DROP_OLDEST);
+    test_death_at_any_byte(SINK_UNIX);
+    test_death_at_any_byte(SINK_TCP);
+    test_death_within_a_frame();
+    test_more_stalled_than_slots(true);
+    test_more_stalled_than_slots(false);
+    test_carried_by_all(true);
+    test_carried_by_all(false);
+    test_wait();
+    test_drop_newest();
+    test_max_age();
+    test_stall_leaves_one_frame(SINK_UNIX, SMALL);
+    test_stall_leaves_one_frame(SINK_TCP, SMALL);
+    test_stall_leaves_one_frame(SINK_TCP, 150000);
+    test_half_close(SINK_UNIX);
+    test_half_close(SINK_TCP);
+    test_close_is_noticed(SINK_UNIX);
+    test_close_is_noticed(SINK_TCP);
+    test_client_limit();
+    test_no_descriptors();
+    test_geometry_ends_y4m();
+    test_finish_drains(SINK_UNIX, 0);
+    test_finish_drains(SINK_UNIX, INT64_C(3600000000000));
+    test_finish_drains(SINK_TCP, INT64_C(3600000000000));
+    test_finish_gives_up();
+    return test_end("sink_socket");
+}

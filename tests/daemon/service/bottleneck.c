@@ -1,0 +1,224 @@
+// Which leg bounds a box in the situations that there are, and how many cameras more it bears.
+#include "daemon/service/bottleneck.h"
+
+#include <string.h>
+
+#include "tests/test.h"
+
+// Ten cameras on four processors that have much to spare.
+static const struct bottleneck_facts easy = {
+    .processors = 4,
+    .used = 1,
+    .busy = 1.2,
+    .nvdec = -1,
+    .upload = -1,
+    .kernel = -1,
+    .download = -1,
+    .running = 10,
+    .running_mean = 10,
+    .decode = 0.1,
+    .submit = 0.02,
+    .offered = 250,
+};
+
+static void expect(const struct bottleneck_facts *facts, const char *leg, double share)
+{
+    struct bottleneck bound = bottleneck_judge(facts);
+    CHECK(strcmp(bottleneck_stage_name(bound.leg), leg) == 0, "%s, not %s",
+          bottleneck_stage_name(bound.leg), leg);
+    CHECK(bound.share > share - 1e-9 && bound.share < share + 1e-9, "%s: %g, not %g", leg,
+          bound.share, share);
+}
+
+static void test_legs(void)
+{
+    struct bottleneck_facts facts = easy;
+    expect(&facts, "network", 0);
+    facts.decode = 0.95; // one camera's thread, with processors to spare
+    expect(&facts, "decoder", 0.95);
+    facts.overflow = 25;
+    expect(&facts, "client", 0.1);
+    facts.submit = 0.5;
+    expect(&facts, "kernel", 0.5);
+    facts.waits = true;
+    expect(&facts, "client", 0.5);
+    facts.nvdec = 0.92;
+    expect(&facts, "decoder", 0.92);
+    facts.busy = 3.8; // others' work counts too
+    expect(&facts, "cpu", 0.95);
+    facts.busy = 0; // where the system does not say
+    facts.used = 4.4;
+    expect(&facts, "cpu", 1);
+    facts.running = 0;
+    expect(&facts, "unknown", 0);
+}
+
+// On a GPU: the busiest of its legs is what is waited for.
+static void test_device(void)
+{
+    struct bottleneck_facts facts = easy;
+    facts.upload = facts.kernel = facts.download = 0;
+    expect(&facts, "network", 0);
+    facts.submit = 0.5;
+    expect(&facts, "kernel", 0.5); // nothing was measured yet
+    facts.upload = 0.3;
+    expect(&facts, "upload", 0.5);
+    facts.download = 0.4;
+    expect(&facts, "download", 0.5);
+    facts.kernel = 0.7;
+    expect(&facts, "kernel", 0.5);
+    facts.waits = true;
+    expect(&facts, "client", 0.5);
+    facts.upload = 0.95; // clients would get no more if they took more
+    expect(&facts, "upload", 0.95);
+    facts.submit = 0; // the cameras' threads need not wait for it to be at its end
+    facts.download = 1;
+    expect(&facts, "download", 1);
+    facts.nvdec = 0.92;
+    expect(&facts, "decoder", 0.92);
+}
+
+static void expect_more(const struct bottleneck_facts *facts, int more, const char *end)
+{
+    struct bottleneck bound = bottleneck_judge(facts);
+    CHECK(bound.more == more, "%d more, not %d", bound.more, more);
+    CHECK(end ? bound.end && strcmp(bound.end, end) == 0 : !bound.end, "by %s", bound.end);
+}
+
+static void test_room(void)
+{
+    struct bottleneck_facts facts = easy;
+    expect_more(&facts, 24, "cpu"); // 0.1 of a processor each, 2.4 to be had
+    facts.nvdec = 0.6;
+    expect_more(&facts, 5, "nvdec");
+    facts.running_mean = 5; // the others have only come
+    expect_more(&facts, 2, "nvdec");
+    facts.nvdec = 0.99;
+    expect_more(&facts, 0, "nvdec");
+    facts.busy = 4;
+    expect_more(&facts, 0, "cpu");
+    facts = easy;
+    facts.upload = 0.5;
+    expect_more(&facts, 8, "upload");
+    facts.kernel = 0.6;
+    expect_more(&facts, 5, "kernel");
+    facts.download = 0.8;
+    expect_more(&facts, 1, "download");
+    facts.download = 1;
+    expect_more(&facts, 0, "download");
+    facts = easy;
+    facts.upload = facts.kernel = facts.download = 0; // idle
+    expect_more(&facts, 24, "cpu");
+    facts = easy;
+    facts.running = 0;
+    expect_more(&facts, -1, NULL);
+}
+
+// What is hardly loaded says nothing, but that it bears as much as what takes a hundredth of it.
+static void test_too_little(void)
+{
+    struct bottleneck_facts facts = easy;
+    facts.used = facts.busy = 0.039; // of four
+    expect_more(&facts, -1, NULL);
+    facts.used = facts.busy = 0.041;
+    expect_more(&facts, 868, "cpu");
+    facts.kernel = 0.001; // for 899 cameras at least
+    expect_more(&facts, 868, "cpu");
+    facts.used = facts.busy = 0.04; // 890, by the same measure
+    facts.kernel = 0.02;
+    expect_more(&facts, 440, "kernel");
+    facts.running = 1;
+    facts.running_mean = 1;
+    facts.kernel = -1;
+    facts.used = facts.busy = 0.1;
+    expect_more(&facts, 35, "cpu");
+    facts.upload = 0.009; // for 89 at least
+    expect_more(&facts, 35, "cpu");
+    facts.upload = 0.5;
+    facts.used = facts.busy = 0.001;
+    expect_more(&facts, 0, "upload");
+    facts.upload = -1;
+    facts.used = 0; // nothing was measured yet
+    expect_more(&facts, -1, NULL);
+    facts.nvdec = 0.2; // of places tells nothing of NVDEC's engines
+    facts.used = facts.busy = 0.4;
+    expect_more(&facts, -1, NULL);
+    facts.busy = 4; // nothing has room beside this
+    expect_more(&facts, 0, "cpu");
+    facts.busy = 0.4;
+    facts.nvdec = 0; // all cameras are decoded elsewhere
+    expect_more(&facts, 8, "cpu");
+}
+
+static void test_memory(void)
+{
+    const double mib = 1 << 20;
+    struct bottleneck_facts facts = easy;
+    facts.memory_need = 75 * mib;
+    facts.memory_left = 24.9 * 75 * mib;
+    expect_more(&facts, 24, "cpu");
+    facts.memory_left = 10.5 * 75 * mib;
+    expect_more(&facts, 10, "memory");
+    facts.device_need = 100 * mib;
+    facts.device_left = 950 * mib;
+    expect_more(&facts, 9, "device_memory");
+    facts.device_left = -1;
+    expect_more(&facts, 0, "device_memory");
+}
+
+// One live camera of 1080p on an H200 of 16 processors: 25 pictures/s of 5,020, 1.45 ms each in one
+// of 48 places. NVDEC ends at 200 cameras, which nothing that is measured can tell.
+static void test_h200(void)
+{
+    const double mib = 1 << 20;
+    struct bottleneck_facts facts = {
+        .processors = 16,
+        .used = 0.01,
+        .busy = 0.1,
+        .nvdec = 25 * 1.45e-3 / 48,
+        .upload = 0,
+        .kernel = 25 * 20e-6,
+        .download = 25 * 25e-6,
+        .running = 1,
+        .running_mean = 1,
+        .offered = 25,
+        .memory_need = 10 * mib,
+        .memory_left = 100 * 1024 * mib,
+        .device_need = 130 * mib,
+        .device_left = 132 * 1024 * mib,
+    };
+    expect(&facts, "network", 0);
+    expect_more(&facts, -1, NULL);
+    facts.device_left = 100 * mib; // another program has the rest
+    expect_more(&facts, 0, "device_memory");
+    facts = (struct bottleneck_facts){.processors = 16, .used = 1.6, .busy = 1.7, .nvdec = 0.75};
+    facts.running = 165;
+    facts.running_mean = 165;
+    facts.upload = 0;
+    facts.kernel = facts.download = 0.1;
+    expect_more(&facts, 33, "nvdec");
+}
+
+// A camera that stands still takes nothing: what the others take is no measure of it.
+static void test_stuck(void)
+{
+    struct bottleneck_facts facts = easy;
+    facts.submit = 1;
+    facts.waits = true;
+    expect(&facts, "client", 1);
+    expect_more(&facts, -1, NULL);
+    facts.submit = 0.5; // slow, but it moves
+    expect_more(&facts, 24, "cpu");
+}
+
+int main(void)
+{
+    test_legs();
+    test_device();
+    test_room();
+    test_too_little();
+    test_memory();
+    test_h200();
+    test_stuck();
+    return test_end("service_bound");
+}

@@ -1,0 +1,810 @@
+// The pipeline on the cpu backend: what each output gets of the frames offered, what it loses and
+// why, over changes of geometry, thinning, stopping, a device that fails and one without room.
+#include "daemon/transform/transform.h"
+#include "daemon/base/clock.h"
+#include "daemon/device/budget.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+enum { OUTPUTS = 2, WARP = 0, YUV = 1 };
+
+struct fixture {
+    uv_loop_t loop;
+    struct backend_driver driver; // poses as cuda: the cpu's, with functions that a test replaces
+    struct config top;
+    struct devices *engine;
+    struct device_lease use;
+    struct event_queue *mailbox;
+    struct output_config config[OUTPUTS];
+    struct output *output[OUTPUTS];
+    struct histogram decode, process;
+    struct transform *pipeline;
+    _Atomic bool stop;
+    struct watchdog heartbeat;
+    int released; // frames given back
+};
+
+static void join(struct fixture *f, bool cpu_only)
+{
+    CHECK(devices_join(f->engine, &f->use, cpu_only) == 0, "join");
+    transform_join(f->pipeline);
+    for (int i = 0; i < OUTPUTS; i++)
+        pool_join(f->output[i]->slots, f->use.driver, f->use.backend);
+}
+
+static void leave(struct fixture *f)
+{
+    transform_drain(f->pipeline);
+    for (int i = 0; i < OUTPUTS; i++)
+        pool_leave(f->output[i]->slots);
+    devices_leave(f->engine, &f->use);
+}
+
+static void start(struct fixture *f, double camera_fps)
+{
+    uv_loop_init(&f->loop);
+    CHECK(devices_open_with(&f->engine, &f->top, &f->driver, &cpu_backend) == 0, "engine");
+    CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    struct outputs outputs = {.n = OUTPUTS};
+    for (int i = 0; i < OUTPUTS; i++) {
+        CHECK(output_open(&f->output[i], "gate", &f->config[i]) == 0, "output");
+        pool_listeners(f->output[i]->slots, 1);
+        outputs.list[i] = f->output[i];
+    }
+    struct transform_context context = {
+        .engine = f->engine,
+        .use = &f->use,
+        .mailbox = f->mailbox,
+        .outputs = outputs,
+        .fps = camera_fps,
+        .stop = &f->stop,
+        .heartbeat = &f->heartbeat,
+        .decode = &f->decode,
+        .process = &f->process,
+    };
+    CHECK(transform_open(&f->pipeline, &context) == 0, "pipeline");
+    join(f, false);
+}
+
+static struct fixture *configure(void)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    f->driver = cpu_backend;
+    f->driver.depth = FRAMES_IN_FLIGHT_MAX; // so many are held below
+    f->driver.name = "cuda";
+    f->top.cpu.workers = 2;
+    f->config[WARP] = (struct output_config){
+        .name = "warp",
+        .kernel = OP_WARP,
+        .size = {32, 32},
+        .fill = {1, {114}},
+        .tensor = {.scale = {1}, .mean = {1, {0}}, .std = {1, {1}}},
+        .slots = 8,
+    };
+    f->config[YUV] = (struct output_config){
+        .name = "yuv", .kernel = OP_YUV, .format = PIXEL_YUV420P, .slots = 8};
+    return f;
+}
+
+static void end(struct fixture *f)
+{
+    leave(f);
+    transform_close(f->pipeline);
+    for (int i = 0; i < OUTPUTS; i++) {
+        pool_close(f->output[i]->slots);
+        f->output[i]->slots = NULL;
+        CHECK(ledger_in_flight(&f->output[i]->ledger) == 0, "output %d: the sums match", i);
+        output_close(f->output[i]);
+    }
+    devices_close(f->engine);
+    event_queue_close(f->mailbox);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&f->loop);
+    free(f);
+}
+
+struct picture {
+    struct fixture *fixture;
+    uint8_t pixels[];
+};
+
+static void release(void *owner)
+{
+    struct picture *picture = owner;
+    __atomic_add_fetch(&picture->fixture->released, 1, __ATOMIC_SEQ_CST);
+    free(picture);
+}
+
+static struct frame make_frame(struct fixture *f, int width, int height, int64_t pts_ns,
+                               uint32_t epoch)
+{
+    struct frame frame = {.image = {.format = PIXEL_BGRA, .width = width, .height = height}};
+    size_t size = image_lay_out(&frame.image, NULL);
+    struct picture *picture = malloc(sizeof *picture + size);
+    picture->fixture = f;
+    memset(picture->pixels, 77, size);
+    image_lay_out(&frame.image, picture->pixels);
+    frame.owner = picture;
+    frame.release = release;
+    frame.info = (struct frame_info){
+        .pts_ns = pts_ns,
+        .received_ns = monotonic_ns(),
+        .decoded_ns = monotonic_ns(),
+        .epoch = epoch,
+        .source_width = width,
+        .source_height = height,
+    };
+    return frame;
+}
+
+static int submit(struct fixture *f, int width, int height, int64_t pts_ns, uint32_t epoch)
+{
+    struct frame frame = make_frame(f, width, height, pts_ns, epoch);
+    return transform_submit(f->pipeline, &frame, 25, 1);
+}
+
+// What one client would see of an output, after every frame in flight has come to an end.
+static struct slot *next(struct fixture *f, int i, uint64_t from)
+{
+    pool_publish(f->output[i]->slots);
+    return pool_next(f->output[i]->slots, from);
+}
+
+static void let_go(struct fixture *f, int i, struct slot *slot)
+{
+    pool_unpin(f->output[i]->slots, slot, true);
+    pool_retire(f->output[i]->slots, slot->info.ordinal + 1, LOSS_CLIENT);
+}
+
+static uint64_t lost(struct fixture *f, int i, enum loss reason)
+{
+    return atomic_load(&f->output[i]->ledger.lost[reason]);
+}
+
+static void test_geometry_change(void)
+{
+    struct fixture *f = configure();
+    start(f, 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(submit(f, 64, 48, i, 0) == 0, "submit");
+    for (int i = 3; i < 6; i++)
+        CHECK(submit(f, 33, 17, i, 1) == 0, "submit the new size");
+    transform_drain(f->pipeline);
+    for (uint64_t n = 0; n < 6; n++) {
+        struct slot *slot = next(f, YUV, n);
+        CHECK(slot && slot->info.ordinal == n && slot->info.sequence == n, "frame %d", (int)n);
+        CHECK(slot->info.image.width == (n < 3 ? 64 : 33), "width of frame %d", (int)n);
+        CHECK(slot->info.frame.epoch == n / 3, "epoch of frame %d", (int)n);
+        CHECK(slot->info.rate_num == 25, "rate");
+        let_go(f, YUV, slot);
+    }
+    CHECK(f->released == 6, "%d frames given back", f->released);
+    CHECK(atomic_load(&f->output[YUV]->ledger.emitted) == 6, "all emitted");
+    end(f);
+}
+
+static void test_thinning(void)
+{
+    struct fixture *f = configure();
+    f->config[WARP].fps = 5;
+    start(f, 0);
+    for (int i = 0; i < 50; i++) { // 25 frames/s with timestamps that jitter by 2 ms
+        CHECK(submit(f, 16, 16, i * 40000000 + (i % 3) * 2000000, 0) == 0, "submit");
+        transform_drain(f->pipeline);
+        struct slot *slot = next(f, WARP, 0);
+        if (slot)
+            let_go(f, WARP, slot);
+        slot = next(f, YUV, 0);
+        CHECK(slot != NULL, "the other output keeps frame %d", i);
+        let_go(f, YUV, slot);
+    }
+    CHECK(lost(f, WARP, LOSS_THINNED) == 40, "thinned %d of 50", (int)lost(f, WARP, LOSS_THINNED));
+    CHECK(f->output[WARP]->ordinal == 10, "thinned frames take no ordinal");
+    CHECK(f->output[WARP]->sequence == 50, "but a sequence number");
+    CHECK(lost(f, YUV, LOSS_THINNED) == 0, "the other is not thinned");
+    CHECK(f->released == 50, "%d frames given back", f->released);
+    end(f);
+
+    f = configure();
+    start(f, 12.5);
+    for (int i = 0; i < 20; i++)
+        submit(f, 16, 16, i * 40000000, 0);
+    transform_drain(f->pipeline);
+    CHECK(lost(f, WARP, LOSS_THINNED) == 10, "the camera's rate counts for every output");
+    CHECK(lost(f, YUV, LOSS_THINNED) == 10, "the camera's rate counts for every output");
+    end(f);
+}
+
+static void test_output_that_cannot_be(void)
+{
+    struct fixture *f = configure();
+    f->config[WARP].crop = (struct crop){true, {40, 0, 20, 10}};
+    start(f, 0);
+    CHECK(submit(f, 32, 32, 0, 0) == 0, "submit");
+    const char *notice = transform_notice(f->pipeline);
+    CHECK(notice && strstr(notice, "output warp"), "notice: %s", notice ? notice : "none");
+    CHECK(!transform_notice(f->pipeline), "once");
+    submit(f, 32, 32, 1, 0);
+    CHECK(!transform_notice(f->pipeline), "once a geometry");
+    CHECK(submit(f, 64, 32, 2, 0) == 0, "a picture wide enough");
+    transform_drain(f->pipeline);
+    CHECK(lost(f, WARP, LOSS_CONFIG) == 2, "lost while the crop was outside");
+    struct slot *slot = next(f, WARP, 0);
+    CHECK(slot && slot->info.sequence == 2, "then it works");
+    if (slot)
+        let_go(f, WARP, slot);
+    end(f);
+}
+
+static void test_nobody_and_late(void)
+{
+    struct fixture *f = configure();
+    f->config[YUV].max_age.ns = 1;
+    start(f, 0);
+    pool_listeners(f->output[WARP]->slots, 0);
+    for (int i = 0; i < 5; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    CHECK(lost(f, WARP, LOSS_CLIENT) == 5, "nobody listens");
+    CHECK(lost(f, YUV, LOSS_LATE) == 5, "too old");
+    CHECK(f->released == 5, "no frame is held for nobody");
+    end(f);
+}
+
+static void test_withheld(void)
+{
+    struct fixture *f = configure();
+    start(f, 0);
+    transform_withheld(f->pipeline);
+    submit(f, 16, 16, 0, 0);
+    transform_drain(f->pipeline);
+    struct slot *slot = next(f, WARP, 0);
+    CHECK(slot && slot->info.sequence == 1 && slot->info.ordinal == 1, "a gap is to be seen");
+    if (slot)
+        let_go(f, WARP, slot);
+    CHECK(lost(f, WARP, LOSS_DAMAGED) == 1 && lost(f, YUV, LOSS_DAMAGED) == 1, "damaged");
+    end(f);
+}
+
+static int failing_submit(struct plan *plan, struct job *job)
+{
+    (void)plan, (void)job;
+    return -EIO;
+}
+
+static int failing_plan(struct backend *backend, struct plan **ret, const struct image *src,
+                        const struct op *const ops[], int n, int depth)
+{
+    (void)backend, (void)ret, (void)src, (void)ops, (void)n, (void)depth;
+    return -EIO;
+}
+
+static void (*real_done)(struct job *, int);
+
+static void failing_done(struct job *job, int status)
+{
+    (void)status;
+    real_done(job, -EIO);
+}
+
+static int submit_to_fail(struct plan *plan, struct job *job)
+{
+    real_done = job->done;
+    job->done = failing_done;
+    return cpu_backend.submit(plan, job);
+}
+
+// The device fails with the first frame, one way or another: the next one is the cpu's.
+static void device_fails(struct fixture *f)
+{
+    start(f, 0);
+    CHECK(submit(f, 16, 16, 0, 0) == 0, "the engine's to act on");
+    transform_drain(f->pipeline);
+    CHECK(devices_stale(f->engine, &f->use), "the engine knows");
+    pool_publish(f->output[WARP]->slots);
+    pool_publish(f->output[YUV]->slots);
+    CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
+    CHECK(f->released == 1, "the frame is given back");
+    leave(f);
+    join(f, false);
+    CHECK(submit(f, 16, 16, 1, 0) == 0, "and works again");
+    transform_drain(f->pipeline);
+    struct slot *slot = next(f, WARP, 0);
+    CHECK(slot && slot->info.sequence == 1, "the second frame");
+    if (slot)
+        let_go(f, WARP, slot);
+    end(f);
+}
+
+static void test_failing_device(void)
+{
+    struct fixture *f = configure();
+    f->driver.plan_open = failing_plan;
+    device_fails(f);
+    f = configure();
+    f->driver.submit = failing_submit;
+    device_fails(f);
+    f = configure();
+    f->driver.submit = submit_to_fail;
+    device_fails(f);
+}
+
+static size_t small_device(struct backend *backend)
+{
+    (void)backend;
+    return 100 << 20;
+}
+
+static struct memory_need need_by_width(const struct image *src, const struct op *const ops[],
+                                        int n, int depth)
+{
+    (void)ops, (void)n, (void)depth;
+    return (struct memory_need){.device = (size_t)src->width << 20};
+}
+
+static int plan_without_memory(struct backend *backend, struct plan **ret, const struct image *src,
+                               const struct op *const ops[], int n, int depth)
+{
+    return src->width > 32 ? -ENOMEM : cpu_backend.plan_open(backend, ret, src, ops, n, depth);
+}
+
+static void has_no_room(struct fixture *f, int width, const char *said)
+{
+    size_t free_bytes;
+    start(f, 0);
+    CHECK(submit(f, 20, 16, 0, 0) == 0, "room for this");
+    CHECK(submit(f, width, 16, 1, 1) == -ENOSPC, "but not for that");
+    const char *notice = transform_notice(f->pipeline);
+    CHECK(notice && strstr(notice, said), "notice: %s", notice ? notice : "none");
+    CHECK(!devices_stale(f->engine, &f->use), "the device is well");
+    CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
+    CHECK(devices_reserve(f->engine, &f->use, 95 << 20, &free_bytes) == 0, "%zu of it free",
+          free_bytes);
+    devices_unreserve(f->engine, &f->use, 95 << 20);
+    leave(f);
+    join(f, true);
+    CHECK(submit(f, width, 16, 2, 1) == 0, "the cpu has room");
+    leave(f);
+    join(f, false);
+    CHECK(submit(f, 20, 16, 3, 2) == 0, "and the device again");
+    transform_drain(f->pipeline);
+    for (uint64_t n = 0; n < 4; n++) {
+        struct slot *slot = n == 1 ? NULL : next(f, YUV, n);
+        CHECK(n == 1 || (slot && slot->info.sequence == n), "frame %d", (int)n);
+        if (slot)
+            let_go(f, YUV, slot);
+    }
+    end(f);
+}
+
+static void test_no_room(void)
+{
+    struct fixture *f = configure();
+    f->driver.device_bytes = small_device;
+    f->driver.plan_need = need_by_width;
+    f->top.cuda.memory.n = 95 << 20;
+    has_no_room(f, 100, "needs 100 MiB of device memory, 95 MiB are left");
+    f = configure();
+    f->driver.device_bytes = small_device;
+    f->driver.plan_need = need_by_width;
+    f->driver.plan_open = plan_without_memory;
+    has_no_room(f, 40, "needs 40 MiB of device memory, 0 MiB are left");
+}
+
+static int no_export(struct backend *backend, struct device_export *ret, size_t bytes)
+{
+    (void)backend, (void)ret, (void)bytes;
+    return -ENOTSUP;
+}
+
+// Slots on the device count there as they are allocated, and as the budget has them: in pieces.
+static void test_slots_on_device(void)
+{
+    size_t left = 0;
+    struct fixture *f = configure();
+    f->driver.device_bytes = small_device;
+    f->driver.plan_need = need_by_width;
+    f->driver.export_open = no_export;
+    f->config[WARP].memory = MEMORY_CUDA;
+    f->top.cuda.memory.n = 95 << 20;
+    start(f, 0);
+    CHECK(submit(f, 20, 16, 0, 0) == 0, "submit");
+    CHECK(devices_reserve(f->engine, &f->use, 95 << 20, &left) == -ENOSPC, "nothing is reserved");
+    CHECK(left == 73 << 20, "%zu bytes are left", left);
+    end(f);
+}
+
+static struct job *kept[FRAMES_IN_FLIGHT_MAX];
+static int n_kept;
+
+static int keep(struct plan *plan, struct job *job)
+{
+    (void)plan;
+    kept[n_kept++] = job;
+    return 0;
+}
+
+// What a full backend has no time for is no client's doing.
+static void test_busy_backend(void)
+{
+    struct fixture *f = configure();
+    f->driver.submit = keep;
+    n_kept = 0;
+    start(f, 0);
+    for (int i = 0; i <= FRAMES_IN_FLIGHT_MAX; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    for (int i = 0; i < OUTPUTS; i++)
+        CHECK(lost(f, i, LOSS_BACKEND_BUSY) == 1 && lost(f, i, LOSS_OVERFLOW) == 0,
+              "output %d: %d as overflow", i, (int)lost(f, i, LOSS_OVERFLOW));
+    for (int i = 0; i < n_kept; i++)
+        kept[i]->done(kept[i], 0);
+    end(f);
+}
+
+static void test_overflow_and_stop(void)
+{
+    struct fixture *f = configure();
+    f->config[WARP].overflow = OVERFLOW_WAIT;
+    start(f, 0);
+    for (int i = 0; i < 8; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    atomic_store(&f->stop, true); // the ninth would wait for ever
+    transform_wake(f->pipeline);
+    CHECK(submit(f, 16, 16, 8, 0) == 0, "submit while stopping");
+    CHECK(lost(f, WARP, LOSS_STOPPING) == 1, "stopping");
+    end(f);
+}
+
+static void *fail_while_it_waits(void *opaque)
+{
+    struct fixture *f = opaque;
+    while (atomic_load(&f->output[WARP]->ledger.offered) < 9)
+        usleep(1000);
+    devices_failed(f->engine, &f->use, -EIO);
+    return NULL;
+}
+
+// A client that stands still must not hold up the device's way back.
+static void test_failure_while_waiting(void)
+{
+    struct fixture *f = configure();
+    pthread_t thread;
+    f->config[WARP].overflow = OVERFLOW_WAIT;
+    start(f, 0);
+    pthread_create(&thread, NULL, fail_while_it_waits, f);
+    for (int i = 0; i < 9; i++)
+        submit(f, 16, 16, i, 0);
+    pthread_join(thread, NULL);
+    CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, WARP, LOSS_STOPPING) == 0, "backend");
+    leave(f);
+    join(f, false);
+    pool_publish(f->output[WARP]->slots);
+    pool_retire(f->output[WARP]->slots, 8, LOSS_CLIENT);
+    CHECK(submit(f, 16, 16, 9, 0) == 0, "submit on the cpu");
+    transform_drain(f->pipeline);
+    struct slot *slot = next(f, WARP, 9);
+    CHECK(slot && slot->info.sequence == 9, "waits are waits again");
+    if (slot)
+        let_go(f, WARP, slot);
+    end(f);
+}
+
+// --- a backend that hangs
+
+static struct {
+    struct plan *plan;
+    struct job *job[3];
+    _Atomic int n;
+} held;
+
+static int hold(struct plan *plan, struct job *job)
+{
+    int n = atomic_load(&held.n);
+    if (n == 3)
+        return cpu_backend.submit(plan, job);
+    held.plan = plan;
+    held.job[n] = job;
+    atomic_store(&held.n, n + 1);
+    return 0;
+}
+
+static void let_jobs_go(void)
+{
+    const int n = atomic_load(&held.n);
+    CHECK(n == 3, "the backend has %d jobs", n);
+    for (int i = 0; i < n; i++)
+        CHECK(cpu_backend.submit(held.plan, held.job[i]) == 0, "submit");
+}
+
+static const int64_t HANG_NS = 50000000;
+
+static bool hangs(struct fixture *f)
+{
+    usleep(2 * HANG_NS / 1000);
+    const char *step = watchdog_stuck(&f->heartbeat, HANG_NS);
+    return step && !strcmp(step, "waiting for the backend");
+}
+
+static void *judge_while_it_waits(void *opaque)
+{
+    struct fixture *f = opaque;
+    while (atomic_load(&f->output[WARP]->ledger.offered) < 4)
+        usleep(1000);
+    CHECK(hangs(f), "three slots of three are in the backend");
+    let_jobs_go();
+    while (atomic_load(&f->heartbeat.jobs) > 0)
+        usleep(1000);
+    usleep(2 * HANG_NS / 1000);
+    CHECK(!watchdog_stuck(&f->heartbeat, HANG_NS), "a client has to make room now");
+    pool_publish(f->output[WARP]->slots);
+    pool_retire(f->output[WARP]->slots, 3, LOSS_CLIENT);
+    return NULL;
+}
+
+// The camera waits for a slot under `overflow: wait`: for the backend, and then for a client.
+static void test_hanging_backend(void)
+{
+    struct fixture *f = configure();
+    pthread_t thread;
+    atomic_store(&held.n, 0);
+    f->driver.submit = hold;
+    f->config[WARP].overflow = OVERFLOW_WAIT;
+    f->config[WARP].slots = 3;
+    start(f, 0);
+    pthread_create(&thread, NULL, judge_while_it_waits, f);
+    for (int i = 0; i < 4; i++)
+        submit(f, 16, 16, i, 0);
+    pthread_join(thread, NULL);
+    CHECK(lost(f, WARP, LOSS_BACKEND) + lost(f, WARP, LOSS_STOPPING) == 0, "pictures are lost");
+    transform_drain(f->pipeline);
+    end(f);
+}
+
+// Under the others it goes on reading, and loses all that comes.
+static void test_hanging_backend_and_loss(void)
+{
+    struct fixture *f = configure();
+    atomic_store(&held.n, 0);
+    f->driver.submit = hold;
+    start(f, 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    watchdog_begin(&f->heartbeat, STEP_READING, 1000 * HANG_NS);
+    CHECK(hangs(f), "nothing comes of three pictures");
+    let_jobs_go();
+    transform_drain(f->pipeline);
+    CHECK(!hangs(f), "all have come");
+    end(f);
+}
+
+// How many elements of a planar 32x32 tensor are not what a gray picture of w x h is letterboxed
+// to.
+static int count_wrong(const uint8_t *element, int w, int h)
+{
+    const int width = w >= h ? 32 : 32 * w / h, height = h >= w ? 32 : 32 * h / w;
+    int wrong = 0;
+    for (int i = 0; i < 3 * 32 * 32; i++) {
+        const int x = i % 32, y = i / 32 % 32;
+        const bool seen = x >= (32 - width) / 2 && x < (32 + width) / 2 && y >= (32 - height) / 2 &&
+                          y < (32 + height) / 2;
+        wrong += element[i] != (seen ? 77 : 114);
+    }
+    return wrong;
+}
+
+// One slot, used again and again: what fill it has must be that of the shape before no longer.
+static void test_fill_follows(void)
+{
+    static const int shape[][2] = {{64, 48}, {64, 48}, {32, 64}, {32, 64}, {64, 48}, {64, 32}};
+    struct fixture *f = configure();
+    f->config[WARP].slots = 1;
+    start(f, 0);
+    for (int i = 0; i < 6; i++) {
+        struct slot *slot = NULL;
+        CHECK(submit(f, shape[i][0], shape[i][1], i * 40000000, 0) == 0, "submit");
+        for (int k = 0; k < 1000 && !(slot = next(f, WARP, (uint64_t)i)); k++)
+            usleep(1000);
+        CHECK(slot != NULL, "frame %d", i);
+        if (!slot)
+            continue;
+        const int wrong = count_wrong(slot->data, shape[i][0], shape[i][1]);
+        CHECK(wrong == 0, "frame %d: %d elements are wrong", i, wrong);
+        let_go(f, WARP, slot);
+        if ((slot = next(f, YUV, 0)))
+            let_go(f, YUV, slot);
+    }
+    end(f);
+}
+
+// --- frames that come all at once, after something was opened
+
+enum { OPENING_US = 400000, BURST = 20 };
+
+struct client {
+    struct fixture *fixture;
+    pthread_t thread;
+    int frames[OUTPUTS];
+    _Atomic bool done;
+};
+
+// Takes every frame of both outputs, each in a few milliseconds.
+static void *read_slowly(void *opaque)
+{
+    struct client *client = opaque;
+    while (!atomic_load(&client->done)) {
+        for (int i = 0; i < OUTPUTS; i++) {
+            struct slot *slot = next(client->fixture, i, 0);
+            if (slot)
+                let_go(client->fixture, i, slot);
+            client->frames[i] += slot != NULL;
+        }
+        usleep(5000);
+    }
+    return NULL;
+}
+
+// What arrived during the opening waits for a client that reads.
+static void all_arrive(struct fixture *f, const char *what)
+{
+    struct client client = {.fixture = f};
+    pthread_create(&client.thread, NULL, read_slowly, &client);
+    for (int i = 0; i < BURST; i++)
+        CHECK(submit(f, 16, 16, i * 40000000, 0) == 0, "submit");
+    for (int i = 0;
+         i < 2000 &&
+         ledger_in_flight(&f->output[WARP]->ledger) + ledger_in_flight(&f->output[YUV]->ledger) > 0;
+         i++)
+        usleep(1000);
+    atomic_store(&client.done, true);
+    pthread_join(client.thread, NULL);
+    for (int i = 0; i < OUTPUTS; i++)
+        CHECK(client.frames[i] == BURST, "%s: output %d: %d of %d frames, %d lost as overflow",
+              what, i, client.frames[i], BURST, (int)lost(f, i, LOSS_OVERFLOW));
+    end(f);
+}
+
+static struct fixture *with_few_slots(void)
+{
+    struct fixture *f = configure();
+    f->config[WARP].slots = f->config[YUV].slots = 3;
+    return f;
+}
+
+static int slow_plan(struct backend *backend, struct plan **ret, const struct image *src,
+                     const struct op *const ops[], int n, int depth)
+{
+    usleep(OPENING_US);
+    return cpu_backend.plan_open(backend, ret, src, ops, n, depth);
+}
+
+static int slow_pin(struct backend *backend, void *memory, size_t bytes)
+{
+    (void)backend, (void)memory, (void)bytes;
+    usleep(OPENING_US);
+    return 0;
+}
+
+static void no_unpin(struct backend *backend, void *memory)
+{
+    (void)backend, (void)memory;
+}
+
+static void test_burst(void)
+{
+    struct fixture *f = with_few_slots();
+    f->driver.plan_open = slow_plan;
+    start(f, 0);
+    all_arrive(f, "after the plan's opening");
+
+    f = with_few_slots();
+    f->driver.pin = slow_pin;
+    f->driver.unpin = no_unpin;
+    start(f, 0);
+    all_arrive(f, "after the slots' opening");
+
+    f = with_few_slots();
+    start(f, 0);
+    transform_held_up(f->pipeline, OPENING_US * INT64_C(1000));
+    all_arrive(f, "after the decoder's opening");
+}
+
+// A client that does not read holds the camera up for no longer than that.
+static void test_burst_and_stuck_client(void)
+{
+    struct fixture *f = with_few_slots();
+    start(f, 0);
+    transform_held_up(f->pipeline, OPENING_US * INT64_C(1000));
+    const int64_t begun_ns = monotonic_ns();
+    for (int i = 0; i < BURST; i++) {
+        CHECK(submit(f, 16, 16, i * 40000000, 0) == 0, "submit");
+        pool_publish(f->output[WARP]->slots);
+        pool_publish(f->output[YUV]->slots);
+    }
+    CHECK(monotonic_ns() - begun_ns < 10 * INT64_C(1000000000), "it waits for each frame");
+    transform_drain(f->pipeline);
+    CHECK(lost(f, WARP, LOSS_OVERFLOW) > 0, "nothing is lost");
+    end(f);
+}
+
+static void *stop_soon(void *opaque)
+{
+    struct fixture *f = opaque;
+    while (atomic_load(&f->output[WARP]->ledger.offered) < 4)
+        usleep(1000);
+    usleep(20000);
+    atomic_store(&f->stop, true);
+    transform_wake(f->pipeline);
+    return NULL;
+}
+
+static void test_burst_and_stop(void)
+{
+    struct fixture *f = with_few_slots();
+    pthread_t thread;
+    start(f, 0);
+    transform_held_up(f->pipeline, 60 * INT64_C(1000000000));
+    const int64_t begun_ns = monotonic_ns();
+    pthread_create(&thread, NULL, stop_soon, f);
+    for (int i = 0; i < 4; i++)
+        CHECK(submit(f, 16, 16, i * 40000000, 0) == 0, "submit");
+    pthread_join(thread, NULL);
+    CHECK(monotonic_ns() - begun_ns < 30 * INT64_C(1000000000), "the wait goes on");
+    CHECK(lost(f, WARP, LOSS_STOPPING) == 1, "stopping");
+    end(f);
+}
+
+static void *let_jobs_go_late(void *opaque)
+{
+    (void)opaque;
+    usleep(2 * OPENING_US);
+    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
+        kept[i]->done(kept[i], 0);
+    return NULL;
+}
+
+// The backend may be what others open things in.
+static void test_burst_and_busy_backend(void)
+{
+    struct fixture *f = configure();
+    pthread_t thread;
+    f->driver.submit = keep;
+    n_kept = 0;
+    start(f, 0);
+    transform_held_up(f->pipeline, 60 * INT64_C(1000000000));
+    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    f->driver.submit = cpu_backend.submit;
+    pthread_create(&thread, NULL, let_jobs_go_late, NULL);
+    CHECK(submit(f, 16, 16, FRAMES_IN_FLIGHT_MAX, 0) == 0, "submit");
+    pthread_join(thread, NULL);
+    CHECK(lost(f, WARP, LOSS_BACKEND_BUSY) == 0, "%d lost", (int)lost(f, WARP, LOSS_BACKEND_BUSY));
+    transform_drain(f->pipeline);
+    end(f);
+}
+
+int main(void)
+{
+    test_burst();
+    test_burst_and_stuck_client();
+    test_burst_and_stop();
+    test_burst_and_busy_backend();
+    test_geometry_change();
+    test_thinning();
+    test_output_that_cannot_be();
+    test_nobody_and_late();
+    test_withheld();
+    test_failing_device();
+    test_no_room();
+    test_slots_on_device();
+    test_busy_backend();
+    test_overflow_and_stop();
+    test_failure_while_waiting();
+    test_hanging_backend();
+    test_hanging_backend_and_loss();
+    test_fill_follows();
+    return test_end("pipeline");
+}
