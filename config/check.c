@@ -10,6 +10,7 @@
 #include "config/equal.h"
 #include "config/object.h"
 #include "config/pattern.h"
+#include "config/url.h"
 
 enum { TOKEN_MIN = 16 }; // bytes of http_token
 

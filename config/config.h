@@ -271,24 +271,4 @@ void config_print_keys(FILE *);     // the README's table, Markdown
 // The kernel parameters that an output asks for.
 void output_config_op(const struct output_config *, struct op_params *ret);
 
-// What kind of input a camera's URL names; config_load refuses URL_NONE. A path without a scheme is
-// a file.
-enum url_kind { URL_NONE, URL_RTSP, URL_TCP, URL_UNIX, URL_PIPE, URL_FILE };
-enum url_kind config_url_kind(const char *url);
-const char *config_url_path(const char *url); // of URL_FILE, without "file:"
-// Whether a URL of a network kind names a host, and a port of 1 to 65535 where it names one; for
-// tcp there is no default, so it must.
-bool config_url_has_host(const char *url);
-
-// The descriptor that a URL "pipe:" (0) or "pipe:N" reads; -1 for any other.
-int config_url_descriptor(const char *url);
-
-// `url` with user and password replaced ("rtsp://***@host/"), cut to `size` bytes; returns `to`.
-char *config_url_redacted(const char *url, char *to, size_t size);
-// The next part of `url`, at `from` or behind, that must not be shown, with its length; or NULL.
-const char *config_url_secret(const char *url, const char *from, size_t *length);
-// Whether the value of a parameter or option of that name must not be shown: one that is, or ends
-// in, a word like password or key.
-bool config_name_is_secret(const char *name, size_t length);
-
 #endif

@@ -1,4 +1,5 @@
 #include "config/mistakes.h"
+#include "config/url.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 
 #include "config/allowed.h"
 #include "config/expand.h"
+#include "config/url.h"
 #include "config/value.h"
 
 enum { SHOWN_MAX = 64, ALLOWED_MAX = 256 };

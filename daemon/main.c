@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "config/unit.h"
+#include "config/url.h"
 #include "daemon/base/command_line.h"
 #include "daemon/base/descriptors.h"
 #include "daemon/bench/bench.h"

@@ -1,6 +1,6 @@
 #include "daemon/base/command_line.h"
 
-#include "config/config.h"
+#include "config/url.h"
 #include "daemon/base/exit_code.h"
 
 int command_line_refuse(const char *command, const char *option, const char *what)

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/secrets.h"
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/url.h"
+
 enum {
     FORMS_MAX = 128,
     SHORT = 4, // bytes: what is shorter may be part of any word, and is hidden as a word alone

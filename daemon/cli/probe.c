@@ -9,6 +9,7 @@
 #include "config/file.h"
 #include "config/mistakes.h"
 #include "config/object.h"
+#include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/exit_code.h"
 #include "daemon/decode/decoder.h"

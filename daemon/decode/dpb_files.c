@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/decode/dpb.h"
 #include "daemon/input/url.h"

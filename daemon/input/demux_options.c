@@ -5,6 +5,7 @@
 #include <libavutil/opt.h>
 #include <string.h>
 
+#include "config/url.h"
 #include "daemon/input/url.h"
 
 bool demuxer_exists(const char *name)

@@ -2,7 +2,7 @@
 #ifndef FRAMED_DAEMON_INPUT_URL_H
 #define FRAMED_DAEMON_INPUT_URL_H
 
-#include "config/config.h"
+#include "config/url.h"
 
 struct url_input {
     enum url_kind kind;

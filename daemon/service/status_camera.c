@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/url.h"
 #include "daemon/service/status.h"
 
 enum { URL_MAX = 512 };

@@ -12,6 +12,7 @@
 #include "config/mistakes.h"
 #include "config/object.h"
 #include "config/pattern.h"
+#include "config/url.h"
 #include "daemon/base/descriptors.h"
 #include "daemon/device/budget.h"
 #include "daemon/input/demux_options.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/url.h"
 #include "daemon/base/command_line.h"
 #include "daemon/daemon.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/url.h"
 #include "daemon/bench/ring.h"
 #include "daemon/daemon.h"
 #include "daemon/input/demux.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/url.h"
 #include "daemon/base/log.h"
 #include "daemon/bench/interrupt.h"
 #include "daemon/cli/check.h"

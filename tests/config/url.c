@@ -1,4 +1,4 @@
-#include "config/config.h"
+#include "config/url.h"
 
 #include <string.h>
 
