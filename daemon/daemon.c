@@ -14,6 +14,7 @@
 #include "daemon/cli/check.h"
 #include "daemon/decode/dpb_files.h"
 #include "daemon/device/devices.h"
+#include "daemon/input/libav_log.h"
 #include "daemon/output/file_writers.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/notify.h"
@@ -371,6 +372,7 @@ int daemon_run(struct config *config, const struct daemon_options *options)
 {
     struct daemon daemon = {.config = config, .options = options};
     log_open(config->log.level);
+    libav_log_open();
     log_with_time();
     log_event(LOG_LEVEL_INFO, "framed %s", FRAMED_VERSION_TEXT);
     prepare_process();

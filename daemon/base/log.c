@@ -2,9 +2,9 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <libavutil/log.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,6 @@
 
 #include "config/url.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/secrets.h"
 
 enum {
     TEXT_MAX = 1024,
@@ -52,14 +51,6 @@ static struct {
 } logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .level = LOG_LEVEL_INFO};
 
 static _Thread_local const char *thread_camera;
-static _Thread_local const struct secrets *thread_secrets;
-// libav writes a line in pieces; each thread collects its own.
-static _Thread_local char libav_line[TEXT_MAX];
-static _Thread_local int libav_prefix = 1;
-static _Thread_local char libav_complaint[TEXT_MAX];
-static _Thread_local bool libav_missed;
-static _Thread_local bool libav_cut_short;
-static _Thread_local unsigned libav_late;
 
 // Whether stderr is the stream that systemd says it connected to the journal.
 static bool stderr_is_journal(void)
@@ -274,86 +265,10 @@ void log_event(enum log_level level, const char *format, ...)
     errno = saved;
 }
 
-static bool tells_of_loss(const char *format)
-{
-    static const char *const losses[] = {"RTP: missed ", "Could not find ref with POC "};
-    for (size_t i = 0; i < sizeof(losses) / sizeof(*losses); i++)
-        if (!strncmp(format, losses[i], strlen(losses[i])))
-            return true;
-    return false;
-}
-
-static bool tells_of_cut(const char *format)
-{
-    return !strncmp(format, "File ended prematurely", strlen("File ended prematurely")) ||
-           strstr(format, ": partial file");
-}
-
-// libav calls errors what is daily life to us (a stream joined between keyframes, a camera that
-// hangs up), and we report what follows from them. Its own notes and the levels below are never of
-// use here.
-static void libav_message(void *context, int level, const char *format, va_list arguments)
-{
-    static const char late[] = "RTP: dropping old packet";
-    enum log_level ours = level <= AV_LOG_FATAL ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
-    if (level > AV_LOG_WARNING)
-        return;
-    char clean[TEXT_MAX];
-    libav_missed |= tells_of_loss(format);
-    libav_cut_short |= tells_of_cut(format);
-    libav_late += strncmp(format, late, strlen(late)) == 0;
-    size_t at = strlen(libav_line);
-    av_log_format_line2(context, level, format, arguments, libav_line + at,
-                        (int)(sizeof(libav_line) - at), &libav_prefix);
-    at = strlen(libav_line);
-    if (libav_line[at - (at > 0)] != '\n' && at + 1 < sizeof(libav_line))
-        return;
-    if (thread_secrets)
-        secrets_hide(thread_secrets, clean, sizeof(clean), libav_line);
-    else
-        memcpy(clean, libav_line, sizeof(clean));
-    if (level <= AV_LOG_ERROR)
-        log_scrub(libav_complaint, sizeof(libav_complaint), clean);
-    log_event(ours, "libav: %s", clean);
-    libav_line[0] = 0;
-}
-
-const char *log_libav_complaint(void)
-{
-    // "[rtsp @ 0x5581...] what is wrong": the address is of use to nobody.
-    const char *end = libav_complaint[0] == '[' ? strstr(libav_complaint, "] ") : NULL;
-    return end ? end + 2 : libav_complaint;
-}
-
-void log_forget_libav(void)
-{
-    libav_complaint[0] = 0;
-}
-
-bool log_libav_missed(void)
-{
-    bool missed = libav_missed;
-    libav_missed = false;
-    return missed;
-}
-
-bool log_libav_cut_short(void)
-{
-    bool cut_short = libav_cut_short;
-    libav_cut_short = false;
-    return cut_short;
-}
-
-unsigned log_libav_late(void)
-{
-    return libav_late;
-}
-
 void log_open(enum log_level level)
 {
     logger.journal = stderr_is_journal();
     logger.level = level;
-    av_log_set_callback(libav_message);
 }
 
 void log_with_time(void)
@@ -369,11 +284,6 @@ void log_level(enum log_level level)
 void log_camera(const char *name)
 {
     thread_camera = name;
-}
-
-void log_secrets(const struct secrets *secrets)
-{
-    thread_secrets = secrets;
 }
 
 void log_last(const char *text)

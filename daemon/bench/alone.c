@@ -14,6 +14,7 @@
 #include "daemon/daemon.h"
 #include "daemon/decode/decoder.h"
 #include "daemon/device/devices.h"
+#include "daemon/input/libav_log.h"
 #include "daemon/transform/transform.h"
 
 static const double PATIENCE_S = 30, PATIENCE_EACH_S = 0.5, POLL_S = 0.005;
@@ -168,6 +169,7 @@ int alone_run(const char *path, double seconds)
     if (config_load(&config, path, stderr) != 0)
         return EXIT_CONFIG;
     log_open(config->log.level);
+    libav_log_open();
     int rc = devices_open(&engine, config);
     if (rc == 0)
         rc = run_all(engine, config, seconds);

@@ -9,6 +9,7 @@
 #include "daemon/bench/alone.h"
 #include "daemon/cli/check.h"
 #include "daemon/daemon.h"
+#include "daemon/input/libav_log.h"
 
 static const double ALONE_S = 5;
 
@@ -168,6 +169,7 @@ int bench_main(int argc, char **argv)
     if (bench.options.decode_alone)
         return alone_run(bench.options.decode_alone, seconds > 0 ? seconds : ALONE_S);
     log_open(LOG_LEVEL_ERROR);
+    libav_log_open();
     code = open_bench(&bench);
     if (code == EXIT_OK)
         code = run(&bench);

@@ -16,6 +16,7 @@
 #include "daemon/decode/dpb_files.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/pinning.h"
+#include "daemon/input/libav_log.h"
 #include "daemon/supervisor/machine_check.h"
 #include "kernels/cpu/versions.h"
 
@@ -215,7 +216,8 @@ static int check_auto_pictures(const struct config *config, const char *file, bo
 int check_box(struct config *config, const char *file, bool probes)
 {
     char why[256];
-    log_open(LOG_LEVEL_ERROR); // or libavutil would print what it misses
+    log_open(LOG_LEVEL_ERROR);
+    libav_log_open();
     warn_of_readers(config, file);
     dpb_probe_files(config, PROBE_NS);
     int code = check_auto_pictures(config, file, probes);

@@ -18,6 +18,7 @@
 #include "daemon/decode/slice_check.h"
 #include "daemon/input/h264_loss.h"
 #include "daemon/input/idr.h"
+#include "daemon/input/libav_log.h"
 #include "daemon/input/orientation.h"
 #include "daemon/wire.h"
 
@@ -280,7 +281,8 @@ static bool packets_are_pictures(const struct decoder *d)
 static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
 {
     int rc = codec_send(&d->codec, packet, serial);
-    if (log_libav_missed()) {
+    if (libav_thread()->data_missing) {
+        libav_thread()->data_missing = false;
         facts_of(&d->facts, serial)->damaged = true;
         corruption_rootless(&d->damage);
     }

@@ -11,8 +11,8 @@
 
 #include "config/url.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/log.h"
 #include "daemon/base/secrets.h"
+#include "daemon/input/libav_log.h"
 #include "daemon/input/orientation.h"
 #include "daemon/input/pacer.h"
 #include "daemon/input/sender_clock.h"
@@ -58,7 +58,7 @@ static int interrupted(void *opaque)
         in->interrupted = -ECANCELED;
     else if (now >= in->deadline_ns)
         in->interrupted = -ETIMEDOUT;
-    else if (log_libav_late() - in->late >= LATE_MAX)
+    else if (libav_thread()->packets_late - in->late >= LATE_MAX)
         in->interrupted = -ERESTART;
     return in->interrupted != 0;
 }
@@ -66,7 +66,7 @@ static int interrupted(void *opaque)
 static void set_deadline(struct demux *in, struct duration timeout)
 {
     in->interrupted = 0;
-    in->late = log_libav_late();
+    in->late = libav_thread()->packets_late;
     in->deadline_ns = monotonic_ns() + timeout.ns;
 }
 
@@ -231,8 +231,8 @@ static void explain(const struct demux *in, const char *url, int error, char *wh
                  (double)in->connect_timeout.ns / 1e9);
     else if (error == AVERROR_HTTP_UNAUTHORIZED || error == AVERROR_HTTP_FORBIDDEN)
         snprintf(why, size, "%s refused the user name or password", redacted);
-    else if (*log_libav_complaint())
-        snprintf(why, size, "cannot open %s: %s", redacted, log_libav_complaint());
+    else if (*libav_thread()->last_error)
+        snprintf(why, size, "cannot open %s: %s", redacted, libav_thread()->last_error);
     else
         snprintf(why, size, "cannot open %s: %s", redacted,
                  av_make_error_string(text, sizeof(text), error));
@@ -246,7 +246,7 @@ static int open_all(struct demux *in, const struct camera_config *config, char *
     }
     if (!(in->packet = av_packet_alloc()) || secrets_open(&in->secrets, config) < 0)
         return -ENOMEM;
-    log_secrets(in->secrets);
+    libav_thread()->secrets = in->secrets;
     if (interrupted(in)) // libavformat would look up the host's name first
         return in->interrupted;
     int rc = open_descriptor(in, config->url);
@@ -275,9 +275,7 @@ int demux_open(struct demux **ret, const struct camera_config *config, const _At
     in->media_timeout = config->media_timeout;
     in->close_timeout = config->close_timeout;
     why[0] = 0;
-    log_forget_libav();
-    log_libav_missed();
-    log_libav_cut_short();
+    *libav_thread() = (struct libav_thread){0};
     set_deadline(in, in->connect_timeout);
     int rc = open_all(in, config, why, size);
     if (rc == 0) {
@@ -342,7 +340,8 @@ static int64_t capture_clock(struct demux *in)
 // when the next one begins, of the next.
 static void mark_missed(struct demux *in)
 {
-    bool missed = log_libav_missed();
+    const bool missed = libav_thread()->data_missing;
+    libav_thread()->data_missing = false;
     if (missed || in->missed)
         in->packet->flags |= AV_PKT_FLAG_CORRUPT;
     in->missed = missed;
@@ -361,7 +360,7 @@ static bool is_cut_short(const struct demux *in)
 {
     bool half = !strcmp(in->format->iformat->name, "yuv4mpegpipe") && in->format->pb &&
                 in->end_pos > 0 && avio_size(in->format->pb) > in->end_pos;
-    return log_libav_cut_short() || in->partial || half;
+    return libav_thread()->cut_short || in->partial || half;
 }
 
 static int read_track(struct demux *in)
@@ -437,7 +436,7 @@ void demux_close(struct demux *in)
     if (in->fd >= 0)
         close(in->fd);
     av_packet_free(&in->packet);
-    log_secrets(NULL);
+    libav_thread()->secrets = NULL;
     secrets_close(in->secrets);
     free(in);
 }

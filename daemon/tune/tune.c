@@ -9,6 +9,7 @@
 #include "daemon/bench/interrupt.h"
 #include "daemon/cli/check.h"
 #include "daemon/daemon.h"
+#include "daemon/input/libav_log.h"
 #include "daemon/supervisor/machine_check.h"
 #include "daemon/tune/fragment.h"
 #include "daemon/tune/options.h"
@@ -288,5 +289,6 @@ int tune_main(int argc, char **argv)
     }
     interrupt_block();
     log_open(LOG_LEVEL_ERROR);
+    libav_log_open();
     return run(&tune);
 }

@@ -1,36 +1,10 @@
 #include "daemon/base/log.h"
 
 #include <fcntl.h>
-#include <libavutil/log.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "daemon/base/secrets.h"
-#include "tests/test.h"
-
-static int terminal; // the real stderr
-static char written[1 << 20];
-
-// What the log writes goes to a file until log_text.
-static void record(void)
-{
-    char name[] = "/tmp/framed-log-XXXXXX";
-    int fd = mkstemp(name);
-    unlink(name);
-    dup2(fd, STDERR_FILENO);
-    close(fd);
-}
-
-static const char *log_text(void)
-{
-    ssize_t n = pread(STDERR_FILENO, written, sizeof(written) - 1, 0);
-    written[n > 0 ? n : 0] = 0;
-    dup2(terminal, STDERR_FILENO);
-    return written;
-}
+#include "tests/daemon/recorded_log.h"
 
 // Takes away what the lines begin with; false where one does not.
 static bool strip_times(char *text)
@@ -57,20 +31,6 @@ static void expect(const char *expected)
     if (expected[0] && expected[0] != '<')
         CHECK(strip_times(written), "lines without a time:\n%s", text);
     CHECK(!strcmp(text, expected), "got:\n%swanted:\n%s", text, expected);
-}
-
-// libav says what is missing to nobody but the log.
-static void test_missed(void)
-{
-    record();
-    log_libav_missed();
-    av_log(NULL, AV_LOG_WARNING, "jitter buffer full\n");
-    CHECK(!log_libav_missed(), "nothing is missing");
-    av_log(NULL, AV_LOG_WARNING, "RTP: missed %d packets\n", 3);
-    CHECK(log_libav_missed() && !log_libav_missed(), "packets");
-    av_log(NULL, AV_LOG_ERROR, "Could not find ref with POC %d\n", 7);
-    CHECK(log_libav_missed() && !log_libav_missed(), "a picture");
-    expect("");
 }
 
 static void test_time(void)
@@ -166,40 +126,6 @@ static void test_long_line(void)
     CHECK(!strstr(text, "geheim"), "%s", text);
 }
 
-static void test_libav(void)
-{
-    record();
-    av_log(NULL, AV_LOG_ERROR, "rtsp://u:geheim@h/ broke\n"); // a detail: not at this level
-    log_level(LOG_LEVEL_DEBUG);
-    log_camera("gate");
-    av_log(NULL, AV_LOG_ERROR, "rtsp://u:geheim@h/ ");
-    av_log(NULL, AV_LOG_ERROR, "broke\n");
-    av_log(NULL, AV_LOG_INFO, "Stream #0\n");
-    log_camera(NULL);
-    log_level(LOG_LEVEL_INFO);
-    expect("debug camera=gate libav: rtsp://***@h/ broke\n");
-}
-
-// What libav hears from a camera, and says in several pieces.
-static void test_libav_secrets(void)
-{
-    struct camera_config camera = {.url = "rtsp://viewer:ge%20heim@10.0.0.5/"};
-    struct secrets *secrets = NULL;
-    CHECK(secrets_open(&secrets, &camera) == 0, "open");
-    record();
-    log_level(LOG_LEVEL_DEBUG);
-    log_secrets(secrets);
-    av_log(NULL, AV_LOG_ERROR, "failed: 401 you are viewer:ge%%20he");
-    av_log(NULL, AV_LOG_ERROR, "im with ge heim, response=\"0a1b\"\n");
-    CHECK(!strcmp(log_libav_complaint(), "failed: 401 you are *** with ***, response=***"), "%s",
-          log_libav_complaint());
-    log_secrets(NULL);
-    log_level(LOG_LEVEL_INFO);
-    expect("debug libav: failed: 401 you are *** with ***, response=***\n");
-    log_forget_libav();
-    secrets_close(secrets);
-}
-
 static void test_journal(void)
 {
     struct stat st;
@@ -272,7 +198,7 @@ static void test_stalled_reader(void)
 
 int main(void)
 {
-    terminal = dup(STDERR_FILENO);
+    log_record_open();
     unsetenv("JOURNAL_STREAM");
     log_open(LOG_LEVEL_INFO);
     log_with_time();
@@ -281,9 +207,6 @@ int main(void)
     test_repeats();
     test_secrets();
     test_long_line();
-    test_libav();
-    test_libav_secrets();
-    test_missed();
     test_journal();
     test_threads();
     test_stalled_reader();

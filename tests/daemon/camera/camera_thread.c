@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "daemon/base/log.h"
+#include "daemon/input/libav_log.h"
 #include "tests/daemon/clips.h"
 
 enum { ROOM = 100000, LARGE = 128 * 96, SMALL = 64 * 48, A_PIXEL = 10, PICTURES = 4 };
@@ -149,6 +150,7 @@ int main(void)
     clips_make("128x96", PICTURES, "-c:v libx264", "large.mp4");
     clips_make("64x48", PICTURES, "-c:v libx264", "small.mp4");
     log_open(LOG_LEVEL_ERROR);
+    libav_log_open();
     test_smaller_picture();
     test_room_again();
     clips_close();

@@ -3,6 +3,7 @@
 // (30), SEED which, SOURCE the file to encode instead of a test picture.
 #include "daemon/base/log.h"
 #include "daemon/decode/nal.h"
+#include "daemon/input/libav_log.h"
 #include "tests/daemon/decode/decoding.h"
 #include "tests/kernels/picture.h"
 
@@ -257,6 +258,7 @@ int main(void)
     struct random random = {(uint64_t)number_of("SEED", 20240229)};
     clips_open();
     log_open(LOG_LEVEL_ERROR);
+    libav_log_open();
     for (size_t i = 0; i < sizeof clip_list / sizeof *clip_list; i++) {
         make(&clip_list[i]);
         for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)

@@ -6,6 +6,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/camera/camera_thread.h"
+#include "daemon/input/libav_log.h"
 #include "tests/daemon/clips.h"
 #include "tests/kernels/picture.h"
 
@@ -276,6 +277,7 @@ int main(void)
     clips_open();
     signal(SIGALRM, too_long);
     log_open(LOG_LEVEL_ERROR);
+    libav_log_open();
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         clips_make("160x120", PICTURES, sources[i].encoder, sources[i].file);
         test_whole(sources[i].file);
