@@ -289,12 +289,12 @@ check-aarch64-build:
 endif
 
 # --- what is installed beside the program. The pages take their facts from the program and the sources.
-MANUALS := $(patsubst scripts/man/%,$(B)/man/%,$(wildcard scripts/man/*))
+MANUALS := $(patsubst scripts/man/%.md,$(B)/man/%,$(wildcard scripts/man/*.md))
 INSTALLED := $(B)/systemd/framed.service $(B)/systemd/framed@.service $(B)/systemd/gpu.conf $(B)/systemd/groups.conf
 UNITS ?= $(PREFIX)/lib/systemd/system
 ZSH ?= $(PREFIX)/share/zsh/site-functions
 
-$(B)/man/%: scripts/man/% scripts/manual README.md daemon/wire.h $(B)/framed
+$(B)/man/%: scripts/man/%.md scripts/manual daemon/wire.h $(B)/framed
 	@mkdir -p $(@D)
 	$(Q)scripts/manual $(B)/framed $< $(VERSION) > $@
 

@@ -1,5 +1,6 @@
-// The wire: every frame on a `protocol: framed` sink is this header and `payload_bytes` bytes
-// behind it. All numbers are little-endian. For consumers to include as it is; C11 and C++11.
+// The wire format. Every frame of a sink with `protocol: framed` is a struct framed_header and the
+// payload, `payload_bytes` bytes, behind it. All numbers are little-endian. Programs that read
+// frames include this file as it is, in C11 or C++11.
 #ifndef FRAMED_WIRE_H
 #define FRAMED_WIRE_H
 
@@ -9,72 +10,76 @@
 #define FRAMED_VERSION 1
 
 enum framed_flags {
-    FRAMED_FLAG_DAMAGED = 1,        // this picture, or one that it may be made from, has errors
-    FRAMED_FLAG_KEYFRAME = 2,       // decodable by itself
-    FRAMED_FLAG_FIRST_OF_EPOCH = 4, // pts may have jumped; nothing before this frame belongs to it
-    FRAMED_FLAG_CAPTURE_CLOCK = 8,  // capture_ns comes from the camera's sender report
+    FRAMED_FLAG_DAMAGED = 1,        // the picture, or a picture that it may refer to, has errors
+    FRAMED_FLAG_KEYFRAME = 2,       // the picture can be decoded without any other
+    FRAMED_FLAG_FIRST_OF_EPOCH = 4, // first frame of its epoch: pts may have jumped
+    FRAMED_FLAG_CAPTURE_CLOCK = 8,  // capture_ns comes from the camera's sender reports
     FRAMED_FLAG_INTERLACED = 16, // the picture is two fields in alternate rows, or a single field
-    FRAMED_FLAG_HDR = 32,        // the picture's transfer is PQ or HLG: it is not tone-mapped
+    FRAMED_FLAG_HDR = 32,        // the picture's transfer is PQ or HLG; framed does not tone-map
 };
 
-// Boxes. The matrices of the header speak of pixel centres: the first pixel is at (0, 0). The
-// corners of a box are edges: the first pixel reaches from (0, 0) to (1, 1). So a corner p of the
-// payload lies at dst_to_src * (p - 1/2) + 1/2 in the source, and src_to_dst maps corners the same
-// way.
+// Boxes. The matrices count from pixel centres: the centre of the first pixel is (0, 0). Corners of
+// boxes count from pixel edges: the first pixel reaches from (0, 0) to (1, 1). So a corner p of the
+// payload lies at dst_to_src * (p - 1/2) + 1/2 in the source. src_to_dst maps a corner of the
+// source in the same way.
 
-// Capture time. capture_ns rises within an epoch. At the first sender report, or when the camera
-// sets its clock, the time may go back. Where it goes back by up to 10 s, capture_ns stands still
-// (1 ns a frame), without FRAMED_FLAG_CAPTURE_CLOCK, until the clock has caught up. Where it goes
-// back further, a new epoch begins.
+// Capture time. capture_ns rises within an epoch. The clock may go back at the first sender report,
+// and when the camera sets its clock. If it goes back by up to 10 s, capture_ns rises by only 1 ns
+// a frame, without FRAMED_FLAG_CAPTURE_CLOCK, until the clock has caught up. If it goes back by
+// more, a new epoch begins. After a jump of the stream's own time capture_ns continues by the times
+// of arrival until the next sender report.
 
 struct framed_header {
     char magic[4];          // FRAMED_MAGIC
     uint16_t version;       // FRAMED_VERSION
     uint16_t header_bytes;  // 256
-    uint64_t payload_bytes; // that follow this header
-    uint64_t sequence;      // counts every frame the camera offered to this output, lost ones too
-    uint64_t lost;  // frames of this output lost to this client so far, thinned ones not counted
+    uint64_t payload_bytes; // of the payload behind this header
+    uint64_t sequence;      // counts the frames that the camera offered to this output, from 0
+    uint64_t lost;  // frames of this output that this client has missed; thinned ones do not count
     int64_t pts_ns; // presentation time, unwrapped, rising within an epoch
-    uint32_t epoch; // counts discontinuities of the camera
+    uint32_t epoch; // counts the discontinuities of the camera
     uint32_t flags; // enum framed_flags
-    int64_t capture_ns;                   // since 1970: sender report, else time of arrival
-    int64_t received_ns;                  // CLOCK_MONOTONIC: packet read from the camera
-    int64_t decoded_ns;                   // CLOCK_MONOTONIC
-    int64_t finished_ns;                  // CLOCK_MONOTONIC: result complete in memory
+    int64_t capture_ns;                   // since 1970: from sender reports, else time of arrival
+    int64_t received_ns;                  // CLOCK_MONOTONIC: the packet was read from the camera
+    int64_t decoded_ns;                   // CLOCK_MONOTONIC: the picture was decoded
+    int64_t finished_ns;                  // CLOCK_MONOTONIC: the result was complete in memory
     uint32_t width, height;               // of the payload, pixels
-    uint32_t source_width, source_height; // as coded: src_to_dst turns them upright
+    uint32_t source_width, source_height; // of the picture as coded; src_to_dst turns it upright
     char format[8];                       // rgb bgr gray nv12 yuv420p yuv444p yuv24, zero padded
     char dtype[4];                        // u8 s8 f16 f32
     char layout[4];                       // nchw nhwc (unterminated), or zero for YUV
     uint32_t planes;
-    uint32_t batch_index;     // 0
-    uint64_t plane_offset[4]; // bytes from the start of the payload
-    uint32_t plane_stride[4]; // bytes
-    float src_to_dst[6];      // row major 2x3, integers at pixel centres
-    float dst_to_src[6];
+    uint32_t batch_index;        // 0
+    uint64_t plane_offset[4];    // bytes from the start of the payload
+    uint32_t plane_stride[4];    // bytes
+    float src_to_dst[6];         // row major 2x3, integers at pixel centres
+    float dst_to_src[6];         // the inverse of src_to_dst
     char camera[24], output[16]; // UTF-8, zero padded, cut at a character
 };
 
 // --- The ring, `sink: ring:PATH`: a SOCK_SEQPACKET unix socket for programs on the same machine,
-// which read the frames where they are.
+// which read the frames in memory that framed shares with them.
 //
-// 1. Before its first frame a client gets a framed_ring_hello with file descriptors (SCM_RIGHTS): a
-//    memfd, to be mapped whole and read-only; for FRAMED_RING_CUDA then one of device memory
-//    (cuMemImportFromShareableHandle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR).
-// 2. Each frame is one framed_ring_frame. Its payload is slot_offset + slot * slot_stride bytes
-//    behind the start of the memfd, or of the device memory.
-// 3. The slot is the client's until it says that it is through: with a framed_ring_return, a
-//    message of its own or up to 256 in one.
-// 4. A slot that is kept for longer than `max_age` (1 s where that is 0; under `overflow: wait`
-//    then never) is taken away; so is, where frames find no room, what a client has besides its
-//    oldest slot. As long as the frame is there, and no longer, the 64-bit word at state_offset +
-//    8 * slot of the memfd is the frame's `ticket`: look before reading and once more behind it. In
-//    C the first look is an atomic load with memory_order_acquire, and before the second one stands
-//    atomic_thread_fence(memory_order_acquire), or it may be done ahead of reads of the payload.
-// 5. Another hello may come at any time (frames of another shape, device memory gone or back): it
-//    holds for all frames behind it. Slots of the one before may still be returned or not.
-// 6. A client ends by closing its socket, and likewise by shutdown(SHUT_WR) or an empty message:
-//    it gets no more frames, and what it has not returned is taken away.
+// 1. Before its first frame a client receives a framed_ring_hello with file descriptors
+//    (SCM_RIGHTS). The first is a memfd; the client maps all of it, read-only. With
+//    FRAMED_RING_CUDA the second is device memory (cuMemImportFromShareableHandle,
+//    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR).
+// 2. Each frame is one framed_ring_frame message. Its payload begins slot_offset + slot *
+//    slot_stride bytes behind the start of the memfd, or of the device memory.
+// 3. The client holds the slot until it sends a framed_ring_return. One message may carry up to 256
+//    of them.
+// 4. framed may revoke a slot: after `max_age` (if that is 0, after 1 s, but never under
+//    `overflow: wait`), or when it needs room and the client holds more than one slot (the oldest
+//    is spared). To detect this, compare the slot's state word, the 64-bit word at state_offset + 8
+//    * slot of the memfd, with `ticket` before and after reading the payload: the frame was there
+//    all the time if both are equal. In C the first comparison is an atomic load with
+//    memory_order_acquire; before the second stands atomic_thread_fence(memory_order_acquire), or
+//    else the processor may do it before the payload is read.
+// 5. Another hello may arrive at any time (frames have another shape, device memory is gone or
+//    back). It holds for all frames behind it. The client may still return slots of the hello
+//    before, but need not.
+// 6. A client ends when it closes its socket, calls shutdown(SHUT_WR) or sends an empty message. It
+//    receives no more frames, and framed takes back the slots that it holds.
 
 #define FRAMED_RING_MAGIC "FRNG"
 
@@ -84,16 +89,16 @@ struct framed_ring_hello {
     char magic[4];         // FRAMED_RING_MAGIC
     uint16_t version;      // FRAMED_VERSION
     uint16_t hello_bytes;  // 256
-    uint32_t slots;        // number of them
+    uint32_t slots;        // number of slots
     uint32_t memory;       // enum framed_ring_memory
     uint64_t slot_offset;  // of slot 0
-    uint64_t slot_stride;  // from one slot to the next
-    uint64_t slot_bytes;   // of a frame, as they are now
-    uint64_t state_offset; // in the memfd: 64-bit words, one a slot
-    uint64_t memfd_bytes;  // to map
-    uint64_t device_bytes; // of the allocation; 0 for host memory
+    uint64_t slot_stride;  // bytes from the start of a slot to the start of the next
+    uint64_t slot_bytes;   // of the payload of the frames behind this hello
+    uint64_t state_offset; // of the state words in the memfd: 64-bit words, one a slot
+    uint64_t memfd_bytes;  // that the client maps
+    uint64_t device_bytes; // of the device allocation; 0 for host memory
     uint8_t device_uuid[16];
-    uint32_t width, height; // as in framed_header, for the frames as they are now
+    uint32_t width, height; // from here as in framed_header, for the frames behind this hello
     char format[8], dtype[4], layout[4];
     uint32_t planes, reserved0;
     uint64_t plane_offset[4];

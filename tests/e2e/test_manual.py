@@ -68,10 +68,12 @@ def check_commands(checks):
         section = shown.partition(f" framed {command} ")[2]
         for line in lines:
             checks.check(words_of(line) in section, f"framed(1) lacks {line} of {command}")
-    with open(f"{ROOT}/README.md") as readme:
-        codes = re.search(r"\| code \| meaning \|\n.*\n((?:\|.*\n)+)", readme.read())[1]
-    for line in codes.splitlines():
-        checks.check(words_of(line.replace("|", " ")) in shown, f"framed(1) lacks the exit code {line}")
+    with open(f"{ROOT}/daemon/base/exit_code.h") as header:
+        codes = re.findall(r"EXIT_\w+ = (\d+)", header.read())
+    checks.check(len(codes) == 5, f"exit codes: {codes}")
+    section = shown.partition(" EXIT STATUS ")[2].partition(" ENVIRONMENT ")[0]
+    for code in codes:
+        checks.check(re.search(rf" {code} [a-z]", section), f"framed(1) lacks the exit code {code}")
 
 
 def check_keys(checks):
@@ -81,13 +83,14 @@ def check_keys(checks):
     for row in rows:
         key, value, default, meaning = (words_of(cell) for cell in re.split(r"(?<!\\)\|", row)[1:-1])
         default = f" Default: {default}." if "`" in row.split("|")[-3] else " Required." if default else ""
-        checks.check(f" {key} {meaning}.{default} Value: {value}" in shown, f"framed.yaml(5) lacks {row}")
+        checks.check(f" {key} {meaning}.{default} Value: {value}." in shown, f"framed.yaml(5) lacks {row}")
 
 
 def check_wire(checks):
     """The layouts leave no hole, and end where the structs do; a field lies where clients look for it."""
+    row = re.compile(r"^T{\n(\d+)\nT}\|T{\n(\w+)(?:\[(\d+)\])?\nT}\|T{\n\\fB(\w+)\\fR\n", re.M)
     with open(f"{PAGES}/framed-wire.7") as file:
-        tables = [re.findall(r"^(\d+)\t(\w+)(?:\[(\d+)\])?\t(\w+)", text, re.M) for text in file.read().split(".TS")[1:]]
+        tables = [rows for text in file.read().split(".TS")[1:] if (rows := row.findall(text))]
     size = {"char": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8, "i64": 8, "f32": 4}
     for rows, end in zip(tables, LAYOUTS, strict=True):
         place = int(rows[0][0])

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What README.md shows works as it stands there: the configurations, the Python and the C, the tables."""
+"""What README.md and the manual pages show works as it stands there: configurations, Python, C, tables, the map."""
+import glob
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ from framed_client import PATIENCE, ROOT, Checks, Framed, folder, make_clip, run
 
 SOCKET = "/run/framed/gate-detector.sock"
 RING = "/run/framed/gate.ring"
+LOOP = ["demux_read", "decode_send", "decode_next", "transform_submit"]
 NPY = "/run/framed/gate-npy.sock"
 CONFIG = """
 cameras:
@@ -54,10 +56,22 @@ def check_configurations(checks, readme):
         checks.check(code == 0, f"a configuration: exit {code}: {errors}\n{text}")
 
 
-def check_keys(checks, readme):
-    shown = re.search(r"<!-- keys: [^\n]*-->\n(.*)<!-- end of keys -->", readme, re.S)
-    code, keys, _ = run("keys")
-    checks.check(code == 0 and shown and shown[1].strip() == keys.strip(), "the table of keys is not `framed keys`")
+def check_map(checks, readme):
+    """Every file and folder that the README names is there, and so are all folders; the loop is where it says."""
+    named = set(re.findall(r"(?<![\w/.-])((?:daemon|kernels|config|scripts|tests)/[\w./-]*\w)", readme))
+    checks.check(len(named) > 20, f"the README names {named}")
+    for path in named:
+        checks.check(os.path.exists(os.path.join(ROOT, path)), f"the README names {path}, which is not there")
+    for folder_of in glob.glob(os.path.join(ROOT, "daemon", "*", "")):
+        name = os.path.relpath(folder_of, ROOT)
+        checks.check(f"\n    {name} " in readme, f"the README's list of folders lacks {name}")
+    loop = re.search(r"^\| the loop: .*`(.*)` \|$", readme, re.M)[1]
+    with open(os.path.join(ROOT, loop)) as file:
+        text = file.read()
+    calls = [text.find(call + "(") for call in LOOP]
+    checks.check(-1 not in calls and calls == sorted(calls), f"{loop} does not call {LOOP} in this order: {calls}")
+    for title, page in re.findall(r"^\| ([\w.-]+)\((\d)\) \|", readme, re.M):
+        checks.check(os.path.exists(f"{ROOT}/scripts/man/{title}.{page}.md"), f"there is no page {title}({page})")
 
 
 def check_python(checks, readme, where):
@@ -72,32 +86,32 @@ def check_python(checks, readme, where):
         checks.check(near, f"the Python reader prints {line!r}, not {x} {y}")
 
 
-def output_of(readme, path, to):
+def output_of(pages, path, to):
     """The keys of the output that a reader is written for, with another path."""
-    return re.search(rf"^    \w+: (.*{path}.*)$", readme, re.M)[1].replace(path, to)
+    return re.search(rf"^    \w+: (.*{path}.*)$", pages, re.M)[1].replace(path, to)
 
 
-def check_ring(checks, readme, where):
-    snippet = block(readme, "python", "recv_fds")
+def check_ring(checks, pages, where):
+    snippet = block(pages, "python", "recv_fds")
     lines = first_lines(["/usr/bin/python3", "-c", snippet.replace(RING, f"{where}/t.ring")], 3)
     for line in lines:
         mean = re.fullmatch(r"mean (\d+\.\d+)\n", line)
         checks.check(mean and 25 < float(mean[1]) < 230, f"the ring's reader prints {line!r}")
 
 
-def check_npy(checks, readme, where):
+def check_npy(checks, pages, where):
     """The second record and the third are found too: they begin in the middle of what was read ahead."""
-    snippet = block(readme, "python", "read_array")
+    snippet = block(pages, "python", "read_array")
     lines = first_lines(["/usr/bin/python3", "-c", snippet.replace(NPY, f"{where}/npy.sock")], 3)
     for line in lines:
         mean = re.fullmatch(r"\(3, 640, 640\) float32 mean (\d+\.\d+)\n", line)
         checks.check(mean and 25 < float(mean[1]) < 230, f"the npy reader prints {line!r}")
 
 
-def check_c(checks, readme, where):
+def check_c(checks, pages, where):
     source = os.path.join(where, "reader.c")
     with open(source, "w") as file:
-        file.write(block(readme, "c").replace(SOCKET, f"{where}/t.sock"))
+        file.write(block(pages, "c").replace(SOCKET, f"{where}/t.sock"))
     program = os.path.join(where, "reader")
     flags = ["-Wall", "-Wextra", "-Werror", "-I", os.path.join(ROOT, "daemon")]
     done = subprocess.run(["cc", *flags, "-o", program, source], capture_output=True, text=True)
@@ -109,8 +123,8 @@ def check_c(checks, readme, where):
     checks.check(rising, f"the C reader prints {lines}")
 
 
-def check_reasons(checks, readme, metrics):
-    table = re.search(r"\| reason \|.*?\n\n", readme, re.S)[0]
+def check_reasons(checks, pages, metrics):
+    table = re.search(r"\| reason \|.*?\n\n", pages, re.S)[0]
     shown = set(re.findall(r"^\| (\w+) \|", table, re.M)) - {"reason"}
     counted = {labels["reason"] for labels, _ in metrics.all("framed_frames_lost_total")}
     checks.check(shown == counted, f"reasons in the table {shown}, in the counters {counted}")
@@ -120,20 +134,25 @@ def main():
     checks = Checks("readme")
     with open(os.path.join(ROOT, "README.md")) as file:
         readme = file.read()
+    pages = ""
+    for path in sorted(glob.glob(os.path.join(ROOT, "scripts", "man", "*.md"))):
+        with open(path) as file:
+            pages += file.read()
     with folder() as where:
         make_clip(os.path.join(where, "clip.mp4"))
         check_configurations(checks, readme)
-        check_keys(checks, readme)
-        shared = f"shared: {output_of(readme, RING, f'{where}/t.ring')}"
-        tensors = f"tensors: {output_of(readme, NPY, f'{where}/npy.sock')}"
+        check_configurations(checks, pages)
+        check_map(checks, readme)
+        shared = f"shared: {output_of(pages, RING, f'{where}/t.ring')}"
+        tensors = f"tensors: {output_of(pages, NPY, f'{where}/npy.sock')}"
         with Framed(where, CONFIG.format(where=where, shared=shared, tensors=tensors)) as framed:
             until(lambda: os.path.exists(f"{where}/t.sock"), 10)
             check_python(checks, readme, where)
-            check_ring(checks, readme, where)
-            check_npy(checks, readme, where)
-            check_c(checks, readme, where)
+            check_ring(checks, pages, where)
+            check_npy(checks, pages, where)
+            check_c(checks, pages, where)
             framed.stop()
-            check_reasons(checks, readme, framed.metrics())
+            check_reasons(checks, pages, framed.metrics())
     checks.end()
 
 
