@@ -173,7 +173,6 @@ struct camera_config {
     int decode_threads;          // of the cpu decoder
     struct dimensions picture;   // the largest that is expected; 0x0: auto, what `stream` says
     struct stream_memory stream; // not a key: whoever looks at the stream fills it in
-    bool low_delay;              // not a key: decode a file as a live input, for `framed tune`
     double fps;
     bool loop;
     enum pace pace;
@@ -213,7 +212,7 @@ struct config {
     char *http_token; // a secret; NULL: http asks for none
     struct place control_place, http_place;
     enum ready_when ready;
-    char *tuned; // the fingerprint of the box that was measured; NULL: none
+    char *tuned; // is not used; NULL: none
     struct camera_config *cameras;
     int n_cameras;
 };
@@ -245,8 +244,6 @@ struct config_load_options {
 // The same with these options.
 int config_load_with(struct config **ret, const char *path, const struct config_load_options *,
                      FILE *errors);
-// Prints what `judge` notes of a configuration without mistakes; returns the number, or -ENOMEM.
-int config_judge_loaded(const struct config *, const char *name, config_judge *, FILE *errors);
 void config_free(struct config *); // accepts NULL
 // Only the key `control` of the file at `path`, whatever else is wrong with it or missing, for who
 // wants to speak to the daemon that runs with it. 0; or as config_load, with the mistake printed.

@@ -372,20 +372,6 @@ int config_load_with(struct config **ret, const char *path,
     return status;
 }
 
-int config_judge_loaded(const struct config *config, const char *name, config_judge *judge,
-                        FILE *errors)
-{
-    struct mistakes *mistakes = calloc(1, sizeof *mistakes);
-    if (!mistakes)
-        return -ENOMEM;
-    judge(mistakes, config);
-    mistakes_print(mistakes, name, errors);
-    const int total = mistakes->total;
-    mistakes_free(mistakes);
-    free(mistakes);
-    return total;
-}
-
 int config_load(struct config **ret, const char *path, FILE *errors)
 {
     return config_load_with(ret, path, &(struct config_load_options){0}, errors);

@@ -212,7 +212,7 @@ static const struct row root_rows[] = {
     FIELD(struct config, ready, "any",
           "when /readyz says so: all: every camera has shown a picture; any: so it is, or one has and framed has run for 30 s",
           .live = true),
-    FIELD(struct config, tuned, NULL, "the box that `framed tune` measured; another one is a warning at start",
+    FIELD(struct config, tuned, NULL, "not used: it told the box that `framed tune` had measured",
           .example = "\"cpu=Intel(R) N100, 4 processors; gpu=none; driver=none\"", .live = true),
     {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}",
      .help = "camera and output keys that hold wherever a camera or output does not say otherwise"},

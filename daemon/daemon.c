@@ -377,6 +377,8 @@ int daemon_run(struct config *config, const struct daemon_options *options)
     log_event(LOG_LEVEL_INFO, "framed %s", FRAMED_VERSION_TEXT);
     prepare_process();
     warn_of_readers(config, options->file);
+    if (config->tuned)
+        log_event(LOG_LEVEL_WARNING, "the key tuned is not used: framed tune is gone");
     writers_prepare(config);
     dpb_probe_files(config, PROBE_NS);
     int rc = open_loop(&daemon);

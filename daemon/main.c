@@ -12,7 +12,6 @@
 #include "daemon/cli/commands.h"
 #include "daemon/daemon.h"
 #include "daemon/supervisor/machine_check.h"
-#include "daemon/tune/tune.h"
 
 struct arguments {
     const char *config;
@@ -124,7 +123,6 @@ static const struct command commands[] = {
     {"keys", "print the table of keys as Markdown", keys, 0, NULL},
     {"version", "print the version and the backends built in", version, 0, NULL},
     {"bench", "measure this box", NULL, 0, bench_main},
-    {"tune", "find the settings that are fast on this box", NULL, 0, tune_main},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -252,6 +250,10 @@ int main(int argc, char **argv)
         return finish(argv[1], usage(stdout, EXIT_OK));
     if (strcmp(argv[1], "--version") == 0)
         argv[1] = "version";
+    if (strcmp(argv[1], "tune") == 0) {
+        fputs("framed: tune is gone\n", stderr);
+        return EXIT_USAGE;
+    }
     const struct command *command = find(argv[1]);
     if (!command)
         return refuse(argv[1], "no such command");

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/fingerprint.h"
 #include "daemon/base/log.h"
 #include "daemon/bench/alone.h"
 #include "daemon/cli/check.h"
@@ -17,16 +16,37 @@ static const double ALONE_S = 5;
 
 static void describe_cpu(struct box *box, int workers)
 {
-    char model[160];
-    snprintf(box->cpu, sizeof box->cpu, "%s, %d processor%s",
-             fingerprint_model(model, sizeof model), workers, workers == 1 ? "" : "s");
+    char line[256], model[160] = "unknown";
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "model name : %159[^\n]", model) == 1)
+            break;
+    if (file)
+        fclose(file);
+    snprintf(box->cpu, sizeof box->cpu, "%s, %d processor%s", model, workers,
+             workers == 1 ? "" : "s");
+}
+
+// The version of the NVIDIA kernel module, or "".
+static void read_driver_version(char version[64])
+{
+    char line[256];
+    FILE *file = fopen("/proc/driver/nvidia/version", "re");
+    *version = '\0';
+    if (file && fgets(line, sizeof line, file)) {
+        const char *at = strstr(line, "Module");
+        if (at)
+            sscanf(at, "Module%*[ forx86_4-]%63s", version);
+    }
+    if (file)
+        fclose(file);
 }
 
 static void describe_gpu(struct box *box, const struct bench *bench)
 {
     char version[64] = "";
     if (bench->device)
-        fingerprint_driver(version, sizeof version);
+        read_driver_version(version);
     snprintf(box->gpu, sizeof box->gpu, "%.250s%s%s",
              bench->device ? bench->driver->describe(bench->device) : "none, or none used",
              *version ? ", kernel module " : "", version);

@@ -404,7 +404,7 @@ static int open_decoder(struct feed *feed)
         .threads = config->decode_threads,
         .in_flight = FRAMES_IN_FLIGHT_MAX,
         .damaged = config->damaged,
-        .low_delay = config->low_delay || demux_is_live(config->url),
+        .low_delay = demux_is_live(config->url),
     };
     return decoder_open(&feed->decoder, demux_parameters(feed->ingest), &options);
 }

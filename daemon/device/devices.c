@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/base/fingerprint.h"
 #include "daemon/base/log.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/device.h"
@@ -197,21 +196,6 @@ static void warn_of_pin(const struct config *config)
     free(rest);
 }
 
-// With backend cpu nobody looks for a GPU.
-static void warn_of_box(const struct devices *engine, const struct config *config)
-{
-    const struct device *side = atomic_load(&engine->current);
-    const char *device = side == &engine->cuda            ? side->driver->describe(side->backend)
-                         : config->backend == BACKEND_CPU ? NULL
-                                                          : "";
-    struct fingerprint box;
-    char what[FINGERPRINT_TEXT * 2];
-    fingerprint_read(&box, device);
-    if (config->tuned && fingerprint_differs(&box, config->tuned, what, sizeof what))
-        log_event(LOG_LEVEL_WARNING, "tuned for another box: %s (framed tune measures this one)",
-                  what);
-}
-
 int devices_open(struct devices **ret, const struct config *config)
 {
     const struct backend_driver *cuda = NULL;
@@ -219,10 +203,7 @@ int devices_open(struct devices **ret, const struct config *config)
     cuda = &cuda_backend;
 #endif
     warn_of_pin(config);
-    int rc = devices_open_with(ret, config, cuda, &cpu_backend);
-    if (rc == 0)
-        warn_of_box(*ret, config);
-    return rc;
+    return devices_open_with(ret, config, cuda, &cpu_backend);
 }
 
 static void tell_of_cpu(const char *demanding)

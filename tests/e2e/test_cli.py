@@ -88,10 +88,14 @@ def check_usage(checks):
         code, _, errors = run(*arguments)
         told = f"framed {arguments[0]}: {what} (framed {arguments[0]} --help lists the options)\n"
         checks.check(code == 2 and errors == told, f"{arguments}: exit {code}, {errors!r}")
-    for command in ("run", "check", "status", "reload", "defaults", "schema", "keys", "version", "bench", "tune"):
+    for command in ("run", "check", "status", "reload", "defaults", "schema", "keys", "version", "bench"):
         code, output, errors = run(command, "--help")
         helps = code == 0 and output.startswith("usage: framed") and not errors
         checks.check(helps, f"{command} --help: exit {code}, {output[:40]!r}, {errors!r}")
+    for gone in ("tune",):
+        code, output, errors = run(gone, "-c", "framed.yaml")
+        told = len(errors.splitlines()) == 1 and errors.startswith(f"framed: {gone} is ")
+        checks.check(code == 2 and not output and told, f"{gone}: exit {code}, {errors!r}")
     code, _, errors = run("check", "-c", "/nonexistent/framed.yaml")
     checks.check(code != 0 and "/nonexistent/framed.yaml" in errors, f"missing file: exit {code}, {errors!r}")
 
@@ -339,6 +343,16 @@ cameras:
 """
 
 
+def check_tuned(checks, where, clip):
+    """The key is accepted, with one line that says it does nothing."""
+    cameras = f"cameras: {{a: {{url: {clip}, outputs: {{o: {{sink: 'file:{where}/tuned.raw'}}}}}}}}\n"
+    for tuned, expected in (("", 0), ('tuned: "cpu=abacus, 1 processor; gpu=none; driver=none"', 1)):
+        with Framed(where, f"{tuned}\n{cameras}") as framed:
+            checks.check(framed.wait(20) == 0, f"{tuned!r}: does not end")
+            lines = [line for line in framed.errors().splitlines() if "tune" in line.replace("tuned.raw", "")]
+        checks.check(len(lines) == expected and all("warning" in line for line in lines), f"{tuned!r}: says {lines}")
+
+
 def check_closed_descriptors(checks, where, clip):
     """Started without standard input, output and error, framed has /dev/null there: no log line gets into a file."""
     with open(f"{where}/closed.yaml", "w") as file:
@@ -381,6 +395,7 @@ def main():
         check_metrics_file(checks, where, clip)
         check_sigkill(checks, where, clip)
         check_passwords(checks, where, clip)
+        check_tuned(checks, where, clip)
         check_closed_descriptors(checks, where, clip)
     checks.end()
 
