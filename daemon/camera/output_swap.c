@@ -41,7 +41,7 @@ static void take(struct output_swap *handover)
 
 static void join(struct output *output, const struct device_lease *use)
 {
-    pool_join(output->slots, use->driver, use->backend);
+    pool_set_backend(output->pool, use->driver, use->backend);
 }
 
 bool output_swap_follow(struct output_swap *handover, struct transform *pipeline,
@@ -58,7 +58,7 @@ bool output_swap_follow(struct output_swap *handover, struct transform *pipeline
     for (int i = 0; i < before.n; i++) {
         if (outputs_have(now, before.list[i]))
             continue;
-        pool_leave(before.list[i]->slots);
+        pool_clear_backend(before.list[i]->pool);
         atomic_store(&before.list[i]->left, true);
     }
     return true;
@@ -73,5 +73,5 @@ void output_swap_join(struct output_swap *handover, const struct device_lease *u
 void output_swap_leave(struct output_swap *handover)
 {
     for (int i = 0; i < handover->now.n; i++)
-        pool_leave(handover->now.list[i]->slots);
+        pool_clear_backend(handover->now.list[i]->pool);
 }

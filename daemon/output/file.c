@@ -23,8 +23,8 @@ struct file_sink {
     bool ending;   // the last job is under way, or over
     uint64_t next; // ordinal from which on slots are taken
 
-    struct slot *slot; // that is written, pinned
-    int status;        // of the job: negative errno or 0
+    struct result *slot; // that is written, pinned
+    int status;          // of the job: negative errno or 0
     struct segment segment;
     struct leftovers leftovers; // that the first job found
     struct reader reader;       // of the frames written
@@ -122,7 +122,7 @@ static void start_job(struct file_sink *file, uv_work_cb work, uv_after_work_cb 
 static void end(struct file_sink *file)
 {
     file->ending = true;
-    pool_retire(file->sink.context.slots, UINT64_MAX, LOSS_SINK);
+    pool_retire(file->sink.context.pool, UINT64_MAX, LOSS_SINK);
     start_job(file, finish_file, file_finished);
 }
 
@@ -147,11 +147,11 @@ static void tell(struct file_sink *file)
 static void frame_written(uv_work_t *job, int status)
 {
     struct file_sink *file = job->data;
-    struct pool *slots = file->sink.context.slots;
+    struct pool *pool = file->sink.context.pool;
     (void)status;
     file->busy = false;
-    pool_unpin(slots, file->slot, file->status == 0);
-    pool_retire(slots, file->next, LOSS_SINK);
+    pool_unpin(pool, file->slot, file->status == 0);
+    pool_retire(pool, file->next, LOSS_SINK);
     tell(file);
     if (file->failing && !file->finishing) {
         file->waiting = true;
@@ -163,13 +163,13 @@ static void frame_written(uv_work_t *job, int status)
 // Starts the job on the next frame, if there is one and it may start.
 static void next_frame(struct file_sink *file)
 {
-    struct pool *slots = file->sink.context.slots;
+    struct pool *pool = file->sink.context.pool;
     if (file->busy || file->ending)
         return;
     if (file->waiting)
-        pool_retire(slots, UINT64_MAX, LOSS_SINK);
+        pool_retire(pool, UINT64_MAX, LOSS_SINK);
     file->slot = sink_begin(&file->sink, &file->next);
-    pool_retire(slots, file->next, LOSS_LATE);
+    pool_retire(pool, file->next, LOSS_LATE);
     if (file->slot)
         start_job(file, write_frame, frame_written);
     else if (file->finishing)
@@ -206,14 +206,14 @@ static void leftovers_finished(uv_work_t *job, int status)
 
 static void pump(struct sink *base)
 {
-    pool_publish(base->context.slots);
+    pool_publish(base->context.pool);
     next_frame((struct file_sink *)base);
 }
 
 static void grace_over(uv_timer_t *timer)
 {
     struct file_sink *file = timer->data;
-    pool_retire(file->sink.context.slots, UINT64_MAX, LOSS_STOPPING);
+    pool_retire(file->sink.context.pool, UINT64_MAX, LOSS_STOPPING);
     next_frame(file); // ends the sink now, or when the frame under way is written
 }
 
@@ -279,7 +279,7 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
     }
     uv_timer_init(context->loop, &file->timer);
     file->timer.data = file->job.data = file;
-    pool_listeners(context->slots, 1);
+    pool_listeners(context->pool, 1);
     if (context->config->sink.timed)
         start_job(file, finish_leftovers, leftovers_finished);
     *ret = &file->sink;

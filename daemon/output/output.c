@@ -29,7 +29,7 @@ static int open_slots(struct output *output)
         .kind = slots_kind(output->config),
         .ledger = &output->ledger,
     };
-    return pool_open(&output->slots, &options);
+    return pool_open(&output->pool, &options);
 }
 
 int output_open(struct output **ret, const char *camera, const struct output_config *config)
@@ -59,7 +59,7 @@ void output_close(struct output *output)
     if (!output)
         return;
     listener_close(&output->listener);
-    pool_close(output->slots);
+    pool_close(output->pool);
     config_free_output(output->config);
     free(output);
 }
@@ -104,7 +104,7 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         .loop = loop,
         .camera = output->camera,
         .config = output->config,
-        .slots = output->slots,
+        .pool = output->pool,
         .complaint = &output->complaint,
         .closed = sink_was_closed,
         .opaque = output,
@@ -112,7 +112,7 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
     };
     output->closed = closed;
     output->owner = owner;
-    pool_listeners(output->slots, 0);
+    pool_listeners(output->pool, 0);
     int rc = sink_open(&output->sink, &context, why, sizeof why);
     log_camera(output->camera);
     if (rc == 0)
@@ -124,7 +124,7 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
     log_camera(NULL);
     output->refused = rc < 0;
     if (rc < 0)
-        pool_listeners(output->slots, POOL_NO_SINK);
+        pool_listeners(output->pool, POOL_NO_SINK);
     return rc;
 }
 

@@ -19,7 +19,7 @@ struct output {
     struct op_params params;
     struct ledger ledger;
     struct latency latency; // received to finished
-    struct pool *slots;
+    struct pool *pool;
     struct event letter; // "some of my slots are done"
 
     // loop thread:

@@ -41,7 +41,7 @@ static bool is_carried(struct pool *pool, uint64_t ticket, bool emitted)
 
 // The ledger is settled here, or by the last client that carries the frame. The slot's word falls
 // before anything of the next frame can be written: that is how a late reader knows.
-void pool_settle(struct pool *pool, struct slot *slot, enum loss reason)
+void pool_settle(struct pool *pool, struct result *slot, enum loss reason)
 {
     bool carried = is_carried(pool, slot->ticket, slot->delivered);
     if (slot->delivered)
@@ -71,11 +71,11 @@ void pool_close(struct pool *pool)
 }
 
 // Under lock: the slot in `state` with the lowest ticket that nobody has; NULL where there is none.
-static struct slot *oldest(struct pool *pool, enum slot_state state)
+static struct result *oldest(struct pool *pool, enum slot_state state)
 {
-    struct slot *found = NULL;
+    struct result *found = NULL;
     for (int i = 0; i < pool->n; i++) {
-        struct slot *slot = &pool->slot[i];
+        struct result *slot = &pool->slot[i];
         if (slot->state == (int)state && slot->pins == 0 && slot->holders == 0 &&
             (!found || slot->ticket < found->ticket))
             found = slot;
@@ -84,19 +84,19 @@ static struct slot *oldest(struct pool *pool, enum slot_state state)
 }
 
 // Under lock: the slot that makes room for a newer frame by the policy.
-static struct slot *oldest_to_drop(struct pool *pool, enum overflow overflow)
+static struct result *oldest_to_drop(struct pool *pool, enum overflow overflow)
 {
     if (overflow == OVERFLOW_WAIT)
         return NULL;
     if (overflow == OVERFLOW_DROP_OLDEST)
         return pool_spare(pool, false);
-    struct slot *slot = oldest(pool, SLOT_READY);
+    struct result *slot = oldest(pool, SLOT_READY);
     return slot && slot->info.ordinal < pool->passed ? slot : pool_spare(pool, true);
 }
 
 // Under lock: whether OVERFLOW_WAIT waits for a client, or for one to be through with a slot. Where
 // the sink cannot be opened there is nobody to wait for.
-static bool is_to_wait(struct pool *pool, struct slot **ret)
+static bool is_to_wait(struct pool *pool, struct result **ret)
 {
     if (pool->ended || pool->listeners == POOL_NO_SINK)
         return false;
@@ -105,9 +105,9 @@ static bool is_to_wait(struct pool *pool, struct slot **ret)
 
 // Under lock: finds a slot to fill by the policy, or says why there is none.
 static int find_room(struct pool *pool, enum overflow overflow, const _Atomic bool *stop,
-                     struct slot **ret)
+                     struct result **ret)
 {
-    struct slot *slot = NULL;
+    struct result *slot = NULL;
     while (overflow == OVERFLOW_WAIT && !atomic_load(stop) && is_to_wait(pool, &slot))
         pthread_cond_wait(&pool->room, &pool->lock);
     if (atomic_load(stop))
@@ -127,7 +127,7 @@ static int find_room(struct pool *pool, enum overflow overflow, const _Atomic bo
 }
 
 // Under lock: the slot's use begins.
-static void begin(struct pool *pool, struct slot *slot, size_t size)
+static void begin(struct pool *pool, struct result *slot, size_t size)
 {
     struct pool_region *region = pool->region;
     region->users++;
@@ -143,10 +143,10 @@ static void begin(struct pool *pool, struct slot *slot, size_t size)
     slot->ticket = pool->next_ticket++;
 }
 
-int pool_take(struct pool *pool, size_t size, enum overflow overflow, const _Atomic bool *stop,
-              struct slot **ret)
+int pool_claim(struct pool *pool, size_t size, enum overflow overflow, const _Atomic bool *stop,
+               struct result **ret)
 {
-    struct slot *slot = NULL;
+    struct result *slot = NULL;
     pthread_mutex_lock(&pool->lock);
     int rc = find_room(pool, overflow, stop, &slot);
     bool moved = pool->regions && pool->regions->next;
@@ -197,7 +197,7 @@ void pool_end(struct pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-void pool_done(struct pool *pool, struct slot *slot, int status)
+void pool_complete(struct pool *pool, struct result *slot, int status)
 {
     pthread_mutex_lock(&pool->lock);
     slot->finished_ns = monotonic_ns();
@@ -209,7 +209,7 @@ void pool_done(struct pool *pool, struct slot *slot, int status)
 }
 
 // Under lock: the slot in `state` that was given out as `ticket`; NULL: it is in another state.
-static struct slot *with_ticket(struct pool *pool, enum slot_state state, uint64_t ticket)
+static struct result *with_ticket(struct pool *pool, enum slot_state state, uint64_t ticket)
 {
     for (int i = 0; i < pool->n; i++)
         if (pool->slot[i].state == (int)state && pool->slot[i].ticket == ticket)
@@ -220,7 +220,7 @@ static struct slot *with_ticket(struct pool *pool, enum slot_state state, uint64
 int pool_publish(struct pool *pool)
 {
     int published = 0;
-    struct slot *slot;
+    struct result *slot;
     pthread_mutex_lock(&pool->lock);
     // In the order taken: a backend may finish a younger frame first.
     while ((slot = with_ticket(pool, SLOT_DONE, pool->next_publication))) {
@@ -246,12 +246,12 @@ void pool_listeners(struct pool *pool, int n)
     pthread_mutex_unlock(&pool->lock);
 }
 
-struct slot *pool_next(struct pool *pool, uint64_t from)
+struct result *pool_next(struct pool *pool, uint64_t from)
 {
-    struct slot *found = NULL;
+    struct result *found = NULL;
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < pool->n; i++) {
-        struct slot *slot = &pool->slot[i];
+        struct result *slot = &pool->slot[i];
         if (slot->state == SLOT_READY && slot->info.ordinal >= from &&
             (!found || slot->ticket < found->ticket))
             found = slot;
@@ -262,7 +262,7 @@ struct slot *pool_next(struct pool *pool, uint64_t from)
     return found;
 }
 
-void pool_unpin(struct pool *pool, struct slot *slot, bool delivered)
+void pool_unpin(struct pool *pool, struct result *slot, bool delivered)
 {
     pthread_mutex_lock(&pool->lock);
     slot->pins--;
@@ -271,7 +271,7 @@ void pool_unpin(struct pool *pool, struct slot *slot, bool delivered)
     pthread_mutex_unlock(&pool->lock);
 }
 
-void pool_carry(struct pool *pool, struct slot *slot, struct slot_receipt *receipt)
+void pool_carry(struct pool *pool, struct result *slot, struct slot_receipt *receipt)
 {
     pthread_mutex_lock(&pool->lock);
     slot->pins--;
@@ -287,7 +287,7 @@ void pool_redeem(struct pool *pool, struct slot_receipt *receipt, bool delivered
     while (*link != receipt)
         link = &(*link)->next;
     *link = receipt->next;
-    struct slot *slot = with_ticket(pool, SLOT_READY, receipt->ticket);
+    struct result *slot = with_ticket(pool, SLOT_READY, receipt->ticket);
     if (slot) {
         slot->delivered |= delivered;
     } else if (!receipt->emitted) {
@@ -304,7 +304,7 @@ void pool_retire(struct pool *pool, uint64_t below, enum loss reason)
 {
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < pool->n; i++) {
-        struct slot *slot = &pool->slot[i];
+        struct result *slot = &pool->slot[i];
         if (slot->state == SLOT_READY && slot->pins == 0 && slot->holders == 0 &&
             slot->info.ordinal < below)
             pool_settle(pool, slot, reason);

@@ -35,7 +35,7 @@ struct slot_info {
     enum order order;                    // of a tensor
 };
 
-struct slot {
+struct result {
     struct slot_info info;
     void *data; // size bytes of payload
     size_t size;
@@ -44,7 +44,7 @@ struct slot {
     int number;                 // of the slot in each of the pool's regions
     uint64_t ticket;            // names this use of the slot; never 0
     uint64_t holds;             // serial of the op whose whole result lies in data; 0: of none
-    int64_t finished_ns;        // CLOCK_MONOTONIC, by pool_done
+    int64_t finished_ns;        // CLOCK_MONOTONIC, by pool_complete
     // Private to the pool:
     uint32_t generation; // of the region that data last lay in
     int state, pins, status;
@@ -72,16 +72,16 @@ struct pool_options {
 // No memory yet.
 int pool_open(struct pool **ret, const struct pool_options *);
 // No thread may use it any more. Counts what is left as `stopping`; accepts NULL. After
-// pool_leave, where it was joined.
+// pool_clear_backend, where it was joined.
 void pool_close(struct pool *);
 
 // --- camera thread
 // The backend that fills slots from now on: pins the pool's memory for it. A device pool gets a
-// region of it with the next pool_take.
-void pool_join(struct pool *, const struct backend_driver *, struct backend *);
+// region of it with the next pool_claim.
+void pool_set_backend(struct pool *, const struct backend_driver *, struct backend *);
 // The backend goes; none of its jobs may be in flight. Slots on the host stay as they are, those on
 // the device are taken back and count as LOSS_BACKEND.
-void pool_leave(struct pool *);
+void pool_clear_backend(struct pool *);
 // A slot of at least `size` bytes. With OVERFLOW_WAIT waits for room and for a first client until
 // *stop, but not for a sink that cannot be opened. With OVERFLOW_DROP_OLDEST takes away the oldest
 // ready slot that no client is writing and that is not the oldest of any holder: what a client is
@@ -91,8 +91,8 @@ void pool_leave(struct pool *);
 // listens (LOSS_CLIENT); -EPIPE: there is no sink (LOSS_SINK); -EAGAIN: no room (LOSS_OVERFLOW);
 // -ECANCELED: *stop (LOSS_STOPPING); -ESHUTDOWN: pool_end was called (LOSS_STOPPING); -ENOMEM
 // (LOSS_BACKEND). On error nothing is counted: the caller does.
-int pool_take(struct pool *, size_t size, enum overflow, const _Atomic bool *stop,
-              struct slot **ret);
+int pool_claim(struct pool *, size_t size, enum overflow, const _Atomic bool *stop,
+               struct result **ret);
 // Waits, whatever the policy, until a slot is free, there is no client, *stop, or CLOCK_MONOTONIC
 // has reached `until_ns`.
 void pool_wait(struct pool *, int64_t until_ns, const _Atomic bool *stop);
@@ -100,20 +100,20 @@ void pool_wake(struct pool *); // lets those that wait look at *stop again; any 
 void pool_end(struct pool *);  // no slot is taken any more, one that waits included; any thread
 
 // --- backend thread: the result is complete (status 0) or will never be (negative: LOSS_BACKEND).
-void pool_done(struct pool *, struct slot *, int status);
+void pool_complete(struct pool *, struct result *, int status);
 
 // --- loop thread
 // Makes ready, in order, what is done. Returns how many slots became ready.
 int pool_publish(struct pool *);
-// The number of clients, a file counted as one, or POOL_NO_SINK: pool_take goes by it.
+// The number of clients, a file counted as one, or POOL_NO_SINK: pool_claim goes by it.
 void pool_listeners(struct pool *, int n);
 // The oldest ready slot with ordinal >= `from`, pinned: it stays until unpinned. NULL: none.
-struct slot *pool_next(struct pool *, uint64_t from);
+struct result *pool_next(struct pool *, uint64_t from);
 // The client is through with its pinned slot; `delivered`: it got every byte.
-void pool_unpin(struct pool *, struct slot *, bool delivered);
+void pool_unpin(struct pool *, struct result *, bool delivered);
 // Instead of pool_unpin: the client has copied what it still has to write and gives the slot up.
 // The frame stays in flight until pool_redeem, which says whether the client wrote the rest.
-void pool_carry(struct pool *, struct slot *, struct slot_receipt *);
+void pool_carry(struct pool *, struct result *, struct slot_receipt *);
 void pool_redeem(struct pool *, struct slot_receipt *, bool delivered);
 // Frees ready slots with ordinal < `below` that are neither pinned nor held; those that nobody took
 // count as `reason`. To be called after each change by a client.
@@ -132,8 +132,8 @@ bool pool_idle(struct pool *);
 // --- loop thread: holders, clients that read the pool's memory themselves. The sink numbers them
 // from 0 to HOLDERS_MAX - 1.
 // Instead of pool_unpin: the holder was told of the slot. It keeps it until it gives it back, is
-// gone, or it is taken away: by pool_expire, or by pool_take for a newer frame.
-void pool_hold(struct pool *, struct slot *, int holder);
+// gone, or it is taken away: by pool_expire, or by pool_claim for a newer frame.
+void pool_hold(struct pool *, struct result *, int holder);
 // The holder is through with slot `number`: it got every byte. Nothing happens when that use of the
 // slot is over already.
 void pool_give_back(struct pool *, int number, uint64_t ticket, int holder);

@@ -7,12 +7,12 @@ static uint64_t bit(int holder)
 }
 
 // Under lock, of a held slot.
-static bool is_held(const struct slot *slot)
+static bool is_held(const struct result *slot)
 {
     return slot->state == SLOT_READY && slot->holders != 0;
 }
 
-void pool_hold(struct pool *pool, struct slot *slot, int holder)
+void pool_hold(struct pool *pool, struct result *slot, int holder)
 {
     pthread_mutex_lock(&pool->lock);
     slot->pins--;
@@ -24,7 +24,7 @@ void pool_hold(struct pool *pool, struct slot *slot, int holder)
 
 void pool_give_back(struct pool *pool, int number, uint64_t ticket, int holder)
 {
-    struct slot *slot = &pool->slot[number];
+    struct result *slot = &pool->slot[number];
     pthread_mutex_lock(&pool->lock);
     if (is_held(slot) && slot->ticket == ticket && (slot->holders & bit(holder))) {
         slot->holders &= ~bit(holder);
@@ -46,7 +46,7 @@ int64_t pool_expire(struct pool *pool, int64_t held_ns)
     int64_t first = 0;
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < pool->n; i++) {
-        struct slot *slot = &pool->slot[i];
+        struct result *slot = &pool->slot[i];
         if (!is_held(slot))
             continue;
         if (slot->held_ns < held_ns)
@@ -74,7 +74,7 @@ static void find_oldest(const struct pool *pool, uint64_t oldest[HOLDERS_MAX])
     for (int h = 0; h < HOLDERS_MAX; h++)
         oldest[h] = UINT64_MAX;
     for (int i = 0; i < pool->n; i++) {
-        const struct slot *slot = &pool->slot[i];
+        const struct result *slot = &pool->slot[i];
         for (uint64_t left = slot->holders; left; left &= left - 1) {
             uint64_t *known = &oldest[__builtin_ctzll(left)];
             *known = slot->ticket < *known ? slot->ticket : *known;
@@ -82,7 +82,7 @@ static void find_oldest(const struct pool *pool, uint64_t oldest[HOLDERS_MAX])
     }
 }
 
-static bool all_have_older(const struct slot *slot, const uint64_t oldest[HOLDERS_MAX])
+static bool all_have_older(const struct result *slot, const uint64_t oldest[HOLDERS_MAX])
 {
     for (uint64_t left = slot->holders; left; left &= left - 1)
         if (oldest[__builtin_ctzll(left)] == slot->ticket)
@@ -90,13 +90,13 @@ static bool all_have_older(const struct slot *slot, const uint64_t oldest[HOLDER
     return true;
 }
 
-struct slot *pool_spare(struct pool *pool, bool delivered)
+struct result *pool_spare(struct pool *pool, bool delivered)
 {
-    struct slot *found = NULL;
+    struct result *found = NULL;
     uint64_t oldest[HOLDERS_MAX];
     find_oldest(pool, oldest);
     for (int i = 0; i < pool->n; i++) {
-        struct slot *slot = &pool->slot[i];
+        struct result *slot = &pool->slot[i];
         if (slot->state == SLOT_READY && slot->pins == 0 && slot->delivered >= delivered &&
             (!found || slot->ticket < found->ticket) && all_have_older(slot, oldest))
             found = slot;

@@ -33,11 +33,11 @@ struct pool {
     bool ended;                    // pool_end was called
     struct slot_receipt *receipts; // of clients that write on without a slot
     int n;
-    struct slot slot[];
+    struct result slot[];
 };
 
 // Under lock. The one exit of every slot that was taken.
-void pool_settle(struct pool *, struct slot *, enum loss reason);
+void pool_settle(struct pool *, struct result *, enum loss reason);
 
 // --- slots_memory.c, camera thread, not under lock
 // Gives the pool a region for slots of `size` bytes where it has none. Mapping and page-locking
@@ -48,6 +48,6 @@ void pool_collect(struct pool *); // closes regions that no slot is in any more
 // --- slots_holders.c, under lock
 // The oldest ready slot that is not pinned and is no holder's oldest, of all or of those that some
 // client got whole; NULL: none.
-struct slot *pool_spare(struct pool *, bool delivered);
+struct result *pool_spare(struct pool *, bool delivered);
 
 #endif

@@ -54,7 +54,7 @@ static int open_region(struct pool *pool, struct pool_region **ret, size_t size)
     }
     if (pool->kind == REGION_DEVICE)
         tell_of_host(pool, rc);
-    pool->wants_device = false; // the device has no more; until the next pool_join
+    pool->wants_device = false; // the device has no more; until the next pool_set_backend
     return pool_region_open(ret, host, pool->n, size, NULL, NULL);
 }
 
@@ -85,7 +85,8 @@ int pool_provide(struct pool *pool, size_t size)
 }
 
 // The list changes on this thread only, so that it can be walked without the lock.
-void pool_join(struct pool *pool, const struct backend_driver *driver, struct backend *backend)
+void pool_set_backend(struct pool *pool, const struct backend_driver *driver,
+                      struct backend *backend)
 {
     pool->driver = driver;
     pool->backend = backend;
@@ -112,7 +113,7 @@ static void take_back(struct pool *pool)
     while (is_read(pool))
         pthread_cond_wait(&pool->room, &pool->lock);
     for (int i = 0; i < pool->n; i++) {
-        struct slot *slot = &pool->slot[i];
+        struct result *slot = &pool->slot[i];
         if (slot->memory != MEMORY_CUDA)
             continue;
         if (slot->state == SLOT_READY)
@@ -123,7 +124,7 @@ static void take_back(struct pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-void pool_leave(struct pool *pool)
+void pool_clear_backend(struct pool *pool)
 {
     take_back(pool);
     for (struct pool_region *region = pool->regions; region; region = region->next) {

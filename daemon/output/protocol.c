@@ -69,7 +69,7 @@ static float put_float(double value)
     return number;
 }
 
-static void put_planes(struct framed_header *to, const struct slot *slot)
+static void put_planes(struct framed_header *to, const struct result *slot)
 {
     int n = plane_count(&slot->info);
     to->planes = htole32((uint32_t)n);
@@ -80,7 +80,7 @@ static void put_planes(struct framed_header *to, const struct slot *slot)
     }
 }
 
-static void put_times(struct framed_header *to, const struct slot *slot)
+static void put_times(struct framed_header *to, const struct result *slot)
 {
     const struct frame_info *frame = &slot->info.frame;
     to->pts_ns = (int64_t)htole64((uint64_t)frame->pts_ns);
@@ -105,7 +105,7 @@ static void put_shape(struct framed_header *to, const struct slot_info *info)
     }
 }
 
-static size_t framed_header(const struct slot *slot, const char *camera, const char *output,
+static size_t framed_header(const struct result *slot, const char *camera, const char *output,
                             const struct reader *reader, char *to)
 {
     uint32_t first = reader->new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
@@ -181,7 +181,7 @@ static bool is_planar(const struct slot_info *info)
 }
 
 // The shape as a Python tuple. What has planes of different sizes is one row of bytes.
-static void npy_shape(const struct slot *slot, char *to, size_t size)
+static void npy_shape(const struct result *slot, char *to, size_t size)
 {
     const struct slot_info *info = &slot->info;
     int width = info->image.width, height = info->image.height;
@@ -198,7 +198,7 @@ static void npy_shape(const struct slot *slot, char *to, size_t size)
 
 // Version 1.0: magic, length of the dictionary, the dictionary, padded so that the data starts at a
 // multiple of 64.
-static size_t npy_header(const struct slot *slot, char *to)
+static size_t npy_header(const struct result *slot, char *to)
 {
     static const char *const descr[] = {
         [DTYPE_U8] = "|u1", [DTYPE_S8] = "|i1", [DTYPE_F16] = "<f2", [DTYPE_F32] = "<f4"};
@@ -217,7 +217,7 @@ static size_t npy_header(const struct slot *slot, char *to)
     return whole;
 }
 
-size_t protocol_header(enum protocol protocol, const struct slot *slot, const char *camera,
+size_t protocol_header(enum protocol protocol, const struct result *slot, const char *camera,
                        const char *output, const struct reader *reader, bool first,
                        char to[PROTOCOL_HEADER_MAX])
 {

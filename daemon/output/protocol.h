@@ -9,7 +9,7 @@ enum { PROTOCOL_HEADER_MAX = 512 }; // bytes of a stream header and a frame head
 
 // Writes the header that precedes `slot` to a reader that has just taken it; with `first`, the
 // stream's own header before it (y4m). Returns the bytes written, at most PROTOCOL_HEADER_MAX.
-size_t protocol_header(enum protocol, const struct slot *, const char *camera, const char *output,
+size_t protocol_header(enum protocol, const struct result *, const char *camera, const char *output,
                        const struct reader *reader, bool first, char to[PROTOCOL_HEADER_MAX]);
 
 // Whether a stream that began with a slot like `before` may go on with `now`: y4m and raw cannot

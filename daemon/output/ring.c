@@ -2,7 +2,7 @@
 // (daemon/wire.h), and no pixel is copied.
 //
 // A client holds a slot from the message on until it gives it back or loses it: by age, when it is
-// gone, or for a newer frame (pool_take).
+// gone, or for a newer frame (pool_claim).
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -24,7 +24,7 @@ enum {
 static const int64_t HOLD_NS = 1000000000; // that a slot may be held, where max_age does not say
 
 struct ring_client {
-    struct peer peer;
+    struct server_client base;
     int holder;
     bool wrong;            // it sent what is no return
     uint32_t generation;   // of the region in its last hello; 0: there was none
@@ -58,7 +58,7 @@ static void expire(uv_timer_t *timer)
     struct server *server = timer->data;
     struct ring_sink *ring = (struct ring_sink *)server;
     int64_t due = monotonic_ns() - hold_ns(ring);
-    int64_t first = pool_expire(server->sink.context.slots, due);
+    int64_t first = pool_expire(server->sink.context.pool, due);
     server_retire(server, LOSS_LATE);
     if (first > 0)
         watch_age(ring, first - due);
@@ -66,9 +66,9 @@ static void expire(uv_timer_t *timer)
 }
 
 // The client was told of the slot.
-static void hold(struct ring_sink *ring, struct ring_client *client, struct slot *slot)
+static void hold(struct ring_sink *ring, struct ring_client *client, struct result *slot)
 {
-    pool_hold(ring->server.sink.context.slots, slot, client->holder);
+    pool_hold(ring->server.sink.context.pool, slot, client->holder);
     if (hold_ns(ring) > 0 && !uv_is_active((uv_handle_t *)&ring->timer))
         watch_age(ring, hold_ns(ring));
 }
@@ -96,7 +96,7 @@ static int send_message(int fd, void *bytes, size_t size, const int fds[], int n
 }
 
 static void put_frame(struct framed_ring_frame *to, const struct server *server,
-                      const struct slot *slot, const struct reader *reader)
+                      const struct result *slot, const struct reader *reader)
 {
     const struct sink_context *context = &server->sink.context;
     char header[PROTOCOL_HEADER_MAX];
@@ -133,7 +133,7 @@ static int send_hello(int fd, const struct server *server, const struct pool_reg
         .magic = {'F', 'R', 'N', 'G'},
         .version = htole16(FRAMED_VERSION),
         .hello_bytes = htole16(sizeof hello),
-        .slots = htole32((uint32_t)pool_count(server->sink.context.slots)),
+        .slots = htole32((uint32_t)pool_count(server->sink.context.pool)),
         .memory = htole32(on_device ? FRAMED_RING_CUDA : FRAMED_RING_HOST),
         .slot_offset = htole64(region->first),
         .slot_stride = htole64(region->stride),
@@ -146,38 +146,38 @@ static int send_hello(int fd, const struct server *server, const struct pool_reg
 }
 
 // Tells the client of a pinned slot. -EAGAIN: it could not be told, as if nothing had been tried.
-static int tell(struct server *server, struct ring_client *client, const struct slot *slot)
+static int tell(struct server *server, struct ring_client *client, const struct result *slot)
 {
     struct framed_ring_frame frame;
-    struct reader reader = client->peer.reader;
+    struct reader reader = client->base.reader;
     reader_take(&reader, &slot->info);
     put_frame(&frame, server, slot, &reader);
     if (client->generation != slot->region->generation ||
         !protocol_continues(PROTOCOL_RAW, &client->info, &slot->info)) {
-        int rc = send_hello(client->peer.fd, server, slot->region, &frame.header);
+        int rc = send_hello(client->base.fd, server, slot->region, &frame.header);
         if (rc < 0)
             return rc;
         client->generation = slot->region->generation;
         client->info = slot->info;
     }
-    int rc = send_message(client->peer.fd, &frame, sizeof frame, NULL, 0);
+    int rc = send_message(client->base.fd, &frame, sizeof frame, NULL, 0);
     if (rc == 0)
-        client->peer.reader = reader;
+        client->base.reader = reader;
     return rc;
 }
 
-static int move(struct server *server, struct peer *peer)
+static int send_ready(struct server *server, struct server_client *base)
 {
-    struct ring_client *client = (struct ring_client *)peer;
-    struct slot *slot;
+    struct ring_client *client = (struct ring_client *)base;
+    struct result *slot;
     int rc = 0;
-    while (rc == 0 && (slot = sink_begin(&server->sink, &peer->next))) {
+    while (rc == 0 && (slot = sink_begin(&server->sink, &base->next))) {
         rc = tell(server, client, slot);
         if (rc == 0) {
             hold((struct ring_sink *)server, client, slot);
         } else {
-            peer->next = slot->info.ordinal;
-            pool_unpin(server->sink.context.slots, slot, false);
+            base->next = slot->info.ordinal;
+            pool_unpin(server->sink.context.pool, slot, false);
         }
     }
     server_retire(server, LOSS_LATE); // what sink_begin passed over
@@ -187,7 +187,7 @@ static int move(struct server *server, struct peer *peer)
 // --- receiving
 
 // One message of returns. False: it is none.
-static bool take_message(struct pool *slots, const struct ring_client *client,
+static bool take_message(struct pool *pool, const struct ring_client *client,
                          const struct framed_ring_return returned[], const struct mmsghdr *message)
 {
     size_t n = message->msg_len / sizeof returned[0];
@@ -195,9 +195,9 @@ static bool take_message(struct pool *slots, const struct ring_client *client,
         return false;
     for (size_t i = 0; i < n; i++) {
         uint32_t number = le32toh(returned[i].slot);
-        if (number >= (uint32_t)pool_count(slots) || returned[i].reserved != 0)
+        if (number >= (uint32_t)pool_count(pool) || returned[i].reserved != 0)
             return false;
-        pool_give_back(slots, (int)number, le64toh(returned[i].ticket), client->holder);
+        pool_give_back(pool, (int)number, le64toh(returned[i].ticket), client->holder);
     }
     return true;
 }
@@ -215,18 +215,18 @@ static int receive(int fd, struct framed_ring_return returned[][RETURNS_MAX],
 }
 
 // -EPIPE: the client has ended; -EPROTO: it sent what is no return, which is logged.
-static int read_returns(struct server *server, struct peer *peer)
+static int read_returns(struct server *server, struct server_client *base)
 {
-    struct ring_client *client = (struct ring_client *)peer;
+    struct ring_client *client = (struct ring_client *)base;
     struct framed_ring_return returned[MESSAGES_A_READ][RETURNS_MAX];
     struct mmsghdr message[MESSAGES_A_READ];
-    int n = receive(peer->fd, returned, message);
+    int n = receive(base->fd, returned, message);
     if (n < 0)
         return n == -EAGAIN || n == -EINTR ? 0 : n;
     for (int i = 0; i < n; i++) {
         if (message[i].msg_len == 0)
             return -EPIPE;
-        if (take_message(server->sink.context.slots, client, returned[i], &message[i]))
+        if (take_message(server->sink.context.pool, client, returned[i], &message[i]))
             continue;
         client->wrong = true;
         sink_event(&server->sink, LOG_LEVEL_WARNING,
@@ -239,31 +239,31 @@ static int read_returns(struct server *server, struct peer *peer)
 
 // --- life
 
-static void enter(struct server *server, struct peer *peer)
+static void enter(struct server *server, struct server_client *base)
 {
     struct ring_sink *ring = (struct ring_sink *)server;
-    struct ring_client *client = (struct ring_client *)peer;
+    struct ring_client *client = (struct ring_client *)base;
     client->holder = __builtin_ctzll(~ring->holders); // one is free: there are no more peers
     ring->holders |= UINT64_C(1) << client->holder;
 }
 
 // A client may give back its last slots and go at once.
-static void leave(struct server *server, struct peer *peer)
+static void leave(struct server *server, struct server_client *base)
 {
     struct ring_sink *ring = (struct ring_sink *)server;
-    struct ring_client *client = (struct ring_client *)peer;
+    struct ring_client *client = (struct ring_client *)base;
     int rc = -EAGAIN; // or -ECONNRESET, reported once, before what is there to read
     for (int i = 0; i < LAST_READS && !client->wrong && (rc == -EAGAIN || rc == -ECONNRESET); i++)
-        rc = read_returns(server, peer);
+        rc = read_returns(server, base);
     server_retire(server, LOSS_CLIENT); // what it gave back is over before it stops counting
-    pool_let_go(server->sink.context.slots, client->holder);
+    pool_let_go(server->sink.context.pool, client->holder);
     ring->holders &= ~(UINT64_C(1) << client->holder);
 }
 
-static bool is_busy(struct server *server, const struct peer *peer)
+static bool is_busy(struct server *server, const struct server_client *base)
 {
-    const struct ring_client *client = (const struct ring_client *)peer;
-    return peer->blocked || pool_holds(server->sink.context.slots, client->holder);
+    const struct ring_client *client = (const struct ring_client *)base;
+    return base->blocked || pool_holds(server->sink.context.pool, client->holder);
 }
 
 static void close_timer(struct server *server)
@@ -272,10 +272,10 @@ static void close_timer(struct server *server)
 }
 
 static const struct server_driver driver = {
-    .peer_size = sizeof(struct ring_client),
+    .client_size = sizeof(struct ring_client),
     .enter = enter,
-    .move = move,
-    .read = read_returns,
+    .send = send_ready,
+    .receive = read_returns,
     .busy = is_busy,
     .leave = leave,
     .close = close_timer,

@@ -215,14 +215,14 @@ static bool is_of_run(const struct segment *segment, int64_t time_ns)
            (run.number == segment->run.number || run.number == segment->run.number - 1);
 }
 
-static bool has_room(const struct segment *segment, const struct slot *slot)
+static bool has_room(const struct segment *segment, const struct result *slot)
 {
     int64_t limit = segment->config->segment.bytes;
     int64_t record = PROTOCOL_HEADER_MAX + (int64_t)slot->size;
     return limit == 0 || segment->whole == 0 || segment->whole + record <= limit;
 }
 
-bool segment_takes(const struct segment *segment, const struct slot *slot)
+bool segment_takes(const struct segment *segment, const struct result *slot)
 {
     enum protocol protocol = segment->config->protocol;
     return is_in_place(segment) && is_of_run(segment, slot->info.frame.capture_ns) &&
@@ -249,7 +249,7 @@ static int write_all(int fd, struct iovec *piece, int n, off_t offset)
     return 0;
 }
 
-int segment_append(struct segment *segment, const struct slot *slot, const char *camera,
+int segment_append(struct segment *segment, const struct result *slot, const char *camera,
                    const struct reader *reader)
 {
     const struct output_config *config = segment->config;

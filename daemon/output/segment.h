@@ -41,10 +41,10 @@ int segment_check(const struct output_config *);
 bool segment_is_open(const struct segment *);
 // Whether the frame belongs into the open file: its time and geometry do, there is room below the
 // size to split at, and the file is still what its path names.
-bool segment_takes(const struct segment *, const struct slot *);
+bool segment_takes(const struct segment *, const struct result *);
 // Writes the frame, all of it or nothing. On -EFBIG the file is full and another one may do. Where
 // a part of a frame cannot be cut off, the file is closed with it.
-int segment_append(struct segment *, const struct slot *, const char *camera,
+int segment_append(struct segment *, const struct result *, const char *camera,
                    const struct reader *);
 // Gives the file its name and closes it; an empty one is deleted. On error it stays open.
 int segment_finish(struct segment *);

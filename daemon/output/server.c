@@ -23,87 +23,87 @@ bool server_waits(const struct server *server)
 
 void server_retire(struct server *server, enum loss reason)
 {
-    struct pool *slots = server->sink.context.slots;
+    struct pool *pool = server->sink.context.pool;
     uint64_t slowest = UINT64_MAX, fastest = 0;
-    for (int i = 0; i < server->n_peers; i++) {
-        uint64_t next = server->peers[i]->next;
+    for (int i = 0; i < server->n_clients; i++) {
+        uint64_t next = server->clients[i]->next;
         slowest = next < slowest ? next : slowest;
         fastest = next > fastest ? next : fastest;
     }
-    if (server->n_peers == 0 && server_waits(server) && !server->finishing)
+    if (server->n_clients == 0 && server_waits(server) && !server->finishing)
         return;
-    pool_passed(slots, fastest);
-    pool_retire(slots, slowest, reason);
+    pool_passed(pool, fastest);
+    pool_retire(pool, slowest, reason);
 }
 
-// --- peers
+// --- clients
 
-static void remove_peer(struct server *server, struct peer *peer)
+static void remove_client(struct server *server, struct server_client *client)
 {
     int i = 0;
-    server->driver->leave(server, peer);
-    while (server->peers[i] != peer)
+    server->driver->leave(server, client);
+    while (server->clients[i] != client)
         i++;
-    server->peers[i] = server->peers[--server->n_peers];
-    close(peer->fd);
-    free(peer);
-    pool_listeners(server->sink.context.slots, server->n_peers);
+    server->clients[i] = server->clients[--server->n_clients];
+    close(client->fd);
+    free(client);
+    pool_listeners(server->sink.context.pool, server->n_clients);
 }
 
-static void drop_peer(struct server *server, struct peer *peer)
+static void drop_client(struct server *server, struct server_client *client)
 {
-    remove_peer(server, peer);
+    remove_client(server, client);
     server_retire(server, LOSS_CLIENT);
 }
 
-// Edge triggered, or a peer that only closed its own direction would be reported for ever. One that
-// is gone altogether is reported as EPOLLHUP. Room in its socket is of interest only where it was
-// missing: else every frame that it reads would wake the loop.
-static int watch(struct server *server, int operation, struct peer *peer)
+// Edge triggered, or a client that only closed its own direction would be reported for ever. One
+// that is gone altogether is reported as EPOLLHUP. Room in its socket is of interest only where it
+// was missing: else every frame that it reads would wake the loop.
+static int watch(struct server *server, int operation, struct server_client *client)
 {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET | (peer->blocked ? EPOLLOUT : 0),
-                                .data.ptr = peer};
-    return epoll_ctl(server->epoll, operation, peer->fd, &event) < 0 ? -errno : 0;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET | (client->blocked ? EPOLLOUT : 0),
+                                .data.ptr = client};
+    return epoll_ctl(server->epoll, operation, client->fd, &event) < 0 ? -errno : 0;
 }
 
-void server_move(struct server *server, struct peer *peer)
+void server_move(struct server *server, struct server_client *client)
 {
-    bool was_blocked = peer->blocked;
-    int rc = server->driver->move(server, peer);
-    peer->blocked = rc == -EAGAIN;
+    bool was_blocked = client->blocked;
+    int rc = server->driver->send(server, client);
+    client->blocked = rc == -EAGAIN;
     if (rc == -EAGAIN)
         rc = 0;
-    if (rc == 0 && peer->blocked != was_blocked)
-        rc = watch(server, EPOLL_CTL_MOD, peer); // also reports what is there already
+    if (rc == 0 && client->blocked != was_blocked)
+        rc = watch(server, EPOLL_CTL_MOD, client); // also reports what is there already
     if (rc < 0)
-        drop_peer(server, peer);
+        drop_client(server, client);
 }
 
 void server_pump(struct sink *base)
 {
     struct server *server = (struct server *)base;
-    pool_publish(server->sink.context.slots);
-    // Backwards: a peer that is dropped leaves its place to the last one, which had its turn.
-    for (int i = server->n_peers - 1; i >= 0; i--)
-        if (!server->peers[i]->blocked)
-            server_move(server, server->peers[i]);
+    pool_publish(server->sink.context.pool);
+    // Backwards: a client that is dropped leaves its place to the last one, which had its turn.
+    for (int i = server->n_clients - 1; i >= 0; i--)
+        if (!server->clients[i]->blocked)
+            server_move(server, server->clients[i]);
     server_retire(server, LOSS_CLIENT);
     server_close_when_drained(server);
 }
 
-static void peer_event(struct server *server, struct peer *peer, uint32_t events)
+static void client_event(struct server *server, struct server_client *client, uint32_t events)
 {
     int rc = 0;
     if (events & (EPOLLHUP | EPOLLERR))
         rc = -EPIPE;
     else if (events & EPOLLIN)
-        rc = server->driver->read(server, peer);
+        rc = server->driver->receive(server, client);
     if (rc == -EAGAIN)
-        rc = watch(server, EPOLL_CTL_MOD, peer); // reports again what is still there
+        rc = watch(server, EPOLL_CTL_MOD, client); // reports again what is still there
     if (rc < 0)
-        drop_peer(server, peer);
+        drop_client(server, client);
     else if (events & EPOLLOUT)
-        server_move(server, peer);
+        server_move(server, client);
 }
 
 // --- listening
@@ -114,7 +114,7 @@ static int watch_listener(struct server *server, int operation, uint32_t events)
     return epoll_ctl(server->epoll, operation, server->listener.fd, &event) < 0 ? -errno : 0;
 }
 
-// Frames leave at once. A peer that died without a word is noticed after a minute, with frames on
+// Frames leave at once. A client that died without a word is noticed after a minute, with frames on
 // their way or none; so is one that reads nothing for as long, since the kernel cannot tell.
 static void tune_tcp(int fd)
 {
@@ -130,28 +130,28 @@ static void tune_tcp(int fd)
                    sizeof options[i].value);
 }
 
-static int add_peer(struct server *server, int fd)
+static int add_client(struct server *server, int fd)
 {
-    struct pool *slots = server->sink.context.slots;
-    if (server->n_peers >= server->sink.context.config->clients)
+    struct pool *pool = server->sink.context.pool;
+    if (server->n_clients >= server->sink.context.config->clients)
         return -EUSERS;
-    struct peer *peer = calloc(1, server->driver->peer_size);
-    if (!peer)
+    struct server_client *client = calloc(1, server->driver->client_size);
+    if (!client)
         return -ENOMEM;
-    peer->fd = fd;
-    int rc = watch(server, EPOLL_CTL_ADD, peer);
+    client->fd = fd;
+    int rc = watch(server, EPOLL_CTL_ADD, client);
     if (rc < 0) {
-        free(peer);
+        free(client);
         return rc;
     }
     if (!server->listener.path)
         tune_tcp(fd);
-    peer->next = server_waits(server) && server->n_peers == 0 ? 0 : pool_head(slots);
+    client->next = server_waits(server) && server->n_clients == 0 ? 0 : pool_head(pool);
     if (server->driver->enter)
-        server->driver->enter(server, peer);
-    server->peers[server->n_peers++] = peer;
-    pool_listeners(slots, server->n_peers);
-    server_move(server, peer);
+        server->driver->enter(server, client);
+    server->clients[server->n_clients++] = client;
+    pool_listeners(pool, server->n_clients);
+    server_move(server, client);
     return 0;
 }
 
@@ -168,7 +168,7 @@ static void pause_accepting(struct server *server, int reason)
     uv_timer_start(&server->timer, resume_accepting, ACCEPT_PAUSE_MS, 0);
 }
 
-static void accept_peers(struct server *server)
+static void accept_clients(struct server *server)
 {
     for (int i = 0; i < ACCEPTS_A_TURN; i++) {
         int fd = accept4(server->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -176,10 +176,11 @@ static void accept_peers(struct server *server)
             pause_accepting(server, errno);
         if (fd < 0)
             return; // level triggered: what else is in the queue comes back
-        int rc = add_peer(server, fd);
+        int rc = add_client(server, fd);
         if (rc == -EUSERS)
             sink_event(&server->sink, LOG_LEVEL_WARNING,
-                       "a client was refused: there are %d already (key clients)", server->n_peers);
+                       "a client was refused: there are %d already (key clients)",
+                       server->n_clients);
         else if (rc < 0)
             sink_event(&server->sink, LOG_LEVEL_WARNING, "a client was refused: %s", strerror(-rc));
         if (rc < 0)
@@ -213,13 +214,13 @@ static void sockets_ready(uv_poll_t *poll, int status, int events)
     bool rings = false;
     for (int i = 0; i < n; i++) {
         if (event[i].data.ptr == server)
-            accept_peers(server);
+            accept_clients(server);
         else if (event[i].data.ptr == &server->alarm)
             rings = true;
         else
-            peer_event(server, event[i].data.ptr, event[i].events);
+            client_event(server, event[i].data.ptr, event[i].events);
     }
-    if (rings) // last: it may drop any peer, and an event of it may be among these
+    if (rings) // last: it may drop any client, and an event of it may be among these
         ring_alarm(server);
     server_close_when_drained(server);
 }
@@ -286,19 +287,20 @@ int server_open(struct server **ret, size_t size, const struct server_driver *dr
                 char *why, size_t why_size)
 {
     struct server *server = calloc(1, size);
-    struct peer **peers = calloc((size_t)context->config->clients, sizeof(struct peer *));
-    if (!server || !peers) {
+    struct server_client **clients =
+        calloc((size_t)context->config->clients, sizeof(struct server_client *));
+    if (!server || !clients) {
         snprintf(why, why_size, "out of memory");
-        free(peers);
+        free(clients);
         free(server);
         return -ENOMEM;
     }
-    server->peers = peers;
+    server->clients = clients;
     server->sink = (struct sink){.driver = sink_driver, .context = *context};
     server->driver = driver;
     int rc = get_listener(server, why, why_size);
     if (rc < 0) {
-        free(peers);
+        free(clients);
         free(server);
         return rc;
     }
@@ -307,7 +309,7 @@ int server_open(struct server **ret, size_t size, const struct server_driver *dr
         snprintf(why, why_size, "cannot watch the socket: %s", strerror(-rc));
         if (!is_given(context))
             listener_close(&server->listener);
-        free(peers);
+        free(clients);
         free(server);
         return rc;
     }
@@ -324,15 +326,15 @@ void server_handle_closed(uv_handle_t *handle)
         return;
     struct sink_context context = server->sink.context;
     close_watches(server);
-    free(server->peers);
+    free(server->clients);
     free(server);
     context.closed(context.opaque);
 }
 
 static void close_all(struct server *server, enum loss reason)
 {
-    while (server->n_peers > 0)
-        remove_peer(server, server->peers[0]);
+    while (server->n_clients > 0)
+        remove_client(server, server->clients[0]);
     server_retire(server, reason);
     listener_close(&server->listener);
     if (server->driver->close)
@@ -345,8 +347,8 @@ void server_close_when_drained(struct server *server)
 {
     if (!server->finishing || uv_is_closing((uv_handle_t *)&server->poll))
         return;
-    for (int i = 0; i < server->n_peers; i++)
-        if (server->driver->busy(server, server->peers[i]))
+    for (int i = 0; i < server->n_clients; i++)
+        if (server->driver->busy(server, server->clients[i]))
             return;
     close_all(server, LOSS_CLIENT);
 }
@@ -370,7 +372,7 @@ void server_finish(struct sink *base, int grace_ms)
 // Clients that connected before the socket was removed are accepted first.
 static void replace_listener(struct server *server, const struct listener *fresh)
 {
-    accept_peers(server);
+    accept_clients(server);
     struct listener before = server->listener;
     server->listener = *fresh;
     int rc = watch_listener(server, EPOLL_CTL_ADD, EPOLLIN);
@@ -418,7 +420,7 @@ const struct listener *server_listener(const struct sink *sink)
 
 int server_clients(const struct sink *sink)
 {
-    return ((const struct server *)sink)->n_peers;
+    return ((const struct server *)sink)->n_clients;
 }
 
 int server_port(const struct sink *sink)

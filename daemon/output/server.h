@@ -8,8 +8,8 @@
 #include "daemon/output/sink_impl.h"
 
 // The first member of every client.
-struct peer {
-    int fd;        // non-blocking, the peer's own
+struct server_client {
+    int fd;        // non-blocking, the client's own
     uint64_t next; // ordinal from which on it takes slots
     bool blocked;  // it has to take something before it gets more
     struct reader reader;
@@ -18,20 +18,20 @@ struct peer {
 struct server;
 
 struct server_driver {
-    size_t peer_size; // of a client
-    // The client is there: its peer is filled, the rest zeroed. NULL: that is all it needs.
-    void (*enter)(struct server *, struct peer *);
+    size_t client_size; // of a client
+    // The client is there: its client is filled, the rest zeroed. NULL: that is all it needs.
+    void (*enter)(struct server *, struct server_client *);
     // Gives it all that is ready and that the kernel takes. 0, -EAGAIN: blocked; other negative
     // errno: it is to be dropped.
-    int (*move)(struct server *, struct peer *);
+    int (*send)(struct server *, struct server_client *);
     // Reads what it sent. -EAGAIN: there is more, and the turn of others comes first; other
     // negative errno: it is to be dropped.
-    int (*read)(struct server *, struct peer *);
+    int (*receive)(struct server *, struct server_client *);
     // Whether something is on its way to it: a server that finishes waits for that.
-    bool (*busy)(struct server *, const struct peer *);
+    bool (*busy)(struct server *, const struct server_client *);
     // It goes: gives up what it has of the slots, and frees what it has of its own. It still counts
     // among the clients.
-    void (*leave)(struct server *, struct peer *);
+    void (*leave)(struct server *, struct server_client *);
     // The time of server_set_alarm has come. NULL: it is never set.
     void (*alarm)(struct server *);
     // Closes what is the sink's own, handles with server_handle_closed. NULL: there is nothing.
@@ -43,15 +43,15 @@ struct server {
     struct sink sink;
     const struct server_driver *driver;
     struct listener listener;
-    int epoll; // listener, peers and alarm; the loop watches it as one descriptor
+    int epoll; // listener, clients and alarm; the loop watches it as one descriptor
     int alarm; // a timerfd: the loop's own timers count whole milliseconds
     bool alarm_set;
     uv_poll_t poll;
     uv_timer_t timer; // while listening: of a pause in accepting; then: the end of the grace
     int handles;      // open ones: the two above and the sink's own
     bool finishing;
-    int n_peers;
-    struct peer **peers; // room for as many as the key `clients` says
+    int n_clients;
+    struct server_client **clients; // room for as many as the key `clients` says
 };
 
 // A server of `size` bytes, zeroed behind struct server. 0 or negative errno, with one sentence in
@@ -67,7 +67,7 @@ bool server_waits(const struct server *);
 // Lets go of the slots that every client has passed; to be called after each change.
 void server_retire(struct server *, enum loss reason);
 // Gives a client what is ready for it. It may be gone afterwards, with another one in its place.
-void server_move(struct server *, struct peer *);
+void server_move(struct server *, struct server_client *);
 // Calls the driver's alarm once, in `ns` from now, or earlier where it was set before.
 void server_set_alarm(struct server *, int64_t ns);
 // Closes everything once it finishes and no client is busy; to be called after each turn.

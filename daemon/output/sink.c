@@ -63,15 +63,15 @@ int sink_port(const struct sink *sink)
     return sink->driver->port ? sink->driver->port(sink) : 0;
 }
 
-struct slot *sink_begin(const struct sink *sink, uint64_t *next)
+struct result *sink_begin(const struct sink *sink, uint64_t *next)
 {
     int64_t max_age = sink->context.config->max_age.ns;
-    struct slot *slot;
-    while ((slot = pool_next(sink->context.slots, *next))) {
+    struct result *slot;
+    while ((slot = pool_next(sink->context.pool, *next))) {
         *next = slot->info.ordinal + 1;
         if (!frame_is_late(&slot->info.frame, max_age))
             return slot;
-        pool_unpin(sink->context.slots, slot, false);
+        pool_unpin(sink->context.pool, slot, false);
     }
     return NULL;
 }

@@ -17,7 +17,7 @@ struct sink_context {
     uv_loop_t *loop;
     const char *camera;
     const struct output_config *config; // outlives the sink
-    struct pool *slots;                 // outlives the sink
+    struct pool *pool;                  // outlives the sink
     struct last_error *complaint;       // outlives the sink: what it logs as going wrong; or NULL
     // The sink is closed: everything was delivered or counted, descriptors are closed. Called once,
     // after sink_finish; the sink is gone when it returns.

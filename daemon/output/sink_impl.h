@@ -33,7 +33,7 @@ struct sink {
 
 // The oldest ready slot from *next on that is not older than max_age, pinned; *next moves behind
 // it. The ones passed over are the caller's to retire as LOSS_LATE. NULL: none.
-struct slot *sink_begin(const struct sink *, uint64_t *next);
+struct result *sink_begin(const struct sink *, uint64_t *next);
 
 // Where the output's socket is to listen.
 struct listener_options sink_listener_options(const struct output_config *);

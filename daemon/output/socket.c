@@ -39,19 +39,19 @@ static void look(struct server *server)
 {
     struct socket_sink *sink = (struct socket_sink *)server;
     int behind = 0;
-    for (int i = 0; i < server->n_peers; i++)
-        behind += ((const struct client *)server->peers[i])->behind > 0;
+    for (int i = 0; i < server->n_clients; i++)
+        behind += ((const struct socket_client *)server->clients[i])->behind > 0;
     sink->behind = behind > 0 ? behind : 1;
     sink->look_ns = sink->look_ns < LOOK_NS_MAX / 2 ? 2 * sink->look_ns : LOOK_NS_MAX;
-    for (int i = server->n_peers - 1; i >= 0; i--)
-        if (((struct client *)server->peers[i])->behind > 0)
-            server_move(server, server->peers[i]);
+    for (int i = server->n_clients - 1; i >= 0; i--)
+        if (((struct socket_client *)server->clients[i])->behind > 0)
+            server_move(server, server->clients[i]);
 }
 
 // Whether the reader has taken what was sent. An error is none of this place: sending tells it.
-static bool has_taken(struct socket_sink *sink, struct client *client)
+static bool has_taken(struct socket_sink *sink, struct socket_client *client)
 {
-    int fd = client->peer.fd;
+    int fd = client->base.fd;
     const struct output_config *config = sink->server.sink.context.config;
     int64_t rest = (int64_t)(client->frame_size / REST_PART), before = client->behind;
     if (config->max_age.ns == 0)
@@ -68,36 +68,36 @@ static bool has_taken(struct socket_sink *sink, struct client *client)
 }
 
 // -ENODATA: nothing is ready for the client. -EAGAIN: it has not taken the frame before.
-static int begin_frame(struct server *server, struct client *client)
+static int begin_frame(struct server *server, struct socket_client *client)
 {
-    bool there = client->peer.next < pool_head(server->sink.context.slots);
+    bool there = client->base.next < pool_head(server->sink.context.pool);
     if (there && !has_taken((struct socket_sink *)server, client))
         return -EAGAIN;
-    struct slot *slot = sink_begin(&server->sink, &client->peer.next);
+    struct result *slot = sink_begin(&server->sink, &client->base.next);
     server_retire(server, LOSS_LATE);
     return slot ? client_begin(client, &server->sink, slot) : -ENODATA;
 }
 
 // The kernel takes no more of the frame: -EAGAIN, or -ENOMEM.
-static int block(struct server *server, struct client *client)
+static int block(struct server *server, struct socket_client *client)
 {
-    struct pool *slots = server->sink.context.slots;
+    struct pool *pool = server->sink.context.pool;
     if (server_waits(server) || !client->slot ||
-        pool_pinned(slots) <= pool_count(slots) - UNPINNED_MIN)
+        pool_pinned(pool) <= pool_count(pool) - UNPINNED_MIN)
         return -EAGAIN;
-    int rc = client_spill(client, slots);
+    int rc = client_spill(client, pool);
     server_retire(server, LOSS_CLIENT);
     return rc < 0 ? rc : -EAGAIN;
 }
 
-static int move(struct server *server, struct peer *peer)
+static int send_ready(struct server *server, struct server_client *base)
 {
-    struct client *client = (struct client *)peer;
+    struct socket_client *client = (struct socket_client *)base;
     int rc = 0;
     while (rc == 0 && (client_is_busy(client) || (rc = begin_frame(server, client)) == 0)) {
         rc = client_send(client);
         if (rc == 0) {
-            client_end(client, server->sink.context.slots, true);
+            client_end(client, server->sink.context.pool, true);
             server_retire(server, LOSS_CLIENT);
         }
     }
@@ -106,22 +106,22 @@ static int move(struct server *server, struct peer *peer)
     return rc == -ENODATA ? 0 : rc;
 }
 
-static int discard(struct server *server, struct peer *peer)
+static int discard(struct server *server, struct server_client *base)
 {
     (void)server;
-    return client_discard((const struct client *)peer) ? 0 : -EAGAIN;
+    return client_discard((const struct socket_client *)base) ? 0 : -EAGAIN;
 }
 
-static bool is_busy(struct server *server, const struct peer *peer)
+static bool is_busy(struct server *server, const struct server_client *base)
 {
     (void)server;
-    return peer->blocked || client_is_busy((const struct client *)peer);
+    return base->blocked || client_is_busy((const struct socket_client *)base);
 }
 
-static void leave(struct server *server, struct peer *peer)
+static void leave(struct server *server, struct server_client *base)
 {
-    struct client *client = (struct client *)peer;
-    client_end(client, server->sink.context.slots, false);
+    struct socket_client *client = (struct socket_client *)base;
+    client_end(client, server->sink.context.pool, false);
     free(client->spill);
 }
 
@@ -133,9 +133,9 @@ static void close_netlink(struct server *server)
 }
 
 static const struct server_driver driver = {
-    .peer_size = sizeof(struct client),
-    .move = move,
-    .read = discard,
+    .client_size = sizeof(struct socket_client),
+    .send = send_ready,
+    .receive = discard,
     .busy = is_busy,
     .leave = leave,
     .alarm = look,

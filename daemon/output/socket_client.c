@@ -6,26 +6,26 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-bool client_is_busy(const struct client *client)
+bool client_is_busy(const struct socket_client *client)
 {
     return client->slot || client->carries;
 }
 
-int client_begin(struct client *client, const struct sink *sink, struct slot *slot)
+int client_begin(struct socket_client *client, const struct sink *sink, struct result *slot)
 {
     const struct output_config *config = sink->context.config;
-    bool first = !client->peer.reader.begun;
+    bool first = !client->base.reader.begun;
     if (!first && !protocol_continues(config->protocol, &client->stream, &slot->info)) {
-        pool_unpin(sink->context.slots, slot, false);
+        pool_unpin(sink->context.pool, slot, false);
         return -ESTALE;
     }
     if (first)
         client->stream = slot->info;
-    reader_take(&client->peer.reader, &slot->info);
+    reader_take(&client->base.reader, &slot->info);
     client->slot = slot;
     client->header_size =
         protocol_header(config->protocol, slot, sink->context.camera, config->name,
-                        &client->peer.reader, first, client->header);
+                        &client->base.reader, first, client->header);
     client->payload = slot->data;
     client->payload_size = slot->size;
     client->frame_size = client->header_size + slot->size;
@@ -34,7 +34,7 @@ int client_begin(struct client *client, const struct sink *sink, struct slot *sl
 }
 
 // The bytes not yet sent, in at most two pieces.
-static int rest(const struct client *client, struct iovec piece[2])
+static int rest(const struct socket_client *client, struct iovec piece[2])
 {
     size_t sent = client->sent, header = client->header_size;
     int n = 0;
@@ -47,12 +47,12 @@ static int rest(const struct client *client, struct iovec piece[2])
     return n;
 }
 
-int client_send(struct client *client)
+int client_send(struct socket_client *client)
 {
     struct iovec piece[2];
     struct msghdr message = {.msg_iov = piece};
     while ((message.msg_iovlen = (size_t)rest(client, piece)) > 0) {
-        ssize_t n = sendmsg(client->peer.fd, &message, MSG_NOSIGNAL);
+        ssize_t n = sendmsg(client->base.fd, &message, MSG_NOSIGNAL);
         if (n >= 0)
             client->sent += (size_t)n;
         else if (errno != EINTR)
@@ -61,7 +61,7 @@ int client_send(struct client *client)
     return 0;
 }
 
-static int reserve_spill(struct client *client)
+static int reserve_spill(struct socket_client *client)
 {
     // For a whole frame, so that no later one of this size asks again.
     size_t capacity = PROTOCOL_HEADER_MAX + client->slot->size;
@@ -75,7 +75,7 @@ static int reserve_spill(struct client *client)
     return 0;
 }
 
-int client_spill(struct client *client, struct pool *slots)
+int client_spill(struct socket_client *client, struct pool *pool)
 {
     struct iovec piece[2];
     size_t size = 0;
@@ -89,27 +89,27 @@ int client_spill(struct client *client, struct pool *slots)
     client->payload = client->spill;
     client->payload_size = size;
     client->header_size = client->sent = 0;
-    pool_carry(slots, client->slot, &client->receipt);
+    pool_carry(pool, client->slot, &client->receipt);
     client->slot = NULL;
     client->carries = true;
     return 0;
 }
 
-void client_end(struct client *client, struct pool *slots, bool delivered)
+void client_end(struct socket_client *client, struct pool *pool, bool delivered)
 {
     if (client->slot)
-        pool_unpin(slots, client->slot, delivered);
+        pool_unpin(pool, client->slot, delivered);
     else if (client->carries)
-        pool_redeem(slots, &client->receipt, delivered);
+        pool_redeem(pool, &client->receipt, delivered);
     client->slot = NULL;
     client->carries = false;
 }
 
-bool client_discard(const struct client *client)
+bool client_discard(const struct socket_client *client)
 {
     char bytes[16384];
     for (int i = 0; i < 4; i++) {
-        ssize_t n = recv(client->peer.fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        ssize_t n = recv(client->base.fd, bytes, sizeof bytes, MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EINTR))
             return true;
     }

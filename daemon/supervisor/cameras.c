@@ -69,8 +69,8 @@ static void forget_camera(struct cameras *roster, struct camera *camera)
 
 static void forget_output(struct output *output)
 {
-    pool_publish(output->slots);
-    pool_retire(output->slots, UINT64_MAX, LOSS_STOPPING); // what came after its sink's end
+    pool_publish(output->pool);
+    pool_retire(output->pool, UINT64_MAX, LOSS_STOPPING); // what came after its sink's end
     output_tell_account(output, false);
     output_close(output);
 }
@@ -231,7 +231,7 @@ void cameras_set_outputs(struct cameras *roster, struct camera *camera,
             continue;
         output->next = roster->leaving_outputs;
         roster->leaving_outputs = output;
-        pool_end(output->slots);
+        pool_end(output->pool);
         output_finish(output, DRAIN_LEAVING_MS);
     }
 }

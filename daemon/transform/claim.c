@@ -23,13 +23,13 @@ static enum loss loss_of(int rc, const struct offer *offer)
     }
 }
 
-static void describe_result(struct slot *slot, const struct op *op)
+static void describe_result(struct result *result, const struct op *op)
 {
     static const double identity[6] = {1, 0, 0, 0, 1, 0};
-    struct slot_info *info = &slot->info;
+    struct slot_info *info = &result->info;
     bool warp = op->kind == OP_WARP;
 
-    op_lay_out(op, &info->image, slot->data);
+    op_lay_out(op, &info->image, result->data);
     memcpy(info->src_to_dst, warp ? op->warp.src_to_dst : identity, sizeof identity);
     memcpy(info->dst_to_src, warp ? op->warp.dst_to_src : identity, sizeof identity);
     info->dtype = warp ? op->warp.dtype : DTYPE_U8;
@@ -37,41 +37,41 @@ static void describe_result(struct slot *slot, const struct op *op)
     info->order = warp ? op->warp.order : ORDER_RGB;
 }
 
-// As pool_take. The heart rests while clients are waited for; what is not such a wait is the
+// As pool_claim. The heart rests while clients are waited for; what is not such a wait is the
 // opening of slots.
 static int wait_and_take(struct output *output, size_t size, struct offer *offer,
-                         struct slot **slot)
+                         struct result **result)
 {
     const enum overflow overflow = output->config->overflow;
     if (overflow == OVERFLOW_WAIT || monotonic_ns() < offer->wait_until_ns)
         watchdog_rest(offer->heartbeat);
     if (overflow != OVERFLOW_WAIT)
-        pool_wait(output->slots, offer->wait_until_ns, offer->interrupted);
+        pool_wait(output->pool, offer->wait_until_ns, offer->interrupted);
     const int64_t begun_ns = monotonic_ns();
-    int rc = pool_take(output->slots, size, overflow, offer->interrupted, slot);
+    int rc = pool_claim(output->pool, size, overflow, offer->interrupted, result);
     watchdog_begin(offer->heartbeat, STEP_SUBMITTING, 0);
     if (overflow != OVERFLOW_WAIT)
         offer->opening_ns += monotonic_ns() - begun_ns;
     return rc;
 }
 
-// A slot for a frame that passed the rate, or why there is none.
-static struct slot *take_slot(struct output *output, const struct op *op, struct offer *offer,
-                              enum loss *reason)
+// A result for a frame that passed the rate, or why there is none.
+static struct result *take_slot(struct output *output, const struct op *op, struct offer *offer,
+                                enum loss *reason)
 {
-    struct slot *slot;
+    struct result *result;
     *reason = LOSS_CONFIG;
     if (!op)
         return NULL;
     *reason = LOSS_LATE;
     if (frame_is_late(offer->info, output->config->max_age.ns))
         return NULL;
-    int rc = wait_and_take(output, op->dst_bytes, offer, &slot);
+    int rc = wait_and_take(output, op->dst_bytes, offer, &result);
     *reason = loss_of(rc, offer);
-    return rc < 0 ? NULL : slot;
+    return rc < 0 ? NULL : result;
 }
 
-struct slot *offer_frame(struct output *output, const struct op *op, struct offer *offer)
+struct result *offer_frame(struct output *output, const struct op *op, struct offer *offer)
 {
     enum loss reason;
     uint64_t sequence = output->sequence++;
@@ -81,19 +81,19 @@ struct slot *offer_frame(struct output *output, const struct op *op, struct offe
         return NULL;
     }
     uint64_t ordinal = output->ordinal++;
-    struct slot *slot = take_slot(output, op, offer, &reason);
-    if (!slot) {
+    struct result *result = take_slot(output, op, offer, &reason);
+    if (!result) {
         ledger_lose(&output->ledger, reason);
         return NULL;
     }
-    describe_result(slot, op);
-    slot->info.frame = *offer->info;
-    slot->info.sequence = sequence;
-    slot->info.ordinal = ordinal;
-    slot->info.rate_num = offer->rate_num;
-    slot->info.rate_den = offer->rate_den;
-    rate_limit(&output->rate, &slot->info.rate_num, &slot->info.rate_den);
-    return slot;
+    describe_result(result, op);
+    result->info.frame = *offer->info;
+    result->info.sequence = sequence;
+    result->info.ordinal = ordinal;
+    result->info.rate_num = offer->rate_num;
+    result->info.rate_den = offer->rate_den;
+    rate_limit(&output->rate, &result->info.rate_num, &result->info.rate_den);
+    return result;
 }
 
 // Thinned frames are no loss to a client: they take no ordinal.

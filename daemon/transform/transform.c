@@ -16,11 +16,11 @@ static const int64_t BURST_NS = 250000000;  // that frames in a row may wait bey
 static const int64_t HOLD_UP_NS = 10000000; // shorter ones delay no frame of a nominal rate
 static const int64_t RETRY_NS = 1000000000; // between tries to get a backend's buffers
 
-// One frame in the backend: the job, its source, and the slot of each output that wants it.
+// One frame in the backend: the job, its source, and the result of each output that wants it.
 struct work {
     struct job job;
     struct frame frame;
-    struct slot *slot[PLAN_OPS_MAX];
+    struct result *result[PLAN_OPS_MAX];
     struct transform *pipeline;
     bool busy; // under the pipeline's lock
 };
@@ -108,7 +108,7 @@ static void interrupt(void *opaque)
     atomic_store(&pipeline->interrupted, true);
     pthread_mutex_lock(&pipeline->lock);
     for (int i = 0; i < pipeline->outputs.n; i++)
-        pool_wake(pipeline->outputs.list[i]->slots);
+        pool_wake(pipeline->outputs.list[i]->pool);
     pthread_cond_broadcast(&pipeline->idle);
     pthread_mutex_unlock(&pipeline->lock);
 }
@@ -257,7 +257,7 @@ static void release_work(struct work *work)
 {
     struct transform *pipeline = work->pipeline;
     frame_release(&work->frame);
-    memset(work->slot, 0, sizeof work->slot);
+    memset(work->result, 0, sizeof work->result);
     pthread_mutex_lock(&pipeline->lock);
     work->busy = false;
     pthread_cond_signal(&pipeline->idle);
@@ -348,11 +348,11 @@ static void settle(struct work *work, int status)
     watchdog_job_ends(pipeline->context.heartbeat, now);
     for (int i = 0; i < pipeline->outputs.n; i++) {
         struct output *output = pipeline->outputs.list[i];
-        if (!work->slot[i])
+        if (!work->result[i])
             continue;
         if (status == 0)
             latency_observe(&output->latency, now - work->frame.info.received_ns);
-        pool_done(output->slots, work->slot[i], status);
+        pool_complete(output->pool, work->result[i], status);
         event_post(pipeline->context.mailbox, &output->letter);
     }
     release_work(work);
@@ -387,14 +387,14 @@ static int submit(struct transform *pipeline, struct work *work, int rate_num, i
     work->job = (struct job){.src = work->frame.image, .done = job_done, .opaque = work};
     for (int i = 0; i < pipeline->outputs.n; i++) {
         const struct op *op = pipeline->works[i] ? &pipeline->op[i] : NULL;
-        struct slot *slot = offer_frame(pipeline->outputs.list[i], op, &offer);
-        if (!slot)
+        struct result *result = offer_frame(pipeline->outputs.list[i], op, &offer);
+        if (!result)
             continue;
-        work->slot[i] = slot;
-        work->job.result[pipeline->index[i]] = slot->data;
-        work->job.result_memory[pipeline->index[i]] = slot->memory;
-        work->job.filled[pipeline->index[i]] = slot->holds == op->serial;
-        slot->holds = op->serial;
+        work->result[i] = result;
+        work->job.result[pipeline->index[i]] = result->data;
+        work->job.result_memory[pipeline->index[i]] = result->memory;
+        work->job.filled[pipeline->index[i]] = result->holds == op->serial;
+        result->holds = op->serial;
         wanted = true;
     }
     transform_held_up(pipeline, offer.opening_ns);

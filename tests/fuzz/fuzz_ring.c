@@ -74,7 +74,7 @@ static void join(void)
     const struct client *client = &rig.client[rig.n++];
     settle(&rig.loop);
     for (int i = 0; i < rig.config.slots; i++)
-        rig.slot[i].holders |= rig.slots->slot[i].holders & model_bit(client);
+        rig.slot[i].holders |= rig.pool->slot[i].holders & model_bit(client);
     model_rest(&rig);
 }
 
@@ -132,7 +132,7 @@ static bool read_message(struct client *client)
     MUST(memcmp(&frame, FRAMED_RING_MAGIC, 4) == 0 || memcmp(&frame, FRAMED_MAGIC, 4) == 0);
     settle(&rig.loop);
     for (int i = 0; client->holder >= 0 && i < rig.config.slots; i++)
-        rig.slot[i].holders |= rig.slots->slot[i].holders & model_bit(client);
+        rig.slot[i].holders |= rig.pool->slot[i].holders & model_bit(client);
     model_rest(&rig);
     return true;
 }
@@ -166,10 +166,10 @@ static void hang_up(struct client *client)
 
 // --- frames
 
-static bool has_room(void) // or pool_take would wait for it
+static bool has_room(void) // or pool_claim would wait for it
 {
     for (int i = 0; i < rig.config.slots; i++)
-        if (rig.slots->slot[i].state == SLOT_FREE && sink_clients(rig.sink) > 0)
+        if (rig.pool->slot[i].state == SLOT_FREE && sink_clients(rig.sink) > 0)
             return true;
     return rig.config.overflow != OVERFLOW_WAIT;
 }
@@ -177,11 +177,11 @@ static bool has_room(void) // or pool_take would wait for it
 static void offer(int width, int height)
 {
     _Atomic bool stop = false;
-    struct slot *slot;
+    struct result *slot;
     size_t size = (size_t)width * (size_t)height;
     uint64_t ordinal = rig.ordinal++;
     ledger_offer(&rig.ledger);
-    if (pool_take(rig.slots, size, rig.config.overflow, &stop, &slot) < 0) {
+    if (pool_claim(rig.pool, size, rig.config.overflow, &stop, &slot) < 0) {
         ledger_lose(&rig.ledger, LOSS_OVERFLOW);
         return;
     }
@@ -192,7 +192,7 @@ static void offer(int width, int height)
                                               .plane = {{slot->data, width}}},
                                     .sequence = ordinal,
                                     .ordinal = ordinal};
-    pool_done(rig.slots, slot, 0);
+    pool_complete(rig.pool, slot, 0);
 }
 
 static const struct expected *oldest_of(const struct client *client)
@@ -219,7 +219,7 @@ static void check_client(struct client *client)
     const struct expected *oldest = oldest_of(client);
     if (!oldest)
         return;
-    const struct slot *slot = &rig.slots->slot[oldest - rig.slot];
+    const struct result *slot = &rig.pool->slot[oldest - rig.slot];
     MUST(slot->ticket == oldest->ticket && (slot->holders & model_bit(client)));
 }
 
@@ -249,7 +249,7 @@ static void fall_behind(struct client *client)
 static void age(void)
 {
     model_rest(&rig);
-    pool_expire(rig.slots, INT64_MAX);
+    pool_expire(rig.pool, INT64_MAX);
     for (int i = 0; i < rig.config.slots; i++)
         rig.slot[i].holders = 0;
     sink_pump(rig.sink);
@@ -338,11 +338,11 @@ static void open_rig(uint8_t choice)
                                          .ledger = &rig.ledger};
     log_level(LOG_LEVEL_ERROR);
     uv_loop_init(&rig.loop);
-    MUST(pool_open(&rig.slots, &options) == 0);
+    MUST(pool_open(&rig.pool, &options) == 0);
     const struct sink_context context = {.loop = &rig.loop,
                                          .camera = "gate",
                                          .config = &rig.config,
-                                         .slots = rig.slots,
+                                         .pool = rig.pool,
                                          .closed = was_closed};
     MUST(sink_open(&rig.sink, &context, why, sizeof why) == 0);
 }
@@ -363,7 +363,7 @@ static void hang_up_all(void)
     for (int i = 0; i < rig.n; i++)
         hang_up(&rig.client[i]);
     model_rest(&rig);
-    MUST(pool_idle(rig.slots) || rig.config.overflow == OVERFLOW_WAIT);
+    MUST(pool_idle(rig.pool) || rig.config.overflow == OVERFLOW_WAIT);
 }
 
 static void close_rig(void)
@@ -372,9 +372,9 @@ static void close_rig(void)
     settle(&rig.loop);
     MUST(!rig.sink);
     MUST(uv_loop_close(&rig.loop) == 0);
-    MUST(pool_idle(rig.slots));
+    MUST(pool_idle(rig.pool));
     MUST(ledger_in_flight(&rig.ledger) == 0);
-    pool_close(rig.slots);
+    pool_close(rig.pool);
     for (int i = 0; i < rig.n; i++)
         if (rig.client[i].fd >= 0)
             close(rig.client[i].fd);

@@ -57,7 +57,7 @@ void model_message(struct rig *rig, struct client *client, const char *bytes, si
 void model_look(struct rig *rig)
 {
     for (int i = 0; i < rig->config.slots; i++) {
-        const struct slot *slot = &rig->slots->slot[i];
+        const struct result *slot = &rig->pool->slot[i];
         rig->slot[i] = (struct expected){0};
         if (slot->state == SLOT_READY)
             rig->slot[i] = (struct expected){slot->ticket, slot->holders, slot->delivered, false};
@@ -67,13 +67,13 @@ void model_look(struct rig *rig)
 bool model_is_behind(const struct rig *rig)
 {
     const struct server *server = (const struct server *)rig->sink;
-    for (int i = 0; i < server->n_peers; i++)
-        if (server->peers[i]->blocked)
+    for (int i = 0; i < server->n_clients; i++)
+        if (server->clients[i]->blocked)
             return true;
-    return server->n_peers == 0;
+    return server->n_clients == 0;
 }
 
-static void check_slot(const struct rig *rig, const struct slot *slot,
+static void check_slot(const struct rig *rig, const struct result *slot,
                        const struct expected *expected)
 {
     if (slot->state == SLOT_FREE) {
@@ -103,8 +103,8 @@ void model_rest(struct rig *rig)
         if (rig->client[i].deaf && !rig->client[i].ended && model_was_dropped(&rig->client[i]))
             model_end(rig, &rig->client[i]);
     for (int i = 0; i < rig->config.slots; i++) {
-        check_slot(rig, &rig->slots->slot[i], &rig->slot[i]);
-        used += rig->slots->slot[i].state != SLOT_FREE;
+        check_slot(rig, &rig->pool->slot[i], &rig->slot[i]);
+        used += rig->pool->slot[i].state != SLOT_FREE;
     }
     MUST(ledger_in_flight(&rig->ledger) == used);
     for (int i = 0; i < rig->n; i++)

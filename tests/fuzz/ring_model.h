@@ -23,7 +23,7 @@ struct expected {
 struct rig {
     uv_loop_t loop;
     struct ledger ledger;
-    struct pool *slots;
+    struct pool *pool;
     struct sink *sink;
     struct output_config config;
     struct client client[CLIENTS_MAX];

@@ -19,7 +19,7 @@ static int try_once(void)
         uv_run(&rig.loop, UV_RUN_DEFAULT);
     }
     CHECK(uv_loop_close(&rig.loop) == 0, "handles are left on the loop");
-    pool_close(rig.slots);
+    pool_close(rig.pool);
     return rc;
 }
 
@@ -145,7 +145,7 @@ static void test_replaced_meanwhile(void)
     pthread_join(rig.thread, NULL);
     CHECK(access(rig.path, F_OK) == 0, "another's socket is gone");
     uv_loop_close(&rig.loop);
-    pool_close(rig.slots);
+    pool_close(rig.pool);
     end();
 }
 
@@ -164,7 +164,7 @@ static void test_tcp(void)
     other.config.sink.host = "256.0.0.1";
     CHECK(rig_try_open(&other) < 0 && strstr(other.why, "256.0.0.1"), "%s", other.why);
     uv_loop_close(&other.loop);
-    pool_close(other.slots);
+    pool_close(other.pool);
     rmdir(other.folder);
 
     // A connection that we close first must not keep the port.
@@ -304,7 +304,7 @@ static int open_with(struct listener *listener)
     struct sink_context context = {.loop = &rig.loop,
                                    .camera = "gate",
                                    .config = &rig.config,
-                                   .slots = rig.slots,
+                                   .pool = rig.pool,
                                    .closed = rig_was_closed,
                                    .opaque = &rig,
                                    .listener = listener};
@@ -341,7 +341,7 @@ static void test_successors(void)
     listener_close(&third);
     CHECK(entries() == 0, "something is left");
     uv_loop_close(&rig.loop);
-    pool_close(rig.slots);
+    pool_close(rig.pool);
     end();
 }
 

@@ -85,7 +85,7 @@ static void run(struct fixture *f, int limit)
                                      .ended = ended,
                                      .opaque = f};
     CHECK(camera_open(&f->camera, &f->config, &context) == 0, "open");
-    pool_listeners(f->camera.outputs.list[0]->slots, 1);
+    pool_listeners(f->camera.outputs.list[0]->pool, 1);
     uv_timer_init(&f->loop, &f->timer);
     f->timer.data = f;
     uv_timer_start(&f->timer, time_is_up, (uint64_t)limit, 0);
@@ -203,11 +203,11 @@ static void test_time_jumps_back(void)
     CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
     uint64_t offered = output->ledger.offered, thinned = output->ledger.lost[LOSS_THINNED];
     CHECK(offered == 100 && thinned == 80, "%d offered, %d thinned", (int)offered, (int)thinned);
-    pool_publish(output->slots);
-    struct slot *last = pool_next(output->slots, output->ordinal - 1);
+    pool_publish(output->pool);
+    struct result *last = pool_next(output->pool, output->ordinal - 1);
     CHECK(last && last->info.frame.epoch == 1, "no new epoch");
     if (last)
-        pool_unpin(output->slots, last, true);
+        pool_unpin(output->pool, last, true);
     end(f);
 }
 
@@ -248,12 +248,12 @@ static void test_undecodable(void)
 // Frame `from` and all behind it that are ready, up to the end or to what was lost.
 static int ready_from(struct fixture *f, uint64_t from)
 {
-    struct pool *slots = f->camera.outputs.list[0]->slots;
+    struct pool *pool = f->camera.outputs.list[0]->pool;
     int n = 0;
-    struct slot *slot;
-    pool_publish(slots);
-    while ((slot = pool_next(slots, from)) && slot->info.sequence == from) {
-        pool_unpin(slots, slot, true);
+    struct result *slot;
+    pool_publish(pool);
+    while ((slot = pool_next(pool, from)) && slot->info.sequence == from) {
+        pool_unpin(pool, slot, true);
         from++;
         n++;
     }

@@ -83,7 +83,7 @@ static void start(struct fixture *f)
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
     CHECK(output_open(&f->output, "c", f->config->cameras->outputs) == 0, "output");
-    pool_listeners(f->output->slots, 1);
+    pool_listeners(f->output->pool, 1);
     struct feed_context context = {
         .config = f->config->cameras,
         .engine = f->engine,

@@ -149,7 +149,7 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
     for (int i = 0; i < 2; i++) {
         CHECK(output_open(&f->output[i], "c", &f->config->cameras->outputs[i]) == 0, "output");
-        pool_listeners(f->output[i]->slots, 1);
+        pool_listeners(f->output[i]->pool, 1);
     }
     struct feed_context context = {
         .config = f->config->cameras,
@@ -170,12 +170,12 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
 // A client that takes all there is.
 static void take(struct output *output)
 {
-    struct slot *slot;
-    pool_publish(output->slots);
-    while ((slot = pool_next(output->slots, 0))) {
+    struct result *slot;
+    pool_publish(output->pool);
+    while ((slot = pool_next(output->pool, 0))) {
         uint64_t next = slot->info.ordinal + 1;
-        pool_unpin(output->slots, slot, true);
-        pool_retire(output->slots, next, LOSS_CLIENT);
+        pool_unpin(output->pool, slot, true);
+        pool_retire(output->pool, next, LOSS_CLIENT);
     }
 }
 
@@ -187,8 +187,8 @@ static uint64_t end(struct fixture *f, const char *file)
     for (int i = 0; i < 2; i++) {
         struct ledger *ledger = &f->output[i]->ledger;
         take(f->output[i]);
-        pool_close(f->output[i]->slots);
-        f->output[i]->slots = NULL;
+        pool_close(f->output[i]->pool);
+        f->output[i]->pool = NULL;
         CHECK(ledger_in_flight(ledger) == 0 &&
                   ledger->offered == ledger->emitted + ledger_lost(ledger),
               "%s: %llu offered, %llu emitted, %llu lost", file,

@@ -35,7 +35,7 @@ struct rig {
     int clients, grace_ms;
     bool closed;
     struct ledger ledger;
-    struct pool *slots;
+    struct pool *pool;
     struct sink *sink;
     struct output_config config;
     _Atomic bool stop;
@@ -108,7 +108,7 @@ static inline int rig_try_open(struct rig *rig)
         .loop = &rig->loop,
         .camera = "gate",
         .config = &rig->config,
-        .slots = rig->slots,
+        .pool = rig->pool,
         .closed = rig_was_closed,
         .opaque = rig,
     };
@@ -122,7 +122,7 @@ static inline void rig_open_slots(struct rig *rig)
     options.kind = rig->config.sink.kind != SINK_RING  ? REGION_PRIVATE
                    : rig->config.memory == MEMORY_CUDA ? REGION_DEVICE
                                                        : REGION_SHARED;
-    CHECK(pool_open(&rig->slots, &options) == 0, "slots");
+    CHECK(pool_open(&rig->pool, &options) == 0, "slots");
 }
 
 static inline void rig_open(struct rig *rig)
@@ -155,10 +155,10 @@ static inline void rig_stop(struct rig *rig, int grace_ms)
     pthread_join(rig->thread, NULL);
     CHECK(rig->closed, "the sink was not closed");
     CHECK(uv_loop_close(&rig->loop) == 0, "handles are left on the loop");
-    CHECK(pool_idle(rig->slots), "slots are left");
+    CHECK(pool_idle(rig->pool), "slots are left");
     CHECK(ledger_in_flight(&rig->ledger) == 0, "%d frames unaccounted for",
           (int)ledger_in_flight(&rig->ledger));
-    pool_close(rig->slots);
+    pool_close(rig->pool);
     sem_destroy(&rig->called);
 }
 
@@ -220,14 +220,14 @@ static inline enum loss reason_of(int rc)
                               : LOSS_BACKEND;
 }
 
-// Offers one frame; what pool_take said. The sequence is the ordinal.
+// Offers one frame; what pool_claim said. The sequence is the ordinal.
 static inline int rig_feed(struct rig *rig)
 {
-    struct slot *slot;
+    struct result *slot;
     size_t size = (size_t)rig->width * (size_t)rig->height;
     uint64_t ordinal = rig->ordinal++;
     ledger_offer(&rig->ledger);
-    int rc = pool_take(rig->slots, size, rig->config.overflow, &rig->stop, &slot);
+    int rc = pool_claim(rig->pool, size, rig->config.overflow, &rig->stop, &slot);
     if (rc < 0) {
         ledger_lose(&rig->ledger, reason_of(rc));
         return rc;
@@ -246,7 +246,7 @@ static inline int rig_feed(struct rig *rig)
     for (size_t i = 0; i < size; i++)
         data[i] = sample(ordinal, i);
     slot->info.frame.received_ns = monotonic_ns(); // now: filling takes time under a sanitizer
-    pool_done(rig->slots, slot, 0);
+    pool_complete(rig->pool, slot, 0);
     return 0;
 }
 

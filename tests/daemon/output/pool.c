@@ -11,7 +11,7 @@
 
 struct fixture {
     struct ledger ledger;
-    struct pool *slots;
+    struct pool *pool;
     _Atomic bool stop;
     uint64_t ordinal;
 };
@@ -20,8 +20,8 @@ static void start(struct fixture *f, int n, int listeners)
 {
     struct pool_options options = {.n = n, .kind = REGION_PRIVATE, .ledger = &f->ledger};
     *f = (struct fixture){0};
-    CHECK(pool_open(&f->slots, &options) == 0, "open");
-    pool_listeners(f->slots, listeners);
+    CHECK(pool_open(&f->pool, &options) == 0, "open");
+    pool_listeners(f->pool, listeners);
 }
 
 static uint64_t lost(struct fixture *f, enum loss reason)
@@ -31,15 +31,15 @@ static uint64_t lost(struct fixture *f, enum loss reason)
 
 static void end(struct fixture *f)
 {
-    pool_close(f->slots);
+    pool_close(f->pool);
     CHECK(ledger_in_flight(&f->ledger) == 0, "%d in flight", (int)ledger_in_flight(&f->ledger));
 }
 
-static struct slot *take(struct fixture *f, enum overflow overflow, int *rc)
+static struct result *take(struct fixture *f, enum overflow overflow, int *rc)
 {
-    struct slot *slot = NULL;
+    struct result *slot = NULL;
     ledger_offer(&f->ledger);
-    *rc = pool_take(f->slots, 1000, overflow, &f->stop, &slot);
+    *rc = pool_claim(f->pool, 1000, overflow, &f->stop, &slot);
     if (*rc == 0)
         slot->info.ordinal = f->ordinal;
     else
@@ -48,23 +48,23 @@ static struct slot *take(struct fixture *f, enum overflow overflow, int *rc)
     return slot;
 }
 
-static struct slot *take_done(struct fixture *f, enum overflow overflow)
+static struct result *take_done(struct fixture *f, enum overflow overflow)
 {
     int rc;
-    struct slot *slot = take(f, overflow, &rc);
+    struct result *slot = take(f, overflow, &rc);
     CHECK(rc == 0, "take: %d", rc);
-    pool_done(f->slots, slot, 0);
-    pool_publish(f->slots);
+    pool_complete(f->pool, slot, 0);
+    pool_publish(f->pool);
     return slot;
 }
 
 static void deliver(struct fixture *f, uint64_t expected)
 {
-    struct slot *slot = pool_next(f->slots, 0);
+    struct result *slot = pool_next(f->pool, 0);
     CHECK(slot && slot->info.ordinal == expected, "expected frame %d", (int)expected);
     if (slot)
-        pool_unpin(f->slots, slot, true);
-    pool_retire(f->slots, expected + 1, LOSS_CLIENT);
+        pool_unpin(f->pool, slot, true);
+    pool_retire(f->pool, expected + 1, LOSS_CLIENT);
 }
 
 static void test_order(void)
@@ -72,20 +72,20 @@ static void test_order(void)
     struct fixture f;
     int rc;
     start(&f, 3, 1);
-    struct slot *first = take(&f, OVERFLOW_DROP_OLDEST, &rc);
-    struct slot *second = take(&f, OVERFLOW_DROP_OLDEST, &rc);
-    struct slot *third = take(&f, OVERFLOW_DROP_OLDEST, &rc);
-    pool_done(f.slots, third, 0);
-    pool_done(f.slots, second, -EIO);
-    CHECK(pool_publish(f.slots) == 0, "the first is not done");
-    CHECK(!pool_next(f.slots, 0), "nothing is ready");
-    pool_done(f.slots, first, 0);
-    CHECK(pool_publish(f.slots) == 2, "first and third");
+    struct result *first = take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    struct result *second = take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    struct result *third = take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    pool_complete(f.pool, third, 0);
+    pool_complete(f.pool, second, -EIO);
+    CHECK(pool_publish(f.pool) == 0, "the first is not done");
+    CHECK(!pool_next(f.pool, 0), "nothing is ready");
+    pool_complete(f.pool, first, 0);
+    CHECK(pool_publish(f.pool) == 2, "first and third");
     CHECK(lost(&f, LOSS_BACKEND) == 1, "the second failed");
-    CHECK(pool_head(f.slots) == 3, "head");
+    CHECK(pool_head(f.pool) == 3, "head");
     deliver(&f, 0);
     deliver(&f, 2);
-    CHECK(pool_idle(f.slots), "all free");
+    CHECK(pool_idle(f.pool), "all free");
     CHECK(atomic_load(&f.ledger.emitted) == 2, "emitted");
     end(&f);
 }
@@ -97,11 +97,11 @@ static void test_drop_oldest(void)
     start(&f, 3, 1);
     for (int i = 0; i < 3; i++)
         take_done(&f, OVERFLOW_DROP_OLDEST);
-    struct slot *pinned = pool_next(f.slots, 0);
-    CHECK(pool_pinned(f.slots) == 1, "one pinned");
+    struct result *pinned = pool_next(f.pool, 0);
+    CHECK(pool_pinned(f.pool) == 1, "one pinned");
     take_done(&f, OVERFLOW_DROP_OLDEST); // takes frame 1 away: frame 0 is being written
     CHECK(lost(&f, LOSS_OVERFLOW) == 1, "one pushed out");
-    pool_unpin(f.slots, pinned, true);
+    pool_unpin(f.pool, pinned, true);
     deliver(&f, 0);
     deliver(&f, 2);
     deliver(&f, 3);
@@ -135,12 +135,12 @@ static void test_nobody(void)
     start(&f, 3, 0);
     take(&f, OVERFLOW_DROP_OLDEST, &rc);
     CHECK(rc == -ENOTCONN, "nobody listens: %d", rc);
-    pool_listeners(f.slots, POOL_NO_SINK);
+    pool_listeners(f.pool, POOL_NO_SINK);
     take(&f, OVERFLOW_DROP_OLDEST, &rc);
     CHECK(rc == -EPIPE, "there is no sink: %d", rc);
-    pool_listeners(f.slots, 1);
+    pool_listeners(f.pool, 1);
     take_done(&f, OVERFLOW_DROP_OLDEST);
-    pool_retire(f.slots, UINT64_MAX, LOSS_CLIENT);
+    pool_retire(f.pool, UINT64_MAX, LOSS_CLIENT);
     CHECK(lost(&f, LOSS_CLIENT) == 1, "the client left");
     end(&f);
 }
@@ -149,7 +149,7 @@ static void *release_soon(void *opaque)
 {
     struct fixture *f = opaque;
     usleep(20000);
-    pool_listeners(f->slots, 1);
+    pool_listeners(f->pool, 1);
     usleep(20000);
     deliver(f, 0);
     return NULL;
@@ -160,7 +160,7 @@ static void *stop_soon(void *opaque)
     struct fixture *f = opaque;
     usleep(20000);
     atomic_store(&f->stop, true);
-    pool_wake(f->slots);
+    pool_wake(f->pool);
     return NULL;
 }
 
@@ -172,7 +172,7 @@ static void test_wait(void)
     start(&f, 3, 1);
     for (int i = 0; i < 3; i++)
         take_done(&f, OVERFLOW_WAIT);
-    pool_listeners(f.slots, 0);
+    pool_listeners(f.pool, 0);
     pthread_create(&thread, NULL, release_soon, &f);
     take_done(&f, OVERFLOW_WAIT); // for the client, then for room
     pthread_join(thread, NULL);
@@ -190,7 +190,7 @@ static void *end_soon(void *opaque)
 {
     struct fixture *f = opaque;
     usleep(50000);
-    pool_end(f->slots);
+    pool_end(f->pool);
     return NULL;
 }
 
@@ -198,7 +198,7 @@ static void *lose_sink_soon(void *opaque)
 {
     struct fixture *f = opaque;
     usleep(50000);
-    pool_listeners(f->slots, POOL_NO_SINK);
+    pool_listeners(f->pool, POOL_NO_SINK);
     return NULL;
 }
 
@@ -211,7 +211,7 @@ static void test_no_sink_to_wait_for(void)
     start(&f, 1, POOL_NO_SINK);
     take(&f, OVERFLOW_WAIT, &rc);
     CHECK(rc == -EPIPE, "no sink: %d", rc);
-    pool_listeners(f.slots, 0);
+    pool_listeners(f.pool, 0);
     pthread_create(&thread, NULL, lose_sink_soon, &f);
     take(&f, OVERFLOW_WAIT, &rc);
     CHECK(rc == -EPIPE, "no sink any more: %d", rc);
@@ -230,7 +230,7 @@ static void test_end_of_the_output(void)
     take(&f, OVERFLOW_WAIT, &rc);
     CHECK(rc == -ESHUTDOWN, "waiting: %d", rc);
     pthread_join(thread, NULL);
-    pool_listeners(f.slots, 1);
+    pool_listeners(f.pool, 1);
     take(&f, OVERFLOW_DROP_OLDEST, &rc);
     CHECK(rc == -ESHUTDOWN, "not waiting: %d", rc);
     end(&f);
@@ -241,14 +241,14 @@ static void test_growth(void)
     struct fixture f;
     start(&f, 3, 1);
     for (size_t size = 1; size <= 1 << 20; size *= 4) {
-        struct slot *slot = NULL;
+        struct result *slot = NULL;
         ledger_offer(&f.ledger);
-        CHECK(pool_take(f.slots, size, OVERFLOW_DROP_OLDEST, &f.stop, &slot) == 0, "take");
+        CHECK(pool_claim(f.pool, size, OVERFLOW_DROP_OLDEST, &f.stop, &slot) == 0, "take");
         memset(slot->data, 1, size);
         CHECK(slot->size == size && slot->region->stride >= size, "size");
-        pool_done(f.slots, slot, 0);
-        pool_publish(f.slots);
-        pool_retire(f.slots, UINT64_MAX, LOSS_CLIENT);
+        pool_complete(f.pool, slot, 0);
+        pool_publish(f.pool);
+        pool_retire(f.pool, UINT64_MAX, LOSS_CLIENT);
     }
     end(&f);
 }
@@ -257,17 +257,17 @@ static void test_growth(void)
 // makes, or fails to. Returns what the slot held before.
 static uint64_t use(struct fixture *f, size_t size, uint64_t serial, int status)
 {
-    struct slot *slot = NULL;
+    struct result *slot = NULL;
     ledger_offer(&f->ledger);
-    int rc = pool_take(f->slots, size, OVERFLOW_DROP_OLDEST, &f->stop, &slot);
+    int rc = pool_claim(f->pool, size, OVERFLOW_DROP_OLDEST, &f->stop, &slot);
     CHECK(rc == 0, "take: %d", rc);
     if (rc < 0)
         return UINT64_MAX;
     uint64_t before = slot->holds;
     slot->holds = serial;
-    pool_done(f->slots, slot, status);
-    pool_publish(f->slots);
-    pool_retire(f->slots, UINT64_MAX, LOSS_CLIENT);
+    pool_complete(f->pool, slot, status);
+    pool_publish(f->pool);
+    pool_retire(f->pool, UINT64_MAX, LOSS_CLIENT);
     return before;
 }
 

@@ -13,7 +13,7 @@ static const struct backend_driver plain = {.pin = fake_pin, .unpin = fake_unpin
 
 struct fixture {
     struct ledger ledger;
-    struct pool *slots;
+    struct pool *pool;
     _Atomic bool stop;
     int terminal; // the real stderr
 };
@@ -23,8 +23,8 @@ static void start(struct fixture *f, enum region_kind kind)
     struct pool_options options = {.n = 3, .name = "detector", .kind = kind, .ledger = &f->ledger};
     char name[] = "/tmp/framed-fallback-XXXXXX";
     *f = (struct fixture){.terminal = dup(STDERR_FILENO)};
-    CHECK(pool_open(&f->slots, &options) == 0, "open");
-    pool_listeners(f->slots, 1);
+    CHECK(pool_open(&f->pool, &options) == 0, "open");
+    pool_listeners(f->pool, 1);
     int fd = mkstemp(name);
     unlink(name);
     dup2(fd, STDERR_FILENO);
@@ -35,14 +35,14 @@ static void start(struct fixture *f, enum region_kind kind)
 static void use(struct fixture *f, const struct backend_driver *driver, bool on_device)
 {
     for (size_t size = 100; size < 20000; size *= 10) {
-        struct slot *slot;
-        pool_join(f->slots, driver, NULL);
+        struct result *slot;
+        pool_set_backend(f->pool, driver, NULL);
         ledger_offer(&f->ledger);
-        int rc = pool_take(f->slots, size, OVERFLOW_DROP_OLDEST, &f->stop, &slot);
+        int rc = pool_claim(f->pool, size, OVERFLOW_DROP_OLDEST, &f->stop, &slot);
         CHECK(rc == 0 && (slot->memory == MEMORY_CUDA) == on_device, "%zu bytes: %d", size, rc);
-        pool_done(f->slots, slot, 0);
-        pool_publish(f->slots);
-        pool_leave(f->slots);
+        pool_complete(f->pool, slot, 0);
+        pool_publish(f->pool);
+        pool_clear_backend(f->pool);
     }
 }
 
@@ -54,7 +54,7 @@ static void end(struct fixture *f, const char *expected)
     dup2(f->terminal, STDERR_FILENO);
     close(f->terminal);
     CHECK(n >= 0 && strcmp(written, expected) == 0, "got:\n%swanted:\n%s", written, expected);
-    pool_close(f->slots);
+    pool_close(f->pool);
 }
 
 int main(void)

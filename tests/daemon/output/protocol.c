@@ -10,13 +10,13 @@
 
 static uint8_t data[1 << 16];
 
-static struct slot tensor(enum dtype dtype, enum layout layout, enum order order)
+static struct result tensor(enum dtype dtype, enum layout layout, enum order order)
 {
     static const size_t bytes[] = {
         [DTYPE_U8] = 1, [DTYPE_S8] = 1, [DTYPE_F16] = 2, [DTYPE_F32] = 4};
     const int width = 6, height = 4, channels = order == ORDER_GRAY ? 1 : 3;
     const bool planar = layout == LAYOUT_NCHW;
-    struct slot slot = {.data = data, .size = bytes[dtype] * width * height * channels};
+    struct result slot = {.data = data, .size = bytes[dtype] * width * height * channels};
     slot.info =
         (struct slot_info){.image = {.format = PIXEL_TENSOR, .width = width, .height = height},
                            .dtype = dtype,
@@ -28,15 +28,16 @@ static struct slot tensor(enum dtype dtype, enum layout layout, enum order order
     return slot;
 }
 
-static struct slot picture(enum pixel_format format, int width, int height)
+static struct result picture(enum pixel_format format, int width, int height)
 {
-    struct slot slot = {.data = data};
+    struct result slot = {.data = data};
     slot.info.image = (struct image){.format = format, .width = width, .height = height};
     slot.size = image_lay_out(&slot.info.image, data);
     return slot;
 }
 
-static struct framed_header framed(const struct slot *slot, const char *camera, const char *output)
+static struct framed_header framed(const struct result *slot, const char *camera,
+                                   const char *output)
 {
     struct framed_header header;
     char bytes[PROTOCOL_HEADER_MAX];
@@ -49,7 +50,7 @@ static struct framed_header framed(const struct slot *slot, const char *camera, 
 
 static void test_framed_numbers(void)
 {
-    struct slot slot = tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB);
+    struct result slot = tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB);
     slot.finished_ns = 5;
     slot.info.sequence = 0x0102030405060708;
     slot.info.ordinal = 99;
@@ -82,7 +83,7 @@ static void test_framed_numbers(void)
     CHECK(memcmp(h.output, "detector\0\0\0\0\0\0\0", 16) == 0, "output");
 }
 
-static void expect_shape(const struct slot *slot, const char *format, const char *dtype,
+static void expect_shape(const struct result *slot, const char *format, const char *dtype,
                          const char *layout, int planes, const int offset[], const int stride[])
 {
     struct framed_header h = framed(slot, "", "");
@@ -103,7 +104,7 @@ static void expect_shape(const struct slot *slot, const char *format, const char
 
 static void test_framed_shapes(void)
 {
-    struct slot slot = tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB);
+    struct result slot = tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB);
     expect_shape(&slot, "rgb", "f32", "nchw", 3, (int[]){0, 96, 192}, (int[]){24, 24, 24});
     slot = tensor(DTYPE_F16, LAYOUT_NHWC, ORDER_BGR);
     expect_shape(&slot, "bgr", "f16", "nhwc", 1, (int[]){0}, (int[]){36});
@@ -122,7 +123,7 @@ static void test_framed_shapes(void)
 // Names are cut at a character and always end in a zero.
 static void test_framed_names(void)
 {
-    struct slot slot = tensor(DTYPE_U8, LAYOUT_NHWC, ORDER_GRAY);
+    struct result slot = tensor(DTYPE_U8, LAYOUT_NHWC, ORDER_GRAY);
     struct framed_header h = framed(&slot, "abcdefghijklmnopqrstuvwxyz", "123456789012345");
     CHECK(strncmp(h.camera, "abcdefghijklmnopqrstuvw", 24) == 0, "%.24s", h.camera);
     CHECK(strncmp(h.output, "123456789012345", 16) == 0, "%.16s", h.output);
@@ -136,7 +137,7 @@ static void test_framed_names(void)
 static char path[] = "/tmp/framed-protocol.XXXXXX";
 
 // A file of `n` frames of each slot, whose bytes are 0, 1, 2...
-static void write_stream(enum protocol protocol, const struct slot slots[], int count, int n)
+static void write_stream(enum protocol protocol, const struct result slots[], int count, int n)
 {
     char header[PROTOCOL_HEADER_MAX];
     const struct reader reader = {0};
@@ -144,7 +145,7 @@ static void write_stream(enum protocol protocol, const struct slot slots[], int 
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)i;
     for (int i = 0; i < count * n; i++) {
-        const struct slot *slot = &slots[i / n];
+        const struct result *slot = &slots[i / n];
         size_t size = protocol_header(protocol, slot, "gate", "detector", &reader, i == 0, header);
         CHECK(size <= sizeof header, "%zu bytes", size);
         fwrite(header, 1, size, file);
@@ -166,7 +167,7 @@ static void expect_output(const char *command, const char *expected)
 
 static void test_npy(void)
 {
-    const struct slot slots[] = {
+    const struct result slots[] = {
         tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB),
         tensor(DTYPE_F16, LAYOUT_NHWC, ORDER_BGR),
         tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_GRAY),
@@ -191,7 +192,7 @@ static void test_npy(void)
                   "|u1 (3, 5, 3)\n|u1 (3, 3, 5)\n|u1 (27,)\n|u1 (32768,)\n");
 }
 
-static void expect_y4m(struct slot slot, const char *expected)
+static void expect_y4m(struct result slot, const char *expected)
 {
     write_stream(PROTOCOL_Y4M, &slot, 1, 3);
     expect_output("ffprobe -v error -count_frames -show_entries stream=codec_name,width,height,"
@@ -201,7 +202,7 @@ static void expect_y4m(struct slot slot, const char *expected)
 
 static void test_y4m(void)
 {
-    struct slot slot = picture(PIXEL_YUV420P, 5, 3);
+    struct result slot = picture(PIXEL_YUV420P, 5, 3);
     slot.info.image.colour = (struct colour){MATRIX_BT709, RANGE_LIMITED, SITING_LEFT};
     expect_y4m(slot, "rawvideo,5,3,yuv420p,tv,left,25/1,3\n");
     slot.info.image.colour = (struct colour){MATRIX_BT709, RANGE_FULL, SITING_CENTER};
@@ -229,8 +230,8 @@ static void test_y4m_interlacing(void)
         {FIELDS_UNKNOWN, " I? ", "unknown\n"},
     };
     const struct reader reader = {0};
-    struct slot slot = picture(PIXEL_YUV420P, 6, 4);
-    struct slot gray = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_GRAY);
+    struct result slot = picture(PIXEL_YUV420P, 6, 4);
+    struct result gray = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_GRAY);
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         char header[PROTOCOL_HEADER_MAX];
         slot.info.frame.field_order = gray.info.frame.field_order = orders[i].order;
@@ -253,7 +254,7 @@ static void test_reader(void)
         bool first;
     } frames[] = {
         {5, 0, 0, true}, {6, 0, 0, false}, {9, 2, 1, true}, {10, 2, 1, false}, {20, 11, 4, true}};
-    struct slot slot = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_RGB);
+    struct result slot = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_RGB);
     struct reader reader = {0};
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
         struct framed_header header;
@@ -272,7 +273,7 @@ static void test_reader(void)
 static void test_raw(void)
 {
     char header[PROTOCOL_HEADER_MAX];
-    struct slot slot = picture(PIXEL_NV12, 5, 3);
+    struct result slot = picture(PIXEL_NV12, 5, 3);
     const struct reader reader = {0};
     CHECK(protocol_header(PROTOCOL_RAW, &slot, "", "", &reader, true, header) == 0, "no header");
 }

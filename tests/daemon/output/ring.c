@@ -230,7 +230,7 @@ static void test_device(void)
     const struct framed_ring_hello *hello = &consumer.hello;
     for (int turn = 0; turn < 2; turn++) {
         uint64_t sequence = rig.ordinal;
-        pool_join(rig.slots, &fake_driver, NULL);
+        pool_set_backend(rig.pool, &fake_driver, NULL);
         rig_frame(&rig);
         struct framed_ring_frame frame = expect(&consumer, sequence, 0);
         CHECK(hello->memory == FRAMED_RING_CUDA && hello->slot_offset == 0 &&
@@ -239,7 +239,7 @@ static void test_device(void)
               "not on the device");
         CHECK(word(&consumer, &frame) == frame.ticket, "the frame is not there");
         CHECK(device_memory[frame.slot * hello->slot_stride] == sample(sequence, 0), "nor there");
-        pool_leave(rig.slots);
+        pool_clear_backend(rig.pool);
         CHECK(word(&consumer, &frame) == 0 && exports == 0, "the slot on the device is left");
         rig_frame(&rig);
         frame = expect(&consumer, sequence + 1, 0);
@@ -307,7 +307,7 @@ static void test_stuck_under_drop_newest(void)
         CHECK(is_intact(&fast, &frame), "frame %d", (int)i);
         give_back(&fast, &frame);
         CHECK(word(&stuck, &first) == first.ticket, "its oldest was taken");
-        while (pool_holds(rig.slots, 1)) // the loop has not read that yet
+        while (pool_holds(rig.pool, 1)) // the loop has not read that yet
             usleep(100);
     }
     CHECK(rig_lost(&rig, LOSS_OVERFLOW) == 2, "%d", (int)rig_lost(&rig, LOSS_OVERFLOW));

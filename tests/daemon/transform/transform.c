@@ -34,14 +34,14 @@ static void join(struct fixture *f, bool cpu_only)
     CHECK(devices_join(f->engine, &f->use, cpu_only) == 0, "join");
     transform_join(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++)
-        pool_join(f->output[i]->slots, f->use.driver, f->use.backend);
+        pool_set_backend(f->output[i]->pool, f->use.driver, f->use.backend);
 }
 
 static void leave(struct fixture *f)
 {
     transform_drain(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++)
-        pool_leave(f->output[i]->slots);
+        pool_clear_backend(f->output[i]->pool);
     devices_leave(f->engine, &f->use);
 }
 
@@ -53,7 +53,7 @@ static void start(struct fixture *f, double camera_fps)
     struct outputs outputs = {.n = OUTPUTS};
     for (int i = 0; i < OUTPUTS; i++) {
         CHECK(output_open(&f->output[i], "gate", &f->config[i]) == 0, "output");
-        pool_listeners(f->output[i]->slots, 1);
+        pool_listeners(f->output[i]->pool, 1);
         outputs.list[i] = f->output[i];
     }
     struct transform_context context = {
@@ -96,8 +96,8 @@ static void end(struct fixture *f)
     leave(f);
     transform_close(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++) {
-        pool_close(f->output[i]->slots);
-        f->output[i]->slots = NULL;
+        pool_close(f->output[i]->pool);
+        f->output[i]->pool = NULL;
         CHECK(ledger_in_flight(&f->output[i]->ledger) == 0, "output %d: the sums match", i);
         output_close(f->output[i]);
     }
@@ -149,16 +149,16 @@ static int submit(struct fixture *f, int width, int height, int64_t pts_ns, uint
 }
 
 // What one client would see of an output, after every frame in flight has come to an end.
-static struct slot *next(struct fixture *f, int i, uint64_t from)
+static struct result *next(struct fixture *f, int i, uint64_t from)
 {
-    pool_publish(f->output[i]->slots);
-    return pool_next(f->output[i]->slots, from);
+    pool_publish(f->output[i]->pool);
+    return pool_next(f->output[i]->pool, from);
 }
 
-static void let_go(struct fixture *f, int i, struct slot *slot)
+static void let_go(struct fixture *f, int i, struct result *slot)
 {
-    pool_unpin(f->output[i]->slots, slot, true);
-    pool_retire(f->output[i]->slots, slot->info.ordinal + 1, LOSS_CLIENT);
+    pool_unpin(f->output[i]->pool, slot, true);
+    pool_retire(f->output[i]->pool, slot->info.ordinal + 1, LOSS_CLIENT);
 }
 
 static uint64_t lost(struct fixture *f, int i, enum loss reason)
@@ -176,7 +176,7 @@ static void test_geometry_change(void)
         CHECK(submit(f, 33, 17, i, 1) == 0, "submit the new size");
     transform_drain(f->pipeline);
     for (uint64_t n = 0; n < 6; n++) {
-        struct slot *slot = next(f, YUV, n);
+        struct result *slot = next(f, YUV, n);
         CHECK(slot && slot->info.ordinal == n && slot->info.sequence == n, "frame %d", (int)n);
         CHECK(slot->info.image.width == (n < 3 ? 64 : 33), "width of frame %d", (int)n);
         CHECK(slot->info.frame.epoch == n / 3, "epoch of frame %d", (int)n);
@@ -196,7 +196,7 @@ static void test_thinning(void)
     for (int i = 0; i < 50; i++) { // 25 frames/s with timestamps that jitter by 2 ms
         CHECK(submit(f, 16, 16, i * 40000000 + (i % 3) * 2000000, 0) == 0, "submit");
         transform_drain(f->pipeline);
-        struct slot *slot = next(f, WARP, 0);
+        struct result *slot = next(f, WARP, 0);
         if (slot)
             let_go(f, WARP, slot);
         slot = next(f, YUV, 0);
@@ -234,7 +234,7 @@ static void test_output_that_cannot_be(void)
     CHECK(submit(f, 64, 32, 2, 0) == 0, "a picture wide enough");
     transform_drain(f->pipeline);
     CHECK(lost(f, WARP, LOSS_CONFIG) == 2, "lost while the crop was outside");
-    struct slot *slot = next(f, WARP, 0);
+    struct result *slot = next(f, WARP, 0);
     CHECK(slot && slot->info.sequence == 2, "then it works");
     if (slot)
         let_go(f, WARP, slot);
@@ -246,7 +246,7 @@ static void test_nobody_and_late(void)
     struct fixture *f = configure();
     f->config[YUV].max_age.ns = 1;
     start(f, 0);
-    pool_listeners(f->output[WARP]->slots, 0);
+    pool_listeners(f->output[WARP]->pool, 0);
     for (int i = 0; i < 5; i++)
         CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
     CHECK(lost(f, WARP, LOSS_CLIENT) == 5, "nobody listens");
@@ -262,7 +262,7 @@ static void test_withheld(void)
     transform_withheld(f->pipeline);
     submit(f, 16, 16, 0, 0);
     transform_drain(f->pipeline);
-    struct slot *slot = next(f, WARP, 0);
+    struct result *slot = next(f, WARP, 0);
     CHECK(slot && slot->info.sequence == 1 && slot->info.ordinal == 1, "a gap is to be seen");
     if (slot)
         let_go(f, WARP, slot);
@@ -305,15 +305,15 @@ static void device_fails(struct fixture *f)
     CHECK(submit(f, 16, 16, 0, 0) == 0, "the engine's to act on");
     transform_drain(f->pipeline);
     CHECK(devices_stale(f->engine, &f->use), "the engine knows");
-    pool_publish(f->output[WARP]->slots);
-    pool_publish(f->output[YUV]->slots);
+    pool_publish(f->output[WARP]->pool);
+    pool_publish(f->output[YUV]->pool);
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
     CHECK(f->released == 1, "the frame is given back");
     leave(f);
     join(f, false);
     CHECK(submit(f, 16, 16, 1, 0) == 0, "and works again");
     transform_drain(f->pipeline);
-    struct slot *slot = next(f, WARP, 0);
+    struct result *slot = next(f, WARP, 0);
     CHECK(slot && slot->info.sequence == 1, "the second frame");
     if (slot)
         let_go(f, WARP, slot);
@@ -373,7 +373,7 @@ static void has_no_room(struct fixture *f, int width, const char *said)
     CHECK(submit(f, 20, 16, 3, 2) == 0, "and the device again");
     transform_drain(f->pipeline);
     for (uint64_t n = 0; n < 4; n++) {
-        struct slot *slot = n == 1 ? NULL : next(f, YUV, n);
+        struct result *slot = n == 1 ? NULL : next(f, YUV, n);
         CHECK(n == 1 || (slot && slot->info.sequence == n), "frame %d", (int)n);
         if (slot)
             let_go(f, YUV, slot);
@@ -482,11 +482,11 @@ static void test_failure_while_waiting(void)
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, WARP, LOSS_STOPPING) == 0, "backend");
     leave(f);
     join(f, false);
-    pool_publish(f->output[WARP]->slots);
-    pool_retire(f->output[WARP]->slots, 8, LOSS_CLIENT);
+    pool_publish(f->output[WARP]->pool);
+    pool_retire(f->output[WARP]->pool, 8, LOSS_CLIENT);
     CHECK(submit(f, 16, 16, 9, 0) == 0, "submit on the cpu");
     transform_drain(f->pipeline);
-    struct slot *slot = next(f, WARP, 9);
+    struct result *slot = next(f, WARP, 9);
     CHECK(slot && slot->info.sequence == 9, "waits are waits again");
     if (slot)
         let_go(f, WARP, slot);
@@ -540,8 +540,8 @@ static void *judge_while_it_waits(void *opaque)
         usleep(1000);
     usleep(2 * HANG_NS / 1000);
     CHECK(!watchdog_stuck(&f->heartbeat, HANG_NS), "a client has to make room now");
-    pool_publish(f->output[WARP]->slots);
-    pool_retire(f->output[WARP]->slots, 3, LOSS_CLIENT);
+    pool_publish(f->output[WARP]->pool);
+    pool_retire(f->output[WARP]->pool, 3, LOSS_CLIENT);
     return NULL;
 }
 
@@ -604,7 +604,7 @@ static void test_fill_follows(void)
     f->config[WARP].slots = 1;
     start(f, 0);
     for (int i = 0; i < 6; i++) {
-        struct slot *slot = NULL;
+        struct result *slot = NULL;
         CHECK(submit(f, shape[i][0], shape[i][1], i * 40000000, 0) == 0, "submit");
         for (int k = 0; k < 1000 && !(slot = next(f, WARP, (uint64_t)i)); k++)
             usleep(1000);
@@ -637,7 +637,7 @@ static void *read_slowly(void *opaque)
     struct client *client = opaque;
     while (!atomic_load(&client->done)) {
         for (int i = 0; i < OUTPUTS; i++) {
-            struct slot *slot = next(client->fixture, i, 0);
+            struct result *slot = next(client->fixture, i, 0);
             if (slot)
                 let_go(client->fixture, i, slot);
             client->frames[i] += slot != NULL;
@@ -721,8 +721,8 @@ static void test_burst_and_stuck_client(void)
     const int64_t begun_ns = monotonic_ns();
     for (int i = 0; i < BURST; i++) {
         CHECK(submit(f, 16, 16, i * 40000000, 0) == 0, "submit");
-        pool_publish(f->output[WARP]->slots);
-        pool_publish(f->output[YUV]->slots);
+        pool_publish(f->output[WARP]->pool);
+        pool_publish(f->output[YUV]->pool);
     }
     CHECK(monotonic_ns() - begun_ns < 10 * INT64_C(1000000000), "it waits for each frame");
     transform_drain(f->pipeline);
