@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "kernels/fixed.h"
-
 enum { Q15 = 1 << 15 };
 
 struct luma_weights {
@@ -113,18 +111,23 @@ void colour_gray_weights(enum matrix matrix, int16_t weight[3])
     weight[1] = (int16_t)(Q15 - weight[0] - weight[2]);
 }
 
-// Half the luma position, in 1/16384 sample; centred chroma lies half a luma pixel further on.
-static struct position chroma_position(bool centred)
+struct position luma_position(void)
 {
-    return (struct position){.add = centred ? 4 - 32768 : 4, .shift = 3};
+    return (struct position){.add = 2, .shift = 2};
 }
 
-struct position siting_position_x(enum siting siting)
+// Half the luma position; centred chroma lies half a luma pixel further on.
+static struct position chroma_position(int sub, bool centred)
 {
-    return chroma_position(siting == SITING_CENTER);
+    return sub == 0 ? luma_position() : (struct position){centred ? 4 - 32768 : 4, 3};
 }
 
-struct position siting_position_y(enum siting siting)
+struct position chroma_position_x(enum pixel_format format, enum siting siting)
 {
-    return chroma_position(siting != SITING_TOPLEFT);
+    return chroma_position(pixel_layout_of(format).sub_x, siting == SITING_CENTER);
+}
+
+struct position chroma_position_y(enum pixel_format format, enum siting siting)
+{
+    return chroma_position(pixel_layout_of(format).sub_y, siting != SITING_TOPLEFT);
 }

@@ -2,7 +2,7 @@
 #ifndef FRAMED_KERNELS_COLOUR_H
 #define FRAMED_KERNELS_COLOUR_H
 
-#include "kernels/ops.h"
+#include "kernels/fixed.h"
 
 // `over` where it is specified, else `under`.
 struct colour colour_override(struct colour over, struct colour under);
@@ -14,8 +14,10 @@ struct yuv_to_rgb colour_to_rgb(struct colour, int bits); // bits of a source sa
 struct rgb_to_yuv colour_to_yuv(struct colour);
 void colour_gray_weights(enum matrix, int16_t weight[3]);
 
-// Where the chroma of 4:2:0 is sampled.
-struct position siting_position_x(enum siting);
-struct position siting_position_y(enum siting);
+// Where luma and RGB are sampled, and the chroma of a format: like luma along an axis that is not
+// subsampled.
+struct position luma_position(void);
+struct position chroma_position_x(enum pixel_format, enum siting);
+struct position chroma_position_y(enum pixel_format, enum siting);
 
 #endif

@@ -4,13 +4,7 @@
 #ifndef FRAMED_KERNELS_FIXED_H
 #define FRAMED_KERNELS_FIXED_H
 
-#include "kernels/ops.h"
-
-#ifdef __CUDACC__
-#define FRAMED_HD __host__ __device__
-#else
-#define FRAMED_HD __attribute__((always_inline))
-#endif
+#include "kernels/image.h"
 
 enum {
     WEIGHT_BITS = 14,
@@ -18,6 +12,26 @@ enum {
     WEIGHT_MASK = WEIGHT_ONE - 1,
     LEVEL6_MAX = 255 * 64, // white with 6 fraction bits
     LEVEL6_HALF = 32,      // the rounding term of >> 6
+};
+
+// How a sampling position in 1/65536 source pixel becomes one of a plane in 1/16384 sample:
+// (s + add) >> shift. shift is 2 where samples lie as close as pixels, 3 at half as many.
+struct position {
+    int32_t add, shift;
+};
+
+// YUV to RGB in the numbers of kernels/fixed.h: coefficients in Q15, the result has 6 fraction bits
+// and carries the rounding term of the final shift.
+struct yuv_to_rgb {
+    int16_t y, rv, gu, gv, bu; // y: cY/2; rv: cRV/2; gu, gv: cGU/2, cGV/2; bu: cBU/2 - 1
+    int16_t offset;
+};
+
+// RGB to YUV: (c0*R + c1*G + c2*B + round) >> shift for Y, U and V, then clamped to 0..255.
+struct rgb_to_yuv {
+    int32_t row[3][3];
+    int32_t round[3];
+    int32_t shift;
 };
 
 static inline FRAMED_HD int clamp_to(int x, int lo, int hi)
@@ -40,6 +54,12 @@ static inline FRAMED_HD int adds16(int a, int b)
 static inline FRAMED_HD int32_t position_of(struct position at, int32_t s)
 {
     return (s + at.add) >> at.shift;
+}
+
+// log2 of the pixels that share a sample along the axis.
+static inline FRAMED_HD int position_sub(struct position at)
+{
+    return at.shift - 2;
 }
 
 // Share of the footprint at `p` that lies in [lo, hi), 0 to WEIGHT_ONE, along one axis.

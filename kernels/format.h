@@ -89,6 +89,11 @@ static inline FRAMED_HD bool source_is_rgb(enum pixel_format format)
     return pixel_layout_of(format).uses & FORMAT_RGB;
 }
 
+static inline FRAMED_HD bool source_has_chroma(enum pixel_format format)
+{
+    return !source_is_rgb(format) && component_of(format, 1).step > 0;
+}
+
 static inline FRAMED_HD bool source_is_10bit(enum pixel_format format)
 {
     return pixel_layout_of(format).bits == 10;

@@ -178,17 +178,18 @@ int geometry_init(struct warp *warp, const struct warp_params *params, const str
     return tables_init(warp);
 }
 
-// Widens luma rows by those whose chroma is read between positions `first` and `last`.
-static struct band with_chroma_rows(struct band rows, struct position at, int32_t first,
-                                    int32_t last, int lo, int hi)
+struct band with_chroma_rows(struct band rows, struct position at, int32_t first, int32_t last,
+                             int lo, int hi)
 {
     const int c0 = chroma_taps(at, first, lo, hi).t0, c1 = chroma_taps(at, last, lo, hi).t1;
-    const int y0 = clamp_to(2 * c0, lo, hi - 1), y1 = clamp_to(2 * c1 + 2, lo + 1, hi);
+    const int sub = position_sub(at);
+    const int y0 = clamp_to(c0 << sub, lo, hi - 1), y1 = clamp_to((c1 + 1) << sub, lo + 1, hi);
     return (struct band){y0 < rows.y0 ? y0 : rows.y0, y1 > rows.y1 ? y1 : rows.y1};
 }
 
-struct band warp_source_rows(const struct warp *warp, struct band out)
+struct band warp_source_rows(const struct op *op, struct band out)
 {
+    const struct warp *warp = &op->warp;
     // Both tables are monotone: the extremes lie in the corners.
     const int32_t c0 = warp->coly[0], c1 = warp->coly[warp->width - 1];
     const int32_t r0 = warp->rowy[out.y0], r1 = warp->rowy[out.y1 - 1];
@@ -200,15 +201,7 @@ struct band warp_source_rows(const struct warp *warp, struct band out)
         return (struct band){0, 0};
     const struct band rows = {clamp_to(tap0, warp->y0, warp->y1 - 1),
                               clamp_to(tap1, warp->y0, warp->y1 - 1) + 1};
-    if (source_is_rgb(warp->source) || warp->order == ORDER_GRAY)
+    if (!source_has_chroma(warp->source) || warp->order == ORDER_GRAY)
         return rows;
     return with_chroma_rows(rows, warp->chroma_y, first, last, warp->y0, warp->y1);
-}
-
-struct band yuv_source_rows(const struct yuv *yuv, struct band out)
-{
-    if (source_is_rgb(yuv->source) || (format_is_420(yuv->format) && !yuv->convert))
-        return out;
-    return with_chroma_rows(out, yuv->chroma_y, out.y0 * 65536, (out.y1 - 1) * 65536, 0,
-                            yuv->height);
 }

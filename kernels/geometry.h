@@ -8,8 +8,11 @@
 // Errors as op_init. On success the tables are one allocation at warp->colx.
 int geometry_init(struct warp *warp, const struct warp_params *params, const struct image *src);
 
-// The source rows that output rows `out` read: op_source_rows for each kernel.
-struct band warp_source_rows(const struct warp *warp, struct band out);
-struct band yuv_source_rows(const struct yuv *yuv, struct band out);
+struct band warp_source_rows(const struct op *op, struct band out); // as op_source_rows
+
+// Widens the luma rows `rows` of the window [lo, hi) by those whose chroma, which lies at `at`, is
+// read between source positions `first` and `last`.
+struct band with_chroma_rows(struct band rows, struct position at, int32_t first, int32_t last,
+                             int lo, int hi);
 
 #endif

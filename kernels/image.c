@@ -1,5 +1,29 @@
 #include "kernels/image.h"
 
+bool size_is_valid(int width, int height)
+{
+    return width >= 1 && width <= IMAGE_SIDE_MAX && height >= 1 && height <= IMAGE_SIDE_MAX;
+}
+
+int image_planes(const struct image *image)
+{
+    int n = 0;
+    while (n < PLANES_MAX && image->plane[n].stride != 0)
+        n++;
+    return n;
+}
+
+bool image_planes_are_alike(const struct image *image)
+{
+    const struct plane *plane = image->plane;
+    bool alike = true;
+    for (int i = 1; i < image_planes(image); i++)
+        alike = alike && plane[i].stride == plane[0].stride &&
+                plane_rows(image->format, i, image->height) == image->height &&
+                plane[i].data - plane[i - 1].data == plane[0].stride * image->height;
+    return alike;
+}
+
 const char *pixel_format_name(enum pixel_format format)
 {
     return pixel_layout_of(format).name;

@@ -46,6 +46,15 @@ struct image {
     struct plane plane[PLANES_MAX];
 };
 
+// The planes that are laid out: those with a stride.
+int image_planes(const struct image *);
+// Whether all of them have rows of the same length and follow each other without a gap: the same
+// rows of all are then one copy.
+bool image_planes_are_alike(const struct image *);
+
+// Whether there are pictures of this size.
+bool size_is_valid(int width, int height);
+
 // The name that configuration, wire and log use ("nv12"); "none" outside the enumeration.
 const char *pixel_format_name(enum pixel_format);
 

@@ -1,16 +1,20 @@
-// The two pixel operations: their parameters as a user states them, and the immutable op that is
-// made of them for one source geometry (tables, coefficients), which every version of a kernel
-// reads.
+// The ops: what makes a result of a source picture. An op is made from a user's parameters for one
+// geometry of sources, never changes (tables, coefficients), and every version of its kernel gives
+// the same bytes.
+//
+// A new op is a file of its own with a row (struct op_type) at its end, a kind, its parameters and
+// its numbers here, and a place in the three tables: op.c, cpu/versions.c and cuda/ops.cu.
 #ifndef FRAMED_KERNELS_OPS_H
 #define FRAMED_KERNELS_OPS_H
 
-#include "kernels/image.h"
+#include "kernels/fixed.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum op_kind { OP_WARP, OP_YUV };
+// --- warp: affine map, bilinear samples, colour, normalisation to a tensor
+
 enum fit { FIT_LETTERBOX, FIT_STRETCH, FIT_CROP, FIT_NONE };
 enum flip { FLIP_NONE, FLIP_HORIZONTAL, FLIP_VERTICAL, FLIP_BOTH };
 enum dtype { DTYPE_U8, DTYPE_S8, DTYPE_F16, DTYPE_F32 };
@@ -45,39 +49,6 @@ struct warp_params {
     struct colour colour; // how the source is to be read where not what the stream says
 };
 
-struct yuv_params {
-    enum pixel_format format; // nv12, yuv420p, yuv444p or yuv24
-    struct colour colour;     // of the result; what is unspecified is the source's
-};
-
-struct op_params {
-    enum op_kind kind;
-    union {
-        struct warp_params warp;
-        struct yuv_params yuv;
-    };
-};
-
-// How a sampling position in 1/65536 source pixel becomes one of a plane in 1/16384 sample:
-// (s + add) >> shift.
-struct position {
-    int32_t add, shift;
-};
-
-// YUV to RGB in the numbers of kernels/fixed.h: coefficients in Q15, the result has 6 fraction bits
-// and carries the rounding term of the final shift.
-struct yuv_to_rgb {
-    int16_t y, rv, gu, gv, bu; // y: cY/2; rv: cRV/2; gu, gv: cGU/2, cGV/2; bu: cBU/2 - 1
-    int16_t offset;
-};
-
-// RGB to YUV: (c0*R + c1*G + c2*B + round) >> shift for Y, U and V, then clamped to 0..255.
-struct rgb_to_yuv {
-    int32_t row[3][3];
-    int32_t round[3];
-    int32_t shift;
-};
-
 // A float element of its level: fma(level, a, b) + fma(level, c, d), each step rounded once. a and
 // b are so short that the first has nothing to round; c and d are what they left of the slope and
 // the origin.
@@ -85,6 +56,7 @@ struct level_sum {
     float a, b, c, d;
 };
 
+// Made for one geometry of sources.
 struct warp {
     int width, height, channels;
     enum pixel_format source;
@@ -111,6 +83,14 @@ struct warp {
     double src_to_dst[6], dst_to_src[6];
 };
 
+// --- yuv: to a YUV format of the same size
+
+struct yuv_params {
+    enum pixel_format format; // nv12, yuv420p, yuv444p or yuv24
+    struct colour colour;     // of the result; what is unspecified is the source's
+};
+
+// Made for one geometry of sources.
 struct yuv {
     int width, height;
     enum pixel_format source, format;
@@ -120,16 +100,57 @@ struct yuv {
     struct rgb_to_yuv yuv;
 };
 
+// --- any op
+
+enum op_kind { OP_WARP, OP_YUV, OP_KINDS };
+
+struct op_params {
+    enum op_kind kind;
+    union {
+        struct warp_params warp;
+        struct yuv_params yuv;
+    };
+};
+
 struct op {
     enum op_kind kind;
     uint64_t serial;  // names the op among all of this process; never 0
     struct image dst; // the result's format, size, resolved colour; planes laid out from NULL
     size_t dst_bytes; // of one result laid out tightly
+    int batch;        // ops of one kind and batch may share a launch; below 0: it shares none
     union {
         struct warp warp;
         struct yuv yuv;
     };
 };
+
+// A run of output rows [y0, y1) and, by op_source_rows, the source rows that they read. Bands of
+// 4:2:0 results start on even rows.
+struct band {
+    int y0, y1;
+};
+
+// Every version of every kernel. Writes exactly the rows of `band` of `dst`, all bytes of them that
+// belong to the picture and no others; src and dst must be in memory that the version can touch.
+// Thread-safe. `filled`: dst holds an earlier result of the same op, so that what is fill whatever
+// the source shows may be left as it is.
+typedef void op_fn(const struct image *dst, const struct image *src, const struct op *,
+                   struct band band, bool filled);
+
+// The row of an op.
+struct op_type {
+    const char *name; // of the kernel, in configuration and status
+
+    // Fills all of `op` but kind and serial, which are set; errors as op_init.
+    int (*init)(struct op *op, const struct op_params *params, const struct image *src);
+    void (*finish)(struct op *op); // frees what init allocated; NULL: nothing
+    // The source rows (luma) that a band of the result may touch; y0 == y1 where it reads none.
+    struct band (*source_rows)(const struct op *op, struct band out);
+    op_fn *reference; // its bytes are the contract
+};
+
+extern const struct op_type warp_type, yuv_type;
+extern const struct op_type *const op_types[OP_KINDS]; // by enum op_kind
 
 // Makes the op for sources shaped like `src` (format, size, colour and, by warp, orientation are
 // read, planes are not).
@@ -140,33 +161,16 @@ struct op {
 int op_init(struct op *op, const struct op_params *params, const struct image *src);
 void op_finish(struct op *op); // accepts a zeroed op
 
-// Points `dst` at one tightly laid out result of `op` at `base` (host or device memory).
-void op_lay_out(const struct op *op, struct image *dst, void *base);
-
 // src_to_dst of a fit, without an op: what letterbox & co. mean. Row major 2x3.
 int warp_src_to_dst(const struct warp_params *params, const struct image *src, double m[6]);
 
-// A run of output rows [y0, y1) and, by op_source_rows, the source rows that they read. Bands of
-// 4:2:0 results start on even rows.
-struct band {
-    int y0, y1;
-};
+// Points `dst` at one tightly laid out result of `op` at `base` (host or device memory).
+void op_lay_out(const struct op *op, struct image *dst, void *base);
 
-// The source rows (luma) that a band of `op` may touch; y0 == y1 where it reads none.
+// As op_type.source_rows and op_type.reference.
 struct band op_source_rows(const struct op *op, struct band out);
-
-// Every version of a kernel. Writes exactly the rows of `band` of `dst`, all bytes of them that
-// belong to the picture and no others; src and dst must be in memory that the version can touch.
-// Thread-safe. `filled`: dst holds an earlier result of the same op, so that what is fill whatever
-// the source shows may be left as it is.
-typedef void warp_fn(const struct image *dst, const struct image *src, const struct warp *,
-                     struct band band, bool filled);
-typedef void yuv_fn(const struct image *dst, const struct image *src, const struct yuv *,
-                    struct band band);
-
-// The references: their bytes are the contract.
-warp_fn warp_ref;
-yuv_fn yuv_ref;
+void op_reference(const struct image *dst, const struct image *src, const struct op *op,
+                  struct band band, bool filled);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 #define FRAMED_KERNELS_SAMPLE_H
 
 #include "kernels/fixed.h"
+#include "kernels/ops.h"
 
 // Row y of the plane that holds k, at the component's first sample.
 static inline FRAMED_HD uint8_t *component_row(const struct image *image, struct component k, int y)
@@ -68,7 +69,7 @@ static inline FRAMED_HD struct rgb6 sample_rgb(const struct image *src, enum pix
 // The chroma taps of a window [lo, hi) of luma positions.
 static inline FRAMED_HD struct taps chroma_taps(struct position at, int32_t s, int lo, int hi)
 {
-    return taps_at(position_of(at, s), lo >> 1, (hi - 1) >> 1);
+    return taps_at(position_of(at, s), lo >> position_sub(at), (hi - 1) >> position_sub(at));
 }
 
 // The picture at taps x, y of warp's source, in rgb6: for gray, in r alone.

@@ -1,6 +1,71 @@
-// The reference of warp: it is the specification, faster versions give the same bytes.
+// The op `warp`, and its reference: it is the specification, faster versions give the same bytes.
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/colour.h"
 #include "kernels/element.h"
+#include "kernels/geometry.h"
 #include "kernels/sample.h"
+
+static bool normalisation_is_valid(const struct warp_params *params)
+{
+    bool valid = isfinite(params->scale);
+    for (int c = 0; c < 3; c++)
+        valid =
+            valid && isfinite(params->mean[c]) && isfinite(params->std[c]) && params->std[c] != 0;
+    return valid;
+}
+
+static void tensor_lay_out(const struct warp *warp, struct image *dst)
+{
+    const bool planar = warp->layout == LAYOUT_NCHW;
+    const size_t row = element_bytes(warp->dtype) * warp->width * (planar ? 1 : warp->channels);
+    for (int i = 0; i < (planar ? warp->channels : 1); i++) {
+        dst->plane[i].data = (uint8_t *)(uintptr_t)(i * row * warp->height);
+        dst->plane[i].stride = (ptrdiff_t)row;
+    }
+}
+
+static int warp_init(struct op *op, const struct op_params *op_params, const struct image *src)
+{
+    const struct warp_params *params = &op_params->warp;
+    if (!size_is_valid(params->width, params->height) || !normalisation_is_valid(params))
+        return -EINVAL;
+    const struct colour colour =
+        colour_resolve(colour_override(params->colour, src->colour), src->height);
+    struct warp *warp = &op->warp;
+    warp->width = params->width;
+    warp->height = params->height;
+    warp->channels = params->order == ORDER_GRAY ? 1 : 3;
+    warp->source = src->format;
+    warp->dtype = params->dtype;
+    warp->layout = params->layout;
+    warp->order = params->order;
+    warp->luma = luma_position();
+    warp->chroma_x = chroma_position_x(src->format, colour.siting);
+    warp->chroma_y = chroma_position_y(src->format, colour.siting);
+    warp->rgb = colour_to_rgb(colour, pixel_layout_of(src->format).bits);
+    colour_gray_weights(colour.matrix, warp->gray);
+    for (int c = 0; c < warp->channels; c++)
+        warp->fill[c] = params->fill[c];
+    element_tables_init(warp, params);
+
+    op->dst = (struct image){
+        .format = PIXEL_TENSOR, .width = warp->width, .height = warp->height, .colour = colour};
+    op->dst_bytes =
+        element_bytes(warp->dtype) * warp->channels * (size_t)warp->width * warp->height;
+    tensor_lay_out(warp, &op->dst);
+    op->batch = (int)warp->dtype;
+    return geometry_init(warp, params, src);
+}
+
+static void warp_finish(struct op *op)
+{
+    free(op->warp.colx);
+}
+
+// --- the reference
 
 enum { RUN = 256 }; // pixels whose levels are made before they are stored as elements
 
@@ -69,10 +134,11 @@ static void store_levels(const struct image *dst, const struct warp *warp, int x
     }
 }
 
-void warp_ref(const struct image *dst, const struct image *src, const struct warp *warp,
-              struct band band, bool filled)
+static void warp_reference(const struct image *dst, const struct image *src, const struct op *op,
+                           struct band band, bool filled)
 {
     (void)filled;
+    const struct warp *warp = &op->warp;
     uint8_t level[3][RUN];
     for (int y = band.y0; y < band.y1; y++) {
         for (int x = 0; x < warp->width; x += RUN) {
@@ -82,3 +148,11 @@ void warp_ref(const struct image *dst, const struct image *src, const struct war
         }
     }
 }
+
+const struct op_type warp_type = {
+    .name = "warp",
+    .init = warp_init,
+    .finish = warp_finish,
+    .source_rows = warp_source_rows,
+    .reference = warp_reference,
+};

@@ -1,6 +1,66 @@
-// The reference of yuv: it is the specification, faster versions give the same bytes. Rows are made
-// in runs of pixels, one component after the other, and then stored where the format wants them.
+// The op `yuv`, and its reference: it is the specification, faster versions give the same bytes.
+#include <errno.h>
+
+#include "kernels/colour.h"
+#include "kernels/geometry.h"
 #include "kernels/sample.h"
+
+// What the samples of the result mean. 0, or -EINVAL where the kernel cannot give what is asked
+// for.
+static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const struct image *src,
+                      struct colour *ret)
+{
+    const bool rgb = source_is_rgb(src->format);
+    const struct colour from = colour_resolve(src->colour, src->height);
+    const struct colour none = {0};
+    struct colour to =
+        colour_resolve(colour_override(params->colour, rgb ? none : from), src->height);
+    if (to.matrix == MATRIX_BT601_8BIT) {
+        if (params->colour.range == RANGE_FULL)
+            return -EINVAL;
+        to.range = RANGE_LIMITED;
+    }
+    yuv->convert = rgb || !colour_same_samples(from, to);
+    if (yuv->convert && format_is_420(params->format))
+        to.siting = SITING_CENTER; // the mean of four pixels
+    else
+        to.siting = from.siting;
+    if (params->colour.siting != SITING_UNSPECIFIED && params->colour.siting != to.siting)
+        return -EINVAL;
+    yuv->chroma_x = chroma_position_x(src->format, from.siting);
+    yuv->chroma_y = chroma_position_y(src->format, from.siting);
+    yuv->rgb = colour_to_rgb(from, pixel_layout_of(src->format).bits);
+    yuv->yuv = colour_to_yuv(to);
+    *ret = to;
+    return 0;
+}
+
+static int yuv_init(struct op *op, const struct op_params *op_params, const struct image *src)
+{
+    const struct yuv_params *params = &op_params->yuv;
+    if (!(pixel_layout_of(params->format).uses & FORMAT_RESULT))
+        return -EINVAL;
+    op->yuv.width = src->width;
+    op->yuv.height = src->height;
+    op->yuv.source = src->format;
+    op->yuv.format = params->format;
+    op->dst = (struct image){.format = params->format, .width = src->width, .height = src->height};
+    op->batch = -1;
+    op->dst_bytes = image_lay_out(&op->dst, NULL);
+    return yuv_colour(&op->yuv, params, src, &op->dst.colour);
+}
+
+static struct band yuv_source_rows(const struct op *op, struct band out)
+{
+    const struct yuv *yuv = &op->yuv;
+    if (!source_has_chroma(yuv->source) || (format_is_420(yuv->format) && !yuv->convert))
+        return out;
+    return with_chroma_rows(out, yuv->chroma_y, out.y0 * 65536, (out.y1 - 1) * 65536, 0,
+                            yuv->height);
+}
+
+// --- the reference: rows are made in runs of pixels, one component after the other, and then
+// stored where the format wants them
 
 enum { RUN = 256 }; // pixels; even, so that no 2x2 block is cut
 
@@ -169,9 +229,11 @@ static void keep_420(const struct image *dst, const struct image *src, const str
     keep_run(dst, src, yuv, 2, x / 2, y / 2, (n + 1) / 2);
 }
 
-void yuv_ref(const struct image *dst, const struct image *src, const struct yuv *yuv,
-             struct band band)
+static void yuv_reference(const struct image *dst, const struct image *src, const struct op *op,
+                          struct band band, bool filled)
 {
+    (void)filled;
+    const struct yuv *yuv = &op->yuv;
     const bool halved = format_is_420(yuv->format);
     for (int y = band.y0; y < band.y1; y += halved ? 2 : 1) {
         for (int x = 0; x < yuv->width; x += RUN) {
@@ -187,3 +249,10 @@ void yuv_ref(const struct image *dst, const struct image *src, const struct yuv 
         }
     }
 }
+
+const struct op_type yuv_type = {
+    .name = "yuv",
+    .init = yuv_init,
+    .source_rows = yuv_source_rows,
+    .reference = yuv_reference,
+};

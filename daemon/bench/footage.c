@@ -189,10 +189,7 @@ static int apply(const struct op_params *params, const struct image *src, void *
         return rc;
     const struct band all = {0, op.dst.height};
     op_lay_out(&op, &dst, to);
-    if (op.kind == OP_WARP)
-        warp_ref(&dst, src, &op.warp, all, false);
-    else
-        yuv_ref(&dst, src, &op.yuv, all);
+    op_reference(&dst, src, &op, all, false);
     op_finish(&op);
     return 0;
 }

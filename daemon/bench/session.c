@@ -32,7 +32,7 @@ static int expect_picture(struct expected *expected, const struct op_params *par
     if (frames) {
         expected->frames = frames;
         op_lay_out(&op, &dst, frames + (size_t)expected->n++ * op.dst_bytes);
-        warp_ref(&dst, src, &op.warp, (struct band){0, op.dst.height}, false);
+        op_reference(&dst, src, &op, (struct band){0, op.dst.height}, false);
     }
     op_finish(&op);
     return frames ? 0 : -ENOMEM;

@@ -67,10 +67,7 @@ static void run_band(const struct plan *plan, const struct job *job, int index)
     struct band band = {.y0 = index * plan->band_rows[i], .y1 = (index + 1) * plan->band_rows[i]};
     if (band.y1 > dst.height)
         band.y1 = dst.height;
-    if (op->kind == OP_WARP)
-        plan->backend->version->warp(&dst, &job->src, &op->warp, band, job->filled[i]);
-    else
-        plan->backend->version->yuv(&dst, &job->src, &op->yuv, band);
+    plan->backend->version->run[op->kind](&dst, &job->src, op, band, job->filled[i]);
 }
 
 // The lane is idle before `done` is called, so that `done` may lead to the next submit at once.

@@ -10,7 +10,8 @@ static bool everywhere(void)
     return true;
 }
 
-static const struct version scalar = {"scalar", everywhere, warp_ref, yuv_ref};
+static const struct version scalar = {
+    "scalar", everywhere, {[OP_WARP] = op_reference, [OP_YUV] = op_reference}};
 
 #ifdef __x86_64__
 static bool f16c_runs(void) // clang 14's __builtin_cpu_supports does not know it
@@ -31,12 +32,15 @@ static bool avx512_runs(void)
            __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
 }
 
-static const struct version avx2 = {"avx2", avx2_runs, warp_avx2, yuv_avx2};
-static const struct version avx512 = {"avx512", avx512_runs, warp_avx512, yuv_avx512};
+static const struct version avx2 = {
+    "avx2", avx2_runs, {[OP_WARP] = warp_avx2, [OP_YUV] = yuv_avx2}};
+static const struct version avx512 = {
+    "avx512", avx512_runs, {[OP_WARP] = warp_avx512, [OP_YUV] = yuv_avx512}};
 #endif
 
 #ifdef __aarch64__
-static const struct version neon = {"neon", everywhere, warp_neon, yuv_neon};
+static const struct version neon = {
+    "neon", everywhere, {[OP_WARP] = warp_neon, [OP_YUV] = yuv_neon}};
 #endif
 
 const struct version *const versions[] = {

@@ -7,14 +7,13 @@
 
 struct version {
     const char *name;
-    bool (*runs)(void); // on this CPU
-    warp_fn *warp;
-    yuv_fn *yuv;
+    bool (*runs)(void);   // on this CPU
+    op_fn *run[OP_KINDS]; // by enum op_kind
 };
 
 // Each where its CPUs are.
-warp_fn warp_avx2, warp_avx512, warp_neon;
-yuv_fn yuv_avx2, yuv_avx512, yuv_neon;
+op_fn warp_avx2, warp_avx512, warp_neon;
+op_fn yuv_avx2, yuv_avx512, yuv_neon;
 
 // Best first, then NULL; the last is "scalar", the reference, which runs everywhere.
 extern const struct version *const versions[];

@@ -1,8 +1,8 @@
 #include "kernels/cpu/versions.h"
 #include "kernels/cpu/warp_lanes.h"
 
-void warp_avx512(const struct image *dst, const struct image *src, const struct warp *warp,
+void warp_avx512(const struct image *dst, const struct image *src, const struct op *op,
                  struct band band, bool filled)
 {
-    lanes_warp(dst, src, warp, band, filled);
+    lanes_warp(dst, src, op, band, filled);
 }

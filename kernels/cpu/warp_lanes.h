@@ -64,15 +64,16 @@ static inline void axes_warp(const struct image *dst, const struct image *src,
     }
 }
 
-static inline void lanes_warp(const struct image *dst, const struct image *src,
-                              const struct warp *warp, struct band band, bool filled)
+static inline void lanes_warp(const struct image *dst, const struct image *src, const struct op *op,
+                              struct band band, bool filled)
 {
+    const struct warp *warp = &op->warp;
     if (!axes_mix(warp))
         axes_warp(dst, src, warp, band, filled);
     else if (turn_reaches(src))
         turn_warp(dst, src, warp, band, filled);
     else
-        warp_ref(dst, src, warp, band, filled);
+        op_reference(dst, src, op, band, filled);
 }
 
 #endif

@@ -1,8 +1,9 @@
 #include "kernels/cpu/versions.h"
 #include "kernels/cpu/yuv_rows.h"
 
-void yuv_neon(const struct image *dst, const struct image *src, const struct yuv *yuv,
-              struct band band)
+void yuv_neon(const struct image *dst, const struct image *src, const struct op *op,
+              struct band band, bool filled)
 {
-    yuv_rows(dst, src, yuv, band);
+    (void)filled;
+    yuv_rows(dst, src, &op->yuv, band);
 }

@@ -91,7 +91,7 @@ struct plan {
     struct schedule schedule;
     int wake;                           // slice: the completion thread sleeps no longer
     uint8_t *device, *staging;          // one allocation each, for all lanes
-    const uint8_t *block[PLAN_OPS_MAX]; // in `device`: what warp_cuda_pack made
+    const uint8_t *block[PLAN_OPS_MAX]; // in `device`: what cuda_op.block_pack made
     struct lane *lane, *idle;
     int pending;                                 // jobs whose `done` has not returned
     bool timed;                                  // one of its jobs was; under the backend's lock
@@ -148,29 +148,31 @@ cudaError_t cuda_job_wait(struct lane *, struct job *);
 
 // --- kernels: warp.cu, yuv.cu
 
-// The block of device memory that the warp kernels read for one op: bytes it takes, and its content
-// in `host` for a block that will lie at `device` (16-byte aligned).
-size_t warp_cuda_bytes(const struct warp *);
-void warp_cuda_pack(const struct warp *, uint8_t *host, uint8_t *device);
-
-// One band of one warp: sources of any camera, results tight.
-struct warp_item {
-    struct plane src[PLANES_MAX]; // device memory
-    void *dst;                    // device memory: the whole result's start
-    const void *block;            // device memory: what warp_cuda_pack made
-    const struct warp *warp;      // host: the same op
+// One band of one result, of a source of any camera.
+struct cuda_item {
+    struct image src;    // device memory
+    void *dst;           // device memory: the start of the whole result, which is tight
+    const void *block;   // device memory: what cuda_op.block_pack made
+    const struct op *op; // host
     struct band band;
 };
-enum { WARP_ITEMS_MAX = 32 };
+enum { CUDA_ITEMS_MAX = 32 };
 
-// For n items that share `warp->source` and `warp->dtype`; sizes and layouts may differ. One launch
-// where one kernel can make them all, at most three.
-cudaError_t warp_cuda(const struct warp_item items[], int n, cudaStream_t);
-cudaError_t yuv_cuda(const struct image *dst, const struct image *src, const struct yuv *,
-                     struct band, cudaStream_t);
+// The kernels of an op. The block is device memory that they read for one op.
+struct cuda_op {
+    // The bytes of the block, and its content in `host` for a block that will lie at `device`
+    // (16-byte aligned). NULL: the kernels read none.
+    size_t (*block_bytes)(const struct op *);
+    void (*block_pack)(const struct op *, uint8_t *host, uint8_t *device);
+    // Loads the kernels that an op needs ahead of their first launch, which could wait for the
+    // device.
+    cudaError_t (*load)(const struct op *);
+    // For n items, CUDA_ITEMS_MAX at most, that may share a launch (op.batch) and have the same
+    // format of source; sizes and layouts may differ.
+    cudaError_t (*launch)(const struct cuda_item items[], int n, cudaStream_t);
+};
 
-// Loads the kernels that an op needs, ahead of their first launch, which could wait for the device.
-cudaError_t warp_cuda_load(const struct warp *);
-cudaError_t yuv_cuda_load(const struct yuv *);
+extern const struct cuda_op warp_cuda, yuv_cuda;
+extern const struct cuda_op *const cuda_ops[OP_KINDS]; // by enum op_kind
 
 #endif

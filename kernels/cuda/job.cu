@@ -107,57 +107,26 @@ static uint8_t *result_on_device(const struct lane *lane, const struct job *job,
     return job->result_memory[op] == MEMORY_CUDA ? (uint8_t *)job->result[op] : lane->result[op];
 }
 
-static cudaError_t launch_yuv(struct lane *lane, const struct job *job, const struct step *step,
-                              cudaStream_t stream)
-{
-    const struct op *op = lane->plan->op[step->op];
-    struct image dst;
-    op_lay_out(op, &dst, result_on_device(lane, job, step->op));
-    return yuv_cuda(&dst, &lane->image, &op->yuv, step->out, stream);
-}
-
-static struct warp_item warp_item_of(const struct lane *lane, const struct job *job,
-                                     const struct step *step)
-{
-    struct warp_item item;
-    memcpy(item.src, lane->image.plane, sizeof item.src);
-    item.dst = result_on_device(lane, job, step->op);
-    item.block = lane->plan->block[step->op];
-    item.warp = &lane->plan->op[step->op]->warp;
-    item.band = step->out;
-    return item;
-}
-
-// One launch for all steps from *at on that can share it; *at is then behind them.
-static cudaError_t launch_warps(struct lane *lane, const struct job *job, int *at, int end,
-                                cudaStream_t stream)
-{
-    const struct plan *plan = lane->plan;
-    const struct step *step = plan->schedule.step;
-    const struct op *first = plan->op[step[*at].op];
-    struct warp_item items[WARP_ITEMS_MAX];
-    int n = 0;
-    for (; *at < end && n < WARP_ITEMS_MAX; ++*at) {
-        if (!steps_are_alike(first, plan->op[step[*at].op]))
-            break;
-        if (job->result[step[*at].op])
-            items[n++] = warp_item_of(lane, job, &step[*at]);
-    }
-    return n > 0 ? warp_cuda(items, n, stream) : cudaSuccess;
-}
-
+// A launch for all steps that can share it.
 static cudaError_t launch(struct lane *lane, const struct job *job, const struct slice *slice,
                           cudaStream_t stream)
 {
-    const struct step *step = lane->plan->schedule.step;
+    const struct plan *plan = lane->plan;
+    const struct step *step = plan->schedule.step;
     for (int i = slice->first; i < slice->end;) {
-        if (lane->plan->op[step[i].op]->kind == OP_WARP) {
-            CUDA_TRY(launch_warps(lane, job, &i, slice->end, stream));
-        } else {
-            if (job->result[step[i].op])
-                CUDA_TRY(launch_yuv(lane, job, &step[i], stream));
+        const struct op *first = plan->op[step[i].op];
+        struct cuda_item items[CUDA_ITEMS_MAX];
+        int n = 0;
+        do {
+            const int op = step[i].op;
+            if (job->result[op])
+                items[n++] = {lane->image, result_on_device(lane, job, op), plan->block[op],
+                              plan->op[op], step[i].out};
             i++;
-        }
+        } while (i < slice->end && n < CUDA_ITEMS_MAX &&
+                 ops_share_launch(first, plan->op[step[i].op]));
+        if (n > 0)
+            CUDA_TRY(cuda_ops[first->kind]->launch(items, n, stream));
     }
     return cudaSuccess;
 }
@@ -169,47 +138,31 @@ static bool is_downloaded(const struct job *job, const struct step *step)
     return job->result[step->op] && job->result_memory[step->op] == MEMORY_PINNED;
 }
 
-// The planes of a tensor are alike, so a band of them is one copy of as many rows as planes.
-static cudaError_t download_tensor(uint8_t *host, const struct image *dst, const struct warp *warp,
-                                   struct band band, cudaStream_t stream)
-{
-    int planes = warp->layout == LAYOUT_NCHW ? warp->channels : 1;
-    size_t plane_bytes = dst->plane[0].stride * dst->height;
-    size_t offset = band.y0 * dst->plane[0].stride;
-    size_t bytes = (band.y1 - band.y0) * dst->plane[0].stride;
-    if (planes == 1)
-        return cudaMemcpyAsync(host + offset, dst->plane[0].data + offset, bytes,
-                               cudaMemcpyDeviceToHost, stream);
-    return cudaMemcpy2DAsync(host + offset, plane_bytes, dst->plane[0].data + offset, plane_bytes,
-                             bytes, planes, cudaMemcpyDeviceToHost, stream);
-}
-
-static cudaError_t download_planes(uint8_t *host, const struct image *dst, struct band band,
-                                   cudaStream_t stream)
-{
-    for (int p = 0; p < pixel_format_planes(dst->format); p++) {
-        struct band rows = plane_band(dst->format, p, band);
-        const uint8_t *from = dst->plane[p].data + rows.y0 * dst->plane[p].stride;
-        size_t bytes = (rows.y1 - rows.y0) * dst->plane[p].stride;
-        CUDA_TRY(cudaMemcpyAsync(host + (from - dst->plane[0].data), from, bytes,
-                                 cudaMemcpyDeviceToHost, stream));
-    }
-    return cudaSuccess;
-}
-
+// Whole results are one copy, and so is a band of planes that are alike: of as many rows as there
+// are planes.
 static cudaError_t download(struct lane *lane, const struct job *job, const struct step *step,
                             cudaStream_t stream)
 {
     const struct op *op = lane->plan->op[step->op];
-    uint8_t *host = (uint8_t *)job->result[step->op];
-    struct image dst;
-    op_lay_out(op, &dst, lane->result[step->op]);
-    if (step->out.y1 - step->out.y0 == dst.height)
-        return cudaMemcpyAsync(host, lane->result[step->op], op->dst_bytes, cudaMemcpyDeviceToHost,
-                               stream);
-    if (op->kind == OP_WARP)
-        return download_tensor(host, &dst, &op->warp, step->out, stream);
-    return download_planes(host, &dst, step->out, stream);
+    uint8_t *to = (uint8_t *)job->result[step->op];
+    const uint8_t *from = lane->result[step->op];
+    const int copies = schedule_copies(op, step->out), planes = image_planes(&op->dst);
+    if (step->out.y1 - step->out.y0 == op->dst.height)
+        return cudaMemcpyAsync(to, from, op->dst_bytes, cudaMemcpyDeviceToHost, stream);
+    for (int p = 0; p < copies; p++) {
+        const struct plane *plane = &op->dst.plane[p]; // laid out from NULL
+        const struct band rows = plane_band(op->dst.format, p, step->out);
+        const size_t offset = (uintptr_t)plane->data + rows.y0 * plane->stride;
+        const size_t bytes = (rows.y1 - rows.y0) * plane->stride;
+        const size_t plane_bytes = plane->stride * op->dst.height;
+        if (copies == planes)
+            CUDA_TRY(
+                cudaMemcpyAsync(to + offset, from + offset, bytes, cudaMemcpyDeviceToHost, stream));
+        else
+            CUDA_TRY(cudaMemcpy2DAsync(to + offset, plane_bytes, from + offset, plane_bytes, bytes,
+                                       planes, cudaMemcpyDeviceToHost, stream));
+    }
+    return cudaSuccess;
 }
 
 // --- slices

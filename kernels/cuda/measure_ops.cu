@@ -7,7 +7,7 @@
 // --- warp alone
 
 struct warping {
-    struct warp_item items[WARP_ITEMS_MAX];
+    struct cuda_item items[CUDA_ITEMS_MAX];
     int n;
     uint8_t *src, *dst, *block;
     cudaGraphExec_t graph; // the launches one by one, without the host's part in them
@@ -16,7 +16,7 @@ struct warping {
 static cudaError_t warp_together(struct measure *measure, void *work)
 {
     const struct warping *warping = (const struct warping *)work;
-    return warp_cuda(warping->items, warping->n, measure->up);
+    return warp_cuda.launch(warping->items, warping->n, measure->up);
 }
 
 static cudaError_t warp_one_by_one(struct measure *measure, void *work)
@@ -30,7 +30,7 @@ static cudaError_t make_graph(struct measure *measure, struct warping *warping)
     cudaError_t error = cudaSuccess;
     CUDA_TRY(cudaStreamBeginCapture(measure->up, cudaStreamCaptureModeThreadLocal));
     for (int i = 0; i < warping->n && error == cudaSuccess; i++)
-        error = warp_cuda(&warping->items[i], 1, measure->up);
+        error = warp_cuda.launch(&warping->items[i], 1, measure->up);
     cudaError_t ended = cudaStreamEndCapture(measure->up, &graph);
     if (error == cudaSuccess)
         error = ended;
@@ -61,12 +61,12 @@ static size_t aligned(size_t bytes)
 
 static cudaError_t upload_block(struct warping *warping, const struct op *op)
 {
-    const size_t bytes = warp_cuda_bytes(&op->warp);
+    const size_t bytes = warp_cuda.block_bytes(op);
     uint8_t *host = (uint8_t *)malloc(bytes);
     cudaError_t error =
         host ? cudaMalloc((void **)&warping->block, bytes) : cudaErrorMemoryAllocation;
     if (error == cudaSuccess) {
-        warp_cuda_pack(&op->warp, host, warping->block);
+        warp_cuda.block_pack(op, host, warping->block);
         error = cudaMemcpy(warping->block, host, bytes, cudaMemcpyHostToDevice);
     }
     free(host);
@@ -82,14 +82,14 @@ static cudaError_t warping_init(struct measure *measure, struct warping *warping
     CUDA_TRY(cudaMalloc((void **)&warping->src, warping->n * bytes));
     CUDA_TRY(cudaMalloc((void **)&warping->dst, warping->n * result));
     for (int i = 0; i < warping->n; i++) {
-        struct warp_item *item = &warping->items[i];
-        CUDA_TRY(upload_picture(&src[i], warping->src + i * bytes, item->src));
+        struct cuda_item *item = &warping->items[i];
+        CUDA_TRY(upload_picture(&src[i], warping->src + i * bytes, item->src.plane));
         item->dst = warping->dst + i * result;
         item->block = warping->block;
-        item->warp = &op->warp;
+        item->op = op;
         item->band.y1 = op->dst.height;
     }
-    CUDA_TRY(warp_cuda_load(&op->warp));
+    CUDA_TRY(warp_cuda.load(op));
     return make_graph(measure, warping);
 }
 
@@ -107,7 +107,7 @@ int measure_warp(struct measure *measure, const struct image src[], int n, const
 {
     struct warping warping;
     memset(&warping, 0, sizeof warping);
-    warping.n = n < WARP_ITEMS_MAX ? n : WARP_ITEMS_MAX;
+    warping.n = n < CUDA_ITEMS_MAX ? n : CUDA_ITEMS_MAX;
     cudaError_t error = warping_init(measure, &warping, src, op);
     if (error == cudaSuccess)
         error = measure_by_device(measure, together ? warp_together : warp_one_by_one, &warping,
@@ -120,7 +120,8 @@ int measure_warp(struct measure *measure, const struct image src[], int n, const
 
 struct converting {
     const struct op *op;
-    struct image host, src, dst; // src and dst on the device
+    struct image host;
+    struct cuda_item item;       // from `from` to `result`, on the device
     uint8_t *from, *result, *to; // to: host
     size_t bytes;
 };
@@ -128,31 +129,32 @@ struct converting {
 static cudaError_t convert(struct measure *measure, void *work)
 {
     const struct converting *c = (const struct converting *)work;
-    const struct band all = {0, c->op->dst.height};
-    return yuv_cuda(&c->dst, &c->src, &c->op->yuv, all, measure->up);
+    return yuv_cuda.launch(&c->item, 1, measure->up);
 }
 
 static cudaError_t convert_plainly(struct measure *measure, void *work)
 {
     const struct converting *c = (const struct converting *)work;
-    const struct band all = {0, c->op->dst.height};
     (void)measure;
     CUDA_TRY(cudaMemcpyAsync(c->from, c->host.plane[0].data, c->bytes, cudaMemcpyHostToDevice, 0));
-    CUDA_TRY(yuv_cuda(&c->dst, &c->src, &c->op->yuv, all, 0));
+    CUDA_TRY(yuv_cuda.launch(&c->item, 1, 0));
     return cudaMemcpyAsync(c->to, c->result, c->op->dst_bytes, cudaMemcpyDeviceToHost, 0);
 }
 
 // Sources are tight.
 static cudaError_t converting_init(struct converting *c)
 {
-    c->src = c->host;
-    c->bytes = image_lay_out(&c->src, NULL);
+    struct image *src = &c->item.src;
+    *src = c->host;
+    c->bytes = image_lay_out(src, NULL);
     CUDA_TRY(cudaMalloc((void **)&c->from, c->bytes));
     CUDA_TRY(cudaMalloc((void **)&c->result, c->op->dst_bytes));
-    image_lay_out(&c->src, c->from);
-    c->src.memory = MEMORY_CUDA;
-    op_lay_out(c->op, &c->dst, c->result);
-    CUDA_TRY(yuv_cuda_load(&c->op->yuv));
+    image_lay_out(src, c->from);
+    src->memory = MEMORY_CUDA;
+    c->item.dst = c->result;
+    c->item.op = c->op;
+    c->item.band.y1 = c->op->dst.height;
+    CUDA_TRY(yuv_cuda.load(c->op));
     return cudaMemcpy(c->from, c->host.plane[0].data, c->bytes, cudaMemcpyHostToDevice);
 }
 

@@ -54,9 +54,10 @@ static struct footprint footprint_of(const struct image *src, const struct op *c
     if (src->memory == MEMORY_HOST)
         footprint.staging = round_up(image_lay_out(&tight, NULL), ALIGNMENT);
     for (int i = 0; i < n; i++) {
+        const struct cuda_op *kernels = cuda_ops[ops[i]->kind];
         footprint.block[i] = footprint.lanes;
-        if (ops[i]->kind == OP_WARP)
-            footprint.lanes += round_up(warp_cuda_bytes(&ops[i]->warp), ALIGNMENT);
+        if (kernels->block_bytes)
+            footprint.lanes += round_up(kernels->block_bytes(ops[i]), ALIGNMENT);
         footprint.result[i] = footprint.lane;
         footprint.lane += round_up(ops[i]->dst_bytes, ALIGNMENT);
     }
@@ -85,10 +86,8 @@ static cudaError_t memory_init(struct plan *plan, const struct footprint *footpr
 // Kernels are loaded here because a first launch that loads its kernel may wait for the device.
 static cudaError_t load_kernels(const struct plan *plan)
 {
-    for (int i = 0; i < plan->ops; i++) {
-        const struct op *op = plan->op[i];
-        CUDA_TRY(op->kind == OP_WARP ? warp_cuda_load(&op->warp) : yuv_cuda_load(&op->yuv));
-    }
+    for (int i = 0; i < plan->ops; i++)
+        CUDA_TRY(cuda_ops[plan->op[i]->kind]->load(plan->op[i]));
     return cudaSuccess;
 }
 
@@ -100,10 +99,11 @@ static int blocks_init(struct plan *plan, const struct footprint *footprint)
     if (!host)
         return -ENOMEM;
     for (int i = 0; i < plan->ops; i++) {
+        const struct cuda_op *kernels = cuda_ops[plan->op[i]->kind];
         plan->block[i] = plan->device + footprint->block[i];
-        if (plan->op[i]->kind == OP_WARP)
-            warp_cuda_pack(&plan->op[i]->warp, host + footprint->block[i],
-                           plan->device + footprint->block[i]);
+        if (kernels->block_pack)
+            kernels->block_pack(plan->op[i], host + footprint->block[i],
+                                plan->device + footprint->block[i]);
     }
     int error = cuda_errno(cuda_copy(plan->backend, plan->device, host, footprint->lanes));
     free(host);

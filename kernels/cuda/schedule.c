@@ -9,9 +9,9 @@
 // Cutting a frame costs a launch and two copies a band, which small frames never earn back.
 enum { WHOLE_BYTES = 4 << 20, BAND_BYTES = 2 << 20, EQUAL_BANDS = 24 };
 
-bool steps_are_alike(const struct op *a, const struct op *b)
+bool ops_share_launch(const struct op *a, const struct op *b)
 {
-    return a->kind == OP_WARP && b->kind == OP_WARP && a->warp.dtype == b->warp.dtype;
+    return a->kind == b->kind && a->batch == b->batch && a->batch >= 0;
 }
 
 static size_t source_bytes(const struct image *src)
@@ -85,7 +85,7 @@ static double *made_init(struct band rows, const struct op *const ops[], int n)
 int schedule_copies(const struct op *op, struct band out)
 {
     const bool whole = out.y1 - out.y0 == op->dst.height;
-    return whole || op->kind == OP_WARP ? 1 : pixel_format_planes(op->dst.format);
+    return whole || image_planes_are_alike(&op->dst) ? 1 : image_planes(&op->dst);
 }
 
 static int cut_graded(struct band bands[BANDS_MAX], struct band rows, const struct image *src,
@@ -156,24 +156,23 @@ static int slice_with(const struct schedule *schedule, int row)
 struct run {
     struct step step;
     int slice;
-    int kind; // those of the same kind share a launch
+    int kind, batch; // those of a kind and batch share a launch
 };
 
 // The runs of output rows that become free with the same slice. Returns how many there are.
 static int runs_of(struct run *runs, const struct schedule *schedule, const struct op *op,
                    int index)
 {
-    const int kind = op->kind == OP_WARP ? (int)op->warp.dtype : DTYPE_F32 + 1 + index;
     int n = 0, need = schedule->slice[0].rows.y0 + 1;
     if (schedule->slices == 1) {
-        runs[0] = (struct run){{index, {0, op->dst.height}}, 0, kind};
+        runs[0] = (struct run){{index, {0, op->dst.height}}, 0, op->kind, op->batch};
         return 1;
     }
     for (int y = 0; y < op->dst.height; y += 2) {
         need = need_of(op, y, need);
         const int slice = slice_with(schedule, need - 1);
         if (n == 0 || runs[n - 1].slice != slice)
-            runs[n++] = (struct run){{index, {y, y}}, slice, kind};
+            runs[n++] = (struct run){{index, {y, y}}, slice, op->kind, op->batch};
         runs[n - 1].step.out.y1 = pair_at(op, y).y1;
     }
     return n;
@@ -186,6 +185,8 @@ static int by_slice(const void *a, const void *b)
         return x->slice - y->slice;
     if (x->kind != y->kind)
         return x->kind - y->kind;
+    if (x->batch != y->batch)
+        return x->batch - y->batch;
     if (x->step.op != y->step.op)
         return x->step.op - y->step.op;
     return x->step.out.y0 - y->step.out.y0;

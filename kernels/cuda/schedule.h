@@ -53,12 +53,12 @@ static inline int schedule_stream(const struct schedule *schedule, int number, u
     return schedule->base + (int)((number + turn) % (unsigned)schedule->streams);
 }
 
-// Copies in which rows `out` of a result come down: all rows in one, else each plane in one, where
-// the planes of a tensor are alike and count as one.
+// Copies in which rows `out` of a result come down: all rows in one, else each plane in one, or all
+// planes in one where they are alike.
 int schedule_copies(const struct op *, struct band out);
 
-// Whether two steps may share a launch.
-bool steps_are_alike(const struct op *a, const struct op *b);
+// Whether steps of two ops may share a launch.
+bool ops_share_launch(const struct op *a, const struct op *b);
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,7 @@ struct pixel_item {
 };
 
 struct pixel_batch {
-    struct pixel_item item[WARP_ITEMS_MAX];
+    struct pixel_item item[CUDA_ITEMS_MAX];
 };
 
 // T has the size of the tensor's element; its values come out of the op's table ready made.
@@ -56,17 +56,18 @@ static size_t element_size(enum dtype dtype)
 }
 
 // The kernel loads samples of several bytes as one.
-static bool plane_fits(const struct warp_item *item, int plane, int step)
+static bool plane_fits(const struct cuda_item *item, int plane, int step)
 {
     const int word = step % 2 ? 1 : step;
-    return item->src[plane].stride == (int32_t)item->src[plane].stride &&
-           item->src[plane].stride % word == 0 && (uintptr_t)item->src[plane].data % word == 0;
+    return item->src.plane[plane].stride == (int32_t)item->src.plane[plane].stride &&
+           item->src.plane[plane].stride % word == 0 &&
+           (uintptr_t)item->src.plane[plane].data % word == 0;
 }
 
-static bool source_fits(const struct warp_item *item)
+static bool source_fits(const struct cuda_item *item)
 {
     for (int c = 0; c < 3; c++) {
-        const struct component k = component_of(item->warp->source, c);
+        const struct component k = component_of(item->op->warp.source, c);
         if (!plane_fits(item, k.plane, k.step))
             return false;
     }
@@ -82,9 +83,9 @@ static bool levels_are_elements(const struct warp *warp)
     return !different;
 }
 
-static uint8_t flags_of(const struct warp_item *item)
+static uint8_t flags_of(const struct cuda_item *item)
 {
-    const struct warp *warp = item->warp;
+    const struct warp *warp = &item->op->warp;
     const size_t run = AXIS_COLUMNS * element_size(warp->dtype);
     const bool gray = warp->order == ORDER_GRAY;
     const bool wide = warp->width % AXIS_COLUMNS == 0 && (uintptr_t)item->dst % run == 0;
@@ -150,15 +151,15 @@ static uint32_t fill_element(const struct warp *warp, int c)
     }
 }
 
-static struct axis_item axis_item_of(const struct warp_item *item)
+static struct axis_item axis_item_of(const struct cuda_item *item)
 {
-    const struct warp *warp = item->warp;
+    const struct warp *warp = &item->op->warp;
     const struct yuv_to_rgb *c = &warp->rgb;
     const uint8_t *block = (const uint8_t *)item->block;
     struct axis_item a = {};
     for (int i = 0; i < PLANES_MAX; i++) {
-        a.plane[i] = item->src[i].data;
-        a.stride[i] = (int32_t)item->src[i].stride;
+        a.plane[i] = item->src.plane[i].data;
+        a.stride[i] = (int32_t)item->src.plane[i].stride;
         a.gray[i] = warp->gray[i];
         a.fill[i] = warp->fill[i];
     }
@@ -272,19 +273,19 @@ struct launches {
     struct extent pixels, axes[2];
 };
 
-static void add_pixel(struct launches *to, const struct warp_item *item)
+static void add_pixel(struct launches *to, const struct cuda_item *item)
 {
     struct pixel_item *p = &to->pixel.item[to->pixels.n];
-    memcpy(p->src, item->src, sizeof p->src);
+    memcpy(p->src, item->src.plane, sizeof p->src);
     p->dst = (uint8_t *)item->dst;
     p->warp = (const struct warp *)item->block;
     p->band = item->band;
-    extent_add(&to->pixels, item->warp->width, item->band.y1 - item->band.y0, 0);
+    extent_add(&to->pixels, item->op->warp.width, item->band.y1 - item->band.y0, 0);
 }
 
-static void add_axis(struct launches *to, const struct warp_item *item)
+static void add_axis(struct launches *to, const struct cuda_item *item)
 {
-    const struct warp *warp = item->warp;
+    const struct warp *warp = &item->op->warp;
     const int i = whole(warp);
     struct axis_item *a = &to->axis[i].item[to->axes[i].n];
     *a = axis_item_of(item);
@@ -293,17 +294,18 @@ static void add_axis(struct launches *to, const struct warp_item *item)
                (size_t)bars * warp->width * warp->channels * element_size(warp->dtype));
 }
 
-cudaError_t warp_cuda(const struct warp_item items[], int n, cudaStream_t stream)
+// One launch where one kernel can make all items, at most three.
+static cudaError_t warp_launch(const struct cuda_item items[], int n, cudaStream_t stream)
 {
     struct launches to;
     to.pixels = to.axes[0] = to.axes[1] = {0, 0, 0, 0};
     for (int i = 0; i < n; i++) {
-        if (warp_has_axes(items[i].warp) && source_fits(&items[i]))
+        if (warp_has_axes(&items[i].op->warp) && source_fits(&items[i]))
             add_axis(&to, &items[i]);
         else
             add_pixel(&to, &items[i]);
     }
-    const struct kernels kernels = kernels_of(items[0].warp);
+    const struct kernels kernels = kernels_of(&items[0].op->warp);
     if (to.axes[0].n)
         CUDA_TRY(launch_axis(kernels.axis, &to.axis[0], to.axes[0], stream));
     if (to.axes[1].n)
@@ -313,11 +315,18 @@ cudaError_t warp_cuda(const struct warp_item items[], int n, cudaStream_t stream
     return cudaSuccess;
 }
 
-cudaError_t warp_cuda_load(const struct warp *warp)
+static cudaError_t warp_load(const struct op *op)
 {
-    const struct kernels kernels = kernels_of(warp);
+    const struct kernels kernels = kernels_of(&op->warp);
     struct cudaFuncAttributes attributes;
     CUDA_TRY(cudaFuncGetAttributes(&attributes, kernels.pixel));
     CUDA_TRY(cudaFuncGetAttributes(&attributes, kernels.whole));
     return cudaFuncGetAttributes(&attributes, kernels.axis);
 }
+
+const struct cuda_op warp_cuda = {
+    .block_bytes = warp_block_bytes,
+    .block_pack = warp_block_pack,
+    .load = warp_load,
+    .launch = warp_launch,
+};

@@ -14,7 +14,7 @@ enum {
 };
 
 struct axis_batch {
-    struct axis_item item[WARP_ITEMS_MAX];
+    struct axis_item item[CUDA_ITEMS_MAX];
 };
 static_assert(sizeof(struct axis_batch) <= 4000, "kernel parameters");
 

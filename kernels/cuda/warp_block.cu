@@ -42,11 +42,13 @@ bool warp_has_axes(const struct warp *warp)
         return false;
     if (source_is_rgb(warp->source))
         return warp->x1 - warp->x0 >= 2;
-    return (warp->x1 - 1) >> 1 > warp->x0 >> 1 && sums_are_exact(&warp->rgb);
+    const int sub = position_sub(warp->chroma_x);
+    return (warp->x1 - 1) >> sub > warp->x0 >> sub && sums_are_exact(&warp->rgb);
 }
 
-size_t warp_cuda_bytes(const struct warp *warp)
+size_t warp_block_bytes(const struct op *op)
 {
+    const struct warp *warp = &op->warp;
     return warp_axis_offset(warp) + (warp_has_axes(warp) ? axis_bytes(warp) : 0);
 }
 
@@ -68,7 +70,7 @@ static void columns_pack(const struct warp *warp, struct axis_column *luma)
         const int32_t p = position_of(warp->luma, s);
         luma[i] = column_at(taps_at(p, warp->x0, warp->x1 - 1), warp->x1 - 1, step);
         chroma[i] = column_at(chroma_taps(warp->chroma_x, s, warp->x0, warp->x1),
-                              (warp->x1 - 1) >> 1, chroma_step);
+                              (warp->x1 - 1) >> position_sub(warp->chroma_x), chroma_step);
         coverage[i] = (uint16_t)coverage_axis(p, warp->x0, warp->x1);
     }
 }
@@ -97,8 +99,9 @@ static int32_t *append(uint8_t *host, uint8_t *device, size_t *used, const int32
     return (int32_t *)(device + at);
 }
 
-void warp_cuda_pack(const struct warp *warp, uint8_t *host, uint8_t *device)
+void warp_block_pack(const struct op *op, uint8_t *host, uint8_t *device)
 {
+    const struct warp *warp = &op->warp;
     struct warp *copy = (struct warp *)host;
     size_t used = aligned(sizeof *warp);
     *copy = *warp;

@@ -28,6 +28,9 @@ static inline FRAMED_HD int axis_columns(int width)
     return (width + AXIS_COLUMNS - 1) / AXIS_COLUMNS * AXIS_COLUMNS;
 }
 
+// As cuda_op.block_bytes and cuda_op.block_pack.
+size_t warp_block_bytes(const struct op *);
+void warp_block_pack(const struct op *, uint8_t *host, uint8_t *device);
 // Whether the source's x depends on the output's x alone and its y on y alone, and warp_axis.cuh
 // may make the op.
 bool warp_has_axes(const struct warp *);

@@ -13,7 +13,7 @@ enum axis_flags {
     AXIS_LOOKUP = 16 // elements come out of the table; else they are the levels
 };
 
-// One warp_item in the parameters of the kernel, whose 4 KB hold WARP_ITEMS_MAX of them.
+// One cuda_item in the parameters of the kernel, whose 4 KB hold CUDA_ITEMS_MAX of them.
 struct axis_item {
     const uint8_t *plane[PLANES_MAX];
     uint8_t *dst;

@@ -275,20 +275,36 @@ static bool result_is_wide(const struct image *dst, enum pixel_format format)
     return true;
 }
 
-cudaError_t yuv_cuda(const struct image *dst, const struct image *src, const struct yuv *yuv,
-                     struct band band, cudaStream_t stream)
+static cudaError_t launch_item(const struct cuda_item *item, cudaStream_t stream)
 {
-    const int width = BLOCK_WIDTH * TILE;
+    const struct yuv *yuv = &item->op->yuv;
+    struct image dst;
+    op_lay_out(item->op, &dst, item->dst);
+    const int width = BLOCK_WIDTH * TILE, rows = item->band.y1 - item->band.y0;
     const int height = BLOCK_HEIGHT * (format_is_420(yuv->format) ? 2 : 1);
     const dim3 block(BLOCK_WIDTH, BLOCK_HEIGHT);
-    const dim3 grid((yuv->width + width - 1) / width, (band.y1 - band.y0 + height - 1) / height);
-    bool wide = source_is_wide(src, yuv->source) && result_is_wide(dst, yuv->format);
-    void *arguments[] = {(void *)dst, (void *)src, (void *)yuv, (void *)&band, &wide};
+    const dim3 grid((yuv->width + width - 1) / width, (rows + height - 1) / height);
+    bool wide = source_is_wide(&item->src, yuv->source) && result_is_wide(&dst, yuv->format);
+    void *arguments[] = {&dst, (void *)&item->src, (void *)yuv, (void *)&item->band, &wide};
     return cudaLaunchKernel(kernel_of(yuv), grid, block, arguments, 0, stream);
 }
 
-cudaError_t yuv_cuda_load(const struct yuv *yuv)
+static cudaError_t yuv_launch(const struct cuda_item items[], int n, cudaStream_t stream)
+{
+    for (int i = 0; i < n; i++)
+        CUDA_TRY(launch_item(&items[i], stream));
+    return cudaSuccess;
+}
+
+static cudaError_t yuv_load(const struct op *op)
 {
     struct cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, kernel_of(yuv));
+    return cudaFuncGetAttributes(&attributes, kernel_of(&op->yuv));
 }
+
+const struct cuda_op yuv_cuda = {
+    .block_bytes = NULL,
+    .block_pack = NULL,
+    .load = yuv_load,
+    .launch = yuv_launch,
+};

@@ -65,10 +65,7 @@ static void compute(const struct version *version, const struct op *op, const st
     struct image dst;
     op_lay_out(op, &dst, to);
     const struct band all = {0, dst.height};
-    if (op->kind == OP_WARP)
-        version->warp(&dst, src, &op->warp, all, filled);
-    else
-        version->yuv(&dst, src, &op->yuv, all);
+    version->run[op->kind](&dst, src, op, all, filled);
 }
 
 static void add(struct field *field, const struct contestant *contestant)

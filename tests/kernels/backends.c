@@ -194,8 +194,7 @@ static bool result_is(const struct op *op, const struct picture *got, const stru
 {
     int wrong = 0;
     for (int i = 0; i < PLANES_MAX && expected->plane[i].stride; i++) {
-        const int rows =
-            op->kind == OP_YUV ? plane_rows(op->dst.format, i, op->dst.height) : op->dst.height;
+        const int rows = plane_rows(op->dst.format, i, op->dst.height);
         const int halve = rows != op->dst.height;
         const size_t row = expected->plane[i].stride;
         const ptrdiff_t stride = got->image.plane[i].stride;
@@ -213,15 +212,6 @@ static bool result_is(const struct op *op, const struct picture *got, const stru
     return wrong == 0;
 }
 
-static void run_band(const struct op *op, const struct image *dst, const struct image *src,
-                     struct band band)
-{
-    if (op->kind == OP_WARP)
-        warp_ref(dst, src, &op->warp, band, false);
-    else
-        yuv_ref(dst, src, &op->yuv, band);
-}
-
 static void check_bands(struct random *random)
 {
     struct picture source = random_source(random);
@@ -237,7 +227,7 @@ static void check_bands(struct random *random)
     struct picture got = result_new(&op, (enum strides)random_in(random, 0, STRIDES - 1));
     for (int y = 0; y < height; y += step) {
         const struct band band = {y, y + step < height ? y + step : height};
-        run_band(&op, &got.image, &source.image, band);
+        op_reference(&got.image, &source.image, &op, band, false);
         CHECK(result_is(&op, &got, &expected, (struct band){0, band.y1}),
               "rows %d to %d: %s %dx%d -> %s %dx%d", band.y0, band.y1,
               pixel_format_name(source.image.format), source.image.width, source.image.height,

@@ -92,10 +92,7 @@ static inline void run_reference(const struct op *op, const struct image *src, v
     struct image dst;
     op_lay_out(op, &dst, result);
     const struct band all = {0, dst.height};
-    if (op->kind == OP_WARP)
-        warp_ref(&dst, src, &op->warp, all, false);
-    else
-        yuv_ref(&dst, src, &op->yuv, all);
+    op_reference(&dst, src, op, all, false);
 }
 
 #endif

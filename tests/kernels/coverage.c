@@ -130,7 +130,7 @@ static void check_case(int which, enum pixel_format format, struct backend *cons
             continue;
         memset(result, UNTOUCHED, sizeof result);
         op_lay_out(&op, &dst, result);
-        versions[i]->warp(&dst, &source.image, &op.warp, (struct band){0, HEIGHT}, false);
+        versions[i]->run[OP_WARP](&dst, &source.image, &op, (struct band){0, HEIGHT}, false);
         check_result(result, level, versions[i]->name, cases[which].name, format);
     }
     for (int i = 0; i < SETTINGS; i++) {

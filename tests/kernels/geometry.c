@@ -169,10 +169,7 @@ static void run(const struct op *op, const struct image *src, struct band band, 
 {
     struct image dst;
     op_lay_out(op, &dst, result);
-    if (op->kind == OP_WARP)
-        warp_ref(&dst, src, &op->warp, band, false);
-    else
-        yuv_ref(&dst, src, &op->yuv, band);
+    op_reference(&dst, src, op, band, false);
 }
 
 static void check_rows(const struct op *op, const struct picture *picture, struct band out,

@@ -9,7 +9,7 @@ static void *run(const struct op *op, const struct image *src)
     void *result = malloc(op->dst_bytes);
     struct image dst;
     op_lay_out(op, &dst, result);
-    warp_ref(&dst, src, &op->warp, (struct band){0, dst.height}, false);
+    op_reference(&dst, src, op, (struct band){0, dst.height}, false);
     return result;
 }
 

@@ -129,7 +129,7 @@ static void check_case(const struct yuv_params *p, const struct image *src)
     void *result = malloc(op.dst_bytes);
     struct image dst;
     op_lay_out(&op, &dst, result);
-    yuv_ref(&dst, src, &op.yuv, (struct band){0, dst.height});
+    op_reference(&dst, src, &op, (struct band){0, dst.height}, false);
     const double worst = worst_sample(p, src, &e, &dst);
     CHECK(worst <= allowed(p, src, &e), "%g: %s", worst, yuv_case_text(text, p, src));
     free(result);
@@ -183,7 +183,7 @@ static void test_grays(void)
                 CHECK(false, "op_init: matrix %d range %d", matrix, range);
                 continue;
             }
-            yuv_ref(&dst, &picture.image, &op.yuv, (struct band){0, 1});
+            op_reference(&dst, &picture.image, &op, (struct band){0, 1}, false);
             int coloured = 0;
             for (int i = 0; i < 256; i++)
                 coloured += samples[1][i] != 128 || samples[2][i] != 128;
@@ -214,7 +214,7 @@ static void test_bt601_8bit(struct random *random, enum pixel_format source)
     const struct yuv_params p = {PIXEL_YUV24, {.matrix = MATRIX_BT601_8BIT}};
     struct op op;
     if (op_init(&op, &(struct op_params){OP_YUV, {.yuv = p}}, &picture.image) == 0)
-        yuv_ref(&dst, &picture.image, &op.yuv, (struct band){0, 1});
+        op_reference(&dst, &picture.image, &op, (struct band){0, 1}, false);
     int wrong = 0;
     for (int x = 0; x < WIDTH; x++)
         for (int c = 0; c < 3; c++)

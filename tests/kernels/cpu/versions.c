@@ -229,11 +229,6 @@ static int trial_yuv(struct trial *t, struct random *random, enum pixel_format f
     return op_init(&t->op, &params, &t->source.image);
 }
 
-static int result_rows(const struct op *op, int plane)
-{
-    return op->kind == OP_YUV ? plane_rows(op->dst.format, plane, op->dst.height) : op->dst.height;
-}
-
 // Planes one behind the other as a backend has them, or each on its own with any stride.
 static void lay_out_result(struct trial *t, struct random *random)
 {
@@ -245,7 +240,7 @@ static void lay_out_result(struct trial *t, struct random *random)
     for (int i = 0; i < PLANES_MAX && op->dst.plane[i].stride; i++) {
         const int padding = together ? 0 : align * random_in(random, 0, 64);
         const ptrdiff_t stride = op->dst.plane[i].stride + padding;
-        const int rows = result_rows(op, i);
+        const int rows = plane_rows(op->dst.format, i, op->dst.height);
         const bool upward = !together && random_in(random, 0, 2) == 0;
         const size_t first = at + (upward ? stride * (rows - 1) : 0);
         t->layout.plane[i].data = (uint8_t *)(uintptr_t)first;
@@ -283,10 +278,7 @@ static uint8_t *run(const struct trial *t, const struct version *version, const 
     for (int y = t->written.y0; y < t->written.y1; y += t->step) {
         const int end = y + t->step < t->written.y1 ? y + t->step : t->written.y1;
         const struct band band = {y, end};
-        if (t->op.kind == OP_WARP)
-            version->warp(&dst, &t->source.image, &t->op.warp, band, earlier != NULL);
-        else
-            version->yuv(&dst, &t->source.image, &t->op.yuv, band);
+        version->run[t->op.kind](&dst, &t->source.image, &t->op, band, earlier != NULL);
     }
     return memory;
 }
@@ -316,7 +308,7 @@ static const char *place_text(char text[80], const struct trial *t, size_t at)
     snprintf(text, 80, "outside the picture");
     for (int i = 0; i < PLANES_MAX && t->layout.plane[i].stride; i++) {
         const size_t row = t->op.dst.plane[i].stride;
-        for (int y = 0; y < result_rows(&t->op, i); y++) {
+        for (int y = 0; y < plane_rows(t->op.dst.format, i, t->op.dst.height); y++) {
             const size_t start = (uintptr_t)t->layout.plane[i].data + y * t->layout.plane[i].stride;
             if (at >= start && at < start + row)
                 snprintf(text, 80, "plane %d row %d byte %zu of %zu", i, y, at - start, row);
@@ -341,7 +333,8 @@ static void check_version(const struct trial *t, const uint8_t *expected, const 
 static void check_versions(const struct trial *t)
 {
     static int failures[8];
-    static const struct version reference = {"reference", NULL, warp_ref, yuv_ref};
+    static const struct version reference = {
+        "reference", NULL, {[OP_WARP] = op_reference, [OP_YUV] = op_reference}};
     now.version = reference.name;
     uint8_t *earlier = run_earlier(t, &reference), *expected = run(t, &reference, NULL);
     for (int i = 0; versions[i]; i++) {

@@ -84,10 +84,7 @@ static inline void camera_init(struct camera *camera, enum pixel_format format, 
         camera->expected[i] = (uint8_t *)malloc(op->dst_bytes);
         op_lay_out(op, &dst, camera->expected[i]);
         struct band all = {0, op->dst.height};
-        if (op->kind == OP_WARP)
-            warp_ref(&dst, &camera->src, &op->warp, all, false);
-        else
-            yuv_ref(&dst, &camera->src, &op->yuv, all);
+        op_reference(&dst, &camera->src, op, all, false);
     }
 }
 

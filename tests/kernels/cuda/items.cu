@@ -1,4 +1,4 @@
-// Launches of 1 to WARP_ITEMS_MAX items against the reference, byte by byte: items of cameras of
+// Launches of 1 to CUDA_ITEMS_MAX items against the reference, byte by byte: items of cameras of
 // their own, each with its own geometry, layout, band and alignment, and guards around the results.
 #include "kernels/cuda/cuda.h"
 #include "kernels/sample.h"
@@ -57,7 +57,7 @@ struct item {
 };
 
 // The source at any alignment that its samples allow, in rows with any padding.
-static void source_init(struct item *item, struct warp_item *to)
+static void source_init(struct item *item, struct cuda_item *to)
 {
     const int sample = source_is_10bit(item->src.format) ? 2 : 1;
     for (int p = 0; p < pixel_format_planes(item->src.format); p++) {
@@ -68,7 +68,7 @@ static void source_init(struct item *item, struct warp_item *to)
         for (size_t i = 0; i < stride * rows; i++)
             room.host[at + i] = (uint8_t)random_in(0, 255);
         item->src.plane[p] = {room.host + at, (ptrdiff_t)stride};
-        to->src[p] = {room.device + at, (ptrdiff_t)stride};
+        to->src.plane[p] = {room.device + at, (ptrdiff_t)stride};
     }
 }
 
@@ -91,7 +91,7 @@ static void axis_params(struct warp_params *warp, const struct image *src)
                       random_in(2, src->width / 2), random_in(2, src->height / 2)};
 }
 
-static void item_init(struct item *item, struct warp_item *to, enum pixel_format format,
+static void item_init(struct item *item, struct cuda_item *to, enum pixel_format format,
                       enum dtype dtype, enum shape shape)
 {
     struct op_params params;
@@ -134,23 +134,23 @@ static size_t element_bytes(enum dtype dtype)
 }
 
 // The op's block, the room for its result, and what the reference makes of it.
-static void item_place(struct item *item, struct warp_item *to)
+static void item_place(struct item *item, struct cuda_item *to)
 {
     const struct warp *warp = &item->op.warp;
     struct image dst;
-    item->block = room_take(warp_cuda_bytes(warp), 16);
-    warp_cuda_pack(warp, room.host + item->block, room.device + item->block);
+    item->block = room_take(warp_cuda.block_bytes(&item->op), 16);
+    warp_cuda.block_pack(&item->op, room.host + item->block, room.device + item->block);
     item->bytes = item->op.dst_bytes + 2 * GUARD;
     item->dst = room_take(item->bytes + 4, 16) + (random_in(0, 2) ? 0 : element_bytes(warp->dtype));
     memset(room.host + item->dst, GUARD_BYTE, item->bytes);
     item->expected = (uint8_t *)malloc(item->bytes);
     memset(item->expected, GUARD_BYTE, item->bytes);
     op_lay_out(&item->op, &dst, item->expected + GUARD);
-    warp_ref(&dst, &item->src, warp, item->band, false);
+    op_reference(&dst, &item->src, &item->op, item->band, false);
 
     to->dst = room.device + item->dst + GUARD;
     to->block = room.device + item->block;
-    to->warp = warp;
+    to->op = &item->op;
     to->band = item->band;
 }
 
@@ -173,15 +173,15 @@ static void item_check(const struct item *item, int i, int n, enum shape shape)
 
 static void test_launch(enum pixel_format format, enum dtype dtype, enum shape shape, int n)
 {
-    static struct item item[WARP_ITEMS_MAX];
-    struct warp_item items[WARP_ITEMS_MAX];
+    static struct item item[CUDA_ITEMS_MAX];
+    struct cuda_item items[CUDA_ITEMS_MAX];
     room.used = 0;
     for (int i = 0; i < n; i++) {
         item_init(&item[i], &items[i], format, dtype, shape);
         item_place(&item[i], &items[i]);
     }
     CHECK(!cudaMemcpy(room.device, room.host, room.used, cudaMemcpyHostToDevice), "upload");
-    CHECK(!warp_cuda(items, n, cudaStreamLegacy), "warp_cuda");
+    CHECK(!warp_cuda.launch(items, n, cudaStreamLegacy), "warp_cuda.launch");
     CHECK(!cudaMemcpy(room.host, room.device, room.used, cudaMemcpyDeviceToHost), "download");
     for (int i = 0; i < n; i++) {
         item_check(&item[i], i, n, shape);
@@ -200,7 +200,7 @@ int main(void)
     CHECK(room_open(), "no memory");
     for (int format = PIXEL_BGRA; format <= PIXEL_YUV420P10; format++)
         for (int shape = 0; shape < SHAPES; shape++)
-            for (int n = 1; n <= WARP_ITEMS_MAX; n++)
+            for (int n = 1; n <= CUDA_ITEMS_MAX; n++)
                 test_launch((enum pixel_format)format, (enum dtype)random_in(DTYPE_U8, DTYPE_F32),
                             (enum shape)shape, n);
     room_close();
