@@ -40,7 +40,7 @@ struct daemon {
     uv_timer_t deadline, log;
     struct notify notify;
     struct event_queue *mailbox;
-    struct devices *engine;
+    struct devices *devices;
     struct service *service;
     struct histogram decode, process;
     struct cameras roster;
@@ -79,7 +79,7 @@ static void look(void *opaque, struct metrics *ret)
     *ret = (struct metrics){
         .cameras = daemon->roster.cameras,
         .n_cameras = daemon->roster.n,
-        .engine = daemon->engine,
+        .devices = daemon->devices,
         .decode = &daemon->decode,
         .process = &daemon->process,
         .reload = &daemon->reload,
@@ -91,7 +91,7 @@ static void look(void *opaque, struct metrics *ret)
 static int write_metrics(struct daemon *daemon)
 {
     struct metrics metrics;
-    if (!daemon->options->metrics || !daemon->engine) // nothing ran
+    if (!daemon->options->metrics || !daemon->devices) // nothing ran
         return 0;
     look(daemon, &metrics);
     int rc = metrics_write(daemon->options->metrics, &metrics);
@@ -317,11 +317,11 @@ static int open_service(struct daemon *daemon)
 static int start(struct daemon *daemon)
 {
     char why[256];
-    int rc = devices_open(&daemon->engine, daemon->config);
+    int rc = devices_open(&daemon->devices, daemon->config);
     if (rc < 0)
         return rc == -ENODEV ? EXIT_NO_DEVICE : EXIT_RUNTIME;
-    daemon->roster.context.engine = daemon->engine;
-    if (devices_admit(daemon->engine, daemon->config, why, sizeof why) < 0) {
+    daemon->roster.context.devices = daemon->devices;
+    if (devices_admit(daemon->devices, daemon->config, why, sizeof why) < 0) {
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return EXIT_CONFIG;
     }
@@ -342,7 +342,7 @@ static void finish(struct daemon *daemon)
     write_metrics(daemon);
     judge_cameras(daemon);
     cameras_close(&daemon->roster);
-    devices_close(daemon->engine);
+    devices_close(daemon->devices);
     uv_loop_close(&daemon->loop);
     log_flush();
 }

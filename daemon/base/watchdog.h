@@ -13,7 +13,7 @@ enum step {
     STEP_READING,
     STEP_DECODING,
     STEP_SUBMITTING,
-    STEP_MOVING, // to another side of the engine, or away from it
+    STEP_MOVING, // to another device, or away from it
     STEP_CLOSING,
     STEP_PAUSING,
 };

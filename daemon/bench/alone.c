@@ -21,8 +21,8 @@ static const double PATIENCE_S = 30, PATIENCE_EACH_S = 0.5, POLL_S = 0.005;
 
 struct alone {
     const struct camera_config *config;
-    struct devices *engine;
-    struct device_lease use;
+    struct devices *devices;
+    struct device_lease lease;
     struct demux *ingest;
     struct decoder *decoder;
     _Atomic uint64_t frames;
@@ -44,12 +44,12 @@ static int open_decoder(struct alone *alone)
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return rc;
     }
-    rc = devices_join(alone->engine, &alone->use, false);
+    rc = device_acquire(alone->devices, DEVICE_AUTO, &alone->lease);
     if (rc == 0)
         rc = decoder_open(&alone->decoder, demux_parameters(alone->ingest), &options);
     return rc == 0 ? decoder_join(alone->decoder,
-                                  &(struct decode_target){alone->use.driver, alone->use.backend,
-                                                          alone->use.device})
+                                  &(struct decode_target){alone->lease.driver, alone->lease.backend,
+                                                          alone->lease.nvdec})
                    : rc;
 }
 
@@ -98,7 +98,7 @@ static void *run(void *opaque)
     if (alone->decoder)
         decoder_leave(alone->decoder);
     decoder_close(alone->decoder);
-    devices_leave(alone->engine, &alone->use);
+    device_release(&alone->lease);
     demux_close(alone->ingest);
     return NULL;
 }
@@ -140,14 +140,14 @@ static int measure(struct alone *all, int n, double seconds)
     return rc;
 }
 
-static int run_all(struct devices *engine, const struct config *config, double seconds)
+static int run_all(struct devices *devices, const struct config *config, double seconds)
 {
     _Atomic bool stop = false;
     struct alone *all = calloc((size_t)config->n_cameras, sizeof *all);
     int rc = all ? 0 : -ENOMEM;
     for (int i = 0; rc == 0 && i < config->n_cameras; i++) {
         all[i].config = &config->cameras[i];
-        all[i].engine = engine;
+        all[i].devices = devices;
         all[i].stop = &stop;
         rc = -pthread_create(&all[i].thread, NULL, run, &all[i]);
         all[i].started = rc == 0;
@@ -165,17 +165,17 @@ static int run_all(struct devices *engine, const struct config *config, double s
 int alone_run(const char *path, double seconds)
 {
     struct config *config;
-    struct devices *engine = NULL;
+    struct devices *devices = NULL;
     if (config_load(&config, path, stderr) != 0)
         return EXIT_CONFIG;
     log_open(config->log.level);
     libav_log_open();
-    int rc = devices_open(&engine, config);
+    int rc = devices_open(&devices, config);
     if (rc == 0)
-        rc = run_all(engine, config, seconds);
+        rc = run_all(devices, config, seconds);
     if (rc == -ETIMEDOUT)
         log_event(LOG_LEVEL_ERROR, "not every camera delivered");
-    devices_close(engine);
+    devices_close(devices);
     log_flush();
     config_free(config);
     return rc == 0 ? EXIT_OK : EXIT_RUNTIME;

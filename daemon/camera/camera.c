@@ -99,7 +99,7 @@ static void wait_for_next_try(struct camera_thread *thread, int64_t ns)
 }
 
 // A short outage finds decoder and slots as they were. In a long one nothing is held of the
-// engine's device: it may have failed, or others need the room.
+// device: it may have failed, or others need the room.
 static void pause_feed(struct camera_thread *thread, int64_t ns)
 {
     watchdog_begin(feed_heartbeat(thread->feed), STEP_PAUSING, ns);
@@ -198,7 +198,7 @@ static int open_feed(struct camera *camera, struct camera_thread *thread)
 {
     struct feed_context context = {
         .config = camera->config,
-        .engine = camera->context.engine,
+        .devices = camera->context.devices,
         .mailbox = camera->context.mailbox,
         .outputs = camera->outputs,
         .epoch = &camera->epoch,

@@ -20,7 +20,7 @@ enum camera_state {
 };
 
 struct camera_context {
-    struct devices *engine;
+    struct devices *devices;
     struct event_queue *mailbox;
     struct histogram *decode, *process;
     void (*ended)(struct event *); // loop thread: the thread is through (camera_of_event)
@@ -58,7 +58,7 @@ void camera_follow(struct camera *, const struct camera *before);
 void camera_stop(struct camera *); // asks; `ended` follows within close_timeout; may be repeated
 // After `ended`, or before camera_start: joins the thread. Outputs stay for their sinks to finish.
 void camera_join(struct camera *);
-// After camera_join: slots that lie on the engine's device, which sinks may be at until now, go.
+// After camera_join: slots that lie on a device, which sinks may be at until now, go.
 void camera_leave(struct camera *);
 void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one
 

@@ -24,7 +24,7 @@ static const int64_t NO_PICTURE = INT64_MIN;
 // A name is looked up without a glance at deadlines: by three servers, twice, 5 s each, and that
 // for two names where the first is completed.
 static const int64_t LOOKUP_NS = 60 * INT64_C(1000000000);
-// Cameras come to a device in turn, and all at once where another side takes over.
+// Cameras come to a device in turn, and all at once where another device takes over.
 static const int64_t TURN_NS = 60 * INT64_C(1000000000);
 
 struct feed {
@@ -32,9 +32,9 @@ struct feed {
     struct transform *pipeline;
     struct output_swap handover;
     struct watchdog heartbeat;
-    struct device_lease use;
+    struct device_lease lease;
     bool cpu_only; // the device had no room for pictures of this size, in this connection
-    bool moves;    // to another side, before the next picture
+    bool moves;    // to another device, before the next picture
     struct demux *ingest;
     struct decoder *decoder;    // kept over connections; NULL: none
     char decoder_told[64];      // what context.shows was told of it
@@ -53,7 +53,7 @@ struct feed {
 // --- the way of a frame: demux_read -> decode_send -> decode_next -> transform_submit
 
 static void follow_outputs(struct feed *feed);
-static int follow_engine(struct feed *feed);
+static int follow_devices(struct feed *feed);
 static int forward_pictures(struct feed *feed);
 static void forward_picture(struct feed *feed, struct frame *frame);
 static bool dries_up(struct feed *feed, const struct packet *packet);
@@ -100,7 +100,7 @@ static int forward_pictures(struct feed *feed)
     for (;;) {
         struct frame frame;
         follow_outputs(feed);
-        int rc = follow_engine(feed);
+        int rc = follow_devices(feed);
         if (rc < 0)
             return rc;
         watchdog_begin(&feed->heartbeat, STEP_DECODING, 0);
@@ -134,7 +134,7 @@ static void complain(struct feed *feed, const char *what)
 static void backend_failed(struct feed *feed, int rc)
 {
     char what[128];
-    snprintf(what, sizeof what, "backend %s failed: %s", feed->use.driver->name, strerror(-rc));
+    snprintf(what, sizeof what, "backend %s failed: %s", feed->lease.driver->name, strerror(-rc));
     complain(feed, what);
 }
 
@@ -334,9 +334,9 @@ static int start_over(struct feed *feed)
     return 0;
 }
 
-// --- the side of the engine
+// --- the lease on a device
 
-static void leave_side(struct feed *feed)
+static void release_device(struct feed *feed)
 {
     transform_drain(feed->pipeline);
     if (feed->decoder)
@@ -344,51 +344,53 @@ static void leave_side(struct feed *feed)
     feed_leave(feed);
 }
 
-static int join_side(struct feed *feed)
+static int acquire_device(struct feed *feed)
 {
     const struct feed_context *context = &feed->context;
-    int rc = devices_join(context->engine, &feed->use, feed->cpu_only);
+    int rc =
+        device_acquire(context->devices, feed->cpu_only ? DEVICE_CPU : DEVICE_AUTO, &feed->lease);
     if (rc < 0)
         return rc;
-    atomic_store(&context->progress->backend, feed->use.driver->name);
+    atomic_store(&context->progress->backend, feed->lease.driver->name);
     transform_join(feed->pipeline);
-    output_swap_join(&feed->handover, &feed->use);
-    rc = decoder_join(feed->decoder, &(struct decode_target){feed->use.driver, feed->use.backend,
-                                                             feed->use.device});
+    output_swap_join(&feed->handover, &feed->lease);
+    rc =
+        decoder_join(feed->decoder, &(struct decode_target){feed->lease.driver, feed->lease.backend,
+                                                            feed->lease.nvdec});
     if (rc < 0)
-        leave_side(feed);
+        release_device(feed);
     return rc;
 }
 
 // The device may have room for what comes now.
 static void ask_device_again(struct feed *feed)
 {
-    feed->moves |= feed->cpu_only && feed->use.side;
+    feed->moves |= feed->cpu_only && feed->lease.device;
     feed->cpu_only = false;
 }
 
 void feed_take_outputs(struct feed *feed)
 {
-    output_swap_follow(&feed->handover, feed->pipeline, &feed->use);
+    output_swap_follow(&feed->handover, feed->pipeline, &feed->lease);
 }
 
 // The camera's connection and decoder do not notice.
 static void follow_outputs(struct feed *feed)
 {
-    if (output_swap_follow(&feed->handover, feed->pipeline, &feed->use))
+    if (output_swap_follow(&feed->handover, feed->pipeline, &feed->lease))
         feed->context.left(feed->context.opaque);
 }
 
-// Goes over to the side that has taken over.
-static int follow_engine(struct feed *feed)
+// Goes over to the device that has taken over.
+static int follow_devices(struct feed *feed)
 {
-    if (!feed->moves && !devices_stale(feed->context.engine, &feed->use))
+    if (!feed->moves && !device_is_stale(&feed->lease))
         return 0;
     feed->moves = false;
     watchdog_begin(&feed->heartbeat, STEP_MOVING, TURN_NS);
     const int64_t begun_ns = monotonic_ns();
-    leave_side(feed);
-    int rc = join_side(feed);
+    release_device(feed);
+    int rc = acquire_device(feed);
     transform_held_up(feed->pipeline, monotonic_ns() - begun_ns);
     return rc;
 }
@@ -420,15 +422,16 @@ static int prepare_decoder(struct feed *feed)
 {
     if (feed->decoder && decoder_accepts(feed->decoder, demux_parameters(feed->ingest))) {
         decoder_restart(feed->decoder);
-        return feed->use.side ? 0 : join_side(feed);
+        return feed->lease.device ? 0 : acquire_device(feed);
     }
     close_decoder(feed);
     int rc = open_decoder(feed);
     if (rc == 0)
-        rc = feed->use.side ? decoder_join(feed->decoder, &(struct decode_target){feed->use.driver,
-                                                                                  feed->use.backend,
-                                                                                  feed->use.device})
-                            : join_side(feed);
+        rc = feed->lease.device
+                 ? decoder_join(feed->decoder,
+                                &(struct decode_target){feed->lease.driver, feed->lease.backend,
+                                                        feed->lease.nvdec})
+                 : acquire_device(feed);
     return rc;
 }
 
@@ -453,8 +456,8 @@ int feed_run(struct feed *feed, char *why, size_t size)
     const struct camera_config *config = context->config;
     watchdog_begin(&feed->heartbeat, STEP_MOVING, TURN_NS);
     follow_outputs(feed);
-    if (devices_stale(context->engine, &feed->use))
-        leave_side(feed); // connecting may take long
+    if (device_is_stale(&feed->lease))
+        release_device(feed); // connecting may take long
     watchdog_begin(&feed->heartbeat, STEP_CONNECTING, config->connect_timeout.ns + LOOKUP_NS);
     int rc = demux_open(&feed->ingest, config, context->stop, why, size);
     if (rc < 0)
@@ -491,8 +494,7 @@ int feed_open(struct feed **ret, const struct feed_context *context)
         return -ENOMEM;
     feed->context = *context;
     struct transform_context pipeline = {
-        .engine = context->engine,
-        .use = &feed->use,
+        .lease = &feed->lease,
         .mailbox = context->mailbox,
         .outputs = context->outputs,
         .fps = context->config->fps,
@@ -524,10 +526,9 @@ void feed_drain(struct feed *feed)
 
 void feed_leave(struct feed *feed)
 {
-    const struct feed_context *context = &feed->context;
-    if (feed->use.side)
+    if (feed->lease.device)
         output_swap_leave(&feed->handover);
-    devices_leave(context->engine, &feed->use);
+    device_release(&feed->lease);
 }
 
 void feed_change(struct feed *feed, const struct outputs *outputs)

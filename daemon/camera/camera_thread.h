@@ -1,5 +1,5 @@
 // What a camera's thread does: one connection after another, from the input through the decoder to
-// the pipeline, on the side of the engine that works now. Lives as long as the camera; its thread
+// the pipeline, on the device that works now. Lives as long as the camera; its thread
 // calls everything but where a function says so.
 #ifndef FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
 #define FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
@@ -11,7 +11,7 @@ struct feed;
 
 struct feed_context {
     const struct camera_config *config;
-    struct devices *engine;
+    struct devices *devices;
     struct event_queue *mailbox;
     struct outputs outputs; // at first
     uint32_t *epoch;        // of the next picture, unless that begins another
@@ -30,11 +30,11 @@ struct feed_context {
 int feed_open(struct feed **ret, const struct feed_context *);
 struct watchdog *feed_heartbeat(struct feed *); // of the camera's thread
 // One connection, from connecting to the end of the stream: negative errno, -ENODATA where it ended
-// well; `why` says in words what ended it. Decoder, buffers and side stay for the next one.
+// well; `why` says in words what ended it. Decoder, buffers and lease stay for the next one.
 int feed_run(struct feed *, char *why, size_t size);
 // Waits for the frames in flight, and lets go of decoder and buffers.
 void feed_drain(struct feed *);
-// After feed_drain: lets go of the side, and with it of slots that lie on its device. Loop thread
+// After feed_drain: releases its device, and slots that lie there. Loop thread
 // once the camera's is through.
 void feed_leave(struct feed *);
 // Loop thread: from the next frame on these are the outputs.

@@ -39,22 +39,22 @@ static void take(struct output_swap *handover)
     pthread_mutex_unlock(&handover->lock);
 }
 
-static void join(struct output *output, const struct device_lease *use)
+static void join(struct output *output, const struct device_lease *lease)
 {
-    pool_set_backend(output->pool, use->driver, use->backend);
+    pool_set_backend(output->pool, lease->driver, lease->backend);
 }
 
 bool output_swap_follow(struct output_swap *handover, struct transform *pipeline,
-                        const struct device_lease *use)
+                        const struct device_lease *lease)
 {
     if (!atomic_load(&handover->waits))
         return false;
     const struct outputs before = handover->now, *now = &handover->now;
     take(handover);
     transform_change(pipeline, now);
-    for (int i = 0; use->side && i < now->n; i++)
+    for (int i = 0; lease->device && i < now->n; i++)
         if (!outputs_have(&before, now->list[i]))
-            join(now->list[i], use);
+            join(now->list[i], lease);
     for (int i = 0; i < before.n; i++) {
         if (outputs_have(now, before.list[i]))
             continue;
@@ -64,10 +64,10 @@ bool output_swap_follow(struct output_swap *handover, struct transform *pipeline
     return true;
 }
 
-void output_swap_join(struct output_swap *handover, const struct device_lease *use)
+void output_swap_join(struct output_swap *handover, const struct device_lease *lease)
 {
     for (int i = 0; i < handover->now.n; i++)
-        join(handover->now.list[i], use);
+        join(handover->now.list[i], lease);
 }
 
 void output_swap_leave(struct output_swap *handover)

@@ -22,10 +22,10 @@ void output_swap_give(struct output_swap *, const struct outputs *);
 
 // --- camera thread
 // Goes over to what was given last; true: something was. Cheap, to be called for every frame. Slots
-// of outputs that are new join the side that *use has joined, if any, those of others leave it.
-bool output_swap_follow(struct output_swap *, struct transform *, const struct device_lease *use);
+// of outputs that are new join the device of *lease, if any, those of others leave it.
+bool output_swap_follow(struct output_swap *, struct transform *, const struct device_lease *lease);
 void output_swap_join(struct output_swap *,
-                      const struct device_lease *); // all slots join that side
+                      const struct device_lease *); // all slots join that device
 void output_swap_leave(struct output_swap *);
 
 #endif

@@ -186,7 +186,7 @@ static void give_up_codec(struct decoder *d)
     packet_history_rewind(&d->backlog);
 }
 
-// NVDEC refuses the stream, or fails: not again before the next side.
+// NVDEC refuses the stream, or fails: not again before the next device.
 static int fall_back(struct decoder *d, int error)
 {
     char text[AV_ERROR_MAX_STRING_SIZE + 64];

@@ -32,7 +32,7 @@ static void pin(struct pool *pool, struct pool_region *region)
         region_pin(&region->host, pool->driver, pool->backend);
 }
 
-// Once: on a side without a device it is so with every new size, on a full one with every join.
+// Once: on the CPU it is so with every new size, on a full one with every join.
 static void tell_of_host(struct pool *pool, int error)
 {
     if (!pool->told)

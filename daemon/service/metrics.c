@@ -63,7 +63,7 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
         struct camera_description description;
         camera_describe(camera, &description);
         fprintf(to, "framed_camera_info{camera=\"%s\",backend=\"%s\",", camera->config->name,
-                devices_backend_name(metrics->engine));
+                devices_backend_name(metrics->devices));
         print_label(to, "decoder", description.decoder);
         putc(',', to);
         print_label(to, "stream", description.stream);
@@ -76,24 +76,24 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
                     &metrics->cameras[i]->reconnects);
 }
 
-// Both names, so that a change of side shows as a change of values.
-static void print_backend(FILE *to, const struct devices *engine)
+// Both names, so that a change of device shows as a change of values.
+static void print_backend(FILE *to, struct devices *devices)
 {
     static const char *const names[] = {"cpu", "cuda"};
-    const char *works = devices_backend_name(engine);
+    const char *works = devices_backend_name(devices);
     head(to, "framed_backend", "gauge", "1 for the backend that works now.");
     for (int i = 0; i < 2; i++)
         fprintf(to, "framed_backend{backend=\"%s\"} %d\n", names[i], strcmp(names[i], works) == 0);
     head(to, "framed_backend_fallbacks_total", "counter",
          "Times that the cpu took over from a device that failed.");
-    fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", devices_fallbacks(engine));
+    fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", devices_fallbacks(devices));
 }
 
 // Where there is a device; seconds a second are the share of it that is taken.
-static void print_device(FILE *to, struct devices *engine)
+static void print_device(FILE *to, struct devices *devices)
 {
     struct device_busy busy;
-    if (!devices_device_busy(engine, &busy))
+    if (!devices_device_busy(devices, &busy))
         return;
     head(to, "framed_device_busy_seconds_total", "counter",
          "What copies each way and kernels took of the GPU, each piece as alone.");
@@ -224,8 +224,8 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     head(to, "framed_build_info", "gauge", "The version that runs.");
     fprintf(to, "framed_build_info{version=\"%s\"} 1\n", FRAMED_VERSION_TEXT);
     print_reloads(to, metrics->reload);
-    print_backend(to, metrics->engine);
-    print_device(to, metrics->engine);
+    print_backend(to, metrics->devices);
+    print_device(to, metrics->devices);
     print_cameras(to, metrics);
     head(to, "framed_frames_total", "counter", "Frames offered to and emitted by an output.");
     each_output(to, metrics, print_frames);

@@ -11,7 +11,7 @@
 struct metrics {
     struct camera *const *cameras;
     int n_cameras;
-    struct devices *engine;
+    struct devices *devices;
     const struct histogram *decode, *process;
     const struct reload *reload;
     const struct unfinished_files *unfinished; // NULL: not known

@@ -42,12 +42,12 @@ static json_t *process_json(const struct status *status)
                      processor_time_limit(), "resident_bytes", (json_int_t)status_resident_bytes());
 }
 
-static json_t *backend_json(struct devices *engine)
+static json_t *backend_json(struct devices *devices)
 {
     char description[128];
-    devices_describe(engine, description, sizeof description);
-    return json_pack("{s:s, s:s, s:I}", "name", devices_backend_name(engine), "description",
-                     description, "fallbacks", (json_int_t)devices_fallbacks(engine));
+    devices_describe(devices, description, sizeof description);
+    return json_pack("{s:s, s:s, s:I}", "name", devices_backend_name(devices), "description",
+                     description, "fallbacks", (json_int_t)devices_fallbacks(devices));
 }
 
 static json_int_t unix_seconds(int64_t ns)
@@ -107,7 +107,7 @@ static json_t *snapshot(const struct status *status, const struct metrics *metri
     return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "schema_version",
                      STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT, "uptime_s", uptime,
                      "config", config_json(metrics->reload), "process", process_json(status),
-                     "backend", backend_json(metrics->engine), "bound",
+                     "backend", backend_json(metrics->devices), "bound",
                      status_bound_json(&status->load, metrics), "unfinished",
                      unfinished_json(metrics->unfinished), "cameras", cameras_json(metrics));
 }

@@ -39,12 +39,12 @@ static int count_seen(const struct metrics *metrics)
 }
 
 // The plan takes a while for hundreds of cameras: it is made anew only for others, for first
-// pictures, or for another side.
+// pictures, or for another device.
 static void plan_memory(struct load *load, const struct metrics *metrics)
 {
     struct peak_memory overlap;
     const struct config none = {0};
-    const char *backend = devices_backend_name(metrics->engine);
+    const char *backend = devices_backend_name(metrics->devices);
     const int seen = count_seen(metrics);
     if (load->has_memory && load->memory_seen == seen &&
         load->memory_reload == metrics->reload->applied && load->memory_backend == backend &&
@@ -54,7 +54,7 @@ static void plan_memory(struct load *load, const struct metrics *metrics)
     if (load->has_memory) {
         for (int i = 0; i < metrics->n_cameras; i++)
             peak_memory_add_camera(&overlap, metrics->cameras[i]);
-        devices_memory(metrics->engine, &overlap.config, &load->memory);
+        devices_memory(metrics->devices, &overlap.config, &load->memory);
     }
     peak_memory_close(&overlap);
     load->memory_reload = metrics->reload->applied;
@@ -65,16 +65,16 @@ static void plan_memory(struct load *load, const struct metrics *metrics)
 
 void load_sample(struct load *load, const struct metrics *metrics, int64_t now)
 {
-    struct devices *engine = metrics->engine;
+    struct devices *devices = metrics->devices;
     uint64_t busy = 0;
     sample_running(load, metrics, now);
     rate_counter_sample(&load->own, (uint64_t)processor_time_own_ns(), now);
     rate_counter_sample(&load->all, (uint64_t)processor_time_all_ns(), now);
-    load->has_nvdec = devices_nvdec_busy(engine, &busy);
+    load->has_nvdec = devices_nvdec_busy(devices, &busy);
     rate_counter_sample(&load->nvdec, busy, now);
 
     struct device_busy device = {0};
-    load->has_device = devices_device_busy(engine, &device);
+    load->has_device = devices_device_busy(devices, &device);
     rate_counter_sample(&load->upload, device.upload, now);
     rate_counter_sample(&load->kernel, device.kernel, now);
     rate_counter_sample(&load->download, device.download, now);

@@ -14,7 +14,7 @@ struct load {
     struct rate_counter running; // ns of cameras that show pictures, added up
     uint64_t running_ns;
     int64_t sampled_ns;
-    struct devices_memory memory; // planned, for what was there at that reload and on that side:
+    struct devices_memory memory; // planned, for what was there at that reload and on that device:
     bool has_memory, memory_nvdec;
     uint64_t memory_reload;
     const char *memory_backend;

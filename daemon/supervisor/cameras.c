@@ -177,7 +177,7 @@ int cameras_make_camera(struct cameras *roster, const struct camera_config *conf
                         struct camera **ret)
 {
     const struct camera_context context = {
-        .engine = roster->context.engine,
+        .devices = roster->context.devices,
         .mailbox = roster->context.mailbox,
         .decode = roster->context.decode,
         .process = roster->context.process,

@@ -8,7 +8,7 @@
 
 struct cameras_context {
     uv_loop_t *loop;
-    struct devices *engine;
+    struct devices *devices;
     struct event_queue *mailbox;
     struct histogram *decode, *process;
     void (*done)(void *opaque); // every camera has ended and every sink is closed; may come again

@@ -303,7 +303,7 @@ static int admit(struct reconfigure *change)
     if (rc == 0) {
         add_streams(change, &overlap);
         add_going(change, &overlap);
-        rc = devices_admit(change->roster->context.engine, &overlap.config, why, sizeof why);
+        rc = devices_admit(change->roster->context.devices, &overlap.config, why, sizeof why);
         if (rc < 0)
             fprintf(change->errors, "%s: %s\n", change->file, why);
         change->mistakes += rc < 0;

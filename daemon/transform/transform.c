@@ -33,7 +33,7 @@ struct transform {
     bool works[PLAN_OPS_MAX];   // the output can be made from this source
     int index[PLAN_OPS_MAX];    // of the output's op in the plan
     struct plan *plan;
-    size_t reserved;  // device memory, counted by the engine
+    size_t reserved;  // device memory, counted by the lease
     struct rate rate; // the camera's own `fps`
     uint32_t epoch;
     int64_t waited_ns; // beyond their patience, by the last frames; what others need less goes off
@@ -43,7 +43,7 @@ struct transform {
     bool noticed; // notice was handed out
     pthread_mutex_t lock;
     pthread_cond_t idle;      // a work became free, or transform_wake
-    _Atomic bool interrupted; // nobody is to wait for clients: *stop, or the side has failed
+    _Atomic bool interrupted; // nobody is to wait for clients: *stop, or the device has failed
     struct work work[FRAMES_IN_FLIGHT_MAX];
 };
 
@@ -71,9 +71,9 @@ void transform_drain(struct transform *pipeline)
 {
     const struct transform_context *context = &pipeline->context;
     if (pipeline->plan)
-        context->use->driver->plan_close(pipeline->plan);
+        context->lease->driver->plan_close(pipeline->plan);
     if (pipeline->reserved)
-        devices_unreserve(context->engine, context->use, pipeline->reserved);
+        device_unreserve(context->lease, pipeline->reserved);
     pipeline->plan = NULL;
     pipeline->reserved = 0;
     for (int i = 0; i < pipeline->outputs.n; i++)
@@ -124,7 +124,7 @@ void transform_join(struct transform *pipeline)
     atomic_store(&pipeline->interrupted, false);
     if (atomic_load(context->stop)) // set before transform_wake is called
         atomic_store(&pipeline->interrupted, true);
-    devices_watch(context->engine, context->use, interrupt, pipeline);
+    device_on_failure(context->lease, interrupt, pipeline);
 }
 
 const char *transform_notice(struct transform *pipeline)
@@ -170,7 +170,7 @@ static size_t device_bytes(const struct transform *pipeline, const struct frame 
                            const struct op *const ops[], int n)
 {
     const struct transform_context *context = &pipeline->context;
-    const struct backend_driver *driver = context->use->driver;
+    const struct backend_driver *driver = context->lease->driver;
     const struct image *source = &frame->image;
     size_t bytes = driver->plan_need(source, ops, n, frames_in_flight(driver)).device;
     if (source->memory == MEMORY_CUDA)
@@ -188,16 +188,16 @@ static int open_plan(struct transform *pipeline, const struct frame *frame,
                      const struct op *const ops[], int n)
 {
     const struct transform_context *context = &pipeline->context;
-    const struct device_lease *use = context->use;
+    const struct device_lease *lease = context->lease;
     size_t left, bytes = device_bytes(pipeline, frame, ops, n);
-    int rc = devices_reserve(context->engine, use, bytes, &left);
+    int rc = device_reserve(lease, bytes, &left);
     if (rc == 0) {
         pipeline->reserved = bytes;
-        rc = use->driver->plan_open(use->backend, &pipeline->plan, &frame->image, ops, n,
-                                    frames_in_flight(use->driver));
+        rc = lease->driver->plan_open(lease->backend, &pipeline->plan, &frame->image, ops, n,
+                                      frames_in_flight(lease->driver));
         left = 0;
     }
-    if (rc == -ENOMEM && use->driver->device_bytes)
+    if (rc == -ENOMEM && lease->driver->device_bytes)
         rc = -ENOSPC;
     if (rc == -ENOSPC)
         note_memory(pipeline, bytes, left);
@@ -266,7 +266,7 @@ static void release_work(struct work *work)
 
 static struct work *find_idle(struct transform *pipeline)
 {
-    const int depth = frames_in_flight(pipeline->context.use->driver);
+    const int depth = frames_in_flight(pipeline->context.lease->driver);
     for (int i = 0; i < depth; i++)
         if (!pipeline->work[i].busy)
             return &pipeline->work[i];
@@ -331,13 +331,13 @@ void transform_withheld(struct transform *pipeline)
     offer_lost(&pipeline->outputs, LOSS_DAMAGED);
 }
 
-// Any thread. What the device itself fails with is the engine's to act on; the rest is the
+// Any thread. What the device itself fails with is up to the devices; the rest is the
 // caller's, and stays what it was.
 static int report(const struct transform *pipeline, int rc)
 {
     if (rc != -EIO && rc != -ENODEV)
         return rc;
-    devices_failed(pipeline->context.engine, pipeline->context.use, rc);
+    device_failed(pipeline->context.lease, rc);
     return 0;
 }
 
@@ -403,7 +403,7 @@ static int submit(struct transform *pipeline, struct work *work, int rate_num, i
         return 0;
     }
     watchdog_job_begins(context->heartbeat);
-    int rc = context->use->driver->submit(pipeline->plan, &work->job);
+    int rc = context->lease->driver->submit(pipeline->plan, &work->job);
     if (rc < 0)
         settle(work, rc);
     return rc;

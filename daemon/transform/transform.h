@@ -14,9 +14,8 @@
 struct transform;
 
 struct transform_context {
-    struct devices *engine;
-    // The camera's: joined whenever a frame is submitted, and left only after transform_drain.
-    struct device_lease *use;
+    // The camera's: acquired whenever a frame is submitted, released only after transform_drain.
+    struct device_lease *lease;
     struct event_queue *mailbox;
     struct outputs outputs;   // at first
     double fps;               // of the camera; 0 keeps all
@@ -27,7 +26,7 @@ struct transform_context {
 };
 
 int transform_open(struct transform **ret, const struct transform_context *);
-// *use has joined a side: if it fails, waits for clients end, so that the side can be left.
+// *lease has been acquired: if its device fails, waits for clients end, so that it can be released.
 void transform_join(struct transform *);
 // The camera's thread was held up for so long by something that was opened, and frames came
 // meanwhile: for as long and a little longer those that come now wait for the backend and for
@@ -35,9 +34,9 @@ void transform_join(struct transform *);
 void transform_held_up(struct transform *, int64_t ns);
 // Offers the frame to every output. Waits for clients with `overflow: wait`, and after
 // transform_held_up, which it also counts its own openings for. Returns 0, also
-// where the device failed: the engine knows then. -ENOSPC: the device has no room for this source,
-// as transform_notice says: the cpu has to do it. Else what rebuilding for a new geometry failed
-// with. On error every output has counted the frame as lost.
+// where the device failed: its lease is stale then. -ENOSPC: the device has no room for this
+// source, as transform_notice says: the cpu has to do it. Else what rebuilding for a new geometry
+// failed with. On error every output has counted the frame as lost.
 int transform_submit(struct transform *, struct frame *, int rate_num, int rate_den);
 // Goes over to these outputs: waits for the frames in flight. Those that stay lose nothing.
 void transform_change(struct transform *, const struct outputs *);

@@ -1,4 +1,4 @@
-// A cuda side that fails to order, for a framed in which this takes cuda_backend's place. The
+// A GPU that fails to order, for a framed in which this takes cuda_backend's place. The
 // environment's FRAMED_FAULTS lists which call is to fail, by its number from 1 ("job:200,open:1"):
 //
 //     plan    opening a plan: the device has failed

@@ -61,7 +61,6 @@ FILES = [
 KNOWN = [
     ["daemon/bench/alone", "daemon/bench/bench"],
     ["daemon/decode/codec", "daemon/decode/decoder", "daemon/decode/nvdec"],
-    ["daemon/device/device", "daemon/device/devices"],
     ["daemon/output/pool", "daemon/output/pool_impl"],
     ["daemon/output/sink", "daemon/output/sink_impl"],
     ["daemon/service/status", "daemon/service/status_bottleneck", "daemon/service/status_camera"],

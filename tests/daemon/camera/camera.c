@@ -17,7 +17,7 @@ struct fixture {
     uv_timer_t timer;
     struct backend_driver driver; // poses as cuda: the cpu's, with functions that a test replaces
     struct config top;
-    struct devices *engine;
+    struct devices *devices;
     struct event_queue *mailbox;
     struct histogram decode, process;
     struct output_config output;
@@ -76,9 +76,9 @@ static void ended(struct event *letter)
 static void run(struct fixture *f, int limit)
 {
     uv_loop_init(&f->loop);
-    CHECK(devices_open_with(&f->engine, &f->top, &f->driver, &cpu_backend) == 0, "engine");
+    CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
     CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
-    struct camera_context context = {.engine = f->engine,
+    struct camera_context context = {.devices = f->devices,
                                      .mailbox = f->mailbox,
                                      .decode = &f->decode,
                                      .process = &f->process,
@@ -96,7 +96,7 @@ static void run(struct fixture *f, int limit)
 static void end(struct fixture *f)
 {
     camera_close(&f->camera);
-    devices_close(f->engine);
+    devices_close(f->devices);
     uv_loop_close(&f->loop);
     free(f);
 }
@@ -276,7 +276,7 @@ static void test_device_fails(void)
     run(f, 10000);
     const struct ledger *ledger = &f->camera.outputs.list[0]->ledger;
     CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
-    CHECK(devices_fallbacks(f->engine) == 1, "%d fallbacks", (int)devices_fallbacks(f->engine));
+    CHECK(devices_fallbacks(f->devices) == 1, "%d fallbacks", (int)devices_fallbacks(f->devices));
     CHECK(ready_from(f, 0) == 4 && ready_from(f, 5) == 25, "the fifth alone is missing");
     CHECK(ledger->offered == 30 && ledger->lost[LOSS_BACKEND] == 1, "%d offered, %d lost",
           (int)ledger->offered, (int)ledger->lost[LOSS_BACKEND]);
@@ -318,7 +318,7 @@ static void test_device_is_full(void)
     run(f, 10000);
     const struct ledger *ledger = &f->camera.outputs.list[0]->ledger;
     CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
-    CHECK(devices_fallbacks(f->engine) == 0, "a full device is no failure");
+    CHECK(devices_fallbacks(f->devices) == 0, "a full device is no failure");
     CHECK(ready_from(f, 0) == 10 && ready_from(f, 11) == 19, "the first large one is missing");
     CHECK(ledger->offered == 30 && ledger->lost[LOSS_BACKEND] == 1, "%d offered, %d lost",
           (int)ledger->offered, (int)ledger->lost[LOSS_BACKEND]);

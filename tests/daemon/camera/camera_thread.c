@@ -1,4 +1,4 @@
-// A camera's connections: which side of the engine its pictures go to when the device has no room
+// A camera's connections: which device its pictures go to when the device has no room
 // for some of them.
 #include "daemon/camera/camera_thread.h"
 
@@ -47,7 +47,7 @@ static int submit(struct plan *plan, struct job *job)
 struct fixture {
     struct backend_driver device;
     struct config *config;
-    struct devices *engine;
+    struct devices *devices;
     uv_loop_t loop;
     struct event_queue *mailbox;
     struct output *output;
@@ -79,14 +79,14 @@ static void start(struct fixture *f)
     f->device.plan_open = open_plan;
     f->device.submit = submit;
     CHECK(config_load_text(&f->config, text, strlen(text), "test", stderr) == 0, "config");
-    CHECK(devices_open_with(&f->engine, f->config, &f->device, &cpu_backend) == 0, "engine");
+    CHECK(devices_open_with(&f->devices, f->config, &f->device, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
     CHECK(output_open(&f->output, "c", f->config->cameras->outputs) == 0, "output");
     pool_listeners(f->output->pool, 1);
     struct feed_context context = {
         .config = f->config->cameras,
-        .engine = f->engine,
+        .devices = f->devices,
         .mailbox = f->mailbox,
         .outputs = {1, {f->output}},
         .decode = &f->decode,
@@ -104,7 +104,7 @@ static void end(struct fixture *f)
 {
     feed_close(f->feed);
     output_close(f->output);
-    devices_close(f->engine);
+    devices_close(f->devices);
     event_queue_close(f->mailbox);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     uv_loop_close(&f->loop);

@@ -8,7 +8,7 @@ enum { OUTPUTS = 3 };
 struct fixture {
     struct output_swap handover;
     struct transform *pipeline;
-    struct device_lease use;
+    struct device_lease lease;
     _Atomic bool stop;
     struct output *output[OUTPUTS]; // A, B, C
 };
@@ -29,7 +29,7 @@ static void give(struct fixture *f, const char *names)
 
 static bool follow(struct fixture *f)
 {
-    return output_swap_follow(&f->handover, f->pipeline, &f->use);
+    return output_swap_follow(&f->handover, f->pipeline, &f->lease);
 }
 
 static void check_left(const struct fixture *f, const char *names, const char *when)
@@ -47,7 +47,7 @@ static void start(struct fixture *f)
     *f = (struct fixture){0};
     for (int i = 0; i < OUTPUTS; i++)
         CHECK(output_open(&f->output[i], "gate", &config) == 0, "output");
-    const struct transform_context context = {.use = &f->use, .stop = &f->stop};
+    const struct transform_context context = {.lease = &f->lease, .stop = &f->stop};
     const struct outputs outputs = choose(f, "A");
     CHECK(transform_open(&f->pipeline, &context) == 0, "pipeline");
     output_swap_open(&f->handover, &outputs);

@@ -115,7 +115,7 @@ static void test_too_long(const char *file, int n)
     run_close(&run);
 }
 
-// A device that fails in mid-stream is left at once, until another side is joined.
+// A device that fails in mid-stream is left at once, until another device is there.
 static void test_failure(const char *file, int pictures)
 {
     struct run run;

@@ -114,7 +114,7 @@ static void write_mutation(const char *file, const unsigned char *data, size_t n
 
 struct fixture {
     struct config *config;
-    struct devices *engine;
+    struct devices *devices;
     uv_loop_t loop;
     struct event_queue *mailbox;
     struct output *output[2];
@@ -144,7 +144,7 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     CHECK(config_load_text(&f->config, text, strlen(text), "test", stderr) == 0, "config");
     f->config->cameras->damaged = damaged;
     f->config->cameras->decode_threads = threads;
-    CHECK(devices_open_with(&f->engine, f->config, NULL, &cpu_backend) == 0, "engine");
+    CHECK(devices_open_with(&f->devices, f->config, NULL, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
     for (int i = 0; i < 2; i++) {
@@ -153,7 +153,7 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     }
     struct feed_context context = {
         .config = f->config->cameras,
-        .engine = f->engine,
+        .devices = f->devices,
         .mailbox = f->mailbox,
         .outputs = {2, {f->output[0], f->output[1]}},
         .decode = &f->decode,
@@ -197,7 +197,7 @@ static uint64_t end(struct fixture *f, const char *file)
         emitted[i] = ledger->emitted;
         output_close(f->output[i]);
     }
-    devices_close(f->engine);
+    devices_close(f->devices);
     event_queue_close(f->mailbox);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     uv_loop_close(&f->loop);

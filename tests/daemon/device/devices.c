@@ -1,4 +1,4 @@
-// The engine with drivers that do nothing but keep account: who takes over when, what is closed and
+// Devices with drivers that do nothing but keep account: who takes over when, what is closed and
 // opened in which order, and that nothing is closed while somebody uses it.
 #include "daemon/device/devices.h"
 
@@ -10,7 +10,7 @@
 
 #include "tests/test.h"
 
-enum { DEVICE_BYTES = 1000000, USABLE_BYTES = 950000, WAIT_MS = 20000 };
+enum { DEVICE_BYTES = 1000000, USABLE_BYTES = 950000, WAIT_MS = 20000, HANG_MS = 3000 };
 
 struct counts {
     _Atomic int opens, closes, resets, users;
@@ -18,6 +18,17 @@ struct counts {
     _Atomic int mistakes; // something happened that must not
 };
 static struct counts cuda, cpu;
+
+// What opens next hangs, until it is let go or too long.
+static _Atomic bool hangs, hanging;
+
+static void hang(void)
+{
+    hanging = hangs;
+    for (int ms = 0; ms < HANG_MS && hangs; ms += 10)
+        usleep(10000);
+    hanging = false;
+}
 
 // In NVDEC's place: the linker gives every call to these two.
 static struct {
@@ -31,6 +42,7 @@ void __wrap_decode_device_close(struct decode_device *device);
 int __wrap_decode_device_open(struct decode_device **ret, int ordinal, int threads)
 {
     (void)ordinal, (void)threads;
+    hang();
     *ret = nvdec.is_missing ? NULL : (struct decode_device *)&nvdec;
     nvdec.opens += !nvdec.is_missing;
     return nvdec.is_missing ? -ENODEV : 0;
@@ -56,6 +68,7 @@ static int open_counted(struct counts *counts, struct backend **ret)
         counts->failures--;
         return -ENODEV;
     }
+    hang();
     counts->opens++;
     *ret = (struct backend *)counts;
     return 0;
@@ -129,52 +142,52 @@ static struct config config = {.cpu.workers = 2, .cuda = {.device = 3, .streams 
 
 static struct devices *start(enum backend_kind kind)
 {
-    struct devices *engine = NULL;
+    struct devices *devices = NULL;
     forget();
     config.backend = kind;
-    CHECK(devices_open_with(&engine, &config, &cuda_driver, &cpu_driver) == 0, "open");
-    return engine;
+    CHECK(devices_open_with(&devices, &config, &cuda_driver, &cpu_driver) == 0, "open");
+    return devices;
 }
 
-static void end(struct devices *engine)
+static void end(struct devices *devices)
 {
-    devices_close(engine);
+    devices_close(devices);
     CHECK(cuda.opens == cuda.closes && cpu.opens == cpu.closes, "%d of %d, %d of %d closed",
           cuda.closes, cuda.opens, cpu.closes, cpu.opens);
     CHECK(nvdec.opens == nvdec.closes, "%d of %d devices closed", nvdec.closes, nvdec.opens);
     CHECK(cuda.mistakes == 0 && cpu.mistakes == 0, "%d, %d mistakes", cuda.mistakes, cpu.mistakes);
 }
 
-static struct counts *counts_of(const struct device_lease *use)
+static struct counts *counts_of(const struct device_lease *lease)
 {
-    return (struct counts *)use->backend;
+    return (struct counts *)lease->backend;
 }
 
-static void join(struct devices *engine, struct device_lease *use, bool cpu_only)
+static void acquire(struct devices *devices, struct device_lease *lease, enum device_wish wish)
 {
-    int rc = devices_join(engine, use, cpu_only);
+    int rc = device_acquire(devices, wish, lease);
     if (rc == 0)
-        counts_of(use)->users++;
+        counts_of(lease)->users++;
     else
         cpu.mistakes++;
 }
 
-static void leave(struct devices *engine, struct device_lease *use)
+static void release(struct device_lease *lease)
 {
-    counts_of(use)->users--;
-    devices_leave(engine, use);
+    counts_of(lease)->users--;
+    device_release(lease);
 }
 
-static bool works(const struct devices *engine, const char *name)
+static bool works(struct devices *devices, const char *name)
 {
-    return strcmp(devices_backend_name(engine), name) == 0;
+    return strcmp(devices_backend_name(devices), name) == 0;
 }
 
-static bool comes_back(const struct devices *engine)
+static bool comes_back(struct devices *devices)
 {
-    for (int ms = 0; ms < WAIT_MS && !works(engine, "cuda"); ms += 10)
+    for (int ms = 0; ms < WAIT_MS && !works(devices, "cuda"); ms += 10)
         usleep(10000);
-    return works(engine, "cuda");
+    return works(devices, "cuda");
 }
 
 static bool comes_to(_Atomic int *count, int n)
@@ -186,68 +199,69 @@ static bool comes_to(_Atomic int *count, int n)
 
 static void test_choice(void)
 {
-    struct devices *engine = start(BACKEND_AUTO);
-    CHECK(works(engine, "cuda") && cpu.opens == 0, "auto takes the device");
-    end(engine);
+    struct devices *devices = start(BACKEND_AUTO);
+    CHECK(works(devices, "cuda") && cpu.opens == 0, "auto takes the device");
+    end(devices);
 
-    engine = start(BACKEND_CPU);
-    CHECK(works(engine, "cpu") && cuda.opens == 0, "cpu leaves the device alone");
-    end(engine);
+    devices = start(BACKEND_CPU);
+    CHECK(works(devices, "cpu") && cuda.opens == 0, "cpu leaves the device alone");
+    end(devices);
 
     forget();
     cuda.failures = 1;
     config.backend = BACKEND_AUTO;
-    CHECK(devices_open_with(&engine, &config, &cuda_driver, &cpu_driver) == 0, "auto without one");
-    CHECK(works(engine, "cpu"), "auto takes the cpu then");
-    end(engine);
-    CHECK(devices_open_with(&engine, &config, NULL, &cpu_driver) == 0, "auto without a driver");
-    end(engine);
+    CHECK(devices_open_with(&devices, &config, &cuda_driver, &cpu_driver) == 0, "auto without one");
+    CHECK(works(devices, "cpu"), "auto takes the cpu then");
+    end(devices);
+    CHECK(devices_open_with(&devices, &config, NULL, &cpu_driver) == 0, "auto without a driver");
+    end(devices);
 
     cuda.failures = 1;
     config.backend = BACKEND_CUDA;
-    CHECK(devices_open_with(&engine, &config, &cuda_driver, &cpu_driver) == -ENODEV, "demanded");
-    CHECK(devices_open_with(&engine, &config, NULL, &cpu_driver) == -ENODEV, "demanded, not built");
+    CHECK(devices_open_with(&devices, &config, &cuda_driver, &cpu_driver) == -ENODEV, "demanded");
+    CHECK(devices_open_with(&devices, &config, NULL, &cpu_driver) == -ENODEV,
+          "demanded, not built");
 }
 
 static void test_fallback(void)
 {
-    struct devices *engine = start(BACKEND_CUDA);
+    struct devices *devices = start(BACKEND_CUDA);
     struct device_lease a, b, c;
     struct device_busy took;
-    join(engine, &a, false);
-    join(engine, &b, false);
-    CHECK(a.driver == &cuda_driver && !devices_stale(engine, &a), "the device");
-    CHECK(devices_device_busy(engine, &took) && took.upload == 1 && took.kernel == 2 &&
+    acquire(devices, &a, DEVICE_AUTO);
+    acquire(devices, &b, DEVICE_AUTO);
+    CHECK(a.driver == &cuda_driver && !device_is_stale(&a), "the device");
+    CHECK(devices_device_busy(devices, &took) && took.upload == 1 && took.kernel == 2 &&
               took.download == 3,
           "what the device's legs took");
     cuda.failures = 1;
-    devices_failed(engine, &a, -EIO);
-    devices_failed(engine, &b, -EIO);
-    CHECK(devices_fallbacks(engine) == 1, "%d fallbacks", (int)devices_fallbacks(engine));
-    CHECK(works(engine, "cpu") && devices_stale(engine, &a) && devices_stale(engine, &b), "stale");
-    CHECK(!devices_device_busy(engine, &took), "the cpu has no such legs");
-    leave(engine, &a);
-    CHECK(!a.side && !devices_stale(engine, &a), "who has left has nothing that is stale");
-    join(engine, &a, false);
-    CHECK(a.driver == &cpu_driver && !devices_stale(engine, &a), "the cpu");
-    join(engine, &c, true);
+    device_failed(&a, -EIO);
+    device_failed(&b, -EIO);
+    CHECK(devices_fallbacks(devices) == 1, "%d fallbacks", (int)devices_fallbacks(devices));
+    CHECK(works(devices, "cpu") && device_is_stale(&a) && device_is_stale(&b), "stale");
+    CHECK(!devices_device_busy(devices, &took), "the cpu has no such legs");
+    release(&a);
+    CHECK(!a.device && !device_is_stale(&a), "who has left has nothing that is stale");
+    acquire(devices, &a, DEVICE_AUTO);
+    CHECK(a.driver == &cpu_driver && !device_is_stale(&a), "the cpu");
+    acquire(devices, &c, DEVICE_CPU);
     CHECK(cuda.closes == 0 && cuda.resets == 0, "b still uses it");
-    leave(engine, &b);
-    CHECK(comes_back(engine), "%d opens", cuda.opens);
+    release(&b);
+    CHECK(comes_back(devices), "%d opens", cuda.opens);
     CHECK(cuda.opens == 2 && cuda.closes == 1 && cuda.resets == 1, "once each, %d %d %d",
           cuda.opens, cuda.closes, cuda.resets);
-    CHECK(devices_stale(engine, &a), "the device has taken over again");
-    CHECK(!devices_stale(engine, &c), "but not from whom it has no room for");
-    leave(engine, &a);
-    join(engine, &a, false);
+    CHECK(device_is_stale(&a), "the device has taken over again");
+    CHECK(!device_is_stale(&c), "but not from whom it has no room for");
+    release(&a);
+    acquire(devices, &a, DEVICE_AUTO);
     CHECK(a.driver == &cuda_driver && cpu.closes == 0, "c still uses the cpu");
-    leave(engine, &c);
-    CHECK(comes_to(&cpu.closes, 1), "the cpu side is not closed when its last user has left");
-    join(engine, &c, true);
+    release(&c);
+    CHECK(comes_to(&cpu.closes, 1), "the cpu is not closed when its last user has left");
+    acquire(devices, &c, DEVICE_CPU);
     CHECK(c.driver == &cpu_driver && cpu.opens == 2, "and opened for the next");
-    leave(engine, &a);
-    leave(engine, &c);
-    end(engine);
+    release(&a);
+    release(&c);
+    end(devices);
 }
 
 static void count_call(void *opaque)
@@ -257,56 +271,56 @@ static void count_call(void *opaque)
 
 static void test_watch(void)
 {
-    struct devices *engine = start(BACKEND_AUTO);
+    struct devices *devices = start(BACKEND_AUTO);
     struct device_lease a, b, late;
     int calls[3] = {0};
-    join(engine, &a, false);
-    join(engine, &b, false);
-    join(engine, &late, false);
-    devices_watch(engine, &a, count_call, &calls[0]);
-    devices_watch(engine, &b, count_call, &calls[1]);
-    leave(engine, &a);
-    devices_failed(engine, &b, -EIO);
-    devices_failed(engine, &late, -EIO);
-    devices_watch(engine, &late, count_call, &calls[2]);
+    acquire(devices, &a, DEVICE_AUTO);
+    acquire(devices, &b, DEVICE_AUTO);
+    acquire(devices, &late, DEVICE_AUTO);
+    device_on_failure(&a, count_call, &calls[0]);
+    device_on_failure(&b, count_call, &calls[1]);
+    release(&a);
+    device_failed(&b, -EIO);
+    device_failed(&late, -EIO);
+    device_on_failure(&late, count_call, &calls[2]);
     CHECK(calls[0] == 0, "who has left is not told");
     CHECK(calls[1] == 1 && calls[2] == 1, "each is told once, also later: %d %d", calls[1],
           calls[2]);
-    leave(engine, &b);
-    leave(engine, &late);
-    end(engine);
+    release(&b);
+    release(&late);
+    end(devices);
 }
 
 static void test_cpu_fails(void)
 {
-    struct devices *engine = start(BACKEND_CPU);
-    struct device_lease use;
-    join(engine, &use, false);
-    devices_failed(engine, &use, -EIO);
-    CHECK(works(engine, "cpu") && devices_fallbacks(engine) == 0, "there is nothing behind it");
-    CHECK(!devices_stale(engine, &use), "not stale");
-    leave(engine, &use);
-    end(engine);
+    struct devices *devices = start(BACKEND_CPU);
+    struct device_lease lease;
+    acquire(devices, &lease, DEVICE_AUTO);
+    device_failed(&lease, -EIO);
+    CHECK(works(devices, "cpu") && devices_fallbacks(devices) == 0, "there is nothing behind it");
+    CHECK(!device_is_stale(&lease), "not stale");
+    release(&lease);
+    end(devices);
 }
 
 // While the device does not come back, and also before the user of what failed has left.
 static void test_close_in_between(void)
 {
-    struct devices *engine = start(BACKEND_AUTO);
-    struct device_lease use;
+    struct devices *devices = start(BACKEND_AUTO);
+    struct device_lease lease;
     cuda.failures = 1000;
-    join(engine, &use, false);
-    devices_failed(engine, &use, -EIO);
-    leave(engine, &use);
+    acquire(devices, &lease, DEVICE_AUTO);
+    device_failed(&lease, -EIO);
+    release(&lease);
     CHECK(comes_to(&cuda.resets, 1), "no reset");
-    end(engine);
+    end(devices);
 
-    engine = start(BACKEND_AUTO);
-    join(engine, &use, false);
-    devices_failed(engine, &use, -EIO);
+    devices = start(BACKEND_AUTO);
+    acquire(devices, &lease, DEVICE_AUTO);
+    device_failed(&lease, -EIO);
     CHECK(cuda.closes == 0, "it is in use");
-    leave(engine, &use);
-    end(engine);
+    release(&lease);
+    end(devices);
 }
 
 // The first camera that demands NVDEC comes while the device is down, which brings NVDEC when it is
@@ -316,26 +330,26 @@ static void test_nvdec_comes_late(bool is_missing)
     struct camera_config camera = {
         .name = "gate", .decode = DECODE_NVDEC, .picture = {64, 64}, .decode_threads = 1};
     const struct config next = {.cameras = &camera, .n_cameras = 1};
-    struct devices *engine = start(BACKEND_AUTO);
-    struct device_lease use;
+    struct devices *devices = start(BACKEND_AUTO);
+    struct device_lease lease;
     char why[256] = "";
     nvdec.is_missing = is_missing;
-    join(engine, &use, false);
-    devices_failed(engine, &use, -EIO);
-    int rc = devices_admit(engine, &next, why, sizeof why);
+    acquire(devices, &lease, DEVICE_AUTO);
+    device_failed(&lease, -EIO);
+    int rc = devices_admit(devices, &next, why, sizeof why);
     CHECK(rc == 0 && nvdec.opens == 0, "%d %s: %d devices", rc, why, nvdec.opens);
-    leave(engine, &use);
-    join(engine, &use, false);
-    CHECK(!use.device, "a device of what has failed");
-    CHECK(comes_back(engine), "%d opens", cuda.opens);
-    leave(engine, &use);
-    join(engine, &use, false);
-    CHECK(!use.device == is_missing, "NVDEC did not come with the device");
-    devices_failed(engine, &use, -EIO);
-    leave(engine, &use);
-    CHECK(comes_back(engine), "%d opens", cuda.opens);
+    release(&lease);
+    acquire(devices, &lease, DEVICE_AUTO);
+    CHECK(!lease.nvdec, "a device of what has failed");
+    CHECK(comes_back(devices), "%d opens", cuda.opens);
+    release(&lease);
+    acquire(devices, &lease, DEVICE_AUTO);
+    CHECK(!lease.nvdec == is_missing, "NVDEC did not come with the device");
+    device_failed(&lease, -EIO);
+    release(&lease);
+    CHECK(comes_back(devices), "%d opens", cuda.opens);
     CHECK(nvdec.opens == (is_missing ? 0 : 2), "%d devices", nvdec.opens);
-    end(engine);
+    end(devices);
 }
 
 static void test_nvdec_refused(void)
@@ -343,41 +357,90 @@ static void test_nvdec_refused(void)
     struct camera_config camera = {
         .name = "gate", .decode = DECODE_NVDEC, .picture = {64, 64}, .decode_threads = 1};
     const struct config next = {.cameras = &camera, .n_cameras = 1};
-    struct devices *engine = start(BACKEND_AUTO);
+    struct devices *devices = start(BACKEND_AUTO);
     char why[256] = "";
     nvdec.is_missing = true;
-    int rc = devices_admit(engine, &next, why, sizeof why);
+    int rc = devices_admit(devices, &next, why, sizeof why);
     CHECK(rc == -ENODEV && strstr(why, "camera gate"), "%d %s", rc, why);
-    end(engine);
+    end(devices);
 }
 
 static void test_reserve(void)
 {
-    struct devices *engine = start(BACKEND_AUTO);
+    struct devices *devices = start(BACKEND_AUTO);
     struct device_lease on_device, on_cpu;
     size_t left = 0;
-    join(engine, &on_device, false);
-    join(engine, &on_cpu, true);
-    CHECK(devices_reserve(engine, &on_device, 900000, &left) == 0, "fits");
-    CHECK(devices_reserve(engine, &on_device, 50001, &left) == -ENOSPC && left == 50000, "%zu left",
-          left);
-    CHECK(devices_reserve(engine, &on_cpu, 50001, &left) == 0, "the cpu has no such limit");
-    CHECK(devices_reserve(engine, &on_device, 50000, &left) == 0, "fits exactly");
-    devices_unreserve(engine, &on_device, 900000);
-    CHECK(devices_reserve(engine, &on_device, 900001, &left) == -ENOSPC && left == 900000,
-          "%zu left", left);
-    leave(engine, &on_device);
-    leave(engine, &on_cpu);
-    end(engine);
+    acquire(devices, &on_device, DEVICE_AUTO);
+    acquire(devices, &on_cpu, DEVICE_CPU);
+    CHECK(device_reserve(&on_device, 900000, &left) == 0, "fits");
+    CHECK(device_reserve(&on_device, 50001, &left) == -ENOSPC && left == 50000, "%zu left", left);
+    CHECK(device_reserve(&on_cpu, 50001, &left) == 0, "the cpu has no such limit");
+    CHECK(device_reserve(&on_device, 50000, &left) == 0, "fits exactly");
+    device_unreserve(&on_device, 900000);
+    CHECK(device_reserve(&on_device, 900001, &left) == -ENOSPC && left == 900000, "%zu left", left);
+    release(&on_device);
+    release(&on_cpu);
+    end(devices);
 
     config.cuda.memory.n = 1234;
-    engine = start(BACKEND_AUTO);
-    join(engine, &on_device, false);
-    CHECK(devices_reserve(engine, &on_device, 1235, &left) == -ENOSPC && left == 1234, "%zu left",
-          left);
-    leave(engine, &on_device);
-    end(engine);
+    devices = start(BACKEND_AUTO);
+    acquire(devices, &on_device, DEVICE_AUTO);
+    CHECK(device_reserve(&on_device, 1235, &left) == -ENOSPC && left == 1234, "%zu left", left);
+    release(&on_device);
+    end(devices);
     config.cuda.memory.n = 0;
+}
+
+// --- a driver that hangs
+
+static void *acquire_cpu(void *opaque)
+{
+    struct device_lease lease;
+    acquire(opaque, &lease, DEVICE_CPU);
+    release(&lease);
+    return NULL;
+}
+
+static void *admit_nvdec(void *opaque)
+{
+    struct camera_config camera = {
+        .name = "gate", .decode = DECODE_NVDEC, .picture = {64, 64}, .decode_threads = 1};
+    const struct config next = {.cameras = &camera, .n_cameras = 1};
+    char why[256] = "";
+    CHECK(devices_admit(opaque, &next, why, sizeof why) != -ENODEV, "%s", why);
+    return NULL;
+}
+
+// Status and the leases on another device do not wait for a device that somebody opens.
+static void test_open_hangs(void *(*open)(void *), bool acquires)
+{
+    struct devices *devices = start(BACKEND_AUTO);
+    struct devices_memory memory;
+    struct device_lease before, during;
+    struct device_busy busy_now;
+    pthread_t thread;
+    char text[64];
+    uint64_t ns;
+    acquire(devices, &before, DEVICE_AUTO);
+    hangs = true;
+    pthread_create(&thread, NULL, open, devices);
+    for (int ms = 0; ms < WAIT_MS && !hanging; ms += 10)
+        usleep(10000);
+    CHECK(hanging, "it opens");
+    devices_describe(devices, text, sizeof text);
+    CHECK(strcmp(text, "made up") == 0 && works(devices, "cuda"), "\"%s\"", text);
+    CHECK(devices_device_busy(devices, &busy_now), "the device's stages");
+    CHECK(!devices_nvdec_busy(devices, &ns), "NVDEC is not open yet");
+    devices_memory(devices, &config, &memory);
+    if (acquires) {
+        acquire(devices, &during, DEVICE_AUTO);
+        release(&during);
+    }
+    release(&before);
+    CHECK(hanging, "nobody waited");
+    hangs = false;
+    pthread_join(thread, NULL);
+    end(devices);
 }
 
 // --- many at once
@@ -385,7 +448,7 @@ static void test_reserve(void)
 enum { THREADS = 4 };
 
 struct crowd {
-    struct devices *engine;
+    struct devices *devices;
     _Atomic size_t reserved;
     _Atomic int full; // a user was told so
     _Atomic bool over;
@@ -394,38 +457,38 @@ struct crowd {
 static void *live(void *opaque)
 {
     struct crowd *crowd = opaque;
-    struct device_lease use;
+    struct device_lease lease;
     size_t left, mine = 0;
-    join(crowd->engine, &use, false);
+    acquire(crowd->devices, &lease, DEVICE_AUTO);
     while (!atomic_load(&crowd->over)) {
-        if (devices_reserve(crowd->engine, &use, 100, &left) == 0)
+        if (device_reserve(&lease, 100, &left) == 0)
             mine += 100;
         else
             atomic_store(&crowd->full, 1);
-        if (!devices_stale(crowd->engine, &use))
+        if (!device_is_stale(&lease))
             continue;
-        devices_unreserve(crowd->engine, &use, mine);
+        device_unreserve(&lease, mine);
         mine = 0;
-        leave(crowd->engine, &use);
-        join(crowd->engine, &use, false);
+        release(&lease);
+        acquire(crowd->devices, &lease, DEVICE_AUTO);
     }
-    if (use.driver == &cuda_driver)
+    if (lease.driver == &cuda_driver)
         atomic_fetch_add(&crowd->reserved, mine);
-    leave(crowd->engine, &use);
+    release(&lease);
     return NULL;
 }
 
 static void test_crowd(void)
 {
-    struct crowd crowd = {.engine = start(BACKEND_AUTO)};
+    struct crowd crowd = {.devices = start(BACKEND_AUTO)};
     pthread_t thread[THREADS];
-    struct device_lease use;
+    struct device_lease lease;
     for (int i = 0; i < THREADS; i++)
         pthread_create(&thread[i], NULL, live, &crowd);
-    join(crowd.engine, &use, false);
-    devices_failed(crowd.engine, &use, -EIO);
-    leave(crowd.engine, &use);
-    CHECK(comes_back(crowd.engine), "%d opens", cuda.opens);
+    acquire(crowd.devices, &lease, DEVICE_AUTO);
+    device_failed(&lease, -EIO);
+    release(&lease);
+    CHECK(comes_back(crowd.devices), "%d opens", cuda.opens);
     CHECK(comes_to(&cpu.closes, cpu.opens), "everybody has gone back");
     CHECK(comes_to(&cuda.users, THREADS), "%d users", cuda.users);
     atomic_store(&crowd.full, 0);
@@ -434,9 +497,9 @@ static void test_crowd(void)
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
     CHECK(crowd.reserved == USABLE_BYTES, "%zu bytes were given out", crowd.reserved);
-    CHECK(devices_fallbacks(crowd.engine) == 1, "%d fallbacks",
-          (int)devices_fallbacks(crowd.engine));
-    end(crowd.engine);
+    CHECK(devices_fallbacks(crowd.devices) == 1, "%d fallbacks",
+          (int)devices_fallbacks(crowd.devices));
+    end(crowd.devices);
 }
 
 int main(void)
@@ -450,6 +513,8 @@ int main(void)
     test_nvdec_comes_late(true);
     test_nvdec_refused();
     test_reserve();
+    test_open_hangs(acquire_cpu, true);
+    test_open_hangs(admit_nvdec, false);
     test_crowd();
-    return test_end("engine");
+    return test_end("devices");
 }

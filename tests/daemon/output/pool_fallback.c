@@ -31,7 +31,7 @@ static void start(struct fixture *f, enum region_kind kind)
     close(fd);
 }
 
-// Takes slots of growing size on a side, as one connection after another does.
+// Takes slots of growing size on a device, as one connection after another does.
 static void use(struct fixture *f, const struct backend_driver *driver, bool on_device)
 {
     for (size_t size = 100; size < 20000; size *= 10) {

@@ -18,7 +18,7 @@ static const char text[] =
 
 static struct fixture {
     struct config *config;
-    struct devices *engine;
+    struct devices *devices;
     struct camera camera, *list[1];
     struct reload reload;
     struct histogram decode, process;
@@ -30,14 +30,14 @@ static void start(void)
 {
     rig = (struct fixture){.reload = {.file = "/etc/\xff/framed.yaml", .loaded_ns = 7000000000}};
     CHECK(config_load_text(&rig.config, text, strlen(text), "test", stderr) == 0, "config");
-    CHECK(devices_open(&rig.engine, rig.config) == 0, "engine");
-    struct camera_context context = {.engine = rig.engine};
+    CHECK(devices_open(&rig.devices, rig.config) == 0, "devices");
+    struct camera_context context = {.devices = rig.devices};
     CHECK(camera_open(&rig.camera, rig.config->cameras, &context) == 0, "camera");
     rig.list[0] = &rig.camera;
     rig.metrics = (struct metrics){
         .cameras = rig.list,
         .n_cameras = 1,
-        .engine = rig.engine,
+        .devices = rig.devices,
         .decode = &rig.decode,
         .process = &rig.process,
         .reload = &rig.reload,
@@ -48,7 +48,7 @@ static void start(void)
 static void end(void)
 {
     camera_close(&rig.camera);
-    devices_close(rig.engine);
+    devices_close(rig.devices);
     config_free(rig.config);
 }
 

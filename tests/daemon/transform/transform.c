@@ -17,8 +17,8 @@ struct fixture {
     uv_loop_t loop;
     struct backend_driver driver; // poses as cuda: the cpu's, with functions that a test replaces
     struct config top;
-    struct devices *engine;
-    struct device_lease use;
+    struct devices *devices;
+    struct device_lease lease;
     struct event_queue *mailbox;
     struct output_config config[OUTPUTS];
     struct output *output[OUTPUTS];
@@ -31,10 +31,10 @@ struct fixture {
 
 static void join(struct fixture *f, bool cpu_only)
 {
-    CHECK(devices_join(f->engine, &f->use, cpu_only) == 0, "join");
+    CHECK(device_acquire(f->devices, cpu_only ? DEVICE_CPU : DEVICE_AUTO, &f->lease) == 0, "join");
     transform_join(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++)
-        pool_set_backend(f->output[i]->pool, f->use.driver, f->use.backend);
+        pool_set_backend(f->output[i]->pool, f->lease.driver, f->lease.backend);
 }
 
 static void leave(struct fixture *f)
@@ -42,13 +42,13 @@ static void leave(struct fixture *f)
     transform_drain(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++)
         pool_clear_backend(f->output[i]->pool);
-    devices_leave(f->engine, &f->use);
+    device_release(&f->lease);
 }
 
 static void start(struct fixture *f, double camera_fps)
 {
     uv_loop_init(&f->loop);
-    CHECK(devices_open_with(&f->engine, &f->top, &f->driver, &cpu_backend) == 0, "engine");
+    CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
     CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
     struct outputs outputs = {.n = OUTPUTS};
     for (int i = 0; i < OUTPUTS; i++) {
@@ -57,8 +57,7 @@ static void start(struct fixture *f, double camera_fps)
         outputs.list[i] = f->output[i];
     }
     struct transform_context context = {
-        .engine = f->engine,
-        .use = &f->use,
+        .lease = &f->lease,
         .mailbox = f->mailbox,
         .outputs = outputs,
         .fps = camera_fps,
@@ -101,7 +100,7 @@ static void end(struct fixture *f)
         CHECK(ledger_in_flight(&f->output[i]->ledger) == 0, "output %d: the sums match", i);
         output_close(f->output[i]);
     }
-    devices_close(f->engine);
+    devices_close(f->devices);
     event_queue_close(f->mailbox);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     uv_loop_close(&f->loop);
@@ -302,9 +301,9 @@ static int submit_to_fail(struct plan *plan, struct job *job)
 static void device_fails(struct fixture *f)
 {
     start(f, 0);
-    CHECK(submit(f, 16, 16, 0, 0) == 0, "the engine's to act on");
+    CHECK(submit(f, 16, 16, 0, 0) == 0, "up to the devices");
     transform_drain(f->pipeline);
-    CHECK(devices_stale(f->engine, &f->use), "the engine knows");
+    CHECK(device_is_stale(&f->lease), "the lease is stale");
     pool_publish(f->output[WARP]->pool);
     pool_publish(f->output[YUV]->pool);
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
@@ -360,11 +359,10 @@ static void has_no_room(struct fixture *f, int width, const char *said)
     CHECK(submit(f, width, 16, 1, 1) == -ENOSPC, "but not for that");
     const char *notice = transform_notice(f->pipeline);
     CHECK(notice && strstr(notice, said), "notice: %s", notice ? notice : "none");
-    CHECK(!devices_stale(f->engine, &f->use), "the device is well");
+    CHECK(!device_is_stale(&f->lease), "the device is well");
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
-    CHECK(devices_reserve(f->engine, &f->use, 95 << 20, &free_bytes) == 0, "%zu of it free",
-          free_bytes);
-    devices_unreserve(f->engine, &f->use, 95 << 20);
+    CHECK(device_reserve(&f->lease, 95 << 20, &free_bytes) == 0, "%zu of it free", free_bytes);
+    device_unreserve(&f->lease, 95 << 20);
     leave(f);
     join(f, true);
     CHECK(submit(f, width, 16, 2, 1) == 0, "the cpu has room");
@@ -413,7 +411,7 @@ static void test_slots_on_device(void)
     f->top.cuda.memory.n = 95 << 20;
     start(f, 0);
     CHECK(submit(f, 20, 16, 0, 0) == 0, "submit");
-    CHECK(devices_reserve(f->engine, &f->use, 95 << 20, &left) == -ENOSPC, "nothing is reserved");
+    CHECK(device_reserve(&f->lease, 95 << 20, &left) == -ENOSPC, "nothing is reserved");
     CHECK(left == 73 << 20, "%zu bytes are left", left);
     end(f);
 }
@@ -464,7 +462,7 @@ static void *fail_while_it_waits(void *opaque)
     struct fixture *f = opaque;
     while (atomic_load(&f->output[WARP]->ledger.offered) < 9)
         usleep(1000);
-    devices_failed(f->engine, &f->use, -EIO);
+    device_failed(&f->lease, -EIO);
     return NULL;
 }
 
