@@ -251,6 +251,17 @@ void address_free(struct sink_address *address)
     *address = (struct sink_address){.kind = SINK_NONE};
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool address_equal(const struct sink_address *a, const struct sink_address *b)
+{
+    return a->kind == b->kind && a->timed == b->timed && a->port == b->port &&
+           same_text(a->path, b->path) && same_text(a->host, b->host);
+}
+
 static bool is_wildcard(const char *host)
 {
     return !strcmp(host, "0.0.0.0") || !strcmp(host, "::");

@@ -7,10 +7,11 @@
 #include <sys/stat.h>
 
 #include "config/address.h"
-#include "config/equal.h"
 #include "config/object.h"
+#include "config/op.h"
 #include "config/pattern.h"
 #include "config/url.h"
+#include "config/value.h"
 
 enum { TOKEN_MIN = 16 }; // bytes of http_token
 
@@ -24,7 +25,7 @@ struct check {
 
 static const struct given *find(const struct check *c, const char *key)
 {
-    const struct row *row = table_find(&output_table, key);
+    const struct config_row *row = table_find(&output_table, key);
     assert(row);
     return &c->given[row - output_table.rows];
 }
@@ -61,14 +62,18 @@ __attribute__((format(printf, 4, 5))) static void refuse(const struct check *c, 
 
 static void check_kernel_keys(struct check *c)
 {
-    enum for_kernel other = c->output->kernel == OP_WARP ? FOR_YUV : FOR_WARP;
+    const struct config_row *kernel = table_find(&output_table, "kernel");
     if (is_wrong(c, "kernel"))
         return;
     for (int i = 0; i < output_table.n; i++) {
-        const struct row *row = &output_table.rows[i];
-        if (row->kernel == other && c->given[i].key.line && row_in_section(row, ""))
-            refuse(c, c->given[i].key, row->key, "is a key of kernel %s, and this output is %s",
-                   other == FOR_WARP ? "warp" : "yuv", other == FOR_WARP ? "yuv" : "warp");
+        const struct config_row *row = &output_table.rows[i];
+        if (row_is_of(row, c->output->kernel) || !c->given[i].key.line || !row_in_section(row, ""))
+            continue;
+        const struct config_choice *other = kernel->choices;
+        while (!row_is_of(row, (enum op_kind)other->value))
+            other++;
+        refuse(c, c->given[i].key, row->key, "is a key of kernel %s, and this output is %s",
+               other->name, row_choice(kernel, c->output->kernel));
     }
 }
 
@@ -265,25 +270,15 @@ static void settle_ring(struct check *c)
     *protocol = PROTOCOL_FRAMED; // one from `defaults` gives way
 }
 
-static bool npy_carries(const struct output_config *o)
-{
-    return o->kernel == OP_WARP || o->format == PIXEL_YUV444P || o->format == PIXEL_YUV24;
-}
-
-static bool y4m_carries(const struct output_config *o)
-{
-    if (o->kernel == OP_WARP)
-        return o->tensor.order == ORDER_GRAY && o->tensor.dtype == DTYPE_U8;
-    return o->format == PIXEL_YUV420P || o->format == PIXEL_YUV444P;
-}
-
 static void check_carried(struct check *c)
 {
     const char *key = is_given(c, "protocol") ? "protocol" : "sink";
-    if (c->output->protocol == PROTOCOL_NPY && !npy_carries(c->output))
+    if (output_config_fits(c->output, c->output->protocol))
+        return;
+    if (c->output->protocol == PROTOCOL_NPY)
         refuse(c, find(c, key)->value, key,
                "npy cannot carry this format (kernel warp, or format yuv444p or yuv24)");
-    if (c->output->protocol == PROTOCOL_Y4M && !y4m_carries(c->output))
+    else
         refuse(c, find(c, key)->value, key,
                "y4m cannot carry this (format yuv420p or yuv444p, or kernel warp with tensor.order "
                "gray and tensor.dtype u8)");
@@ -487,7 +482,7 @@ void check_restart(struct mistakes *mistakes, const struct config *running,
                    const struct config *next, const struct given given[])
 {
     for (int i = 0; i < root_table.n; i++) {
-        const struct row *row = &root_table.rows[i];
+        const struct config_row *row = &root_table.rows[i];
         struct place at = place_or_start(given[i].value);
         if (row_has_value(row) && !row->live && !given[i].wrong && !value_equal(row, running, next))
             mistake(mistakes, at, row->key,

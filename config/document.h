@@ -2,6 +2,7 @@
 #ifndef FRAMED_CONFIG_DOCUMENT_H
 #define FRAMED_CONFIG_DOCUMENT_H
 
+#include <stdbool.h>
 #include <yaml.h>
 
 #include "config/mistakes.h"

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "config/mistakes.h"
-#include "config/schema.h"
 
 enum { NAME_MAX_BYTES = 128 };
 

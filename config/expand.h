@@ -9,6 +9,8 @@
 
 #include "config/unit.h"
 
+enum { TEXT_MAX = 4096 }; // bytes of one value, expanded
+
 // On 0 *ret is the text, for the caller to free. -EINVAL: what is wrong is in `why`, without any
 // value that was looked up; -ENOMEM.
 int expand(char **ret, const char *text, char *why, size_t size);

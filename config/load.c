@@ -1,4 +1,4 @@
-#include "config/config.h"
+#include "config/load.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 #include "config/expand.h"
 #include "config/file.h"
 #include "config/object.h"
-#include "config/options.h"
+#include "config/reader.h"
+#include "config/value.h"
 
 struct loader {
     struct reader reader;
@@ -59,7 +60,7 @@ static void unknown_key(struct loader *l, int index, const struct mapping *m, co
     mistake(mistakes, at, l->reader.path, "unknown key (`framed defaults` prints all keys)");
 }
 
-static bool is_no_choice(struct loader *l, const struct row *row, const yaml_node_t *node)
+static bool is_no_choice(struct loader *l, const struct config_row *row, const yaml_node_t *node)
 {
     char why[128], *text = NULL;
     bool unknown;
@@ -67,22 +68,22 @@ static bool is_no_choice(struct loader *l, const struct row *row, const yaml_nod
         expand_for(&text, (const char *)node->data.scalar.value, l->reader.unit, &unknown, why,
                    sizeof why) < 0)
         return false; // which is told when it is read
-    const struct choice *c = row->choices;
+    const struct config_choice *c = row->choices;
     while (c->name && strcmp(c->name, text))
         c++;
-    reader_forget(text);
+    secret_free(text);
     return !c->name;
 }
 
 // Under `defaults` two tables may have the key: then the first one's is meant, unless that is a
 // choice and the value none of them.
 static struct target *find_target(struct loader *l, struct mapping *m, const char *key, int index,
-                                  const struct row **row)
+                                  const struct config_row **row)
 {
     const yaml_node_t *node = reader_node(&l->reader, index);
     struct target *found = NULL;
     for (int i = 0; i < m->n; i++) {
-        const struct row *one = table_find(m->targets[i].table, key);
+        const struct config_row *one = table_find(m->targets[i].table, key);
         if (!one || (found && !is_no_choice(l, *row, node)))
             continue;
         found = &m->targets[i];
@@ -92,7 +93,7 @@ static struct target *find_target(struct loader *l, struct mapping *m, const cha
 }
 
 // What a row's node holds besides plain values is read later, when all keys beside it are known.
-static bool read_row(struct loader *l, int index, const struct row *row, void *object,
+static bool read_row(struct loader *l, int index, const struct config_row *row, void *object,
                      struct mapping *m)
 {
     const yaml_node_t *node;
@@ -102,8 +103,6 @@ static bool read_row(struct loader *l, int index, const struct row *row, void *o
         if (node)
             read_mapping(l, node, m, row->key);
         return node != NULL;
-    case VALUE_OPTIONS:
-        return options_read(&l->reader, index, row, object);
     case VALUE_DEFAULTS:
     case VALUE_ITEMS:
         return true;
@@ -117,7 +116,7 @@ static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct map
 {
     struct mistakes *mistakes = &l->reader.mistakes;
     struct place at = reader_place(&l->reader, pair->key);
-    const struct row *row = NULL;
+    const struct config_row *row = NULL;
     struct target *target = find_target(l, m, key, pair->value, &row);
     if (!target) {
         unknown_key(l, pair->key, m, key);
@@ -161,7 +160,7 @@ static void read_mapping(struct loader *l, const yaml_node_t *node, struct mappi
 static void require_keys(struct loader *l, struct place at, const struct target *target)
 {
     for (int i = 0; i < target->table->n; i++) {
-        const struct row *row = &target->table->rows[i];
+        const struct config_row *row = &target->table->rows[i];
         if (!row->required || target->given[i].key.line)
             continue;
         size_t path = reader_enter(&l->reader, row->key);
@@ -187,11 +186,11 @@ static const char *name_wrong(const struct table *table, const char *name, const
     return NULL;
 }
 
-static void read_items(struct loader *l, const struct row *row, int index, void *owner,
+static void read_items(struct loader *l, const struct config_row *row, int index, void *owner,
                        const void *prototype);
 
 // One camera or output that has its name and defaults already.
-static void read_item(struct loader *l, int index, const struct row *row, void *object)
+static void read_item(struct loader *l, int index, const struct config_row *row, void *object)
 {
     struct target target = {.table = row->items, .object = object};
     struct mapping m = {.targets = &target, .n = 1};
@@ -201,7 +200,7 @@ static void read_item(struct loader *l, int index, const struct row *row, void *
     read_mapping(l, node, &m, "");
     require_keys(l, *object_place(row->items, object), &target);
     for (int i = 0; i < row->items->n; i++) {
-        const struct row *inner = &row->items->rows[i];
+        const struct config_row *inner = &row->items->rows[i];
         if (inner->type == VALUE_ITEMS && target.given[i].key.line) {
             size_t path = reader_enter(&l->reader, inner->key);
             read_items(l, inner, target.given[i].node, object, &l->output);
@@ -214,7 +213,7 @@ static void read_item(struct loader *l, int index, const struct row *row, void *
         check_output(&l->reader.mistakes, l->config, object, target.given, l->reader.path);
 }
 
-static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struct row *row,
+static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struct config_row *row,
                      void *owner, const void *prototype)
 {
     const struct table *table = row->items;
@@ -242,7 +241,7 @@ static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struc
     reader_leave(&l->reader, path);
 }
 
-static void read_items(struct loader *l, const struct row *row, int index, void *owner,
+static void read_items(struct loader *l, const struct config_row *row, int index, void *owner,
                        const void *prototype)
 {
     const yaml_node_t *node = reader_mapping(&l->reader, index, row);
@@ -265,7 +264,7 @@ static void read_items(struct loader *l, const struct row *row, int index, void 
 
 // --- the file
 
-static void read_defaults(struct loader *l, int index, const struct row *row)
+static void read_defaults(struct loader *l, int index, const struct config_row *row)
 {
     // Where both have a key the camera's is meant: it stands first.
     struct target targets[] = {{.table = &camera_table, .object = &l->camera},
@@ -274,6 +273,24 @@ static void read_defaults(struct loader *l, int index, const struct row *row)
     const yaml_node_t *node = reader_mapping(&l->reader, index, row);
     if (node)
         read_mapping(l, node, &m, "");
+}
+
+// Reads one key of the root. Mistakes elsewhere do not count, so no other key is looked at.
+static void read_only(struct loader *l, const char *key)
+{
+    const struct config_row *row = table_find(&root_table, key);
+    const yaml_node_t *root = yaml_document_get_root_node(&l->reader.document);
+    if (!root || !(root = reader_mapping(&l->reader, 1, NULL)))
+        return;
+    const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
+    for (; pair < root->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *node = reader_node(&l->reader, pair->key);
+        if (node->type != YAML_SCALAR_NODE || strcmp((const char *)node->data.scalar.value, key))
+            continue;
+        size_t path = reader_enter(&l->reader, key);
+        reader_value(&l->reader, pair->value, row, l->config);
+        reader_leave(&l->reader, path);
+    }
 }
 
 static void read_root(struct loader *l)
@@ -290,7 +307,7 @@ static void read_root(struct loader *l)
     if (root && l->options->running)
         check_restart(&l->reader.mistakes, l->options->running, l->config, target.given);
     for (int i = 0; i < root_table.n; i++) {
-        const struct row *row = &root_table.rows[i];
+        const struct config_row *row = &root_table.rows[i];
         size_t path = reader_enter(&l->reader, row->key);
         if (row->type == VALUE_DEFAULTS && target.given[i].key.line)
             read_defaults(l, target.given[i].node, row);
@@ -309,7 +326,10 @@ static int read_document(struct loader *l, const char *text, size_t length)
     int status = document_parse(&l->reader.document, text, length, &l->reader.mistakes);
     if (status < 0)
         return status;
-    read_root(l);
+    if (l->options->only)
+        read_only(l, l->options->only);
+    else
+        read_root(l);
     yaml_document_delete(&l->reader.document);
     return l->reader.no_memory ? -ENOMEM : 0;
 }
@@ -375,4 +395,12 @@ int config_load_with(struct config **ret, const char *path,
 int config_load(struct config **ret, const char *path, FILE *errors)
 {
     return config_load_with(ret, path, &(struct config_load_options){0}, errors);
+}
+
+void config_free(struct config *config)
+{
+    if (!config)
+        return;
+    object_free(&root_table, config);
+    free(config);
 }

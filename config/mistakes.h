@@ -2,11 +2,15 @@
 #ifndef FRAMED_CONFIG_MISTAKES_H
 #define FRAMED_CONFIG_MISTAKES_H
 
-#include "config/config.h"
+#include <stdio.h>
 
 enum {
     MISTAKES_MAX = 1000, // later ones are counted only
     KEY_MAX = 256,       // bytes of a dotted key
+};
+
+struct place { // where in the configuration file something stands; line and column count from 1
+    int line, column;
 };
 
 struct mistake {

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/address.h"
-#include "config/equal.h"
-#include "config/options.h"
 #include "config/value.h"
 
 char **object_name(const struct table *table, void *object)
@@ -21,13 +18,13 @@ struct place *object_place(const struct table *table, void *object)
 }
 
 static struct place *value_place(const struct table *table, const void *object,
-                                 const struct row *row)
+                                 const struct config_row *row)
 {
     struct places *places = (struct places *)((char *)object + table->places_offset);
     return &places->value[row - table->rows];
 }
 
-void object_set_place(const struct table *table, void *object, const struct row *row,
+void object_set_place(const struct table *table, void *object, const struct config_row *row,
                       struct place place)
 {
     *value_place(table, object, row) = place;
@@ -46,12 +43,12 @@ bool object_is_known(const struct table *table, const void *object, const char *
     return value_place(table, object, table_find(table, key))->line >= 0;
 }
 
-void **object_items(const struct row *row, void *object)
+void **object_items(const struct config_row *row, void *object)
 {
     return (void **)((char *)object + row->offset);
 }
 
-int *object_count(const struct row *row, void *object)
+int *object_count(const struct config_row *row, void *object)
 {
     return (int *)((char *)object + row->count_offset);
 }
@@ -59,7 +56,7 @@ int *object_count(const struct row *row, void *object)
 int object_init(const struct table *table, void *object)
 {
     for (int i = 0; i < table->n; i++) {
-        const struct row *row = &table->rows[i];
+        const struct config_row *row = &table->rows[i];
         const char *wrong;
         int status = row->text ? value_parse(row, object, &row->text, 1, &wrong) : 0;
         assert(status != -EINVAL);
@@ -69,35 +66,11 @@ int object_init(const struct table *table, void *object)
     return 0;
 }
 
-static int own_string(char **string)
-{
-    if (!*string)
-        return 0;
-    *string = strdup(*string);
-    return *string ? 0 : -ENOMEM;
-}
-
-static int own_value(const struct row *row, void *object)
-{
-    struct sink_address address;
-    switch (row->type) {
-    case VALUE_STRING:
-        return own_string(value_member(row, object));
-    case VALUE_OPTIONS:
-        return options_own(row, object);
-    case VALUE_SINK:
-        address = *(struct sink_address *)value_member(row, object);
-        return address_copy(value_member(row, object), &address);
-    default:
-        return 0;
-    }
-}
-
 int object_own(const struct table *table, void *object)
 {
     int status = 0;
     for (int i = 0; i < table->n; i++) {
-        if (own_value(&table->rows[i], object) < 0)
+        if (row_has_value(&table->rows[i]) && value_own(&table->rows[i], object) < 0)
             status = -ENOMEM;
     }
     return status;
@@ -106,7 +79,7 @@ int object_own(const struct table *table, void *object)
 static void forget_items(const struct table *table, void *object)
 {
     for (int i = 0; i < table->n; i++) {
-        const struct row *row = &table->rows[i];
+        const struct config_row *row = &table->rows[i];
         if (row->type != VALUE_ITEMS)
             continue;
         *object_items(row, object) = NULL;
@@ -130,27 +103,20 @@ void *object_copy(const struct table *table, const void *object)
     return NULL;
 }
 
-// Which kernel's keys an object of the table has; FOR_BOTH: all.
-static enum for_kernel kernel_of(const struct table *table, const void *object)
-{
-    if (table != &output_table)
-        return FOR_BOTH;
-    return ((const struct output_config *)object)->kernel == OP_WARP ? FOR_WARP : FOR_YUV;
-}
-
 bool object_equal(const struct table *table, const void *a, const void *b)
 {
-    enum for_kernel kernel = kernel_of(table, a);
+    // Keys of other kernels, which `defaults` may set, do not count.
+    const struct output_config *output = table == &output_table ? a : NULL;
     for (int i = 0; i < table->n; i++) {
-        const struct row *row = &table->rows[i];
-        bool known = row->kernel == FOR_BOTH || kernel == FOR_BOTH || row->kernel == kernel;
-        if (known && row_has_value(row) && !value_equal(row, a, b))
+        const struct config_row *row = &table->rows[i];
+        if (row_has_value(row) && (!output || row_is_of(row, output->kernel)) &&
+            !value_equal(row, a, b))
             return false;
     }
     return true;
 }
 
-static void free_items(const struct row *row, void *object)
+static void free_items(const struct config_row *row, void *object)
 {
     char *items = *object_items(row, object);
     for (int i = 0; i < *object_count(row, object); i++)
@@ -158,37 +124,56 @@ static void free_items(const struct row *row, void *object)
     free(items);
 }
 
-static void free_value(const struct row *row, void *object)
-{
-    switch (row->type) {
-    case VALUE_STRING:
-        free(*(char **)value_member(row, object));
-        break;
-    case VALUE_OPTIONS:
-        options_free(row, object);
-        break;
-    case VALUE_SINK:
-        address_free(value_member(row, object));
-        break;
-    case VALUE_CONTROL:
-        address_free(&((struct control_address *)value_member(row, object))->at);
-        break;
-    case VALUE_HTTP:
-        address_free(&((struct http_address *)value_member(row, object))->at);
-        break;
-    case VALUE_ITEMS:
-        free_items(row, object);
-        break;
-    default:
-        break;
-    }
-}
-
 void object_free(const struct table *table, void *object)
 {
-    for (int i = 0; i < table->n; i++)
-        free_value(&table->rows[i], object);
+    for (int i = 0; i < table->n; i++) {
+        const struct config_row *row = &table->rows[i];
+        if (row_has_value(row))
+            value_free(row, object);
+        else if (row->type == VALUE_ITEMS)
+            free_items(row, object);
+    }
     if (table->name_max)
         free(*object_name(table, object));
     memset(object, 0, table->size);
+}
+
+struct camera_config *config_copy_camera(const struct camera_config *camera)
+{
+    struct camera_config *copy = object_copy(&camera_table, camera);
+    if (copy)
+        copy->stream = camera->stream;
+    return copy;
+}
+
+struct output_config *config_copy_output(const struct output_config *output)
+{
+    return object_copy(&output_table, output);
+}
+
+static void free_copy(const struct table *table, void *object)
+{
+    if (object)
+        object_free(table, object);
+    free(object);
+}
+
+void config_free_camera(struct camera_config *camera)
+{
+    free_copy(&camera_table, camera);
+}
+
+void config_free_output(struct output_config *output)
+{
+    free_copy(&output_table, output);
+}
+
+bool config_same_camera(const struct camera_config *a, const struct camera_config *b)
+{
+    return object_equal(&camera_table, a, b);
+}
+
+bool config_same_output(const struct output_config *a, const struct output_config *b)
+{
+    return object_equal(&output_table, a, b);
 }

@@ -1,8 +1,7 @@
-#include "config/config.h"
+#include "config/print.h"
 
 #include <string.h>
 
-#include "config/allowed.h"
 #include "config/schema.h"
 
 enum { ALLOWED_MAX = 256, HELP_COLUMN = 40, COLUMNS_MAX = 120, INDENT = 2 };
@@ -10,32 +9,32 @@ enum { ALLOWED_MAX = 256, HELP_COLUMN = 40, COLUMNS_MAX = 120, INDENT = 2 };
 // What an example says of one output in place of the defaults.
 struct example {
     const char *name;
-    enum for_kernel kernel;
-    bool all; // every key, else only those that its kernel has to itself
-    const char *kernel_text, *sink;
+    enum op_kind kernel;
+    bool all; // every key, else only those that no other kernel has
+    const char *sink;
 };
 
 static const struct example examples[] = {
-    {"detector", FOR_WARP, true, "warp", "unix:/run/framed/gate-detector.sock"},
-    {"archive", FOR_YUV, false, "yuv", "file:/var/lib/framed/gate.y4m"},
+    {"detector", OP_WARP, true, "unix:/run/framed/gate-detector.sock"},
+    {"archive", OP_YUV, false, "file:/var/lib/framed/gate.y4m"},
 };
 
-static const char *text_of(const struct row *row, const struct example *e)
+static const char *text_of(const struct config_row *row, const struct example *e)
 {
     if (e && !strcmp(row->key, "kernel"))
-        return e->kernel_text;
+        return row_choice(row, e->kernel);
     if (e && !strcmp(row->key, "sink"))
         return e->sink;
     return row->text ? row->text : row->example;
 }
 
-static bool is_shown(const struct row *row, const struct example *e)
+static bool is_shown(const struct config_row *row, const struct example *e)
 {
     if (!e)
         return true;
-    if (row->kernel == FOR_BOTH)
+    if (!row->kernels)
         return e->all || !strcmp(row->key, "kernel") || !strcmp(row->key, "sink");
-    return row->kernel == e->kernel;
+    return row_is_of(row, e->kernel);
 }
 
 // "key: value   # comment", or the comment on a line before where that gets long.
@@ -50,7 +49,7 @@ static void print_line(FILE *f, int indent, const char *line, const char *commen
 }
 
 // A key without a default is commented out, a required one is not.
-static void print_value(FILE *f, const struct row *row, const struct example *e, int indent)
+static void print_value(FILE *f, const struct config_row *row, const struct example *e, int indent)
 {
     char allowed[ALLOWED_MAX], line[COLUMNS_MAX], comment[2 * ALLOWED_MAX];
     snprintf(line, sizeof line, "%s%s: %s", row->text || row->required ? "" : "# ", row_word(row),
@@ -60,7 +59,7 @@ static void print_value(FILE *f, const struct row *row, const struct example *e,
     print_line(f, indent, line, comment);
 }
 
-static void print_section(FILE *f, const struct row *row, int indent)
+static void print_section(FILE *f, const struct config_row *row, int indent)
 {
     char line[COLUMNS_MAX];
     snprintf(line, sizeof line, "%s%s:%s%s", row->type == VALUE_DEFAULTS ? "# " : "", row_word(row),
@@ -71,7 +70,7 @@ static void print_section(FILE *f, const struct row *row, int indent)
 static void print_rows(FILE *f, const struct table *table, const char *section,
                        const struct example *e, int indent);
 
-static void print_items(FILE *f, const struct row *row, int indent)
+static void print_items(FILE *f, const struct config_row *row, int indent)
 {
     if (row->items == &camera_table) {
         fprintf(f, "%*sgate:\n", indent, "");
@@ -88,7 +87,7 @@ static void print_rows(FILE *f, const struct table *table, const char *section,
                        const struct example *e, int indent)
 {
     for (int i = 0; i < table->n; i++) {
-        const struct row *row = &table->rows[i];
+        const struct config_row *row = &table->rows[i];
         if (!row_in_section(row, section) || !is_shown(row, e))
             continue;
         if (row_has_value(row))
@@ -122,11 +121,15 @@ static void print_cell(FILE *f, const char *text)
         fprintf(f, *text == '|' ? "\\|" : "%c", *text);
 }
 
-static void print_key(FILE *f, const struct row *row)
+static void print_key(FILE *f, const struct config_row *row)
 {
-    static const char *const kernels[] = {"", " (warp)", " (yuv)"};
     char allowed[ALLOWED_MAX];
-    fprintf(f, "| `%s`%s | ", row->key, kernels[row->kernel]);
+    fprintf(f, "| `%s`", row->key);
+    const struct config_choice *kernel = table_find(&output_table, "kernel")->choices;
+    for (; row->kernels && kernel->name; kernel++)
+        if (row_is_of(row, (enum op_kind)kernel->value))
+            fprintf(f, " (%s)", kernel->name);
+    fputs(" | ", f);
     print_cell(f, row_allowed(row, allowed, sizeof allowed));
     fprintf(f, " | %s%s%s | ", row->text ? "`" : "",
             row->text       ? row->text

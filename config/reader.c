@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/allowed.h"
 #include "config/expand.h"
 #include "config/url.h"
 #include "config/value.h"
@@ -36,7 +35,7 @@ struct place reader_place(struct reader *r, int index)
     return document_place(reader_node(r, index)->start_mark);
 }
 
-void reader_refuse(struct reader *r, int index, const struct row *row, const char *what)
+void reader_refuse(struct reader *r, int index, const struct config_row *row, const char *what)
 {
     char allowed[ALLOWED_MAX];
     mistake(&r->mistakes, reader_place(r, index), r->path, "%s (%s)", what,
@@ -58,7 +57,7 @@ static bool is_null(const yaml_node_t *node)
            (!*text || !strcmp(text, "~") || !strcmp(text, "null"));
 }
 
-const yaml_node_t *reader_mapping(struct reader *r, int index, const struct row *row)
+const yaml_node_t *reader_mapping(struct reader *r, int index, const struct config_row *row)
 {
     const yaml_node_t *node = reader_node(r, index);
     const char *wrong = has_tag(node)                     ? tagged
@@ -105,20 +104,21 @@ static bool has_secret_part(const char *url)
 }
 
 // Notes a secret that whoever reads the file sees.
-static void note_secret(struct reader *r, int index, const struct row *row)
+static void note_secret(struct reader *r, int index, const struct config_row *row)
 {
     const char *dot = strrchr(r->path, '.'), *name = dot ? dot + 1 : r->path;
     char *own = NULL;
-    if (r->secret.line || (row->type != VALUE_STRING && row->type != VALUE_OPTIONS))
+    if (r->secret.line || !value_is_text(row))
         return;
     if (expand_own(&own, (const char *)reader_node(r, index)->data.scalar.value) == 0 &&
         ((*own && config_name_is_secret(name, strlen(name))) || has_secret_part(own)))
         r->secret = reader_place(r, index);
-    reader_forget(own);
+    secret_free(own);
 }
 
-// *unknown: the value is not known here.
-static char *read_scalar(struct reader *r, int index, const struct row *row, bool *unknown)
+// The text of a scalar with its references expanded, for secret_free; *unknown is set if only the
+// unit can read a part of it. NULL: a mistake was noted, or there is no memory.
+static char *read_scalar(struct reader *r, int index, const struct config_row *row, bool *unknown)
 {
     const yaml_node_t *node = reader_node(r, index);
     const char *wrong = scalar_wrong(node);
@@ -136,26 +136,43 @@ static char *read_scalar(struct reader *r, int index, const struct row *row, boo
     return text;
 }
 
-char *reader_scalar(struct reader *r, int index, const struct row *row)
+// Reads "name: value" pairs in place of what the member holds.
+static bool read_map(struct reader *r, int index, const struct config_row *row, void *object)
 {
-    bool unknown;
-    return read_scalar(r, index, row, &unknown);
+    const int before = r->mistakes.total;
+    const yaml_node_t *node = reader_mapping(r, index, row);
+    if (!node)
+        return false;
+    value_free(row, object);
+    const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+    if (node->data.mapping.pairs.top - pair > OPTIONS_MAX)
+        reader_refuse(r, index, row, "has too many entries");
+    else
+        for (; pair < node->data.mapping.pairs.top; pair++) {
+            const char *name = reader_key(r, pair->key);
+            bool unknown;
+            if (!name)
+                continue;
+            const size_t path = reader_enter(r, name);
+            char *text = read_scalar(r, pair->value, row, &unknown);
+            int status = text ? value_add(row, object, name, text, reader_place(r, pair->key)) : 0;
+            if (status == -EEXIST)
+                mistake(&r->mistakes, reader_place(r, pair->key), r->path,
+                        "given before (each key once)");
+            r->no_memory |= status == -ENOMEM;
+            reader_leave(r, path);
+        }
+    return r->mistakes.total == before;
 }
 
-void reader_forget(char *text)
-{
-    if (text)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
-// A scalar is shown as it stands in the file, so that nothing that was looked up gets out; a text,
-// which may be anything, is not.
-static void refuse_value(struct reader *r, int index, const struct row *row, const char *wrong)
+// A scalar is shown as it stands in the file, so that nothing that was looked up gets out. A text
+// can be anything, so it is not shown.
+static void refuse_value(struct reader *r, int index, const struct config_row *row,
+                         const char *wrong)
 {
     const yaml_node_t *node = reader_node(r, index);
     char raw[SHOWN_MAX], what[SHOWN_MAX + 128];
-    if (node->type == YAML_SCALAR_NODE && row->type != VALUE_STRING) {
+    if (node->type == YAML_SCALAR_NODE && !value_is_text(row)) {
         shown((const char *)node->data.scalar.value, raw, sizeof raw);
         snprintf(what, sizeof what, "'%s' %s", raw, wrong);
         wrong = what;
@@ -163,65 +180,41 @@ static void refuse_value(struct reader *r, int index, const struct row *row, con
     reader_refuse(r, index, row, wrong);
 }
 
-// The nodes of a list, or a scalar as a list of one. Returns their number.
-static int entries(const yaml_node_t *node, int index, int ret[VALUE_ITEMS_MAX])
-{
-    const yaml_node_item_t *start = node->data.sequence.items.start;
-    ret[0] = index;
-    if (node->type != YAML_SEQUENCE_NODE)
-        return 1;
-    int n = (int)(node->data.sequence.items.top - start);
-    for (int i = 0; i < n && i < VALUE_ITEMS_MAX; i++)
-        ret[i] = start[i];
-    return n;
-}
-
-static int parse_texts(struct reader *r, int index, const struct row *row, void *object,
-                       char *const text[], int n)
-{
-    const char *wrong;
-    int status = value_parse(row, object, (const char *const *)text, n, &wrong);
-    if (status == -EINVAL)
-        refuse_value(r, index, row, wrong);
-    r->no_memory |= status == -ENOMEM;
-    return status;
-}
-
-static const char *list_wrong(const yaml_node_t *node, const struct row *row, int n)
-{
-    if (node->type != YAML_SEQUENCE_NODE)
-        return NULL;
-    if (has_tag(node))
-        return tagged;
-    if (!value_is_list(row))
-        return "cannot be a list";
-    return n < 1 || n > VALUE_ITEMS_MAX ? "has the wrong number of entries" : NULL;
-}
-
-bool reader_value(struct reader *r, int index, const struct row *row, void *object)
+bool reader_value(struct reader *r, int index, const struct config_row *row, void *object)
 {
     const yaml_node_t *node = reader_node(r, index);
-    int entry[VALUE_ITEMS_MAX], n = entries(node, index, entry), status = -EINVAL;
-    char *text[VALUE_ITEMS_MAX] = {0};
-    bool any_unknown = false;
-    const char *wrong = list_wrong(node, row, n);
+    const bool list = node->type == YAML_SEQUENCE_NODE;
+    const int *entry = list ? node->data.sequence.items.start : &index;
+    const ptrdiff_t n = list ? node->data.sequence.items.top - entry : 1;
+    const char *wrong = NULL;
+    if (value_is_map(row))
+        return read_map(r, index, row, object);
+    if (list && has_tag(node))
+        wrong = tagged;
+    else if (list && !value_is_list(row))
+        wrong = "cannot be a list";
+    else if (n < 1 || n > VALUE_LIST_MAX)
+        wrong = "has the wrong number of entries";
     if (wrong) {
         reader_refuse(r, index, row, wrong);
         return false;
     }
-    for (int i = 0; i < n; i++) {
+    char *text[VALUE_LIST_MAX] = {0};
+    bool any_unknown = false;
+    int read = 0, status = -EINVAL;
+    for (; read < n; read++) {
         bool unknown = false;
-        text[i] = read_scalar(r, entry[i], row, &unknown);
-        if (!text[i])
-            goto forget;
+        if (!(text[read] = read_scalar(r, entry[read], row, &unknown)))
+            break;
         any_unknown |= unknown;
     }
-    if (!any_unknown || row->type == VALUE_STRING)
-        status = parse_texts(r, index, row, object, text, n);
-    if (any_unknown)
-        status = -ENODATA;
-forget:
-    for (int i = 0; i < n; i++)
-        reader_forget(text[i]);
-    return status == 0;
+    if (read == n && (!any_unknown || value_is_text(row))) {
+        status = value_parse(row, object, (const char *const *)text, read, &wrong);
+        if (status == -EINVAL)
+            refuse_value(r, index, row, wrong);
+        r->no_memory |= status == -ENOMEM;
+    }
+    for (int i = 0; i < read; i++)
+        secret_free(text[i]);
+    return status == 0 && !any_unknown;
 }

@@ -22,18 +22,14 @@ void reader_leave(struct reader *, size_t);
 const yaml_node_t *reader_node(struct reader *, int index);
 struct place reader_place(struct reader *, int index);
 // Notes "WHAT (what the row allows)" at the node.
-void reader_refuse(struct reader *, int index, const struct row *row, const char *what);
+void reader_refuse(struct reader *, int index, const struct config_row *row, const char *what);
 
 // Each notes a mistake where it returns NULL or false.
 // Without a row it may have any keys.
-const yaml_node_t *reader_mapping(struct reader *, int index, const struct row *row);
+const yaml_node_t *reader_mapping(struct reader *, int index, const struct config_row *row);
 const char *reader_key(struct reader *, int index);
-// Expanded; to be freed with reader_forget.
-char *reader_scalar(struct reader *, int index, const struct row *row);
 // False without a mistake: the value is not known here, since only the unit has it; a text holds x
 // in its place.
-bool reader_value(struct reader *, int index, const struct row *row, void *object);
-
-void reader_forget(char *text); // wipes and frees what may be a secret; accepts NULL
+bool reader_value(struct reader *, int index, const struct config_row *row, void *object);
 
 #endif

@@ -2,61 +2,65 @@
 
 #include <string.h>
 
+#include "config/value.h"
 #include "kernels/backend.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-static const struct choice backend_choices[] = {
+static const struct config_choice backend_choices[] = {
     {"auto", BACKEND_AUTO}, {"cpu", BACKEND_CPU}, {"cuda", BACKEND_CUDA}, {0}};
-static const struct choice transport_choices[] = {
+static const struct config_choice transport_choices[] = {
     {"tcp", TRANSPORT_TCP}, {"udp", TRANSPORT_UDP}, {0}};
-static const struct choice decode_choices[] = {
+static const struct config_choice decode_choices[] = {
     {"auto", DECODE_AUTO}, {"cpu", DECODE_CPU}, {"nvdec", DECODE_NVDEC}, {0}};
-static const struct choice pace_choices[] = {{"full", PACE_FULL}, {"realtime", PACE_REALTIME}, {0}};
-static const struct choice turning_choices[] = {
+static const struct config_choice pace_choices[] = {
+    {"full", PACE_FULL}, {"realtime", PACE_REALTIME}, {0}};
+static const struct config_choice turning_choices[] = {
     {"auto", TURNING_AUTO}, {"ignore", TURNING_IGNORE}, {0}};
-static const struct choice damaged_choices[] = {
+static const struct config_choice damaged_choices[] = {
     {"flag", DAMAGED_FLAG}, {"drop", DAMAGED_DROP}, {"hold", DAMAGED_HOLD}, {0}};
-static const struct choice overflow_choices[] = {{"auto", OVERFLOW_AUTO},
-                                                 {"drop_oldest", OVERFLOW_DROP_OLDEST},
-                                                 {"drop_newest", OVERFLOW_DROP_NEWEST},
-                                                 {"wait", OVERFLOW_WAIT},
-                                                 {0}};
-static const struct choice protocol_choices[] = {
+static const struct config_choice overflow_choices[] = {{"auto", OVERFLOW_AUTO},
+                                                        {"drop_oldest", OVERFLOW_DROP_OLDEST},
+                                                        {"drop_newest", OVERFLOW_DROP_NEWEST},
+                                                        {"wait", OVERFLOW_WAIT},
+                                                        {0}};
+static const struct config_choice protocol_choices[] = {
     {"auto", PROTOCOL_AUTO}, {"framed", PROTOCOL_FRAMED}, {"y4m", PROTOCOL_Y4M},
     {"npy", PROTOCOL_NPY},   {"raw", PROTOCOL_RAW},       {0}};
-static const struct choice memory_choices[] = {{"host", MEMORY_HOST}, {"cuda", MEMORY_CUDA}, {0}};
-static const struct choice ready_choices[] = {{"any", READY_ANY}, {"all", READY_ALL}, {0}};
-static const struct choice log_level_choices[] = {{"error", LOG_LEVEL_ERROR},
-                                                  {"warning", LOG_LEVEL_WARNING},
-                                                  {"info", LOG_LEVEL_INFO},
-                                                  {"debug", LOG_LEVEL_DEBUG},
-                                                  {0}};
-static const struct choice kernel_choices[] = {{"warp", OP_WARP}, {"yuv", OP_YUV}, {0}};
-static const struct choice fit_choices[] = {{"letterbox", FIT_LETTERBOX},
-                                            {"stretch", FIT_STRETCH},
-                                            {"crop", FIT_CROP},
-                                            {"none", FIT_NONE},
-                                            {0}};
-static const struct choice flip_choices[] = {{"none", FLIP_NONE},
-                                             {"horizontal", FLIP_HORIZONTAL},
-                                             {"vertical", FLIP_VERTICAL},
-                                             {"both", FLIP_BOTH},
-                                             {0}};
-static const struct choice dtype_choices[] = {
+static const struct config_choice memory_choices[] = {
+    {"host", MEMORY_HOST}, {"cuda", MEMORY_CUDA}, {0}};
+static const struct config_choice ready_choices[] = {{"any", READY_ANY}, {"all", READY_ALL}, {0}};
+static const struct config_choice log_level_choices[] = {{"error", LOG_LEVEL_ERROR},
+                                                         {"warning", LOG_LEVEL_WARNING},
+                                                         {"info", LOG_LEVEL_INFO},
+                                                         {"debug", LOG_LEVEL_DEBUG},
+                                                         {0}};
+static const struct config_choice kernel_choices[] = {{"warp", OP_WARP}, {"yuv", OP_YUV}, {0}};
+static const struct config_choice fit_choices[] = {{"letterbox", FIT_LETTERBOX},
+                                                   {"stretch", FIT_STRETCH},
+                                                   {"crop", FIT_CROP},
+                                                   {"none", FIT_NONE},
+                                                   {0}};
+static const struct config_choice flip_choices[] = {{"none", FLIP_NONE},
+                                                    {"horizontal", FLIP_HORIZONTAL},
+                                                    {"vertical", FLIP_VERTICAL},
+                                                    {"both", FLIP_BOTH},
+                                                    {0}};
+static const struct config_choice dtype_choices[] = {
     {"u8", DTYPE_U8}, {"s8", DTYPE_S8}, {"f16", DTYPE_F16}, {"f32", DTYPE_F32}, {0}};
-static const struct choice layout_choices[] = {{"nchw", LAYOUT_NCHW}, {"nhwc", LAYOUT_NHWC}, {0}};
-static const struct choice order_choices[] = {
+static const struct config_choice layout_choices[] = {
+    {"nchw", LAYOUT_NCHW}, {"nhwc", LAYOUT_NHWC}, {0}};
+static const struct config_choice order_choices[] = {
     {"rgb", ORDER_RGB}, {"bgr", ORDER_BGR}, {"gray", ORDER_GRAY}, {0}};
-static const struct choice format_choices[] = {{"nv12", PIXEL_NV12},
-                                               {"yuv420p", PIXEL_YUV420P},
-                                               {"yuv444p", PIXEL_YUV444P},
-                                               {"yuv24", PIXEL_YUV24},
-                                               {0}};
-static const struct choice matrix_choices[] = {
+static const struct config_choice format_choices[] = {{"nv12", PIXEL_NV12},
+                                                      {"yuv420p", PIXEL_YUV420P},
+                                                      {"yuv444p", PIXEL_YUV444P},
+                                                      {"yuv24", PIXEL_YUV24},
+                                                      {0}};
+static const struct config_choice matrix_choices[] = {
     {"auto", MATRIX_UNSPECIFIED}, {"bt601", MATRIX_BT601},           {"bt709", MATRIX_BT709},
     {"bt2020", MATRIX_BT2020},    {"bt601-8bit", MATRIX_BT601_8BIT}, {0}};
-static const struct choice range_choices[] = {
+static const struct config_choice range_choices[] = {
     {"auto", RANGE_UNSPECIFIED}, {"limited", RANGE_LIMITED}, {"full", RANGE_FULL}, {0}};
 
 // clang-format off
@@ -69,27 +73,22 @@ static const struct choice range_choices[] = {
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
     enum matrix: matrix_choices, enum range: range_choices, default: NULL)
 
-#define TYPE_OF(member) _Generic((member), \
-    bool: VALUE_BOOL, int: VALUE_INT, double: VALUE_NUMBER, char *: VALUE_STRING, \
-    struct duration: VALUE_DURATION, struct bytes: VALUE_BYTES, struct dimensions: VALUE_DIMENSIONS, \
-    struct levels: VALUE_LEVELS, struct channels: VALUE_CHANNELS, struct affine: VALUE_AFFINE, \
-    struct crop: VALUE_CROP, struct fraction: VALUE_FRACTION, struct filemode: VALUE_FILEMODE, \
-    struct pin: VALUE_PIN, struct split: VALUE_SPLIT, \
-    struct sink_address: VALUE_SINK, struct control_address: VALUE_CONTROL, \
-    struct http_address: VALUE_HTTP, struct demuxer_option *: VALUE_OPTIONS, \
-    struct camera_config *: VALUE_ITEMS, struct output_config *: VALUE_ITEMS, \
-    default: VALUE_CHOICE)
-
 #define MEMBER(type, member) (((type *)0)->member)
 #define FIELD(struct_type, member, default_text, help_text, ...) \
-    {.key = #member, .type = TYPE_OF(MEMBER(struct_type, member)), \
+    {.key = #member, .type = VALUE_TYPE_OF(MEMBER(struct_type, member)), \
      .offset = offsetof(struct_type, member), .choices = CHOICES_OF(MEMBER(struct_type, member)), \
      .text = default_text, .help = help_text, ##__VA_ARGS__}
 #define SECTION(name, help_text, ...) \
     {.key = name, .type = VALUE_SECTION, .help = help_text, ##__VA_ARGS__}
+#define ITEMS(struct_type, member, table, help_text, ...) \
+    {.key = #member, .type = VALUE_ITEMS, .offset = offsetof(struct_type, member), \
+     .count_offset = offsetof(struct_type, n_##member), .items = &table, .required = true, \
+     .help = help_text, ##__VA_ARGS__}
 #define RANGE(low, high) .min = low, .max = high
+#define WARP .kernels = 1 << OP_WARP
+#define YUV .kernels = 1 << OP_YUV
 
-static const struct row camera_rows[] = {
+static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, url, NULL,
           "where the pictures come from: rtsp://, tcp://, unix:, pipe: or a file",
           .example = "rtsp://192.0.2.10/stream1", .required = true, .own = true),
@@ -97,8 +96,7 @@ static const struct row camera_rows[] = {
     FIELD(struct camera_config, demuxer, NULL,
           "libavformat's name of the container; needed for raw streams only", .example = "rawvideo"),
     FIELD(struct camera_config, options, NULL, "options of the demuxer; one that it does not know is an error",
-          .example = "{pixel_format: bgra, video_size: 1920x1080}",
-          .count_offset = offsetof(struct camera_config, n_options)),
+          .example = "{pixel_format: bgra, video_size: 1920x1080}"),
     FIELD(struct camera_config, decode, "auto",
           "auto takes NVDEC where the GPU decodes this stream, else the cpu"),
     FIELD(struct camera_config, decode_threads, "1", "threads of the cpu decoder; each costs memory, about a picture; those of a live input share a picture, which helps where it is coded in several slices and adds no delay; those of a file decode a picture each, which adds a frame of delay for each thread beyond the first", RANGE(0, 64),
@@ -120,39 +118,37 @@ static const struct row camera_rows[] = {
     FIELD(struct camera_config, media_timeout, "5s", "silence after which the input counts as lost",
           RANGE(0.1, 3600)),
     FIELD(struct camera_config, close_timeout, "1s", "deadline of saying goodbye", RANGE(0.1, 60)),
-    FIELD(struct camera_config, outputs, NULL, "what is made of the camera's frames, by name",
-          .required = true, .own = true, .items = &output_table,
-          .count_offset = offsetof(struct camera_config, n_outputs)),
+    ITEMS(struct camera_config, outputs, output_table, "what is made of the camera's frames, by name", .own = true),
 };
 
-static const struct row output_rows[] = {
+static const struct config_row output_rows[] = {
     FIELD(struct output_config, kernel, "warp",
           "warp: geometry and normalisation to a tensor; yuv: conversion to a YUV format"),
     FIELD(struct output_config, size, "640x640", "width and height of the tensor in pixels",
-          RANGE(1, IMAGE_SIDE_MAX), .kernel = FOR_WARP),
-    FIELD(struct output_config, fit, "letterbox", "how the source fills the tensor", .kernel = FOR_WARP),
+          RANGE(1, IMAGE_SIDE_MAX), WARP),
+    FIELD(struct output_config, fit, "letterbox", "how the source fills the tensor", WARP),
     FIELD(struct output_config, affine, NULL,
           "2x3 matrix A from source to output, row by row, integers at pixel centres; a corner p goes to A * (p - 1/2) + 1/2; stands for fit, rotate and flip; its inverse must lead no output pixel further than 32764 pixels away from the source's first pixel",
-          RANGE(-1e6, 1e6), .example = "[0.5, 0, 0, 0, 0.5, 0]", .kernel = FOR_WARP),
+          RANGE(-1e6, 1e6), .example = "[0.5, 0, 0, 0, 0.5, 0]", WARP),
     FIELD(struct output_config, rotate, "0", "clockwise, before the fit", RANGE(-360, 360),
-          .unit = "degrees", .kernel = FOR_WARP),
-    FIELD(struct output_config, flip, "none", "mirror, after the rotation", .kernel = FOR_WARP),
+          .unit = "degrees", WARP),
+    FIELD(struct output_config, flip, "none", "mirror, after the rotation", WARP),
     FIELD(struct output_config, crop, NULL, "the part of the source that counts, in pixels as they are coded; else the whole",
-          RANGE(0, IMAGE_SIDE_MAX), .example = "[0, 0, 1280, 720]", .kernel = FOR_WARP),
+          RANGE(0, IMAGE_SIDE_MAX), .example = "[0, 0, 1280, 720]", WARP),
     FIELD(struct output_config, fill, "114", "level of what lies outside the source, or one per channel",
-          RANGE(0, 255), .kernel = FOR_WARP),
-    SECTION("tensor", "the elements of a warp output: (level * scale - mean) / std", .kernel = FOR_WARP),
-    FIELD(struct output_config, tensor.dtype, "u8", "element type", .kernel = FOR_WARP),
+          RANGE(0, 255), WARP),
+    SECTION("tensor", "the elements of a warp output: (level * scale - mean) / std", WARP),
+    FIELD(struct output_config, tensor.dtype, "u8", "element type", WARP),
     FIELD(struct output_config, tensor.layout, "nchw", "planes one behind the other, or channels interleaved",
-          .kernel = FOR_WARP),
-    FIELD(struct output_config, tensor.order, "rgb", "channels", .kernel = FOR_WARP),
+          WARP),
+    FIELD(struct output_config, tensor.order, "rgb", "channels", WARP),
     FIELD(struct output_config, tensor.scale, "1", "factor of the 0 to 255 level", RANGE(0.0001, 10000),
-          .kernel = FOR_WARP),
+          WARP),
     FIELD(struct output_config, tensor.mean, "0", "subtracted after scale, one for all or one per channel",
-          RANGE(-1e6, 1e6), .kernel = FOR_WARP),
+          RANGE(-1e6, 1e6), WARP),
     FIELD(struct output_config, tensor.std, "1", "divides last, one for all or one per channel",
-          RANGE(0.0001, 10000), .kernel = FOR_WARP),
-    FIELD(struct output_config, format, "yuv420p", "pixel format of a yuv output", .kernel = FOR_YUV),
+          RANGE(0.0001, 10000), WARP),
+    FIELD(struct output_config, format, "yuv420p", "pixel format of a yuv output", YUV),
     SECTION("colour", "warp: how the source is read; yuv: what the result is; auto goes by the stream"),
     FIELD(struct output_config, colour.matrix, "auto",
           "YUV matrix; bt601-8bit, for yuv, is the well-known 8-bit integer form"),
@@ -181,7 +177,7 @@ static const struct row output_rows[] = {
     FIELD(struct output_config, group, NULL, "group of the socket or file", .example = "video"),
 };
 
-static const struct row root_rows[] = {
+static const struct config_row root_rows[] = {
     FIELD(struct config, backend, "auto", "what runs the kernels; auto takes a GPU when one answers"),
     SECTION("cuda", "the GPU backend"),
     FIELD(struct config, cuda.device, "0", "ordinal of the GPU", RANGE(0, 63)),
@@ -216,8 +212,7 @@ static const struct row root_rows[] = {
           .example = "\"cpu=Intel(R) N100, 4 processors; gpu=none; driver=none\"", .live = true),
     {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}",
      .help = "camera and output keys that hold wherever a camera or output does not say otherwise"},
-    FIELD(struct config, cameras, NULL, "the inputs, by name", .required = true, .items = &camera_table,
-          .count_offset = offsetof(struct config, n_cameras)),
+    ITEMS(struct config, cameras, camera_table, "the inputs, by name"),
 };
 // clang-format on
 
@@ -252,7 +247,7 @@ _Static_assert(COUNT(root_rows) <= TABLE_ROWS_MAX && COUNT(camera_rows) <= TABLE
                    COUNT(output_rows) <= TABLE_ROWS_MAX,
                "TABLE_ROWS_MAX is too small");
 
-const struct row *table_find(const struct table *table, const char *key)
+const struct config_row *table_find(const struct table *table, const char *key)
 {
     for (int i = 0; i < table->n; i++) {
         if (!strcmp(table->rows[i].key, key))
@@ -300,7 +295,7 @@ const char *table_nearest(const struct table *table, const char *key)
     return nearest;
 }
 
-bool row_in_section(const struct row *row, const char *prefix)
+bool row_in_section(const struct config_row *row, const char *prefix)
 {
     size_t n = strlen(prefix);
     if (n && (strncmp(row->key, prefix, n) || row->key[n] != '.'))
@@ -308,13 +303,43 @@ bool row_in_section(const struct row *row, const char *prefix)
     return !strchr(row->key + (n ? n + 1 : 0), '.');
 }
 
-const char *row_word(const struct row *row)
+const char *row_word(const struct config_row *row)
 {
     const char *dot = strrchr(row->key, '.');
     return dot ? dot + 1 : row->key;
 }
 
-bool row_has_value(const struct row *row)
+bool row_has_value(const struct config_row *row)
 {
-    return row->type != VALUE_SECTION && row->type != VALUE_DEFAULTS && row->type != VALUE_ITEMS;
+    return row->type < VALUE_TYPES;
+}
+
+bool row_is_of(const struct config_row *row, enum op_kind kernel)
+{
+    return !row->kernels || (row->kernels & 1u << kernel);
+}
+
+char *row_allowed(const struct config_row *row, char *to, size_t size)
+{
+    to[0] = 0;
+    FILE *f = fmemopen(to, size, "w");
+    if (!f)
+        return to;
+    if (row_has_value(row))
+        value_print_allowed(f, row);
+    else if (row->type == VALUE_ITEMS)
+        fprintf(f, "1 to %d of name: {...}", row->items->items_max);
+    else
+        fputs("key: value", f);
+    fclose(f);
+    to[size - 1] = 0;
+    return to;
+}
+
+const char *row_choice(const struct config_row *row, int value)
+{
+    const struct config_choice *choice = row->choices;
+    while (choice->name && choice->value != value)
+        choice++;
+    return choice->name ? choice->name : "";
 }

@@ -7,90 +7,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/address.h"
-
-const struct value_unit duration_units[] = {{"h", 3600}, {"m", 60}, {"s", 1}, {"ms", 1e-3}, {0}};
-const struct value_unit size_units[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {0}};
+#include "config/describe.h"
+#include "config/quantity.h"
 
 static const char out_of_range[] = "is out of range";
 static const char out_of_memory[] = "needs more memory than there is";
 
-// Each returns NULL when the text was read into the member, or what is wrong with it.
-typedef const char *parse_fn(const struct row *, void *member, const char *const text[], int n);
+void secret_free(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
 
-static bool in_range(const struct row *row, double value)
+// --- plain values: each parser returns NULL when it has set the member, or what is wrong
+
+static bool in_range(const struct config_row *row, double value)
 {
     return (row->min == 0 && row->max == 0) || (value >= row->min && value <= row->max);
 }
 
-// A plain decimal number; what strtod takes besides (hex, inf, nan, blanks) is none.
-static bool read_number(const char *text, double *ret)
+static bool is_zero_word(const struct config_row *row, const char *text)
 {
-    if (!*text || text[strspn(text, "0123456789+-.eE")])
-        return false;
-    char *end;
-    double value = strtod(text, &end);
-    if (*end || !isfinite(value))
-        return false;
-    *ret = value;
-    return true;
+    return row->zero && strcmp(row->zero, text) == 0;
 }
 
-// A whole number without leading zeros, which YAML 1.1 would read as octal.
-static bool read_whole(const char *text, int *ret)
+static const char *parse_bool(const struct config_row *row, void *member, const char *text)
 {
-    const char *digits = text + (*text == '-');
-    size_t n = strspn(digits, "0123456789");
-    if (!n || n > 9 || digits[n] || (*digits == '0' && n > 1))
-        return false;
-    *ret = atoi(text);
-    return true;
-}
-
-// "250ms", "8MiB", a bare 0, or the row's word for 0.
-static const char *read_quantity(const struct row *row, const char *text,
-                                 const struct value_unit *units, double *ret)
-{
-    size_t n = strspn(text, "0123456789.");
-    char digits[32];
-    double number = 0;
-    if (row->zero && !strcmp(text, row->zero)) {
-        *ret = 0;
-        return NULL;
-    }
-    if (n >= sizeof digits)
-        return out_of_range;
-    memcpy(digits, text, n);
-    digits[n] = 0;
-    if (!read_number(digits, &number))
-        return "is not a number with a unit";
-    while (units->name && strcmp(units->name, text + n))
-        units++;
-    if (!units->name && text[n])
-        return "has an unknown unit";
-    if (!units->name && number != 0)
-        return "has no unit";
-    number *= units->name ? units->factor : 1;
-    if (!in_range(row, number))
-        return out_of_range;
-    *ret = number;
-    return NULL;
-}
-
-static const char *parse_bool(const struct row *row, void *member, const char *const text[], int n)
-{
-    (void)row, (void)n;
-    if (strcmp(text[0], "true") && strcmp(text[0], "false"))
+    (void)row;
+    if (strcmp(text, "true") && strcmp(text, "false"))
         return "is not a boolean";
-    *(bool *)member = text[0][0] == 't';
+    *(bool *)member = *text == 't';
     return NULL;
 }
 
-static const char *parse_int(const struct row *row, void *member, const char *const text[], int n)
+static const char *parse_int(const struct config_row *row, void *member, const char *text)
 {
-    (void)n;
     int value = 0;
-    if (!(row->zero && !strcmp(text[0], row->zero)) && !read_whole(text[0], &value))
+    if (!is_zero_word(row, text) && !whole_read(text, strlen(text), &value))
         return "is not a whole number";
     if (!in_range(row, value))
         return out_of_range;
@@ -98,12 +52,10 @@ static const char *parse_int(const struct row *row, void *member, const char *co
     return NULL;
 }
 
-static const char *parse_number(const struct row *row, void *member, const char *const text[],
-                                int n)
+static const char *parse_number(const struct config_row *row, void *member, const char *text)
 {
-    (void)n;
     double value;
-    if (!read_number(text[0], &value))
+    if (!number_read(text, strlen(text), &value))
         return "is not a number";
     if (!in_range(row, value))
         return out_of_range;
@@ -111,30 +63,23 @@ static const char *parse_number(const struct row *row, void *member, const char 
     return NULL;
 }
 
-static const char *parse_string(const struct row *row, void *member, const char *const text[],
-                                int n)
+static const char *parse_fraction(const struct config_row *row, void *member, const char *text)
 {
-    (void)row, (void)n;
-    if (!*text[0])
-        return "is empty";
-    for (const unsigned char *c = (const unsigned char *)text[0]; *c; c++) {
-        if (*c < ' ' || *c == 127)
-            return "has a control character in it";
-    }
-    char *copy = strdup(text[0]);
-    if (!copy)
-        return out_of_memory;
-    free(*(char **)member);
-    *(char **)member = copy;
+    const size_t over = strcspn(text, "/");
+    const char *under = text + over + 1;
+    double a, b = 1;
+    if (!number_read(text, over, &a) || (text[over] && !number_read(under, strlen(under), &b)))
+        return "is not a number or fraction";
+    if (b == 0 || !in_range(row, a / b))
+        return out_of_range;
+    ((struct fraction *)member)->value = a / b;
     return NULL;
 }
 
-static const char *parse_choice(const struct row *row, void *member, const char *const text[],
-                                int n)
+static const char *parse_choice(const struct config_row *row, void *member, const char *text)
 {
-    (void)n;
-    for (const struct choice *c = row->choices; c->name; c++) {
-        if (!strcmp(c->name, text[0])) {
+    for (const struct config_choice *c = row->choices; c->name; c++) {
+        if (!strcmp(c->name, text)) {
             *(int *)member = c->value; // an enum is as large as an int
             return NULL;
         }
@@ -142,112 +87,211 @@ static const char *parse_choice(const struct row *row, void *member, const char 
     return "is not one of the choices";
 }
 
-static const char *parse_duration(const struct row *row, void *member, const char *const text[],
-                                  int n)
+static const char *read_quantity(const struct config_row *row, const char *text,
+                                 const struct unit_name *units, double *ret)
 {
-    (void)n;
-    double seconds;
-    const char *wrong = read_quantity(row, text[0], duration_units, &seconds);
+    const char *wrong = is_zero_word(row, text) ? NULL : quantity_read(text, units, ret);
+    return wrong ? wrong : in_range(row, *ret) ? NULL : out_of_range;
+}
+
+static const char *parse_duration(const struct config_row *row, void *member, const char *text)
+{
+    double seconds = 0;
+    const char *wrong = read_quantity(row, text, duration_units, &seconds);
     if (!wrong)
         ((struct duration *)member)->ns = llround(seconds * 1e9);
     return wrong;
 }
 
-static const char *parse_bytes(const struct row *row, void *member, const char *const text[], int n)
+static const char *parse_bytes(const struct config_row *row, void *member, const char *text)
 {
-    (void)n;
-    double bytes;
-    const char *wrong = read_quantity(row, text[0], size_units, &bytes);
+    double bytes = 0;
+    const char *wrong = read_quantity(row, text, size_units, &bytes);
     if (!wrong)
         ((struct bytes *)member)->n = llround(bytes);
     return wrong;
 }
 
-static const char *parse_dimensions(const struct row *row, void *member, const char *const text[],
-                                    int n)
+// A size where its unit is one of bytes, else a duration within the row's limits.
+static const struct config_row split_size = {.min = 0x1p20, .max = 0x1p40};
+
+static const char *parse_split(const struct config_row *row, void *member, const char *text)
 {
-    (void)n;
-    const char *x = strchr(text[0], 'x');
-    char width[16];
+    const char *unit = text + strspn(text, "0123456789.");
+    const bool bytes = strlen(unit) == 3 && !strcmp(unit + 1, "iB");
+    double value = 0;
+    const char *wrong = NULL;
+    if (strcmp(text, "0") != 0)
+        wrong = read_quantity(bytes ? &split_size : row, text, bytes ? size_units : duration_units,
+                              &value);
+    if (!wrong)
+        *(struct split *)member = bytes ? (struct split){.bytes = llround(value)}
+                                        : (struct split){.ns = llround(value * 1e9)};
+    return wrong;
+}
+
+static const char *parse_dimensions(const struct config_row *row, void *member, const char *text)
+{
+    const char *x = strchr(text, 'x');
     struct dimensions d = {0};
-    if (row->zero && !strcmp(text[0], row->zero)) {
-        *(struct dimensions *)member = d;
-        return NULL;
+    if (!is_zero_word(row, text)) {
+        if (!x || !whole_read(text, (size_t)(x - text), &d.width) ||
+            !whole_read(x + 1, strlen(x + 1), &d.height))
+            return "is not WIDTHxHEIGHT";
+        if (!in_range(row, d.width) || !in_range(row, d.height))
+            return out_of_range;
     }
-    if (!x || x - text[0] >= (ptrdiff_t)sizeof width)
-        return "is not WIDTHxHEIGHT";
-    memcpy(width, text[0], (size_t)(x - text[0]));
-    width[x - text[0]] = 0;
-    if (!read_whole(width, &d.width) || !read_whole(x + 1, &d.height))
-        return "is not WIDTHxHEIGHT";
-    if (!in_range(row, d.width) || !in_range(row, d.height))
-        return out_of_range;
     *(struct dimensions *)member = d;
     return NULL;
 }
 
-// `n` numbers, `whole` where they count pixels or levels.
-static const char *read_list(const struct row *row, const char *const text[], int n, bool whole,
-                             double ret[])
+static const char *parse_filemode(const struct config_row *row, void *member, const char *text)
+{
+    const size_t digits = strspn(text, "01234567");
+    if (text[digits] || digits < 3 || digits > 4)
+        return "is not an octal mode";
+    const long mode = strtol(text, NULL, 8);
+    if (!in_range(row, (double)mode))
+        return out_of_range;
+    ((struct filemode *)member)->mode = (int)mode;
+    return NULL;
+}
+
+// Reads the whole number at *at, which moves behind it. One of many digits, which is out of any
+// range, is INT_MAX.
+static bool read_processor(const char **at, int *ret)
+{
+    const char *from = *at;
+    const size_t n = strspn(from, "0123456789");
+    *at += n;
+    *ret = INT_MAX;
+    return n > 9 ? *from != '0' : whole_read(from, n, ret);
+}
+
+// "auto", "none" or processors and runs of them: "0-3,8".
+static const char *parse_pin(const struct config_row *row, void *member, const char *text)
+{
+    static const char no_list[] = "is no list of processors";
+    const bool automatic = !strcmp(text, "auto"), none = !strcmp(text, "none");
+    struct pin pin = {.how = none ? PINNING_NONE : automatic ? PINNING_AUTO : PINNING_LIST};
+    const char *at = text;
+    while (pin.how == PINNING_LIST) {
+        int first, last;
+        if (!read_processor(&at, &first))
+            return no_list;
+        last = first;
+        if (*at == '-' && (at++, !read_processor(&at, &last)))
+            return no_list;
+        if (*at && *at != ',')
+            return no_list;
+        if (!in_range(row, first) || !in_range(row, last))
+            return out_of_range;
+        if (last < first)
+            return no_list;
+        for (int i = first; i <= last; i++)
+            processors_add(&pin.list, i);
+        if (!*at++)
+            break;
+    }
+    *(struct pin *)member = pin;
+    return NULL;
+}
+
+static bool equal_number(const void *a, const void *b)
+{
+    return *(const double *)a == *(const double *)b;
+}
+
+static bool equal_pin(const void *a, const void *b)
+{
+    const struct pin *p = a, *q = b;
+    return p->how == q->how && !memcmp(&p->list, &q->list, sizeof p->list);
+}
+
+// --- lists
+
+// Reads `n` numbers; `whole` where they count pixels or levels.
+static const char *read_list(const struct config_row *row, const char *const text[], int n,
+                             bool whole, double ret[])
 {
     for (int i = 0; i < n; i++) {
-        int level;
-        if (whole ? !read_whole(text[i], &level) : !read_number(text[i], &ret[i]))
+        const size_t length = strlen(text[i]);
+        int number = 0;
+        if (whole ? !whole_read(text[i], length, &number) : !number_read(text[i], length, &ret[i]))
             return whole ? "has an entry that is not a whole number"
                          : "has an entry that is not a number";
         if (whole)
-            ret[i] = level;
+            ret[i] = number;
         if (!in_range(row, ret[i]))
             return out_of_range;
     }
     return NULL;
 }
 
-static const char *parse_levels(const struct row *row, void *member, const char *const text[],
-                                int n)
+static const char *parse_levels(const struct config_row *row, void *member,
+                                const char *const text[], int n)
 {
     double v[3];
-    if (n != 1 && n != 3)
-        return "has the wrong number of entries";
+    struct levels levels = {.n = n};
     const char *wrong = read_list(row, text, n, true, v);
     if (wrong)
         return wrong;
-    struct levels *levels = member;
-    *levels = (struct levels){.n = n};
     for (int i = 0; i < n; i++)
-        levels->v[i] = (uint8_t)v[i];
+        levels.v[i] = (uint8_t)v[i];
+    *(struct levels *)member = levels;
     return NULL;
 }
 
-static const char *parse_channels(const struct row *row, void *member, const char *const text[],
-                                  int n)
+static bool equal_levels(const void *a, const void *b)
+{
+    const struct levels *p = a, *q = b;
+    return p->n == q->n && !memcmp(p->v, q->v, (size_t)p->n * sizeof p->v[0]);
+}
+
+static const char *parse_channels(const struct config_row *row, void *member,
+                                  const char *const text[], int n)
 {
     struct channels channels = {.n = n};
-    if (n != 1 && n != 3)
-        return "has the wrong number of entries";
     const char *wrong = read_list(row, text, n, false, channels.v);
     if (!wrong)
         *(struct channels *)member = channels;
     return wrong;
 }
 
-static const char *parse_affine(const struct row *row, void *member, const char *const text[],
-                                int n)
+static bool equal_numbers(const double a[], const double b[], int n)
+{
+    for (int i = 0; i < n; i++)
+        if (a[i] != b[i])
+            return false;
+    return true;
+}
+
+static bool equal_channels(const void *a, const void *b)
+{
+    const struct channels *p = a, *q = b;
+    return p->n == q->n && equal_numbers(p->v, q->v, p->n);
+}
+
+static const char *parse_affine(const struct config_row *row, void *member,
+                                const char *const text[], int n)
 {
     struct affine affine = {.set = true};
-    if (n != 6)
-        return "has the wrong number of entries";
     const char *wrong = read_list(row, text, n, false, affine.m);
     if (!wrong)
         *(struct affine *)member = affine;
     return wrong;
 }
 
-static const char *parse_crop(const struct row *row, void *member, const char *const text[], int n)
+static bool equal_affine(const void *a, const void *b)
+{
+    const struct affine *p = a, *q = b;
+    return p->set == q->set && (!p->set || equal_numbers(p->m, q->m, 6));
+}
+
+static const char *parse_crop(const struct config_row *row, void *member, const char *const text[],
+                              int n)
 {
     double v[4];
-    if (n != 4)
-        return "has the wrong number of entries";
     const char *wrong = read_list(row, text, n, true, v);
     if (wrong)
         return wrong;
@@ -257,192 +301,329 @@ static const char *parse_crop(const struct row *row, void *member, const char *c
     return NULL;
 }
 
-static const char *parse_fraction(const struct row *row, void *member, const char *const text[],
-                                  int n)
+static bool equal_crop(const void *a, const void *b)
 {
-    (void)n;
-    const char *slash = strchr(text[0], '/');
-    char over[32];
-    double a, b = 1;
-    size_t length = slash ? (size_t)(slash - text[0]) : strlen(text[0]);
-    if (length >= sizeof over)
-        return "is not a number or fraction";
-    memcpy(over, text[0], length);
-    over[length] = 0;
-    if (!read_number(over, &a) || (slash && !read_number(slash + 1, &b)))
-        return "is not a number or fraction";
-    if (b == 0 || !in_range(row, a / b))
-        return out_of_range;
-    ((struct fraction *)member)->value = a / b;
+    const struct crop *p = a, *q = b;
+    return p->set == q->set && (!p->set || !memcmp(&p->rect, &q->rect, sizeof p->rect));
+}
+
+// --- values that own memory
+
+static const char *parse_string(const struct config_row *row, void *member, const char *text)
+{
+    (void)row;
+    if (!*text)
+        return "is empty";
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c < ' ' || *c == 127)
+            return "has a control character in it";
+    }
+    char *copy = strdup(text);
+    if (!copy)
+        return out_of_memory;
+    free(*(char **)member);
+    *(char **)member = copy;
     return NULL;
 }
 
-static const char *parse_filemode(const struct row *row, void *member, const char *const text[],
-                                  int n)
+static bool equal_string(const void *a, const void *b)
 {
-    (void)n;
-    size_t digits = strspn(text[0], "01234567");
-    if (text[0][digits] || digits < 3 || digits > 4)
-        return "is not an octal mode";
-    long mode = strtol(text[0], NULL, 8);
-    if (!in_range(row, (double)mode))
-        return out_of_range;
-    ((struct filemode *)member)->mode = (int)mode;
-    return NULL;
+    const char *p = *(char *const *)a, *q = *(char *const *)b;
+    return p && q ? !strcmp(p, q) : p == q;
 }
 
-static const char *parse_split(const struct row *row, void *member, const char *const text[], int n)
+static int own_string(void *member)
 {
-    (void)n;
-    static const struct row sizes = {.min = (double)SPLIT_BYTES_MIN,
-                                     .max = (double)SPLIT_BYTES_MAX};
-    const char *unit = text[0] + strspn(text[0], "0123456789.");
-    bool bytes = strlen(unit) == 3 && !strcmp(unit + 1, "iB");
-    double value = 0;
-    const char *wrong = !strcmp(text[0], "0") ? NULL
-                        : bytes               ? read_quantity(&sizes, text[0], size_units, &value)
-                                              : read_quantity(row, text[0], duration_units, &value);
-    if (!wrong)
-        *(struct split *)member = bytes ? (struct split){.bytes = llround(value)}
-                                        : (struct split){.ns = llround(value * 1e9)};
-    return wrong;
+    char **text = member;
+    if (!*text)
+        return 0;
+    *text = strdup(*text);
+    return *text ? 0 : -ENOMEM;
 }
 
-// The whole number at *at, which moves behind it; INT_MAX stands for one of many digits.
-static bool read_next(const char **at, int *ret)
+static void free_string(void *member)
 {
-    char digits[8];
-    const char *from = *at;
-    size_t n = strspn(from, "0123456789");
-    *at += n;
-    *ret = INT_MAX;
-    if (n >= sizeof digits)
-        return *from != '0';
-    memcpy(digits, from, n);
-    digits[n] = 0;
-    return read_whole(digits, ret);
+    free(*(char **)member);
+    *(char **)member = NULL;
 }
 
-static const char *parse_processors(const struct row *row, const char *at, struct processors *ret)
+// A control_address and an http_address begin with a sink_address, so what is for one is for all.
+static const char *set_address(void *member, const void *address, size_t size, int status,
+                               const char *wrong)
 {
-    static const char no_list[] = "is no list of processors";
-    do {
-        int first, last;
-        if (!read_next(&at, &first))
-            return no_list;
-        last = first;
-        if (*at == '-' && (at++, !read_next(&at, &last)))
-            return no_list;
-        if (*at && *at != ',')
-            return no_list;
-        if (!in_range(row, first) || !in_range(row, last))
-            return out_of_range;
-        if (last < first)
-            return no_list;
-        for (int i = first; i <= last; i++)
-            processors_add(ret, i);
-    } while (*at++ == ',');
-    return NULL;
+    if (status == 0) {
+        address_free(member);
+        memcpy(member, address, size);
+    }
+    return status == -ENOMEM ? out_of_memory : wrong;
 }
 
-static const char *parse_pin(const struct row *row, void *member, const char *const text[], int n)
+static const char *parse_sink(const struct config_row *row, void *member, const char *text)
 {
-    (void)n;
-    struct pin pin = {.how = PINNING_LIST};
-    const char *wrong = NULL;
-    if (!strcmp(text[0], "auto"))
-        pin.how = PINNING_AUTO;
-    else if (!strcmp(text[0], "none"))
-        pin.how = PINNING_NONE;
-    else
-        wrong = parse_processors(row, text[0], &pin.list);
-    if (!wrong)
-        *(struct pin *)member = pin;
-    return wrong;
-}
-
-static const char *parse_sink(const struct row *row, void *member, const char *const text[], int n)
-{
-    (void)row, (void)n;
+    (void)row;
     struct sink_address address;
     const char *wrong = NULL;
-    if (address_parse(&address, text[0], &wrong) == -ENOMEM)
-        return out_of_memory;
-    if (wrong)
-        return wrong;
-    address_free(member);
-    *(struct sink_address *)member = address;
-    return NULL;
+    int status = address_parse(&address, text, &wrong);
+    return set_address(member, &address, sizeof address, status, wrong);
 }
 
-static const char *parse_control(const struct row *row, void *member, const char *const text[],
-                                 int n)
+static const char *parse_control(const struct config_row *row, void *member, const char *text)
 {
-    (void)row, (void)n;
+    (void)row;
     struct control_address address;
     const char *wrong = NULL;
-    if (address_parse_control(&address, text[0], &wrong) == -ENOMEM)
-        return out_of_memory;
-    if (wrong)
-        return wrong;
-    address_free(&((struct control_address *)member)->at);
-    *(struct control_address *)member = address;
-    return NULL;
+    int status = address_parse_control(&address, text, &wrong);
+    return set_address(member, &address, sizeof address, status, wrong);
 }
 
-static const char *parse_http(const struct row *row, void *member, const char *const text[], int n)
+static const char *parse_http(const struct config_row *row, void *member, const char *text)
 {
-    (void)row, (void)n;
+    (void)row;
     struct http_address address;
     const char *wrong = NULL;
-    if (address_parse_http(&address, text[0], &wrong) == -ENOMEM)
-        return out_of_memory;
-    if (wrong)
-        return wrong;
-    address_free(&((struct http_address *)member)->at);
-    *(struct http_address *)member = address;
-    return NULL;
+    int status = address_parse_http(&address, text, &wrong);
+    return set_address(member, &address, sizeof address, status, wrong);
 }
 
-static const struct {
-    parse_fn *parse;
-    bool list; // takes more than one entry
-} types[] = {
-    [VALUE_BOOL] = {.parse = parse_bool},
-    [VALUE_INT] = {.parse = parse_int},
-    [VALUE_NUMBER] = {.parse = parse_number},
-    [VALUE_STRING] = {.parse = parse_string},
-    [VALUE_CHOICE] = {.parse = parse_choice},
-    [VALUE_DURATION] = {.parse = parse_duration},
-    [VALUE_BYTES] = {.parse = parse_bytes},
-    [VALUE_DIMENSIONS] = {.parse = parse_dimensions},
-    [VALUE_LEVELS] = {.parse = parse_levels, .list = true},
-    [VALUE_CHANNELS] = {.parse = parse_channels, .list = true},
-    [VALUE_AFFINE] = {.parse = parse_affine, .list = true},
-    [VALUE_CROP] = {.parse = parse_crop, .list = true},
-    [VALUE_FRACTION] = {.parse = parse_fraction},
-    [VALUE_FILEMODE] = {.parse = parse_filemode},
-    [VALUE_SPLIT] = {.parse = parse_split},
-    [VALUE_PIN] = {.parse = parse_pin},
-    [VALUE_SINK] = {.parse = parse_sink},
-    [VALUE_CONTROL] = {.parse = parse_control},
-    [VALUE_HTTP] = {.parse = parse_http},
+static bool equal_address(const void *a, const void *b)
+{
+    return address_equal(a, b);
+}
+
+static int own_address(void *member)
+{
+    const struct sink_address shared = *(struct sink_address *)member;
+    return address_copy(member, &shared);
+}
+
+static void free_address(void *member)
+{
+    address_free(member);
+}
+
+static bool equal_control(const void *a, const void *b)
+{
+    const struct control_address *p = a, *q = b;
+    return p->off == q->off && address_equal(&p->at, &q->at);
+}
+
+static int add_option(void *member, const char *name, char *value, struct place place)
+{
+    struct demuxer_options *options = member;
+    int rc = 0;
+    for (int i = 0; i < options->n; i++)
+        if (!strcmp(options->list[i].name, name))
+            rc = -EEXIST;
+    if (!options->list)
+        options->list = calloc(OPTIONS_MAX, sizeof *options->list);
+    char *copy = strdup(name);
+    if (rc == 0 && (!options->list || !copy || !value))
+        rc = -ENOMEM;
+    if (rc < 0) {
+        free(copy);
+        secret_free(value);
+        return rc;
+    }
+    options->list[options->n++] = (struct demuxer_option){copy, value, place};
+    return 0;
+}
+
+// The order counts too: the demuxer gets them in it.
+static bool equal_options(const void *a, const void *b)
+{
+    const struct demuxer_options *p = a, *q = b;
+    bool equal = p->n == q->n;
+    for (int i = 0; equal && i < p->n; i++)
+        equal = !strcmp(p->list[i].name, q->list[i].name) &&
+                !strcmp(p->list[i].value, q->list[i].value);
+    return equal;
+}
+
+static void free_options(void *member)
+{
+    struct demuxer_options *options = member;
+    for (int i = 0; i < options->n; i++) {
+        free(options->list[i].name);
+        secret_free(options->list[i].value);
+    }
+    free(options->list);
+    *options = (struct demuxer_options){0};
+}
+
+static int own_options(void *member)
+{
+    struct demuxer_options *options = member;
+    const struct demuxer_options shared = *options;
+    *options = (struct demuxer_options){0};
+    for (int i = 0; i < shared.n; i++) {
+        if (add_option(options, shared.list[i].name, strdup(shared.list[i].value),
+                       shared.list[i].place) < 0) {
+            free_options(options);
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+// --- the table
+
+#define TEXT(number)    #number
+#define TEXT_OF(number) TEXT(number)
+
+static const struct type {
+    const char *allowed, *schemas; // what a row allows, as describe_print takes it
+    const char *(*parse)(const struct config_row *, void *member, const char *text);
+    const char *(*parse_list)(const struct config_row *, void *member, const char *const text[],
+                              int n);
+    int list;    // entries of a list; 0: is never one
+    bool single; // can be one entry without brackets too
+    bool quoted; // its default is a text in JSON, though it may look like a number
+    bool text;   // value_is_text
+    size_t size; // of a member whose bytes are equal where two values are; else 0, and `equal`
+    bool (*equal)(const void *a, const void *b);
+    int (*own)(void *member); // of types that own memory, with `free`
+    void (*free)(void *member);
+    int (*add)(void *member, const char *name, char *value, struct place); // of maps
+} types[VALUE_TYPES] = {
+    [VALUE_BOOL] = {"true | false", "{\"type\": \"boolean\"}", parse_bool, .size = sizeof(bool)},
+    [VALUE_INT] = {"@range", "@integer", parse_int, .size = sizeof(int)},
+    [VALUE_NUMBER] = {"@range", "@number", parse_number, .equal = equal_number},
+    [VALUE_CHOICE] = {"@choices", "{\"enum\": [@names]}", parse_choice, .size = sizeof(int)},
+    [VALUE_FRACTION] = {"a number or a fraction like 1/255, @range",
+                        "@number, {\"type\": \"string\", "
+                        "\"pattern\": \"^[0-9.eE+-]+/[0-9.eE+-]+$\"}",
+                        parse_fraction, .equal = equal_number},
+    [VALUE_DURATION] = {"@durations", "@duration", parse_duration, .quoted = true,
+                        .size = sizeof(struct duration)},
+    [VALUE_BYTES] = {"@sizes", "@size", parse_bytes, .quoted = true, .size = sizeof(struct bytes)},
+    [VALUE_SPLIT] = {"0, @durations; or 1MiB to 1024GiB; units GiB, MiB, KiB",
+                     "{\"enum\": [0, \"0\"]}, @duration, @size", parse_split, .quoted = true,
+                     .size = sizeof(struct split)},
+    [VALUE_DIMENSIONS] = {"WIDTHxHEIGHT, each @range",
+                          "{\"type\": \"string\", \"pattern\": \"^[1-9][0-9]*x[1-9][0-9]*$\"}",
+                          parse_dimensions, .size = sizeof(struct dimensions)},
+    // YAML 1.1 reads 0660 as an octal number, YAML 1.2 as a decimal one.
+    [VALUE_FILEMODE] = {"octal, 0000 to 0777",
+                        "{\"type\": \"integer\", \"minimum\": 0, \"maximum\": 777}, "
+                        "{\"type\": \"string\", \"pattern\": \"^0?[0-7]{3}$\"}",
+                        parse_filemode, .quoted = true, .size = sizeof(struct filemode)},
+    [VALUE_PIN] = {"auto | none | numbers @range and runs like \"0-3,8\"",
+                   "@integer, {\"type\": \"string\", \"pattern\": "
+                   "\"^(auto|none|[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)$\"}",
+                   parse_pin, .equal = equal_pin},
+    [VALUE_LEVELS] = {"one or a list of three, @range", "@integer, @integer3",
+                      .parse_list = parse_levels, .list = 3, .single = true, .equal = equal_levels},
+    [VALUE_CHANNELS] = {"one or a list of three, @range", "@number, @number3",
+                        .parse_list = parse_channels, .list = 3, .single = true,
+                        .equal = equal_channels},
+    [VALUE_AFFINE] = {"six numbers, @range", "@number6", .parse_list = parse_affine, .list = 6,
+                      .equal = equal_affine},
+    [VALUE_CROP] = {"[x, y, width, height] in pixels", "@integer4", .parse_list = parse_crop,
+                    .list = 4, .equal = equal_crop},
+    [VALUE_STRING] = {"text", "{\"type\": \"string\", \"minLength\": 1}", parse_string,
+                      .text = true, .equal = equal_string, .own = own_string, .free = free_string},
+    [VALUE_SINK] = {"unix:PATH, ring:PATH, tcp:HOST:PORT, tcp:PORT or file:PATH",
+                    "{\"type\": \"string\", \"pattern\": \"^(unix|ring|tcp|file):.\"}", parse_sink,
+                    .equal = equal_address, .own = own_address, .free = free_address},
+    // YAML 1.1 reads off as false.
+    [VALUE_CONTROL] = {"auto | off | a path",
+                       "{\"enum\": [\"auto\", \"off\", false]}, "
+                       "{\"type\": \"string\", \"pattern\": \"/\"}",
+                       parse_control, .equal = equal_control, .own = own_address,
+                       .free = free_address},
+    [VALUE_HTTP] = {"off, HOST:PORT, PORT (on loopback) or unix:PATH",
+                    "{\"type\": \"integer\", \"minimum\": 0, \"maximum\": 65535}, "
+                    "{\"const\": false}, {\"type\": \"string\", \"pattern\": "
+                    "\"^(off|unix:.+|(.+:)?[0-9]{1,5})$\"}",
+                    parse_http, .equal = equal_address, .own = own_address, .free = free_address},
+    [VALUE_OPTIONS] = {"up to " TEXT_OF(OPTIONS_MAX) " of name: value",
+                       "{\"type\": \"object\", \"maxProperties\": " TEXT_OF(
+                           OPTIONS_MAX) ", \"additionalProperties\": "
+                                        "{\"type\": [\"string\", \"number\", \"boolean\"]}}",
+                       .text = true, .equal = equal_options, .own = own_options,
+                       .free = free_options, .add = add_option},
 };
 
-void *value_member(const struct row *row, void *object)
+static const struct type *type_of(const struct config_row *row)
+{
+    assert(row->type < VALUE_TYPES);
+    return &types[row->type];
+}
+
+void *value_member(const struct config_row *row, void *object)
 {
     return (char *)object + row->offset;
 }
 
-bool value_is_list(const struct row *row)
+bool value_is_list(const struct config_row *row)
 {
-    return types[row->type].list;
+    return type_of(row)->list > 0;
 }
 
-int value_parse(const struct row *row, void *object, const char *const text[], int n,
+bool value_is_map(const struct config_row *row)
+{
+    return type_of(row)->add != NULL;
+}
+
+bool value_is_text(const struct config_row *row)
+{
+    return type_of(row)->text;
+}
+
+int value_parse(const struct config_row *row, void *object, const char *const text[], int n,
                 const char **wrong)
 {
-    assert(n == 1 || value_is_list(row));
-    *wrong = types[row->type].parse(row, value_member(row, object), text, n);
+    const struct type *type = type_of(row);
+    if (!type->list)
+        *wrong = type->parse(row, value_member(row, object), text[0]);
+    else if (n == type->list || (n == 1 && type->single))
+        *wrong = type->parse_list(row, value_member(row, object), text, n);
+    else
+        *wrong = "has the wrong number of entries";
     return !*wrong ? 0 : *wrong == out_of_memory ? -ENOMEM : -EINVAL;
+}
+
+int value_add(const struct config_row *row, void *object, const char *name, char *value,
+              struct place place)
+{
+    return type_of(row)->add(value_member(row, object), name, value, place);
+}
+
+bool value_equal(const struct config_row *row, const void *left, const void *right)
+{
+    const void *a = (const char *)left + row->offset, *b = (const char *)right + row->offset;
+    const struct type *type = type_of(row);
+    return type->size ? memcmp(a, b, type->size) == 0 : type->equal(a, b);
+}
+
+int value_own(const struct config_row *row, void *object)
+{
+    return type_of(row)->own ? type_of(row)->own(value_member(row, object)) : 0;
+}
+
+void value_free(const struct config_row *row, void *object)
+{
+    if (type_of(row)->free)
+        type_of(row)->free(value_member(row, object));
+}
+
+void value_print_allowed(FILE *f, const struct config_row *row)
+{
+    if (row->zero)
+        fprintf(f, "%s, or ", row->zero);
+    describe_print(f, row, type_of(row)->allowed);
+}
+
+void value_print_schemas(FILE *f, const struct config_row *row)
+{
+    describe_print(f, row, type_of(row)->schemas);
+    if (row->zero)
+        fprintf(f, ", {\"const\": \"%s\"}", row->zero);
+}
+
+void value_print_default(FILE *f, const struct config_row *row)
+{
+    const bool number = !row->text[strspn(row->text, "0123456789.-")] && !type_of(row)->quoted;
+    const char *quote = number || row->type == VALUE_BOOL ? "" : "\"";
+    fprintf(f, "%s%s%s", quote, row->text, quote);
 }

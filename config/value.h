@@ -1,25 +1,44 @@
-// Typed values of the rows: text in, member out.
+// Values of the configuration: texts in, members out. What each type takes and how it is compared,
+// copied, freed and described is one row of the table in value.c.
+//
+// All functions are for rows that hold a value, whose type is less than VALUE_TYPES. `object` is
+// the struct that row->offset counts from.
 #ifndef FRAMED_CONFIG_VALUE_H
 #define FRAMED_CONFIG_VALUE_H
 
-#include "config/schema.h"
+#include <stdio.h>
 
-enum { VALUE_ITEMS_MAX = 6 }; // entries of the longest list
+#include "config/types.h"
 
-struct value_unit {
-    const char *name;
-    double factor; // of seconds or bytes
-};
-
-// Largest first; the last has no name.
-extern const struct value_unit duration_units[], size_units[];
-
-bool value_is_list(const struct row *row); // may be written as a list
-void *value_member(const struct row *row, void *object);
-
-// Reads one text, or those of a list, into the member of `object` that `row` names. Returns 0;
-// -EINVAL with what is wrong in *wrong ("is out of range"), which never quotes the text; -ENOMEM.
-// On error the member keeps what it had.
-int value_parse(const struct row *row, void *object, const char *const text[], int n,
+// Reads one text, or the `n` texts of a list, into the member. 0; -EINVAL with what is wrong in
+// *wrong ("is out of range"), which never quotes the text; -ENOMEM. On error the member keeps its
+// value.
+int value_parse(const struct config_row *, void *object, const char *const text[], int n,
                 const char **wrong);
+// Adds "name: value" to a member that is a map, and takes `value` over in any case. 0; -EEXIST: the
+// name is there already; -ENOMEM.
+int value_add(const struct config_row *, void *object, const char *name, char *value, struct place);
+// Whether the members of two objects mean the same.
+bool value_equal(const struct config_row *, const void *a, const void *b);
+// Gives the member its own copy of the memory that a memcpy made it share. 0; -ENOMEM, and the
+// member is empty.
+int value_own(const struct config_row *, void *object);
+// Frees the member's memory and empties it; numbers keep their value.
+void value_free(const struct config_row *, void *object);
+
+// Prints what the key can hold: in words ("WIDTHxHEIGHT, each 1 to 16384"), and as JSON schemas, at
+// least one of which it must meet.
+void value_print_allowed(FILE *, const struct config_row *);
+void value_print_schemas(FILE *, const struct config_row *);
+// Prints row->text as JSON.
+void value_print_default(FILE *, const struct config_row *);
+
+bool value_is_list(const struct config_row *); // can be written as a list
+bool value_is_map(const struct config_row *);  // is written as "name: value" pairs
+// Can hold any text, so a secret too; a part that is not known here does not make it invalid.
+bool value_is_text(const struct config_row *);
+void *value_member(const struct config_row *, void *object);
+
+void secret_free(char *text); // wipes and frees it; accepts NULL
+
 #endif

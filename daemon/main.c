@@ -2,7 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/config.h"
+#include "config/load.h"
+#include "config/print.h"
 #include "config/unit.h"
 #include "config/url.h"
 #include "daemon/base/command_line.h"

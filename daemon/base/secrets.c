@@ -107,8 +107,8 @@ int secrets_open(struct secrets **ret, const struct camera_config *camera)
     if (!secrets)
         return -ENOMEM;
     add_url(secrets, camera->url);
-    for (int i = 0; i < camera->n_options; i++) {
-        const struct demuxer_option *option = &camera->options[i];
+    for (int i = 0; i < camera->options.n; i++) {
+        const struct demuxer_option *option = &camera->options.list[i];
         if (config_name_is_secret(option->name, strlen(option->name)))
             add_part(secrets, option->value, strlen(option->value));
         add_url(secrets, option->value);

@@ -1,4 +1,5 @@
 #include "daemon/bench/alone.h"
+#include "config/load.h"
 #include "daemon/device/budget.h"
 
 #include <errno.h>

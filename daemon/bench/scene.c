@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/load.h"
+#include "config/op.h"
 #include "daemon/bench/folder.h"
 #include "daemon/bench/ring.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"

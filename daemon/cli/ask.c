@@ -1,4 +1,5 @@
 #include "daemon/cli/ask.h"
+#include "config/load.h"
 #include "daemon/cli/commands.h"
 
 #include <errno.h>
@@ -18,12 +19,13 @@ enum { ANSWER_MAX = 64 << 20 }; // bytes
 
 // --- where
 
-static int load(const struct ask *ask, struct control_address *control)
+static int load(const struct ask *ask, struct config **ret)
 {
+    static const struct config_load_options only = {.only = "control"};
     const char *config = ask->config ? ask->config : DEFAULT_CONFIG;
     if (!ask->config && access(config, R_OK) < 0)
         return EXIT_OK; // which is not there, or not for this user: as if it said nothing
-    return config_load_control(control, config, stderr) == 0 ? EXIT_OK : EXIT_CONFIG;
+    return config_load_with(ret, config, &only, stderr) == 0 ? EXIT_OK : EXIT_CONFIG;
 }
 
 // A user may run one of their own; else it is the system's.
@@ -35,16 +37,18 @@ static void find_default(struct ask *ask)
 
 static int find_by_config(struct ask *ask)
 {
-    struct control_address control = {0};
-    int code = load(ask, &control);
-    int rc = code == EXIT_OK ? control_path(&control, ask->path) : 0;
+    static const struct control_address by_default = {.off = false};
+    struct config *config = NULL;
+    int code = load(ask, &config);
+    const struct control_address *control = config ? &config->control : &by_default;
+    int rc = code == EXIT_OK ? control_path(control, ask->path) : 0;
     if (rc < 0)
         fprintf(stderr, "framed %s: %s\n", ask->command,
                 rc == -ENOENT ? "the configuration has control: off"
                               : "the path of the control socket is too long");
-    else if (control.at.kind == SINK_NONE)
+    else if (control->at.kind == SINK_NONE)
         find_default(ask);
-    config_free_control(&control);
+    config_free(config);
     return rc < 0 ? EXIT_RUNTIME : code;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/decode/dpb.h"
@@ -33,8 +34,8 @@ static int find_same(struct camera_config *const cameras[], int i)
 {
     const struct camera_config *own = cameras[i];
     for (int other = 0; other < i; other++)
-        if (strcmp(cameras[other]->url, own->url) == 0 && own->n_options == 0 &&
-            cameras[other]->n_options == 0)
+        if (strcmp(cameras[other]->url, own->url) == 0 && own->options.n == 0 &&
+            cameras[other]->options.n == 0)
             return other;
     return -1;
 }

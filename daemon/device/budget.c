@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "config/op.h"
 #include "daemon/base/cgroup.h"
 #include "daemon/base/pool_region.h"
 #include "daemon/decode/packet_history.h"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "config/address.h"
+#include "config/object.h"
+#include "config/op.h"
 #include "daemon/base/log.h"
 
 static void slots_were_done(struct event *letter)

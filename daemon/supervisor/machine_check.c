@@ -11,6 +11,7 @@
 
 #include "config/mistakes.h"
 #include "config/object.h"
+#include "config/op.h"
 #include "config/pattern.h"
 #include "config/url.h"
 #include "daemon/base/descriptors.h"
@@ -74,8 +75,8 @@ static void judge_demuxer(struct mistakes *mistakes, const struct camera_config 
     }
     if (!object_is_known(&camera_table, camera, "demuxer"))
         return;
-    for (int i = 0; i < camera->n_options; i++) {
-        const struct demuxer_option *option = &camera->options[i];
+    for (int i = 0; i < camera->options.n; i++) {
+        const struct demuxer_option *option = &camera->options.list[i];
         if (demuxer_takes_option(camera, option->name))
             continue;
         snprintf(key, sizeof key, "cameras.%s.options.%s", camera->name, option->name);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/object.h"
 #include "daemon/base/log.h"
 #include "daemon/supervisor/peak_memory.h"
 

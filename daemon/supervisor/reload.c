@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config/load.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/output/file_writers.h"

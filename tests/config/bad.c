@@ -1,7 +1,7 @@
 // Malformed configurations: each file of tests/config/bad ends with the lines that it must give,
 // less the file's name, as comments "#: line:column: key: how the message begins", in order and no
 // others.
-#include "config/config.h"
+#include "config/load.h"
 
 #include <glob.h>
 #include <stdlib.h>

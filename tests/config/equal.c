@@ -1,11 +1,11 @@
 // Whether cameras and outputs of two configurations say the same, and copies of them: for every row
 // of the schema.
-#include "config/equal.h"
+#include "config/load.h"
+#include "config/object.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/object.h"
 #include "config/value.h"
 #include "tests/test.h"
 
@@ -29,7 +29,7 @@ static const char *const values[][2] = {
     [VALUE_HTTP] = {"1", "2"},
 };
 
-static void fill(const struct row *row, void *object, int which)
+static void fill(const struct config_row *row, void *object, int which)
 {
     static const char *const affine[2][6] = {{"1", "0", "0", "0", "1", "0"},
                                              {"1", "0", "0", "0", "1", "2"}};
@@ -45,7 +45,7 @@ static void fill(const struct row *row, void *object, int which)
     CHECK(value_parse(row, object, texts, n, &wrong) == 0, "%s: %s", row->key, wrong);
 }
 
-static void test_row(const struct table *table, const struct row *row)
+static void test_row(const struct table *table, const struct config_row *row)
 {
     static max_align_t a[1024], b[1024];
     memset(a, 0, table->size);
@@ -146,7 +146,8 @@ static void test_copies(void)
     CHECK(config_same_output(output, config->cameras->outputs), "the output");
     CHECK(output->place.line == config->cameras->outputs->place.line, "its place");
     config_free(config);
-    CHECK(strcmp(camera->name, "c") == 0 && strcmp(camera->options->value, "b") == 0, "outlives");
+    CHECK(strcmp(camera->name, "c") == 0 && strcmp(camera->options.list->value, "b") == 0,
+          "outlives");
     CHECK(strcmp(output->name, "o") == 0 && strcmp(output->sink.path, "/s") == 0, "outlives");
     config_free_camera(camera);
     config_free_output(output);

@@ -1,5 +1,7 @@
 // Configurations that load, and what is in the structs then.
-#include "config/config.h"
+#include "config/load.h"
+#include "config/object.h"
+#include "config/op.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,9 +49,9 @@ static void test_design_example(void)
           gate->place.line, gate->place.column);
     CHECK(!strcmp(gate->url, "rtsp://viewer:hunter2@10.0.0.5/stream1"), "%s", gate->url);
     CHECK(gate->transport == TRANSPORT_UDP && door->transport == TRANSPORT_TCP, "inherited");
-    CHECK(gate->n_options == 2 && !strcmp(gate->options[1].name, "key") &&
-              !strcmp(gate->options[1].value, "hunter2"),
-          "%d options", gate->n_options);
+    CHECK(gate->options.n == 2 && !strcmp(gate->options.list[1].name, "key") &&
+              !strcmp(gate->options.list[1].value, "hunter2"),
+          "%d options", gate->options.n);
     CHECK(gate->n_outputs == 2 && gate->outputs[1].protocol == PROTOCOL_Y4M &&
               gate->outputs[0].protocol == PROTOCOL_FRAMED,
           "protocols");
@@ -81,7 +83,8 @@ static void test_defaults(void)
     CHECK(o->fps == 0, "fps is the camera's, and not %g of the output", o->fps);
     CHECK(o->slots == 9 && p->slots == 8 && bo->slots == 8, "%d %d", o->slots, p->slots);
     CHECK(!strcmp(o->group, "video") && o->group != p->group, "each has a group of its own");
-    CHECK(a->n_options == 2 && b->n_options == 1 && !strcmp(b->options[0].name, "d"), "options");
+    CHECK(a->options.n == 2 && b->options.n == 1 && !strcmp(b->options.list[0].name, "d"),
+          "options");
     CHECK(bo->tensor.dtype == DTYPE_F16 && bo->tensor.scale.value == 2, "sections merge");
     CHECK(o->affine.set && !bo->affine.set, "an output's fit beats the affine of defaults");
     CHECK(o->colour.matrix == MATRIX_UNSPECIFIED && p->colour.matrix == MATRIX_BT601_8BIT,
@@ -428,27 +431,28 @@ static void test_control_alone(void)
         "- 1\n",
     };
     static const int expected[] = {0, 0, 1, 1};
+    static const struct config_load_options only = {.only = "control"};
     unsetenv("FRAMED_TEST_UNSET");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct control_address control = {.off = true};
+        struct config *config = NULL;
         char path[] = "/tmp/framed-test-XXXXXX", *printed = NULL;
         size_t size;
         int fd = mkstemp(path);
         FILE *errors = open_memstream(&printed, &size);
         CHECK(write(fd, texts[i], strlen(texts[i])) > 0, "%s", path);
-        int status = config_load_control(&control, path, errors);
+        int status = config_load_with(&config, path, &only, errors);
         fclose(errors);
         CHECK(status == expected[i] && (size > 0) == (status != 0), "%d: %s", status, printed);
-        CHECK(control.off == (status != 0), "*ret is written on 0 only");
-        CHECK(i > 0 || !strcmp(control.at.path, "/tmp/a.sock"), "the path");
-        config_free_control(&control);
+        CHECK((config != NULL) == (status == 0), "*ret is written on 0 only");
+        CHECK(i > 0 || !strcmp(config->control.at.path, "/tmp/a.sock"), "the path");
+        config_free(config);
         free(printed);
         close(fd);
         unlink(path);
     }
-    struct control_address control;
+    struct config *config = NULL;
     FILE *errors = fopen("/dev/null", "w");
-    CHECK(config_load_control(&control, "/nonexistent", errors) == -ENOENT, "no file");
+    CHECK(config_load_with(&config, "/nonexistent", &only, errors) == -ENOENT, "no file");
     fclose(errors);
 }
 

@@ -1,7 +1,7 @@
 // Every row of the schema, and what is printed of them.
-#include "config/allowed.h"
-#include "config/equal.h"
+#include "config/load.h"
 #include "config/object.h"
+#include "config/print.h"
 #include "config/value.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static char *printed(void print(FILE *))
     return text;
 }
 
-static void test_row(const struct table *table, const struct row *row)
+static void test_row(const struct table *table, const struct config_row *row)
 {
     char allowed[256];
     CHECK(row->help && *row->help, "%s has no help", row->key);
@@ -36,7 +36,7 @@ static void test_row(const struct table *table, const struct row *row)
         CHECK(row->text || row->example, "%s has neither default nor example", row->key);
 }
 
-static void test_default(const struct table *table, const struct row *row)
+static void test_default(const struct table *table, const struct config_row *row)
 {
     static max_align_t object[1024];
     const char *wrong = "";
@@ -52,7 +52,7 @@ static void test_printed_keys(const struct table *table, const char *defaults, c
 {
     char text[128];
     for (int i = 0; i < table->n; i++) {
-        const struct row *row = &table->rows[i];
+        const struct config_row *row = &table->rows[i];
         snprintf(text, sizeof text, "%s:", row_word(row));
         CHECK(strstr(defaults, text), "%s is not among the defaults", row->key);
         snprintf(text, sizeof text, "\"%s\": {", row_word(row));
@@ -65,7 +65,7 @@ static void test_printed_keys(const struct table *table, const char *defaults, c
 static void compare(const struct table *table, void *a, void *b)
 {
     for (int i = 0; i < table->n; i++) {
-        const struct row *row = &table->rows[i];
+        const struct config_row *row = &table->rows[i];
         if (row_has_value(row))
             CHECK(value_equal(row, a, b), "%s", row->key);
     }

@@ -140,7 +140,8 @@ static const struct {
     {"log.level", "debug", LOG_LEVEL_DEBUG},
 };
 
-static void test_text(const struct table *table, const struct row *row, const char *text, bool good)
+static void test_text(const struct table *table, const struct config_row *row, const char *text,
+                      bool good)
 {
     static max_align_t object[1024];
     const char *wrong = NULL;
@@ -154,7 +155,7 @@ static void test_text(const struct table *table, const struct row *row, const ch
 static void test_texts(const struct table *table, const char *key, const char *texts, bool good)
 {
     char text[256];
-    const struct row *row = table_find(table, key);
+    const struct config_row *row = table_find(table, key);
     CHECK(row, "%s", key);
     for (const char *end; row; texts = end + 1) {
         end = strchrnul(texts, '|');
@@ -169,7 +170,7 @@ static void test_lists(void)
 {
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         struct output_config output = {0};
-        const struct row *row = table_find(&output_table, lists[i].key);
+        const struct config_row *row = table_find(&output_table, lists[i].key);
         const char *wrong = NULL;
         int status = value_parse(row, &output, lists[i].entries, lists[i].n, &wrong);
         CHECK((status == 0) == lists[i].good, "%s, row %zu: %s", lists[i].key, i,
@@ -187,7 +188,7 @@ static int choices_of(const struct table *table)
 {
     int n = 0;
     for (int i = 0; i < table->n; i++) {
-        for (const struct choice *c = table->rows[i].choices; c && c->name; c++)
+        for (const struct config_choice *c = table->rows[i].choices; c && c->name; c++)
             n++;
     }
     return n;
@@ -201,7 +202,7 @@ static void test_choices(void)
     int expected = 4;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
-            const struct row *row = table_find(tables[t], choices[i].key);
+            const struct config_row *row = table_find(tables[t], choices[i].key);
             // A number of outputs' may have the name of a camera's choice.
             if (!row || !row->choices)
                 continue;
@@ -213,7 +214,7 @@ static void test_choices(void)
     }
     CHECK(choices_of(tables[0]) + choices_of(tables[1]) + choices_of(tables[2]) == expected,
           "a choice is not listed here");
-    for (const struct choice *c = table_find(&output_table, "format")->choices; c->name; c++)
+    for (const struct config_choice *c = table_find(&output_table, "format")->choices; c->name; c++)
         CHECK(!strcmp(c->name, pixel_format_name((enum pixel_format)c->value)), "%s", c->name);
 }
 

@@ -1,5 +1,6 @@
 // The daemon as a whole: what hangs in one place must not hold up the others.
 #include "daemon/daemon.h"
+#include "config/load.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "config/address.h"
-#include "config/config.h"
+#include "config/load.h"
+#include "config/object.h"
+#include "config/op.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -62,19 +64,19 @@ static bool same_text(const char *a, const char *b)
 // something or says that it does not.
 static void check_control(const uint8_t *data, size_t size, const struct config *config)
 {
-    struct control_address control = {0};
+    struct config *alone = NULL;
     char path[32];
     FILE *errors = fopen("/dev/null", "w");
     int fd = memfd_create("fuzz", MFD_CLOEXEC);
     must(write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int status = config_load_control(&control, path, errors);
+    int status =
+        config_load_with(&alone, path, &(struct config_load_options){.only = "control"}, errors);
     must(status >= 0 && (!config || status == 0));
     if (config)
-        must(control.off == config->control.off &&
-             same_text(control.at.path, config->control.at.path));
-    if (status == 0)
-        config_free_control(&control);
+        must(alone->control.off == config->control.off &&
+             same_text(alone->control.at.path, config->control.at.path));
+    config_free(alone);
     fclose(errors);
     close(fd);
 }

@@ -44,7 +44,7 @@ static void test_options(void)
     struct demuxer_option options[] = {{.name = "decryption_key", .value = "hunter2"},
                                        {.name = "http_proxy", .value = "http://u:hunter3@h/"},
                                        {.name = "video_size", .value = "640x480"}};
-    struct camera_config camera = {.url = "x.mp4", .options = options, .n_options = 3};
+    struct camera_config camera = {.url = "x.mp4", .options = {options, 3}};
     struct secrets *secrets = NULL;
     char to[128];
     CHECK(secrets_open(&secrets, &camera) == 0, "open");

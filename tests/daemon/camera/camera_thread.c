@@ -1,6 +1,7 @@
 // A camera's connections: which device its pictures go to when the device has no room
 // for some of them.
 #include "daemon/camera/camera_thread.h"
+#include "config/load.h"
 
 #include <errno.h>
 

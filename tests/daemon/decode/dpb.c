@@ -1,5 +1,7 @@
 // What memory a stream takes, told by its first picture.
 #include "daemon/decode/dpb.h"
+#include "config/load.h"
+#include "config/object.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "config/load.h"
 #include "daemon/base/log.h"
 #include "daemon/camera/camera_thread.h"
 #include "daemon/input/libav_log.h"

@@ -109,8 +109,7 @@ static void test_refusals(void)
     struct demuxer_option bad = {.name = "frobnicate", .value = "7"};
     struct demuxer_option size = {.name = "video_size", .value = "64x48"};
     struct camera_config config = camera("b.mp4");
-    config.options = &bad;
-    config.n_options = 1;
+    config.options = (struct demuxer_options){&bad, 1};
     open_fails(&config, EINVAL, "\"frobnicate\"");
     config = camera("b.mp4");
     config.demuxer = "nosuch";
@@ -125,8 +124,7 @@ static void test_refusals(void)
     config = camera("frames.raw");
     clips_run("head -c 122880 /dev/urandom > frames.raw"); // ten pictures of 64x48 bgra
     config.demuxer = "rawvideo";
-    config.options = &size;
-    config.n_options = 1;
+    config.options = (struct demuxer_options){&size, 1};
     demux_close(open_ok(&config)); // taken as yuv420p: the option itself is known
 }
 
@@ -313,8 +311,7 @@ static void test_streams(void)
     server_start(&server, "tcp");
     config = camera(server.url);
     config.demuxer = "rawvideo";
-    config.options = raw;
-    config.n_options = 3;
+    config.options = (struct demuxer_options){raw, 3};
     read_stream(&config, 10, true);
     server_join(&server);
     free((void *)server.bytes);

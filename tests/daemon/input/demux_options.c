@@ -33,8 +33,7 @@ static void compare(const char *url, const char *demuxer, const struct demuxer_o
         struct demuxer_option given[] = {options[i], more ? *more : options[i]};
         struct camera_config camera = {.url = (char *)url,
                                        .demuxer = (char *)demuxer,
-                                       .options = given,
-                                       .n_options = more ? 2 : 1,
+                                       .options = {given, more ? 2 : 1},
                                        .connect_timeout = timeout,
                                        .media_timeout = timeout,
                                        .close_timeout = timeout};

@@ -1,6 +1,7 @@
 // The status as JSON: what is known of a camera and its outputs stands at its key, whatever bytes
 // others wrote.
 #include "daemon/service/status.h"
+#include "config/load.h"
 #include "daemon/base/clock.h"
 
 #include <jansson.h>

@@ -1,0 +1,39 @@
+// Loads a configuration file: every mistake in it is found and printed in one go.
+#ifndef FRAMED_CONFIG_LOAD_H
+#define FRAMED_CONFIG_LOAD_H
+
+#include <stdio.h>
+
+#include "config/config.h"
+
+struct mistakes;
+struct unit;
+
+// Notes what is wrong with a configuration on this machine or in this process, beyond its text.
+// Where the text has mistakes, members may be empty or hold a default: object_is_known tells.
+typedef void config_judge(struct mistakes *, const struct config *);
+
+struct config_load_options {
+    // The configuration that the daemon runs with: a key that differs and needs a restart is a
+    // mistake. NULL: none runs.
+    const struct config *running;
+    config_judge *judge; // or NULL
+    // The unit whose credentials count as set, though only the service can read them. A key that
+    // holds one counts as not known: it keeps its default, or has an x in its text. NULL: none.
+    struct unit *unit;
+    // Only this key of the root is read; mistakes elsewhere do not count. NULL: all.
+    const char *only;
+};
+
+// Reads the file at `path` ("-" is standard input) and prints every mistake to `errors` as one line
+// "file:line:column: key: what is wrong (what is allowed)". Returns 0 with *ret for config_free; or
+// the number of mistakes; or negative errno, also printed, if the file cannot be read.
+int config_load(struct config **ret, const char *path, FILE *errors);
+int config_load_with(struct config **ret, const char *path, const struct config_load_options *,
+                     FILE *errors);
+// The same from memory; `name` stands for the file in messages.
+int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
+                     FILE *errors);
+void config_free(struct config *); // accepts NULL
+
+#endif

@@ -1,0 +1,77 @@
+#include "config/op.h"
+
+#include <string.h>
+
+static double channel(const struct channels *channels, int i)
+{
+    return channels->v[channels->n == 3 ? i : 0];
+}
+
+static void warp_params_of(const struct output_config *output, struct op_params *op)
+{
+    struct warp_params *ret = &op->warp;
+    *ret = (struct warp_params){
+        .width = output->size.width,
+        .height = output->size.height,
+        .fit = output->fit,
+        .crop = output->crop.rect,
+        .rotate = output->rotate,
+        .flip = output->flip,
+        .has_affine = output->affine.set,
+        .order = output->tensor.order,
+        .layout = output->tensor.layout,
+        .dtype = output->tensor.dtype,
+        .scale = output->tensor.scale.value,
+        .colour = {.matrix = output->colour.matrix, .range = output->colour.range},
+    };
+    memcpy(ret->affine, output->affine.m, sizeof ret->affine);
+    for (int i = 0; i < 3; i++) {
+        ret->fill[i] = output->fill.v[output->fill.n == 3 ? i : 0];
+        ret->mean[i] = channel(&output->tensor.mean, i);
+        ret->std[i] = channel(&output->tensor.std, i);
+    }
+}
+
+static void yuv_params_of(const struct output_config *output, struct op_params *op)
+{
+    op->yuv.format = output->format;
+    op->yuv.colour =
+        (struct colour){.matrix = output->colour.matrix, .range = output->colour.range};
+}
+
+static bool warp_fits(const struct output_config *output, enum protocol protocol)
+{
+    return protocol != PROTOCOL_Y4M ||
+           (output->tensor.order == ORDER_GRAY && output->tensor.dtype == DTYPE_U8);
+}
+
+static bool yuv_fits(const struct output_config *output, enum protocol protocol)
+{
+    switch (protocol) {
+    case PROTOCOL_NPY: // one array: planes of one size, or components side by side
+        return output->format == PIXEL_YUV444P || output->format == PIXEL_YUV24;
+    case PROTOCOL_Y4M:
+        return output->format == PIXEL_YUV420P || output->format == PIXEL_YUV444P;
+    default:
+        return true;
+    }
+}
+
+static const struct {
+    void (*params)(const struct output_config *, struct op_params *ret);
+    bool (*fits)(const struct output_config *, enum protocol);
+} ops[] = {
+    [OP_WARP] = {warp_params_of, warp_fits},
+    [OP_YUV] = {yuv_params_of, yuv_fits},
+};
+
+void output_config_op(const struct output_config *output, struct op_params *ret)
+{
+    *ret = (struct op_params){.kind = output->kernel};
+    ops[output->kernel].params(output, ret);
+}
+
+bool output_config_fits(const struct output_config *output, enum protocol protocol)
+{
+    return ops[output->kernel].fits(output, protocol);
+}

@@ -1,0 +1,136 @@
+// The types of values that a key can hold, and what a table says of one key. A new type is a struct
+// here (where C has none for it), a name in enum value_type, a line in VALUE_TYPE_OF, and a row
+// with its functions in value.c.
+#ifndef FRAMED_CONFIG_TYPES_H
+#define FRAMED_CONFIG_TYPES_H
+
+#include "config/address.h"
+#include "config/mistakes.h"
+#include "kernels/ops.h"
+#include "kernels/processors.h"
+
+struct duration {
+    int64_t ns;
+};
+struct bytes {
+    int64_t n;
+};
+struct dimensions {
+    int width, height; // pixels
+};
+struct levels { // one level, or one for each of three channels
+    int n;
+    uint8_t v[3];
+};
+struct channels { // one number, or one for each of three channels
+    int n;
+    double v[3];
+};
+struct affine {
+    bool set;
+    double m[6]; // source to output, row major 2x3
+};
+struct crop {
+    bool set;
+    struct rect rect;
+};
+struct fraction { // "1/255" or a number
+    double value;
+};
+struct split { // when a file ends and the next begins; both 0: never
+    int64_t ns, bytes;
+};
+struct filemode { // octal permissions of a socket or file
+    int mode;
+};
+
+struct demuxer_option {
+    char *name, *value;
+    struct place place; // of its name in the configuration file
+};
+struct demuxer_options { // "name: value" pairs in the order of the file; owns them
+    struct demuxer_option *list;
+    int n;
+};
+
+enum value_type {
+    VALUE_BOOL,
+    VALUE_INT,
+    VALUE_NUMBER,
+    VALUE_STRING,
+    VALUE_CHOICE, // any enum, with the choices of its row
+    VALUE_DURATION,
+    VALUE_BYTES,
+    VALUE_DIMENSIONS,
+    VALUE_LEVELS,
+    VALUE_CHANNELS,
+    VALUE_AFFINE,
+    VALUE_CROP,
+    VALUE_FRACTION,
+    VALUE_FILEMODE,
+    VALUE_SPLIT,
+    VALUE_PIN,
+    VALUE_SINK,
+    VALUE_CONTROL,
+    VALUE_HTTP,
+    VALUE_OPTIONS,
+    VALUE_TYPES,                 // their number; what follows holds no value
+    VALUE_SECTION = VALUE_TYPES, // no member: the rows "key.*" follow it
+    VALUE_DEFAULTS,              // no member: rows of the camera and the output table
+    VALUE_ITEMS,                 // a map by name of objects of another table
+};
+
+// The type of a member by its C type.
+// clang-format off
+#define VALUE_TYPE_OF(member) _Generic((member), \
+    bool: VALUE_BOOL, \
+    int: VALUE_INT, \
+    double: VALUE_NUMBER, \
+    char *: VALUE_STRING, \
+    struct duration: VALUE_DURATION, \
+    struct bytes: VALUE_BYTES, \
+    struct dimensions: VALUE_DIMENSIONS, \
+    struct levels: VALUE_LEVELS, \
+    struct channels: VALUE_CHANNELS, \
+    struct affine: VALUE_AFFINE, \
+    struct crop: VALUE_CROP, \
+    struct fraction: VALUE_FRACTION, \
+    struct filemode: VALUE_FILEMODE, \
+    struct split: VALUE_SPLIT, \
+    struct pin: VALUE_PIN, \
+    struct sink_address: VALUE_SINK, \
+    struct control_address: VALUE_CONTROL, \
+    struct http_address: VALUE_HTTP, \
+    struct demuxer_options: VALUE_OPTIONS, \
+    default: VALUE_CHOICE)
+// clang-format on
+
+enum { VALUE_LIST_MAX = 6 }; // entries of the longest list
+#define OPTIONS_MAX 64       // entries of a map
+
+struct config_choice {
+    const char *name;
+    int value;
+};
+
+// A key of the configuration; the tables of rows are in config/schema.c.
+struct config_row {
+    const char *key; // dotted within its table ("tensor.dtype"): the member's name
+    enum value_type type;
+    size_t offset;       // of the member
+    size_t count_offset; // VALUE_ITEMS: of the int that counts them
+    const char *text;    // the default, as a user writes it; NULL: none
+    const char *example; // of a key without a default
+    double min, max;     // of every number in the value; seconds of a duration; both 0: no limits
+    const char *unit;
+    const char *zero;                    // a word that stands for 0
+    const struct config_choice *choices; // VALUE_CHOICE; the last has no name
+    const struct table *items;           // VALUE_ITEMS
+    unsigned kernels; // output keys: a bit `1 << op_kind` for each kernel; 0: all
+    bool required;
+    bool live; // root keys: a reload applies a change
+    bool own;  // differs from object to object: cannot stand under `defaults`
+    const char *help;
+};
+
+#endif
