@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Who may include whom: daemon -> config -> kernels, one module for each foreign library, wire.h alone.
 
-Inside daemon/ and kernels/ a folder includes itself and the folders before it in RANKS, in the order of a frame. No file
-reaches itself through its includes: a header stands together with the .c of its name.
+Inside daemon/ and kernels/ a folder includes itself and the folders before it in RANKS, in the order of a frame; inside
+config/ a file includes only the files before it. No file reaches itself through its includes: a header stands together
+with the .c of its name.
 """
 import glob
 import os
@@ -36,10 +37,12 @@ FOLDERS = {
     "tests/bench": (["tests", "kernels"], []),
 }
 # The folders of a part in the order of a frame: each may include those before it. Files of the part itself are last,
-# but those of kernels/, which every folder there builds on, are first.
+# but those of kernels/, which every folder there builds on, are first. config/ has no folders, so its files are listed.
 RANKS = {
     "daemon": ["base", "input", "decode", "device", "output", "transform", "camera", "supervisor", "service", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
+    "config": ["url", "pattern", "address", "unit", "mistakes", "file", "expand", "document", "quantity", "types", "describe",
+               "value", "config", "op", "schema", "print", "json_schema", "object", "reader", "check", "load"],
 }
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
@@ -64,18 +67,20 @@ KNOWN = [
     ["daemon/output/pool", "daemon/output/pool_impl"],
     ["daemon/output/sink", "daemon/output/sink_impl"],
     ["daemon/service/status", "daemon/service/status_bottleneck", "daemon/service/status_camera"],
-    ["config/address", "config/allowed", "config/config", "config/document", "config/equal", "config/expand",
-     "config/mistakes", "config/object", "config/options", "config/reader", "config/schema", "config/value"],
 ]
 # Files that others include without the rest of the tree.
 ALONE = {"daemon/wire.h": ["stdint.h"]}
 
 
+def unit_of(path):
+    return os.path.splitext(path)[0]
+
+
 def rank_of(path):
-    """(part, rank) of a file in a part whose folders have an order, else None."""
+    """(part, rank) of a file in a part whose folders or files have an order, else None."""
     part, _, rest = path.partition("/")
-    folder = rest.rpartition("/")[0]
-    return (part, RANKS[part].index(folder)) if part in RANKS and folder in RANKS[part] else None
+    name = unit_of(rest) if part == "config" else rest.rpartition("/")[0]
+    return (part, RANKS[part].index(name)) if part in RANKS and name in RANKS[part] else None
 
 
 def keeps_rank(path, header):
@@ -102,10 +107,6 @@ def violations(path, text):
         for number, line in enumerate(text.splitlines(), 1)
         if (match := INCLUDE.match(line)) and not may(path, match[1], match[2])
     ]
-
-
-def unit_of(path):
-    return os.path.splitext(path)[0]
 
 
 def circles(texts):
@@ -140,6 +141,7 @@ REFUSED = [
     ("kernels/warp.c", "#include <cuda_runtime.h>"),
     ("config/load.c", '#include "daemon/base/log.h"'),
     ("config/load.c", "#include <uv.h>"),
+    ("config/value.c", '#include "config/schema.h"'),
     ("daemon/decode/decoder.c", '#include "daemon/device/devices.h"'),
     ("daemon/base/log.c", '#include "daemon/daemon.h"'),
     ("kernels/op.c", '#include "kernels/cpu/versions.h"'),
