@@ -1,17 +1,45 @@
-// The whole test framework: CHECK counts, test_end prints and gives main's return value.
+// The test framework: TEST runs a test, CHECK counts within it, test_end gives main what to return.
 #ifndef FRAMED_TESTS_TEST_H
 #define FRAMED_TESTS_TEST_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
-static int test_passed, test_failed, test_skipped;
+struct test {
+    const char *name;
+    int checks, failed, skipped;
+    struct test *next;
+};
+
+static int test_failed;       // checks, of all tests
+static struct test test_main; // the last of the list
+static struct test *test_list = &test_main, *test_now = &test_main;
+
+static inline void test_begin(struct test *test, const char *name)
+{
+    if (!test->name) {
+        test->name = name;
+        test->next = test_list;
+        test_list = test;
+    }
+    test_now = test;
+}
+
+// Runs a test, a call of a function. However often a TEST runs, as in a loop, it is one test.
+#define TEST(call)                                                                                 \
+    do {                                                                                           \
+        static struct test test_here;                                                              \
+        test_begin(&test_here, #call);                                                             \
+        call;                                                                                      \
+        test_now = &test_main;                                                                     \
+    } while (0)
 
 // One check: prints where and what (printf arguments) when it does not hold.
 #define CHECK(condition, ...)                                                                      \
     do {                                                                                           \
-        if (condition) {                                                                           \
-            test_passed++;                                                                         \
-        } else {                                                                                   \
+        test_now->checks++;                                                                        \
+        if (!(condition)) {                                                                        \
+            test_now->failed++;                                                                    \
             test_failed++;                                                                         \
             fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                        \
             fprintf(stderr, __VA_ARGS__);                                                          \
@@ -19,18 +47,33 @@ static int test_passed, test_failed, test_skipped;
         }                                                                                          \
     } while (0)
 
-// Checks that cannot be made on this box: prints why (printf arguments), on one line.
+// A test that this box cannot run: prints why (printf arguments), on one line.
 #define SKIP(...)                                                                                  \
     do {                                                                                           \
-        test_skipped++;                                                                            \
+        test_now->skipped++;                                                                       \
         printf("skipped: " __VA_ARGS__);                                                           \
         putchar('\n');                                                                             \
     } while (0)
 
+// What main checks itself makes ready the tests, and is a test only where it fails or is the only
+// one.
 static inline int test_end(const char *name)
 {
-    printf("%s: %d passed, %d failed, %d skipped\n", name, test_passed, test_failed, test_skipped);
-    return test_failed != 0;
+    int passed = 0, failed = 0, skipped = 0, checks = 0;
+    test_main.name = "main";
+    for (const struct test *test = test_list; test; test = test->next) {
+        const bool ready = test == &test_main && test_list != &test_main;
+        const bool empty = !ready && !test->checks && !test->skipped;
+        if (test->failed || empty)
+            fprintf(stderr, "%s: %s %s\n", name, test->name, empty ? "checked nothing" : "failed");
+        passed += !ready && test->checks && !test->failed;
+        failed += test->failed || empty;
+        skipped += test->skipped;
+        checks += test->checks;
+    }
+    printf("%s: %d passed, %d failed, %d skipped; %d checks\n", name, passed, failed, skipped,
+           checks);
+    return failed != 0;
 }
 
 #endif

@@ -66,7 +66,7 @@ int main(void)
     CHECK(!glob("tests/config/bad/*.yaml", 0, NULL, &files), "run from the top of the repository");
     CHECK(files.gl_pathc >= 20, "%zu files", files.gl_pathc);
     for (size_t i = 0; i < files.gl_pathc; i++)
-        test_file(files.gl_pathv[i]);
+        TEST(test_file(files.gl_pathv[i]));
     globfree(&files);
     return test_end("config/bad");
 }

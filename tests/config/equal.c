@@ -217,11 +217,11 @@ int main(void)
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (int i = 0; i < tables[t]->n; i++)
             if (row_has_value(&tables[t]->rows[i]) && tables[t]->rows[i].type != VALUE_OPTIONS)
-                test_row(tables[t], &tables[t]->rows[i]);
-    test_cases();
-    test_other_kernel();
-    test_credential();
-    test_copies();
-    test_restarts();
+                TEST(test_row(tables[t], &tables[t]->rows[i]));
+    TEST(test_cases());
+    TEST(test_other_kernel());
+    TEST(test_credential());
+    TEST(test_copies());
+    TEST(test_restarts());
     return test_end("config/equal");
 }

@@ -119,8 +119,8 @@ int main(void)
     setenv("DOLLAR", "${SET}", 1); // what was looked up is not expanded again
     setenv("BOTH", "environment", 1);
     unsetenv("UNSET");
-    test_cases();
-    test_length();
+    TEST(test_cases());
+    TEST(test_length());
     for (size_t i = 0; i < sizeof credentials / sizeof *credentials; i++)
         remove_file(folder, credentials[i].name);
     remove_file(folder, "LONG");

@@ -458,24 +458,24 @@ static void test_control_alone(void)
 
 int main(void)
 {
-    test_design_example();
-    test_defaults();
-    test_range_gives_way();
-    test_protocols();
-    test_overflow();
-    test_ring();
-    test_segments();
-    test_socket_path("unix", 99, "");
-    test_socket_path("unix", 100, "text:1:56: cameras.a.outputs.o.sink: ");
-    test_socket_path("ring", 99, "");
-    test_socket_path("ring", 100, "too long for a socket: 99 bytes (");
-    test_shared_default();
-    test_op();
-    test_files();
-    test_hostile_texts();
-    test_pin();
-    test_wrong_pins();
-    test_listening();
-    test_control_alone();
+    TEST(test_design_example());
+    TEST(test_defaults());
+    TEST(test_range_gives_way());
+    TEST(test_protocols());
+    TEST(test_overflow());
+    TEST(test_ring());
+    TEST(test_segments());
+    TEST(test_socket_path("unix", 99, ""));
+    TEST(test_socket_path("unix", 100, "text:1:56: cameras.a.outputs.o.sink: "));
+    TEST(test_socket_path("ring", 99, ""));
+    TEST(test_socket_path("ring", 100, "too long for a socket: 99 bytes ("));
+    TEST(test_shared_default());
+    TEST(test_op());
+    TEST(test_files());
+    TEST(test_hostile_texts());
+    TEST(test_pin());
+    TEST(test_wrong_pins());
+    TEST(test_listening());
+    TEST(test_control_alone());
     return test_end("config/load");
 }

@@ -76,9 +76,9 @@ static void test_glob(void)
 
 int main(void)
 {
-    test_wrong();
-    test_plain();
-    test_at();
-    test_glob();
+    TEST(test_wrong());
+    TEST(test_plain());
+    TEST(test_at());
+    TEST(test_glob());
     return test_end("config/pattern");
 }

@@ -110,13 +110,13 @@ int main(void)
     char *schema = printed(config_print_schema), *keys = printed(config_print_keys);
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
         for (int i = 0; i < tables[t]->n; i++) {
-            test_row(tables[t], &tables[t]->rows[i]);
-            test_default(tables[t], &tables[t]->rows[i]);
+            TEST(test_row(tables[t], &tables[t]->rows[i]));
+            TEST(test_default(tables[t], &tables[t]->rows[i]));
         }
-        test_printed_keys(tables[t], defaults, schema, keys);
+        TEST(test_printed_keys(tables[t], defaults, schema, keys));
     }
-    test_defaults_say_the_defaults(defaults);
-    test_example_is_generated(defaults);
+    TEST(test_defaults_say_the_defaults(defaults));
+    TEST(test_example_is_generated(defaults));
     free(defaults);
     free(schema);
     free(keys);

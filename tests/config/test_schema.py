@@ -8,14 +8,10 @@ import sys
 import jsonschema
 import yaml
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from checks import Checks
+
 FRAMED = os.environ.get("FRAMED", "build/framed")
-counts = {True: 0, False: 0}
-
-
-def check(holds, *about):
-    counts[bool(holds)] += 1
-    if not holds:
-        print(*about, file=sys.stderr)
 
 
 def framed(*arguments, text=None):
@@ -101,27 +97,41 @@ BAD = [
     {**camera(), "http": "unix:"},
 ]
 
-schema = json.loads(framed("schema").stdout)
-jsonschema.Draft7Validator.check_schema(schema)
-validator = jsonschema.Draft7Validator(schema)
 
-defaults = framed("defaults").stdout
-mistakes = [error.message for error in validator.iter_errors(yaml.safe_load(defaults))]
-check(not mistakes, "defaults:", mistakes)
-reply = framed("check", "-c", "-", text=defaults)
-check(reply.returncode == 0, "check of defaults:", reply.stderr)
+def check_defaults(checks, validator):
+    text = framed("defaults").stdout
+    mistakes = [error.message for error in validator.iter_errors(yaml.safe_load(text))]
+    checks.check(not mistakes, f"defaults: {mistakes}")
+    reply = framed("check", "-c", "-", text=text)
+    checks.check(reply.returncode == 0, f"check of defaults: {reply.stderr}")
 
-for name, value in properties(schema):
-    check(value.get("description"), name, "has no description")
-    if "default" in value:
-        own = jsonschema.Draft7Validator({**value, "definitions": schema["definitions"]})
-        check(own.is_valid(value["default"]), name, "has a default that it does not allow")
 
-for expected, documents, status in (True, GOOD, 0), (False, BAD, 78):
+def check_properties(checks, schema):
+    for name, value in properties(schema):
+        checks.check(value.get("description"), f"{name} has no description")
+        if "default" in value:
+            own = jsonschema.Draft7Validator({**value, "definitions": schema["definitions"]})
+            checks.check(own.is_valid(value["default"]), f"{name} has a default that it does not allow")
+
+
+def check_documents(checks, validator, documents, good):
+    """The schema and `framed check` say the same of them."""
     for document in documents:
-        check(validator.is_valid(document) == expected, "schema:", document)
+        checks.check(validator.is_valid(document) == good, f"schema: {document}")
         reply = framed("check", "-c", "-", text=yaml.safe_dump(document))
-        check(reply.returncode == status, "check:", document, reply.stderr)
+        checks.check(reply.returncode == (0 if good else 78), f"check: {document}: {reply.stderr}")
 
-print(f"config/schema: {counts[True]} passed, {counts[False]} failed")
-sys.exit(counts[False] > 0)
+
+def main():
+    checks = Checks("config/schema")
+    schema = json.loads(framed("schema").stdout)
+    jsonschema.Draft7Validator.check_schema(schema)
+    validator = jsonschema.Draft7Validator(schema)
+    check_defaults(checks, validator)
+    check_properties(checks, schema)
+    check_documents(checks, validator, GOOD, True)
+    check_documents(checks, validator, BAD, False)
+    checks.end()
+
+
+main()

@@ -258,11 +258,11 @@ int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (*cases[i].good)
-            test_texts(cases[i].table, cases[i].key, cases[i].good, true);
-        test_texts(cases[i].table, cases[i].key, cases[i].bad, false);
+            TEST(test_texts(cases[i].table, cases[i].key, cases[i].good, true));
+        TEST(test_texts(cases[i].table, cases[i].key, cases[i].bad, false));
     }
-    test_lists();
-    test_choices();
-    test_results();
+    TEST(test_lists());
+    TEST(test_choices());
+    TEST(test_results());
     return test_end("config/value");
 }

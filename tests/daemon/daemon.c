@@ -133,9 +133,9 @@ int main(void)
 {
     clips_open();
     clips_make("64x48", 25, "-c:v rawvideo", "clip.nut");
-    test_disks_that_hang();
-    test_sink_comes_later();
-    test_no_sink_at_all();
+    TEST(test_disks_that_hang());
+    TEST(test_sink_comes_later());
+    TEST(test_no_sink_at_all());
     clips_close();
     return test_end("daemon");
 }

@@ -1,6 +1,7 @@
 """What the end-to-end tests share: a framed process and an RTSP server that end with their with-block, readers of
-sockets, counters, clips and the count of checks."""
+sockets, counters and clips."""
 import collections
+import contextlib
 import os
 import re
 import select
@@ -15,41 +16,17 @@ import time
 import numpy
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "scripts"))
+sys.path[:0] = [os.path.join(ROOT, "scripts"), os.path.join(ROOT, "tests")]
 import consume
+from checks import Checks
 
 BINARY = os.path.abspath(os.environ.get("FRAMED", os.path.join(ROOT, "build", "framed")))
 MEDIA = os.path.join(ROOT, "..", "shared", "media")
 SANITIZED = bool(os.environ.get("SAN"))
 PATIENCE = 4 if SANITIZED else 1  # times every limit
-
+FIRST_PORT = int(os.environ.get("TEST_PORTS", 10000 + os.getpid() % 200 * 100))
 
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?=(?:error|warning|info|debug) )", re.M)  # of a log line
-
-
-class Checks:
-    """Counts, for any thread; end() prints the line that tests/run reads, and exits."""
-
-    def __init__(self, name):
-        self.name, self.passed, self.failed, self.skipped, self.lock = name, 0, 0, 0, threading.Lock()
-
-    def check(self, good, text):
-        with self.lock:
-            if good:
-                self.passed += 1
-            else:
-                self.failed += 1
-                print(f"FAILED {self.name}: {text}", flush=True)
-        return bool(good)
-
-    def skip(self, why):
-        """Checks that cannot be made on this box."""
-        self.skipped += 1
-        print(f"skipped: {why}", flush=True)
-
-    def end(self):
-        print(f"{self.name}: {self.passed} passed, {self.failed} failed, {self.skipped} skipped")
-        sys.exit(self.failed != 0)
 
 
 def folder():
@@ -222,10 +199,16 @@ class Reader(threading.Thread):
         return [(header, consume.tensor_of(header, payload)) for header, payload in self.frames]
 
 
+PORTS = iter(range(FIRST_PORT, FIRST_PORT + 100))
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of this test's own, which the kernel gives to nobody (tests/run)."""
+    for port in PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port is free")
 
 
 def footage(name):

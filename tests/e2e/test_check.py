@@ -92,8 +92,7 @@ PAIRS = [
      "cameras.c.outputs.o.sink: is the sink of cameras.b.outputs.o already ("),
     ("  b: {{url: x, outputs: {{o: {{sink: 'unix:{where}/s'}}}}}}\n  c: {{url: x, outputs: {{o: {{sink: 'unix:{where}/link/s'}}}}}}\n",
      "cameras.c.outputs.o.sink: is the sink of cameras.b.outputs.o already ("),
-    ("  b: {{url: x, outputs: {{o: {{sink: 'unix:/run/framed/s'}}}}}}\n"
-     "  c: {{url: x, outputs: {{o: {{sink: 'ring:/run//framed/./s'}}}}}}\n",
+    ("  b: {{url: x, outputs: {{o: {{sink: 'unix:/run/s'}}}}}}\n  c: {{url: x, outputs: {{o: {{sink: 'ring:/run//./s'}}}}}}\n",
      "cameras.c.outputs.o.sink: is the sink of cameras.b.outputs.o already ("),
 ]
 

@@ -244,7 +244,7 @@ int main(int argc, char **argv)
     struct random random = random_from(argc, argv);
     printf("backends: seed %llu\n", (unsigned long long)random.state);
     for (int i = 0; i < 4000; i++)
-        check_bands(&random);
-    test_backends(&random);
+        TEST(check_bands(&random));
+    TEST(test_backends(&random));
     return test_end("backends");
 }

@@ -383,14 +383,14 @@ static void test_result_copies(void)
 
 int main(int argc, char **argv)
 {
-    test_result_copies();
+    TEST(test_result_copies());
     struct random random = random_from(argc, argv);
     printf("bands: seed %llu\n", (unsigned long long)random.state);
-    test_simulation();
-    test_directions();
-    test_grading();
-    test_any(&random);
-    test_schedules(&random);
-    test_8k();
+    TEST(test_simulation());
+    TEST(test_directions());
+    TEST(test_grading());
+    TEST(test_any(&random));
+    TEST(test_schedules(&random));
+    TEST(test_8k());
     return test_end("bands");
 }

@@ -150,10 +150,10 @@ int main(void)
     int missing = 0;
     for (int i = 0; i < SETTINGS; i++)
         backends[i] = setting_open(&settings[i], &missing);
-    test_arithmetic();
+    TEST(test_arithmetic());
     for (int which = 0; which < NCASES; which++)
         for (int format = PIXEL_BGRA; format <= PIXEL_YUV420P10; format++)
-            check_case(which, (enum pixel_format)format, backends);
+            TEST(check_case(which, (enum pixel_format)format, backends));
     for (int i = 0; i < SETTINGS; i++)
         if (backends[i])
             settings[i].driver->close(backends[i]);

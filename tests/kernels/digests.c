@@ -207,7 +207,7 @@ int main(int argc, char **argv)
             continue;
         digest_all(&got, &settings[i], backend);
         if (!print)
-            check_lines(&expected, &got, settings[i].name);
+            TEST(check_lines(&expected, &got, settings[i].name));
         settings[i].driver->close(backend);
     }
     for (int i = 0; print && i < got.n; i++)

@@ -367,15 +367,15 @@ int main(int argc, char **argv)
 {
     struct random random = random_from(argc, argv);
     printf("geometry: seed %llu\n", (unsigned long long)random.state);
-    test_letterbox(&random);
-    test_tables(&random);
-    test_corners(&random);
-    test_outer_corners();
-    test_source_rows(&random);
-    test_source_rows_tight();
-    test_warp_refusals();
-    test_yuv_refusals();
-    test_resolve();
-    test_lay_out();
+    TEST(test_letterbox(&random));
+    TEST(test_tables(&random));
+    TEST(test_corners(&random));
+    TEST(test_outer_corners());
+    TEST(test_source_rows(&random));
+    TEST(test_source_rows_tight());
+    TEST(test_warp_refusals());
+    TEST(test_yuv_refusals());
+    TEST(test_resolve());
+    TEST(test_lay_out());
     return test_end("geometry");
 }

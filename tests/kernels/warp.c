@@ -253,11 +253,11 @@ int main(int argc, char **argv)
     const long rounds = 1 + cases_from(3 * ROUND) / ROUND;
     for (int source = PIXEL_BGRA; source <= PIXEL_YUV420P10; source++) {
         for (long i = 0; i < rounds; i++)
-            test_colours(&random, (enum pixel_format)source);
-        test_large(&random, (enum pixel_format)source);
+            TEST(test_colours(&random, (enum pixel_format)source));
+        TEST(test_large(&random, (enum pixel_format)source));
     }
-    test_elements(&random);
-    test_summed();
-    test_extremes(&random);
+    TEST(test_elements(&random));
+    TEST(test_summed());
+    TEST(test_extremes(&random));
     return test_end("warp");
 }

@@ -1,4 +1,4 @@
-// The reference of yuv against the definition in double, the plain 8-bit formula, and itself.
+// The reference of yuv against the definition in double and the plain 8-bit formula.
 #include "tests/kernels/cases.h"
 #include "tests/kernels/definition.h"
 #include "tests/test.h"
@@ -232,9 +232,9 @@ int main(int argc, char **argv)
     struct random random = random_from(argc, argv);
     printf("yuv: seed %llu\n", (unsigned long long)random.state);
     for (int source = PIXEL_BGRA; source <= PIXEL_YUV420P10; source++)
-        test_cases(&random, (enum pixel_format)source);
+        TEST(test_cases(&random, (enum pixel_format)source));
     for (int source = PIXEL_BGRA; source <= PIXEL_GBRP; source++)
-        test_bt601_8bit(&random, (enum pixel_format)source);
-    test_grays();
+        TEST(test_bt601_8bit(&random, (enum pixel_format)source));
+    TEST(test_grays());
     return test_end("yuv");
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""gcc and clang both take every C file without a warning, each header stands by itself, and wire.h is C++ too."""
+"""gcc and clang both take every C file without a warning, each header stands by itself, those for CUDA with nvcc, and
+wire.h is C++ too."""
 import glob
 import os
 import platform
@@ -9,9 +10,13 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from checks import Checks
 PACKAGES = "libavformat libavcodec libswscale libavutil libuv yaml-0.1 libsystemd jansson libmicrohttpd".split()
 C = "-std=c17 -D_GNU_SOURCE -I. -Wall -Wextra -Werror -fsyntax-only".split()
 CXX = "-std=c++11 -x c++ -Wall -Wextra -Werror -fsyntax-only".split()
+CUDA = "-std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror -x cu -ptx -o /dev/null".split()
+NVCC = [shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"]
 # What the files for wide registers want beside that, and the machine that they are for.
 WIDE = {
     "avx2": ("x86_64", "-mavx2 -mfma -mf16c".split()),
@@ -42,7 +47,8 @@ def main():
     packages = packages.split()
     sources = sorted(glob.glob("kernels/**/*.c", recursive=True) + glob.glob("config/*.c") + glob.glob("daemon/**/*.c", recursive=True))
     headers = sorted(glob.glob("kernels/**/*.h", recursive=True) + glob.glob("config/*.h") + glob.glob("daemon/**/*.h", recursive=True))
-    headers = [path for path in headers if "cuda" not in path]  # those want CUDA's
+    cuda = sorted(glob.glob("kernels/**/*.cuh", recursive=True)) + [path for path in headers if "cuda" in path]
+    headers = [path for path in headers if path not in cuda]
     version = '-DFRAMED_VERSION_TEXT="0"'
     jobs = [
         *([*call, version, path] for path in sources for call in calls(path, packages, "gcc", "clang")),
@@ -50,19 +56,18 @@ def main():
           for path in headers for call in calls(path, packages, "gcc")),
         ["clang", *CXX, "-Wno-pragma-once-outside-header", "daemon/wire.h"],
     ]
-    passed = failed = 0
+    checks = Checks("compilers")
+    if nvcc := next((path for path in NVCC if path and os.path.exists(path)), None):
+        jobs += [[nvcc, *CUDA, "-include", path, "/dev/null"] for path in cuda]
+    else:
+        checks.skip("the headers for CUDA: no nvcc")
     for job in jobs:
         done = subprocess.run(job, capture_output=True, text=True)
-        if done.returncode:
-            failed += 1
-            print(" ".join(job), done.stderr, sep="\n")
-        else:
-            passed += 1
-    foreign = [path for path in sources if not calls(path, packages, "gcc")]
-    for path in foreign:
-        print(f"skipped: {path}: no compiler for its machine")
-    print(f"compilers: {passed} passed, {failed} failed, {len(foreign)} skipped")
-    sys.exit(failed != 0)
+        checks.check(done.returncode == 0, " ".join([*job, done.stderr]))
+    for path in sources:
+        if not calls(path, packages, "gcc"):
+            checks.skip(f"{path}: no compiler for its machine")
+    checks.end()
 
 
 main()

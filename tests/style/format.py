@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from checks import Checks
 FOLDERS = ("kernels", "config", "daemon", "tests", "scripts", "systemd")
 TABBED = (b"#!/bin/sh", b"#!/usr/bin/make")  # here-documents and recipes want tabs
 
@@ -35,19 +37,14 @@ def blemishes(path):
 
 def main():
     os.chdir(ROOT)
-    files = list(text_files())
-    wrong = [line for path in files for line in blemishes(path)]
-    passed = len(files) - len({line.split(":")[0] for line in wrong})
-    code = [path for path in files if path.endswith((".c", ".h", ".cu", ".cpp"))]
-    for path in code:
-        done = subprocess.run(["clang-format", "--dry-run", "-Werror", path], capture_output=True, text=True)
-        if done.returncode:
-            wrong.append(done.stderr.splitlines()[0] if done.stderr else f"{path}: clang-format failed")
-        else:
-            passed += 1
-    print("\n".join(wrong))
-    print(f"format: {passed} passed, {len(wrong)} failed")
-    sys.exit(bool(wrong))
+    checks, files = Checks("format"), list(text_files())
+    for path in files:
+        wrong = list(blemishes(path))
+        checks.check(not wrong, "\n".join(wrong))
+    code = [path for path in files if path.endswith((".c", ".h", ".cu", ".cuh", ".cpp"))]
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror", *code], capture_output=True, text=True)
+    checks.check(done.returncode == 0, done.stderr)
+    checks.end()
 
 
 main()

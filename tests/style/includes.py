@@ -11,6 +11,8 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from checks import Checks
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 LIBC = {
@@ -166,30 +168,21 @@ CIRCLE = {
 
 def main():
     os.chdir(ROOT)
-    passed, wrong, texts = 0, [], {}
+    checks, texts = Checks("includes"), {}
     for path in sources():
         with open(path) as file:
             texts[path] = file.read()
         found = violations(path, texts[path])
-        passed += not found
-        wrong += found
+        checks.check(not found, "\n".join(found))
     for part in ("daemon", "kernels", "config"):
         found = circles({path: text for path, text in texts.items() if path.startswith(part + "/")})
         found = [group for group in found if group not in KNOWN]
-        passed += not found
-        wrong += [f"{part}: a circle: {' '.join(units)}" for units in found]
-    if circles(CIRCLE) == [["daemon/b", "daemon/c"]]:
-        passed += 1
-    else:
-        wrong.append(f"the circle that is there on purpose was not found: {circles(CIRCLE)}")
+        checks.check(not found, f"{part}: circles: {found}")
+    found = circles(CIRCLE)
+    checks.check(found == [["daemon/b", "daemon/c"]], f"the circle that is there on purpose was not found: {found}")
     for path, line in REFUSED:
-        if violations(path, line):
-            passed += 1
-        else:
-            wrong.append(f"the rules let {path} have {line}")
-    print("\n".join(wrong))
-    print(f"includes: {passed} passed, {len(wrong)} failed")
-    sys.exit(bool(wrong))
+        checks.check(violations(path, line), f"the rules let {path} have {line}")
+    checks.end()
 
 
 main()

@@ -6,6 +6,10 @@ import re
 import subprocess
 import sys
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from checks import Checks
+
 LINKER = {"_init", "_fini", "_start", "_edata", "_end", "__bss_start", "__data_start", "data_start"}
 
 
@@ -18,18 +22,14 @@ def defined(path, *options):
 def main():
     framed = os.environ["FRAMED"]
     ours = {name for name, version in defined(framed) if not version} - LINKER
-    passed = failed = 0
+    checks = Checks("symbols")
     listed = subprocess.run(["ldd", framed], check=True, capture_output=True, text=True).stdout
     for library in re.findall(r"=> (/\S+)", listed):
         if re.search(r"san\.so|/libgcc_s", library):  # a sanitizer's stand in for others; the compiler adds its own
             continue
         clashes = ours & {name for name, _ in defined(library, "-D")}
-        passed, failed = passed + (not clashes), failed + bool(clashes)
-        if clashes:
-            print(f"{library} has {', '.join(sorted(clashes))} too")
-    failed += passed == 0
-    print(f"symbols: {passed} passed, {failed} failed")
-    sys.exit(failed != 0)
+        checks.check(not clashes, f"{library} has {', '.join(sorted(clashes))} too")
+    checks.end()
 
 
 main()

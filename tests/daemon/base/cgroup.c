@@ -96,10 +96,10 @@ int main(void)
     if (!mkdtemp(folder) || chdir(folder) < 0 ||
         system("mkdir -p fs/a/b/c fs/memory/a fs/cpu/a") != 0)
         abort();
-    test_version_2();
-    test_version_1();
-    test_processors();
-    test_nonsense();
+    TEST(test_version_2());
+    TEST(test_version_1());
+    TEST(test_processors());
+    TEST(test_nonsense());
     CHECK(system("rm -r self fs") == 0 && rmdir(folder) == 0, "%s", folder);
     return test_end("cgroup");
 }

@@ -144,9 +144,9 @@ static void test_used(void)
 
 int main(void)
 {
-    test_used();
-    test_order();
-    test_press();
-    test_bound();
+    TEST(test_used());
+    TEST(test_order());
+    TEST(test_press());
+    TEST(test_bound());
     return test_end("gate");
 }

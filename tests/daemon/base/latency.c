@@ -74,8 +74,8 @@ static void test_rates(void)
 
 int main(void)
 {
-    test_buckets();
-    test_quantiles();
-    test_rates();
+    TEST(test_buckets());
+    TEST(test_quantiles());
+    TEST(test_rates());
     return test_end("service_latency");
 }

@@ -365,25 +365,25 @@ static void test_files(void)
 int main(void)
 {
     log_open(LOG_LEVEL_ERROR);
-    test_stale_socket(SINK_UNIX);
-    test_stale_socket(SINK_RING);
-    test_live_socket(SINK_UNIX, SOCK_STREAM);
-    test_live_socket(SINK_UNIX, SOCK_SEQPACKET);
-    test_live_socket(SINK_RING, SOCK_STREAM);
-    test_live_socket(SINK_RING, SOCK_SEQPACKET);
-    test_other_things();
-    test_paths();
-    test_mode_and_group(SINK_UNIX);
-    test_mode_and_group(SINK_RING);
-    test_replaced_meanwhile();
-    test_tcp();
-    test_prepared();
-    test_successors();
-    test_files();
-    test_is_gone();
-    test_restored();
-    test_not_restored(SOCK_STREAM);
-    test_not_restored(SOCK_SEQPACKET);
-    test_not_restored(SOCK_DGRAM);
+    TEST(test_stale_socket(SINK_UNIX));
+    TEST(test_stale_socket(SINK_RING));
+    TEST(test_live_socket(SINK_UNIX, SOCK_STREAM));
+    TEST(test_live_socket(SINK_UNIX, SOCK_SEQPACKET));
+    TEST(test_live_socket(SINK_RING, SOCK_STREAM));
+    TEST(test_live_socket(SINK_RING, SOCK_SEQPACKET));
+    TEST(test_other_things());
+    TEST(test_paths());
+    TEST(test_mode_and_group(SINK_UNIX));
+    TEST(test_mode_and_group(SINK_RING));
+    TEST(test_replaced_meanwhile());
+    TEST(test_tcp());
+    TEST(test_prepared());
+    TEST(test_successors());
+    TEST(test_files());
+    TEST(test_is_gone());
+    TEST(test_restored());
+    TEST(test_not_restored(SOCK_STREAM));
+    TEST(test_not_restored(SOCK_SEQPACKET));
+    TEST(test_not_restored(SOCK_DGRAM));
     return test_end("sink_listener");
 }

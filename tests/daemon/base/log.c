@@ -202,13 +202,13 @@ int main(void)
     unsetenv("JOURNAL_STREAM");
     log_open(LOG_LEVEL_INFO);
     log_with_time();
-    test_time();
-    test_lines();
-    test_repeats();
-    test_secrets();
-    test_long_line();
-    test_journal();
-    test_threads();
-    test_stalled_reader();
+    TEST(test_time());
+    TEST(test_lines());
+    TEST(test_repeats());
+    TEST(test_secrets());
+    TEST(test_long_line());
+    TEST(test_journal());
+    TEST(test_threads());
+    TEST(test_stalled_reader());
     return test_end("log");
 }

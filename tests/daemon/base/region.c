@@ -122,12 +122,12 @@ static void test_device(void)
 
 int main(void)
 {
-    test_host(REGION_PRIVATE);
-    test_host(REGION_SHARED);
-    test_large();
-    test_seals();
-    test_failure();
-    test_pin();
-    test_device();
+    TEST(test_host(REGION_PRIVATE));
+    TEST(test_host(REGION_SHARED));
+    TEST(test_large());
+    TEST(test_seals());
+    TEST(test_failure());
+    TEST(test_pin());
+    TEST(test_device());
     return test_end("region");
 }

@@ -71,8 +71,8 @@ static void test_cut(void)
 
 int main(void)
 {
-    test_cases();
-    test_options();
-    test_cut();
+    TEST(test_cases());
+    TEST(test_options());
+    TEST(test_cut());
     return test_end("daemon/service/secrets");
 }

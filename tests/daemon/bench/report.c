@@ -67,15 +67,16 @@ static void check_heading(void)
 int main(void)
 {
     const char *wide = "a-name-as-long-as-there-is-room-for-in-a-row-of-it-0123";
-    check("n", "cores", 4567.25, 44.26, "n 4567.25 cores 44.26 103.191 x limit");
-    check("n", "frames/s", 1e7, 1234.5, "n 10000000 frames/s 1234 810044.6 % limit");
-    check("n", "ms", 123456.789, NAN, "n 123456.789 ms - -");
-    check("n", "frames/s/core", 1e9, 1e9, "n 1000000000 frames/s/core 1000000000 100.0 % limit");
-    check("n", "frames", 5, 0, "n 5 frames 0 - limit");
-    check("n", "ms", 98765432, 1, "n 98765432.000 ms 1.000 98765432.000 x limit");
+    TEST(check("n", "cores", 4567.25, 44.26, "n 4567.25 cores 44.26 103.191 x limit"));
+    TEST(check("n", "frames/s", 1e7, 1234.5, "n 10000000 frames/s 1234 810044.6 % limit"));
+    TEST(check("n", "ms", 123456.789, NAN, "n 123456.789 ms - -"));
+    TEST(check("n", "frames/s/core", 1e9, 1e9,
+               "n 1000000000 frames/s/core 1000000000 100.0 % limit"));
+    TEST(check("n", "frames", 5, 0, "n 5 frames 0 - limit"));
+    TEST(check("n", "ms", 98765432, 1, "n 98765432.000 ms 1.000 98765432.000 x limit"));
     char expected[128];
     snprintf(expected, sizeof expected, "%s 123456789.0 GB/s 1.0 12345678900.0 %% limit", wide);
-    check(wide, "GB/s", 123456789, 1, expected);
-    check_heading();
+    TEST(check(wide, "GB/s", 123456789, 1, expected));
+    TEST(check_heading());
     return test_end("bench report");
 }

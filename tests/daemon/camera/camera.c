@@ -329,14 +329,14 @@ static void test_device_is_full(void)
 int main(void)
 {
     clips_open();
-    test_hang_up();
-    test_nothing_in_it();
-    test_silence();
-    test_loop_over_nothing();
-    test_time_jumps_back();
-    test_undecodable();
-    test_device_fails();
-    test_device_is_full();
+    TEST(test_hang_up());
+    TEST(test_nothing_in_it());
+    TEST(test_silence());
+    TEST(test_loop_over_nothing());
+    TEST(test_time_jumps_back());
+    TEST(test_undecodable());
+    TEST(test_device_fails());
+    TEST(test_device_is_full());
     clips_close();
     return test_end("camera");
 }

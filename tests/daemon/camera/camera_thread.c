@@ -152,8 +152,8 @@ int main(void)
     clips_make("64x48", PICTURES, "-c:v libx264", "small.mp4");
     log_open(LOG_LEVEL_ERROR);
     libav_log_open();
-    test_smaller_picture();
-    test_room_again();
+    TEST(test_smaller_picture());
+    TEST(test_room_again());
     clips_close();
     return test_end("feed");
 }

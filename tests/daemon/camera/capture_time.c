@@ -81,16 +81,16 @@ static void test_jump(int64_t jump_ms, int reported, int by_report)
 
 int main(void)
 {
-    test_jump(3600 * 1000, 160, 900);
-    test_jump(-3600 * 1000, 160, 900);
-    test_jump(3600 * 1000, 2000, 60 + 190); // the camera set its clock too
-    test(0, 0, 0, 0);
-    test(45, 0, 0, 1); // a frame period and the network
-    test(900, 0, 0, 22);
-    test(45, 3600 * 1000, 0, 1); // the clock is set on
-    test(45, -500, 0, 1 + 12);   // back
-    test(45, -3600 * 1000, 1, 1);
-    test(-3600 * 1000, 0, 0, 0); // a camera whose clock is wrong
-    test(3600 * 1000, 0, 1, 0);
+    TEST(test_jump(3600 * 1000, 160, 900));
+    TEST(test_jump(-3600 * 1000, 160, 900));
+    TEST(test_jump(3600 * 1000, 2000, 60 + 190)); // the camera set its clock too
+    TEST(test(0, 0, 0, 0));
+    TEST(test(45, 0, 0, 1)); // a frame period and the network
+    TEST(test(900, 0, 0, 22));
+    TEST(test(45, 3600 * 1000, 0, 1)); // the clock is set on
+    TEST(test(45, -500, 0, 1 + 12));   // back
+    TEST(test(45, -3600 * 1000, 1, 1));
+    TEST(test(-3600 * 1000, 0, 0, 0)); // a camera whose clock is wrong
+    TEST(test(3600 * 1000, 0, 1, 0));
     return test_end("capture_time");
 }

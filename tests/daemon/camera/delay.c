@@ -82,10 +82,10 @@ static void test_age(void)
 
 int main(void)
 {
-    test_age();
-    test_burst(3000);
-    test_burst(60000);
-    test_slow_burst();
-    test_other_clock();
+    TEST(test_age());
+    TEST(test_burst(3000));
+    TEST(test_burst(60000));
+    TEST(test_slow_burst());
+    TEST(test_other_clock());
     return test_end("lag");
 }

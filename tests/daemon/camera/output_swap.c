@@ -96,7 +96,7 @@ static void test_overtaken(void)
 
 int main(void)
 {
-    test_one_after_another();
-    test_overtaken();
+    TEST(test_one_after_another());
+    TEST(test_overtaken());
     return test_end("handover");
 }

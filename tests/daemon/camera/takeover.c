@@ -205,19 +205,19 @@ int main(void)
         decode_all(&whole, file);
         CHECK(whole.n == 80, "%s: %d pictures", file, whole.n);
         for (uint64_t seed = 1; seed <= 6; seed++)
-            test_changes(file, seed % 3 == 0 ? 4 : 1, seed % 2 ? 8 : 25, seed);
-        test_keyframe(file);
+            TEST(test_changes(file, seed % 3 == 0 ? 4 : 1, seed % 2 ? 8 : 25, seed));
+        TEST(test_keyframe(file));
     }
-    test_failure("vp9.mkv", 30);
-    test_failure("open.mkv", 31);
-    test_refusal("closed.mp4");
-    test_held_up("closed.mp4");
+    TEST(test_failure("vp9.mkv", 30));
+    TEST(test_failure("open.mkv", 31));
+    TEST(test_refusal("closed.mp4"));
+    TEST(test_held_up("closed.mp4"));
     clips_make("64x48", 600, "-c:v libx264 -bf 0 -g 400 -x264-params scenecut=0", "long.mp4");
-    test_too_long("long.mp4", 350);
+    TEST(test_too_long("long.mp4", 350));
     clips_make("64x48", 600, "-c:v libx264 -bf 3 -g 400 -x264-params scenecut=0", "longer.mp4");
-    test_too_long("longer.mp4", 361);
+    TEST(test_too_long("longer.mp4", 361));
     clips_make("64x48", 3, "-c:v mjpeg", "none.avi");
-    test_options();
+    TEST(test_options());
     fake_close();
     clips_close();
     return test_end("takeover");

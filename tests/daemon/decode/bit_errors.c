@@ -262,7 +262,7 @@ int main(void)
     for (size_t i = 0; i < sizeof clip_list / sizeof *clip_list; i++) {
         make(&clip_list[i]);
         for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
-            test_clip(&clip_list[i], number_of("FLIPS", 30), &modes[m], &random);
+            TEST(test_clip(&clip_list[i], number_of("FLIPS", 30), &modes[m], &random));
     }
     clips_close();
     return test_end("bit_errors");

@@ -250,11 +250,11 @@ int main(void)
     av_log_set_level(AV_LOG_QUIET);
     clips_open();
     for (size_t i = 0; i < sizeof(pictures_of) / sizeof(*pictures_of); i++)
-        test_decoder(&pictures_of[i]);
-    test_outlive();
-    test_geometry();
-    test_one_fails();
-    test_reaping();
+        TEST(test_decoder(&pictures_of[i]));
+    TEST(test_outlive());
+    TEST(test_geometry());
+    TEST(test_one_fails());
+    TEST(test_reaping());
     clips_close();
     return test_end("buffers");
 }

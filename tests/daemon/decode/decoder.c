@@ -447,41 +447,44 @@ int main(void)
     av_log_set_level(AV_LOG_QUIET);
     clips_open();
     for (size_t i = 0; i < sizeof(format_clips) / sizeof(*format_clips); i++)
-        test_format(&format_clips[i]);
-    test_crop();
-    test_luma_kept("-c:v libx264 -pix_fmt yuv422p", "422.mp4", "yuv422p", 64 * 48 * 2);
-    test_luma_kept("-c:v ffv1 -pix_fmt gray", "gray.mkv", "gray", 64 * 48);
-    test_signal("-c:v libx264", "progressive.mp4", 0, FIELDS_NONE);
-    test_signal("-c:v libx264 -flags +ildct+ilme -top 1", "top.mp4", FRAMED_FLAG_INTERLACED,
-                FIELDS_TOP_FIRST);
-    test_signal("-c:v libx264 -x264-params bff=1", "bottom.mp4", FRAMED_FLAG_INTERLACED,
-                FIELDS_BOTTOM_FIRST);
-    test_signal("-c:v libx265 -x265-params log-level=none:interlace=tff", "fields.mp4",
-                FRAMED_FLAG_INTERLACED, FIELDS_UNKNOWN);
-    test_signal("-c:v ffv1 -color_trc smpte2084", "pq.mkv", FRAMED_FLAG_HDR, FIELDS_NONE);
-    test_signal("-c:v libx264 -color_trc arib-std-b67", "hlg.mp4", FRAMED_FLAG_HDR, FIELDS_NONE);
+        TEST(test_format(&format_clips[i]));
+    TEST(test_crop());
+    TEST(test_luma_kept("-c:v libx264 -pix_fmt yuv422p", "422.mp4", "yuv422p", 64 * 48 * 2));
+    TEST(test_luma_kept("-c:v ffv1 -pix_fmt gray", "gray.mkv", "gray", 64 * 48));
+    TEST(test_signal("-c:v libx264", "progressive.mp4", 0, FIELDS_NONE));
+    TEST(test_signal("-c:v libx264 -flags +ildct+ilme -top 1", "top.mp4", FRAMED_FLAG_INTERLACED,
+                     FIELDS_TOP_FIRST));
+    TEST(test_signal("-c:v libx264 -x264-params bff=1", "bottom.mp4", FRAMED_FLAG_INTERLACED,
+                     FIELDS_BOTTOM_FIRST));
+    TEST(test_signal("-c:v libx265 -x265-params log-level=none:interlace=tff", "fields.mp4",
+                     FRAMED_FLAG_INTERLACED, FIELDS_UNKNOWN));
+    TEST(test_signal("-c:v ffv1 -color_trc smpte2084", "pq.mkv", FRAMED_FLAG_HDR, FIELDS_NONE));
+    TEST(test_signal("-c:v libx264 -color_trc arib-std-b67", "hlg.mp4", FRAMED_FLAG_HDR,
+                     FIELDS_NONE));
     clips_make("320x180", 50, "-c:v libx264 -bf 3 -g 12", "order.mp4");
-    test_times("order.mp4", &on_cpu);
-    test_times("order.mp4", &(struct decode_options){.decode = DECODE_CPU, .threads = 4});
-    test_damage();
-    test_ruins();
-    test_joined_late();
-    test_keyframe_lost();
-    test_frames_outlive();
-    test_restart();
-    test_geometry_changes();
+    TEST(test_times("order.mp4", &on_cpu));
+    TEST(test_times("order.mp4", &(struct decode_options){.decode = DECODE_CPU, .threads = 4}));
+    TEST(test_damage());
+    TEST(test_ruins());
+    TEST(test_joined_late());
+    TEST(test_keyframe_lost());
+    TEST(test_frames_outlive());
+    TEST(test_restart());
+    TEST(test_geometry_changes());
     for (int threads = 0; threads <= 4; threads += threads ? threads : 1) {
-        test_low_delay("-c:v libx264 -bf 0", "live.h264", threads);
-        test_low_delay("-c:v libx265 -x265-params log-level=none:bframes=0", "live.hevc", threads);
-        test_low_delay("-c:v libvpx -deadline realtime -lag-in-frames 0", "live8.webm", threads);
-        test_low_delay("-c:v libvpx-vp9 -deadline realtime -lag-in-frames 0 -cpu-used 8",
-                       "live9.webm", threads);
-        test_low_delay("-c:v libaom-av1 -usage realtime -lag-in-frames 0 -cpu-used 8", "live.mkv",
-                       threads);
-        test_low_delay("-c:v mpeg4 -bf 0", "live4.mkv", threads);
+        TEST(test_low_delay("-c:v libx264 -bf 0", "live.h264", threads));
+        TEST(test_low_delay("-c:v libx265 -x265-params log-level=none:bframes=0", "live.hevc",
+                            threads));
+        TEST(test_low_delay("-c:v libvpx -deadline realtime -lag-in-frames 0", "live8.webm",
+                            threads));
+        TEST(test_low_delay("-c:v libvpx-vp9 -deadline realtime -lag-in-frames 0 -cpu-used 8",
+                            "live9.webm", threads));
+        TEST(test_low_delay("-c:v libaom-av1 -usage realtime -lag-in-frames 0 -cpu-used 8",
+                            "live.mkv", threads));
+        TEST(test_low_delay("-c:v mpeg4 -bf 0", "live4.mkv", threads));
     }
-    test_nvdec_missing();
-    test_accepts();
+    TEST(test_nvdec_missing());
+    TEST(test_accepts());
     clips_close();
     return test_end("decode");
 }

@@ -116,9 +116,9 @@ static void test_many_files(void)
 int main(void)
 {
     clips_open();
-    test_streams();
-    test_files();
-    test_many_files();
+    TEST(test_streams());
+    TEST(test_files());
+    TEST(test_many_files());
     clips_close();
     return test_end("daemon/camera/dpb");
 }

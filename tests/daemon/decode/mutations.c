@@ -281,8 +281,8 @@ int main(void)
     libav_log_open();
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         clips_make("160x120", PICTURES, sources[i].encoder, sources[i].file);
-        test_whole(sources[i].file);
-        test_mutations(sources[i].file, (int)number_of("MUTATIONS", 20), &random);
+        TEST(test_whole(sources[i].file));
+        TEST(test_mutations(sources[i].file, (int)number_of("MUTATIONS", 20), &random));
     }
     clips_close();
     return test_end("mutations");

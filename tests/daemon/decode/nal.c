@@ -85,10 +85,10 @@ static void test_noise(void)
 
 int main(void)
 {
-    test_units();
-    test_rbsp();
-    test_length_bytes();
-    test_hash();
-    test_noise();
+    TEST(test_units());
+    TEST(test_rbsp());
+    TEST(test_length_bytes());
+    TEST(test_hash());
+    TEST(test_noise());
     return test_end("nal");
 }

@@ -97,8 +97,8 @@ int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
     clips_open();
-    test_codecs();
-    test_nvdec();
+    TEST(test_codecs());
+    TEST(test_nvdec());
     clips_close();
     return test_end("nvdec");
 }

@@ -136,10 +136,10 @@ static void test_first_picture(int component)
 
 int main(void)
 {
-    test_definition();
-    test_wrong_encoder(true);
-    test_wrong_encoder(false);
-    test_first_picture(0);
-    test_first_picture(2);
+    TEST(test_definition());
+    TEST(test_wrong_encoder(true));
+    TEST(test_wrong_encoder(false));
+    TEST(test_first_picture(0));
+    TEST(test_first_picture(2));
     return test_end("picture_hash");
 }

@@ -107,8 +107,8 @@ int main(void)
     decode_all(&whole, "late.h264");
     CHECK(whole.n >= 118, "%d pictures", whole.n); // one shows the decoder that it waits too little
     for (int n = 60; n < 100; n += 7) {
-        test_change(n, &no_device, &with_device);
-        test_change(n, &with_device, &no_device);
+        TEST(test_change(n, &no_device, &with_device));
+        TEST(test_change(n, &with_device, &no_device));
     }
     fake_close();
     clips_close();

@@ -87,11 +87,11 @@ int main(void)
     fake_open();
     for (size_t i = 0; i < sizeof(clip) / sizeof(*clip); i++) {
         clips_make("128x96", 80, clip[i][0], clip[i][1]);
-        test_restart(clip[i][1]);
+        TEST(test_restart(clip[i][1]));
     }
-    test_restart_late("closed.mp4");
-    test_restart_late("flat.ts");
-    test_no_delay("flat.ts");
+    TEST(test_restart_late("closed.mp4"));
+    TEST(test_restart_late("flat.ts"));
+    TEST(test_no_delay("flat.ts"));
     fake_close();
     clips_close();
     return test_end("restart");

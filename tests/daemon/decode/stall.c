@@ -107,11 +107,11 @@ static void test_low_rate(void)
 
 int main(void)
 {
-    test_decodable();
-    test_few_pictures();
-    test_keyframes_that_fail();
-    test_awaited_keyframe();
-    test_known_distance();
-    test_low_rate();
+    TEST(test_decodable());
+    TEST(test_few_pictures());
+    TEST(test_keyframes_that_fail());
+    TEST(test_awaited_keyframe());
+    TEST(test_known_distance());
+    TEST(test_low_rate());
     return test_end("drought");
 }

@@ -52,8 +52,8 @@ static void test_explanations(void)
 
 int main(void)
 {
-    test_field_order();
-    test_hdr();
-    test_explanations();
+    TEST(test_field_order());
+    TEST(test_hdr());
+    TEST(test_explanations());
     return test_end("video_signal");
 }

@@ -279,19 +279,19 @@ static void test_check_host(void)
 
 int main(void)
 {
-    test_nvdec();
-    test_figures();
-    test_stream();
-    test_growth(&cpu_backend, false);
-    test_growth(&gpu, false);
-    test_growth(&gpu, true);
+    TEST(test_nvdec());
+    TEST(test_figures());
+    TEST(test_stream());
+    TEST(test_growth(&cpu_backend, false));
+    TEST(test_growth(&gpu, false));
+    TEST(test_growth(&gpu, true));
 #ifdef FRAMED_CUDA
-    test_growth(&cuda_backend, false);
-    test_growth(&cuda_backend, true);
+    TEST(test_growth(&cuda_backend, false));
+    TEST(test_growth(&cuda_backend, true));
 #endif
-    test_sum();
-    test_limit();
-    test_check();
-    test_check_host();
+    TEST(test_sum());
+    TEST(test_limit());
+    TEST(test_check());
+    TEST(test_check_host());
     return test_end("daemon/budget");
 }

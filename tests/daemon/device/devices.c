@@ -504,17 +504,17 @@ static void test_crowd(void)
 
 int main(void)
 {
-    test_choice();
-    test_fallback();
-    test_watch();
-    test_cpu_fails();
-    test_close_in_between();
-    test_nvdec_comes_late(false);
-    test_nvdec_comes_late(true);
-    test_nvdec_refused();
-    test_reserve();
-    test_open_hangs(acquire_cpu, true);
-    test_open_hangs(admit_nvdec, false);
-    test_crowd();
+    TEST(test_choice());
+    TEST(test_fallback());
+    TEST(test_watch());
+    TEST(test_cpu_fails());
+    TEST(test_close_in_between());
+    TEST(test_nvdec_comes_late(false));
+    TEST(test_nvdec_comes_late(true));
+    TEST(test_nvdec_refused());
+    TEST(test_reserve());
+    TEST(test_open_hangs(acquire_cpu, true));
+    TEST(test_open_hangs(admit_nvdec, false));
+    TEST(test_crowd());
     return test_end("devices");
 }

@@ -447,16 +447,16 @@ int main(void)
     signal(SIGPIPE, SIG_IGN);
     av_log_set_level(AV_LOG_QUIET);
     clips_open();
-    test_files();
-    test_refusals();
-    test_playlist();
-    test_rtsp_refused();
-    test_streams();
-    test_silence();
-    test_stopped_before();
-    test_silence_later("tcp");
-    test_silence_later("unix");
-    test_pace();
+    TEST(test_files());
+    TEST(test_refusals());
+    TEST(test_playlist());
+    TEST(test_rtsp_refused());
+    TEST(test_streams());
+    TEST(test_silence());
+    TEST(test_stopped_before());
+    TEST(test_silence_later("tcp"));
+    TEST(test_silence_later("unix"));
+    TEST(test_pace());
     clips_close();
     return test_end("ingest");
 }

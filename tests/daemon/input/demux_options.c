@@ -54,10 +54,10 @@ int main(void)
     clips_run("mkfifo fifo");
     CHECK(demuxer_exists("rawvideo") && demuxer_exists("nut") && !demuxer_exists("nutt"), "names");
     const struct demuxer_option size = {.name = "video_size", .value = "64x48"};
-    compare("a.mp4", NULL, NULL);
-    compare("a.mp4", "mov", NULL);
-    compare("file:a.nut", "nut", NULL);
-    compare("a.raw", "rawvideo", &size);
+    TEST(compare("a.mp4", NULL, NULL));
+    TEST(compare("a.mp4", "mov", NULL));
+    TEST(compare("file:a.nut", "nut", NULL));
+    TEST(compare("a.raw", "rawvideo", &size));
     struct camera_config fifo = {.url = "fifo", .demuxer = "nut"};
     CHECK(!demuxer_takes_option(&fifo, "blocksize"), "framed reads a fifo itself");
     CHECK(demuxer_takes_option(&fifo, "probesize"), "what libavformat has itself");

@@ -233,17 +233,17 @@ static void test_noise(void)
 int main(void)
 {
     clips_open();
-    test_stream("-c:v libx264 -threads 1 -bf 0 -g 20", "plain.h264");
-    test_stream("-c:v libx264 -threads 1 -bf 2 -g 30 -x264-params cqm=jvt:ref=8", "b.h264");
-    test_stream("-c:v libx264 -threads 1 -bf 0 -g 30 -profile:v high444 -pix_fmt yuv444p",
-                "444.h264");
-    test_stream("-c:v libx264 -threads 1 -bf 0 -g 30 -profile:v baseline", "base.h264");
-    test_noisy_idr("-c:v libx264 -threads 1 -bf 0 -g 10", "noisy.h264");
-    test_own_way();
-    test_two_sequences();
-    test_own_form();
-    test_parameters_that_stay();
-    test_noise();
+    TEST(test_stream("-c:v libx264 -threads 1 -bf 0 -g 20", "plain.h264"));
+    TEST(test_stream("-c:v libx264 -threads 1 -bf 2 -g 30 -x264-params cqm=jvt:ref=8", "b.h264"));
+    TEST(test_stream("-c:v libx264 -threads 1 -bf 0 -g 30 -profile:v high444 -pix_fmt yuv444p",
+                     "444.h264"));
+    TEST(test_stream("-c:v libx264 -threads 1 -bf 0 -g 30 -profile:v baseline", "base.h264"));
+    TEST(test_noisy_idr("-c:v libx264 -threads 1 -bf 0 -g 10", "noisy.h264"));
+    TEST(test_own_way());
+    TEST(test_two_sequences());
+    TEST(test_own_form());
+    TEST(test_parameters_that_stay());
+    TEST(test_noise());
     clips_close();
     return test_end("gaps");
 }

@@ -90,9 +90,9 @@ int main(void)
     unsetenv("JOURNAL_STREAM");
     log_open(LOG_LEVEL_INFO);
     libav_log_open();
-    test_facts();
-    test_lines();
-    test_secrets();
-    test_address();
+    TEST(test_facts());
+    TEST(test_lines());
+    TEST(test_secrets());
+    TEST(test_address());
     return test_end("libav_log");
 }

@@ -54,11 +54,11 @@ static void test_others(void)
 
 int main(void)
 {
-    test_all(65536, 0);
-    test_all(65536, 20);
-    test_all(1, 0);
-    test_all(INT32_MAX - 20, 20);
-    test_others();
+    TEST(test_all(65536, 0));
+    TEST(test_all(65536, 20));
+    TEST(test_all(1, 0));
+    TEST(test_all(INT32_MAX - 20, 20));
+    TEST(test_others());
     CHECK(!strcmp(orientation_name(ORIENTATION_MIRRORED | ORIENTATION_QUARTER),
                   "mirrored, then turned by 90 degrees clockwise"),
           "name");

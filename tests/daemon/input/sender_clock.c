@@ -25,7 +25,7 @@ static void test_sender(int lag)
 
 int main(void)
 {
-    test_sender(0);
-    test_sender(1);
+    TEST(test_sender(0));
+    TEST(test_sender(1));
     return test_end("sender_clock");
 }

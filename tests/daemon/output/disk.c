@@ -244,12 +244,12 @@ int main(void)
 {
     setenv("TZ", "UTC", 1);
     log_open(LOG_LEVEL_ERROR);
-    test_calls(false); // first: it forks, and this process has no other thread yet
-    test_calls(true);
-    test_full(false);
-    test_full(true);
+    TEST(test_calls(false)); // first: it forks, and this process has no other thread yet
+    TEST(test_calls(true));
+    TEST(test_full(false));
+    TEST(test_full(true));
     test_end_while_full(false);
     test_end_while_full(true);
-    test_last_attempt();
+    TEST(test_last_attempt());
     return test_end("sink_disk");
 }

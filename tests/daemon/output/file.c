@@ -253,14 +253,14 @@ static void test_max_age(void)
 int main(void)
 {
     log_open(LOG_LEVEL_ERROR);
-    test_kill(); // first: it forks, and this process has no other thread yet
-    test_nothing_is_lost();
-    test_nothing_is_overwritten();
-    test_mode_and_group();
-    test_geometry_starts_a_file();
-    test_moved_away();
-    test_folder_is_gone();
-    test_file_is_full();
-    test_max_age();
+    TEST(test_kill()); // first: it forks, and this process has no other thread yet
+    TEST(test_nothing_is_lost());
+    TEST(test_nothing_is_overwritten());
+    TEST(test_mode_and_group());
+    TEST(test_geometry_starts_a_file());
+    TEST(test_moved_away());
+    TEST(test_folder_is_gone());
+    TEST(test_file_is_full());
+    TEST(test_max_age());
     return test_end("sink_file");
 }

@@ -286,14 +286,14 @@ static void test_holds(void)
 
 int main(void)
 {
-    test_order();
-    test_drop_oldest();
-    test_drop_newest();
-    test_nobody();
-    test_wait();
-    test_no_sink_to_wait_for();
+    TEST(test_order());
+    TEST(test_drop_oldest());
+    TEST(test_drop_newest());
+    TEST(test_nobody());
+    TEST(test_wait());
+    TEST(test_no_sink_to_wait_for());
     test_end_of_the_output();
-    test_growth();
-    test_holds();
+    TEST(test_growth());
+    TEST(test_holds());
     return test_end("slots");
 }

@@ -411,19 +411,19 @@ static void test_leave_waits(void)
 
 int main(void)
 {
-    test_give_back();
-    test_stuck();
-    test_room();
-    test_all_stuck();
-    test_drop_newest();
-    test_expire_some();
-    test_wait();
-    test_move(REGION_PRIVATE);
-    test_move(REGION_SHARED);
-    test_layout();
-    test_pinning();
-    test_device();
-    test_device_full();
-    test_leave_waits();
+    TEST(test_give_back());
+    TEST(test_stuck());
+    TEST(test_room());
+    TEST(test_all_stuck());
+    TEST(test_drop_newest());
+    TEST(test_expire_some());
+    TEST(test_wait());
+    TEST(test_move(REGION_PRIVATE));
+    TEST(test_move(REGION_SHARED));
+    TEST(test_layout());
+    TEST(test_pinning());
+    TEST(test_device());
+    TEST(test_device_full());
+    TEST(test_leave_waits());
     return test_end("holders");
 }

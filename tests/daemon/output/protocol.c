@@ -311,15 +311,15 @@ int main(void)
     int fd = mkstemp(path);
     CHECK(fd >= 0, "mkstemp");
     close(fd);
-    test_framed_numbers();
-    test_framed_shapes();
-    test_framed_names();
-    test_npy();
-    test_y4m();
-    test_y4m_interlacing();
-    test_reader();
-    test_raw();
-    test_continues();
+    TEST(test_framed_numbers());
+    TEST(test_framed_shapes());
+    TEST(test_framed_names());
+    TEST(test_npy());
+    TEST(test_y4m());
+    TEST(test_y4m_interlacing());
+    TEST(test_reader());
+    TEST(test_raw());
+    TEST(test_continues());
     unlink(path);
     return test_end("protocol");
 }

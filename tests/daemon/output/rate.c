@@ -33,7 +33,7 @@ static void test_nominal_rate(void)
 
 int main(void)
 {
-    test_nominal_rate();
+    TEST(test_nominal_rate());
     CHECK(kept(0, 100, 40 * MS, 0) == 100, "0 keeps all");
     CHECK(kept(25, 100, 40 * MS, 2 * MS) == 100, "the rate itself keeps all, with jitter");
     CHECK(kept(10, 250, 40 * MS, 0) == 100, "25 to 10: %d", kept(10, 250, 40 * MS, 0));

@@ -569,26 +569,26 @@ static void test_finish(void)
 int main(void)
 {
     log_open(LOG_LEVEL_ERROR);
-    test_hello();
-    test_many_clients();
-    test_geometry();
-    test_device();
-    test_stuck_beside_fast();
-    test_stuck_under_drop_newest();
-    test_expiry(OVERFLOW_DROP_OLDEST);
-    test_expiry(OVERFLOW_DROP_NEWEST);
-    test_expiry(OVERFLOW_WAIT);
-    test_default_age(OVERFLOW_DROP_OLDEST);
-    test_default_age(OVERFLOW_WAIT);
+    TEST(test_hello());
+    TEST(test_many_clients());
+    TEST(test_geometry());
+    TEST(test_device());
+    TEST(test_stuck_beside_fast());
+    TEST(test_stuck_under_drop_newest());
+    TEST(test_expiry(OVERFLOW_DROP_OLDEST));
+    TEST(test_expiry(OVERFLOW_DROP_NEWEST));
+    TEST(test_expiry(OVERFLOW_WAIT));
+    TEST(test_default_age(OVERFLOW_DROP_OLDEST));
+    TEST(test_default_age(OVERFLOW_WAIT));
     test_ends(true);
     test_ends(false);
-    test_full_socket();
-    test_wait();
-    test_wait_last_returns();
-    test_wait_for_deaf();
-    test_last_returns(false);
-    test_last_returns(true);
-    test_garbage();
-    test_finish();
+    TEST(test_full_socket());
+    TEST(test_wait());
+    TEST(test_wait_last_returns());
+    TEST(test_wait_for_deaf());
+    TEST(test_last_returns(false));
+    TEST(test_last_returns(true));
+    TEST(test_garbage());
+    TEST(test_finish());
     return test_end("sink_ring");
 }

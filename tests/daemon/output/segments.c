@@ -448,16 +448,16 @@ int main(void)
 {
     log_open(LOG_LEVEL_ERROR);
     set_zone("UTC");
-    test_kills(); // first: it forks
-    test_times();
-    test_zones();
-    test_sizes();
-    test_protocols();
-    test_no_overwriting();
-    test_name_of_first_frame();
-    test_moved_and_empty();
-    test_tails();
-    test_other_tails();
-    test_whose_leftovers();
+    TEST(test_kills()); // first: it forks
+    TEST(test_times());
+    TEST(test_zones());
+    TEST(test_sizes());
+    TEST(test_protocols());
+    TEST(test_no_overwriting());
+    TEST(test_name_of_first_frame());
+    TEST(test_moved_and_empty());
+    TEST(test_tails());
+    TEST(test_other_tails());
+    TEST(test_whose_leftovers());
     return test_end("sink_segments");
 }

@@ -109,10 +109,10 @@ static void test_tcp_elsewhere(void)
 
 int main(void)
 {
-    test_unix();
-    test_tcp_here("::", "127.0.0.1");
-    test_tcp_here("::1", "::1");
-    test_tcp_here("::", "::1");
-    test_tcp_elsewhere();
+    TEST(test_unix());
+    TEST(test_tcp_here("::", "127.0.0.1"));
+    TEST(test_tcp_here("::1", "::1"));
+    TEST(test_tcp_here("::", "::1"));
+    TEST(test_tcp_elsewhere());
     return test_end("unread");
 }

@@ -213,12 +213,12 @@ static void test_stuck(void)
 
 int main(void)
 {
-    test_legs();
-    test_device();
-    test_room();
-    test_too_little();
-    test_memory();
-    test_h200();
-    test_stuck();
+    TEST(test_legs());
+    TEST(test_device());
+    TEST(test_room());
+    TEST(test_too_little());
+    TEST(test_memory());
+    TEST(test_h200());
+    TEST(test_stuck());
     return test_end("service_bound");
 }

@@ -316,14 +316,14 @@ static void test_move(void)
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    test_paths();
-    test_requests();
-    test_garbage();
-    test_stuck_clients();
-    test_short_memory();
-    test_rush();
-    test_close();
-    test_taken();
-    test_move();
+    TEST(test_paths());
+    TEST(test_requests());
+    TEST(test_garbage());
+    TEST(test_stuck_clients());
+    TEST(test_short_memory());
+    TEST(test_rush());
+    TEST(test_close());
+    TEST(test_taken());
+    TEST(test_move());
     return test_end("service_control");
 }

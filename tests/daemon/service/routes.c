@@ -79,7 +79,7 @@ static void test_health(void)
 
 int main(void)
 {
-    test_readiness();
-    test_health();
+    TEST(test_readiness());
+    TEST(test_health());
     return test_end("service_pages");
 }

@@ -212,9 +212,9 @@ static void test_reloads(void)
 
 int main(void)
 {
-    test_before_the_first_picture();
-    test_submit_so_far();
-    test_at_work();
-    test_reloads();
+    TEST(test_before_the_first_picture());
+    TEST(test_submit_so_far());
+    TEST(test_at_work());
+    TEST(test_reloads());
     return test_end("service_status");
 }

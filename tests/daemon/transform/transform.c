@@ -786,23 +786,23 @@ static void test_burst_and_busy_backend(void)
 
 int main(void)
 {
-    test_burst();
-    test_burst_and_stuck_client();
-    test_burst_and_stop();
-    test_burst_and_busy_backend();
-    test_geometry_change();
-    test_thinning();
-    test_output_that_cannot_be();
-    test_nobody_and_late();
-    test_withheld();
-    test_failing_device();
-    test_no_room();
-    test_slots_on_device();
-    test_busy_backend();
-    test_overflow_and_stop();
-    test_failure_while_waiting();
-    test_hanging_backend();
-    test_hanging_backend_and_loss();
-    test_fill_follows();
+    TEST(test_burst());
+    TEST(test_burst_and_stuck_client());
+    TEST(test_burst_and_stop());
+    TEST(test_burst_and_busy_backend());
+    TEST(test_geometry_change());
+    TEST(test_thinning());
+    TEST(test_output_that_cannot_be());
+    TEST(test_nobody_and_late());
+    TEST(test_withheld());
+    TEST(test_failing_device());
+    TEST(test_no_room());
+    TEST(test_slots_on_device());
+    TEST(test_busy_backend());
+    TEST(test_overflow_and_stop());
+    TEST(test_failure_while_waiting());
+    TEST(test_hanging_backend());
+    TEST(test_hanging_backend_and_loss());
+    TEST(test_fill_follows());
     return test_end("pipeline");
 }

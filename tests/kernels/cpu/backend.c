@@ -365,14 +365,14 @@ int main(int argc, char **argv)
         if (options[i].workers == 1) {
             CHECK(strncmp(cpu_backend.describe(backend), "1 worker, ", 10) == 0, "%s",
                   cpu_backend.describe(backend));
-            test_depth(backend, &random);
+            TEST(test_depth(backend, &random));
         }
-        test_load(backend, &random);
-        test_limits(backend);
+        TEST(test_load(backend, &random));
+        TEST(test_limits(backend));
         cpu_backend.close(backend);
     }
-    test_sets();
-    test_places();
-    test_processors(); // last: it keeps this thread to one
+    TEST(test_sets());
+    TEST(test_places());
+    TEST(test_processors()); // last: it keeps this thread to one
     return test_end("cpu");
 }

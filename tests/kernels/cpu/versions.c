@@ -340,6 +340,8 @@ static void check_versions(const struct trial *t)
     for (int i = 0; versions[i]; i++) {
         if (!versions[i]->runs() || failures[i] >= FAILURES_MAX)
             continue;
+        if (versions[i]->warp == reference.warp && !earlier) // the very run that is expected
+            continue;
         const int before = test_failed;
         now.version = versions[i]->name;
         uint8_t *got = run(t, versions[i], earlier);
@@ -426,10 +428,10 @@ int main(int argc, char **argv)
     signal(SIGBUS, die);
     signal(SIGILL, die);
     now.seed = seed;
-    check_all_far();
+    TEST(check_all_far());
     if (argc > 2) {
         now.width = (int)strtol(argv[2], NULL, 0);
-        check_case();
+        TEST(check_case());
         return test_end("versions");
     }
     printf("versions: seed %llu, %ld cases:", (unsigned long long)seed, n);
@@ -441,9 +443,9 @@ int main(int argc, char **argv)
             SKIP("%s: not on this CPU", versions[i]->name);
     for (now.width = 1; now.width <= WIDTHS; now.width++)
         for (int i = 0; i < (n < CASES ? TURNS / GEOMETRIES : TURNS); i++, now.seed++)
-            check_case();
+            TEST(check_case());
     now.width = 0;
     for (long i = 0; i < n; i++, now.seed++)
-        check_case();
+        TEST(check_case());
     return test_end("versions");
 }

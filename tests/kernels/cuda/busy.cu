@@ -217,7 +217,7 @@ int main(void)
 {
     struct backend_options options = {};
     struct backend *backend = NULL;
-    test_turns();
+    TEST(test_turns());
     int error = cuda->open(&backend, &options);
     CHECK(error == 0 || error == -ENODEV, "open: %d", error);
     if (error) {
@@ -225,9 +225,9 @@ int main(void)
         return test_end("cuda_busy");
     }
     cuda->close(backend);
-    test_options(&options);
+    TEST(test_options(&options));
     options.streams = 4;
     options.band_bytes = 4 << 20;
-    test_options(&options);
+    TEST(test_options(&options));
     return test_end("cuda_busy");
 }

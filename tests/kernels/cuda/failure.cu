@@ -74,7 +74,7 @@ int main(void)
             SKIP("no CUDA device");
             break;
         }
-        test_failure(backend, &camera);
+        TEST(test_failure(backend, &camera));
         cuda->close(backend);
         if (!test_again(&options, &camera))
             break;

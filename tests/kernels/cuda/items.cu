@@ -201,8 +201,8 @@ int main(void)
     for (int format = PIXEL_BGRA; format <= PIXEL_YUV420P10; format++)
         for (int shape = 0; shape < SHAPES; shape++)
             for (int n = 1; n <= CUDA_ITEMS_MAX; n++)
-                test_launch((enum pixel_format)format, (enum dtype)random_in(DTYPE_U8, DTYPE_F32),
-                            (enum shape)shape, n);
+                TEST(test_launch((enum pixel_format)format,
+                                 (enum dtype)random_in(DTYPE_U8, DTYPE_F32), (enum shape)shape, n));
     room_close();
     return test_end("cuda_items");
 }

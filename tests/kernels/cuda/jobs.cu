@@ -134,7 +134,7 @@ int main(void)
         options.streams = n;
         for (options.band_bytes = 0; options.band_bytes <= 128 << 10;
              options.band_bytes += 128 << 10)
-            test_options(&options);
+            TEST(test_options(&options));
     }
     return test_end("cuda_jobs");
 }

@@ -192,12 +192,12 @@ int main(void)
         SKIP("no CUDA device");
         return test_end("cuda_memory");
     }
-    test_context_flags();
+    TEST(test_context_flags());
     const bool gates = gates_work();
     cuda->close(backend);
-    test_memory(&options);
-    test_placements(&options, gates);
-    test_placements(&bands, gates);
-    test_placements(&many, gates);
+    TEST(test_memory(&options));
+    TEST(test_placements(&options, gates));
+    TEST(test_placements(&bands, gates));
+    TEST(test_placements(&many, gates));
     return test_end("cuda_memory");
 }
