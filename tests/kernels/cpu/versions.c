@@ -340,7 +340,7 @@ static void check_versions(const struct trial *t)
     for (int i = 0; versions[i]; i++) {
         if (!versions[i]->runs() || failures[i] >= FAILURES_MAX)
             continue;
-        if (versions[i]->warp == reference.warp && !earlier) // the very run that is expected
+        if (versions[i]->run[t->op.kind] == op_reference && !earlier) // the run that is expected
             continue;
         const int before = test_failed;
         now.version = versions[i]->name;
