@@ -1,16 +1,78 @@
-// The wide registers that a file is compiled for: its flags choose. `vec` holds LANES 16-bit lanes;
-// `flt` holds FLOATS floats. The templates that include this name no instruction of one CPU.
+// The vectors that a file's flags give it, as gcc's and clang's own types: these take + - * & | <<
+// >> and constants as scalars do. What they cannot say has a name in vector_x86.h and
+// vector_neon.h, the same in both; the templates that are built on these name no instruction of a
+// CPU.
 #ifndef FRAMED_KERNELS_CPU_VECTOR_H
 #define FRAMED_KERNELS_CPU_VECTOR_H
 
+#include <stdalign.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/fixed.h"
+
 #if defined(__AVX512VBMI__)
-#include "kernels/cpu/vector_avx512.h"
+enum { VECTOR_BYTES = 64 };
 #elif defined(__AVX2__)
-#include "kernels/cpu/vector_avx2.h"
-#elif defined(__aarch64__)
-#include "kernels/cpu/vector_neon.h"
+enum { VECTOR_BYTES = 32 };
+#else
+enum { VECTOR_BYTES = 16 };
 #endif
 
-enum { PIXELS = 2 * LANES }; // levels that are packed and stored at a time
+enum {
+    PIXELS = VECTOR_BYTES,     // bytes in a vector: pixels that are packed and stored at a time
+    LANES = VECTOR_BYTES / 2,  // of 16 bits
+    FLOATS = VECTOR_BYTES / 4, // lanes of 32 bits
+};
+
+typedef uint8_t vec_u8 __attribute__((vector_size(VECTOR_BYTES)));
+typedef int16_t vec_s16 __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint16_t vec_u16 __attribute__((vector_size(VECTOR_BYTES)));
+typedef int32_t vec_s32 __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint32_t vec_u32 __attribute__((vector_size(VECTOR_BYTES)));
+typedef float vec_f32 __attribute__((vector_size(VECTOR_BYTES)));
+
+// A vector as it lies in memory: anywhere, and of any type.
+typedef int64_t vec_memory __attribute__((vector_size(VECTOR_BYTES), aligned(1), may_alias));
+
+static inline FRAMED_HD vec_u8 load_u8(const void *at)
+{
+    return (vec_u8) * (const vec_memory *)at;
+}
+
+static inline FRAMED_HD vec_s16 load_s16(const void *at)
+{
+    return (vec_s16)load_u8(at);
+}
+
+static inline FRAMED_HD vec_f32 load_f32(const float *at)
+{
+    return (vec_f32)load_u8(at);
+}
+
+static inline FRAMED_HD void store_u8(void *at, vec_u8 v)
+{
+    *(vec_memory *)at = (vec_memory)v;
+}
+
+static inline FRAMED_HD void store_s16(int16_t *at, vec_s16 v)
+{
+    store_u8(at, (vec_u8)v);
+}
+
+static inline FRAMED_HD vec_s16 all_s16(int x)
+{
+    return (vec_s16){0} + (int16_t)x;
+}
+
+static inline FRAMED_HD vec_s32 all_s32(int32_t x)
+{
+    return (vec_s32){0} + x;
+}
+
+// How gather_pairs finds bytes: `lanes` lanes take them from a window of `bytes` bytes.
+struct reach {
+    int lanes, bytes;
+};
 
 #endif

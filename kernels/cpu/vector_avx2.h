@@ -1,164 +1,208 @@
-// vec and flt in AVX2, FMA and F16C.
+// What AVX2 (with FMA and F16C) does in its own way: see vector_x86.h.
 #ifndef FRAMED_KERNELS_CPU_VECTOR_AVX2_H
 #define FRAMED_KERNELS_CPU_VECTOR_AVX2_H
 
 #include <immintrin.h>
 
-#include "kernels/cpu/triples_avx2.h"
-#include "kernels/fixed.h"
+#include "kernels/cpu/vector.h"
 
-enum { LANES = 16, FLOATS = 8 };
+typedef __m256i mm;
+#define MM(operation) _mm256_##operation
 
-typedef __m256i vec;
-typedef __m256 flt;
-
-static inline FRAMED_HD vec vec_load(const void *at)
+// The same for both quarters: halves of a vector are loaded, shuffled and packed on their own.
+static inline FRAMED_HD mm each_quarter(__m128i v)
 {
-    return _mm256_loadu_si256((const __m256i *)at);
+    return _mm256_broadcastsi128_si256(v);
 }
 
-static inline FRAMED_HD void vec_store(void *at, vec a)
+static inline FRAMED_HD mm quarters_load(const void *low, const void *high)
 {
-    _mm256_storeu_si256((__m256i *)at, a);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(low)),
+                                   _mm_loadu_si128(high), 1);
 }
 
-static inline FRAMED_HD vec vec_all(int x)
+// From the order in which packing leaves two vectors, or four, to theirs; and to the order in which
+// unpacking gives as many in theirs.
+static inline FRAMED_HD mm order_packed2(mm v)
 {
-    return _mm256_set1_epi16((short)x);
+    return _mm256_permute4x64_epi64(v, 0xd8);
 }
 
-static inline FRAMED_HD vec vec_and(vec a, vec b)
+static inline FRAMED_HD mm order_unpacked2(mm v)
 {
-    return _mm256_and_si256(a, b);
+    return order_packed2(v); // its own inverse
 }
 
-static inline FRAMED_HD vec vec_add(vec a, vec b)
+static inline FRAMED_HD mm order_packed4(mm v)
 {
-    return _mm256_add_epi16(a, b);
+    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-static inline FRAMED_HD vec vec_sub(vec a, vec b)
+static inline FRAMED_HD mm order_unpacked4(mm v)
 {
-    return _mm256_sub_epi16(a, b);
+    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
 }
 
-static inline FRAMED_HD vec vec_adds(vec a, vec b)
+// --- halves
+
+static inline FRAMED_HD vec_u8 halves_load(const uint8_t *low, const uint8_t *high)
 {
-    return _mm256_adds_epi16(a, b);
+    return (vec_u8)quarters_load(low, high);
 }
 
-static inline FRAMED_HD vec vec_mulhrs(vec a, vec b)
+static inline FRAMED_HD void halves_store(uint8_t *low, uint8_t *high, vec_u8 v)
 {
-    return _mm256_mulhrs_epi16(a, b);
+    _mm_storeu_si128((void *)low, _mm256_castsi256_si128((mm)v));
+    _mm_storeu_si128((void *)high, _mm256_extracti128_si256((mm)v, 1));
 }
 
-static inline FRAMED_HD vec vec_shl(vec a, int bits)
+static inline FRAMED_HD vec_u8 halves_zip(vec_u8 v)
 {
-    return _mm256_slli_epi16(a, bits);
+    const mm order =
+        each_quarter(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+    return (vec_u8)_mm256_shuffle_epi8(order_packed2((mm)v), order);
 }
 
-static inline FRAMED_HD vec vec_shr(vec a, int bits) // of unsigned lanes
+static inline FRAMED_HD vec_u8 halves_split(vec_u8 v)
 {
-    return _mm256_srli_epi16(a, bits);
+    const mm order =
+        each_quarter(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+    return (vec_u8)order_packed2(_mm256_shuffle_epi8((mm)v, order));
 }
 
-static inline FRAMED_HD vec vec_sar(vec a, int bits)
+// --- triples
+
+// In each quarter byte i of plane `turn` to place 3 * i + turn, modulo 16: where it belongs in one
+// of three vectors.
+static inline FRAMED_HD mm triple_places(vec_u8 v, int turn)
 {
-    return _mm256_srai_epi16(a, bits);
+#define PLACE(p)  (char)(11 * (16 + (p)-turn) % 16) // 3 * 11 is 1, modulo 16
+#define PLACE4(p) PLACE(p), PLACE((p) + 1), PLACE((p) + 2), PLACE((p) + 3)
+    const __m128i order = _mm_setr_epi8(PLACE4(0), PLACE4(4), PLACE4(8), PLACE4(12));
+#undef PLACE4
+#undef PLACE
+    return _mm256_shuffle_epi8((mm)v, each_quarter(order));
 }
 
-// Of lanes that hold two samples, the left one in the low byte: both times the bytes of `weights`,
-// which sum to 128: 7 fraction bits, centred on 128. And how much the right one is more.
-static inline FRAMED_HD vec vec_between(vec pairs, vec weights)
+// The places p of vector i that are plane `turn`'s.
+static inline FRAMED_HD mm triple_turn(int i, int turn)
 {
-    return _mm256_maddubs_epi16(weights, _mm256_xor_si256(pairs, _mm256_set1_epi8(-128)));
+#define TURN(p)  ((16 * i + (p)) % 3 == turn ? -1 : 0)
+#define TURN4(p) TURN(p), TURN((p) + 1), TURN((p) + 2), TURN((p) + 3)
+    return each_quarter(_mm_setr_epi8(TURN4(0), TURN4(4), TURN4(8), TURN4(12)));
+#undef TURN4
+#undef TURN
 }
 
-static inline FRAMED_HD vec vec_step7(vec pairs)
+static inline FRAMED_HD void store_triples(uint8_t *to, vec_u8 a, vec_u8 b, vec_u8 c)
 {
-    return vec_shl(_mm256_maddubs_epi16(pairs, _mm256_set1_epi16(0x40c0)), 1);
+    const mm v[3] = {triple_places(a, 0), triple_places(b, 1), triple_places(c, 2)};
+    mm out[3]; // each quarter makes 48 bytes
+    for (int i = 0; i < 3; i++)
+        out[i] = _mm256_blendv_epi8(_mm256_blendv_epi8(v[0], v[1], triple_turn(i, 1)), v[2],
+                                    triple_turn(i, 2));
+    store_u8(to, (vec_u8)_mm256_permute2x128_si256(out[0], out[1], 0x20));
+    store_u8(to + 32, (vec_u8)_mm256_blend_epi32(out[2], out[0], 0xf0));
+    store_u8(to + 64, (vec_u8)_mm256_permute2x128_si256(out[1], out[2], 0x31));
 }
 
-// The 2 * LANES levels of a, then b: level_of each lane.
-static inline FRAMED_HD void vec_store_levels(uint8_t *to, vec a, vec b)
+// 8 pixels of 3 bytes to 4, the last of which is 0. The second quarter is loaded 4 bytes early, to
+// end with its 12 bytes.
+enum { TRIPLES_BYTES = 24 };
+
+static inline FRAMED_HD mm triples_widened(const uint8_t *at)
 {
-    const vec packed = _mm256_packus_epi16(vec_sar(a, 6), vec_sar(b, 6));
-    vec_store(to, _mm256_permute4x64_epi64(packed, 0xd8));
+    const mm order = _mm256_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1, //
+                                      4, 5, 6, -1, 7, 8, 9, -1, 10, 11, 12, -1, 13, 14, 15, -1);
+    return _mm256_shuffle_epi8(quarters_load(at, at + 8), order);
 }
 
-// How vec_gather finds bytes: a run of `lanes` lanes takes them from a window of `bytes` bytes.
-struct reach {
-    int lanes, bytes;
-};
+// --- sums of products
+
+static inline FRAMED_HD mm dot(mm sum, mm a, mm b)
+{
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+}
+
+// The upper halves of 32-bit lanes, a's and b's by turns.
+static inline FRAMED_HD mm uppers_zip(mm a, mm b)
+{
+    return _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa);
+}
+
+// The upper halves of the 32-bit lanes of four vectors, saturated to bytes.
+static inline FRAMED_HD vec_u8 uppers_pack(const mm v[4])
+{
+    const mm order =
+        each_quarter(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    const mm packed = _mm256_packus_epi16(uppers_zip(v[0], v[1]), uppers_zip(v[2], v[3]));
+    return (vec_u8)order_packed4(_mm256_shuffle_epi8(packed, order));
+}
+
+// The same where none of them leaves a byte.
+static inline FRAMED_HD vec_u8 uppers_pack_bytes(const mm v[4])
+{
+    return uppers_pack(v);
+}
+
+// The same of three times four vectors, by turns: 12 bytes from each quarter. What a store of 32
+// bytes writes behind its 24 the next one writes over; the last ends on time.
+static inline FRAMED_HD void store_upper_triples(uint8_t *to, const mm a[4], const mm b[4],
+                                                 const mm c[4])
+{
+    const mm turns =
+        each_quarter(_mm_setr_epi8(0, 1, 9, 2, 3, 11, 4, 5, 13, 6, 7, 15, -1, -1, -1, -1));
+    const mm join = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7);
+    mm triples[4];
+    for (int i = 0; i < 4; i++) {
+        const mm packed = _mm256_packus_epi16(uppers_zip(a[i], b[i]), c[i]);
+        triples[i] = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(packed, turns), join);
+    }
+    for (int i = 0; i < 3; i++)
+        store_u8(to + i * 24, (vec_u8)triples[i]);
+    _mm_storeu_si128((void *)(to + 72), _mm256_castsi256_si128(triples[3]));
+    _mm_storel_epi64((void *)(to + 88), _mm256_extracti128_si256(triples[3], 1));
+}
+
+// --- gather
 
 enum { REACHES = 3 };
 
 static const struct reach reaches[REACHES] = {{8, 16}, {4, 16}, {8, 64}};
 
-static inline FRAMED_HD vec halves_load(const uint8_t *low, const uint8_t *high)
-{
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
-                                   _mm_loadu_si128((const __m128i *)high), 1);
-}
-
-// For each lane two bytes of `row`, chosen by the lane's bytes of `index`, which count from
-// base[lane / 4]. `reach`: a constant. A shuffle gives 0 where its index is 128 or more.
-static inline FRAMED_HD vec vec_gather(int reach, const uint8_t *row, const int32_t *base,
-                                       vec index)
+// A shuffle gives 0 where its index is 128 or more.
+static inline FRAMED_HD vec_s16 gather_pairs(int reach, const uint8_t *row, const int32_t *base,
+                                             vec_s16 pairs)
 {
     const uint8_t *low = row + base[0], *high = row + base[2];
+    const mm index = (mm)pairs;
     if (reach == 0)
-        return _mm256_shuffle_epi8(halves_load(low, high), index);
+        return (vec_s16)_mm256_shuffle_epi8(quarters_load(low, high), index);
     if (reach == 1) {
-        const vec even = _mm256_shuffle_epi8(halves_load(low, high), index);
-        const vec odd = _mm256_shuffle_epi8(halves_load(row + base[1], row + base[3]), index);
-        return _mm256_blend_epi32(even, odd, 0xcc);
+        const mm even = _mm256_shuffle_epi8(quarters_load(low, high), index);
+        const mm odd = _mm256_shuffle_epi8(quarters_load(row + base[1], row + base[3]), index);
+        return (vec_s16)_mm256_blend_epi32(even, odd, 0xcc);
     }
-    vec found = _mm256_setzero_si256();
+    mm found = _mm256_setzero_si256();
     for (int at = 0; at < reaches[reach].bytes; at += 16) {
-        const vec here = _mm256_sub_epi8(index, _mm256_set1_epi8((char)at));
-        const vec inside = _mm256_adds_epu8(here, _mm256_set1_epi8(0x70));
-        found =
-            _mm256_or_si256(found, _mm256_shuffle_epi8(halves_load(low + at, high + at), inside));
+        const mm here = _mm256_sub_epi8(index, _mm256_set1_epi8((char)at));
+        const mm inside = _mm256_adds_epu8(here, _mm256_set1_epi8(0x70));
+        const mm window = quarters_load(low + at, high + at);
+        found = _mm256_or_si256(found, _mm256_shuffle_epi8(window, inside));
     }
-    return found;
+    return (vec_s16)found;
 }
 
-// 3 * 32 bytes: r, g and b of 32 pixels in turn.
-static inline FRAMED_HD void bytes_interleave(uint8_t *to, const uint8_t *r, const uint8_t *g,
-                                              const uint8_t *b)
+// --- floats
+
+static inline FRAMED_HD vec_s32 levels_widened(const uint8_t *at)
 {
-    store_triples(to, vec_load(r), vec_load(g), vec_load(b));
+    return (vec_s32)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)at));
 }
 
-static inline FRAMED_HD flt flt_load(const float *at)
+static inline FRAMED_HD void store_half(uint16_t *to, vec_f32 a)
 {
-    return _mm256_loadu_ps(at);
-}
-
-static inline FRAMED_HD flt flt_levels(const uint8_t *at)
-{
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)at)));
-}
-
-static inline FRAMED_HD flt flt_add(flt a, flt b)
-{
-    return _mm256_add_ps(a, b);
-}
-
-static inline FRAMED_HD flt flt_fma(flt a, flt b, flt c) // a * b + c
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-
-static inline FRAMED_HD void flt_store(float *to, flt a)
-{
-    _mm256_storeu_ps(to, a);
-}
-
-static inline FRAMED_HD void flt_store_half(uint16_t *to, flt a)
-{
-    _mm_storeu_si128((__m128i *)to, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128((void *)to, _mm256_cvtps_ph((__m256)a, _MM_FROUND_TO_NEAREST_INT));
 }
 
 #endif

@@ -1,162 +1,200 @@
-// vec and flt in AVX-512: F, BW, VL, DQ, VBMI, and VNNI, which its files are compiled for too.
+// What AVX-512 (F, BW, VL, DQ, VBMI, VNNI) does in its own way: see vector_x86.h.
 #ifndef FRAMED_KERNELS_CPU_VECTOR_AVX512_H
 #define FRAMED_KERNELS_CPU_VECTOR_AVX512_H
 
 #include <immintrin.h>
 
-#include "kernels/cpu/triples_avx512.h"
-#include "kernels/fixed.h"
+#include "kernels/cpu/vector.h"
 
-enum { LANES = 32, FLOATS = 16 };
+typedef __m512i mm;
+#define MM(operation) _mm512_##operation
 
-typedef __m512i vec;
-typedef __m512 flt;
+// Orders of 64 bytes: X(i) is where byte i comes from.
+#define ORDER4(X, i)  X(i), X((i) + 1), X((i) + 2), X((i) + 3)
+#define ORDER16(X, i) ORDER4(X, i), ORDER4(X, (i) + 4), ORDER4(X, (i) + 8), ORDER4(X, (i) + 12)
+#define ORDER(X)                                                                                   \
+    {                                                                                              \
+        ORDER16(X, 0), ORDER16(X, 16), ORDER16(X, 32), ORDER16(X, 48)                              \
+    }
 
-static inline FRAMED_HD vec vec_load(const void *at)
+typedef uint8_t byte_order[64] __attribute__((aligned(64)));
+
+static inline FRAMED_HD mm order_load(const byte_order order)
 {
-    return _mm512_loadu_si512(at);
+    return _mm512_load_si512(order);
 }
 
-static inline FRAMED_HD void vec_store(void *at, vec a)
+static inline FRAMED_HD mm each_quarter(__m128i v)
 {
-    _mm512_storeu_si512(at, a);
+    return _mm512_broadcast_i32x4(v);
 }
 
-static inline FRAMED_HD vec vec_all(int x)
+// From the order in which packing leaves two vectors, or four, to theirs; and to the order in which
+// unpacking gives as many in theirs.
+static inline FRAMED_HD mm order_packed2(mm v)
 {
-    return _mm512_set1_epi16((short)x);
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), v);
 }
 
-static inline FRAMED_HD vec vec_and(vec a, vec b)
+static inline FRAMED_HD mm order_unpacked2(mm v)
 {
-    return _mm512_and_si512(a, b);
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), v);
 }
 
-static inline FRAMED_HD vec vec_add(vec a, vec b)
+static inline FRAMED_HD mm order_packed4(mm v)
 {
-    return _mm512_add_epi16(a, b);
+    return _mm512_permutexvar_epi32(
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), v);
 }
 
-static inline FRAMED_HD vec vec_sub(vec a, vec b)
+static inline FRAMED_HD mm order_unpacked4(mm v)
 {
-    return _mm512_sub_epi16(a, b);
+    return order_packed4(v); // its own inverse
 }
 
-static inline FRAMED_HD vec vec_adds(vec a, vec b)
+// --- halves
+
+static inline FRAMED_HD vec_u8 halves_load(const uint8_t *low, const uint8_t *high)
 {
-    return _mm512_adds_epi16(a, b);
+    return (vec_u8)_mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)low)),
+                                      _mm256_loadu_si256((const void *)high), 1);
 }
 
-static inline FRAMED_HD vec vec_mulhrs(vec a, vec b)
+static inline FRAMED_HD void halves_store(uint8_t *low, uint8_t *high, vec_u8 v)
 {
-    return _mm512_mulhrs_epi16(a, b);
+    _mm256_storeu_si256((void *)low, _mm512_castsi512_si256((mm)v));
+    _mm256_storeu_si256((void *)high, _mm512_extracti64x4_epi64((mm)v, 1));
 }
 
-static inline FRAMED_HD vec vec_shl(vec a, int bits)
+#define ZIPPED(i) ((i) / 2 + (i) % 2 * 32)
+#define SPLIT(i)  ((i) % 32 * 2 + (i) / 32)
+static const byte_order zipped = ORDER(ZIPPED), split = ORDER(SPLIT);
+
+static inline FRAMED_HD vec_u8 halves_zip(vec_u8 v)
 {
-    return _mm512_slli_epi16(a, bits);
+    return (vec_u8)_mm512_permutexvar_epi8(order_load(zipped), (mm)v);
 }
 
-static inline FRAMED_HD vec vec_shr(vec a, int bits) // of unsigned lanes
+static inline FRAMED_HD vec_u8 halves_split(vec_u8 v)
 {
-    return _mm512_srli_epi16(a, bits);
+    return (vec_u8)_mm512_permutexvar_epi8(order_load(split), (mm)v);
 }
 
-static inline FRAMED_HD vec vec_sar(vec a, int bits)
+// --- triples
+
+// Byte i of plane c belongs to place 3 * i + c, modulo 64, of one of three vectors.
+#define PLACE0(p) (uint8_t)(43 * (p) % 64) // 3 * 43 is 1, modulo 64
+#define PLACE1(p) PLACE0((p) + 63)
+#define PLACE2(p) PLACE0((p) + 62)
+static const byte_order triple_places[3] = {ORDER(PLACE0), ORDER(PLACE1), ORDER(PLACE2)};
+
+static inline FRAMED_HD void store_triples(uint8_t *to, vec_u8 a, vec_u8 b, vec_u8 c)
 {
-    return _mm512_srai_epi16(a, bits);
+    // the places p of vector i for which 64 * i + p is 1, or 2, modulo 3
+    static const uint64_t of_b[3] = {0x2492492492492492, 0x9249249249249249, 0x4924924924924924};
+    static const uint64_t of_c[3] = {0x4924924924924924, 0x2492492492492492, 0x9249249249249249};
+    const mm v[3] = {_mm512_permutexvar_epi8(order_load(triple_places[0]), (mm)a),
+                     _mm512_permutexvar_epi8(order_load(triple_places[1]), (mm)b),
+                     _mm512_permutexvar_epi8(order_load(triple_places[2]), (mm)c)};
+    for (int i = 0; i < 3; i++) {
+        const mm ab = _mm512_mask_blend_epi8(of_b[i], v[0], v[1]);
+        store_u8(to + 64 * i, (vec_u8)_mm512_mask_blend_epi8(of_c[i], ab, v[2]));
+    }
 }
 
-// Of lanes that hold two samples, the left one in the low byte: both times the bytes of `weights`,
-// which sum to 128: 7 fraction bits, centred on 128. And how much the right one is more.
-static inline FRAMED_HD vec vec_between(vec pairs, vec weights)
+// 16 pixels of 3 bytes to 4, the last of which is anything.
+enum { TRIPLES_BYTES = 48 };
+
+#define WIDENED(i) ((i) / 4 * 3 + (i) % 4)
+static const byte_order widened = ORDER(WIDENED);
+
+static inline FRAMED_HD mm triples_widened(const uint8_t *at)
 {
-    return _mm512_maddubs_epi16(weights, _mm512_xor_si512(pairs, _mm512_set1_epi8(-128)));
+    return _mm512_permutexvar_epi8(order_load(widened), _mm512_maskz_loadu_epi32(0x0fff, at));
 }
 
-static inline FRAMED_HD vec vec_step7(vec pairs)
+// --- sums of products
+
+static inline FRAMED_HD mm dot(mm sum, mm a, mm b)
 {
-    return vec_shl(_mm512_maddubs_epi16(pairs, _mm512_set1_epi16(0x40c0)), 1);
+    return _mm512_dpwssd_epi32(sum, a, b);
 }
 
-// The 2 * LANES levels of a, then b: level_of each lane.
-static inline FRAMED_HD void vec_store_levels(uint8_t *to, vec a, vec b)
+// The upper halves of 32-bit lanes, a's and b's by turns.
+static inline FRAMED_HD mm uppers_zip(mm a, mm b)
 {
-    const vec order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-    const vec packed = _mm512_packus_epi16(vec_sar(a, 6), vec_sar(b, 6));
-    vec_store(to, _mm512_permutexvar_epi64(order, packed));
+    return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(a, 16), b);
 }
 
-// How vec_gather finds bytes: a run of `lanes` lanes takes them from a window of `bytes` bytes.
-struct reach {
-    int lanes, bytes;
-};
+// Of two vectors: the upper half of each 32-bit lane; the third byte of each, twice over.
+#define UPPER(i) ((i) / 2 % 16 * 2 + 1 + (i) / 32 * 32) * ((i) % 2 == 0)
+#define THIRD(i) ((i) % 16 * 4 + 2 + (i) / 16 % 2 * 64)
+static const byte_order uppers = ORDER(UPPER), thirds = ORDER(THIRD);
+
+// The upper halves of the 32-bit lanes of four vectors, saturated to bytes.
+static inline FRAMED_HD vec_u8 uppers_pack(const mm v[4])
+{
+    const mm low = _mm512_permutex2var_epi16(v[0], order_load(uppers), v[1]);
+    const mm high = _mm512_permutex2var_epi16(v[2], order_load(uppers), v[3]);
+    return (vec_u8)order_packed2(_mm512_packus_epi16(low, high));
+}
+
+// The same where none of them leaves a byte.
+static inline FRAMED_HD vec_u8 uppers_pack_bytes(const mm v[4])
+{
+    const mm low = _mm512_permutex2var_epi8(v[0], order_load(thirds), v[1]);
+    const mm high = _mm512_permutex2var_epi8(v[2], order_load(thirds), v[3]);
+    return (vec_u8)_mm512_mask_blend_epi64(0xf0, low, high);
+}
+
+// The levels of 64 pixels, by turns: of the first the upper halves are bytes.
+static inline FRAMED_HD void store_upper_triples(uint8_t *to, const mm a[4], const mm b[4],
+                                                 const mm c[4])
+{
+    store_triples(to, uppers_pack_bytes(a), uppers_pack(b), uppers_pack(c));
+}
+
+// --- gather
 
 enum { REACHES = 4 };
 
 static const struct reach reaches[REACHES] = {{32, 64}, {32, 128}, {16, 128}, {8, 128}};
 
 // Puts the bytes that `which` names in place of their indices.
-static inline FRAMED_HD vec window_look_up(const uint8_t *at, vec index, __mmask64 which)
+static inline FRAMED_HD mm window_look_up(const uint8_t *at, mm index, __mmask64 which)
 {
-    return _mm512_mask2_permutex2var_epi8(vec_load(at), index, which, vec_load(at + 64));
+    return _mm512_mask2_permutex2var_epi8((mm)load_u8(at), index, which, (mm)load_u8(at + 64));
 }
 
-// For each lane two bytes of `row`, chosen by the lane's bytes of `index`, which count from
-// base[lane / 4]. `reach`: a constant.
-static inline FRAMED_HD vec vec_gather(int reach, const uint8_t *row, const int32_t *base,
-                                       vec index)
+static inline FRAMED_HD vec_s16 gather_pairs(int reach, const uint8_t *row, const int32_t *base,
+                                             vec_s16 pairs)
 {
+    mm index = (mm)pairs;
     if (reach == 0)
-        return _mm512_permutexvar_epi8(index, vec_load(row + base[0]));
+        return (vec_s16)_mm512_permutexvar_epi8(index, (mm)load_u8(row + base[0]));
     if (reach == 1)
-        return _mm512_permutex2var_epi8(vec_load(row + base[0]), index,
-                                        vec_load(row + base[0] + 64));
+        return (vec_s16)_mm512_permutex2var_epi8((mm)load_u8(row + base[0]), index,
+                                                 (mm)load_u8(row + base[0] + 64));
     if (reach == 2) {
         index = window_look_up(row + base[0], index, 0xffffffff);
-        return window_look_up(row + base[4], index, 0xffffffff00000000);
+        return (vec_s16)window_look_up(row + base[4], index, 0xffffffff00000000);
     }
     index = window_look_up(row + base[0], index, 0xffff);
     index = window_look_up(row + base[2], index, 0xffff0000);
     index = window_look_up(row + base[4], index, 0xffff00000000);
-    return window_look_up(row + base[6], index, 0xffff000000000000);
+    return (vec_s16)window_look_up(row + base[6], index, 0xffff000000000000);
 }
 
-// 3 * 64 bytes: r, g and b of 64 pixels in turn.
-static inline FRAMED_HD void bytes_interleave(uint8_t *to, const uint8_t *r, const uint8_t *g,
-                                              const uint8_t *b)
+// --- floats
+
+static inline FRAMED_HD vec_s32 levels_widened(const uint8_t *at)
 {
-    store_triples(to, vec_load(r), vec_load(g), vec_load(b));
+    return (vec_s32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)at));
 }
 
-static inline FRAMED_HD flt flt_load(const float *at)
+static inline FRAMED_HD void store_half(uint16_t *to, vec_f32 a)
 {
-    return _mm512_loadu_ps(at);
-}
-
-static inline FRAMED_HD flt flt_levels(const uint8_t *at)
-{
-    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)at)));
-}
-
-static inline FRAMED_HD flt flt_add(flt a, flt b)
-{
-    return _mm512_add_ps(a, b);
-}
-
-static inline FRAMED_HD flt flt_fma(flt a, flt b, flt c) // a * b + c
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-
-static inline FRAMED_HD void flt_store(float *to, flt a)
-{
-    _mm512_storeu_ps(to, a);
-}
-
-static inline FRAMED_HD void flt_store_half(uint16_t *to, flt a)
-{
-    _mm256_storeu_si256((__m256i *)to, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+    _mm256_storeu_si256((void *)to, _mm512_cvtps_ph((__m512)a, _MM_FROUND_TO_NEAREST_INT));
 }
 
 #endif

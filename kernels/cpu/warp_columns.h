@@ -1,24 +1,21 @@
 // Where the columns of a strip of output lie in a source row, for wide registers: a template, see
-// vector.h.
+// fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_WARP_COLUMNS_H
 #define FRAMED_KERNELS_CPU_WARP_COLUMNS_H
 
-#include <stdalign.h>
-
-#include "kernels/cpu/vector.h"
-#include "kernels/sample.h"
+#include "kernels/cpu/fixed_lanes.h"
 
 enum { STRIP = 1024 }; // columns at most: what a strip keeps of its rows stays in the first cache
 _Static_assert((int)STRIP % (int)PIXELS == 0, "no block leaves a strip's buffers");
 
 // Of luma or RGB, or of chroma. Behind the last column its copies follow, to whole registers.
 struct columns {
-    int reach;                         // for vec_gather; REACHES where none is far enough
+    int reach;                         // for gather_pairs; REACHES where none is far enough
     int step;                          // bytes from a sample to the next
     int last;                          // offset of the last sample that counts
-    bool coarse;                       // weights of 7 bits do: they are kept for vec_between
+    bool coarse;                       // weights of 7 bits do: they are kept for weigh_pairs
     alignas(64) int16_t weight[STRIP]; // else of the right tap, Q15
-    alignas(64) uint16_t index[STRIP]; // for vec_gather: of 8 bits both taps, else the left one
+    alignas(64) uint16_t index[STRIP]; // for gather_pairs: of 8 bits both taps, else the left one
     int32_t base[STRIP / 4];
     int32_t offset[STRIP]; // of the left tap in its row, bytes
 };
@@ -90,7 +87,7 @@ static inline bool columns_reach(struct columns *c, int n, int row_bytes, int sa
 }
 
 // Picks the nearest reach that does. A right tap that weighs nothing may lie outside its window:
-// vec_gather then gives any byte.
+// gather_pairs then gives any byte.
 static inline void columns_index(struct columns *c, int n, int row_bytes, int sample_bytes)
 {
     c->reach = 0;
@@ -130,25 +127,8 @@ static inline void columns_init_chroma(struct columns *c, const struct image *sr
 
 // --- the taps of one row of samples: 7 fraction bits, centred on 128
 
-static inline FRAMED_HD vec horizontal8_lanes(vec pairs, vec weight)
-{
-    return vec_add(vec_between(pairs, vec_all(128)), vec_mulhrs(vec_step7(pairs), weight));
-}
-
-static inline FRAMED_HD vec horizontal10_lanes(vec left, vec right, vec weight)
-{
-    const vec step = vec_mulhrs(vec_shl(vec_sub(right, left), 5), weight);
-    return vec_add(vec_sub(vec_shl(left, 5), vec_all(16384)), step);
-}
-
-// The 10 bits of 16-bit samples that count.
-static inline FRAMED_HD vec kept_bits(enum pixel_format format, vec words)
-{
-    return format == PIXEL_P010 ? vec_shr(words, 6) : vec_and(words, vec_all(1023));
-}
-
 // Both taps of LANES columns from i on, one by one. Behind the last sample the left one is taken.
-static inline FRAMED_HD vec pairs_copy(const struct columns *c, const uint8_t *row, size_t i)
+static inline FRAMED_HD vec_s16 pairs_copy(const struct columns *c, const uint8_t *row, size_t i)
 {
     alignas(64) uint16_t pair[LANES];
     for (int k = 0; k < LANES; k++) {
@@ -156,43 +136,41 @@ static inline FRAMED_HD vec pairs_copy(const struct columns *c, const uint8_t *r
         const int32_t right = left < c->last ? left + c->step : left;
         pair[k] = (uint16_t)(row[left] | row[right] << 8);
     }
-    return vec_load(pair);
+    __asm__("" : "+m"(pair)); // else clang puts a register together byte by byte: a third slower
+    return load_s16(pair);
 }
 
-static inline FRAMED_HD vec lanes_of_8bit(const struct columns *c, const uint8_t *row, size_t i,
-                                          int reach, bool coarse, vec index, vec weight)
+static inline FRAMED_HD vec_s16 lanes_of_8bit(const struct columns *c, const uint8_t *row, size_t i,
+                                              int reach, bool coarse, vec_s16 index, vec_s16 weight)
 {
-    const vec pairs =
-        reach < REACHES ? vec_gather(reach, row, c->base + i / 4, index) : pairs_copy(c, row, i);
-    return coarse ? vec_between(pairs, weight) : horizontal8_lanes(pairs, weight);
+    const vec_s16 pairs =
+        reach < REACHES ? gather_pairs(reach, row, c->base + i / 4, index) : pairs_copy(c, row, i);
+    return coarse ? weigh_pairs(pairs, weight) : horizontal8_lanes(pairs, weight);
 }
 
 // 10-bit samples of LANES columns from i on, the left taps or those `right` bytes on.
-static inline FRAMED_HD vec samples_10bit(const struct columns *c, enum pixel_format format,
-                                          const uint8_t *row, size_t i, int reach, vec index,
-                                          int right)
+static inline FRAMED_HD vec_s16 taps_10bit(const struct columns *c, enum pixel_format format,
+                                           const uint8_t *row, size_t i, int reach, vec_s16 index,
+                                           int right)
 {
-    vec words;
     if (reach < REACHES) {
-        const vec there = vec_add(index, vec_all(right << 8 | right));
-        words = vec_gather(reach, row, c->base + i / 4, there);
-    } else {
-        alignas(64) uint16_t word[LANES];
-        for (int k = 0; k < LANES; k++) {
-            const int32_t left = c->offset[i + k];
-            word[k] = *(const uint16_t *)(row + (left < c->last ? left + right : left));
-        }
-        words = vec_load(word);
+        const vec_s16 there = (vec_s16)((vec_u8)index + (uint8_t)right);
+        return samples_10bit(format, gather_pairs(reach, row, c->base + i / 4, there));
     }
-    return kept_bits(format, words);
+    alignas(64) uint16_t word[LANES];
+    for (int k = 0; k < LANES; k++) {
+        const int32_t left = c->offset[i + k];
+        word[k] = *(const uint16_t *)(row + (left < c->last ? left + right : left));
+    }
+    return samples_10bit(format, load_s16(word));
 }
 
-static inline FRAMED_HD vec lanes_of_10bit(const struct columns *c, enum pixel_format format,
-                                           const uint8_t *row, size_t i, int reach, vec index,
-                                           vec weight)
+static inline FRAMED_HD vec_s16 lanes_of_10bit(const struct columns *c, enum pixel_format format,
+                                               const uint8_t *row, size_t i, int reach,
+                                               vec_s16 index, vec_s16 weight)
 {
-    const vec left = samples_10bit(c, format, row, i, reach, index, 0);
-    const vec right = samples_10bit(c, format, row, i, reach, index, c->step);
+    const vec_s16 left = taps_10bit(c, format, row, i, reach, index, 0);
+    const vec_s16 right = taps_10bit(c, format, row, i, reach, index, c->step);
     return horizontal10_lanes(left, right, weight);
 }
 
@@ -209,9 +187,9 @@ static inline FRAMED_HD void rows_of(const struct row_set *set, const struct col
 {
     const struct row_set rows = *set;
     for (size_t i = 0; i < (size_t)n; i += LANES) {
-        const vec index = vec_load(c->index + i), weight = vec_load(c->weight + i);
+        const vec_s16 index = load_s16(c->index + i), weight = load_s16(c->weight + i);
         for (int k = 0; k < count; k++)
-            vec_store(rows.to[k] + i,
+            store_s16(rows.to[k] + i,
                       source_is_10bit(format)
                           ? lanes_of_10bit(c, format, rows.from[k], i, reach, index, weight)
                           : lanes_of_8bit(c, rows.from[k], i, reach, coarse, index, weight));

@@ -1,9 +1,6 @@
-// Levels to elements, and these to the tensor: a template, see vector.h.
+// Levels to elements, and these to the tensor: a template, see fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_WARP_ELEMENTS_H
 #define FRAMED_KERNELS_CPU_WARP_ELEMENTS_H
-
-#include <stdalign.h>
-#include <string.h>
 
 #include "kernels/cpu/warp_rows.h"
 #include "kernels/element.h"
@@ -14,7 +11,7 @@ struct sums {
 };
 
 enum { PATTERN = 192 }; // bytes
-_Static_assert(PATTERN % sizeof(vec) == 0, "whole registers");
+_Static_assert(PATTERN % VECTOR_BYTES == 0, "whole registers");
 _Static_assert(PATTERN % (3 * sizeof(float)) == 0, "whole pixels of any type");
 
 struct elements {
@@ -37,27 +34,27 @@ static inline void sums_put(struct sums *sums, int i, struct level_sum sum)
 }
 
 // The same in registers.
-struct flt_sum {
-    flt a, b, c, d;
+struct sum_registers {
+    vec_f32 a, b, c, d;
 };
 
-static inline FRAMED_HD struct flt_sum sums_load(const struct sums *sums, int i)
+static inline FRAMED_HD struct sum_registers sums_load(const struct sums *sums, int i)
 {
-    const struct flt_sum sum = {flt_load(sums->a + i), flt_load(sums->b + i), flt_load(sums->c + i),
-                                flt_load(sums->d + i)};
+    const struct sum_registers sum = {load_f32(sums->a + i), load_f32(sums->b + i),
+                                      load_f32(sums->c + i), load_f32(sums->d + i)};
     return sum;
 }
 
 // FLOATS elements.
-static inline FRAMED_HD void sum_store(uint8_t *to, struct flt_sum sum, const uint8_t *level,
+static inline FRAMED_HD void sum_store(uint8_t *to, struct sum_registers sum, const uint8_t *level,
                                        bool half)
 {
-    const flt x = flt_levels(level);
-    const flt y = flt_add(flt_fma(x, sum.a, sum.b), flt_fma(x, sum.c, sum.d));
+    const vec_f32 x = __builtin_convertvector(levels_widened(level), vec_f32);
+    const vec_f32 y = fma_f32(x, sum.a, sum.b) + fma_f32(x, sum.c, sum.d);
     if (half)
-        flt_store_half((uint16_t *)to, y);
+        store_half((uint16_t *)to, y);
     else
-        flt_store((float *)to, y);
+        store_u8(to, (vec_u8)y);
 }
 
 // n elements; levels are read beyond them to whole registers.
@@ -65,8 +62,8 @@ static inline FRAMED_HD void sums_store_of(uint8_t *to, const struct sums *sums,
                                            const uint8_t *level, int n, bool half)
 {
     const int bytes = half ? 2 : 4, step = FLOATS * bytes;
-    const struct flt_sum sum[3] = {sums_load(sums, 0), sums_load(sums, FLOATS),
-                                   sums_load(sums, 2 * FLOATS)};
+    const struct sum_registers sum[3] = {sums_load(sums, 0), sums_load(sums, FLOATS),
+                                         sums_load(sums, 2 * FLOATS)};
     int i = 0;
     for (; i + 3 * FLOATS <= n; i += 3 * FLOATS) {
         uint8_t *at = to + i * bytes;
@@ -133,8 +130,8 @@ static inline void pattern_store(uint8_t *to, size_t bytes, const uint8_t patter
 {
     size_t i = 0;
     for (; i + PATTERN <= bytes; i += PATTERN)
-        for (int k = 0; k < PATTERN; k += (int)sizeof(vec))
-            vec_store(to + i + k, vec_load(pattern + k));
+        for (int k = 0; k < PATTERN; k += VECTOR_BYTES)
+            store_u8(to + i + k, load_u8(pattern + k));
     memcpy(to + i, pattern, bytes - i);
 }
 
@@ -196,7 +193,8 @@ static inline void levels_pack(uint8_t *packed, const struct levels *levels, int
 {
     int i = from;
     for (; i + PIXELS <= to; i += PIXELS, packed += 3 * PIXELS)
-        bytes_interleave(packed, levels->row[0] + i, levels->row[1] + i, levels->row[2] + i);
+        store_triples(packed, load_u8(levels->row[0] + i), load_u8(levels->row[1] + i),
+                      load_u8(levels->row[2] + i));
     for (; i < to; i++)
         for (int c = 0; c < 3; c++)
             *packed++ = levels->row[c][i];

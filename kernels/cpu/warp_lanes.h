@@ -1,5 +1,5 @@
-// warp by wide registers: a template, see vector.h. A band is made in strips of columns, each row
-// by row, so that what a strip keeps of source rows stays near.
+// warp by wide registers: a template, see fixed_lanes.h. A band is made in strips of columns, each
+// row by row, so that what a strip keeps of source rows stays near.
 #ifndef FRAMED_KERNELS_CPU_WARP_LANES_H
 #define FRAMED_KERNELS_CPU_WARP_LANES_H
 

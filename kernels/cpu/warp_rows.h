@@ -1,5 +1,5 @@
 // Rows of levels of a strip of output columns, where the source's x depends on the output's x alone
-// and its y on y alone: a template, see vector.h.
+// and its y on y alone: a template, see fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_WARP_ROWS_H
 #define FRAMED_KERNELS_CPU_WARP_ROWS_H
 
@@ -109,71 +109,28 @@ static inline void strip_lines(struct strip *s, struct row_group *group, struct 
 
 // What turns samples to rgb6, in registers. The same copies for all of a row: the compiler cannot
 // know that what is stored to is not what is read.
-struct shades {
-    vec y, rv, gu, gv, bu, offset; // of YUV
-    vec gray[3];
-    vec weight, chroma_weight; // of the second row
-    bool both, chroma_both;    // whether it counts; constants where they are asked for
+struct colour_registers {
+    struct rgb_registers rgb; // of YUV
+    vec_s16 gray[3];
+    vec_s16 weight, chroma_weight; // of the second row
+    bool both, chroma_both;        // whether it counts; constants where they are asked for
 };
 
-static inline FRAMED_HD struct shades shades_of(const struct warp *warp,
-                                                const struct lines lines[3])
+static inline FRAMED_HD struct colour_registers colour_registers_of(const struct warp *warp,
+                                                                    const struct lines lines[3])
 {
-    const struct yuv_to_rgb *c = &warp->rgb;
-    struct shades s;
-    s.y = vec_all(c->y);
-    s.rv = vec_all(c->rv);
-    s.gu = vec_all(c->gu);
-    s.gv = vec_all(c->gv);
-    s.bu = vec_all(c->bu);
-    s.offset = vec_all(c->offset);
+    struct colour_registers s = {.rgb = rgb_registers_of(&warp->rgb)};
     for (int i = 0; i < 3; i++)
-        s.gray[i] = vec_all(warp->gray[i]);
-    s.weight = vec_all(lines[0].weight);
-    s.chroma_weight = vec_all(lines[1].weight);
+        s.gray[i] = all_s16(warp->gray[i]);
+    s.weight = all_s16(lines[0].weight);
+    s.chroma_weight = all_s16(lines[1].weight);
     return s;
 }
 
-static inline FRAMED_HD vec lines_at(struct lines lines, int i, vec weight, bool both)
+static inline FRAMED_HD vec_s16 lines_at(struct lines lines, int i, vec_s16 weight, bool both)
 {
-    const vec top = vec_load(lines.top + i);
-    if (!both)
-        return top;
-    return vec_add(top, vec_mulhrs(vec_sub(vec_load(lines.bottom + i), top), weight));
-}
-
-struct vec_rgb {
-    vec r, g, b;
-};
-
-static inline FRAMED_HD vec luma6_lanes(const struct shades *c, vec y)
-{
-    return vec_adds(vec_mulhrs(y, c->y), c->offset);
-}
-
-static inline FRAMED_HD struct vec_rgb yuv_to_rgb6_lanes(const struct shades *c, vec y, vec u,
-                                                         vec v)
-{
-    const vec yy = luma6_lanes(c, y);
-    struct vec_rgb q;
-    q.r = vec_adds(yy, vec_mulhrs(v, c->rv));
-    q.g = vec_adds(vec_adds(yy, vec_mulhrs(u, c->gu)), vec_mulhrs(v, c->gv));
-    q.b = vec_adds(vec_adds(yy, u), vec_mulhrs(u, c->bu));
-    return q;
-}
-
-static inline FRAMED_HD vec channel6_lanes(vec v)
-{
-    return vec_add(vec_sar(vec_add(v, vec_all(1)), 1), vec_all(128 * 64 + LEVEL6_HALF));
-}
-
-static inline FRAMED_HD vec gray6_lanes(const struct shades *c, struct vec_rgb q)
-{
-    const vec half = vec_all(LEVEL6_HALF);
-    const vec r = vec_mulhrs(vec_sub(q.r, half), c->gray[0]);
-    const vec g = vec_mulhrs(vec_sub(q.g, half), c->gray[1]);
-    const vec b = vec_mulhrs(vec_sub(q.b, half), c->gray[2]);
-    return vec_add(vec_add(r, g), vec_add(b, half));
+    const vec_s16 top = load_s16(lines.top + i);
+    return both ? vertical_lanes(top, load_s16(lines.bottom + i), weight) : top;
 }
 
 enum picture { PICTURE_RGB, PICTURE_YUV, PICTURE_RGB_GRAY, PICTURE_LUMA };
@@ -187,24 +144,24 @@ static inline enum picture picture_of(const struct warp *warp)
 }
 
 // LANES columns from i on in rgb6: for gray, in r alone.
-static inline FRAMED_HD struct vec_rgb lanes6(const struct shades *c, const struct lines lines[3],
-                                              int i, enum picture picture)
+static inline FRAMED_HD struct rgb6_lanes
+lanes6(const struct colour_registers *c, const struct lines lines[3], int i, enum picture picture)
 {
-    const vec first = lines_at(lines[0], i, c->weight, c->both);
-    struct vec_rgb q = {first, first, first};
+    const vec_s16 first = lines_at(lines[0], i, c->weight, c->both);
+    struct rgb6_lanes q = {first, first, first};
     if (picture == PICTURE_LUMA) {
-        q.r = luma6_lanes(c, first);
+        q.r = luma6_lanes(&c->rgb, first);
         return q;
     }
-    const vec second = lines_at(lines[1], i, c->chroma_weight, c->chroma_both);
-    const vec third = lines_at(lines[2], i, c->chroma_weight, c->chroma_both);
+    const vec_s16 second = lines_at(lines[1], i, c->chroma_weight, c->chroma_both);
+    const vec_s16 third = lines_at(lines[2], i, c->chroma_weight, c->chroma_both);
     if (picture == PICTURE_YUV)
-        return yuv_to_rgb6_lanes(c, first, second, third);
+        return yuv_to_rgb6_lanes(&c->rgb, first, second, third);
     q.r = channel6_lanes(first);
     q.g = channel6_lanes(second);
     q.b = channel6_lanes(third);
     if (picture == PICTURE_RGB_GRAY)
-        q.r = gray6_lanes(c, q);
+        q.r = gray6_lanes(q, c->gray);
     return q;
 }
 
@@ -216,17 +173,17 @@ static inline FRAMED_HD void levels_make(struct levels *levels, const struct war
     const struct lines lines[3] = {row[0], row[1], row[2]};
     const bool bgr = warp->order == ORDER_BGR;
     uint8_t *r = levels->row[bgr ? 2 : 0], *g = levels->row[1], *b = levels->row[bgr ? 0 : 2];
-    struct shades shades = shades_of(warp, row);
-    shades.both = both;
-    shades.chroma_both = chroma_both;
+    struct colour_registers colours = colour_registers_of(warp, row);
+    colours.both = both;
+    colours.chroma_both = chroma_both;
     for (int i = from / PIXELS * PIXELS; i < to; i += PIXELS) {
-        const struct vec_rgb p = lanes6(&shades, lines, i, picture);
-        const struct vec_rgb q = lanes6(&shades, lines, i + LANES, picture);
-        vec_store_levels(r + i, p.r, q.r);
+        const struct rgb6_lanes p = lanes6(&colours, lines, i, picture);
+        const struct rgb6_lanes q = lanes6(&colours, lines, i + LANES, picture);
+        store_u8(r + i, pack_level6(p.r, q.r));
         if (picture == PICTURE_LUMA || picture == PICTURE_RGB_GRAY)
             continue;
-        vec_store_levels(g + i, p.g, q.g);
-        vec_store_levels(b + i, p.b, q.b);
+        store_u8(g + i, pack_level6(p.g, q.g));
+        store_u8(b + i, pack_level6(p.b, q.b));
     }
 }
 
@@ -235,13 +192,13 @@ static inline FRAMED_HD void levels6_make(struct strip *s, const struct lines li
                                           int to, enum picture picture)
 {
     const bool bgr = s->warp->order == ORDER_BGR;
-    struct shades shades = shades_of(s->warp, lines);
-    shades.both = shades.chroma_both = true;
+    struct colour_registers colours = colour_registers_of(s->warp, lines);
+    colours.both = colours.chroma_both = true;
     for (int i = from / LANES * LANES; i < to; i += LANES) {
-        const struct vec_rgb q = lanes6(&shades, lines, i, picture);
-        vec_store(s->level6[bgr ? 2 : 0] + i, q.r);
-        vec_store(s->level6[1] + i, q.g);
-        vec_store(s->level6[bgr ? 0 : 2] + i, q.b);
+        const struct rgb6_lanes q = lanes6(&colours, lines, i, picture);
+        store_s16(s->level6[bgr ? 2 : 0] + i, q.r);
+        store_s16(s->level6[1] + i, q.g);
+        store_s16(s->level6[bgr ? 0 : 2] + i, q.b);
     }
 }
 

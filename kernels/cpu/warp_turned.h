@@ -1,6 +1,6 @@
 // Rows of levels where the axes mix: rotation, skew, quarter turns. Where no tap is clamped,
 // samples are fetched one by one and all else is done in wide registers; what lies at the picture's
-// edges is made as the reference makes it. A template, see vector.h.
+// edges is made as the reference makes it. A template, see fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_WARP_TURNED_H
 #define FRAMED_KERNELS_CPU_WARP_TURNED_H
 
@@ -197,14 +197,14 @@ static inline FRAMED_HD void samples_expect(const struct turn *t, const uint8_t 
         __builtin_prefetch(at + (t->offset[i] + ahead));
 }
 
-static inline FRAMED_HD vec turn_horizontal(const struct turn *t, enum pixel_format format, int row,
-                                            int i, vec weight)
+static inline FRAMED_HD vec_s16 turn_horizontal(const struct turn *t, enum pixel_format format,
+                                                int row, int i, vec_s16 weight)
 {
-    const vec samples = vec_load(t->sample[row] + i);
+    const vec_s16 samples = load_s16(t->sample[row] + i);
     if (!source_is_10bit(format))
         return horizontal8_lanes(samples, weight);
-    return horizontal10_lanes(kept_bits(format, samples),
-                              kept_bits(format, vec_load(t->sample[row + 2] + i)), weight);
+    return horizontal10_lanes(samples_10bit(format, samples),
+                              samples_10bit(format, load_s16(t->sample[row + 2] + i)), weight);
 }
 
 static inline FRAMED_HD void turn_component(struct turn *t, int c, enum pixel_format format,
@@ -224,11 +224,10 @@ static inline FRAMED_HD void turn_component(struct turn *t, int c, enum pixel_fo
         samples_expect(t, plane->data, (ptrdiff_t)taps->rows_ahead * stride + taps->columns_ahead,
                        run);
     for (int i = run.lo / LANES * LANES; i < run.hi; i += LANES) {
-        const vec weight = vec_load(taps->weight_x + i);
-        const vec top = turn_horizontal(t, format, first, i, weight);
-        const vec bottom = turn_horizontal(t, format, first + 1, i, weight);
-        const vec down = vec_mulhrs(vec_sub(bottom, top), vec_load(taps->weight_y + i));
-        vec_store(t->row[c] + i, vec_add(top, down));
+        const vec_s16 weight = load_s16(taps->weight_x + i);
+        const vec_s16 top = turn_horizontal(t, format, first, i, weight);
+        const vec_s16 bottom = turn_horizontal(t, format, first + 1, i, weight);
+        store_s16(t->row[c] + i, vertical_lanes(top, bottom, load_s16(taps->weight_y + i)));
     }
 }
 

@@ -1,12 +1,9 @@
-// 4:2:0 samples that keep their values in another 4:2:0 layout, for wide registers. A template over
-// yuv_vector.h.
+// 4:2:0 samples that keep their values in another 4:2:0 layout, for wide registers. A template, see
+// fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_YUV_KEPT_H
 #define FRAMED_KERNELS_CPU_YUV_KEPT_H
 
-#include <string.h>
-
-#include "kernels/cpu/yuv_vector.h"
-#include "kernels/sample.h"
+#include "kernels/cpu/fixed_lanes.h"
 
 enum { KEPT_RUN = 256 }; // samples
 
@@ -15,9 +12,12 @@ static inline FRAMED_HD int kept_bytes(enum pixel_format source)
     return source_is_10bit(source) ? 2 : 1;
 }
 
-static inline FRAMED_HD vec load_kept(enum pixel_format source, const uint8_t *from)
+static inline FRAMED_HD vec_u8 load_kept(enum pixel_format source, const uint8_t *from)
 {
-    return source_is_10bit(source) ? load_kept10(from, source == PIXEL_P010) : load(from);
+    if (!source_is_10bit(source))
+        return load_u8(from);
+    return pack_quarters(samples_10bit(source, load_s16(from)),
+                         samples_10bit(source, load_s16(from + VECTOR_BYTES)));
 }
 
 static inline FRAMED_HD int kept_sample(enum pixel_format source, const uint8_t *from)
@@ -36,10 +36,10 @@ static inline FRAMED_HD void keep_samples(enum pixel_format source, uint8_t *to,
         return;
     }
     int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        store(to + i, load_kept(source, from + i * step));
-    if (i < n && n > LANES) {
-        store(to + n - LANES, load_kept(source, from + (n - LANES) * step));
+    for (; i + PIXELS <= n; i += PIXELS)
+        store_u8(to + i, load_kept(source, from + i * step));
+    if (i < n && n > PIXELS) {
+        store_u8(to + n - PIXELS, load_kept(source, from + (n - PIXELS) * step));
         return;
     }
     for (; i < n; i++)
@@ -50,7 +50,7 @@ static inline FRAMED_HD void keep_samples(enum pixel_format source, uint8_t *to,
 static inline FRAMED_HD void keep_split(enum pixel_format source, uint8_t *u, uint8_t *v,
                                         const uint8_t *from, int n)
 {
-    const int step = 2 * kept_bytes(source), block = LANES / 2;
+    const int step = 2 * kept_bytes(source), block = LANES;
     int i = 0;
     for (; i + block <= n; i += block)
         halves_store(u + i, v + i, halves_split(load_kept(source, from + i * step)));
@@ -67,13 +67,13 @@ static inline FRAMED_HD void keep_split(enum pixel_format source, uint8_t *u, ui
 
 static inline FRAMED_HD void zip_samples(uint8_t *to, const uint8_t *u, const uint8_t *v, int n)
 {
-    const int block = LANES / 2;
+    const int block = LANES;
     int i = 0;
     for (; i + block <= n; i += block)
-        store(to + 2 * i, halves_zip(halves_load(u + i, v + i)));
+        store_u8(to + 2 * i, halves_zip(halves_load(u + i, v + i)));
     if (i < n && n > block) {
         i = n - block;
-        store(to + 2 * i, halves_zip(halves_load(u + i, v + i)));
+        store_u8(to + 2 * i, halves_zip(halves_load(u + i, v + i)));
         return;
     }
     for (; i < n; i++) {

@@ -1,14 +1,17 @@
-// yuv for wide registers: rows in blocks of LANES pixels. A template over yuv_vector.h.
+// yuv for wide registers: rows in blocks of PIXELS pixels. A template, see fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_YUV_ROWS_H
 #define FRAMED_KERNELS_CPU_YUV_ROWS_H
 
-#include <string.h>
-
+#if defined(__aarch64__)
+#include "kernels/cpu/rgb_neon.h"
+#else
+#include "kernels/cpu/rgb_x86.h"
+#endif
 #include "kernels/cpu/yuv_kept.h"
 #include "kernels/cpu/yuv_upsample.h"
 
 // How the pixels of a source lie: four bytes each, three, or one in each of three planes.
-enum lie { LIE_4, LIE_3, LIE_PLANES };
+enum packing { PACKING_4, PACKING_3, PACKING_PLANES };
 
 // One row of a source and its result, or two of a 4:2:0 result, from their first pixel on. Where
 // the picture's last row stands alone it is both. to[0] has all planes, to[1] the luma.
@@ -18,9 +21,9 @@ struct rows {
 };
 
 // Bytes of n pixels in a plane of a row; n is even, or the row ends there.
-static inline FRAMED_HD int from_bytes(enum lie lie, int n)
+static inline FRAMED_HD int from_bytes(enum packing packing, int n)
 {
-    return lie == LIE_4 ? 4 * n : lie == LIE_3 ? 3 * n : n;
+    return packing == PACKING_4 ? 4 * n : packing == PACKING_3 ? 3 * n : n;
 }
 
 static inline FRAMED_HD int to_bytes(enum pixel_format format, int plane, int n)
@@ -32,9 +35,9 @@ static inline FRAMED_HD int to_bytes(enum pixel_format format, int plane, int n)
     return format == PIXEL_NV12 ? (n + 1) / 2 * 2 : (n + 1) / 2;
 }
 
-static inline FRAMED_HD int from_planes(enum lie lie)
+static inline FRAMED_HD int from_planes(enum packing packing)
 {
-    return lie == LIE_PLANES ? 3 : 1;
+    return packing == PACKING_PLANES ? 3 : 1;
 }
 
 static inline FRAMED_HD int to_planes(enum pixel_format format)
@@ -44,94 +47,96 @@ static inline FRAMED_HD int to_planes(enum pixel_format format)
 
 // --- blocks
 
-static inline FRAMED_HD struct pixels pixels_at(const struct rows *rows, enum lie lie, int row,
-                                                int x)
+static inline FRAMED_HD struct pixels pixels_at(const struct rows *rows, enum packing packing,
+                                                int row, int x)
 {
     const uint8_t *const *from = rows->from[row];
-    if (lie == LIE_4)
+    if (packing == PACKING_4)
         return pixels_of_4(from[0] + 4 * x);
-    if (lie == LIE_3)
+    if (packing == PACKING_3)
         return pixels_of_3(from[0] + 3 * x);
-    return pixels_of_planes(load(from[0] + x), load(from[1] + x), load(from[2] + x));
+    return pixels_of_planes(load_u8(from[0] + x), load_u8(from[1] + x), load_u8(from[2] + x));
 }
 
-static inline FRAMED_HD void block_444(const struct rows *rows, enum lie lie,
+static inline FRAMED_HD void block_444(const struct rows *rows, enum packing packing,
                                        enum pixel_format format, const struct weights *weights,
                                        int x)
 {
-    const struct pixels p = pixels_at(rows, lie, 0, x);
+    const struct pixels p = pixels_at(rows, packing, 0, x);
     if (format == PIXEL_YUV24) {
         store_yuv24(rows->to[0][0] + 3 * x, &p, weights);
         return;
     }
     for (int c = 0; c < 3; c++)
-        store(rows->to[0][c] + x, levels(&p, weights, c));
+        store_u8(rows->to[0][c] + x, levels(&p, weights, c));
 }
 
-static inline FRAMED_HD void block_420(const struct rows *rows, enum lie lie,
+static inline FRAMED_HD void block_420(const struct rows *rows, enum packing packing,
                                        enum pixel_format format, const struct weights *weights,
                                        int x)
 {
-    const struct pixels top = pixels_at(rows, lie, 0, x), bottom = pixels_at(rows, lie, 1, x);
-    store(rows->to[0][0] + x, lumas(&top, weights));
-    store(rows->to[1][0] + x, lumas(&bottom, weights));
+    const struct pixels top = pixels_at(rows, packing, 0, x),
+                        bottom = pixels_at(rows, packing, 1, x);
+    store_u8(rows->to[0][0] + x, levels(&top, weights, 0));
+    store_u8(rows->to[1][0] + x, levels(&bottom, weights, 0));
     const struct means means = means_of(&top, &bottom);
-    const vec uv = chroma_of(&means, weights);
+    const vec_u8 uv = chroma_of(&means, weights);
     if (format == PIXEL_NV12)
-        store(rows->to[0][1] + x, uv);
+        store_u8(rows->to[0][1] + x, uv);
     else
         halves_store(rows->to[0][1] + x / 2, rows->to[0][2] + x / 2, halves_split(uv));
 }
 
-static inline FRAMED_HD void block(const struct rows *rows, enum lie lie, enum pixel_format format,
-                                   const struct weights *weights, int x)
+static inline FRAMED_HD void block(const struct rows *rows, enum packing packing,
+                                   enum pixel_format format, const struct weights *weights, int x)
 {
     if (format_is_420(format))
-        block_420(rows, lie, format, weights, x);
+        block_420(rows, packing, format, weights, x);
     else
-        block_444(rows, lie, format, weights, x);
+        block_444(rows, packing, format, weights, x);
 }
 
-// n < LANES pixels from x to the end of the row, by way of a block that ends with the last of them
+// n < PIXELS pixels from x to the end of the row, by way of a block that ends with the last of them
 // again: it completes an odd row's 2x2 block.
-static inline void block_of_end(const struct rows *rows, enum lie lie, enum pixel_format format,
-                                const struct weights *weights, int x, int n)
+static inline void block_of_end(const struct rows *rows, enum packing packing,
+                                enum pixel_format format, const struct weights *weights, int x,
+                                int n)
 {
     const int halved = format_is_420(format);
-    uint8_t from[2][PLANES_MAX][4 * LANES], to[2][PLANES_MAX][3 * LANES];
+    uint8_t from[2][PLANES_MAX][4 * PIXELS], to[2][PLANES_MAX][3 * PIXELS];
     struct rows end;
     for (int row = 0; row <= halved; row++) {
-        for (int i = 0; i < from_planes(lie); i++) {
-            const int bytes = from_bytes(lie, n), pixel = from_bytes(lie, 1);
+        for (int i = 0; i < from_planes(packing); i++) {
+            const int bytes = from_bytes(packing, n), pixel = from_bytes(packing, 1);
             uint8_t *copy = from[row][i];
             memset(copy, 0, sizeof(from[row][i]));
-            memcpy(copy, rows->from[row][i] + from_bytes(lie, x), bytes);
+            memcpy(copy, rows->from[row][i] + from_bytes(packing, x), bytes);
             memcpy(copy + bytes, copy + bytes - pixel, pixel);
             end.from[row][i] = copy;
         }
         for (int i = 0; i < to_planes(format); i++)
             end.to[row][i] = to[row][i];
     }
-    block(&end, lie, format, weights, 0);
+    block(&end, packing, format, weights, 0);
     for (int row = 0; row <= halved; row++)
         for (int i = 0; i < (row == 0 ? to_planes(format) : 1); i++)
             memcpy(rows->to[row][i] + to_bytes(format, i, x), to[row][i], to_bytes(format, i, n));
 }
 
 // n pixels; what is no whole block at the end is done by one that overlaps the block before it.
-static inline FRAMED_HD void convert_rows_of(const struct rows *rows, enum lie lie,
+static inline FRAMED_HD void convert_rows_of(const struct rows *rows, enum packing packing,
                                              enum pixel_format format,
                                              const struct weights *weights, int n)
 {
     int x = 0;
-    for (; x + LANES <= n; x += LANES)
-        block(rows, lie, format, weights, x);
+    for (; x + PIXELS <= n; x += PIXELS)
+        block(rows, packing, format, weights, x);
     if (x == n)
         return;
-    if (n > LANES && !(format_is_420(format) && n % 2))
-        block(rows, lie, format, weights, n - LANES);
+    if (n > PIXELS && !(format_is_420(format) && n % 2))
+        block(rows, packing, format, weights, n - PIXELS);
     else
-        block_of_end(rows, lie, format, weights, x, n - x);
+        block_of_end(rows, packing, format, weights, x, n - x);
 }
 
 // --- bands
@@ -147,8 +152,8 @@ static inline FRAMED_HD void to_rows(struct rows *rows, const struct image *dst,
 }
 
 static inline FRAMED_HD void convert_rgb_of(const struct image *dst, const struct image *src,
-                                            const struct yuv *yuv, struct band band, enum lie lie,
-                                            enum pixel_format format)
+                                            const struct yuv *yuv, struct band band,
+                                            enum packing packing, enum pixel_format format)
 {
     static const uint8_t bgr[PLANES_MAX] = {1, 0, 2}; // planes of gbrp
     const enum pixel_format source = yuv->source;
@@ -157,13 +162,13 @@ static inline FRAMED_HD void convert_rgb_of(const struct image *dst, const struc
     for (int y = band.y0; y < band.y1; y += format_is_420(format) ? 2 : 1) {
         const int below = y + 1 < yuv->height ? y + 1 : y;
         struct rows rows;
-        for (int i = 0; i < from_planes(lie); i++) {
-            const struct plane *plane = &src->plane[lie == LIE_PLANES ? bgr[i] : 0];
+        for (int i = 0; i < from_planes(packing); i++) {
+            const struct plane *plane = &src->plane[packing == PACKING_PLANES ? bgr[i] : 0];
             rows.from[0][i] = plane->data + y * plane->stride;
             rows.from[1][i] = plane->data + below * plane->stride;
         }
         to_rows(&rows, dst, y, below);
-        convert_rows_of(&rows, lie, format, &weights, yuv->width);
+        convert_rows_of(&rows, packing, format, &weights, yuv->width);
     }
 }
 
@@ -181,11 +186,11 @@ static inline void convert_rgb(const struct image *dst, const struct image *src,
 #define CASE(format)                                                                               \
     case format:                                                                                   \
         if (source == PIXEL_BGRA || source == PIXEL_RGBA)                                          \
-            convert_rgb_of(dst, src, yuv, band, LIE_4, format);                                    \
+            convert_rgb_of(dst, src, yuv, band, PACKING_4, format);                                \
         else if (source == PIXEL_GBRP)                                                             \
-            convert_rgb_of(dst, src, yuv, band, LIE_PLANES, format);                               \
+            convert_rgb_of(dst, src, yuv, band, PACKING_PLANES, format);                           \
         else                                                                                       \
-            convert_rgb_of(dst, src, yuv, band, LIE_3, format);                                    \
+            convert_rgb_of(dst, src, yuv, band, PACKING_3, format);                                \
         break;
         FOR_EACH_RESULT(CASE)
 #undef CASE
@@ -212,19 +217,19 @@ static inline FRAMED_HD void convert_yuv_run(const struct image *dst, const stru
         for (int i = 0; i < (row == 0 ? to_planes(format) : 1); i++)
             rows.to[row][i] += to_bytes(format, i, x);
     }
-    convert_rows_of(&rows, LIE_PLANES, format, weights, n);
+    convert_rows_of(&rows, PACKING_PLANES, format, weights, n);
 }
 
 static inline FRAMED_HD void triples_run(uint8_t *to, const uint8_t *y, const uint8_t *u,
                                          const uint8_t *v, int n)
 {
     int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        store_triples(to + 3 * i, load(y + i), load(u + i), load(v + i));
+    for (; i + PIXELS <= n; i += PIXELS)
+        store_triples(to + 3 * i, load_u8(y + i), load_u8(u + i), load_u8(v + i));
     if (i == n)
         return;
-    uint8_t end[3 * LANES];
-    store_triples(end, load(y + i), load(u + i), load(v + i));
+    uint8_t end[3 * PIXELS];
+    store_triples(end, load_u8(y + i), load_u8(u + i), load_u8(v + i));
     memcpy(to + 3 * i, end, 3 * (n - i));
 }
 

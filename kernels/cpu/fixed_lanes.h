@@ -1,0 +1,99 @@
+// The arithmetic of kernels/fixed.h in 16-bit lanes. Where an instruction does not say it, what the
+// vectors of every CPU can do beyond vector.h:
+//   adds_s16, mulhrs_s16, fma_f32     as adds16 and mulhrs of fixed.h; a * b + c
+//   weigh_pairs, step7_pairs          of lanes that hold two samples, the left one in the low byte:
+//                                     both times the bytes of `weights`, which sum to 128, to 7
+//                                     fraction bits centred on 128; and by how much the right one
+//                                     is more, to as many bits
+//   pack_u8, pack_level6              two vectors to one of bytes: saturated; level_of of each lane
+//   pack_quarters                     kept10 of each lane
+//   store_zipped                      lanes of two vectors by turns
+//   halves_load, halves_store         one half of a vector here, the other there
+//   halves_zip, halves_split          a0 a1 ... b0 b1 ... to a0 b0 a1 b1 ..., and back
+//   store_triples                     3 * PIXELS bytes: a, b and c by turns
+//   gather_pairs                      for each lane two bytes of `row`, chosen by the lane's bytes,
+//                                     which count from base[lane / 4]; `reach`: a constant index of
+//                                     `reaches`
+//   levels_widened                    FLOATS bytes to lanes of 32 bits
+//   store_half                        floats to FLOATS binary16
+#ifndef FRAMED_KERNELS_CPU_FIXED_LANES_H
+#define FRAMED_KERNELS_CPU_FIXED_LANES_H
+
+#if defined(__aarch64__)
+#include "kernels/cpu/vector_neon.h"
+#else
+#include "kernels/cpu/vector_x86.h"
+#endif
+#include "kernels/sample.h"
+
+// sample_load of words as they lie in memory.
+static inline FRAMED_HD vec_s16 samples_10bit(enum pixel_format format, vec_s16 words)
+{
+    return format == PIXEL_P010 ? (vec_s16)((vec_u16)words >> 6) : words & 1023;
+}
+
+// Weights of the right tap in Q15.
+static inline FRAMED_HD vec_s16 horizontal8_lanes(vec_s16 pairs, vec_s16 weight)
+{
+    return weigh_pairs(pairs, all_s16(128)) + mulhrs_s16(step7_pairs(pairs), weight);
+}
+
+static inline FRAMED_HD vec_s16 horizontal10_lanes(vec_s16 left, vec_s16 right, vec_s16 weight)
+{
+    return (left << 5) - 16384 + mulhrs_s16((right - left) << 5, weight);
+}
+
+static inline FRAMED_HD vec_s16 vertical_lanes(vec_s16 top, vec_s16 bottom, vec_s16 weight)
+{
+    return top + mulhrs_s16(bottom - top, weight);
+}
+
+// yuv_to_rgb in registers.
+struct rgb_registers {
+    vec_s16 y, rv, gu, gv, bu, offset;
+};
+
+static inline FRAMED_HD struct rgb_registers rgb_registers_of(const struct yuv_to_rgb *c)
+{
+    return (struct rgb_registers){all_s16(c->y),  all_s16(c->rv), all_s16(c->gu),
+                                  all_s16(c->gv), all_s16(c->bu), all_s16(c->offset)};
+}
+
+struct rgb6_lanes {
+    vec_s16 r, g, b;
+};
+
+static inline FRAMED_HD vec_s16 luma6_lanes(const struct rgb_registers *c, vec_s16 y)
+{
+    return adds_s16(mulhrs_s16(y, c->y), c->offset);
+}
+
+static inline FRAMED_HD struct rgb6_lanes yuv_to_rgb6_lanes(const struct rgb_registers *c,
+                                                            vec_s16 y, vec_s16 u, vec_s16 v)
+{
+    const vec_s16 yy = luma6_lanes(c, y);
+    struct rgb6_lanes q;
+    q.r = adds_s16(yy, mulhrs_s16(v, c->rv));
+    q.g = adds_s16(adds_s16(yy, mulhrs_s16(u, c->gu)), mulhrs_s16(v, c->gv));
+    q.b = adds_s16(adds_s16(yy, u), mulhrs_s16(u, c->bu));
+    return q;
+}
+
+static inline FRAMED_HD vec_s16 channel6_lanes(vec_s16 v)
+{
+    return ((v + 1) >> 1) + (128 * 64 + LEVEL6_HALF);
+}
+
+static inline FRAMED_HD vec_s16 gray6_lanes(struct rgb6_lanes q, const vec_s16 weight[3])
+{
+    return mulhrs_s16(q.r - LEVEL6_HALF, weight[0]) + mulhrs_s16(q.g - LEVEL6_HALF, weight[1]) +
+           (mulhrs_s16(q.b - LEVEL6_HALF, weight[2]) + LEVEL6_HALF);
+}
+
+// kept_interpolated, before it is clamped.
+static inline FRAMED_HD vec_s16 kept_interpolated_lanes(vec_s16 v)
+{
+    return mulhrs_s16(v, all_s16(256)) + 128;
+}
+
+#endif
