@@ -113,6 +113,8 @@ ifneq ($(NVCC),)
 TESTS += $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/cuda/*.cu))
 endif
 
+FUZZERS := config control http ring slices
+
 $(B)/tests/kernels/%: $(B)/tests/kernels/%.o $(KERNELS_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(KERNELS_LIBS)
 
@@ -151,7 +153,7 @@ $(B)/faults/nth.so: tests/faults/nth.c
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) $(if $(SAN),-DSANITIZED) -fPIC -fno-builtin -shared -o $@ $< -ldl
 
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
-tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so manuals units
+tests: $(TESTS) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%) $(B)/framed-faults $(B)/faults/nth.so manuals units
 
 # --- our kernels beside libyuv, swscale and OpenCV: C++ for OpenCV's header alone
 CXX ?= c++
@@ -209,24 +211,28 @@ bench-memory:
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_memory.py --framed $(B)/framed --clips $(B)/memory $(MEMORY_ARGS)
 
-# --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first
+# --- fuzzing: FUZZ_SECONDS each; what it finds worth keeping goes to the build's own corpus first. make check gives each
+# part the files of its corpus once, by a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
-FUZZERS := config control http ring slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,image processors)
 FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/base/% $(B)/daemon/output/%,$(DAEMON_OBJ)) \
 	$(patsubst %,$(B)/daemon/%.o,decode/frame service/control service/http)
+FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
 
-$(B)/fuzz_config: $(B)/tests/fuzz/fuzz_config.o $(FUZZED_CONFIG_OBJ)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(CONFIG_LIBS)
+$(filter %_control %_http,$(FUZZED_BY)): $(B)/tests/fuzz/dialogue.o
+$(filter %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/ring_model.o
+$(filter %_slices,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/decode/%.o,hevc_cabac hevc_headers hevc_residual hevc_slice nal slice_check)
+$(filter %_control %_http %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
+$(filter-out %_config,$(FUZZED_BY)): $(FUZZED_OBJ)
+$(filter %_config,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
 
-$(B)/fuzz_control $(B)/fuzz_http: $(B)/tests/fuzz/dialogue.o
-$(B)/fuzz_ring: $(B)/tests/fuzz/ring_model.o
-$(B)/fuzz_slices: $(patsubst %,$(B)/daemon/decode/%.o,hevc_cabac hevc_headers hevc_residual hevc_slice nal slice_check)
-$(B)/fuzz_control $(B)/fuzz_http $(B)/fuzz_ring: $(B)/tests/fuzz/turns.o
-$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(FUZZED_OBJ)
+$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(DAEMON_LIBS)
+
+$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
 fuzz:
 	@scripts/setup fuzz
