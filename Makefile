@@ -84,7 +84,7 @@ PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(KERNELS_LIBS)
 CONFIG_LIBS = $(shell $(PKG_CONFIG) --libs yaml-0.1) $(KERNELS_LIBS)
 
-all: $(B)/framed
+all: $(B)/framed $(B)/framed-bench
 
 $(B)/framed: $(B)/daemon/main.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
@@ -108,7 +108,7 @@ $(B)/%.o: %.c
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -c -o $@ $<
 
 # --- tests: a program per file, linked with no more than its folder may know
-TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/kernels/*/*.c tests/config/*.c tests/daemon/*.c tests/daemon/*/*.c))
+TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/kernels/*/*.c tests/config/*.c tests/daemon/*.c tests/daemon/*/*.c tests/bench/tests/*.c))
 ifneq ($(NVCC),)
 TESTS += $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/cuda/*.cu))
 endif
@@ -155,12 +155,24 @@ $(B)/faults/nth.so: tests/faults/nth.c
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
 tests: $(TESTS) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%) $(B)/framed-faults $(B)/faults/nth.so manuals units
 
+# --- framed-bench, which measures a box; it runs the framed beside it
+BENCH_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/main.c,$(wildcard tests/bench/*.c)))
+ifneq ($(NVCC),)
+BENCH_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard tests/bench/cuda/*.cu))
+endif
+
+$(B)/framed-bench: $(B)/tests/bench/main.o $(BENCH_OBJ) $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
+
+$(B)/tests/bench/tests/%: $(B)/tests/bench/tests/%.o $(BENCH_OBJ) $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
+
 # --- our kernels beside libyuv, swscale and OpenCV: C++ for OpenCV's header alone
 CXX ?= c++
-PEERS_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/workers.c,$(wildcard tests/bench/*.c))) $(B)/tests/bench/opencv.o
+PEERS_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/workers.c,$(wildcard tests/bench/peers/*.c))) $(B)/tests/bench/peers/opencv.o
 PEERS_ARGS ?=
 
-$(B)/tests/bench/%.o: tests/bench/%.cpp
+$(B)/tests/bench/peers/%.o: tests/bench/peers/%.cpp
 	@mkdir -p $(@D)
 	@echo "  $@"
 	$(Q)$(CXX) $(CPPFLAGS) -isystem /usr/include/opencv4 $(filter-out -std=%,$(CFLAGS)) -std=c++17 -c -o $@ $<
@@ -175,7 +187,7 @@ bench-peers:
 	@$(B)/bench-peers $(if $(CLIP),--clip '$(CLIP)') $(PEERS_ARGS)
 
 # A frame over one worker of the cpu backend and over all.
-$(B)/bench-workers: $(B)/tests/bench/workers.o $(KERNELS_OBJ)
+$(B)/bench-workers: $(B)/tests/bench/peers/workers.o $(KERNELS_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(KERNELS_LIBS)
 
 bench-workers: $(B)/bench-workers
@@ -184,7 +196,7 @@ bench-workers: $(B)/bench-workers
 # The whole daemon on one core, beside decoding alone and the ffmpeg program.
 bench-core:
 	@scripts/setup demo
-	@$(MAKE) --no-print-directory $(B)/framed
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
 	@scripts/bench_core.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(CORE_ARGS)
 
 # framed and the ffmpeg program, alone and with a supervisor, under the same faults; some minutes.
@@ -253,7 +265,7 @@ demo:
 
 check:
 	@scripts/setup check
-	@$(MAKE) --no-print-directory $(B)/framed tests
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench tests
 	@$(MAKE) --no-print-directory check-aarch64-build
 	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) tests/run
 

@@ -8,7 +8,6 @@
 #include "config/url.h"
 #include "daemon/base/command_line.h"
 #include "daemon/base/descriptors.h"
-#include "daemon/bench/bench.h"
 #include "daemon/cli/check.h"
 #include "daemon/cli/commands.h"
 #include "daemon/daemon.h"
@@ -51,7 +50,7 @@ static int run(const struct arguments *arguments)
     struct config *config = NULL;
     struct daemon_options options = {.file = arguments->config, .metrics = arguments->metrics};
     const struct config_load_options loading = {.judge = machine_check_process};
-    int code = check_cpu("run");
+    int code = check_cpu("framed run");
     if (code == EXIT_OK && config_load_with(&config, arguments->config, &loading, stderr) != 0)
         code = EXIT_CONFIG;
     if (code == EXIT_OK)
@@ -64,7 +63,7 @@ static int check(const struct arguments *arguments)
 {
     struct config *config = NULL;
     struct unit *unit = NULL;
-    int code = check_cpu("check");
+    int code = check_cpu("framed check");
     if (code == EXIT_OK && unit_open(&unit, arguments->config) < 0)
         code = EXIT_RUNTIME;
     const struct config_load_options loading = {.judge = machine_check_machine, .unit = unit};
@@ -123,7 +122,6 @@ static const struct command commands[] = {
     {"schema", "print the configuration's JSON Schema (draft-07)", schema, 0, NULL},
     {"keys", "print the table of keys as Markdown", keys, 0, NULL},
     {"version", "print the version and the backends built in", version, 0, NULL},
-    {"bench", "measure this box", NULL, 0, bench_main},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -145,12 +143,22 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-// What stands where no URL belongs may be one.
-static int refuse(const char *word, const char *what)
+static int refuse(const char *word)
 {
-    char shown[256];
-    fprintf(stderr, "framed %s: %s (framed --help lists the commands)\n",
-            config_url_redacted(word, shown, sizeof shown), what);
+    static const struct {
+        const char *name, *now;
+    } former[] = {
+        {"bench", "is a program of its own: framed-bench"},
+        {"tune", "is gone"},
+    };
+    char shown[256]; // what stands where no URL belongs may be one
+    for (size_t i = 0; i < sizeof former / sizeof former[0]; i++)
+        if (strcmp(word, former[i].name) == 0) {
+            fprintf(stderr, "framed: %s %s\n", word, former[i].now);
+            return EXIT_USAGE;
+        }
+    fprintf(stderr, "framed %s: no such command (framed --help lists the commands)\n",
+            config_url_redacted(word, shown, sizeof shown));
     return EXIT_USAGE;
 }
 
@@ -199,8 +207,9 @@ static int parse(const struct command *command, int argc, char **argv, struct ar
                  bool *help)
 {
     struct option known[OPTIONS + 2] = {{"help", no_argument, NULL, 'h'}};
-    char letters[OPTIONS * 2 + 3] = ":h";
-    const struct command_line line = {command->name, letters, known, NULL, take};
+    char letters[OPTIONS * 2 + 3] = ":h", name[32];
+    const struct command_line line = {name, letters, known, NULL, take};
+    snprintf(name, sizeof name, "framed %s", command->name);
     for (int i = 0, n = 1; i < OPTIONS; i++) {
         const struct command_option *o = &command_options[i];
         if (!(command->options & o->bit))
@@ -211,17 +220,6 @@ static int parse(const struct command *command, int argc, char **argv, struct ar
             snprintf(letters + strlen(letters), 3, "%c%s", o->letter, o->value ? ":" : "");
     }
     return command_line_read(&line, argc, argv, arguments, help);
-}
-
-// What standard output did not take is a failure, be it a full disk.
-static int finish(const char *word, int code)
-{
-    const bool failed = ferror(stdout);
-    if (fflush(stdout) == 0 && !failed)
-        return code;
-    fprintf(stderr, "framed %s: cannot write to standard output: %s\n", word,
-            strerror(errno ? errno : EIO));
-    return code == EXIT_OK ? EXIT_RUNTIME : code;
 }
 
 static int run_command(const struct command *command, int argc, char **argv)
@@ -243,20 +241,18 @@ static bool is_help(const char *word)
 
 int main(int argc, char **argv)
 {
+    char name[32];
     descriptors_record();
     descriptors_fill_standard();
     if (argc < 2)
         return usage(stderr, EXIT_USAGE);
+    snprintf(name, sizeof name, "framed %.24s", argv[1]);
     if (is_help(argv[1]))
-        return finish(argv[1], usage(stdout, EXIT_OK));
+        return command_line_finish(name, usage(stdout, EXIT_OK));
     if (strcmp(argv[1], "--version") == 0)
         argv[1] = "version";
-    if (strcmp(argv[1], "tune") == 0) {
-        fputs("framed: tune is gone\n", stderr);
-        return EXIT_USAGE;
-    }
     const struct command *command = find(argv[1]);
     if (!command)
-        return refuse(argv[1], "no such command");
-    return finish(command->name, run_command(command, argc - 1, argv + 1));
+        return refuse(argv[1]);
+    return command_line_finish(name, run_command(command, argc - 1, argv + 1));
 }

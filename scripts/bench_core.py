@@ -168,7 +168,7 @@ def write_config(options, folder, name, sink):
 
 def run_alone(options, folder):
     config = write_config(options, folder, "alone", f"unix:{folder}/nobody")
-    command = [options.framed, "bench", "--decode-alone", config, "--seconds", str(options.seconds)]
+    command = [f"{options.framed}-bench", "--decode-alone", config, "--seconds", str(options.seconds)]
     program = Program(options, command, stdout=subprocess.PIPE, text=True)
     try:
         if not program.line(2 * PATIENCE).startswith("up "):  # its own deadline, and what it says of it, come first

@@ -1,12 +1,15 @@
 #include "daemon/base/command_line.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "config/url.h"
 #include "daemon/base/exit_code.h"
 
 int command_line_refuse(const char *command, const char *option, const char *what)
 {
     char shown[256]; // what stands where no URL belongs may be one
-    fprintf(stderr, "framed %s: %s: %s (framed %s --help lists the options)\n", command,
+    fprintf(stderr, "%s: %s: %s (%s --help lists the options)\n", command,
             config_url_redacted(option, shown, sizeof shown), what, command);
     return EXIT_USAGE;
 }
@@ -35,4 +38,14 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
     if (code == EXIT_OK && optind != argc)
         code = command_line_refuse(line->command, argv[optind], "takes no further argument");
     return code;
+}
+
+int command_line_finish(const char *command, int code)
+{
+    const bool failed = ferror(stdout);
+    if (fflush(stdout) == 0 && !failed)
+        return code;
+    fprintf(stderr, "%s: cannot write to standard output: %s\n", command,
+            strerror(errno ? errno : EIO));
+    return code == EXIT_OK ? EXIT_RUNTIME : code;
 }

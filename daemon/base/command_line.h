@@ -1,4 +1,4 @@
-// The options of one of framed's commands, read by getopt_long(3).
+// The options of a command, read by getopt_long(3).
 #ifndef FRAMED_DAEMON_BASE_COMMAND_LINE_H
 #define FRAMED_DAEMON_BASE_COMMAND_LINE_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 struct command_line {
-    const char *command;          // its name
+    const char *command;          // as the user calls it: "framed status"
     const char *letters;          // of short options, behind a colon; h asks for help
     const struct option *options; // long ones, up to a zeroed one
     void (*usage)(FILE *to);      // NULL: the caller prints it
@@ -20,5 +20,8 @@ int command_line_read(const struct command_line *, int argc, char **argv, void *
 // Says what is wrong with an option of the command, without a password that may stand there.
 // Returns EXIT_USAGE.
 int command_line_refuse(const char *command, const char *option, const char *what);
+// At the end of the command: returns `code`, or EXIT_RUNTIME in place of EXIT_OK, with a line on
+// stderr, where standard output did not take what was printed, as on a full disk.
+int command_line_finish(const char *command, int code);
 
 #endif

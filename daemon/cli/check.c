@@ -247,7 +247,7 @@ int check_cpu(const char *command)
     const char *name = getenv("FRAMED_CPU"), *between = " ";
     if (version_find(name))
         return EXIT_OK;
-    fprintf(stderr, "framed %s: FRAMED_CPU=%s: this CPU has", command, name);
+    fprintf(stderr, "%s: FRAMED_CPU=%s: this CPU has", command, name);
     for (int i = 0; versions[i]; i++) {
         if (!versions[i]->runs())
             continue;

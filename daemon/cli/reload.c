@@ -73,8 +73,8 @@ int reload_main(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    static const struct command_line line = {"reload", ":c:h", options, usage, take};
-    struct ask ask = {.command = line.command};
+    static const struct command_line line = {"framed reload", ":c:h", options, usage, take};
+    struct ask ask = {.command = "reload"};
     bool help;
     int code = command_line_read(&line, argc, argv, &ask, &help);
     if (code != EXIT_OK || help)

@@ -206,8 +206,8 @@ int status_main(int argc, char **argv)
         {"json", no_argument, NULL, 'j'},         {"watch", no_argument, NULL, 'w'},
         {"help", no_argument, NULL, 'h'},         {0},
     };
-    static const struct command_line line = {"status", ":c:h", options, usage, take};
-    struct choice choice = {.ask.command = line.command};
+    static const struct command_line line = {"framed status", ":c:h", options, usage, take};
+    struct choice choice = {.ask.command = "status"};
     struct ask *ask = &choice.ask;
     bool help;
     int code = command_line_read(&line, argc, argv, &choice, &help);

@@ -21,6 +21,7 @@ import consume
 from checks import Checks
 
 BINARY = os.path.abspath(os.environ.get("FRAMED", os.path.join(ROOT, "build", "framed")))
+BENCH = f"{BINARY}-bench"
 MEDIA = os.path.join(ROOT, "..", "shared", "media")
 SANITIZED = bool(os.environ.get("SAN"))
 PATIENCE = 4 if SANITIZED else 1  # times every limit
@@ -34,10 +35,10 @@ def folder():
     return tempfile.TemporaryDirectory(prefix="framed-test-")
 
 
-def run(*arguments, stdin=None, env=None, timeout=30):
+def run(*arguments, stdin=None, env=None, timeout=30, program=BINARY):
     """framed with these arguments, to its end: (exit code, standard output, standard error)."""
     done = subprocess.run(
-        [BINARY, *arguments],
+        [program, *arguments],
         input=stdin,
         capture_output=True,
         text=True,

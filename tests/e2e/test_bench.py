@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""framed bench: its rows, its JSON and drawing, its mistakes, and cameras measured from end to end. No figure of it is
+"""framed-bench: its rows, its JSON and drawing, its mistakes, and cameras measured from end to end. No figure of it is
 judged but by what it says of itself."""
 import glob
 import json
@@ -10,7 +10,7 @@ import tempfile
 import time
 import xml.etree.ElementTree
 
-from framed_client import BINARY, Checks, Process, folder, make_clip, run, until
+from framed_client import BENCH, BINARY, Checks, Process, folder, make_clip, run, until
 
 GPU = os.path.exists("/dev/nvidiactl")
 LIMIT = 240  # seconds
@@ -36,22 +36,23 @@ MISTAKES = [
     (["--json", "--svg"], "--svg: wants a value"),
     (["--dtype", "u7"], "--dtype"),
     (["--backend", "gpu"], "--backend"),
+    (["--cameras", "2", "--clip", BINARY, "--framed", "/nonexistent"], "--framed"),
 ]
 
 
 def bench(*arguments, backend="cpu", **how):
-    return run("bench", "--backend", backend, *arguments, timeout=LIMIT, **how)
+    return run("--backend", backend, *arguments, timeout=LIMIT, program=BENCH, **how)
 
 
 def check_mistakes(checks):
     for arguments, option in MISTAKES:
-        code, output, errors = run("bench", *arguments)
+        code, output, errors = run(*arguments, program=BENCH)
         checks.check(code == 2 and not output, f"{arguments}: exit {code}, {output!r}")
         checks.check(len(errors.splitlines()) == 1 and option in errors, f"{arguments}: says {errors!r}")
-    code, output, _ = run("bench", "--help")
+    code, output, _ = run("--help", program=BENCH)
     checks.check(code == 0 and "--cameras" in output, f"--help: exit {code}")
     if not GPU:
-        code, _, errors = run("bench", "--backend", "cuda")
+        code, _, errors = run("--backend", "cuda", program=BENCH)
         checks.check(code == 69 and "cuda" in errors, f"--backend cuda without a GPU: exit {code}, {errors!r}")
 
 
@@ -96,7 +97,7 @@ def check_alone(checks, where):
     code, output, _ = bench("--rows", "copies")
     lines = [line for line in output.splitlines() if "memcpy" in line]
     checks.check(code == 0 and len(lines) == 2 and "GB/s" in lines[0], f"table: exit {code}, {output}")
-    code, _, errors = bench("--rows", "warp", "--clip", BINARY)
+    code, _, errors = bench("--rows", "warp", "--clip", __file__)
     checks.check(code == 1 and len(errors.splitlines()) == 1, f"a clip that is none: exit {code}, {errors!r}")
 
 
@@ -178,7 +179,7 @@ def children(pid):
 
 def check_stopped(checks, where, clip, temporary):
     """A signal ends it early, its child with it, and nothing is left. SIGKILL takes the child along, too."""
-    arguments = [BINARY, "bench", "--backend", "cpu", "--clip", clip, "--cameras", "2", "--live", "--rows", "live"]
+    arguments = [BENCH, "--backend", "cpu", "--clip", clip, "--cameras", "2", "--live", "--rows", "live"]
     for which in (signal.SIGTERM, signal.SIGKILL):
         with Process(arguments, f"{where}/bench.log", {"TMPDIR": temporary}) as process:
             pid = process.child.pid
@@ -193,7 +194,7 @@ def check_stopped(checks, where, clip, temporary):
 
 def check_stopped_alone(checks, where, clip, temporary):
     """Decoding alone, a signal ends it at once: as it starts and in the midst of its window."""
-    arguments = [BINARY, "bench", "--backend", "cpu", "--clip", clip, "--cameras", "2", "--rows", "cameras"]
+    arguments = [BENCH, "--backend", "cpu", "--clip", clip, "--cameras", "2", "--rows", "cameras"]
     for after in (0, 1.5):
         with Process([*arguments, "--seconds", "30"], f"{where}/bench.log", {"TMPDIR": temporary}) as process:
             own = until(lambda: children(process.child.pid), 20)

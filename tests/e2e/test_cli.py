@@ -11,7 +11,7 @@ import time
 
 import jsonschema
 import yaml
-from framed_client import BINARY, SANITIZED, Checks, Framed, Reader, Server, ffmpeg, folder, make_clip, run, until
+from framed_client import BENCH, BINARY, SANITIZED, Checks, Framed, Reader, Server, ffmpeg, folder, make_clip, run, until
 
 SECRET = "Tr0ub4dor-horse"
 MISTAKES = """\
@@ -88,11 +88,11 @@ def check_usage(checks):
         code, _, errors = run(*arguments)
         told = f"framed {arguments[0]}: {what} (framed {arguments[0]} --help lists the options)\n"
         checks.check(code == 2 and errors == told, f"{arguments}: exit {code}, {errors!r}")
-    for command in ("run", "check", "status", "reload", "defaults", "schema", "keys", "version", "bench"):
+    for command in ("run", "check", "status", "reload", "defaults", "schema", "keys", "version"):
         code, output, errors = run(command, "--help")
         helps = code == 0 and output.startswith("usage: framed") and not errors
         checks.check(helps, f"{command} --help: exit {code}, {output[:40]!r}, {errors!r}")
-    for gone in ("tune",):
+    for gone in ("bench", "tune"):
         code, output, errors = run(gone, "-c", "framed.yaml")
         told = len(errors.splitlines()) == 1 and errors.startswith(f"framed: {gone} is ")
         checks.check(code == 2 and not output and told, f"{gone}: exit {code}, {errors!r}")
@@ -123,10 +123,12 @@ def check_cpu(checks, where, clip):
     path = f"{where}/cpu.yaml"
     with open(path, "w") as file:
         file.write(text)
-    for command in (["run", "-c", path], ["check", "-c", path], ["bench", "--rows", "copies"]):
-        code, output, errors = run(*command, env={"FRAMED_CPU": "abacus"})
-        said = re.fullmatch(rf"framed {command[0]}: FRAMED_CPU=abacus: this CPU has (.*)\n", errors)
-        checks.check(code == 2 and said and not output, f"{command[0]}, FRAMED_CPU=abacus: exit {code}, {errors!r}")
+    for name, program, arguments in (("framed run", BINARY, ["run", "-c", path]),
+                                     ("framed check", BINARY, ["check", "-c", path]),
+                                     ("framed-bench", BENCH, ["--rows", "copies"])):
+        code, output, errors = run(*arguments, program=program, env={"FRAMED_CPU": "abacus"})
+        said = re.fullmatch(rf"{name}: FRAMED_CPU=abacus: this CPU has (.*)\n", errors)
+        checks.check(code == 2 and said and not output, f"{name}, FRAMED_CPU=abacus: exit {code}, {errors!r}")
     versions = said[1].split(", ") if said else []
     checks.check(versions[-1:] == ["scalar"], f"FRAMED_CPU: this CPU has {versions}")
     for name, expected in [("", versions[:1]), *((version, [version]) for version in versions)]:

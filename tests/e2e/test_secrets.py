@@ -7,7 +7,7 @@ import socket
 import threading
 import urllib.parse
 
-from framed_client import Checks, Framed, folder, free_port, run, until
+from framed_client import BENCH, BINARY, Checks, Framed, folder, free_port, run, until
 
 # Words that stand nowhere else, with what has a meaning in a URL between them.
 PASSWORDS = (
@@ -185,10 +185,10 @@ def check_usage(checks):
     """A URL where none belongs."""
     url = "rtsp://viewer:Zorn@Giebel@h/s"
     calls = (["run", url], [url], ["run", f"--url={url}"], ["run", "-c", url], ["check", "-c", url],
-             ["run", "-c", "/dev/null", "--metrics", url], ["bench", f"--url={url}"], ["bench", "--clip", url],
-             ["bench", url])
-    for call in calls:
-        code, output, errors = run(*call)
+             ["run", "-c", "/dev/null", "--metrics", url], ["bench", url])
+    of_bench = ([f"--url={url}"], ["--clip", url], [url])
+    for program, call in [(BINARY, call) for call in calls] + [(BENCH, call) for call in of_bench]:
+        code, output, errors = run(*call, program=program)
         checks.check(code not in (0, None) and errors, f"{call}: exit {code}")
         checks.check(not re.search("(?i)zorn|giebel", output + errors), f"{call}: {output}{errors}")
 

@@ -21,7 +21,8 @@ def defined(path, *options):
 
 def main():
     framed = os.environ["FRAMED"]
-    ours = {name for name, version in defined(framed) if not version} - LINKER
+    programs = (framed, f"{framed}-bench")
+    ours = {name for program in programs for name, version in defined(program) if not version} - LINKER
     checks = Checks("symbols")
     listed = subprocess.run(["ldd", framed], check=True, capture_output=True, text=True).stdout
     for library in re.findall(r"=> (/\S+)", listed):

@@ -1,0 +1,267 @@
+#include "tests/bench/consumer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "tests/bench/sample.h"
+
+enum {
+    HANDS_MAX = 4,
+    RINGS_PER_HAND = 40, // at least, before a further thread helps
+    BURST = 8,           // frames of one ring before the next ring has its turn
+    PAUSE_MS = 20,       // between tries to connect
+};
+
+struct latency { // of one frame, ms
+    double finished, decoded;
+};
+
+struct account {             // of one ring
+    struct latency *latency; // since the last reset
+    size_t n, room;
+    int64_t first_ns; // when its first frame was seen; 0: not yet
+};
+
+// One thread and its rings: every HANDS-th of them.
+struct hand {
+    struct consumer *consumer;
+    pthread_t thread;
+    pthread_mutex_t lock; // its rings and accounts
+    int index, epoll;
+    bool started;
+};
+
+struct consumer {
+    const char *folder;
+    struct ring *rings; // n, as the accounts
+    struct account *accounts;
+    int n, hands;
+    struct hand hand[HANDS_MAX];
+    const struct expected *expected;
+    _Atomic bool stop;
+};
+
+static void note(struct account *account, const struct framed_header *header)
+{
+    if (account->first_ns == 0)
+        account->first_ns = monotonic_ns();
+    if (account->n == account->room) {
+        const size_t room = account->room ? 2 * account->room : 256;
+        struct latency *latency = realloc(account->latency, room * sizeof *latency);
+        if (!latency)
+            return;
+        account->latency = latency;
+        account->room = room;
+    }
+    account->latency[account->n++] = (struct latency){
+        .finished = (double)(header->finished_ns - header->received_ns) / 1e6,
+        .decoded = (double)(header->decoded_ns - header->received_ns) / 1e6,
+    };
+}
+
+// Up to BURST frames of one ring.
+static void serve(struct consumer *consumer, int i)
+{
+    struct framed_header header;
+    for (int n = 0; n < BURST; n++) {
+        int rc = ring_read(&consumer->rings[i], consumer->expected, &header);
+        if (rc < 0)
+            return;
+        if (rc > 0)
+            note(&consumer->accounts[i], &header);
+    }
+}
+
+// Rings that are not there yet, or not any more. True: all are.
+static bool connect_rings(struct hand *hand)
+{
+    struct consumer *consumer = hand->consumer;
+    bool all = true;
+    for (int i = hand->index; i < consumer->n; i += consumer->hands) {
+        char path[96];
+        struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)i};
+        if (consumer->rings[i].fd >= 0)
+            continue;
+        ring_path(consumer->folder, i, path);
+        if (ring_connect(&consumer->rings[i], path) == 0)
+            epoll_ctl(hand->epoll, EPOLL_CTL_ADD, consumer->rings[i].fd, &event);
+        else
+            all = false;
+    }
+    return all;
+}
+
+static void *work(void *opaque)
+{
+    struct hand *hand = opaque;
+    struct consumer *consumer = hand->consumer;
+    struct epoll_event events[64];
+    int64_t try_ns = 0;
+    while (!atomic_load(&consumer->stop)) {
+        const int64_t now = monotonic_ns();
+        if (now >= try_ns) {
+            pthread_mutex_lock(&hand->lock);
+            connect_rings(hand);
+            pthread_mutex_unlock(&hand->lock);
+            try_ns = now + PAUSE_MS * INT64_C(1000000);
+        }
+        const int n = epoll_wait(hand->epoll, events, 64, PAUSE_MS);
+        pthread_mutex_lock(&hand->lock);
+        for (int i = 0; i < n; i++)
+            serve(consumer, (int)events[i].data.u32);
+        pthread_mutex_unlock(&hand->lock);
+    }
+    return NULL;
+}
+
+// --- from the outside
+
+static struct hand *hand_of(struct consumer *consumer, int ring)
+{
+    return &consumer->hand[ring % consumer->hands];
+}
+
+static int start_hand(struct consumer *consumer, int index)
+{
+    struct hand *hand = &consumer->hand[index];
+    *hand = (struct hand){.consumer = consumer, .index = index};
+    hand->epoll = epoll_create1(EPOLL_CLOEXEC);
+    pthread_mutex_init(&hand->lock, NULL);
+    int rc = hand->epoll < 0 ? -errno : -pthread_create(&hand->thread, NULL, work, hand);
+    hand->started = rc == 0;
+    return rc;
+}
+
+int consumer_open(struct consumer **ret, const char *folder, int n, const struct expected *expected)
+{
+    struct consumer *consumer = calloc(1, sizeof *consumer);
+    if (!consumer)
+        return -ENOMEM;
+    *consumer = (struct consumer){.folder = folder, .n = n, .expected = expected};
+    consumer->hands = 1 + n / RINGS_PER_HAND < HANDS_MAX ? 1 + n / RINGS_PER_HAND : HANDS_MAX;
+    consumer->rings = calloc((size_t)n, sizeof *consumer->rings);
+    consumer->accounts = calloc((size_t)n, sizeof *consumer->accounts);
+    int rc = consumer->rings && consumer->accounts ? 0 : -ENOMEM;
+    for (int i = 0; rc == 0 && i < n; i++)
+        consumer->rings[i].fd = -1;
+    for (int i = 0; rc == 0 && i < consumer->hands; i++)
+        rc = start_hand(consumer, i);
+    if (rc < 0)
+        consumer_close(consumer);
+    else
+        *ret = consumer;
+    return rc;
+}
+
+void consumer_close(struct consumer *consumer)
+{
+    if (!consumer)
+        return;
+    atomic_store(&consumer->stop, true);
+    for (int i = 0; i < HANDS_MAX; i++) {
+        struct hand *hand = &consumer->hand[i];
+        if (hand->started)
+            pthread_join(hand->thread, NULL);
+        if (!hand->consumer)
+            continue;
+        pthread_mutex_destroy(&hand->lock);
+        if (hand->epoll >= 0)
+            close(hand->epoll);
+    }
+    for (int i = 0; i < consumer->n && consumer->rings && consumer->accounts; i++) {
+        ring_close(&consumer->rings[i]);
+        free(consumer->accounts[i].latency);
+    }
+    free(consumer->accounts);
+    free(consumer->rings);
+    free(consumer);
+}
+
+int consumer_up(struct consumer *consumer, int n, int64_t *last_ns)
+{
+    int up = 0;
+    *last_ns = 0;
+    for (int i = 0; i < n; i++) {
+        struct hand *hand = hand_of(consumer, i);
+        pthread_mutex_lock(&hand->lock);
+        const int64_t first_ns = consumer->accounts[i].first_ns;
+        pthread_mutex_unlock(&hand->lock);
+        up += first_ns > 0;
+        *last_ns = first_ns > *last_ns ? first_ns : *last_ns;
+    }
+    return up;
+}
+
+void consumer_reset(struct consumer *consumer)
+{
+    for (int i = 0; i < consumer->n; i++) {
+        struct hand *hand = hand_of(consumer, i);
+        pthread_mutex_lock(&hand->lock);
+        consumer->accounts[i].n = 0;
+        pthread_mutex_unlock(&hand->lock);
+    }
+}
+
+// Latencies of all rings, each list by itself.
+struct gathered {
+    double *finished, *decoded;
+    size_t n;
+};
+
+static int grow(double **list, size_t n)
+{
+    double *grown = realloc(*list, (n + 1) * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    *list = grown;
+    return 0;
+}
+
+// Takes over the latencies of one ring and its counters.
+static int gather(struct consumer *consumer, int i, struct gathered *all, struct consumed *ret)
+{
+    const struct account *account = &consumer->accounts[i];
+    const struct ring *ring = &consumer->rings[i];
+    const size_t n = all->n + account->n;
+    if (grow(&all->finished, n) < 0 || grow(&all->decoded, n) < 0)
+        return -ENOMEM;
+    for (size_t k = 0; k < account->n; k++) {
+        all->finished[all->n + k] = account->latency[k].finished;
+        all->decoded[all->n + k] = account->latency[k].decoded;
+    }
+    all->n = n;
+    ret->lost += ring->lost;
+    ret->torn += ring->torn;
+    ret->checked += ring->checked;
+    ret->wrong += ring->wrong;
+    return 0;
+}
+
+int consumer_result(struct consumer *consumer, int n, struct consumed *ret)
+{
+    struct gathered all = {0};
+    int rc = 0;
+    *ret = (struct consumed){0};
+    for (int i = 0; rc == 0 && i < n; i++) {
+        struct hand *hand = hand_of(consumer, i);
+        pthread_mutex_lock(&hand->lock);
+        rc = gather(consumer, i, &all, ret);
+        pthread_mutex_unlock(&hand->lock);
+    }
+    ret->frames = all.n;
+    ret->p50_ms = sample_percentile(all.finished, all.n, 50);
+    ret->p99_ms = sample_percentile(all.finished, all.n, 99);
+    ret->max_ms = sample_percentile(all.finished, all.n, 100);
+    ret->decoded_p50_ms = sample_percentile(all.decoded, all.n, 50);
+    ret->decoded_p99_ms = sample_percentile(all.decoded, all.n, 99);
+    free(all.finished);
+    free(all.decoded);
+    return rc;
+}
