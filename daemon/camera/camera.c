@@ -77,12 +77,6 @@ static void feed_shows(void *opaque, const struct frame *first, const char *deco
               first->image.memory == MEMORY_CUDA ? " on the device" : "");
 }
 
-static void feed_left(void *opaque)
-{
-    struct camera *camera = ((struct camera_thread *)opaque)->camera;
-    event_post(camera->context.mailbox, &camera->left);
-}
-
 // --- the thread
 
 // Waits `ns`, or less when the camera is stopped.
@@ -201,14 +195,13 @@ static int open_feed(struct camera *camera, struct camera_thread *thread)
         .config = camera->config,
         .devices = camera->context.devices,
         .mailbox = camera->context.mailbox,
-        .outputs = camera->outputs,
+        .subscriptions = camera->subscriptions,
         .epoch = &camera->epoch,
         .decode = camera->context.decode,
         .process = camera->context.process,
         .stop = &thread->stop,
         .progress = &camera->progress,
         .shows = feed_shows,
-        .left = feed_left,
         .complains = complain,
         .opaque = thread,
     };
@@ -232,10 +225,20 @@ static int open_thread(struct camera *camera)
     return open_feed(camera, thread);
 }
 
-static void outputs_left(struct event *letter)
+static void subscriptions_released(struct event *event)
 {
-    struct camera *camera = (struct camera *)((char *)letter - offsetof(struct camera, left));
-    camera->context.left(camera->context.opaque);
+    struct subscriptions *subscriptions =
+        (struct subscriptions *)((char *)event - offsetof(struct subscriptions, released));
+    const struct camera *camera = subscriptions->owner;
+    subscriptions_close(subscriptions, NULL);
+    camera->context.released(camera->context.opaque);
+}
+
+static void set_subscriptions(struct camera *camera, struct subscriptions *subscriptions)
+{
+    subscriptions->released.read = subscriptions_released;
+    subscriptions->owner = camera;
+    camera->subscriptions = subscriptions;
 }
 
 int camera_open(struct camera *camera, const struct camera_config *config,
@@ -245,15 +248,15 @@ int camera_open(struct camera *camera, const struct camera_config *config,
         .config = config_copy_camera(config),
         .context = *context,
         .letter.read = context->ended,
-        .left.read = outputs_left,
     };
+    struct subscriptions *subscriptions;
     int rc = camera->config ? 0 : -ENOMEM;
-    for (int i = 0; rc == 0 && i < config->n_outputs; i++) {
-        rc = output_open(&camera->outputs.list[i], camera->config->name, &config->outputs[i]);
-        camera->outputs.n += rc == 0;
-    }
     if (rc == 0)
+        rc = subscriptions_open(&subscriptions, camera->config->name, config, NULL);
+    if (rc == 0) {
+        set_subscriptions(camera, subscriptions);
         rc = open_thread(camera);
+    }
     if (rc < 0)
         camera_close(camera);
     return rc;
@@ -269,12 +272,21 @@ int camera_start(struct camera *camera)
     return 0;
 }
 
-void camera_change(struct camera *camera, const struct outputs *outputs)
+static void close_subscriptions(struct subscriptions *released)
 {
-    camera->outputs = *outputs;
-    feed_change(camera->thread->feed, outputs);
+    if (released)
+        subscriptions_close(released, NULL);
+}
+
+// The reference of camera->subscriptions goes first: then a list that the thread has worked by is
+// closed by its event, behind the events of its outputs.
+void camera_subscribe(struct camera *camera, struct subscriptions *subscriptions)
+{
+    subscriptions_release(camera->subscriptions);
+    set_subscriptions(camera, subscriptions);
+    close_subscriptions(feed_subscribe(camera->thread->feed, subscriptions));
     if (!camera->thread->running)
-        feed_take_outputs(camera->thread->feed);
+        close_subscriptions(feed_update_subscriptions(camera->thread->feed));
 }
 
 void camera_follow(struct camera *camera, const struct camera *before)
@@ -299,7 +311,7 @@ void camera_join(struct camera *camera)
         pthread_join(camera->thread->id, NULL);
     camera->thread->running = false;
     camera->through = true;
-    feed_take_outputs(camera->thread->feed);
+    close_subscriptions(feed_update_subscriptions(camera->thread->feed));
 }
 
 void camera_leave(struct camera *camera)
@@ -316,8 +328,8 @@ void camera_close(struct camera *camera)
         pthread_mutex_destroy(&thread->lock);
         free(thread);
     }
-    for (int i = 0; i < camera->outputs.n; i++)
-        output_close(camera->outputs.list[i]);
+    if (camera->subscriptions)
+        subscriptions_close(camera->subscriptions, output_close);
     config_free_camera(camera->config);
     *camera = (struct camera){0};
 }

@@ -9,7 +9,7 @@
 #include "daemon/base/last_error.h"
 #include "daemon/camera/stage_timing.h"
 #include "daemon/device/devices.h"
-#include "daemon/output/output.h"
+#include "daemon/output/subscriptions.h"
 
 enum camera_state {
     CAMERA_CONNECTING,
@@ -24,18 +24,18 @@ struct camera_context {
     struct event_queue *mailbox;
     struct histogram *decode, *process;
     void (*ended)(struct event *); // loop thread: the thread is through (camera_of_event)
-    void (*left)(void *opaque);    // loop thread: the thread has marked outputs as left
-    void *opaque;                  // the caller's, kept in camera.context
+    // Loop thread: outputs that the camera had before camera_subscribe may have no subscribers now.
+    void (*released)(void *opaque);
+    void *opaque; // the caller's, kept in camera.context
 };
 
 struct camera {
     struct camera_config *config;
     struct camera_context context;
-    struct outputs outputs;
-    struct event letter;   // "the thread is through"
-    struct event left;     // "outputs were marked as left"
-    bool started, through; // loop thread: camera_start, camera_join was called
-    _Atomic int state;     // enum camera_state
+    struct subscriptions *subscriptions; // loop thread: what the camera delivers to
+    struct event letter;                 // "the thread is through"
+    bool started, through;               // loop thread: camera_start, camera_join was called
+    _Atomic int state;                   // enum camera_state
     _Atomic uint64_t reconnects;
     _Atomic int64_t next_try_ns; // CLOCK_MONOTONIC; of CAMERA_RETRYING
     struct stage_timing progress;
@@ -50,9 +50,9 @@ struct camera {
 // yet.
 int camera_open(struct camera *, const struct camera_config *, const struct camera_context *);
 int camera_start(struct camera *);
-// From its next frame on the camera has these outputs. Those that it had and has no more are the
-// caller's, to be closed once they are left.
-void camera_change(struct camera *, const struct outputs *);
+// Takes over the list: the camera delivers to these outputs from its next frame on. Outputs that
+// only the former list had are the caller's, to be closed once they have no subscribers.
+void camera_subscribe(struct camera *, struct subscriptions *);
 // Before camera_start: its frames are of a later epoch than those of `before`, which has ended.
 void camera_follow(struct camera *, const struct camera *before);
 void camera_stop(struct camera *); // asks; `ended` follows within close_timeout; may be repeated

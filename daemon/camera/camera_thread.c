@@ -11,7 +11,6 @@
 #include "daemon/base/log.h"
 #include "daemon/camera/capture_time.h"
 #include "daemon/camera/delay.h"
-#include "daemon/camera/output_swap.h"
 #include "daemon/decode/decoder.h"
 #include "daemon/decode/stall.h"
 #include "daemon/decode/video_signal.h"
@@ -30,7 +29,8 @@ static const int64_t TURN_NS = 60 * INT64_C(1000000000);
 struct feed {
     struct feed_context context;
     struct transform *pipeline;
-    struct output_swap handover;
+    struct subscriptions *subscriptions;
+    _Atomic(struct subscriptions *) next_subscriptions; // from the loop thread; NULL: no others
     struct watchdog heartbeat;
     struct device_lease lease;
     bool cpu_only; // the device had no room for pictures of this size, in this connection
@@ -187,10 +187,10 @@ static void size_changed(struct feed *feed, const struct frame *frame)
     ask_device_again(feed);
 }
 
-static bool any_keeps_orientation(const struct outputs *outputs)
+static bool any_keeps_orientation(const struct subscriptions *outputs)
 {
     for (int i = 0; i < outputs->n; i++)
-        if (outputs->list[i]->config->kernel == OP_YUV)
+        if (outputs->list[i].output->config->kernel == OP_YUV)
             return true;
     return false;
 }
@@ -203,7 +203,7 @@ static void tell_orientation(const struct feed *feed, int orientation)
     else
         log_event(LOG_LEVEL_INFO, "pictures are %s, as the stream says%s",
                   orientation_name((enum orientation)orientation),
-                  any_keeps_orientation(&feed->handover.now) ? "; in yuv outputs they stay as coded"
+                  any_keeps_orientation(feed->subscriptions) ? "; in yuv outputs they stay as coded"
                                                              : "");
 }
 
@@ -352,8 +352,7 @@ static int acquire_device(struct feed *feed)
     if (rc < 0)
         return rc;
     atomic_store(&context->progress->backend, feed->lease.driver->name);
-    transform_join(feed->pipeline);
-    output_swap_join(&feed->handover, &feed->lease);
+    transform_attach(feed->pipeline);
     rc =
         decoder_join(feed->decoder, &(struct decode_target){feed->lease.driver, feed->lease.backend,
                                                             feed->lease.nvdec});
@@ -369,16 +368,29 @@ static void ask_device_again(struct feed *feed)
     feed->cpu_only = false;
 }
 
-void feed_take_outputs(struct feed *feed)
+struct subscriptions *feed_subscribe(struct feed *feed, struct subscriptions *subscriptions)
 {
-    output_swap_follow(&feed->handover, feed->pipeline, &feed->lease);
+    struct subscriptions *never_taken =
+        atomic_exchange(&feed->next_subscriptions, subscriptions_acquire(subscriptions));
+    return never_taken && subscriptions_release(never_taken) ? never_taken : NULL;
+}
+
+struct subscriptions *feed_update_subscriptions(struct feed *feed)
+{
+    if (!atomic_load(&feed->next_subscriptions))
+        return NULL;
+    struct subscriptions *former = feed->subscriptions;
+    feed->subscriptions = atomic_exchange(&feed->next_subscriptions, NULL);
+    transform_subscribe(feed->pipeline, feed->subscriptions);
+    return subscriptions_release(former) ? former : NULL;
 }
 
 // The camera's connection and decoder do not notice.
 static void follow_outputs(struct feed *feed)
 {
-    if (output_swap_follow(&feed->handover, feed->pipeline, &feed->lease))
-        feed->context.left(feed->context.opaque);
+    struct subscriptions *released = feed_update_subscriptions(feed);
+    if (released)
+        event_post(feed->context.mailbox, &released->released);
 }
 
 // Goes over to the device that has taken over.
@@ -496,7 +508,7 @@ int feed_open(struct feed **ret, const struct feed_context *context)
     struct transform_context pipeline = {
         .lease = &feed->lease,
         .mailbox = context->mailbox,
-        .outputs = context->outputs,
+        .subscriptions = context->subscriptions,
         .fps = context->config->fps,
         .stop = context->stop,
         .heartbeat = &feed->heartbeat,
@@ -508,7 +520,7 @@ int feed_open(struct feed **ret, const struct feed_context *context)
         free(feed);
         return rc;
     }
-    output_swap_open(&feed->handover, &context->outputs);
+    feed->subscriptions = subscriptions_acquire(context->subscriptions);
     *ret = feed;
     return 0;
 }
@@ -526,14 +538,8 @@ void feed_drain(struct feed *feed)
 
 void feed_leave(struct feed *feed)
 {
-    if (feed->lease.device)
-        output_swap_leave(&feed->handover);
+    transform_detach(feed->pipeline);
     device_release(&feed->lease);
-}
-
-void feed_change(struct feed *feed, const struct outputs *outputs)
-{
-    output_swap_give(&feed->handover, outputs);
 }
 
 void feed_wake(struct feed *feed)
@@ -548,6 +554,6 @@ void feed_close(struct feed *feed)
     feed_drain(feed);
     feed_leave(feed);
     transform_close(feed->pipeline);
-    output_swap_close(&feed->handover);
+    subscriptions_release(feed->subscriptions);
     free(feed);
 }

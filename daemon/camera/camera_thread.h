@@ -13,15 +13,14 @@ struct feed_context {
     const struct camera_config *config;
     struct devices *devices;
     struct event_queue *mailbox;
-    struct outputs outputs; // at first
-    uint32_t *epoch;        // of the next picture, unless that begins another
+    struct subscriptions *subscriptions; // at first
+    uint32_t *epoch;                     // of the next picture, unless that begins another
     struct histogram *decode, *process;
     struct stage_timing *progress;
     const _Atomic bool *stop; // ends every wait
     // What decodes now, and what: at the first picture of a connection, which `first` is, and
     // (`first` NULL) when another decoder carries on.
     void (*shows)(void *opaque, const struct frame *first, const char *decoder, const char *stream);
-    void (*left)(void *opaque); // the camera's thread has marked outputs as left
     // What went wrong while pictures came, in words.
     void (*complains)(void *opaque, const char *what);
     void *opaque;
@@ -37,10 +36,11 @@ void feed_drain(struct feed *);
 // After feed_drain: releases its device, and slots that lie there. Loop thread
 // once the camera's is through.
 void feed_leave(struct feed *);
-// Loop thread: from the next frame on these are the outputs.
-void feed_change(struct feed *, const struct outputs *);
-// The same at once, while the camera's thread is not running; `left` is not called.
-void feed_take_outputs(struct feed *);
+// Loop thread: from the next frame on these are the outputs. Returns a list to close, or NULL.
+struct subscriptions *feed_subscribe(struct feed *, struct subscriptions *);
+// Goes over to them at once. Camera's thread, or the loop's while the camera's is not running.
+// Returns a list to close, or NULL.
+struct subscriptions *feed_update_subscriptions(struct feed *);
 void feed_wake(struct feed *);  // any thread: lets waits look at *stop again
 void feed_close(struct feed *); // loop thread; accepts NULL
 

@@ -5,7 +5,6 @@
 
 #include "config/address.h"
 #include "config/object.h"
-#include "config/op.h"
 #include "daemon/base/log.h"
 
 static void slots_were_done(struct event *letter)
@@ -44,7 +43,6 @@ int output_open(struct output **ret, const char *camera, const struct output_con
     output->listener.fd = -1;
     output->letter.read = slots_were_done;
     output->rate.fps = config->fps;
-    output_config_op(config, &output->params);
     int rc = output->config ? 0 : -ENOMEM;
     if (rc == 0)
         rc = open_slots(output);
@@ -64,14 +62,6 @@ void output_close(struct output *output)
     pool_close(output->pool);
     config_free_output(output->config);
     free(output);
-}
-
-bool outputs_have(const struct outputs *outputs, const struct output *output)
-{
-    for (int i = 0; i < outputs->n; i++)
-        if (outputs->list[i] == output)
-            return true;
-    return false;
 }
 
 static void sink_was_closed(void *opaque)

@@ -16,7 +16,6 @@
 struct output {
     const char *camera; // its name
     struct output_config *config;
-    struct op_params params;
     struct ledger ledger;
     struct latency latency; // received to finished
     struct pool *pool;
@@ -29,6 +28,7 @@ struct output {
     bool finished;            // no sink is wanted any more
     void (*closed)(struct output *);
     void *owner;                                   // of whoever gave `closed`
+    int subscribers;                               // lists of subscriptions that the output is in
     struct last_error complaint;                   // of the sink
     struct rate_counter emitted, lost, overflowed; // sampled by the status, like:
     struct latency_window recent;
@@ -37,18 +37,9 @@ struct output {
     uint64_t sequence, ordinal; // of the next frame offered
     struct rate rate;           // by `fps`
 
-    // Of one that the camera is to do without:
-    _Atomic bool left;   // its thread uses it no more
-    struct output *next; // the caller's
+    // Of an output that its camera is to do without: the caller's list.
+    struct output *next;
 };
-
-// The outputs of one camera.
-struct outputs {
-    int n;
-    struct output *list[PLAN_OPS_MAX];
-};
-
-bool outputs_have(const struct outputs *, const struct output *); // any thread
 
 // With a copy of the configuration. `camera`, its name, outlives the output.
 int output_open(struct output **ret, const char *camera, const struct output_config *);

@@ -151,8 +151,8 @@ static void each_output(FILE *to, const struct metrics *metrics, print_output_fn
     char labels[128]; // names are short
     for (int i = 0; i < metrics->n_cameras; i++) {
         const struct camera *camera = metrics->cameras[i];
-        for (int o = 0; o < camera->outputs.n; o++) {
-            const struct output *output = camera->outputs.list[o];
+        for (int o = 0; o < camera->subscriptions->n; o++) {
+            const struct output *output = camera->subscriptions->list[o].output;
             snprintf(labels, sizeof labels, "{camera=\"%s\",output=\"%s\"", camera->config->name,
                      output->config->name);
             print(to, labels, output);

@@ -100,8 +100,8 @@ static void add_output(struct bottleneck_facts *facts, const struct output *outp
 
 static bool may_wait(const struct camera *camera)
 {
-    for (int i = 0; i < camera->outputs.n; i++)
-        if (camera->outputs.list[i]->config->overflow == OVERFLOW_WAIT)
+    for (int i = 0; i < camera->subscriptions->n; i++)
+        if (camera->subscriptions->list[i].output->config->overflow == OVERFLOW_WAIT)
             return true;
     return false;
 }
@@ -114,8 +114,8 @@ static void add_camera(struct bottleneck_facts *facts, const struct camera *came
         facts->submit = submit;
         facts->waits = may_wait(camera);
     }
-    for (int i = 0; i < camera->outputs.n; i++)
-        add_output(facts, camera->outputs.list[i]);
+    for (int i = 0; i < camera->subscriptions->n; i++)
+        add_output(facts, camera->subscriptions->list[i].output);
 }
 
 // --- memory

@@ -30,8 +30,8 @@ void status_camera_sample(struct camera *camera, int64_t now, bool turn)
     rate_counter_sample(&camera->pictures, atomic_load(&progress->pictures), now);
     for (int i = 0; i < CAMERA_STAGES; i++)
         rate_counter_sample(&camera->spent[i], atomic_load(&progress->spent_ns[i]), now);
-    for (int i = 0; i < camera->outputs.n; i++)
-        sample_output(camera->outputs.list[i], now, turn);
+    for (int i = 0; i < camera->subscriptions->n; i++)
+        sample_output(camera->subscriptions->list[i].output, now, turn);
 }
 
 // --- what an output is and does
@@ -110,11 +110,11 @@ static json_t *output_json(const struct output *output, int64_t now)
                      "last_error", complaint_json(&output->complaint, now));
 }
 
-static json_t *outputs_json(const struct outputs *outputs, int64_t now)
+static json_t *outputs_json(const struct subscriptions *outputs, int64_t now)
 {
     json_t *list = json_array();
     for (int i = 0; list && i < outputs->n; i++)
-        if (json_array_append_new(list, output_json(outputs->list[i], now)) < 0) {
+        if (json_array_append_new(list, output_json(outputs->list[i].output, now)) < 0) {
             json_decref(list);
             list = NULL;
         }
@@ -199,5 +199,5 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         flagged_json(&camera->progress), "reconnects", (json_int_t)atomic_load(&camera->reconnects),
         "thread", shares_json(camera, now), "last_error",
         complaint_json(&description.complaint, now), "outputs",
-        outputs_json(&camera->outputs, now));
+        outputs_json(camera->subscriptions, now));
 }

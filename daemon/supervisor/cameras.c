@@ -37,8 +37,8 @@ static bool is_leaving(const struct cameras *roster, const struct camera *camera
 
 static bool has_sink(const struct camera *camera)
 {
-    for (int i = 0; i < camera->outputs.n; i++)
-        if (camera->outputs.list[i]->sink)
+    for (int i = 0; i < camera->subscriptions->n; i++)
+        if (camera->subscriptions->list[i].output->sink)
             return true;
     return false;
 }
@@ -61,8 +61,8 @@ static void forget_camera(struct cameras *roster, struct camera *camera)
     struct camera *successor = cameras_find(roster, camera->config->name);
     if (successor && !successor->started)
         camera_follow(successor, camera);
-    for (int i = 0; i < camera->outputs.n; i++)
-        output_tell_account(camera->outputs.list[i], false);
+    for (int i = 0; i < camera->subscriptions->n; i++)
+        output_tell_account(camera->subscriptions->list[i].output, false);
     camera_close(camera);
     free(camera);
 }
@@ -75,20 +75,19 @@ static void forget_output(struct output *output)
     output_close(output);
 }
 
+// No event of an output without subscribers is in the queue: the thread that filled the output
+// released its subscriptions after that event.
 static void forget_outputs(struct cameras *roster)
 {
     struct output **link = &roster->leaving_outputs;
     while (*link) {
         struct output *output = *link;
-        bool left = !output->sink && atomic_load(&output->left);
-        if (left && !atomic_load(&output->letter.posted)) {
-            *link = output->next;
-            forget_output(output);
+        if (output->sink || output->subscribers > 0) {
+            link = &output->next;
             continue;
         }
-        if (left) // its last letter is in the box: ours comes behind it
-            event_post(roster->context.mailbox, &roster->again);
-        link = &output->next;
+        *link = output->next;
+        forget_output(output);
     }
 }
 
@@ -132,8 +131,8 @@ static void sink_was_closed(struct output *output)
 static void finish_sinks(struct cameras *roster, struct camera *camera)
 {
     bool soon = roster->stopping || is_leaving(roster, camera);
-    for (int i = 0; i < camera->outputs.n; i++)
-        output_finish(camera->outputs.list[i], soon ? DRAIN_LEAVING_MS : DRAIN_MS);
+    for (int i = 0; i < camera->subscriptions->n; i++)
+        output_finish(camera->subscriptions->list[i].output, soon ? DRAIN_LEAVING_MS : DRAIN_MS);
 }
 
 static void end_camera(struct cameras *roster, struct camera *camera)
@@ -151,12 +150,7 @@ static void camera_ended(struct event *letter)
     cameras_settle(roster);
 }
 
-static void settle_again(struct event *letter)
-{
-    cameras_settle((struct cameras *)((char *)letter - offsetof(struct cameras, again)));
-}
-
-static void outputs_left(void *opaque)
+static void subscriptions_released(void *opaque)
 {
     cameras_settle(opaque);
 }
@@ -182,7 +176,7 @@ int cameras_make_camera(struct cameras *roster, const struct camera_config *conf
         .decode = roster->context.decode,
         .process = roster->context.process,
         .ended = camera_ended,
-        .left = outputs_left,
+        .released = subscriptions_released,
         .opaque = roster,
     };
     struct camera *camera = calloc(1, sizeof *camera);
@@ -221,19 +215,19 @@ void cameras_set(struct cameras *roster, struct camera **cameras, int n)
 }
 
 void cameras_set_outputs(struct cameras *roster, struct camera *camera,
-                         const struct outputs *outputs)
+                         struct subscriptions *subscriptions)
 {
-    const struct outputs before = camera->outputs;
-    camera_change(camera, outputs);
-    for (int i = 0; i < before.n; i++) {
-        struct output *output = before.list[i];
-        if (outputs_have(outputs, output))
+    const struct subscriptions *before = camera->subscriptions;
+    for (int i = 0; i < before->n; i++) {
+        struct output *output = before->list[i].output;
+        if (subscriptions_have(subscriptions, output))
             continue;
         output->next = roster->leaving_outputs;
         roster->leaving_outputs = output;
         pool_end(output->pool);
         output_finish(output, DRAIN_LEAVING_MS);
     }
+    camera_subscribe(camera, subscriptions);
 }
 
 // --- sinks
@@ -251,9 +245,9 @@ const struct output *cameras_writer(const struct cameras *roster, const struct s
         if (writes_to(output, file))
             return output;
     for (const struct camera *camera = roster->leaving; camera; camera = camera->next)
-        for (int i = 0; i < camera->outputs.n; i++)
-            if (writes_to(camera->outputs.list[i], file))
-                return camera->outputs.list[i];
+        for (int i = 0; i < camera->subscriptions->n; i++)
+            if (writes_to(camera->subscriptions->list[i].output, file))
+                return camera->subscriptions->list[i].output;
     return NULL;
 }
 
@@ -269,19 +263,19 @@ static void open_sink(struct cameras *roster, struct output *output)
 void cameras_open_sinks(struct cameras *roster)
 {
     for (int i = 0; i < roster->n; i++) {
-        const struct outputs *outputs = &roster->cameras[i]->outputs;
+        const struct subscriptions *outputs = roster->cameras[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            open_sink(roster, outputs->list[o]);
+            open_sink(roster, outputs->list[o].output);
     }
 }
 
 static void check_paths(const struct cameras *roster)
 {
     for (int i = 0; i < roster->n; i++) {
-        const struct outputs *outputs = &roster->cameras[i]->outputs;
+        const struct subscriptions *outputs = roster->cameras[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            if (outputs->list[o]->sink)
-                sink_check_path(outputs->list[o]->sink);
+            if (outputs->list[o].output->sink)
+                sink_check_path(outputs->list[o].output->sink);
     }
 }
 
@@ -345,7 +339,7 @@ int cameras_start(struct cameras *roster)
 
 void cameras_open(struct cameras *roster, const struct cameras_context *context)
 {
-    *roster = (struct cameras){.context = *context, .again.read = settle_again};
+    *roster = (struct cameras){.context = *context};
     uv_timer_init(context->loop, &roster->sinks);
     uv_timer_init(context->loop, &roster->starts);
     roster->sinks.data = roster->starts.data = roster;
@@ -369,8 +363,8 @@ static bool output_fails(const struct cameras *roster, const struct output *outp
 
 static bool camera_fails(const struct cameras *roster, const struct camera *camera)
 {
-    for (int i = 0; i < camera->outputs.n; i++)
-        if (output_fails(roster, camera->outputs.list[i]))
+    for (int i = 0; i < camera->subscriptions->n; i++)
+        if (output_fails(roster, camera->subscriptions->list[i].output))
             return true;
     return atomic_load(&camera->state) == CAMERA_FAILED;
 }
@@ -392,9 +386,10 @@ void cameras_close_handles(struct cameras *roster)
 void cameras_close(struct cameras *roster)
 {
     for (int i = 0; i < roster->n; i++) {
-        const struct outputs *outputs = &roster->cameras[i]->outputs;
+        const struct subscriptions *outputs = roster->cameras[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            output_tell_account(outputs->list[o], output_fails(roster, outputs->list[o]));
+            output_tell_account(outputs->list[o].output,
+                                output_fails(roster, outputs->list[o].output));
     }
     for (int i = 0; i < roster->n; i++) {
         camera_close(roster->cameras[i]);

@@ -25,7 +25,6 @@ struct cameras {
     int n_sinks;                    // not closed
     bool stopping;
     uv_timer_t sinks, starts;
-    struct event again; // to see once more to what has ended
 };
 
 void cameras_open(struct cameras *, const struct cameras_context *);
@@ -40,8 +39,8 @@ int cameras_make_camera(struct cameras *, const struct camera_config *, struct c
 // From now on these are the cameras; takes over the array, whose members may be cameras that the
 // roster had. Of the others it lets go.
 void cameras_set(struct cameras *, struct camera **cameras, int n);
-// The same for the outputs of a camera that the roster has.
-void cameras_set_outputs(struct cameras *, struct camera *, const struct outputs *);
+// The same for the outputs of a camera that the roster has. Takes over the subscriptions.
+void cameras_set_outputs(struct cameras *, struct camera *, struct subscriptions *);
 // Forgets what has ended, and opens and starts what waited for that.
 void cameras_settle(struct cameras *);
 // Opens the sinks that are to be open and are not.

@@ -39,8 +39,8 @@ void peak_memory_add_camera(struct peak_memory *overlap, const struct camera *ca
     overlap->config.cameras[i] = *camera->config;
     overlap->config.cameras[i].outputs = outputs_of(overlap, i);
     overlap->config.cameras[i].stream = camera_memory(camera);
-    for (int o = 0; o < camera->outputs.n; o++)
-        peak_memory_add_output(overlap, i, camera->outputs.list[o]);
+    for (int o = 0; o < camera->subscriptions->n; o++)
+        peak_memory_add_output(overlap, i, camera->subscriptions->list[o].output);
 }
 
 void peak_memory_add_output(struct peak_memory *overlap, int i, const struct output *output)

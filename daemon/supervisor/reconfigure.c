@@ -11,10 +11,10 @@
 
 // One camera of the new configuration.
 struct entry {
-    struct camera *camera;  // one that the roster has, or a fresh one
-    bool kept;              // the roster has it...
-    bool differs;           // ...with other outputs
-    struct outputs outputs; // as they are to be
+    struct camera *camera;               // one that the roster has, or a fresh one
+    bool kept;                           // the roster has it...
+    bool differs;                        // ...with other outputs
+    struct subscriptions *subscriptions; // as they are to be; the camera's own unless `differs`
 };
 
 struct reconfigure {
@@ -34,27 +34,12 @@ struct reconfigure {
 
 // --- what stays
 
-static struct output *find_output(const struct outputs *outputs, const char *name)
-{
-    for (int i = 0; i < outputs->n; i++)
-        if (strcmp(outputs->list[i]->config->name, name) == 0)
-            return outputs->list[i];
-    return NULL;
-}
-
-// The output that goes on as it is, or NULL.
-static struct output *same_output(const struct camera *camera, const struct output_config *config)
-{
-    struct output *output = find_output(&camera->outputs, config->name);
-    return output && config_same_output(output->config, config) ? output : NULL;
-}
-
 static bool same_outputs(const struct camera *camera, const struct camera_config *config)
 {
     for (int i = 0; i < config->n_outputs; i++)
-        if (!same_output(camera, &config->outputs[i]))
+        if (!subscriptions_find_same(camera->subscriptions, &config->outputs[i]))
             return false;
-    return camera->outputs.n == config->n_outputs;
+    return camera->subscriptions->n == config->n_outputs;
 }
 
 // A camera that has ended begins anew where anything of it is different.
@@ -73,12 +58,12 @@ static const struct entry *entry_of(const struct reconfigure *change, const stru
 }
 
 // Appends to a list those outputs that are not among others.
-static void append_missing(const struct outputs *outputs, const struct outputs *others,
+static void append_missing(const struct subscriptions *outputs, const struct subscriptions *others,
                            struct output **list, int *n)
 {
     for (int i = 0; i < outputs->n; i++)
-        if (!others || !outputs_have(others, outputs->list[i]))
-            list[(*n)++] = outputs->list[i];
+        if (!others || !subscriptions_have(others, outputs->list[i].output))
+            list[(*n)++] = outputs->list[i].output;
 }
 
 static int find_differences(struct reconfigure *change)
@@ -90,32 +75,18 @@ static int find_differences(struct reconfigure *change)
         return -ENOMEM;
     for (int i = 0; i < change->n; i++) {
         const struct entry *entry = &change->entries[i];
-        append_missing(&entry->outputs, entry->kept ? &entry->camera->outputs : NULL, change->fresh,
-                       &change->n_fresh);
+        append_missing(entry->subscriptions, entry->kept ? entry->camera->subscriptions : NULL,
+                       change->fresh, &change->n_fresh);
     }
     for (int i = 0; i < roster->n; i++) {
         const struct entry *entry = entry_of(change, roster->cameras[i]);
-        append_missing(&roster->cameras[i]->outputs, entry ? &entry->outputs : NULL, change->going,
-                       &change->n_going);
+        append_missing(roster->cameras[i]->subscriptions, entry ? entry->subscriptions : NULL,
+                       change->going, &change->n_going);
     }
     return 0;
 }
 
 // --- building
-
-static int build_outputs(struct entry *entry, const struct camera_config *config)
-{
-    struct camera *camera = entry->camera;
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < config->n_outputs; i++) {
-        struct output **to = &entry->outputs.list[i];
-        *to = same_output(camera, &config->outputs[i]);
-        if (!*to)
-            rc = output_open(to, camera->config->name, &config->outputs[i]);
-        entry->outputs.n += rc == 0;
-    }
-    return rc;
-}
 
 static int build(struct reconfigure *change, const struct camera_config *config)
 {
@@ -124,13 +95,18 @@ static int build(struct reconfigure *change, const struct camera_config *config)
     int rc = 0;
     if (!camera || !is_kept(camera, config)) {
         rc = cameras_make_camera(change->roster, config, &entry->camera);
-        entry->outputs = rc == 0 ? entry->camera->outputs : (struct outputs){0};
+        camera = entry->camera;
     } else {
         entry->camera = camera;
         entry->kept = true;
         entry->differs = !same_outputs(camera, config);
-        rc = build_outputs(entry, config);
     }
+    if (rc == 0)
+        entry->subscriptions = camera->subscriptions;
+    if (rc == 0 && entry->differs)
+        rc = subscriptions_open(&entry->subscriptions, camera->config->name, config,
+                                camera->subscriptions);
+    entry->differs &= rc == 0;
     change->cameras[change->n] = entry->camera;
     change->n += entry->camera != NULL;
     return rc;
@@ -250,10 +226,10 @@ static int build_all(struct reconfigure *change)
 
 static void add_going_outputs(struct peak_memory *overlap, int i, const struct entry *entry)
 {
-    const struct outputs *before = &entry->camera->outputs;
+    const struct subscriptions *before = entry->camera->subscriptions;
     for (int o = 0; entry->differs && o < before->n; o++)
-        if (!outputs_have(&entry->outputs, before->list[o]))
-            peak_memory_add_output(overlap, i, before->list[o]);
+        if (!subscriptions_have(entry->subscriptions, before->list[o].output))
+            peak_memory_add_output(overlap, i, before->list[o].output);
 }
 
 static bool is_in(const struct config *config, const struct camera *camera)
@@ -337,16 +313,17 @@ int reconfigure_open(struct reconfigure **ret, struct cameras *roster, const str
 
 static void count_outputs(const struct entry *entry, struct reload_result *ret)
 {
-    const struct outputs *before = &entry->camera->outputs, *after = &entry->outputs;
+    const struct subscriptions *before = entry->camera->subscriptions,
+                               *after = entry->subscriptions;
     for (int i = 0; i < after->n; i++) {
-        if (outputs_have(before, after->list[i]))
+        if (subscriptions_have(before, after->list[i].output))
             continue;
-        bool replaces = find_output(before, after->list[i]->config->name);
+        bool replaces = subscriptions_find(before, after->list[i].output->config->name);
         ret->outputs_changed += replaces;
         ret->outputs_added += !replaces;
     }
     for (int i = 0; i < before->n; i++)
-        ret->outputs_removed += !find_output(after, before->list[i]->config->name);
+        ret->outputs_removed += !subscriptions_find(after, before->list[i].output->config->name);
 }
 
 static void count(const struct reconfigure *change, struct reload_result *ret)
@@ -375,7 +352,7 @@ void reconfigure_apply(struct reconfigure *change, struct reload_result *ret)
     for (int i = 0; i < change->n; i++)
         if (change->entries[i].kept && change->entries[i].differs)
             cameras_set_outputs(change->roster, change->entries[i].camera,
-                                &change->entries[i].outputs);
+                                change->entries[i].subscriptions);
     cameras_set(change->roster, change->cameras, change->n);
     change->cameras = NULL;
     change->applied = true;
@@ -389,9 +366,8 @@ static void drop(const struct entry *entry)
         free(entry->camera);
         return;
     }
-    for (int i = 0; i < entry->outputs.n; i++)
-        if (!outputs_have(&entry->camera->outputs, entry->outputs.list[i]))
-            output_close(entry->outputs.list[i]);
+    if (entry->differs)
+        subscriptions_close(entry->subscriptions, output_close); // those that nobody else has
 }
 
 void reconfigure_close(struct reconfigure *change)

@@ -146,12 +146,12 @@ static void copy_sinks(struct unfinished *unfinished)
     const struct cameras *roster = unfinished->roster;
     size_t n = 0;
     for (int i = 0; i < roster->n; i++)
-        n += (size_t)roster->cameras[i]->outputs.n;
+        n += (size_t)roster->cameras[i]->subscriptions->n;
     unfinished->sinks = calloc(n + 1, sizeof *unfinished->sinks);
     for (int i = 0; unfinished->sinks && i < roster->n; i++) {
-        const struct outputs *outputs = &roster->cameras[i]->outputs;
+        const struct subscriptions *outputs = roster->cameras[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            add_sink(unfinished, &outputs->list[o]->config->sink);
+            add_sink(unfinished, &outputs->list[o].output->config->sink);
     }
 }
 

@@ -97,10 +97,10 @@ struct result *offer_frame(struct output *output, const struct op *op, struct of
 }
 
 // Thinned frames are no loss to a client: they take no ordinal.
-void offer_lost(const struct outputs *outputs, enum loss reason)
+void offer_lost(const struct subscriptions *outputs, enum loss reason)
 {
     for (int i = 0; i < outputs->n; i++) {
-        struct output *output = outputs->list[i];
+        struct output *output = outputs->list[i].output;
         output->sequence++;
         output->ordinal += reason != LOSS_THINNED;
         ledger_offer(&output->ledger);

@@ -5,7 +5,7 @@
 
 #include "daemon/base/watchdog.h"
 #include "daemon/decode/frame.h"
-#include "daemon/output/output.h"
+#include "daemon/output/subscriptions.h"
 
 struct offer {
     const struct frame_info *info;
@@ -22,6 +22,6 @@ struct offer {
 // before offer->wait_until_ns.
 struct result *offer_frame(struct output *, const struct op *op, struct offer *);
 // A frame that no output gets to see counts for each of them.
-void offer_lost(const struct outputs *, enum loss reason);
+void offer_lost(const struct subscriptions *, enum loss reason);
 
 #endif

@@ -27,8 +27,9 @@ struct work {
 
 struct transform {
     struct transform_context context;
-    struct outputs outputs; // under lock where another thread than the camera's reads them
-    struct image source;    // what ops and plan are made for; format PIXEL_NONE before the first
+    struct subscriptions *subscriptions; // under lock where another thread reads them
+    bool attached;                       // *use is a side's
+    struct image source; // what ops and plan are made for; format PIXEL_NONE before the first
     struct op op[PLAN_OPS_MAX]; // of outputs where works[i]
     bool works[PLAN_OPS_MAX];   // the output can be made from this source
     int index[PLAN_OPS_MAX];    // of the output's op in the plan
@@ -54,7 +55,7 @@ int transform_open(struct transform **ret, const struct transform_context *conte
     if (!pipeline)
         return -ENOMEM;
     pipeline->context = *context;
-    pipeline->outputs = context->outputs;
+    pipeline->subscriptions = context->subscriptions;
     pipeline->rate.fps = context->fps;
     for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
         pipeline->work[i].pipeline = pipeline;
@@ -76,7 +77,7 @@ void transform_drain(struct transform *pipeline)
         device_unreserve(context->lease, pipeline->reserved);
     pipeline->plan = NULL;
     pipeline->reserved = 0;
-    for (int i = 0; i < pipeline->outputs.n; i++)
+    for (int i = 0; i < pipeline->subscriptions->n; i++)
         if (pipeline->works[i])
             op_finish(&pipeline->op[i]);
     memset(pipeline->works, 0, sizeof pipeline->works);
@@ -84,12 +85,25 @@ void transform_drain(struct transform *pipeline)
     pipeline->retry_ns = 0;
 }
 
-void transform_change(struct transform *pipeline, const struct outputs *outputs)
+static void attach_output(const struct transform *pipeline, struct output *output)
 {
+    const struct device_lease *lease = pipeline->context.lease;
+    pool_set_backend(output->pool, lease->driver, lease->backend);
+}
+
+void transform_subscribe(struct transform *pipeline, struct subscriptions *next)
+{
+    struct subscriptions *before = pipeline->subscriptions;
     transform_drain(pipeline);
     pthread_mutex_lock(&pipeline->lock);
-    pipeline->outputs = *outputs;
+    pipeline->subscriptions = next;
     pthread_mutex_unlock(&pipeline->lock);
+    for (int i = 0; pipeline->attached && i < next->n; i++)
+        if (!subscriptions_have(before, next->list[i].output))
+            attach_output(pipeline, next->list[i].output);
+    for (int i = 0; pipeline->attached && i < before->n; i++)
+        if (!subscriptions_have(next, before->list[i].output))
+            pool_clear_backend(before->list[i].output->pool);
 }
 
 void transform_close(struct transform *pipeline)
@@ -107,8 +121,8 @@ static void interrupt(void *opaque)
     struct transform *pipeline = opaque;
     atomic_store(&pipeline->interrupted, true);
     pthread_mutex_lock(&pipeline->lock);
-    for (int i = 0; i < pipeline->outputs.n; i++)
-        pool_wake(pipeline->outputs.list[i]->pool);
+    for (int i = 0; i < pipeline->subscriptions->n; i++)
+        pool_wake(pipeline->subscriptions->list[i].output->pool);
     pthread_cond_broadcast(&pipeline->idle);
     pthread_mutex_unlock(&pipeline->lock);
 }
@@ -118,13 +132,24 @@ void transform_wake(struct transform *pipeline)
     interrupt(pipeline);
 }
 
-void transform_join(struct transform *pipeline)
+void transform_attach(struct transform *pipeline)
 {
     const struct transform_context *context = &pipeline->context;
+    for (int i = 0; i < pipeline->subscriptions->n; i++)
+        attach_output(pipeline, pipeline->subscriptions->list[i].output);
+    pipeline->attached = true;
     atomic_store(&pipeline->interrupted, false);
     if (atomic_load(context->stop)) // set before transform_wake is called
         atomic_store(&pipeline->interrupted, true);
     device_on_failure(context->lease, interrupt, pipeline);
+}
+
+void transform_detach(struct transform *pipeline)
+{
+    transform_drain(pipeline);
+    for (int i = 0; pipeline->attached && i < pipeline->subscriptions->n; i++)
+        pool_clear_backend(pipeline->subscriptions->list[i].output->pool);
+    pipeline->attached = false;
 }
 
 const char *transform_notice(struct transform *pipeline)
@@ -176,9 +201,11 @@ static size_t device_bytes(const struct transform *pipeline, const struct frame 
     if (source->memory == MEMORY_CUDA)
         bytes += budget_nvdec(frame->codec, source->width, source->height,
                               source->format == PIXEL_P010 ? 10 : 8, frame->surfaces);
-    for (int i = 0; driver->export_open && i < pipeline->outputs.n; i++)
-        if (pipeline->works[i] && pipeline->outputs.list[i]->config->memory == MEMORY_CUDA)
-            bytes += pool_region_need(REGION_DEVICE, pipeline->outputs.list[i]->config->slots,
+    for (int i = 0; driver->export_open && i < pipeline->subscriptions->n; i++)
+        if (pipeline->works[i] &&
+            pipeline->subscriptions->list[i].output->config->memory == MEMORY_CUDA)
+            bytes += pool_region_need(REGION_DEVICE,
+                                      pipeline->subscriptions->list[i].output->config->slots,
                                       pipeline->op[i].dst_bytes)
                          .device;
     return bytes;
@@ -209,12 +236,12 @@ static int open_plan(struct transform *pipeline, const struct frame *frame,
 static int make_ops(struct transform *pipeline, const struct image *source, const struct op *ops[])
 {
     int n = 0;
-    for (int i = 0; i < pipeline->outputs.n; i++) {
-        int rc = op_init(&pipeline->op[i], &pipeline->outputs.list[i]->params, source);
+    for (int i = 0; i < pipeline->subscriptions->n; i++) {
+        int rc = op_init(&pipeline->op[i], &pipeline->subscriptions->list[i].op, source);
         if (rc == -ENOMEM)
             return rc;
         if (rc < 0) {
-            note_output(pipeline, pipeline->outputs.list[i]->config->name, rc);
+            note_output(pipeline, pipeline->subscriptions->list[i].output->config->name, rc);
             continue;
         }
         pipeline->works[i] = true;
@@ -273,17 +300,17 @@ static struct work *find_idle(struct transform *pipeline)
     return NULL;
 }
 
-static bool any_waits(const struct outputs *outputs)
+static bool any_waits(const struct subscriptions *outputs)
 {
     for (int i = 0; i < outputs->n; i++)
-        if (outputs->list[i]->config->overflow == OVERFLOW_WAIT)
+        if (outputs->list[i].output->config->overflow == OVERFLOW_WAIT)
             return true;
     return false;
 }
 
 // How long a frame may wait for the backend. Half its interval falls behind no camera that sends at
 // its nominal rate, however long it lasts.
-static int64_t patience_ns(const struct outputs *outputs, int rate_num, int rate_den)
+static int64_t patience_ns(const struct subscriptions *outputs, int rate_num, int rate_den)
 {
     if (any_waits(outputs))
         return INT64_MAX;
@@ -328,7 +355,7 @@ static struct work *take_work(struct transform *pipeline, int64_t patience)
 
 void transform_withheld(struct transform *pipeline)
 {
-    offer_lost(&pipeline->outputs, LOSS_DAMAGED);
+    offer_lost(pipeline->subscriptions, LOSS_DAMAGED);
 }
 
 // Any thread. What the device itself fails with is up to the devices; the rest is the
@@ -346,8 +373,8 @@ static void settle(struct work *work, int status)
     struct transform *pipeline = work->pipeline;
     int64_t now = monotonic_ns();
     watchdog_job_ends(pipeline->context.heartbeat, now);
-    for (int i = 0; i < pipeline->outputs.n; i++) {
-        struct output *output = pipeline->outputs.list[i];
+    for (int i = 0; i < pipeline->subscriptions->n; i++) {
+        struct output *output = pipeline->subscriptions->list[i].output;
         if (!work->result[i])
             continue;
         if (status == 0)
@@ -385,9 +412,9 @@ static int submit(struct transform *pipeline, struct work *work, int rate_num, i
     };
     bool wanted = false;
     work->job = (struct job){.src = work->frame.image, .done = job_done, .opaque = work};
-    for (int i = 0; i < pipeline->outputs.n; i++) {
+    for (int i = 0; i < pipeline->subscriptions->n; i++) {
         const struct op *op = pipeline->works[i] ? &pipeline->op[i] : NULL;
-        struct result *result = offer_frame(pipeline->outputs.list[i], op, &offer);
+        struct result *result = offer_frame(pipeline->subscriptions->list[i].output, op, &offer);
         if (!result)
             continue;
         work->result[i] = result;
@@ -429,8 +456,8 @@ static void follow_epoch(struct transform *pipeline, uint32_t epoch)
         return;
     pipeline->epoch = epoch;
     rate_restart(&pipeline->rate);
-    for (int i = 0; i < pipeline->outputs.n; i++)
-        rate_restart(&pipeline->outputs.list[i]->rate);
+    for (int i = 0; i < pipeline->subscriptions->n; i++)
+        rate_restart(&pipeline->subscriptions->list[i].output->rate);
 }
 
 int transform_submit(struct transform *pipeline, struct frame *frame, int rate_num, int rate_den)
@@ -447,7 +474,7 @@ int transform_submit(struct transform *pipeline, struct frame *frame, int rate_n
     rc = follow_geometry(pipeline, frame);
     if (rc < 0)
         goto lost;
-    work = take_work(pipeline, patience_ns(&pipeline->outputs, rate_num, rate_den));
+    work = take_work(pipeline, patience_ns(pipeline->subscriptions, rate_num, rate_den));
     reason = atomic_load(pipeline->context.stop) ? LOSS_STOPPING : LOSS_BACKEND_BUSY;
     if (!work)
         goto lost;
@@ -456,6 +483,6 @@ int transform_submit(struct transform *pipeline, struct frame *frame, int rate_n
     return report(pipeline, submit(pipeline, work, rate_num, rate_den));
 lost:
     frame_release(frame);
-    offer_lost(&pipeline->outputs, reason);
+    offer_lost(pipeline->subscriptions, reason);
     return rc == -EAGAIN ? 0 : report(pipeline, rc);
 }

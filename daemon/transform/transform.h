@@ -9,7 +9,7 @@
 #include "daemon/base/watchdog.h"
 #include "daemon/decode/frame.h"
 #include "daemon/device/devices.h"
-#include "daemon/output/output.h"
+#include "daemon/output/subscriptions.h"
 
 struct transform;
 
@@ -17,17 +17,21 @@ struct transform_context {
     // The camera's: acquired whenever a frame is submitted, released only after transform_drain.
     struct device_lease *lease;
     struct event_queue *mailbox;
-    struct outputs outputs;   // at first
-    double fps;               // of the camera; 0 keeps all
-    const _Atomic bool *stop; // ends every wait
+    struct subscriptions *subscriptions; // at first; outlive their use
+    double fps;                          // of the camera; 0 keeps all
+    const _Atomic bool *stop;            // ends every wait
     struct watchdog *heartbeat;
     struct histogram *decode;  // received to decoded
     struct histogram *process; // decoded to finished
 };
 
 int transform_open(struct transform **ret, const struct transform_context *);
-// *lease has been acquired: if its device fails, waits for clients end, so that it can be released.
-void transform_join(struct transform *);
+// *lease has been acquired: its backend fills the outputs' pools from now on. If its device fails,
+// waits for clients end, so that the lease can be released.
+void transform_attach(struct transform *);
+// Before *lease is released: drains, and takes back results that lie on its device. Accepts a
+// transform that is not attached. Also loop thread, once the camera's has ended.
+void transform_detach(struct transform *);
 // The camera's thread was held up for so long by something that was opened, and frames came
 // meanwhile: for as long and a little longer those that come now wait for the backend and for
 // connected clients. Without effect where no frame can have come.
@@ -39,7 +43,7 @@ void transform_held_up(struct transform *, int64_t ns);
 // failed with. On error every output has counted the frame as lost.
 int transform_submit(struct transform *, struct frame *, int rate_num, int rate_den);
 // Goes over to these outputs: waits for the frames in flight. Those that stay lose nothing.
-void transform_change(struct transform *, const struct outputs *);
+void transform_subscribe(struct transform *, struct subscriptions *);
 // A picture that the decoder withheld: every output counts it as damaged.
 void transform_withheld(struct transform *);
 // A sentence on what cannot be made from the present source, once a geometry; else NULL. Valid

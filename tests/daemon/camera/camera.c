@@ -85,7 +85,7 @@ static void run(struct fixture *f, int limit)
                                      .ended = ended,
                                      .opaque = f};
     CHECK(camera_open(&f->camera, &f->config, &context) == 0, "open");
-    pool_listeners(f->camera.outputs.list[0]->pool, 1);
+    pool_listeners(f->camera.subscriptions->list[0].output->pool, 1);
     uv_timer_init(&f->loop, &f->timer);
     f->timer.data = f;
     uv_timer_start(&f->timer, time_is_up, (uint64_t)limit, 0);
@@ -169,7 +169,7 @@ static void test_silence(void)
     snprintf(url, sizeof url, "pipe:%d", ends[0]);
     struct fixture *f = configure(url);
     run(f, PATIENCE_MS);
-    const struct ledger *ledger = &f->camera.outputs.list[0]->ledger;
+    const struct ledger *ledger = &f->camera.subscriptions->list[0].output->ledger;
     CHECK(f->state == CAMERA_RETRYING && ledger->offered == 100, "%s, %d offered",
           camera_state_name(f->state), (int)ledger->offered);
     end(f);
@@ -199,7 +199,7 @@ static void test_time_jumps_back(void)
     struct fixture *f = configure("jump.ts");
     f->output.fps = 5;
     run(f, 10000);
-    const struct output *output = f->camera.outputs.list[0];
+    const struct output *output = f->camera.subscriptions->list[0].output;
     CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
     uint64_t offered = output->ledger.offered, thinned = output->ledger.lost[LOSS_THINNED];
     CHECK(offered == 100 && thinned == 80, "%d offered, %d thinned", (int)offered, (int)thinned);
@@ -237,7 +237,7 @@ static void test_undecodable(void)
     spoil("spoilt.avi");
     struct fixture *f = configure("spoilt.avi");
     run(f, 10000);
-    const struct ledger *ledger = &f->camera.outputs.list[0]->ledger;
+    const struct ledger *ledger = &f->camera.subscriptions->list[0].output->ledger;
     CHECK(ledger->offered == 10 && ledger->lost[LOSS_DAMAGED] == 2, "%d offered, %d damaged",
           (int)ledger->offered, (int)ledger->lost[LOSS_DAMAGED]);
     end(f);
@@ -248,7 +248,7 @@ static void test_undecodable(void)
 // Frame `from` and all behind it that are ready, up to the end or to what was lost.
 static int ready_from(struct fixture *f, uint64_t from)
 {
-    struct pool *pool = f->camera.outputs.list[0]->pool;
+    struct pool *pool = f->camera.subscriptions->list[0].output->pool;
     int n = 0;
     struct result *slot;
     pool_publish(pool);
@@ -274,7 +274,7 @@ static void test_device_fails(void)
     struct fixture *f = configure("fails.ts");
     f->driver.submit = fifth_submit_fails;
     run(f, 10000);
-    const struct ledger *ledger = &f->camera.outputs.list[0]->ledger;
+    const struct ledger *ledger = &f->camera.subscriptions->list[0].output->ledger;
     CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
     CHECK(devices_fallbacks(f->devices) == 1, "%d fallbacks", (int)devices_fallbacks(f->devices));
     CHECK(ready_from(f, 0) == 4 && ready_from(f, 5) == 25, "the fifth alone is missing");
@@ -316,7 +316,7 @@ static void test_device_is_full(void)
     f->driver.device_bytes = hundred_bytes;
     f->driver.plan_open = counted_plan;
     run(f, 10000);
-    const struct ledger *ledger = &f->camera.outputs.list[0]->ledger;
+    const struct ledger *ledger = &f->camera.subscriptions->list[0].output->ledger;
     CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
     CHECK(devices_fallbacks(f->devices) == 0, "a full device is no failure");
     CHECK(ready_from(f, 0) == 10 && ready_from(f, 11) == 19, "the first large one is missing");

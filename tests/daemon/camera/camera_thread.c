@@ -51,7 +51,7 @@ struct fixture {
     struct devices *devices;
     uv_loop_t loop;
     struct event_queue *mailbox;
-    struct output *output;
+    struct subscriptions *subscriptions;
     struct histogram decode, process;
     struct stage_timing progress;
     _Atomic bool stop;
@@ -83,13 +83,13 @@ static void start(struct fixture *f)
     CHECK(devices_open_with(&f->devices, f->config, &f->device, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
-    CHECK(output_open(&f->output, "c", f->config->cameras->outputs) == 0, "output");
-    pool_listeners(f->output->pool, 1);
+    CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL) == 0, "outputs");
+    pool_listeners(f->subscriptions->list[0].output->pool, 1);
     struct feed_context context = {
         .config = f->config->cameras,
         .devices = f->devices,
         .mailbox = f->mailbox,
-        .outputs = {1, {f->output}},
+        .subscriptions = f->subscriptions,
         .decode = &f->decode,
         .process = &f->process,
         .epoch = &f->epoch,
@@ -104,7 +104,7 @@ static void start(struct fixture *f)
 static void end(struct fixture *f)
 {
     feed_close(f->feed);
-    output_close(f->output);
+    subscriptions_close(f->subscriptions, output_close);
     devices_close(f->devices);
     event_queue_close(f->mailbox);
     uv_run(&f->loop, UV_RUN_DEFAULT);

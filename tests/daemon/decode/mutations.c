@@ -118,6 +118,7 @@ struct fixture {
     struct devices *devices;
     uv_loop_t loop;
     struct event_queue *mailbox;
+    struct subscriptions *subscriptions;
     struct output *output[2];
     struct histogram decode, process;
     struct stage_timing progress;
@@ -148,15 +149,16 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     CHECK(devices_open_with(&f->devices, f->config, NULL, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL) == 0, "outputs");
     for (int i = 0; i < 2; i++) {
-        CHECK(output_open(&f->output[i], "c", &f->config->cameras->outputs[i]) == 0, "output");
+        f->output[i] = f->subscriptions->list[i].output;
         pool_listeners(f->output[i]->pool, 1);
     }
     struct feed_context context = {
         .config = f->config->cameras,
         .devices = f->devices,
         .mailbox = f->mailbox,
-        .outputs = {2, {f->output[0], f->output[1]}},
+        .subscriptions = f->subscriptions,
         .decode = &f->decode,
         .process = &f->process,
         .epoch = &f->epoch,
@@ -196,8 +198,8 @@ static uint64_t end(struct fixture *f, const char *file)
               (unsigned long long)ledger->offered, (unsigned long long)ledger->emitted,
               (unsigned long long)ledger_lost(ledger));
         emitted[i] = ledger->emitted;
-        output_close(f->output[i]);
     }
+    subscriptions_close(f->subscriptions, output_close);
     devices_close(f->devices);
     event_queue_close(f->mailbox);
     uv_run(&f->loop, UV_RUN_DEFAULT);

@@ -147,7 +147,7 @@ static void test_submit_so_far(void)
 static void test_at_work(void)
 {
     start();
-    struct output *output = rig.camera.outputs.list[0];
+    struct output *output = rig.camera.subscriptions->list[0].output;
     int64_t now = monotonic_ns();
     status_camera_sample(&rig.camera, now - 2000000000, true);
     for (int i = 0; i < 50; i++) {

@@ -21,6 +21,7 @@ struct fixture {
     struct device_lease lease;
     struct event_queue *mailbox;
     struct output_config config[OUTPUTS];
+    struct subscriptions *subscriptions;
     struct output *output[OUTPUTS];
     struct histogram decode, process;
     struct transform *pipeline;
@@ -32,16 +33,12 @@ struct fixture {
 static void join(struct fixture *f, bool cpu_only)
 {
     CHECK(device_acquire(f->devices, cpu_only ? DEVICE_CPU : DEVICE_AUTO, &f->lease) == 0, "join");
-    transform_join(f->pipeline);
-    for (int i = 0; i < OUTPUTS; i++)
-        pool_set_backend(f->output[i]->pool, f->lease.driver, f->lease.backend);
+    transform_attach(f->pipeline);
 }
 
 static void leave(struct fixture *f)
 {
-    transform_drain(f->pipeline);
-    for (int i = 0; i < OUTPUTS; i++)
-        pool_clear_backend(f->output[i]->pool);
+    transform_detach(f->pipeline);
     device_release(&f->lease);
 }
 
@@ -50,16 +47,16 @@ static void start(struct fixture *f, double camera_fps)
     uv_loop_init(&f->loop);
     CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
     CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
-    struct outputs outputs = {.n = OUTPUTS};
+    const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
+    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, NULL) == 0, "outputs");
     for (int i = 0; i < OUTPUTS; i++) {
-        CHECK(output_open(&f->output[i], "gate", &f->config[i]) == 0, "output");
+        f->output[i] = f->subscriptions->list[i].output;
         pool_listeners(f->output[i]->pool, 1);
-        outputs.list[i] = f->output[i];
     }
     struct transform_context context = {
         .lease = &f->lease,
         .mailbox = f->mailbox,
-        .outputs = outputs,
+        .subscriptions = f->subscriptions,
         .fps = camera_fps,
         .stop = &f->stop,
         .heartbeat = &f->heartbeat,
@@ -98,8 +95,8 @@ static void end(struct fixture *f)
         pool_close(f->output[i]->pool);
         f->output[i]->pool = NULL;
         CHECK(ledger_in_flight(&f->output[i]->ledger) == 0, "output %d: the sums match", i);
-        output_close(f->output[i]);
     }
+    subscriptions_close(f->subscriptions, output_close);
     devices_close(f->devices);
     event_queue_close(f->mailbox);
     uv_run(&f->loop, UV_RUN_DEFAULT);

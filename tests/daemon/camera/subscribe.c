@@ -1,0 +1,145 @@
+// Which outputs a camera's thread goes over to, and when an output has no subscribers any more.
+#include "daemon/camera/camera_thread.h"
+
+#include <string.h>
+
+#include "tests/test.h"
+
+enum { OUTPUTS = 3 };
+
+struct fixture {
+    struct output_config config[OUTPUTS]; // A, B, C
+    struct camera_config camera;
+    struct feed *feed;
+    struct subscriptions *last; // of the test, as the loop thread has it
+    struct output *output[OUTPUTS];
+    _Atomic bool stop;
+};
+
+// A list of those outputs; they are found in the last one, or opened.
+static struct subscriptions *choose(struct fixture *f, const char *names)
+{
+    struct output_config config[OUTPUTS];
+    const struct camera_config camera = {.outputs = config, .n_outputs = (int)strlen(names)};
+    struct subscriptions *ret = NULL;
+    for (int i = 0; names[i]; i++)
+        config[i] = f->config[names[i] - 'A'];
+    CHECK(subscriptions_open(&ret, "gate", &camera, f->last) == 0, "subscriptions");
+    for (int i = 0; names[i]; i++)
+        f->output[names[i] - 'A'] = ret->list[i].output;
+    return ret;
+}
+
+static void close_list(struct subscriptions *released)
+{
+    if (released)
+        subscriptions_close(released, NULL);
+}
+
+static void give(struct fixture *f, const char *names)
+{
+    struct subscriptions *given = choose(f, names);
+    subscriptions_release(f->last);
+    f->last = given;
+    close_list(feed_subscribe(f->feed, given));
+}
+
+static void update(struct fixture *f)
+{
+    close_list(feed_update_subscriptions(f->feed));
+}
+
+// The lists that A, B and C are in.
+static void check(const struct fixture *f, int a, int b, int c, const char *when)
+{
+    const int expected[] = {a, b, c};
+    for (int i = 0; i < OUTPUTS; i++) {
+        const int n = f->output[i] ? f->output[i]->subscribers : 0;
+        CHECK(n == expected[i], "%s: %c is in %d lists", when, 'A' + i, n);
+    }
+}
+
+static void start(struct fixture *f)
+{
+    static char *const names[] = {"A", "B", "C"};
+    *f = (struct fixture){0};
+    for (int i = 0; i < OUTPUTS; i++)
+        f->config[i] = (struct output_config){
+            .name = names[i], .kernel = OP_YUV, .slots = 3, .sink = {.kind = SINK_TCP}};
+    f->last = choose(f, "A");
+    const struct feed_context context = {
+        .config = &f->camera, .subscriptions = f->last, .stop = &f->stop};
+    CHECK(feed_open(&f->feed, &context) == 0, "thread");
+}
+
+static void end(struct fixture *f)
+{
+    feed_close(f->feed);
+    subscriptions_close(f->last, NULL);
+    for (int i = 0; i < OUTPUTS; i++) {
+        CHECK(!f->output[i] || f->output[i]->subscribers == 0, "%c at the end", 'A' + i);
+        output_close(f->output[i]);
+    }
+}
+
+static void test_one_after_another(void)
+{
+    struct fixture f;
+    start(&f);
+    check(&f, 1, 0, 0, "at first");
+    update(&f);
+    check(&f, 1, 0, 0, "nothing was given");
+    give(&f, "AB");
+    check(&f, 2, 1, 0, "given");
+    update(&f);
+    check(&f, 1, 1, 0, "added");
+    give(&f, "BC");
+    check(&f, 1, 2, 1, "given, not taken");
+    update(&f);
+    check(&f, 0, 1, 1, "replaced");
+    end(&f);
+}
+
+// A list that comes and goes before the camera looks never was the camera's.
+static void test_overtaken(void)
+{
+    struct fixture f;
+    start(&f);
+    give(&f, "AB");
+    give(&f, "AC");
+    check(&f, 2, 0, 1, "overtaken");
+    give(&f, "C");
+    check(&f, 1, 0, 1, "A is the camera's still");
+    update(&f);
+    check(&f, 0, 0, 1, "taken");
+    end(&f);
+}
+
+// The order of lists does not matter to an output that stays.
+static void test_same(void)
+{
+    struct fixture f;
+    start(&f);
+    give(&f, "BA");
+    update(&f);
+    const struct output *a = f.output[0], *b = f.output[1];
+    give(&f, "AB");
+    update(&f);
+    CHECK(f.output[0] == a && f.output[1] == b, "outputs that are configured alike go on");
+    f.config[1].slots = 4;
+    give(&f, "AB");
+    CHECK(f.output[0] == a && f.output[1] != b, "B is configured anew");
+    CHECK(b->subscribers == 1, "the former B is the camera's still");
+    update(&f);
+    CHECK(b->subscribers == 0, "and then is not");
+    output_close((struct output *)b);
+    end(&f);
+}
+
+int main(void)
+{
+    TEST(test_one_after_another());
+    TEST(test_overtaken());
+    TEST(test_same());
+    return test_end("subscribe");
+}
