@@ -39,11 +39,11 @@ struct daemon {
     uv_signal_t signal[SIGNALS];
     uv_timer_t deadline, log;
     struct notify notify;
-    struct event_queue *mailbox;
+    struct event_queue *events;
     struct devices *devices;
     struct service *service;
     struct histogram decode, process;
-    struct cameras roster;
+    struct cameras cameras;
     struct reload reload;
     struct unfinished unfinished;
     int exit_code;
@@ -61,15 +61,15 @@ static void look_at_camera(const struct camera *camera, int64_t patience_ns, str
 // One that is to leave and cannot is in the way of what comes in its place.
 static void look_at_cameras(void *opaque, int64_t patience_ns, struct health *ret)
 {
-    const struct cameras *roster = &((struct daemon *)opaque)->roster;
-    ret->cameras = roster->n;
-    for (int i = 0; i < roster->n; i++) {
-        const struct camera *camera = roster->cameras[i];
+    const struct cameras *cameras = &((struct daemon *)opaque)->cameras;
+    ret->cameras = cameras->n;
+    for (int i = 0; i < cameras->n; i++) {
+        const struct camera *camera = cameras->list[i];
         ret->started += camera->started;
         ret->running += atomic_load(&camera->state) == CAMERA_RUNNING;
         look_at_camera(camera, patience_ns, ret);
     }
-    for (const struct camera *camera = roster->leaving; camera; camera = camera->next)
+    for (const struct camera *camera = cameras->leaving; camera; camera = camera->next)
         look_at_camera(camera, patience_ns, ret);
 }
 
@@ -77,8 +77,8 @@ static void look(void *opaque, struct metrics *ret)
 {
     struct daemon *daemon = opaque;
     *ret = (struct metrics){
-        .cameras = daemon->roster.cameras,
-        .n_cameras = daemon->roster.n,
+        .cameras = daemon->cameras.list,
+        .n_cameras = daemon->cameras.n,
         .devices = daemon->devices,
         .decode = &daemon->decode,
         .process = &daemon->process,
@@ -117,7 +117,7 @@ static void limit_stop(struct daemon *daemon);
 static void roster_is_done(void *opaque)
 {
     struct daemon *daemon = opaque;
-    if (!daemon->mailbox)
+    if (!daemon->events)
         return;
     if (!unfinished_end(&daemon->unfinished, roster_is_done, daemon)) {
         limit_stop(daemon); // its folder may hang
@@ -125,8 +125,8 @@ static void roster_is_done(void *opaque)
     }
     unfinished_close(&daemon->unfinished);
     block_signals(); // it has ended well: no signal may kill it on its last steps
-    event_queue_close(daemon->mailbox);
-    daemon->mailbox = NULL;
+    event_queue_close(daemon->events);
+    daemon->events = NULL;
     service_close(daemon->service);
     daemon->service = NULL;
     for (int i = 0; i < SIGNALS; i++)
@@ -134,12 +134,12 @@ static void roster_is_done(void *opaque)
     uv_close((uv_handle_t *)&daemon->deadline, NULL);
     uv_close((uv_handle_t *)&daemon->log, NULL);
     notify_close(&daemon->notify);
-    cameras_close_handles(&daemon->roster);
+    cameras_close_handles(&daemon->cameras);
 }
 
 static void judge_cameras(struct daemon *daemon)
 {
-    if (daemon->exit_code == EXIT_OK && cameras_fails(&daemon->roster))
+    if (daemon->exit_code == EXIT_OK && cameras_fails(&daemon->cameras))
         daemon->exit_code = EXIT_RUNTIME;
 }
 
@@ -148,7 +148,7 @@ static void deadline_passed(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     log_event(LOG_LEVEL_ERROR, "%d cameras and %d sinks did not stop within %d ms: leaving them",
-              daemon->roster.n_threads, daemon->roster.n_sinks, STOP_MS);
+              daemon->cameras.n_threads, daemon->cameras.n_sinks, STOP_MS);
     write_metrics(daemon);
     judge_cameras(daemon);
     log_flush();
@@ -164,18 +164,18 @@ static void limit_stop(struct daemon *daemon)
 // Also of a start that failed half way.
 static void stop(struct daemon *daemon)
 {
-    if (daemon->roster.stopping)
+    if (daemon->cameras.stopping)
         return;
     notify_stopping(&daemon->notify);
     limit_stop(daemon);
-    cameras_stop(&daemon->roster);
+    cameras_stop(&daemon->cameras);
 }
 
 // --- signals
 
 int daemon_reload(struct daemon *daemon, FILE *errors, struct reload_result *ret)
 {
-    if (daemon->roster.stopping) {
+    if (daemon->cameras.stopping) {
         if (errors)
             fputs("framed is stopping\n", errors);
         return -ESHUTDOWN;
@@ -227,19 +227,19 @@ static void open_roster(struct daemon *daemon)
 {
     const struct cameras_context context = {
         .loop = &daemon->loop,
-        .mailbox = daemon->mailbox,
+        .events = daemon->events,
         .decode = &daemon->decode,
         .process = &daemon->process,
         .done = roster_is_done,
         .opaque = daemon,
     };
-    cameras_open(&daemon->roster, &context);
-    unfinished_open(&daemon->unfinished, &daemon->loop, &daemon->roster);
+    cameras_open(&daemon->cameras, &context);
+    unfinished_open(&daemon->unfinished, &daemon->loop, &daemon->cameras);
     daemon->reload = (struct reload){
         .file = daemon->options->file,
         .running = daemon->config,
         .loaded_ns = realtime_ns(),
-        .roster = &daemon->roster,
+        .cameras = &daemon->cameras,
         .prepare = prepare_service,
         .commit = commit_service,
         .opaque = daemon,
@@ -252,7 +252,7 @@ static int open_loop(struct daemon *daemon)
     int rc = uv_loop_init(&daemon->loop);
     if (rc < 0)
         return rc;
-    rc = event_queue_open(&daemon->mailbox, &daemon->loop);
+    rc = event_queue_open(&daemon->events, &daemon->loop);
     if (rc < 0) {
         uv_loop_close(&daemon->loop);
         return rc;
@@ -277,12 +277,12 @@ static int add_cameras(struct daemon *daemon)
     struct camera **cameras = calloc((size_t)config->n_cameras + 1, sizeof(struct camera *));
     int n = 0, rc = cameras ? 0 : -ENOMEM;
     while (rc == 0 && n < config->n_cameras) {
-        rc = cameras_make_camera(&daemon->roster, &config->cameras[n], &cameras[n]);
+        rc = cameras_make_camera(&daemon->cameras, &config->cameras[n], &cameras[n]);
         n += rc == 0;
     }
     if (rc < 0)
         log_event(LOG_LEVEL_ERROR, "camera=%s %s", config->cameras[n].name, strerror(-rc));
-    cameras_set(&daemon->roster, cameras, n);
+    cameras_set(&daemon->cameras, cameras, n);
     return rc;
 }
 
@@ -293,8 +293,8 @@ static int open_cameras(struct daemon *daemon)
     int rc = add_cameras(daemon);
     if (rc < 0)
         return rc;
-    cameras_open_sinks(&daemon->roster);
-    return daemon->roster.n_sinks > 0 ? 0 : -ENOENT;
+    cameras_open_sinks(&daemon->cameras);
+    return daemon->cameras.n_sinks > 0 ? 0 : -ENOENT;
 }
 
 static int reload(void *opaque, FILE *errors, struct reload_result *ret)
@@ -320,7 +320,7 @@ static int start(struct daemon *daemon)
     int rc = devices_open(&daemon->devices, daemon->config);
     if (rc < 0)
         return rc == -ENODEV ? EXIT_NO_DEVICE : EXIT_RUNTIME;
-    daemon->roster.context.devices = daemon->devices;
+    daemon->cameras.context.devices = daemon->devices;
     if (devices_admit(daemon->devices, daemon->config, why, sizeof why) < 0) {
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return EXIT_CONFIG;
@@ -331,7 +331,7 @@ static int start(struct daemon *daemon)
     if (rc == 0)
         rc = write_metrics(daemon); // a path that cannot be written is known at once
     if (rc == 0)
-        rc = cameras_start(&daemon->roster);
+        rc = cameras_start(&daemon->cameras);
     if (rc == 0)
         unfinished_scan(&daemon->unfinished);
     return rc < 0 ? EXIT_RUNTIME : EXIT_OK;
@@ -341,7 +341,7 @@ static void finish(struct daemon *daemon)
 {
     write_metrics(daemon);
     judge_cameras(daemon);
-    cameras_close(&daemon->roster);
+    cameras_close(&daemon->cameras);
     devices_close(daemon->devices);
     uv_loop_close(&daemon->loop);
     log_flush();

@@ -1,6 +1,5 @@
-// The bell is an eventfd of our own: libuv's uv_async_send is seen by the loop while it is still
-// under way, and the loop then spins until the sender goes on, which on the same processor it
-// cannot do.
+// The wakeup is an eventfd of our own: the loop may see libuv's uv_async_send while the call is
+// still under way, and then spins until the sender goes on, which it cannot on the same processor.
 #include "daemon/base/event_queue.h"
 
 #include <errno.h>
@@ -10,86 +9,86 @@
 
 struct event_queue {
     uv_poll_t poll;
-    int bell;
+    int wakeup;
     uv_mutex_t lock;
     struct event *first, **last; // under lock
 };
 
-static struct event *take_all(struct event_queue *box)
+static struct event *take_all(struct event_queue *queue)
 {
-    uv_mutex_lock(&box->lock);
-    struct event *first = box->first;
-    box->first = NULL;
-    box->last = &box->first;
-    uv_mutex_unlock(&box->lock);
+    uv_mutex_lock(&queue->lock);
+    struct event *first = queue->first;
+    queue->first = NULL;
+    queue->last = &queue->first;
+    uv_mutex_unlock(&queue->lock);
     return first;
 }
 
-static void on_bell(uv_poll_t *poll, int status, int events)
+static void on_wakeup(uv_poll_t *poll, int status, int events)
 {
-    struct event_queue *box = poll->data;
+    struct event_queue *queue = poll->data;
     struct event *next;
-    eventfd_t rings;
+    eventfd_t count;
     (void)status, (void)events;
-    eventfd_read(box->bell, &rings);
-    for (struct event *letter = take_all(box); letter; letter = next) {
-        next = letter->next; // the letter may be posted again as soon as the flag is down
-        atomic_store(&letter->posted, false);
-        letter->read(letter);
+    eventfd_read(queue->wakeup, &count);
+    for (struct event *event = take_all(queue); event; event = next) {
+        next = event->next; // the event may be posted again as soon as the flag is down
+        atomic_store(&event->posted, false);
+        event->callback(event);
     }
 }
 
 int event_queue_open(struct event_queue **ret, uv_loop_t *loop)
 {
-    struct event_queue *box = calloc(1, sizeof *box);
-    if (!box)
+    struct event_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
         return -ENOMEM;
-    int rc = uv_mutex_init(&box->lock);
+    int rc = uv_mutex_init(&queue->lock);
     if (rc < 0)
         goto no_lock;
-    box->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    rc = box->bell < 0 ? -errno : uv_poll_init(loop, &box->poll, box->bell);
+    queue->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    rc = queue->wakeup < 0 ? -errno : uv_poll_init(loop, &queue->poll, queue->wakeup);
     if (rc < 0)
         goto no_poll;
-    box->poll.data = box;
-    box->last = &box->first;
-    uv_poll_start(&box->poll, UV_READABLE, on_bell);
-    *ret = box;
+    queue->poll.data = queue;
+    queue->last = &queue->first;
+    uv_poll_start(&queue->poll, UV_READABLE, on_wakeup);
+    *ret = queue;
     return 0;
 no_poll:
-    if (box->bell >= 0)
-        close(box->bell);
-    uv_mutex_destroy(&box->lock);
+    if (queue->wakeup >= 0)
+        close(queue->wakeup);
+    uv_mutex_destroy(&queue->lock);
 no_lock:
-    free(box);
+    free(queue);
     return rc;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct event_queue *box = handle->data;
-    close(box->bell);
-    uv_mutex_destroy(&box->lock);
-    free(box);
+    struct event_queue *queue = handle->data;
+    close(queue->wakeup);
+    uv_mutex_destroy(&queue->lock);
+    free(queue);
 }
 
-void event_queue_close(struct event_queue *box)
+void event_queue_close(struct event_queue *queue)
 {
-    if (box)
-        uv_close((uv_handle_t *)&box->poll, on_closed);
+    if (queue)
+        uv_close((uv_handle_t *)&queue->poll, on_closed);
 }
 
-// Who finds letters in the box need not ring: whoever put the first one there does.
-void event_post(struct event_queue *box, struct event *letter)
+// Only whoever posts into an empty queue wakes the loop.
+void event_post(struct event_queue *queue, struct event *event)
 {
-    if (atomic_exchange(&letter->posted, true))
+    if (atomic_exchange(&event->posted, true))
         return;
-    uv_mutex_lock(&box->lock);
-    bool rings = !box->first;
-    letter->next = NULL;
-    *box->last = letter;
-    box->last = &letter->next;
-    uv_mutex_unlock(&box->lock);
-    if (rings)
-        eventfd_write(box->bell, 1);
+    uv_mutex_lock(&queue->lock);
+    bool was_empty = !queue->first;
+    event->next = NULL;
+    *queue->last = event;
+    queue->last = &event->next;
+    uv_mutex_unlock(&queue->lock);
+    if (was_empty)
+        eventfd_write(queue->wakeup, 1);
 }

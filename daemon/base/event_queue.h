@@ -1,5 +1,6 @@
-// The one place where facts cross to the loop thread. A letter is embedded in what it speaks of and
-// is in the box at most once, so the box never allocates and never overflows.
+// Events from any thread to the loop thread, in the order in which they were posted. An event is a
+// member of what it is about, and is in the queue at most once: the queue never allocates and never
+// overflows.
 #ifndef FRAMED_DAEMON_BASE_EVENT_QUEUE_H
 #define FRAMED_DAEMON_BASE_EVENT_QUEUE_H
 
@@ -8,7 +9,7 @@
 #include <uv.h>
 
 struct event {
-    void (*read)(struct event *); // loop thread; the letter may be posted again from here on
+    void (*callback)(struct event *); // loop thread; may post the event again
     _Atomic bool posted;
     struct event *next;
 };
@@ -16,8 +17,8 @@ struct event {
 struct event_queue;
 
 int event_queue_open(struct event_queue **ret, uv_loop_t *loop);
-void event_queue_close(struct event_queue *); // loop thread; no letter may be posted any more
-// Any thread; does nothing while the letter is in the box.
+void event_queue_close(struct event_queue *); // loop thread; no event may be posted any more
+// Any thread; does nothing while the event is in the queue.
 void event_post(struct event_queue *, struct event *);
 
 #endif

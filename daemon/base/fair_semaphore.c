@@ -12,89 +12,90 @@ struct fair_semaphore_waiter {
     struct fair_semaphore_waiter *next;
 };
 
-void fair_semaphore_init(struct fair_semaphore *gate, int threads)
+void fair_semaphore_init(struct fair_semaphore *semaphore, int threads)
 {
-    *gate = (struct fair_semaphore){.room = threads, .places = threads, .since_ns = monotonic_ns()};
-    gate->last = &gate->first;
-    pthread_mutex_init(&gate->mutex, NULL);
+    *semaphore =
+        (struct fair_semaphore){.room = threads, .places = threads, .since_ns = monotonic_ns()};
+    semaphore->last = &semaphore->first;
+    pthread_mutex_init(&semaphore->mutex, NULL);
 }
 
-void fair_semaphore_finish(struct fair_semaphore *gate)
+void fair_semaphore_finish(struct fair_semaphore *semaphore)
 {
-    pthread_mutex_destroy(&gate->mutex);
+    pthread_mutex_destroy(&semaphore->mutex);
 }
 
 // Under lock, before each change of the room.
-static void count(struct fair_semaphore *gate)
+static void count(struct fair_semaphore *semaphore)
 {
     int64_t now = monotonic_ns();
-    int taken = gate->places - (gate->room > 0 ? gate->room : 0);
-    gate->used_ns += (uint64_t)taken * (uint64_t)(now - gate->since_ns);
-    gate->since_ns = now;
+    int taken = semaphore->places - (semaphore->room > 0 ? semaphore->room : 0);
+    semaphore->used_ns += (uint64_t)taken * (uint64_t)(now - semaphore->since_ns);
+    semaphore->since_ns = now;
 }
 
-static void wait_in_line(struct fair_semaphore *gate)
+static void wait_for_place(struct fair_semaphore *semaphore)
 {
     struct fair_semaphore_waiter waiter = {.in = false};
     pthread_cond_init(&waiter.turn, NULL);
-    *gate->last = &waiter;
-    gate->last = &waiter.next;
+    *semaphore->last = &waiter;
+    semaphore->last = &waiter.next;
     while (!waiter.in)
-        pthread_cond_wait(&waiter.turn, &gate->mutex);
+        pthread_cond_wait(&waiter.turn, &semaphore->mutex);
     pthread_cond_destroy(&waiter.turn);
 }
 
-void fair_semaphore_enter(struct fair_semaphore *gate)
+void fair_semaphore_enter(struct fair_semaphore *semaphore)
 {
-    pthread_mutex_lock(&gate->mutex);
-    count(gate);
-    if (gate->room > 0)
-        gate->room--;
+    pthread_mutex_lock(&semaphore->mutex);
+    count(semaphore);
+    if (semaphore->room > 0)
+        semaphore->room--;
     else
-        wait_in_line(gate);
-    pthread_mutex_unlock(&gate->mutex);
+        wait_for_place(semaphore);
+    pthread_mutex_unlock(&semaphore->mutex);
 }
 
 // Places pass to the first in line at once, so that none who comes later can take them.
-static void let_in(struct fair_semaphore *gate)
+static void give_places(struct fair_semaphore *semaphore)
 {
     struct fair_semaphore_waiter *first;
-    while (gate->room > 0 && (first = gate->first)) {
-        if (!(gate->first = first->next))
-            gate->last = &gate->first;
-        gate->room--;
+    while (semaphore->room > 0 && (first = semaphore->first)) {
+        if (!(semaphore->first = first->next))
+            semaphore->last = &semaphore->first;
+        semaphore->room--;
         first->in = true;
         pthread_cond_signal(&first->turn);
     }
 }
 
-void fair_semaphore_press(struct fair_semaphore *gate, int places)
+void fair_semaphore_reserve(struct fair_semaphore *semaphore, int places)
 {
-    pthread_mutex_lock(&gate->mutex);
-    count(gate);
-    gate->room -= places;
-    pthread_mutex_unlock(&gate->mutex);
+    pthread_mutex_lock(&semaphore->mutex);
+    count(semaphore);
+    semaphore->room -= places;
+    pthread_mutex_unlock(&semaphore->mutex);
 }
 
-void fair_semaphore_retreat(struct fair_semaphore *gate, int places)
+void fair_semaphore_unreserve(struct fair_semaphore *semaphore, int places)
 {
-    pthread_mutex_lock(&gate->mutex);
-    count(gate);
-    gate->room += places;
-    let_in(gate);
-    pthread_mutex_unlock(&gate->mutex);
+    pthread_mutex_lock(&semaphore->mutex);
+    count(semaphore);
+    semaphore->room += places;
+    give_places(semaphore);
+    pthread_mutex_unlock(&semaphore->mutex);
 }
 
-void fair_semaphore_leave(struct fair_semaphore *gate)
+void fair_semaphore_leave(struct fair_semaphore *semaphore)
 {
-    fair_semaphore_retreat(gate, 1);
+    fair_semaphore_unreserve(semaphore, 1);
 }
 
-uint64_t fair_semaphore_used_ns(struct fair_semaphore *gate)
+uint64_t fair_semaphore_used_ns(struct fair_semaphore *semaphore)
 {
-    pthread_mutex_lock(&gate->mutex);
-    count(gate);
-    uint64_t used = gate->used_ns;
-    pthread_mutex_unlock(&gate->mutex);
+    pthread_mutex_lock(&semaphore->mutex);
+    count(semaphore);
+    uint64_t used = semaphore->used_ns;
+    pthread_mutex_unlock(&semaphore->mutex);
     return used;
 }

@@ -9,8 +9,8 @@ struct fair_semaphore_waiter; // on its thread's stack
 
 struct fair_semaphore {
     pthread_mutex_t mutex;
-    int room; // threads that may still go in: above 0 only while nobody waits, below 0 where some
-              // pressed in
+    int room; // threads that may still enter: above 0 only while nobody waits, below 0 after
+              // fair_semaphore_reserve with more than there was
     struct fair_semaphore_waiter *first, **last;
     int places;       // in all
     uint64_t used_ns; // of them, up to since_ns
@@ -21,9 +21,10 @@ void fair_semaphore_init(struct fair_semaphore *, int threads);
 void fair_semaphore_finish(struct fair_semaphore *); // with nobody inside
 void fair_semaphore_enter(struct fair_semaphore *);
 void fair_semaphore_leave(struct fair_semaphore *); // any thread, for one that is inside
-// Takes `places` at once, waiting for none: others get in as long as that many fewer are inside.
-void fair_semaphore_press(struct fair_semaphore *, int places);
-void fair_semaphore_retreat(struct fair_semaphore *, int places); // gives them back
+// Takes `places` at once without waiting: until they are given back, others enter only while that
+// many fewer are inside.
+void fair_semaphore_reserve(struct fair_semaphore *, int places);
+void fair_semaphore_unreserve(struct fair_semaphore *, int places); // gives them back
 // How long its places were taken since it began, added up.
 uint64_t fair_semaphore_used_ns(struct fair_semaphore *);
 

@@ -183,7 +183,7 @@ static void *run(void *opaque)
     set_state(thread, verdict);
     log_event(verdict == CAMERA_FAILED ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s: %s",
               camera_state_name((int)verdict), atomic_load(&thread->stop) ? "stopped" : why);
-    event_post(camera->context.mailbox, &camera->letter);
+    event_post(camera->context.events, &camera->letter);
     return NULL;
 }
 
@@ -194,7 +194,7 @@ static int open_feed(struct camera *camera, struct camera_thread *thread)
     struct feed_context context = {
         .config = camera->config,
         .devices = camera->context.devices,
-        .mailbox = camera->context.mailbox,
+        .events = camera->context.events,
         .subscriptions = camera->subscriptions,
         .epoch = &camera->epoch,
         .decode = camera->context.decode,
@@ -236,7 +236,7 @@ static void subscriptions_released(struct event *event)
 
 static void set_subscriptions(struct camera *camera, struct subscriptions *subscriptions)
 {
-    subscriptions->released.read = subscriptions_released;
+    subscriptions->released.callback = subscriptions_released;
     subscriptions->owner = camera;
     camera->subscriptions = subscriptions;
 }
@@ -247,7 +247,7 @@ int camera_open(struct camera *camera, const struct camera_config *config,
     *camera = (struct camera){
         .config = config_copy_camera(config),
         .context = *context,
-        .letter.read = context->ended,
+        .letter.callback = context->ended,
     };
     struct subscriptions *subscriptions;
     int rc = camera->config ? 0 : -ENOMEM;

@@ -21,7 +21,7 @@ enum camera_state {
 
 struct camera_context {
     struct devices *devices;
-    struct event_queue *mailbox;
+    struct event_queue *events;
     struct histogram *decode, *process;
     void (*ended)(struct event *); // loop thread: the thread is through (camera_of_event)
     // Loop thread: outputs that the camera had before camera_subscribe may have no subscribers now.

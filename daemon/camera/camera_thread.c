@@ -390,7 +390,7 @@ static void follow_outputs(struct feed *feed)
 {
     struct subscriptions *released = feed_update_subscriptions(feed);
     if (released)
-        event_post(feed->context.mailbox, &released->released);
+        event_post(feed->context.events, &released->released);
 }
 
 // Goes over to the device that has taken over.
@@ -507,7 +507,7 @@ int feed_open(struct feed **ret, const struct feed_context *context)
     feed->context = *context;
     struct transform_context pipeline = {
         .lease = &feed->lease,
-        .mailbox = context->mailbox,
+        .events = context->events,
         .subscriptions = context->subscriptions,
         .fps = context->config->fps,
         .stop = context->stop,

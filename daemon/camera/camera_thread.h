@@ -12,7 +12,7 @@ struct feed;
 struct feed_context {
     const struct camera_config *config;
     struct devices *devices;
-    struct event_queue *mailbox;
+    struct event_queue *events;
     struct subscriptions *subscriptions; // at first
     uint32_t *epoch;                     // of the next picture, unless that begins another
     struct histogram *decode, *process;

@@ -17,7 +17,7 @@ enum {
     THREADS_OPENING = 14,
 };
 
-// --- the gates
+// --- the semaphores
 
 void nvdec_enter(struct nvdec *nvdec)
 {
@@ -34,7 +34,7 @@ void nvdec_leave(struct nvdec *nvdec)
         return;
     }
     nvdec->opens = false;
-    fair_semaphore_retreat(&nvdec->device->inside, nvdec->device->opening_places);
+    fair_semaphore_unreserve(&nvdec->device->inside, nvdec->device->opening_places);
     fair_semaphore_leave(&nvdec->device->opening);
 }
 
@@ -46,7 +46,7 @@ static void wait_to_open(struct nvdec *nvdec)
         return;
     fair_semaphore_leave(&nvdec->device->inside);
     fair_semaphore_enter(&nvdec->device->opening);
-    fair_semaphore_press(&nvdec->device->inside, nvdec->device->opening_places);
+    fair_semaphore_reserve(&nvdec->device->inside, nvdec->device->opening_places);
     nvdec->opens = true;
 }
 

@@ -41,7 +41,7 @@ int output_open(struct output **ret, const char *camera, const struct output_con
     output->camera = camera;
     output->config = config_copy_output(config);
     output->listener.fd = -1;
-    output->letter.read = slots_were_done;
+    output->letter.callback = slots_were_done;
     output->rate.fps = config->fps;
     int rc = output->config ? 0 : -ENOMEM;
     if (rc == 0)

@@ -42,7 +42,7 @@ static int count_seen(const struct metrics *metrics)
 // pictures, or for another device.
 static void plan_memory(struct load *load, const struct metrics *metrics)
 {
-    struct peak_memory overlap;
+    struct peak_memory peak;
     const struct config none = {0};
     const char *backend = devices_backend_name(metrics->devices);
     const int seen = count_seen(metrics);
@@ -50,13 +50,13 @@ static void plan_memory(struct load *load, const struct metrics *metrics)
         load->memory_reload == metrics->reload->applied && load->memory_backend == backend &&
         load->memory_nvdec == load->has_nvdec)
         return;
-    load->has_memory = peak_memory_open(&overlap, &none, metrics->n_cameras) == 0;
+    load->has_memory = peak_memory_open(&peak, &none, metrics->n_cameras) == 0;
     if (load->has_memory) {
         for (int i = 0; i < metrics->n_cameras; i++)
-            peak_memory_add_camera(&overlap, metrics->cameras[i]);
-        devices_memory(metrics->devices, &overlap.config, &load->memory);
+            peak_memory_add_camera(&peak, metrics->cameras[i]);
+        devices_memory(metrics->devices, &peak.config, &load->memory);
     }
-    peak_memory_close(&overlap);
+    peak_memory_close(&peak);
     load->memory_reload = metrics->reload->applied;
     load->memory_backend = backend;
     load->memory_seen = seen;

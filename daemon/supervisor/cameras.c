@@ -19,17 +19,17 @@ enum {
 
 // --- who is there
 
-struct camera *cameras_find(const struct cameras *roster, const char *name)
+struct camera *cameras_find(const struct cameras *cameras, const char *name)
 {
-    for (int i = 0; i < roster->n; i++)
-        if (strcmp(roster->cameras[i]->config->name, name) == 0)
-            return roster->cameras[i];
+    for (int i = 0; i < cameras->n; i++)
+        if (strcmp(cameras->list[i]->config->name, name) == 0)
+            return cameras->list[i];
     return NULL;
 }
 
-static bool is_leaving(const struct cameras *roster, const struct camera *camera)
+static bool is_leaving(const struct cameras *cameras, const struct camera *camera)
 {
-    const struct camera *leaving = roster->leaving;
+    const struct camera *leaving = cameras->leaving;
     while (leaving && leaving != camera)
         leaving = leaving->next;
     return leaving;
@@ -44,9 +44,9 @@ static bool has_sink(const struct camera *camera)
 }
 
 // Whether outputs that the camera was to do without are still there: they have its name.
-static bool has_leaving_outputs(const struct cameras *roster, const struct camera *camera)
+static bool has_leaving_outputs(const struct cameras *cameras, const struct camera *camera)
 {
-    const struct output *output = roster->leaving_outputs;
+    const struct output *output = cameras->leaving_outputs;
     while (output && output->camera != camera->config->name)
         output = output->next;
     return output;
@@ -56,9 +56,9 @@ static void start_next(uv_timer_t *timer);
 
 // --- the end of a camera, an output
 
-static void forget_camera(struct cameras *roster, struct camera *camera)
+static void forget_camera(struct cameras *cameras, struct camera *camera)
 {
-    struct camera *successor = cameras_find(roster, camera->config->name);
+    struct camera *successor = cameras_find(cameras, camera->config->name);
     if (successor && !successor->started)
         camera_follow(successor, camera);
     for (int i = 0; i < camera->subscriptions->n; i++)
@@ -77,9 +77,9 @@ static void forget_output(struct output *output)
 
 // No event of an output without subscribers is in the queue: the thread that filled the output
 // released its subscriptions after that event.
-static void forget_outputs(struct cameras *roster)
+static void forget_outputs(struct cameras *cameras)
 {
-    struct output **link = &roster->leaving_outputs;
+    struct output **link = &cameras->leaving_outputs;
     while (*link) {
         struct output *output = *link;
         if (output->sink || output->subscribers > 0) {
@@ -91,63 +91,63 @@ static void forget_outputs(struct cameras *roster)
     }
 }
 
-static void forget_cameras(struct cameras *roster)
+static void forget_cameras(struct cameras *cameras)
 {
-    struct camera **link = &roster->leaving;
+    struct camera **link = &cameras->leaving;
     while (*link) {
         struct camera *camera = *link;
-        if (!camera->through || has_sink(camera) || has_leaving_outputs(roster, camera)) {
+        if (!camera->through || has_sink(camera) || has_leaving_outputs(cameras, camera)) {
             link = &camera->next;
             continue;
         }
         *link = camera->next;
-        forget_camera(roster, camera);
+        forget_camera(cameras, camera);
     }
 }
 
-void cameras_settle(struct cameras *roster)
+void cameras_settle(struct cameras *cameras)
 {
-    for (int i = 0; i < roster->n; i++)
-        if (roster->cameras[i]->through && !has_sink(roster->cameras[i]))
-            camera_leave(roster->cameras[i]);
-    forget_outputs(roster);
-    forget_cameras(roster);
-    if (!roster->stopping) {
-        cameras_open_sinks(roster);
-        if (!uv_is_active((uv_handle_t *)&roster->starts))
-            start_next(&roster->starts);
+    for (int i = 0; i < cameras->n; i++)
+        if (cameras->list[i]->through && !has_sink(cameras->list[i]))
+            camera_leave(cameras->list[i]);
+    forget_outputs(cameras);
+    forget_cameras(cameras);
+    if (!cameras->stopping) {
+        cameras_open_sinks(cameras);
+        if (!uv_is_active((uv_handle_t *)&cameras->starts))
+            start_next(&cameras->starts);
     }
-    if (roster->n_threads == 0 && roster->n_sinks == 0 && !roster->leaving_outputs)
-        roster->context.done(roster->context.opaque);
+    if (cameras->n_threads == 0 && cameras->n_sinks == 0 && !cameras->leaving_outputs)
+        cameras->context.done(cameras->context.opaque);
 }
 
 static void sink_was_closed(struct output *output)
 {
-    struct cameras *roster = output->owner;
-    roster->n_sinks--;
-    cameras_settle(roster);
+    struct cameras *cameras = output->owner;
+    cameras->n_sinks--;
+    cameras_settle(cameras);
 }
 
-static void finish_sinks(struct cameras *roster, struct camera *camera)
+static void finish_sinks(struct cameras *cameras, struct camera *camera)
 {
-    bool soon = roster->stopping || is_leaving(roster, camera);
+    bool soon = cameras->stopping || is_leaving(cameras, camera);
     for (int i = 0; i < camera->subscriptions->n; i++)
         output_finish(camera->subscriptions->list[i].output, soon ? DRAIN_LEAVING_MS : DRAIN_MS);
 }
 
-static void end_camera(struct cameras *roster, struct camera *camera)
+static void end_camera(struct cameras *cameras, struct camera *camera)
 {
     camera_join(camera);
-    roster->n_threads--;
-    finish_sinks(roster, camera);
+    cameras->n_threads--;
+    finish_sinks(cameras, camera);
 }
 
-static void camera_ended(struct event *letter)
+static void camera_ended(struct event *event)
 {
-    struct camera *camera = camera_of_event(letter);
-    struct cameras *roster = camera->context.opaque;
-    end_camera(roster, camera);
-    cameras_settle(roster);
+    struct camera *camera = camera_of_event(event);
+    struct cameras *cameras = camera->context.opaque;
+    end_camera(cameras, camera);
+    cameras_settle(cameras);
 }
 
 static void subscriptions_released(void *opaque)
@@ -155,29 +155,29 @@ static void subscriptions_released(void *opaque)
     cameras_settle(opaque);
 }
 
-static void stop_camera(struct cameras *roster, struct camera *camera)
+static void stop_camera(struct cameras *cameras, struct camera *camera)
 {
     if (camera->through)
-        finish_sinks(roster, camera); // now with less patience
+        finish_sinks(cameras, camera); // now with less patience
     else if (camera->started)
         camera_stop(camera);
     else
-        end_camera(roster, camera);
+        end_camera(cameras, camera);
 }
 
 // --- cameras and outputs that come and go
 
-int cameras_make_camera(struct cameras *roster, const struct camera_config *config,
+int cameras_make_camera(struct cameras *cameras, const struct camera_config *config,
                         struct camera **ret)
 {
     const struct camera_context context = {
-        .devices = roster->context.devices,
-        .mailbox = roster->context.mailbox,
-        .decode = roster->context.decode,
-        .process = roster->context.process,
+        .devices = cameras->context.devices,
+        .events = cameras->context.events,
+        .decode = cameras->context.decode,
+        .process = cameras->context.process,
         .ended = camera_ended,
         .released = subscriptions_released,
-        .opaque = roster,
+        .opaque = cameras,
     };
     struct camera *camera = calloc(1, sizeof *camera);
     int rc = camera ? camera_open(camera, config, &context) : -ENOMEM;
@@ -188,33 +188,33 @@ int cameras_make_camera(struct cameras *roster, const struct camera_config *conf
     return rc;
 }
 
-static bool has(struct camera *const *cameras, int n, const struct camera *camera)
+static bool list_has(struct camera *const *list, int n, const struct camera *camera)
 {
     for (int i = 0; i < n; i++)
-        if (cameras[i] == camera)
+        if (list[i] == camera)
             return true;
     return false;
 }
 
-void cameras_set(struct cameras *roster, struct camera **cameras, int n)
+void cameras_set(struct cameras *cameras, struct camera **list, int n)
 {
-    struct camera **before = roster->cameras;
-    const int n_before = roster->n;
-    roster->cameras = cameras;
-    roster->n = n;
+    struct camera **before = cameras->list;
+    const int n_before = cameras->n;
+    cameras->list = list;
+    cameras->n = n;
     for (int i = 0; i < n; i++)
-        roster->n_threads += !has(before, n_before, cameras[i]);
+        cameras->n_threads += !list_has(before, n_before, list[i]);
     for (int i = 0; i < n_before; i++) {
-        if (has(cameras, n, before[i]))
+        if (list_has(list, n, before[i]))
             continue;
-        before[i]->next = roster->leaving;
-        roster->leaving = before[i];
-        stop_camera(roster, before[i]);
+        before[i]->next = cameras->leaving;
+        cameras->leaving = before[i];
+        stop_camera(cameras, before[i]);
     }
     free(before);
 }
 
-void cameras_set_outputs(struct cameras *roster, struct camera *camera,
+void cameras_set_outputs(struct cameras *cameras, struct camera *camera,
                          struct subscriptions *subscriptions)
 {
     const struct subscriptions *before = camera->subscriptions;
@@ -222,8 +222,8 @@ void cameras_set_outputs(struct cameras *roster, struct camera *camera,
         struct output *output = before->list[i].output;
         if (subscriptions_have(subscriptions, output))
             continue;
-        output->next = roster->leaving_outputs;
-        roster->leaving_outputs = output;
+        output->next = cameras->leaving_outputs;
+        cameras->leaving_outputs = output;
         pool_end(output->pool);
         output_finish(output, DRAIN_LEAVING_MS);
     }
@@ -237,14 +237,14 @@ static bool writes_to(const struct output *output, const struct sink_address *fi
     return output->sink && address_collides(&output->config->sink, file);
 }
 
-const struct output *cameras_writer(const struct cameras *roster, const struct sink_address *file)
+const struct output *cameras_writer(const struct cameras *cameras, const struct sink_address *file)
 {
     if (file->kind != SINK_FILE || file->timed)
         return NULL;
-    for (const struct output *output = roster->leaving_outputs; output; output = output->next)
+    for (const struct output *output = cameras->leaving_outputs; output; output = output->next)
         if (writes_to(output, file))
             return output;
-    for (const struct camera *camera = roster->leaving; camera; camera = camera->next)
+    for (const struct camera *camera = cameras->leaving; camera; camera = camera->next)
         for (int i = 0; i < camera->subscriptions->n; i++)
             if (writes_to(camera->subscriptions->list[i].output, file))
                 return camera->subscriptions->list[i].output;
@@ -252,27 +252,27 @@ const struct output *cameras_writer(const struct cameras *roster, const struct s
 }
 
 // Opens the output's sink, where it is not open and is wanted.
-static void open_sink(struct cameras *roster, struct output *output)
+static void open_sink(struct cameras *cameras, struct output *output)
 {
-    if (output->sink || output->finished || cameras_writer(roster, &output->config->sink))
+    if (output->sink || output->finished || cameras_writer(cameras, &output->config->sink))
         return;
-    if (output_listen(output, roster->context.loop, sink_was_closed, roster) == 0)
-        roster->n_sinks++;
+    if (output_listen(output, cameras->context.loop, sink_was_closed, cameras) == 0)
+        cameras->n_sinks++;
 }
 
-void cameras_open_sinks(struct cameras *roster)
+void cameras_open_sinks(struct cameras *cameras)
 {
-    for (int i = 0; i < roster->n; i++) {
-        const struct subscriptions *outputs = roster->cameras[i]->subscriptions;
+    for (int i = 0; i < cameras->n; i++) {
+        const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            open_sink(roster, outputs->list[o].output);
+            open_sink(cameras, outputs->list[o].output);
     }
 }
 
-static void check_paths(const struct cameras *roster)
+static void check_paths(const struct cameras *cameras)
 {
-    for (int i = 0; i < roster->n; i++) {
-        const struct subscriptions *outputs = roster->cameras[i]->subscriptions;
+    for (int i = 0; i < cameras->n; i++) {
+        const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
             if (outputs->list[o].output->sink)
                 sink_check_path(outputs->list[o].output->sink);
@@ -283,28 +283,28 @@ static void check_paths(const struct cameras *roster)
 // removed: the rest works meanwhile.
 static void tend_sinks(uv_timer_t *timer)
 {
-    struct cameras *roster = timer->data;
-    check_paths(roster);
-    cameras_open_sinks(roster);
+    struct cameras *cameras = timer->data;
+    check_paths(cameras);
+    cameras_open_sinks(cameras);
 }
 
 // --- starts
 
-static bool is_startable(const struct cameras *roster, const struct camera *camera)
+static bool is_startable(const struct cameras *cameras, const struct camera *camera)
 {
     if (camera->started || camera->through)
         return false;
-    const struct camera *leaving = roster->leaving;
+    const struct camera *leaving = cameras->leaving;
     while (leaving && strcmp(leaving->config->name, camera->config->name) != 0)
         leaving = leaving->next;
     return !leaving;
 }
 
-static struct camera *next_to_start(const struct cameras *roster)
+static struct camera *next_to_start(const struct cameras *cameras)
 {
-    for (int i = 0; i < roster->n; i++)
-        if (is_startable(roster, roster->cameras[i]))
-            return roster->cameras[i];
+    for (int i = 0; i < cameras->n; i++)
+        if (is_startable(cameras, cameras->list[i]))
+            return cameras->list[i];
     return NULL;
 }
 
@@ -318,82 +318,82 @@ static int start_camera(struct camera *camera)
 
 static void start_next(uv_timer_t *timer)
 {
-    struct cameras *roster = timer->data;
-    struct camera *camera = next_to_start(roster);
+    struct cameras *cameras = timer->data;
+    struct camera *camera = next_to_start(cameras);
     if (camera)
         uv_timer_start(timer, start_next, start_camera(camera) < 0 ? RETRY_MS : START_MS, 0);
 }
 
-int cameras_start(struct cameras *roster)
+int cameras_start(struct cameras *cameras)
 {
-    uv_timer_start(&roster->sinks, tend_sinks, TEND_MS, TEND_MS);
+    uv_timer_start(&cameras->sinks, tend_sinks, TEND_MS, TEND_MS);
     struct camera *camera;
     int rc = 0;
-    for (int i = 0; rc == 0 && i < BURST && (camera = next_to_start(roster)); i++)
+    for (int i = 0; rc == 0 && i < BURST && (camera = next_to_start(cameras)); i++)
         rc = start_camera(camera);
-    uv_timer_start(&roster->starts, start_next, rc < 0 ? RETRY_MS : START_MS, 0);
+    uv_timer_start(&cameras->starts, start_next, rc < 0 ? RETRY_MS : START_MS, 0);
     return rc;
 }
 
 // --- from the start to the end
 
-void cameras_open(struct cameras *roster, const struct cameras_context *context)
+void cameras_open(struct cameras *cameras, const struct cameras_context *context)
 {
-    *roster = (struct cameras){.context = *context};
-    uv_timer_init(context->loop, &roster->sinks);
-    uv_timer_init(context->loop, &roster->starts);
-    roster->sinks.data = roster->starts.data = roster;
+    *cameras = (struct cameras){.context = *context};
+    uv_timer_init(context->loop, &cameras->sinks);
+    uv_timer_init(context->loop, &cameras->starts);
+    cameras->sinks.data = cameras->starts.data = cameras;
 }
 
-void cameras_stop(struct cameras *roster)
+void cameras_stop(struct cameras *cameras)
 {
-    roster->stopping = true;
-    uv_timer_stop(&roster->sinks);
-    uv_timer_stop(&roster->starts);
-    for (int i = 0; i < roster->n; i++)
-        stop_camera(roster, roster->cameras[i]);
-    cameras_settle(roster);
+    cameras->stopping = true;
+    uv_timer_stop(&cameras->sinks);
+    uv_timer_stop(&cameras->starts);
+    for (int i = 0; i < cameras->n; i++)
+        stop_camera(cameras, cameras->list[i]);
+    cameras_settle(cameras);
 }
 
 // Who stops a run asks for no frames.
-static bool output_fails(const struct cameras *roster, const struct output *output)
+static bool output_fails(const struct cameras *cameras, const struct output *output)
 {
-    return !roster->stopping && output_is_silent(output);
+    return !cameras->stopping && output_is_silent(output);
 }
 
-static bool camera_fails(const struct cameras *roster, const struct camera *camera)
+static bool camera_fails(const struct cameras *cameras, const struct camera *camera)
 {
     for (int i = 0; i < camera->subscriptions->n; i++)
-        if (output_fails(roster, camera->subscriptions->list[i].output))
+        if (output_fails(cameras, camera->subscriptions->list[i].output))
             return true;
     return atomic_load(&camera->state) == CAMERA_FAILED;
 }
 
-bool cameras_fails(const struct cameras *roster)
+bool cameras_fails(const struct cameras *cameras)
 {
-    for (int i = 0; i < roster->n; i++)
-        if (camera_fails(roster, roster->cameras[i]))
+    for (int i = 0; i < cameras->n; i++)
+        if (camera_fails(cameras, cameras->list[i]))
             return true;
     return false;
 }
 
-void cameras_close_handles(struct cameras *roster)
+void cameras_close_handles(struct cameras *cameras)
 {
-    uv_close((uv_handle_t *)&roster->sinks, NULL);
-    uv_close((uv_handle_t *)&roster->starts, NULL);
+    uv_close((uv_handle_t *)&cameras->sinks, NULL);
+    uv_close((uv_handle_t *)&cameras->starts, NULL);
 }
 
-void cameras_close(struct cameras *roster)
+void cameras_close(struct cameras *cameras)
 {
-    for (int i = 0; i < roster->n; i++) {
-        const struct subscriptions *outputs = roster->cameras[i]->subscriptions;
+    for (int i = 0; i < cameras->n; i++) {
+        const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
             output_tell_account(outputs->list[o].output,
-                                output_fails(roster, outputs->list[o].output));
+                                output_fails(cameras, outputs->list[o].output));
     }
-    for (int i = 0; i < roster->n; i++) {
-        camera_close(roster->cameras[i]);
-        free(roster->cameras[i]);
+    for (int i = 0; i < cameras->n; i++) {
+        camera_close(cameras->list[i]);
+        free(cameras->list[i]);
     }
-    free(roster->cameras);
+    free(cameras->list);
 }

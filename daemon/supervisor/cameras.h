@@ -1,6 +1,6 @@
-// The cameras that framed has, each from its opening to its end, with the sinks of their outputs;
-// and those that it is to do without, until they are gone. A camera starts when none of its name is
-// on its way out any more. Loop thread only.
+// All cameras with the sinks of their outputs, each from its opening to its end. Cameras and
+// outputs that a reload has removed stay here until they have ended. A camera starts once no
+// removed camera of its name is left. Loop thread only.
 #ifndef FRAMED_DAEMON_SUPERVISOR_CAMERAS_H
 #define FRAMED_DAEMON_SUPERVISOR_CAMERAS_H
 
@@ -9,7 +9,7 @@
 struct cameras_context {
     uv_loop_t *loop;
     struct devices *devices;
-    struct event_queue *mailbox;
+    struct event_queue *events;
     struct histogram *decode, *process;
     void (*done)(void *opaque); // every camera has ended and every sink is closed; may come again
     void *opaque;
@@ -17,10 +17,10 @@ struct cameras_context {
 
 struct cameras {
     struct cameras_context context;
-    struct camera **cameras;
+    struct camera **list;
     int n;
-    struct camera *leaving;         // by camera.next
-    struct output *leaving_outputs; // of cameras that stay, by output.next
+    struct camera *leaving;         // removed cameras, by camera.next
+    struct output *leaving_outputs; // removed outputs of cameras that stay, by output.next
     int n_threads;                  // cameras whose thread has not ended, or not begun
     int n_sinks;                    // not closed
     bool stopping;
@@ -30,20 +30,20 @@ struct cameras {
 void cameras_open(struct cameras *, const struct cameras_context *);
 // The camera of that name, or NULL.
 struct camera *cameras_find(const struct cameras *, const char *name);
-// The output on its way out that still writes the file at that address, which is to be finished
-// before another one begins there; NULL: none.
+// The removed output that still writes the file at that address, and has to finish it before
+// another output begins there; NULL: none.
 const struct output *cameras_writer(const struct cameras *, const struct sink_address *file);
-// A camera that the roster does not have yet. 0 or negative errno.
+// A new camera, which is not among the cameras yet. 0 or negative errno.
 int cameras_make_camera(struct cameras *, const struct camera_config *, struct camera **ret);
 
-// From now on these are the cameras; takes over the array, whose members may be cameras that the
-// roster had. Of the others it lets go.
-void cameras_set(struct cameras *, struct camera **cameras, int n);
-// The same for the outputs of a camera that the roster has. Takes over the subscriptions.
+// From now on these are the cameras, new ones and some that were there. Takes over the array, and
+// removes the others.
+void cameras_set(struct cameras *, struct camera **list, int n);
+// The same for the outputs of one of the cameras. Takes over the subscriptions.
 void cameras_set_outputs(struct cameras *, struct camera *, struct subscriptions *);
-// Forgets what has ended, and opens and starts what waited for that.
+// Frees what has ended, and opens and starts what waited for that.
 void cameras_settle(struct cameras *);
-// Opens the sinks that are to be open and are not.
+// Opens the sinks that should be open and are not.
 void cameras_open_sinks(struct cameras *);
 // Starts the first cameras: some at once, the others one by one. 0, or negative errno, logged,
 // where a thread cannot be had; trying goes on. From now on, every second, sinks that cannot be had

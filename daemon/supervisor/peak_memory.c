@@ -4,48 +4,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct output_config *outputs_of(const struct peak_memory *overlap, int camera)
+static struct output_config *outputs_of(const struct peak_memory *peak, int camera)
 {
-    return overlap->outputs + (size_t)camera * PLAN_OPS_MAX;
+    return peak->outputs + (size_t)camera * PLAN_OPS_MAX;
 }
 
-int peak_memory_open(struct peak_memory *overlap, const struct config *config, int more)
+int peak_memory_open(struct peak_memory *peak, const struct config *config, int more)
 {
     const size_t room = (size_t)(config->n_cameras + more);
-    overlap->config = *config;
-    overlap->config.cameras = calloc(room, sizeof *config->cameras);
-    overlap->outputs = calloc(room * PLAN_OPS_MAX, sizeof *overlap->outputs);
-    if (!overlap->config.cameras || !overlap->outputs)
+    peak->config = *config;
+    peak->config.cameras = calloc(room, sizeof *config->cameras);
+    peak->outputs = calloc(room * PLAN_OPS_MAX, sizeof *peak->outputs);
+    if (!peak->config.cameras || !peak->outputs)
         return -ENOMEM;
     for (int i = 0; i < config->n_cameras; i++) {
-        struct camera_config *camera = &overlap->config.cameras[i];
+        struct camera_config *camera = &peak->config.cameras[i];
         *camera = config->cameras[i];
-        memcpy(outputs_of(overlap, i), camera->outputs,
+        memcpy(outputs_of(peak, i), camera->outputs,
                (size_t)camera->n_outputs * sizeof *camera->outputs);
-        camera->outputs = outputs_of(overlap, i);
+        camera->outputs = outputs_of(peak, i);
     }
     return 0;
 }
 
-void peak_memory_close(struct peak_memory *overlap)
+void peak_memory_close(struct peak_memory *peak)
 {
-    free(overlap->config.cameras);
-    free(overlap->outputs);
+    free(peak->config.cameras);
+    free(peak->outputs);
 }
 
-void peak_memory_add_camera(struct peak_memory *overlap, const struct camera *camera)
+void peak_memory_add_camera(struct peak_memory *peak, const struct camera *camera)
 {
-    const int i = overlap->config.n_cameras++;
-    overlap->config.cameras[i] = *camera->config;
-    overlap->config.cameras[i].outputs = outputs_of(overlap, i);
-    overlap->config.cameras[i].stream = camera_memory(camera);
+    const int i = peak->config.n_cameras++;
+    peak->config.cameras[i] = *camera->config;
+    peak->config.cameras[i].outputs = outputs_of(peak, i);
+    peak->config.cameras[i].stream = camera_memory(camera);
     for (int o = 0; o < camera->subscriptions->n; o++)
-        peak_memory_add_output(overlap, i, camera->subscriptions->list[o].output);
+        peak_memory_add_output(peak, i, camera->subscriptions->list[o].output);
 }
 
-void peak_memory_add_output(struct peak_memory *overlap, int i, const struct output *output)
+void peak_memory_add_output(struct peak_memory *peak, int i, const struct output *output)
 {
-    struct camera_config *camera = &overlap->config.cameras[i];
+    struct camera_config *camera = &peak->config.cameras[i];
     if (camera->n_outputs < PLAN_OPS_MAX)
         camera->outputs[camera->n_outputs++] = *output->config;
 }

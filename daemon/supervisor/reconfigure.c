@@ -11,25 +11,24 @@
 
 // One camera of the new configuration.
 struct entry {
-    struct camera *camera;               // one that the roster has, or a fresh one
-    bool kept;                           // the roster has it...
+    struct camera *camera;               // a running one, or a new one
+    bool kept;                           // it is a running one...
     bool differs;                        // ...with other outputs
-    struct subscriptions *subscriptions; // as they are to be; the camera's own unless `differs`
+    struct subscriptions *subscriptions; // that it will have; its own unless `differs`
 };
 
 struct reconfigure {
-    struct cameras *roster;
+    struct cameras *cameras;
     const struct config *config;
     const char *file;
     FILE *errors;
     int mistakes;
     bool applied;
-    struct camera **cameras; // as they are to be; room for all of the configuration's
+    struct camera **list; // the cameras that there will be; room for all of the configuration's
     struct entry *entries;
-    int n; // built
-    // Outputs that the roster does not have yet, and those that it is to do without.
-    struct output **fresh, **going;
-    int n_fresh, n_going;
+    int n;                            // built
+    struct output **added, **removed; // outputs
+    int n_added, n_removed;
 };
 
 // --- what stays
@@ -49,11 +48,11 @@ static bool is_kept(const struct camera *camera, const struct camera_config *con
            (!camera->through || same_outputs(camera, config));
 }
 
-static const struct entry *entry_of(const struct reconfigure *change, const struct camera *camera)
+static const struct entry *entry_of(const struct reconfigure *plan, const struct camera *camera)
 {
-    for (int i = 0; i < change->n; i++)
-        if (change->entries[i].camera == camera)
-            return &change->entries[i];
+    for (int i = 0; i < plan->n; i++)
+        if (plan->entries[i].camera == camera)
+            return &plan->entries[i];
     return NULL;
 }
 
@@ -66,35 +65,35 @@ static void append_missing(const struct subscriptions *outputs, const struct sub
             list[(*n)++] = outputs->list[i].output;
 }
 
-static int find_differences(struct reconfigure *change)
+static int find_differences(struct reconfigure *plan)
 {
-    const struct cameras *roster = change->roster;
-    change->fresh = calloc((size_t)change->n * PLAN_OPS_MAX + 1, sizeof *change->fresh);
-    change->going = calloc((size_t)roster->n * PLAN_OPS_MAX + 1, sizeof *change->going);
-    if (!change->fresh || !change->going)
+    const struct cameras *cameras = plan->cameras;
+    plan->added = calloc((size_t)plan->n * PLAN_OPS_MAX + 1, sizeof *plan->added);
+    plan->removed = calloc((size_t)cameras->n * PLAN_OPS_MAX + 1, sizeof *plan->removed);
+    if (!plan->added || !plan->removed)
         return -ENOMEM;
-    for (int i = 0; i < change->n; i++) {
-        const struct entry *entry = &change->entries[i];
+    for (int i = 0; i < plan->n; i++) {
+        const struct entry *entry = &plan->entries[i];
         append_missing(entry->subscriptions, entry->kept ? entry->camera->subscriptions : NULL,
-                       change->fresh, &change->n_fresh);
+                       plan->added, &plan->n_added);
     }
-    for (int i = 0; i < roster->n; i++) {
-        const struct entry *entry = entry_of(change, roster->cameras[i]);
-        append_missing(roster->cameras[i]->subscriptions, entry ? entry->subscriptions : NULL,
-                       change->going, &change->n_going);
+    for (int i = 0; i < cameras->n; i++) {
+        const struct entry *entry = entry_of(plan, cameras->list[i]);
+        append_missing(cameras->list[i]->subscriptions, entry ? entry->subscriptions : NULL,
+                       plan->removed, &plan->n_removed);
     }
     return 0;
 }
 
 // --- building
 
-static int build(struct reconfigure *change, const struct camera_config *config)
+static int build_camera(struct reconfigure *plan, const struct camera_config *config)
 {
-    struct entry *entry = &change->entries[change->n];
-    struct camera *camera = cameras_find(change->roster, config->name);
+    struct entry *entry = &plan->entries[plan->n];
+    struct camera *camera = cameras_find(plan->cameras, config->name);
     int rc = 0;
     if (!camera || !is_kept(camera, config)) {
-        rc = cameras_make_camera(change->roster, config, &entry->camera);
+        rc = cameras_make_camera(plan->cameras, config, &entry->camera);
         camera = entry->camera;
     } else {
         entry->camera = camera;
@@ -107,8 +106,8 @@ static int build(struct reconfigure *change, const struct camera_config *config)
         rc = subscriptions_open(&entry->subscriptions, camera->config->name, config,
                                 camera->subscriptions);
     entry->differs &= rc == 0;
-    change->cameras[change->n] = entry->camera;
-    change->n += entry->camera != NULL;
+    plan->list[plan->n] = entry->camera;
+    plan->n += entry->camera != NULL;
     return rc;
 }
 
@@ -125,111 +124,110 @@ static bool same_listener(const struct output_config *a, const struct output_con
            strcmp(a->group ? a->group : "", b->group ? b->group : "") == 0;
 }
 
-static bool is_of_same_name(const struct output *a, const struct output *b)
+static bool have_same_name(const struct output *a, const struct output *b)
 {
     return strcmp(a->camera, b->camera) == 0 && strcmp(a->config->name, b->config->name) == 0;
 }
 
 // A port that the system has chosen stays with the output that has it.
-static bool has_address_of(const struct output *going, const struct output *fresh)
+static bool has_address_of(const struct output *removed, const struct output *added)
 {
-    return address_collides(&going->config->sink, &fresh->config->sink) ||
-           (is_of_same_name(going, fresh) && same_listener(going->config, fresh->config));
+    return address_collides(&removed->config->sink, &added->config->sink) ||
+           (have_same_name(removed, added) && same_listener(removed->config, added->config));
 }
 
-static struct output *holder_of_address(const struct reconfigure *change,
-                                        const struct output *fresh)
+static struct output *output_at_address(const struct reconfigure *plan, const struct output *added)
 {
-    for (int i = 0; i < change->n_going; i++)
-        if (has_address_of(change->going[i], fresh))
-            return change->going[i];
+    for (int i = 0; i < plan->n_removed; i++)
+        if (has_address_of(plan->removed[i], added))
+            return plan->removed[i];
     return NULL;
 }
 
-// What listened for `holder`, or NULL, is to listen for the fresh output.
-static bool takes_over(const struct output *fresh, const struct output *holder)
+// What listened for `holder`, or NULL, is to listen for the added output.
+static bool inherits_listener(const struct output *added, const struct output *holder)
 {
-    return holder && holder->sink && same_listener(holder->config, fresh->config);
+    return holder && holder->sink && same_listener(holder->config, added->config);
 }
 
-static void refuse_sink(struct reconfigure *change, const struct output *output, const char *why)
+static void refuse_sink(struct reconfigure *plan, const struct output *output, const char *why)
 {
     const struct place at = output->config->place;
-    fprintf(change->errors, "%s:%d:%d: cameras.%s.outputs.%s.sink: %s\n", change->file, at.line,
+    fprintf(plan->errors, "%s:%d:%d: cameras.%s.outputs.%s.sink: %s\n", plan->file, at.line,
             at.column, output->camera, output->config->name, why);
-    change->mistakes++;
+    plan->mistakes++;
 }
 
 // Everything is opened before anything is closed, and a port has one listener: what is ours keeps
 // it from another host of ours.
-static bool is_held(const struct output *fresh, const struct output *holder)
+static bool keeps_port(const struct output *added, const struct output *holder)
 {
-    return fresh->config->sink.kind == SINK_TCP && holder && holder->sink;
+    return added->config->sink.kind == SINK_TCP && holder && holder->sink;
 }
 
-static void prepare_sink(struct reconfigure *change, struct output *fresh)
+static void prepare_sink(struct reconfigure *plan, struct output *added)
 {
-    const struct output *before = holder_of_address(change, fresh);
+    const struct output *before = output_at_address(plan, added);
     char why[256] = "";
-    if (takes_over(fresh, before))
+    if (inherits_listener(added, before))
         return;
     if (!before || !before->sink)
-        before = cameras_writer(change->roster, &fresh->config->sink);
-    int rc = sink_prepare(&fresh->listener, fresh->config, before ? before->sink : NULL, why,
+        before = cameras_writer(plan->cameras, &added->config->sink);
+    int rc = sink_prepare(&added->listener, added->config, before ? before->sink : NULL, why,
                           sizeof why);
-    if (rc == -EADDRINUSE && is_held(fresh, before))
+    if (rc == -EADDRINUSE && keeps_port(added, before))
         snprintf(why, sizeof why,
                  "cameras.%s.outputs.%s listens on %s port %d, whose host no reload can change "
                  "(another port, or a restart of framed)",
                  before->camera, before->config->name, address_host(&before->config->sink),
                  before->config->sink.port);
     if (rc < 0)
-        refuse_sink(change, fresh, why);
+        refuse_sink(plan, added, why);
 }
 
-static void publish(struct output *fresh)
+static void publish_listener(struct output *added)
 {
-    int rc = fresh->listener.fd < 0 ? 0 : listener_publish(&fresh->listener);
+    int rc = added->listener.fd < 0 ? 0 : listener_publish(&added->listener);
     if (rc == 0)
         return;
-    log_camera(fresh->camera);
-    log_event(LOG_LEVEL_ERROR, "output=%s cannot listen on %s: %s", fresh->config->name,
-              fresh->config->sink.path, strerror(-rc));
+    log_camera(added->camera);
+    log_event(LOG_LEVEL_ERROR, "output=%s cannot listen on %s: %s", added->config->name,
+              added->config->sink.path, strerror(-rc));
     log_camera(NULL);
-    listener_close(&fresh->listener); // opening the sink tries again
+    listener_close(&added->listener); // opening the sink tries again
 }
 
-static void hand_over(struct output *fresh, struct output *holder)
+static void take_listener(struct output *added, struct output *holder)
 {
-    if (takes_over(fresh, holder))
-        sink_yield(holder->sink, &fresh->listener);
-    if (fresh->listener.path)
-        fresh->listener.path = fresh->config->sink.path;
-    publish(fresh);
+    if (inherits_listener(added, holder))
+        sink_yield(holder->sink, &added->listener);
+    if (added->listener.path)
+        added->listener.path = added->config->sink.path;
+    publish_listener(added);
 }
 
 // --- all or nothing
 
-static int build_all(struct reconfigure *change)
+static int build_all(struct reconfigure *plan)
 {
-    const struct config *config = change->config;
+    const struct config *config = plan->config;
     const size_t n = (size_t)config->n_cameras;
-    change->cameras = calloc(n, sizeof *change->cameras);
-    change->entries = calloc(n, sizeof *change->entries);
-    int rc = change->cameras && change->entries ? 0 : -ENOMEM;
+    plan->list = calloc(n, sizeof *plan->list);
+    plan->entries = calloc(n, sizeof *plan->entries);
+    int rc = plan->list && plan->entries ? 0 : -ENOMEM;
     for (int i = 0; rc == 0 && i < config->n_cameras; i++)
-        rc = build(change, &config->cameras[i]);
-    return rc == 0 ? find_differences(change) : rc;
+        rc = build_camera(plan, &config->cameras[i]);
+    return rc == 0 ? find_differences(plan) : rc;
 }
 
 // --- memory
 
-static void add_going_outputs(struct peak_memory *overlap, int i, const struct entry *entry)
+static void add_removed_outputs(struct peak_memory *peak, int i, const struct entry *entry)
 {
     const struct subscriptions *before = entry->camera->subscriptions;
     for (int o = 0; entry->differs && o < before->n; o++)
         if (!subscriptions_have(entry->subscriptions, before->list[o].output))
-            peak_memory_add_output(overlap, i, before->list[o].output);
+            peak_memory_add_output(peak, i, before->list[o].output);
 }
 
 static bool is_in(const struct config *config, const struct camera *camera)
@@ -242,72 +240,72 @@ static bool is_in(const struct config *config, const struct camera *camera)
 
 // What is still there when the new cameras start. One that goes and has a successor of its name is
 // not: that waits for its end.
-static void add_going(const struct reconfigure *change, struct peak_memory *overlap)
+static void add_removed(const struct reconfigure *plan, struct peak_memory *peak)
 {
-    const struct cameras *roster = change->roster;
-    for (int i = 0; i < change->n; i++)
-        add_going_outputs(overlap, i, &change->entries[i]);
-    for (int i = 0; i < roster->n; i++)
-        if (!is_in(change->config, roster->cameras[i]))
-            peak_memory_add_camera(overlap, roster->cameras[i]);
-    for (const struct camera *camera = roster->leaving; camera; camera = camera->next)
-        if (!is_in(change->config, camera))
-            peak_memory_add_camera(overlap, camera);
+    const struct cameras *cameras = plan->cameras;
+    for (int i = 0; i < plan->n; i++)
+        add_removed_outputs(peak, i, &plan->entries[i]);
+    for (int i = 0; i < cameras->n; i++)
+        if (!is_in(plan->config, cameras->list[i]))
+            peak_memory_add_camera(peak, cameras->list[i]);
+    for (const struct camera *camera = cameras->leaving; camera; camera = camera->next)
+        if (!is_in(plan->config, camera))
+            peak_memory_add_camera(peak, camera);
 }
 
 // A camera that has shown pictures is planned for by these, also where it is to start anew.
-static void add_streams(const struct reconfigure *change, struct peak_memory *overlap)
+static void add_streams(const struct reconfigure *plan, struct peak_memory *peak)
 {
-    const struct cameras *roster = change->roster;
-    for (int i = 0; i < change->n; i++) {
-        struct camera_config *camera = &overlap->config.cameras[i];
-        for (int j = 0; j < roster->n; j++) {
-            const struct camera_config *running = roster->cameras[j]->config;
+    const struct cameras *cameras = plan->cameras;
+    for (int i = 0; i < plan->n; i++) {
+        struct camera_config *camera = &peak->config.cameras[i];
+        for (int j = 0; j < cameras->n; j++) {
+            const struct camera_config *running = cameras->list[j]->config;
             if (strcmp(running->name, camera->name) == 0 && strcmp(running->url, camera->url) == 0)
-                camera->stream = camera_memory(roster->cameras[j]);
+                camera->stream = camera_memory(cameras->list[j]);
         }
     }
 }
 
-static int admit(struct reconfigure *change)
+static int admit_devices(struct reconfigure *plan)
 {
-    struct peak_memory overlap;
+    struct peak_memory peak;
     char why[256];
-    int more = change->roster->n;
-    for (const struct camera *camera = change->roster->leaving; camera; camera = camera->next)
+    int more = plan->cameras->n;
+    for (const struct camera *camera = plan->cameras->leaving; camera; camera = camera->next)
         more++;
-    int rc = peak_memory_open(&overlap, change->config, more);
+    int rc = peak_memory_open(&peak, plan->config, more);
     if (rc == 0) {
-        add_streams(change, &overlap);
-        add_going(change, &overlap);
-        rc = devices_admit(change->roster->context.devices, &overlap.config, why, sizeof why);
+        add_streams(plan, &peak);
+        add_removed(plan, &peak);
+        rc = devices_admit(plan->cameras->context.devices, &peak.config, why, sizeof why);
         if (rc < 0)
-            fprintf(change->errors, "%s: %s\n", change->file, why);
-        change->mistakes += rc < 0;
+            fprintf(plan->errors, "%s: %s\n", plan->file, why);
+        plan->mistakes += rc < 0;
     }
-    peak_memory_close(&overlap);
+    peak_memory_close(&peak);
     return rc == -ENOMEM ? rc : 0;
 }
 
-int reconfigure_open(struct reconfigure **ret, struct cameras *roster, const struct config *config,
+int reconfigure_open(struct reconfigure **ret, struct cameras *cameras, const struct config *config,
                      const char *file, FILE *errors)
 {
-    struct reconfigure *change = calloc(1, sizeof *change);
-    if (!change)
+    struct reconfigure *plan = calloc(1, sizeof *plan);
+    if (!plan)
         return -ENOMEM;
-    *change =
-        (struct reconfigure){.roster = roster, .config = config, .file = file, .errors = errors};
-    int rc = build_all(change);
+    *plan =
+        (struct reconfigure){.cameras = cameras, .config = config, .file = file, .errors = errors};
+    int rc = build_all(plan);
     if (rc == 0)
-        rc = admit(change);
-    for (int i = 0; rc == 0 && i < change->n_fresh; i++)
-        prepare_sink(change, change->fresh[i]);
-    if (rc == 0 && change->mistakes > 0)
+        rc = admit_devices(plan);
+    for (int i = 0; rc == 0 && i < plan->n_added; i++)
+        prepare_sink(plan, plan->added[i]);
+    if (rc == 0 && plan->mistakes > 0)
         rc = -EINVAL;
     if (rc < 0)
-        reconfigure_close(change);
+        reconfigure_close(plan);
     else
-        *ret = change;
+        *ret = plan;
     return rc;
 }
 
@@ -326,12 +324,12 @@ static void count_outputs(const struct entry *entry, struct reload_result *ret)
         ret->outputs_removed += !subscriptions_find(after, before->list[i].output->config->name);
 }
 
-static void count(const struct reconfigure *change, struct reload_result *ret)
+static void count_changes(const struct reconfigure *plan, struct reload_result *ret)
 {
-    *ret = (struct reload_result){.removed = change->roster->n};
-    for (int i = 0; i < change->n; i++) {
-        const struct entry *entry = &change->entries[i];
-        bool had = cameras_find(change->roster, entry->camera->config->name);
+    *ret = (struct reload_result){.removed = plan->cameras->n};
+    for (int i = 0; i < plan->n; i++) {
+        const struct entry *entry = &plan->entries[i];
+        bool had = cameras_find(plan->cameras, entry->camera->config->name);
         ret->removed -= had;
         ret->kept += entry->kept;
         ret->changed += had && !entry->kept;
@@ -341,25 +339,25 @@ static void count(const struct reconfigure *change, struct reload_result *ret)
     }
 }
 
-void reconfigure_apply(struct reconfigure *change, struct reload_result *ret)
+void reconfigure_apply(struct reconfigure *plan, struct reload_result *ret)
 {
-    count(change, ret);
-    for (int i = 0; i < change->n_fresh; i++)
-        hand_over(change->fresh[i], holder_of_address(change, change->fresh[i]));
-    for (int i = 0; i < change->n_going; i++)
-        if (change->going[i]->sink)
-            sink_yield(change->going[i]->sink, NULL);
-    for (int i = 0; i < change->n; i++)
-        if (change->entries[i].kept && change->entries[i].differs)
-            cameras_set_outputs(change->roster, change->entries[i].camera,
-                                change->entries[i].subscriptions);
-    cameras_set(change->roster, change->cameras, change->n);
-    change->cameras = NULL;
-    change->applied = true;
-    cameras_settle(change->roster);
+    count_changes(plan, ret);
+    for (int i = 0; i < plan->n_added; i++)
+        take_listener(plan->added[i], output_at_address(plan, plan->added[i]));
+    for (int i = 0; i < plan->n_removed; i++)
+        if (plan->removed[i]->sink)
+            sink_yield(plan->removed[i]->sink, NULL);
+    for (int i = 0; i < plan->n; i++)
+        if (plan->entries[i].kept && plan->entries[i].differs)
+            cameras_set_outputs(plan->cameras, plan->entries[i].camera,
+                                plan->entries[i].subscriptions);
+    cameras_set(plan->cameras, plan->list, plan->n);
+    plan->list = NULL;
+    plan->applied = true;
+    cameras_settle(plan->cameras);
 }
 
-static void drop(const struct entry *entry)
+static void drop_entry(const struct entry *entry)
 {
     if (!entry->kept) {
         camera_close(entry->camera);
@@ -370,15 +368,15 @@ static void drop(const struct entry *entry)
         subscriptions_close(entry->subscriptions, output_close); // those that nobody else has
 }
 
-void reconfigure_close(struct reconfigure *change)
+void reconfigure_close(struct reconfigure *plan)
 {
-    if (!change)
+    if (!plan)
         return;
-    for (int i = 0; i < change->n && !change->applied; i++)
-        drop(&change->entries[i]);
-    free(change->cameras);
-    free(change->entries);
-    free(change->fresh);
-    free(change->going);
-    free(change);
+    for (int i = 0; i < plan->n && !plan->applied; i++)
+        drop_entry(&plan->entries[i]);
+    free(plan->list);
+    free(plan->entries);
+    free(plan->added);
+    free(plan->removed);
+    free(plan);
 }

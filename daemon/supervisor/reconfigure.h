@@ -1,4 +1,4 @@
-// What a new configuration makes of a roster: the cameras and outputs that differ are built beside
+// What a new configuration makes of a cameras: the cameras and outputs that differ are built beside
 // those that run, their sinks prepared; then all of it is put in place at once, or dropped without
 // a trace. Loop thread, which does nothing else in between.
 #ifndef FRAMED_DAEMON_SUPERVISOR_RECONFIGURE_H

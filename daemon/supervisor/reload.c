@@ -25,8 +25,8 @@ static void warn_of_writers(const struct config *config)
 static int apply(struct reload *reload, const struct config *config, FILE *errors,
                  struct reload_result *ret)
 {
-    struct reconfigure *change = NULL;
-    int rc = reconfigure_open(&change, reload->roster, config, reload->file, errors);
+    struct reconfigure *plan = NULL;
+    int rc = reconfigure_open(&plan, reload->cameras, config, reload->file, errors);
     if (rc == 0)
         rc = reload->prepare(reload->opaque, config, reload->file, errors);
     if (rc == -ENOMEM)
@@ -34,10 +34,10 @@ static int apply(struct reload *reload, const struct config *config, FILE *error
     if (rc == 0) {
         log_level(config->log.level);
         warn_of_writers(config);
-        reconfigure_apply(change, ret);
+        reconfigure_apply(plan, ret);
         reload->commit(reload->opaque);
     }
-    reconfigure_close(change);
+    reconfigure_close(plan);
     return rc;
 }
 

@@ -8,7 +8,7 @@
 struct reload {
     const char *file;             // standard input ("-"), pipes and NULL cannot be read again
     const struct config *running; // that framed was started with
-    struct cameras *roster;
+    struct cameras *cameras;
     // Of what else reads the configuration: `prepare` as service_prepare, `commit` puts it in
     // place.
     int (*prepare)(void *opaque, const struct config *, const char *file, FILE *errors);

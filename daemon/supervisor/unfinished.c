@@ -143,13 +143,13 @@ static void add_sink(struct unfinished *unfinished, const struct sink_address *a
 // Copies, since a reload may close an output while its folder is read.
 static void copy_sinks(struct unfinished *unfinished)
 {
-    const struct cameras *roster = unfinished->roster;
+    const struct cameras *cameras = unfinished->cameras;
     size_t n = 0;
-    for (int i = 0; i < roster->n; i++)
-        n += (size_t)roster->cameras[i]->subscriptions->n;
+    for (int i = 0; i < cameras->n; i++)
+        n += (size_t)cameras->list[i]->subscriptions->n;
     unfinished->sinks = calloc(n + 1, sizeof *unfinished->sinks);
-    for (int i = 0; unfinished->sinks && i < roster->n; i++) {
-        const struct subscriptions *outputs = roster->cameras[i]->subscriptions;
+    for (int i = 0; unfinished->sinks && i < cameras->n; i++) {
+        const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
             add_sink(unfinished, &outputs->list[o].output->config->sink);
     }
@@ -175,9 +175,9 @@ static void scan_again(uv_timer_t *timer)
     unfinished_scan(timer->data);
 }
 
-void unfinished_open(struct unfinished *unfinished, uv_loop_t *loop, const struct cameras *roster)
+void unfinished_open(struct unfinished *unfinished, uv_loop_t *loop, const struct cameras *cameras)
 {
-    *unfinished = (struct unfinished){.roster = roster};
+    *unfinished = (struct unfinished){.cameras = cameras};
     uv_timer_init(loop, &unfinished->timer);
     unfinished->timer.data = unfinished->job.data = unfinished;
 }

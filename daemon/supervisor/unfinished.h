@@ -24,7 +24,7 @@ struct unfinished_files {
 struct unfinished_sink; // private
 
 struct unfinished {
-    const struct cameras *roster;
+    const struct cameras *cameras;
     uv_timer_t timer;
     struct unfinished_files files; // of the last scan
     // A scan that is under way; its job has `sinks` and `found`:
@@ -38,7 +38,7 @@ struct unfinished {
 };
 
 void unfinished_open(struct unfinished *, uv_loop_t *, const struct cameras *);
-// Scans the folders of the roster's outputs now, and again each minute.
+// Scans the folders of the cameras's outputs now, and again each minute.
 void unfinished_scan(struct unfinished *);
 // Scans no more. False: a scan is under way, and `ended` will be called after it.
 bool unfinished_end(struct unfinished *, void (*ended)(void *opaque), void *opaque);

@@ -380,7 +380,7 @@ static void settle(struct work *work, int status)
         if (status == 0)
             latency_observe(&output->latency, now - work->frame.info.received_ns);
         pool_complete(output->pool, work->result[i], status);
-        event_post(pipeline->context.mailbox, &output->letter);
+        event_post(pipeline->context.events, &output->letter);
     }
     release_work(work);
 }

@@ -16,7 +16,7 @@ struct transform;
 struct transform_context {
     // The camera's: acquired whenever a frame is submitted, released only after transform_drain.
     struct device_lease *lease;
-    struct event_queue *mailbox;
+    struct event_queue *events;
     struct subscriptions *subscriptions; // at first; outlive their use
     double fps;                          // of the camera; 0 keeps all
     const _Atomic bool *stop;            // ends every wait

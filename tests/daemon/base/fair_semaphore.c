@@ -1,4 +1,4 @@
-// The gate lets in as many as it may, in the order in which they came.
+// The semaphore lets in as many as it may, in the order in which they came.
 #include "daemon/base/fair_semaphore.h"
 
 #include <sched.h>
@@ -12,8 +12,8 @@ enum { THREADS = 12, ROOM = 3, ROUNDS = 2000 };
 
 struct visitor {
     pthread_t id;
-    struct fair_semaphore *gate;
-    int *order, *arrived; // under the gate, where one at a time is inside
+    struct fair_semaphore *semaphore;
+    int *order, *arrived; // under the semaphore, where one at a time is inside
     int number;
 };
 
@@ -21,44 +21,44 @@ struct visitor {
 static void *visit_once(void *opaque)
 {
     struct visitor *visitor = opaque;
-    fair_semaphore_enter(visitor->gate);
+    fair_semaphore_enter(visitor->semaphore);
     visitor->order[(*visitor->arrived)++] = visitor->number;
-    fair_semaphore_leave(visitor->gate);
+    fair_semaphore_leave(visitor->semaphore);
     return NULL;
 }
 
-static struct fair_semaphore_waiter **end_of_line(struct fair_semaphore *gate)
+static struct fair_semaphore_waiter **end_of_line(struct fair_semaphore *semaphore)
 {
-    pthread_mutex_lock(&gate->mutex);
-    struct fair_semaphore_waiter **last = gate->last;
-    pthread_mutex_unlock(&gate->mutex);
+    pthread_mutex_lock(&semaphore->mutex);
+    struct fair_semaphore_waiter **last = semaphore->last;
+    pthread_mutex_unlock(&semaphore->mutex);
     return last;
 }
 
 static void test_order(void)
 {
-    struct fair_semaphore gate;
+    struct fair_semaphore semaphore;
     struct visitor visitor[THREADS];
     int order[THREADS], arrived = 0;
-    fair_semaphore_init(&gate, 1);
-    fair_semaphore_enter(&gate);
+    fair_semaphore_init(&semaphore, 1);
+    fair_semaphore_enter(&semaphore);
     for (int i = 0; i < THREADS; i++) {
-        struct fair_semaphore_waiter **last = end_of_line(&gate);
-        visitor[i] =
-            (struct visitor){.gate = &gate, .order = order, .arrived = &arrived, .number = i};
+        struct fair_semaphore_waiter **last = end_of_line(&semaphore);
+        visitor[i] = (struct visitor){
+            .semaphore = &semaphore, .order = order, .arrived = &arrived, .number = i};
         pthread_create(&visitor[i].id, NULL, visit_once, &visitor[i]);
-        while (end_of_line(&gate) == last)
+        while (end_of_line(&semaphore) == last)
             sched_yield();
     }
     CHECK(arrived == 0, "%d are in too early", arrived);
-    fair_semaphore_leave(&gate);
+    fair_semaphore_leave(&semaphore);
     for (int i = 0; i < THREADS; i++)
         pthread_join(visitor[i].id, NULL);
     CHECK(arrived == THREADS, "%d", arrived);
     for (int i = 0; i < arrived; i++)
         CHECK(order[i] == i, "number %d was let in as number %d", order[i], i);
-    CHECK(gate.room == 1 && !gate.first, "room %d", gate.room);
-    fair_semaphore_finish(&gate);
+    CHECK(semaphore.room == 1 && !semaphore.first, "room %d", semaphore.room);
+    fair_semaphore_finish(&semaphore);
 }
 
 static struct fair_semaphore crowded;
@@ -97,49 +97,50 @@ static void test_bound(void)
 // Places that are taken at once keep others out for as long, and whoever waits gets in after it.
 static void test_press(void)
 {
-    struct fair_semaphore gate;
+    struct fair_semaphore semaphore;
     struct visitor visitor;
     int order[1], arrived = 0;
-    fair_semaphore_init(&gate, ROOM);
-    fair_semaphore_enter(&gate);
-    fair_semaphore_press(&gate, ROOM);
-    CHECK(gate.room == -1, "room %d", gate.room);
-    struct fair_semaphore_waiter **last = end_of_line(&gate);
-    visitor = (struct visitor){.gate = &gate, .order = order, .arrived = &arrived};
+    fair_semaphore_init(&semaphore, ROOM);
+    fair_semaphore_enter(&semaphore);
+    fair_semaphore_reserve(&semaphore, ROOM);
+    CHECK(semaphore.room == -1, "room %d", semaphore.room);
+    struct fair_semaphore_waiter **last = end_of_line(&semaphore);
+    visitor = (struct visitor){.semaphore = &semaphore, .order = order, .arrived = &arrived};
     pthread_create(&visitor.id, NULL, visit_once, &visitor);
-    while (end_of_line(&gate) == last)
+    while (end_of_line(&semaphore) == last)
         sched_yield();
-    fair_semaphore_leave(&gate);
-    pthread_mutex_lock(&gate.mutex);
-    CHECK(gate.room == 0 && gate.first, "room %d", gate.room);
-    pthread_mutex_unlock(&gate.mutex);
-    fair_semaphore_retreat(&gate, ROOM);
+    fair_semaphore_leave(&semaphore);
+    pthread_mutex_lock(&semaphore.mutex);
+    CHECK(semaphore.room == 0 && semaphore.first, "room %d", semaphore.room);
+    pthread_mutex_unlock(&semaphore.mutex);
+    fair_semaphore_unreserve(&semaphore, ROOM);
     pthread_join(visitor.id, NULL);
-    CHECK(arrived == 1 && gate.room == ROOM && !gate.first, "room %d", gate.room);
-    fair_semaphore_finish(&gate);
+    CHECK(arrived == 1 && semaphore.room == ROOM && !semaphore.first, "room %d", semaphore.room);
+    fair_semaphore_finish(&semaphore);
 }
 
 // Half of its places for a while, all of them, none: what was used adds up.
 static void test_used(void)
 {
     enum { MS = 1000000 };
-    struct fair_semaphore gate;
-    fair_semaphore_init(&gate, 2);
-    fair_semaphore_enter(&gate);
+    struct fair_semaphore semaphore;
+    fair_semaphore_init(&semaphore, 2);
+    fair_semaphore_enter(&semaphore);
     int64_t before = monotonic_ns();
     usleep(40000);
-    fair_semaphore_enter(&gate);
+    fair_semaphore_enter(&semaphore);
     int64_t between = monotonic_ns();
     usleep(40000);
-    fair_semaphore_leave(&gate);
-    fair_semaphore_leave(&gate);
+    fair_semaphore_leave(&semaphore);
+    fair_semaphore_leave(&semaphore);
     int64_t expected = between - before + 2 * (monotonic_ns() - between);
     usleep(40000);
-    int64_t used = (int64_t)fair_semaphore_used_ns(&gate);
+    int64_t used = (int64_t)fair_semaphore_used_ns(&semaphore);
     CHECK(used > 110 * MS && used < expected + 10 * MS && used > expected - 10 * MS,
           "%lld ms and not %lld", (long long)used / MS, (long long)expected / MS);
-    CHECK(fair_semaphore_used_ns(&gate) == (uint64_t)used, "it goes on while nobody is inside");
-    fair_semaphore_finish(&gate);
+    CHECK(fair_semaphore_used_ns(&semaphore) == (uint64_t)used,
+          "it goes on while nobody is inside");
+    fair_semaphore_finish(&semaphore);
 }
 
 int main(void)
@@ -148,5 +149,5 @@ int main(void)
     TEST(test_order());
     TEST(test_press());
     TEST(test_bound());
-    return test_end("gate");
+    return test_end("semaphore");
 }

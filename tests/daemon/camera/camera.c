@@ -18,7 +18,7 @@ struct fixture {
     struct backend_driver driver; // poses as cuda: the cpu's, with functions that a test replaces
     struct config top;
     struct devices *devices;
-    struct event_queue *mailbox;
+    struct event_queue *events;
     struct histogram decode, process;
     struct output_config output;
     struct camera_config config;
@@ -69,7 +69,7 @@ static void ended(struct event *letter)
     if (f->state < 0)
         f->state = atomic_load(&f->camera.state);
     uv_close((uv_handle_t *)&f->timer, NULL);
-    event_queue_close(f->mailbox);
+    event_queue_close(f->events);
 }
 
 // Runs the camera to its end, or for `limit` milliseconds.
@@ -77,9 +77,9 @@ static void run(struct fixture *f, int limit)
 {
     uv_loop_init(&f->loop);
     CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
-    CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
     struct camera_context context = {.devices = f->devices,
-                                     .mailbox = f->mailbox,
+                                     .events = f->events,
                                      .decode = &f->decode,
                                      .process = &f->process,
                                      .ended = ended,

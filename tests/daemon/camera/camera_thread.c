@@ -50,7 +50,7 @@ struct fixture {
     struct config *config;
     struct devices *devices;
     uv_loop_t loop;
-    struct event_queue *mailbox;
+    struct event_queue *events;
     struct subscriptions *subscriptions;
     struct histogram decode, process;
     struct stage_timing progress;
@@ -82,13 +82,13 @@ static void start(struct fixture *f)
     CHECK(config_load_text(&f->config, text, strlen(text), "test", stderr) == 0, "config");
     CHECK(devices_open_with(&f->devices, f->config, &f->device, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
-    CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
     CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL) == 0, "outputs");
     pool_listeners(f->subscriptions->list[0].output->pool, 1);
     struct feed_context context = {
         .config = f->config->cameras,
         .devices = f->devices,
-        .mailbox = f->mailbox,
+        .events = f->events,
         .subscriptions = f->subscriptions,
         .decode = &f->decode,
         .process = &f->process,
@@ -106,7 +106,7 @@ static void end(struct fixture *f)
     feed_close(f->feed);
     subscriptions_close(f->subscriptions, output_close);
     devices_close(f->devices);
-    event_queue_close(f->mailbox);
+    event_queue_close(f->events);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     uv_loop_close(&f->loop);
     config_free(f->config);

@@ -117,7 +117,7 @@ struct fixture {
     struct config *config;
     struct devices *devices;
     uv_loop_t loop;
-    struct event_queue *mailbox;
+    struct event_queue *events;
     struct subscriptions *subscriptions;
     struct output *output[2];
     struct histogram decode, process;
@@ -148,7 +148,7 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     f->config->cameras->decode_threads = threads;
     CHECK(devices_open_with(&f->devices, f->config, NULL, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
-    CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
     CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL) == 0, "outputs");
     for (int i = 0; i < 2; i++) {
         f->output[i] = f->subscriptions->list[i].output;
@@ -157,7 +157,7 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     struct feed_context context = {
         .config = f->config->cameras,
         .devices = f->devices,
-        .mailbox = f->mailbox,
+        .events = f->events,
         .subscriptions = f->subscriptions,
         .decode = &f->decode,
         .process = &f->process,
@@ -201,7 +201,7 @@ static uint64_t end(struct fixture *f, const char *file)
     }
     subscriptions_close(f->subscriptions, output_close);
     devices_close(f->devices);
-    event_queue_close(f->mailbox);
+    event_queue_close(f->events);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     uv_loop_close(&f->loop);
     config_free(f->config);

@@ -19,7 +19,7 @@ struct fixture {
     struct config top;
     struct devices *devices;
     struct device_lease lease;
-    struct event_queue *mailbox;
+    struct event_queue *events;
     struct output_config config[OUTPUTS];
     struct subscriptions *subscriptions;
     struct output *output[OUTPUTS];
@@ -46,7 +46,7 @@ static void start(struct fixture *f, double camera_fps)
 {
     uv_loop_init(&f->loop);
     CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
-    CHECK(event_queue_open(&f->mailbox, &f->loop) == 0, "mailbox");
+    CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
     const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
     CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, NULL) == 0, "outputs");
     for (int i = 0; i < OUTPUTS; i++) {
@@ -55,7 +55,7 @@ static void start(struct fixture *f, double camera_fps)
     }
     struct transform_context context = {
         .lease = &f->lease,
-        .mailbox = f->mailbox,
+        .events = f->events,
         .subscriptions = f->subscriptions,
         .fps = camera_fps,
         .stop = &f->stop,
@@ -98,7 +98,7 @@ static void end(struct fixture *f)
     }
     subscriptions_close(f->subscriptions, output_close);
     devices_close(f->devices);
-    event_queue_close(f->mailbox);
+    event_queue_close(f->events);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     uv_loop_close(&f->loop);
     free(f);
