@@ -25,7 +25,7 @@ def blemishes(path):
         data = file.read()
     if b"\0" in data:  # not text
         return
-    tabs = not data.startswith(TABBED)
+    tabs = not data.startswith(TABBED) and not path.endswith(".mk")
     for number, line in enumerate(data.split(b"\n"), 1):
         if tabs and b"\t" in line:
             yield f"{path}:{number}: tab"

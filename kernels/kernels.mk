@@ -1,0 +1,67 @@
+# The kernels and their tests: gcc and nvcc are enough. A file's suffix names the CPUs that it is for.
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+KERNELS_SRC := $(filter-out %_avx2.c %_avx512.c %_neon.c,$(wildcard kernels/*.c kernels/*/*.c))
+ifeq ($(MACHINE),x86_64)
+KERNELS_SRC += $(wildcard kernels/cpu/*_avx2.c kernels/cpu/*_avx512.c)
+endif
+ifeq ($(MACHINE),aarch64)
+KERNELS_SRC += $(wildcard kernels/cpu/*_neon.c)
+endif
+KERNELS_OBJ := $(patsubst %.c,$(B)/%.o,$(KERNELS_SRC))
+$(B)/kernels/%_avx2.o: override CFLAGS += -mavx2 -mfma -mf16c
+$(B)/kernels/%_avx512.o: override CFLAGS += -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq \
+	-mavx512vbmi -mavx512vnni -mprefer-vector-width=512
+KERNELS_LIBS := -lm -pthread
+ifneq ($(NVCC),)
+# nvcc itself says where it lives: the one on PATH may be a wrapper. The runtime of a distribution's package is in
+# the linker's own folders.
+CUDA_TOP := $(patsubst TOP=%,%,$(filter TOP=%,$(shell $(NVCC) --dryrun -x cu -c /dev/null -o /dev/null 2>&1)))
+CUDART := $(firstword $(wildcard $(patsubst %,$(CUDA_TOP)/%/libcudart_static.a,lib64 lib targets/x86_64-linux/lib)) \
+	-lcudart_static)
+CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
+# 75 and up; the letters are for one chip alone, and so would their PTX be
+CUDA_ARCHS ?= $(filter-out 3% 5% 6% 70 72 88 %a %f,$(CUDA_KNOWN))
+CUDA_LAST := $(lastword $(sort $(filter-out 1%,$(CUDA_ARCHS))) $(sort $(filter 1%,$(CUDA_ARCHS))))
+NVCCFLAGS := -O3 -I. -std=c++17 --threads 2 -fmad=false -Xcompiler -Wall,-Wextra,-Werror,-pthread,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+	$(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
+	-gencode=arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
+KERNELS_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard kernels/cuda/*.cu))
+CPPFLAGS += -DFRAMED_CUDA
+KERNELS_LIBS += $(CUDART) -lrt -ldl
+endif
+
+$(B)/kernels/%.o: kernels/%.c
+	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS))
+
+$(B)/%.cu.o: %.cu
+	$(call compile,$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) -MMD -MF $(@:.o=.d))
+
+# --- their tests: a program per file
+KERNEL_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/kernels/*/*.c))
+ifneq ($(NVCC),)
+KERNEL_TESTS += $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/cuda/*.cu))
+endif
+
+$(B)/tests/kernels/%: $(B)/tests/kernels/%.o $(KERNELS_OBJ)
+	$(link) $(KERNELS_LIBS)
+
+$(B)/tests/kernels/%: $(B)/tests/kernels/%.cu.o $(KERNELS_OBJ)
+	$(link) $(KERNELS_LIBS)
+
+$(B)/tests/kernels/%.o: tests/kernels/%.c
+	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS))
+
+.PHONY: check-kernels check-versions check-aarch64-build
+check-kernels: $(KERNEL_TESTS) ## test every version of every kernel here: wants nothing but gcc, and nvcc for CUDA
+	@set -e; for t in $(KERNEL_TESTS); do $$t; done
+
+check-versions: $(B)/tests/kernels/cpu/versions ## hold every version for the CPU to the reference (CASES=100000)
+	@$(if $(CASES),CASES=$(CASES)) $<
+
+# Which tests/run runs in qemu: linked statically, so that qemu needs no libraries, and without sanitizers.
+CROSS_TESTS := cpu/backend cpu/versions coverage digests geometry warp yuv
+check-aarch64-build: ## build the tests of the CPU's kernels for aarch64, on another machine
+ifneq ($(MACHINE),aarch64)
+	@$(MAKE) --no-print-directory B=$(B)/aarch64 CROSS=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc SAN= LDFLAGS=-static \
+		$(CROSS_TESTS:%=$(B)/aarch64/tests/kernels/%)
+endif

@@ -1,0 +1,36 @@
+# What is installed beside the program, and packages. The pages take their facts from the program and the sources.
+MANUALS := $(patsubst scripts/man/%.md,$(B)/man/%,$(wildcard scripts/man/*.md))
+INSTALLED := $(B)/systemd/framed.service $(B)/systemd/framed@.service $(B)/systemd/gpu.conf $(B)/systemd/groups.conf
+UNITS ?= $(PREFIX)/lib/systemd/system
+ZSH ?= $(PREFIX)/share/zsh/site-functions
+
+$(B)/man/%: scripts/man/%.md scripts/manual daemon/wire.h $(B)/framed
+	@mkdir -p $(@D)
+	$(Q)scripts/manual $(B)/framed $< $(VERSION) > $@
+
+# One instance of several: its own configuration and folders, all else as framed.service.
+$(B)/systemd/framed@.service: systemd/framed.service
+	@mkdir -p $(@D)
+	$(Q)sed -E -e 's,^Description=.*,& (%i),' -e 's,/etc/framed/framed\.yaml,/etc/framed/%i.yaml,' \
+		-e 's,^(Runtime|State)Directory=framed$$,&-%i,' -e 's,/usr/,$(PREFIX)/,' $< > $@
+
+$(B)/systemd/%: systemd/%
+	@mkdir -p $(@D)
+	$(Q)sed 's,/usr/,$(PREFIX)/,' $< > $@
+
+.PHONY: manuals units deb check-deb bundle
+manuals: $(MANUALS) ## make the manual pages, in build/man
+units: $(INSTALLED) ## make the units for systemd, in build/systemd
+
+deb: ## make a Debian package, in build/deb
+	@scripts/setup deb
+	@NVCC='$(NVCC)' CUDA_ARCHS='$(CUDA_ARCHS)' scripts/deb $(B)/deb $(VERSION)
+
+check-deb: deb ## test the package on a bare Debian in a container: minutes, and root
+	@scripts/setup check-deb
+	@scripts/check_deb $(B)/deb/framed_$(VERSION)_*.deb $(B)/bookworm
+
+bundle: ## make a folder that runs from anywhere on a box without packages
+	@scripts/setup bundle
+	@$(MAKE) --no-print-directory $(B)/framed
+	scripts/bundle $(B)/framed bundle

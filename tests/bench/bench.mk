@@ -1,0 +1,59 @@
+# framed-bench, which measures a box with the framed beside it, and the benches of single questions.
+BENCH_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/main.c,$(wildcard tests/bench/*.c)))
+ifneq ($(NVCC),)
+BENCH_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard tests/bench/cuda/*.cu))
+endif
+
+$(B)/framed-bench: $(B)/tests/bench/main.o $(BENCH_OBJ) $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(link) $(DAEMON_LIBS)
+
+$(B)/tests/bench/tests/%: $(B)/tests/bench/tests/%.o $(BENCH_OBJ) $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(link) $(DAEMON_LIBS)
+
+# --- the kernels beside libyuv, swscale and OpenCV: C++ for OpenCV's header alone
+CXX ?= c++
+PEERS_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/workers.c,$(wildcard tests/bench/peers/*.c))) $(B)/tests/bench/peers/opencv.o
+
+$(B)/tests/bench/peers/%.o: tests/bench/peers/%.cpp
+	$(call compile,$(CXX) $(CPPFLAGS) -isystem /usr/include/opencv4 $(filter-out -std=%,$(CFLAGS)) -std=c++17)
+
+$(B)/bench-peers: $(PEERS_OBJ) $(KERNELS_OBJ)
+	$(Q)$(CXX) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs libavformat libavcodec libswscale libavutil) \
+		-lyuv -lopencv_imgproc -lopencv_core $(KERNELS_LIBS)
+
+$(B)/bench-workers: $(B)/tests/bench/peers/workers.o $(KERNELS_OBJ)
+	$(link) $(KERNELS_LIBS)
+
+.PHONY: bench-core bench-faults bench-memory bench-peers bench-scrape bench-sockets bench-workers
+bench-peers: ## the kernels beside libyuv, swscale, OpenCV and memory (CLIP=FILE PEERS_ARGS="--cpu 1 --only bgra")
+	@scripts/setup peers
+	@$(MAKE) --no-print-directory $(B)/bench-peers
+	@$(B)/bench-peers $(if $(CLIP),--clip '$(CLIP)') $(PEERS_ARGS)
+
+bench-workers: $(B)/bench-workers ## a frame over one worker of the cpu backend, and over WORKERS, or all
+	@$(B)/bench-workers $(WORKERS)
+
+bench-core: ## the whole daemon on one core, beside decoding alone and ffmpeg (CLIP=FILE CORE_ARGS=...)
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
+	@scripts/bench_core.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(CORE_ARGS)
+
+bench-faults: ## framed beside ffmpeg, alone and with a supervisor, under the same faults: minutes (FAULTS="fin reset")
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed
+	@FRAMED=$(B)/framed FRAMED_FAULTS="$(FAULTS)" tests/torture/beside_ffmpeg.py
+
+bench-scrape: ## what scraping the counters costs under full load (CLIP=FILE SCRAPE_ARGS=...)
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_scrape.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(SCRAPE_ARGS)
+
+bench-sockets: ## ages of frames after a client stood still, and rates, over unix and tcp (SOCKETS_ARGS="--framed OTHER")
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_sockets.py --framed $(B)/framed $(SOCKETS_ARGS)
+
+bench-memory: ## what `framed check` plans beside what is used (MEMORY_ARGS as scripts/bench_memory.py says)
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_memory.py --framed $(B)/framed --clips $(B)/memory $(MEMORY_ARGS)

@@ -1,0 +1,35 @@
+# Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
+# corpus once, by a main in place of libFuzzer's.
+FUZZ_SECONDS ?= 60
+FUZZERS := config control http ring slices
+
+# What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
+FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,image processors)
+FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/base/% $(B)/daemon/output/%,$(DAEMON_OBJ)) \
+	$(patsubst %,$(B)/daemon/%.o,decode/frame service/control service/http)
+FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
+
+$(filter %_control %_http,$(FUZZED_BY)): $(B)/tests/fuzz/dialogue.o
+$(filter %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/ring_model.o
+$(filter %_slices,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/decode/%.o,hevc_cabac hevc_headers hevc_residual hevc_slice nal slice_check)
+$(filter %_control %_http %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
+$(filter-out %_config,$(FUZZED_BY)): $(FUZZED_OBJ)
+$(filter %_config,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
+
+$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o
+	$(link) -fsanitize=fuzzer $(DAEMON_LIBS)
+
+$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o
+	$(link) $(DAEMON_LIBS)
+
+.PHONY: fuzz
+fuzz: ## try damaged and invented input on each part that reads it (FUZZ_SECONDS=600 each)
+	@scripts/setup fuzz
+	@$(MAKE) --no-print-directory NVCC= CC=clang SAN=address,undefined CFLAGS='-g -O1 -fsanitize=fuzzer-no-link' \
+		B=$(B)/fuzz $(FUZZERS:%=$(B)/fuzz/fuzz_%)
+	@set -e; for f in $(FUZZERS); do \
+		mkdir -p $(B)/corpus/$$f; \
+		echo "fuzz_$$f"; \
+		$(B)/fuzz/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -timeout=60 -max_len=4096 \
+			-artifact_prefix=$(B)/fuzz/ $(B)/corpus/$$f tests/fuzz/$$f; \
+	done

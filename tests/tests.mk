@@ -1,0 +1,48 @@
+# The tests: a program per file, linked with no more than its folder may know.
+TESTS := $(KERNEL_TESTS) $(patsubst %.c,$(B)/%,$(wildcard tests/config/*.c tests/daemon/*.c tests/daemon/*/*.c tests/bench/tests/*.c))
+
+$(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(link) $(CONFIG_LIBS)
+
+$(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(link) $(DAEMON_LIBS)
+
+$(B)/tests/daemon/output/disk: $(B)/tests/faults/disk.o
+$(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
+$(B)/tests/daemon/device/devices: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close
+
+# A framed whose cuda side and disk fail to order, on any box: the devices alone are built anew.
+$(B)/faults/devices.o: daemon/device/devices.c
+	$(call compile,$(CC) $(CPPFLAGS) -DFRAMED_CUDA -Dcuda_backend=faulty_backend $(PKG_CFLAGS) $(CFLAGS))
+
+$(B)/framed-faults: $(B)/faults/devices.o $(B)/tests/faults/faults.o $(B)/tests/faults/disk.o $(B)/daemon/main.o \
+		$(filter-out $(B)/daemon/device/devices.o,$(DAEMON_OBJ)) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(link) $(DAEMON_LIBS)
+
+# Preloaded into a framed, makes one of its calls fail.
+$(B)/faults/nth.so: tests/faults/nth.c
+	@mkdir -p $(@D)
+	@echo "  $@"
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) $(if $(SAN),-DSANITIZED) -fPIC -fno-builtin \
+		-shared -o $@ $< -ldl
+
+.PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
+.PHONY: tests torture
+tests: $(TESTS) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%) $(B)/framed-faults $(B)/faults/nth.so manuals units ## build every test
+
+# Cameras that fail for long, a thousand reloads, MUTATIONS of a clip of each codec and FLIPS of bits in each H.265 clip
+# under the sanitizers, and every call of a running framed refused once.
+MUTATIONS ?= 1000
+FLIPS ?= 200
+SOAK_SECONDS ?= 600
+torture: ## an hour of what make check tries in seconds (MUTATIONS=5000 FLIPS=1000 SEED=7 SOAK_SECONDS=3600)
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/faults/nth.so
+	@set -e; for t in neighbours reconnects reload soak; do FRAMED=$(B)/framed SAN=$(SAN) \
+		FRAMED_SOAK_SECONDS=$(SOAK_SECONDS) tests/torture/$$t.py; done
+	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/decode/mutations \
+		$(B)/torture/tests/daemon/decode/bit_errors
+	MUTATIONS=$(MUTATIONS) $(if $(SEED),SEED=$(SEED)) ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+		$(B)/torture/tests/daemon/decode/mutations
+	FLIPS=$(FLIPS) $(if $(SEED),SEED=$(SEED)) $(B)/torture/tests/daemon/decode/bit_errors
+	FRAMED=$(B)/framed FRAMED_FAULTS_ALL=1 /usr/bin/python3 tests/e2e/test_refusals.py
