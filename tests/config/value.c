@@ -79,8 +79,6 @@ static const struct {
     const char *key, *text;
     int value;
 } choices[] = {
-    {"kernel", "warp", OP_WARP},
-    {"kernel", "yuv", OP_YUV},
     {"fit", "letterbox", FIT_LETTERBOX},
     {"fit", "stretch", FIT_STRETCH},
     {"fit", "crop", FIT_CROP},
@@ -194,12 +192,12 @@ static int choices_of(const struct table *table)
     return n;
 }
 
-// Formats are named as kernels name them; all other choices are listed above.
+// Kernels and formats are named as kernels/ names them; all other choices are listed above.
 static void test_choices(void)
 {
     static max_align_t object[1024];
     const struct table *const tables[] = {&root_table, &camera_table, &output_table};
-    int expected = 4;
+    int expected = 4 + OP_KINDS;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
             const struct config_row *row = table_find(tables[t], choices[i].key);
@@ -214,6 +212,8 @@ static void test_choices(void)
     }
     CHECK(choices_of(tables[0]) + choices_of(tables[1]) + choices_of(tables[2]) == expected,
           "a choice is not listed here");
+    for (const struct config_choice *c = table_find(&output_table, "kernel")->choices; c->name; c++)
+        CHECK(!strcmp(c->name, op_types[c->value]->name), "%s", c->name);
     for (const struct config_choice *c = table_find(&output_table, "format")->choices; c->name; c++)
         CHECK(!strcmp(c->name, pixel_format_name((enum pixel_format)c->value)), "%s", c->name);
 }

@@ -1,0 +1,277 @@
+#include "config/check_output.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "config/op.h"
+#include "config/pattern.h"
+
+struct check {
+    struct mistakes *mistakes;
+    const struct config *config;
+    struct output_config *output;
+    const struct given *given;
+    const char *path;
+};
+
+static const struct given *find_given(const struct check *c, const char *key)
+{
+    const struct config_row *row = table_find(&output_table, key);
+    assert(row);
+    return &c->given[row - output_table.rows];
+}
+
+// The file sets the key in this output, not under `defaults`.
+static bool is_given(const struct check *c, const char *key)
+{
+    return find_given(c, key)->key.line > 0;
+}
+
+static bool is_wrong(const struct check *c, const char *key)
+{
+    return find_given(c, key)->wrong;
+}
+
+__attribute__((format(printf, 4, 5))) static void
+refuse_at(const struct check *c, struct place at, const char *key, const char *format, ...)
+{
+    char dotted[KEY_MAX], what[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    snprintf(dotted, sizeof dotted, "%s.%s", c->path, key);
+    mistake(c->mistakes, at, dotted, "%s", what);
+}
+
+// The mistake is that the output has the key, or that the key has this value. A value from
+// `defaults` is shown at the output itself.
+#define refuse_key(c, name, ...)   refuse_at(c, find_given(c, name)->key, name, __VA_ARGS__)
+#define refuse_value(c, name, ...) refuse_at(c, value_place(c, name), name, __VA_ARGS__)
+
+static struct place value_place(const struct check *c, const char *key)
+{
+    return is_given(c, key) ? find_given(c, key)->value : c->output->place;
+}
+
+// --- kernels
+
+static void check_keys_of_kernel(struct check *c)
+{
+    const struct config_row *kernel = table_find(&output_table, "kernel");
+    for (int i = 0; i < output_table.n; i++) {
+        const struct config_row *row = &output_table.rows[i];
+        if (row_is_of(row, c->output->kernel) || !c->given[i].key.line || !row_in_section(row, ""))
+            continue;
+        const struct config_choice *other = kernel->choices;
+        while (!row_is_of(row, (enum op_kind)other->value))
+            other++;
+        refuse_key(c, row->key, "is a key of kernel %s, and this output is %s", other->name,
+                   row_choice(kernel, c->output->kernel));
+    }
+}
+
+static void check_warp(struct check *c)
+{
+    struct output_config *o = c->output;
+    const double *m = o->affine.m;
+    const struct {
+        const char *key;
+        int n;
+    } lists[] = {
+        {"fill", o->fill.n}, {"tensor.mean", o->tensor.mean.n}, {"tensor.std", o->tensor.std.n}};
+    static const char *const excluded[] = {"fit", "rotate", "flip"};
+    for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
+        if (is_given(c, excluded[i]) && is_given(c, "affine"))
+            refuse_key(c, excluded[i],
+                       "cannot stand beside affine, which says it all (crop, size and fill can)");
+        else if (is_given(c, excluded[i]))
+            o->affine.set = false;
+    }
+    if (o->affine.set && m[0] * m[4] == m[1] * m[3])
+        refuse_value(
+            c, "affine",
+            "cannot be inverted (a 2x3 matrix [a, b, c, d, e, f] with a*e - b*d other than 0)");
+    if (o->colour.matrix == MATRIX_BT601_8BIT && is_given(c, "colour.matrix"))
+        refuse_value(c, "colour.matrix",
+                     "bt601-8bit is a result of kernel yuv, not a source of warp (auto | bt601 | "
+                     "bt709 | bt2020)");
+    else if (o->colour.matrix == MATRIX_BT601_8BIT)
+        o->colour.matrix = MATRIX_UNSPECIFIED;
+    if (o->tensor.order != ORDER_GRAY || is_wrong(c, "tensor.order"))
+        return;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (lists[i].n == 3 && is_given(c, lists[i].key))
+            refuse_value(c, lists[i].key, "three entries for the one channel of gray (one entry)");
+    }
+}
+
+static void check_yuv(struct check *c)
+{
+    struct colour_config *colour = &c->output->colour;
+    if (colour->matrix != MATRIX_BT601_8BIT)
+        return;
+    if (is_given(c, "colour.matrix") && !is_given(c, "colour.range"))
+        colour->range = RANGE_UNSPECIFIED;
+    else if (colour->range == RANGE_FULL)
+        refuse_value(c, "colour.range", "bt601-8bit has no full range (auto | limited)");
+}
+
+static void (*const kernel_checks[OP_KINDS])(struct check *) = {
+    [OP_WARP] = check_warp,
+    [OP_YUV] = check_yuv,
+};
+
+// --- sinks
+
+static void check_tcp(struct check *c)
+{
+    struct output_config *o = c->output;
+    const bool tcp = o->sink.kind == SINK_TCP;
+    if (tcp && is_given(c, "mode"))
+        refuse_key(c, "mode",
+                   "means nothing for a tcp sink (unix:PATH, ring:PATH or file:PATH has it)");
+    if (tcp && is_given(c, "group"))
+        refuse_key(c, "group",
+                   "means nothing for a tcp sink (unix:PATH, ring:PATH or file:PATH has it)");
+    if (tcp && !o->open && !address_is_local(&o->sink) && !is_wrong(c, "open"))
+        refuse_value(c, "sink",
+                     "gives the pictures to everybody who can reach this box (open: true where "
+                     "that is meant, or tcp:127.0.0.1:PORT, tcp:[::1]:PORT)");
+    if (!tcp && o->open && is_given(c, "open"))
+        refuse_key(c, "open", "is for a tcp sink alone (sink: tcp:HOST:PORT; else mode and group)");
+    if (!tcp)
+        o->open = false;
+}
+
+static void check_ring(struct check *c)
+{
+    struct output_config *o = c->output;
+    const bool ring = o->sink.kind == SINK_RING;
+    if (ring && o->clients > RING_CLIENTS_MAX) {
+        if (is_given(c, "clients"))
+            refuse_value(c, "clients", "is too many for a ring (1 to %d)", RING_CLIENTS_MAX);
+        o->clients = RING_CLIENTS_MAX;
+    }
+    if (ring && o->memory == MEMORY_CUDA && c->config->backend == BACKEND_CPU)
+        refuse_value(c, "memory",
+                     "cuda is not there with backend: cpu (host, or backend: auto | cuda)");
+    if (!ring && o->memory == MEMORY_CUDA) {
+        if (is_given(c, "memory"))
+            refuse_value(c, "memory", "cuda is for a ring alone (sink: ring:PATH)");
+        o->memory = MEMORY_HOST;
+    }
+}
+
+static void check_file(struct check *c)
+{
+    struct output_config *o = c->output;
+    const bool file = o->sink.kind == SINK_FILE, segmented = o->segment.ns || o->segment.bytes;
+    if (file && is_given(c, "clients"))
+        refuse_key(c, "clients",
+                   "means nothing for a file (unix:PATH, ring:PATH or tcp:HOST:PORT has it)");
+    if (file && segmented && !o->sink.timed)
+        refuse_value(c, "sink",
+                     "has no time in its name for the segments (%s; as in file:/data/%s.y4m; or "
+                     "segment: 0)",
+                     PATTERN_ALLOWED, "%Y%m%d-%H%M%S");
+    if (!file && segmented && is_given(c, "segment"))
+        refuse_key(c, "segment", "is for a file alone (sink: file:PATH)");
+    if (!file)
+        o->segment = (struct split){0};
+}
+
+// No earlier output may have the same sink.
+static void check_rivals(struct check *c)
+{
+    for (int i = 0; i < c->config->n_cameras; i++) {
+        const struct camera_config *camera = &c->config->cameras[i];
+        for (int j = 0; j < camera->n_outputs; j++) {
+            const struct output_config *other = &camera->outputs[j];
+            if (other == c->output)
+                return;
+            if (address_collides(&other->sink, &c->output->sink)) {
+                refuse_value(c, "sink",
+                             "is the sink of cameras.%s.outputs.%s already (one sink an output)",
+                             camera->name, other->name);
+                return;
+            }
+        }
+    }
+}
+
+// --- protocols
+
+static enum protocol protocol_of_ending(const char *path)
+{
+    static const struct {
+        const char *ending;
+        enum protocol protocol;
+    } endings[] = {{".framed", PROTOCOL_FRAMED},
+                   {".y4m", PROTOCOL_Y4M},
+                   {".npy", PROTOCOL_NPY},
+                   {".raw", PROTOCOL_RAW},
+                   {".bin", PROTOCOL_RAW}};
+    const char *name = strrchr(path, '/');
+    const char *dot = strrchr(name ? name : path, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++) {
+        if (!strcmp(dot, endings[i].ending))
+            return endings[i].protocol;
+    }
+    return PROTOCOL_AUTO;
+}
+
+static void check_protocol(struct check *c)
+{
+    static const char *const needed[] = {"kernel", "format", "tensor.order", "tensor.dtype"};
+    struct output_config *o = c->output;
+    const char *key = is_given(c, "protocol") ? "protocol" : "sink";
+    if (is_wrong(c, "protocol"))
+        return;
+    if (o->sink.kind == SINK_RING) {
+        if (o->protocol != PROTOCOL_AUTO && o->protocol != PROTOCOL_FRAMED &&
+            is_given(c, "protocol"))
+            refuse_value(c, "protocol",
+                         "a ring has its own, which carries every format (auto | framed)");
+        o->protocol = PROTOCOL_FRAMED;
+        return;
+    }
+    if (o->protocol == PROTOCOL_AUTO)
+        o->protocol =
+            o->sink.kind == SINK_FILE ? protocol_of_ending(o->sink.path) : PROTOCOL_FRAMED;
+    if (o->protocol == PROTOCOL_AUTO)
+        refuse_value(c, "sink",
+                     "its ending tells no protocol (.framed .y4m .npy .raw .bin, or protocol: "
+                     "framed | y4m | npy | raw)");
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        if (is_wrong(c, needed[i]))
+            return;
+    }
+    if (output_config_fits(o, o->protocol))
+        return;
+    if (o->protocol == PROTOCOL_NPY)
+        refuse_value(c, key,
+                     "npy cannot carry this format (kernel warp, or format yuv444p or yuv24)");
+    else
+        refuse_value(c, key,
+                     "y4m cannot carry this (format yuv420p or yuv444p, or kernel warp with "
+                     "tensor.order gray and tensor.dtype u8)");
+}
+
+void check_output(struct mistakes *mistakes, const struct config *config,
+                  struct output_config *output, const struct given given[], const char *path)
+{
+    struct check c = {mistakes, config, output, given, path};
+    if (!is_wrong(&c, "kernel")) {
+        check_keys_of_kernel(&c);
+        kernel_checks[output->kernel](&c);
+    }
+    if (output->sink.kind == SINK_NONE)
+        return;
+    check_tcp(&c);
+    check_ring(&c);
+    check_file(&c);
+    check_rivals(&c);
+    check_protocol(&c);
+}
