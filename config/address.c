@@ -43,7 +43,7 @@ static const char *split(const char *text, const char **host, size_t *length, in
         *host = text + 1;
         *length -= 2;
     } else if (memchr(text, ':', *length)) {
-        return "has colons in its host, which needs brackets: tcp:[::1]:PORT";
+        return "has an IPv6 host without brackets (tcp:[::1]:PORT)";
     }
     return *length ? NULL : "has no host before its port";
 }
@@ -134,10 +134,10 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
         if (!*wrong && length)
             *wrong = host_wrong(host, length);
     } else {
-        *wrong = "has no known kind of sink before its first colon";
+        *wrong = "does not begin with a known kind of sink";
     }
     if (!*wrong && !printable(text))
-        *wrong = "has a control character in it";
+        *wrong = "contains a control character";
     if (*wrong)
         return -EINVAL;
     char **part = address.kind == SINK_TCP ? &address.host : &address.path;
@@ -185,7 +185,7 @@ int address_parse_control(struct control_address *ret, const char *text, const c
     if (!address.off && strcmp(text, "auto")) {
         const char *path = after(text, "unix:");
         if (!strchr(text, '/'))
-            *wrong = "is no path: it has no slash";
+            *wrong = "is not a path: it has no slash";
         rc = *wrong ? -EINVAL : parse_with("unix:", path ? path : text, &address.at, wrong);
     }
     if (rc == 0)

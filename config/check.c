@@ -23,7 +23,7 @@ static const char *token_wrong(const char *token)
         return "is too short to be a secret";
     for (const char *c = token; *c; c++)
         if (*c <= ' ' || *c > '~')
-            return "has characters that no header can carry";
+            return "has a character that an HTTP header cannot hold";
     return NULL;
 }
 
@@ -34,12 +34,12 @@ static void check_http(struct mistakes *mistakes, const struct config *config,
     const char *wrong =
         config->http_token && !token->wrong ? token_wrong(config->http_token) : NULL;
     if (wrong)
-        mistake(mistakes, token->value, "http_token", "%s (%d or more letters, digits and signs)",
-                wrong, TOKEN_MIN);
+        mistake(mistakes, token->value, "http_token",
+                "%s (at least %d letters, digits or punctuation marks)", wrong, TOKEN_MIN);
     if (!address_is_local(&config->http.at) && !config->http_token && !token->wrong)
         mistake(
             mistakes, http->value, "http",
-            "can be reached from other boxes, so it needs an http_token "
+            "can be reached from other machines, so it needs an http_token "
             "(http_token: ${NAME} of a credential, or 127.0.0.1:PORT, [::1]:PORT or unix:PATH)");
 }
 
@@ -51,8 +51,8 @@ static void check_path(struct mistakes *mistakes, const struct config *config, c
         const struct camera_config *camera = &config->cameras[i];
         for (int o = 0; o < camera->n_outputs; o++)
             if (address_collides(&camera->outputs[o].sink, address))
-                mistake(mistakes, at, key, "is the sink of cameras.%s.outputs.%s too", camera->name,
-                        camera->outputs[o].name);
+                mistake(mistakes, at, key, "is also the sink of cameras.%s.outputs.%s",
+                        camera->name, camera->outputs[o].name);
     }
 }
 
@@ -82,7 +82,7 @@ static void check_descriptors(struct mistakes *mistakes, const struct config *co
             continue;
         snprintf(key, sizeof key, "cameras.%s.url", camera->name);
         mistake(mistakes, object_value_place(&camera_table, camera, "url"), key,
-                "cameras.%s reads pipe:%d already (one camera a descriptor)",
+                "cameras.%s reads pipe:%d too (each camera needs a descriptor of its own)",
                 config->cameras[j].name, fd);
     }
 }
@@ -97,7 +97,7 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
     check_path(mistakes, config, "control", control, &config->control.at);
     check_path(mistakes, config, "http", http, &config->http.at);
     if (address_collides(&config->control.at, &config->http.at))
-        mistake(mistakes, http, "http", "is the control socket too");
+        mistake(mistakes, http, "http", "is also the control socket");
     check_descriptors(mistakes, config);
 }
 
@@ -107,13 +107,13 @@ static const char *url_mistake(const char *url)
 {
     enum url_kind kind = config_url_kind(url);
     if (kind == URL_NONE)
-        return "is no input that framed takes (rtsp:, tcp:, unix:, pipe:, file: or a path)";
+        return "is not an input that framed can read (rtsp:, tcp:, unix:, pipe:, file: or a path)";
     if ((kind == URL_RTSP || kind == URL_TCP) && !config_url_has_host(url))
-        return "has no host, or a port that is none, before its path (scheme://host:port/..., "
-               "port 1 to 65535, which tcp: must have; in a password / ? # @ : % are written "
+        return "has no host, or an invalid port (scheme://host:port/..., "
+               "port 1 to 65535, required for tcp; in a password write / ? # @ : % as "
                "%2F %3F %23 %40 %3A %25)";
     if (kind == URL_PIPE && config_url_descriptor(url) < 0)
-        return "names no descriptor (pipe:N; pipe:0 is standard input)";
+        return "does not name a descriptor (pipe:N; pipe:0 is standard input)";
     if (!strcasecmp(url, "unix:") || !strcasecmp(url, "file:"))
         return "has no path (unix:PATH or file:PATH)";
     return NULL;
@@ -173,6 +173,6 @@ void check_restart(struct mistakes *mistakes, const struct config *running,
         struct place at = place_or_start(given[i].value);
         if (row_has_value(row) && !row->live && !given[i].wrong && !value_equal(row, running, next))
             mistake(mistakes, at, row->key,
-                    "needs a restart (a reload keeps what framed was started with)");
+                    "needs a restart (a reload keeps the value that framed started with)");
     }
 }

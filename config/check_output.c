@@ -67,7 +67,7 @@ static void check_keys_of_kernel(struct check *c)
         const struct config_choice *other = kernel->choices;
         while (!row_is_of(row, (enum op_kind)other->value))
             other++;
-        refuse_key(c, row->key, "is a key of kernel %s, and this output is %s", other->name,
+        refuse_key(c, row->key, "belongs to kernel %s, but this output has kernel %s", other->name,
                    row_choice(kernel, c->output->kernel));
     }
 }
@@ -84,8 +84,7 @@ static void check_warp(struct check *c)
     static const char *const excluded[] = {"fit", "rotate", "flip"};
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
         if (is_given(c, excluded[i]) && is_given(c, "affine"))
-            refuse_key(c, excluded[i],
-                       "cannot stand beside affine, which says it all (crop, size and fill can)");
+            refuse_key(c, excluded[i], "cannot be combined with affine (crop, size and fill can)");
         else if (is_given(c, excluded[i]))
             o->affine.set = false;
     }
@@ -95,7 +94,7 @@ static void check_warp(struct check *c)
             "cannot be inverted (a 2x3 matrix [a, b, c, d, e, f] with a*e - b*d other than 0)");
     if (o->colour.matrix == MATRIX_BT601_8BIT && is_given(c, "colour.matrix"))
         refuse_value(c, "colour.matrix",
-                     "bt601-8bit is a result of kernel yuv, not a source of warp (auto | bt601 | "
+                     "bt601-8bit is only for kernel yuv (auto | bt601 | "
                      "bt709 | bt2020)");
     else if (o->colour.matrix == MATRIX_BT601_8BIT)
         o->colour.matrix = MATRIX_UNSPECIFIED;
@@ -103,7 +102,8 @@ static void check_warp(struct check *c)
         return;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         if (lists[i].n == 3 && is_given(c, lists[i].key))
-            refuse_value(c, lists[i].key, "three entries for the one channel of gray (one entry)");
+            refuse_value(c, lists[i].key,
+                         "has three entries, but gray has one channel (one entry)");
     }
 }
 
@@ -131,16 +131,17 @@ static void check_tcp(struct check *c)
     const bool tcp = o->sink.kind == SINK_TCP;
     if (tcp && is_given(c, "mode"))
         refuse_key(c, "mode",
-                   "means nothing for a tcp sink (unix:PATH, ring:PATH or file:PATH has it)");
+                   "has no effect on a tcp sink (only on unix:PATH, ring:PATH and file:PATH)");
     if (tcp && is_given(c, "group"))
         refuse_key(c, "group",
-                   "means nothing for a tcp sink (unix:PATH, ring:PATH or file:PATH has it)");
+                   "has no effect on a tcp sink (only on unix:PATH, ring:PATH and file:PATH)");
     if (tcp && !o->open && !address_is_local(&o->sink) && !is_wrong(c, "open"))
         refuse_value(c, "sink",
-                     "gives the pictures to everybody who can reach this box (open: true where "
-                     "that is meant, or tcp:127.0.0.1:PORT, tcp:[::1]:PORT)");
+                     "lets everybody who can reach this machine read the frames (open: true to "
+                     "allow that, or tcp:127.0.0.1:PORT, tcp:[::1]:PORT)");
     if (!tcp && o->open && is_given(c, "open"))
-        refuse_key(c, "open", "is for a tcp sink alone (sink: tcp:HOST:PORT; else mode and group)");
+        refuse_key(c, "open",
+                   "is only for a tcp sink (sink: tcp:HOST:PORT; other sinks have mode and group)");
     if (!tcp)
         o->open = false;
 }
@@ -156,10 +157,10 @@ static void check_ring(struct check *c)
     }
     if (ring && o->memory == MEMORY_CUDA && c->config->backend == BACKEND_CPU)
         refuse_value(c, "memory",
-                     "cuda is not there with backend: cpu (host, or backend: auto | cuda)");
+                     "cuda needs the GPU, but backend is cpu (host, or backend: auto | cuda)");
     if (!ring && o->memory == MEMORY_CUDA) {
         if (is_given(c, "memory"))
-            refuse_value(c, "memory", "cuda is for a ring alone (sink: ring:PATH)");
+            refuse_value(c, "memory", "cuda is only for a ring (sink: ring:PATH)");
         o->memory = MEMORY_HOST;
     }
 }
@@ -170,14 +171,15 @@ static void check_file(struct check *c)
     const bool file = o->sink.kind == SINK_FILE, segmented = o->segment.ns || o->segment.bytes;
     if (file && is_given(c, "clients"))
         refuse_key(c, "clients",
-                   "means nothing for a file (unix:PATH, ring:PATH or tcp:HOST:PORT has it)");
+                   "has no effect on a file (only on unix:PATH, ring:PATH and tcp:HOST:PORT)");
     if (file && segmented && !o->sink.timed)
-        refuse_value(c, "sink",
-                     "has no time in its name for the segments (%s; as in file:/data/%s.y4m; or "
-                     "segment: 0)",
-                     PATTERN_ALLOWED, "%Y%m%d-%H%M%S");
+        refuse_value(
+            c, "sink",
+            "has no time in its name, which segment needs (%s; as in file:/data/%s.y4m; or "
+            "segment: 0)",
+            PATTERN_ALLOWED, "%Y%m%d-%H%M%S");
     if (!file && segmented && is_given(c, "segment"))
-        refuse_key(c, "segment", "is for a file alone (sink: file:PATH)");
+        refuse_key(c, "segment", "is only for a file (sink: file:PATH)");
     if (!file)
         o->segment = (struct split){0};
 }
@@ -192,9 +194,10 @@ static void check_rivals(struct check *c)
             if (other == c->output)
                 return;
             if (address_collides(&other->sink, &c->output->sink)) {
-                refuse_value(c, "sink",
-                             "is the sink of cameras.%s.outputs.%s already (one sink an output)",
-                             camera->name, other->name);
+                refuse_value(
+                    c, "sink",
+                    "is already the sink of cameras.%s.outputs.%s (each output needs its own)",
+                    camera->name, other->name);
                 return;
             }
         }
@@ -233,7 +236,7 @@ static void check_protocol(struct check *c)
         if (o->protocol != PROTOCOL_AUTO && o->protocol != PROTOCOL_FRAMED &&
             is_given(c, "protocol"))
             refuse_value(c, "protocol",
-                         "a ring has its own, which carries every format (auto | framed)");
+                         "is not for a ring, which has a protocol of its own (auto | framed)");
         o->protocol = PROTOCOL_FRAMED;
         return;
     }
@@ -242,7 +245,8 @@ static void check_protocol(struct check *c)
             o->sink.kind == SINK_FILE ? protocol_of_ending(o->sink.path) : PROTOCOL_FRAMED;
     if (o->protocol == PROTOCOL_AUTO)
         refuse_value(c, "sink",
-                     "its ending tells no protocol (.framed .y4m .npy .raw .bin, or protocol: "
+                     "has an ending that does not tell the protocol (.framed .y4m .npy .raw .bin, "
+                     "or protocol: "
                      "framed | y4m | npy | raw)");
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (is_wrong(c, needed[i]))
@@ -252,10 +256,10 @@ static void check_protocol(struct check *c)
         return;
     if (o->protocol == PROTOCOL_NPY)
         refuse_value(c, key,
-                     "npy cannot carry this format (kernel warp, or format yuv444p or yuv24)");
+                     "npy cannot hold this format (kernel warp, or format yuv444p or yuv24)");
     else
         refuse_value(c, key,
-                     "y4m cannot carry this (format yuv420p or yuv444p, or kernel warp with "
+                     "y4m cannot hold this (format yuv420p or yuv444p, or kernel warp with "
                      "tensor.order gray and tensor.dtype u8)");
 }
 

@@ -88,11 +88,11 @@ static int survey(const char *text, size_t length, struct mistakes *m)
         end = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
         if (deep > NESTING_MAX)
-            mistake(m, at, "yaml", "nested too deeply (at most %d levels)", NESTING_MAX);
+            mistake(m, at, "yaml", "is nested too deeply (at most %d levels)", NESTING_MAX);
         else if (anchors > ANCHORS_MAX)
-            mistake(m, at, "yaml", "too many anchors (at most %d)", ANCHORS_MAX);
+            mistake(m, at, "yaml", "has too many anchors (at most %d)", ANCHORS_MAX);
         else if (documents > 1)
-            mistake(m, at, "yaml", "a second document (one document a file)");
+            mistake(m, at, "yaml", "has a second document (one document per file)");
         else
             continue;
         status = -EINVAL;

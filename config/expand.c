@@ -62,7 +62,7 @@ static int credential(struct expansion *e, const char *name)
         n--;
     e->value[n] = 0;
     if (n > TEXT_MAX || strlen(e->value) != (size_t)n)
-        return fail(e, "credential %s is no text of at most %d bytes", name, TEXT_MAX);
+        return fail(e, "credential %s is not a text of at most %d bytes", name, TEXT_MAX);
     return 1;
 }
 
@@ -82,9 +82,9 @@ static int expand_reference(struct expansion *e, const char *reference, size_t l
     char op = n + 1 < length && reference[n] == ':' ? reference[n + 1] : 0;
     const char *operand = reference + n + 2, *value;
     if (!n || n > NAME_MAX_BYTES || (reference[0] >= '0' && reference[0] <= '9'))
-        return fail(e, "a ${ without a name (letters, digits and _)");
+        return fail(e, "has a ${ without a name (letters, digits and _)");
     if (n != length && op != '-' && op != '?')
-        return fail(e, "a malformed ${...} (${NAME}, ${NAME:-default} or ${NAME:?message})");
+        return fail(e, "has a malformed ${...} (${NAME}, ${NAME:-default} or ${NAME:?message})");
     memcpy(name, reference, n);
     name[n] = 0;
     int status = look_up(e, name, &value);
@@ -123,9 +123,9 @@ static int expand_text(struct expansion *e, const char *text)
             status = append(e, "$", 1);
             text += 2;
         } else if (!end) {
-            return fail(e, "a lone $ (${NAME}, or $$ for a dollar sign)");
+            return fail(e, "has a lone $ (${NAME}, or $$ for a dollar sign)");
         } else if (memmem(text + 2, (size_t)(end - text - 2), "${", 2)) {
-            return fail(e, "a ${...} within another (one after the other is fine)");
+            return fail(e, "has a ${...} inside another (side by side is fine)");
         } else {
             status = expand_reference(e, text + 2, (size_t)(end - text - 2));
             text = end + 1;

@@ -124,10 +124,10 @@ static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct map
     }
     struct given *given = &target->given[row - target->table->rows];
     if (given->key.line) {
-        mistake(mistakes, at, l->reader.path, "given before in line %d (each key once)",
+        mistake(mistakes, at, l->reader.path, "is already given in line %d (each key once)",
                 given->key.line);
     } else if (m->defaults && row->own) {
-        mistake(mistakes, at, l->reader.path, "cannot be a default (each %s has its own)",
+        mistake(mistakes, at, l->reader.path, "cannot be set in defaults (each %s has its own)",
                 target->table == &camera_table ? "camera" : "output");
     } else {
         *given = (struct given){at, reader_place(&l->reader, pair->value), pair->value, false};
@@ -164,8 +164,8 @@ static void require_keys(struct loader *l, struct place at, const struct target 
         if (!row->required || target->given[i].key.line)
             continue;
         size_t path = reader_enter(&l->reader, row->key);
-        mistake(&l->reader.mistakes, at, l->reader.path, "missing (such as %s: %s)", row->key,
-                row->example ? row->example : "{name: {...}}");
+        mistake(&l->reader.mistakes, at, l->reader.path, "is missing (for example %s: %s)",
+                row->key, row->example ? row->example : "{name: {...}}");
         reader_leave(&l->reader, path);
     }
 }
@@ -174,14 +174,14 @@ static const char *name_wrong(const struct table *table, const char *name, const
 {
     size_t length = strlen(name);
     if (!length)
-        return "an empty name";
+        return "has an empty name";
     if (length > (size_t)table->name_max)
-        return "a name that is too long";
+        return "has a name that is too long";
     if (strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != length)
-        return "a name with other characters than letters, digits, _ and -";
+        return "has a name with characters other than letters, digits, _ and -";
     for (int i = 0; i < n; i++, items += table->size) {
         if (!strcmp(*object_name(table, (void *)items), name))
-            return "a name that was given before";
+            return "has a name that is already given";
     }
     return NULL;
 }
@@ -227,7 +227,7 @@ static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struc
     void *object = items + (size_t)*n * table->size;
     if (wrong) {
         mistake(&l->reader.mistakes, reader_place(&l->reader, pair->key), l->reader.path,
-                "%s (1 to %d of A-Z a-z 0-9 _ -, each once)", wrong, table->name_max);
+                "%s (1 to %d of A-Z a-z 0-9 _ -, each name once)", wrong, table->name_max);
     } else {
         ++*n;
         memcpy(object, prototype, table->size);

@@ -50,7 +50,7 @@ void mistakes_print(struct mistakes *m, const char *file, FILE *f)
         fprintf(f, "%s:%d:%d: %s\n", file, one->at.line, one->at.column, one->text);
     }
     if (m->total > m->n)
-        fprintf(f, "%s: %d more mistakes are not shown\n", file, m->total - m->n);
+        fprintf(f, "%s: %d more mistakes were not printed\n", file, m->total - m->n);
 }
 
 void mistakes_free(struct mistakes *m)

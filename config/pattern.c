@@ -45,9 +45,9 @@ const char *pattern_wrong(const char *path)
 {
     for (const char *p = strchr(path, '%'); p; p = strchr(p + 2, '%')) {
         if (!glob_of(p))
-            return "has a percent sign with no known conversion behind it: " PATTERN_ALLOWED;
+            return "has a percent sign without a known conversion: " PATTERN_ALLOWED;
         if (p[1] != '%' && p < name_of(path))
-            return "has a time in the name of a folder: only the file's own name may hold one";
+            return "has a time in the name of a folder: only the file's name can have one";
     }
     return NULL;
 }

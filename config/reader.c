@@ -10,7 +10,7 @@
 
 enum { SHOWN_MAX = 64, ALLOWED_MAX = 256 };
 
-static const char tagged[] = "has a YAML tag, which means nothing here";
+static const char tagged[] = "has a YAML tag, which is not supported";
 
 size_t reader_enter(struct reader *r, const char *key)
 {
@@ -77,7 +77,7 @@ static const char *scalar_wrong(const yaml_node_t *node)
     if (node->type != YAML_SCALAR_NODE)
         return node->type == YAML_MAPPING_NODE ? "cannot be a mapping" : "cannot be a list";
     if (strlen((const char *)node->data.scalar.value) != node->data.scalar.length)
-        return "has a zero byte in it";
+        return "contains a zero byte";
     return is_null(node) ? "has no value" : NULL;
 }
 
@@ -158,7 +158,7 @@ static bool read_map(struct reader *r, int index, const struct config_row *row, 
             int status = text ? value_add(row, object, name, text, reader_place(r, pair->key)) : 0;
             if (status == -EEXIST)
                 mistake(&r->mistakes, reader_place(r, pair->key), r->path,
-                        "given before (each key once)");
+                        "is already given (each key once)");
             r->no_memory |= status == -ENOMEM;
             reader_leave(r, path);
         }

@@ -171,7 +171,7 @@ static bool read_processor(const char **at, int *ret)
 // "auto", "none" or processors and runs of them: "0-3,8".
 static const char *parse_pin(const struct config_row *row, void *member, const char *text)
 {
-    static const char no_list[] = "is no list of processors";
+    static const char no_list[] = "is not a list of processors";
     const bool automatic = !strcmp(text, "auto"), none = !strcmp(text, "none");
     struct pin pin = {.how = none ? PINNING_NONE : automatic ? PINNING_AUTO : PINNING_LIST};
     const char *at = text;
@@ -316,7 +316,7 @@ static const char *parse_string(const struct config_row *row, void *member, cons
         return "is empty";
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
         if (*c < ' ' || *c == 127)
-            return "has a control character in it";
+            return "contains a control character";
     }
     char *copy = strdup(text);
     if (!copy)

@@ -43,10 +43,10 @@ static const struct {
     {"${SET-x}", NULL, "malformed"},
     {"${SET:x}", NULL, "malformed"},
     {"${SET:}", NULL, "malformed"},
-    {"${UNSET:-${SET}}", NULL, "within another"},
+    {"${UNSET:-${SET}}", NULL, "inside another"},
     {"${FOLDER}", NULL, "credential FOLDER cannot be read"},
-    {"${ZERO}", NULL, "credential ZERO is no text"},
-    {"${LONG}", NULL, "credential LONG is no text"},
+    {"${ZERO}", NULL, "credential ZERO is not a text"},
+    {"${LONG}", NULL, "credential LONG is not a text"},
 };
 
 static const struct {

@@ -273,7 +273,7 @@ static void test_wrong_pins(void)
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++)
         test_wrong_pin(beyond[i], "is out of range");
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        test_wrong_pin(none[i], "is no list of processors");
+        test_wrong_pin(none[i], "is not a list of processors");
 }
 
 // A key of cameras and of outputs: what stands under `defaults` says by its value which is meant.
