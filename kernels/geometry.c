@@ -142,6 +142,64 @@ static void axis_fill(int32_t *table, struct axis axis)
         table[i] = (int32_t)floor(65536 * (axis.slope * i + axis.origin) + 0.5);
 }
 
+static struct warp_row row_at(const struct warp *warp, int32_t s)
+{
+    const int32_t p = position_of(warp->luma, s);
+    const struct taps luma = taps_at(p, warp->y0, warp->y1 - 1);
+    const struct taps chroma = chroma_taps(warp->chroma_y, s, warp->y0, warp->y1);
+    return (struct warp_row){
+        .luma = {(uint16_t)luma.t0, (uint16_t)(luma.w ? luma.t1 : luma.t0)},
+        .luma_weight = (uint16_t)luma.w,
+        .coverage = (uint16_t)coverage_axis(p, warp->y0, warp->y1),
+        .chroma = {(uint16_t)chroma.t0, (uint16_t)(chroma.w ? chroma.t1 : chroma.t0)},
+        .chroma_weight = (uint16_t)chroma.w,
+    };
+}
+
+// `first` and `last`: of the samples that count.
+static struct warp_column column_at(struct taps taps, int first, int last, int step)
+{
+    const int left = taps.t0 == last && last > first ? last - 1 : taps.t0;
+    const int weight = taps.t0 != taps.t1 ? taps.w : taps.t0 > left ? WEIGHT_ONE : 0;
+    return (struct warp_column){(uint32_t)(left * step),
+                                (uint32_t)(weight << 16 | (WEIGHT_ONE - weight))};
+}
+
+static void rows_and_columns_fill(struct warp *warp)
+{
+    const int sub = position_sub(warp->chroma_x), last = warp->x1 - 1;
+    const int luma_step = component_of(warp->source, 0).step;
+    const int chroma_step = component_of(warp->source, 1).step;
+    for (int y = 0; y < warp->height; y++)
+        warp->rows[y] = row_at(warp, warp->rowy[y]);
+    for (int x = 0; x < warp_padded_width(warp->width); x++) {
+        const int32_t s = warp->colx[x < warp->width ? x : warp->width - 1];
+        const int32_t p = position_of(warp->luma, s);
+        warp->luma_columns[x] = column_at(taps_at(p, warp->x0, last), warp->x0, last, luma_step);
+        warp->chroma_columns[x] = column_at(chroma_taps(warp->chroma_x, s, warp->x0, warp->x1),
+                                            warp->x0 >> sub, last >> sub, chroma_step);
+        warp->coverage_columns[x] = (uint16_t)coverage_axis(p, warp->x0, warp->x1);
+    }
+}
+
+// Of the tables of positions, up to the 16-byte aligned table behind them.
+static size_t positions_bytes(const struct warp *warp)
+{
+    const size_t bytes = 2 * ((size_t)warp->width + warp->height) * sizeof(*warp->colx);
+    return (bytes + 15) & ~(size_t)15;
+}
+
+static size_t rows_and_columns_bytes(const struct warp *warp)
+{
+    const size_t column = 2 * sizeof(struct warp_column) + sizeof(uint16_t);
+    return warp->height * sizeof(struct warp_row) + warp_padded_width(warp->width) * column;
+}
+
+size_t warp_tables_bytes(const struct warp *warp)
+{
+    return positions_bytes(warp) + (warp->rows ? rows_and_columns_bytes(warp) : 0);
+}
+
 static int tables_init(struct warp *warp)
 {
     const double *d = warp->dst_to_src;
@@ -152,7 +210,7 @@ static int tables_init(struct warp *warp)
         fmax(axis_reach(colx) + axis_reach(rowx), axis_reach(coly) + axis_reach(rowy));
     if (!(reach < WARP_REACH_MAX)) // or is no number
         return -ERANGE;
-    warp->colx = malloc(2 * ((size_t)w + h) * sizeof(*warp->colx));
+    warp->colx = malloc(positions_bytes(warp) + rows_and_columns_bytes(warp));
     if (!warp->colx)
         return -ENOMEM;
     warp->coly = warp->colx + w;
@@ -162,6 +220,13 @@ static int tables_init(struct warp *warp)
     axis_fill(warp->coly, coly);
     axis_fill(warp->rowx, rowx);
     axis_fill(warp->rowy, rowy);
+    if (warp->rowx[h - 1] != 0 || warp->coly[w - 1] != 0) // monotone, from 0 on: the axes mix
+        return 0;
+    warp->rows = (struct warp_row *)((uint8_t *)warp->colx + positions_bytes(warp));
+    warp->luma_columns = (struct warp_column *)(warp->rows + h);
+    warp->chroma_columns = warp->luma_columns + warp_padded_width(w);
+    warp->coverage_columns = (uint16_t *)(warp->chroma_columns + warp_padded_width(w));
+    rows_and_columns_fill(warp);
     return 0;
 }
 

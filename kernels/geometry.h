@@ -5,8 +5,12 @@
 #include "kernels/ops.h"
 
 // Sets the window, the matrices and the tables of `warp`, whose width and height are set already.
-// Errors as op_init. On success the tables are one allocation at warp->colx.
+// Errors as op_init. On success the tables are one allocation at warp->colx, which the caller
+// frees.
 int geometry_init(struct warp *warp, const struct warp_params *params, const struct image *src);
+
+// The bytes of that allocation. The tables lie in it in the order of struct warp.
+size_t warp_tables_bytes(const struct warp *warp);
 
 struct band warp_source_rows(const struct op *op, struct band out); // as op_source_rows
 

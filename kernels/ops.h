@@ -57,6 +57,27 @@ struct level_sum {
 };
 
 // Made for one geometry of sources.
+// What an output row reads where the axes do not mix: two source rows, which are the same where the
+// second one weighs nothing, and the second one's weight. Weights and coverage as in fixed.h.
+struct warp_row {
+    uint16_t luma[2], luma_weight, coverage; // luma: also of RGB
+    uint16_t chroma[2], chroma_weight, unused;
+} __attribute__((aligned(16)));
+
+// The same of an output column: its left tap as bytes from the row's start, and what the left and
+// the right tap weigh, in the low and the high half. The right tap is the next sample, and one of
+// those that count: where both are the last of these, the left tap is the one before it and weighs
+// nothing. Where only one counts, the right tap weighs nothing.
+struct warp_column {
+    uint32_t offset, weights;
+} __attribute__((aligned(8)));
+
+// Tables of columns are padded to whole groups of four, with copies of the last.
+static inline FRAMED_HD int warp_padded_width(int width)
+{
+    return (width + 3) & ~3;
+}
+
 struct warp {
     int width, height, channels;
     enum pixel_format source;
@@ -69,8 +90,12 @@ struct warp {
     int16_t gray[3];       // Q15 luma weights of R, G, B, for RGB sources; they sum to 32768
     uint8_t fill[3];
     // Position of output pixel (dx, dy) in 1/65536 source pixel: sx = colx[dx] + rowx[dy],
-    // sy = coly[dx] + rowy[dy]. One allocation that starts at colx; owned by the op.
-    int32_t *colx, *rowx, *coly, *rowy;
+    // sy = coly[dx] + rowy[dy]. The axes mix where rowx or coly has more than zeros.
+    int32_t *colx, *coly, *rowx, *rowy;
+    // NULL where the axes mix: by row; by column for luma or RGB, for chroma, and the coverage.
+    struct warp_row *rows;
+    struct warp_column *luma_columns, *chroma_columns;
+    uint16_t *coverage_columns;
     // Level to element, per channel: 256 entries of the element type.
     union {
         uint8_t u8[3][256];

@@ -70,6 +70,11 @@ static inline FRAMED_HD vec_s32 all_s32(int32_t x)
     return (vec_s32){0} + x;
 }
 
+static inline FRAMED_HD vec_f32 all_f32(float x)
+{
+    return x - (vec_f32){0};
+}
+
 // How gather_pairs finds bytes: `lanes` lanes take them from a window of `bytes` bytes.
 struct reach {
     int lanes, bytes;

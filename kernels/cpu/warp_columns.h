@@ -40,23 +40,19 @@ static inline void columns_coarsen(struct columns *c, int n, int sample_bytes)
     }
 }
 
-// The taps of n columns whose positions are `at` of colx; samples from first to last count.
-static inline void columns_taps(struct columns *c, const int32_t *colx, int n, struct position at,
-                                int first, int last)
+// A right tap with all the weight, which Q15 cannot say, is a left one.
+static inline void columns_taps(struct columns *c, const struct warp_column *table, int n)
 {
-    const int step = c->step, end = padded(n);
+    const int end = padded(n);
     for (int i = 0; i < n; i++) {
-        const int32_t p = position_of(at, colx[i]);
-        const int t = p >> WEIGHT_BITS;
-        const int w = t >= first && t < last ? 2 * (p & WEIGHT_MASK) : 0;
-        c->weight[i] = (int16_t)w;
-        c->offset[i] = clamp_to(t, first, last) * step;
+        const int right = (int)(table[i].weights >> 16);
+        c->weight[i] = (int16_t)(right == WEIGHT_ONE ? 0 : 2 * right);
+        c->offset[i] = (int32_t)table[i].offset + (right == WEIGHT_ONE ? c->step : 0);
     }
     for (int i = n; i < end; i++) {
         c->weight[i] = c->weight[n - 1];
         c->offset[i] = c->offset[n - 1];
     }
-    c->last = last * step;
 }
 
 // Where a window must start to lie in the row, whichever component it is of; below 0: nowhere.
@@ -86,6 +82,9 @@ static inline bool columns_reach(struct columns *c, int n, int row_bytes, int sa
     return true;
 }
 
+typedef int32_t four_s32 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint16_t four_u16 __attribute__((vector_size(8), aligned(2), may_alias));
+
 // Picks the nearest reach that does. A right tap that weighs nothing may lie outside its window:
 // gather_pairs then gives any byte.
 static inline void columns_index(struct columns *c, int n, int row_bytes, int sample_bytes)
@@ -96,33 +95,25 @@ static inline void columns_index(struct columns *c, int n, int row_bytes, int sa
     if (c->reach == REACHES)
         return;
     const int second = sample_bytes == 1 ? c->step : 1;
-    for (int i = 0; i < padded(n); i++) {
-        const int at = c->offset[i] - c->base[i / 4];
-        c->index[i] = (uint16_t)((at & 255) | (at + second) << 8);
+    for (int i = 0; i < padded(n); i += 4) {
+        const four_s32 at = *(const four_s32 *)(c->offset + i) - c->base[i / 4];
+        const four_s32 index = (at & 255) | (at + second) << 8;
+        *(four_u16 *)(c->index + i) = __builtin_convertvector(index, four_u16);
     }
 }
 
-static inline void columns_finish(struct columns *c, const struct image *src, int plane, int n)
+// The columns [x, x + n) of component 0, or of 1 and those that lie like it.
+static inline void columns_init(struct columns *c, const struct image *src, const struct warp *warp,
+                                int component, int x, int n)
 {
+    const struct component k = component_of(src->format, component);
     const int sample_bytes = source_is_10bit(src->format) ? 2 : 1;
+    const int sub = component == 0 ? 0 : position_sub(warp->chroma_x);
+    c->step = k.step;
+    c->last = ((warp->x1 - 1) >> sub) * k.step;
+    columns_taps(c, (component == 0 ? warp->luma_columns : warp->chroma_columns) + x, n);
     columns_coarsen(c, n, sample_bytes);
-    columns_index(c, n, (int)plane_row_bytes(src->format, plane, src->width), sample_bytes);
-}
-
-static inline void columns_init_luma(struct columns *c, const struct image *src,
-                                     const struct warp *warp, int x, int n)
-{
-    c->step = component_of(src->format, 0).step;
-    columns_taps(c, warp->colx + x, n, warp->luma, warp->x0, warp->x1 - 1);
-    columns_finish(c, src, 0, n);
-}
-
-static inline void columns_init_chroma(struct columns *c, const struct image *src,
-                                       const struct warp *warp, int x, int n)
-{
-    c->step = component_of(src->format, 1).step;
-    columns_taps(c, warp->colx + x, n, warp->chroma_x, warp->x0 >> 1, (warp->x1 - 1) >> 1);
-    columns_finish(c, src, 1, n);
+    columns_index(c, n, (int)plane_row_bytes(src->format, k.plane, src->width), sample_bytes);
 }
 
 // --- the taps of one row of samples: 7 fraction bits, centred on 128

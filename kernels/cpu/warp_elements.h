@@ -5,9 +5,9 @@
 #include "kernels/cpu/warp_rows.h"
 #include "kernels/element.h"
 
-// The sums of elements side by side: three registers, since packed channels recur after three.
-struct sums {
-    alignas(64) float a[3 * FLOATS], b[3 * FLOATS], c[3 * FLOATS], d[3 * FLOATS];
+// The sums of FLOATS elements side by side.
+struct sum_registers {
+    vec_f32 a, b, c, d;
 };
 
 enum { PATTERN = 192 }; // bytes
@@ -17,32 +17,26 @@ _Static_assert(PATTERN % (3 * sizeof(float)) == 0, "whole pixels of any type");
 struct elements {
     const struct image *dst;
     const struct warp *warp;
-    bool packed;                          // channels lie side by side
-    bool same;                            // a byte is its level
-    struct sums sums[3];                  // of planar channels; packed: the first, of all
-    alignas(64) uint8_t fill[3][PATTERN]; // likewise
+    bool packed;                    // channels lie side by side
+    bool same;                      // a byte is its level
+    struct sum_registers sum[3][3]; // of planar channels; packed: the first, of all in turn
 };
 
 // --- floats as sums
 
-static inline void sums_put(struct sums *sums, int i, struct level_sum sum)
+// Three registers, since packed channels recur after three. Channel c, or all in turn.
+static inline void sums_init(struct sum_registers to[3], const struct warp *warp, int c,
+                             bool packed)
 {
-    sums->a[i] = sum.a;
-    sums->b[i] = sum.b;
-    sums->c[i] = sum.c;
-    sums->d[i] = sum.d;
-}
-
-// The same in registers.
-struct sum_registers {
-    vec_f32 a, b, c, d;
-};
-
-static inline FRAMED_HD struct sum_registers sums_load(const struct sums *sums, int i)
-{
-    const struct sum_registers sum = {load_f32(sums->a + i), load_f32(sums->b + i),
-                                      load_f32(sums->c + i), load_f32(sums->d + i)};
-    return sum;
+    const struct level_sum sum = warp->sum[c];
+    to[0] = to[1] = to[2] =
+        (struct sum_registers){all_f32(sum.a), all_f32(sum.b), all_f32(sum.c), all_f32(sum.d)};
+    for (int i = 0; packed && i < 3 * FLOATS; i++) {
+        to[i / FLOATS].a[i % FLOATS] = warp->sum[i % 3].a;
+        to[i / FLOATS].b[i % FLOATS] = warp->sum[i % 3].b;
+        to[i / FLOATS].c[i % FLOATS] = warp->sum[i % 3].c;
+        to[i / FLOATS].d[i % FLOATS] = warp->sum[i % 3].d;
+    }
 }
 
 // FLOATS elements.
@@ -58,12 +52,11 @@ static inline FRAMED_HD void sum_store(uint8_t *to, struct sum_registers sum, co
 }
 
 // n elements; levels are read beyond them to whole registers.
-static inline FRAMED_HD void sums_store_of(uint8_t *to, const struct sums *sums,
+static inline FRAMED_HD void sums_store_of(uint8_t *to, const struct sum_registers sums[3],
                                            const uint8_t *level, int n, bool half)
 {
     const int bytes = half ? 2 : 4, step = FLOATS * bytes;
-    const struct sum_registers sum[3] = {sums_load(sums, 0), sums_load(sums, FLOATS),
-                                         sums_load(sums, 2 * FLOATS)};
+    const struct sum_registers sum[3] = {sums[0], sums[1], sums[2]};
     int i = 0;
     for (; i + 3 * FLOATS <= n; i += 3 * FLOATS) {
         uint8_t *at = to + i * bytes;
@@ -77,7 +70,8 @@ static inline FRAMED_HD void sums_store_of(uint8_t *to, const struct sums *sums,
     memcpy(to + i * bytes, rest, (n - i) * bytes);
 }
 
-static void sums_store(uint8_t *to, const struct sums *sums, const uint8_t *level, int n, bool half)
+static void sums_store(uint8_t *to, const struct sum_registers sums[3], const uint8_t *level, int n,
+                       bool half)
 {
     if (half)
         sums_store_of(to, sums, level, n, true);
@@ -116,11 +110,8 @@ static inline void elements_init(struct elements *e, const struct image *dst,
     e->warp = warp;
     e->packed = warp->layout == LAYOUT_NHWC && warp->channels == 3;
     e->same = bytes && bytes_stay(warp);
-    for (int c = 0; c < (e->packed ? 1 : warp->channels); c++) {
-        for (int i = 0; warp->summed && i < 3 * FLOATS; i++)
-            sums_put(&e->sums[c], i, warp->sum[e->packed ? i % 3 : c]);
-        fill_make(e->fill[c], warp, c, e->packed ? 3 : 1);
-    }
+    for (int c = 0; warp->summed && c < (e->packed ? 1 : warp->channels); c++)
+        sums_init(e->sum[c], warp, c, e->packed);
 }
 
 // --- fill
@@ -140,15 +131,19 @@ static inline void elements_fill(const struct elements *e, int x0, int x1, int y
 {
     const size_t pixel = element_bytes(e->warp->dtype) * (e->packed ? 3 : 1);
     const size_t row = (x1 - x0) * pixel;
+    if (x0 >= x1 || y0 >= y1)
+        return;
     for (int c = 0; c < (e->packed ? 1 : e->warp->channels); c++) {
         const struct plane *plane = &e->dst->plane[c];
         uint8_t *to = plane->data + (ptrdiff_t)y0 * plane->stride + x0 * pixel;
-        if (row == (size_t)plane->stride && y1 > y0) {
-            pattern_store(to, row * (y1 - y0), e->fill[c]);
+        alignas(64) uint8_t fill[PATTERN];
+        fill_make(fill, e->warp, c, e->packed ? 3 : 1);
+        if (row == (size_t)plane->stride) {
+            pattern_store(to, row * (y1 - y0), fill);
             continue;
         }
         for (int y = y0; y < y1; y++, to += plane->stride)
-            pattern_store(to, row, e->fill[c]);
+            pattern_store(to, row, fill);
     }
 }
 
@@ -183,7 +178,7 @@ static inline void levels_store(const struct elements *e, void *to, int c, const
     if (e->same)
         memcpy(to, level, n);
     else if (e->warp->summed)
-        sums_store(to, &e->sums[c], level, n, e->warp->dtype == DTYPE_F16);
+        sums_store(to, e->sum[c], level, n, e->warp->dtype == DTYPE_F16);
     else
         table_store(to, e->warp, c, e->packed ? 3 : 1, level, n);
 }

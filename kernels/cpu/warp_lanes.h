@@ -5,45 +5,34 @@
 
 #include "kernels/cpu/warp_turned.h"
 
-// The tables of positions start with 0 and are monotone where they add to the other axis.
-static inline bool axes_mix(const struct warp *warp)
-{
-    return warp->rowx[warp->height - 1] != 0 || warp->coly[warp->width - 1] != 0;
-}
-
-static inline int row_coverage(const struct warp *warp, int y)
-{
-    return coverage_axis(position_of(warp->luma, warp->rowy[y]), warp->y0, warp->y1);
-}
-
-// The output pixels that see some of the picture.
-struct sight {
+// The output pixels of a band that see some of the picture.
+struct visible_rect {
     int x0, y0, x1, y1;
 };
 
-static inline struct sight sight_of(const struct warp *warp, struct band band)
+static inline struct visible_rect visible_rect_of(const struct warp *warp, struct band band)
 {
-    struct sight s = {0, band.y0, warp->width, band.y1};
-    while (s.y0 < s.y1 && row_coverage(warp, s.y0) == 0)
+    struct visible_rect s = {0, band.y0, warp->width, band.y1};
+    while (s.y0 < s.y1 && warp->rows[s.y0].coverage == 0)
         s.y0++;
-    while (s.y1 > s.y0 && row_coverage(warp, s.y1 - 1) == 0)
+    while (s.y1 > s.y0 && warp->rows[s.y1 - 1].coverage == 0)
         s.y1--;
-    while (s.x0 < s.x1 && column_coverage(warp, warp->colx[s.x0]) == 0)
+    while (s.x0 < s.x1 && warp->coverage_columns[s.x0] == 0)
         s.x0++;
-    while (s.x1 > s.x0 && column_coverage(warp, warp->colx[s.x1 - 1]) == 0)
+    while (s.x1 > s.x0 && warp->coverage_columns[s.x1 - 1] == 0)
         s.x1--;
     return s;
 }
 
-// What of the band lies around the sight.
-static inline void surround_fill(const struct elements *elements, const struct sight *sight,
-                                 struct band band)
+// What of the band lies around it.
+static inline void surround_fill(const struct elements *elements,
+                                 const struct visible_rect *visible, struct band band)
 {
     const int width = elements->warp->width;
-    elements_fill(elements, 0, width, band.y0, sight->y0);
-    elements_fill(elements, 0, width, sight->y1, band.y1);
-    elements_fill(elements, 0, sight->x0, sight->y0, sight->y1);
-    elements_fill(elements, sight->x1, width, sight->y0, sight->y1);
+    elements_fill(elements, 0, width, band.y0, visible->y0);
+    elements_fill(elements, 0, width, visible->y1, band.y1);
+    elements_fill(elements, 0, visible->x0, visible->y0, visible->y1);
+    elements_fill(elements, visible->x1, width, visible->y0, visible->y1);
 }
 
 static inline void axes_warp(const struct image *dst, const struct image *src,
@@ -52,13 +41,13 @@ static inline void axes_warp(const struct image *dst, const struct image *src,
     struct elements elements;
     struct strip strip;
     elements_init(&elements, dst, warp);
-    const struct sight sight = sight_of(warp, band);
+    const struct visible_rect visible = visible_rect_of(warp, band);
     if (!filled)
-        surround_fill(&elements, &sight, band);
-    for (int x = sight.x0; x < sight.x1; x += STRIP) {
-        strip_init(&strip, src, warp, x, sight.x1 - x < STRIP ? sight.x1 - x : STRIP);
-        for (int y = sight.y0; y < sight.y1; y++) {
-            strip_levels(&strip, y, row_coverage(warp, y));
+        surround_fill(&elements, &visible, band);
+    for (int x = visible.x0; x < visible.x1; x += STRIP) {
+        strip_init(&strip, src, warp, x, visible.x1 - x < STRIP ? visible.x1 - x : STRIP);
+        for (int y = visible.y0; y < visible.y1; y++) {
+            strip_levels(&strip, &warp->rows[y]);
             elements_store(&elements, x, y, &strip.levels, 0, strip.n);
         }
     }
@@ -68,7 +57,7 @@ static inline void lanes_warp(const struct image *dst, const struct image *src, 
                               struct band band, bool filled)
 {
     const struct warp *warp = &op->warp;
-    if (!axes_mix(warp))
+    if (warp->rows)
         axes_warp(dst, src, warp, band, filled);
     else if (turn_reaches(src))
         turn_warp(dst, src, warp, band, filled);

@@ -32,33 +32,13 @@ struct strip {
     int x, n;           // output columns [x, x + n); all see some of the picture
     int whole0, whole1; // those of them that see nothing else
     struct columns luma, chroma;
-    uint16_t coverage[STRIP];
+    const uint16_t *coverage;  // of the columns
     struct plane component[3]; // row 0 of each, at its first sample
     struct row_group group[2];
     alignas(64) int16_t row[3][2][STRIP]; // of each component
     struct levels levels;
     alignas(64) int16_t level6[3][STRIP];
 };
-
-static inline uint16_t column_coverage(const struct warp *warp, int32_t x)
-{
-    return (uint16_t)coverage_axis(position_of(warp->luma, x), warp->x0, warp->x1);
-}
-
-// Between columns that see nothing but picture there are no others.
-static inline void strip_cover(struct strip *s)
-{
-    const struct warp *warp = s->warp;
-    const int32_t *colx = warp->colx + s->x;
-    for (int i = 0; i < s->n; i++)
-        s->coverage[i] = WEIGHT_ONE;
-    for (s->whole0 = 0; s->whole0 < s->n; s->whole0++)
-        if ((s->coverage[s->whole0] = column_coverage(warp, colx[s->whole0])) == WEIGHT_ONE)
-            break;
-    for (s->whole1 = s->n; s->whole1 > s->whole0; s->whole1--)
-        if ((s->coverage[s->whole1 - 1] = column_coverage(warp, colx[s->whole1 - 1])) == WEIGHT_ONE)
-            break;
-}
 
 static inline void strip_init(struct strip *s, const struct image *src, const struct warp *warp,
                               int x, int n)
@@ -67,14 +47,18 @@ static inline void strip_init(struct strip *s, const struct image *src, const st
     s->warp = warp;
     s->x = x;
     s->n = n;
-    strip_cover(s);
+    s->coverage = warp->coverage_columns + x;
+    for (s->whole0 = 0; s->whole0 < n && s->coverage[s->whole0] < WEIGHT_ONE;)
+        s->whole0++;
+    for (s->whole1 = n; s->whole1 > s->whole0 && s->coverage[s->whole1 - 1] < WEIGHT_ONE;)
+        s->whole1--;
     for (int c = 0; c < 3; c++) {
         const struct component k = component_of(src->format, c);
         s->component[c] = (struct plane){component_row(src, k, 0), src->plane[k.plane].stride};
     }
-    columns_init_luma(&s->luma, src, warp, x, n);
+    columns_init(&s->luma, src, warp, 0, x, n);
     if (!source_is_rgb(src->format) && warp->order != ORDER_GRAY)
-        columns_init_chroma(&s->chroma, src, warp, x, n);
+        columns_init(&s->chroma, src, warp, 1, x, n);
     s->group[0] = (struct row_group){0, source_is_rgb(src->format) ? 3 : 1, &s->luma, {-1, -1}};
     s->group[1] = (struct row_group){1, 2, &s->chroma, {-1, -1}};
 }
@@ -97,14 +81,14 @@ static inline int strip_row(struct strip *s, struct row_group *group, int y, int
     return i;
 }
 
-static inline void strip_lines(struct strip *s, struct row_group *group, struct taps y,
-                               struct lines lines[3])
+static inline void strip_lines(struct strip *s, struct row_group *group, const uint16_t y[2],
+                               int weight, struct lines lines[3])
 {
-    const bool both = y.w != 0 && y.t0 != y.t1;
-    const int top = strip_row(s, group, y.t0, both ? y.t1 : -1);
-    const int bottom = both ? strip_row(s, group, y.t1, y.t0) : top;
+    const bool both = y[0] != y[1];
+    const int top = strip_row(s, group, y[0], both ? y[1] : -1);
+    const int bottom = both ? strip_row(s, group, y[1], y[0]) : top;
     for (int c = group->first; c < group->first + group->count; c++)
-        lines[c] = (struct lines){s->row[c][top], s->row[c][bottom], both ? 2 * y.w : 0};
+        lines[c] = (struct lines){s->row[c][top], s->row[c][bottom], both ? 2 * weight : 0};
 }
 
 // What turns samples to rgb6, in registers. The same copies for all of a row: the compiler cannot
@@ -248,24 +232,17 @@ static void run_levels(struct strip *s, const struct lines lines[3], int from, i
         run_make(&s->levels, s->warp, lines, from, to, false, false);
 }
 
-static inline struct taps row_taps(const struct warp *warp, int c, int y)
-{
-    const int32_t s = warp->rowy[y];
-    if (c == 0 || source_is_rgb(warp->source))
-        return taps_at(position_of(warp->luma, s), warp->y0, warp->y1 - 1);
-    return chroma_taps(warp->chroma_y, s, warp->y0, warp->y1);
-}
-
-// The strip's levels of output row y, which sees `coverage` of the picture: not nothing.
-static inline void strip_levels(struct strip *s, int y, int coverage)
+// The strip's levels of an output row that sees some of the picture.
+static inline void strip_levels(struct strip *s, const struct warp_row *row)
 {
     const struct warp *warp = s->warp;
+    const int coverage = row->coverage;
     struct lines lines[3];
-    strip_lines(s, &s->group[0], row_taps(warp, 0, y), lines);
+    strip_lines(s, &s->group[0], row->luma, row->luma_weight, lines);
     if (picture_of(warp) == PICTURE_LUMA)
         lines[1] = lines[2] = lines[0];
     else if (picture_of(warp) == PICTURE_YUV)
-        strip_lines(s, &s->group[1], row_taps(warp, 1, y), lines);
+        strip_lines(s, &s->group[1], row->chroma, row->chroma_weight, lines);
     if (coverage < WEIGHT_ONE) {
         run_blend(s, lines, 0, s->n, coverage);
         return;

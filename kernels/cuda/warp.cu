@@ -155,7 +155,7 @@ static struct axis_item axis_item_of(const struct cuda_item *item)
 {
     const struct warp *warp = &item->op->warp;
     const struct yuv_to_rgb *c = &warp->rgb;
-    const uint8_t *block = (const uint8_t *)item->block;
+    const void *block = item->block;
     struct axis_item a = {};
     for (int i = 0; i < PLANES_MAX; i++) {
         a.plane[i] = item->src.plane[i].data;
@@ -166,8 +166,8 @@ static struct axis_item axis_item_of(const struct cuda_item *item)
     for (int c = 0; c < warp->channels; c++)
         a.element[c] = fill_element(warp, c);
     a.dst = (uint8_t *)item->dst;
-    a.table = block + offsetof(struct warp, table);
-    a.rows = (const struct axis_row *)(block + warp_axis_offset(warp));
+    a.table = (const uint8_t *)block + offsetof(struct warp, table);
+    a.rows = warp_block_rows(warp, block);
     const struct band picture = picture_rows(warp, item->band);
     a.y0 = item->band.y0;
     a.top = picture.y0;

@@ -37,14 +37,14 @@ struct __align__(sizeof(T) * AXIS_COLUMNS < 16 ? sizeof(T) * AXIS_COLUMNS : 16) 
 
 // What a thread has of its columns.
 struct axis_columns {
-    struct axis_column luma[AXIS_COLUMNS], chroma[AXIS_COLUMNS];
+    struct warp_column luma[AXIS_COLUMNS], chroma[AXIS_COLUMNS];
     unsigned coverage[AXIS_COLUMNS];
     bool none, all; // of their coverage
 };
 
 // One row's pixels: R, G, B, or gray alone.
 template <enum pixel_format FORMAT, bool WHOLE>
-static __device__ inline void axis_pixels(const struct axis_item *item, const struct axis_row *row,
+static __device__ inline void axis_pixels(const struct axis_item *item, const struct warp_row *row,
                                           const struct axis_columns *columns,
                                           int level21[3][AXIS_COLUMNS])
 {
@@ -82,7 +82,7 @@ static __device__ inline void axis_pixels(const struct axis_item *item, const st
 
 // The same as levels, in picture and out, before they are clamped to bytes.
 template <enum pixel_format FORMAT, bool WHOLE>
-static __device__ inline void axis_levels(const struct axis_item *item, const struct axis_row *row,
+static __device__ inline void axis_levels(const struct axis_item *item, const struct warp_row *row,
                                           const struct axis_columns *columns,
                                           int level[3][AXIS_COLUMNS])
 {
@@ -281,10 +281,10 @@ template <bool WHOLE>
 static __device__ inline void columns_load(const struct axis_item *item, int step, int x,
                                            struct axis_columns *columns)
 {
-    const int padded = axis_columns(item->width);
-    const struct axis_column *table = (const struct axis_column *)(item->rows + item->height);
-    const auto luma = *(const struct axis_run<struct axis_column> *)(table + x);
-    const auto chroma = *(const struct axis_run<struct axis_column> *)(table + padded + x);
+    const int padded = warp_padded_width(item->width);
+    const struct warp_column *table = (const struct warp_column *)(item->rows + item->height);
+    const auto luma = *(const struct axis_run<struct warp_column> *)(table + x);
+    const auto chroma = *(const struct axis_run<struct warp_column> *)(table + padded + x);
     const auto coverage =
         *(const struct axis_run<uint16_t> *)((const uint16_t *)(table + 2 * padded) + x);
     unsigned any = 0, all = WEIGHT_ONE;
@@ -344,9 +344,9 @@ static __global__ void __launch_bounds__(AXIS_THREADS, axis_resident(FORMAT, WHO
     const bool packed = item->flags & AXIS_PACKED;
     const ptrdiff_t pitch = packed ? 3 * item->width : item->width;
     T *to = (T *)item->dst + y * pitch + (packed ? 3 * x : x);
-    struct axis_row next = item->rows[y];
+    struct warp_row next = item->rows[y];
     for (; y < end; y += AXIS_WARPS, to += AXIS_WARPS * pitch) {
-        const struct axis_row row = next;
+        const struct warp_row row = next;
         next = item->rows[min(y + AXIS_WARPS, end - 1)];
         int value[3][AXIS_COLUMNS];
         axis_levels<FORMAT, WHOLE>(item, &row, &columns, value);

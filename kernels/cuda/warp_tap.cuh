@@ -18,7 +18,7 @@ struct axis_item {
     const uint8_t *plane[PLANES_MAX];
     uint8_t *dst;
     const void *table;           // the op's, 3 x 256 elements
-    const struct axis_row *rows; // then luma columns, chroma columns, coverage of columns
+    const struct warp_row *rows; // then luma columns, chroma columns, coverage of columns
     int32_t stride[PLANES_MAX];
     int32_t y0, top, bottom, y1; // the band; rows outside [top, bottom) are fill alone
     uint32_t element[3];         // of fill, per channel of the tensor
@@ -114,7 +114,7 @@ struct axis_line {
 
 // R, G, B.
 template <enum pixel_format FORMAT>
-static __device__ inline void pair_rgb(struct axis_line line, struct axis_column column, int h[3])
+static __device__ inline void pair_rgb(struct axis_line line, struct warp_column column, int h[3])
 {
     if (FORMAT == PIXEL_BGRA || FORMAT == PIXEL_RGBA) {
         int in_memory[3];
@@ -132,7 +132,7 @@ static __device__ inline void pair_rgb(struct axis_line line, struct axis_column
 
 // Rounded levels, R, G, B, where both weights of a column and of a row are 0.
 template <enum pixel_format FORMAT>
-static __device__ inline void single_rgb(struct axis_line line, struct axis_column column,
+static __device__ inline void single_rgb(struct axis_line line, struct warp_column column,
                                          int level[3])
 {
     if (FORMAT == PIXEL_BGRA || FORMAT == PIXEL_RGBA) {
@@ -148,7 +148,7 @@ static __device__ inline void single_rgb(struct axis_line line, struct axis_colu
 }
 
 template <enum pixel_format FORMAT>
-static __device__ inline void pair_chroma(struct axis_line line, struct axis_column column,
+static __device__ inline void pair_chroma(struct axis_line line, struct warp_column column,
                                           int uv[2])
 {
     if (FORMAT == PIXEL_NV12 || FORMAT == PIXEL_P010) {
@@ -195,7 +195,7 @@ static __device__ inline int vertical31(int above, int below, int weight)
 
 template <enum pixel_format FORMAT, bool WHOLE>
 static __device__ inline void rgb21(const struct axis_item *item, const struct axis_lines *lines,
-                                    struct axis_column column, int level21[3])
+                                    struct warp_column column, int level21[3])
 {
     int above[3], below[3];
     if (WHOLE) {
@@ -213,7 +213,7 @@ static __device__ inline void rgb21(const struct axis_item *item, const struct a
 
 template <enum pixel_format FORMAT, bool WHOLE>
 static __device__ inline int luma21(const struct axis_item *item, const struct axis_lines *lines,
-                                    struct axis_column column)
+                                    struct warp_column column)
 {
     const uint8_t *above = lines->above.plane[0] + column.offset;
     const uint8_t *below = lines->below.plane[0] + column.offset;
@@ -234,7 +234,7 @@ static __device__ inline int to_15(int sum)
 
 template <enum pixel_format FORMAT>
 static __device__ inline void yuv21(const struct axis_item *item, int luma,
-                                    const struct axis_lines *lines, struct axis_column column,
+                                    const struct axis_lines *lines, struct warp_column column,
                                     int level21[3])
 {
     int above[2], below[2];
