@@ -72,16 +72,18 @@ $(B)/%.o: %.c
 
 include tests/bench/bench.mk tests/fuzz/fuzz.mk tests/tests.mk scripts/packages.mk
 
-# --- what a user calls. Set-up comes first and in a make of its own: before it there is no compiler.
+# --- what a user calls. Set-up comes first and in a make of its own: before it there is no compiler. Where nobody says how
+# many jobs to run at once, it is one for each processor.
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 demo: ## a camera in, tensors and a .y4m out, and the account of every frame (URL=rtsp://... DEMO_SECONDS=60)
 	@scripts/setup demo
-	@$(MAKE) --no-print-directory $(B)/framed
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed
 	@B=$(B) scripts/demo
 
 check: ## build and run every test
 	@scripts/setup check
-	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench tests
-	@$(MAKE) --no-print-directory check-aarch64-build
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/framed-bench tests $(if $(SAN),,check-aarch64-build)
 	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) tests/run
 
 install: $(B)/framed manuals units ## install framed with service and manual pages (PREFIX=/usr DESTDIR=FOLDER)

@@ -57,7 +57,8 @@ static void read_file(struct unit *unit, const char *path)
     }
     if (file)
         fclose(file);
-    explicit_bzero(line, size); // SetCredential= holds the secret itself
+    if (line)
+        explicit_bzero(line, size); // SetCredential= holds the secret itself
     free(line);
 }
 
