@@ -55,25 +55,27 @@ static inline void test_begin(struct test *test, const char *name)
         putchar('\n');                                                                             \
     } while (0)
 
-// What main checks itself makes ready the tests, and is a test only where it fails or is the only
-// one.
-static inline int test_end(const char *name)
+static inline int test_sum(const char *file)
 {
     int passed = 0, failed = 0, skipped = 0, checks = 0;
     test_main.name = "main";
     for (const struct test *test = test_list; test; test = test->next) {
-        const bool ready = test == &test_main && test_list != &test_main;
-        const bool empty = !ready && !test->checks && !test->skipped;
+        const bool setup = test == &test_main && test_list != &test_main;
+        const bool empty = !setup && !test->checks && !test->skipped;
         if (test->failed || empty)
-            fprintf(stderr, "%s: %s %s\n", name, test->name, empty ? "checked nothing" : "failed");
-        passed += !ready && test->checks && !test->failed;
+            fprintf(stderr, "%s: %s %s\n", file, test->name, empty ? "checked nothing" : "failed");
+        passed += !setup && test->checks && !test->failed;
         failed += test->failed || empty;
         skipped += test->skipped;
         checks += test->checks;
     }
-    printf("%s: %d passed, %d failed, %d skipped; %d checks\n", name, passed, failed, skipped,
+    printf("%s: %d passed, %d failed, %d skipped; %d checks\n", file, passed, failed, skipped,
            checks);
     return failed != 0;
 }
+
+// Prints the counts of all tests and gives what main is to return. What main checks itself is no test
+// but where it fails or where there is no other.
+#define test_end() test_sum(__FILE__)
 
 #endif

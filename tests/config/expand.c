@@ -125,5 +125,5 @@ int main(void)
         remove_file(folder, credentials[i].name);
     remove_file(folder, "LONG");
     CHECK(!rmdir(path) && !rmdir(folder), "%s", folder);
-    return test_end("config/expand");
+    return test_end();
 }

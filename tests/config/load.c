@@ -477,5 +477,5 @@ int main(void)
     TEST(test_wrong_pins());
     TEST(test_listening());
     TEST(test_control_alone());
-    return test_end("config/load");
+    return test_end();
 }

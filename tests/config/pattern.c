@@ -80,5 +80,5 @@ int main(void)
     TEST(test_plain());
     TEST(test_at());
     TEST(test_glob());
-    return test_end("config/pattern");
+    return test_end();
 }

@@ -120,5 +120,5 @@ int main(void)
     free(defaults);
     free(schema);
     free(keys);
-    return test_end("config/rows");
+    return test_end();
 }

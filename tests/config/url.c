@@ -47,5 +47,5 @@ int main(void)
                   cases[i].url, size, small);
         }
     }
-    return test_end("config/url");
+    return test_end();
 }

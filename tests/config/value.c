@@ -264,5 +264,5 @@ int main(void)
     TEST(test_lists());
     TEST(test_choices());
     TEST(test_results());
-    return test_end("config/value");
+    return test_end();
 }

@@ -137,5 +137,5 @@ int main(void)
     TEST(test_sink_comes_later());
     TEST(test_no_sink_at_all());
     clips_close();
-    return test_end("daemon");
+    return test_end();
 }

@@ -101,5 +101,5 @@ int main(void)
                           "c++ -std=c++11 -Wall -Wextra -Werror -I. -fsyntax-only -x c++ -";
     if (system("command -v c++ >/dev/null") == 0)
         CHECK(system(compile) == 0, "not C++11");
-    return test_end("wire");
+    return test_end();
 }

@@ -38,5 +38,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < files.gl_pathc; i++)
         TEST(test_file(files.gl_pathv[i]));
     globfree(&files);
-    return test_end(name);
+    return test_end();
 }

@@ -139,7 +139,7 @@ static void check_plan(const struct setting *setting, struct backend *backend,
     for (int i = 0; i < c.n; i++) {
         ops[i] = &c.op[i];
         if (random_op(random, &c.op[i], &shape.image, 64) < 0)
-            exit(test_end("backends"));
+            exit(test_end());
     }
     for (int i = 0; i < DEPTH; i++)
         frame_init(&c, &c.frame[i], &shape.image, random);
@@ -217,7 +217,7 @@ static void check_bands(struct random *random)
     struct picture source = random_source(random);
     struct op op;
     if (random_op(random, &op, &source.image, 64) < 0)
-        exit(test_end("backends"));
+        exit(test_end());
     void *memory = malloc(op.dst_bytes);
     struct image expected;
     op_lay_out(&op, &expected, memory);
@@ -246,5 +246,5 @@ int main(int argc, char **argv)
     for (int i = 0; i < 4000; i++)
         TEST(check_bands(&random));
     TEST(test_backends(&random));
-    return test_end("backends");
+    return test_end();
 }

@@ -392,5 +392,5 @@ int main(int argc, char **argv)
     TEST(test_any(&random));
     TEST(test_schedules(&random));
     TEST(test_8k());
-    return test_end("bands");
+    return test_end();
 }

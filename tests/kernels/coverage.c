@@ -162,5 +162,5 @@ int main(void)
             SKIP("%s: not on this CPU", versions[i]->name);
     if (missing)
         SKIP("%d settings: no CUDA device", missing);
-    return test_end("coverage");
+    return test_end();
 }

@@ -377,5 +377,5 @@ int main(int argc, char **argv)
     TEST(test_yuv_refusals());
     TEST(test_resolve());
     TEST(test_lay_out());
-    return test_end("geometry");
+    return test_end();
 }

@@ -259,5 +259,5 @@ int main(int argc, char **argv)
     TEST(test_elements(&random));
     TEST(test_summed());
     TEST(test_extremes(&random));
-    return test_end("warp");
+    return test_end();
 }

@@ -236,5 +236,5 @@ int main(int argc, char **argv)
     for (int source = PIXEL_BGRA; source <= PIXEL_GBRP; source++)
         TEST(test_bt601_8bit(&random, (enum pixel_format)source));
     TEST(test_grays());
-    return test_end("yuv");
+    return test_end();
 }

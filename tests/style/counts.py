@@ -44,7 +44,7 @@ int main(void)
     TEST(test_one(0));
     TEST(test_none());
     TEST(test_nothing());
-    return test_end("program");
+    return test_end();
 }
 """
 SCRIPT = """
@@ -101,7 +101,7 @@ def check_frameworks(checks):
         program = f"{where}/program"
         subprocess.run(["gcc", "-I", ROOT, "-x", "c", "-o", program, "-"], input=PROGRAM, text=True, check=True)
         for command, last in (
-            ([program], "program: 1 passed, 2 failed, 1 skipped; 7 checks"),
+            ([program], "<stdin>: 1 passed, 2 failed, 1 skipped; 7 checks"),
             (["/usr/bin/python3", "-c", SCRIPT], "script: 1 passed, 1 failed, 1 skipped; 7 checks"),
         ):
             done = subprocess.run(command, capture_output=True, text=True, env=environment)

@@ -33,5 +33,5 @@ int main(void)
     CHECK(n == 2 * luma + chroma, "nv12 with every tap: %zu", n);
     n = reads(PIXEL_NV12, 96, 32, ORDER_GRAY, false);
     CHECK(n == luma, "gray: %zu", n);
-    return test_end("measure");
+    return test_end();
 }

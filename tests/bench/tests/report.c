@@ -78,5 +78,5 @@ int main(void)
     snprintf(expected, sizeof expected, "%s 123456789.0 GB/s 1.0 12345678900.0 %% limit", wide);
     TEST(check(wide, "GB/s", 123456789, 1, expected));
     TEST(check_heading());
-    return test_end("bench report");
+    return test_end();
 }

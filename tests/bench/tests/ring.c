@@ -129,5 +129,5 @@ int main(void)
     play("other bytes", wrong, 3, 12);
     play("taken back", torn, 2, 9);
     play("too late", never, 2, 0);
-    return test_end("bench ring");
+    return test_end();
 }

@@ -101,5 +101,5 @@ int main(void)
     TEST(test_processors());
     TEST(test_nonsense());
     CHECK(system("rm -r self fs") == 0 && rmdir(folder) == 0, "%s", folder);
-    return test_end("cgroup");
+    return test_end();
 }

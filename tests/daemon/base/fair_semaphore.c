@@ -149,5 +149,5 @@ int main(void)
     TEST(test_order());
     TEST(test_press());
     TEST(test_bound());
-    return test_end("semaphore");
+    return test_end();
 }

@@ -77,5 +77,5 @@ int main(void)
     TEST(test_buckets());
     TEST(test_quantiles());
     TEST(test_rates());
-    return test_end("service_latency");
+    return test_end();
 }

@@ -385,5 +385,5 @@ int main(void)
     TEST(test_not_restored(SOCK_STREAM));
     TEST(test_not_restored(SOCK_SEQPACKET));
     TEST(test_not_restored(SOCK_DGRAM));
-    return test_end("sink_listener");
+    return test_end();
 }

@@ -210,5 +210,5 @@ int main(void)
     TEST(test_journal());
     TEST(test_threads());
     TEST(test_stalled_reader());
-    return test_end("log");
+    return test_end();
 }

@@ -129,5 +129,5 @@ int main(void)
     TEST(test_failure());
     TEST(test_pin());
     TEST(test_device());
-    return test_end("region");
+    return test_end();
 }

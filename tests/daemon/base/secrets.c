@@ -74,5 +74,5 @@ int main(void)
     TEST(test_cases());
     TEST(test_options());
     TEST(test_cut());
-    return test_end("daemon/service/secrets");
+    return test_end();
 }

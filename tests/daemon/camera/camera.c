@@ -338,5 +338,5 @@ int main(void)
     TEST(test_device_fails());
     TEST(test_device_is_full());
     clips_close();
-    return test_end("camera");
+    return test_end();
 }

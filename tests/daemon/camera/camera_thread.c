@@ -155,5 +155,5 @@ int main(void)
     TEST(test_smaller_picture());
     TEST(test_room_again());
     clips_close();
-    return test_end("feed");
+    return test_end();
 }

@@ -141,5 +141,5 @@ int main(void)
     TEST(test_one_after_another());
     TEST(test_overtaken());
     TEST(test_same());
-    return test_end("subscribe");
+    return test_end();
 }

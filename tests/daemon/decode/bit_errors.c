@@ -265,5 +265,5 @@ int main(void)
             TEST(test_clip(&clip_list[i], number_of("FLIPS", 30), &modes[m], &random));
     }
     clips_close();
-    return test_end("bit_errors");
+    return test_end();
 }

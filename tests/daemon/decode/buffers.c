@@ -256,5 +256,5 @@ int main(void)
     TEST(test_one_fails());
     TEST(test_reaping());
     clips_close();
-    return test_end("buffers");
+    return test_end();
 }

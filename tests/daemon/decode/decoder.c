@@ -486,5 +486,5 @@ int main(void)
     TEST(test_nvdec_missing());
     TEST(test_accepts());
     clips_close();
-    return test_end("decode");
+    return test_end();
 }

@@ -120,5 +120,5 @@ int main(void)
     TEST(test_files());
     TEST(test_many_files());
     clips_close();
-    return test_end("daemon/camera/dpb");
+    return test_end();
 }

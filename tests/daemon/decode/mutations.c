@@ -287,5 +287,5 @@ int main(void)
         TEST(test_mutations(sources[i].file, (int)number_of("MUTATIONS", 20), &random));
     }
     clips_close();
-    return test_end("mutations");
+    return test_end();
 }

@@ -90,5 +90,5 @@ int main(void)
     TEST(test_length_bytes());
     TEST(test_hash());
     TEST(test_noise());
-    return test_end("nal");
+    return test_end();
 }

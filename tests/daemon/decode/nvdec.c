@@ -100,5 +100,5 @@ int main(void)
     TEST(test_codecs());
     TEST(test_nvdec());
     clips_close();
-    return test_end("nvdec");
+    return test_end();
 }

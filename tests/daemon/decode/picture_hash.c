@@ -141,5 +141,5 @@ int main(void)
     TEST(test_wrong_encoder(false));
     TEST(test_first_picture(0));
     TEST(test_first_picture(2));
-    return test_end("picture_hash");
+    return test_end();
 }

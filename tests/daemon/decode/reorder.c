@@ -112,5 +112,5 @@ int main(void)
     }
     fake_close();
     clips_close();
-    return test_end("reorder");
+    return test_end();
 }

@@ -94,5 +94,5 @@ int main(void)
     TEST(test_no_delay("flat.ts"));
     fake_close();
     clips_close();
-    return test_end("restart");
+    return test_end();
 }

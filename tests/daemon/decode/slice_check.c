@@ -225,5 +225,5 @@ int main(void)
     }
     TEST(test_unknown());
     clips_close();
-    return test_end("slice_check");
+    return test_end();
 }

@@ -113,5 +113,5 @@ int main(void)
     TEST(test_awaited_keyframe());
     TEST(test_known_distance());
     TEST(test_low_rate());
-    return test_end("drought");
+    return test_end();
 }

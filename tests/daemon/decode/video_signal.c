@@ -55,5 +55,5 @@ int main(void)
     TEST(test_field_order());
     TEST(test_hdr());
     TEST(test_explanations());
-    return test_end("video_signal");
+    return test_end();
 }

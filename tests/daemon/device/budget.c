@@ -293,5 +293,5 @@ int main(void)
     TEST(test_limit());
     TEST(test_check());
     TEST(test_check_host());
-    return test_end("daemon/budget");
+    return test_end();
 }

@@ -516,5 +516,5 @@ int main(void)
     TEST(test_open_hangs(acquire_cpu, true));
     TEST(test_open_hangs(admit_nvdec, false));
     TEST(test_crowd());
-    return test_end("devices");
+    return test_end();
 }

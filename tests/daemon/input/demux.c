@@ -458,5 +458,5 @@ int main(void)
     TEST(test_silence_later("unix"));
     TEST(test_pace());
     clips_close();
-    return test_end("ingest");
+    return test_end();
 }

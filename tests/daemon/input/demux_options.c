@@ -69,5 +69,5 @@ int main(void)
     CHECK(demuxer_takes_option(&unknown, "listen") && !demuxer_takes_option(&unknown, "frobnicate"),
           "any");
     clips_close();
-    return test_end("daemon/camera/demuxer");
+    return test_end();
 }

@@ -245,5 +245,5 @@ int main(void)
     TEST(test_parameters_that_stay());
     TEST(test_noise());
     clips_close();
-    return test_end("gaps");
+    return test_end();
 }

@@ -71,5 +71,5 @@ int main(void)
     CHECK(idr_length_bytes((const uint8_t *)"\1\x64\0\x1e\xff", 5) == 4, "avcC");
     CHECK(idr_length_bytes((const uint8_t *)"\0\0\0\1\x67", 5) == 0, "start codes");
     CHECK(idr_length_bytes(NULL, 0) == 0, "none");
-    return test_end("idr");
+    return test_end();
 }

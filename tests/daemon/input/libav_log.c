@@ -94,5 +94,5 @@ int main(void)
     TEST(test_lines());
     TEST(test_secrets());
     TEST(test_address());
-    return test_end("libav_log");
+    return test_end();
 }

@@ -62,5 +62,5 @@ int main(void)
     CHECK(!strcmp(orientation_name(ORIENTATION_MIRRORED | ORIENTATION_QUARTER),
                   "mirrored, then turned by 90 degrees clockwise"),
           "name");
-    return test_end("daemon/camera/orientation");
+    return test_end();
 }

@@ -29,5 +29,5 @@ int main(void)
 
     struct retry a = {.seed = 1}, b = {.seed = 2};
     CHECK(retry_next_ns(&a, false) != retry_next_ns(&b, false), "cameras spread");
-    return test_end("backoff");
+    return test_end();
 }

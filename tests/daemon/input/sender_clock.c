@@ -27,5 +27,5 @@ int main(void)
 {
     TEST(test_sender(0));
     TEST(test_sender(1));
-    return test_end("sender_clock");
+    return test_end();
 }

@@ -251,5 +251,5 @@ int main(void)
     test_end_while_full(false);
     test_end_while_full(true);
     TEST(test_last_attempt());
-    return test_end("sink_disk");
+    return test_end();
 }

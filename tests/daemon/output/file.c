@@ -262,5 +262,5 @@ int main(void)
     TEST(test_folder_is_gone());
     TEST(test_file_is_full());
     TEST(test_max_age());
-    return test_end("sink_file");
+    return test_end();
 }

@@ -136,7 +136,7 @@ static inline void rig_open(struct rig *rig)
     int rc = rig_try_open(rig);
     CHECK(rc == 0, "open: %s: %s", strerror(-rc), rig->why);
     if (rc < 0)
-        exit(test_end("sink"));
+        exit(test_end());
     pthread_create(&rig->thread, NULL, rig_loop, rig);
 }
 

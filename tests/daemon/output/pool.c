@@ -295,5 +295,5 @@ int main(void)
     test_end_of_the_output();
     TEST(test_growth());
     TEST(test_holds());
-    return test_end("slots");
+    return test_end();
 }

@@ -425,5 +425,5 @@ int main(void)
     TEST(test_device());
     TEST(test_device_full());
     TEST(test_leave_waits());
-    return test_end("holders");
+    return test_end();
 }

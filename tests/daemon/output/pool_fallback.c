@@ -84,5 +84,5 @@ int main(void)
     start(&f, REGION_SHARED);
     use(&f, &plain, false);
     end(&f, "");
-    return test_end("fallback");
+    return test_end();
 }

@@ -321,5 +321,5 @@ int main(void)
     TEST(test_raw());
     TEST(test_continues());
     unlink(path);
-    return test_end("protocol");
+    return test_end();
 }

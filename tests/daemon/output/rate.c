@@ -47,5 +47,5 @@ int main(void)
     CHECK(!rate_keeps(&rate, 0), "time that goes back");
     rate_restart(&rate);
     CHECK(rate_keeps(&rate, 0), "is a new beginning only where it is said");
-    return test_end("rate");
+    return test_end();
 }

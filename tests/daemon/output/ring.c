@@ -590,5 +590,5 @@ int main(void)
     TEST(test_last_returns(true));
     TEST(test_garbage());
     TEST(test_finish());
-    return test_end("sink_ring");
+    return test_end();
 }

@@ -506,5 +506,5 @@ int main(void)
     TEST(test_finish_drains(SINK_UNIX, INT64_C(3600000000000)));
     TEST(test_finish_drains(SINK_TCP, INT64_C(3600000000000)));
     TEST(test_finish_gives_up());
-    return test_end("sink_socket");
+    return test_end();
 }

@@ -220,5 +220,5 @@ int main(void)
     TEST(test_memory());
     TEST(test_h200());
     TEST(test_stuck());
-    return test_end("service_bound");
+    return test_end();
 }

@@ -325,5 +325,5 @@ int main(void)
     TEST(test_close());
     TEST(test_taken());
     TEST(test_move());
-    return test_end("service_control");
+    return test_end();
 }

@@ -81,5 +81,5 @@ int main(void)
 {
     TEST(test_readiness());
     TEST(test_health());
-    return test_end("service_pages");
+    return test_end();
 }

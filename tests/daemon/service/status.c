@@ -216,5 +216,5 @@ int main(void)
     TEST(test_submit_so_far());
     TEST(test_at_work());
     TEST(test_reloads());
-    return test_end("service_status");
+    return test_end();
 }

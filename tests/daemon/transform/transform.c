@@ -801,5 +801,5 @@ int main(void)
     TEST(test_hanging_backend());
     TEST(test_hanging_backend_and_loss());
     TEST(test_fill_follows());
-    return test_end("pipeline");
+    return test_end();
 }

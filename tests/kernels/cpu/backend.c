@@ -374,5 +374,5 @@ int main(int argc, char **argv)
     TEST(test_sets());
     TEST(test_places());
     TEST(test_processors()); // last: it keeps this thread to one
-    return test_end("cpu");
+    return test_end();
 }

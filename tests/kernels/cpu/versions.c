@@ -432,7 +432,7 @@ int main(int argc, char **argv)
     if (argc > 2) {
         now.width = (int)strtol(argv[2], NULL, 0);
         TEST(check_case());
-        return test_end("versions");
+        return test_end();
     }
     printf("versions: seed %llu, %ld cases:", (unsigned long long)seed, n);
     for (int i = 0; versions[i]; i++)
@@ -447,5 +447,5 @@ int main(int argc, char **argv)
     now.width = 0;
     for (long i = 0; i < n; i++, now.seed++)
         TEST(check_case());
-    return test_end("versions");
+    return test_end();
 }

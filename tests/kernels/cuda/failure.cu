@@ -80,5 +80,5 @@ int main(void)
             break;
     }
     camera_finish(&camera);
-    return test_end("cuda_failure");
+    return test_end();
 }

@@ -195,7 +195,7 @@ int main(void)
     int devices = 0;
     if (cudaGetDeviceCount(&devices) || !devices) {
         SKIP("no CUDA device");
-        return test_end("cuda_items");
+        return test_end();
     }
     CHECK(room_open(), "no memory");
     for (int format = PIXEL_BGRA; format <= PIXEL_YUV420P10; format++)
@@ -204,5 +204,5 @@ int main(void)
                 TEST(test_launch((enum pixel_format)format,
                                  (enum dtype)random_in(DTYPE_U8, DTYPE_F32), (enum shape)shape, n));
     room_close();
-    return test_end("cuda_items");
+    return test_end();
 }

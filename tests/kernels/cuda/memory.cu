@@ -190,7 +190,7 @@ int main(void)
     CHECK(error == 0 || error == -ENODEV, "open: %d", error);
     if (error) {
         SKIP("no CUDA device");
-        return test_end("cuda_memory");
+        return test_end();
     }
     TEST(test_context_flags());
     const bool gates = gates_work();
@@ -199,5 +199,5 @@ int main(void)
     TEST(test_placements(&options, gates));
     TEST(test_placements(&bands, gates));
     TEST(test_placements(&many, gates));
-    return test_end("cuda_memory");
+    return test_end();
 }

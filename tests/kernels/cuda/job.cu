@@ -127,7 +127,7 @@ int main(void)
     CHECK(error == 0 || error == -ENODEV, "open: %d", error);
     if (error) {
         SKIP("no CUDA device");
-        return test_end("cuda_jobs");
+        return test_end();
     }
     cuda->close(backend);
     for (int n : streams) {
@@ -136,5 +136,5 @@ int main(void)
              options.band_bytes += 128 << 10)
             TEST(test_options(&options));
     }
-    return test_end("cuda_jobs");
+    return test_end();
 }

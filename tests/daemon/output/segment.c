@@ -459,5 +459,5 @@ int main(void)
     TEST(test_tails());
     TEST(test_other_tails());
     TEST(test_whose_leftovers());
-    return test_end("sink_segments");
+    return test_end();
 }

@@ -223,5 +223,5 @@ int main(void)
     TEST(test_credential());
     TEST(test_copies());
     TEST(test_restarts());
-    return test_end("config/equal");
+    return test_end();
 }

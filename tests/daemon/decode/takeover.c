@@ -220,5 +220,5 @@ int main(void)
     TEST(test_options());
     fake_close();
     clips_close();
-    return test_end("takeover");
+    return test_end();
 }
