@@ -8,7 +8,7 @@
 
 #include "config/pattern.h"
 
-static const char *after(const char *text, const char *scheme)
+static const char *skip_scheme(const char *text, const char *scheme)
 {
     size_t n = strlen(scheme);
     return strncmp(text, scheme, n) ? NULL : text + n;
@@ -26,8 +26,9 @@ static const char *path_wrong(const char *path, enum sink_kind kind)
     return kind == SINK_FILE ? pattern_wrong(path) : NULL;
 }
 
-// "PORT", "HOST:PORT" or "[IPv6]:PORT": where its host begins, how long it is, and the port.
-static const char *split(const char *text, const char **host, size_t *length, int *port)
+// Splits "PORT", "HOST:PORT" or "[IPv6]:PORT": finds the host, its length (0: none) and the port.
+// Returns NULL, or what is wrong.
+static const char *split_host_port(const char *text, const char **host, size_t *length, int *port)
 {
     const char *colon = strrchr(text, ':');
     const char *digits = colon ? colon + 1 : text;
@@ -48,7 +49,7 @@ static const char *split(const char *text, const char **host, size_t *length, in
     return *length ? NULL : "has no host before its port";
 }
 
-// An interface may follow the number of IPv6.
+// Whether the host is an IP address. An interface may follow one of IPv6: "fe80::1%eth0".
 static bool is_number(const char *host)
 {
     char number[INET6_ADDRSTRLEN];
@@ -57,17 +58,17 @@ static bool is_number(const char *host)
     return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, number, &address) == 1;
 }
 
-// Whoever listens has other work than to wait for a name server.
+// Names are refused: a daemon must not wait for a name server before it listens.
 static const char *host_wrong(const char *host, size_t length)
 {
-    char text[64]; // has room for a number and an interface
+    char text[64]; // has room for an IP address and an interface
     snprintf(text, sizeof text, "%.*s", (int)length, host);
     return !strcmp(text, "localhost") || is_number(text)
                ? NULL
                : "has a host that is neither an IP address nor localhost: names are not looked up";
 }
 
-static bool printable(const char *text)
+static bool is_printable(const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
         if (*c < ' ' || *c == 127)
@@ -76,8 +77,8 @@ static bool printable(const char *text)
     return true;
 }
 
-// Takes the empty and the "." parts out of a folder's name.
-static void tidy(char *folder)
+// Removes empty and "." parts from a folder's name.
+static void tidy_folder(char *folder)
 {
     char *to = folder + (*folder == '/'), *rest = NULL;
     char *part = strtok_r(to, "/", &rest);
@@ -93,8 +94,8 @@ static void tidy(char *folder)
     *to = 0;
 }
 
-// The path with its folder as the system knows it, so that two spellings of one path are equal. A
-// folder that is not there yet is only tidied. NULL: no memory.
+// The path with its folder resolved, so that two spellings of one path are equal. If the folder
+// does not exist yet, it is only tidied. NULL: no memory.
 static char *canonical_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -102,7 +103,7 @@ static char *canonical_of(const char *path)
     char *folder = slash ? strndup(path, slash > path ? (size_t)(slash - path) : 1) : strdup(".");
     char *resolved = folder ? realpath(folder, NULL) : NULL;
     if (folder && !resolved)
-        tidy(folder);
+        tidy_folder(folder);
     const char *known = resolved ? resolved : folder;
     if (!folder ||
         asprintf(&ret, "%s/%s", strcmp(known, "/") ? known : "", slash ? slash + 1 : path) < 0)
@@ -123,20 +124,20 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
     const char *rest = NULL, *host = NULL;
     size_t length = 0;
     for (size_t i = 0; i < sizeof paths / sizeof *paths && !rest; i++) {
-        rest = after(text, paths[i].scheme);
+        rest = skip_scheme(text, paths[i].scheme);
         address.kind = rest ? paths[i].kind : SINK_NONE;
     }
     if (rest) {
         *wrong = path_wrong(rest, address.kind);
-    } else if ((rest = after(text, "tcp:"))) {
+    } else if ((rest = skip_scheme(text, "tcp:"))) {
         address.kind = SINK_TCP;
-        *wrong = split(rest, &host, &length, &address.port);
+        *wrong = split_host_port(rest, &host, &length, &address.port);
         if (!*wrong && length)
             *wrong = host_wrong(host, length);
     } else {
         *wrong = "does not begin with a known kind of sink";
     }
-    if (!*wrong && !printable(text))
+    if (!*wrong && !is_printable(text))
         *wrong = "contains a control character";
     if (*wrong)
         return -EINVAL;
@@ -159,7 +160,7 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
     return 0;
 }
 
-// What `text` stands for with a scheme before it.
+// Parses `text` as if `scheme` stood before it.
 static int parse_with(const char *scheme, const char *text, struct sink_address *ret,
                       const char **wrong)
 {
@@ -183,7 +184,7 @@ int address_parse_control(struct control_address *ret, const char *text, const c
     int rc = 0;
     *wrong = NULL;
     if (!address.off && strcmp(text, "auto")) {
-        const char *path = after(text, "unix:");
+        const char *path = skip_scheme(text, "unix:");
         if (!strchr(text, '/'))
             *wrong = "is not a path: it has no slash";
         rc = *wrong ? -EINVAL : parse_with("unix:", path ? path : text, &address.at, wrong);
@@ -198,7 +199,7 @@ int address_parse_http(struct http_address *ret, const char *text, const char **
     struct http_address address = {0};
     int rc = 0;
     *wrong = NULL;
-    if (after(text, "unix:") || after(text, "tcp:"))
+    if (skip_scheme(text, "unix:") || skip_scheme(text, "tcp:"))
         rc = address_parse(&address.at, text, wrong);
     else if (!is_off(text))
         rc = parse_with("tcp:", text, &address.at, wrong);
@@ -267,7 +268,7 @@ static bool is_wildcard(const char *host)
     return !strcmp(host, "0.0.0.0") || !strcmp(host, "::");
 }
 
-static const char *canonical(const struct sink_address *address)
+static const char *canonical_path(const struct sink_address *address)
 {
     return address->canonical ? address->canonical : address->path;
 }
@@ -279,5 +280,5 @@ bool address_collides(const struct sink_address *a, const struct sink_address *b
                (!strcmp(address_host(a), address_host(b)) || is_wildcard(address_host(a)) ||
                 is_wildcard(address_host(b)));
     }
-    return a->path && b->path && !strcmp(canonical(a), canonical(b));
+    return a->path && b->path && !strcmp(canonical_path(a), canonical_path(b));
 }

@@ -1,5 +1,4 @@
-// Addresses that framed listens on or writes to; of sinks: "unix:PATH", "ring:PATH",
-// "tcp:HOST:PORT", "tcp:PORT", "file:PATH".
+// Addresses that framed listens on or writes to: sinks, the control socket, HTTP.
 #ifndef FRAMED_CONFIG_ADDRESS_H
 #define FRAMED_CONFIG_ADDRESS_H
 
@@ -7,8 +6,8 @@
 
 enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE, SINK_RING };
 
-// Bytes of a socket's path: what the system takes, less a dot and the largest process number, which
-// the name has until clients may connect.
+// Most bytes of a socket's path: the system's limit, less a dot and the largest process number,
+// which are part of the name until clients may connect.
 #define SOCKET_PATH_MAX 99
 
 // "unix:PATH", "ring:PATH", "tcp:HOST:PORT" ("tcp:PORT" is loopback), "file:PATH"
@@ -21,7 +20,7 @@ struct sink_address {
     int port;        // tcp; 0 lets the system choose
 };
 
-// Where the control socket is: neither off nor at a path is the default place.
+// Where the control socket is. If it is neither off nor at a path, it is at the default place.
 struct control_address {
     struct sink_address at; // unix, or SINK_NONE
     bool off;
@@ -31,20 +30,21 @@ struct http_address {
     struct sink_address at; // tcp or unix; SINK_NONE: nowhere
 };
 
-// 0; -EINVAL with *wrong set to what is wrong with it; -ENOMEM. Written on 0 only.
+// Each parses `text` into *ret, for address_free. 0; -EINVAL with *wrong set to what is wrong with
+// the text; -ENOMEM. *ret is written on 0 only.
 int address_parse(struct sink_address *ret, const char *text, const char **wrong);
 int address_copy(struct sink_address *ret, const struct sink_address *from); // 0 or -ENOMEM
-// "auto", "off" or a path with a slash; "off", "HOST:PORT", "PORT" or "unix:PATH"; also with the
-// scheme that a sink has there. As address_parse.
+// "auto", "off" or a path with a slash, also after "unix:".
 int address_parse_control(struct control_address *ret, const char *text, const char **wrong);
+// "off", "HOST:PORT" or "PORT", also after "tcp:", or "unix:PATH".
 int address_parse_http(struct http_address *ret, const char *text, const char **wrong);
 // "unix:"; "" for none.
 const char *address_scheme(enum sink_kind);
-// Of a tcp address the number to listen on, for which nobody has to be asked.
+// The IP address that a tcp address listens on; no name server is asked.
 const char *address_host(const struct sink_address *);
-// Whether only programs on this box can reach it.
+// Whether only programs on this machine can reach it.
 bool address_is_local(const struct sink_address *);
-void address_free(struct sink_address *); // and empties it
+void address_free(struct sink_address *); // frees its memory and empties it
 bool address_equal(const struct sink_address *, const struct sink_address *);
 // Whether two sinks cannot exist side by side: they have the same path or port.
 bool address_collides(const struct sink_address *, const struct sink_address *);

@@ -43,7 +43,7 @@ static void check_http(struct mistakes *mistakes, const struct config *config,
             "(http_token: ${NAME} of a credential, or 127.0.0.1:PORT, [::1]:PORT or unix:PATH)");
 }
 
-// Of the sockets of the daemon and the sinks, no two may be in each other's way.
+// The daemon's own sockets must not collide with any sink.
 static void check_path(struct mistakes *mistakes, const struct config *config, const char *key,
                        struct place at, const struct sink_address *address)
 {
@@ -68,7 +68,7 @@ static int descriptor_of(const struct camera_config *camera)
                : -1;
 }
 
-// What one camera reads from a pipe is gone for the other.
+// Two cameras cannot share a pipe: each would miss the bytes that the other reads.
 static void check_descriptors(struct mistakes *mistakes, const struct config *config)
 {
     char key[KEY_MAX];
@@ -119,8 +119,7 @@ static const char *url_mistake(const char *url)
     return NULL;
 }
 
-// Nobody is held up when a file is read more slowly. What another program feeds (a fifo, a device)
-// may be live.
+// Only a regular file can be read more slowly without harm: a fifo or device may be live.
 static bool is_file_at_full_pace(const struct camera_config *camera)
 {
     struct stat st;
@@ -140,7 +139,7 @@ static void settle_overflow(struct camera_config *camera)
     }
 }
 
-// A scheme has no case (RFC 3986), but libavformat knows small letters alone.
+// Schemes are case-insensitive (RFC 3986), but libavformat only knows them in lower case.
 static void settle_scheme(struct camera_config *camera)
 {
     if (!camera->url || config_url_kind(camera->url) == URL_NONE || !strchr(camera->url, ':'))

@@ -1,5 +1,5 @@
-// The configuration as plain structs. Which keys there are, their types, defaults, ranges and help
-// is said once, in config/schema.c; load.c fills these structs from YAML, print.c prints the rows.
+// The configuration as plain structs: load.c fills them from YAML. The keys with their types,
+// defaults, ranges and help are listed once, in schema.c; types.h has the types of values.
 #ifndef FRAMED_CONFIG_CONFIG_H
 #define FRAMED_CONFIG_CONFIG_H
 
@@ -16,11 +16,11 @@ enum protocol { PROTOCOL_AUTO, PROTOCOL_FRAMED, PROTOCOL_Y4M, PROTOCOL_NPY, PROT
 enum ready_when { READY_ANY, READY_ALL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-#define RING_CLIENTS_MAX 64 // each is a bit of a mask
+#define RING_CLIENTS_MAX 64 // each client is a bit of a mask
 
-enum { TABLE_ROWS_MAX = 32 }; // keys of the file, of a camera or of an output
+enum { TABLE_ROWS_MAX = 32 }; // keys of the root, of a camera or of an output
 
-// Where the values of an object's keys stand, by the rows of its table (config/object.h).
+// Where the values of an object stand in the file, by the rows of its table (config/object.h).
 struct places {
     struct place value[TABLE_ROWS_MAX];
 };
@@ -53,33 +53,31 @@ struct output_config {
     struct tensor_config tensor;
     enum pixel_format format;
     struct colour_config colour;
-    double fps;              // most frames per second; 0 keeps all
+    double fps;              // most frames per second; 0: all
     enum overflow overflow;  // never OVERFLOW_AUTO after config_load
-    bool overflow_auto;      // the key said auto, and config_load chose
+    bool overflow_auto;      // the file says auto, and config_load chose
     struct duration max_age; // 0: any age
     int slots;
     struct sink_address sink;
-    bool open;              // a tcp sink may be reached from other boxes
-    int clients;            // of a socket or ring, at once
+    bool open;              // other machines may reach a tcp sink
+    int clients;            // most clients of a socket or ring at once
     enum memory memory;     // of a ring's slots: MEMORY_HOST or MEMORY_CUDA
     enum protocol protocol; // never PROTOCOL_AUTO after config_load
     struct split segment;   // of a file whose path is timed
     struct filemode mode;
-    char *group; // of the socket or file; NULL leaves it
+    char *group; // of the socket or file; NULL: that of the process
 };
 
-// What memory a camera's stream takes, where it has been looked at; zero where it has not.
-// By which NVDEC's decoders differ in memory.
+// The codecs that NVDEC needs different amounts of memory for.
 enum stream_codec { STREAM_OTHER, STREAM_H264, STREAM_VP9 };
 
 struct stream_memory {
     enum stream_codec codec;
     int width, height;    // of its pictures; 0: not known
     int pixel_bits;       // of a picture in memory; 0: not known
-    int pictures;         // that the cpu's decoder keeps, for reference and for their order
-    int surfaces;         // that NVDEC's decoder has, without those for frames in flight
-    int macroblock_bytes; // that the cpu's decoder keeps for 16x16 pixels, beside those of a
-                          // picture
+    int pictures;         // that the cpu decoder keeps for reference and reordering
+    int surfaces;         // of NVDEC's decoder, without those for frames in flight
+    int macroblock_bytes; // that the cpu decoder keeps per 16x16 pixels, beside the pictures
     int packet_bytes;     // on average
 };
 
@@ -87,18 +85,18 @@ struct camera_config {
     char *name;
     struct place place;
     struct places places;
-    char *url; // may hold a password: print it only through config_url_redacted
+    char *url; // may contain a password: print it only through config_url_redacted
     enum transport transport;
     char *demuxer; // of libavformat, for raw streams ("rawvideo"); NULL lets it probe
     struct demuxer_options options;
     enum decode decode;
     int decode_threads;          // of the cpu decoder
-    struct dimensions picture;   // the largest that is expected; 0x0: auto, what `stream` says
-    struct stream_memory stream; // not a key: whoever looks at the stream fills it in
+    struct dimensions picture;   // largest picture expected; 0x0: auto, as `stream` says
+    struct stream_memory stream; // not a key: set by the code that probes the stream
     double fps;
     bool loop;
     enum pace pace;
-    enum turning rotate; // whether pictures are turned as the stream says
+    enum turning rotate; // whether pictures are rotated as the stream says
     enum damaged damaged;
     struct duration connect_timeout, media_timeout, close_timeout;
     struct output_config *outputs;
@@ -109,8 +107,8 @@ struct cuda_config {
     int device;
     int streams;         // 0: auto
     struct bytes band;   // 0: auto
-    int decoders;        // threads inside NVDEC at once; 0: auto
-    struct bytes memory; // of the device, that may be used; 0: auto, what it has
+    int decoders;        // threads that may use NVDEC at once; 0: auto
+    struct bytes memory; // most device memory to use; 0: auto, all of it
 };
 
 struct cpu_config {
@@ -124,17 +122,18 @@ struct log_config {
 
 struct config {
     struct places places;
-    struct place secret; // the first that the file itself holds, and no credential; line 0: none
+    struct place
+        secret; // the first secret written in the file itself, not in a credential; line 0: none
     enum backend_kind backend;
     struct cuda_config cuda;
     struct cpu_config cpu;
     struct log_config log;
     struct control_address control;
     struct http_address http;
-    char *http_token; // a secret; NULL: http asks for none
+    char *http_token; // a secret; NULL: HTTP clients need none
     struct place control_place, http_place;
     enum ready_when ready;
-    char *tuned; // is not used; NULL: none
+    char *tuned; // ignored; NULL: not set
     struct camera_config *cameras;
     int n_cameras;
 };

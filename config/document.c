@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-// libyaml's time grows with the square of both.
+// The time that libyaml takes grows with the square of both.
 enum { NESTING_MAX = 32, ANCHORS_MAX = 256 };
 
 struct place document_place(yaml_mark_t mark)
@@ -11,7 +11,7 @@ struct place document_place(yaml_mark_t mark)
     return (struct place){(int)mark.line + 1, (int)mark.column + 1};
 }
 
-// The place of a byte, with columns counted in characters as libyaml does.
+// The place of a byte. Like libyaml it counts columns in characters.
 static struct place byte_place(const char *text, size_t offset)
 {
     struct place place = {1, 1};
@@ -33,7 +33,8 @@ static void open_parser(yaml_parser_t *parser, const char *text, size_t length)
 static int syntax_mistake(const yaml_parser_t *parser, const char *text, size_t length,
                           struct mistakes *m)
 {
-    if (parser->error == YAML_MEMORY_ERROR || !parser->problem) // it does not always tell
+    if (parser->error == YAML_MEMORY_ERROR ||
+        !parser->problem) // libyaml does not always report that memory ran out
         return -ENOMEM;
     struct place at = document_place(parser->problem_mark);
     if (parser->error == YAML_READER_ERROR)
@@ -44,7 +45,7 @@ static int syntax_mistake(const yaml_parser_t *parser, const char *text, size_t 
     return -EINVAL;
 }
 
-static int step(const yaml_event_t *event, int *depth, int *anchors)
+static int count_event(const yaml_event_t *event, int *depth, int *anchors)
 {
     switch (event->type) {
     case YAML_ALIAS_EVENT:
@@ -67,8 +68,8 @@ static int step(const yaml_event_t *event, int *depth, int *anchors)
     }
 }
 
-// One pass over the events before anything is built of them.
-static int survey(const char *text, size_t length, struct mistakes *m)
+// Checks the limits in one pass over the events, before libyaml builds nodes from them.
+static int check_events(const char *text, size_t length, struct mistakes *m)
 {
     yaml_parser_t parser;
     yaml_event_t event;
@@ -83,7 +84,7 @@ static int survey(const char *text, size_t length, struct mistakes *m)
             break;
         }
         struct place at = document_place(event.start_mark);
-        int deep = step(&event, &depth, &anchors);
+        int deep = count_event(&event, &depth, &anchors);
         documents += event.type == YAML_DOCUMENT_START_EVENT;
         end = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
@@ -104,7 +105,7 @@ static int survey(const char *text, size_t length, struct mistakes *m)
 int document_parse(yaml_document_t *ret, const char *text, size_t length, struct mistakes *m)
 {
     yaml_parser_t parser;
-    int status = survey(text, length, m);
+    int status = check_events(text, length, m);
     if (status < 0)
         return status;
     if (!yaml_parser_initialize(&parser))

@@ -1,4 +1,5 @@
-// The YAML document of a configuration: one, UTF-8, and harmless to walk.
+// Parses the YAML document of a configuration. It is a single one in UTF-8, and its nesting and
+// aliases are limited, so that walking it is harmless.
 #ifndef FRAMED_CONFIG_DOCUMENT_H
 #define FRAMED_CONFIG_DOCUMENT_H
 
@@ -7,7 +8,7 @@
 
 #include "config/mistakes.h"
 
-// Returns 0, and the caller calls yaml_document_delete; -EINVAL with the mistake noted; -ENOMEM.
+// 0, and the caller calls yaml_document_delete; -EINVAL with the mistake noted; -ENOMEM.
 int document_parse(yaml_document_t *ret, const char *text, size_t length, struct mistakes *);
 struct place document_place(yaml_mark_t);
 

@@ -14,8 +14,8 @@ const char *file_name(const char *path)
     return strcmp(path, FILE_STDIN) ? path : "stdin";
 }
 
-// The whole of `f` in memory, with *length its bytes; at most FILE_MAX.
-static int slurp(FILE *f, char **ret, size_t *length)
+// Reads all of `f`, at most FILE_MAX bytes, for the caller to free.
+static int read_stream(FILE *f, char **ret, size_t *length)
 {
     char *text = malloc(FILE_MAX + 1);
     if (!text)
@@ -33,7 +33,7 @@ int file_read(char **ret, size_t *length, const char *path, FILE *errors)
 {
     bool input = !strcmp(path, FILE_STDIN);
     FILE *f = input ? stdin : fopen(path, "re");
-    int status = f ? slurp(f, ret, length) : -errno;
+    int status = f ? read_stream(f, ret, length) : -errno;
     if (f && !input)
         fclose(f);
     if (status < 0) {

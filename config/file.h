@@ -1,4 +1,4 @@
-// A configuration's text.
+// Reads the text of a configuration.
 #ifndef FRAMED_CONFIG_FILE_H
 #define FRAMED_CONFIG_FILE_H
 
@@ -6,10 +6,10 @@
 
 #define FILE_STDIN "-"
 
-// What messages call the file at `path`.
+// The name of the file at `path` in messages.
 const char *file_name(const char *path);
-// All of the file in memory that the caller frees; FILE_STDIN is standard input. 0, or negative
-// errno with one line about it in `errors`.
+// Reads all of the file, for the caller to free; FILE_STDIN is standard input. 0, or negative
+// errno, which is printed to `errors`.
 int file_read(char **ret, size_t *length, const char *path, FILE *errors);
 
 #endif

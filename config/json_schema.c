@@ -5,7 +5,7 @@
 #include "config/schema.h"
 #include "config/value.h"
 
-// A text with ${NAME} in it, which may become any scalar.
+// A text with ${NAME} in it can expand to any value.
 static const char expanded[] = "{\"$ref\": \"#/definitions/expanded\"}";
 
 static void print_string(FILE *f, const char *text)
@@ -23,7 +23,7 @@ static void print_description(FILE *f, const struct config_row *row)
     fputs(", ", f);
 }
 
-// `other`: a row of the same key that the value may be meant for, or NULL.
+// `other`: the output's row of the same key, whose values `defaults` accepts too; or NULL.
 static void print_value(FILE *f, const struct config_row *row, const struct config_row *other)
 {
     print_description(f, row);
@@ -92,8 +92,8 @@ static void print_required(FILE *f, const struct table *table)
     fputc(']', f);
 }
 
-// The keys of one section of `n` tables as the properties of an object. Where two tables have a
-// key, the first one's description stands.
+// Prints the keys of one section of `n` tables as the properties of an object. If two tables have a
+// key, the first table's description is printed.
 static void print_members(FILE *f, const struct table *const tables[], int n, const char *section,
                           bool defaults, int indent)
 {

@@ -15,12 +15,12 @@ struct loader {
     struct reader reader;
     struct config *config;
     const struct config_load_options *options;
-    // What cameras and outputs begin with: the defaults of the rows, then those of the file.
+    // Each camera and output starts as a copy of these: the rows' defaults, then the file's.
     struct camera_config camera;
     struct output_config output;
 };
 
-// What a mapping fills: one object, or two under `defaults`.
+// An object that a mapping fills. Under `defaults` a mapping fills two: a camera and an output.
 struct target {
     const struct table *table;
     void *object;
@@ -60,14 +60,15 @@ static void unknown_key(struct loader *l, int index, const struct mapping *m, co
     mistake(mistakes, at, l->reader.path, "unknown key (`framed defaults` prints all keys)");
 }
 
-static bool is_no_choice(struct loader *l, const struct config_row *row, const yaml_node_t *node)
+static bool is_outside_choices(struct loader *l, const struct config_row *row,
+                               const yaml_node_t *node)
 {
     char why[128], *text = NULL;
     bool unknown;
     if (row->type != VALUE_CHOICE || node->type != YAML_SCALAR_NODE ||
         expand_for(&text, (const char *)node->data.scalar.value, l->reader.unit, &unknown, why,
                    sizeof why) < 0)
-        return false; // which is told when it is read
+        return false; // reading the value will note the mistake
     const struct config_choice *c = row->choices;
     while (c->name && strcmp(c->name, text))
         c++;
@@ -75,8 +76,8 @@ static bool is_no_choice(struct loader *l, const struct config_row *row, const y
     return !c->name;
 }
 
-// Under `defaults` two tables may have the key: then the first one's is meant, unless that is a
-// choice and the value none of them.
+// Finds the object that has the key. Under `defaults` both may have it: then the camera's is meant,
+// unless that is a choice and the value is not one of its choices.
 static struct target *find_target(struct loader *l, struct mapping *m, const char *key, int index,
                                   const struct config_row **row)
 {
@@ -84,7 +85,7 @@ static struct target *find_target(struct loader *l, struct mapping *m, const cha
     struct target *found = NULL;
     for (int i = 0; i < m->n; i++) {
         const struct config_row *one = table_find(m->targets[i].table, key);
-        if (!one || (found && !is_no_choice(l, *row, node)))
+        if (!one || (found && !is_outside_choices(l, *row, node)))
             continue;
         found = &m->targets[i];
         *row = one;
@@ -92,7 +93,7 @@ static struct target *find_target(struct loader *l, struct mapping *m, const cha
     return found;
 }
 
-// What a row's node holds besides plain values is read later, when all keys beside it are known.
+// Defaults and items are read later, when all keys beside them are known.
 static bool read_row(struct loader *l, int index, const struct config_row *row, void *object,
                      struct mapping *m)
 {
@@ -189,7 +190,7 @@ static const char *name_wrong(const struct table *table, const char *name, const
 static void read_items(struct loader *l, const struct config_row *row, int index, void *owner,
                        const void *prototype);
 
-// One camera or output that has its name and defaults already.
+// Reads a camera or output, which already has its name and defaults.
 static void read_item(struct loader *l, int index, const struct config_row *row, void *object)
 {
     struct target target = {.table = row->items, .object = object};
@@ -266,7 +267,7 @@ static void read_items(struct loader *l, const struct config_row *row, int index
 
 static void read_defaults(struct loader *l, int index, const struct config_row *row)
 {
-    // Where both have a key the camera's is meant: it stands first.
+    // The camera stands first: if both have a key, the camera's is meant.
     struct target targets[] = {{.table = &camera_table, .object = &l->camera},
                                {.table = &output_table, .object = &l->output}};
     struct mapping m = {.targets = targets, .n = 2, .defaults = true};
@@ -334,7 +335,7 @@ static int read_document(struct loader *l, const char *text, size_t length)
     return l->reader.no_memory ? -ENOMEM : 0;
 }
 
-static int init(struct loader *l)
+static int init_loader(struct loader *l)
 {
     l->config = calloc(1, sizeof *l->config);
     if (!l->config || object_init(&root_table, l->config) < 0 ||
@@ -347,7 +348,7 @@ static int load_text(struct config **ret, const char *text, size_t length, const
                      const struct config_load_options *options, FILE *errors)
 {
     struct loader *l = calloc(1, sizeof *l);
-    int status = l ? init(l) : -ENOMEM;
+    int status = l ? init_loader(l) : -ENOMEM;
     if (l)
         l->options = options;
     if (l)

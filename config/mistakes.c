@@ -32,7 +32,7 @@ void mistake(struct mistakes *m, struct place at, const char *key, const char *f
         m->n++;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_places(const void *left, const void *right)
 {
     const struct mistake *a = left, *b = right;
     if (a->at.line != b->at.line)
@@ -44,7 +44,7 @@ static int compare(const void *left, const void *right)
 
 void mistakes_print(struct mistakes *m, const char *file, FILE *f)
 {
-    qsort(m->list, (size_t)m->n, sizeof *m->list, compare);
+    qsort(m->list, (size_t)m->n, sizeof *m->list, compare_places);
     for (int i = 0; i < m->n; i++) {
         const struct mistake *one = &m->list[i];
         fprintf(f, "%s:%d:%d: %s\n", file, one->at.line, one->at.column, one->text);

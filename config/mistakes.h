@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 enum {
-    MISTAKES_MAX = 1000, // later ones are counted only
+    MISTAKES_MAX = 1000, // later ones are only counted
     KEY_MAX = 256,       // bytes of a dotted key
 };
 
@@ -24,10 +24,11 @@ struct mistakes {
     int n, total;
 };
 
-// `key` is dotted and may be a user's text; the message must not hold a secret.
+// Notes a mistake. `key` is dotted and may be a user's text; the message must not contain a secret.
 __attribute__((format(printf, 4, 5))) void mistake(struct mistakes *, struct place, const char *key,
                                                    const char *format, ...);
-// What a message may show of a user's value: short, printable, without passwords; returns `to`.
+// A user's text in a form that a message may show: short, printable, without passwords. Returns
+// `to`.
 char *shown(const char *raw, char *to, size_t size);
 void mistakes_print(struct mistakes *, const char *file, FILE *);
 void mistakes_free(struct mistakes *);

@@ -1,30 +1,32 @@
-// Objects of a table (a camera, an output): begun with the defaults of its rows, copied, freed.
+// Objects of a table (the root, a camera, an output): their defaults, copies and places in the
+// file.
 #ifndef FRAMED_CONFIG_OBJECT_H
 #define FRAMED_CONFIG_OBJECT_H
 
 #include "config/schema.h"
 
-int object_init(const struct table *, void *object); // a zeroed one; 0 or -ENOMEM
-// Gives `object` its own copies of what a memcpy made it share with another; what cannot be copied
-// is left empty. 0 or -ENOMEM.
+// Sets a zeroed object to the defaults of the rows. 0 or -ENOMEM.
+int object_init(const struct table *, void *object);
+// Gives `object` its own copy of the memory that a memcpy made it share. 0; -ENOMEM, and members
+// that could not be copied are empty.
 int object_own(const struct table *, void *object);
-// A copy of its own with name and place, without the items of a VALUE_ITEMS row; to be freed after
-// object_free. NULL: no memory.
+// A copy with name and place but without items (VALUE_ITEMS), for object_free and then free. NULL:
+// no memory.
 void *object_copy(const struct table *, const void *object);
-// Whether all rows that the object's kernel knows have equal values, items aside; name and place do
-// not count.
+// Whether all values are equal. Items, name, place and keys of other kernels do not count.
 bool object_equal(const struct table *, const void *a, const void *b);
-void object_free(const struct table *, void *object); // what it owns, not itself; leaves it empty
+void object_free(const struct table *,
+                 void *object); // frees what it owns and empties it, not itself
 
 char **object_name(const struct table *, void *object);
 struct place *object_place(const struct table *, void *object);
 
-// Notes where the value of a row stands. Line 0: not in the file; a negative one: there is a value
-// that the member does not hold, since it is wrong.
+// Notes where the value of a row stands. Line 0: not in the file; line -1: the value is wrong or
+// not known, so the member does not hold it.
 void object_set_place(const struct table *, void *object, const struct config_row *, struct place);
-// Where the value of `key` stands; where the file does not give the object one, its own place.
+// Where the value of `key` stands, or the object itself if the file gives it none.
 struct place object_value_place(const struct table *, const void *object, const char *key);
-// Whether the member holds what the file says, or a default where it says nothing.
+// Whether the member holds the value in the file, or a default if there is none.
 bool object_is_known(const struct table *, const void *object, const char *key);
 
 // The objects of a VALUE_ITEMS row and their number.

@@ -25,7 +25,7 @@ static const struct {
     {'%', "%"},
 };
 
-// Of the conversion at "%X", or NULL.
+// The pattern of fnmatch for the conversion at "%X", or NULL.
 static const char *glob_of(const char *percent)
 {
     for (size_t i = 0; i < sizeof conversions / sizeof *conversions; i++) {

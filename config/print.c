@@ -6,7 +6,7 @@
 
 enum { ALLOWED_MAX = 256, HELP_COLUMN = 40, COLUMNS_MAX = 120, INDENT = 2 };
 
-// What an example says of one output in place of the defaults.
+// An output of the example configuration, with the values that are not defaults.
 struct example {
     const char *name;
     enum op_kind kernel;
@@ -37,7 +37,7 @@ static bool is_shown(const struct config_row *row, const struct example *e)
     return row_is_of(row, e->kernel);
 }
 
-// "key: value   # comment", or the comment on a line before where that gets long.
+// Prints "key: value   # comment", or the comment on a line of its own before a long line.
 static void print_line(FILE *f, int indent, const char *line, const char *comment)
 {
     int column = indent + (int)strlen(line);
@@ -48,7 +48,7 @@ static void print_line(FILE *f, int indent, const char *line, const char *commen
         fprintf(f, "%*s%s%*s# %s\n", indent, "", line, gap, "", comment);
 }
 
-// A key without a default is commented out, a required one is not.
+// Prints a key with its default. A key without one is commented out unless it is required.
 static void print_value(FILE *f, const struct config_row *row, const struct example *e, int indent)
 {
     char allowed[ALLOWED_MAX], line[COLUMNS_MAX], comment[2 * ALLOWED_MAX];

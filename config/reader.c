@@ -91,7 +91,7 @@ const char *reader_key(struct reader *r, int index)
     return NULL;
 }
 
-// A password of "user:password@", or the value of a parameter like "password=".
+// Whether a URL contains a password ("user:password@"), or a parameter like "password=".
 static bool has_secret_part(const char *url)
 {
     size_t length;
@@ -103,7 +103,7 @@ static bool has_secret_part(const char *url)
     return false;
 }
 
-// Notes a secret that whoever reads the file sees.
+// Notes a secret that everybody who can read the file sees.
 static void note_secret(struct reader *r, int index, const struct config_row *row)
 {
     const char *dot = strrchr(r->path, '.'), *name = dot ? dot + 1 : r->path;

@@ -1,5 +1,5 @@
-// Reads nodes of a YAML document as keys, values and mappings; what is wrong with one is noted
-// under the dotted key that has been entered.
+// Reads nodes of a YAML document as keys, values and mappings. Mistakes are noted under the dotted
+// key that was entered.
 #ifndef FRAMED_CONFIG_READER_H
 #define FRAMED_CONFIG_READER_H
 
@@ -12,24 +12,23 @@ struct reader {
     char path[KEY_MAX];
     bool no_memory;
     struct unit *unit;   // whose credentials count as set; NULL: none
-    struct place secret; // the first that the text itself holds; line 0: none
+    struct place secret; // the first secret in the text itself; line 0: none
 };
 
-// Appends a key to the path; returns what reader_leave needs to take it away.
+// Appends a key to the path. Returns what reader_leave needs to remove it.
 size_t reader_enter(struct reader *, const char *key);
 void reader_leave(struct reader *, size_t);
 
 const yaml_node_t *reader_node(struct reader *, int index);
 struct place reader_place(struct reader *, int index);
-// Notes "WHAT (what the row allows)" at the node.
+// Notes the mistake "WHAT (what the row allows)" at the node; without a row, "(key: value)".
 void reader_refuse(struct reader *, int index, const struct config_row *row, const char *what);
 
-// Each notes a mistake where it returns NULL or false.
-// Without a row it may have any keys.
+// Each notes a mistake if it returns NULL or false.
 const yaml_node_t *reader_mapping(struct reader *, int index, const struct config_row *row);
 const char *reader_key(struct reader *, int index);
-// False without a mistake: the value is not known here, since only the unit has it; a text holds x
-// in its place.
+// Reads a value into the member that `row` names. False without a mistake: a part of it is a
+// credential that only the unit can read; a text then has an x in its place.
 bool reader_value(struct reader *, int index, const struct config_row *row, void *object);
 
 #endif

@@ -222,7 +222,7 @@ const struct table root_table = {.noun = "the file",
                                  .size = sizeof(struct config),
                                  .places_offset = offsetof(struct config, places)};
 
-// Names fit the char[24] and char[16] of the wire header with a final zero.
+// Names with a final zero fit into the wire header's char[24] and char[16].
 const struct table camera_table = {.noun = "a camera",
                                    .rows = camera_rows,
                                    .n = COUNT(camera_rows),
@@ -256,8 +256,9 @@ const struct config_row *table_find(const struct table *table, const char *key)
     return NULL;
 }
 
-// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`; large for long words.
-static int distance(const char *a, const char *b)
+// The number of edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`; a large
+// number for long words.
+static int edit_distance(const char *a, const char *b)
 {
     enum { LONGEST = 32 };
     int d[LONGEST + 1][LONGEST + 1];
@@ -284,9 +285,9 @@ static int distance(const char *a, const char *b)
 const char *table_nearest(const struct table *table, const char *key)
 {
     const char *nearest = NULL;
-    int least = 4; // a word with more edits than three is another word
+    int least = 4; // a word that needs more than three edits is another word
     for (int i = 0; i < table->n; i++) {
-        int edits = distance(table->rows[i].key, key);
+        int edits = edit_distance(table->rows[i].key, key);
         if (edits < least && edits * 2 <= (int)strlen(table->rows[i].key)) {
             least = edits;
             nearest = table->rows[i].key;

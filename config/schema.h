@@ -1,5 +1,5 @@
-// The rows of the configuration: for every key its place in the structs, type, default, range and
-// help. Constant, so safe on any thread.
+// The tables of keys: for every key its member in the structs, type, default, range and help. All
+// are constant, so any thread may read them.
 #ifndef FRAMED_CONFIG_SCHEMA_H
 #define FRAMED_CONFIG_SCHEMA_H
 
@@ -10,24 +10,24 @@
 enum { CAMERAS_MAX = 1024 };
 
 struct table {
-    const char *noun; // what one object of it is called
+    const char *noun; // names one object: "a camera"
     const struct config_row *rows;
     int n;
     size_t size;                      // of the struct
-    size_t name_offset, place_offset; // tables of named items
+    size_t name_offset, place_offset; // of tables of named items
     size_t places_offset;
-    int name_max, items_max; // bytes of a name; most items in a map
+    int name_max, items_max; // bytes of a name; objects in a map
 };
 
 extern const struct table root_table, camera_table, output_table;
 
 // The row with that key, or NULL.
 const struct config_row *table_find(const struct table *, const char *key);
-// The key of `table` that `key` was probably meant to be, or NULL.
+// The key of `table` that a misspelt `key` probably means, or NULL.
 const char *table_nearest(const struct table *, const char *key);
-// Whether `row` stands directly in the section `prefix` ("" is the table itself); its last word.
+// Whether `row` is a key of the section `prefix` itself ("": of the table), not of one inside it.
 bool row_in_section(const struct config_row *, const char *prefix);
-const char *row_word(const struct config_row *);
+const char *row_word(const struct config_row *); // the last word of its key
 // Whether a row has a member that value.h's functions are for.
 bool row_has_value(const struct config_row *);
 // Whether outputs of that kernel have the key.

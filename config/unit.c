@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CREDENTIALS_MAX = 1024 }; // of one unit; more are not known
+enum { CREDENTIALS_MAX = 1024 }; // of one unit; further ones are ignored
 
 struct credential {
     char *name;
@@ -15,13 +15,13 @@ struct credential {
 
 struct unit {
     char name[NAME_MAX + 1];     // framed.service, framed@gate.service
-    char original[NAME_MAX + 1]; // the unit that it is an instance of, or itself
+    char original[NAME_MAX + 1]; // the template that it is an instance of, or the same name
     struct credential list[CREDENTIALS_MAX];
     int n;
     bool no_memory;
 };
 
-static struct credential *find(struct unit *unit, const char *name)
+static struct credential *find_credential(struct unit *unit, const char *name)
 {
     for (int i = 0; i < unit->n; i++)
         if (strcmp(unit->list[i].name, name) == 0)
@@ -30,19 +30,19 @@ static struct credential *find(struct unit *unit, const char *name)
 }
 
 // `text` is "NAME", "NAME:PATH" or "NAME:VALUE".
-static void add(struct unit *unit, const char *text)
+static void add_credential(struct unit *unit, const char *text)
 {
     char *name = strndup(text, strcspn(text, ": \t\n"));
     if (!name) {
         unit->no_memory = true;
-    } else if (!*name || unit->n == CREDENTIALS_MAX || find(unit, name)) {
+    } else if (!*name || unit->n == CREDENTIALS_MAX || find_credential(unit, name)) {
         free(name);
     } else {
         unit->list[unit->n++].name = name;
     }
 }
 
-static void read_file(struct unit *unit, const char *path)
+static void read_unit_file(struct unit *unit, const char *path)
 {
     static const char *const keys[] = {
         "LoadCredential=", "LoadCredentialEncrypted=", "SetCredential=", "SetCredentialEncrypted="};
@@ -53,7 +53,7 @@ static void read_file(struct unit *unit, const char *path)
         const char *text = line + strspn(line, " \t");
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             if (strncmp(text, keys[i], strlen(keys[i])) == 0)
-                add(unit, text + strlen(keys[i]));
+                add_credential(unit, text + strlen(keys[i]));
     }
     if (file)
         fclose(file);
@@ -67,11 +67,11 @@ static void read_unit(struct unit *unit, const char *folder, const char *name)
     char path[PATH_MAX];
     glob_t drop_ins;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    read_file(unit, path);
+    read_unit_file(unit, path);
     snprintf(path, sizeof path, "%s/%s.d/*.conf", folder, name);
     if (glob(path, 0, NULL, &drop_ins) == 0) {
         for (size_t i = 0; i < drop_ins.gl_pathc; i++)
-            read_file(unit, drop_ins.gl_pathv[i]);
+            read_unit_file(unit, drop_ins.gl_pathv[i]);
         globfree(&drop_ins);
     }
 }
@@ -83,7 +83,7 @@ static void read_folder(struct unit *unit, const char *folder)
         read_unit(unit, folder, unit->original);
 }
 
-// As systemd.unit(5) has it: a path that ends in a colon goes before the usual folders.
+// As in systemd.unit(5): a SYSTEMD_UNIT_PATH that ends in a colon comes before the usual folders.
 static void read_folders(struct unit *unit)
 {
     static const char *const usual[] = {"/etc/systemd/system", "/run/systemd/system",
@@ -133,7 +133,7 @@ int unit_open(struct unit **ret, const char *path)
 
 bool unit_has_credential(struct unit *unit, const char *name)
 {
-    struct credential *found = unit ? find(unit, name) : NULL;
+    struct credential *found = unit ? find_credential(unit, name) : NULL;
     if (found)
         found->used = true;
     return found;

@@ -32,7 +32,7 @@ int config_url_descriptor(const char *url)
     return digits[n] || n > 9 ? -1 : atoi(digits);
 }
 
-// The authority of a URL is "user:password@host:port"; the rest of it begins at the first of "/?#".
+// The authority of a URL is "user:password@host:port" and ends at the first of "/?#".
 bool config_url_has_host(const char *url)
 {
     const char *begin = strstr(url, "://");
@@ -55,9 +55,9 @@ bool config_url_has_host(const char *url)
     return colon + 1 + digits == end && port >= 1 && port <= 65535;
 }
 
-// Where user and password begin, and the '@' behind them. A password may hold any character, so
-// where in doubt it goes on: everything before the last '@' is hidden, be it part of a path.
-static const char *credentials(const char *url, const char **end)
+// Finds user and password, which end at the '@' at *end. A password may contain any character, so
+// everything before the last '@' is hidden, even if it may be part of a path.
+static const char *find_credentials(const char *url, const char **end)
 {
     const char *scheme = strstr(url, "://");
     const char *at = strrchr(url, '@');
@@ -83,11 +83,11 @@ bool config_name_is_secret(const char *name, size_t length)
     return false;
 }
 
-// The end of what is hidden from `p` on: of user and password, of the value of a parameter that
-// cameras take them in, or `p` itself.
+// If a secret begins at `p` (user and password, or the value of a parameter like "password="), its
+// end; else `p`.
 static const char *hidden_from(const char *url, const char *p)
 {
-    const char *at, *begin = credentials(url, &at), *end = p;
+    const char *at, *begin = find_credentials(url, &at), *end = p;
     if (p > url && p[-1] == '=' && config_name_is_secret(url, (size_t)(p - 1 - url)))
         end = p + strcspn(p, "&;#");
     return p == begin && at > end ? at : end;
@@ -108,7 +108,7 @@ const char *config_url_secret(const char *url, const char *from, size_t *length)
     return NULL;
 }
 
-static size_t put(char *to, size_t size, size_t n, const char *text, size_t length)
+static size_t put_text(char *to, size_t size, size_t n, const char *text, size_t length)
 {
     for (; length && n + 1 < size; length--)
         to[n++] = *text++;
@@ -120,10 +120,10 @@ char *config_url_redacted(const char *url, char *to, size_t size)
     const char *p = url, *secret;
     size_t n = 0, length;
     for (; (secret = config_url_secret(url, p, &length)); p = secret + length) {
-        n = put(to, size, n, p, (size_t)(secret - p));
-        n = put(to, size, n, "***", 3);
+        n = put_text(to, size, n, p, (size_t)(secret - p));
+        n = put_text(to, size, n, "***", 3);
     }
-    n = put(to, size, n, p, strlen(p));
+    n = put_text(to, size, n, p, strlen(p));
     if (size)
         to[n] = 0;
     return to;
