@@ -149,7 +149,7 @@ static int refuse(const char *word)
         const char *name, *now;
     } former[] = {
         {"bench", "is a program of its own: framed-bench"},
-        {"tune", "is gone"},
+        {"tune", "is gone: framed-bench --try KEY=V,V compares settings"},
     };
     char shown[256]; // what stands where no URL belongs may be one
     for (size_t i = 0; i < sizeof former / sizeof former[0]; i++)

@@ -97,32 +97,32 @@ static int read_figures(struct bench *bench, struct child *child, double seconds
     return 0;
 }
 
-static int decode_alone(struct bench *bench, const struct scene_options *options, double seconds,
+static int decode_alone(struct bench *bench, const struct testbed_options *options, double seconds,
                         struct alone_figures *ret)
 {
-    struct scene scene;
+    struct testbed testbed;
     struct child child = {.out = -1};
     char text[32];
-    int rc = scene_open(&scene, options);
+    int rc = testbed_open(&testbed, options);
     if (rc < 0)
         return rc;
     snprintf(text, sizeof text, "%g", seconds);
     char *const argv[] = {
-        "/proc/self/exe", "--decode-alone", scene.config, "--seconds", text, NULL};
+        "/proc/self/exe", "--decode-alone", testbed.config, "--seconds", text, NULL};
     const size_t used = bench->device ? bench->driver->memory_used(bench->device) : 0;
-    rc = child_start(&child, argv, scene.log, true);
+    rc = child_start(&child, argv, testbed.log, true);
     if (rc == 0)
         rc = read_figures(bench, &child, seconds, options->cameras, used, ret);
     if (rc < 0 && rc != -EINTR)
-        session_complain(bench, "decoding alone failed", scene.log);
+        session_complain(bench, "decoding alone failed", testbed.log);
     child_stop(&child, 10);
-    scene_close(&scene);
+    testbed_close(&testbed);
     return rc;
 }
 
 // --- the whole daemon
 
-static int whole_daemon(struct bench *bench, const struct scene_options *options, double seconds,
+static int whole_daemon(struct bench *bench, const struct testbed_options *options, double seconds,
                         const struct alone_figures *alone)
 {
     const struct label label = {options->cameras, dtypes[options->dtype]};
@@ -148,12 +148,12 @@ static int whole_daemon(struct bench *bench, const struct scene_options *options
 static int with_cameras(struct bench *bench, int cameras)
 {
     const double seconds = bench->options.seconds > 0 ? bench->options.seconds : SECONDS;
-    struct scene_options options = {.clip = bench->options.clip,
-                                    .width = bench->footage.width,
-                                    .height = bench->footage.height,
-                                    .cameras = cameras,
-                                    .backend = bench->options.backend,
-                                    .decoders = bench->options.decoders};
+    struct testbed_options options = {.clip = bench->options.clip,
+                                      .width = bench->footage.width,
+                                      .height = bench->footage.height,
+                                      .cameras = cameras,
+                                      .backend = bench->options.backend,
+                                      .decoders = bench->options.decoders};
     struct alone_figures alone;
     int rc = decode_alone(bench, &options, seconds, &alone);
     if (rc < 0)

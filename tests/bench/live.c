@@ -37,7 +37,7 @@ static void add_window(struct bench *bench, const char *name, int cameras,
         consumed->checked - consumed->wrong, cameras, "all cameras'");
 }
 
-static int steady(struct bench *bench, const struct scene_options *options)
+static int steady(struct bench *bench, const struct testbed_options *options)
 {
     const double seconds = bench->options.seconds > 0 ? bench->options.seconds : SECONDS;
     struct session session;
@@ -61,7 +61,7 @@ static int steady(struct bench *bench, const struct scene_options *options)
     return rc;
 }
 
-static int joining(struct bench *bench, struct scene_options options)
+static int joining(struct bench *bench, struct testbed_options options)
 {
     struct session session;
     struct window window;
@@ -86,14 +86,14 @@ int bench_live(struct bench *bench)
 {
     int rc = 0;
     for (int i = 0; rc == 0 && i < bench->options.n_cameras; i++) {
-        const struct scene_options options = {.clip = bench->options.clip,
-                                              .width = bench->footage.width,
-                                              .height = bench->footage.height,
-                                              .cameras = bench->options.cameras[i],
-                                              .realtime = true,
-                                              .dtype = bench->options.dtypes[0],
-                                              .backend = bench->options.backend,
-                                              .decoders = bench->options.decoders};
+        const struct testbed_options options = {.clip = bench->options.clip,
+                                                .width = bench->footage.width,
+                                                .height = bench->footage.height,
+                                                .cameras = bench->options.cameras[i],
+                                                .realtime = true,
+                                                .dtype = bench->options.dtypes[0],
+                                                .backend = bench->options.backend,
+                                                .decoders = bench->options.decoders};
         rc = steady(bench, &options);
         if (rc == 0 && bench->options.join)
             rc = joining(bench, options);

@@ -119,7 +119,8 @@ static const struct {
 } groups[ROWS] = {
     [ROWS_COPIES] = {"copies", bench_copies}, [ROWS_YUV] = {"yuv", bench_yuv},
     [ROWS_WARP] = {"warp", bench_warp},       [ROWS_CAMERAS] = {"cameras", bench_cameras},
-    [ROWS_LIVE] = {"live", bench_live},       [ROWS_FFMPEG] = {"ffmpeg", bench_ffmpeg},
+    [ROWS_LIVE] = {"live", bench_live},       [ROWS_TRY] = {"try", bench_try},
+    [ROWS_FFMPEG] = {"ffmpeg", bench_ffmpeg},
 };
 
 // The limits that the device sets come with the copies, whose rows only show where they are wanted.
@@ -183,7 +184,9 @@ static int measure(int argc, char **argv)
     int code = bench_options_parse(&bench.options, argc, argv, &help);
     if (code != EXIT_OK || help)
         return code;
-    code = check_cpu("framed-bench");
+    code = try_check(&bench.options);
+    if (code == EXIT_OK)
+        code = check_cpu("framed-bench");
     if (code != EXIT_OK)
         return code;
     interrupt_block();

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/schema.h"
 #include "daemon/base/command_line.h"
 #include "daemon/base/exit_code.h"
 
@@ -13,7 +14,8 @@ static const double SECONDS_MOST = 3600;
 
 static const char *const rows_names[ROWS] = {
     [ROWS_COPIES] = "copies",   [ROWS_YUV] = "yuv",   [ROWS_WARP] = "warp",
-    [ROWS_CAMERAS] = "cameras", [ROWS_LIVE] = "live", [ROWS_FFMPEG] = "ffmpeg",
+    [ROWS_CAMERAS] = "cameras", [ROWS_LIVE] = "live", [ROWS_TRY] = "try",
+    [ROWS_FFMPEG] = "ffmpeg",
 };
 
 static void usage(FILE *to)
@@ -30,9 +32,19 @@ static void usage(FILE *to)
         "  --live              N cameras at the clip's own pace\n"
         "  --join M            live: and again, with M of them starting while the others run\n"
         "  --decoders N        threads inside NVDEC at once, as cuda.decoders\n"
-        "  --seconds S         length of each window (5 at full speed, 60 live)\n"
+        "  --seconds S         length of each window (5 at full speed, 60 live, 10 live with "
+        "--try)\n"
+        "  --try KEY=V[,V...]  the cameras with each value of a key of the configuration, side by "
+        "side, "
+        "with\n"
+        "                      the spread; several: with all combinations. A key of cameras or "
+        "outputs "
+        "is\n"
+        "                      that of the defaults: --try cuda.streams=auto,4 --try "
+        "decode_threads=1,2\n"
+        "  --runs N            of each combination (5)\n"
         "  --ffmpeg PATH       the ffmpeg program at the cameras' job\n"
-        "  --rows NAME[,...]   only these: copies, yuv, warp, cameras, live, ffmpeg\n"
+        "  --rows NAME[,...]   only these: copies, yuv, warp, cameras, live, try, ffmpeg\n"
         "  --backend WHICH     auto (default): both where there is a GPU; cpu; cuda\n"
         "  --framed PATH       the framed of the camera rows (the one beside framed-bench)\n"
         "  --decode-alone FILE decode the cameras of a configuration and do nothing with them:\n"
@@ -106,6 +118,50 @@ static bool take_rows(struct bench_options *options, const char *word)
     return false;
 }
 
+// A key of cameras and outputs without a section is one of the defaults.
+static bool take_key(struct try *try, const char *text, size_t length)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
+    char first[sizeof try->key];
+    if (length == 0 || length > 40 || strspn(text, allowed) < length || text[length - 1] == '.')
+        return false;
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(text, ".="), text);
+    const bool is_default = !table_find(&root_table, first) &&
+                            (table_find(&camera_table, first) || table_find(&output_table, first));
+    snprintf(try->key, sizeof try->key, "%s%.*s", is_default ? "defaults." : "", (int)length, text);
+    return true;
+}
+
+static bool take_value(struct bench_options *options, const char *word)
+{
+    struct try *try = &options->tries[options->n_tries];
+    if (try->n == TRY_VALUES_MAX)
+        return false;
+    snprintf(try->value[try->n++], sizeof try->value[0], "%s", word);
+    return true;
+}
+
+static int take_try(struct bench_options *options, const char *text)
+{
+    static const char form[] = "KEY=VALUE[,VALUE...], as cuda.streams=auto,4 or decode_threads=1,2";
+    const size_t length = strcspn(text, "=");
+    struct try *try = &options->tries[options->n_tries];
+    int combinations = 1;
+    if (options->n_tries == TRIES_MAX)
+        return refuse("--try", "up to 8 keys");
+    if (text[length] != '=' || !take_key(try, text, length) ||
+        !each_word(options, text + length + 1, take_value))
+        return refuse("--try", form);
+    for (int i = 0; i < options->n_tries; i++)
+        if (strcmp(options->tries[i].key, try->key) == 0)
+            return refuse("--try", "each key once");
+    options->n_tries++;
+    for (int i = 0; i < options->n_tries; i++)
+        combinations *= options->tries[i].n;
+    return combinations <= TRY_COMBINATIONS_MAX ? EXIT_OK
+                                                : refuse("--try", "up to 64 combinations in all");
+}
+
 static bool take_backend(struct bench_options *options, const char *word)
 {
     static const char *const names[] = {"auto", "cpu", "cuda"};
@@ -131,6 +187,8 @@ enum {
     LIST,
     BACKEND,
     FRAMED,
+    TRY,
+    RUNS,
     ALONE
 };
 
@@ -149,6 +207,8 @@ static const struct option long_options[] = {
     {"rows", required_argument, NULL, LIST},
     {"backend", required_argument, NULL, BACKEND},
     {"framed", required_argument, NULL, FRAMED},
+    {"try", required_argument, NULL, TRY},
+    {"runs", required_argument, NULL, RUNS},
     {"decode-alone", required_argument, NULL, ALONE},
     {0},
 };
@@ -195,10 +255,16 @@ static int take(void *opaque, int option, const char *text)
         return number(text, 0.1, SECONDS_MOST, &options->seconds)
                    ? EXIT_OK
                    : refuse("--seconds", "0.1 to 3600");
+    case TRY:
+        return take_try(options, text);
+    case RUNS:
+        return count(text, &options->runs) && options->runs <= TRY_RUNS_MAX
+                   ? EXIT_OK
+                   : refuse("--runs", "a number of 1 to 32");
     case LIST:
         return each_word(options, text, take_rows)
                    ? EXIT_OK
-                   : refuse("--rows", "copies, yuv, warp, cameras, live or ffmpeg");
+                   : refuse("--rows", "copies, yuv, warp, cameras, live, try or ffmpeg");
     case BACKEND:
         return take_backend(options, text) ? EXIT_OK : refuse("--backend", "auto, cpu or cuda");
     default:
@@ -210,13 +276,16 @@ static int take(void *opaque, int option, const char *text)
 static int judge(const struct bench_options *options)
 {
     const bool *rows = options->rows;
-    const bool cameras = rows[ROWS_CAMERAS] || rows[ROWS_LIVE];
+    const bool cameras = rows[ROWS_CAMERAS] || rows[ROWS_LIVE] || rows[ROWS_TRY];
     if (cameras && !options->n_cameras)
-        return refuse("--cameras", "is wanted by the cameras and live rows");
+        return refuse("--cameras", "is wanted by the cameras, live and try rows");
     if ((cameras || rows[ROWS_FFMPEG]) && !options->clip)
-        return refuse("--clip", "is wanted by --cameras, --live and --ffmpeg");
+        return refuse("--clip", "is wanted by --cameras, --live, --try and --ffmpeg");
     if (rows[ROWS_FFMPEG] && !options->ffmpeg)
         return refuse("--ffmpeg", "is wanted by the ffmpeg rows");
+    if (rows[ROWS_TRY] != (options->n_tries > 0))
+        return refuse("--try",
+                      rows[ROWS_TRY] ? "is wanted by the try rows" : "is left out by --rows");
     if (options->join && !rows[ROWS_LIVE])
         return refuse("--join", "is for --live");
     for (int i = 0; i < options->n_cameras; i++)
@@ -239,9 +308,11 @@ static void choose_rows(struct bench_options *options)
     for (int i = 0; i < ROWS; i++)
         if (options->rows[i])
             return;
-    options->rows[ROWS_COPIES] = options->rows[ROWS_YUV] = options->rows[ROWS_WARP] = true;
-    options->rows[ROWS_CAMERAS] = options->n_cameras && !options->live;
-    options->rows[ROWS_LIVE] = options->live;
+    const bool tries = options->n_tries > 0;
+    options->rows[ROWS_COPIES] = options->rows[ROWS_YUV] = options->rows[ROWS_WARP] = !tries;
+    options->rows[ROWS_CAMERAS] = options->n_cameras && !options->live && !tries;
+    options->rows[ROWS_LIVE] = options->live && !tries;
+    options->rows[ROWS_TRY] = tries;
     options->rows[ROWS_FFMPEG] = options->ffmpeg != NULL;
 }
 
@@ -265,7 +336,7 @@ static const struct command_line command_line = {
 
 int bench_options_parse(struct bench_options *options, int argc, char **argv, bool *help)
 {
-    *options = (struct bench_options){0};
+    *options = (struct bench_options){.runs = 5};
     find_framed(options->framed, sizeof options->framed);
     int code = command_line_read(&command_line, argc, argv, options, help);
     if (!options->n_dtypes)

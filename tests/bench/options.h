@@ -8,7 +8,26 @@
 
 enum { COUNTS_MAX = 16 };
 
-enum rows { ROWS_COPIES, ROWS_YUV, ROWS_WARP, ROWS_CAMERAS, ROWS_LIVE, ROWS_FFMPEG, ROWS };
+enum rows {
+    ROWS_COPIES,
+    ROWS_YUV,
+    ROWS_WARP,
+    ROWS_CAMERAS,
+    ROWS_LIVE,
+    ROWS_TRY,
+    ROWS_FFMPEG,
+    ROWS
+};
+
+enum { TRIES_MAX = 8, TRY_VALUES_MAX = 12, TRY_COMBINATIONS_MAX = 64, TRY_RUNS_MAX = 32 };
+
+// Values of one key, each to be tried.
+struct
+try {
+    char key[64]; // from the top: "cuda.streams", "defaults.slots"
+    char value[TRY_VALUES_MAX][32];
+    int n;
+};
 
 struct bench_options {
     bool json;
@@ -24,6 +43,9 @@ struct bench_options {
     enum backend_kind backend;
     int decoders;      // 0: the daemon's choice
     char framed[4096]; // the program that the camera rows run
+    struct try tries[TRIES_MAX];
+    int n_tries;
+    int runs; // of each combination of the tries' values
 };
 
 // Returns an enum exit_code and has printed

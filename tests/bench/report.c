@@ -23,7 +23,7 @@ void report_close(struct report *report)
 
 struct row row_named(const char *group, const char *format, ...)
 {
-    struct row row = {.group = group, .limit = NAN};
+    struct row row = {.group = group, .limit = NAN, .least = NAN, .most = NAN};
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(row.name, sizeof row.name, format, arguments);
@@ -99,14 +99,19 @@ void report_head(struct report *report, const struct box *box)
     fflush(report->to);
 }
 
-void report_add(struct report *report, const struct row *row)
+void report_keep(struct report *report, const struct row *row)
 {
     struct row *rows = realloc(report->rows, ((size_t)report->n + 1) * sizeof *rows);
     if (!rows)
         return;
-    const bool first = report->n == 0 || strcmp(rows[report->n - 1].group, row->group) != 0;
     report->rows = rows;
     rows[report->n++] = *row;
+}
+
+void report_add(struct report *report, const struct row *row)
+{
+    const bool first = report->n == 0 || strcmp(report->rows[report->n - 1].group, row->group) != 0;
+    report_keep(report, row);
     if (report->json)
         return;
     if (first)
@@ -182,6 +187,10 @@ static void print_row_json(FILE *to, const struct row *row)
     print_member(to, "unit", row->unit, ", ");
     print_number(to, "limit", row->limit);
     print_number(to, "ratio", row_ratio(row));
+    if (!isnan(row->least)) {
+        print_number(to, "least", row->least);
+        print_number(to, "most", row->most);
+    }
     print_member(to, "better", unit_of(row)->higher ? "higher" : "lower", ", ");
     print_member(to, "limit_is", row->limit_is, "}");
 }

@@ -7,10 +7,11 @@
 
 struct row {
     const char *group; // "warp"
-    char name[56];
+    char name[256];
     const char *unit;    // also says which way is better: rates and counts of good ones are gains
     double value, limit; // limit: NAN where there is none
     char limit_is[96];
+    double least, most; // of several measurements, whose median is the value; NAN: one was made
 };
 
 struct report {
@@ -30,6 +31,8 @@ __attribute__((format(printf, 2, 3))) struct row row_named(const char *group, co
 __attribute__((format(printf, 3, 4))) void row_limit(struct row *, double limit, const char *format,
                                                      ...);
 void report_add(struct report *, const struct row *);
+// Adds a row to what JSON prints; the caller prints it where the report is a table.
+void report_keep(struct report *, const struct row *);
 // A sentence: what was left out, what failed.
 __attribute__((format(printf, 2, 3))) void report_note(struct report *, const char *format, ...);
 // value / limit; NAN where there is no limit or it is 0.

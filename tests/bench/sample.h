@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-// Both sort the samples. 0 of none.
+// All sort the samples. 0 of none; percent 0 is the least.
 double sample_median(double *samples, size_t n);
 double sample_percentile(double *samples, size_t n, double percent);
 

@@ -44,24 +44,24 @@ static int expect(struct session *session)
     int rc = 0;
     session->expected = (struct expected){.apart = FOOTAGE_APART};
     for (int i = 0; rc == 0 && i < footage->n; i++)
-        rc = expect_picture(&session->expected, &session->scene.params, &footage->picture[i]);
+        rc = expect_picture(&session->expected, &session->testbed.params, &footage->picture[i]);
     return rc;
 }
 
 static int start(struct session *session)
 {
     struct bench *bench = session->bench;
-    char *const argv[] = {bench->options.framed, "run", "-c", session->scene.config, NULL};
+    char *const argv[] = {bench->options.framed, "run", "-c", session->testbed.config, NULL};
     int rc = expect(session);
     if (rc < 0)
         return rc;
     if (bench->device)
         session->device_before = bench->driver->memory_used(bench->device);
     session->start_ns = monotonic_ns();
-    rc = child_start(&session->child, argv, session->scene.log, false);
+    rc = child_start(&session->child, argv, session->testbed.log, false);
     if (rc == 0)
-        rc = consumer_open(&session->consumer, session->scene.folder,
-                           session->scene.options.cameras, &session->expected);
+        rc = consumer_open(&session->consumer, session->testbed.folder,
+                           session->testbed.options.cameras, &session->expected);
     return rc;
 }
 
@@ -81,12 +81,13 @@ static int wait_until_up(struct session *session, int n, double patience, int64_
     return 0;
 }
 
-int session_open(struct session *session, struct bench *bench, const struct scene_options *options)
+int session_open(struct session *session, struct bench *bench,
+                 const struct testbed_options *options)
 {
     const int n = options->cameras - options->joining;
     int64_t last_ns = 0;
     *session = (struct session){.bench = bench};
-    int rc = scene_open(&session->scene, options);
+    int rc = testbed_open(&session->testbed, options);
     if (rc == 0)
         rc = start(session);
     if (rc == 0)
@@ -98,7 +99,7 @@ int session_open(struct session *session, struct bench *bench, const struct scen
                  rc == -ETIMEDOUT ? "some did not deliver"
                  : rc == -ESRCH   ? "it ended"
                                   : strerror(-rc));
-        session_complain(bench, what, session->scene.log);
+        session_complain(bench, what, session->testbed.log);
         session_close(session);
     }
     return rc;
@@ -110,7 +111,7 @@ void session_close(struct session *session)
         return;
     child_stop(&session->child, 10);
     consumer_close(session->consumer);
-    scene_close(&session->scene);
+    testbed_close(&session->testbed);
     free(session->expected.frames);
     *session = (struct session){0};
 }
@@ -119,7 +120,7 @@ void session_close(struct session *session)
 
 static int others(const struct session *session)
 {
-    return session->scene.options.cameras - session->scene.options.joining;
+    return session->testbed.options.cameras - session->testbed.options.joining;
 }
 
 static struct child_usage begin(struct session *session)
@@ -134,7 +135,7 @@ static int end(struct session *session, const struct child_usage *before, struct
     const struct child_usage after = child_usage(&session->child);
     if (!child_runs(&session->child)) {
         session_complain(session->bench, "the daemon ended while it was measured",
-                         session->scene.log);
+                         session->testbed.log);
         return -ESRCH;
     }
     *ret = (struct window){.seconds = (double)(after.at_ns - before->at_ns) / 1e9,
@@ -158,13 +159,13 @@ int session_join(struct session *session, struct window *ret, double *joined_s)
     const struct child_usage before = begin(session);
     int64_t last_ns = 0;
     int rc = 0;
-    for (int i = others(session); rc == 0 && i < session->scene.options.cameras; i++)
-        rc = scene_join(&session->scene, i);
+    for (int i = others(session); rc == 0 && i < session->testbed.options.cameras; i++)
+        rc = testbed_join(&session->testbed, i);
     if (rc == 0)
-        rc = wait_until_up(session, session->scene.options.cameras, JOIN_S, &last_ns);
+        rc = wait_until_up(session, session->testbed.options.cameras, JOIN_S, &last_ns);
     if (rc == -ETIMEDOUT)
         session_complain(session->bench, "some of the joining cameras did not deliver",
-                         session->scene.log);
+                         session->testbed.log);
     *joined_s = (double)(last_ns - before.at_ns) / 1e9;
     return rc < 0 ? rc : end(session, &before, ret);
 }

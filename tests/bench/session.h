@@ -1,4 +1,4 @@
-// A daemon under test: `framed run` as a child on a scene's configuration, this process the
+// A daemon under test: `framed run` as a child on a testbed's configuration, this process the
 // consumer of all its rings.
 #ifndef FRAMED_TESTS_BENCH_SESSION_H
 #define FRAMED_TESTS_BENCH_SESSION_H
@@ -6,11 +6,11 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/child.h"
 #include "tests/bench/consumer.h"
-#include "tests/bench/scene.h"
+#include "tests/bench/testbed.h"
 
 struct session {
     struct bench *bench;
-    struct scene scene;
+    struct testbed testbed;
     struct child child;
     struct consumer *consumer;
     struct expected expected; // of every camera
@@ -26,7 +26,7 @@ struct window { // of some seconds of a session
 
 // Starts, and waits until every camera but the joining ones has delivered. 0, or negative errno
 // after a note in the report.
-int session_open(struct session *, struct bench *, const struct scene_options *);
+int session_open(struct session *, struct bench *, const struct testbed_options *);
 void session_close(struct session *); // accepts a zeroed one
 // Measures for `seconds`, of the cameras that do not join.
 int session_window(struct session *, double seconds, struct window *ret);

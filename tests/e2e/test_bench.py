@@ -37,6 +37,20 @@ MISTAKES = [
     (["--dtype", "u7"], "--dtype"),
     (["--backend", "gpu"], "--backend"),
     (["--cameras", "2", "--clip", BINARY, "--framed", "/nonexistent"], "--framed"),
+    (["--cameras", "2", "--clip", BINARY, "--try", "cuda.streams"], "--try: KEY=VALUE"),
+    (["--cameras", "2", "--clip", BINARY, "--try", "slots="], "--try: KEY=VALUE"),
+    (["--cameras", "2", "--clip", BINARY, "--try", "slots=4", "--try", "slots=5"], "--try: each key once"),
+    (["--cameras", "2", "--clip", BINARY, "--try", "slots=4", "--runs", "0"], "--runs"),
+    (["--cameras", "2", "--clip", BINARY, "--try", "slots=4", "--rows", "live"], "--try"),
+    (["--cameras", "2", "--clip", BINARY, "--rows", "try"], "--try"),
+    (["--clip", BINARY, "--try", "slots=4"], "--cameras"),
+    (["--cameras", "2", "--clip", BINARY, "--try", "foo=4"], "--try: foo: unknown key (`framed defaults` prints all keys)"),
+    (["--cameras", "2", "--clip", BINARY, "--try", "cuda.stream=4"], "cuda.stream: unknown key (did you mean cuda.streams?)"),
+    (["--cameras", "2", "--clip", BINARY, "--try", "cuda.streams=4,99"],
+     "cuda.streams: '99' is out of range (auto, or 0 to 32)"),
+    (["--cameras", "2", "--clip", BINARY, "--try", "slots=4", "--try", "tensor.dtype=u8,u9"],
+     "defaults.tensor.dtype: 'u9' is not one of the choices (u8 | s8 | f16 | f32)"),
+    (["--cameras", "2", "--clip", BINARY, "--try", "cuda=4"], "cuda: is not a mapping"),
 ]
 
 
@@ -143,6 +157,41 @@ def check_live(checks, clip, temporary):
     checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
 
 
+def check_try(checks, clip, temporary):
+    """Each combination of the values, side by side, with the spread; a value reaches the daemon."""
+    arguments = ["--clip", clip, "--cameras", "1", "--live", "--try", "fps=0,5", "--try", "cpu.workers=1,2"]
+    arguments += ["--runs", "3", "--seconds", "1"]
+    code, output, errors = bench("--json", *arguments, env={"TMPDIR": temporary})
+    if not checks.check(code == 0 and not errors, f"--try: exit {code}: {errors}{output[-500:]}"):
+        return
+    rows, _ = rows_of(checks, output)
+    checks.check({row["group"] for row in rows.values()} == {"try"}, f"rows of other groups: {list(rows)}")
+    for fps, rate in ((0, 25), (5, 5)):
+        for workers in (1, 2):
+            own = rows[f"1 camera, defaults.fps={fps}, cpu.workers={workers}: rate"]
+            checks.check(own["least"] <= own["value"] <= own["most"], f"{own}")
+            checks.check(abs(own["value"] - rate) <= 0.3 * rate, f"{own} is not about {rate}")
+            checks.check(own["better"] == "higher" and own["limit"] is None, f"{own}")
+    checks.check(len(rows) % 4 == 0, f"{list(rows)}")
+    arguments[arguments.index("--runs") + 1] = "1"
+    code, output, errors = bench(*arguments, env={"TMPDIR": temporary})
+    lines = [line for line in output.splitlines() if line.startswith("  defaults.fps=")]
+    checks.check(code == 0 and len(lines) == 4, f"table: exit {code}, {output}{errors}")
+    checks.check(all(len(line.split("(")) == len(lines[0].split("(")) > 5 for line in lines), f"table: {output}")
+    checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
+
+
+def check_try_failure(checks, clip):
+    """A combination that does not run is left out, and said; the others are measured."""
+    arguments = ["--clip", clip, "--cameras", "1", "--try", "cpu.pin=none,900", "--runs", "2", "--seconds", "0.2"]
+    code, output, _ = bench("--json", *arguments)
+    said = json.loads(output)
+    names = [row["name"] for row in said["rows"]]
+    checks.check(code == 1 and names and all("cpu.pin=none" in name for name in names), f"exit {code}: {names}")
+    left = [note for note in said["notes"] if "cpu.pin=900 is left out" in note]
+    checks.check(len(left) == 1, f"notes: {said['notes']}")
+
+
 def check_ffmpeg(checks, clip):
     program = shutil.which("ffmpeg")
     arguments = ["--clip", clip, "--cameras", "1", "--rows", "cameras,ffmpeg", "--seconds", "1", "--ffmpeg", program]
@@ -215,6 +264,8 @@ def main():
         check_alone(checks, where)
         check_cameras(checks, clip, temporary)
         check_live(checks, clip, temporary)
+        check_try(checks, clip, temporary)
+        check_try_failure(checks, clip)
         check_ffmpeg(checks, clip)
         check_stopped_alone(checks, where, clip, temporary)
         check_stopped(checks, where, clip, temporary)
