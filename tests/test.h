@@ -55,7 +55,7 @@ static inline void test_begin(struct test *test, const char *name)
         putchar('\n');                                                                             \
     } while (0)
 
-static inline int test_sum(const char *file)
+static inline int test_total(const char *file)
 {
     int passed = 0, failed = 0, skipped = 0, checks = 0;
     test_main.name = "main";
@@ -74,8 +74,8 @@ static inline int test_sum(const char *file)
     return failed != 0;
 }
 
-// Prints the counts of all tests and gives what main is to return. What main checks itself is no test
+// Prints the counts of all tests; gives what main is to return. What main checks itself is no test
 // but where it fails or where there is no other.
-#define test_end() test_sum(__FILE__)
+#define test_end() test_total(__FILE__)
 
 #endif
