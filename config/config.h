@@ -3,6 +3,8 @@
 #ifndef FRAMED_CONFIG_CONFIG_H
 #define FRAMED_CONFIG_CONFIG_H
 
+#include <sys/types.h>
+
 #include "config/types.h"
 
 enum backend_kind { BACKEND_AUTO, BACKEND_CPU, BACKEND_CUDA };
@@ -65,7 +67,9 @@ struct output_config {
     enum protocol protocol; // never PROTOCOL_AUTO after config_load
     struct split segment;   // of a file whose path is timed
     struct filemode mode;
-    char *group; // of the socket or file; NULL: that of the process
+    char *group;    // of the socket or file; NULL: that of the process
+    gid_t group_id; // of `group`, once it was looked up (daemon/base/groups.h)
+    bool has_group_id;
 };
 
 // The codecs that NVDEC needs different amounts of memory for.

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/groups.h"
 #include "daemon/base/log.h"
 #include "daemon/base/sigabrt.h"
 #include "daemon/cli/check.h"
@@ -46,6 +47,8 @@ struct daemon {
     struct cameras cameras;
     struct reload reload;
     struct unfinished unfinished;
+    struct work_queue work;
+    bool ends; // every camera has ended
     int exit_code;
 };
 
@@ -113,14 +116,16 @@ static void block_signals(void)
 
 static void limit_stop(struct daemon *daemon);
 
-// Nothing is left to wait for: lets the loop run out.
-static void roster_is_done(void *opaque)
+// Once every camera has ended, and all work is done: closes what is left, so that the loop ends.
+static void end(struct daemon *daemon)
 {
-    struct daemon *daemon = opaque;
+    reload_close(&daemon->reload);
+    unfinished_stop(&daemon->unfinished);
+    daemon->ends = true;
     if (!daemon->events)
         return;
-    if (!unfinished_end(&daemon->unfinished, roster_is_done, daemon)) {
-        limit_stop(daemon); // its folder may hang
+    if (daemon->work.n > 0) {
+        limit_stop(daemon); // it may hang
         return;
     }
     unfinished_close(&daemon->unfinished);
@@ -135,6 +140,18 @@ static void roster_is_done(void *opaque)
     uv_close((uv_handle_t *)&daemon->log, NULL);
     notify_close(&daemon->notify);
     cameras_close_handles(&daemon->cameras);
+}
+
+static void cameras_are_done(void *opaque)
+{
+    end(opaque);
+}
+
+static void work_is_idle(void *opaque)
+{
+    struct daemon *daemon = opaque;
+    if (daemon->ends)
+        end(daemon);
 }
 
 static void judge_cameras(struct daemon *daemon)
@@ -167,35 +184,52 @@ static void stop(struct daemon *daemon)
     if (daemon->cameras.stopping)
         return;
     notify_stopping(&daemon->notify);
+    reload_close(&daemon->reload);
     limit_stop(daemon);
     cameras_stop(&daemon->cameras);
 }
 
 // --- signals
 
-int daemon_reload(struct daemon *daemon, FILE *errors, struct reload_result *ret)
+static void reload_began(void *opaque)
 {
-    if (daemon->cameras.stopping) {
-        if (errors)
-            fputs("framed is stopping\n", errors);
-        return -ESHUTDOWN;
-    }
+    (void)opaque;
     notify_reloading();
-    int rc = reload_run(&daemon->reload, errors, ret);
+}
+
+static void reload_ended(void *opaque, int rc)
+{
+    struct daemon *daemon = opaque;
     if (rc == 0)
         unfinished_scan(&daemon->unfinished);
     notify_reloaded(&daemon->notify);
-    return rc;
+}
+
+static void free_request(struct reload_request *request, int rc, const struct reload_result *result,
+                         const char *errors)
+{
+    (void)rc, (void)result, (void)errors; // all of it is in the log
+    free(request);
+}
+
+static void reload_on_signal(struct daemon *daemon)
+{
+    struct reload_request *request = calloc(1, sizeof *request);
+    if (!request) {
+        log_event(LOG_LEVEL_ERROR, "not reloaded: %s", strerror(ENOMEM));
+        return;
+    }
+    request->done = free_request;
+    reload_start(&daemon->reload, request);
 }
 
 static void signal_came(uv_signal_t *handle, int number)
 {
     struct daemon *daemon = handle->data;
-    struct reload_result result;
     if (number == SIGUSR1) {
         write_metrics(daemon);
     } else if (number == SIGHUP) {
-        daemon_reload(daemon, NULL, &result);
+        reload_on_signal(daemon);
     } else {
         log_event(LOG_LEVEL_INFO, "%s: stopping", strsignal(number));
         stop(daemon);
@@ -223,28 +257,35 @@ static void commit_service(void *opaque)
     service_commit(daemon->service);
 }
 
-static void open_roster(struct daemon *daemon)
+static void open_cameras_and_reload(struct daemon *daemon)
 {
+    daemon->work =
+        (struct work_queue){.loop = &daemon->loop, .idle = work_is_idle, .opaque = daemon};
     const struct cameras_context context = {
         .loop = &daemon->loop,
+        .work = &daemon->work,
         .events = daemon->events,
         .decode = &daemon->decode,
         .process = &daemon->process,
-        .done = roster_is_done,
+        .done = cameras_are_done,
         .opaque = daemon,
     };
     cameras_open(&daemon->cameras, &context);
-    unfinished_open(&daemon->unfinished, &daemon->loop, &daemon->cameras);
+    unfinished_open(&daemon->unfinished, &daemon->work, &daemon->cameras);
     daemon->reload = (struct reload){
         .file = daemon->options->file,
         .running = daemon->config,
         .loaded_ns = realtime_ns(),
         .cameras = &daemon->cameras,
+        .work = &daemon->work,
         .prepare = prepare_service,
         .commit = commit_service,
+        .began = reload_began,
+        .ended = reload_ended,
         .opaque = daemon,
         .is_applied = true,
     };
+    reload_open(&daemon->reload);
 }
 
 static int open_loop(struct daemon *daemon)
@@ -266,7 +307,7 @@ static int open_loop(struct daemon *daemon)
     daemon->deadline.data = daemon;
     uv_timer_init(&daemon->loop, &daemon->log);
     uv_timer_start(&daemon->log, flush_log, LOG_MS, LOG_MS);
-    open_roster(daemon);
+    open_cameras_and_reload(daemon);
     notify_open(&daemon->notify, &daemon->loop, look_at_cameras, daemon);
     return 0;
 }
@@ -297,18 +338,14 @@ static int open_cameras(struct daemon *daemon)
     return daemon->cameras.n_sinks > 0 ? 0 : -ENOENT;
 }
 
-static int reload(void *opaque, FILE *errors, struct reload_result *ret)
-{
-    return daemon_reload(opaque, errors, ret);
-}
-
 static int open_service(struct daemon *daemon)
 {
     struct service_context context = {
         .loop = &daemon->loop,
         .config = daemon->config,
+        .work = &daemon->work,
+        .reload = &daemon->reload,
         .look = look,
-        .reload = reload,
         .opaque = daemon,
     };
     return service_open(&daemon->service, &context);
@@ -380,6 +417,7 @@ int daemon_run(struct config *config, const struct daemon_options *options)
     if (config->tuned)
         log_event(LOG_LEVEL_WARNING, "the key tuned is not used: framed tune is gone");
     writers_prepare(config);
+    groups_look_up(config);
     dpb_probe_files(config, PROBE_NS);
     int rc = open_loop(&daemon);
     if (rc < 0) {

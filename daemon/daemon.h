@@ -15,10 +15,4 @@ struct daemon_options {
 // outlives the call. Returns an enum exit_code.
 int daemon_run(struct config *config, const struct daemon_options *options);
 
-struct daemon;
-
-// What SIGHUP does, on the loop thread: reload_run, whose words also go to the log. Refused while
-// framed stops.
-int daemon_reload(struct daemon *, FILE *errors, struct reload_result *);
-
 #endif

@@ -1,7 +1,6 @@
 #include "daemon/base/listener.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "config/address.h"
+#include "daemon/base/groups.h"
 
 enum { BACKLOG = 64 };
 
@@ -127,28 +127,12 @@ int listener_publish(struct listener *listener)
     return 0;
 }
 
-int listener_group(const char *name, gid_t *ret, char *why, size_t size)
-{
-    struct group entry, *found = NULL;
-    char text[16384]; // members of a large group; beyond that it counts as unknown
-    *ret = (gid_t)-1;
-    if (!name)
-        return 0;
-    getgrnam_r(name, &entry, text, sizeof text, &found);
-    if (!found) {
-        snprintf(why, size, "there is no group \"%s\" on this machine", name);
-        return -EINVAL;
-    }
-    *ret = found->gr_gid;
-    return 0;
-}
-
 static int open_unix(struct listener *listener, const struct listener_options *options, char *why,
                      size_t size)
 {
     const char *path = options->address->path;
-    gid_t group;
-    int rc = listener_group(options->group, &group, why, size);
+    gid_t group = (gid_t)-1;
+    int rc = options->output ? group_of_output(options->output, &group, why, size) : 0;
     if (rc == 0)
         rc = check_path(path, options->ours, why, size);
     if (rc < 0)

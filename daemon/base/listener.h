@@ -17,8 +17,8 @@ struct listener {
 
 struct listener_options {
     const struct sink_address *address; // unix, ring or tcp; outlives the listener
-    int mode;                           // of a unix socket or ring, and its group:
-    const char *group;                  // NULL leaves it
+    int mode;                           // of a unix socket or ring
+    const struct output_config *output; // whose group a unix socket or ring gets; NULL: nobody's
     const struct listener *ours;        // who may be at the path already; NULL: nobody
 };
 
@@ -40,8 +40,5 @@ int listener_restore(struct listener *ret, struct listener *gone, const struct l
 int listener_port(const struct listener *); // of a tcp socket; else 0
 // Also removes the unix socket, unless someone has put another in its place. Accepts a closed one.
 void listener_close(struct listener *);
-
-// The group of that name: *ret, or (gid_t)-1 for NULL. -EINVAL: there is no such group.
-int listener_group(const char *name, gid_t *ret, char *why, size_t size);
 
 #endif

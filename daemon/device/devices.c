@@ -264,6 +264,14 @@ static int add_devices(struct devices *devices, const struct backend_driver *gpu
     return rc;
 }
 
+static const char *camera_that_demands_nvdec(const struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        if (config->cameras[i].decode == DECODE_NVDEC)
+            return config->cameras[i].name;
+    return NULL;
+}
+
 // NVDEC is worth it where frames may stay on the device; elsewhere only where a camera demands it.
 // 0, also where it will be opened with a GPU that is to come back; -ENODEV: the camera *demanding,
 // NULL where none does, demands it and it is missing.
@@ -272,12 +280,9 @@ static int add_nvdec(struct devices *devices, const struct config *config, const
     struct device *device = devices->device;
     bool wanted = false;
     int rc = 0;
-    *demanding = NULL;
-    for (int i = config->n_cameras - 1; i >= 0; i--) {
+    *demanding = camera_that_demands_nvdec(config);
+    for (int i = 0; i < config->n_cameras; i++)
         wanted |= budget_wants_nvdec(&config->cameras[i], device->driver);
-        if (config->cameras[i].decode == DECODE_NVDEC)
-            *demanding = config->cameras[i].name;
-    }
     while (device->busy && !atomic_load(&device->failed))
         pthread_cond_wait(&devices->changed, &devices->lock);
     if (wanted && !device->has_nvdec && atomic_load(&device->failed))
@@ -370,24 +375,28 @@ void devices_close(struct devices *devices)
     free(devices);
 }
 
-// A GPU that has failed brings NVDEC with it when it is back; until then nothing may hold anything
-// of it.
-int devices_admit(struct devices *devices, const struct config *config, char *why, size_t size)
+int devices_provide(struct devices *devices, const struct config *config, char *why, size_t size)
 {
     const char *demanding;
     pthread_mutex_lock(&devices->lock);
-    int rc = add_nvdec(devices, config, &demanding);
+    const int rc = add_nvdec(devices, config, &demanding);
+    pthread_mutex_unlock(&devices->lock);
+    if (rc < 0)
+        snprintf(why, size, "NVDEC, which camera %s demands, is missing", demanding);
+    return rc;
+}
+
+int devices_admit(struct devices *devices, const struct config *config, char *why, size_t size)
+{
+    pthread_mutex_lock(&devices->lock);
     const struct device *device = choose_device(devices, DEVICE_AUTO);
     const struct backend_driver *driver = device->driver;
     const bool nvdec = device->has_nvdec, fell_back = device != devices->device;
     const size_t memory = device->memory;
     pthread_mutex_unlock(&devices->lock);
-    if (rc < 0) {
-        snprintf(why, size, "NVDEC, which camera %s demands, is missing", demanding);
-        return rc;
-    }
-    rc = budget_check(config, driver, nvdec, memory, why, size);
-    if (rc == 0 && fell_back && demanding) {
+    const int rc = budget_check(config, driver, nvdec, memory, why, size);
+    const char *demanding = rc == 0 && fell_back ? camera_that_demands_nvdec(config) : NULL;
+    if (demanding) {
         log_camera(demanding);
         log_event(LOG_LEVEL_WARNING,
                   "NVDEC is demanded and its device has failed: the cpu decodes until it is back");

@@ -42,9 +42,12 @@ int devices_open(struct devices **ret, const struct config *);
 int devices_open_with(struct devices **ret, const struct config *, const struct backend_driver *gpu,
                       const struct backend_driver *cpu);
 void devices_close(struct devices *); // after the last device_release; blocks; accepts NULL
-// Whether there is room for these cameras, and what they demand; asked before the first of them
-// acquires a device. Blocks: it may open NVDEC. -ENOSPC or -ENODEV: `why` says in one sentence what
-// is too much, or missing.
+// Opens NVDEC where these cameras want it and it is not open, before devices_admit; devices_open
+// has done so for its configuration. Blocks. 0, or -ENODEV: a camera demands it and it is missing,
+// which `why` says in one sentence.
+int devices_provide(struct devices *, const struct config *, char *why, size_t size);
+// Whether there is room for these cameras; asked before the first of them acquires a device. 0, or
+// -ENOSPC: `why` says in one sentence what is too much.
 int devices_admit(struct devices *, const struct config *, char *why, size_t size);
 
 // The device to work with now. 0 or negative errno. Blocks: it may open the device.

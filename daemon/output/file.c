@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/groups.h"
 #include "daemon/output/segment.h"
 #include "daemon/output/sink_impl.h"
 
@@ -244,7 +245,7 @@ static int try_open(struct file_sink *file, char *why, size_t size)
 {
     const struct output_config *config = config_of(file);
     gid_t group;
-    int rc = listener_group(config->group, &group, why, size);
+    int rc = group_of_output(config, &group, why, size);
     if (rc < 0)
         return rc;
     segment_init(&file->segment, config, group);
@@ -255,7 +256,7 @@ static int try_open(struct file_sink *file, char *why, size_t size)
 int file_check(const struct output_config *config, bool ours, char *why, size_t size)
 {
     gid_t group;
-    int rc = listener_group(config->group, &group, why, size);
+    int rc = group_of_output(config, &group, why, size);
     if (rc < 0)
         return rc;
     rc = segment_check(config);

@@ -5,7 +5,10 @@
 
 #define VARIABLE "UV_THREADPOOL_SIZE" // libuv's own name
 
-enum { SPARE = 8 };
+enum {
+    SPARE = 8, // for files that a later configuration adds
+    OTHERS = 5 // what else blocks at once: see base/work.h
+};
 
 static int count_files(const struct config *config)
 {
@@ -19,12 +22,12 @@ static int count_files(const struct config *config)
 void writers_prepare(const struct config *config)
 {
     char text[16];
-    snprintf(text, sizeof text, "%d", count_files(config) + SPARE);
+    snprintf(text, sizeof text, "%d", count_files(config) + SPARE + OTHERS);
     setenv(VARIABLE, text, 1);
 }
 
 int writers_missing(const struct config *config)
 {
-    int threads = atoi(getenv(VARIABLE));
+    int threads = atoi(getenv(VARIABLE)) - OTHERS;
     return count_files(config) > threads ? threads : 0;
 }

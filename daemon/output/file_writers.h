@@ -1,5 +1,5 @@
-// The threads that write files: libuv's, whose number it takes once. As many as there are files, or
-// a disk that hangs would stop the rest.
+// The threads that write files: libuv's, whose number it takes once. One for each file, or a
+// disk that hangs would stop the rest, and some for struct work.
 #ifndef FRAMED_DAEMON_OUTPUT_FILE_WRITERS_H
 #define FRAMED_DAEMON_OUTPUT_FILE_WRITERS_H
 

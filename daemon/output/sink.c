@@ -79,7 +79,7 @@ struct result *sink_begin(const struct sink *sink, uint64_t *next)
 struct listener_options sink_listener_options(const struct output_config *config)
 {
     return (struct listener_options){
-        .address = &config->sink, .mode = config->mode.mode, .group = config->group};
+        .address = &config->sink, .mode = config->mode.mode, .output = config};
 }
 
 void sink_event(const struct sink *sink, enum log_level level, const char *format, ...)

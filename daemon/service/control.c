@@ -11,11 +11,17 @@ struct client {
     struct control *control;
     uv_pipe_t pipe;
     uv_timer_t deadline;
+    uint64_t left_ms; // to the deadline, which does not go on while a request is handled
     uv_write_t write;
     int handles; // not closed: the two above; 0: this place is free
     char line[CONTROL_LINE_MAX];
-    size_t n;     // bytes of it
-    char *answer; // on its way; with its end
+    size_t n;                        // bytes of it
+    struct control_request *request; // that waits for its reply; NULL: none
+    char *reply;                     // on its way; with its end
+};
+
+struct control_request {
+    struct client *client; // NULL: it is gone
 };
 
 struct control_place {
@@ -28,7 +34,7 @@ struct control_place {
 struct control {
     uv_loop_t *loop;
     struct control_place *at; // where it listens; NULL: nowhere
-    control_answer_fn *answer;
+    control_handler *handle;
     void *opaque;
     struct client place[CONTROL_CLIENTS_MAX + 1]; // one for who comes while another is pushed out
     struct client *clients[CONTROL_CLIENTS_MAX];  // in the order they came
@@ -53,7 +59,7 @@ static void client_closed(uv_handle_t *handle)
     struct control *control = client->control;
     if (--client->handles > 0)
         return;
-    free(client->answer);
+    free(client->reply);
     if (control->waits && control->at)
         let_in(control);
     forget(control);
@@ -64,6 +70,8 @@ static void drop(struct client *client)
     struct control *control = client->control;
     if (uv_is_closing((uv_handle_t *)&client->pipe))
         return;
+    if (client->request)
+        client->request->client = NULL;
     int i = 0;
     while (control->clients[i] != client)
         i++;
@@ -79,26 +87,26 @@ static void time_is_up(uv_timer_t *timer)
     drop(timer->data);
 }
 
-static void answer_went(uv_write_t *write, int status)
+static void reply_went(uv_write_t *write, int status)
 {
     (void)status;
     drop(write->data);
 }
 
 // Sends `text`, which it takes over, and a line's end.
-static void send_answer(struct client *client, char *text)
+static void send_reply(struct client *client, char *text)
 {
     size_t n = text ? strlen(text) : 0;
-    client->answer = text ? realloc(text, n + 2) : NULL;
-    if (!client->answer) {
+    client->reply = text ? realloc(text, n + 2) : NULL;
+    if (!client->reply) {
         free(text);
         drop(client);
         return;
     }
-    strcpy(client->answer + n, "\n");
-    uv_buf_t whole = uv_buf_init(client->answer, (unsigned)n + 1);
+    strcpy(client->reply + n, "\n");
+    uv_buf_t whole = uv_buf_init(client->reply, (unsigned)n + 1);
     client->write.data = client;
-    if (uv_write(&client->write, (uv_stream_t *)&client->pipe, &whole, 1, answer_went) < 0)
+    if (uv_write(&client->write, (uv_stream_t *)&client->pipe, &whole, 1, reply_went) < 0)
         drop(client);
 }
 
@@ -123,7 +131,28 @@ static void client_wrote(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
         return;
     *end = 0;
     uv_read_stop(stream);
-    send_answer(client, client->control->answer(client->control->opaque, client->line));
+    client->left_ms = uv_timer_get_due_in(&client->deadline);
+    uv_timer_stop(&client->deadline);
+    client->request = calloc(1, sizeof *client->request);
+    if (!client->request) {
+        drop(client);
+        return;
+    }
+    client->request->client = client;
+    client->control->handle(client->control->opaque, client->request, client->line);
+}
+
+void control_reply(struct control_request *request, char *text)
+{
+    struct client *client = request->client;
+    free(request);
+    if (!client) {
+        free(text);
+        return;
+    }
+    client->request = NULL;
+    uv_timer_start(&client->deadline, time_is_up, client->left_ms, 0);
+    send_reply(client, text);
 }
 
 // --- listening
@@ -276,13 +305,13 @@ void control_check_path(struct control *control)
     }
 }
 
-int control_open(struct control **ret, uv_loop_t *loop, const char *path, control_answer_fn *answer,
+int control_open(struct control **ret, uv_loop_t *loop, const char *path, control_handler *handle,
                  void *opaque, char *why, size_t size)
 {
     struct control *control = calloc(1, sizeof *control);
     int rc = control ? 0 : -ENOMEM;
     if (rc == 0) {
-        *control = (struct control){.loop = loop, .answer = answer, .opaque = opaque, .unfreed = 1};
+        *control = (struct control){.loop = loop, .handle = handle, .opaque = opaque, .unfreed = 1};
         if (path)
             rc = control_place_open(&control->at, control, path, why, size);
     } else {

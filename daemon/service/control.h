@@ -16,19 +16,24 @@
 enum {
     CONTROL_CLIENTS_MAX = 16,         // one more pushes out the one that came first
     CONTROL_LINE_MAX = PATH_MAX + 16, // bytes of a request, with its end
-    CONTROL_DEADLINE_MS = 5000,       // from its connection to the end of the answer
+    CONTROL_DEADLINE_MS = 5000,       // for a request and to read its reply
     CONTROL_MODE = 0660,              // of the socket
 };
 
 struct control;
 struct control_place; // where it may listen
 
-// The answer to a request: one line of JSON without its end, which control frees; NULL: out of
-// memory.
-typedef char *control_answer_fn(void *opaque, const char *request);
+// A request that waits for its reply.
+struct control_request;
+// Takes the request, of one line without its end, which is gone when this returns; control_reply
+// follows, at once or later.
+typedef void control_handler(void *opaque, struct control_request *, const char *line);
+// The reply: one line of JSON without its end, which control frees; NULL: out of memory. Also after
+// control_close. The request is gone then.
+void control_reply(struct control_request *, char *text);
 
 // Listens at the path; NULL: nowhere yet. 0 or negative errno, with one sentence in `why`.
-int control_open(struct control **ret, uv_loop_t *, const char *path, control_answer_fn *,
+int control_open(struct control **ret, uv_loop_t *, const char *path, control_handler *,
                  void *opaque, char *why, size_t size);
 // Listens at another path too: nobody who comes there is let in before control_move. As
 // control_open.
@@ -36,7 +41,7 @@ int control_place_open(struct control_place **ret, struct control *, const char 
                        size_t size);
 void control_place_close(struct control_place *); // one that was not moved to; accepts NULL
 // From now on it listens there alone, and takes the place over; NULL: nowhere. Clients that have
-// come get their answers.
+// come get their replies.
 void control_move(struct control *, struct control_place *);
 // As sink_check_path.
 void control_check_path(struct control *);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/exit_code.h"
@@ -15,12 +16,16 @@ static char *text_of(json_t *json)
     return text;
 }
 
-static json_t *lines_json(char *lines)
+static json_t *lines_json(const char *lines)
 {
     json_t *list = json_array();
-    for (char *rest = lines, *line; (line = strsep(&rest, "\n"));)
-        if (*line)
+    for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
+        n = strcspn(lines, "\n");
+        char *line = strndup(lines, n);
+        if (line && n > 0)
             json_array_append_new(list, status_string(line));
+        free(line);
+    }
     return list;
 }
 
@@ -34,18 +39,18 @@ static json_t *done_json(const struct reload_result *result)
                      "changed", result->outputs_changed);
 }
 
-char *reply_refusal(int rc, char *reasons)
+char *reply_refusal(int rc, const char *errors)
 {
     return text_of(json_pack("{s:b, s:i, s:o}", "ok", 0, "exit_code",
                              rc == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME, "errors",
-                             lines_json(reasons)));
+                             lines_json(errors)));
 }
 
-char *reply_reload(int rc, const struct reload_result *result, char *reasons)
+char *reply_reload(int rc, const struct reload_result *result, const char *errors)
 {
     if (rc == 0)
         return text_of(done_json(result));
-    return reply_refusal(rc, reasons);
+    return reply_refusal(rc, errors);
 }
 
 char *reply_unknown(void)

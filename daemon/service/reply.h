@@ -1,13 +1,13 @@
-// Answers to the control socket's requests, as control_answer_fn has them. Loop thread.
+// Replies to the control socket's requests, as control_reply takes them. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_REPLY_H
 #define FRAMED_DAEMON_SERVICE_REPLY_H
 
 #include "daemon/supervisor/reload.h"
 
 // What a reload came to: 0 with its result, or its error and its reasons, a line each.
-char *reply_reload(int rc, const struct reload_result *, char *reasons);
+char *reply_reload(int rc, const struct reload_result *, const char *errors);
 // To a request that is not met: its error and its reasons, a line each.
-char *reply_refusal(int rc, char *reasons);
+char *reply_refusal(int rc, const char *errors);
 // To a request that is none.
 char *reply_unknown(void);
 

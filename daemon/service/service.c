@@ -33,6 +33,11 @@ struct service {
     enum ready_when ready;
     uv_timer_t timer;
     struct next next;
+    // Requests that name a file; of the first the file is being checked:
+    struct request *first, **last;
+    struct work check;
+    char *errors;
+    bool is_ours;
 };
 
 static void sample(struct service *service)
@@ -52,54 +57,107 @@ static void tick(uv_timer_t *timer)
 
 // --- control
 
-// `file`: of a client that means a framed with that configuration alone; NULL: this one.
-static char *reload(struct service *service, const struct reload *state, const char *file)
+// A request of the control socket. One that names a file means a daemon with that configuration
+// alone: whether that is this one is asked as work, one request after another.
+struct request {
+    struct service *service;
+    struct control_request *control;
+    bool reloads; // else it asks for the status
+    char *file;   // NULL: it names none
+    struct reload_request reload;
+    struct request *next;
+};
+
+static void reply(struct request *request, char *text)
 {
-    struct reload_result result;
-    char *reasons = NULL;
-    size_t size;
-    FILE *to = open_memstream(&reasons, &size);
-    if (!to)
-        return NULL;
-    int rc = -ENOENT;
-    if (!file || reload_is_of(state, file, to))
-        rc = service->context.reload(service->context.opaque, to, &result);
-    fclose(to);
-    char *text = reasons ? reply_reload(rc, &result, reasons) : NULL;
-    free(reasons);
-    return text;
+    control_reply(request->control, text);
+    free(request->file);
+    free(request);
 }
 
-static char *status_of(const struct service *service, const struct metrics *metrics,
-                       const char *file)
+static void reloaded(struct reload_request *reload, int rc, const struct reload_result *result,
+                     const char *errors)
 {
-    char *reasons = NULL, *text = NULL;
-    size_t size;
-    FILE *to = open_memstream(&reasons, &size);
-    if (!to)
-        return NULL;
-    const bool same = reload_is_of(metrics->reload, file, to);
-    if (fclose(to) == 0)
-        text = same ? status_text(&service->status, metrics) : reply_refusal(-ENOENT, reasons);
-    free(reasons);
-    return text;
+    struct request *request = (struct request *)((char *)reload - offsetof(struct request, reload));
+    reply(request, reply_reload(rc, result, errors));
 }
 
-static char *answer(void *opaque, const char *request)
+static void serve(struct request *request)
 {
-    static const char reload_word[] = "reload ", status_word[] = "status ";
-    struct service *service = opaque;
+    struct service *service = request->service;
     struct metrics metrics;
+    if (request->reloads) {
+        request->reload.done = reloaded;
+        reload_start(service->context.reload, &request->reload);
+        return;
+    }
     service->context.look(service->context.opaque, &metrics);
-    if (strcmp(request, "status") == 0)
-        return status_text(&service->status, &metrics);
-    if (strncmp(request, status_word, strlen(status_word)) == 0)
-        return status_of(service, &metrics, request + strlen(status_word));
-    if (strcmp(request, "reload") == 0)
-        return reload(service, metrics.reload, NULL);
-    if (strncmp(request, reload_word, strlen(reload_word)) == 0)
-        return reload(service, metrics.reload, request + strlen(reload_word));
-    return reply_unknown();
+    reply(request, status_text(&service->status, &metrics));
+}
+
+static struct service *service_of(struct work *work)
+{
+    return (struct service *)((char *)work - offsetof(struct service, check));
+}
+
+static void check_file(struct work *work)
+{
+    struct service *service = service_of(work);
+    size_t size;
+    FILE *errors = open_memstream(&service->errors, &size);
+    service->is_ours =
+        errors && reload_is_of(service->context.reload, service->first->file, errors);
+    if (errors)
+        fclose(errors);
+}
+
+static void file_was_checked(struct work *work)
+{
+    struct service *service = service_of(work);
+    struct request *request = service->first;
+    if (!(service->first = request->next))
+        service->last = &service->first;
+    if (service->is_ours)
+        serve(request);
+    else
+        reply(request, service->errors ? reply_refusal(-ENOENT, service->errors) : NULL);
+    free(service->errors);
+    service->errors = NULL;
+    if (service->first)
+        work_start(service->context.work, &service->check);
+}
+
+static void start_check(struct request *request)
+{
+    struct service *service = request->service;
+    *service->last = request;
+    service->last = &request->next;
+    if (service->first == request)
+        work_start(service->context.work, &service->check);
+}
+
+static void handle_request(void *opaque, struct control_request *control, const char *line)
+{
+    const bool status = strncmp(line, "status", 6) == 0, reloads = strncmp(line, "reload", 6) == 0;
+    const bool names_file = (status || reloads) && line[6] == ' ';
+    if (!names_file && (!(status || reloads) || line[6])) {
+        control_reply(control, reply_unknown());
+        return;
+    }
+    struct request *request = calloc(1, sizeof *request);
+    char *file = names_file ? strdup(line + 7) : NULL;
+    if (!request || (names_file && !file)) {
+        free(file);
+        free(request);
+        control_reply(control, NULL);
+        return;
+    }
+    *request =
+        (struct request){.service = opaque, .control = control, .reloads = reloads, .file = file};
+    if (file)
+        start_check(request);
+    else
+        serve(request);
 }
 
 // The default place's own folder; what is above it is the system's.
@@ -135,7 +193,8 @@ static int open_control(struct service *service)
     const bool named = context->config->control.at.kind != SINK_NONE;
     struct control_place *place = NULL;
     char *path = service->control_path, why[256];
-    int rc = control_open(&service->control, context->loop, NULL, answer, service, why, sizeof why);
+    int rc = control_open(&service->control, context->loop, NULL, handle_request, service, why,
+                          sizeof why);
     if (rc < 0) {
         log_event(LOG_LEVEL_ERROR, "no control socket: %s", why);
         return rc;
@@ -318,6 +377,8 @@ int service_open(struct service **ret, const struct service_context *context)
         return -ENOMEM;
     }
     service->context = *context;
+    service->last = &service->first;
+    service->check = (struct work){.run = check_file, .done = file_was_checked};
     status_open(&service->status);
     uv_timer_init(context->loop, &service->timer);
     service->timer.data = service;

@@ -1,5 +1,5 @@
-// What operates the daemon while it runs: the control socket, HTTP, and the samples that both tell
-// of. Loop thread only.
+// What operates the daemon while it runs: the control socket, HTTP, and the samples that both
+// report. Loop thread only.
 #ifndef FRAMED_DAEMON_SERVICE_SERVICE_H
 #define FRAMED_DAEMON_SERVICE_SERVICE_H
 
@@ -12,10 +12,10 @@ struct service;
 struct service_context {
     uv_loop_t *loop;
     const struct config *config; // outlives the call alone
-    // What there is to tell of now.
+    struct work_queue *work;
+    struct reload *reload;
+    // What there is to report now.
     void (*look)(void *opaque, struct metrics *ret);
-    // Reads the configuration again, as daemon_reload.
-    int (*reload)(void *opaque, FILE *errors, struct reload_result *ret);
     void *opaque;
 };
 
@@ -28,10 +28,10 @@ int service_open(struct service **ret, const struct service_context *);
 // -ENOMEM.
 int service_prepare(struct service *, const struct config *, const char *file, FILE *errors);
 // Then one of both: what was prepared takes the place of what listened, or goes without a trace.
-// Clients of the control socket get their answers wherever it moves.
+// Clients of the control socket get their replies wherever it moves.
 void service_commit(struct service *);
 void service_abandon(struct service *);
-// Its handles close with the loop's next turns. Accepts NULL.
+// With no work under way. Its handles close with the loop's next turns. Accepts NULL.
 void service_close(struct service *);
 
 #endif

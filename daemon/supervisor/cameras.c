@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "daemon/base/groups.h"
 #include "daemon/base/log.h"
 
 enum {
@@ -279,6 +280,74 @@ static void check_paths(const struct cameras *cameras)
     }
 }
 
+// --- groups that outputs name and nobody has found yet: look-ups may block
+
+struct group_search {
+    struct work work;
+    struct cameras *cameras;
+    int n;
+    struct group {
+        char *name;
+        gid_t id;
+        bool found;
+    } group[];
+};
+
+static void search_groups(struct work *work)
+{
+    struct group_search *search = (struct group_search *)work;
+    for (int i = 0; i < search->n; i++)
+        search->group[i].found = group_look_up(search->group[i].name, &search->group[i].id) == 0;
+}
+
+static void set_group(struct output_config *output, const struct group_search *search)
+{
+    for (int i = 0; i < search->n; i++)
+        if (search->group[i].found && output->group &&
+            strcmp(search->group[i].name, output->group) == 0) {
+            output->group_id = search->group[i].id;
+            output->has_group_id = true;
+        }
+}
+
+static void groups_were_searched(struct work *work)
+{
+    struct group_search *search = (struct group_search *)work;
+    struct cameras *cameras = search->cameras;
+    for (int i = 0; i < cameras->n; i++) {
+        const struct subscriptions *outputs = cameras->list[i]->subscriptions;
+        for (int o = 0; o < outputs->n; o++)
+            set_group(outputs->list[o].output->config, search);
+    }
+    for (int i = 0; i < search->n; i++)
+        free(search->group[i].name);
+    free(search);
+    cameras->search = NULL;
+}
+
+static void start_search(struct cameras *cameras)
+{
+    struct group_search *search =
+        calloc(1, sizeof *search + (size_t)cameras->n * PLAN_OPS_MAX * sizeof search->group[0]);
+    for (int i = 0; search && i < cameras->n; i++) {
+        const struct subscriptions *outputs = cameras->list[i]->subscriptions;
+        for (int o = 0; o < outputs->n; o++) {
+            const struct output_config *output = outputs->list[o].output->config;
+            struct group *group = &search->group[search->n];
+            if (output->group && !output->has_group_id)
+                search->n += (group->name = strdup(output->group)) != NULL;
+        }
+    }
+    if (!search || search->n == 0) {
+        free(search);
+        return;
+    }
+    search->work = (struct work){.run = search_groups, .done = groups_were_searched};
+    search->cameras = cameras;
+    cameras->search = search;
+    work_start(cameras->context.work, &search->work);
+}
+
 // A folder that is not mounted yet, a port that another program holds, a socket that somebody has
 // removed: the rest works meanwhile.
 static void tend_sinks(uv_timer_t *timer)
@@ -286,6 +355,8 @@ static void tend_sinks(uv_timer_t *timer)
     struct cameras *cameras = timer->data;
     check_paths(cameras);
     cameras_open_sinks(cameras);
+    if (!cameras->search)
+        start_search(cameras);
 }
 
 // --- starts

@@ -4,10 +4,12 @@
 #ifndef FRAMED_DAEMON_SUPERVISOR_CAMERAS_H
 #define FRAMED_DAEMON_SUPERVISOR_CAMERAS_H
 
+#include "daemon/base/work.h"
 #include "daemon/camera/camera.h"
 
 struct cameras_context {
     uv_loop_t *loop;
+    struct work_queue *work;
     struct devices *devices;
     struct event_queue *events;
     struct histogram *decode, *process;
@@ -25,6 +27,7 @@ struct cameras {
     int n_sinks;                    // not closed
     bool stopping;
     uv_timer_t sinks, starts;
+    struct group_search *search; // that is under way, or NULL
 };
 
 void cameras_open(struct cameras *, const struct cameras_context *);

@@ -15,6 +15,7 @@
 #include "config/pattern.h"
 #include "config/url.h"
 #include "daemon/base/descriptors.h"
+#include "daemon/base/groups.h"
 #include "daemon/device/budget.h"
 #include "daemon/input/demux_options.h"
 #include "daemon/output/sink_impl.h"
@@ -211,10 +212,11 @@ void machine_check_auto_pictures(struct mistakes *mistakes, struct mistakes *war
 
 static void judge_group(const struct output_judge *judge)
 {
-    char why[256];
-    gid_t group;
-    if (listener_group(judge->output->group, &group, why, sizeof why) < 0)
-        refuse_output(judge, "group", "%s (`getent group` lists them)", why);
+    const char *name = judge->output->group;
+    gid_t id;
+    if (name && group_look_up(name, &id) < 0)
+        refuse_output(judge, "group",
+                      "there is no group \"%s\" on this machine (`getent group` lists them)", name);
 }
 
 // --- paths

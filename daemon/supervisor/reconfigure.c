@@ -288,15 +288,15 @@ static int admit_devices(struct reconfigure *plan)
 }
 
 int reconfigure_open(struct reconfigure **ret, struct cameras *cameras, const struct config *config,
-                     const char *file, FILE *errors)
+                     const char *file, int mistakes, FILE *errors)
 {
     struct reconfigure *plan = calloc(1, sizeof *plan);
     if (!plan)
         return -ENOMEM;
-    *plan =
-        (struct reconfigure){.cameras = cameras, .config = config, .file = file, .errors = errors};
+    *plan = (struct reconfigure){
+        .cameras = cameras, .config = config, .file = file, .errors = errors, .mistakes = mistakes};
     int rc = build_all(plan);
-    if (rc == 0)
+    if (rc == 0 && mistakes == 0)
         rc = admit_devices(plan);
     for (int i = 0; rc == 0 && i < plan->n_added; i++)
         prepare_sink(plan, plan->added[i]);

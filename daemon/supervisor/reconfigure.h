@@ -14,10 +14,11 @@ struct reload_result {
     int outputs_added, outputs_removed, outputs_changed; // of cameras that were kept
 };
 
-// Builds everything. 0; -EINVAL: something cannot be had, and each reason is a line in `errors`;
-// -ENOMEM. `file` stands for the configuration there.
+// Builds everything. 0; -EINVAL: something cannot be had, and each reason is a line in `errors`,
+// where `mistakes` are already; -ENOMEM. `file` stands for the configuration there. Groups have
+// been looked up.
 int reconfigure_open(struct reconfigure **ret, struct cameras *, const struct config *,
-                     const char *file, FILE *errors);
+                     const char *file, int mistakes, FILE *errors);
 // Puts it in place; cannot fail. What the configuration was read into is not needed any more.
 void reconfigure_apply(struct reconfigure *, struct reload_result *);
 void reconfigure_close(struct reconfigure *); // drops what was not put in place; accepts NULL

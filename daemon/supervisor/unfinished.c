@@ -25,7 +25,7 @@ static void files_free(struct unfinished_files *files)
     *files = (struct unfinished_files){0};
 }
 
-// --- the job
+// --- the scan, on any thread
 
 // Keeps the oldest files.
 static void add_file(struct unfinished_files *files, const char *path, const struct stat *st)
@@ -102,9 +102,14 @@ static int compare_folders(const void *a, const void *b)
     return memcmp(first->path, second->path, (size_t)first->folder_bytes);
 }
 
-static void scan(uv_work_t *job)
+static struct unfinished *unfinished_of(struct work *work)
 {
-    struct unfinished *unfinished = job->data;
+    return (struct unfinished *)((char *)work - offsetof(struct unfinished, scan));
+}
+
+static void scan_folders(struct work *work)
+{
+    struct unfinished *unfinished = unfinished_of(work);
     struct unfinished_sink *sinks = unfinished->sinks;
     const int n = unfinished->n_sinks;
     if (n > 0)
@@ -116,7 +121,7 @@ static void scan(uv_work_t *job)
     }
 }
 
-// --- the loop
+// --- the loop thread
 
 static void free_sinks(struct unfinished *unfinished)
 {
@@ -155,18 +160,15 @@ static void copy_sinks(struct unfinished *unfinished)
     }
 }
 
-static void scanned(uv_work_t *job, int status)
+static void folders_were_scanned(struct work *work)
 {
-    struct unfinished *unfinished = job->data;
-    (void)status; // never cancelled
+    struct unfinished *unfinished = unfinished_of(work);
     files_free(&unfinished->files);
     unfinished->files = unfinished->found;
     unfinished->found = (struct unfinished_files){0};
     free_sinks(unfinished);
     unfinished->scanning = false;
-    if (unfinished->ended)
-        unfinished->ended(unfinished->opaque);
-    else if (unfinished->again)
+    if (unfinished->again)
         unfinished_scan(unfinished);
 }
 
@@ -175,30 +177,33 @@ static void scan_again(uv_timer_t *timer)
     unfinished_scan(timer->data);
 }
 
-void unfinished_open(struct unfinished *unfinished, uv_loop_t *loop, const struct cameras *cameras)
+void unfinished_open(struct unfinished *unfinished, struct work_queue *work,
+                     const struct cameras *cameras)
 {
-    *unfinished = (struct unfinished){.cameras = cameras};
-    uv_timer_init(loop, &unfinished->timer);
-    unfinished->timer.data = unfinished->job.data = unfinished;
+    *unfinished = (struct unfinished){
+        .cameras = cameras,
+        .work = work,
+        .scan = {.run = scan_folders, .done = folders_were_scanned},
+    };
+    uv_timer_init(work->loop, &unfinished->timer);
+    unfinished->timer.data = unfinished;
 }
 
 void unfinished_scan(struct unfinished *unfinished)
 {
     unfinished->again = unfinished->scanning;
-    if (unfinished->scanning || unfinished->ended)
+    if (unfinished->scanning || unfinished->stopped)
         return;
     copy_sinks(unfinished);
     unfinished->scanning = true;
-    uv_queue_work(unfinished->timer.loop, &unfinished->job, scan, scanned);
+    work_start(unfinished->work, &unfinished->scan);
     uv_timer_start(&unfinished->timer, scan_again, SCAN_MS, 0);
 }
 
-bool unfinished_end(struct unfinished *unfinished, void (*ended)(void *opaque), void *opaque)
+void unfinished_stop(struct unfinished *unfinished)
 {
-    unfinished->ended = ended;
-    unfinished->opaque = opaque;
+    unfinished->stopped = true;
     uv_timer_stop(&unfinished->timer);
-    return !unfinished->scanning;
 }
 
 void unfinished_close(struct unfinished *unfinished)

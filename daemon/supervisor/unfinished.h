@@ -1,10 +1,11 @@
 // Recordings that nobody will finish: files "NAME.part" in the folders of file outputs that are
 // named by no output's pattern and locked by no writer. A process that was killed leaves one; the
 // next start finishes it, unless the output is gone from the configuration by then or has another
-// pattern. Loop thread only; libuv's threads read the folders.
+// pattern. Loop thread only.
 #ifndef FRAMED_DAEMON_SUPERVISOR_UNFINISHED_H
 #define FRAMED_DAEMON_SUPERVISOR_UNFINISHED_H
 
+#include "daemon/base/work.h"
 #include "daemon/supervisor/cameras.h"
 
 enum { UNFINISHED_LISTED = 20 };
@@ -27,22 +28,20 @@ struct unfinished {
     const struct cameras *cameras;
     uv_timer_t timer;
     struct unfinished_files files; // of the last scan
-    // A scan that is under way; its job has `sinks` and `found`:
-    uv_work_t job;
+    struct work_queue *work;
+    // A scan that is under way, which has `sinks` and `found`:
+    struct work scan;
     bool scanning, again; // again: scan once more after it
+    bool stopped;
     struct unfinished_sink *sinks;
     int n_sinks;
     struct unfinished_files found;
-    void (*ended)(void *opaque); // of unfinished_end
-    void *opaque;
 };
 
-void unfinished_open(struct unfinished *, uv_loop_t *, const struct cameras *);
+void unfinished_open(struct unfinished *, struct work_queue *, const struct cameras *);
 // Scans the folders of the cameras's outputs now, and again each minute.
 void unfinished_scan(struct unfinished *);
-// Scans no more. False: a scan is under way, and `ended` will be called after it.
-bool unfinished_end(struct unfinished *, void (*ended)(void *opaque), void *opaque);
-// After unfinished_end returned true.
-void unfinished_close(struct unfinished *);
+void unfinished_stop(struct unfinished *);  // starts no more scans
+void unfinished_close(struct unfinished *); // with no scan under way
 
 #endif

@@ -3,6 +3,7 @@
 #include "config/load.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "daemon/cli/ask.h"
 #include "tests/daemon/clips.h"
 
 enum { HANGING = 12, WAIT_MS = 3000 };
@@ -33,6 +35,35 @@ ssize_t pwritev(int fd, const struct iovec *piece, int n, off_t offset)
         usleep(10000);
     atomic_fetch_add(&writes, !hanging);
     return syscall(SYS_pwritev, fd, piece, n, (long)offset, 0L);
+}
+
+// In place of libc's: a server of groups that does not answer while `groups_hang` is set, and has
+// one group when `has_group` is set; and a disk with the configuration.
+static _Atomic bool groups_hang, folders_hang, has_group;
+static _Atomic int waiting;
+
+static void wait_while(const _Atomic bool *hanging)
+{
+    atomic_fetch_add(&waiting, 1);
+    while (atomic_load(hanging))
+        usleep(10000);
+    atomic_fetch_sub(&waiting, 1);
+}
+
+int getgrnam_r(const char *name, struct group *entry, char *text, size_t size, struct group **ret)
+{
+    (void)text, (void)size;
+    wait_while(&groups_hang);
+    *entry = (struct group){.gr_gid = getegid()};
+    *ret = atomic_load(&has_group) && strcmp(name, "video") == 0 ? entry : NULL;
+    return 0;
+}
+
+char *realpath(const char *path, char *to)
+{
+    (void)to;
+    wait_while(&folders_hang);
+    return strdup(path);
 }
 
 static void *watch(void *unused)
@@ -129,6 +160,134 @@ static void test_no_sink_at_all(void)
     config_free(config);
 }
 
+// --- servers that hang
+
+static void write_config(const char *output)
+{
+    FILE *file = fopen("framed.yaml.new", "w");
+    fprintf(file,
+            "{backend: cpu, control: '%s/control', cameras: {gate: {url: clip.nut, loop: true, "
+            "outputs: {a: {kernel: yuv, sink: 'unix:%s/a'}, %s}}}}",
+            clips, clips, output);
+    fclose(file);
+    rename("framed.yaml.new", "framed.yaml");
+}
+
+// The reply, for the caller to free; NULL: none within the time.
+static char *ask(const char *request, int timeout_s)
+{
+    struct ask ask = {.command = "test"};
+    char *reply = NULL, why[256];
+    snprintf(ask.path, sizeof ask.path, "%s/control", clips);
+    ask_for(&ask, request, timeout_s, &reply, why, sizeof why);
+    return reply;
+}
+
+static bool replies(const char *request, int timeout_s, const char *with)
+{
+    char *reply = ask(request, timeout_s);
+    const bool has = reply && strstr(reply, with);
+    free(reply);
+    return has;
+}
+
+static bool comes(const char *path)
+{
+    for (int i = 0; i < WAIT_MS / 10 && access(path, F_OK) < 0; i++)
+        usleep(10000);
+    return access(path, F_OK) == 0;
+}
+
+static void wait_for_waiting(int n)
+{
+    for (int i = 0; i < WAIT_MS / 10 && atomic_load(&waiting) != n; i++)
+        usleep(10000);
+    CHECK(atomic_load(&waiting) == n, "%d wait", atomic_load(&waiting));
+}
+
+static void *ask_file(void *ret)
+{
+    *(bool *)ret = replies("status /elsewhere/framed.yaml", 10, "\"ok\":false");
+    return NULL;
+}
+
+static void *reload_again(void *ret)
+{
+    *(bool *)ret = replies("reload", 10, "1 camera kept");
+    return NULL;
+}
+
+// The look-up of a group during a reload, and the one of the file that a client means.
+static void *ask_meanwhile(void *unused)
+{
+    pthread_t asker, reloader;
+    bool asked = false, reloaded = false;
+    (void)unused;
+    CHECK(comes("control") && replies("status", 2, "\"gate\""), "it runs");
+    write_config("b: {kernel: yuv, group: video, sink: 'unix:b'}");
+    atomic_store(&has_group, true);
+    atomic_store(&groups_hang, true);
+    kill(getpid(), SIGHUP);
+    wait_for_waiting(1);
+    CHECK(replies("status", 2, "\"last_reload\":null"), "the status waits for a group");
+    atomic_store(&folders_hang, true);
+    pthread_create(&asker, NULL, ask_file, &asked);
+    wait_for_waiting(2);
+    pthread_create(&reloader, NULL, reload_again, &reloaded);
+    usleep(100000);
+    CHECK(replies("status", 2, "\"last_reload\":null"), "the status waits for a folder");
+    CHECK(access("b", F_OK) < 0, "the output is there before its group");
+    atomic_store(&groups_hang, false);
+    atomic_store(&folders_hang, false);
+    pthread_join(asker, NULL);
+    pthread_join(reloader, NULL);
+    CHECK(asked && reloaded, "whoever waited gets a reply");
+    CHECK(replies("status", 2, "\"ok\":true") && access("b", F_OK) == 0, "both reloads");
+    kill(getpid(), SIGTERM);
+    return NULL;
+}
+
+static void run_beside(void *(*run)(void *))
+{
+    const struct daemon_options options = {.file = "framed.yaml"};
+    struct config *config = NULL;
+    pthread_t thread;
+    CHECK(config_load(&config, "framed.yaml", stderr) == 0, "load");
+    pthread_create(&thread, NULL, run, NULL);
+    int code = daemon_run(config, &options);
+    pthread_join(thread, NULL); // before the next CHECK: the counters have no lock
+    CHECK(code == EXIT_OK, "exit %d", code);
+    config_free(config);
+}
+
+static void test_look_ups_that_hang(void)
+{
+    write_config("");
+    run_beside(ask_meanwhile);
+}
+
+// Looked up again each second, where that holds up nobody.
+static void *add_group(void *unused)
+{
+    (void)unused;
+    CHECK(comes("control") && comes("a") && access("b", F_OK) < 0, "the other output is there");
+    atomic_store(&groups_hang, true);
+    wait_for_waiting(1);
+    CHECK(replies("status", 2, "there is no group"), "the status waits for a group");
+    atomic_store(&has_group, true);
+    atomic_store(&groups_hang, false);
+    CHECK(comes("b"), "the output did not try again");
+    kill(getpid(), SIGTERM);
+    return NULL;
+}
+
+static void test_group_comes_later(void)
+{
+    atomic_store(&has_group, false);
+    write_config("b: {kernel: yuv, group: video, sink: 'unix:b'}");
+    run_beside(add_group);
+}
+
 int main(void)
 {
     clips_open();
@@ -136,6 +295,8 @@ int main(void)
     TEST(test_disks_that_hang());
     TEST(test_sink_comes_later());
     TEST(test_no_sink_at_all());
+    TEST(test_look_ups_that_hang());
+    TEST(test_group_comes_later());
     clips_close();
     return test_end();
 }

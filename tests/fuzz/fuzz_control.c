@@ -34,6 +34,11 @@ static const char *line_end(const struct speaker *speaker)
     return memchr(speaker->said.at, '\n', n);
 }
 
+static void handle(void *opaque, struct control_request *request, const char *line)
+{
+    control_reply(request, answer(opaque, line));
+}
+
 static void check_answer(const struct speaker *speaker, bool crowded)
 {
     char request[CONTROL_LINE_MAX] = "";
@@ -79,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char why[256] = "";
     asked = 0;
     dialogue_open(&dialogue);
-    MUST(control_open(&control, &dialogue.loop, dialogue.path, answer, NULL, why, sizeof why) == 0);
+    MUST(control_open(&control, &dialogue.loop, dialogue.path, handle, NULL, why, sizeof why) == 0);
     dialogue_run(&dialogue, (const char *)data, size);
     check_all(&dialogue);
     const struct speaker *last = dialogue_ask(&dialogue, "status\n", 7);

@@ -116,6 +116,8 @@ static void test_mode_and_group(enum sink_kind kind)
     rig.config.mode.mode = 0624;
     rig.config.group = group->gr_name;
     gid_t gid = group->gr_gid;
+    rig.config.group_id = gid;
+    rig.config.has_group_id = true;
     umask(077);
     rig_open(&rig);
     umask(022);

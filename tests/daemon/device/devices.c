@@ -336,7 +336,7 @@ static void test_nvdec_comes_late(bool is_missing)
     nvdec.is_missing = is_missing;
     acquire(devices, &lease, DEVICE_AUTO);
     device_failed(&lease, -EIO);
-    int rc = devices_admit(devices, &next, why, sizeof why);
+    int rc = devices_provide(devices, &next, why, sizeof why);
     CHECK(rc == 0 && nvdec.opens == 0, "%d %s: %d devices", rc, why, nvdec.opens);
     release(&lease);
     acquire(devices, &lease, DEVICE_AUTO);
@@ -360,7 +360,7 @@ static void test_nvdec_refused(void)
     struct devices *devices = start(BACKEND_AUTO);
     char why[256] = "";
     nvdec.is_missing = true;
-    int rc = devices_admit(devices, &next, why, sizeof why);
+    int rc = devices_provide(devices, &next, why, sizeof why);
     CHECK(rc == -ENODEV && strstr(why, "camera gate"), "%d %s", rc, why);
     end(devices);
 }
@@ -407,7 +407,7 @@ static void *admit_nvdec(void *opaque)
         .name = "gate", .decode = DECODE_NVDEC, .picture = {64, 64}, .decode_threads = 1};
     const struct config next = {.cameras = &camera, .n_cameras = 1};
     char why[256] = "";
-    CHECK(devices_admit(opaque, &next, why, sizeof why) != -ENODEV, "%s", why);
+    CHECK(devices_provide(opaque, &next, why, sizeof why) != -ENODEV, "%s", why);
     return NULL;
 }
 

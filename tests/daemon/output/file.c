@@ -123,6 +123,8 @@ static void test_mode_and_group(void)
     rig_init(&rig, SINK_FILE, "gate.framed");
     rig.config.mode.mode = 0775;
     rig.config.group = group->gr_name;
+    rig.config.group_id = gid;
+    rig.config.has_group_id = true;
     umask(077);
     rig_open(&rig);
     umask(022);

@@ -36,19 +36,24 @@ void *__wrap_calloc(size_t n, size_t size)
     return atomic_load(&out_of_memory) ? NULL : __real_calloc(n, size);
 }
 
-static char *answer(void *opaque, const char *request)
+static char *reply_to(const char *line)
 {
-    rig.asked++;
-    rig.strange += opaque != &rig;
-    if (strcmp(request, "nothing") == 0)
+    if (strcmp(line, "nothing") == 0)
         return NULL;
-    if (strcmp(request, "large") == 0) {
+    if (strcmp(line, "large") == 0) {
         char *text = malloc(LARGE);
         memset(text, 'x', LARGE - 1);
         text[LARGE - 1] = 0;
         return text;
     }
-    return strdup(request);
+    return strdup(line);
+}
+
+static void handle(void *opaque, struct control_request *request, const char *line)
+{
+    rig.asked++;
+    rig.strange += opaque != &rig;
+    control_reply(request, reply_to(line));
 }
 
 static void end(uv_async_t *async)
@@ -73,7 +78,7 @@ static void start(void)
     snprintf(rig.path, sizeof rig.path, "%s/control.sock", rig.folder);
     uv_loop_init(&rig.loop);
     uv_async_init(&rig.loop, &rig.end, end);
-    int rc = control_open(&rig.control, &rig.loop, rig.path, answer, &rig, why, sizeof why);
+    int rc = control_open(&rig.control, &rig.loop, rig.path, handle, &rig, why, sizeof why);
     CHECK(rc == 0, "%s", why);
     pthread_create(&rig.thread, NULL, run, NULL);
 }
@@ -247,7 +252,7 @@ static void test_taken(void)
     start();
     uv_loop_t loop;
     uv_loop_init(&loop);
-    int rc = control_open(&second, &loop, rig.path, answer, &rig, why, sizeof why);
+    int rc = control_open(&second, &loop, rig.path, handle, &rig, why, sizeof why);
     CHECK(rc == -EADDRINUSE && !second && strstr(why, "another program"), "%d: %s", rc, why);
     CHECK(uv_loop_close(&loop) == 0, "handles are left");
     stop();
@@ -286,7 +291,7 @@ static void test_move(void)
     snprintf(path, sizeof path, "%s/a.sock", rig.folder);
     snprintf(other, sizeof other, "%s/b.sock", rig.folder);
     uv_loop_init(&loop);
-    CHECK(control_open(&control, &loop, path, answer, &rig, why, sizeof why) == 0, "%s", why);
+    CHECK(control_open(&control, &loop, path, handle, &rig, why, sizeof why) == 0, "%s", why);
     strcpy(rig.path, path);
     int fd = dial();
     uv_run(&loop, UV_RUN_NOWAIT); // it comes in

@@ -1,0 +1,35 @@
+#include "daemon/base/groups.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+
+int group_look_up(const char *name, gid_t *ret)
+{
+    struct group entry, *found = NULL;
+    char text[16384]; // members of a large group; beyond that it counts as unknown
+    getgrnam_r(name, &entry, text, sizeof text, &found);
+    if (!found)
+        return -EINVAL;
+    *ret = found->gr_gid;
+    return 0;
+}
+
+void groups_look_up(struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        for (int o = 0; o < config->cameras[i].n_outputs; o++) {
+            struct output_config *output = &config->cameras[i].outputs[o];
+            if (output->group)
+                output->has_group_id = group_look_up(output->group, &output->group_id) == 0;
+        }
+}
+
+int group_of_output(const struct output_config *output, gid_t *ret, char *why, size_t size)
+{
+    *ret = output->has_group_id ? output->group_id : (gid_t)-1;
+    if (!output->group || output->has_group_id)
+        return 0;
+    snprintf(why, size, "there is no group \"%s\" on this machine", output->group);
+    return -EINVAL;
+}
