@@ -86,8 +86,8 @@ check: ## build and run every test
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/framed-bench tests $(if $(SAN),,check-aarch64-build)
 	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) tests/run
 
-install: $(B)/framed manuals units ## install framed with service and manual pages (PREFIX=/usr DESTDIR=FOLDER)
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/framed
+install: $(B)/framed $(B)/framed-bench manuals units ## install both with service and manual pages (PREFIX=/usr DESTDIR=FOLDER)
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/framed $(B)/framed-bench
 	install -D -m 644 daemon/wire.h $(DESTDIR)$(PREFIX)/include/framed/wire.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/framed/examples config/framed.yaml
 	install -D -m 644 -t $(DESTDIR)$(UNITS) $(filter %.service,$(INSTALLED))
@@ -97,6 +97,7 @@ install: $(B)/framed manuals units ## install framed with service and manual pag
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(filter %.5,$(MANUALS))
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man7 $(filter %.7,$(MANUALS))
 	install -D -m 644 scripts/completion/framed.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/framed
+	ln -sf framed $(DESTDIR)$(PREFIX)/share/bash-completion/completions/framed-bench
 	install -D -m 644 -t $(DESTDIR)$(ZSH) scripts/completion/_framed
 
 clean: ## remove build/ and bundle/

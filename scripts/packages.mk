@@ -4,7 +4,7 @@ INSTALLED := $(B)/systemd/framed.service $(B)/systemd/framed@.service $(B)/syste
 UNITS ?= $(PREFIX)/lib/systemd/system
 ZSH ?= $(PREFIX)/share/zsh/site-functions
 
-$(B)/man/%: scripts/man/%.md scripts/manual daemon/wire.h $(B)/framed
+$(B)/man/%: scripts/man/%.md scripts/manual daemon/wire.h $(B)/framed $(B)/framed-bench
 	@mkdir -p $(@D)
 	$(Q)scripts/manual $(B)/framed $< $(VERSION) > $@
 
@@ -32,5 +32,5 @@ check-deb: deb ## test the package on a bare Debian in a container: minutes, and
 
 bundle: ## make a folder that runs from anywhere on a box without packages
 	@scripts/setup bundle
-	@$(MAKE) --no-print-directory $(B)/framed
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
 	scripts/bundle $(B)/framed bundle

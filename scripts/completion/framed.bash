@@ -1,23 +1,24 @@
-# bash completion for framed. Commands and options are what `framed --help` lists now.
+# bash completion for framed and framed-bench. Commands and options are what `--help` lists now.
 
 _framed_options()
 {
-    { framed "$1" --help || framed --help; } 2>/dev/null | grep -oE '^  (-., )?--[a-z-]+' | tr -d ' ' | tr , '\n'
+    { "$@" --help || framed --help; } 2>/dev/null | grep -oE '^  (-., )?--[a-z-]+' | tr -d ' ' | tr , '\n'
 }
 
 _framed()
 {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=
-    if [ "$COMP_CWORD" -eq 1 ]; then
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words= of=(framed "${COMP_WORDS[1]}")
+    [[ ${COMP_WORDS[0]} == *-bench ]] && of=(framed-bench)
+    if [[ $COMP_CWORD -eq 1 && ${#of[@]} -eq 2 ]]; then
         words="$(framed --help | sed -n 's/^  \([a-z][a-z]*\)  *.*/\1/p') --help --version"
     elif [[ $before == -c || $before == --config || $word != -* ]]; then
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
     else
-        words=$(_framed_options "${COMP_WORDS[1]}")
+        words=$(_framed_options "${of[@]}")
     fi
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }
 
-complete -F _framed framed
+complete -F _framed framed framed-bench

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from framed_client import BINARY, ROOT, Checks, run
+from framed_client import BENCH, BINARY, ROOT, Checks, run
 
 PAGES = os.path.join(os.path.dirname(BINARY), "man")
 COMPLETION = os.path.join(ROOT, "scripts", "completion")
@@ -68,6 +68,12 @@ def check_commands(checks):
         section = shown.partition(f" framed {command} ")[2]
         for line in lines:
             checks.check(words_of(line) in section, f"framed(1) lacks {line} of {command}")
+    shown = page("framed-bench.1")
+    lines = re.findall(r"^  (-.*)$", run("--help", program=BENCH)[1], re.M)
+    checks.check(len(lines) > 10, f"options of framed-bench: {lines}")
+    for line in lines:
+        checks.check(words_of(line) in shown, f"framed-bench(1) lacks {line}")
+    shown = page("framed.1")
     with open(f"{ROOT}/daemon/base/exit_code.h") as header:
         codes = re.findall(r"EXIT_\w+ = (\d+)", header.read())
     checks.check(len(codes) == 5, f"exit codes: {codes}")
@@ -131,6 +137,12 @@ def check_completion(checks):
         expected = {option for line in lines for option in re.findall(r"^-\w(?=, )|(?:^|(?<=, ))--[\w-]+", line)} or {""}
         for name, proposed in zip(("bash", "zsh"), complete(f"framed {command} -", 2)):
             checks.check((proposed or {""}) == expected, f"{name}: framed {command} -: {proposed}, not {expected}")
+    options = set(re.findall(r"^  (--[\w-]+)", run("--help", program=BENCH)[1], re.M))
+    for at, words in ((1, "framed-bench -"), (3, "framed-bench --clip x -")):
+        for name, proposed in zip(("bash", "zsh"), complete(words, at)):
+            checks.check(proposed == options, f"{name}: {words}: {proposed}, not {options}")
+    for name, proposed in zip(("bash", "zsh"), complete("framed-bench --clip ''", 2)):
+        checks.check("framed.bash" in proposed, f"{name}: files of framed-bench {proposed}")
     for name, proposed in zip(("bash", "zsh"), complete("framed check -c ''", 3)):
         checks.check("framed.bash" in proposed, f"{name}: files {proposed}")
 
