@@ -82,7 +82,7 @@ static void check_descriptors(struct mistakes *mistakes, const struct config *co
             continue;
         snprintf(key, sizeof key, "cameras.%s.url", camera->name);
         mistake(mistakes, object_value_place(&camera_table, camera, "url"), key,
-                "cameras.%s reads pipe:%d too (each camera needs a descriptor of its own)",
+                "is already read by cameras.%s: pipe:%d (each camera needs its own)",
                 config->cameras[j].name, fd);
     }
 }

@@ -20,19 +20,19 @@
 #include "daemon/supervisor/machine_check.h"
 #include "kernels/cpu/versions.h"
 
-// Within which the files have to be read.
+// The deadline for reading all files.
 static const int64_t PROBE_NS = 30 * INT64_C(1000000000);
 
-// What the figures are for.
+// What memory is computed for.
 struct basis {
-    const struct backend_driver *driver; // NULL: no box could run it with this framed
-    size_t device_bytes;                 // 0: no device answers here
+    const struct backend_driver *driver; // NULL: this build cannot run the configuration
+    size_t device_bytes;                 // 0: no device works here
 };
 
 #ifdef FRAMED_CUDA
 static bool ask_device(struct basis *basis, const struct config *config)
 {
-    // Streams and band are given so that the backend has nothing to measure.
+    // With streams and band given the backend measures nothing.
     const struct backend_options options = {
         .device = config->cuda.device, .streams = 1, .band_bytes = 1 << 20};
     struct backend *backend;
@@ -43,7 +43,7 @@ static bool ask_device(struct basis *basis, const struct config *config)
     return true;
 }
 
-// cuda where it answers, and where it is demanded: this may not be the box that will run it.
+// cuda if a device works, or if the configuration demands it: another machine may run it.
 static struct basis choose(const struct config *config)
 {
     struct basis cuda = {.driver = &cuda_backend};
@@ -113,10 +113,10 @@ static void print_table(const struct config *config, const struct basis *basis)
         print_row("cuda, shared by all", "", &shared, device);
     print_row("sum", "", &sum, device);
     if (any_is_assumed(config))
-        puts("* assumed, with as many pictures as H.264 allows: nobody has looked at the stream");
+        puts("* assumed, with as many pictures as H.264 allows: the stream was not opened");
 }
 
-// NVDEC is libavcodec's, in every build: whether it is there shows when it is asked for.
+// Every build has NVDEC, through libavcodec; only opening it shows whether it works.
 static void print_missing_nvdec(const struct config *config)
 {
     struct decode_device *device = NULL;
@@ -124,12 +124,12 @@ static void print_missing_nvdec(const struct config *config)
     while (camera < end && camera->decode != DECODE_NVDEC)
         camera++;
     if (camera < end && decode_device_open(&device, config->cuda.device, 0) < 0)
-        printf("NVDEC, which camera %s demands, does not answer here\n", camera->name);
+        printf("camera %s needs NVDEC, which does not work here\n", camera->name);
     decode_device_close(device);
 }
 
-// A folder that the unit makes counts as present when the configuration is judged. `lines` are
-// those that `f` has already.
+// Prints the folder of a sink that does not exist but will, since the unit makes it. `lines` are
+// the lines printed to `f` so far: each folder is printed once.
 static void add_folder_to_be(const struct sink_address *address, FILE *f, char *const *lines)
 {
     char folder[PATH_MAX], line[PATH_MAX + 64];
@@ -139,7 +139,8 @@ static void add_folder_to_be(const struct sink_address *address, FILE *f, char *
     snprintf(folder, sizeof folder, "%.*s", (int)(slash - address->path), address->path);
     if (!machine_check_is_made_by_unit(folder) || access(folder, F_OK) == 0)
         return;
-    snprintf(line, sizeof line, "%s is not there yet: the unit makes it when it starts\n", folder);
+    snprintf(line, sizeof line, "%s does not exist yet: the unit makes it when it starts\n",
+             folder);
     fflush(f);
     if (!strstr(*lines, line))
         fputs(line, f);
@@ -191,7 +192,7 @@ static void warn_of_readers(const struct config *config, const char *file)
     free(warning);
 }
 
-// EXIT_OK or EXIT_CONFIG. With `probes` the cameras themselves show whether a warning is right.
+// EXIT_OK or EXIT_CONFIG. With `probes` there are no warnings: the cameras will show their sizes.
 static int check_auto_pictures(const struct config *config, const char *file, bool probes)
 {
     int code = EXIT_RUNTIME;
@@ -225,7 +226,7 @@ int check_box(struct config *config, const char *file, bool probes)
         return code;
     struct basis basis = choose(config);
     if (!basis.driver) {
-        fprintf(stderr, "%s: backend: cuda: this framed is built without CUDA\n", file);
+        fprintf(stderr, "%s: backend: cuda: this framed was built without CUDA\n", file);
         return EXIT_NO_DEVICE;
     }
     int rc = budget_check(config, basis.driver, true, basis.device_bytes, why, sizeof why);
@@ -247,7 +248,7 @@ int check_cpu(const char *command)
     const char *name = getenv("FRAMED_CPU"), *between = " ";
     if (version_find(name))
         return EXIT_OK;
-    fprintf(stderr, "%s: FRAMED_CPU=%s: this CPU has", command, name);
+    fprintf(stderr, "%s: FRAMED_CPU=%s: is not among the versions for this CPU:", command, name);
     for (int i = 0; versions[i]; i++) {
         if (!versions[i]->runs())
             continue;

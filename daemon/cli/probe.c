@@ -24,36 +24,36 @@ enum { THREADS_MAX = 32 };
 struct probe {
     const struct camera_config *camera;
     bool done;
-    int status;     // 0, or negative errno: it gives no picture
-    char text[640]; // what it is, or what is wrong
+    int status;     // 0, or negative errno: it delivers no picture
+    char text[640]; // what the stream is, or what is wrong
 };
 
 struct probes {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int next, n; // the first that no thread has taken
+    int next, n; // the first probe that no thread has taken, and their number
     struct probe *list;
-    struct mistakes *mistakes; // of geometry, for the pictures that came
+    struct mistakes *mistakes; // of outputs that do not fit the pictures
 };
 
-static const _Atomic bool never; // nobody stops a probe but its deadlines
+static const _Atomic bool never; // only its deadlines stop a probe
 
 // --- one camera
 
-// As the camera's thread sets it.
+// Sets the orientation as the camera's thread does.
 static void set_orientation(struct frame *frame, const struct camera_config *camera,
-                            const struct demux *ingest, const struct decoder *decoder)
+                            const struct demux *demux, const struct decoder *decoder)
 {
     int orientation = decoder_orientation(decoder);
     if (orientation == -ENODATA)
-        orientation = demux_orientation(ingest);
+        orientation = demux_orientation(demux);
     if (camera->rotate == TURNING_AUTO && orientation >= 0)
         frame->image.orientation = (enum orientation)orientation;
 }
 
-// The first picture that the decoder gives within the deadline. Damaged packets cost no more than
-// themselves, as in a run.
-static int first_picture(struct demux *ingest, struct decoder *decoder, int64_t deadline_ns,
+// Waits for the first decoded picture, until the deadline. As in a run, only damaged packets
+// themselves are lost.
+static int first_picture(struct demux *demux, struct decoder *decoder, int64_t deadline_ns,
                          struct frame *ret)
 {
     struct packet packet;
@@ -62,7 +62,7 @@ static int first_picture(struct demux *ingest, struct decoder *decoder, int64_t 
         rc = decode_next(decoder, ret);
         if (rc != -EAGAIN)
             continue;
-        int input = monotonic_ns() < deadline_ns ? demux_read(ingest, &packet) : -ETIMEDOUT;
+        int input = monotonic_ns() < deadline_ns ? demux_read(demux, &packet) : -ETIMEDOUT;
         if (input < 0 && input != -ENODATA)
             return input;
         int sent = decode_send(decoder, input == 0 ? &packet : NULL);
@@ -72,28 +72,30 @@ static int first_picture(struct demux *ingest, struct decoder *decoder, int64_t 
     return rc;
 }
 
-static void describe(struct probe *probe, const struct demux *ingest, const struct image *picture)
+static void describe_picture(struct probe *probe, const struct demux *demux,
+                             const struct image *picture)
 {
     const struct dimensions *planned = &probe->camera->picture;
-    const char *stream = demux_describe(ingest);
+    const char *stream = demux_describe(demux);
     char size[32], more[96] = "";
     snprintf(size, sizeof size, " %dx%d", picture->width, picture->height);
     if (planned->width > 0 &&
         (picture->width > planned->width || picture->height > planned->height))
-        snprintf(more, sizeof more, "; larger than `picture`, %dx%d, which memory is planned for",
+        snprintf(more, sizeof more, "; larger than `picture`, %dx%d, for which memory is planned",
                  planned->width, planned->height);
     snprintf(probe->text, sizeof probe->text, "%s%s%s%s", stream,
              strstr(stream, size) ? "" : ", pictures of", strstr(stream, size) ? "" : size, more);
 }
 
-static void judge(struct probes *probes, const struct probe *probe, const struct image *picture)
+static void check_picture(struct probes *probes, const struct probe *probe,
+                          const struct image *picture)
 {
     pthread_mutex_lock(&probes->lock);
     machine_check_picture(probes->mistakes, probe->camera, picture);
     pthread_mutex_unlock(&probes->lock);
 }
 
-static int decode_first(struct probes *probes, struct probe *probe, struct demux *ingest)
+static int decode_first(struct probes *probes, struct probe *probe, struct demux *demux)
 {
     const struct camera_config *camera = probe->camera;
     const struct decode_options options = {.decode = DECODE_CPU,
@@ -104,18 +106,18 @@ static int decode_first(struct probes *probes, struct probe *probe, struct demux
     const struct decode_target use = {.driver = &cpu_backend};
     struct decoder *decoder = NULL;
     struct frame frame = {0};
-    int rc = decoder_open(&decoder, demux_parameters(ingest), &options);
+    int rc = decoder_open(&decoder, demux_parameters(demux), &options);
     if (rc == 0)
         rc = decoder_join(decoder, &use);
     if (rc == 0)
-        rc = first_picture(ingest, decoder, monotonic_ns() + camera->connect_timeout.ns, &frame);
+        rc = first_picture(demux, decoder, monotonic_ns() + camera->connect_timeout.ns, &frame);
     if (rc == 0) {
-        set_orientation(&frame, camera, ingest, decoder);
-        describe(probe, ingest, &frame.image);
-        judge(probes, probe, &frame.image);
+        set_orientation(&frame, camera, demux, decoder);
+        describe_picture(probe, demux, &frame.image);
+        check_picture(probes, probe, &frame.image);
         frame_release(&frame);
     } else {
-        snprintf(probe->text, sizeof probe->text, "%s: %s", demux_describe(ingest),
+        snprintf(probe->text, sizeof probe->text, "%s: %s", demux_describe(demux),
                  rc == -ENODATA     ? "it ends without a picture"
                  : rc == -ETIMEDOUT ? "gave no picture in time (connect_timeout, media_timeout)"
                  : rc == -ENOTSUP   ? "no decoder for this stream"
@@ -129,27 +131,27 @@ static int probe_camera(struct probes *probes, struct probe *probe)
 {
     const struct camera_config *camera = probe->camera;
     const struct url_input *source = url_input_of(camera->url);
-    struct demux *ingest = NULL;
+    struct demux *demux = NULL;
     if (source && (source->kind == URL_PIPE || source->fifo)) {
-        snprintf(probe->text, sizeof probe->text, "%s: not opened, since what is read is gone",
-                 source->name);
+        snprintf(probe->text, sizeof probe->text,
+                 "%s: not opened, because what is read from it is gone", source->name);
         return 0;
     }
     if (!object_is_known(&camera_table, camera, "url")) {
         snprintf(probe->text, sizeof probe->text,
-                 "not opened, since only the unit can read a credential of its url");
+                 "not opened, because only the unit can read a credential in its url");
         return 0;
     }
-    int rc = demux_open(&ingest, camera, &never, probe->text, sizeof probe->text);
+    int rc = demux_open(&demux, camera, &never, probe->text, sizeof probe->text);
     if (rc == 0)
-        rc = decode_first(probes, probe, ingest);
-    demux_close(ingest);
+        rc = decode_first(probes, probe, demux);
+    demux_close(demux);
     return rc;
 }
 
 // --- all of them
 
-static void *work(void *opaque)
+static void *probe_thread(void *opaque)
 {
     struct probes *probes = opaque;
     pthread_mutex_lock(&probes->lock);
@@ -166,7 +168,7 @@ static void *work(void *opaque)
     return NULL;
 }
 
-static void wait_for(struct probes *probes, const struct probe *probe)
+static void wait_for_probe(struct probes *probes, const struct probe *probe)
 {
     pthread_mutex_lock(&probes->lock);
     while (!probe->done)
@@ -188,18 +190,18 @@ static int print_probe(const struct probe *probe, const char *file)
     return EXIT_RUNTIME;
 }
 
-// With as many threads as can be had, and none at all in the worst case.
+// Runs the probes on as many threads as can be started; if none can, on this one.
 static int run_probes(struct probes *probes, const char *file)
 {
     pthread_t thread[THREADS_MAX];
     int threads = 0, code = EXIT_OK;
     while (threads < probes->n && threads < THREADS_MAX &&
-           pthread_create(&thread[threads], NULL, work, probes) == 0)
+           pthread_create(&thread[threads], NULL, probe_thread, probes) == 0)
         threads++;
     if (threads == 0)
-        work(probes);
+        probe_thread(probes);
     for (int i = 0; i < probes->n; i++) {
-        wait_for(probes, &probes->list[i]);
+        wait_for_probe(probes, &probes->list[i]);
         if (print_probe(&probes->list[i], file) != EXIT_OK)
             code = EXIT_RUNTIME;
     }

@@ -33,8 +33,8 @@ static void judge_descriptor(struct mistakes *mistakes, const struct camera_conf
         return;
     snprintf(key, sizeof key, "cameras.%s.url", camera->name);
     mistake(mistakes, object_value_place(&camera_table, camera, "url"), key,
-            "framed was started without a descriptor %d that can be read (pipe:0 is standard "
-            "input; a shell opens more of them: framed run ... %d<FIFO)",
+            "framed was started without a readable descriptor %d (pipe:0 is standard input; a "
+            "shell opens others: framed run ... %d<FIFO)",
             fd, fd > 2 ? fd : 3);
 }
 
@@ -71,8 +71,8 @@ static void judge_demuxer(struct mistakes *mistakes, const struct camera_config 
     snprintf(key, sizeof key, "cameras.%s.demuxer", camera->name);
     if (camera->demuxer && !demuxer_exists(camera->demuxer)) {
         mistake(mistakes, object_value_place(&camera_table, camera, "demuxer"), key,
-                "libavformat has no such demuxer (`ffmpeg -demuxers` lists them)");
-        return; // whose options nobody knows
+                "is not a demuxer of libavformat (`ffmpeg -demuxers` lists them)");
+        return; // its options are not known
     }
     if (!object_is_known(&camera_table, camera, "demuxer"))
         return;
@@ -81,9 +81,10 @@ static void judge_demuxer(struct mistakes *mistakes, const struct camera_config 
         if (demuxer_takes_option(camera, option->name))
             continue;
         snprintf(key, sizeof key, "cameras.%s.options.%s", camera->name, option->name);
-        mistake(mistakes, option->place, key, "%s has such an option (`ffmpeg -h demuxer=%s`)",
-                camera->demuxer ? "neither the demuxer nor the protocol"
-                                : "no demuxer and no protocol that may read this",
+        mistake(mistakes, option->place, key,
+                "is not an option of %s (`ffmpeg -h demuxer=%s` lists them)",
+                camera->demuxer ? "the demuxer or the protocol"
+                                : "any demuxer or protocol that can read this",
                 camera->demuxer ? camera->demuxer : "NAME");
     }
 }
@@ -94,9 +95,9 @@ struct output_judge {
     struct mistakes *mistakes;
     const struct camera_config *camera;
     const struct output_config *output;
-    const struct image *picture; // that the camera gives
-    const char *whose;           // how messages name it
-    bool assumed;                // nobody knows the camera's own
+    const struct image *picture; // of the camera
+    const char *whose;           // how messages name the picture
+    bool assumed;                // the size is assumed, since the camera was not opened
 };
 
 __attribute__((format(printf, 3, 4))) static void
@@ -113,7 +114,7 @@ refuse_output(const struct output_judge *judge, const char *key, const char *for
             what);
 }
 
-// Whether all that op_init goes by is what the file says, and nothing that was refused already.
+// Whether the file has a valid value for every key that op_init depends on.
 static bool has_known_geometry(const struct output_judge *judge)
 {
     static const char *const keys[] = {"kernel", "size", "fit", "affine", "rotate", "flip", "crop"};
@@ -153,7 +154,7 @@ static void refuse_geometry(const struct output_judge *judge, int rc)
                       WARP_REACH_MAX, judge->whose, width, height, more);
     else
         refuse_output(judge, output->affine.set ? "affine" : "kernel",
-                      "cannot be made of %s of %dx%d (another geometry)", judge->whose, width,
+                      "cannot be made from %s of %dx%d (another geometry)", judge->whose, width,
                       height);
 }
 
@@ -181,7 +182,7 @@ void machine_check_picture(struct mistakes *mistakes, const struct camera_config
     }
 }
 
-// `picture`, or the file's own, or an assumed one.
+// The picture that memory is planned for: `picture`, or the file's own, or an assumed one.
 static struct image planned_picture(const struct camera_config *camera)
 {
     const struct stream_memory stream = budget_stream(camera);
@@ -233,7 +234,7 @@ bool machine_check_is_made_by_unit(const char *folder)
     return false;
 }
 
-// What is wrong with a path at which a socket or a file is to be made; "" where nothing is.
+// Writes why no socket or file can be made at the path; "" if one can.
 static void path_wrong(const struct sink_address *address, char *why, size_t size)
 {
     char path[PATH_MAX], folder[PATH_MAX] = ".";
@@ -242,16 +243,16 @@ static void path_wrong(const struct sink_address *address, char *why, size_t siz
     if (!address->timed)
         snprintf(path, sizeof path, "%s", address->path);
     else if (pattern_at(address->path, time(NULL), path, sizeof path) < 0)
-        return; // which is told when it is written
+        return; // writing the file will report it
     const char *slash = strrchr(path, '/');
     if (slash)
         snprintf(folder, sizeof folder, "%.*s", slash > path ? (int)(slash - path) : 1, path);
     if (stat(folder, &st) < 0) {
         if (errno != EACCES && !machine_check_is_made_by_unit(folder))
-            snprintf(why, size, "its folder %s: %s (one that is there, or mkdir)", folder,
+            snprintf(why, size, "its folder %s: %s (an existing folder, or mkdir)", folder,
                      strerror(errno));
     } else if (!S_ISDIR(st.st_mode)) {
-        snprintf(why, size, "%s is no folder (a path in one)", folder);
+        snprintf(why, size, "%s is not a folder (a path in a folder)", folder);
     } else if (lstat(path, &st) == 0) {
         if (address->kind == SINK_FILE ? !S_ISREG(st.st_mode) : !S_ISSOCK(st.st_mode))
             snprintf(why, size, "%s exists and is not a %s (another path)", path,
@@ -280,9 +281,9 @@ static void judge_socket(struct mistakes *mistakes, const struct config *config,
         mistake(mistakes, object_value_place(&root_table, config, key), key, "%s", why);
 }
 
-// Whether judge_geometry can tell before anybody has looked at the camera: a matrix alone leads as
-// far away whatever the picture's size.
-static bool needs_no_look(const struct output_judge *judge)
+// Whether the geometry can be checked before the camera is opened: how far a matrix reaches does
+// not depend on the picture's size.
+static bool has_fixed_geometry(const struct output_judge *judge)
 {
     const struct output_config *output = judge->output;
     return judge->camera->picture.width > 0 || (output->affine.set && !output->crop.set);
@@ -300,7 +301,7 @@ void machine_check_machine(struct mistakes *mistakes, const struct config *confi
         for (int o = 0; o < camera->n_outputs; o++) {
             const struct output_judge judge = {mistakes, camera,      &camera->outputs[o],
                                                &picture, "`picture`", false};
-            if (needs_no_look(&judge))
+            if (has_fixed_geometry(&judge))
                 judge_geometry(&judge);
             judge_group(&judge);
             judge_sink(&judge);

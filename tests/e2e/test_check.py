@@ -24,19 +24,19 @@ def column(text, word):
 
 # What is wrong, the word that the place is of, the key, and how the message begins.
 MISTAKES = [
-    (config("url: x.nut, demuxer: nutt"), "nutt", "cameras.gate.demuxer", "libavformat has no such demuxer ("),
+    (config("url: x.nut, demuxer: nutt"), "nutt", "cameras.gate.demuxer", "is not a demuxer of libavformat ("),
     (config("url: x.nut, demuxer: nut, options: {frob: 1}"), "frob", "cameras.gate.options.frob",
-     "neither the demuxer nor the protocol has such an option ("),
-    (config("url: x.nut, options: {frob: 1}"), "frob", "cameras.gate.options.frob", "no demuxer and no protocol "),
+     "is not an option of the demuxer or the protocol ("),
+    (config("url: x.nut, options: {frob: 1}"), "frob", "cameras.gate.options.frob", "is not an option of any demuxer or protocol "),
     (config("url: 'rtsp://127.0.0.1/x', options: {blocksize: 1}"), "blocksize", "cameras.gate.options.blocksize",
-     "no demuxer and no protocol "),
+     "is not an option of any demuxer or protocol "),
     (config(output='sink: "unix:/tmp/s", group: no-such-group'), "no-such-group", "cameras.gate.outputs.o.group",
      'there is no group "no-such-group" on this machine ('),
     (config(output='sink: "unix:/no/such/s"'), '"unix:/no', "cameras.gate.outputs.o.sink", "its folder /no/such: No such"),
     (config(output='sink: "ring:/no/such/s"'), '"ring:/no', "cameras.gate.outputs.o.sink", "its folder /no/such: No such"),
     (config(output='sink: "file:/no/such/%H%M%S.raw"'), '"file:/no', "cameras.gate.outputs.o.sink",
      "its folder /no/such: No such"),
-    (config(output='sink: "unix:/etc/passwd/s"'), '"unix:', "cameras.gate.outputs.o.sink", "/etc/passwd is no folder ("),
+    (config(output='sink: "unix:/etc/passwd/s"'), '"unix:', "cameras.gate.outputs.o.sink", "/etc/passwd is not a folder ("),
     (config(output='sink: "unix:/etc/passwd"'), '"unix:', "cameras.gate.outputs.o.sink",
      "/etc/passwd exists and is not a socket ("),
     (config(output='sink: "file:/tmp/..", protocol: raw'), '"file:', "cameras.gate.outputs.o.sink",
@@ -50,7 +50,7 @@ MISTAKES = [
     (config(output='sink: "tcp:0", size: 4000x10, affine: [0.1, 0, 0, 0, 1, 0]'), "[0.1", "cameras.gate.outputs.o.affine",
      "places output pixels more than 32764 pixels away from the source's first pixel ("),
     (config(top="cpu: {pin: '1000-1023'}\n"), "'1000", "cpu.pin", "this process may use none of 1000-1023 ("),
-    (config("url: 'pipe:77'"), "'pipe:77", "cameras.gate.url", "framed was started without a descriptor 77 "),
+    (config("url: 'pipe:77'"), "'pipe:77", "cameras.gate.url", "framed was started without a readable descriptor 77 "),
 ]
 # What a run takes, although it looks like some of these.
 GOOD = [
@@ -87,13 +87,13 @@ def check_mistakes(checks, where):
 # Mistakes between two cameras or outputs.
 PAIRS = [
     ("  b: {{url: 'pipe:0', outputs: {{o: {{sink: 'tcp:0'}}}}}}\n  c: {{url: 'PIPE:', outputs: {{o: {{sink: 'tcp:0'}}}}}}\n",
-     "cameras.c.url: cameras.b reads pipe:0 already ("),
+     "cameras.c.url: is already read by cameras.b: pipe:0 ("),
     ("  b: {{url: x, outputs: {{o: {{sink: 'unix:{where}/s'}}}}}}\n  c: {{url: x, outputs: {{o: {{sink: 'unix:{where}/./s'}}}}}}\n",
-     "cameras.c.outputs.o.sink: is the sink of cameras.b.outputs.o already ("),
+     "cameras.c.outputs.o.sink: is already the sink of cameras.b.outputs.o ("),
     ("  b: {{url: x, outputs: {{o: {{sink: 'unix:{where}/s'}}}}}}\n  c: {{url: x, outputs: {{o: {{sink: 'unix:{where}/link/s'}}}}}}\n",
-     "cameras.c.outputs.o.sink: is the sink of cameras.b.outputs.o already ("),
+     "cameras.c.outputs.o.sink: is already the sink of cameras.b.outputs.o ("),
     ("  b: {{url: x, outputs: {{o: {{sink: 'unix:/run/s'}}}}}}\n  c: {{url: x, outputs: {{o: {{sink: 'ring:/run//./s'}}}}}}\n",
-     "cameras.c.outputs.o.sink: is the sink of cameras.b.outputs.o already ("),
+     "cameras.c.outputs.o.sink: is already the sink of cameras.b.outputs.o ("),
 ]
 
 
@@ -241,7 +241,7 @@ def check_units_folders(checks):
     twice = config(output='sink: "unix:/run/framed-none/s"}, p: {sink: "unix:/var/lib/framed-none/s"}, '
                           'q: {sink: "unix:/run/framed-none/t"')
     code, output, errors = run("check", "-c", "-", stdin=twice)
-    said = output.count("/run/framed-none is not there yet: the unit makes it when it starts\n")
+    said = output.count("/run/framed-none does not exist yet: the unit makes it when it starts\n")
     checks.check(code == 0 and said == 1 and not errors, f"a folder of the unit: exit {code}, {output!r}, {errors!r}")
     code, _, errors = run("check", "-c", "-", stdin=text.replace("framed-none", "framed-none/deeper"))
     checks.check(code == 78 and "its folder" in errors, f"below a folder of the unit: exit {code}, {errors!r}")
@@ -270,7 +270,7 @@ def check_descriptors(checks, where, clip):
                 code, _, errors = run(command, "-c", path, timeout=3)
             except subprocess.TimeoutExpired:
                 code, errors = None, "it runs"
-            told = errors.startswith(f"{path}:3:14: cameras.std.url: framed was started without a descriptor {n} ")
+            told = errors.startswith(f"{path}:3:14: cameras.std.url: framed was started without a readable descriptor {n} ")
             if not checks.check(code == 78 and told, f"{command} with pipe:{n}: exit {code}, {errors!r}"):
                 return
     with open(clip, "rb") as inherited:
@@ -289,7 +289,7 @@ def check_reload(checks, where, clip):
         with open(framed.config, "w") as file:
             file.write(text.replace(f'url: "{clip}"', 'url: "pipe:7"'))
         code, _, errors = run("reload", "-c", framed.config, env={"RUNTIME_DIRECTORY": where})
-        told = "cameras.std.url: framed was started without a descriptor 7 " in errors
+        told = "cameras.std.url: framed was started without a readable descriptor 7 " in errors
         checks.check(code == 78 and told, f"reload with pipe:7: exit {code}, {errors!r}")
         checks.check(framed.stop() == 0, framed.errors())
 

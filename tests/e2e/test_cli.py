@@ -127,10 +127,10 @@ def check_cpu(checks, where, clip):
                                      ("framed check", BINARY, ["check", "-c", path]),
                                      ("framed-bench", BENCH, ["--rows", "copies"])):
         code, output, errors = run(*arguments, program=program, env={"FRAMED_CPU": "abacus"})
-        said = re.fullmatch(rf"{name}: FRAMED_CPU=abacus: this CPU has (.*)\n", errors)
+        said = re.fullmatch(rf"{name}: FRAMED_CPU=abacus: is not among the versions for this CPU: (.*)\n", errors)
         checks.check(code == 2 and said and not output, f"{name}, FRAMED_CPU=abacus: exit {code}, {errors!r}")
     versions = said[1].split(", ") if said else []
-    checks.check(versions[-1:] == ["scalar"], f"FRAMED_CPU: this CPU has {versions}")
+    checks.check(versions[-1:] == ["scalar"], f"FRAMED_CPU: the versions are {versions}")
     for name, expected in [("", versions[:1]), *((version, [version]) for version in versions)]:
         code, _, errors = run("run", "-c", path, env={"FRAMED_CPU": name})
         chosen = re.findall(r"backend cpu: \d+ workers?, (\w+)", errors)
@@ -225,11 +225,11 @@ def check_missing_device(checks, where, clip):
     if "cuda" in run("version")[1]:
         told = code == 0 and "does not answer here" in output and not errors
     else:
-        told = code == 69 and errors == "-: backend: cuda: this framed is built without CUDA\n" and not output
+        told = code == 69 and errors == "-: backend: cuda: this framed was built without CUDA\n" and not output
     checks.check(told, f"check of backend: cuda without a device: exit {code}, {output!r}, {errors!r}")
     demanding = config(clip, f"unix:{where}/t.sock", camera="decode: nvdec")
     code, output, errors = run("check", "-c", "-", stdin=demanding)
-    told = code == 0 and output.endswith("NVDEC, which camera gate demands, does not answer here\n") and not errors
+    told = code == 0 and output.endswith("camera gate needs NVDEC, which does not work here\n") and not errors
     checks.check(told, f"check of decode: nvdec without a device: exit {code}, {output!r}, {errors!r}")
     with Framed(where, text) as framed:
         code = framed.wait(10)

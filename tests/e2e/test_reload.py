@@ -278,12 +278,12 @@ def bad_files(where, clip, taken_port, holder):
     os.makedirs(f"{where}/folder", exist_ok=True)
     return {
         "no YAML": ("cameras: [", ["yaml:"]),
-        "empty": ("", ["cameras: missing"]),
+        "empty": ("", ["cameras: is missing"]),
         "unknown keys": (good(", colour: red", keys=", wings: 2"), [":4:", "cameras.new.colour", "outputs.o.wings"]),
         "out of range": (good(keys=", slots: 1"), ["slots: '1' is out of range"]),
         "a name too long": (good().replace("new:", "n" * 24 + ":"), ["too long"]),
         "no variable": (good(sink="unix:${NOWHERE_TO_BE_FOUND}"), ["NOWHERE_TO_BE_FOUND"]),
-        "one sink twice": (good(sink=f"unix:{where}/o.sock"), ["is the sink of cameras.gate.outputs.o already"]),
+        "one sink twice": (good(sink=f"unix:{where}/o.sock"), ["is already the sink of cameras.gate.outputs.o"]),
         "needs a restart": (
             good(top="backend: cpu\ncpu: {workers: 7}\ncuda: {streams: 3}"),
             [":1:10: backend: needs a restart", ":2:16: cpu.workers: needs", ":3:17: cuda.streams: needs"],
