@@ -52,7 +52,8 @@ struct daemon {
     int exit_code;
 };
 
-static void look_at_camera(const struct camera *camera, int64_t patience_ns, struct health *ret)
+static void judge_camera_health(const struct camera *camera, int64_t patience_ns,
+                                struct health *ret)
 {
     const char *step = camera_stuck(camera, patience_ns);
     if (!step)
@@ -61,8 +62,8 @@ static void look_at_camera(const struct camera *camera, int64_t patience_ns, str
     ret->step = step;
 }
 
-// One that is to leave and cannot is in the way of what comes in its place.
-static void look_at_cameras(void *opaque, int64_t patience_ns, struct health *ret)
+// A removed camera that cannot end keeps the camera of its name from starting.
+static void judge_health(void *opaque, int64_t patience_ns, struct health *ret)
 {
     const struct cameras *cameras = &((struct daemon *)opaque)->cameras;
     ret->cameras = cameras->n;
@@ -70,13 +71,13 @@ static void look_at_cameras(void *opaque, int64_t patience_ns, struct health *re
         const struct camera *camera = cameras->list[i];
         ret->started += camera->started;
         ret->running += atomic_load(&camera->state) == CAMERA_RUNNING;
-        look_at_camera(camera, patience_ns, ret);
+        judge_camera_health(camera, patience_ns, ret);
     }
     for (const struct camera *camera = cameras->leaving; camera; camera = camera->next)
-        look_at_camera(camera, patience_ns, ret);
+        judge_camera_health(camera, patience_ns, ret);
 }
 
-static void look(void *opaque, struct metrics *ret)
+static void take_snapshot(void *opaque, struct metrics *ret)
 {
     struct daemon *daemon = opaque;
     *ret = (struct metrics){
@@ -88,7 +89,7 @@ static void look(void *opaque, struct metrics *ret)
         .reload = &daemon->reload,
         .unfinished = &daemon->unfinished.files,
     };
-    look_at_cameras(daemon, notify_patience_ns(&daemon->notify), &ret->health);
+    judge_health(daemon, notify_patience_ns(&daemon->notify), &ret->health);
 }
 
 static int write_metrics(struct daemon *daemon)
@@ -96,7 +97,7 @@ static int write_metrics(struct daemon *daemon)
     struct metrics metrics;
     if (!daemon->options->metrics || !daemon->devices) // nothing ran
         return 0;
-    look(daemon, &metrics);
+    take_snapshot(daemon, &metrics);
     int rc = metrics_write(daemon->options->metrics, &metrics);
     if (rc < 0)
         log_event(LOG_LEVEL_ERROR, "metrics file %s: %s", daemon->options->metrics, strerror(-rc));
@@ -308,7 +309,7 @@ static int open_loop(struct daemon *daemon)
     uv_timer_init(&daemon->loop, &daemon->log);
     uv_timer_start(&daemon->log, flush_log, LOG_MS, LOG_MS);
     open_cameras_and_reload(daemon);
-    notify_open(&daemon->notify, &daemon->loop, look_at_cameras, daemon);
+    notify_open(&daemon->notify, &daemon->loop, judge_health, daemon);
     return 0;
 }
 
@@ -345,7 +346,7 @@ static int open_service(struct daemon *daemon)
         .config = daemon->config,
         .work = &daemon->work,
         .reload = &daemon->reload,
-        .look = look,
+        .snapshot = take_snapshot,
         .opaque = daemon,
     };
     return service_open(&daemon->service, &context);

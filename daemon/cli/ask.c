@@ -15,7 +15,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/exit_code.h"
 
-enum { ANSWER_MAX = 64 << 20 }; // bytes
+enum { REPLY_MAX = 64 << 20 }; // bytes
 
 // --- where
 
@@ -28,7 +28,7 @@ static int load(const struct ask *ask, struct config **ret)
     return config_load_with(ret, config, &only, stderr) == 0 ? EXIT_OK : EXIT_CONFIG;
 }
 
-// A user may run one of their own; else it is the system's.
+// The user's own daemon, or else the system's.
 static void find_default(struct ask *ask)
 {
     if (access(ask->path, F_OK) < 0)
@@ -67,8 +67,8 @@ int ask_find(struct ask *ask)
 
 // --- what
 
-// Whoever names a file means the framed that runs with it, which the socket's place need not tell:
-// by default it is the same for all of a user's.
+// A user who names a file means the daemon that runs with it. The path of the socket does not say
+// which daemon that is: by default all daemons of a user have the same.
 int ask_request(const struct ask *ask, const char *word, char *to)
 {
     char path[PATH_MAX];
@@ -130,7 +130,7 @@ static int read_line(int fd, int64_t until_ns, char **ret)
             rc = failure();
         else if (n > 0 && fwrite(bytes, (size_t)n, 1, to) != 1)
             rc = -ENOMEM;
-        else if (ftell(to) > ANSWER_MAX)
+        else if (ftell(to) > REPLY_MAX)
             rc = -EMSGSIZE;
     }
     if (to && fclose(to) != 0 && rc == 0)
@@ -142,30 +142,30 @@ static int read_line(int fd, int64_t until_ns, char **ret)
     return rc;
 }
 
-static int converse(int fd, const char *request, int64_t until_ns, char **answer)
+static int converse(int fd, const char *request, int64_t until_ns, char **reply)
 {
     char line[CONTROL_LINE_MAX];
     int n = snprintf(line, sizeof line, "%s\n", request);
     int rc = limit(fd, until_ns);
     if (rc == 0 && send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
         rc = failure();
-    return rc == 0 ? read_line(fd, until_ns, answer) : rc;
+    return rc == 0 ? read_line(fd, until_ns, reply) : rc;
 }
 
-int ask_for(struct ask *ask, const char *request, int timeout_s, char **answer, char *why,
+int ask_for(struct ask *ask, const char *request, int timeout_s, char **reply, char *why,
             size_t size)
 {
     const int64_t until_ns = monotonic_ns() + timeout_s * INT64_C(1000000000);
-    *answer = NULL;
+    *reply = NULL;
     int fd = connect_to(ask->path, until_ns);
-    int rc = fd < 0 ? fd : converse(fd, request, until_ns, answer);
+    int rc = fd < 0 ? fd : converse(fd, request, until_ns, reply);
     if (fd >= 0)
         close(fd);
     if (rc == 0)
         return 0;
-    free(*answer);
-    *answer = NULL;
-    snprintf(why, size, "no framed answers on %s: %s", ask->path,
+    free(*reply);
+    *reply = NULL;
+    snprintf(why, size, "framed does not answer on %s: %s", ask->path,
              rc == -ENODATA ? "it hung up" : strerror(-rc));
     return rc;
 }

@@ -1,4 +1,4 @@
-// A command's question to the framed that runs, by its control socket.
+// A command's request to the running daemon, through its control socket.
 #ifndef FRAMED_DAEMON_CLI_ASK_H
 #define FRAMED_DAEMON_CLI_ASK_H
 
@@ -13,13 +13,12 @@ struct ask {
 
 // Finds the socket. EXIT_OK, or another exit code with the reason printed.
 int ask_find(struct ask *);
-// Writes the request `word` with the file that the user named, if any, so that only a framed that
-// runs with it answers. `to` has CONTROL_LINE_MAX bytes. EXIT_OK, or another exit code with the
-// reason printed.
+// Writes the request `word` with the file that the user named, if any, so that only a daemon
+// that runs with it does it. `to` has CONTROL_LINE_MAX bytes. EXIT_OK, or another exit code with
+// the reason printed.
 int ask_request(const struct ask *, const char *word, char *to);
-// The answer to a request of less than CONTROL_LINE_MAX bytes, a line that the caller frees, within
+// The reply to a request of less than CONTROL_LINE_MAX bytes, a line that the caller frees, within
 // `timeout_s` from the connection on. 0, or negative errno with one sentence in `why`.
-int ask_for(struct ask *, const char *request, int timeout_s, char **answer, char *why,
-            size_t size);
+int ask_for(struct ask *, const char *request, int timeout_s, char **reply, char *why, size_t size);
 
 #endif

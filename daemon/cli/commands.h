@@ -1,4 +1,4 @@
-// The commands that speak to a framed that runs.
+// The commands that talk to the running daemon.
 #ifndef FRAMED_DAEMON_CLI_COMMANDS_H
 #define FRAMED_DAEMON_CLI_COMMANDS_H
 

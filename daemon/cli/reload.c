@@ -6,30 +6,30 @@
 #include "daemon/cli/ask.h"
 #include "daemon/cli/commands.h"
 
-enum { TIMEOUT_S = 60 }; // everything of the new configuration is opened before the answer
+enum { TIMEOUT_S = 60 }; // everything of the new configuration is opened before the reply
 
 static void usage(FILE *to)
 {
     fputs("usage: framed reload [OPTION]...\n"
-          "Makes the framed that runs read its configuration again.\n\n"
+          "Makes the running daemon read its configuration again.\n\n"
           "  -c, --config FILE   the configuration that it runs with (" DEFAULT_CONFIG "):\n"
-          "                      one that runs with another reloads nothing\n"
+          "                      a daemon that runs with another file refuses\n"
           "  --socket PATH       its control socket, where that is not what FILE says\n",
           to);
 }
 
 // "ok" with what was done in "done", or "exit_code" and "errors".
-static int print_answer(const json_t *answer)
+static int print_reply(const json_t *reply)
 {
     const json_t *error;
-    const char *done = json_string_value(json_object_get(answer, "done"));
-    int code = (int)json_integer_value(json_object_get(answer, "exit_code"));
+    const char *done = json_string_value(json_object_get(reply, "done"));
+    int code = (int)json_integer_value(json_object_get(reply, "exit_code"));
     size_t i;
-    if (json_is_true(json_object_get(answer, "ok"))) {
+    if (json_is_true(json_object_get(reply, "ok"))) {
         printf("%s\n", done ? done : "reloaded");
         return EXIT_OK;
     }
-    json_array_foreach((json_t *)json_object_get(answer, "errors"), i, error)
+    json_array_foreach((json_t *)json_object_get(reply, "errors"), i, error)
     {
         fprintf(stderr, "%s\n", json_string_value(error));
     }
@@ -47,13 +47,13 @@ static int reload(struct ask *ask)
         fprintf(stderr, "framed reload: %s\n", why);
         return EXIT_RUNTIME;
     }
-    json_t *answer = json_loads(text, 0, NULL);
+    json_t *reply = json_loads(text, 0, NULL);
     code = EXIT_RUNTIME;
-    if (json_object_get(answer, "ok"))
-        code = print_answer(answer);
+    if (json_object_get(reply, "ok"))
+        code = print_reply(reply);
     else
-        fprintf(stderr, "framed reload: no framed answers on %s: what does is none\n", ask->path);
-    json_decref(answer);
+        fprintf(stderr, "framed reload: %s is not framed's control socket\n", ask->path);
+    json_decref(reply);
     free(text);
     return code;
 }

@@ -25,9 +25,9 @@ enum { TIMEOUT_S = 5, WATCH_S = 1, WHY_MAX = 2 * PATH_MAX + 128 };
 static void usage(FILE *to)
 {
     fputs("usage: framed status [OPTION]...\n"
-          "Prints what the framed that runs does now.\n\n"
+          "Prints what the running daemon does now.\n\n"
           "  -c, --config FILE   the configuration that it runs with (" DEFAULT_CONFIG "):\n"
-          "                      one that runs with another says nothing of itself\n"
+          "                      a daemon that runs with another file refuses\n"
           "  --socket PATH       its control socket, where that is not what FILE says\n"
           "  --json              print everything, for programs\n"
           "  --watch             print it anew each second, until Ctrl-C\n",
@@ -40,11 +40,11 @@ struct choice {
     bool json, watches;
 };
 
-// Whether it is an answer to another question: why there is no status.
-static bool is_refused(const json_t *answer, char *why, size_t size)
+// Whether the reply says why there is no status.
+static bool is_refused(const json_t *reply, char *why, size_t size)
 {
-    const char *error = json_string_value(json_object_get(answer, "error"));
-    const char *first = json_string_value(json_array_get(json_object_get(answer, "errors"), 0));
+    const char *error = json_string_value(json_object_get(reply, "error"));
+    const char *first = json_string_value(json_array_get(json_object_get(reply, "errors"), 0));
     if (error || first)
         snprintf(why, size, "%s", error ? error : first);
     return error || first;
@@ -53,19 +53,19 @@ static bool is_refused(const json_t *answer, char *why, size_t size)
 static json_t *get(struct choice *choice, char *why, size_t size)
 {
     struct ask *ask = &choice->ask;
-    char *answer;
+    char *reply;
     json_t *status = NULL;
     json_error_t error;
-    if (ask_for(ask, choice->request, TIMEOUT_S, &answer, why, size) == 0) {
-        status = json_loads(answer, 0, &error);
+    if (ask_for(ask, choice->request, TIMEOUT_S, &reply, why, size) == 0) {
+        status = json_loads(reply, 0, &error);
         if (!status)
-            snprintf(why, size, "no framed answers on %s: what does is none", ask->path);
+            snprintf(why, size, "%s is not framed's control socket", ask->path);
     }
     if (is_refused(status, why, size)) {
         json_decref(status);
         status = NULL;
     }
-    free(answer);
+    free(reply);
     return status;
 }
 

@@ -6,7 +6,7 @@
 
 #include "daemon/cli/table.h"
 
-// What a newer or older framed does not say reads as empty or 0.
+// What a newer or older daemon does not report reads as empty or 0.
 static const char *text_at(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
@@ -64,44 +64,44 @@ static void print_daemon(const json_t *status, FILE *to)
     fprintf(to, ", %.0f MiB resident\n", number_at(process, "resident_bytes") / (1 << 20));
 }
 
-// What each leg at its end means; a newer framed may know others.
+// What each bottleneck means; a newer daemon may know others.
 static const struct {
-    const char *leg, *means;
-} legs[] = {
-    {"network", "nothing here: the cameras give no more"},
-    {"cpu", "its processors"},
-    {"decoder", "decoding"},
-    {"upload", "copies to the GPU"},
-    {"kernel", "its kernels"},
-    {"download", "copies from the GPU"},
-    {"client", "clients that are slower than what comes"},
+    const char *stage, *text;
+} bottlenecks[] = {
+    {"network", "not limited: the cameras deliver no more"},
+    {"cpu", "limited by the processors"},
+    {"decoder", "limited by decoding"},
+    {"upload", "limited by copies to the GPU"},
+    {"kernel", "limited by the kernels"},
+    {"download", "limited by copies from the GPU"},
+    {"client", "limited by slow clients"},
 };
 
-static const char *meaning(const char *leg)
+static const char *describe_bottleneck(const char *stage)
 {
-    for (size_t i = 0; i < sizeof legs / sizeof legs[0]; i++)
-        if (strcmp(legs[i].leg, leg) == 0)
-            return legs[i].means;
-    return "what is not known";
+    for (size_t i = 0; i < sizeof bottlenecks / sizeof bottlenecks[0]; i++)
+        if (strcmp(bottlenecks[i].stage, stage) == 0)
+            return bottlenecks[i].text;
+    return "bottleneck not known";
 }
 
-static void print_bound(const json_t *bound, FILE *to)
+static void print_bottleneck(const json_t *bottleneck, FILE *to)
 {
-    const json_t *share = json_object_get(bound, "share");
-    const json_t *more = json_object_get(bound, "cameras_more");
-    const char *end = text_at(bound, "ends_first");
+    const json_t *share = json_object_get(bottleneck, "share");
+    const json_t *more = json_object_get(bottleneck, "cameras_more");
+    const char *end = text_at(bottleneck, "ends_first");
     if (strcmp(end, "device_memory") == 0)
         end = "device memory";
-    fprintf(to, "bounded by %s", meaning(text_at(bound, "leg")));
+    fputs(describe_bottleneck(text_at(bottleneck, "leg")), to);
     if (json_is_number(share))
         fprintf(to, " (%.0f %%)", 100 * json_number_value(share));
     if (json_is_integer(more) && json_integer_value(more) == 0)
-        fprintf(to, "; no room for more cameras like these, by its %s", end);
+        fprintf(to, "; no room for more cameras like these: %s ends first", end);
     else if (json_is_integer(more))
-        fprintf(to, "; room for about %lld more like these, by its %s",
+        fprintf(to, "; room for about %lld more like these: %s ends first",
                 (long long)json_integer_value(more), end);
     else
-        fputs("; room for more like these: unknown at this load", to);
+        fputs("; room for more cameras like these is unknown at this load", to);
     putc('\n', to);
 }
 
@@ -225,7 +225,7 @@ void status_view(const json_t *status, FILE *to)
     const json_t *camera;
     size_t i;
     print_daemon(status, to);
-    print_bound(json_object_get(status, "bound"), to);
+    print_bottleneck(json_object_get(status, "bound"), to);
     print_unfinished(json_object_get(status, "unfinished"), to);
     putc('\n', to);
     add_head(&table);

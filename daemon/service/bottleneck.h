@@ -1,5 +1,5 @@
-// Which leg of the way of a frame bounds the box now, and how many cameras more it would bear: by
-// what was measured over the last seconds. Pure.
+// Which stage of a frame's way is the bottleneck now, and how many more cameras this machine can
+// take, by what was measured in the last seconds. Pure.
 #ifndef FRAMED_DAEMON_SERVICE_BOTTLENECK_H
 #define FRAMED_DAEMON_SERVICE_BOTTLENECK_H
 
@@ -22,25 +22,25 @@ struct bottleneck_facts {
 
 enum bottleneck_stage {
     BOTTLENECK_UNKNOWN,  // no camera shows pictures
-    BOTTLENECK_NETWORK,  // nothing here: the cameras give no more
+    BOTTLENECK_NETWORK,  // not limited: the cameras deliver no more
     BOTTLENECK_CPU,      // processors are short
     BOTTLENECK_DECODER,  // NVDEC, or a thread that decodes all the time
     BOTTLENECK_UPLOAD,   // copies to the GPU
     BOTTLENECK_KERNEL,   // the GPU's kernels, or the cpu backend's workers
     BOTTLENECK_DOWNLOAD, // copies from the GPU
-    BOTTLENECK_CLIENT,   // who reads is slower than what comes
+    BOTTLENECK_CLIENT,   // clients read more slowly than frames come
 };
 
 struct bottleneck {
-    enum bottleneck_stage leg;
-    // How far that leg is at its end, or how much of its time a thread waits for it: 0 to 1; 0 of
-    // network and unknown.
+    enum bottleneck_stage stage;
+    // How busy that stage is, or how much of its time a thread waits for it: 0 to 1; 0 for network
+    // and unknown.
     double share;
-    // Cameras like the present ones; -1: unknown, where what is loaded too little to be
-    // extrapolated may be what ends first, or where clients hold the cameras back.
+    // More cameras like the present ones; -1: unknown, since something with too little load to be
+    // extrapolated may end first, or since clients slow the cameras down.
     int more;
-    const char *end; // what ends first as they come: "cpu", "nvdec", "upload", "kernel",
-                     // "download", "memory", "device_memory"; NULL: unknown
+    const char *ends_first; // as cameras are added: "cpu", "nvdec", "upload", "kernel",
+                            // "download", "memory", "device_memory"; NULL: unknown
 };
 
 struct bottleneck bottleneck_judge(const struct bottleneck_facts *);

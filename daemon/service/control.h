@@ -2,8 +2,8 @@
 // JSON, and the connection is closed. Clients are bounded in number, in what they may write and in
 // time: one that is stuck or writes anything else hurts nobody. Loop thread only.
 //
-// "status FILE" and "reload FILE", with an absolute path without links, are refused by a framed
-// that runs with another configuration.
+// "status FILE" and "reload FILE", with an absolute path without links, are refused by a
+// daemon that runs with another configuration.
 #ifndef FRAMED_DAEMON_SERVICE_CONTROL_H
 #define FRAMED_DAEMON_SERVICE_CONTROL_H
 

@@ -32,7 +32,7 @@ static void print_count(FILE *to, const char *name, const struct camera *camera,
 static void print_pictures(FILE *to, const struct metrics *metrics)
 {
     struct camera *const *cameras = metrics->cameras;
-    head(to, "framed_pictures_total", "counter", "Pictures that came out of the decoder.");
+    head(to, "framed_pictures_total", "counter", "Pictures that the decoder gave.");
     for (int i = 0; i < metrics->n_cameras; i++)
         print_count(to, "framed_pictures_total", cameras[i], &cameras[i]->progress.pictures);
     head(to, "framed_pictures_converted_total", "counter",
@@ -41,7 +41,7 @@ static void print_pictures(FILE *to, const struct metrics *metrics)
         print_count(to, "framed_pictures_converted_total", cameras[i],
                     &cameras[i]->progress.converted);
     head(to, "framed_pictures_flagged_total", "counter",
-         "Pictures that came out of the decoder with the flag in their header.");
+         "Decoded pictures whose frame header has the flag.");
     for (int i = 0; i < metrics->n_cameras; i++)
         for (int flag = 0; flag < COUNTED_FLAGS; flag++)
             fprintf(to, "framed_pictures_flagged_total{camera=\"%s\",flag=\"%s\"} %" PRIu64 "\n",
@@ -51,13 +51,14 @@ static void print_pictures(FILE *to, const struct metrics *metrics)
 
 static void print_cameras(FILE *to, const struct metrics *metrics)
 {
-    head(to, "framed_camera_up", "gauge", "1 while pictures come from the camera.");
+    head(to, "framed_camera_up", "gauge", "1 while the camera delivers pictures.");
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera *camera = metrics->cameras[i];
         fprintf(to, "framed_camera_up{camera=\"%s\"} %d\n", camera->config->name,
                 atomic_load(&camera->state) == CAMERA_RUNNING);
     }
-    head(to, "framed_camera_info", "gauge", "What decodes and processes the camera.");
+    head(to, "framed_camera_info", "gauge",
+         "Backend, decoder and stream of the camera, as labels.");
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera *camera = metrics->cameras[i];
         struct camera_description description;
@@ -70,7 +71,7 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
         fputs("} 1\n", to);
     }
     print_pictures(to, metrics);
-    head(to, "framed_reconnects_total", "counter", "Tries to connect after the first.");
+    head(to, "framed_reconnects_total", "counter", "Attempts to connect after the first.");
     for (int i = 0; i < metrics->n_cameras; i++)
         print_count(to, "framed_reconnects_total", metrics->cameras[i],
                     &metrics->cameras[i]->reconnects);
@@ -81,11 +82,11 @@ static void print_backend(FILE *to, struct devices *devices)
 {
     static const char *const names[] = {"cpu", "cuda"};
     const char *works = devices_backend_name(devices);
-    head(to, "framed_backend", "gauge", "1 for the backend that works now.");
+    head(to, "framed_backend", "gauge", "1 for the backend in use.");
     for (int i = 0; i < 2; i++)
         fprintf(to, "framed_backend{backend=\"%s\"} %d\n", names[i], strcmp(names[i], works) == 0);
     head(to, "framed_backend_fallbacks_total", "counter",
-         "Times that the cpu took over from a device that failed.");
+         "Times that the CPU took over from a device that failed.");
     fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", devices_fallbacks(devices));
 }
 
@@ -96,7 +97,7 @@ static void print_device(FILE *to, struct devices *devices)
     if (!devices_device_busy(devices, &busy))
         return;
     head(to, "framed_device_busy_seconds_total", "counter",
-         "What copies each way and kernels took of the GPU, each piece as alone.");
+         "Time that copies and kernels took on the GPU, each as if it ran alone.");
     fprintf(to,
             "framed_device_busy_seconds_total{leg=\"upload\"} %.9f\n"
             "framed_device_busy_seconds_total{leg=\"kernel\"} %.9f\n"
@@ -221,7 +222,7 @@ static void print_histogram(FILE *to, const char *stage, const struct histogram 
 
 void metrics_print(FILE *to, const struct metrics *metrics)
 {
-    head(to, "framed_build_info", "gauge", "The version that runs.");
+    head(to, "framed_build_info", "gauge", "Version of the daemon, as a label.");
     fprintf(to, "framed_build_info{version=\"%s\"} 1\n", FRAMED_VERSION_TEXT);
     print_reloads(to, metrics->reload);
     print_backend(to, metrics->devices);
@@ -234,10 +235,10 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     head(to, "framed_sink_clients", "gauge", "Clients connected to an output.");
     each_output(to, metrics, print_clients);
     head(to, "framed_output_latency_seconds", "histogram",
-         "Received to finished, of the frames that an output got.");
+         "Time from receiving a packet to the finished frame, of frames given to an output.");
     each_output(to, metrics, print_latency);
     head(to, "framed_stage_duration_seconds", "histogram",
-         "decode: received to decoded; process: decoded to finished.");
+         "Time of a frame in a stage; decode: received to decoded, process: decoded to finished.");
     print_histogram(to, "decode", metrics->decode);
     print_histogram(to, "process", metrics->process);
 }

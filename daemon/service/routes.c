@@ -77,7 +77,7 @@ static struct http_page cameras_page(const struct metrics *metrics)
 static const struct {
     const char *path;
     struct http_page (*get)(const struct metrics *);
-} pages[] = {
+} routes[] = {
     {"/metrics", metrics_page},
     {"/healthz", health_page},
     {"/readyz", readiness_page},
@@ -86,9 +86,9 @@ static const struct {
 
 bool routes_get(const struct metrics *metrics, const char *path, struct http_page *ret)
 {
-    for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)
-        if (strcmp(pages[i].path, path) == 0) {
-            *ret = pages[i].get(metrics);
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
+        if (strcmp(routes[i].path, path) == 0) {
+            *ret = routes[i].get(metrics);
             return true;
         }
     return false;

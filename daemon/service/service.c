@@ -43,7 +43,7 @@ struct service {
 static void sample(struct service *service)
 {
     struct metrics metrics;
-    service->context.look(service->context.opaque, &metrics);
+    service->context.snapshot(service->context.opaque, &metrics);
     status_sample(&service->status, &metrics);
 }
 
@@ -91,7 +91,7 @@ static void serve(struct request *request)
         reload_start(service->context.reload, &request->reload);
         return;
     }
-    service->context.look(service->context.opaque, &metrics);
+    service->context.snapshot(service->context.opaque, &metrics);
     reply(request, status_text(&service->status, &metrics));
 }
 
@@ -217,7 +217,7 @@ static bool get_page(void *opaque, const char *path, struct http_page *ret)
 {
     struct service *service = opaque;
     struct metrics metrics;
-    service->context.look(service->context.opaque, &metrics);
+    service->context.snapshot(service->context.opaque, &metrics);
     metrics.ready = service->ready;
     metrics.up_ns = monotonic_ns() - service->status.started_ns;
     return routes_get(&metrics, path, ret);

@@ -14,8 +14,8 @@ struct service_context {
     const struct config *config; // outlives the call alone
     struct work_queue *work;
     struct reload *reload;
-    // What there is to report now.
-    void (*look)(void *opaque, struct metrics *ret);
+    // What the daemon does now.
+    void (*snapshot)(void *opaque, struct metrics *ret);
     void *opaque;
 };
 

@@ -6,9 +6,8 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/processor_time.h"
-#include "daemon/service/status_camera.h"
 
-enum { TURN_SAMPLES = 10 }; // quantiles are of the last ten to twenty seconds
+enum { WINDOW_SAMPLES = 10 }; // quantiles are of the last ten to twenty seconds
 
 void status_open(struct status *status)
 {
@@ -18,28 +17,17 @@ void status_open(struct status *status)
 void status_sample(struct status *status, const struct metrics *metrics)
 {
     int64_t now = monotonic_ns();
-    bool turn = status->samples++ % TURN_SAMPLES == 0;
+    bool turn = status->samples++ % WINDOW_SAMPLES == 0;
     load_sample(&status->load, metrics, now);
     for (int i = 0; i < metrics->n_cameras; i++)
         status_camera_sample(metrics->cameras[i], now, turn);
-}
-
-long long status_resident_bytes(void)
-{
-    long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file && fscanf(file, "%*d %lld", &pages) != 1)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return pages * sysconf(_SC_PAGESIZE);
 }
 
 static json_t *process_json(const struct status *status)
 {
     return json_pack("{s:i, s:f, s:f, s:I}", "pid", (int)getpid(), "cpu_cores",
                      rate_counter_rate(&status->load.own) / 1e9, "cpu_cores_allowed",
-                     processor_time_limit(), "resident_bytes", (json_int_t)status_resident_bytes());
+                     processor_time_limit(), "resident_bytes", (json_int_t)resident_bytes());
 }
 
 static json_t *backend_json(struct devices *devices)
@@ -101,14 +89,14 @@ static json_t *unfinished_json(const struct unfinished_files *files)
                      (json_int_t)files->bytes, "files", list);
 }
 
-static json_t *snapshot(const struct status *status, const struct metrics *metrics)
+static json_t *status_json(const struct status *status, const struct metrics *metrics)
 {
     double uptime = (double)(monotonic_ns() - status->started_ns) / 1e9;
     return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "schema_version",
                      STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT, "uptime_s", uptime,
                      "config", config_json(metrics->reload), "process", process_json(status),
                      "backend", backend_json(metrics->devices), "bound",
-                     status_bound_json(&status->load, metrics), "unfinished",
+                     status_bottleneck_json(&status->load, metrics), "unfinished",
                      unfinished_json(metrics->unfinished), "cameras", cameras_json(metrics));
 }
 
@@ -122,7 +110,7 @@ static char *text_of(json_t *json)
 
 char *status_text(const struct status *status, const struct metrics *metrics)
 {
-    return text_of(snapshot(status, metrics));
+    return text_of(status_json(status, metrics));
 }
 
 char *status_cameras_text(const struct metrics *metrics)

@@ -7,11 +7,9 @@
 
 #include "daemon/service/metrics.h"
 #include "daemon/service/status_bottleneck.h"
+#include "daemon/service/status_camera.h"
 
-enum {
-    STATUS_SCHEMA_VERSION = 1, // rises when a key changes its meaning or goes
-    STATUS_SAMPLE_MS = 1000,
-};
+enum { STATUS_SCHEMA_VERSION = 1 }; // rises when a key changes its meaning or goes
 
 struct status {
     int64_t started_ns; // CLOCK_MONOTONIC
@@ -22,7 +20,6 @@ struct status {
 void status_open(struct status *);
 // To be called every STATUS_SAMPLE_MS: rates and quantiles come of it.
 void status_sample(struct status *, const struct metrics *);
-long long status_resident_bytes(void); // of this process
 // The snapshot, on one line that the caller frees; NULL: out of memory.
 char *status_text(const struct status *, const struct metrics *);
 // Its list of cameras alone.

@@ -9,7 +9,6 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/processor_time.h"
 #include "daemon/service/bottleneck.h"
-#include "daemon/service/status.h"
 #include "daemon/service/status_camera.h"
 #include "daemon/supervisor/peak_memory.h"
 
@@ -82,9 +81,9 @@ void load_sample(struct load *load, const struct metrics *metrics, int64_t now)
 }
 
 // -1: there is nothing to be busy. Kernels that ran side by side may come to more than 1.
-static double share(const struct rate_counter *meter, bool has)
+static double share(const struct rate_counter *counter, bool has)
 {
-    return has ? fmin(rate_counter_rate(meter) / 1e9, 1) : -1;
+    return has ? fmin(rate_counter_rate(counter) / 1e9, 1) : -1;
 }
 
 static json_t *share_json(double share)
@@ -120,6 +119,17 @@ static void add_camera(struct bottleneck_facts *facts, const struct camera *came
 
 // --- memory
 
+long long resident_bytes(void)
+{
+    long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file && fscanf(file, "%*d %lld", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
 static long long meminfo_available(void)
 {
     char line[128];
@@ -135,7 +145,7 @@ static long long meminfo_available(void)
 // What the cameras do not use yet of what they need is as good as used.
 static double host_left(double planned)
 {
-    const double resident = (double)status_resident_bytes();
+    const double resident = (double)resident_bytes();
     const double box = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     const double available = (double)meminfo_available();
     const size_t group = cgroup_memory_limit(CGROUP_MEMBERSHIP, CGROUP_ROOT);
@@ -156,7 +166,7 @@ static void add_memory(struct bottleneck_facts *facts, const struct load *load, 
     facts->device_left = (double)memory->device_limit - (double)memory->need.device;
 }
 
-json_t *status_bound_json(const struct load *load, const struct metrics *metrics)
+json_t *status_bottleneck_json(const struct load *load, const struct metrics *metrics)
 {
     const int64_t now = monotonic_ns();
     struct bottleneck_facts facts = {
@@ -173,12 +183,13 @@ json_t *status_bound_json(const struct load *load, const struct metrics *metrics
     for (int i = 0; i < metrics->n_cameras; i++)
         add_camera(&facts, metrics->cameras[i], now);
     add_memory(&facts, load, metrics->n_cameras);
-    struct bottleneck bound = bottleneck_judge(&facts);
-    return json_pack("{s:s, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o}", "leg",
-                     bottleneck_stage_name(bound.leg), "share",
-                     bound.share > 0 ? json_real(bound.share) : json_null(), "cameras_more",
-                     bound.more >= 0 ? json_integer(bound.more) : json_null(), "ends_first",
-                     bound.end, "cpu", facts.busy > 0 ? json_real(facts.busy) : json_null(),
-                     "nvdec", share_json(facts.nvdec), "upload", share_json(facts.upload), "kernel",
-                     share_json(facts.kernel), "download", share_json(facts.download));
+    struct bottleneck bottleneck = bottleneck_judge(&facts);
+    return json_pack(
+        "{s:s, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o}", "leg",
+        bottleneck_stage_name(bottleneck.stage), "share",
+        bottleneck.share > 0 ? json_real(bottleneck.share) : json_null(), "cameras_more",
+        bottleneck.more >= 0 ? json_integer(bottleneck.more) : json_null(), "ends_first",
+        bottleneck.ends_first, "cpu", facts.busy > 0 ? json_real(facts.busy) : json_null(), "nvdec",
+        share_json(facts.nvdec), "upload", share_json(facts.upload), "kernel",
+        share_json(facts.kernel), "download", share_json(facts.download));
 }

@@ -1,4 +1,4 @@
-// The part of the status that says what bounds the box. Loop thread.
+// The part of the status that names the bottleneck. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_STATUS_BOTTLENECK_H
 #define FRAMED_DAEMON_SERVICE_STATUS_BOTTLENECK_H
 
@@ -21,9 +21,11 @@ struct load {
     int memory_seen; // cameras that had shown a picture
 };
 
+long long resident_bytes(void); // memory of this process
 void load_sample(struct load *, const struct metrics *, int64_t now_ns);
 
 struct json_t;
-struct json_t *status_bound_json(const struct load *, const struct metrics *); // NULL: no memory
+struct json_t *status_bottleneck_json(const struct load *,
+                                      const struct metrics *); // NULL: no memory
 
 #endif

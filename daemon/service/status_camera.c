@@ -9,7 +9,6 @@
 
 #include "config/address.h"
 #include "config/url.h"
-#include "daemon/service/status.h"
 
 enum { URL_MAX = 512 };
 
@@ -54,12 +53,12 @@ static json_t *seconds(int64_t ns)
     return ns >= 0 ? json_real((double)ns / 1e9) : json_null();
 }
 
-static json_t *complaint_json(const struct last_error *complaint, int64_t now)
+static json_t *last_error_json(const struct last_error *error, int64_t now)
 {
-    if (!complaint->text[0])
+    if (!error->text[0])
         return json_null();
-    return json_pack("{s:o, s:o}", "text", status_string(complaint->text), "age_s",
-                     seconds(now > complaint->ns ? now - complaint->ns : 0));
+    return json_pack("{s:o, s:o}", "text", status_string(error->text), "age_s",
+                     seconds(now > error->ns ? now - error->ns : 0));
 }
 
 static json_t *sink_json(const struct output *output)
@@ -107,7 +106,7 @@ static json_t *output_json(const struct output *output, int64_t now)
                      output->sink ? sink_clients(output->sink) : 0, "offered", offered, "emitted",
                      emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted),
                      "fps_lost", rate_counter_rate(&output->lost), "latency", latency_json(output),
-                     "last_error", complaint_json(&output->complaint, now));
+                     "last_error", last_error_json(&output->complaint, now));
 }
 
 static json_t *outputs_json(const struct subscriptions *outputs, int64_t now)
@@ -152,10 +151,10 @@ static int64_t submit_so_far(const struct camera *camera, int64_t now)
     return since && now - since > STATUS_SAMPLE_MS * INT64_C(1000000) ? now - since : 0;
 }
 
-double status_camera_share(const struct camera *camera, enum camera_stage leg, int64_t now)
+double status_camera_share(const struct camera *camera, enum camera_stage stage, int64_t now)
 {
-    double share = rate_counter_rate(&camera->spent[leg]) / 1e9;
-    if (leg == STAGE_SUBMIT)
+    double share = rate_counter_rate(&camera->spent[stage]) / 1e9;
+    if (stage == STAGE_SUBMIT)
         share += (double)submit_so_far(camera, now) / RATE_COUNTER_NS;
     return fmin(share, 1);
 }
@@ -198,6 +197,6 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         (json_int_t)atomic_load(&camera->progress.converted), "flagged",
         flagged_json(&camera->progress), "reconnects", (json_int_t)atomic_load(&camera->reconnects),
         "thread", shares_json(camera, now), "last_error",
-        complaint_json(&description.complaint, now), "outputs",
+        last_error_json(&description.complaint, now), "outputs",
         outputs_json(camera->subscriptions, now));
 }

@@ -6,10 +6,12 @@
 
 #include "daemon/camera/camera.h"
 
+enum { STATUS_SAMPLE_MS = 1000 }; // between samples
+
 // `turn`: the window that quantiles are of moves on.
 void status_camera_sample(struct camera *, int64_t now_ns, bool turn);
 
-// Share of its thread's time that went into `leg` of late, 0 to 1, with a submit that has not
+// Share of its thread's time that went into the stage of late, 0 to 1, with a submit that has not
 // ended.
 double status_camera_share(const struct camera *, enum camera_stage, int64_t now_ns);
 

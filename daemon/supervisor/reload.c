@@ -195,8 +195,7 @@ bool reload_is_of(const struct reload *reload, const char *path, FILE *errors)
     char *own = realpath(reload->file, NULL);
     const bool same = own && strcmp(own, path) == 0;
     if (!same)
-        fprintf(errors, "the framed that answers runs with %s, not with %s\n",
-                own ? own : reload->file, path);
+        fprintf(errors, "this daemon runs with %s, not with %s\n", own ? own : reload->file, path);
     free(own);
     return same;
 }

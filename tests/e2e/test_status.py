@@ -144,7 +144,7 @@ def check_table(checks, where):
     lines = table.splitlines()
     checks.check(code == 0 and not errors, f"exit {code}: {errors}")
     for pattern in (r"^framed \d+\.\d+\.\d+, pid \d+, up ",
-                    r"^bounded by .*; (room for about \d+ more|no room for more cameras|room for more) like these",
+                    r"^(not )?limited.*; (room for about \d+ more|no room for more|room for more) cameras like these",
                     r"^CAMERA +STATE +PER S +STREAM OR SINK +CLIENTS ",
                     r"^healthy +running +\d\d\.\d +h264 320x240, decoder ", r"^  unheard +open .* \d+: client \d+$",
                     r"^refused +retrying in \d+ s ", r"^    \d+ s ago: .*refused the user name or password"):
@@ -298,7 +298,7 @@ def check_slow_answer(checks, where):
 
 def check_nobody_answers(checks, where):
     code, output, errors = run("status", "--socket", f"{where}/none.sock")
-    told = f"framed status: no framed answers on {where}/none.sock: No such file or directory\n"
+    told = f"framed status: framed does not answer on {where}/none.sock: No such file or directory\n"
     checks.check((code, output, errors) == (1, "", told), f"no socket: exit {code}: {errors}")
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(f"{where}/mute.sock")
@@ -354,7 +354,7 @@ def check_waiting(checks, where, clip):
         checks.check(bound["leg"] == leg and share > 0.9, f"a wait that does not end: {share}, {bound}")
         checks.check(bound["cameras_more"] is None is bound["ends_first"], f"the room beside a wait: {bound}")
         table = status(where)[1]
-        checks.check(re.search("^bounded by .*; room for more like these: unknown", table, re.M), table)
+        checks.check(re.search("limited.*; room for more cameras like these is unknown", table, re.M), table)
         framed.stop()
 
 
@@ -374,7 +374,7 @@ def check_reload_of(checks, where, framed, text):
         file.write(text)
     os.symlink(os.path.basename(framed.config), link)
     before = snapshot(where)["config"]["last_reload"]
-    told = f"the framed that answers runs with {os.path.realpath(framed.config)}, not with {other}\n"
+    told = f"this daemon runs with {os.path.realpath(framed.config)}, not with {other}\n"
     for options in ((), ("--socket", f"{where}/own.sock")):
         code, output, errors = run("reload", "-c", other, *options)
         checks.check((code, output) == (1, "") and errors == told + "framed reload: nothing has changed\n",
@@ -423,7 +423,7 @@ def check_reload(checks, where, clip):
         check_reload_of(checks, where, framed, more)
         framed.stop()
     code, output, errors = run("reload", "--socket", f"{where}/own.sock")
-    checks.check(code == 1 and errors.startswith("framed reload: no framed answers"), f"nobody: {code} {errors}")
+    checks.check(code == 1 and errors.startswith("framed reload: framed does not answer"), f"nobody: {code} {errors}")
     for arguments, what in (
         (("reload", "extra"), "framed reload: extra: takes no further argument ("),
         (("reload", "--fast"), "framed reload: --fast: bad option ("),
@@ -440,7 +440,7 @@ def check_reload(checks, where, clip):
         answering.start()
         code, output, errors = run("reload", "--socket", f"{where}/other.sock")
         answering.join()
-        checks.check(code == 1 and "what does is none" in errors, f"another program: {code} {output}{errors}")
+        checks.check(code == 1 and "is not framed's control socket" in errors, f"another program: {code} {output}{errors}")
 
 
 def main():

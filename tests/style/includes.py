@@ -69,7 +69,6 @@ KNOWN = [
     ["daemon/decode/codec", "daemon/decode/decoder", "daemon/decode/nvdec"],
     ["daemon/output/pool", "daemon/output/pool_impl"],
     ["daemon/output/sink", "daemon/output/sink_impl"],
-    ["daemon/service/status", "daemon/service/status_bottleneck", "daemon/service/status_camera"],
 ]
 # Files that others include without the rest of the tree.
 ALONE = {"daemon/wire.h": ["stdint.h"]}

@@ -23,11 +23,11 @@ static const struct bottleneck_facts easy = {
 
 static void expect(const struct bottleneck_facts *facts, const char *leg, double share)
 {
-    struct bottleneck bound = bottleneck_judge(facts);
-    CHECK(strcmp(bottleneck_stage_name(bound.leg), leg) == 0, "%s, not %s",
-          bottleneck_stage_name(bound.leg), leg);
-    CHECK(bound.share > share - 1e-9 && bound.share < share + 1e-9, "%s: %g, not %g", leg,
-          bound.share, share);
+    struct bottleneck bottleneck = bottleneck_judge(facts);
+    CHECK(strcmp(bottleneck_stage_name(bottleneck.stage), leg) == 0, "%s, not %s",
+          bottleneck_stage_name(bottleneck.stage), leg);
+    CHECK(bottleneck.share > share - 1e-9 && bottleneck.share < share + 1e-9, "%s: %g, not %g", leg,
+          bottleneck.share, share);
 }
 
 static void test_legs(void)
@@ -80,9 +80,11 @@ static void test_device(void)
 
 static void expect_more(const struct bottleneck_facts *facts, int more, const char *end)
 {
-    struct bottleneck bound = bottleneck_judge(facts);
-    CHECK(bound.more == more, "%d more, not %d", bound.more, more);
-    CHECK(end ? bound.end && strcmp(bound.end, end) == 0 : !bound.end, "by %s", bound.end);
+    struct bottleneck bottleneck = bottleneck_judge(facts);
+    CHECK(bottleneck.more == more, "%d more, not %d", bottleneck.more, more);
+    CHECK(end ? bottleneck.ends_first && strcmp(bottleneck.ends_first, end) == 0
+              : !bottleneck.ends_first,
+          "by %s", bottleneck.ends_first);
 }
 
 static void test_room(void)
