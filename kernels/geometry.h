@@ -4,6 +4,10 @@
 
 #include "kernels/ops.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // Sets the window, the matrices and the tables of `warp`, whose width and height are set already.
 // Errors as op_init. On success the tables are one allocation at warp->colx, which the caller
 // frees.
@@ -19,4 +23,7 @@ struct band warp_source_rows(const struct op *op, struct band out); // as op_sou
 struct band with_chroma_rows(struct band rows, struct position at, int32_t first, int32_t last,
                              int lo, int hi);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
