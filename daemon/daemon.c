@@ -55,7 +55,7 @@ struct daemon {
 static void judge_camera_health(const struct camera *camera, int64_t patience_ns,
                                 struct health *ret)
 {
-    const char *step = camera_stuck(camera, patience_ns);
+    const char *step = stage_hangs(&camera->report.stages, patience_ns);
     if (!step)
         return;
     ret->stuck = camera->config->name;
@@ -70,7 +70,7 @@ static void judge_health(void *opaque, int64_t patience_ns, struct health *ret)
     for (int i = 0; i < cameras->n; i++) {
         const struct camera *camera = cameras->list[i];
         ret->started += camera->started;
-        ret->running += atomic_load(&camera->state) == CAMERA_RUNNING;
+        ret->running += atomic_load(&camera->report.state) == CAMERA_RUNNING;
         judge_camera_health(camera, patience_ns, ret);
     }
     for (const struct camera *camera = cameras->leaving; camera; camera = camera->next)

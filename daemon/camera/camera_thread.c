@@ -9,449 +9,312 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/camera/capture_time.h"
-#include "daemon/camera/delay.h"
+#include "daemon/camera/stream.h"
 #include "daemon/decode/decoder.h"
 #include "daemon/decode/stall.h"
-#include "daemon/decode/video_signal.h"
 #include "daemon/device/budget.h"
 #include "daemon/input/demux.h"
-#include "daemon/input/orientation.h"
+#include "daemon/input/retry.h"
 
-static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures: another time
-static const int64_t NO_PICTURE = INT64_MIN;
-// A name is looked up without a glance at deadlines: by three servers, twice, 5 s each, and that
-// for two names where the first is completed.
-static const int64_t LOOKUP_NS = 60 * INT64_C(1000000000);
-// Cameras come to a device in turn, and all at once where another device takes over.
-static const int64_t TURN_NS = 60 * INT64_C(1000000000);
+enum {
+    WHY_MAX = 256,
+    LOGGED_FAILURES = 6, // in a row that are logged one by one
+};
+static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is well
+static const int64_t QUIET_NS = 600 * INT64_C(1000000000); // between log lines of later failures
+static const int64_t WARM_NS = 2500 * INT64_C(1000000);    // of a pause with all that is open
+// All cameras come to a device at once when another one fails.
+static const int64_t CHANGE_DEVICE_NS = 60 * INT64_C(1000000000);
 
-struct feed {
-    struct feed_context context;
-    struct transform *pipeline;
+struct camera_thread {
+    struct camera_thread_context context;
+    pthread_t id;
+    bool running; // id is to be joined
     struct subscriptions *subscriptions;
     _Atomic(struct subscriptions *) next_subscriptions; // from the loop thread; NULL: no others
-    struct watchdog heartbeat;
+    struct demux *demux;                                // NULL: not connected
+    struct decoder *decoder;                            // kept over connections; NULL: none
+    struct transform *transform;
     struct device_lease lease;
-    bool cpu_only; // the device had no room for pictures of this size, in this connection
-    bool moves;    // to another device, before the next picture
-    struct demux *ingest;
-    struct decoder *decoder;    // kept over connections; NULL: none
-    char decoder_told[64];      // what context.shows was told of it
-    int width, height;          // of the last picture; 0 before the first of a connection
-    int orientation;            // of the last picture: enum orientation, or what is wrong with it
-    struct video_signal signal; // of the pictures up to the last
-    int64_t last_pts_ns; // of the last picture; NO_PICTURE before the first since ingest began anew
-    struct delay lag;
-    struct capture_time capture_time;
-    struct decode_stall drought;
-    bool live;  // so is the input of this connection
-    bool shown; // a picture came since the start
-    bool cut_short_told;
+    bool cpu_only;       // the device had no room for pictures of this size, in this connection
+    bool changes_device; // before the next picture
+    bool live;           // the input can come back
+    bool cut_short_logged;
+    struct stream stream;
+    struct decode_stall stall;
+    struct retry retry;
+    int64_t running_ns;        // when the first picture of the connection came; 0: not yet
+    int failures;              // since the camera was well
+    char last_logged[WHY_MAX]; // of failures
+    int64_t last_logged_ns;
+    _Atomic bool stop;
+    pthread_mutex_t lock; // guards the wait for the next try
+    pthread_cond_t wake;
 };
 
-// --- the way of a frame: demux_read -> decode_send -> decode_next -> transform_submit
+// --- the way of a frame
 
-static void follow_outputs(struct feed *feed);
-static int follow_devices(struct feed *feed);
-static int forward_pictures(struct feed *feed);
-static void forward_picture(struct feed *feed, struct frame *frame);
-static bool dries_up(struct feed *feed, const struct packet *packet);
-static bool loops(const struct feed *feed);
-static int start_over(struct feed *feed);
-static int judge_end(struct feed *feed, int input);
+static bool is_stalled(struct camera_thread *t, const struct packet *packet);
+static int camera_update(struct camera_thread *t);
+static void submit(struct camera_thread *t, struct frame *frame);
+static int end_of_stream(struct camera_thread *t, int input);
 
-// Moves packets to pictures until the stream ends or breaks: -ENODATA at the end, -EBADMSG where no
-// picture comes of them any more, other negative errno. What came before it broke is whole, and is
-// given out like before an end.
-static int relay(struct feed *feed)
+// Passes frames on until the stream ends or breaks. What came before is whole, and is given out.
+// Returns -ENODATA at the end, -ECANCELED, -ETIME where no picture was decoded for too long, or
+// another negative errno.
+static int pass_frames(struct camera_thread *t)
 {
     struct packet packet;
+    struct frame frame;
     int rc = 0;
-    stage_timing_start(feed->context.progress);
     while (rc == 0) {
-        watchdog_begin(&feed->heartbeat, STEP_READING, demux_read_ns(feed->ingest));
-        int input = judge_end(feed, demux_read(feed->ingest, &packet));
-        stage_timing_lap(feed->context.progress, STAGE_READ);
-        watchdog_begin(&feed->heartbeat, STEP_DECODING, 0);
+        const int input = demux_read(t->demux, &packet); // 0, or why there is no packet
         if (input == -ECANCELED)
             return input;
-        if (input == 0 && dries_up(feed, &packet))
-            return -EBADMSG;
-        rc = decode_send(feed->decoder, input == 0 ? &packet : NULL);
-        stage_timing_lap(feed->context.progress, STAGE_DECODE);
-        if (rc == -EBADMSG) {
-            transform_withheld(feed->pipeline);
+        if (input == 0 && is_stalled(t, &packet))
+            return -ETIME;
+        rc = decoder_send(t->decoder, input == 0 ? &packet : NULL); // NULL: the end
+        while (rc == 0 && (rc = camera_update(t)) == 0 &&
+               (rc = decoder_receive(t->decoder, &frame)) == 0)
+            submit(t, &frame); // gives the frame away
+        if (rc == -EAGAIN)     // the decoder wants packets
             rc = 0;
-        }
-        if (rc == 0)
-            rc = forward_pictures(feed);
-        if (rc == -ENODATA && input < 0)
-            rc = input;
-        if (rc == -ENODATA && loops(feed))
-            rc = start_over(feed);
+        else if (rc == -ENODATA) // the decoder has given out everything
+            rc = end_of_stream(t, input);
     }
     return rc;
 }
 
-// Every picture that the decoder has now. 0: it wants packets; -ENODATA: it was flushed, is empty.
-static int forward_pictures(struct feed *feed)
-{
-    for (;;) {
-        struct frame frame;
-        follow_outputs(feed);
-        int rc = follow_devices(feed);
-        if (rc < 0)
-            return rc;
-        watchdog_begin(&feed->heartbeat, STEP_DECODING, 0);
-        rc = decode_next(feed->decoder, &frame);
-        stage_timing_lap(feed->context.progress, STAGE_DECODE);
-        if (rc == -EAGAIN)
-            return 0;
-        if (rc == -EBADMSG)
-            transform_withheld(feed->pipeline);
-        else if (rc < 0)
-            return rc;
-        else
-            forward_picture(feed, &frame);
-        if (atomic_load(feed->context.stop))
-            return -ECANCELED;
-    }
-}
-
-static bool turn(struct feed *feed, struct frame *frame);
-static void follow_signal(struct feed *feed, struct frame *frame);
-static void picture_came(struct feed *feed, const struct frame *frame, bool turned);
-static int64_t behind(struct feed *feed, const struct frame_info *info);
-
-static void complain(struct feed *feed, const char *what)
-{
-    log_event(LOG_LEVEL_ERROR, "%s", what);
-    feed->context.complains(feed->context.opaque, what);
-}
-
-// The frame is counted as lost; the camera goes on.
-static void backend_failed(struct feed *feed, int rc)
-{
-    char what[128];
-    snprintf(what, sizeof what, "backend %s failed: %s", feed->lease.driver->name, strerror(-rc));
-    complain(feed, what);
-}
-
-static void forward_picture(struct feed *feed, struct frame *frame)
-{
-    int rate_num, rate_den;
-    follow_signal(feed, frame);
-    picture_came(feed, frame, turn(feed, frame));
-    frame->info.epoch = *feed->context.epoch;
-    capture_time_rise(&feed->capture_time, &frame->info);
-    frame->info.delay_ns = behind(feed, &frame->info);
-    demux_rate(feed->ingest, &rate_num, &rate_den);
-    stage_timing_submit(feed->context.progress);
-    transform_held_up(feed->pipeline, decoder_held_up_ns(feed->decoder));
-    int rc = transform_submit(feed->pipeline, frame, rate_num, rate_den);
-    stage_timing_lap(feed->context.progress, STAGE_SUBMIT);
-    const char *notice = transform_notice(feed->pipeline);
-    if (notice)
-        complain(feed, notice);
-    if (rc == -ENOSPC)
-        feed->cpu_only = feed->moves = true;
-    else if (rc < 0)
-        backend_failed(feed, rc);
-}
-
-// --- what a picture tells of the camera
-
-static void show(struct feed *feed, const struct frame *first)
-{
-    const struct feed_context *context = &feed->context;
-    snprintf(feed->decoder_told, sizeof feed->decoder_told, "%s", decoder_describe(feed->decoder));
-    context->shows(context->opaque, first, feed->decoder_told, demux_describe(feed->ingest));
-}
-
-static void first_picture(struct feed *feed, const struct frame *frame)
-{
-    show(feed, frame);
-    if (feed->shown)
-        ++*feed->context.epoch;
-    feed->shown = true;
-}
-
-static void ask_device_again(struct feed *feed);
-
-static void size_changed(struct feed *feed, const struct frame *frame)
-{
-    log_event(LOG_LEVEL_INFO, "picture size changed from %dx%d to %dx%d", feed->width, feed->height,
-              frame->image.width, frame->image.height);
-    ++*feed->context.epoch;
-    ask_device_again(feed);
-}
-
-static bool any_keeps_orientation(const struct subscriptions *outputs)
-{
-    for (int i = 0; i < outputs->n; i++)
-        if (outputs->list[i].output->config->kernel == OP_YUV)
-            return true;
-    return false;
-}
-
-static void tell_orientation(const struct feed *feed, int orientation)
-{
-    if (orientation < 0)
-        log_event(LOG_LEVEL_WARNING, "the stream says that its pictures are to be turned by other "
-                                     "than 90, 180 or 270 degrees: they stay as coded");
-    else
-        log_event(LOG_LEVEL_INFO, "pictures are %s, as the stream says%s",
-                  orientation_name((enum orientation)orientation),
-                  any_keeps_orientation(feed->subscriptions) ? "; in yuv outputs they stay as coded"
-                                                             : "");
-}
-
-// What the pictures say themselves goes before what the container says. A change of it is one of
-// geometry.
-static bool turn(struct feed *feed, struct frame *frame)
-{
-    int orientation = decoder_orientation(feed->decoder);
-    if (orientation == -ENODATA)
-        orientation = demux_orientation(feed->ingest);
-    if (feed->context.config->rotate == TURNING_IGNORE)
-        orientation = ORIENTATION_UPRIGHT;
-    bool turned = orientation != feed->orientation;
-    if (turned)
-        tell_orientation(feed, orientation);
-    feed->orientation = orientation;
-    frame->image.orientation =
-        orientation < 0 ? ORIENTATION_UPRIGHT : (enum orientation)orientation;
-    return turned;
-}
-
-static bool has_last_size(const struct feed *feed, const struct frame *frame)
-{
-    return feed->width == frame->image.width && feed->height == frame->image.height;
-}
-
-// What another connection or another size begins with is another stream.
-static void follow_signal(struct feed *feed, struct frame *frame)
-{
-    struct video_signal *signal = &feed->signal;
-    const struct video_signal before = *signal;
-    video_signal_follow(signal, &frame->info, !has_last_size(feed, frame));
-    if (signal->field_order != before.field_order)
-        log_event(signal->field_order == FIELDS_NONE ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "%s",
-                  video_signal_explain_fields(signal));
-    if (signal->hdr != before.hdr)
-        log_event(signal->hdr ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s",
-                  video_signal_explain_hdr(signal));
-}
-
-// Back in time, or so far ahead that the pictures between are missing or the clock was set.
-static bool time_jumps(const struct feed *feed, int64_t pts_ns)
-{
-    return feed->last_pts_ns != NO_PICTURE &&
-           (pts_ns < feed->last_pts_ns || pts_ns - feed->last_pts_ns > JUMP_NS);
-}
-
-// By when they were decoded, since they arrive in another order than that of their timestamps.
-// Other inputs come when their program gives them, whatever their timestamps say.
-static int64_t behind(struct feed *feed, const struct frame_info *info)
-{
-    if (config_url_kind(feed->context.config->url) != URL_RTSP)
-        return 0;
-    return delay_read(&feed->lag, info->pts_ns, info->decoded_ns);
-}
-
-static void picture_came(struct feed *feed, const struct frame *frame, bool turned)
-{
-    struct stream_memory memory = {0};
-    const char *notice = decoder_notice(feed->decoder);
-    if (notice)
-        log_event(LOG_LEVEL_WARNING, "%s", notice);
-    if (feed->width == 0) {
-        first_picture(feed, frame);
-    } else if (!has_last_size(feed, frame)) {
-        size_changed(feed, frame);
-    } else if (time_jumps(feed, frame->info.pts_ns)) {
-        log_event(LOG_LEVEL_INFO, "the stream's time jumped");
-        ++*feed->context.epoch;
-        feed->lag = (struct delay){0};
-        capture_time_doubt(&feed->capture_time, &frame->info);
-    } else if (capture_time_jumps(&feed->capture_time, &frame->info)) {
-        log_event(LOG_LEVEL_INFO, "the clock that the capture times are by went back");
-        ++*feed->context.epoch;
-    } else if (turned) {
-        ++*feed->context.epoch;
-    }
-    if (strcmp(feed->decoder_told, decoder_describe(feed->decoder)) != 0)
-        show(feed, NULL);
-    decoder_memory(feed->decoder, &memory);
-    stage_timing_memory(feed->context.progress, &memory);
-    stage_timing_picture(feed->context.progress, frame);
-    feed->width = frame->image.width;
-    feed->height = frame->image.height;
-    feed->last_pts_ns = frame->info.pts_ns;
-}
-
 // Another connection may begin with a keyframe, or say that the codec is another one by now. Files
 // say what they are once and for all.
-static bool dries_up(struct feed *feed, const struct packet *packet)
+static bool is_stalled(struct camera_thread *t, const struct packet *packet)
 {
-    return feed->live &&
-           decode_stall_packet(&feed->drought, decoder_pictures(feed->decoder), packet->received_ns,
-                               packet->keyframe, 2 * feed->context.config->media_timeout.ns);
-}
-
-// A file that gave no picture from its start to its end would only make the camera spin.
-static bool loops(const struct feed *feed)
-{
-    return feed->context.config->loop && feed->last_pts_ns != NO_PICTURE &&
-           !atomic_load(feed->context.stop);
+    return t->live &&
+           decode_stall_packet(&t->stall, decoder_pictures(t->decoder), packet->received_ns,
+                               packet->keyframe, 2 * t->context.config->media_timeout.ns);
 }
 
 static const char CUT_SHORT[] =
     "the file is cut short: it ends within a picture, or before the last one that it lists";
 
-// In a loop a file that is cut short goes on like a whole one.
-static int judge_end(struct feed *feed, int input)
+// With `loop` the file begins again, also where it is cut short. 0, or why the stream ends: `input`
+// says why there are no packets.
+static int end_of_stream(struct camera_thread *t, int input)
 {
-    if (input != -EPROTO || !feed->context.config->loop)
+    const bool at_end = input == -ENODATA || input == -EPROTO;
+    if (!at_end || !t->context.config->loop)
         return input;
-    if (!feed->cut_short_told)
+    if (input == -EPROTO && !t->cut_short_logged)
         log_event(LOG_LEVEL_WARNING, "%s", CUT_SHORT);
-    feed->cut_short_told = true;
-    return -ENODATA;
-}
-
-// `loop`: back to the file's start. What is before and after does not belong together: a new epoch.
-static int start_over(struct feed *feed)
-{
-    watchdog_begin(&feed->heartbeat, STEP_READING, demux_read_ns(feed->ingest));
-    int rc = demux_rewind(feed->ingest);
+    t->cut_short_logged |= input == -EPROTO;
+    // A file without a picture would only make the camera spin.
+    if (!t->stream.has_picture || atomic_load(&t->stop))
+        return -ENODATA;
+    int rc = demux_rewind(t->demux);
     if (rc < 0)
         return rc;
-    decoder_restart(feed->decoder);
-    feed->last_pts_ns = NO_PICTURE;
-    ++*feed->context.epoch;
+    decoder_restart(t->decoder);
+    stream_rewind(&t->stream);
     return 0;
 }
 
-// --- the lease on a device
+// --- a picture
 
-static void release_device(struct feed *feed)
+// What the pictures say themselves goes before what the container says.
+static int orientation_of_pictures(const struct camera_thread *t)
 {
-    transform_drain(feed->pipeline);
-    if (feed->decoder)
-        decoder_leave(feed->decoder);
-    feed_leave(feed);
+    const int orientation = decoder_orientation(t->decoder);
+    if (t->context.config->rotate == TURNING_IGNORE)
+        return ORIENTATION_UPRIGHT;
+    return orientation == -ENODATA ? demux_orientation(t->demux) : orientation;
 }
 
-static int acquire_device(struct feed *feed)
+static void say_running(struct camera_thread *t, const struct frame *frame)
 {
-    const struct feed_context *context = &feed->context;
-    int rc =
-        device_acquire(context->devices, feed->cpu_only ? DEVICE_CPU : DEVICE_AUTO, &feed->lease);
-    if (rc < 0)
-        return rc;
-    atomic_store(&context->progress->backend, feed->lease.driver->name);
-    transform_attach(feed->pipeline);
-    rc =
-        decoder_join(feed->decoder, &(struct decode_target){feed->lease.driver, feed->lease.backend,
-                                                            feed->lease.nvdec});
-    if (rc < 0)
-        release_device(feed);
-    return rc;
+    retry_reset(&t->retry);
+    atomic_store(&t->context.report->state, CAMERA_RUNNING);
+    t->running_ns = monotonic_ns();
+    log_event(t->failures < LOGGED_FAILURES ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+              "running: %s, decoder %s, %s%s", demux_describe(t->demux),
+              decoder_describe(t->decoder), pixel_format_name(frame->image.format),
+              frame->image.memory == MEMORY_CUDA ? " on the device" : "");
 }
 
-// The device may have room for what comes now.
-static void ask_device_again(struct feed *feed)
+static void retry_device(struct camera_thread *t);
+
+// Completes what is known of the frame, and reports what it says of the camera.
+static void describe_frame(struct camera_thread *t, struct frame *frame)
 {
-    feed->moves |= feed->cpu_only && feed->lease.device;
-    feed->cpu_only = false;
+    struct camera_report *report = t->context.report;
+    const bool rtsp = config_url_kind(t->context.config->url) == URL_RTSP;
+    struct stream_memory memory = {0};
+    const char *notice = decoder_notice(t->decoder), *decoder = decoder_describe(t->decoder);
+    if (notice)
+        log_event(LOG_LEVEL_WARNING, "%s", notice);
+    demux_rate(t->demux, &frame->rate_num, &frame->rate_den);
+    const enum stream_change change =
+        stream_picture(&t->stream, frame, orientation_of_pictures(t), rtsp, t->subscriptions);
+    if (change == STREAM_RESIZED)
+        retry_device(t);
+    if (change == STREAM_BEGINS || strcmp(report->description.decoder, decoder) != 0)
+        camera_report_stream(report, decoder, demux_describe(t->demux));
+    if (change == STREAM_BEGINS)
+        say_running(t, frame);
+    decoder_memory(t->decoder, &memory);
+    camera_report_picture(report, frame, &memory);
 }
 
-struct subscriptions *feed_subscribe(struct feed *feed, struct subscriptions *subscriptions)
+static void log_error(struct camera_thread *t, const char *what)
 {
-    struct subscriptions *never_taken =
-        atomic_exchange(&feed->next_subscriptions, subscriptions_acquire(subscriptions));
-    return never_taken && subscriptions_release(never_taken) ? never_taken : NULL;
+    log_event(LOG_LEVEL_ERROR, "%s", what);
+    camera_report_error(t->context.report, what);
 }
 
-struct subscriptions *feed_update_subscriptions(struct feed *feed)
+// Where the transform fails, the frame is counted as lost and the camera goes on.
+static void submit(struct camera_thread *t, struct frame *frame)
 {
-    if (!atomic_load(&feed->next_subscriptions))
+    char what[128];
+    if (frame->lost) {
+        transform_lost(t->transform);
+        return;
+    }
+    describe_frame(t, frame);
+    transform_delayed(t->transform, decoder_held_up_ns(t->decoder));
+    int rc = transform_submit(t->transform, frame);
+    const char *notice = transform_notice(t->transform);
+    if (notice)
+        log_error(t, notice);
+    if (rc == -ENOSPC) {
+        t->cpu_only = t->changes_device = true;
+    } else if (rc < 0) {
+        snprintf(what, sizeof what, "backend %s failed: %s", t->lease.driver->name, strerror(-rc));
+        log_error(t, what);
+    }
+}
+
+// --- between two pictures: other outputs, another device
+
+struct subscriptions *camera_thread_update(struct camera_thread *t)
+{
+    if (!atomic_load(&t->next_subscriptions))
         return NULL;
-    struct subscriptions *former = feed->subscriptions;
-    feed->subscriptions = atomic_exchange(&feed->next_subscriptions, NULL);
-    transform_subscribe(feed->pipeline, feed->subscriptions);
+    struct subscriptions *former = t->subscriptions;
+    t->subscriptions = atomic_exchange(&t->next_subscriptions, NULL);
+    transform_subscribe(t->transform, t->subscriptions);
     return subscriptions_release(former) ? former : NULL;
 }
 
-// The camera's connection and decoder do not notice.
-static void follow_outputs(struct feed *feed)
+static void update_subscriptions(struct camera_thread *t)
 {
-    struct subscriptions *released = feed_update_subscriptions(feed);
+    struct subscriptions *released = camera_thread_update(t);
     if (released)
-        event_post(feed->context.events, &released->released);
+        event_post(t->context.events, &released->released);
 }
 
-// Goes over to the device that has taken over.
-static int follow_devices(struct feed *feed)
+static int acquire_device(struct camera_thread *t)
 {
-    if (!feed->moves && !device_is_stale(&feed->lease))
-        return 0;
-    feed->moves = false;
-    watchdog_begin(&feed->heartbeat, STEP_MOVING, TURN_NS);
+    const struct camera_thread_context *context = &t->context;
+    int rc = device_acquire(context->devices, t->cpu_only ? DEVICE_CPU : DEVICE_AUTO, &t->lease);
+    if (rc < 0)
+        return rc;
+    atomic_store(&context->report->backend, t->lease.driver->name);
+    transform_attach(t->transform);
+    return 0;
+}
+
+static int join_decoder(struct camera_thread *t)
+{
+    return decoder_join(t->decoder,
+                        &(struct decode_target){t->lease.driver, t->lease.backend, t->lease.nvdec});
+}
+
+static void release_device(struct camera_thread *t)
+{
+    transform_drain(t->transform);
+    if (t->decoder)
+        decoder_leave(t->decoder);
+    camera_thread_release_device(t);
+}
+
+static int change_device(struct camera_thread *t)
+{
     const int64_t begun_ns = monotonic_ns();
-    release_device(feed);
-    int rc = acquire_device(feed);
-    transform_held_up(feed->pipeline, monotonic_ns() - begun_ns);
-    return rc;
+    stage_enter(&t->context.report->stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
+    t->changes_device = false;
+    release_device(t);
+    int rc = acquire_device(t);
+    if (rc == 0 && (rc = join_decoder(t)) < 0)
+        release_device(t);
+    transform_delayed(t->transform, monotonic_ns() - begun_ns);
+    return rc == -EAGAIN ? -ENOMEM : rc; // -EAGAIN is the decoder's, which wants packets
+}
+
+// A device that had no room may have room for what comes now.
+static void retry_device(struct camera_thread *t)
+{
+    t->changes_device |= t->cpu_only && t->lease.device;
+    t->cpu_only = false;
+}
+
+// The connection and the decoder go on over all of these changes.
+static int camera_update(struct camera_thread *t)
+{
+    if (atomic_load(&t->stop))
+        return -ECANCELED;
+    update_subscriptions(t);
+    return t->changes_device || device_is_stale(&t->lease) ? change_device(t) : 0;
 }
 
 // --- one connection
 
-static int open_decoder(struct feed *feed)
+static int open_decoder(struct camera_thread *t)
 {
-    const struct camera_config *config = feed->context.config;
+    const struct camera_config *config = t->context.config;
     struct decode_options options = {
         // Whether NVDEC is there was the start's question; if it fails, the cpu is to go on.
         .decode = config->decode == DECODE_NVDEC ? DECODE_AUTO : config->decode,
         .threads = config->decode_threads,
         .in_flight = FRAMES_IN_FLIGHT_MAX,
         .damaged = config->damaged,
-        .low_delay = demux_is_live(config->url),
+        .low_delay = t->live,
+        .stages = &t->context.report->stages,
     };
-    return decoder_open(&feed->decoder, demux_parameters(feed->ingest), &options);
+    return decoder_open(&t->decoder, demux_parameters(t->demux), &options);
 }
 
-static void close_decoder(struct feed *feed)
+static void close_decoder(struct camera_thread *t)
 {
-    decoder_close(feed->decoder);
-    feed->decoder = NULL;
+    decoder_close(t->decoder);
+    t->decoder = NULL;
 }
 
-// The decoder of the connection before where it will do: NVDEC takes long to open.
-static int prepare_decoder(struct feed *feed)
+// Keeps the decoder of the connection before where it will do: NVDEC takes long to open.
+static int prepare_decoder(struct camera_thread *t)
 {
-    if (feed->decoder && decoder_accepts(feed->decoder, demux_parameters(feed->ingest))) {
-        decoder_restart(feed->decoder);
-        return feed->lease.device ? 0 : acquire_device(feed);
+    const int64_t begun_ns = monotonic_ns();
+    stage_enter(&t->context.report->stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
+    int rc = 0;
+    bool joins = !t->lease.device;
+    if (t->decoder && decoder_accepts(t->decoder, demux_parameters(t->demux))) {
+        decoder_restart(t->decoder);
+    } else {
+        close_decoder(t);
+        rc = open_decoder(t);
+        joins = true;
     }
-    close_decoder(feed);
-    int rc = open_decoder(feed);
-    if (rc == 0)
-        rc = feed->lease.device
-                 ? decoder_join(feed->decoder,
-                                &(struct decode_target){feed->lease.driver, feed->lease.backend,
-                                                        feed->lease.nvdec})
-                 : acquire_device(feed);
+    if (rc == 0 && !t->lease.device)
+        rc = acquire_device(t);
+    if (rc == 0 && joins)
+        rc = join_decoder(t);
+    transform_delayed(t->transform, monotonic_ns() - begun_ns);
     return rc;
 }
 
-static void explain_end(const struct feed *feed, int rc, char *why, size_t size)
+static void explain_end(const struct camera_thread *t, int rc, char *why, size_t size)
 {
-    if (rc == -EBADMSG)
+    if (rc == -ETIME)
         snprintf(why, size, "no picture could be decoded for %.0f s",
-                 (double)feed->drought.dry_ns / 1e9);
+                 (double)t->stall.dry_ns / 1e9);
     else
         snprintf(why, size, "%s",
                  rc == -ENODATA     ? "the stream ended"
@@ -462,98 +325,242 @@ static void explain_end(const struct feed *feed, int rc, char *why, size_t size)
                                     : strerror(-rc));
 }
 
-int feed_run(struct feed *feed, char *why, size_t size)
+int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
 {
-    const struct feed_context *context = &feed->context;
-    const struct camera_config *config = context->config;
-    watchdog_begin(&feed->heartbeat, STEP_MOVING, TURN_NS);
-    follow_outputs(feed);
-    if (device_is_stale(&feed->lease))
-        release_device(feed); // connecting may take long
-    watchdog_begin(&feed->heartbeat, STEP_CONNECTING, config->connect_timeout.ns + LOOKUP_NS);
-    int rc = demux_open(&feed->ingest, config, context->stop, why, size);
+    const struct camera_config *config = t->context.config;
+    t->live = demux_is_live(config->url);
+    stage_enter(&t->context.report->stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
+    update_subscriptions(t);
+    if (device_is_stale(&t->lease))
+        release_device(t); // connecting may take long
+    int rc = demux_open(&t->demux, config, &t->stop, &t->context.report->stages, why, size);
     if (rc < 0)
         return rc;
-    if (!feed->shown)
+    if (!t->stream.begun)
         malloc_trim(0); // of the pictures that libavformat decoded to know the stream
-    feed->width = feed->height = 0;
-    feed->last_pts_ns = NO_PICTURE;
-    feed->lag = (struct delay){0};
-    feed->live = demux_is_live(context->config->url);
-    decode_stall_connect(&feed->drought);
-    ask_device_again(feed);
-    watchdog_begin(&feed->heartbeat, STEP_MOVING, TURN_NS);
-    const int64_t begun_ns = monotonic_ns();
-    rc = prepare_decoder(feed);
-    transform_held_up(feed->pipeline, monotonic_ns() - begun_ns);
+    stream_connect(&t->stream);
+    decode_stall_connect(&t->stall);
+    retry_device(t);
+    rc = prepare_decoder(t);
     if (rc == 0)
-        rc = relay(feed);
-    explain_end(feed, rc, why, size);
-    if (feed->width == 0 || rc == -ENOTSUP || rc == -EBADMSG)
-        close_decoder(feed); // who knows what it is at
-    watchdog_begin(&feed->heartbeat, STEP_CLOSING, config->close_timeout.ns);
-    demux_close(feed->ingest);
-    feed->ingest = NULL;
+        rc = pass_frames(t);
+    explain_end(t, rc, why, size);
+    // The decoder of a stream that it could not decode may have kept anything of it.
+    if (t->stream.width == 0 || rc == -ENOTSUP || rc == -ETIME)
+        close_decoder(t);
+    demux_close(t->demux);
+    t->demux = NULL;
     return rc;
 }
 
-// --- from the start to the end
+// --- from one connection to the next
 
-int feed_open(struct feed **ret, const struct feed_context *context)
+// Waits `ns`, or less when the camera is stopped.
+static void wait_for_next_try(struct camera_thread *t, int64_t ns)
 {
-    struct feed *feed = calloc(1, sizeof *feed);
-    if (!feed)
+    const int64_t due_ns = monotonic_ns() + ns;
+    const struct timespec until = {due_ns / 1000000000, due_ns % 1000000000};
+    pthread_mutex_lock(&t->lock);
+    while (!atomic_load(&t->stop) && pthread_cond_timedwait(&t->wake, &t->lock, &until) == 0)
+        ;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void drain(struct camera_thread *t)
+{
+    transform_drain(t->transform);
+    close_decoder(t);
+}
+
+// A short outage finds decoder and buffers as they were. In a long one nothing is held of the
+// device: it may have failed, or others need the room.
+static void pause_between_tries(struct camera_thread *t, int64_t ns)
+{
+    stage_enter(&t->context.report->stages, STAGE_PAUSE, ns);
+    wait_for_next_try(t, ns < WARM_NS ? ns : WARM_NS);
+    if (ns <= WARM_NS)
+        return;
+    drain(t);
+    camera_thread_release_device(t);
+    wait_for_next_try(t, ns - WARM_NS);
+}
+
+// A camera that stays away, or gives a picture and hangs up again and again, is logged every ten
+// minutes and not at every try. A wrong password is not going to mend itself: it is said once.
+static void log_failure(struct camera_thread *t, const char *why, int64_t pause_ns, bool refused)
+{
+    const int64_t now_ns = monotonic_ns();
+    if (t->running_ns && now_ns - t->running_ns >= STEADY_NS)
+        t->failures = 0;
+    t->failures++;
+    const bool lately = t->failures > LOGGED_FAILURES && now_ns - t->last_logged_ns < QUIET_NS;
+    if (strcmp(why, t->last_logged) == 0 && (refused || lately))
+        return;
+    snprintf(t->last_logged, sizeof t->last_logged, "%s", why);
+    t->last_logged_ns = now_ns;
+    log_event(LOG_LEVEL_WARNING, "%s; next try in %.1f s%s", why, (double)pause_ns / 1e9,
+              refused                          ? ", then every 30 s without a word"
+              : t->failures == LOGGED_FAILURES ? ", then on without a word"
+                                               : "");
+}
+
+static void wait_and_retry(struct camera_thread *t, int rc, const char *why)
+{
+    struct camera_report *report = t->context.report;
+    const bool refused = rc == -EACCES;
+    const int64_t ns = retry_next_ns(&t->retry, refused);
+    atomic_store(&report->next_try_ns, monotonic_ns() + ns);
+    atomic_store(&report->state, CAMERA_RETRYING);
+    camera_report_error(report, why);
+    log_failure(t, why, ns, refused);
+    pause_between_tries(t, ns);
+    atomic_fetch_add(&report->reconnects, 1);
+    atomic_store(&report->state, CAMERA_CONNECTING);
+}
+
+// What the end of a connection means: to try again, or the state that the camera ends in.
+static enum camera_state state_after(struct camera_thread *t, int rc)
+{
+    const struct camera_config *config = t->context.config;
+    if (atomic_load(&t->stop))
+        return CAMERA_ENDED;
+    if (t->live || config->loop)
+        return CAMERA_RETRYING;
+    if (rc == -ETIMEDOUT && config_url_kind(config->url) == URL_PIPE)
+        return CAMERA_RETRYING; // its writer may go on
+    return rc == -ENODATA ? CAMERA_ENDED : CAMERA_FAILED;
+}
+
+// For `top -H` and debuggers: what the kernel takes of the name.
+static void name_thread(const char *name)
+{
+    char cut[16];
+    snprintf(cut, sizeof cut, "%.15s", name);
+    pthread_setname_np(pthread_self(), cut);
+}
+
+static void *run(void *opaque)
+{
+    struct camera_thread *t = opaque;
+    const struct camera_thread_context *context = &t->context;
+    enum camera_state state;
+    char why[WHY_MAX];
+
+    log_camera(context->config->name);
+    name_thread(context->config->name);
+    for (;;) {
+        t->running_ns = 0;
+        int rc = camera_thread_connect(t, why, sizeof why);
+        state = state_after(t, rc);
+        if (state != CAMERA_RETRYING)
+            break;
+        wait_and_retry(t, rc, why);
+    }
+    drain(t);
+    stage_enter(&context->report->stages, STAGE_IDLE, STAGE_NO_LIMIT);
+    if (state == CAMERA_FAILED)
+        camera_report_error(context->report, why);
+    atomic_store(&context->report->state, state);
+    log_event(state == CAMERA_FAILED ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s: %s",
+              camera_state_name((int)state), atomic_load(&t->stop) ? "stopped" : why);
+    event_post(context->events, context->ended);
+    return NULL;
+}
+
+// --- the loop thread's side
+
+static int open_transform(struct camera_thread *t)
+{
+    const struct camera_thread_context *context = &t->context;
+    return transform_open(&t->transform, &(struct transform_context){
+                                             .lease = &t->lease,
+                                             .events = context->events,
+                                             .subscriptions = t->subscriptions,
+                                             .fps = context->config->fps,
+                                             .stop = &t->stop,
+                                             .stages = &context->report->stages,
+                                             .decode = context->decode,
+                                             .process = context->process,
+                                         });
+}
+
+int camera_thread_open(struct camera_thread **ret, const struct camera_thread_context *context)
+{
+    pthread_condattr_t attributes;
+    struct camera_thread *t = calloc(1, sizeof *t);
+    if (!t)
         return -ENOMEM;
-    feed->context = *context;
-    struct transform_context pipeline = {
-        .lease = &feed->lease,
-        .events = context->events,
-        .subscriptions = context->subscriptions,
-        .fps = context->config->fps,
-        .stop = context->stop,
-        .heartbeat = &feed->heartbeat,
-        .decode = context->decode,
-        .process = context->process,
-    };
-    int rc = transform_open(&feed->pipeline, &pipeline);
+    t->context = *context;
+    t->retry.seed = (uint32_t)monotonic_ns() ^ (uint32_t)(uintptr_t)t;
+    t->subscriptions = subscriptions_acquire(context->subscriptions);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    int rc = open_transform(t);
     if (rc < 0) {
-        free(feed);
+        camera_thread_close(t);
         return rc;
     }
-    feed->subscriptions = subscriptions_acquire(context->subscriptions);
-    *ret = feed;
+    *ret = t;
     return 0;
 }
 
-struct watchdog *feed_heartbeat(struct feed *feed)
+void camera_thread_close(struct camera_thread *t)
 {
-    return &feed->heartbeat;
-}
-
-void feed_drain(struct feed *feed)
-{
-    transform_drain(feed->pipeline);
-    close_decoder(feed);
-}
-
-void feed_leave(struct feed *feed)
-{
-    transform_detach(feed->pipeline);
-    device_release(&feed->lease);
-}
-
-void feed_wake(struct feed *feed)
-{
-    transform_wake(feed->pipeline);
-}
-
-void feed_close(struct feed *feed)
-{
-    if (!feed)
+    if (!t)
         return;
-    feed_drain(feed);
-    feed_leave(feed);
-    transform_close(feed->pipeline);
-    subscriptions_release(feed->subscriptions);
-    free(feed);
+    if (t->transform) {
+        drain(t);
+        camera_thread_release_device(t);
+    }
+    transform_close(t->transform);
+    subscriptions_release(t->subscriptions);
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+int camera_thread_start(struct camera_thread *t)
+{
+    int rc = -pthread_create(&t->id, NULL, run, t);
+    t->running = rc == 0;
+    return rc;
+}
+
+void camera_thread_stop(struct camera_thread *t)
+{
+    pthread_mutex_lock(&t->lock);
+    atomic_store(&t->stop, true);
+    pthread_cond_broadcast(&t->wake);
+    pthread_mutex_unlock(&t->lock);
+    transform_wake(t->transform);
+}
+
+struct subscriptions *camera_thread_subscribe(struct camera_thread *t,
+                                              struct subscriptions *subscriptions)
+{
+    struct subscriptions *never_taken =
+        atomic_exchange(&t->next_subscriptions, subscriptions_acquire(subscriptions));
+    return never_taken && subscriptions_release(never_taken) ? never_taken : NULL;
+}
+
+void camera_thread_join(struct camera_thread *t)
+{
+    if (t->running)
+        pthread_join(t->id, NULL);
+    t->running = false;
+}
+
+void camera_thread_release_device(struct camera_thread *t)
+{
+    transform_detach(t->transform);
+    device_release(&t->lease);
+}
+
+void camera_thread_continue(struct camera_thread *t, const struct camera_thread *before)
+{
+    if (t->stream.epoch <= before->stream.epoch)
+        t->stream.epoch = before->stream.epoch + 1;
 }

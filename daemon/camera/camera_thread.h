@@ -1,47 +1,45 @@
-// What a camera's thread does: one connection after another, from the input through the decoder to
-// the pipeline, on the device that works now. Lives as long as the camera; its thread
-// calls everything but where a function says so.
+// The thread of one camera: connects, passes pictures on from the input through the decoder to the
+// transform, and comes back after an outage.
 #ifndef FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
 #define FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
 
-#include "daemon/camera/stage_timing.h"
+#include "daemon/camera/camera_report.h"
 #include "daemon/transform/transform.h"
 
-struct feed;
+struct camera_thread;
 
-struct feed_context {
+struct camera_thread_context {
     const struct camera_config *config;
     struct devices *devices;
     struct event_queue *events;
-    struct subscriptions *subscriptions; // at first
-    uint32_t *epoch;                     // of the next picture, unless that begins another
-    struct histogram *decode, *process;
-    struct stage_timing *progress;
-    const _Atomic bool *stop; // ends every wait
-    // What decodes now, and what: at the first picture of a connection, which `first` is, and
-    // (`first` NULL) when another decoder carries on.
-    void (*shows)(void *opaque, const struct frame *first, const char *decoder, const char *stream);
-    // What went wrong while pictures came, in words.
-    void (*complains)(void *opaque, const char *what);
-    void *opaque;
+    struct subscriptions *subscriptions; // at first; the thread takes a reference of its own
+    struct histogram *decode, *process;  // as of struct transform_context
+    struct camera_report *report;        // all that the thread says
+    struct event *ended;                 // posted when the thread ends
 };
 
-int feed_open(struct feed **ret, const struct feed_context *);
-struct watchdog *feed_heartbeat(struct feed *); // of the camera's thread
-// One connection, from connecting to the end of the stream: negative errno, -ENODATA where it ended
-// well; `why` says in words what ended it. Decoder, buffers and lease stay for the next one.
-int feed_run(struct feed *, char *why, size_t size);
-// Waits for the frames in flight, and lets go of decoder and buffers.
-void feed_drain(struct feed *);
-// After feed_drain: releases its device, and slots that lie there. Loop thread
-// once the camera's is through.
-void feed_leave(struct feed *);
-// Loop thread: from the next frame on these are the outputs. Returns a list to close, or NULL.
-struct subscriptions *feed_subscribe(struct feed *, struct subscriptions *);
-// Goes over to them at once. Camera's thread, or the loop's while the camera's is not running.
-// Returns a list to close, or NULL.
-struct subscriptions *feed_update_subscriptions(struct feed *);
-void feed_wake(struct feed *);  // any thread: lets waits look at *stop again
-void feed_close(struct feed *); // loop thread; accepts NULL
+// --- loop thread
+int camera_thread_open(struct camera_thread **ret, const struct camera_thread_context *);
+void camera_thread_close(struct camera_thread *); // after camera_thread_join; accepts NULL
+int camera_thread_start(struct camera_thread *);  // 0 or negative errno
+void camera_thread_stop(struct camera_thread *);  // asks; may be repeated
+// From the next picture on these are the outputs; the thread takes a reference of its own, and
+// posts the event of the list that it worked by before. Returns a list that it never worked by, to
+// be closed, or NULL.
+struct subscriptions *camera_thread_subscribe(struct camera_thread *, struct subscriptions *);
+// The same at once, while the thread is not running: returns the former list, to be closed, or
+// NULL.
+struct subscriptions *camera_thread_update(struct camera_thread *);
+void camera_thread_join(struct camera_thread *); // waits for its end; accepts one never started
+// After camera_thread_join: releases the device, and takes back results that lie there.
+void camera_thread_release_device(struct camera_thread *);
+// Before camera_thread_start: epochs begin after those of `before`, which has ended.
+void camera_thread_continue(struct camera_thread *, const struct camera_thread *before);
+
+// --- camera thread, or a test in its place
+// One connection, from connecting to the end of the stream. Returns negative errno, -ENODATA where
+// the stream ended well; `why` says in words what ended it. Decoder, buffers and device stay for
+// the next connection.
+int camera_thread_connect(struct camera_thread *, char *why, size_t size);
 
 #endif

@@ -57,17 +57,16 @@ static int first_picture(struct demux *demux, struct decoder *decoder, int64_t d
                          struct frame *ret)
 {
     struct packet packet;
-    int rc = -EAGAIN;
-    while (rc == -EAGAIN || rc == -EBADMSG) {
-        rc = decode_next(decoder, ret);
-        if (rc != -EAGAIN)
+    int rc;
+    while ((rc = decoder_receive(decoder, ret)) == -EAGAIN || (rc == 0 && ret->lost)) {
+        if (rc == 0)
             continue;
         int input = monotonic_ns() < deadline_ns ? demux_read(demux, &packet) : -ETIMEDOUT;
         if (input < 0 && input != -ENODATA)
             return input;
-        int sent = decode_send(decoder, input == 0 ? &packet : NULL);
-        if (sent < 0 && sent != -EBADMSG)
-            return sent;
+        rc = decoder_send(decoder, input == 0 ? &packet : NULL);
+        if (rc < 0)
+            return rc;
     }
     return rc;
 }
@@ -142,7 +141,7 @@ static int probe_camera(struct probes *probes, struct probe *probe)
                  "not opened, because only the unit can read a credential in its url");
         return 0;
     }
-    int rc = demux_open(&demux, camera, &never, probe->text, sizeof probe->text);
+    int rc = demux_open(&demux, camera, &never, NULL, probe->text, sizeof probe->text);
     if (rc == 0)
         rc = decode_first(probes, probe, demux);
     demux_close(demux);

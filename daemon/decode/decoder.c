@@ -39,7 +39,7 @@ struct decoder {
     // While there is a device: what NVDEC needs to take over, or the cpu if NVDEC goes.
     struct packet_history backlog;
     bool awaiting;   // packets are of no use before the next keyframe
-    int lost;        // pictures that are gone with a codec; to be counted
+    int lost;        // pictures that are to be given out as lost
     bool flushing;   // no more packets will come
     bool harmed;     // met what it could not decode: who knows what it keeps of that
     int64_t shown;   // pictures that came since it was opened
@@ -245,7 +245,7 @@ void decoder_restart(struct decoder *d)
     d->lost = 0;
     if (d->device && d->codec.context && !codec_on_device(&d->codec)) {
         close_codec(d);
-        open_codec(d); // failing, it leaves none, which decode_send says
+        open_codec(d); // failing, it leaves none, which decoder_send says
     }
 }
 
@@ -268,7 +268,11 @@ static int errno_of(struct decoder *d, int error, int64_t serial)
 static int send_end(struct decoder *d)
 {
     int rc = codec_send(&d->codec, NULL, 0);
-    return rc < 0 && rc != AVERROR_EOF ? errno_of(d, rc, d->facts.serial) : 0;
+    if (rc >= 0 || rc == AVERROR_EOF)
+        return 0;
+    rc = errno_of(d, rc, d->facts.serial);
+    d->lost += rc == -EBADMSG;
+    return rc == -EBADMSG ? 0 : rc;
 }
 
 // Where one is not, a packet that fails may have held headers alone or half a picture: no loss.
@@ -340,8 +344,9 @@ static bool slices_are_wrong(struct decoder *d, const AVPacket *packet, const st
     return result == SLICES_WRONG;
 }
 
-int decode_send(struct decoder *d, const struct packet *packet)
+int decoder_send(struct decoder *d, const struct packet *packet)
 {
+    stage_enter(d->options.stages, STAGE_DECODE, 0);
     if (!d->codec.context)
         return -ENOTSUP;
     if (!packet) {
@@ -357,12 +362,15 @@ int decode_send(struct decoder *d, const struct packet *packet)
     d->awaiting &= !(packet->av->flags & AV_PKT_FLAG_KEY);
     if (d->awaiting) {
         fact->settled = true;
-        return -EBADMSG;
+        d->lost++;
+        return 0;
     }
     bool replays = packet_history_replays(&d->backlog);
     if ((d->device || replays) && packet_history_add(&d->backlog, packet->av, serial) < 0)
         return -ENOMEM;
-    return replays ? 0 : send(d, packet->av, serial);
+    int rc = replays ? 0 : send(d, packet->av, serial);
+    d->lost += rc == -EBADMSG;
+    return rc == -EBADMSG ? 0 : rc;
 }
 
 // --- pictures out
@@ -474,8 +482,10 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     return 0;
 }
 
-int decode_next(struct decoder *d, struct frame *ret)
+int decoder_receive(struct decoder *d, struct frame *ret)
 {
+    stage_enter(d->options.stages, STAGE_DECODE, 0);
+    *ret = (struct frame){0};
     struct picture *picture = picture_take(d->pictures);
     if (!picture)
         return -ENOMEM;
@@ -484,7 +494,8 @@ int decode_next(struct decoder *d, struct frame *ret)
         rc = show(d, picture, ret);
     if (rc < 0)
         picture_release(picture);
-    return rc;
+    ret->lost = rc == -EBADMSG;
+    return ret->lost ? 0 : rc;
 }
 
 int64_t decoder_pictures(const struct decoder *d)

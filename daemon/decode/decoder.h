@@ -27,6 +27,7 @@ struct decode_options {
     bool low_delay; // for live sources: threads share a picture, and hold none back
     int in_flight;  // frames that may be held at once beside the decoder's own
     enum damaged damaged;
+    struct stage_watch *stages; // NULL: nobody watches
 };
 
 // Needs no device: decoder_join gives it one. -ENOTSUP: nothing here decodes this.
@@ -53,17 +54,16 @@ void decoder_leave(struct decoder *);
 // Whether the decoder can go on with a stream of these parameters after decoder_restart. One that
 // met what it could not decode may have taken headers, an order of pictures or a rotation from it.
 bool decoder_accepts(const struct decoder *, const struct AVCodecParameters *);
-// Gives it one packet; NULL flushes: decode_next then yields what is left and -ENODATA. Returns 0,
-// also where damage will show in pictures to come; -EAGAIN cannot happen when decode_next was
-// called until -EAGAIN; -EBADMSG: a picture that cannot be decoded (count it); -ENOTSUP: this
-// stream cannot be decoded here.
-int decode_send(struct decoder *, const struct packet *);
-// The next picture, in presentation order. Returns 0; -EAGAIN: wants packets; -ENODATA: the end
-// after a flush; -EBADMSG: a picture was withheld by the policy `damaged` (count it). info.epoch
-// and FRAMED_FLAG_FIRST_OF_EPOCH are left 0: the camera knows them.
-int decode_next(struct decoder *, struct frame *);
-// How long decode_send and decode_next were held up since this was last asked, because NVDEC opened
-// this decoder or another camera's.
+// Gives it one packet; NULL flushes: decoder_receive then yields what is left and -ENODATA. Returns
+// 0, also where damage will show in frames to come; -EAGAIN cannot happen when decoder_receive was
+// called until -EAGAIN; -ENOTSUP: this stream cannot be decoded here; -ENOMEM.
+int decoder_send(struct decoder *, const struct packet *);
+// The next frame, in presentation order; it may be `lost`. Returns 0; -EAGAIN: wants packets;
+// -ENODATA: the end after a flush; otherwise as decoder_send. info.epoch and
+// FRAMED_FLAG_FIRST_OF_EPOCH are left 0: the camera knows them.
+int decoder_receive(struct decoder *, struct frame *);
+// How long decoder_send and decoder_receive were held up since this was last asked, because NVDEC
+// opened this decoder or another camera's.
 int64_t decoder_held_up_ns(struct decoder *);
 // Pictures that were decoded since it was opened, withheld ones too.
 int64_t decoder_pictures(const struct decoder *);

@@ -19,6 +19,9 @@
 #include "daemon/input/url.h"
 
 static const AVRational NANOSECONDS = {1, 1000000000};
+// A name is looked up without a glance at deadlines: by three servers, twice, 5 s each, and that
+// for two names where the first is completed.
+static const int64_t LOOKUP_NS = 60 * INT64_C(1000000000);
 static const int64_t GOODBYE_NS = 200000000; // what closing may take when *stop is set
 enum {
     IO_BUFFER = 64 << 10,
@@ -38,6 +41,7 @@ struct demux {
     struct duration connect_timeout, media_timeout, close_timeout;
     // What the interrupt callback goes by: set anew for every call.
     const _Atomic bool *stop;
+    struct stage_watch *stages;
     int64_t heed_stop_ns, deadline_ns; // CLOCK_MONOTONIC
     unsigned late;                     // packets thrown away before
     int interrupted;                   // 0, -ECANCELED, -ETIMEDOUT or -ERESTART
@@ -262,7 +266,7 @@ static int open_all(struct demux *in, const struct camera_config *config, char *
 }
 
 int demux_open(struct demux **ret, const struct camera_config *config, const _Atomic bool *stop,
-               char *why, size_t size)
+               struct stage_watch *stages, char *why, size_t size)
 {
     struct demux *in = calloc(1, sizeof(*in));
     if (!in) {
@@ -271,11 +275,13 @@ int demux_open(struct demux **ret, const struct camera_config *config, const _At
     }
     in->fd = -1;
     in->stop = stop;
+    in->stages = stages;
     in->connect_timeout = config->connect_timeout;
     in->media_timeout = config->media_timeout;
     in->close_timeout = config->close_timeout;
     why[0] = 0;
     *libav_thread() = (struct libav_thread){0};
+    stage_enter(stages, STAGE_CONNECT, config->connect_timeout.ns + LOOKUP_NS);
     set_deadline(in, in->connect_timeout);
     int rc = open_all(in, config, why, size);
     if (rc == 0) {
@@ -363,6 +369,12 @@ static bool is_cut_short(const struct demux *in)
     return libav_thread()->cut_short || in->partial || half;
 }
 
+static void begin_reading(struct demux *in)
+{
+    stage_enter(in->stages, STAGE_READ, in->media_timeout.ns + (in->realtime ? PACER_GAP_NS : 0));
+    set_deadline(in, in->media_timeout);
+}
+
 static int read_track(struct demux *in)
 {
     do {
@@ -382,7 +394,7 @@ static int read_track(struct demux *in)
 
 int demux_read(struct demux *in, struct packet *ret)
 {
-    set_deadline(in, in->media_timeout);
+    begin_reading(in);
     int rc = read_track(in);
     if (rc == AVERROR_EOF && !in->interrupted && !in->source->live && is_cut_short(in))
         return -EPROTO;
@@ -403,15 +415,10 @@ int demux_read(struct demux *in, struct packet *ret)
     return 0;
 }
 
-int64_t demux_read_ns(const struct demux *in)
-{
-    return in->media_timeout.ns + (in->realtime ? PACER_GAP_NS : 0);
-}
-
 // The index of a stream of discontinuous clocks (MPEG-TS) does not reach its first picture.
 int demux_rewind(struct demux *in)
 {
-    set_deadline(in, in->media_timeout);
+    begin_reading(in);
     int64_t start = in->stream->start_time != AV_NOPTS_VALUE ? in->stream->start_time : 0;
     int rc = AVERROR(ENOSYS);
     if (!(in->format->iformat->flags & AVFMT_TS_DISCONT))
@@ -428,6 +435,7 @@ void demux_close(struct demux *in)
         return;
     // Even a daemon that stops says goodbye to an RTSP server, which would else keep the session.
     in->heed_stop_ns = monotonic_ns() + GOODBYE_NS;
+    stage_enter(in->stages, STAGE_CLOSE, in->close_timeout.ns);
     set_deadline(in, in->close_timeout);
     avformat_close_input(&in->format);
     if (in->io)

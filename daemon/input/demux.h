@@ -1,18 +1,19 @@
 // Packets of one camera, by libavformat: RTSP, files, raw and NUT streams. What may block has a
-// deadline of its own and ends early on *stop. One thread (the camera's) uses an ingest.
+// deadline of its own and ends early on *stop. One thread (the camera's) uses a demux.
 #ifndef FRAMED_DAEMON_INPUT_DEMUX_H
 #define FRAMED_DAEMON_INPUT_DEMUX_H
 
 #include <stdatomic.h>
 
 #include "config/config.h"
+#include "daemon/base/stage_watch.h"
 
 struct AVPacket;
 struct AVCodecParameters;
 struct demux;
 
 struct packet {
-    struct AVPacket *av; // the ingest's own; valid until the next demux_read or demux_close
+    struct AVPacket *av; // the demux's own; valid until the next demux_read or demux_close
     int64_t pts_ns;      // INT64_MIN where the stream gives none
     int64_t received_ns; // CLOCK_MONOTONIC
     int64_t capture_ns;  // since 1970
@@ -25,8 +26,9 @@ struct packet {
 // -ECANCELED (*stop), -EACCES (authentication refused), -EINVAL (no video track, or an option that
 // the demuxer does not know), or what libavformat says as negative errno: -EIO where it has none,
 // or where the input ends before there is a stream.
+// `stages` (NULL: nobody watches) is told of each step that may block, with its deadline.
 int demux_open(struct demux **ret, const struct camera_config *, const _Atomic bool *stop,
-               char *why, size_t size);
+               struct stage_watch *stages, char *why, size_t size);
 // Parameters of the video track, valid until demux_close.
 const struct AVCodecParameters *demux_parameters(const struct demux *);
 // What it is, for one log line ("h264 1920x1080 25 fps over rtsp/tcp").
@@ -43,7 +45,6 @@ bool demux_is_live(const char *url);
 // after media_timeout of silence; -ERESTART: the packets' numbers went back, from which libavformat
 // does not recover; -ECANCELED; negative errno.
 int demux_read(struct demux *, struct packet *);
-int64_t demux_read_ns(const struct demux *); // the longest that it takes
 int demux_rewind(struct demux *); // to the start, for `loop`; negative errno where it cannot seek
 void demux_close(struct demux *); // within close_timeout; accepts NULL
 

@@ -34,19 +34,19 @@ static void print_pictures(FILE *to, const struct metrics *metrics)
     struct camera *const *cameras = metrics->cameras;
     head(to, "framed_pictures_total", "counter", "Pictures that the decoder gave.");
     for (int i = 0; i < metrics->n_cameras; i++)
-        print_count(to, "framed_pictures_total", cameras[i], &cameras[i]->progress.pictures);
+        print_count(to, "framed_pictures_total", cameras[i], &cameras[i]->report.pictures);
     head(to, "framed_pictures_converted_total", "counter",
          "Pictures that libswscale converted to a format that kernels read.");
     for (int i = 0; i < metrics->n_cameras; i++)
         print_count(to, "framed_pictures_converted_total", cameras[i],
-                    &cameras[i]->progress.converted);
+                    &cameras[i]->report.converted);
     head(to, "framed_pictures_flagged_total", "counter",
          "Decoded pictures whose frame header has the flag.");
     for (int i = 0; i < metrics->n_cameras; i++)
         for (int flag = 0; flag < COUNTED_FLAGS; flag++)
             fprintf(to, "framed_pictures_flagged_total{camera=\"%s\",flag=\"%s\"} %" PRIu64 "\n",
                     cameras[i]->config->name, counted_flag_name((enum counted_flag)flag),
-                    atomic_load(&cameras[i]->progress.flagged[flag]));
+                    atomic_load(&cameras[i]->report.flagged[flag]));
 }
 
 static void print_cameras(FILE *to, const struct metrics *metrics)
@@ -55,14 +55,13 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera *camera = metrics->cameras[i];
         fprintf(to, "framed_camera_up{camera=\"%s\"} %d\n", camera->config->name,
-                atomic_load(&camera->state) == CAMERA_RUNNING);
+                atomic_load(&camera->report.state) == CAMERA_RUNNING);
     }
     head(to, "framed_camera_info", "gauge",
          "Backend, decoder and stream of the camera, as labels.");
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera *camera = metrics->cameras[i];
-        struct camera_description description;
-        camera_describe(camera, &description);
+        const struct camera_description description = camera_report_describe(&camera->report);
         fprintf(to, "framed_camera_info{camera=\"%s\",backend=\"%s\",", camera->config->name,
                 devices_backend_name(metrics->devices));
         print_label(to, "decoder", description.decoder);
@@ -74,7 +73,7 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
     head(to, "framed_reconnects_total", "counter", "Attempts to connect after the first.");
     for (int i = 0; i < metrics->n_cameras; i++)
         print_count(to, "framed_reconnects_total", metrics->cameras[i],
-                    &metrics->cameras[i]->reconnects);
+                    &metrics->cameras[i]->report.reconnects);
 }
 
 // Both names, so that a change of device shows as a change of values.

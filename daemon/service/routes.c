@@ -43,8 +43,8 @@ static struct http_page health_page(const struct metrics *metrics)
 // What was there once and is away now is no question of readiness: framed waits for it.
 static bool is_ready(struct camera *camera)
 {
-    return atomic_load(&camera->progress.pictures) > 0 ||
-           atomic_load(&camera->state) == CAMERA_ENDED;
+    return atomic_load(&camera->report.pictures) > 0 ||
+           atomic_load(&camera->report.state) == CAMERA_ENDED;
 }
 
 // 503 names the cameras that have shown no picture since they were started, and did not end.

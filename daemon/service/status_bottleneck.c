@@ -16,7 +16,7 @@ static int count_running(const struct metrics *metrics)
 {
     int n = 0;
     for (int i = 0; i < metrics->n_cameras; i++)
-        n += atomic_load(&metrics->cameras[i]->state) == CAMERA_RUNNING;
+        n += atomic_load(&metrics->cameras[i]->report.state) == CAMERA_RUNNING;
     return n;
 }
 
@@ -33,7 +33,7 @@ static int count_seen(const struct metrics *metrics)
 {
     int n = 0;
     for (int i = 0; i < metrics->n_cameras; i++)
-        n += atomic_load(&metrics->cameras[i]->progress.size) != 0;
+        n += atomic_load(&metrics->cameras[i]->report.pictures) != 0;
     return n;
 }
 

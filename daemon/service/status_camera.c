@@ -25,10 +25,10 @@ static void sample_output(struct output *output, int64_t now, bool turn)
 
 void status_camera_sample(struct camera *camera, int64_t now, bool turn)
 {
-    struct stage_timing *progress = &camera->progress;
-    rate_counter_sample(&camera->pictures, atomic_load(&progress->pictures), now);
-    for (int i = 0; i < CAMERA_STAGES; i++)
-        rate_counter_sample(&camera->spent[i], atomic_load(&progress->spent_ns[i]), now);
+    const struct camera_report *report = &camera->report;
+    rate_counter_sample(&camera->pictures, atomic_load(&report->pictures), now);
+    for (int i = 0; i < STAGES; i++)
+        rate_counter_sample(&camera->spent[i], atomic_load(&report->stages.spent_ns[i]), now);
     for (int i = 0; i < camera->subscriptions->n; i++)
         sample_output(camera->subscriptions->list[i].output, now, turn);
 }
@@ -126,7 +126,7 @@ static json_t *next_try(struct camera *camera, int state, int64_t now)
 {
     if (state != CAMERA_RETRYING)
         return json_null();
-    int64_t ns = atomic_load(&camera->next_try_ns) - now;
+    int64_t ns = atomic_load(&camera->report.next_try_ns) - now;
     return seconds(ns > 0 ? ns : 0);
 }
 
@@ -135,23 +135,21 @@ static json_t *text_or_null(const char *text)
     return *text ? status_string(text) : json_null();
 }
 
-static json_t *picture_json(struct camera *camera)
+static json_t *picture_json(const struct stream_memory *picture)
 {
-    uint64_t size = atomic_load(&camera->progress.size);
-    if (!size)
+    if (!picture->width)
         return json_null();
-    return json_pack("{s:I, s:I}", "width", (json_int_t)(size >> 32), "height",
-                     (json_int_t)(size & UINT32_MAX));
+    return json_pack("{s:i, s:i}", "width", picture->width, "height", picture->height);
 }
 
 // A wait that is shorter than a sample is in the samples soon enough.
 static int64_t submit_so_far(const struct camera *camera, int64_t now)
 {
-    int64_t since = atomic_load(&camera->progress.submit_ns);
+    int64_t since = stage_since_ns(&camera->report.stages, STAGE_SUBMIT);
     return since && now - since > STATUS_SAMPLE_MS * INT64_C(1000000) ? now - since : 0;
 }
 
-double status_camera_share(const struct camera *camera, enum camera_stage stage, int64_t now)
+double status_camera_share(const struct camera *camera, enum stage stage, int64_t now)
 {
     double share = rate_counter_rate(&camera->spent[stage]) / 1e9;
     if (stage == STAGE_SUBMIT)
@@ -159,12 +157,12 @@ double status_camera_share(const struct camera *camera, enum camera_stage stage,
     return fmin(share, 1);
 }
 
-static json_t *flagged_json(const struct stage_timing *progress)
+static json_t *flagged_json(const struct camera_report *report)
 {
     json_t *flagged = json_object();
     for (int i = 0; flagged && i < COUNTED_FLAGS; i++)
         json_object_set_new(flagged, counted_flag_name((enum counted_flag)i),
-                            json_integer((json_int_t)atomic_load(&progress->flagged[i])));
+                            json_integer((json_int_t)atomic_load(&report->flagged[i])));
     return flagged;
 }
 
@@ -177,11 +175,10 @@ static json_t *shares_json(const struct camera *camera, int64_t now)
 
 json_t *status_camera_json(struct camera *camera, int64_t now)
 {
-    struct camera_description description;
+    struct camera_description description = camera_report_describe(&camera->report);
     char url[URL_MAX];
-    int state = atomic_load(&camera->state);
-    camera_describe(camera, &description);
-    const char *backend = atomic_load(&camera->progress.backend);
+    int state = atomic_load(&camera->report.state);
+    const char *backend = atomic_load(&camera->report.backend);
     char *codec = strchr(description.decoder, ' '); // "cpu h264"
     if (codec)
         *codec++ = 0;
@@ -191,12 +188,12 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         next_try(camera, state, now), "url",
         status_string(config_url_redacted(camera->config->url, url, sizeof url)), "stream",
         text_or_null(description.stream), "codec", text_or_null(codec ? codec : ""), "picture",
-        picture_json(camera), "decoder", text_or_null(description.decoder), "backend", backend,
-        "fps_in", rate_counter_rate(&camera->pictures), "pictures",
-        (json_int_t)atomic_load(&camera->progress.pictures), "converted",
-        (json_int_t)atomic_load(&camera->progress.converted), "flagged",
-        flagged_json(&camera->progress), "reconnects", (json_int_t)atomic_load(&camera->reconnects),
-        "thread", shares_json(camera, now), "last_error",
-        last_error_json(&description.complaint, now), "outputs",
+        picture_json(&description.memory), "decoder", text_or_null(description.decoder), "backend",
+        backend, "fps_in", rate_counter_rate(&camera->pictures), "pictures",
+        (json_int_t)atomic_load(&camera->report.pictures), "converted",
+        (json_int_t)atomic_load(&camera->report.converted), "flagged",
+        flagged_json(&camera->report), "reconnects",
+        (json_int_t)atomic_load(&camera->report.reconnects), "thread", shares_json(camera, now),
+        "last_error", last_error_json(&description.last_error, now), "outputs",
         outputs_json(camera->subscriptions, now));
 }

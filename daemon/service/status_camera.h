@@ -13,7 +13,7 @@ void status_camera_sample(struct camera *, int64_t now_ns, bool turn);
 
 // Share of its thread's time that went into the stage of late, 0 to 1, with a submit that has not
 // ended.
-double status_camera_share(const struct camera *, enum camera_stage, int64_t now_ns);
+double status_camera_share(const struct camera *, enum stage, int64_t now_ns);
 
 struct json_t;
 // Of a text that others wrote: bytes that are no UTF-8 become '?'. NULL: out of memory.

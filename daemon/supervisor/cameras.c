@@ -61,7 +61,7 @@ static void forget_camera(struct cameras *cameras, struct camera *camera)
 {
     struct camera *successor = cameras_find(cameras, camera->config->name);
     if (successor && !successor->started)
-        camera_follow(successor, camera);
+        camera_continue(successor, camera);
     for (int i = 0; i < camera->subscriptions->n; i++)
         output_tell_account(camera->subscriptions->list[i].output, false);
     camera_close(camera);
@@ -97,7 +97,7 @@ static void forget_cameras(struct cameras *cameras)
     struct camera **link = &cameras->leaving;
     while (*link) {
         struct camera *camera = *link;
-        if (!camera->through || has_sink(camera) || has_leaving_outputs(cameras, camera)) {
+        if (!camera->joined || has_sink(camera) || has_leaving_outputs(cameras, camera)) {
             link = &camera->next;
             continue;
         }
@@ -109,8 +109,8 @@ static void forget_cameras(struct cameras *cameras)
 void cameras_settle(struct cameras *cameras)
 {
     for (int i = 0; i < cameras->n; i++)
-        if (cameras->list[i]->through && !has_sink(cameras->list[i]))
-            camera_leave(cameras->list[i]);
+        if (cameras->list[i]->joined && !has_sink(cameras->list[i]))
+            camera_release_device(cameras->list[i]);
     forget_outputs(cameras);
     forget_cameras(cameras);
     if (!cameras->stopping) {
@@ -158,7 +158,7 @@ static void subscriptions_released(void *opaque)
 
 static void stop_camera(struct cameras *cameras, struct camera *camera)
 {
-    if (camera->through)
+    if (camera->joined)
         finish_sinks(cameras, camera); // now with less patience
     else if (camera->started)
         camera_stop(camera);
@@ -363,7 +363,7 @@ static void tend_sinks(uv_timer_t *timer)
 
 static bool is_startable(const struct cameras *cameras, const struct camera *camera)
 {
-    if (camera->started || camera->through)
+    if (camera->started || camera->joined)
         return false;
     const struct camera *leaving = cameras->leaving;
     while (leaving && strcmp(leaving->config->name, camera->config->name) != 0)
@@ -437,7 +437,7 @@ static bool camera_fails(const struct cameras *cameras, const struct camera *cam
     for (int i = 0; i < camera->subscriptions->n; i++)
         if (output_fails(cameras, camera->subscriptions->list[i].output))
             return true;
-    return atomic_load(&camera->state) == CAMERA_FAILED;
+    return atomic_load(&camera->report.state) == CAMERA_FAILED;
 }
 
 bool cameras_fails(const struct cameras *cameras)

@@ -45,7 +45,7 @@ static bool same_outputs(const struct camera *camera, const struct camera_config
 static bool is_kept(const struct camera *camera, const struct camera_config *config)
 {
     return config_same_camera(camera->config, config) &&
-           (!camera->through || same_outputs(camera, config));
+           (!camera->joined || same_outputs(camera, config));
 }
 
 static const struct entry *entry_of(const struct reconfigure *plan, const struct camera *camera)

@@ -37,19 +37,19 @@ static void describe_result(struct result *result, const struct op *op)
     info->order = warp ? op->warp.order : ORDER_RGB;
 }
 
-// As pool_claim. The heart rests while clients are waited for; what is not such a wait is the
-// opening of slots.
+// As pool_claim. Clients may take as long as they like; what is not a wait for them is the opening
+// of the pool's memory.
 static int wait_and_take(struct output *output, size_t size, struct offer *offer,
                          struct result **result)
 {
     const enum overflow overflow = output->config->overflow;
     if (overflow == OVERFLOW_WAIT || monotonic_ns() < offer->wait_until_ns)
-        watchdog_rest(offer->heartbeat);
+        stage_enter(offer->stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
     if (overflow != OVERFLOW_WAIT)
         pool_wait(output->pool, offer->wait_until_ns, offer->interrupted);
     const int64_t begun_ns = monotonic_ns();
     int rc = pool_claim(output->pool, size, overflow, offer->interrupted, result);
-    watchdog_begin(offer->heartbeat, STEP_SUBMITTING, 0);
+    stage_enter(offer->stages, STAGE_SUBMIT, 0);
     if (overflow != OVERFLOW_WAIT)
         offer->opening_ns += monotonic_ns() - begun_ns;
     return rc;

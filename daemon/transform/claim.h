@@ -3,7 +3,7 @@
 #ifndef FRAMED_DAEMON_TRANSFORM_CLAIM_H
 #define FRAMED_DAEMON_TRANSFORM_CLAIM_H
 
-#include "daemon/base/watchdog.h"
+#include "daemon/base/stage_watch.h"
 #include "daemon/decode/frame.h"
 #include "daemon/output/subscriptions.h"
 
@@ -14,7 +14,7 @@ struct offer {
     int64_t opening_ns;     // what slots took to be opened is added here
     const _Atomic bool *interrupted; // ends every wait...
     const _Atomic bool *stop;        // ...because of this; else the device has failed
-    struct watchdog *heartbeat;      // rests while clients are waited for
+    struct stage_watch *stages;      // without a limit while clients are waited for
 };
 
 // The slot for the result, described; NULL: the output has lost the frame, with the reason counted.

@@ -252,7 +252,7 @@ static int make_ops(struct transform *pipeline, const struct image *source, cons
 }
 
 // A hold-up within the time to catch up took some of that time, and brings more frames.
-void transform_held_up(struct transform *pipeline, int64_t ns)
+void transform_delayed(struct transform *pipeline, int64_t ns)
 {
     int64_t now = monotonic_ns();
     if (ns < HOLD_UP_NS)
@@ -276,7 +276,7 @@ static int rebuild(struct transform *pipeline, const struct frame *frame)
         rc = open_plan(pipeline, frame, ops, rc);
     if (rc < 0)
         transform_drain(pipeline);
-    transform_held_up(pipeline, monotonic_ns() - begun_ns);
+    transform_delayed(pipeline, monotonic_ns() - begun_ns);
     return rc;
 }
 
@@ -353,7 +353,7 @@ static struct work *take_work(struct transform *pipeline, int64_t patience)
     return work;
 }
 
-void transform_withheld(struct transform *pipeline)
+void transform_lost(struct transform *pipeline)
 {
     offer_lost(pipeline->subscriptions, LOSS_DAMAGED);
 }
@@ -372,7 +372,7 @@ static void settle(struct work *work, int status)
 {
     struct transform *pipeline = work->pipeline;
     int64_t now = monotonic_ns();
-    watchdog_job_ends(pipeline->context.heartbeat, now);
+    stage_job_ends(pipeline->context.stages, now);
     for (int i = 0; i < pipeline->subscriptions->n; i++) {
         struct output *output = pipeline->subscriptions->list[i].output;
         if (!work->result[i])
@@ -408,7 +408,7 @@ static int submit(struct transform *pipeline, struct work *work, int rate_num, i
         .wait_until_ns = pipeline->catches_up_until_ns,
         .interrupted = &pipeline->interrupted,
         .stop = context->stop,
-        .heartbeat = context->heartbeat,
+        .stages = context->stages,
     };
     bool wanted = false;
     work->job = (struct job){.src = work->frame.image, .done = job_done, .opaque = work};
@@ -424,12 +424,12 @@ static int submit(struct transform *pipeline, struct work *work, int rate_num, i
         result->holds = op->serial;
         wanted = true;
     }
-    transform_held_up(pipeline, offer.opening_ns);
+    transform_delayed(pipeline, offer.opening_ns);
     if (!wanted) {
         release_work(work);
         return 0;
     }
-    watchdog_job_begins(context->heartbeat);
+    stage_job_begins(context->stages);
     int rc = context->lease->driver->submit(pipeline->plan, &work->job);
     if (rc < 0)
         settle(work, rc);
@@ -460,13 +460,14 @@ static void follow_epoch(struct transform *pipeline, uint32_t epoch)
         rate_restart(&pipeline->subscriptions->list[i].output->rate);
 }
 
-int transform_submit(struct transform *pipeline, struct frame *frame, int rate_num, int rate_den)
+int transform_submit(struct transform *pipeline, struct frame *frame)
 {
+    const int rate_num = frame->rate_num, rate_den = frame->rate_den;
     struct work *work = NULL;
     enum loss reason = LOSS_THINNED;
     int rc = 0;
 
-    watchdog_begin(pipeline->context.heartbeat, STEP_SUBMITTING, 0);
+    stage_enter(pipeline->context.stages, STAGE_SUBMIT, 0);
     follow_epoch(pipeline, frame->info.epoch);
     if (!rate_keeps(&pipeline->rate, frame->info.pts_ns))
         goto lost;

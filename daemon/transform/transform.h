@@ -6,7 +6,7 @@
 
 #include "daemon/base/event_queue.h"
 #include "daemon/base/histogram.h"
-#include "daemon/base/watchdog.h"
+#include "daemon/base/stage_watch.h"
 #include "daemon/decode/frame.h"
 #include "daemon/device/devices.h"
 #include "daemon/output/subscriptions.h"
@@ -20,7 +20,7 @@ struct transform_context {
     struct subscriptions *subscriptions; // at first; outlive their use
     double fps;                          // of the camera; 0 keeps all
     const _Atomic bool *stop;            // ends every wait
-    struct watchdog *heartbeat;
+    struct stage_watch *stages;
     struct histogram *decode;  // received to decoded
     struct histogram *process; // decoded to finished
 };
@@ -35,17 +35,17 @@ void transform_detach(struct transform *);
 // The camera's thread was held up for so long by something that was opened, and frames came
 // meanwhile: for as long and a little longer those that come now wait for the backend and for
 // connected clients. Without effect where no frame can have come.
-void transform_held_up(struct transform *, int64_t ns);
+void transform_delayed(struct transform *, int64_t ns);
 // Offers the frame to every output. Waits for clients with `overflow: wait`, and after
-// transform_held_up, which it also counts its own openings for. Returns 0, also
+// transform_delayed, which it also counts its own openings for. Returns 0, also
 // where the device failed: its lease is stale then. -ENOSPC: the device has no room for this
 // source, as transform_notice says: the cpu has to do it. Else what rebuilding for a new geometry
 // failed with. On error every output has counted the frame as lost.
-int transform_submit(struct transform *, struct frame *, int rate_num, int rate_den);
+int transform_submit(struct transform *, struct frame *);
 // Goes over to these outputs: waits for the frames in flight. Those that stay lose nothing.
 void transform_subscribe(struct transform *, struct subscriptions *);
-// A picture that the decoder withheld: every output counts it as damaged.
-void transform_withheld(struct transform *);
+// A picture that the decoder lost: every output counts it as damaged.
+void transform_lost(struct transform *);
 // A sentence on what cannot be made from the present source, once a geometry; else NULL. Valid
 // until the next transform_submit.
 const char *transform_notice(struct transform *);

@@ -40,7 +40,7 @@ static int open_decoder(struct alone *alone)
                                            .in_flight = FRAMES_IN_FLIGHT_MAX,
                                            .damaged = config->damaged};
     char why[256];
-    int rc = demux_open(&alone->ingest, config, alone->stop, why, sizeof why);
+    int rc = demux_open(&alone->ingest, config, alone->stop, NULL, why, sizeof why);
     if (rc < 0) {
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return rc;
@@ -59,11 +59,9 @@ static int take_pictures(struct alone *alone)
 {
     struct frame frame;
     int rc;
-    while ((rc = decode_next(alone->decoder, &frame)) == 0 || rc == -EBADMSG) {
-        if (rc == 0) {
-            frame_release(&frame);
-            atomic_fetch_add_explicit(&alone->frames, 1, memory_order_relaxed);
-        }
+    while ((rc = decoder_receive(alone->decoder, &frame)) == 0) {
+        atomic_fetch_add_explicit(&alone->frames, !frame.lost, memory_order_relaxed);
+        frame_release(&frame);
     }
     return rc == -EAGAIN ? 0 : rc;
 }
@@ -76,8 +74,8 @@ static int decode(struct alone *alone)
         rc = demux_read(alone->ingest, &packet);
         const bool end = rc == -ENODATA;
         if (rc == 0 || end)
-            rc = decode_send(alone->decoder, end ? NULL : &packet);
-        if (rc == 0 || rc == -EBADMSG)
+            rc = decoder_send(alone->decoder, end ? NULL : &packet);
+        if (rc == 0)
             rc = take_pictures(alone);
         if (end && rc == -ENODATA) {
             rc = demux_rewind(alone->ingest);

@@ -40,15 +40,14 @@ struct reel {
 static int next_picture(struct reel *reel, struct frame *frame)
 {
     int rc;
-    while ((rc = decode_next(reel->decoder, frame)) == -EAGAIN || rc == -EBADMSG) {
+    while ((rc = decoder_receive(reel->decoder, frame)) == -EAGAIN || (rc == 0 && frame->lost)) {
         struct packet packet;
-        int sent = 0;
-        if (rc == -EAGAIN) {
-            sent = demux_read(reel->ingest, &packet);
-            sent = decode_send(reel->decoder, sent == 0 ? &packet : NULL);
-        }
-        if (sent < 0 && sent != -EBADMSG)
-            return sent;
+        if (rc == 0)
+            continue;
+        rc = demux_read(reel->ingest, &packet);
+        rc = decoder_send(reel->decoder, rc == 0 ? &packet : NULL);
+        if (rc < 0)
+            return rc;
     }
     return rc;
 }
@@ -64,7 +63,7 @@ static int open_reel(struct reel *reel, const char *clip, const _Atomic bool *st
                                          .close_timeout = patience};
     const struct decode_options options = {.decode = DECODE_CPU, .threads = 1, .in_flight = 1};
     const struct decode_target use = {.driver = &cpu_backend};
-    int rc = demux_open(&reel->ingest, &config, stop, why, size);
+    int rc = demux_open(&reel->ingest, &config, stop, NULL, why, size);
     if (rc < 0)
         return rc;
     rc = decoder_open(&reel->decoder, demux_parameters(reel->ingest), &options);

@@ -58,7 +58,7 @@ static struct fixture *configure(const char *url)
 static void time_is_up(uv_timer_t *timer)
 {
     struct fixture *f = timer->data;
-    f->state = atomic_load(&f->camera.state);
+    f->state = atomic_load(&f->camera.report.state);
     camera_stop(&f->camera);
 }
 
@@ -67,7 +67,7 @@ static void ended(struct event *letter)
     struct fixture *f = camera_of_event(letter)->context.opaque;
     camera_join(&f->camera);
     if (f->state < 0)
-        f->state = atomic_load(&f->camera.state);
+        f->state = atomic_load(&f->camera.report.state);
     uv_close((uv_handle_t *)&f->timer, NULL);
     event_queue_close(f->events);
 }

@@ -53,21 +53,9 @@ struct fixture {
     struct event_queue *events;
     struct subscriptions *subscriptions;
     struct histogram decode, process;
-    struct stage_timing progress;
-    _Atomic bool stop;
-    struct feed *feed;
-    uint32_t epoch;
+    struct camera_report report;
+    struct camera_thread *thread;
 };
-
-static void complains(void *opaque, const char *what)
-{
-    (void)opaque, (void)what;
-}
-
-static void shows(void *opaque, const struct frame *first, const char *decoder, const char *stream)
-{
-    (void)opaque, (void)first, (void)decoder, (void)stream;
-}
 
 static void start(struct fixture *f)
 {
@@ -85,25 +73,23 @@ static void start(struct fixture *f)
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
     CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL) == 0, "outputs");
     pool_listeners(f->subscriptions->list[0].output->pool, 1);
-    struct feed_context context = {
+    camera_report_open(&f->report);
+    struct camera_thread_context context = {
         .config = f->config->cameras,
         .devices = f->devices,
         .events = f->events,
         .subscriptions = f->subscriptions,
         .decode = &f->decode,
         .process = &f->process,
-        .epoch = &f->epoch,
-        .stop = &f->stop,
-        .progress = &f->progress,
-        .shows = shows,
-        .complains = complains,
+        .report = &f->report,
     };
-    CHECK(feed_open(&f->feed, &context) == 0, "feed");
+    CHECK(camera_thread_open(&f->thread, &context) == 0, "thread");
 }
 
 static void end(struct fixture *f)
 {
-    feed_close(f->feed);
+    camera_thread_close(f->thread);
+    camera_report_close(&f->report);
     subscriptions_close(f->subscriptions, output_close);
     devices_close(f->devices);
     event_queue_close(f->events);
@@ -118,7 +104,7 @@ static int connect_to(struct fixture *f, const char *file)
     char why[128];
     int before = on_device;
     clips_run("ln -sf %s clip.mp4", file);
-    int rc = feed_run(f->feed, why, sizeof why);
+    int rc = camera_thread_connect(f->thread, why, sizeof why);
     CHECK(rc == -ENODATA, "%s: %s", file, why);
     return on_device - before;
 }

@@ -10,10 +10,10 @@ enum { OUTPUTS = 3 };
 struct fixture {
     struct output_config config[OUTPUTS]; // A, B, C
     struct camera_config camera;
-    struct feed *feed;
+    struct camera_thread *thread;
+    struct camera_report report;
     struct subscriptions *last; // of the test, as the loop thread has it
     struct output *output[OUTPUTS];
-    _Atomic bool stop;
 };
 
 // A list of those outputs; they are found in the last one, or opened.
@@ -41,12 +41,12 @@ static void give(struct fixture *f, const char *names)
     struct subscriptions *given = choose(f, names);
     subscriptions_release(f->last);
     f->last = given;
-    close_list(feed_subscribe(f->feed, given));
+    close_list(camera_thread_subscribe(f->thread, given));
 }
 
 static void update(struct fixture *f)
 {
-    close_list(feed_update_subscriptions(f->feed));
+    close_list(camera_thread_update(f->thread));
 }
 
 // The lists that A, B and C are in.
@@ -67,14 +67,16 @@ static void start(struct fixture *f)
         f->config[i] = (struct output_config){
             .name = names[i], .kernel = OP_YUV, .slots = 3, .sink = {.kind = SINK_TCP}};
     f->last = choose(f, "A");
-    const struct feed_context context = {
-        .config = &f->camera, .subscriptions = f->last, .stop = &f->stop};
-    CHECK(feed_open(&f->feed, &context) == 0, "thread");
+    camera_report_open(&f->report);
+    const struct camera_thread_context context = {
+        .config = &f->camera, .subscriptions = f->last, .report = &f->report};
+    CHECK(camera_thread_open(&f->thread, &context) == 0, "thread");
 }
 
 static void end(struct fixture *f)
 {
-    feed_close(f->feed);
+    camera_thread_close(f->thread);
+    camera_report_close(&f->report);
     subscriptions_close(f->last, NULL);
     for (int i = 0; i < OUTPUTS; i++) {
         CHECK(!f->output[i] || f->output[i]->subscribers == 0, "%c at the end", 'A' + i);

@@ -68,13 +68,11 @@ static uint64_t digest_of(const struct image *image)
 static void take(struct decoder *decoder, struct pictures_of *pictures)
 {
     struct frame frame;
-    int rc;
-    while ((rc = decode_next(decoder, &frame)) == 0 || rc == -EBADMSG) {
-        if (rc == 0 && pictures->n < SIZE)
+    while (decoder_receive(decoder, &frame) == 0) {
+        if (!frame.lost && pictures->n < SIZE)
             pictures->shown[pictures->n++] = (struct shown){
                 frame.info.pts_ns, digest_of(&frame.image), frame.info.flags & FRAMED_FLAG_DAMAGED};
-        if (rc == 0)
-            frame_release(&frame);
+        frame_release(&frame);
     }
 }
 
@@ -124,10 +122,10 @@ static void decode(struct pictures_of *pictures, const struct packets *packets,
         AVPacket *av = packets->packet[i];
         struct packet packet = {
             .av = av, .pts_ns = av->pts, .keyframe = av->flags & AV_PKT_FLAG_KEY};
-        decode_send(decoder, &packet);
+        decoder_send(decoder, &packet);
         take(decoder, pictures);
     }
-    decode_send(decoder, NULL);
+    decoder_send(decoder, NULL);
     take(decoder, pictures);
     decoder_close(decoder);
 }

@@ -111,7 +111,7 @@ static void test_format(const struct clip *clip)
         }
         CHECK(run.frames == 12 && at == size, "%s: %d frames", clip->file, run.frames);
         CHECK(run.notices == clip->converted, "%s: %d notices", clip->file, run.notices);
-        CHECK(run.damaged == 0 && run.withheld == 0, "%s", clip->file);
+        CHECK(run.damaged == 0 && run.lost == 0, "%s", clip->file);
         run_close(&run);
     }
     free(raw);
@@ -239,7 +239,7 @@ static void test_damage(void)
           whole.frames, whole.damaged, whole.keyframes);
     options.damaged = DAMAGED_HOLD;
     whole = run_through("whole.h264", &options, &no_device);
-    CHECK(whole.frames == 100 && whole.withheld == 0, "%d %d", whole.frames, whole.withheld);
+    CHECK(whole.frames == 100 && whole.lost == 0, "%d %d", whole.frames, whole.lost);
 
     damage("whole.h264", "damaged.h264", 20000, 0x9e3779b97f4a7c15);
     options.damaged = DAMAGED_FLAG;
@@ -248,15 +248,15 @@ static void test_damage(void)
           flag.damaged);
     options.damaged = DAMAGED_DROP;
     struct run drop = run_through("damaged.h264", &options, &no_device);
-    CHECK(drop.withheld > flag.withheld && drop.damaged < flag.damaged &&
+    CHECK(drop.lost > flag.lost && drop.damaged < flag.damaged &&
               drop.frames - drop.damaged == flag.frames - flag.damaged &&
-              drop.frames + drop.withheld == flag.frames + flag.withheld,
-          "%d, %d damaged, %d withheld", drop.frames, drop.damaged, drop.withheld);
+              drop.frames + drop.lost == flag.frames + flag.lost,
+          "%d, %d damaged, %d withheld", drop.frames, drop.damaged, drop.lost);
     options.damaged = DAMAGED_HOLD;
     struct run hold = run_through("damaged.h264", &options, &no_device);
     CHECK(hold.damaged == 0 && hold.frames == flag.frames - flag.damaged && hold.frames > 0 &&
-              hold.frames + hold.withheld == flag.frames + flag.withheld,
-          "%d, %d withheld", hold.frames, hold.withheld);
+              hold.frames + hold.lost == flag.frames + flag.lost,
+          "%d, %d withheld", hold.frames, hold.lost);
 }
 
 // Whatever the bytes are, the decoder comes to an end and nothing breaks.
@@ -291,8 +291,8 @@ static void test_joined_late(void)
     clips_make("160x120", 60, "-c:v libx264 -bf 0 -g 20 -x264-params repeat-headers=1", "late.ts");
     clips_run(FFMPEG "-i late.ts -c copy -bsf:v noise=drop='lt(n\\,5)' late.h264");
     struct run run = run_through("late.h264", &on_cpu, &no_device);
-    CHECK(run.frames == 40 && run.damaged == 0 && run.withheld == 15,
-          "%d frames, %d damaged, %d withheld", run.frames, run.damaged, run.withheld);
+    CHECK(run.frames == 40 && run.damaged == 0 && run.lost == 15,
+          "%d frames, %d damaged, %d withheld", run.frames, run.damaged, run.lost);
 }
 
 // What comes behind a lost keyframe is flagged up to the next one, though the decoder takes its
@@ -383,8 +383,9 @@ static void test_low_delay(const char *encoder, const char *file, int threads)
         return;
     for (int i = 0; i < 6; i++) {
         send_next(&run);
-        int rc = decode_next(run.decoder, &frame);
-        CHECK(rc == 0, "%s, %d threads, after packet %d: %s", file, threads, i, strerror(-rc));
+        int rc = decoder_receive(run.decoder, &frame);
+        CHECK(rc == 0 && !frame.lost, "%s, %d threads, after packet %d: %s", file, threads, i,
+              strerror(-rc));
         if (rc == 0)
             frame_release(&frame);
     }
@@ -414,8 +415,8 @@ static void send_garbage(struct run *run)
     CHECK(demux_read(run->ingest, &packet) == 0, "no packet");
     CHECK(av_packet_make_writable(packet.av) == 0, "no memory");
     memset(packet.av->data, 0xa5, (size_t)packet.av->size);
-    CHECK(decode_send(run->decoder, &packet) == 0, "a lost picture is no error");
-    CHECK(decode_next(run->decoder, &frame) == -EAGAIN, "a picture of garbage");
+    CHECK(decoder_send(run->decoder, &packet) == 0, "a lost picture is no error");
+    CHECK(decoder_receive(run->decoder, &frame) == -EAGAIN, "a picture of garbage");
 }
 
 // What a decoder may be kept for: the same stream again, if all of it could be decoded.

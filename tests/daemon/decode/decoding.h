@@ -15,7 +15,7 @@ static _Atomic bool stop;
 struct run {
     struct demux *ingest;
     struct decoder *decoder;
-    int frames, damaged, keyframes, withheld, bad_packets, notices;
+    int frames, damaged, keyframes, lost, notices;
     bool flushed;
     int64_t first_pts, last_pts;
 };
@@ -35,7 +35,7 @@ static inline bool run_join(struct run *run, const char *file, const struct deco
     };
     char why[256];
     *run = (struct run){.last_pts = INT64_MIN};
-    int rc = demux_open(&run->ingest, &config, &stop, why, sizeof(why));
+    int rc = demux_open(&run->ingest, &config, &stop, NULL, why, sizeof(why));
     if (rc == 0)
         rc = decoder_open(&run->decoder, demux_parameters(run->ingest), options);
     if (rc == 0)
@@ -65,9 +65,8 @@ static inline int send_next(struct run *run)
     struct packet packet;
     int rc = demux_read(run->ingest, &packet);
     CHECK(rc == 0 || rc == -ENODATA || rc == -EPROTO, "%s", strerror(-rc));
-    rc = decode_send(run->decoder, rc == 0 ? &packet : NULL);
-    CHECK(rc == 0 || rc == -EBADMSG, "%s", strerror(-rc));
-    run->bad_packets += rc < 0;
+    rc = decoder_send(run->decoder, rc == 0 ? &packet : NULL);
+    CHECK(rc == 0, "%s", strerror(-rc));
     return rc;
 }
 
@@ -75,8 +74,8 @@ static inline int send_next(struct run *run)
 static inline bool run_next(struct run *run, struct frame *frame)
 {
     int rc;
-    while ((rc = decode_next(run->decoder, frame)) == -EAGAIN || rc == -EBADMSG) {
-        run->withheld += rc == -EBADMSG;
+    while ((rc = decoder_receive(run->decoder, frame)) == -EAGAIN || (rc == 0 && frame->lost)) {
+        run->lost += rc == 0;
         if (rc == -EAGAIN)
             send_next(run);
     }

@@ -121,21 +121,9 @@ struct fixture {
     struct subscriptions *subscriptions;
     struct output *output[2];
     struct histogram decode, process;
-    struct stage_timing progress;
-    _Atomic bool stop;
-    struct feed *feed;
-    uint32_t epoch;
+    struct camera_report report;
+    struct camera_thread *thread;
 };
-
-static void complains(void *opaque, const char *what)
-{
-    (void)opaque, (void)what;
-}
-
-static void shows(void *opaque, const struct frame *first, const char *decoder, const char *stream)
-{
-    (void)opaque, (void)first, (void)decoder, (void)stream;
-}
 
 static void start(struct fixture *f, enum damaged damaged, int threads)
 {
@@ -154,20 +142,17 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
         f->output[i] = f->subscriptions->list[i].output;
         pool_listeners(f->output[i]->pool, 1);
     }
-    struct feed_context context = {
+    camera_report_open(&f->report);
+    struct camera_thread_context context = {
         .config = f->config->cameras,
         .devices = f->devices,
         .events = f->events,
         .subscriptions = f->subscriptions,
         .decode = &f->decode,
         .process = &f->process,
-        .epoch = &f->epoch,
-        .stop = &f->stop,
-        .progress = &f->progress,
-        .shows = shows,
-        .complains = complains,
+        .report = &f->report,
     };
-    CHECK(feed_open(&f->feed, &context) == 0, "feed");
+    CHECK(camera_thread_open(&f->thread, &context) == 0, "thread");
 }
 
 // A client that takes all there is.
@@ -186,7 +171,8 @@ static void take(struct output *output)
 static uint64_t end(struct fixture *f, const char *file)
 {
     uint64_t emitted[2];
-    feed_close(f->feed);
+    camera_thread_close(f->thread);
+    camera_report_close(&f->report);
     for (int i = 0; i < 2; i++) {
         struct ledger *ledger = &f->output[i]->ledger;
         take(f->output[i]);
@@ -227,7 +213,7 @@ static int connect_to(struct fixture *f, const char *file)
     f->config->cameras->url = strdup(file);
     snprintf(current, sizeof current, "%s/%s", clips, file);
     alarm(LIMIT_S);
-    int rc = feed_run(f->feed, why, sizeof why);
+    int rc = camera_thread_connect(f->thread, why, sizeof why);
     alarm(0);
     for (int i = 0; i < 2; i++)
         take(f->output[i]);

@@ -11,7 +11,7 @@ static bool is_taken(struct camera_config *camera)
 {
     struct demux *ingest = NULL;
     char why[256];
-    bool opened = demux_open(&ingest, camera, &stop, why, sizeof why) == 0;
+    bool opened = demux_open(&ingest, camera, &stop, NULL, why, sizeof why) == 0;
     demux_close(ingest);
     return opened || !strstr(why, "knows no option");
 }

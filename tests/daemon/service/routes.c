@@ -53,14 +53,14 @@ static void test_readiness(void)
     expect("/readyz", 503, "no picture yet from gate, yard\n");
     rig.metrics.up_ns = 3600 * s;
     expect("/readyz", 503, "no picture yet from gate, yard\n");
-    atomic_store(&rig.camera[0].progress.pictures, 1);
+    atomic_store(&rig.camera[0].report.pictures, 1);
     rig.metrics.up_ns = 30 * s - 1;
     expect("/readyz", 503, "no picture yet from yard\n");
     rig.metrics.up_ns = 30 * s;
     expect("/readyz", 200, "no picture yet from yard\nready\n");
     rig.metrics.ready = READY_ALL;
     expect("/readyz", 503, "no picture yet from yard\n");
-    atomic_store(&rig.camera[1].progress.pictures, 1);
+    atomic_store(&rig.camera[1].report.pictures, 1);
     expect("/readyz", 200, "ready\n");
     rig.metrics.up_ns = s;
     rig.metrics.ready = READY_ANY;

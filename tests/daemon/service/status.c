@@ -127,18 +127,19 @@ static void test_submit_so_far(void)
 {
     const int64_t s = 1000000000;
     start();
-    struct stage_timing *progress = &rig.camera.progress;
-    stage_timing_start(progress);
-    const int64_t begun = progress->lap_ns;
+    struct stage_watch *stages = &rig.camera.report.stages;
+    stage_enter(stages, STAGE_READ, 0);
+    const int64_t begun = atomic_load(&stages->since_ns);
     status_camera_sample(&rig.camera, begun - 4 * s, true);
     status_camera_sample(&rig.camera, begun, false);
-    stage_timing_submit(progress);
+    stage_enter(stages, STAGE_SUBMIT, 0);
+    stage_enter(stages, STAGE_SUBMIT, STAGE_NO_LIMIT); // which is the same submit
     CHECK(status_camera_share(&rig.camera, STAGE_SUBMIT, begun + s / 2) == 0, "at once");
     double half = status_camera_share(&rig.camera, STAGE_SUBMIT, begun + 2 * s + s / 2);
     CHECK(half > 0.49 && half < 0.51, "half of the time: %g", half);
     CHECK(status_camera_share(&rig.camera, STAGE_SUBMIT, begun + 60 * s) == 1, "all of it");
-    CHECK(status_camera_share(&rig.camera, STAGE_READ, begun + 60 * s) == 0, "another leg");
-    stage_timing_lap(progress, STAGE_SUBMIT);
+    CHECK(status_camera_share(&rig.camera, STAGE_READ, begun + 60 * s) == 0, "another stage");
+    stage_enter(stages, STAGE_READ, 0);
     CHECK(status_camera_share(&rig.camera, STAGE_SUBMIT, begun + 60 * s) == 0, "it has ended");
     end();
 }
@@ -157,7 +158,7 @@ static void test_at_work(void)
                               (i < 9 ? FRAMED_FLAG_HDR : 0),
                      .converted = i < 11},
         };
-        stage_timing_picture(&rig.camera.progress, &picture);
+        camera_report_picture(&rig.camera.report, &picture, &(struct stream_memory){0});
         ledger_offer(&output->ledger);
         if (i % 5 == 0)
             ledger_lose(&output->ledger, LOSS_LATE);
@@ -167,8 +168,8 @@ static void test_at_work(void)
     }
     status_camera_sample(&rig.camera, now, false);
     last_error_set(&output->complaint, "cannot open rtsp://u:geheim@h/\xff\n at all");
-    atomic_store(&rig.camera.next_try_ns, monotonic_ns() + INT64_C(5000000000));
-    atomic_store(&rig.camera.state, CAMERA_RETRYING);
+    atomic_store(&rig.camera.report.next_try_ns, monotonic_ns() + INT64_C(5000000000));
+    atomic_store(&rig.camera.report.state, CAMERA_RETRYING);
     json_t *json = snapshot();
     expect_number(json, "cameras.0.fps_in", 24.9, 25.1);
     expect_number(json, "cameras.0.pictures", 50, 50);

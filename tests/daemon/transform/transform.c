@@ -26,7 +26,7 @@ struct fixture {
     struct histogram decode, process;
     struct transform *pipeline;
     _Atomic bool stop;
-    struct watchdog heartbeat;
+    struct stage_watch stages;
     int released; // frames given back
 };
 
@@ -59,7 +59,7 @@ static void start(struct fixture *f, double camera_fps)
         .subscriptions = f->subscriptions,
         .fps = camera_fps,
         .stop = &f->stop,
-        .heartbeat = &f->heartbeat,
+        .stages = &f->stages,
         .decode = &f->decode,
         .process = &f->process,
     };
@@ -125,6 +125,8 @@ static struct frame make_frame(struct fixture *f, int width, int height, int64_t
     picture->fixture = f;
     memset(picture->pixels, 77, size);
     image_lay_out(&frame.image, picture->pixels);
+    frame.rate_num = 25;
+    frame.rate_den = 1;
     frame.owner = picture;
     frame.release = release;
     frame.info = (struct frame_info){
@@ -141,7 +143,7 @@ static struct frame make_frame(struct fixture *f, int width, int height, int64_t
 static int submit(struct fixture *f, int width, int height, int64_t pts_ns, uint32_t epoch)
 {
     struct frame frame = make_frame(f, width, height, pts_ns, epoch);
-    return transform_submit(f->pipeline, &frame, 25, 1);
+    return transform_submit(f->pipeline, &frame);
 }
 
 // What one client would see of an output, after every frame in flight has come to an end.
@@ -255,7 +257,7 @@ static void test_withheld(void)
 {
     struct fixture *f = configure();
     start(f, 0);
-    transform_withheld(f->pipeline);
+    transform_lost(f->pipeline);
     submit(f, 16, 16, 0, 0);
     transform_drain(f->pipeline);
     struct result *slot = next(f, WARP, 0);
@@ -520,7 +522,7 @@ static const int64_t HANG_NS = 50000000;
 static bool hangs(struct fixture *f)
 {
     usleep(2 * HANG_NS / 1000);
-    const char *step = watchdog_stuck(&f->heartbeat, HANG_NS);
+    const char *step = stage_hangs(&f->stages, HANG_NS);
     return step && !strcmp(step, "waiting for the backend");
 }
 
@@ -531,10 +533,10 @@ static void *judge_while_it_waits(void *opaque)
         usleep(1000);
     CHECK(hangs(f), "three slots of three are in the backend");
     let_jobs_go();
-    while (atomic_load(&f->heartbeat.jobs) > 0)
+    while (atomic_load(&f->stages.jobs) > 0)
         usleep(1000);
     usleep(2 * HANG_NS / 1000);
-    CHECK(!watchdog_stuck(&f->heartbeat, HANG_NS), "a client has to make room now");
+    CHECK(!stage_hangs(&f->stages, HANG_NS), "a client has to make room now");
     pool_publish(f->output[WARP]->pool);
     pool_retire(f->output[WARP]->pool, 3, LOSS_CLIENT);
     return NULL;
@@ -568,7 +570,7 @@ static void test_hanging_backend_and_loss(void)
     start(f, 0);
     for (int i = 0; i < 3; i++)
         CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
-    watchdog_begin(&f->heartbeat, STEP_READING, 1000 * HANG_NS);
+    stage_enter(&f->stages, STAGE_READ, 1000 * HANG_NS);
     CHECK(hangs(f), "nothing comes of three pictures");
     let_jobs_go();
     transform_drain(f->pipeline);
@@ -703,7 +705,7 @@ static void test_burst(void)
 
     f = with_few_slots();
     start(f, 0);
-    transform_held_up(f->pipeline, OPENING_US * INT64_C(1000));
+    transform_delayed(f->pipeline, OPENING_US * INT64_C(1000));
     all_arrive(f, "after the decoder's opening");
 }
 
@@ -712,7 +714,7 @@ static void test_burst_and_stuck_client(void)
 {
     struct fixture *f = with_few_slots();
     start(f, 0);
-    transform_held_up(f->pipeline, OPENING_US * INT64_C(1000));
+    transform_delayed(f->pipeline, OPENING_US * INT64_C(1000));
     const int64_t begun_ns = monotonic_ns();
     for (int i = 0; i < BURST; i++) {
         CHECK(submit(f, 16, 16, i * 40000000, 0) == 0, "submit");
@@ -741,7 +743,7 @@ static void test_burst_and_stop(void)
     struct fixture *f = with_few_slots();
     pthread_t thread;
     start(f, 0);
-    transform_held_up(f->pipeline, 60 * INT64_C(1000000000));
+    transform_delayed(f->pipeline, 60 * INT64_C(1000000000));
     const int64_t begun_ns = monotonic_ns();
     pthread_create(&thread, NULL, stop_soon, f);
     for (int i = 0; i < 4; i++)
@@ -769,7 +771,7 @@ static void test_burst_and_busy_backend(void)
     f->driver.submit = keep;
     n_kept = 0;
     start(f, 0);
-    transform_held_up(f->pipeline, 60 * INT64_C(1000000000));
+    transform_delayed(f->pipeline, 60 * INT64_C(1000000000));
     for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
         CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
     f->driver.submit = cpu_backend.submit;

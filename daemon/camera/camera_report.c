@@ -1,0 +1,89 @@
+#include "daemon/camera/camera_report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/wire.h"
+
+static const struct {
+    uint32_t flag;
+    const char *name;
+} counted[] = {
+    [COUNTED_DAMAGED] = {FRAMED_FLAG_DAMAGED, "damaged"},
+    [COUNTED_INTERLACED] = {FRAMED_FLAG_INTERLACED, "interlaced"},
+    [COUNTED_HDR] = {FRAMED_FLAG_HDR, "hdr"},
+};
+
+void camera_report_open(struct camera_report *report)
+{
+    pthread_mutex_init(&report->lock, NULL);
+}
+
+void camera_report_close(struct camera_report *report)
+{
+    pthread_mutex_destroy(&report->lock);
+}
+
+static void count(_Atomic uint64_t *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+// Only this thread writes the description, so it compares without the lock.
+void camera_report_picture(struct camera_report *report, const struct frame *frame,
+                           const struct stream_memory *memory)
+{
+    for (int i = 0; i < COUNTED_FLAGS; i++)
+        if (frame->info.flags & counted[i].flag)
+            count(&report->flagged[i]);
+    if (frame->info.converted)
+        count(&report->converted);
+    count(&report->pictures);
+    struct stream_memory now = *memory;
+    now.width = frame->image.width;
+    now.height = frame->image.height;
+    if (memcmp(&now, &report->description.memory, sizeof now) == 0)
+        return;
+    pthread_mutex_lock(&report->lock);
+    report->description.memory = now;
+    pthread_mutex_unlock(&report->lock);
+}
+
+void camera_report_stream(struct camera_report *report, const char *decoder, const char *stream)
+{
+    pthread_mutex_lock(&report->lock);
+    snprintf(report->description.decoder, CAMERA_TEXT_MAX, "%s", decoder);
+    snprintf(report->description.stream, CAMERA_TEXT_MAX, "%s", stream);
+    pthread_mutex_unlock(&report->lock);
+}
+
+void camera_report_error(struct camera_report *report, const char *text)
+{
+    pthread_mutex_lock(&report->lock);
+    last_error_set(&report->description.last_error, text);
+    pthread_mutex_unlock(&report->lock);
+}
+
+struct camera_description camera_report_describe(const struct camera_report *report)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&report->lock;
+    pthread_mutex_lock(lock);
+    struct camera_description ret = report->description;
+    pthread_mutex_unlock(lock);
+    return ret;
+}
+
+const char *camera_state_name(int state)
+{
+    static const char *const names[] = {
+        [CAMERA_CONNECTING] = "connecting", [CAMERA_RUNNING] = "running",
+        [CAMERA_RETRYING] = "retrying",     [CAMERA_ENDED] = "ended",
+        [CAMERA_FAILED] = "failed",
+    };
+    return names[state];
+}
+
+const char *counted_flag_name(enum counted_flag flag)
+{
+    return counted[flag].name;
+}

@@ -1,0 +1,62 @@
+// What a camera's thread says of its work, for status, metrics and the supervisor. The thread
+// writes; any thread reads.
+#ifndef FRAMED_DAEMON_CAMERA_CAMERA_REPORT_H
+#define FRAMED_DAEMON_CAMERA_CAMERA_REPORT_H
+
+#include <pthread.h>
+
+#include "config/config.h"
+#include "daemon/base/last_error.h"
+#include "daemon/base/stage_watch.h"
+#include "daemon/decode/frame.h"
+
+enum camera_state {
+    CAMERA_CONNECTING,
+    CAMERA_RUNNING,
+    CAMERA_RETRYING,
+    CAMERA_ENDED,  // its file is through, or it was stopped
+    CAMERA_FAILED, // its file cannot be read: trying again would not help
+};
+
+// The flags of pictures that are counted.
+enum counted_flag { COUNTED_DAMAGED, COUNTED_INTERLACED, COUNTED_HDR, COUNTED_FLAGS };
+
+enum { CAMERA_TEXT_MAX = 160 };
+
+struct camera_description {
+    // "cpu h264", and what the stream is; empty before the first picture.
+    char decoder[CAMERA_TEXT_MAX], stream[CAMERA_TEXT_MAX];
+    // Of the last picture: its size, and what memory its stream takes; width 0 before the first.
+    struct stream_memory memory;
+    struct last_error last_error;
+};
+
+struct camera_report {
+    _Atomic int state; // enum camera_state
+    _Atomic uint64_t reconnects;
+    _Atomic int64_t next_try_ns; // CLOCK_MONOTONIC; of CAMERA_RETRYING
+    const char *_Atomic backend; // that its pictures go to, its name; NULL: to none yet
+    // Pictures that the decoder gave out, and of these:
+    _Atomic uint64_t pictures;
+    _Atomic uint64_t flagged[COUNTED_FLAGS];
+    _Atomic uint64_t converted; // by libswscale, to a format that kernels read
+    struct stage_watch stages;
+    pthread_mutex_t lock; // of what follows
+    struct camera_description description;
+};
+
+void camera_report_open(struct camera_report *);
+void camera_report_close(struct camera_report *);
+
+// --- camera thread
+void camera_report_picture(struct camera_report *, const struct frame *,
+                           const struct stream_memory *);
+void camera_report_stream(struct camera_report *, const char *decoder, const char *stream);
+void camera_report_error(struct camera_report *, const char *text);
+
+// --- any thread
+struct camera_description camera_report_describe(const struct camera_report *);
+const char *camera_state_name(int state);
+const char *counted_flag_name(enum counted_flag); // "damaged"
+
+#endif
