@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "daemon/decode/buffers.h"
-#include "daemon/decode/decoder.h"
+#include "daemon/decode/decode_options.h"
 #include "daemon/decode/picture.h"
 #include "daemon/input/idr.h"
 

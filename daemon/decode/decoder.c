@@ -12,7 +12,6 @@
 #include "daemon/decode/dpb.h"
 #include "daemon/decode/nal.h"
 #include "daemon/decode/packet_history.h"
-#include "daemon/decode/packet_info.h"
 #include "daemon/decode/picture.h"
 #include "daemon/decode/pixel_format_map.h"
 #include "daemon/decode/slice_check.h"
@@ -30,17 +29,17 @@ struct decoder {
     bool keep_on_device, joined;  // joined: once at least
     struct buffers *buffers;
     struct pictures *pictures;
-    struct facts facts;
-    struct corruption damage;
-    struct h264_loss gaps;
+    // Keeps the packets while there is a device: NVDEC needs them to take over, or the cpu if NVDEC
+    // fails.
+    struct packet_history history;
+    struct corruption corruption;
+    struct h264_loss h264_loss;
     struct hash_checker hash_checker;
     struct slice_check *slice_check; // NULL: no packet was checked yet
-    bool told_profile;               // that slice_check does not know it
-    // While there is a device: what NVDEC needs to take over, or the cpu if NVDEC goes.
-    struct packet_history backlog;
-    bool awaiting;   // packets are of no use before the next keyframe
-    int lost;        // pictures that are to be given out as lost
-    bool flushing;   // no more packets will come
+    bool logged_profile;             // that slice_check does not know it
+    bool awaiting;                   // packets are of no use before the next keyframe
+    int lost;                        // pictures that are to be given out as lost
+    bool flushing;                   // no more packets will come
     bool harmed;     // met what it could not decode: who knows what it keeps of that
     int64_t shown;   // pictures that came since it was opened
     int orientation; // decoder_orientation
@@ -60,8 +59,8 @@ int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
         return -ENOMEM;
     d->options = *options;
     d->orientation = -ENODATA;
-    facts_begin(&d->facts);
-    corruption_begin(&d->damage, options->damaged);
+    packet_history_begin(&d->history);
+    corruption_begin(&d->corruption, options->damaged);
     if (buffers_open(&d->buffers) < 0 || pictures_open(&d->pictures, d->buffers) < 0 ||
         !(d->parameters = avcodec_parameters_alloc()) ||
         avcodec_parameters_copy(d->parameters, parameters) < 0) {
@@ -77,7 +76,7 @@ void decoder_close(struct decoder *d)
     if (!d)
         return;
     codec_close(&d->codec);
-    packet_history_finish(&d->backlog);
+    packet_history_finish(&d->history);
     avcodec_parameters_free(&d->parameters);
     hash_checker_finish(&d->hash_checker);
     slice_check_close(d->slice_check);
@@ -150,11 +149,11 @@ static int send_end(struct decoder *d);
 // The end goes to a codec after all packets.
 static int end_if_due(struct decoder *d)
 {
-    bool due = d->flushing && !d->codec.draining && !packet_history_replays(&d->backlog);
+    bool due = d->flushing && !d->codec.draining && !packet_history_replays(&d->history);
     return due ? send_end(d) : 0;
 }
 
-// Opens what is to decode from now on; the backlog will be replayed to it.
+// Opens what is to decode from now on; the packets that are kept will be replayed to it.
 static int open_codec(struct decoder *d)
 {
     int rc = d->device ? open_on(d, d->device) : -ENODEV;
@@ -169,21 +168,19 @@ static int open_codec(struct decoder *d)
     return rc < 0 ? rc : end_if_due(d);
 }
 
-// What the codec has not given out yet, the next one does: it begins with the backlog. What cannot
-// be had from there is lost.
+// The next codec gives out what this one has not: it begins with the packets that are kept. What
+// they do not hold is lost.
 static void give_up_codec(struct decoder *d)
 {
     int reach = 4 * d->codec.context->has_b_frames + 2; // packets whose pictures it may hold
-    bool begun = d->facts.serial >= d->facts.first;
+    bool begun = d->history.serial >= d->history.first;
     close_codec(d);
-    int64_t from = d->backlog.n > 0 ? d->backlog.first : d->facts.serial + 1;
-    if (!d->backlog.whole && begun) {
-        d->lost += facts_missing(&d->facts, from, reach);
-        corruption_begin(&d->damage, d->options.damaged);
+    if (!d->history.whole && begun) {
+        d->lost += packet_history_missing(&d->history, reach);
+        corruption_begin(&d->corruption, d->options.damaged);
     }
-    d->awaiting = d->backlog.n == 0 && begun;
-    facts_replay(&d->facts, from);
-    packet_history_rewind(&d->backlog);
+    d->awaiting = begun && !packet_history_keeps(&d->history);
+    packet_history_rewind(&d->history);
 }
 
 // NVDEC refuses the stream, or fails: not again before the next device.
@@ -213,9 +210,9 @@ int decoder_join(struct decoder *d, const struct decode_target *target)
     }
     d->keep_on_device = target->driver->takes_cuda;
     buffers_join(d->buffers, target->driver, target->backend);
-    if (!d->device && d->codec.context && !packet_history_replays(&d->backlog))
-        packet_history_clear(&d->backlog);
-    bool begun = d->facts.serial >= d->facts.first;
+    if (!d->device && d->codec.context && !packet_history_replays(&d->history))
+        packet_history_drop(&d->history);
+    bool begun = d->history.serial >= d->history.first;
     if (d->codec.context && (begun || !d->device))
         return 0;
     close_codec(d);
@@ -233,12 +230,11 @@ void decoder_leave(struct decoder *d)
 
 void decoder_restart(struct decoder *d)
 {
-    packet_history_clear(&d->backlog);
-    facts_begin(&d->facts);
+    packet_history_begin(&d->history);
     if (d->codec.context)
-        codec_flush(&d->codec, d->facts.first);
-    corruption_begin(&d->damage, d->options.damaged);
-    d->gaps = (struct h264_loss){0};
+        codec_flush(&d->codec, d->history.first);
+    corruption_begin(&d->corruption, d->options.damaged);
+    d->h264_loss = (struct h264_loss){0};
     hash_checker_finish(&d->hash_checker);
     d->flushing = d->awaiting = false;
     d->orientation = -ENODATA;
@@ -255,13 +251,13 @@ void decoder_restart(struct decoder *d)
 // does not implement is the stream's nature; later it is damage.
 static int errno_of(struct decoder *d, int error, int64_t serial)
 {
-    struct fact *fact = facts_of(&d->facts, serial);
+    struct packet_info *info = packet_history_info(&d->history, serial);
     if (error == AVERROR(ENOMEM))
         return -ENOMEM;
     if (error == AVERROR_PATCHWELCOME && !d->shown)
         return -ENOTSUP;
-    fact->damaged = fact->settled = d->harmed = true;
-    corruption_loss(&d->damage);
+    info->damaged = info->settled = d->harmed = true;
+    corruption_loss(&d->corruption);
     return -EBADMSG;
 }
 
@@ -270,7 +266,7 @@ static int send_end(struct decoder *d)
     int rc = codec_send(&d->codec, NULL, 0);
     if (rc >= 0 || rc == AVERROR_EOF)
         return 0;
-    rc = errno_of(d, rc, d->facts.serial);
+    rc = errno_of(d, rc, d->history.serial);
     d->lost += rc == -EBADMSG;
     return rc == -EBADMSG ? 0 : rc;
 }
@@ -287,8 +283,8 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
     int rc = codec_send(&d->codec, packet, serial);
     if (libav_thread()->data_missing) {
         libav_thread()->data_missing = false;
-        facts_of(&d->facts, serial)->damaged = true;
-        corruption_rootless(&d->damage);
+        packet_history_info(&d->history, serial)->damaged = true;
+        corruption_rootless(&d->corruption);
     }
     if (rc >= 0)
         return 0;
@@ -306,25 +302,26 @@ static bool is_wrong(struct decoder *d, const AVPacket *packet)
     if (own->codec_id != AV_CODEC_ID_H264 ||
         idr_length_bytes(own->extradata, (size_t)own->extradata_size) > 0)
         return false; // of a file, from which none is lost
-    if (!d->gaps.form && own->extradata)
-        h264_loss_before(&d->gaps, own->extradata, (size_t)own->extradata_size);
-    return h264_loss_before(&d->gaps, packet->data, (size_t)packet->size);
+    if (!d->h264_loss.form && own->extradata)
+        h264_loss_before(&d->h264_loss, own->extradata, (size_t)own->extradata_size);
+    return h264_loss_before(&d->h264_loss, packet->data, (size_t)packet->size);
 }
 
-static void read_hash(struct decoder *d, const AVPacket *packet, struct fact *fact)
+static void read_hash(struct decoder *d, const AVPacket *packet, struct packet_info *info)
 {
     const AVCodecParameters *own = d->parameters;
     if (own->codec_id != AV_CODEC_ID_HEVC)
         return;
     int length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size);
-    fact->hash = picture_hash_read(packet->data, (size_t)packet->size, length_bytes);
+    info->hash = picture_hash_read(packet->data, (size_t)packet->size, length_bytes);
 }
 
 // Pictures of NVDEC are not checked: that would take more of the CPU than all else for them.
-static bool slices_are_wrong(struct decoder *d, const AVPacket *packet, const struct fact *fact)
+static bool slices_are_wrong(struct decoder *d, const AVPacket *packet,
+                             const struct packet_info *info)
 {
     const AVCodecParameters *own = d->parameters;
-    if (own->codec_id != AV_CODEC_ID_HEVC || fact->hash.method != HASH_NONE ||
+    if (own->codec_id != AV_CODEC_ID_HEVC || info->hash.method != HASH_NONE ||
         codec_on_device(&d->codec))
         return false;
     if (!d->slice_check && (d->slice_check = slice_check_open()))
@@ -337,9 +334,9 @@ static bool slices_are_wrong(struct decoder *d, const AVPacket *packet, const st
         slice_check_extradata(d->slice_check, changed, size);
     const enum slice_check_result result =
         slice_check_packet(d->slice_check, packet->data, (size_t)packet->size);
-    if (!d->told_profile && slice_check_lacks_profile(d->slice_check)) {
+    if (!d->logged_profile && slice_check_lacks_profile(d->slice_check)) {
         log_event(LOG_LEVEL_INFO, "bit errors are not looked for in this profile of H.265");
-        d->told_profile = true;
+        d->logged_profile = true;
     }
     return result == SLICES_WRONG;
 }
@@ -351,23 +348,22 @@ int decoder_send(struct decoder *d, const struct packet *packet)
         return -ENOTSUP;
     if (!packet) {
         d->flushing = true;
-        return packet_history_replays(&d->backlog) ? 0 : send_end(d);
+        return packet_history_replays(&d->history) ? 0 : send_end(d);
     }
-    facts_packet(&d->facts, packet);
-    int64_t serial = d->facts.serial;
-    struct fact *fact = facts_of(&d->facts, serial);
-    fact->damaged |= is_wrong(d, packet->av);
-    read_hash(d, packet->av, fact);
-    fact->damaged |= slices_are_wrong(d, packet->av, fact);
+    const bool replays = packet_history_replays(&d->history);
     d->awaiting &= !(packet->av->flags & AV_PKT_FLAG_KEY);
+    if (packet_history_add(&d->history, packet, !d->awaiting && (d->device || replays)) < 0)
+        return -ENOMEM;
+    const int64_t serial = d->history.serial;
+    struct packet_info *info = packet_history_info(&d->history, serial);
+    info->damaged |= is_wrong(d, packet->av);
+    read_hash(d, packet->av, info);
+    info->damaged |= slices_are_wrong(d, packet->av, info);
     if (d->awaiting) {
-        fact->settled = true;
+        info->settled = true;
         d->lost++;
         return 0;
     }
-    bool replays = packet_history_replays(&d->backlog);
-    if ((d->device || replays) && packet_history_add(&d->backlog, packet->av, serial) < 0)
-        return -ENOMEM;
     int rc = replays ? 0 : send(d, packet->av, serial);
     d->lost += rc == -EBADMSG;
     return rc == -EBADMSG ? 0 : rc;
@@ -379,13 +375,13 @@ int decoder_send(struct decoder *d, const struct packet *packet)
 static int replay(struct decoder *d)
 {
     int64_t serial;
-    const AVPacket *packet = packet_history_next(&d->backlog, &serial);
-    bool told = facts_of(&d->facts, serial)->settled;
+    const AVPacket *packet = packet_history_next(&d->history, &serial);
+    bool told = packet_history_info(&d->history, serial)->settled;
     int rc = send(d, packet, serial);
     if (rc < 0 && rc != -EBADMSG)
         return rc;
-    if (!d->device && !packet_history_replays(&d->backlog))
-        packet_history_clear(&d->backlog);
+    if (!d->device && !packet_history_replays(&d->history))
+        packet_history_drop(&d->history);
     d->lost += rc == -EBADMSG && !told;
     return end_if_due(d);
 }
@@ -393,7 +389,7 @@ static int replay(struct decoder *d)
 // The cpu has given out all pictures before those that NVDEC can give.
 static bool can_take_over(const struct decoder *d)
 {
-    return d->device && !codec_on_device(&d->codec) && d->backlog.whole;
+    return d->device && !codec_on_device(&d->codec) && d->history.whole;
 }
 
 static int receive(struct decoder *d, AVFrame *av)
@@ -410,16 +406,16 @@ static int receive(struct decoder *d, AVFrame *av)
             return -EBADMSG;
         }
         rc = codec_receive(&d->codec, av);
-        if (rc == 0 && facts_repeats(&d->facts, av->reordered_opaque))
+        if (rc == 0 && packet_history_repeats(&d->history, av->reordered_opaque))
             continue;
-        if (rc == AVERROR(EAGAIN) && packet_history_replays(&d->backlog))
+        if (rc == AVERROR(EAGAIN) && packet_history_replays(&d->history))
             rc = replay(d);
         else if (rc == 0 || rc == AVERROR(EAGAIN) || rc == AVERROR_EOF)
             return rc == AVERROR_EOF ? -ENODATA : rc;
         else if (codec_failed(&d->codec, rc))
             rc = fall_back(d, rc);
         else
-            return errno_of(d, rc, d->facts.serial);
+            return errno_of(d, rc, d->history.serial);
     }
 }
 
@@ -445,10 +441,10 @@ static void follow_signal(const struct decoder *d, const AVFrame *av, struct fra
 // What libavcodec decodes of H.265 without an error may have some.
 static void find_errors(struct decoder *d, const AVFrame *av)
 {
-    struct fact *fact = facts_of(&d->facts, av->reordered_opaque);
-    if (fact->serial != av->reordered_opaque)
+    struct packet_info *info = packet_history_info(&d->history, av->reordered_opaque);
+    if (info->serial != av->reordered_opaque)
         return;
-    fact->damaged |= hash_checker_tells_errors(&d->hash_checker, &fact->hash, av);
+    info->damaged |= hash_checker_tells_errors(&d->hash_checker, &info->hash, av);
 }
 
 static int show(struct decoder *d, struct picture *picture, struct frame *ret)
@@ -456,13 +452,13 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     const char *converted;
     const AVFrame *av = picture_frame(picture);
     find_errors(d, av);
-    struct frame_info info = facts_picture(&d->facts, d->codec.context, av);
+    struct frame_info info = packet_history_picture(&d->history, d->codec.context, av);
     d->shown++;
     follow_orientation(d, av);
     follow_signal(d, av, &info);
     if (av->key_frame && av->pict_type == AV_PICTURE_TYPE_I)
-        packet_history_shown(&d->backlog, av->reordered_opaque);
-    if (corruption_withholds(&d->damage, &info.flags))
+        packet_history_keyframe(&d->history, av->reordered_opaque);
+    if (corruption_withholds(&d->corruption, &info.flags))
         return -EBADMSG;
     int rc = codec_map(&d->codec, picture, d->keep_on_device, ret, &converted);
     if (rc < 0)

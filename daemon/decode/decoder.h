@@ -4,31 +4,11 @@
 #ifndef FRAMED_DAEMON_DECODE_DECODER_H
 #define FRAMED_DAEMON_DECODE_DECODER_H
 
-#include "config/config.h"
+#include "daemon/decode/decode_options.h"
 #include "daemon/decode/frame.h"
 #include "daemon/input/demux.h"
 
 struct decoder;
-
-// The one hardware context of the process, shared by all decoders; wraps the device's primary CUDA
-// context. NULL in *ret and -ENODEV where there is none.
-struct decode_device;
-// At most `threads` of them are inside NVDEC at a time, first come first served: more only fight
-// over the context. Decoders are opened one at a time.
-int decode_device_open(struct decode_device **ret, int ordinal, int threads);
-// How long threads were inside NVDEC since it was opened, added up and shared by as many as may be
-// inside at once.
-uint64_t decode_device_busy_ns(struct decode_device *);
-void decode_device_close(struct decode_device *); // accepts NULL; after every decoder and frame
-
-struct decode_options {
-    enum decode decode;
-    int threads;    // of the cpu decoder; 0: one per processor
-    bool low_delay; // for live sources: threads share a picture, and hold none back
-    int in_flight;  // frames that may be held at once beside the decoder's own
-    enum damaged damaged;
-    struct stage_watch *stages; // NULL: nobody watches
-};
 
 // Needs no device: decoder_join gives it one. -ENOTSUP: nothing here decodes this.
 int decoder_open(struct decoder **ret, const struct AVCodecParameters *,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/decode/decoder.h"
+#include "daemon/decode/decode_options.h"
 
 enum {
     EXTRA_MAX = 12, // of NVDEC's 32 surfaces; a stream may need 18 for itself

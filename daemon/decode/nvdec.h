@@ -1,5 +1,5 @@
-// What decoding on the device takes: the device with its semaphores that decode.h's decode_device
-// is, and the set-up of a libavcodec decoder that uses it.
+// Decoding on the device: what struct decode_device is, and the set-up of a libavcodec decoder that
+// uses it.
 #ifndef FRAMED_DAEMON_DECODE_NVDEC_H
 #define FRAMED_DAEMON_DECODE_NVDEC_H
 

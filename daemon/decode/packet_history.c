@@ -1,76 +1,192 @@
 #include "daemon/decode/packet_history.h"
 
 #include <errno.h>
-#include <libavcodec/packet.h>
+#include <libavcodec/avcodec.h>
 
-static AVPacket **at(struct packet_history *backlog, int i)
+#include "daemon/base/clock.h"
+#include "daemon/wire.h"
+
+static struct packet_info *entry(struct packet_history *history, int64_t serial)
 {
-    return &backlog->packet[(backlog->start + i) % PACKET_HISTORY_MAX];
+    return &history->info[(uint64_t)serial % PACKETS_KNOWN];
 }
 
-static void drop_oldest(struct packet_history *backlog)
+static void drop_before(struct packet_history *history, int64_t serial)
 {
-    av_packet_unref(*at(backlog, 0));
-    backlog->start = (backlog->start + 1) % PACKET_HISTORY_MAX;
-    backlog->first++;
-    backlog->n--;
-    backlog->replayed -= backlog->replayed > 0;
+    for (; history->kept < serial; history->kept++)
+        av_packet_unref(entry(history, history->kept)->av);
+    if (history->replay < history->kept)
+        history->replay = history->kept;
 }
 
-void packet_history_clear(struct packet_history *backlog)
+void packet_history_drop(struct packet_history *history)
 {
-    while (backlog->n > 0)
-        drop_oldest(backlog);
-    backlog->whole = false;
+    drop_before(history, history->serial + 1);
+    history->whole = false;
 }
 
-void packet_history_finish(struct packet_history *backlog)
+void packet_history_begin(struct packet_history *history)
 {
-    packet_history_clear(backlog);
-    for (int i = 0; i < PACKET_HISTORY_MAX; i++)
-        av_packet_free(&backlog->packet[i]);
+    if (history->kept == 0)
+        history->kept = history->replay = history->serial + 1;
+    packet_history_drop(history);
+    history->first = history->serial + 1;
+    history->passed = history->serial;
+    history->last_pts_ns = AV_NOPTS_VALUE;
 }
 
-int packet_history_add(struct packet_history *backlog, const AVPacket *packet, int64_t serial)
+void packet_history_finish(struct packet_history *history)
 {
-    if (backlog->n == PACKET_HISTORY_MAX)
-        packet_history_clear(backlog);
-    if (backlog->n == 0 && !(packet->flags & AV_PKT_FLAG_KEY))
+    for (int i = 0; i < PACKETS_KNOWN; i++)
+        av_packet_free(&history->info[i].av);
+}
+
+bool packet_history_keeps(const struct packet_history *history)
+{
+    return history->kept <= history->serial;
+}
+
+int packet_history_add(struct packet_history *history, const struct packet *packet, bool keep)
+{
+    if (!keep || history->serial + 1 - history->kept == PACKETS_KEPT_MAX)
+        packet_history_drop(history);
+    const bool continues = packet_history_keeps(history);
+    const bool replays = packet_history_replays(history);
+    struct packet_info *info = entry(history, ++history->serial);
+    *info = (struct packet_info){
+        .serial = history->serial,
+        .received_ns = packet->received_ns,
+        .capture_ns = packet->capture_ns,
+        .capture_clock = packet->capture_clock,
+        .damaged = packet->av->flags & AV_PKT_FLAG_CORRUPT,
+        .av = info->av,
+    };
+    if (!replays)
+        history->replay = history->serial + 1;
+    if (!continues)
+        history->kept = history->serial + 1;
+    if (!keep || (!continues && !(packet->av->flags & AV_PKT_FLAG_KEY)))
         return 0;
-    AVPacket **kept = at(backlog, backlog->n);
-    if ((!*kept && !(*kept = av_packet_alloc())) || av_packet_ref(*kept, packet) < 0)
+    if ((!info->av && !(info->av = av_packet_alloc())) || av_packet_ref(info->av, packet->av) < 0) {
+        drop_before(history, history->serial);
+        history->kept = history->replay = history->serial + 1;
+        history->whole = false;
         return -ENOMEM;
-    if (backlog->n == 0)
-        backlog->first = serial;
-    backlog->replayed += backlog->replayed == backlog->n;
-    backlog->n++;
+    }
+    if (!continues)
+        history->kept = history->serial;
     return 0;
 }
 
-void packet_history_shown(struct packet_history *backlog, int64_t serial)
+struct packet_info *packet_history_info(struct packet_history *history, int64_t serial)
 {
-    int64_t older = serial - backlog->first;
-    if (older < 0 || older >= backlog->n || !((*at(backlog, (int)older))->flags & AV_PKT_FLAG_KEY))
+    struct packet_info *info = entry(history, serial);
+    return info->serial == serial ? info : entry(history, history->serial);
+}
+
+// --- pictures
+
+// Where the stream gives no time: the last picture's and the duration, or the time between
+// arrivals.
+static int64_t pts_of(const struct packet_history *history, const AVCodecContext *codec,
+                      const AVFrame *av, int64_t received_ns)
+{
+    const AVRational rate = codec->framerate;
+    if (av->best_effort_timestamp != AV_NOPTS_VALUE)
+        return av->best_effort_timestamp;
+    if (history->last_pts_ns == AV_NOPTS_VALUE)
+        return 0;
+    if (av->pkt_duration > 0)
+        return history->last_pts_ns + av->pkt_duration;
+    if (rate.num > 0 && rate.den > 0)
+        return history->last_pts_ns + av_rescale_q(1, av_inv_q(rate), codec->pkt_timebase);
+    const int64_t since_ns = received_ns - history->last_received_ns;
+    return history->last_pts_ns + (since_ns > 0 ? since_ns : 1);
+}
+
+// Whether a packet that was damaged came ahead of this one and no picture of it, as where the
+// decoder takes what follows a lost keyframe for too late: this picture refers to one that is not
+// there.
+static bool follows_damage(struct packet_history *history, int64_t serial)
+{
+    bool damaged = false;
+    for (int64_t i = history->passed + 1; i < serial; i++)
+        damaged |= entry(history, i)->damaged;
+    if (serial > history->passed)
+        history->passed = serial;
+    return damaged;
+}
+
+struct frame_info packet_history_picture(struct packet_history *history,
+                                         const AVCodecContext *codec, const AVFrame *av)
+{
+    struct packet_info *packet = packet_history_info(history, av->reordered_opaque);
+    const bool follows = follows_damage(history, av->reordered_opaque) && !av->key_frame;
+    const bool damaged =
+        av->decode_error_flags || (av->flags & AV_FRAME_FLAG_CORRUPT) || packet->damaged || follows;
+    const struct frame_info info = {
+        .pts_ns = pts_of(history, codec, av, packet->received_ns),
+        .capture_ns = packet->capture_ns,
+        .received_ns = packet->received_ns,
+        .decoded_ns = monotonic_ns(),
+        .flags = (damaged ? FRAMED_FLAG_DAMAGED : 0) | (av->key_frame ? FRAMED_FLAG_KEYFRAME : 0) |
+                 (packet->capture_clock ? FRAMED_FLAG_CAPTURE_CLOCK : 0),
+    };
+    packet->given++;
+    packet->settled = true;
+    history->last_pts_ns = info.pts_ns;
+    history->last_received_ns = info.received_ns;
+    return info;
+}
+
+void packet_history_keyframe(struct packet_history *history, int64_t serial)
+{
+    if (serial < history->kept || serial > history->serial ||
+        !(entry(history, serial)->av->flags & AV_PKT_FLAG_KEY))
         return;
-    while (backlog->first < serial)
-        drop_oldest(backlog);
-    backlog->whole = true;
+    drop_before(history, serial);
+    history->whole = true;
 }
 
-void packet_history_rewind(struct packet_history *backlog)
+// --- another decoder carries on
+
+void packet_history_rewind(struct packet_history *history)
 {
-    backlog->replayed = 0;
+    for (int64_t serial = history->kept; serial <= history->serial; serial++)
+        entry(history, serial)->to_repeat = entry(history, serial)->given;
+    history->replay = history->kept;
 }
 
-bool packet_history_replays(const struct packet_history *backlog)
+bool packet_history_replays(const struct packet_history *history)
 {
-    return backlog->replayed < backlog->n;
+    return history->replay <= history->serial;
 }
 
-const AVPacket *packet_history_next(struct packet_history *backlog, int64_t *serial)
+const AVPacket *packet_history_next(struct packet_history *history, int64_t *serial)
 {
-    if (!packet_history_replays(backlog))
+    if (!packet_history_replays(history))
         return NULL;
-    *serial = backlog->first + backlog->replayed;
-    return *at(backlog, backlog->replayed++);
+    *serial = history->replay++;
+    return entry(history, *serial)->av;
+}
+
+bool packet_history_repeats(struct packet_history *history, int64_t serial)
+{
+    struct packet_info *info = entry(history, serial);
+    const bool repeats = info->serial == serial && info->to_repeat > 0;
+    info->to_repeat -= repeats;
+    return repeats;
+}
+
+int packet_history_missing(struct packet_history *history, int reach)
+{
+    int missing = 0;
+    int64_t oldest =
+        history->kept - reach > history->first ? history->kept - reach : history->first;
+    for (int64_t serial = oldest; serial < history->kept; serial++) {
+        struct packet_info *info = packet_history_info(history, serial);
+        missing += !info->settled;
+        info->settled = true;
+    }
+    return missing;
 }

@@ -157,7 +157,7 @@ static size_t nvdec_host_bytes(const struct stream_memory *stream, const struct 
 {
     size_t downloaded = source->memory == MEMORY_CUDA ? 0 : (size_t)depth + 1;
     return downloaded * picture_bytes(stream, source) +
-           (size_t)PACKET_HISTORY_MAX * (size_t)stream->packet_bytes;
+           (size_t)PACKETS_KEPT_MAX * (size_t)stream->packet_bytes;
 }
 
 static void add(struct memory_need *sum, struct memory_need need)
