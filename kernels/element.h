@@ -4,6 +4,10 @@
 
 #include "kernels/ops.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 size_t element_bytes(enum dtype);
 
 // Fills warp->table for warp->dtype and warp->channels: (level * scale - mean) / std in double,
@@ -11,4 +15,7 @@ size_t element_bytes(enum dtype);
 // that give the same, for versions that would rather compute than look up.
 void element_tables_init(struct warp *warp, const struct warp_params *params);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -51,6 +51,14 @@ $(B)/tests/kernels/%: $(B)/tests/kernels/%.cu.o $(KERNELS_OBJ)
 $(B)/tests/kernels/%.o: tests/kernels/%.c
 	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS))
 
+# A kernel of CUDA's for the host, where the compiler takes C++, too.
+ifeq ($(shell $(CC) -x c++ -fsyntax-only /dev/null 2>&1 && echo yes),yes)
+$(B)/tests/kernels/cpu/versions: $(B)/tests/kernels/cpu/warp_axis.o
+endif
+$(B)/tests/kernels/cpu/warp_axis.o: tests/kernels/cpu/warp_axis.cpp
+	$(call compile,$(CC) -x c++ $(CPPFLAGS) $(filter-out -std=%,$(CFLAGS)) -std=c++17 -fno-exceptions -fno-rtti -fno-threadsafe-statics \
+		-Wno-unknown-pragmas)
+
 .PHONY: check-kernels check-versions check-aarch64-build
 check-kernels: $(KERNEL_TESTS) ## test every version of every kernel here: wants nothing but gcc, and nvcc for CUDA
 	@set -e; for t in $(KERNEL_TESTS); do $$t; done

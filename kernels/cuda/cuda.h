@@ -156,7 +156,6 @@ struct cuda_item {
     const struct op *op; // host
     struct band band;
 };
-enum { CUDA_ITEMS_MAX = 32 };
 
 // The kernels of an op. The block is device memory that they read for one op.
 struct cuda_op {

@@ -13,6 +13,8 @@ extern "C" {
 // frames in bands use one for each of upload, kernel and download.
 enum { STREAMS_WHOLE = 8, STREAMS_BANDS = 3, STREAMS_AUTO = STREAMS_WHOLE + STREAMS_BANDS };
 
+enum { CUDA_ITEMS_MAX = 32 }; // of one launch
+
 struct schedule_options {
     int streams;       // 0 = left to the backend
     size_t band_bytes; // as backend_options

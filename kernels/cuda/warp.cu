@@ -1,9 +1,10 @@
 // The warp on CUDA. Where the axes do not mix, warp_axis.cuh makes it from tables; else a thread
 // makes one output pixel with the functions of sample.h.
-#include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/cuda.h"
 #include "kernels/cuda/warp_axis.cuh"
+#include "kernels/cuda/warp_block.cuh"
 
 enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 8 };
 
@@ -50,144 +51,6 @@ static __global__ void warp_pixel(const __grid_constant__ struct pixel_batch bat
 
 // --- launch
 
-static size_t element_size(enum dtype dtype)
-{
-    return dtype == DTYPE_F32 ? 4 : dtype == DTYPE_F16 ? 2 : 1;
-}
-
-// The kernel loads samples of several bytes as one.
-static bool plane_fits(const struct cuda_item *item, int plane, int step)
-{
-    const int word = step % 2 ? 1 : step;
-    return item->src.plane[plane].stride == (int32_t)item->src.plane[plane].stride &&
-           item->src.plane[plane].stride % word == 0 &&
-           (uintptr_t)item->src.plane[plane].data % word == 0;
-}
-
-static bool source_fits(const struct cuda_item *item)
-{
-    for (int c = 0; c < 3; c++) {
-        const struct component k = component_of(item->op->warp.source, c);
-        if (!plane_fits(item, k.plane, k.step))
-            return false;
-    }
-    return true;
-}
-
-static bool levels_are_elements(const struct warp *warp)
-{
-    uint8_t different = warp->dtype != DTYPE_U8;
-    for (int c = 0; c < warp->channels; c++)
-        for (int i = 0; i < 256; i++)
-            different |= warp->table.u8[c][i] ^ i;
-    return !different;
-}
-
-static uint8_t flags_of(const struct cuda_item *item)
-{
-    const struct warp *warp = &item->op->warp;
-    const size_t run = AXIS_COLUMNS * element_size(warp->dtype);
-    const bool gray = warp->order == ORDER_GRAY;
-    const bool wide = warp->width % AXIS_COLUMNS == 0 && (uintptr_t)item->dst % run == 0;
-    return (gray ? AXIS_GRAY : 0) | (warp->order == ORDER_BGR ? AXIS_BGR : 0) |
-           (warp->layout == LAYOUT_NHWC && !gray ? AXIS_PACKED : 0) | (wide ? AXIS_WIDE : 0) |
-           (levels_are_elements(warp) ? 0 : AXIS_LOOKUP);
-}
-
-// Which side of the window an output row lies on: its coverage is 0 there. Monotone along rows.
-static int side_of(const struct warp *warp, int y)
-{
-    const int32_t p = position_of(warp->luma, warp->rowy[y]);
-    return p <= (warp->y0 - 1) * WEIGHT_ONE ? -1 : p >= warp->y1 * WEIGHT_ONE;
-}
-
-// The first row of [y, y1) on another side than `side`, or y1.
-static int side_end(const struct warp *warp, int side, int y, int y1)
-{
-    while (y < y1) {
-        const int middle = (y + y1) / 2;
-        if (side_of(warp, middle) == side)
-            y = middle + 1;
-        else
-            y1 = middle;
-    }
-    return y;
-}
-
-// The rows of a band that the picture reaches; none: both the band's end.
-static struct band picture_rows(const struct warp *warp, struct band band)
-{
-    const int side = side_of(warp, band.y0);
-    const int top = side ? side_end(warp, side, band.y0, band.y1) : band.y0;
-    const struct band rows = {top, side_end(warp, 0, top, band.y1)};
-    return rows.y0 < rows.y1 ? rows : (struct band){band.y1, band.y1};
-}
-
-// Whether positions are all whole samples. Tables are rounded lines: where both ends are whole
-// and the step too, no position is further off than position_of rounds away.
-static bool whole_steps(const int32_t *table, int n)
-{
-    const int64_t length = (int64_t)table[n - 1] - table[0];
-    return table[0] % 65536 == 0 && (n == 1 || length % ((n - 1) * (int64_t)65536) == 0);
-}
-
-static bool whole(const struct warp *warp)
-{
-    return whole_steps(warp->colx, warp->width) && whole_steps(warp->rowy, warp->height);
-}
-
-static uint32_t fill_element(const struct warp *warp, int c)
-{
-    const int level = warp->fill[c];
-    uint32_t f32;
-    memcpy(&f32, &warp->table.f32[c][level], sizeof f32);
-    switch (element_size(warp->dtype)) {
-    case 1:
-        return warp->table.u8[c][level];
-    case 2:
-        return warp->table.f16[c][level];
-    default:
-        return f32;
-    }
-}
-
-static struct axis_item axis_item_of(const struct cuda_item *item)
-{
-    const struct warp *warp = &item->op->warp;
-    const struct yuv_to_rgb *c = &warp->rgb;
-    const void *block = item->block;
-    struct axis_item a = {};
-    for (int i = 0; i < PLANES_MAX; i++) {
-        a.plane[i] = item->src.plane[i].data;
-        a.stride[i] = (int32_t)item->src.plane[i].stride;
-        a.gray[i] = warp->gray[i];
-        a.fill[i] = warp->fill[i];
-    }
-    for (int c = 0; c < warp->channels; c++)
-        a.element[c] = fill_element(warp, c);
-    a.dst = (uint8_t *)item->dst;
-    a.table = (const uint8_t *)block + offsetof(struct warp, table);
-    a.rows = warp_block_rows(warp, block);
-    const struct band picture = picture_rows(warp, item->band);
-    a.y0 = item->band.y0;
-    a.top = picture.y0;
-    a.bottom = picture.y1;
-    a.y1 = item->band.y1;
-    a.width = (uint16_t)warp->width;
-    a.height = (uint16_t)warp->height;
-    // RGB: the rounding of vertical, channel6's offset, and its rounding and level_of's; YUV:
-    // luma6's
-    a.round =
-        source_is_rgb(warp->source) ? 8192 + (16384 << 14) + (65 << 14) : c->offset * 32768 + 16384;
-    a.blue = c->bu + 32768;
-    a.luma = c->y;
-    a.rv = c->rv;
-    a.gu = c->gu;
-    a.gv = c->gv;
-    a.flags = flags_of(item);
-    return a;
-}
-
 // The kernels of a source and dtype.
 struct kernels {
     const void *pixel, *axis, *whole;
@@ -209,7 +72,7 @@ template <typename T> static struct kernels kernels_for(enum pixel_format source
 
 static struct kernels kernels_of(const struct warp *warp)
 {
-    switch (element_size(warp->dtype)) {
+    switch (element_bytes(warp->dtype)) {
     case 1:
         return kernels_for<uint8_t>(warp->source);
     case 2:
@@ -286,12 +149,14 @@ static void add_pixel(struct launches *to, const struct cuda_item *item)
 static void add_axis(struct launches *to, const struct cuda_item *item)
 {
     const struct warp *warp = &item->op->warp;
-    const int i = whole(warp);
+    const int i = axis_is_whole(warp);
     struct axis_item *a = &to->axis[i].item[to->axes[i].n];
-    *a = axis_item_of(item);
+    *a = axis_item_of(warp, &item->src, item->dst, item->band);
+    a->table = (const uint8_t *)item->block + offsetof(struct warp, table);
+    a->rows = warp_block_rows(warp, item->block);
     const int picture = a->bottom - a->top, bars = a->y1 - a->y0 - picture;
     extent_add(&to->axes[i], warp->width, picture,
-               (size_t)bars * warp->width * warp->channels * element_size(warp->dtype));
+               (size_t)bars * warp->width * warp->channels * element_bytes(warp->dtype));
 }
 
 // One launch where one kernel can make all items, at most three.
@@ -300,7 +165,7 @@ static cudaError_t warp_launch(const struct cuda_item items[], int n, cudaStream
     struct launches to;
     to.pixels = to.axes[0] = to.axes[1] = {0, 0, 0, 0};
     for (int i = 0; i < n; i++) {
-        if (warp_has_axes(&items[i].op->warp) && source_fits(&items[i]))
+        if (axis_fits(&items[i].op->warp, &items[i].src))
             add_axis(&to, &items[i]);
         else
             add_pixel(&to, &items[i]);

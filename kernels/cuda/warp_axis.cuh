@@ -4,6 +4,7 @@
 #ifndef FRAMED_KERNELS_CUDA_WARP_AXIS_CUH
 #define FRAMED_KERNELS_CUDA_WARP_AXIS_CUH
 
+#include "kernels/cuda/schedule.h"
 #include "kernels/cuda/warp_tap.cuh"
 
 enum {
@@ -110,14 +111,6 @@ static __device__ inline void axis_levels(const struct axis_item *item, const st
 }
 
 // --- stores
-
-// Two numbers clamped to bytes, `above` in the two high bytes.
-static __device__ inline unsigned bytes_packed(int low, int high, unsigned above)
-{
-    unsigned packed;
-    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(packed) : "r"(high), "r"(low), "r"(above));
-    return packed;
-}
 
 // Levels to elements, in place; bytes may still be unclamped.
 template <typename T>

@@ -1,29 +1,10 @@
 // What the warp kernels read of an op, packed by the host: the struct, with its tables behind it.
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda/warp_block.cuh"
 #include "kernels/geometry.h"
 
 enum { TABLES_OFFSET = (sizeof(struct warp) + 15) & ~15 };
-
-// Whether no sum before a channel's last one saturates, or only where the level is 0 or 255 all the
-// same: then they can be regrouped.
-static bool sums_are_exact(const struct yuv_to_rgb *c)
-{
-    const int reach = mulhrs(16384, abs(c->y)) + abs(c->offset) + 1;
-    return reach + abs(c->gu) / 2 + 1 <= INT16_MAX && abs(c->bu) <= 16384;
-}
-
-bool warp_has_axes(const struct warp *warp)
-{
-    if (!warp->rows)
-        return false;
-    if (source_is_rgb(warp->source))
-        return warp->x1 - warp->x0 >= 2;
-    const int sub = position_sub(warp->chroma_x);
-    return (warp->x1 - 1) >> sub > warp->x0 >> sub && sums_are_exact(&warp->rgb);
-}
 
 size_t warp_block_bytes(const struct op *op)
 {

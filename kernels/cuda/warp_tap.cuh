@@ -3,32 +3,8 @@
 #ifndef FRAMED_KERNELS_CUDA_WARP_TAP_CUH
 #define FRAMED_KERNELS_CUDA_WARP_TAP_CUH
 
-#include "kernels/cuda/warp_block.cuh"
-
-enum axis_flags {
-    AXIS_GRAY = 1,
-    AXIS_BGR = 2,
-    AXIS_PACKED = 4, // nhwc
-    AXIS_WIDE = 8,   // a thread's pixels may be stored as one
-    AXIS_LOOKUP = 16 // elements come out of the table; else they are the levels
-};
-
-// One cuda_item in the parameters of the kernel, whose 4 KB hold CUDA_ITEMS_MAX of them.
-struct axis_item {
-    const uint8_t *plane[PLANES_MAX];
-    uint8_t *dst;
-    const void *table;           // the op's, 3 x 256 elements
-    const struct warp_row *rows; // then luma columns, chroma columns, coverage of columns
-    int32_t stride[PLANES_MAX];
-    int32_t y0, top, bottom, y1; // the band; rows outside [top, bottom) are fill alone
-    uint32_t element[3];         // of fill, per channel of the tensor
-    uint16_t width, height;
-    // yuv_to_rgb; `round` is all that is added to a pixel once, `blue` is bu with U itself
-    int32_t round, blue;
-    int16_t luma, rv, gu, gv;
-    int16_t gray[3];
-    uint8_t fill[3], flags;
-};
+#include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/warp_item.cuh"
 
 // --- one sample, where the taps after it weigh nothing
 
@@ -165,14 +141,6 @@ struct axis_lines {
     struct axis_line above, below;
     int weight; // of below
 };
-
-// In assembly because the compiler would add the column to row * stride first, for each pixel.
-static __device__ inline const uint8_t *row_start(const uint8_t *plane, int row, int stride)
-{
-    const uint8_t *start;
-    asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(start) : "r"(row), "r"(stride), "l"(plane));
-    return start;
-}
 
 // Of planes first to end - 1.
 static __device__ inline struct axis_lines lines_at(const struct axis_item *item, int first,
