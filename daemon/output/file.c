@@ -9,7 +9,7 @@
 
 #include "daemon/base/groups.h"
 #include "daemon/output/segment.h"
-#include "daemon/output/sink_impl.h"
+#include "daemon/output/sink.h"
 
 enum { RETRY_MS = 1000 };
 
@@ -21,14 +21,14 @@ struct file_sink {
     bool failing;     // since the last attempt; waiting for the timer or for a frame to try
     bool waiting;     // failing, and it is too early for another attempt
     bool finishing;
-    bool ending;   // the last job is under way, or over
-    uint64_t next; // ordinal from which on slots are taken
+    bool ending; // the last job is under way, or over
+    struct consumer consumer;
 
-    struct result *slot; // that is written, pinned
-    int status;          // of the job: negative errno or 0
+    const struct result *result; // that is written, held
+    int status;                  // of the job: negative errno or 0
     struct segment segment;
-    struct leftovers leftovers; // that the first job found
-    struct reader reader;       // of the frames written
+    struct leftovers leftovers;      // that the first job found
+    struct stream_position position; // of the frames written
 };
 
 static const struct output_config *config_of(const struct file_sink *file)
@@ -43,40 +43,40 @@ static int choose_file(struct file_sink *file)
 {
     struct segment *segment = &file->segment;
     int rc = 0;
-    if (segment_is_open(segment) && !segment_takes(segment, file->slot))
+    if (segment_is_open(segment) && !segment_takes(segment, file->result))
         rc = segment_finish(segment);
     if (rc == 0 && !segment_is_open(segment))
-        rc = segment_open(segment, file->slot->info.frame.capture_ns);
+        rc = segment_open(segment, file->result->item[0].frame.capture_ns);
     return rc;
 }
 
-static int append(struct file_sink *file, const struct reader *reader)
+static int append(struct file_sink *file, const struct stream_position *position)
 {
-    return segment_append(&file->segment, file->slot, file->sink.context.camera, reader);
+    return segment_append(&file->segment, file->result, position);
 }
 
 // A file that may grow no more is no full disk: another one begins.
-static int append_to_next(struct file_sink *file, const struct reader *reader)
+static int append_to_next(struct file_sink *file, const struct stream_position *position)
 {
     int rc = segment_finish(&file->segment);
     if (rc == 0)
-        rc = segment_open(&file->segment, file->slot->info.frame.capture_ns);
-    return rc < 0 ? rc : append(file, reader);
+        rc = segment_open(&file->segment, file->result->item[0].frame.capture_ns);
+    return rc < 0 ? rc : append(file, position);
 }
 
 static void write_frame(uv_work_t *job)
 {
     struct file_sink *file = job->data;
-    struct reader reader = file->reader;
+    struct stream_position position = file->position;
 
-    reader_take(&reader, &file->slot->info);
+    stream_advance(&position, &file->result->item[0]);
     file->status = choose_file(file);
     if (file->status == 0)
-        file->status = append(file, &reader);
+        file->status = append(file, &position);
     if (file->status == -EFBIG && segment_is_open(&file->segment) && file->segment.whole > 0)
-        file->status = append_to_next(file, &reader);
+        file->status = append_to_next(file, &position);
     if (file->status == 0)
-        file->reader = reader; // a frame that failed is lost to the file as well
+        file->position = position; // a frame that failed is lost to the file as well
 }
 
 static void finish_leftovers(uv_work_t *job)
@@ -120,10 +120,11 @@ static void start_job(struct file_sink *file, uv_work_cb work, uv_after_work_cb 
     uv_queue_work(file->sink.context.loop, &file->job, work, done);
 }
 
-static void end(struct file_sink *file)
+static void end_file(struct file_sink *file)
 {
     file->ending = true;
-    pool_retire(file->sink.context.pool, UINT64_MAX, LOSS_SINK);
+    pool_set_sink(file->sink.context.pool, POOL_SINK_STOPPED);
+    pool_detach(file->sink.context.pool, &file->consumer);
     start_job(file, finish_file, file_finished);
 }
 
@@ -134,7 +135,7 @@ static void try_again(uv_timer_t *timer)
     next_frame(file);
 }
 
-static void tell(struct file_sink *file)
+static void log_failure(struct file_sink *file)
 {
     const char *path = config_of(file)->sink.path;
     if (file->status < 0 && !file->failing)
@@ -148,12 +149,10 @@ static void tell(struct file_sink *file)
 static void frame_written(uv_work_t *job, int status)
 {
     struct file_sink *file = job->data;
-    struct pool *pool = file->sink.context.pool;
     (void)status;
     file->busy = false;
-    pool_unpin(pool, file->slot, file->status == 0);
-    pool_retire(pool, file->next, LOSS_SINK);
-    tell(file);
+    pool_release(file->sink.context.pool, &file->consumer, file->status == 0);
+    log_failure(file);
     if (file->failing && !file->finishing) {
         file->waiting = true;
         uv_timer_start(&file->timer, try_again, RETRY_MS, 0);
@@ -167,17 +166,15 @@ static void next_frame(struct file_sink *file)
     struct pool *pool = file->sink.context.pool;
     if (file->busy || file->ending)
         return;
-    if (file->waiting)
-        pool_retire(pool, UINT64_MAX, LOSS_SINK);
-    file->slot = sink_begin(&file->sink, &file->next);
-    pool_retire(pool, file->next, LOSS_LATE);
-    if (file->slot)
+    while ((file->result = pool_acquire(pool, &file->consumer)) && file->waiting)
+        pool_release(pool, &file->consumer, false);
+    if (file->result)
         start_job(file, write_frame, frame_written);
     else if (file->finishing)
-        end(file);
+        end_file(file);
 }
 
-static void tell_leftovers(const struct file_sink *file)
+static void log_leftovers(const struct file_sink *file)
 {
     const struct leftovers *left = &file->leftovers;
     const char *path = config_of(file)->sink.path;
@@ -201,20 +198,19 @@ static void leftovers_finished(uv_work_t *job, int status)
     struct file_sink *file = job->data;
     (void)status;
     file->busy = false;
-    tell_leftovers(file);
+    log_leftovers(file);
     next_frame(file);
 }
 
 static void pump(struct sink *base)
 {
-    pool_publish(base->context.pool);
     next_frame((struct file_sink *)base);
 }
 
 static void grace_over(uv_timer_t *timer)
 {
     struct file_sink *file = timer->data;
-    pool_retire(file->sink.context.pool, UINT64_MAX, LOSS_STOPPING);
+    pool_set_sink(file->sink.context.pool, POOL_SINK_STOPPED);
     next_frame(file); // ends the sink now, or when the frame under way is written
 }
 
@@ -224,6 +220,7 @@ static void finish(struct sink *base, int grace_ms)
     if (file->ending)
         return;
     file->finishing = true;
+    pool_set_sink(base->context.pool, POOL_SINK_FINISHING);
     file->waiting = false; // a last attempt
     uv_timer_start(&file->timer, grace_over, (uint64_t)grace_ms, 0);
     pump(base);
@@ -280,7 +277,7 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
     }
     uv_timer_init(context->loop, &file->timer);
     file->timer.data = file->job.data = file;
-    pool_listeners(context->pool, 1);
+    pool_attach(context->pool, &file->consumer);
     if (context->config->sink.timed)
         start_job(file, finish_leftovers, leftovers_finished);
     *ret = &file->sink;

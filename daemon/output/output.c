@@ -14,20 +14,24 @@ static void slots_were_done(struct event *letter)
         sink_pump(output->sink);
 }
 
-// Clients of a ring map its slots; nobody but us sees those of other sinks.
-static enum region_kind slots_kind(const struct output_config *config)
+// Clients of a ring map the pool's memory; nobody but us sees that of other sinks.
+static enum region_kind memory_kind(const struct output_config *config)
 {
     if (config->sink.kind != SINK_RING)
         return REGION_PRIVATE;
     return config->memory == MEMORY_CUDA ? REGION_DEVICE : REGION_SHARED;
 }
 
-static int open_slots(struct output *output)
+static int open_pool(struct output *output)
 {
     struct pool_options options = {
         .n = output->config->slots,
+        .items = 1,
         .name = output->config->name,
-        .kind = slots_kind(output->config),
+        .kind = memory_kind(output->config),
+        .overflow = output->config->overflow,
+        .max_age_ns = output->config->max_age.ns,
+        .undelivered = output->config->sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT,
         .ledger = &output->ledger,
     };
     return pool_open(&output->pool, &options);
@@ -45,7 +49,7 @@ int output_open(struct output **ret, const char *camera, const struct output_con
     output->rate.fps = config->fps;
     int rc = output->config ? 0 : -ENOMEM;
     if (rc == 0)
-        rc = open_slots(output);
+        rc = open_pool(output);
     if (rc < 0) {
         output_close(output);
         return rc;
@@ -97,14 +101,13 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         .camera = output->camera,
         .config = output->config,
         .pool = output->pool,
-        .complaint = &output->complaint,
+        .last_error = &output->last_error,
         .closed = sink_was_closed,
         .opaque = output,
         .listener = &output->listener,
     };
     output->closed = closed;
     output->owner = owner;
-    pool_listeners(output->pool, 0);
     int rc = sink_open(&output->sink, &context, why, sizeof why);
     log_camera(output->camera);
     if (rc == 0)
@@ -112,11 +115,10 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
     else if (!output->refused)
         log_event(LOG_LEVEL_ERROR, "output=%s %s", output->config->name, why);
     if (rc < 0)
-        last_error_set(&output->complaint, why);
+        last_error_set(&output->last_error, why);
     log_camera(NULL);
     output->refused = rc < 0;
-    if (rc < 0)
-        pool_listeners(output->pool, POOL_NO_SINK);
+    pool_set_sink(output->pool, rc < 0 ? POOL_SINK_REFUSED : POOL_SINK_OPEN);
     return rc;
 }
 
@@ -125,6 +127,8 @@ void output_finish(struct output *output, int grace_ms)
     output->finished = true;
     if (output->sink)
         sink_finish(output->sink, grace_ms);
+    else
+        pool_set_sink(output->pool, POOL_SINK_STOPPED);
 }
 
 bool output_is_silent(const struct output *output)
@@ -137,7 +141,7 @@ static void tell_silence(const struct output *output, const char *losses)
     const char *name = output->config->name;
     if (output->refused)
         log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: its sink was never opened: %s", name,
-                  output->complaint.text);
+                  output->last_error.text);
     else if (*losses)
         log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: all was lost,%s", name, losses);
     else

@@ -29,7 +29,7 @@ struct output {
     void (*closed)(struct output *);
     void *owner;                                   // of whoever gave `closed`
     int subscribers;                               // lists of subscriptions that the output is in
-    struct last_error complaint;                   // of the sink
+    struct last_error last_error;                  // of the sink
     struct rate_counter emitted, lost, overflowed; // sampled by the status, like:
     struct latency_window recent;
 

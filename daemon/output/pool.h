@@ -1,146 +1,208 @@
-// The fixed pool of an output: a slot holds one result from the moment the camera thread takes it
-// until every client let go of it.
+// The pool of an output's results: producers (camera threads) fill results, consumers (clients, or
+// the file) get each of them in order and hold a result until they release it.
 //
-//     free -> filling (camera thread, backend) -> done -> ready, in order (loop thread) -> free
+//     free -> filling (claim to complete) -> done -> ready, in the order of claims -> free
 //
-// All slots lie in one region, which clients of a ring map. A larger frame moves the pool to a new
-// region; slots in use stay in the old one until they are free.
+// A result is an entry of n items, one a picture; n is 1 for an output of one camera. It is ready
+// when all its items are complete. It ends when no consumer needs it any more, when a newer result
+// needs its slot, or with its device; then the ledger counts each item: as emitted where at least
+// one consumer got all of it, else as lost. The reason of a loss is decided in pool.c:loss_of
+// alone.
 //
-// The pool keeps the output's ledger for every slot taken: emitted when at least one client took
-// all of it, else lost with the reason of whoever freed it. All functions are thread-safe; each
-// names the thread that calls it.
+// The data of all results lies in one region, which clients of a ring map; a result has the slot of
+// its number there. A larger result moves the pool to a new region; results in use stay in the old
+// one until they end.
+//
+// All functions are thread-safe; each names the thread that calls it. `lock` is the last in the
+// order of locks: nothing is locked, posted or logged under it.
 #ifndef FRAMED_DAEMON_OUTPUT_POOL_H
 #define FRAMED_DAEMON_OUTPUT_POOL_H
 
+#include <pthread.h>
+
 #include "config/config.h"
 #include "daemon/base/ledger.h"
-#include "daemon/base/region.h"
+#include "daemon/base/pool_region.h"
 #include "daemon/decode/frame.h"
 
-enum {
-    POOL_NO_SINK = -1, // for pool_listeners: the sink cannot be opened
-    HOLDERS_MAX = 64,  // holders of one pool
+enum { POOL_RESULTS_MAX = 256 }; // of one pool
+
+// One picture in a result: its producer fills it in between claim and complete.
+struct item {
+    struct frame_info frame;
+    const char *camera;                  // its name; outlives the pool
+    double src_to_dst[6], dst_to_src[6]; // identity for yuv
+    uint64_t sequence;                   // counts every frame that the camera offered
+    uint64_t ordinal;                    // the same without the thinned ones: gaps are losses
+    uint64_t valid_op;   // serial of the op whose whole picture lies in the data; 0: of none
+    int64_t finished_ns; // CLOCK_MONOTONIC, by pool_complete
+    int status;          // 0, or what its job failed with
 };
 
-// What a client has to know to write a frame: filled by the camera thread when it takes the slot.
-struct slot_info {
-    struct frame_info frame;
-    struct image image;     // planes point into the slot's data; format PIXEL_TENSOR for warp
+// How to read a result's data: of the first item, and so of all.
+struct result_format {
+    struct image image; // planes point into the data; format PIXEL_TENSOR for warp
+    enum dtype dtype;   // of a tensor; DTYPE_U8 for yuv
+    enum layout layout; // of a tensor
+    enum order order;   // of a tensor
+    enum field_order field_order;
     int rate_num, rate_den; // nominal frames per second of the output; 0/0: unknown
-    uint64_t sequence;      // counts every frame offered to the output
-    uint64_t ordinal;       // the same without the thinned ones: gaps are losses
-    double src_to_dst[6], dst_to_src[6]; // identity for yuv
-    enum dtype dtype;                    // of a tensor; DTYPE_U8 for yuv
-    enum layout layout;                  // of a tensor
-    enum order order;                    // of a tensor
+};
+
+// What happened last to a result that nobody got: pool.c:loss_of makes the reason of it.
+enum result_fate {
+    FATE_NOT_REACHED, // no consumer came to it, or those that would have are gone
+    FATE_FAILED,      // its job failed, or the device that its data is on
+    FATE_EVICTED,     // a newer result has its slot
+    FATE_LATE,        // it was too old for a consumer that came to it, or was held for too long
+    FATE_UNDELIVERED, // a consumer released it without having got all of it
 };
 
 struct result {
-    struct slot_info info;
-    void *data; // size bytes of payload
+    struct result_format format;
+    struct item *item; // one for each of the pool's options.items
+    void *data;        // size bytes: of each item an equal share, one behind the other
     size_t size;
     enum memory memory;         // of data: what the job's result_memory is to be
-    struct pool_region *region; // that data lies in, valid while the slot is in use
+    struct pool_region *region; // that data lies in, valid while the result is in use
     int number;                 // of the slot in each of the pool's regions
-    uint64_t ticket;            // names this use of the slot; never 0
-    uint64_t holds;             // serial of the op whose whole result lies in data; 0: of none
-    int64_t finished_ns;        // CLOCK_MONOTONIC, by pool_complete
-    // Private to the pool:
-    uint32_t generation; // of the region that data last lay in
-    int state, pins, status;
-    uint64_t holders; // bit i: holder i has it
-    int64_t held_ns;  // CLOCK_MONOTONIC: when the last of them got it
-    bool delivered;
+    uint64_t ticket;            // names this use of the slot, rising; never 0
+    // Private to pool.c, under the lock:
+    enum result_state { RESULT_FREE, RESULT_FILLING, RESULT_DONE, RESULT_READY } state;
+    uint32_t generation;   // of the region that data last lay in
+    int claimed, complete; // items
+    int awaited;           // by consumers that have not come to it
+    int held;              // by consumers that acquired it
+    int lent;              // to consumers that read it themselves
+    int64_t lent_ns;       // CLOCK_MONOTONIC: when the last of them was told
+    bool delivered;        // some consumer got all of it
+    enum result_fate fate;
 };
 
-// The account of a frame that a client carries on without its slot. Zeroed when unused.
-struct slot_receipt {
-    uint64_t ticket;
-    bool emitted; // counted already: another client took the frame whole
-    struct slot_receipt *next;
+// One that gets the pool's results, from pool_attach to pool_detach. Zeroed before; the pool's own.
+struct consumer {
+    struct consumer *next;
+    uint64_t cursor;     // ticket from which on results are still to come to it
+    struct result *held; // acquired and neither released nor lent; NULL: none
+    struct {
+        uint64_t ticket; // of the result whose payload the consumer detached; 0: of none
+        int items;       // to count once it is delivered or not
+        bool emitted;    // they are counted already: another consumer got them
+    } pending;
+    uint64_t lent[POOL_RESULTS_MAX / 64]; // bit i: result i
 };
 
-struct pool;
+// What the output's sink is at. POOL_SINK_OPEN from the start.
+enum pool_sink {
+    POOL_SINK_OPEN,      // or will be soon
+    POOL_SINK_REFUSED,   // it cannot be opened: there is nobody to wait for
+    POOL_SINK_FINISHING, // nothing is claimed any more; consumers get what is ready
+    POOL_SINK_STOPPED,   // consumers get nothing any more but what they hold
+};
 
 struct pool_options {
-    int n;
-    const char *name;      // of the output, for the log; outlives the pool
-    enum region_kind kind; // private: no ring; shared: host memory; device: fallback is shared
-    struct ledger *ledger; // outlives the pool
+    int n;                  // results, at most POOL_RESULTS_MAX
+    int items;              // of each
+    const char *name;       // of the output, for the log; outlives the pool
+    enum region_kind kind;  // private: no ring; shared: host memory; device: fallback is shared
+    enum overflow overflow; // what claims do where no result is free
+    int64_t max_age_ns;     // older results are passed over; 0: none are
+    enum loss undelivered;  // what a result counts as that consumers did not get
+    struct ledger *ledger;  // outlives the pool
 };
 
-// No memory yet.
+struct pool {
+    struct pool_options options;
+
+    pthread_mutex_t memory_lock;         // one thread at a time changes the memory; before `lock`
+    const struct backend_driver *driver; // NULL: no backend
+    struct backend *backend;
+    bool logged; // that the data is not on the device
+
+    pthread_mutex_t lock;        // guards all below, and users and next of the regions
+    pthread_cond_t room;         // a result may be free, or it is not to be waited for any more
+    bool wants_device;           // a region of the backend's device, as long as that gives memory
+    uint32_t generation;         // of the newest region
+    struct pool_region *region;  // where results are claimed; NULL: none yet
+    struct pool_region *regions; // all of them, newest first
+    uint64_t next_ticket;        // of the next result to be claimed
+    _Atomic uint64_t head;       // ticket of the next result to become ready; may be read without
+    struct result *open;         // claimed items are not all yet; NULL: none
+    enum pool_sink sink;
+    int n_consumers;
+    struct consumer *consumers;
+    struct result result[];
+};
+
+// No memory yet. 0, -ENOMEM, or -EINVAL for more results than POOL_RESULTS_MAX.
 int pool_open(struct pool **ret, const struct pool_options *);
-// No thread may use it any more. Counts what is left as `stopping`; accepts NULL. After
-// pool_clear_backend, where it was joined.
+// No thread may use it any more. Counts what is left as LOSS_STOPPING; accepts NULL. After
+// pool_clear_backend, where it had one.
 void pool_close(struct pool *);
 
-// --- camera thread
-// The backend that fills slots from now on: pins the pool's memory for it. A device pool gets a
-// region of it with the next pool_claim.
+// --- producers: camera threads
+// The backend that fills results from now on: pins the pool's memory for it. A device pool gets a
+// region of it with the next claim.
 void pool_set_backend(struct pool *, const struct backend_driver *, struct backend *);
-// The backend goes; none of its jobs may be in flight. Slots on the host stay as they are, those on
-// the device are taken back and count as LOSS_BACKEND.
+// The backend goes; none of its jobs may be in flight. Results on the host stay as they are, those
+// on the device end as LOSS_BACKEND, whoever holds them.
 void pool_clear_backend(struct pool *);
-// A slot of at least `size` bytes. With OVERFLOW_WAIT waits for room and for a first client until
-// *stop, but not for a sink that cannot be opened. With OVERFLOW_DROP_OLDEST takes away the oldest
-// ready slot that no client is writing and that is not the oldest of any holder: what a client is
-// at it keeps, and one that is stuck loses what it hoards before others lose anything newer. With
-// OVERFLOW_DROP_NEWEST only one that waits for slower clients: that pool_passed gives up and
-// nobody holds, or that somebody got whole and is no holder's oldest. Returns 0; -ENOTCONN: nobody
-// listens (LOSS_CLIENT); -EPIPE: there is no sink (LOSS_SINK); -EAGAIN: no room (LOSS_OVERFLOW);
-// -ECANCELED: *stop (LOSS_STOPPING); -ESHUTDOWN: pool_end was called (LOSS_STOPPING); -ENOMEM
-// (LOSS_BACKEND). On error nothing is counted: the caller does.
-int pool_claim(struct pool *, size_t size, enum overflow, const _Atomic bool *stop,
-               struct result **ret);
-// Waits, whatever the policy, until a slot is free, there is no client, *stop, or CLOCK_MONOTONIC
-// has reached `until_ns`.
-void pool_wait(struct pool *, int64_t until_ns, const _Atomic bool *stop);
+
+struct pool_request {
+    size_t size;              // bytes of an item; a pool of several items gets the same for all
+    int64_t wait_until_ns;    // CLOCK_MONOTONIC: until then waits for room under any `overflow`...
+    const _Atomic bool *stop; // ...and not while this is set
+    int64_t opening_ns;       // what the opening of memory took is added here
+};
+
+// The next item to fill: returns its index in *ret, 0 in a pool of one item. Under OVERFLOW_WAIT
+// waits for room and for a first consumer, but not for a sink that is refused. Else makes room when
+// the time to wait is over. OVERFLOW_DROP_OLDEST evicts the oldest ready result that no consumer
+// holds and that is not the oldest lent to any consumer: what a client is at it keeps, and a client
+// that is stuck loses what it hoards before others lose anything newer. OVERFLOW_DROP_NEWEST evicts
+// only what waits for slower consumers: what some consumer has passed and nobody holds, or what was
+// delivered and is no consumer's oldest. Errors: -ENOTCONN: there is no consumer; -EPIPE: the sink
+// is refused; -EAGAIN: no room; -ECANCELED: *stop; -ESHUTDOWN: the sink finishes; -ENOMEM. On error
+// nothing is counted: the caller does.
+int pool_claim(struct pool *, struct pool_request *, struct result **ret);
+// The item is complete (status 0) or will never be (negative errno). Any thread. Whatever became
+// ready by it is so when this returns.
+void pool_complete(struct pool *, struct result *, int item, int status);
 void pool_wake(struct pool *); // lets those that wait look at *stop again; any thread
-void pool_end(struct pool *);  // no slot is taken any more, one that waits included; any thread
 
-// --- backend thread: the result is complete (status 0) or will never be (negative: LOSS_BACKEND).
-void pool_complete(struct pool *, struct result *, int status);
+// --- the sink: loop thread
+void pool_set_sink(struct pool *, enum pool_sink);
+// From now on the consumer gets results, from the next one on that becomes ready; under
+// OVERFLOW_WAIT the first consumer also gets what is ready.
+void pool_attach(struct pool *, struct consumer *);
+// The consumer is gone: gives up all that it holds, was lent or was to get.
+void pool_detach(struct pool *, struct consumer *);
+// Whether pool_acquire may find something. Takes no lock.
+bool pool_has_next(struct pool *, const struct consumer *);
+// The oldest result that the consumer has not got yet, but for those older than max_age, which it
+// passes. The consumer holds the result, and nothing else, until pool_release, pool_lend or
+// pool_detach_payload. NULL: none, which takes no lock where none has become ready.
+struct result *pool_acquire(struct pool *, struct consumer *);
+// The consumer is through with what it holds, or with the payload that it detached; `delivered`: it
+// got every byte.
+void pool_release(struct pool *, struct consumer *, bool delivered);
+// Whether so many results are held that the next consumer to stall should detach its payload.
+bool pool_is_short(struct pool *);
+// The consumer has copied what it still needs of the result that it holds. The delivery stays
+// pending until pool_release.
+void pool_detach_payload(struct pool *, struct consumer *);
+// Whether it holds anything, was lent anything or has a delivery pending.
+bool pool_is_busy(struct pool *, const struct consumer *);
 
-// --- loop thread
-// Makes ready, in order, what is done. Returns how many slots became ready.
-int pool_publish(struct pool *);
-// The number of clients, a file counted as one, or POOL_NO_SINK: pool_claim goes by it.
-void pool_listeners(struct pool *, int n);
-// The oldest ready slot with ordinal >= `from`, pinned: it stays until unpinned. NULL: none.
-struct result *pool_next(struct pool *, uint64_t from);
-// The client is through with its pinned slot; `delivered`: it got every byte.
-void pool_unpin(struct pool *, struct result *, bool delivered);
-// Instead of pool_unpin: the client has copied what it still has to write and gives the slot up.
-// The frame stays in flight until pool_redeem, which says whether the client wrote the rest.
-void pool_carry(struct pool *, struct result *, struct slot_receipt *);
-void pool_redeem(struct pool *, struct slot_receipt *, bool delivered);
-// Frees ready slots with ordinal < `below` that are neither pinned nor held; those that nobody took
-// count as `reason`. To be called after each change by a client.
-void pool_retire(struct pool *, uint64_t below, enum loss reason);
-// The fastest client is at `ordinal`: what is older waits for slower ones only, and makes room for
-// newer frames under OVERFLOW_DROP_NEWEST too, or one that stalls would rule the rest.
-void pool_passed(struct pool *, uint64_t ordinal);
-// The ordinal behind the newest ready slot: where a client that connects now begins.
-uint64_t pool_head(struct pool *);
-// Slots pinned now, and slots in all.
-int pool_pinned(struct pool *);
-int pool_count(const struct pool *);
-// True when no slot is filling, done or ready.
-bool pool_idle(struct pool *);
-
-// --- loop thread: holders, clients that read the pool's memory themselves. The sink numbers them
-// from 0 to HOLDERS_MAX - 1.
-// Instead of pool_unpin: the holder was told of the slot. It keeps it until it gives it back, is
-// gone, or it is taken away: by pool_expire, or by pool_claim for a newer frame.
-void pool_hold(struct pool *, struct result *, int holder);
-// The holder is through with slot `number`: it got every byte. Nothing happens when that use of the
-// slot is over already.
-void pool_give_back(struct pool *, int number, uint64_t ticket, int holder);
-void pool_let_go(struct pool *, int holder); // of all that it holds; it is gone
-// Takes away from everybody what was handed out last before `held_ns`. Returns when the first of
-// the slots that are still held was; 0: none is.
-int64_t pool_expire(struct pool *, int64_t held_ns);
-bool pool_holds(struct pool *, int holder); // anything
+// --- loop thread: consumers that read the pool's memory themselves.
+// The consumer was told of the result that it holds. From now on the result may be revoked: by
+// pool_revoke, or by pool_claim for a newer one. Not `told`: pool_acquire returns it once more.
+void pool_lend(struct pool *, struct consumer *, bool told);
+// The consumer got all of the result that was lent to it in slot `number` as `ticket`. Nothing
+// happens where it was revoked meanwhile. False: there is no such slot.
+bool pool_return(struct pool *, struct consumer *, uint32_t number, uint64_t ticket);
+// Revokes what was last lent before `lent_ns`. Returns when the first of the results that are still
+// lent was; 0: none is.
+int64_t pool_revoke(struct pool *, int64_t lent_ns);
 
 #endif

@@ -6,23 +6,33 @@
 
 #include "daemon/wire.h"
 
-static bool is_tensor(const struct slot_info *info)
+void stream_advance(struct stream_position *position, const struct item *item)
 {
-    return info->image.format == PIXEL_TENSOR;
+    if (position->begun)
+        position->lost += item->ordinal - position->expected;
+    position->new_epoch = !position->begun || position->epoch != item->frame.epoch;
+    position->begun = true;
+    position->epoch = item->frame.epoch;
+    position->expected = item->ordinal + 1;
 }
 
-static int channels(const struct slot_info *info)
+static bool is_tensor(const struct result_format *format)
 {
-    return info->order == ORDER_GRAY ? 1 : 3;
+    return format->image.format == PIXEL_TENSOR;
+}
+
+static int channels(const struct result_format *format)
+{
+    return format->order == ORDER_GRAY ? 1 : 3;
 }
 
 // --- framed
 
-static const char *format_name(const struct slot_info *info)
+static const char *format_name(const struct result_format *format)
 {
     static const char *const tensor[] = {
         [ORDER_RGB] = "rgb", [ORDER_BGR] = "bgr", [ORDER_GRAY] = "gray"};
-    return is_tensor(info) ? tensor[info->order] : pixel_format_name(info->image.format);
+    return is_tensor(format) ? tensor[format->order] : pixel_format_name(format->image.format);
 }
 
 static const char *dtype_name(enum dtype dtype)
@@ -32,18 +42,18 @@ static const char *dtype_name(enum dtype dtype)
     return names[dtype];
 }
 
-static const char *layout_name(const struct slot_info *info)
+static const char *layout_name(const struct result_format *format)
 {
-    if (!is_tensor(info))
+    if (!is_tensor(format))
         return "";
-    return info->layout == LAYOUT_NCHW ? "nchw" : "nhwc";
+    return format->layout == LAYOUT_NCHW ? "nchw" : "nhwc";
 }
 
-static int plane_count(const struct slot_info *info)
+static int plane_count(const struct result_format *format)
 {
-    if (!is_tensor(info))
-        return pixel_format_planes(info->image.format);
-    return info->layout == LAYOUT_NCHW ? channels(info) : 1;
+    if (!is_tensor(format))
+        return pixel_format_planes(format->image.format);
+    return format->layout == LAYOUT_NCHW ? channels(format) : 1;
 }
 
 // Copies a name into a zeroed field, cut at a character; the last byte stays zero, so that a
@@ -69,60 +79,60 @@ static float put_float(double value)
     return number;
 }
 
-static void put_planes(struct framed_header *to, const struct result *slot)
+static void put_planes(struct framed_header *to, const struct result *result)
 {
-    int n = plane_count(&slot->info);
+    int n = plane_count(&result->format);
     to->planes = htole32((uint32_t)n);
     for (int i = 0; i < n; i++) {
-        const struct plane *plane = &slot->info.image.plane[i];
-        to->plane_offset[i] = htole64((uint64_t)(plane->data - (uint8_t *)slot->data));
+        const struct plane *plane = &result->format.image.plane[i];
+        to->plane_offset[i] = htole64((uint64_t)(plane->data - (uint8_t *)result->data));
         to->plane_stride[i] = htole32((uint32_t)plane->stride);
     }
 }
 
-static void put_times(struct framed_header *to, const struct result *slot)
+static void put_format(struct framed_header *to, const struct result_format *format)
 {
-    const struct frame_info *frame = &slot->info.frame;
+    to->width = htole32((uint32_t)format->image.width);
+    to->height = htole32((uint32_t)format->image.height);
+    put_name(to->format, sizeof to->format, format_name(format));
+    put_name(to->dtype, sizeof to->dtype, dtype_name(format->dtype));
+    memcpy(to->layout, layout_name(format), strlen(layout_name(format))); // four letters or none
+}
+
+static void put_item(struct framed_header *to, const struct item *item)
+{
+    const struct frame_info *frame = &item->frame;
+    to->sequence = htole64(item->sequence);
+    to->epoch = htole32(frame->epoch);
     to->pts_ns = (int64_t)htole64((uint64_t)frame->pts_ns);
     to->capture_ns = (int64_t)htole64((uint64_t)frame->capture_ns);
     to->received_ns = (int64_t)htole64((uint64_t)frame->received_ns);
     to->decoded_ns = (int64_t)htole64((uint64_t)frame->decoded_ns);
-    to->finished_ns = (int64_t)htole64((uint64_t)slot->finished_ns);
-}
-
-static void put_shape(struct framed_header *to, const struct slot_info *info)
-{
-    to->width = htole32((uint32_t)info->image.width);
-    to->height = htole32((uint32_t)info->image.height);
-    to->source_width = htole32((uint32_t)info->frame.source_width);
-    to->source_height = htole32((uint32_t)info->frame.source_height);
-    put_name(to->format, sizeof to->format, format_name(info));
-    put_name(to->dtype, sizeof to->dtype, dtype_name(info->dtype));
-    memcpy(to->layout, layout_name(info), strlen(layout_name(info))); // four letters or none
+    to->finished_ns = (int64_t)htole64((uint64_t)item->finished_ns);
+    to->source_width = htole32((uint32_t)frame->source_width);
+    to->source_height = htole32((uint32_t)frame->source_height);
     for (int i = 0; i < 6; i++) {
-        to->src_to_dst[i] = put_float(info->src_to_dst[i]);
-        to->dst_to_src[i] = put_float(info->dst_to_src[i]);
+        to->src_to_dst[i] = put_float(item->src_to_dst[i]);
+        to->dst_to_src[i] = put_float(item->dst_to_src[i]);
     }
+    put_name(to->camera, sizeof to->camera, item->camera);
 }
 
-static size_t framed_header(const struct result *slot, const char *camera, const char *output,
-                            const struct reader *reader, char *to)
+static size_t framed_header(const struct result *result, const char *output,
+                            const struct stream_position *position, char *to)
 {
-    uint32_t first = reader->new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
+    uint32_t first = position->new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
     struct framed_header header = {
         .magic = {'F', 'R', 'M', 'D'},
         .version = htole16(FRAMED_VERSION),
         .header_bytes = htole16(sizeof header),
-        .payload_bytes = htole64(slot->size),
-        .sequence = htole64(slot->info.sequence),
-        .lost = htole64(reader->lost),
-        .epoch = htole32(slot->info.frame.epoch),
-        .flags = htole32(slot->info.frame.flags | first),
+        .payload_bytes = htole64(result->size),
+        .lost = htole64(position->lost),
+        .flags = htole32(result->item[0].frame.flags | first),
     };
-    put_times(&header, slot);
-    put_shape(&header, &slot->info);
-    put_planes(&header, slot);
-    put_name(header.camera, sizeof header.camera, camera);
+    put_item(&header, &result->item[0]);
+    put_format(&header, &result->format);
+    put_planes(&header, result);
     put_name(header.output, sizeof header.output, output);
     memcpy(to, &header, sizeof header);
     return sizeof header;
@@ -130,13 +140,13 @@ static size_t framed_header(const struct result *slot, const char *camera, const
 
 // --- y4m
 
-static const char *y4m_colour(const struct slot_info *info)
+static const char *y4m_colour(const struct result_format *format)
 {
-    if (is_tensor(info))
+    if (is_tensor(format))
         return "mono"; // gray u8; no other tensor is let through by the configuration
-    if (info->image.format == PIXEL_YUV444P)
+    if (format->image.format == PIXEL_YUV444P)
         return "444";
-    switch (info->image.colour.siting) {
+    switch (format->image.colour.siting) {
     case SITING_CENTER:
         return "420jpeg";
     case SITING_TOPLEFT:
@@ -147,7 +157,7 @@ static const char *y4m_colour(const struct slot_info *info)
 }
 
 // A tensor's rows are no fields.
-static char y4m_interlacing(const struct slot_info *info)
+static char y4m_interlacing(const struct result_format *format)
 {
     static const char letters[] = {
         [FIELDS_NONE] = 'p',
@@ -155,42 +165,43 @@ static char y4m_interlacing(const struct slot_info *info)
         [FIELDS_BOTTOM_FIRST] = 'b',
         [FIELDS_UNKNOWN] = '?',
     };
-    return is_tensor(info) ? 'p' : letters[info->frame.field_order];
+    return is_tensor(format) ? 'p' : letters[format->field_order];
 }
 
-static size_t y4m_header(const struct slot_info *info, bool first, char *to)
+static size_t y4m_header(const struct result_format *format, bool first, char *to)
 {
     static const char frame[] = "FRAME\n";
-    bool has_rate = info->rate_num > 0 && info->rate_den > 0;
+    bool has_rate = format->rate_num > 0 && format->rate_den > 0;
     // A gray tensor is luma over all 256 levels, whatever range its source has.
-    bool full = is_tensor(info) || info->image.colour.range == RANGE_FULL;
+    bool full = is_tensor(format) || format->image.colour.range == RANGE_FULL;
     if (!first)
         return (size_t)snprintf(to, PROTOCOL_HEADER_MAX, "%s", frame);
-    return (size_t)snprintf(to, PROTOCOL_HEADER_MAX,
-                            "YUV4MPEG2 W%d H%d F%d:%d I%c A1:1 C%s XCOLORRANGE=%s\n%s",
-                            info->image.width, info->image.height, has_rate ? info->rate_num : 25,
-                            has_rate ? info->rate_den : 1, y4m_interlacing(info), y4m_colour(info),
-                            full ? "FULL" : "LIMITED", frame);
+    return (size_t)snprintf(
+        to, PROTOCOL_HEADER_MAX, "YUV4MPEG2 W%d H%d F%d:%d I%c A1:1 C%s XCOLORRANGE=%s\n%s",
+        format->image.width, format->image.height, has_rate ? format->rate_num : 25,
+        has_rate ? format->rate_den : 1, y4m_interlacing(format), y4m_colour(format),
+        full ? "FULL" : "LIMITED", frame);
 }
 
 // --- npy
 
-static bool is_planar(const struct slot_info *info)
+static bool is_planar(const struct result_format *format)
 {
-    return is_tensor(info) ? info->layout == LAYOUT_NCHW : info->image.format == PIXEL_YUV444P;
+    return is_tensor(format) ? format->layout == LAYOUT_NCHW
+                             : format->image.format == PIXEL_YUV444P;
 }
 
 // The shape as a Python tuple. What has planes of different sizes is one row of bytes.
-static void npy_shape(const struct result *slot, char *to, size_t size)
+static void npy_shape(const struct result *result, char *to, size_t size)
 {
-    const struct slot_info *info = &slot->info;
-    int width = info->image.width, height = info->image.height;
-    int depth = is_tensor(info) ? channels(info) : 3;
-    bool even =
-        is_tensor(info) || info->image.format == PIXEL_YUV444P || info->image.format == PIXEL_YUV24;
+    const struct result_format *format = &result->format;
+    int width = format->image.width, height = format->image.height;
+    int depth = is_tensor(format) ? channels(format) : 3;
+    bool even = is_tensor(format) || format->image.format == PIXEL_YUV444P ||
+                format->image.format == PIXEL_YUV24;
     if (!even)
-        snprintf(to, size, "(%zu,)", slot->size);
-    else if (is_planar(info))
+        snprintf(to, size, "(%zu,)", result->size);
+    else if (is_planar(format))
         snprintf(to, size, "(%d, %d, %d)", depth, height, width);
     else
         snprintf(to, size, "(%d, %d, %d)", height, width, depth);
@@ -198,16 +209,16 @@ static void npy_shape(const struct result *slot, char *to, size_t size)
 
 // Version 1.0: magic, length of the dictionary, the dictionary, padded so that the data starts at a
 // multiple of 64.
-static size_t npy_header(const struct result *slot, char *to)
+static size_t npy_header(const struct result *result, char *to)
 {
     static const char *const descr[] = {
         [DTYPE_U8] = "|u1", [DTYPE_S8] = "|i1", [DTYPE_F16] = "<f2", [DTYPE_F32] = "<f4"};
     enum { PREFIX = 10, ALIGN = 64 };
     char shape[48];
-    npy_shape(slot, shape, sizeof shape);
+    npy_shape(result, shape, sizeof shape);
     size_t end = PREFIX + (size_t)snprintf(to + PREFIX, PROTOCOL_HEADER_MAX - PREFIX,
                                            "{'descr': '%s', 'fortran_order': False, 'shape': %s}",
-                                           descr[slot->info.dtype], shape);
+                                           descr[result->format.dtype], shape);
     size_t whole = (end + 1 + ALIGN - 1) / ALIGN * ALIGN;
     memset(to + end, ' ', whole - end - 1);
     to[whole - 1] = '\n';
@@ -217,17 +228,17 @@ static size_t npy_header(const struct result *slot, char *to)
     return whole;
 }
 
-size_t protocol_header(enum protocol protocol, const struct result *slot, const char *camera,
-                       const char *output, const struct reader *reader, bool first,
+size_t protocol_header(enum protocol protocol, const struct result *result, const char *output,
+                       const struct stream_position *position, bool first,
                        char to[PROTOCOL_HEADER_MAX])
 {
     switch (protocol) {
     case PROTOCOL_FRAMED:
-        return framed_header(slot, camera, output, reader, to);
+        return framed_header(result, output, position, to);
     case PROTOCOL_Y4M:
-        return y4m_header(&slot->info, first, to);
+        return y4m_header(&result->format, first, to);
     case PROTOCOL_NPY:
-        return npy_header(slot, to);
+        return npy_header(result, to);
     case PROTOCOL_RAW:
     case PROTOCOL_AUTO:
         break;
@@ -235,8 +246,8 @@ size_t protocol_header(enum protocol protocol, const struct result *slot, const 
     return 0;
 }
 
-bool protocol_continues(enum protocol protocol, const struct slot_info *before,
-                        const struct slot_info *now)
+bool protocol_continues(enum protocol protocol, const struct result_format *before,
+                        const struct result_format *now)
 {
     if (protocol == PROTOCOL_FRAMED || protocol == PROTOCOL_NPY)
         return true; // every record says what it is

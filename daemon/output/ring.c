@@ -1,76 +1,59 @@
-// A socket whose clients read the slots themselves: frames and returns are short messages
-// (daemon/wire.h), and no pixel is copied.
-//
-// A client holds a slot from the message on until it gives it back or loses it: by age, when it is
-// gone, or for a newer frame (pool_claim).
+// A socket whose clients read the pool's memory themselves: frames and returns are short messages
+// (daemon/wire.h), and no pixel is copied. A result is lent to a client from the message on, until
+// the client returns it, is gone, or the result is revoked: by age, or for a newer one.
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/base/pool_region.h"
-#include "daemon/output/protocol.h"
 #include "daemon/output/server.h"
 #include "daemon/wire.h"
-
-_Static_assert((int)RING_CLIENTS_MAX <= (int)HOLDERS_MAX, "each client is a holder");
 
 enum {
     RETURNS_MAX = 256, // in one message
     MESSAGES_A_READ = 8,
     LAST_READS = 64, // of what a client sent before it went
 };
-static const int64_t HOLD_NS = 1000000000; // that a slot may be held, where max_age does not say
+static const int64_t LENT_NS = 1000000000; // that a result may be lent, where max_age does not say
 
 struct ring_client {
     struct server_client base;
-    int holder;
-    bool wrong;            // it sent what is no return
-    uint32_t generation;   // of the region in its last hello; 0: there was none
-    struct slot_info info; // of the frame behind its last hello
+    bool wrong;                  // it sent a message that returns nothing
+    uint32_t generation;         // of the region in its last hello; 0: there was none
+    struct result_format format; // of the frame behind its last hello
 };
 
 struct ring_sink {
     struct server server;
-    uv_timer_t timer; // runs while slots are held
-    uint64_t holders; // bit i: a client is holder i
+    uv_timer_t timer; // runs while results are lent
 };
 
-// --- holding
+// --- the age of what is lent
 
-// 0: for ever.
-static int64_t hold_ns(const struct ring_sink *ring)
+// 0: it may be lent for ever.
+static int64_t lent_ns_max(const struct ring_sink *ring)
 {
     int64_t max_age = ring->server.sink.context.config->max_age.ns;
-    return max_age > 0 || server_waits(&ring->server) ? max_age : HOLD_NS;
+    return max_age > 0 || server_waits(&ring->server) ? max_age : LENT_NS;
 }
 
-static void expire(uv_timer_t *timer);
+static void revoke_old(uv_timer_t *timer);
 
-static void watch_age(struct ring_sink *ring, int64_t ns)
+static void start_timer(struct ring_sink *ring, int64_t ns)
 {
-    uv_timer_start(&ring->timer, expire, (uint64_t)(ns / 1000000) + 1, 0);
+    uv_timer_start(&ring->timer, revoke_old, (uint64_t)(ns / 1000000) + 1, 0);
 }
 
-static void expire(uv_timer_t *timer)
+static void revoke_old(uv_timer_t *timer)
 {
     struct server *server = timer->data;
     struct ring_sink *ring = (struct ring_sink *)server;
-    int64_t due = monotonic_ns() - hold_ns(ring);
-    int64_t first = pool_expire(server->sink.context.pool, due);
-    server_retire(server, LOSS_LATE);
-    if (first > 0)
-        watch_age(ring, first - due);
+    int64_t due_ns = monotonic_ns() - lent_ns_max(ring);
+    int64_t first_ns = pool_revoke(server->sink.context.pool, due_ns);
+    if (first_ns > 0)
+        start_timer(ring, first_ns - due_ns);
     server_close_when_drained(server);
-}
-
-// The client was told of the slot.
-static void hold(struct ring_sink *ring, struct ring_client *client, struct result *slot)
-{
-    pool_hold(ring->server.sink.context.pool, slot, client->holder);
-    if (hold_ns(ring) > 0 && !uv_is_active((uv_handle_t *)&ring->timer))
-        watch_age(ring, hold_ns(ring));
 }
 
 // --- sending
@@ -96,15 +79,14 @@ static int send_message(int fd, void *bytes, size_t size, const int fds[], int n
 }
 
 static void put_frame(struct framed_ring_frame *to, const struct server *server,
-                      const struct result *slot, const struct reader *reader)
+                      const struct result *result, const struct stream_position *position)
 {
-    const struct sink_context *context = &server->sink.context;
     char header[PROTOCOL_HEADER_MAX];
-    protocol_header(PROTOCOL_FRAMED, slot, context->camera, context->config->name, reader, false,
+    protocol_header(PROTOCOL_FRAMED, result, server->sink.context.config->name, position, false,
                     header);
     *to = (struct framed_ring_frame){
-        .slot = htole32((uint32_t)slot->number),
-        .ticket = htole64(slot->ticket),
+        .slot = htole32((uint32_t)result->number),
+        .ticket = htole64(result->ticket),
     };
     memcpy(&to->header, header, sizeof to->header);
 }
@@ -133,7 +115,7 @@ static int send_hello(int fd, const struct server *server, const struct pool_reg
         .magic = {'F', 'R', 'N', 'G'},
         .version = htole16(FRAMED_VERSION),
         .hello_bytes = htole16(sizeof hello),
-        .slots = htole32((uint32_t)pool_count(server->sink.context.pool)),
+        .slots = htole32((uint32_t)server->sink.context.config->slots),
         .memory = htole32(on_device ? FRAMED_RING_CUDA : FRAMED_RING_HOST),
         .slot_offset = htole64(region->first),
         .slot_stride = htole64(region->stride),
@@ -145,60 +127,58 @@ static int send_hello(int fd, const struct server *server, const struct pool_reg
     return send_message(fd, &hello, sizeof hello, fds, on_device ? 2 : 1);
 }
 
-// Tells the client of a pinned slot. -EAGAIN: it could not be told, as if nothing had been tried.
-static int tell(struct server *server, struct ring_client *client, const struct result *slot)
+// Tells the client of the result that it holds. -EAGAIN: it could not be told, as if nothing had
+// been tried.
+static int tell_client(struct server *server, struct ring_client *client,
+                       const struct result *result)
 {
     struct framed_ring_frame frame;
-    struct reader reader = client->base.reader;
-    reader_take(&reader, &slot->info);
-    put_frame(&frame, server, slot, &reader);
-    if (client->generation != slot->region->generation ||
-        !protocol_continues(PROTOCOL_RAW, &client->info, &slot->info)) {
-        int rc = send_hello(client->base.fd, server, slot->region, &frame.header);
+    struct stream_position position = client->base.position;
+    stream_advance(&position, &result->item[0]);
+    put_frame(&frame, server, result, &position);
+    if (client->generation != result->region->generation ||
+        !protocol_continues(PROTOCOL_RAW, &client->format, &result->format)) {
+        int rc = send_hello(client->base.fd, server, result->region, &frame.header);
         if (rc < 0)
             return rc;
-        client->generation = slot->region->generation;
-        client->info = slot->info;
+        client->generation = result->region->generation;
+        client->format = result->format;
     }
     int rc = send_message(client->base.fd, &frame, sizeof frame, NULL, 0);
     if (rc == 0)
-        client->base.reader = reader;
+        client->base.position = position;
     return rc;
 }
 
-static int send_ready(struct server *server, struct server_client *base)
+static int tell_ready(struct server *server, struct server_client *base)
 {
-    struct ring_client *client = (struct ring_client *)base;
-    struct result *slot;
+    struct ring_sink *ring = (struct ring_sink *)server;
+    struct pool *pool = server->sink.context.pool;
+    struct result *result;
     int rc = 0;
-    while (rc == 0 && (slot = sink_begin(&server->sink, &base->next))) {
-        rc = tell(server, client, slot);
-        if (rc == 0) {
-            hold((struct ring_sink *)server, client, slot);
-        } else {
-            base->next = slot->info.ordinal;
-            pool_unpin(server->sink.context.pool, slot, false);
-        }
+    while (rc == 0 && (result = pool_acquire(pool, &base->consumer))) {
+        rc = tell_client(server, (struct ring_client *)base, result);
+        pool_lend(pool, &base->consumer, rc == 0);
+        if (rc == 0 && lent_ns_max(ring) > 0 && !uv_is_active((uv_handle_t *)&ring->timer))
+            start_timer(ring, lent_ns_max(ring));
     }
-    server_retire(server, LOSS_LATE); // what sink_begin passed over
     return rc;
 }
 
 // --- receiving
 
 // One message of returns. False: it is none.
-static bool take_message(struct pool *pool, const struct ring_client *client,
+static bool take_message(struct pool *pool, struct ring_client *client,
                          const struct framed_ring_return returned[], const struct mmsghdr *message)
 {
     size_t n = message->msg_len / sizeof returned[0];
     if (message->msg_len % sizeof returned[0] || (message->msg_hdr.msg_flags & MSG_TRUNC))
         return false;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t number = le32toh(returned[i].slot);
-        if (number >= (uint32_t)pool_count(pool) || returned[i].reserved != 0)
+    for (size_t i = 0; i < n; i++)
+        if (returned[i].reserved != 0 ||
+            !pool_return(pool, &client->base.consumer, le32toh(returned[i].slot),
+                         le64toh(returned[i].ticket)))
             return false;
-        pool_give_back(pool, (int)number, le64toh(returned[i].ticket), client->holder);
-    }
     return true;
 }
 
@@ -233,37 +213,18 @@ static int read_returns(struct server *server, struct server_client *base)
                    "a client was dropped: it sent what gives no slot back");
         return -EPROTO;
     }
-    server_retire(server, LOSS_CLIENT);
     return n == MESSAGES_A_READ ? -EAGAIN : 0;
 }
 
 // --- life
 
-static void enter(struct server *server, struct server_client *base)
+// A client may return its last results and go at once.
+static void read_last_returns(struct server *server, struct server_client *base)
 {
-    struct ring_sink *ring = (struct ring_sink *)server;
-    struct ring_client *client = (struct ring_client *)base;
-    client->holder = __builtin_ctzll(~ring->holders); // one is free: there are no more peers
-    ring->holders |= UINT64_C(1) << client->holder;
-}
-
-// A client may give back its last slots and go at once.
-static void leave(struct server *server, struct server_client *base)
-{
-    struct ring_sink *ring = (struct ring_sink *)server;
     struct ring_client *client = (struct ring_client *)base;
     int rc = -EAGAIN; // or -ECONNRESET, reported once, before what is there to read
     for (int i = 0; i < LAST_READS && !client->wrong && (rc == -EAGAIN || rc == -ECONNRESET); i++)
         rc = read_returns(server, base);
-    server_retire(server, LOSS_CLIENT); // what it gave back is over before it stops counting
-    pool_let_go(server->sink.context.pool, client->holder);
-    ring->holders &= ~(UINT64_C(1) << client->holder);
-}
-
-static bool is_busy(struct server *server, const struct server_client *base)
-{
-    const struct ring_client *client = (const struct ring_client *)base;
-    return base->blocked || pool_holds(server->sink.context.pool, client->holder);
 }
 
 static void close_timer(struct server *server)
@@ -271,21 +232,19 @@ static void close_timer(struct server *server)
     uv_close((uv_handle_t *)&((struct ring_sink *)server)->timer, server_handle_closed);
 }
 
-static const struct server_driver driver = {
+static const struct server_driver ring_driver = {
     .client_size = sizeof(struct ring_client),
-    .enter = enter,
-    .send = send_ready,
+    .send = tell_ready,
     .receive = read_returns,
-    .busy = is_busy,
-    .leave = leave,
+    .leave = read_last_returns,
     .close = close_timer,
 };
 
 static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
 {
     struct server *server;
-    int rc =
-        server_open(&server, sizeof(struct ring_sink), &driver, &ring_sink, context, why, size);
+    int rc = server_open(&server, sizeof(struct ring_sink), &ring_driver, &ring_sink, context, why,
+                         size);
     if (rc < 0)
         return rc;
     struct ring_sink *ring = (struct ring_sink *)server;

@@ -12,7 +12,6 @@
 
 #include "config/pattern.h"
 #include "daemon/output/file_recovery.h"
-#include "daemon/output/protocol.h"
 
 #define NS INT64_C(1000000000)
 
@@ -215,19 +214,19 @@ static bool is_of_run(const struct segment *segment, int64_t time_ns)
            (run.number == segment->run.number || run.number == segment->run.number - 1);
 }
 
-static bool has_room(const struct segment *segment, const struct result *slot)
+static bool has_room(const struct segment *segment, const struct result *result)
 {
     int64_t limit = segment->config->segment.bytes;
-    int64_t record = PROTOCOL_HEADER_MAX + (int64_t)slot->size;
+    int64_t record = PROTOCOL_HEADER_MAX + (int64_t)result->size;
     return limit == 0 || segment->whole == 0 || segment->whole + record <= limit;
 }
 
-bool segment_takes(const struct segment *segment, const struct result *slot)
+bool segment_takes(const struct segment *segment, const struct result *result)
 {
     enum protocol protocol = segment->config->protocol;
-    return is_in_place(segment) && is_of_run(segment, slot->info.frame.capture_ns) &&
-           has_room(segment, slot) &&
-           (segment->whole == 0 || protocol_continues(protocol, &segment->first, &slot->info));
+    return is_in_place(segment) && is_of_run(segment, result->item[0].frame.capture_ns) &&
+           has_room(segment, result) &&
+           (segment->whole == 0 || protocol_continues(protocol, &segment->format, &result->format));
 }
 
 static int write_all(int fd, struct iovec *piece, int n, off_t offset)
@@ -249,19 +248,19 @@ static int write_all(int fd, struct iovec *piece, int n, off_t offset)
     return 0;
 }
 
-int segment_append(struct segment *segment, const struct result *slot, const char *camera,
-                   const struct reader *reader)
+int segment_append(struct segment *segment, const struct result *result,
+                   const struct stream_position *position)
 {
     const struct output_config *config = segment->config;
     char header[PROTOCOL_HEADER_MAX];
-    size_t size = protocol_header(config->protocol, slot, camera, config->name, reader,
+    size_t size = protocol_header(config->protocol, result, config->name, position,
                                   segment->whole == 0, header);
-    struct iovec piece[2] = {{header, size}, {slot->data, slot->size}};
+    struct iovec piece[2] = {{header, size}, {result->data, result->size}};
     int rc = write_all(segment->fd, piece, 2, segment->whole);
     if (rc == 0) {
         if (segment->whole == 0)
-            segment->first = slot->info;
-        segment->whole += (off_t)(size + slot->size);
+            segment->format = result->format;
+        segment->whole += (off_t)(size + result->size);
     } else if (ftruncate(segment->fd, segment->whole) < 0) {
         segment_close(segment); // the next frame goes to a new file
     } else if (segment->whole == 0 && is_timed(segment)) {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "config/config.h"
-#include "daemon/output/consumer.h"
+#include "daemon/output/protocol.h"
 #include "daemon/output/unique_path.h"
 
 #define SEGMENT_PART ".part"
@@ -28,7 +28,7 @@ struct segment {
     off_t whole; // bytes of whole frames in it
     char path[PATH_BYTES];
     struct segment_run run;
-    struct slot_info first; // of its frames
+    struct result_format format; // of its first frame
 };
 
 void segment_init(struct segment *, const struct output_config *, gid_t group);
@@ -44,8 +44,7 @@ bool segment_is_open(const struct segment *);
 bool segment_takes(const struct segment *, const struct result *);
 // Writes the frame, all of it or nothing. On -EFBIG the file is full and another one may do. Where
 // a part of a frame cannot be cut off, the file is closed with it.
-int segment_append(struct segment *, const struct result *, const char *camera,
-                   const struct reader *);
+int segment_append(struct segment *, const struct result *, const struct stream_position *);
 // Gives the file its name and closes it; an empty one is deleted. On error it stays open.
 int segment_finish(struct segment *);
 void segment_close(struct segment *); // as it is

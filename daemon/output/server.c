@@ -21,52 +21,31 @@ bool server_waits(const struct server *server)
     return server->sink.context.config->overflow == OVERFLOW_WAIT;
 }
 
-void server_retire(struct server *server, enum loss reason)
-{
-    struct pool *pool = server->sink.context.pool;
-    uint64_t slowest = UINT64_MAX, fastest = 0;
-    for (int i = 0; i < server->n_clients; i++) {
-        uint64_t next = server->clients[i]->next;
-        slowest = next < slowest ? next : slowest;
-        fastest = next > fastest ? next : fastest;
-    }
-    if (server->n_clients == 0 && server_waits(server) && !server->finishing)
-        return;
-    pool_passed(pool, fastest);
-    pool_retire(pool, slowest, reason);
-}
-
 // --- clients
 
 static void remove_client(struct server *server, struct server_client *client)
 {
     int i = 0;
     server->driver->leave(server, client);
+    pool_detach(server->sink.context.pool, &client->consumer);
     while (server->clients[i] != client)
         i++;
     server->clients[i] = server->clients[--server->n_clients];
     close(client->fd);
     free(client);
-    pool_listeners(server->sink.context.pool, server->n_clients);
-}
-
-static void drop_client(struct server *server, struct server_client *client)
-{
-    remove_client(server, client);
-    server_retire(server, LOSS_CLIENT);
 }
 
 // Edge triggered, or a client that only closed its own direction would be reported for ever. One
 // that is gone altogether is reported as EPOLLHUP. Room in its socket is of interest only where it
 // was missing: else every frame that it reads would wake the loop.
-static int watch(struct server *server, int operation, struct server_client *client)
+static int watch_client(struct server *server, int operation, struct server_client *client)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET | (client->blocked ? EPOLLOUT : 0),
                                 .data.ptr = client};
     return epoll_ctl(server->epoll, operation, client->fd, &event) < 0 ? -errno : 0;
 }
 
-void server_move(struct server *server, struct server_client *client)
+void server_send(struct server *server, struct server_client *client)
 {
     bool was_blocked = client->blocked;
     int rc = server->driver->send(server, client);
@@ -74,20 +53,18 @@ void server_move(struct server *server, struct server_client *client)
     if (rc == -EAGAIN)
         rc = 0;
     if (rc == 0 && client->blocked != was_blocked)
-        rc = watch(server, EPOLL_CTL_MOD, client); // also reports what is there already
+        rc = watch_client(server, EPOLL_CTL_MOD, client); // also reports what is there already
     if (rc < 0)
-        drop_client(server, client);
+        remove_client(server, client);
 }
 
 void server_pump(struct sink *base)
 {
     struct server *server = (struct server *)base;
-    pool_publish(server->sink.context.pool);
     // Backwards: a client that is dropped leaves its place to the last one, which had its turn.
     for (int i = server->n_clients - 1; i >= 0; i--)
         if (!server->clients[i]->blocked)
-            server_move(server, server->clients[i]);
-    server_retire(server, LOSS_CLIENT);
+            server_send(server, server->clients[i]);
     server_close_when_drained(server);
 }
 
@@ -99,11 +76,11 @@ static void client_event(struct server *server, struct server_client *client, ui
     else if (events & EPOLLIN)
         rc = server->driver->receive(server, client);
     if (rc == -EAGAIN)
-        rc = watch(server, EPOLL_CTL_MOD, client); // reports again what is still there
+        rc = watch_client(server, EPOLL_CTL_MOD, client); // reports again what is still there
     if (rc < 0)
-        drop_client(server, client);
+        remove_client(server, client);
     else if (events & EPOLLOUT)
-        server_move(server, client);
+        server_send(server, client);
 }
 
 // --- listening
@@ -132,26 +109,22 @@ static void tune_tcp(int fd)
 
 static int add_client(struct server *server, int fd)
 {
-    struct pool *pool = server->sink.context.pool;
     if (server->n_clients >= server->sink.context.config->clients)
         return -EUSERS;
     struct server_client *client = calloc(1, server->driver->client_size);
     if (!client)
         return -ENOMEM;
     client->fd = fd;
-    int rc = watch(server, EPOLL_CTL_ADD, client);
+    int rc = watch_client(server, EPOLL_CTL_ADD, client);
     if (rc < 0) {
         free(client);
         return rc;
     }
     if (!server->listener.path)
         tune_tcp(fd);
-    client->next = server_waits(server) && server->n_clients == 0 ? 0 : pool_head(pool);
-    if (server->driver->enter)
-        server->driver->enter(server, client);
     server->clients[server->n_clients++] = client;
-    pool_listeners(pool, server->n_clients);
-    server_move(server, client);
+    pool_attach(server->sink.context.pool, &client->consumer);
+    server_send(server, client);
     return 0;
 }
 
@@ -243,7 +216,7 @@ static void close_watches(struct server *server)
     close(server->epoll);
 }
 
-static int start(struct server *server)
+static int start_watching(struct server *server)
 {
     uv_loop_t *loop = server->sink.context.loop;
     server->alarm = -1;
@@ -304,7 +277,7 @@ int server_open(struct server **ret, size_t size, const struct server_driver *dr
         free(server);
         return rc;
     }
-    rc = start(server);
+    rc = start_watching(server);
     if (rc < 0) {
         snprintf(why, why_size, "cannot watch the socket: %s", strerror(-rc));
         if (!is_given(context))
@@ -331,11 +304,11 @@ void server_handle_closed(uv_handle_t *handle)
     context.closed(context.opaque);
 }
 
-static void close_all(struct server *server, enum loss reason)
+static void close_server(struct server *server)
 {
+    pool_set_sink(server->sink.context.pool, POOL_SINK_STOPPED);
     while (server->n_clients > 0)
         remove_client(server, server->clients[0]);
-    server_retire(server, reason);
     listener_close(&server->listener);
     if (server->driver->close)
         server->driver->close(server);
@@ -348,14 +321,15 @@ void server_close_when_drained(struct server *server)
     if (!server->finishing || uv_is_closing((uv_handle_t *)&server->poll))
         return;
     for (int i = 0; i < server->n_clients; i++)
-        if (server->driver->busy(server, server->clients[i]))
+        if (server->clients[i]->blocked ||
+            pool_is_busy(server->sink.context.pool, &server->clients[i]->consumer))
             return;
-    close_all(server, LOSS_CLIENT);
+    close_server(server);
 }
 
 static void grace_over(uv_timer_t *timer)
 {
-    close_all(timer->data, LOSS_STOPPING);
+    close_server(timer->data);
 }
 
 void server_finish(struct sink *base, int grace_ms)
@@ -364,6 +338,7 @@ void server_finish(struct sink *base, int grace_ms)
     if (uv_is_closing((uv_handle_t *)&server->poll))
         return;
     server->finishing = true;
+    pool_set_sink(base->context.pool, POOL_SINK_FINISHING);
     listener_close(&server->listener);
     uv_timer_start(&server->timer, grace_over, (uint64_t)grace_ms, 0);
     server_pump(base);

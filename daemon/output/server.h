@@ -4,33 +4,28 @@
 #define FRAMED_DAEMON_OUTPUT_SERVER_H
 
 #include "daemon/base/listener.h"
-#include "daemon/output/consumer.h"
-#include "daemon/output/sink_impl.h"
+#include "daemon/output/protocol.h"
+#include "daemon/output/sink.h"
 
 // The first member of every client.
 struct server_client {
-    int fd;        // non-blocking, the client's own
-    uint64_t next; // ordinal from which on it takes slots
-    bool blocked;  // it has to take something before it gets more
-    struct reader reader;
+    struct consumer consumer;
+    struct stream_position position;
+    int fd;       // non-blocking, the client's own
+    bool blocked; // it has to take something before it gets more
 };
 
 struct server;
 
 struct server_driver {
-    size_t client_size; // of a client
-    // The client is there: its client is filled, the rest zeroed. NULL: that is all it needs.
-    void (*enter)(struct server *, struct server_client *);
-    // Gives it all that is ready and that the kernel takes. 0, -EAGAIN: blocked; other negative
-    // errno: it is to be dropped.
+    size_t client_size;
+    // Gives the client all that is ready and that the kernel takes. 0, -EAGAIN: blocked; other
+    // negative errno: the client is to be dropped.
     int (*send)(struct server *, struct server_client *);
-    // Reads what it sent. -EAGAIN: there is more, and the turn of others comes first; other
-    // negative errno: it is to be dropped.
+    // Reads what the client sent. -EAGAIN: there is more, and the turn of others comes first; other
+    // negative errno: the client is to be dropped.
     int (*receive)(struct server *, struct server_client *);
-    // Whether something is on its way to it: a server that finishes waits for that.
-    bool (*busy)(struct server *, const struct server_client *);
-    // It goes: gives up what it has of the slots, and frees what it has of its own. It still counts
-    // among the clients.
+    // The client goes: frees what is its own. It is still attached to the pool.
     void (*leave)(struct server *, struct server_client *);
     // The time of server_set_alarm has come. NULL: it is never set.
     void (*alarm)(struct server *);
@@ -61,13 +56,11 @@ int server_open(struct server **ret, size_t size, const struct server_driver *,
                 size_t why_size);
 void server_handle_closed(uv_handle_t *); // whose data is the server
 
-// Under `overflow: wait` the slowest client sets the pace, and what is ready when there is none
-// stays for the next.
+// Whether the slowest client sets the pace (`overflow: wait`).
 bool server_waits(const struct server *);
-// Lets go of the slots that every client has passed; to be called after each change.
-void server_retire(struct server *, enum loss reason);
-// Gives a client what is ready for it. It may be gone afterwards, with another one in its place.
-void server_move(struct server *, struct server_client *);
+// Gives a client what is ready for it. The client may be gone afterwards, with another one in its
+// place.
+void server_send(struct server *, struct server_client *);
 // Calls the driver's alarm once, in `ns` from now, or earlier where it was set before.
 void server_set_alarm(struct server *, int64_t ns);
 // Closes everything once it finishes and no client is busy; to be called after each turn.

@@ -4,9 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "daemon/base/log.h"
-#include "daemon/output/sink_impl.h"
-
 int sink_open(struct sink **ret, const struct sink_context *context, char *why, size_t size)
 {
     enum sink_kind kind = context->config->sink.kind;
@@ -63,19 +60,6 @@ int sink_port(const struct sink *sink)
     return sink->driver->port ? sink->driver->port(sink) : 0;
 }
 
-struct result *sink_begin(const struct sink *sink, uint64_t *next)
-{
-    int64_t max_age = sink->context.config->max_age.ns;
-    struct result *slot;
-    while ((slot = pool_next(sink->context.pool, *next))) {
-        *next = slot->info.ordinal + 1;
-        if (!frame_is_late(&slot->info.frame, max_age))
-            return slot;
-        pool_unpin(sink->context.pool, slot, false);
-    }
-    return NULL;
-}
-
 struct listener_options sink_listener_options(const struct output_config *config)
 {
     return (struct listener_options){
@@ -89,8 +73,8 @@ void sink_event(const struct sink *sink, enum log_level level, const char *forma
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (level <= LOG_LEVEL_WARNING && sink->context.complaint)
-        last_error_set(sink->context.complaint, text);
+    if (level <= LOG_LEVEL_WARNING && sink->context.last_error)
+        last_error_set(sink->context.last_error, text);
     log_camera(sink->context.camera);
     log_event(level, "output=%s %s", sink->context.config->name, text);
     log_camera(NULL);

@@ -1,55 +1,78 @@
-// Sockets with any number of readers, each at its own pace.
+// Sockets with any number of clients, each at its own pace.
 //
-// A reader that stalls in the middle of a frame pins that frame's slot. Pinned slots cannot be
-// reused, so enough stalled readers would leave the camera none: once fewer than UNPINNED_MIN would
-// be left, the one that stalls next copies the rest of its frame into memory of its own. Under
-// `overflow: wait` it does not: there the slowest reader sets the pace, and a reader that leaves
-// hands what it has not read whole to the next one that comes.
+// A client that stalls in the middle of a frame holds the result, whose slot cannot be reused, so
+// enough stalled clients would leave the camera none. Once the pool is short of free slots, the
+// client that stalls next copies the rest of its frame into memory of its own. Under `overflow:
+// wait` it does not: there the slowest client sets the pace, and a client that leaves hands what it
+// has not read whole to the next one that comes.
 //
-// Under `max_age` the kernel's buffers hold one frame a reader: the next one begins when the reader
-// has taken the one before. So a reader that stalls finds one old frame behind its stall, not all
+// Under `max_age` the kernel's buffers hold one frame a client: the next one begins when the client
+// has read the one before. So a client that stalls finds one old frame behind its stall, not all
 // that the kernel had room for. A unix socket wakes the loop when it is read; a tcp socket does
-// not, so that readers which are behind are looked at by a timer.
+// not, so a timer checks the clients that are behind.
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-#include "daemon/output/socket_client.h"
+#include "daemon/output/protocol.h"
+#include "daemon/output/server.h"
+#include "daemon/output/unread.h"
 
 enum {
-    UNPINNED_MIN = 2, // slots: one to fill while another is read
-    // The part of a frame that a reader may still have to take when the next one begins. With none
-    // left the reader has nothing to read until the loop has seen that it took the frame.
+    // The part of a frame that a client may still have to read when the next one begins. With none
+    // left the client has nothing to read until the loop has seen that it read the frame.
     REST_PART = 8,
-    // Between two looks at readers that are behind: for each of them while one reads on, so that
+    // Between two checks of clients that are behind: for each of them while one reads on, so that
     // many cost the loop no more than one does, and where none has read for long.
-    LOOK_NS_MIN = 100 * 1000,
-    LOOK_NS_MAX = 16 * 1000 * 1000,
+    CHECK_NS_MIN = 100 * 1000,
+    CHECK_NS_MAX = 16 * 1000 * 1000,
+};
+
+struct socket_client {
+    struct server_client base;
+    struct result_format format; // of its first frame
+    struct unread unread;        // of tcp
+    int64_t behind; // bytes that it has to read before the next frame begins, on tcp; else 0
+
+    // The frame on its way: `sent` bytes of header and payload are with the kernel. The payload
+    // lies in the result that the client holds, or in `spill` once that is detached.
+    bool sending;
+    char header[PROTOCOL_HEADER_MAX];
+    size_t header_size;
+    const char *payload;
+    size_t payload_size;
+    size_t frame_size; // of header and payload, of the last frame begun
+    size_t sent;
+    char *spill;
+    size_t spill_capacity;
 };
 
 struct socket_sink {
     struct server server;
-    int netlink; // for unread_tcp
-    int look_ns; // until the next look
-    int behind;  // readers that the last look found behind, or 1
+    int netlink;  // for unread_tcp
+    int check_ns; // until the next check
+    int behind;   // clients that the last check found behind, or 1
 };
 
-// The alarm: looks at the tcp readers that are behind.
-static void look(struct server *server)
+// The alarm: checks the tcp clients that are behind.
+static void check_behind(struct server *server)
 {
     struct socket_sink *sink = (struct socket_sink *)server;
     int behind = 0;
     for (int i = 0; i < server->n_clients; i++)
         behind += ((const struct socket_client *)server->clients[i])->behind > 0;
     sink->behind = behind > 0 ? behind : 1;
-    sink->look_ns = sink->look_ns < LOOK_NS_MAX / 2 ? 2 * sink->look_ns : LOOK_NS_MAX;
+    sink->check_ns = sink->check_ns < CHECK_NS_MAX / 2 ? 2 * sink->check_ns : CHECK_NS_MAX;
     for (int i = server->n_clients - 1; i >= 0; i--)
         if (((struct socket_client *)server->clients[i])->behind > 0)
-            server_move(server, server->clients[i]);
+            server_send(server, server->clients[i]);
 }
 
-// Whether the reader has taken what was sent. An error is none of this place: sending tells it.
-static bool has_taken(struct socket_sink *sink, struct socket_client *client)
+// Whether the client has read what was sent. An error is not reported here: sending reports it.
+static bool has_read(struct socket_sink *sink, struct socket_client *client)
 {
     int fd = client->base.fd;
     const struct output_config *config = sink->server.sink.context.config;
@@ -61,68 +84,133 @@ static bool has_taken(struct socket_sink *sink, struct socket_client *client)
     int64_t unread = unread_tcp(&client->unread, sink->netlink, fd);
     client->behind = unread > rest ? unread : 0;
     if (client->behind != before)
-        sink->look_ns = LOOK_NS_MIN * sink->behind;
+        sink->check_ns = CHECK_NS_MIN * sink->behind;
     if (client->behind)
-        server_set_alarm(&sink->server, sink->look_ns);
+        server_set_alarm(&sink->server, sink->check_ns);
     return !client->behind;
 }
 
-// -ENODATA: nothing is ready for the client. -EAGAIN: it has not taken the frame before.
+// Begins the next frame that is ready for the client. -ENODATA: there is none. -EAGAIN: the client
+// has not read the frame before. -ESTALE: the protocol cannot go on with it on this connection.
 static int begin_frame(struct server *server, struct socket_client *client)
 {
-    bool there = client->base.next < pool_head(server->sink.context.pool);
-    if (there && !has_taken((struct socket_sink *)server, client))
+    const struct output_config *config = server->sink.context.config;
+    struct pool *pool = server->sink.context.pool;
+    struct server_client *base = &client->base;
+    if (pool_has_next(pool, &base->consumer) && !has_read((struct socket_sink *)server, client))
         return -EAGAIN;
-    struct result *slot = sink_begin(&server->sink, &client->base.next);
-    server_retire(server, LOSS_LATE);
-    return slot ? client_begin(client, &server->sink, slot) : -ENODATA;
+    const struct result *result = pool_acquire(pool, &base->consumer);
+    if (!result)
+        return -ENODATA;
+    bool first = !base->position.begun;
+    if (first)
+        client->format = result->format;
+    else if (!protocol_continues(config->protocol, &client->format, &result->format))
+        return -ESTALE;
+    stream_advance(&base->position, &result->item[0]);
+    client->header_size = protocol_header(config->protocol, result, config->name, &base->position,
+                                          first, client->header);
+    client->payload = result->data;
+    client->payload_size = result->size;
+    client->frame_size = client->header_size + result->size;
+    client->sent = 0;
+    client->sending = true;
+    return 0;
 }
 
-// The kernel takes no more of the frame: -EAGAIN, or -ENOMEM.
-static int block(struct server *server, struct socket_client *client)
+// The bytes not yet sent, in at most two pieces.
+static int get_rest(const struct socket_client *client, struct iovec piece[2])
+{
+    size_t sent = client->sent, header = client->header_size;
+    int n = 0;
+    if (sent < header)
+        piece[n++] = (struct iovec){(char *)client->header + sent, header - sent};
+    size_t offset = sent > header ? sent - header : 0;
+    if (offset < client->payload_size)
+        piece[n++] =
+            (struct iovec){(char *)client->payload + offset, client->payload_size - offset};
+    return n;
+}
+
+// 0: all of the frame is with the kernel; -EAGAIN; other negative errno: the client is gone.
+static int send_rest(struct socket_client *client)
+{
+    struct iovec piece[2];
+    struct msghdr message = {.msg_iov = piece};
+    while ((message.msg_iovlen = (size_t)get_rest(client, piece)) > 0) {
+        ssize_t n = sendmsg(client->base.fd, &message, MSG_NOSIGNAL);
+        if (n >= 0)
+            client->sent += (size_t)n;
+        else if (errno != EINTR)
+            return -errno;
+    }
+    return 0;
+}
+
+// The kernel takes no more of the frame. Where the pool is short of slots, copies the rest and
+// gives up the slot. -EAGAIN, or -ENOMEM.
+static int stall(struct server *server, struct socket_client *client)
 {
     struct pool *pool = server->sink.context.pool;
-    if (server_waits(server) || !client->slot ||
-        pool_pinned(pool) <= pool_count(pool) - UNPINNED_MIN)
+    struct consumer *consumer = &client->base.consumer;
+    struct iovec piece[2];
+    size_t size = 0;
+    if (server_waits(server) || !consumer->held || !pool_is_short(pool))
         return -EAGAIN;
-    int rc = client_spill(client, pool);
-    server_retire(server, LOSS_CLIENT);
-    return rc < 0 ? rc : -EAGAIN;
+    // Room for a whole frame, so that no later one of this size asks again.
+    size_t capacity = PROTOCOL_HEADER_MAX + consumer->held->size;
+    if (client->spill_capacity < capacity) {
+        char *larger = realloc(client->spill, capacity);
+        if (!larger)
+            return -ENOMEM;
+        client->spill = larger;
+        client->spill_capacity = capacity;
+    }
+    int n = get_rest(client, piece);
+    for (int i = 0; i < n; i++) {
+        memcpy(client->spill + size, piece[i].iov_base, piece[i].iov_len);
+        size += piece[i].iov_len;
+    }
+    client->payload = client->spill;
+    client->payload_size = size;
+    client->header_size = client->sent = 0;
+    pool_detach_payload(pool, consumer);
+    return -EAGAIN;
 }
 
 static int send_ready(struct server *server, struct server_client *base)
 {
     struct socket_client *client = (struct socket_client *)base;
     int rc = 0;
-    while (rc == 0 && (client_is_busy(client) || (rc = begin_frame(server, client)) == 0)) {
-        rc = client_send(client);
+    while (rc == 0 && (client->sending || (rc = begin_frame(server, client)) == 0)) {
+        rc = send_rest(client);
         if (rc == 0) {
-            client_end(client, server->sink.context.pool, true);
-            server_retire(server, LOSS_CLIENT);
+            client->sending = false;
+            pool_release(server->sink.context.pool, &base->consumer, true);
         }
     }
     if (rc == -EAGAIN)
-        return block(server, client);
+        return stall(server, client);
     return rc == -ENODATA ? 0 : rc;
 }
 
-static int discard(struct server *server, struct server_client *base)
+// Reads and forgets what the client sent.
+static int discard_received(struct server *server, struct server_client *base)
 {
+    char bytes[16384];
     (void)server;
-    return client_discard((const struct socket_client *)base) ? 0 : -EAGAIN;
+    for (int i = 0; i < 4; i++) {
+        ssize_t n = recv(base->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return 0;
+    }
+    return -EAGAIN;
 }
 
-static bool is_busy(struct server *server, const struct server_client *base)
+static void free_spill(struct server *server, struct server_client *base)
 {
     (void)server;
-    return base->blocked || client_is_busy((const struct socket_client *)base);
-}
-
-static void leave(struct server *server, struct server_client *base)
-{
-    struct socket_client *client = (struct socket_client *)base;
-    client_end(client, server->sink.context.pool, false);
-    free(client->spill);
+    free(((struct socket_client *)base)->spill);
 }
 
 static void close_netlink(struct server *server)
@@ -132,21 +220,20 @@ static void close_netlink(struct server *server)
         close(sink->netlink);
 }
 
-static const struct server_driver driver = {
+static const struct server_driver socket_driver = {
     .client_size = sizeof(struct socket_client),
     .send = send_ready,
-    .receive = discard,
-    .busy = is_busy,
-    .leave = leave,
-    .alarm = look,
+    .receive = discard_received,
+    .leave = free_spill,
+    .alarm = check_behind,
     .close = close_netlink,
 };
 
 static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
 {
     struct server *server;
-    int rc =
-        server_open(&server, sizeof(struct socket_sink), &driver, &socket_sink, context, why, size);
+    int rc = server_open(&server, sizeof(struct socket_sink), &socket_driver, &socket_sink, context,
+                         why, size);
     if (rc < 0)
         return rc;
     struct socket_sink *sink = (struct socket_sink *)server;

@@ -106,7 +106,7 @@ static json_t *output_json(const struct output *output, int64_t now)
                      output->sink ? sink_clients(output->sink) : 0, "offered", offered, "emitted",
                      emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted),
                      "fps_lost", rate_counter_rate(&output->lost), "latency", latency_json(output),
-                     "last_error", last_error_json(&output->complaint, now));
+                     "last_error", last_error_json(&output->last_error, now));
 }
 
 static json_t *outputs_json(const struct subscriptions *outputs, int64_t now)

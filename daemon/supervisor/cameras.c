@@ -70,8 +70,6 @@ static void forget_camera(struct cameras *cameras, struct camera *camera)
 
 static void forget_output(struct output *output)
 {
-    pool_publish(output->pool);
-    pool_retire(output->pool, UINT64_MAX, LOSS_STOPPING); // what came after its sink's end
     output_tell_account(output, false);
     output_close(output);
 }
@@ -225,7 +223,6 @@ void cameras_set_outputs(struct cameras *cameras, struct camera *camera,
             continue;
         output->next = cameras->leaving_outputs;
         cameras->leaving_outputs = output;
-        pool_end(output->pool);
         output_finish(output, DRAIN_LEAVING_MS);
     }
     camera_subscribe(camera, subscriptions);

@@ -18,7 +18,7 @@
 #include "daemon/base/groups.h"
 #include "daemon/device/budget.h"
 #include "daemon/input/demux_options.h"
-#include "daemon/output/sink_impl.h"
+#include "daemon/output/sink.h"
 #include "kernels/colour.h"
 
 // --- what the process has

@@ -23,57 +23,50 @@ static enum loss loss_of(int rc, const struct offer *offer)
     }
 }
 
-static void describe_result(struct result *result, const struct op *op)
+static void describe_format(struct result *result, const struct op *op, const struct offer *offer)
+{
+    struct result_format *format = &result->format;
+    bool warp = op->kind == OP_WARP;
+    op_lay_out(op, &format->image, result->data);
+    format->dtype = warp ? op->warp.dtype : DTYPE_U8;
+    format->layout = warp ? op->warp.layout : LAYOUT_NCHW;
+    format->order = warp ? op->warp.order : ORDER_RGB;
+    format->field_order = offer->info->field_order;
+    format->rate_num = offer->rate_num;
+    format->rate_den = offer->rate_den;
+}
+
+static void describe_item(struct item *item, const struct op *op, const struct offer *offer)
 {
     static const double identity[6] = {1, 0, 0, 0, 1, 0};
-    struct slot_info *info = &result->info;
     bool warp = op->kind == OP_WARP;
-
-    op_lay_out(op, &info->image, result->data);
-    memcpy(info->src_to_dst, warp ? op->warp.src_to_dst : identity, sizeof identity);
-    memcpy(info->dst_to_src, warp ? op->warp.dst_to_src : identity, sizeof identity);
-    info->dtype = warp ? op->warp.dtype : DTYPE_U8;
-    info->layout = warp ? op->warp.layout : LAYOUT_NCHW;
-    info->order = warp ? op->warp.order : ORDER_RGB;
+    item->frame = *offer->info;
+    memcpy(item->src_to_dst, warp ? op->warp.src_to_dst : identity, sizeof identity);
+    memcpy(item->dst_to_src, warp ? op->warp.dst_to_src : identity, sizeof identity);
 }
 
-// As pool_claim. Clients may take as long as they like; what is not a wait for them is the opening
-// of the pool's memory.
-static int wait_and_take(struct output *output, size_t size, struct offer *offer,
-                         struct result **result)
+// As pool_claim. Consumers may take as long as they like.
+static int claim_result(struct output *output, size_t size, struct offer *offer,
+                        struct result **ret)
 {
-    const enum overflow overflow = output->config->overflow;
-    if (overflow == OVERFLOW_WAIT || monotonic_ns() < offer->wait_until_ns)
+    struct pool_request request = {
+        .size = size,
+        .wait_until_ns = offer->wait_until_ns,
+        .stop = offer->interrupted,
+    };
+    if (output->config->overflow == OVERFLOW_WAIT || monotonic_ns() < offer->wait_until_ns)
         stage_enter(offer->stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
-    if (overflow != OVERFLOW_WAIT)
-        pool_wait(output->pool, offer->wait_until_ns, offer->interrupted);
-    const int64_t begun_ns = monotonic_ns();
-    int rc = pool_claim(output->pool, size, overflow, offer->interrupted, result);
+    int rc = pool_claim(output->pool, &request, ret);
     stage_enter(offer->stages, STAGE_SUBMIT, 0);
-    if (overflow != OVERFLOW_WAIT)
-        offer->opening_ns += monotonic_ns() - begun_ns;
+    offer->opening_ns += request.opening_ns;
     return rc;
-}
-
-// A result for a frame that passed the rate, or why there is none.
-static struct result *take_slot(struct output *output, const struct op *op, struct offer *offer,
-                                enum loss *reason)
-{
-    struct result *result;
-    *reason = LOSS_CONFIG;
-    if (!op)
-        return NULL;
-    *reason = LOSS_LATE;
-    if (frame_is_late(offer->info, output->config->max_age.ns))
-        return NULL;
-    int rc = wait_and_take(output, op->dst_bytes, offer, &result);
-    *reason = loss_of(rc, offer);
-    return rc < 0 ? NULL : result;
 }
 
 struct result *offer_frame(struct output *output, const struct op *op, struct offer *offer)
 {
-    enum loss reason;
+    struct result *result = NULL;
+    enum loss reason = LOSS_CONFIG;
+    int rc = 0;
     uint64_t sequence = output->sequence++;
     ledger_offer(&output->ledger);
     if (!rate_keeps(&output->rate, offer->info->pts_ns)) {
@@ -81,18 +74,21 @@ struct result *offer_frame(struct output *output, const struct op *op, struct of
         return NULL;
     }
     uint64_t ordinal = output->ordinal++;
-    struct result *result = take_slot(output, op, offer, &reason);
+    if (op && frame_is_late(offer->info, output->config->max_age.ns))
+        reason = LOSS_LATE;
+    else if (op && (rc = claim_result(output, op->dst_bytes, offer, &result)) < 0)
+        reason = loss_of(rc, offer);
     if (!result) {
         ledger_lose(&output->ledger, reason);
         return NULL;
     }
-    describe_result(result, op);
-    result->info.frame = *offer->info;
-    result->info.sequence = sequence;
-    result->info.ordinal = ordinal;
-    result->info.rate_num = offer->rate_num;
-    result->info.rate_den = offer->rate_den;
-    rate_limit(&output->rate, &result->info.rate_num, &result->info.rate_den);
+    struct item *item = &result->item[0];
+    describe_format(result, op, offer);
+    rate_limit(&output->rate, &result->format.rate_num, &result->format.rate_den);
+    describe_item(item, op, offer);
+    item->camera = output->camera;
+    item->sequence = sequence;
+    item->ordinal = ordinal;
     return result;
 }
 

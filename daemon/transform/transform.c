@@ -379,7 +379,7 @@ static void settle(struct work *work, int status)
             continue;
         if (status == 0)
             latency_observe(&output->latency, now - work->frame.info.received_ns);
-        pool_complete(output->pool, work->result[i], status);
+        pool_complete(output->pool, work->result[i], 0, status);
         event_post(pipeline->context.events, &output->letter);
     }
     release_work(work);
@@ -420,8 +420,8 @@ static int submit(struct transform *pipeline, struct work *work, int rate_num, i
         work->result[i] = result;
         work->job.result[pipeline->index[i]] = result->data;
         work->job.result_memory[pipeline->index[i]] = result->memory;
-        work->job.filled[pipeline->index[i]] = result->holds == op->serial;
-        result->holds = op->serial;
+        work->job.filled[pipeline->index[i]] = result->item[0].valid_op == op->serial;
+        result->item[0].valid_op = op->serial;
         wanted = true;
     }
     transform_delayed(pipeline, offer.opening_ns);

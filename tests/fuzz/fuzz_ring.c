@@ -23,7 +23,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/output/pool_impl.h"
+#include "daemon/output/pool.h"
 #include "daemon/wire.h"
 #include "tests/fuzz/ring_model.h"
 #include "tests/fuzz/turns.h"
@@ -50,13 +50,11 @@ static uint8_t next_number(struct script *script)
 
 // --- clients
 
-static int free_holder(void)
+// Takes over what the client was told of.
+static void learn_what_it_has(const struct client *client)
 {
-    uint64_t used = 0;
-    for (int i = 0; i < rig.n; i++)
-        if (rig.client[i].holder >= 0)
-            used |= model_bit(&rig.client[i]);
-    return __builtin_ctzll(~used);
+    for (int i = 0; client->holder >= 0 && i < rig.config.slots; i++)
+        rig.slot[i].holders |= model_holders(&rig, &rig.pool->result[i]) & model_bit(client);
 }
 
 // Under `overflow: wait` the first one gets what waited for it.
@@ -70,11 +68,11 @@ static void join(void)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     MUST(connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
     rig.current = rig.n;
-    rig.client[rig.n] = (struct client){.fd = fd, .holder = free_holder()};
-    const struct client *client = &rig.client[rig.n++];
+    rig.client[rig.n] = (struct client){.fd = fd, .holder = rig.n};
+    struct client *client = &rig.client[rig.n++];
     settle(&rig.loop);
-    for (int i = 0; i < rig.config.slots; i++)
-        rig.slot[i].holders |= rig.pool->slot[i].holders & model_bit(client);
+    client->consumer = rig.pool->consumers; // the one that came last
+    learn_what_it_has(client);
     model_rest(&rig);
 }
 
@@ -131,8 +129,7 @@ static bool read_message(struct client *client)
         return false;
     MUST(memcmp(&frame, FRAMED_RING_MAGIC, 4) == 0 || memcmp(&frame, FRAMED_MAGIC, 4) == 0);
     settle(&rig.loop);
-    for (int i = 0; client->holder >= 0 && i < rig.config.slots; i++)
-        rig.slot[i].holders |= rig.pool->slot[i].holders & model_bit(client);
+    learn_what_it_has(client);
     model_rest(&rig);
     return true;
 }
@@ -169,7 +166,7 @@ static void hang_up(struct client *client)
 static bool has_room(void) // or pool_claim would wait for it
 {
     for (int i = 0; i < rig.config.slots; i++)
-        if (rig.pool->slot[i].state == SLOT_FREE && sink_clients(rig.sink) > 0)
+        if (rig.pool->result[i].state == RESULT_FREE && sink_clients(rig.sink) > 0)
             return true;
     return rig.config.overflow != OVERFLOW_WAIT;
 }
@@ -177,22 +174,23 @@ static bool has_room(void) // or pool_claim would wait for it
 static void offer(int width, int height)
 {
     _Atomic bool stop = false;
-    struct result *slot;
-    size_t size = (size_t)width * (size_t)height;
+    struct result *result;
+    struct pool_request request = {.size = (size_t)width * (size_t)height, .stop = &stop};
     uint64_t ordinal = rig.ordinal++;
     ledger_offer(&rig.ledger);
-    if (pool_claim(rig.pool, size, rig.config.overflow, &stop, &slot) < 0) {
+    if (pool_claim(rig.pool, &request, &result) < 0) {
         ledger_lose(&rig.ledger, LOSS_OVERFLOW);
         return;
     }
-    slot->info = (struct slot_info){.frame = {.received_ns = monotonic_ns()},
-                                    .image = {.format = PIXEL_TENSOR,
-                                              .width = width,
-                                              .height = height,
-                                              .plane = {{slot->data, width}}},
+    result->format = (struct result_format){.image = {.format = PIXEL_TENSOR,
+                                                      .width = width,
+                                                      .height = height,
+                                                      .plane = {{result->data, width}}}};
+    result->item[0] = (struct item){.frame = {.received_ns = monotonic_ns()},
+                                    .camera = "gate",
                                     .sequence = ordinal,
                                     .ordinal = ordinal};
-    pool_complete(rig.pool, slot, 0);
+    pool_complete(rig.pool, result, 0, 0);
 }
 
 static const struct expected *oldest_of(const struct client *client)
@@ -219,8 +217,8 @@ static void check_client(struct client *client)
     const struct expected *oldest = oldest_of(client);
     if (!oldest)
         return;
-    const struct result *slot = &rig.pool->slot[oldest - rig.slot];
-    MUST(slot->ticket == oldest->ticket && (slot->holders & model_bit(client)));
+    const struct result *result = &rig.pool->result[oldest - rig.slot];
+    MUST(result->ticket == oldest->ticket && (model_holders(&rig, result) & model_bit(client)));
 }
 
 static void feed(int width, int height)
@@ -249,7 +247,7 @@ static void fall_behind(struct client *client)
 static void age(void)
 {
     model_rest(&rig);
-    pool_expire(rig.pool, INT64_MAX);
+    pool_revoke(rig.pool, INT64_MAX);
     for (int i = 0; i < rig.config.slots; i++)
         rig.slot[i].holders = 0;
     sink_pump(rig.sink);
@@ -333,6 +331,10 @@ static void open_rig(uint8_t choice)
     snprintf(rig.path, sizeof rig.path, "/tmp/framed-fuzz-%d.ring", (int)getpid());
     rig.config.sink = (struct sink_address){.kind = SINK_RING, .path = rig.path};
     const struct pool_options options = {.n = rig.config.slots,
+                                         .items = 1,
+                                         .overflow = rig.config.overflow,
+                                         .max_age_ns = rig.config.max_age.ns,
+                                         .undelivered = LOSS_CLIENT,
                                          .name = rig.config.name,
                                          .kind = REGION_SHARED,
                                          .ledger = &rig.ledger};
@@ -363,7 +365,7 @@ static void hang_up_all(void)
     for (int i = 0; i < rig.n; i++)
         hang_up(&rig.client[i]);
     model_rest(&rig);
-    MUST(pool_idle(rig.pool) || rig.config.overflow == OVERFLOW_WAIT);
+    MUST(ledger_in_flight(&rig.ledger) == 0 || rig.config.overflow == OVERFLOW_WAIT);
 }
 
 static void close_rig(void)
@@ -372,7 +374,6 @@ static void close_rig(void)
     settle(&rig.loop);
     MUST(!rig.sink);
     MUST(uv_loop_close(&rig.loop) == 0);
-    MUST(pool_idle(rig.pool));
     MUST(ledger_in_flight(&rig.ledger) == 0);
     pool_close(rig.pool);
     for (int i = 0; i < rig.n; i++)

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <string.h>
 
-#include "daemon/output/pool_impl.h"
 #include "daemon/output/server.h"
 #include "daemon/wire.h"
 #include "tests/fuzz/turns.h"
@@ -54,13 +53,29 @@ void model_message(struct rig *rig, struct client *client, const char *bytes, si
 
 // --- what is
 
+uint64_t model_holders(const struct rig *rig, const struct result *result)
+{
+    uint64_t holders = 0;
+    for (const struct consumer *c = rig->pool->consumers; c; c = c->next) {
+        int i = rig->n - 1;
+        if (!(c->lent[0] & UINT64_C(1) << result->number))
+            continue;
+        while (i >= 0 && rig->client[i].consumer != c) // the newest one at that place
+            i--;
+        MUST(i >= 0);
+        holders |= UINT64_C(1) << i;
+    }
+    return holders;
+}
+
 void model_look(struct rig *rig)
 {
     for (int i = 0; i < rig->config.slots; i++) {
-        const struct result *slot = &rig->pool->slot[i];
+        const struct result *result = &rig->pool->result[i];
         rig->slot[i] = (struct expected){0};
-        if (slot->state == SLOT_READY)
-            rig->slot[i] = (struct expected){slot->ticket, slot->holders, slot->delivered, false};
+        if (result->state == RESULT_READY)
+            rig->slot[i] = (struct expected){result->ticket, model_holders(rig, result),
+                                             result->delivered, false};
     }
 }
 
@@ -73,19 +88,20 @@ bool model_is_behind(const struct rig *rig)
     return server->n_clients == 0;
 }
 
-static void check_slot(const struct rig *rig, const struct result *slot,
-                       const struct expected *expected)
+static void check_result(const struct rig *rig, const struct result *result,
+                         const struct expected *expected)
 {
-    if (slot->state == SLOT_FREE) {
+    if (result->state == RESULT_FREE) {
         MUST(expected->holders == 0);
         return;
     }
-    MUST(slot->state == SLOT_READY && slot->pins == 0);
-    MUST(slot->ticket == expected->ticket);
-    MUST(slot->holders == expected->holders);
-    MUST(slot->delivered == expected->delivered || expected->unsure);
-    MUST(slot->holders != 0 || model_is_behind(rig));
-    MUST(atomic_load(pool_region_word(slot->region, slot->number)) == slot->ticket);
+    const uint64_t holders = model_holders(rig, result);
+    MUST(result->state == RESULT_READY && result->held == 0);
+    MUST(result->ticket == expected->ticket);
+    MUST(holders == expected->holders && __builtin_popcountll(holders) == result->lent);
+    MUST(result->delivered == expected->delivered || expected->unsure);
+    MUST(holders != 0 || model_is_behind(rig));
+    MUST(atomic_load(pool_region_word(result->region, result->number)) == result->ticket);
 }
 
 bool model_was_dropped(const struct client *client)
@@ -103,8 +119,8 @@ void model_rest(struct rig *rig)
         if (rig->client[i].deaf && !rig->client[i].ended && model_was_dropped(&rig->client[i]))
             model_end(rig, &rig->client[i]);
     for (int i = 0; i < rig->config.slots; i++) {
-        check_slot(rig, &rig->pool->slot[i], &rig->slot[i]);
-        used += rig->pool->slot[i].state != SLOT_FREE;
+        check_result(rig, &rig->pool->result[i], &rig->slot[i]);
+        used += rig->pool->result[i].state != RESULT_FREE;
     }
     MUST(ledger_in_flight(&rig->ledger) == used);
     for (int i = 0; i < rig->n; i++)

@@ -1,4 +1,4 @@
-// A ring's slots and clients beside a model of them, which follows every message.
+// A ring's results and clients beside a model of them, which follows every message.
 #ifndef FRAMED_TESTS_FUZZ_RING_MODEL_H
 #define FRAMED_TESTS_FUZZ_RING_MODEL_H
 
@@ -7,13 +7,14 @@
 enum { CLIENTS_MAX = 8, SLOTS_MIN = 3, SLOTS_MAX = 6, RETURNS_MAX = 256 };
 
 struct client {
-    int fd;     // -1: it closed
-    int holder; // -1: the sink has let it go
+    int fd;                          // -1: it closed
+    int holder;                      // its own number; -1: the sink has let it go
+    const struct consumer *consumer; // of the pool; may be gone where the sink has let it go
     bool ended; // the sink lets it go when it comes to it, and what it sends counts no more
     bool deaf;  // it takes no more: a frame may end it
 };
 
-// A slot as it is to be when the loop has come to rest.
+// A result as it is to be when the loop has come to rest.
 struct expected {
     uint64_t ticket; // 0: it is free
     uint64_t holders;
@@ -33,8 +34,10 @@ struct rig {
     char path[64];
 };
 
-// The client's among a slot's holders.
+// The client's among a result's holders.
 uint64_t model_bit(const struct client *);
+// To whom the result is lent.
+uint64_t model_holders(const struct rig *, const struct result *);
 // The client ends, and keeps its number until the loop turns.
 void model_end(struct rig *, struct client *);
 // The socket took its message.

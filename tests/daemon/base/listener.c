@@ -12,7 +12,7 @@ static struct rig rig;
 static int try_once(void)
 {
     uv_loop_init(&rig.loop);
-    rig_open_slots(&rig);
+    rig_open_pool(&rig);
     int rc = rig_try_open(&rig);
     if (rc == 0) {
         sink_finish(rig.sink, 0);
@@ -161,7 +161,7 @@ static void test_tcp(void)
     rig_init(&other, SINK_TCP, "");
     other.config.sink.port = port;
     uv_loop_init(&other.loop);
-    rig_open_slots(&other);
+    rig_open_pool(&other);
     CHECK(rig_try_open(&other) == -EADDRINUSE, "%s", other.why);
     other.config.sink.host = "256.0.0.1";
     CHECK(rig_try_open(&other) < 0 && strstr(other.why, "256.0.0.1"), "%s", other.why);
@@ -325,7 +325,7 @@ static void test_successors(void)
     struct listener second, third = {.fd = -1};
     init(SINK_UNIX);
     uv_loop_init(&rig.loop);
-    rig_open_slots(&rig);
+    rig_open_pool(&rig);
     CHECK(rig_try_open(&rig) == 0, "%s", rig.why);
     CHECK(prepare(&second, NULL) == -EADDRINUSE, "in the place of a sink that stays");
     rig.config.mode.mode = 0600;

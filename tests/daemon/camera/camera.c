@@ -23,6 +23,7 @@ struct fixture {
     struct output_config output;
     struct camera_config config;
     struct camera camera;
+    struct consumer consumer;
     int state; // when the time was up, or at the end
 };
 
@@ -85,7 +86,7 @@ static void run(struct fixture *f, int limit)
                                      .ended = ended,
                                      .opaque = f};
     CHECK(camera_open(&f->camera, &f->config, &context) == 0, "open");
-    pool_listeners(f->camera.subscriptions->list[0].output->pool, 1);
+    pool_attach(f->camera.subscriptions->list[0].output->pool, &f->consumer);
     uv_timer_init(&f->loop, &f->timer);
     f->timer.data = f;
     uv_timer_start(&f->timer, time_is_up, (uint64_t)limit, 0);
@@ -203,11 +204,12 @@ static void test_time_jumps_back(void)
     CHECK(f->state == CAMERA_ENDED, "%s", camera_state_name(f->state));
     uint64_t offered = output->ledger.offered, thinned = output->ledger.lost[LOSS_THINNED];
     CHECK(offered == 100 && thinned == 80, "%d offered, %d thinned", (int)offered, (int)thinned);
-    pool_publish(output->pool);
-    struct result *last = pool_next(output->pool, output->ordinal - 1);
-    CHECK(last && last->info.frame.epoch == 1, "no new epoch");
-    if (last)
-        pool_unpin(output->pool, last, true);
+    uint32_t epoch = 0;
+    for (struct result *result; (result = pool_acquire(output->pool, &f->consumer));) {
+        epoch = result->item[0].frame.epoch;
+        pool_release(output->pool, &f->consumer, true);
+    }
+    CHECK(epoch == 1, "no new epoch");
     end(f);
 }
 
@@ -250,13 +252,14 @@ static int ready_from(struct fixture *f, uint64_t from)
 {
     struct pool *pool = f->camera.subscriptions->list[0].output->pool;
     int n = 0;
-    struct result *slot;
-    pool_publish(pool);
-    while ((slot = pool_next(pool, from)) && slot->info.sequence == from) {
-        pool_unpin(pool, slot, true);
+    struct result *result;
+    while ((result = pool_acquire(pool, &f->consumer)) && result->item[0].sequence == from) {
+        pool_release(pool, &f->consumer, true);
         from++;
         n++;
     }
+    if (result)
+        pool_lend(pool, &f->consumer, false); // the next time
     return n;
 }
 

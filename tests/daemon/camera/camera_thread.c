@@ -52,6 +52,7 @@ struct fixture {
     uv_loop_t loop;
     struct event_queue *events;
     struct subscriptions *subscriptions;
+    struct consumer consumer;
     struct histogram decode, process;
     struct camera_report report;
     struct camera_thread *thread;
@@ -72,7 +73,7 @@ static void start(struct fixture *f)
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
     CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL) == 0, "outputs");
-    pool_listeners(f->subscriptions->list[0].output->pool, 1);
+    pool_attach(f->subscriptions->list[0].output->pool, &f->consumer);
     camera_report_open(&f->report);
     struct camera_thread_context context = {
         .config = f->config->cameras,

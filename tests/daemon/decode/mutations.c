@@ -120,6 +120,7 @@ struct fixture {
     struct event_queue *events;
     struct subscriptions *subscriptions;
     struct output *output[2];
+    struct consumer consumer[2]; // of each output
     struct histogram decode, process;
     struct camera_report report;
     struct camera_thread *thread;
@@ -140,7 +141,7 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL) == 0, "outputs");
     for (int i = 0; i < 2; i++) {
         f->output[i] = f->subscriptions->list[i].output;
-        pool_listeners(f->output[i]->pool, 1);
+        pool_attach(f->output[i]->pool, &f->consumer[i]);
     }
     camera_report_open(&f->report);
     struct camera_thread_context context = {
@@ -156,15 +157,10 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
 }
 
 // A client that takes all there is.
-static void take(struct output *output)
+static void take(struct output *output, struct consumer *consumer)
 {
-    struct result *slot;
-    pool_publish(output->pool);
-    while ((slot = pool_next(output->pool, 0))) {
-        uint64_t next = slot->info.ordinal + 1;
-        pool_unpin(output->pool, slot, true);
-        pool_retire(output->pool, next, LOSS_CLIENT);
-    }
+    while (pool_acquire(output->pool, consumer))
+        pool_release(output->pool, consumer, true);
 }
 
 // How many pictures the first output gave out.
@@ -175,7 +171,7 @@ static uint64_t end(struct fixture *f, const char *file)
     camera_report_close(&f->report);
     for (int i = 0; i < 2; i++) {
         struct ledger *ledger = &f->output[i]->ledger;
-        take(f->output[i]);
+        take(f->output[i], &f->consumer[i]);
         pool_close(f->output[i]->pool);
         f->output[i]->pool = NULL;
         CHECK(ledger_in_flight(ledger) == 0 &&
@@ -216,7 +212,7 @@ static int connect_to(struct fixture *f, const char *file)
     int rc = camera_thread_connect(f->thread, why, sizeof why);
     alarm(0);
     for (int i = 0; i < 2; i++)
-        take(f->output[i]);
+        take(f->output[i], &f->consumer[i]);
     CHECK(rc < 0 && why[0], "%s: %d, %s", file, rc, why);
     return rc;
 }

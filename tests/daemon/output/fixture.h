@@ -1,4 +1,4 @@
-// A sink on a loop of its own thread, a slot pool before it, and blocking readers: the test's
+// A sink on a loop of its own thread, a pool before it, and blocking readers: the test's
 // thread is the camera and all the clients.
 #ifndef FRAMED_TESTS_DAEMON_OUTPUT_FIXTURE_H
 #define FRAMED_TESTS_DAEMON_OUTPUT_FIXTURE_H
@@ -28,7 +28,7 @@ enum { SMALL = 64, LARGE = 1 << 20 }; // payload bytes: fits into a socket's buf
 struct rig {
     uv_loop_t loop;
     uv_async_t async; // a call, which somebody waits for
-    uv_async_t ready; // slots are done
+    uv_async_t ready; // results are
     pthread_t thread;
     sem_t called;
     void (*_Atomic call)(struct rig *); // what the loop's thread is to do next
@@ -115,14 +115,19 @@ static inline int rig_try_open(struct rig *rig)
     return sink_open(&rig->sink, &context, rig->why, sizeof rig->why);
 }
 
-static inline void rig_open_slots(struct rig *rig)
+static inline void rig_open_pool(struct rig *rig)
 {
-    struct pool_options options = {
-        .n = rig->config.slots, .name = rig->config.name, .ledger = &rig->ledger};
+    struct pool_options options = {.n = rig->config.slots,
+                                   .items = 1,
+                                   .name = rig->config.name,
+                                   .overflow = rig->config.overflow,
+                                   .max_age_ns = rig->config.max_age.ns,
+                                   .ledger = &rig->ledger};
     options.kind = rig->config.sink.kind != SINK_RING  ? REGION_PRIVATE
                    : rig->config.memory == MEMORY_CUDA ? REGION_DEVICE
                                                        : REGION_SHARED;
-    CHECK(pool_open(&rig->pool, &options) == 0, "slots");
+    options.undelivered = rig->config.sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT;
+    CHECK(pool_open(&rig->pool, &options) == 0, "pool");
 }
 
 static inline void rig_open(struct rig *rig)
@@ -132,7 +137,7 @@ static inline void rig_open(struct rig *rig)
     uv_async_init(&rig->loop, &rig->ready, rig_ready);
     rig->async.data = rig->ready.data = rig;
     sem_init(&rig->called, 0, 0);
-    rig_open_slots(rig);
+    rig_open_pool(rig);
     int rc = rig_try_open(rig);
     CHECK(rc == 0, "open: %s: %s", strerror(-rc), rig->why);
     if (rc < 0)
@@ -155,7 +160,6 @@ static inline void rig_stop(struct rig *rig, int grace_ms)
     pthread_join(rig->thread, NULL);
     CHECK(rig->closed, "the sink was not closed");
     CHECK(uv_loop_close(&rig->loop) == 0, "handles are left on the loop");
-    CHECK(pool_idle(rig->pool), "slots are left");
     CHECK(ledger_in_flight(&rig->ledger) == 0, "%d frames unaccounted for",
           (int)ledger_in_flight(&rig->ledger));
     pool_close(rig->pool);
@@ -223,30 +227,33 @@ static inline enum loss reason_of(int rc)
 // Offers one frame; what pool_claim said. The sequence is the ordinal.
 static inline int rig_feed(struct rig *rig)
 {
-    struct result *slot;
+    struct result *result;
     size_t size = (size_t)rig->width * (size_t)rig->height;
+    struct pool_request request = {.size = size, .stop = &rig->stop};
     uint64_t ordinal = rig->ordinal++;
     ledger_offer(&rig->ledger);
-    int rc = pool_claim(rig->pool, size, rig->config.overflow, &rig->stop, &slot);
+    int rc = pool_claim(rig->pool, &request, &result);
     if (rc < 0) {
         ledger_lose(&rig->ledger, reason_of(rc));
         return rc;
     }
-    uint8_t *data = slot->data;
-    slot->info = (struct slot_info){
+    uint8_t *data = result->data;
+    result->format = (struct result_format){.image = {.format = PIXEL_TENSOR,
+                                                      .width = rig->width,
+                                                      .height = rig->height,
+                                                      .plane = {{data, rig->width}}},
+                                            .layout = LAYOUT_NHWC,
+                                            .order = ORDER_GRAY};
+    result->item[0] = (struct item){
         .frame = {.capture_ns = rig->capture_ns, .source_width = 4, .source_height = 2},
-        .image = {.format = PIXEL_TENSOR,
-                  .width = rig->width,
-                  .height = rig->height,
-                  .plane = {{data, rig->width}}},
+        .camera = "gate",
         .sequence = ordinal,
-        .ordinal = ordinal,
-        .layout = LAYOUT_NHWC,
-        .order = ORDER_GRAY};
+        .ordinal = ordinal};
     for (size_t i = 0; i < size; i++)
         data[i] = sample(ordinal, i);
-    slot->info.frame.received_ns = monotonic_ns(); // now: filling takes time under a sanitizer
-    pool_complete(rig->pool, slot, 0);
+    // now: filling takes time under a sanitizer
+    result->item[0].frame.received_ns = monotonic_ns();
+    pool_complete(rig->pool, result, 0, 0);
     return 0;
 }
 

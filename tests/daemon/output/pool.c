@@ -1,27 +1,38 @@
-// The slot pool: order of publication, each overflow policy, pins, and a ledger whose sums always
-// match.
+// The pool of results: the order of readiness, each overflow policy, what consumers hold, results
+// of several items, and a ledger whose sums always match.
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/pool_region.h"
 #include "daemon/output/pool.h"
 #include "tests/test.h"
 
 struct fixture {
     struct ledger ledger;
     struct pool *pool;
+    struct consumer consumer, other;
     _Atomic bool stop;
     uint64_t ordinal;
 };
 
-static void start(struct fixture *f, int n, int listeners)
+static void start_items(struct fixture *f, int n, int items, enum overflow overflow)
 {
-    struct pool_options options = {.n = n, .kind = REGION_PRIVATE, .ledger = &f->ledger};
+    struct pool_options options = {.n = n,
+                                   .items = items,
+                                   .kind = REGION_PRIVATE,
+                                   .overflow = overflow,
+                                   .undelivered = LOSS_CLIENT,
+                                   .ledger = &f->ledger};
     *f = (struct fixture){0};
     CHECK(pool_open(&f->pool, &options) == 0, "open");
-    pool_listeners(f->pool, listeners);
+}
+
+// With one consumer.
+static void start(struct fixture *f, int n, enum overflow overflow)
+{
+    start_items(f, n, 1, overflow);
+    pool_attach(f->pool, &f->consumer);
 }
 
 static uint64_t lost(struct fixture *f, enum loss reason)
@@ -35,57 +46,63 @@ static void end(struct fixture *f)
     CHECK(ledger_in_flight(&f->ledger) == 0, "%d in flight", (int)ledger_in_flight(&f->ledger));
 }
 
-static struct result *take(struct fixture *f, enum overflow overflow, int *rc)
+// Claims an item of `size` bytes: its index, or a negative errno.
+static int claim(struct fixture *f, size_t size, struct result **ret)
 {
-    struct result *slot = NULL;
+    struct pool_request request = {.size = size, .stop = &f->stop};
     ledger_offer(&f->ledger);
-    *rc = pool_claim(f->pool, 1000, overflow, &f->stop, &slot);
-    if (*rc == 0)
-        slot->info.ordinal = f->ordinal;
-    else
+    int rc = pool_claim(f->pool, &request, ret);
+    if (rc < 0)
         ledger_lose(&f->ledger, LOSS_OVERFLOW);
+    else
+        (*ret)->item[rc].ordinal = f->ordinal;
     f->ordinal++;
-    return slot;
+    return rc;
 }
 
-static struct result *take_done(struct fixture *f, enum overflow overflow)
+static struct result *claim_one(struct fixture *f)
 {
-    int rc;
-    struct result *slot = take(f, overflow, &rc);
-    CHECK(rc == 0, "take: %d", rc);
-    pool_complete(f->pool, slot, 0);
-    pool_publish(f->pool);
-    return slot;
+    struct result *result = NULL;
+    int rc = claim(f, 1000, &result);
+    CHECK(rc == 0, "claim: %d", rc);
+    return result;
+}
+
+static void feed(struct fixture *f)
+{
+    struct result *result = claim_one(f);
+    if (result)
+        pool_complete(f->pool, result, 0, 0);
+}
+
+static void deliver_to(struct fixture *f, struct consumer *consumer, uint64_t expected)
+{
+    struct result *result = pool_acquire(f->pool, consumer);
+    CHECK(result && result->item[0].ordinal == expected, "expected frame %d", (int)expected);
+    if (result)
+        pool_release(f->pool, consumer, true);
 }
 
 static void deliver(struct fixture *f, uint64_t expected)
 {
-    struct result *slot = pool_next(f->pool, 0);
-    CHECK(slot && slot->info.ordinal == expected, "expected frame %d", (int)expected);
-    if (slot)
-        pool_unpin(f->pool, slot, true);
-    pool_retire(f->pool, expected + 1, LOSS_CLIENT);
+    deliver_to(f, &f->consumer, expected);
 }
 
 static void test_order(void)
 {
     struct fixture f;
-    int rc;
-    start(&f, 3, 1);
-    struct result *first = take(&f, OVERFLOW_DROP_OLDEST, &rc);
-    struct result *second = take(&f, OVERFLOW_DROP_OLDEST, &rc);
-    struct result *third = take(&f, OVERFLOW_DROP_OLDEST, &rc);
-    pool_complete(f.pool, third, 0);
-    pool_complete(f.pool, second, -EIO);
-    CHECK(pool_publish(f.pool) == 0, "the first is not done");
-    CHECK(!pool_next(f.pool, 0), "nothing is ready");
-    pool_complete(f.pool, first, 0);
-    CHECK(pool_publish(f.pool) == 2, "first and third");
+    start(&f, 3, OVERFLOW_DROP_OLDEST);
+    struct result *first = claim_one(&f), *second = claim_one(&f), *third = claim_one(&f);
+    pool_complete(f.pool, third, 0, 0);
+    pool_complete(f.pool, second, 0, -EIO);
+    CHECK(!pool_has_next(f.pool, &f.consumer), "the first is not done");
+    CHECK(!pool_acquire(f.pool, &f.consumer), "nothing is ready");
+    pool_complete(f.pool, first, 0, 0);
     CHECK(lost(&f, LOSS_BACKEND) == 1, "the second failed");
-    CHECK(pool_head(f.pool) == 3, "head");
     deliver(&f, 0);
     deliver(&f, 2);
-    CHECK(pool_idle(f.pool), "all free");
+    CHECK(!pool_has_next(f.pool, &f.consumer), "there is a fourth");
+    CHECK(ledger_in_flight(&f.ledger) == 0, "not all are free");
     CHECK(atomic_load(&f.ledger.emitted) == 2, "emitted");
     end(&f);
 }
@@ -93,23 +110,22 @@ static void test_order(void)
 static void test_drop_oldest(void)
 {
     struct fixture f;
-    int rc;
-    start(&f, 3, 1);
+    struct result *result;
+    start(&f, 3, OVERFLOW_DROP_OLDEST);
     for (int i = 0; i < 3; i++)
-        take_done(&f, OVERFLOW_DROP_OLDEST);
-    struct result *pinned = pool_next(f.pool, 0);
-    CHECK(pool_pinned(f.pool) == 1, "one pinned");
-    take_done(&f, OVERFLOW_DROP_OLDEST); // takes frame 1 away: frame 0 is being written
-    CHECK(lost(&f, LOSS_OVERFLOW) == 1, "one pushed out");
-    pool_unpin(f.pool, pinned, true);
-    deliver(&f, 0);
+        feed(&f);
+    CHECK(pool_acquire(f.pool, &f.consumer) != NULL, "nothing is ready");
+    feed(&f); // evicts frame 1: frame 0 is held
+    CHECK(lost(&f, LOSS_OVERFLOW) == 1, "one evicted");
+    pool_release(f.pool, &f.consumer, true);
     deliver(&f, 2);
     deliver(&f, 3);
+    CHECK(atomic_load(&f.ledger.emitted) == 3, "emitted");
 
     for (int i = 0; i < 3; i++)
-        take(&f, OVERFLOW_DROP_OLDEST, &rc);
-    take(&f, OVERFLOW_DROP_OLDEST, &rc);
-    CHECK(rc == -EAGAIN, "nothing is ready to be pushed out: %d", rc);
+        claim_one(&f);
+    int rc = claim(&f, 1000, &result);
+    CHECK(rc == -EAGAIN, "nothing is ready to be evicted: %d", rc);
     end(&f); // three were filling
     CHECK(lost(&f, LOSS_STOPPING) == 3, "three left");
 }
@@ -117,11 +133,11 @@ static void test_drop_oldest(void)
 static void test_drop_newest(void)
 {
     struct fixture f;
-    int rc;
-    start(&f, 3, 1);
+    struct result *result;
+    start(&f, 3, OVERFLOW_DROP_NEWEST);
     for (int i = 0; i < 3; i++)
-        take_done(&f, OVERFLOW_DROP_NEWEST);
-    take(&f, OVERFLOW_DROP_NEWEST, &rc);
+        feed(&f);
+    int rc = claim(&f, 1000, &result);
     CHECK(rc == -EAGAIN, "no room: %d", rc);
     for (uint64_t i = 0; i < 3; i++)
         deliver(&f, i);
@@ -131,17 +147,44 @@ static void test_drop_newest(void)
 static void test_nobody(void)
 {
     struct fixture f;
-    int rc;
-    start(&f, 3, 0);
-    take(&f, OVERFLOW_DROP_OLDEST, &rc);
-    CHECK(rc == -ENOTCONN, "nobody listens: %d", rc);
-    pool_listeners(f.pool, POOL_NO_SINK);
-    take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    struct result *result;
+    start_items(&f, 3, 1, OVERFLOW_DROP_OLDEST);
+    int rc = claim(&f, 1000, &result);
+    CHECK(rc == -ENOTCONN, "there is no consumer: %d", rc);
+    pool_set_sink(f.pool, POOL_SINK_REFUSED);
+    rc = claim(&f, 1000, &result);
     CHECK(rc == -EPIPE, "there is no sink: %d", rc);
-    pool_listeners(f.pool, 1);
-    take_done(&f, OVERFLOW_DROP_OLDEST);
-    pool_retire(f.pool, UINT64_MAX, LOSS_CLIENT);
-    CHECK(lost(&f, LOSS_CLIENT) == 1, "the client left");
+    pool_set_sink(f.pool, POOL_SINK_OPEN);
+    pool_attach(f.pool, &f.consumer);
+    result = claim_one(&f);
+    feed(&f);
+    pool_detach(f.pool, &f.consumer);
+    CHECK(lost(&f, LOSS_CLIENT) == 0, "not in its turn");
+    pool_complete(f.pool, result, 0, 0);
+    CHECK(lost(&f, LOSS_CLIENT) == 2, "the consumer left");
+    end(&f);
+}
+
+// What is ready when the sink stops, and what becomes ready then, is lost for that.
+static void test_stop(void)
+{
+    struct fixture f;
+    struct result *result;
+    start(&f, 4, OVERFLOW_DROP_OLDEST);
+    for (int i = 0; i < 3; i++)
+        feed(&f);
+    struct result *late = claim_one(&f);
+    CHECK(pool_acquire(f.pool, &f.consumer) != NULL, "nothing is ready");
+    pool_set_sink(f.pool, POOL_SINK_FINISHING);
+    int rc = claim(&f, 1000, &result);
+    CHECK(rc == -ESHUTDOWN && lost(&f, LOSS_STOPPING) == 0, "finishing: %d", rc);
+    pool_set_sink(f.pool, POOL_SINK_STOPPED);
+    CHECK(lost(&f, LOSS_STOPPING) == 2, "%d stopped", (int)lost(&f, LOSS_STOPPING));
+    pool_release(f.pool, &f.consumer, true);
+    CHECK(atomic_load(&f.ledger.emitted) == 1, "what was held is delivered");
+    CHECK(!pool_acquire(f.pool, &f.consumer), "more after the stop");
+    pool_complete(f.pool, late, 0, 0);
+    CHECK(lost(&f, LOSS_STOPPING) == 3, "%d stopped", (int)lost(&f, LOSS_STOPPING));
     end(&f);
 }
 
@@ -149,7 +192,7 @@ static void *release_soon(void *opaque)
 {
     struct fixture *f = opaque;
     usleep(20000);
-    pool_listeners(f->pool, 1);
+    pool_attach(f->pool, &f->consumer);
     usleep(20000);
     deliver(f, 0);
     return NULL;
@@ -167,53 +210,54 @@ static void *stop_soon(void *opaque)
 static void test_wait(void)
 {
     struct fixture f;
+    struct result *result;
     pthread_t thread;
-    int rc;
-    start(&f, 3, 1);
+    start(&f, 3, OVERFLOW_WAIT);
     for (int i = 0; i < 3; i++)
-        take_done(&f, OVERFLOW_WAIT);
-    pool_listeners(f.pool, 0);
+        feed(&f);
+    pool_detach(f.pool, &f.consumer); // leaves all to the next one
     pthread_create(&thread, NULL, release_soon, &f);
-    take_done(&f, OVERFLOW_WAIT); // for the client, then for room
+    feed(&f); // waits for the consumer, then for room
     pthread_join(thread, NULL);
     pthread_create(&thread, NULL, stop_soon, &f);
-    take(&f, OVERFLOW_WAIT, &rc);
+    int rc = claim(&f, 1000, &result);
     CHECK(rc == -ECANCELED, "stopped: %d", rc);
     pthread_join(thread, NULL);
-    CHECK(lost(&f, LOSS_OVERFLOW) == 1, "only the one that was stopped");
+    CHECK(ledger_lost(&f.ledger) == 1, "only the one that was stopped");
     for (uint64_t i = 1; i < 4; i++)
         deliver(&f, i);
     end(&f);
 }
 
-static void *end_soon(void *opaque)
+static void *finish_soon(void *opaque)
 {
     struct fixture *f = opaque;
     usleep(50000);
-    pool_end(f->pool);
+    pool_set_sink(f->pool, POOL_SINK_FINISHING);
     return NULL;
 }
 
-static void *lose_sink_soon(void *opaque)
+static void *refuse_soon(void *opaque)
 {
     struct fixture *f = opaque;
     usleep(50000);
-    pool_listeners(f->pool, POOL_NO_SINK);
+    pool_set_sink(f->pool, POOL_SINK_REFUSED);
     return NULL;
 }
 
-// A camera waits for clients, and not for a sink that cannot be opened.
+// A camera waits for consumers, and not for a sink that cannot be opened.
 static void test_no_sink_to_wait_for(void)
 {
     struct fixture f;
+    struct result *result;
     pthread_t thread;
-    int rc;
-    start(&f, 1, POOL_NO_SINK);
-    take(&f, OVERFLOW_WAIT, &rc);
+    start_items(&f, 1, 1, OVERFLOW_WAIT);
+    pool_set_sink(f.pool, POOL_SINK_REFUSED);
+    int rc = claim(&f, 1000, &result);
     CHECK(rc == -EPIPE, "no sink: %d", rc);
-    pool_listeners(f.pool, 0);
-    pthread_create(&thread, NULL, lose_sink_soon, &f);
-    take(&f, OVERFLOW_WAIT, &rc);
+    pool_set_sink(f.pool, POOL_SINK_OPEN);
+    pthread_create(&thread, NULL, refuse_soon, &f);
+    rc = claim(&f, 1000, &result);
     CHECK(rc == -EPIPE, "no sink any more: %d", rc);
     pthread_join(thread, NULL);
     end(&f);
@@ -223,64 +267,192 @@ static void test_no_sink_to_wait_for(void)
 static void test_end_of_the_output(void)
 {
     struct fixture f;
+    struct result *result;
     pthread_t thread;
-    int rc;
-    start(&f, 1, 0);
-    pthread_create(&thread, NULL, end_soon, &f);
-    take(&f, OVERFLOW_WAIT, &rc);
+    start_items(&f, 1, 1, OVERFLOW_WAIT);
+    pthread_create(&thread, NULL, finish_soon, &f);
+    int rc = claim(&f, 1000, &result);
     CHECK(rc == -ESHUTDOWN, "waiting: %d", rc);
     pthread_join(thread, NULL);
-    pool_listeners(f.pool, 1);
-    take(&f, OVERFLOW_DROP_OLDEST, &rc);
+    pool_attach(f.pool, &f.consumer);
+    rc = claim(&f, 1000, &result);
     CHECK(rc == -ESHUTDOWN, "not waiting: %d", rc);
+    end(&f);
+}
+
+static void test_max_age(void)
+{
+    struct fixture f;
+    start(&f, 4, OVERFLOW_DROP_OLDEST);
+    f.pool->options.max_age_ns = 1;
+    pool_attach(f.pool, &f.other);
+    feed(&f);
+    feed(&f);
+    CHECK(!pool_acquire(f.pool, &f.consumer) && ledger_lost(&f.ledger) == 0, "not for the other");
+    CHECK(!pool_acquire(f.pool, &f.other) && lost(&f, LOSS_LATE) == 2, "not late");
+    end(&f);
+}
+
+// A payload that several consumers detached counts once, when the first of them has it or the last
+// one gives up.
+static void test_detached_payload(bool delivered)
+{
+    struct fixture f;
+    start(&f, 2, OVERFLOW_DROP_OLDEST);
+    pool_attach(f.pool, &f.other);
+    feed(&f);
+    CHECK(pool_acquire(f.pool, &f.consumer) && pool_acquire(f.pool, &f.other), "nothing is ready");
+    CHECK(pool_is_short(f.pool), "one of two is held");
+    pool_detach_payload(f.pool, &f.consumer);
+    pool_detach_payload(f.pool, &f.other);
+    CHECK(!pool_is_short(f.pool), "the slot is still held");
+    for (uint64_t i = 1; i < 9; i++) {
+        feed(&f);
+        CHECK(pool_is_busy(f.pool, &f.consumer), "the delivery is not pending");
+    }
+    CHECK(ledger_in_flight(&f.ledger) == 3, "%d in flight", (int)ledger_in_flight(&f.ledger));
+    if (delivered)
+        pool_release(f.pool, &f.consumer, true);
+    CHECK(!pool_is_busy(f.pool, &f.consumer) == delivered, "pending");
+    pool_detach(f.pool, &f.consumer);
+    CHECK(lost(&f, LOSS_CLIENT) == 0, "the other one has it too");
+    pool_release(f.pool, &f.other, false);
+    CHECK(atomic_load(&f.ledger.emitted) == delivered, "emitted");
+    CHECK(lost(&f, LOSS_CLIENT) == !delivered, "lost");
     end(&f);
 }
 
 static void test_growth(void)
 {
     struct fixture f;
-    start(&f, 3, 1);
+    start(&f, 3, OVERFLOW_DROP_OLDEST);
     for (size_t size = 1; size <= 1 << 20; size *= 4) {
-        struct result *slot = NULL;
-        ledger_offer(&f.ledger);
-        CHECK(pool_claim(f.pool, size, OVERFLOW_DROP_OLDEST, &f.stop, &slot) == 0, "take");
-        memset(slot->data, 1, size);
-        CHECK(slot->size == size && slot->region->stride >= size, "size");
-        pool_complete(f.pool, slot, 0);
-        pool_publish(f.pool);
-        pool_retire(f.pool, UINT64_MAX, LOSS_CLIENT);
+        struct result *result = NULL;
+        CHECK(claim(&f, size, &result) == 0, "claim");
+        memset(result->data, 1, size);
+        CHECK(result->size == size && result->region->stride >= size, "size");
+        pool_complete(f.pool, result, 0, 0);
+        deliver(&f, f.ordinal - 1);
     }
     end(&f);
 }
 
-// One whole use of the pool's only slot, for a frame of `size` bytes that an op of that serial
-// makes, or fails to. Returns what the slot held before.
+// One whole use of the pool's only result, for a frame of `size` bytes that an op of that serial
+// makes, or fails to. Returns the op whose picture lay there before.
 static uint64_t use(struct fixture *f, size_t size, uint64_t serial, int status)
 {
-    struct result *slot = NULL;
-    ledger_offer(&f->ledger);
-    int rc = pool_claim(f->pool, size, OVERFLOW_DROP_OLDEST, &f->stop, &slot);
-    CHECK(rc == 0, "take: %d", rc);
+    struct result *result = NULL;
+    int rc = claim(f, size, &result);
+    CHECK(rc == 0, "claim: %d", rc);
     if (rc < 0)
         return UINT64_MAX;
-    uint64_t before = slot->holds;
-    slot->holds = serial;
-    pool_complete(f->pool, slot, status);
-    pool_publish(f->pool);
-    pool_retire(f->pool, UINT64_MAX, LOSS_CLIENT);
+    uint64_t before = result->item[0].valid_op;
+    result->item[0].valid_op = serial;
+    pool_complete(f->pool, result, 0, status);
+    if (status == 0)
+        deliver(f, f->ordinal - 1);
     return before;
 }
 
-static void test_holds(void)
+static void test_valid_op(void)
 {
     struct fixture f;
-    start(&f, 1, 1);
+    start(&f, 1, OVERFLOW_DROP_OLDEST);
     CHECK(use(&f, 1000, 7, 0) == 0, "new memory holds nothing");
-    CHECK(use(&f, 1000, 8, 0) == 7, "a whole result stays");
+    CHECK(use(&f, 1000, 8, 0) == 7, "a whole picture stays");
     CHECK(use(&f, 500, 9, -EIO) == 8, "a smaller frame stays where it is");
-    CHECK(use(&f, 1000, 10, 0) == 0, "a result that failed is none");
+    CHECK(use(&f, 1000, 10, 0) == 0, "a picture that failed is none");
     CHECK(use(&f, 5000, 11, 0) == 0, "the larger region is new memory");
     CHECK(use(&f, 1000, 12, 0) == 11, "and is kept");
+    end(&f);
+}
+
+// --- results of several items
+
+static void test_items(void)
+{
+    enum { ITEMS = 3, SIZE = 100 };
+    struct fixture f;
+    struct result *result[ITEMS], *next;
+    start_items(&f, 2, ITEMS, OVERFLOW_DROP_OLDEST);
+    pool_attach(f.pool, &f.consumer);
+    for (int i = 0; i < ITEMS; i++) {
+        CHECK(claim(&f, SIZE, &result[i]) == i && result[i] == result[0], "item %d", i);
+        memset((uint8_t *)result[i]->data + i * SIZE, i, SIZE);
+    }
+    CHECK(result[0]->size == ITEMS * SIZE, "%zu bytes", result[0]->size);
+    CHECK(claim(&f, SIZE, &next) == 0 && next != result[0], "not the next result");
+    pool_complete(f.pool, result[0], 2, 0);
+    pool_complete(f.pool, result[0], 0, 0);
+    CHECK(!pool_has_next(f.pool, &f.consumer), "ready without item 1");
+    pool_complete(f.pool, result[0], 1, -EIO);
+    CHECK(pool_acquire(f.pool, &f.consumer) == result[0], "not ready");
+    CHECK(result[0]->item[1].status == -EIO && result[0]->item[2].status == 0, "status");
+    pool_release(f.pool, &f.consumer, true);
+    CHECK(atomic_load(&f.ledger.emitted) == 2 && lost(&f, LOSS_BACKEND) == 1, "each by itself");
+    end(&f);
+    CHECK(lost(&f, LOSS_STOPPING) == 1, "the only item claimed of the next result");
+}
+
+struct producer {
+    struct fixture *f;
+    pthread_t thread;
+    const char *camera;
+    int claimed;
+};
+
+static void *produce(void *opaque)
+{
+    struct producer *producer = opaque;
+    struct fixture *f = producer->f;
+    struct pool_request request = {.size = sizeof producer->camera, .stop = &f->stop};
+    struct result *result;
+    for (int i = 0; i < 3000; i++) {
+        ledger_offer(&f->ledger);
+        int index = pool_claim(f->pool, &request, &result);
+        if (index < 0) {
+            ledger_lose(&f->ledger, LOSS_STOPPING);
+            continue;
+        }
+        memcpy((char *)result->data + (size_t)index * request.size, &producer->camera,
+               request.size);
+        result->item[index].camera = producer->camera;
+        pool_complete(f->pool, result, index, 0);
+        producer->claimed++;
+    }
+    return NULL;
+}
+
+// Several cameras fill the items of one result.
+static void test_producers(void)
+{
+    enum { ITEMS = 4, PRODUCERS = 3 };
+    struct fixture f;
+    struct producer producer[PRODUCERS];
+    int n = 0, wrong = 0;
+    start_items(&f, 3, ITEMS, OVERFLOW_WAIT);
+    pool_attach(f.pool, &f.consumer);
+    for (int i = 0; i < PRODUCERS; i++) {
+        producer[i] = (struct producer){.f = &f, .camera = i == 0 ? "a" : i == 1 ? "b" : "c"};
+        pthread_create(&producer[i].thread, NULL, produce, &producer[i]);
+    }
+    for (int idle = 0; n < PRODUCERS * 3000 / ITEMS && idle < 100000;) {
+        struct result *result = pool_acquire(f.pool, &f.consumer);
+        if (!result) {
+            idle++;
+            usleep(100);
+            continue;
+        }
+        for (int i = 0; i < ITEMS; i++)
+            wrong += ((const char **)result->data)[i] != result->item[i].camera;
+        pool_release(f.pool, &f.consumer, true);
+        n++;
+    }
+    for (int i = 0; i < PRODUCERS; i++) {
+        pthread_join(producer[i].thread, NULL);
+        CHECK(producer[i].claimed == 3000, "%d claimed", producer[i].claimed);
+    }
+    CHECK(n == PRODUCERS * 3000 / ITEMS && wrong == 0, "%d results, %d wrong", n, wrong);
     end(&f);
 }
 
@@ -290,10 +462,16 @@ int main(void)
     TEST(test_drop_oldest());
     TEST(test_drop_newest());
     TEST(test_nobody());
+    TEST(test_stop());
     TEST(test_wait());
     TEST(test_no_sink_to_wait_for());
-    test_end_of_the_output();
+    TEST(test_end_of_the_output());
+    TEST(test_max_age());
+    TEST(test_detached_payload(true));
+    TEST(test_detached_payload(false));
     TEST(test_growth());
-    TEST(test_holds());
+    TEST(test_valid_op());
+    TEST(test_items());
+    TEST(test_producers());
     return test_end();
 }

@@ -1,4 +1,5 @@
-// Slots that were to be on the device and are on the host: once an output, the log says so and why.
+// Results that were to be on the device and are on the host: once an output, the log says so and
+// why.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +15,23 @@ static const struct backend_driver plain = {.pin = fake_pin, .unpin = fake_unpin
 struct fixture {
     struct ledger ledger;
     struct pool *pool;
+    struct consumer consumer;
     _Atomic bool stop;
     int terminal; // the real stderr
 };
 
 static void start(struct fixture *f, enum region_kind kind)
 {
-    struct pool_options options = {.n = 3, .name = "detector", .kind = kind, .ledger = &f->ledger};
+    struct pool_options options = {.n = 3,
+                                   .items = 1,
+                                   .name = "detector",
+                                   .kind = kind,
+                                   .overflow = OVERFLOW_DROP_OLDEST,
+                                   .ledger = &f->ledger};
     char name[] = "/tmp/framed-fallback-XXXXXX";
     *f = (struct fixture){.terminal = dup(STDERR_FILENO)};
     CHECK(pool_open(&f->pool, &options) == 0, "open");
-    pool_listeners(f->pool, 1);
+    pool_attach(f->pool, &f->consumer);
     int fd = mkstemp(name);
     unlink(name);
     dup2(fd, STDERR_FILENO);
@@ -35,13 +42,13 @@ static void start(struct fixture *f, enum region_kind kind)
 static void use(struct fixture *f, const struct backend_driver *driver, bool on_device)
 {
     for (size_t size = 100; size < 20000; size *= 10) {
-        struct result *slot;
+        struct result *result;
+        struct pool_request request = {.size = size, .stop = &f->stop};
         pool_set_backend(f->pool, driver, NULL);
         ledger_offer(&f->ledger);
-        int rc = pool_claim(f->pool, size, OVERFLOW_DROP_OLDEST, &f->stop, &slot);
-        CHECK(rc == 0 && (slot->memory == MEMORY_CUDA) == on_device, "%zu bytes: %d", size, rc);
-        pool_complete(f->pool, slot, 0);
-        pool_publish(f->pool);
+        int rc = pool_claim(f->pool, &request, &result);
+        CHECK(rc == 0 && (result->memory == MEMORY_CUDA) == on_device, "%zu bytes: %d", size, rc);
+        pool_complete(f->pool, result, 0, 0);
         pool_clear_backend(f->pool);
     }
 }

@@ -9,6 +9,7 @@
 #include "tests/test.h"
 
 static uint8_t data[1 << 16];
+static struct item item; // of each result
 
 static struct result tensor(enum dtype dtype, enum layout layout, enum order order)
 {
@@ -16,33 +17,35 @@ static struct result tensor(enum dtype dtype, enum layout layout, enum order ord
         [DTYPE_U8] = 1, [DTYPE_S8] = 1, [DTYPE_F16] = 2, [DTYPE_F32] = 4};
     const int width = 6, height = 4, channels = order == ORDER_GRAY ? 1 : 3;
     const bool planar = layout == LAYOUT_NCHW;
-    struct result slot = {.data = data, .size = bytes[dtype] * width * height * channels};
-    slot.info =
-        (struct slot_info){.image = {.format = PIXEL_TENSOR, .width = width, .height = height},
-                           .dtype = dtype,
-                           .layout = layout,
-                           .order = order};
+    struct result result = {
+        .item = &item, .data = data, .size = bytes[dtype] * width * height * channels};
+    result.format =
+        (struct result_format){.image = {.format = PIXEL_TENSOR, .width = width, .height = height},
+                               .dtype = dtype,
+                               .layout = layout,
+                               .order = order};
     size_t row = bytes[dtype] * width * (planar ? 1 : channels);
     for (int i = 0; i < (planar ? channels : 1); i++)
-        slot.info.image.plane[i] = (struct plane){data + i * row * height, (ptrdiff_t)row};
-    return slot;
+        result.format.image.plane[i] = (struct plane){data + i * row * height, (ptrdiff_t)row};
+    return result;
 }
 
 static struct result picture(enum pixel_format format, int width, int height)
 {
-    struct result slot = {.data = data};
-    slot.info.image = (struct image){.format = format, .width = width, .height = height};
-    slot.size = image_lay_out(&slot.info.image, data);
-    return slot;
+    struct result result = {.item = &item, .data = data};
+    result.format.image = (struct image){.format = format, .width = width, .height = height};
+    result.size = image_lay_out(&result.format.image, data);
+    return result;
 }
 
-static struct framed_header framed(const struct result *slot, const char *camera,
+static struct framed_header framed(const struct result *result, const char *camera,
                                    const char *output)
 {
     struct framed_header header;
     char bytes[PROTOCOL_HEADER_MAX];
-    const struct reader reader = {.begun = true, .lost = 17};
-    size_t n = protocol_header(PROTOCOL_FRAMED, slot, camera, output, &reader, false, bytes);
+    const struct stream_position position = {.begun = true, .lost = 17};
+    item.camera = camera;
+    size_t n = protocol_header(PROTOCOL_FRAMED, result, output, &position, false, bytes);
     CHECK(n == sizeof header, "%zu bytes", n);
     memcpy(&header, bytes, sizeof header);
     return header;
@@ -50,23 +53,23 @@ static struct framed_header framed(const struct result *slot, const char *camera
 
 static void test_framed_numbers(void)
 {
-    struct result slot = tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB);
-    slot.finished_ns = 5;
-    slot.info.sequence = 0x0102030405060708;
-    slot.info.ordinal = 99;
-    slot.info.frame = (struct frame_info){.pts_ns = -1,
-                                          .capture_ns = 2,
-                                          .received_ns = 3,
-                                          .decoded_ns = 4,
-                                          .epoch = 6,
-                                          .flags = FRAMED_FLAG_KEYFRAME,
-                                          .source_width = 1920,
-                                          .source_height = 1080};
+    struct result result = tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB);
+    item.finished_ns = 5;
+    item.sequence = 0x0102030405060708;
+    item.ordinal = 99;
+    item.frame = (struct frame_info){.pts_ns = -1,
+                                     .capture_ns = 2,
+                                     .received_ns = 3,
+                                     .decoded_ns = 4,
+                                     .epoch = 6,
+                                     .flags = FRAMED_FLAG_KEYFRAME,
+                                     .source_width = 1920,
+                                     .source_height = 1080};
     for (int i = 0; i < 6; i++) {
-        slot.info.src_to_dst[i] = i + 0.5;
-        slot.info.dst_to_src[i] = -i - 0.25;
+        item.src_to_dst[i] = i + 0.5;
+        item.dst_to_src[i] = -i - 0.25;
     }
-    struct framed_header h = framed(&slot, "gate", "detector");
+    struct framed_header h = framed(&result, "gate", "detector");
     const uint8_t *byte = (const uint8_t *)&h;
     CHECK(memcmp(byte, "FRMD\x01\x00\x00\x01", 8) == 0, "magic, version, header bytes");
     CHECK(byte[16] == 8 && byte[23] == 1, "the sequence is not little-endian");
@@ -83,10 +86,10 @@ static void test_framed_numbers(void)
     CHECK(memcmp(h.output, "detector\0\0\0\0\0\0\0", 16) == 0, "output");
 }
 
-static void expect_shape(const struct result *slot, const char *format, const char *dtype,
+static void expect_shape(const struct result *result, const char *format, const char *dtype,
                          const char *layout, int planes, const int offset[], const int stride[])
 {
-    struct framed_header h = framed(slot, "", "");
+    struct framed_header h = framed(result, "", "");
     char padded[16] = "";
     memcpy(padded, format, strlen(format));
     memcpy(padded + 8, dtype, strlen(dtype));
@@ -104,30 +107,30 @@ static void expect_shape(const struct result *slot, const char *format, const ch
 
 static void test_framed_shapes(void)
 {
-    struct result slot = tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB);
-    expect_shape(&slot, "rgb", "f32", "nchw", 3, (int[]){0, 96, 192}, (int[]){24, 24, 24});
-    slot = tensor(DTYPE_F16, LAYOUT_NHWC, ORDER_BGR);
-    expect_shape(&slot, "bgr", "f16", "nhwc", 1, (int[]){0}, (int[]){36});
-    slot = tensor(DTYPE_S8, LAYOUT_NCHW, ORDER_GRAY);
-    expect_shape(&slot, "gray", "s8", "nchw", 1, (int[]){0}, (int[]){6});
-    slot = picture(PIXEL_NV12, 5, 3);
-    expect_shape(&slot, "nv12", "u8", "", 2, (int[]){0, 15}, (int[]){5, 6});
-    slot = picture(PIXEL_YUV420P, 5, 3);
-    expect_shape(&slot, "yuv420p", "u8", "", 3, (int[]){0, 15, 21}, (int[]){5, 3, 3});
-    slot = picture(PIXEL_YUV444P, 5, 3);
-    expect_shape(&slot, "yuv444p", "u8", "", 3, (int[]){0, 15, 30}, (int[]){5, 5, 5});
-    slot = picture(PIXEL_YUV24, 5, 3);
-    expect_shape(&slot, "yuv24", "u8", "", 1, (int[]){0}, (int[]){15});
+    struct result result = tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB);
+    expect_shape(&result, "rgb", "f32", "nchw", 3, (int[]){0, 96, 192}, (int[]){24, 24, 24});
+    result = tensor(DTYPE_F16, LAYOUT_NHWC, ORDER_BGR);
+    expect_shape(&result, "bgr", "f16", "nhwc", 1, (int[]){0}, (int[]){36});
+    result = tensor(DTYPE_S8, LAYOUT_NCHW, ORDER_GRAY);
+    expect_shape(&result, "gray", "s8", "nchw", 1, (int[]){0}, (int[]){6});
+    result = picture(PIXEL_NV12, 5, 3);
+    expect_shape(&result, "nv12", "u8", "", 2, (int[]){0, 15}, (int[]){5, 6});
+    result = picture(PIXEL_YUV420P, 5, 3);
+    expect_shape(&result, "yuv420p", "u8", "", 3, (int[]){0, 15, 21}, (int[]){5, 3, 3});
+    result = picture(PIXEL_YUV444P, 5, 3);
+    expect_shape(&result, "yuv444p", "u8", "", 3, (int[]){0, 15, 30}, (int[]){5, 5, 5});
+    result = picture(PIXEL_YUV24, 5, 3);
+    expect_shape(&result, "yuv24", "u8", "", 1, (int[]){0}, (int[]){15});
 }
 
 // Names are cut at a character and always end in a zero.
 static void test_framed_names(void)
 {
-    struct result slot = tensor(DTYPE_U8, LAYOUT_NHWC, ORDER_GRAY);
-    struct framed_header h = framed(&slot, "abcdefghijklmnopqrstuvwxyz", "123456789012345");
+    struct result result = tensor(DTYPE_U8, LAYOUT_NHWC, ORDER_GRAY);
+    struct framed_header h = framed(&result, "abcdefghijklmnopqrstuvwxyz", "123456789012345");
     CHECK(strncmp(h.camera, "abcdefghijklmnopqrstuvw", 24) == 0, "%.24s", h.camera);
     CHECK(strncmp(h.output, "123456789012345", 16) == 0, "%.16s", h.output);
-    h = framed(&slot, "abcdefghijklmnopqrstu\xe2\x82\xac", "12345678901234\xc3\xa4");
+    h = framed(&result, "abcdefghijklmnopqrstu\xe2\x82\xac", "12345678901234\xc3\xa4");
     CHECK(strncmp(h.camera, "abcdefghijklmnopqrstu", 24) == 0, "%.24s", h.camera);
     CHECK(strncmp(h.output, "12345678901234", 16) == 0, "%.16s", h.output);
 }
@@ -136,20 +139,21 @@ static void test_framed_names(void)
 
 static char path[] = "/tmp/framed-protocol.XXXXXX";
 
-// A file of `n` frames of each slot, whose bytes are 0, 1, 2...
-static void write_stream(enum protocol protocol, const struct result slots[], int count, int n)
+// A file of `n` frames of each result, whose bytes are 0, 1, 2...
+static void write_stream(enum protocol protocol, const struct result results[], int count, int n)
 {
     char header[PROTOCOL_HEADER_MAX];
-    const struct reader reader = {0};
+    const struct stream_position position = {0};
+    item.camera = "gate";
     FILE *file = fopen(path, "w");
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)i;
     for (int i = 0; i < count * n; i++) {
-        const struct result *slot = &slots[i / n];
-        size_t size = protocol_header(protocol, slot, "gate", "detector", &reader, i == 0, header);
+        const struct result *result = &results[i / n];
+        size_t size = protocol_header(protocol, result, "detector", &position, i == 0, header);
         CHECK(size <= sizeof header, "%zu bytes", size);
         fwrite(header, 1, size, file);
-        fwrite(slot->data, 1, slot->size, file);
+        fwrite(result->data, 1, result->size, file);
     }
     fclose(file);
 }
@@ -167,7 +171,7 @@ static void expect_output(const char *command, const char *expected)
 
 static void test_npy(void)
 {
-    const struct result slots[] = {
+    const struct result results[] = {
         tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB),
         tensor(DTYPE_F16, LAYOUT_NHWC, ORDER_BGR),
         tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_GRAY),
@@ -177,7 +181,7 @@ static void test_npy(void)
         picture(PIXEL_YUV420P, 5, 3),
         picture(PIXEL_NV12, IMAGE_SIDE_MAX, 1),
     };
-    write_stream(PROTOCOL_NPY, slots, 8, 1);
+    write_stream(PROTOCOL_NPY, results, 8, 1);
     expect_output("/usr/bin/python3 -c \"\n"
                   "import numpy\n"
                   "file = open('%s', 'rb')\n"
@@ -192,9 +196,9 @@ static void test_npy(void)
                   "|u1 (3, 5, 3)\n|u1 (3, 3, 5)\n|u1 (27,)\n|u1 (32768,)\n");
 }
 
-static void expect_y4m(struct result slot, const char *expected)
+static void expect_y4m(struct result result, const char *expected)
 {
-    write_stream(PROTOCOL_Y4M, &slot, 1, 3);
+    write_stream(PROTOCOL_Y4M, &result, 1, 3);
     expect_output("ffprobe -v error -count_frames -show_entries stream=codec_name,width,height,"
                   "pix_fmt,color_range,chroma_location,r_frame_rate,nb_read_frames -of csv=p=0 %s",
                   expected);
@@ -202,18 +206,18 @@ static void expect_y4m(struct result slot, const char *expected)
 
 static void test_y4m(void)
 {
-    struct result slot = picture(PIXEL_YUV420P, 5, 3);
-    slot.info.image.colour = (struct colour){MATRIX_BT709, RANGE_LIMITED, SITING_LEFT};
-    expect_y4m(slot, "rawvideo,5,3,yuv420p,tv,left,25/1,3\n");
-    slot.info.image.colour = (struct colour){MATRIX_BT709, RANGE_FULL, SITING_CENTER};
-    slot.info.rate_num = 30000;
-    slot.info.rate_den = 1001;
-    expect_y4m(slot, "rawvideo,5,3,yuv420p,pc,center,30000/1001,3\n");
-    slot.info.image.colour.siting = SITING_TOPLEFT;
-    expect_y4m(slot, "rawvideo,5,3,yuv420p,pc,topleft,30000/1001,3\n");
-    slot = picture(PIXEL_YUV444P, 5, 3);
-    slot.info.image.colour.range = RANGE_LIMITED;
-    expect_y4m(slot, "rawvideo,5,3,yuv444p,tv,unspecified,25/1,3\n");
+    struct result result = picture(PIXEL_YUV420P, 5, 3);
+    result.format.image.colour = (struct colour){MATRIX_BT709, RANGE_LIMITED, SITING_LEFT};
+    expect_y4m(result, "rawvideo,5,3,yuv420p,tv,left,25/1,3\n");
+    result.format.image.colour = (struct colour){MATRIX_BT709, RANGE_FULL, SITING_CENTER};
+    result.format.rate_num = 30000;
+    result.format.rate_den = 1001;
+    expect_y4m(result, "rawvideo,5,3,yuv420p,pc,center,30000/1001,3\n");
+    result.format.image.colour.siting = SITING_TOPLEFT;
+    expect_y4m(result, "rawvideo,5,3,yuv420p,pc,topleft,30000/1001,3\n");
+    result = picture(PIXEL_YUV444P, 5, 3);
+    result.format.image.colour.range = RANGE_LIMITED;
+    expect_y4m(result, "rawvideo,5,3,yuv444p,tv,unspecified,25/1,3\n");
     expect_y4m(tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_GRAY),
                "rawvideo,6,4,gray,pc,unspecified,25/1,3\n");
 }
@@ -229,24 +233,24 @@ static void test_y4m_interlacing(void)
         {FIELDS_BOTTOM_FIRST, " Ib ", "bb\n"},
         {FIELDS_UNKNOWN, " I? ", "unknown\n"},
     };
-    const struct reader reader = {0};
-    struct result slot = picture(PIXEL_YUV420P, 6, 4);
+    const struct stream_position position = {0};
+    struct result result = picture(PIXEL_YUV420P, 6, 4);
     struct result gray = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_GRAY);
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         char header[PROTOCOL_HEADER_MAX];
-        slot.info.frame.field_order = gray.info.frame.field_order = orders[i].order;
-        protocol_header(PROTOCOL_Y4M, &slot, "", "", &reader, true, header);
+        result.format.field_order = gray.format.field_order = orders[i].order;
+        protocol_header(PROTOCOL_Y4M, &result, "", &position, true, header);
         CHECK(strstr(header, orders[i].letter) != NULL, "%s", header);
-        write_stream(PROTOCOL_Y4M, &slot, 1, 1);
+        write_stream(PROTOCOL_Y4M, &result, 1, 1);
         expect_output("ffprobe -v error -show_entries stream=field_order -of csv=p=0 %s",
                       orders[i].ffprobe);
-        protocol_header(PROTOCOL_Y4M, &gray, "", "", &reader, true, header);
+        protocol_header(PROTOCOL_Y4M, &gray, "", &position, true, header);
         CHECK(strstr(header, " Ip ") != NULL, "rows of a tensor are no fields: %s", header);
     }
 }
 
-// What a reader learns of frames that it did not get, and of where an epoch begins for it.
-static void test_reader(void)
+// What a consumer learns of frames that it did not get, and of where an epoch begins for it.
+static void test_stream_position(void)
 {
     static const struct {
         uint64_t ordinal, lost;
@@ -254,15 +258,15 @@ static void test_reader(void)
         bool first;
     } frames[] = {
         {5, 0, 0, true}, {6, 0, 0, false}, {9, 2, 1, true}, {10, 2, 1, false}, {20, 11, 4, true}};
-    struct result slot = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_RGB);
-    struct reader reader = {0};
+    struct result result = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_RGB);
+    struct stream_position position = {0};
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
         struct framed_header header;
         char bytes[PROTOCOL_HEADER_MAX];
-        slot.info.ordinal = frames[i].ordinal;
-        slot.info.frame.epoch = frames[i].epoch;
-        reader_take(&reader, &slot.info);
-        protocol_header(PROTOCOL_FRAMED, &slot, "a", "b", &reader, i == 0, bytes);
+        item.ordinal = frames[i].ordinal;
+        item.frame.epoch = frames[i].epoch;
+        stream_advance(&position, &item);
+        protocol_header(PROTOCOL_FRAMED, &result, "b", &position, i == 0, bytes);
         memcpy(&header, bytes, sizeof header);
         bool first = le32toh(header.flags) & FRAMED_FLAG_FIRST_OF_EPOCH;
         CHECK(first == frames[i].first, "frame %zu: first of its epoch", i);
@@ -273,35 +277,34 @@ static void test_reader(void)
 static void test_raw(void)
 {
     char header[PROTOCOL_HEADER_MAX];
-    struct result slot = picture(PIXEL_NV12, 5, 3);
-    const struct reader reader = {0};
-    CHECK(protocol_header(PROTOCOL_RAW, &slot, "", "", &reader, true, header) == 0, "no header");
+    struct result result = picture(PIXEL_NV12, 5, 3);
+    const struct stream_position position = {0};
+    CHECK(protocol_header(PROTOCOL_RAW, &result, "", &position, true, header) == 0, "no header");
 }
 
 static void test_continues(void)
 {
     const enum protocol fixed[] = {PROTOCOL_Y4M, PROTOCOL_RAW};
-    const struct slot_info before = picture(PIXEL_YUV420P, 6, 4).info;
+    const struct result_format before = picture(PIXEL_YUV420P, 6, 4).format;
     for (int i = 0; i < 2; i++) {
-        struct slot_info now = before;
-        now.sequence = 5;
-        now.image.plane[0].data += 4096; // another slot of the pool
+        struct result_format now = before;
+        now.image.plane[0].data += 4096; // another result of the pool
         CHECK(protocol_continues(fixed[i], &before, &now), "the next frame");
         now.image.width = 8;
         CHECK(!protocol_continues(fixed[i], &before, &now), "another width");
-        now = picture(PIXEL_YUV420P, 6, 8).info;
+        now = picture(PIXEL_YUV420P, 6, 8).format;
         CHECK(!protocol_continues(fixed[i], &before, &now), "another height");
-        now = picture(PIXEL_YUV444P, 6, 4).info;
+        now = picture(PIXEL_YUV444P, 6, 4).format;
         CHECK(!protocol_continues(fixed[i], &before, &now), "another format");
         now = before;
         now.image.colour.range = RANGE_FULL;
         CHECK(!protocol_continues(fixed[i], &before, &now), "another range");
     }
-    struct slot_info interlaced = before;
-    interlaced.frame.field_order = FIELDS_TOP_FIRST;
+    struct result_format interlaced = before;
+    interlaced.field_order = FIELDS_TOP_FIRST;
     CHECK(!protocol_continues(PROTOCOL_Y4M, &before, &interlaced), "y4m of another field order");
     CHECK(protocol_continues(PROTOCOL_RAW, &before, &interlaced), "raw of another field order");
-    const struct slot_info other = picture(PIXEL_NV12, 8, 8).info;
+    const struct result_format other = picture(PIXEL_NV12, 8, 8).format;
     CHECK(protocol_continues(PROTOCOL_FRAMED, &before, &other), "framed says what comes");
     CHECK(protocol_continues(PROTOCOL_NPY, &before, &other), "npy says what comes");
 }
@@ -317,7 +320,7 @@ int main(void)
     TEST(test_npy());
     TEST(test_y4m());
     TEST(test_y4m_interlacing());
-    TEST(test_reader());
+    TEST(test_stream_position());
     TEST(test_raw());
     TEST(test_continues());
     unlink(path);

@@ -7,7 +7,7 @@
 static struct rig rig;
 
 // One client: the memory of its last hello, mapped as a client maps it.
-struct consumer {
+struct ring_consumer {
     int fd;
     int hellos;
     struct framed_ring_hello hello;
@@ -23,25 +23,25 @@ static void start(enum overflow overflow, int slots)
     rig_open(&rig);
 }
 
-static struct consumer join(int n)
+static struct ring_consumer join(int n)
 {
-    return (struct consumer){.fd = reader_join(&rig, n)};
+    return (struct ring_consumer){.fd = reader_join(&rig, n)};
 }
 
-static void forget_memory(struct consumer *consumer)
+static void forget_memory(struct ring_consumer *consumer)
 {
     if (consumer->memory)
         munmap((void *)consumer->memory, consumer->bytes);
     consumer->memory = NULL;
 }
 
-static void quit(struct consumer *consumer)
+static void quit(struct ring_consumer *consumer)
 {
     forget_memory(consumer);
     close(consumer->fd);
 }
 
-static void map_hello(struct consumer *consumer, int fd)
+static void map_hello(struct ring_consumer *consumer, int fd)
 {
     forget_memory(consumer);
     consumer->bytes = consumer->hello.memfd_bytes;
@@ -54,7 +54,7 @@ static void map_hello(struct consumer *consumer, int fd)
 }
 
 // One message; the bytes of it, 0 at the end. A hello is taken in.
-static ssize_t receive(struct consumer *consumer, struct framed_ring_frame *frame)
+static ssize_t receive(struct ring_consumer *consumer, struct framed_ring_frame *frame)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
     struct iovec piece = {frame, sizeof *frame};
@@ -80,7 +80,7 @@ static ssize_t receive(struct consumer *consumer, struct framed_ring_frame *fram
 }
 
 // The next frame, behind the hello where there is one. False: the end.
-static bool next_frame(struct consumer *consumer, struct framed_ring_frame *frame)
+static bool next_frame(struct ring_consumer *consumer, struct framed_ring_frame *frame)
 {
     ssize_t n = receive(consumer, frame);
     if (n == sizeof consumer->hello)
@@ -88,13 +88,13 @@ static bool next_frame(struct consumer *consumer, struct framed_ring_frame *fram
     return n == sizeof *frame && memcmp(frame->header.magic, FRAMED_MAGIC, 4) == 0;
 }
 
-static uint64_t word(const struct consumer *consumer, const struct framed_ring_frame *frame)
+static uint64_t word(const struct ring_consumer *consumer, const struct framed_ring_frame *frame)
 {
     const _Atomic uint64_t *words = (const void *)(consumer->memory + consumer->hello.state_offset);
     return atomic_load(&words[frame->slot]);
 }
 
-static bool is_intact(const struct consumer *consumer, const struct framed_ring_frame *frame)
+static bool is_intact(const struct ring_consumer *consumer, const struct framed_ring_frame *frame)
 {
     const struct framed_ring_hello *hello = &consumer->hello;
     const uint8_t *payload =
@@ -110,14 +110,15 @@ static struct framed_ring_return returned(const struct framed_ring_frame *frame)
     return (struct framed_ring_return){.slot = frame->slot, .ticket = frame->ticket};
 }
 
-static void give_back(struct consumer *consumer, const struct framed_ring_frame *frame)
+static void give_back(struct ring_consumer *consumer, const struct framed_ring_frame *frame)
 {
     struct framed_ring_return message = returned(frame);
     CHECK(send(consumer->fd, &message, sizeof message, MSG_NOSIGNAL) == sizeof message, "send: %s",
           strerror(errno));
 }
 
-static struct framed_ring_frame expect(struct consumer *consumer, uint64_t sequence, uint64_t lost)
+static struct framed_ring_frame expect(struct ring_consumer *consumer, uint64_t sequence,
+                                       uint64_t lost)
 {
     struct framed_ring_frame frame = {0};
     CHECK(next_frame(consumer, &frame), "no frame %d", (int)sequence);
@@ -138,7 +139,7 @@ static bool reaches(_Atomic uint64_t *counter, uint64_t value)
 static void test_hello(void)
 {
     start(OVERFLOW_DROP_OLDEST, 5);
-    struct consumer consumer = join(1);
+    struct ring_consumer consumer = join(1);
     rig_frame(&rig);
     struct framed_ring_frame frame = expect(&consumer, 0, 0);
     const struct framed_ring_hello *hello = &consumer.hello;
@@ -166,7 +167,7 @@ static void test_hello(void)
 static void test_many_clients(void)
 {
     enum { CLIENTS = 64, FRAMES = 30 };
-    static struct consumer consumer[CLIENTS];
+    static struct ring_consumer consumer[CLIENTS];
     char byte;
     start(OVERFLOW_DROP_OLDEST, 4);
     for (int i = 0; i < CLIENTS; i++)
@@ -192,7 +193,7 @@ static void test_many_clients(void)
 static void test_geometry(void)
 {
     start(OVERFLOW_DROP_OLDEST, 4);
-    struct consumer consumer = join(1);
+    struct ring_consumer consumer = join(1);
     rig_frame(&rig);
     struct framed_ring_frame first = expect(&consumer, 0, 0);
     uint64_t bytes = consumer.hello.memfd_bytes;
@@ -210,7 +211,7 @@ static void test_geometry(void)
     give_back(&consumer, &first);
     give_back(&consumer, &frame);
     CHECK(reaches(&rig.ledger.emitted, 2), "%d emitted", (int)rig_emitted(&rig));
-    struct consumer late = join(2);
+    struct ring_consumer late = join(2);
     rig_frame(&rig);
     frame = expect(&late, 3, 0);
     CHECK(late.hellos == 1 && late.hello.height == (uint32_t)rig.height && is_intact(&late, &frame),
@@ -226,7 +227,7 @@ static void test_device(void)
     rig_init(&rig, SINK_RING, "gate.ring");
     rig.config.memory = MEMORY_CUDA;
     rig_open(&rig);
-    struct consumer consumer = join(1);
+    struct ring_consumer consumer = join(1);
     const struct framed_ring_hello *hello = &consumer.hello;
     for (int turn = 0; turn < 2; turn++) {
         uint64_t sequence = rig.ordinal;
@@ -260,7 +261,7 @@ static void test_stuck_beside_fast(void)
     enum { FRAMES = 40 };
     struct framed_ring_frame held[FRAMES], frame;
     start(OVERFLOW_DROP_OLDEST, 4);
-    struct consumer stuck = join(1), fast = join(2);
+    struct ring_consumer stuck = join(1), fast = join(2);
     for (uint64_t i = 0; i < FRAMES; i++) {
         rig_frame(&rig);
         held[i] = expect(&stuck, i, 0);
@@ -282,12 +283,23 @@ static void test_stuck_beside_fast(void)
     CHECK(ledger_lost(&rig.ledger) == 0, "%d lost", (int)ledger_lost(&rig.ledger));
 }
 
+// Waits until the loop has read all returns of the nth of the clients that are there.
+static bool returned_all(int n)
+{
+    const struct consumer *consumer = rig.pool->consumers; // the one that came last
+    for (int i = rig.pool->n_consumers - 1; i > n; i--)
+        consumer = consumer->next;
+    for (int i = 0; i < 5000 && pool_is_busy(rig.pool, consumer); i++)
+        usleep(1000);
+    return !pool_is_busy(rig.pool, consumer);
+}
+
 // The same under `drop_newest`: alone it keeps what it holds, beside another one not.
 static void test_stuck_under_drop_newest(void)
 {
     struct framed_ring_frame frame, first = {0};
     start(OVERFLOW_DROP_NEWEST, 4);
-    struct consumer stuck = join(1);
+    struct ring_consumer stuck = join(1);
     for (uint64_t i = 0; i < 6; i++)
         rig_frame(&rig);
     CHECK(rig_lost(&rig, LOSS_OVERFLOW) == 2, "%d", (int)rig_lost(&rig, LOSS_OVERFLOW));
@@ -297,7 +309,7 @@ static void test_stuck_under_drop_newest(void)
         give_back(&stuck, &frame);
     }
     CHECK(reaches(&rig.ledger.emitted, 4), "%d emitted", (int)rig_emitted(&rig));
-    struct consumer fast = join(2);
+    struct ring_consumer fast = join(2);
     for (uint64_t i = 6; i < 26; i++) {
         rig_frame(&rig);
         frame = expect(&stuck, i, 2);
@@ -307,8 +319,7 @@ static void test_stuck_under_drop_newest(void)
         CHECK(is_intact(&fast, &frame), "frame %d", (int)i);
         give_back(&fast, &frame);
         CHECK(word(&stuck, &first) == first.ticket, "its oldest was taken");
-        while (pool_holds(rig.pool, 1)) // the loop has not read that yet
-            usleep(100);
+        CHECK(returned_all(1), "what the fast one returned was not read");
     }
     CHECK(rig_lost(&rig, LOSS_OVERFLOW) == 2, "%d", (int)rig_lost(&rig, LOSS_OVERFLOW));
     quit(&stuck);
@@ -324,7 +335,7 @@ static void test_expiry(enum overflow overflow)
     rig.config.overflow = overflow;
     rig.config.max_age.ns = 50000000;
     rig_open(&rig);
-    struct consumer stuck = join(1);
+    struct ring_consumer stuck = join(1);
     struct framed_ring_frame held[4];
     for (uint64_t i = 0; i < 4; i++) {
         rig_frame(&rig);
@@ -349,7 +360,7 @@ static void test_expiry(enum overflow overflow)
 static void test_ends(bool shuts)
 {
     start(OVERFLOW_DROP_OLDEST, 4);
-    struct consumer consumer = join(1);
+    struct ring_consumer consumer = join(1);
     rig_frame(&rig);
     rig_frame(&rig);
     struct framed_ring_frame first = expect(&consumer, 0, 0), second = expect(&consumer, 1, 0);
@@ -368,7 +379,7 @@ static void test_ends(bool shuts)
 static void test_default_age(enum overflow overflow)
 {
     start(overflow, 4);
-    struct consumer stuck = join(1);
+    struct ring_consumer stuck = join(1);
     rig_frame(&rig);
     struct framed_ring_frame frame = expect(&stuck, 0, 0);
     usleep(1300000);
@@ -385,7 +396,7 @@ static void test_full_socket(void)
     rig_init(&rig, SINK_RING, "gate.ring");
     rig.config.max_age.ns = 20000000;
     rig_open(&rig);
-    struct consumer deaf = join(1), fast = join(2);
+    struct ring_consumer deaf = join(1), fast = join(2);
     for (uint64_t i = 0; i < 2000; i++) {
         rig_frame(&rig);
         frame = expect(&fast, i, 0);
@@ -429,7 +440,7 @@ static void test_wait(void)
     start(OVERFLOW_WAIT, 4);
     rig.last = (uint64_t)frames;
     pthread_create(&camera, NULL, rig_camera, &rig);
-    struct consumer first = join(1);
+    struct ring_consumer first = join(1);
     for (uint64_t i = 0; i < 10; i++) {
         frame = expect(&first, i, 0);
         if (i < 7)
@@ -438,7 +449,7 @@ static void test_wait(void)
     CHECK(reaches(&rig.ledger.emitted, 7), "%d emitted", (int)rig_emitted(&rig));
     quit(&first);
     CHECK(rig_has_clients(&rig, 0), "%d clients", rig_clients(&rig));
-    struct consumer second = join(1);
+    struct ring_consumer second = join(1);
     for (uint64_t i = 7; i < (uint64_t)frames; i++) {
         frame = expect(&second, i, 0);
         CHECK(is_intact(&second, &frame), "frame %d", (int)i);
@@ -457,7 +468,7 @@ static void test_wait_last_returns(void)
     struct framed_ring_frame frame;
     struct framed_ring_return returns[2];
     start(OVERFLOW_WAIT, 4);
-    struct consumer first = join(1);
+    struct ring_consumer first = join(1);
     for (uint64_t i = 0; i < 3; i++) {
         rig_frame(&rig);
         frame = expect(&first, i, 0);
@@ -468,7 +479,7 @@ static void test_wait_last_returns(void)
     quit(&first);
     CHECK(rig_has_clients(&rig, 0), "%d clients", rig_clients(&rig));
     CHECK(rig_emitted(&rig) == 2, "%d emitted", (int)rig_emitted(&rig));
-    struct consumer second = join(1);
+    struct ring_consumer second = join(1);
     frame = expect(&second, 2, 0);
     give_back(&second, &frame);
     CHECK(reaches(&rig.ledger.emitted, 3), "%d emitted", (int)rig_emitted(&rig));
@@ -482,7 +493,7 @@ static void test_wait_for_deaf(void)
     enum { SLOTS = 256 };
     struct framed_ring_frame frame = {0};
     start(OVERFLOW_WAIT, SLOTS);
-    struct consumer deaf = join(1);
+    struct ring_consumer deaf = join(1);
     for (int i = 0; i < SLOTS; i++)
         rig_frame(&rig);
     for (uint64_t i = 0; i < SLOTS; i++) {
@@ -500,7 +511,7 @@ static void test_last_returns(bool unread)
 {
     struct framed_ring_return returns[4];
     start(OVERFLOW_DROP_OLDEST, 6);
-    struct consumer consumer = join(1);
+    struct ring_consumer consumer = join(1);
     for (uint64_t i = 0; i < 4; i++) {
         rig_frame(&rig);
         struct framed_ring_frame frame = expect(&consumer, i, 0);
@@ -532,10 +543,10 @@ static void test_garbage(void)
                  {&number, sizeof number},
                  {&reserved, sizeof reserved}};
     start(OVERFLOW_DROP_OLDEST, 4);
-    struct consumer good = join(1);
+    struct ring_consumer good = join(1);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char rest[512];
-        struct consumer bad = join(2);
+        struct ring_consumer bad = join(2);
         rig_frame(&rig);
         struct framed_ring_frame frame = expect(&good, i, 0);
         CHECK(send(bad.fd, wrong[i].bytes, wrong[i].size, 0) == (ssize_t)wrong[i].size, "send");
@@ -553,7 +564,7 @@ static void test_garbage(void)
 static void test_finish(void)
 {
     start(OVERFLOW_DROP_OLDEST, 4);
-    struct consumer slow = join(1);
+    struct ring_consumer slow = join(1);
     rig_frame(&rig);
     rig_frame(&rig);
     struct framed_ring_frame frame = expect(&slow, 0, 0);

@@ -167,7 +167,7 @@ static void test_at_work(void)
         latency_observe(&output->latency, (i + 1) * INT64_C(1000000));
     }
     status_camera_sample(&rig.camera, now, false);
-    last_error_set(&output->complaint, "cannot open rtsp://u:geheim@h/\xff\n at all");
+    last_error_set(&output->last_error, "cannot open rtsp://u:geheim@h/\xff\n at all");
     atomic_store(&rig.camera.report.next_try_ns, monotonic_ns() + INT64_C(5000000000));
     atomic_store(&rig.camera.report.state, CAMERA_RETRYING);
     json_t *json = snapshot();

@@ -23,6 +23,7 @@ struct fixture {
     struct output_config config[OUTPUTS];
     struct subscriptions *subscriptions;
     struct output *output[OUTPUTS];
+    struct consumer consumer[OUTPUTS]; // of each output
     struct histogram decode, process;
     struct transform *pipeline;
     _Atomic bool stop;
@@ -51,7 +52,7 @@ static void start(struct fixture *f, double camera_fps)
     CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, NULL) == 0, "outputs");
     for (int i = 0; i < OUTPUTS; i++) {
         f->output[i] = f->subscriptions->list[i].output;
-        pool_listeners(f->output[i]->pool, 1);
+        pool_attach(f->output[i]->pool, &f->consumer[i]);
     }
     struct transform_context context = {
         .lease = &f->lease,
@@ -149,14 +150,23 @@ static int submit(struct fixture *f, int width, int height, int64_t pts_ns, uint
 // What one client would see of an output, after every frame in flight has come to an end.
 static struct result *next(struct fixture *f, int i, uint64_t from)
 {
-    pool_publish(f->output[i]->pool);
-    return pool_next(f->output[i]->pool, from);
+    struct pool *pool = f->output[i]->pool;
+    struct result *result;
+    while ((result = pool_acquire(pool, &f->consumer[i])) && result->item[0].ordinal < from)
+        pool_release(pool, &f->consumer[i], false);
+    return result;
 }
 
-static void let_go(struct fixture *f, int i, struct result *slot)
+static void let_go(struct fixture *f, int i)
 {
-    pool_unpin(f->output[i]->pool, slot, true);
-    pool_retire(f->output[i]->pool, slot->info.ordinal + 1, LOSS_CLIENT);
+    pool_release(f->output[i]->pool, &f->consumer[i], true);
+}
+
+// The client takes none of the `n` frames that are ready.
+static void pass(struct fixture *f, int i, int n)
+{
+    for (; n > 0 && pool_acquire(f->output[i]->pool, &f->consumer[i]); n--)
+        pool_release(f->output[i]->pool, &f->consumer[i], false);
 }
 
 static uint64_t lost(struct fixture *f, int i, enum loss reason)
@@ -174,12 +184,13 @@ static void test_geometry_change(void)
         CHECK(submit(f, 33, 17, i, 1) == 0, "submit the new size");
     transform_drain(f->pipeline);
     for (uint64_t n = 0; n < 6; n++) {
-        struct result *slot = next(f, YUV, n);
-        CHECK(slot && slot->info.ordinal == n && slot->info.sequence == n, "frame %d", (int)n);
-        CHECK(slot->info.image.width == (n < 3 ? 64 : 33), "width of frame %d", (int)n);
-        CHECK(slot->info.frame.epoch == n / 3, "epoch of frame %d", (int)n);
-        CHECK(slot->info.rate_num == 25, "rate");
-        let_go(f, YUV, slot);
+        struct result *result = next(f, YUV, n);
+        CHECK(result && result->item[0].ordinal == n && result->item[0].sequence == n, "frame %d",
+              (int)n);
+        CHECK(result->format.image.width == (n < 3 ? 64 : 33), "width of frame %d", (int)n);
+        CHECK(result->item[0].frame.epoch == n / 3, "epoch of frame %d", (int)n);
+        CHECK(result->format.rate_num == 25, "rate");
+        let_go(f, YUV);
     }
     CHECK(f->released == 6, "%d frames given back", f->released);
     CHECK(atomic_load(&f->output[YUV]->ledger.emitted) == 6, "all emitted");
@@ -194,12 +205,12 @@ static void test_thinning(void)
     for (int i = 0; i < 50; i++) { // 25 frames/s with timestamps that jitter by 2 ms
         CHECK(submit(f, 16, 16, i * 40000000 + (i % 3) * 2000000, 0) == 0, "submit");
         transform_drain(f->pipeline);
-        struct result *slot = next(f, WARP, 0);
-        if (slot)
-            let_go(f, WARP, slot);
-        slot = next(f, YUV, 0);
-        CHECK(slot != NULL, "the other output keeps frame %d", i);
-        let_go(f, YUV, slot);
+        struct result *result = next(f, WARP, 0);
+        if (result)
+            let_go(f, WARP);
+        result = next(f, YUV, 0);
+        CHECK(result != NULL, "the other output keeps frame %d", i);
+        let_go(f, YUV);
     }
     CHECK(lost(f, WARP, LOSS_THINNED) == 40, "thinned %d of 50", (int)lost(f, WARP, LOSS_THINNED));
     CHECK(f->output[WARP]->ordinal == 10, "thinned frames take no ordinal");
@@ -232,10 +243,10 @@ static void test_output_that_cannot_be(void)
     CHECK(submit(f, 64, 32, 2, 0) == 0, "a picture wide enough");
     transform_drain(f->pipeline);
     CHECK(lost(f, WARP, LOSS_CONFIG) == 2, "lost while the crop was outside");
-    struct result *slot = next(f, WARP, 0);
-    CHECK(slot && slot->info.sequence == 2, "then it works");
-    if (slot)
-        let_go(f, WARP, slot);
+    struct result *result = next(f, WARP, 0);
+    CHECK(result && result->item[0].sequence == 2, "then it works");
+    if (result)
+        let_go(f, WARP);
     end(f);
 }
 
@@ -244,7 +255,7 @@ static void test_nobody_and_late(void)
     struct fixture *f = configure();
     f->config[YUV].max_age.ns = 1;
     start(f, 0);
-    pool_listeners(f->output[WARP]->pool, 0);
+    pool_detach(f->output[WARP]->pool, &f->consumer[WARP]);
     for (int i = 0; i < 5; i++)
         CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
     CHECK(lost(f, WARP, LOSS_CLIENT) == 5, "nobody listens");
@@ -260,10 +271,11 @@ static void test_withheld(void)
     transform_lost(f->pipeline);
     submit(f, 16, 16, 0, 0);
     transform_drain(f->pipeline);
-    struct result *slot = next(f, WARP, 0);
-    CHECK(slot && slot->info.sequence == 1 && slot->info.ordinal == 1, "a gap is to be seen");
-    if (slot)
-        let_go(f, WARP, slot);
+    struct result *result = next(f, WARP, 0);
+    CHECK(result && result->item[0].sequence == 1 && result->item[0].ordinal == 1,
+          "a gap is to be seen");
+    if (result)
+        let_go(f, WARP);
     CHECK(lost(f, WARP, LOSS_DAMAGED) == 1 && lost(f, YUV, LOSS_DAMAGED) == 1, "damaged");
     end(f);
 }
@@ -303,18 +315,16 @@ static void device_fails(struct fixture *f)
     CHECK(submit(f, 16, 16, 0, 0) == 0, "up to the devices");
     transform_drain(f->pipeline);
     CHECK(device_is_stale(&f->lease), "the lease is stale");
-    pool_publish(f->output[WARP]->pool);
-    pool_publish(f->output[YUV]->pool);
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
     CHECK(f->released == 1, "the frame is given back");
     leave(f);
     join(f, false);
     CHECK(submit(f, 16, 16, 1, 0) == 0, "and works again");
     transform_drain(f->pipeline);
-    struct result *slot = next(f, WARP, 0);
-    CHECK(slot && slot->info.sequence == 1, "the second frame");
-    if (slot)
-        let_go(f, WARP, slot);
+    struct result *result = next(f, WARP, 0);
+    CHECK(result && result->item[0].sequence == 1, "the second frame");
+    if (result)
+        let_go(f, WARP);
     end(f);
 }
 
@@ -370,10 +380,10 @@ static void has_no_room(struct fixture *f, int width, const char *said)
     CHECK(submit(f, 20, 16, 3, 2) == 0, "and the device again");
     transform_drain(f->pipeline);
     for (uint64_t n = 0; n < 4; n++) {
-        struct result *slot = n == 1 ? NULL : next(f, YUV, n);
-        CHECK(n == 1 || (slot && slot->info.sequence == n), "frame %d", (int)n);
-        if (slot)
-            let_go(f, YUV, slot);
+        struct result *result = n == 1 ? NULL : next(f, YUV, n);
+        CHECK(n == 1 || (result && result->item[0].sequence == n), "frame %d", (int)n);
+        if (result)
+            let_go(f, YUV);
     }
     end(f);
 }
@@ -479,14 +489,13 @@ static void test_failure_while_waiting(void)
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, WARP, LOSS_STOPPING) == 0, "backend");
     leave(f);
     join(f, false);
-    pool_publish(f->output[WARP]->pool);
-    pool_retire(f->output[WARP]->pool, 8, LOSS_CLIENT);
+    pass(f, WARP, 8);
     CHECK(submit(f, 16, 16, 9, 0) == 0, "submit on the cpu");
     transform_drain(f->pipeline);
-    struct result *slot = next(f, WARP, 9);
-    CHECK(slot && slot->info.sequence == 9, "waits are waits again");
-    if (slot)
-        let_go(f, WARP, slot);
+    struct result *result = next(f, WARP, 9);
+    CHECK(result && result->item[0].sequence == 9, "waits are waits again");
+    if (result)
+        let_go(f, WARP);
     end(f);
 }
 
@@ -537,8 +546,7 @@ static void *judge_while_it_waits(void *opaque)
         usleep(1000);
     usleep(2 * HANG_NS / 1000);
     CHECK(!stage_hangs(&f->stages, HANG_NS), "a client has to make room now");
-    pool_publish(f->output[WARP]->pool);
-    pool_retire(f->output[WARP]->pool, 3, LOSS_CLIENT);
+    pass(f, WARP, 3);
     return NULL;
 }
 
@@ -601,18 +609,18 @@ static void test_fill_follows(void)
     f->config[WARP].slots = 1;
     start(f, 0);
     for (int i = 0; i < 6; i++) {
-        struct result *slot = NULL;
+        struct result *result = NULL;
         CHECK(submit(f, shape[i][0], shape[i][1], i * 40000000, 0) == 0, "submit");
-        for (int k = 0; k < 1000 && !(slot = next(f, WARP, (uint64_t)i)); k++)
+        for (int k = 0; k < 1000 && !(result = next(f, WARP, (uint64_t)i)); k++)
             usleep(1000);
-        CHECK(slot != NULL, "frame %d", i);
-        if (!slot)
+        CHECK(result != NULL, "frame %d", i);
+        if (!result)
             continue;
-        const int wrong = count_wrong(slot->data, shape[i][0], shape[i][1]);
+        const int wrong = count_wrong(result->data, shape[i][0], shape[i][1]);
         CHECK(wrong == 0, "frame %d: %d elements are wrong", i, wrong);
-        let_go(f, WARP, slot);
-        if ((slot = next(f, YUV, 0)))
-            let_go(f, YUV, slot);
+        let_go(f, WARP);
+        if ((result = next(f, YUV, 0)))
+            let_go(f, YUV);
     }
     end(f);
 }
@@ -634,10 +642,10 @@ static void *read_slowly(void *opaque)
     struct client *client = opaque;
     while (!atomic_load(&client->done)) {
         for (int i = 0; i < OUTPUTS; i++) {
-            struct result *slot = next(client->fixture, i, 0);
-            if (slot)
-                let_go(client->fixture, i, slot);
-            client->frames[i] += slot != NULL;
+            struct result *result = next(client->fixture, i, 0);
+            if (result)
+                let_go(client->fixture, i);
+            client->frames[i] += result != NULL;
         }
         usleep(5000);
     }
@@ -716,11 +724,8 @@ static void test_burst_and_stuck_client(void)
     start(f, 0);
     transform_delayed(f->pipeline, OPENING_US * INT64_C(1000));
     const int64_t begun_ns = monotonic_ns();
-    for (int i = 0; i < BURST; i++) {
+    for (int i = 0; i < BURST; i++)
         CHECK(submit(f, 16, 16, i * 40000000, 0) == 0, "submit");
-        pool_publish(f->output[WARP]->pool);
-        pool_publish(f->output[YUV]->pool);
-    }
     CHECK(monotonic_ns() - begun_ns < 10 * INT64_C(1000000000), "it waits for each frame");
     transform_drain(f->pipeline);
     CHECK(lost(f, WARP, LOSS_OVERFLOW) > 0, "nothing is lost");
