@@ -64,7 +64,7 @@ struct job {
     // within submit. status: 0, or negative errno (-EIO: the device failed). It must not block.
     void (*done)(struct job *, int status);
     void *opaque;     // the submitter's
-    void *lane;       // the backend's while the job is in flight
+    void *slot;       // the backend's while the job is in flight
     struct job *next; // the backend's
 };
 

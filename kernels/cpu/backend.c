@@ -16,10 +16,10 @@ enum {
     BAND_BYTES_MIN = 1 << 18, // below, taking bands costs more than sharing them gains
 };
 
-struct lane { // of one job in flight
+struct job_slot { // of one job in flight
     struct plan *plan;
-    struct lane *next; // plan::idle_lanes
-    int next_band;     // of the plan's, the first that nobody has taken
+    struct job_slot *next; // plan::idle_slots
+    int next_band;         // of the plan's, the first that nobody has taken
     int bands_to_finish;
 };
 
@@ -30,11 +30,11 @@ struct plan {
     int bands[PLAN_OPS_MAX];
     int bands_of_job; // their sum
     int unfinished;   // jobs whose `done` has not returned
-    struct lane *idle_lanes;
-    struct lane lanes[]; // depth
+    struct job_slot *idle_slots;
+    struct job_slot slots[]; // depth
 };
 
-// The lock guards the queue, and the lanes and `unfinished` of all plans; no kernel and no `done`
+// The lock guards the queue, and the slots and `unfinished` of all plans; no kernel and no `done`
 // runs under it.
 struct backend {
     pthread_mutex_t lock;
@@ -70,13 +70,13 @@ static void run_band(const struct plan *plan, const struct job *job, int index)
     plan->backend->version->run[op->kind](&dst, &job->src, op, band, job->filled[i]);
 }
 
-// The lane is idle before `done` is called, so that `done` may lead to the next submit at once.
+// The slot is idle before `done` is called, so that `done` may lead to the next submit at once.
 // Called and returns with the lock held.
-static void finish_job(struct backend *backend, struct lane *lane, struct job *job)
+static void finish_job(struct backend *backend, struct job_slot *slot, struct job *job)
 {
-    struct plan *plan = lane->plan;
-    lane->next = plan->idle_lanes;
-    plan->idle_lanes = lane;
+    struct plan *plan = slot->plan;
+    slot->next = plan->idle_slots;
+    plan->idle_slots = slot;
     pthread_mutex_unlock(&backend->lock);
     job->done(job, 0);
     pthread_mutex_lock(&backend->lock);
@@ -87,15 +87,15 @@ static void finish_job(struct backend *backend, struct lane *lane, struct job *j
 // Takes a band off the first job and runs it. Called and returns with the lock held.
 static void work_on(struct backend *backend, struct job *job)
 {
-    struct lane *lane = job->lane;
-    const int band = lane->next_band++;
-    if (lane->next_band == lane->plan->bands_of_job)
+    struct job_slot *slot = job->slot;
+    const int band = slot->next_band++;
+    if (slot->next_band == slot->plan->bands_of_job)
         backend->first = job->next;
     pthread_mutex_unlock(&backend->lock);
-    run_band(lane->plan, job, band);
+    run_band(slot->plan, job, band);
     pthread_mutex_lock(&backend->lock);
-    if (--lane->bands_to_finish == 0)
-        finish_job(backend, lane, job);
+    if (--slot->bands_to_finish == 0)
+        finish_job(backend, slot, job);
 }
 
 static void *work(void *opaque)
@@ -254,7 +254,7 @@ static int cpu_plan_open(struct backend *backend, struct plan **ret, const struc
 {
     if (n < 1 || n > PLAN_OPS_MAX || depth < 1)
         return -EINVAL;
-    struct plan *plan = calloc(1, sizeof(*plan) + depth * sizeof(plan->lanes[0]));
+    struct plan *plan = calloc(1, sizeof(*plan) + depth * sizeof(plan->slots[0]));
     if (!plan)
         return -ENOMEM;
     plan->backend = backend;
@@ -267,9 +267,9 @@ static int cpu_plan_open(struct backend *backend, struct plan **ret, const struc
         plan->bands_of_job += plan->bands[i];
     }
     for (int i = 0; i < depth; i++) {
-        plan->lanes[i].plan = plan;
-        plan->lanes[i].next = plan->idle_lanes;
-        plan->idle_lanes = &plan->lanes[i];
+        plan->slots[i].plan = plan;
+        plan->slots[i].next = plan->idle_slots;
+        plan->idle_slots = &plan->slots[i];
     }
     *ret = plan;
     return 0;
@@ -315,18 +315,18 @@ static int cpu_submit(struct plan *plan, struct job *job)
     struct backend *backend = plan->backend;
     const int bands = plan->bands_of_job;
     pthread_mutex_lock(&backend->lock);
-    struct lane *lane = plan->idle_lanes;
+    struct job_slot *slot = plan->idle_slots;
     const int idle = backend->idle;
-    if (lane) {
-        plan->idle_lanes = lane->next;
+    if (slot) {
+        plan->idle_slots = slot->next;
         plan->unfinished++;
-        lane->next_band = 0;
-        lane->bands_to_finish = bands;
-        job->lane = lane;
+        slot->next_band = 0;
+        slot->bands_to_finish = bands;
+        job->slot = slot;
         enqueue(backend, job);
     }
     pthread_mutex_unlock(&backend->lock);
-    if (!lane)
+    if (!slot)
         return -EBUSY;
     wake(backend, bands, idle);
     return 0;

@@ -54,21 +54,21 @@ static void add(struct device_busy *sum, const struct device_busy *busy)
 }
 
 // Any error fails the backend for good: what the device did to other jobs is not known then. The
-// lane is idle again before `done`, so that whoever learns of it there can submit at once; the
+// slot is idle again before `done`, so that whoever learns of it there can submit at once; the
 // plan lives until `done` has returned.
 static void report(struct backend *backend, struct job *job, int status)
 {
-    struct lane *lane = (struct lane *)job->lane;
-    struct plan *plan = lane->plan;
-    const struct device_busy busy = status ? device_busy{} : cuda_job_busy(lane, job);
+    struct job_slot *slot = (struct job_slot *)job->slot;
+    struct plan *plan = slot->plan;
+    const struct device_busy busy = status ? device_busy{} : cuda_job_busy(slot, job);
 
     pthread_mutex_lock(&backend->lock);
     backend->failed |= status != 0;
     add(&backend->busy, &busy);
-    if (lane->watch)
-        lane->watch->taken = false;
-    lane->next = plan->idle;
-    plan->idle = lane;
+    if (slot->watch)
+        slot->watch->taken = false;
+    slot->next = plan->idle;
+    plan->idle = slot;
     pthread_mutex_unlock(&backend->lock);
 
     job->done(job, status);
@@ -90,7 +90,7 @@ static void *complete(void *argument)
     while ((job = take_jobs(backend))) {
         for (; job; job = next) {
             next = job->next;
-            cudaError_t error = cuda_job_wait((struct lane *)job->lane, job);
+            cudaError_t error = cuda_job_wait((struct job_slot *)job->slot, job);
             report(backend, job, error == cudaSuccess ? 0 : -EIO);
         }
     }
@@ -283,24 +283,24 @@ static bool takes(const struct plan *plan, enum memory memory)
     }
 }
 
-static int take_lane(struct plan *plan, struct job *job, unsigned *turn)
+static int take_slot(struct plan *plan, struct job *job, unsigned *first_stream)
 {
     struct backend *backend = plan->backend;
     int error = 0;
 
     pthread_mutex_lock(&backend->lock);
-    struct lane *lane = plan->idle;
+    struct job_slot *slot = plan->idle;
     if (backend->failed) {
         error = -EIO;
-    } else if (!lane) {
+    } else if (!slot) {
         error = -EBUSY;
     } else {
-        plan->idle = lane->next;
+        plan->idle = slot->next;
         plan->pending++;
-        job->lane = lane;
-        lane->watch = cuda_stopwatch_take(plan);
-        *turn = plan->schedule.rotates ? backend->turn : 0;
-        backend->turn += plan->schedule.rotates ? plan->schedule.slices : 0;
+        job->slot = slot;
+        slot->watch = cuda_stopwatch_take(plan);
+        *first_stream = plan->schedule.rotates ? backend->first_stream : 0;
+        backend->first_stream += plan->schedule.rotates ? plan->schedule.slices : 0;
     }
     pthread_mutex_unlock(&backend->lock);
     return error;
@@ -324,14 +324,14 @@ static void enqueue(struct backend *backend, struct job *job)
 // once nothing of it is left.
 static int submit(struct plan *plan, struct job *job)
 {
-    unsigned turn;
+    unsigned first_stream;
     if (!takes(plan, job->src.memory))
         return -EINVAL;
-    int error = take_lane(plan, job, &turn);
+    int error = take_slot(plan, job, &first_stream);
     if (error)
         return error;
     cudaSetDevice(plan->backend->device); // where it fails, so does the start
-    cuda_job_start((struct lane *)job->lane, job, turn);
+    cuda_job_start((struct job_slot *)job->slot, job, first_stream);
     enqueue(plan->backend, job);
     return 0;
 }

@@ -73,18 +73,18 @@ static void record(struct stopwatch *watch, cudaEvent_t event, cudaStream_t stre
         watch->broken = true;
 }
 
-void cuda_stopwatch_start(const struct lane *lane, int slice, cudaStream_t stream)
+void cuda_stopwatch_start(const struct job_slot *slot, int slice, cudaStream_t stream)
 {
-    if (lane->watch)
-        record(lane->watch, lane->watch->begin[slice], stream);
+    if (slot->watch)
+        record(slot->watch, slot->watch->begin[slice], stream);
 }
 
-void cuda_stopwatch_stop(const struct lane *lane, int slice, cudaStream_t stream)
+void cuda_stopwatch_stop(const struct job_slot *slot, int slice, cudaStream_t stream)
 {
-    if (!lane->watch)
+    if (!slot->watch)
         return;
-    record(lane->watch, lane->watch->end[slice], stream);
-    lane->watch->slices |= UINT64_C(1) << slice;
+    record(slot->watch, slot->watch->end[slice], stream);
+    slot->watch->slices |= UINT64_C(1) << slice;
 }
 
 // False: a call failed, and the job goes without.
@@ -143,16 +143,16 @@ static void keep_least(double *kept, double rate)
         *kept += (rate - *kept) * FORGET;
 }
 
-struct device_busy cuda_job_busy(struct lane *lane, const struct job *job)
+struct device_busy cuda_job_busy(struct job_slot *slot, const struct job *job)
 {
-    struct plan *plan = lane->plan;
+    struct plan *plan = slot->plan;
     double kernel, download = 0, bytes = 0;
     for (int i = 0; i < plan->ops; i++) {
         bytes += job->result[i] ? plan->op[i]->dst_bytes : 0;
         if (job->result[i] && job->result_memory[i] != MEMORY_CUDA)
             download += plan->download_ns[i];
     }
-    if (lane->watch && bytes > 0 && read(lane->watch, &kernel))
+    if (slot->watch && bytes > 0 && read(slot->watch, &kernel))
         keep_least(&plan->kernel_rate, kernel / bytes);
     return {job->src.memory == MEMORY_CUDA ? 0 : (uint64_t)plan->upload_ns,
             (uint64_t)(plan->kernel_rate * bytes), (uint64_t)download};

@@ -58,15 +58,15 @@ struct backend {
     struct job *head, *tail; // in flight, in order of submission
     struct stopwatch watch;
     struct device_busy busy;
-    unsigned turn;               // the stream that the next frame starts on
+    unsigned first_stream;       // the stream that the next frame starts on
     struct pinned_range *pinned; // by pin
     bool closing, failed;
 };
 
 // The buffers of one job in flight.
-struct lane {
+struct job_slot {
     struct plan *plan;
-    struct lane *next;               // plan::idle
+    struct job_slot *next;           // plan::idle
     uint8_t *staging;                // pinned; NULL where sources are not MEMORY_HOST
     uint8_t *source;                 // device memory; NULL where sources are on the device already
     uint8_t *result[PLAN_OPS_MAX];   // device memory
@@ -77,7 +77,7 @@ struct lane {
     // Of the job:
     struct image image;      // what the kernels read
     struct stopwatch *watch; // the backend's, where the job is timed
-    unsigned turn;
+    unsigned first_stream;
     uint32_t used;     // bit i: the job put work on stream i
     int ends;          // of `finished`
     cudaError_t error; // putting the job onto the streams broke off with this
@@ -86,13 +86,13 @@ struct lane {
 struct plan {
     struct backend *backend;
     struct image src;
-    int ops, lanes;
+    int ops, slots;
     const struct op *op[PLAN_OPS_MAX];
     struct schedule schedule;
     int wake;                           // slice: the completion thread sleeps no longer
-    uint8_t *device, *staging;          // one allocation each, for all lanes
+    uint8_t *device, *staging;          // one allocation each, for all slots
     const uint8_t *block[PLAN_OPS_MAX]; // in `device`: what cuda_op.block_pack made
-    struct lane *lane, *idle;
+    struct job_slot *slot, *idle;
     int pending;                                 // jobs whose `done` has not returned
     bool timed;                                  // one of its jobs was; under the backend's lock
     double upload_ns, download_ns[PLAN_OPS_MAX]; // of a job, and of each result
@@ -113,15 +113,15 @@ void cuda_stopwatch_finish(struct stopwatch *); // accepts a zeroed one, and one
 // The stopwatch for the next job of a plan, or NULL: it is not due, or taken. Under the backend's
 // lock.
 struct stopwatch *cuda_stopwatch_take(struct plan *);
-// Around the kernels of a slice; nothing for a lane without a stopwatch. A call of CUDA's that
+// Around the kernels of a slice; nothing for a slot without a stopwatch. A call of CUDA's that
 // fails costs the measurement and not the job.
-void cuda_stopwatch_start(const struct lane *, int slice, cudaStream_t);
-void cuda_stopwatch_stop(const struct lane *, int slice, cudaStream_t);
+void cuda_stopwatch_start(const struct job_slot *, int slice, cudaStream_t);
+void cuda_stopwatch_stop(const struct job_slot *, int slice, cudaStream_t);
 
 // What the copies of a plan's jobs take.
 void cuda_copies_init(struct plan *);
 // What a job that is done took. Completion thread.
-struct device_busy cuda_job_busy(struct lane *, const struct job *);
+struct device_busy cuda_job_busy(struct job_slot *, const struct job *);
 
 // The backend's part of struct backend_driver that concerns memory.
 int cuda_pin(struct backend *, void *memory, size_t bytes);
@@ -136,15 +136,15 @@ struct memory_need cuda_plan_need(const struct image *src, const struct op *cons
 int cuda_plan_init(struct plan *, struct backend *, const struct image *src,
                    const struct op *const ops[], int n, int depth);
 void cuda_plan_finish(struct plan *);
-// Where a plane of the source starts in lane::source, and the most bytes from row to row that it
+// Where a plane of the source starts in slot::source, and the most bytes from row to row that it
 // has room for.
 size_t cuda_source_offset(const struct image *src, int plane);
 size_t cuda_source_pitch(const struct image *src, int plane);
 
-// Puts the whole job onto the streams, from stream `turn` on; never waits for the device.
-cudaError_t cuda_job_start(struct lane *, struct job *, unsigned turn);
+// Puts the whole job onto the streams, from stream `first_stream` on; never waits for the device.
+cudaError_t cuda_job_start(struct job_slot *, struct job *, unsigned first_stream);
 // Waits until no work of the job is left, also after an error.
-cudaError_t cuda_job_wait(struct lane *, struct job *);
+cudaError_t cuda_job_wait(struct job_slot *, struct job *);
 
 // --- kernels: warp.cu, yuv.cu
 

@@ -1,16 +1,28 @@
-// One job of the CUDA backend: upload | kernel | download, slice by slice, on the streams that the
-// schedule names; events stand between them where these differ.
+// One job of the CUDA backend: upload, kernel and download, slice by slice, on the streams that the
+// schedule names. A slice is a band of the source and what can be made of it. The device copies
+// both ways and computes at the same time, each in a stream of its own:
+//
+//     time    ------------------------------------------------------------->
+//     up      | rows 0 |  rows 1  |  rows 2  | rows 3 |
+//     kernel           | 0 |      | 1 |      | 2 |    | 3 |
+//     down                 | 0 |      | 1 |      | 2 |    | 3 |
+//
+// A kernel waits for the event `ready` of its rows, a download for the event `computed` of its
+// kernel, so a frame takes little longer than its slower direction. Bands grow and then shrink
+// (bands.h): the first kernel starts early and little is left to do after the last row. A small
+// frame is one slice, with all its work on one stream; it overlaps with the frames before and
+// after it, which are on others.
 #include <errno.h>
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
 
 // The stream of a slice's number, which the job then counts among its own.
-static cudaStream_t use(struct lane *lane, int number)
+static cudaStream_t use(struct job_slot *slot, int number)
 {
-    int stream = schedule_stream(&lane->plan->schedule, number, lane->turn);
-    lane->used |= 1u << stream;
-    return lane->plan->backend->stream[stream];
+    int stream = schedule_stream(&slot->plan->schedule, number, slot->first_stream);
+    slot->used |= 1u << stream;
+    return slot->plan->backend->stream[stream];
 }
 
 static bool on_device(const struct job *job)
@@ -34,19 +46,19 @@ static size_t distance(ptrdiff_t stride)
 
 // Gives the device's copy the strides of the frame where there is room for its rows as they lie,
 // upside down ones too: a plane is then one run of bytes, which copies fastest.
-static void mirror(struct lane *lane, const struct image *src)
+static void mirror(struct job_slot *slot, const struct image *src)
 {
-    lane->image = *src;
-    lane->image.memory = MEMORY_CUDA;
+    slot->image = *src;
+    slot->image.memory = MEMORY_CUDA;
     for (int p = 0; p < pixel_format_planes(src->format); p++) {
-        struct plane *to = &lane->image.plane[p];
+        struct plane *to = &slot->image.plane[p];
         ptrdiff_t row_bytes = plane_row_bytes(src->format, p, src->width);
         bool fits = distance(to->stride) <= cuda_source_pitch(src, p);
         if (src->memory != MEMORY_PINNED)
             to->stride = row_bytes;
         else if (!fits)
             to->stride = to->stride < 0 ? -row_bytes : row_bytes;
-        to->data = lane->source + cuda_source_offset(src, p);
+        to->data = slot->source + cuda_source_offset(src, p);
         if (to->stride < 0)
             to->data -= (plane_rows(src->format, p, src->height) - 1) * to->stride;
     }
@@ -64,9 +76,10 @@ static void copy_rows(uint8_t *dst, const struct plane *src, struct band rows, s
 
 // The copy engines cannot read memory that is not page-locked without waiting for the device: the
 // CPU brings it to where they can. *image is then the frame there.
-static void stage(struct lane *lane, struct image *image, const struct image *src, struct band band)
+static void stage(struct job_slot *slot, struct image *image, const struct image *src,
+                  struct band band)
 {
-    image_lay_out(image, lane->staging);
+    image_lay_out(image, slot->staging);
     for (int p = 0; p < pixel_format_planes(src->format); p++) {
         size_t row_bytes = plane_row_bytes(src->format, p, src->width);
         struct band rows = plane_band(src->format, p, band);
@@ -88,13 +101,13 @@ static cudaError_t upload_rows(const struct plane *to, const struct plane *from,
                              stream);
 }
 
-static cudaError_t upload(struct lane *lane, const struct image *from, struct band band,
+static cudaError_t upload(struct job_slot *slot, const struct image *from, struct band band,
                           cudaStream_t stream)
 {
     for (int p = 0; p < pixel_format_planes(from->format); p++) {
         struct band rows = plane_band(from->format, p, band);
         if (rows.y0 < rows.y1)
-            CUDA_TRY(upload_rows(&lane->image.plane[p], &from->plane[p], rows,
+            CUDA_TRY(upload_rows(&slot->image.plane[p], &from->plane[p], rows,
                                  plane_row_bytes(from->format, p, from->width), stream));
     }
     return cudaSuccess;
@@ -102,16 +115,16 @@ static cudaError_t upload(struct lane *lane, const struct image *from, struct ba
 
 // --- kernels
 
-static uint8_t *result_on_device(const struct lane *lane, const struct job *job, int op)
+static uint8_t *result_on_device(const struct job_slot *slot, const struct job *job, int op)
 {
-    return job->result_memory[op] == MEMORY_CUDA ? (uint8_t *)job->result[op] : lane->result[op];
+    return job->result_memory[op] == MEMORY_CUDA ? (uint8_t *)job->result[op] : slot->result[op];
 }
 
 // A launch for all steps that can share it.
-static cudaError_t launch(struct lane *lane, const struct job *job, const struct slice *slice,
+static cudaError_t launch(struct job_slot *slot, const struct job *job, const struct slice *slice,
                           cudaStream_t stream)
 {
-    const struct plan *plan = lane->plan;
+    const struct plan *plan = slot->plan;
     const struct step *step = plan->schedule.step;
     for (int i = slice->first; i < slice->end;) {
         const struct op *first = plan->op[step[i].op];
@@ -120,7 +133,7 @@ static cudaError_t launch(struct lane *lane, const struct job *job, const struct
         do {
             const int op = step[i].op;
             if (job->result[op])
-                items[n++] = {lane->image, result_on_device(lane, job, op), plan->block[op],
+                items[n++] = {slot->image, result_on_device(slot, job, op), plan->block[op],
                               plan->op[op], step[i].out};
             i++;
         } while (i < slice->end && n < CUDA_ITEMS_MAX &&
@@ -140,12 +153,12 @@ static bool is_downloaded(const struct job *job, const struct step *step)
 
 // Whole results are one copy, and so is a band of planes that are alike: of as many rows as there
 // are planes.
-static cudaError_t download(struct lane *lane, const struct job *job, const struct step *step,
+static cudaError_t download(struct job_slot *slot, const struct job *job, const struct step *step,
                             cudaStream_t stream)
 {
-    const struct op *op = lane->plan->op[step->op];
+    const struct op *op = slot->plan->op[step->op];
     uint8_t *to = (uint8_t *)job->result[step->op];
-    const uint8_t *from = lane->result[step->op];
+    const uint8_t *from = slot->result[step->op];
     const int copies = schedule_copies(op, step->out), planes = image_planes(&op->dst);
     if (step->out.y1 - step->out.y0 == op->dst.height)
         return cudaMemcpyAsync(to, from, op->dst_bytes, cudaMemcpyDeviceToHost, stream);
@@ -167,10 +180,10 @@ static cudaError_t download(struct lane *lane, const struct job *job, const stru
 
 // --- slices
 
-static bool has_step(const struct lane *lane, const struct job *job, const struct slice *slice,
+static bool has_step(const struct job_slot *slot, const struct job *job, const struct slice *slice,
                      bool downloaded)
 {
-    const struct step *step = lane->plan->schedule.step;
+    const struct step *step = slot->plan->schedule.step;
     for (int i = slice->first; i < slice->end; i++)
         if (downloaded ? is_downloaded(job, &step[i]) : !!job->result[step[i].op])
             return true;
@@ -179,16 +192,16 @@ static bool has_step(const struct lane *lane, const struct job *job, const struc
 
 // Source bands on the stream itself need no waiting for, and of those on another the last one is
 // enough.
-static cudaError_t wait_for_bands(struct lane *lane, int index)
+static cudaError_t wait_for_bands(struct job_slot *slot, int index)
 {
-    const struct schedule *schedule = &lane->plan->schedule;
+    const struct schedule *schedule = &slot->plan->schedule;
     const struct slice *slice = &schedule->slice[index];
-    cudaStream_t stream = use(lane, slice->kernel);
+    cudaStream_t stream = use(slot, slice->kernel);
     uint32_t waited = 1u << slice->kernel;
     for (int i = index; i >= slice->from; i--) {
         int up = schedule->slice[i].up;
         if (!(waited & 1u << up))
-            CUDA_TRY(cudaStreamWaitEvent(stream, lane->ready[i], 0));
+            CUDA_TRY(cudaStreamWaitEvent(stream, slot->ready[i], 0));
         waited |= 1u << up;
     }
     return cudaSuccess;
@@ -196,113 +209,114 @@ static cudaError_t wait_for_bands(struct lane *lane, int index)
 
 // A frame on the device was made by work on the legacy default stream: each stream waits for it
 // once.
-static cudaError_t wait_for_frame(struct lane *lane, int kernel)
+static cudaError_t wait_for_frame(struct job_slot *slot, int kernel)
 {
-    bool first = !(lane->used & 1u << schedule_stream(&lane->plan->schedule, kernel, lane->turn));
-    cudaStream_t stream = use(lane, kernel);
-    return first ? cudaStreamWaitEvent(stream, lane->ready[0], 0) : cudaSuccess;
+    bool first =
+        !(slot->used & 1u << schedule_stream(&slot->plan->schedule, kernel, slot->first_stream));
+    cudaStream_t stream = use(slot, kernel);
+    return first ? cudaStreamWaitEvent(stream, slot->ready[0], 0) : cudaSuccess;
 }
 
-static cudaError_t put_upload(struct lane *lane, int index, const struct image *from)
+static cudaError_t put_upload(struct job_slot *slot, int index, const struct image *from)
 {
-    const struct schedule *schedule = &lane->plan->schedule;
+    const struct schedule *schedule = &slot->plan->schedule;
     const struct slice *slice = &schedule->slice[index];
-    cudaStream_t stream = use(lane, slice->up);
-    CUDA_TRY(upload(lane, from, slice->rows, stream));
+    cudaStream_t stream = use(slot, slice->up);
+    CUDA_TRY(upload(slot, from, slice->rows, stream));
     if (schedule->slices == 1 || schedule->streams == 1)
         return cudaSuccess;
-    return cudaEventRecord(lane->ready[index], stream);
+    return cudaEventRecord(slot->ready[index], stream);
 }
 
-static cudaError_t put_results(struct lane *lane, int index, const struct job *job)
+static cudaError_t put_results(struct job_slot *slot, int index, const struct job *job)
 {
-    const struct schedule *schedule = &lane->plan->schedule;
+    const struct schedule *schedule = &slot->plan->schedule;
     const struct slice *slice = &schedule->slice[index];
-    if (!has_step(lane, job, slice, false))
+    if (!has_step(slot, job, slice, false))
         return cudaSuccess;
-    CUDA_TRY(on_device(job) ? wait_for_frame(lane, slice->kernel) : wait_for_bands(lane, index));
-    cudaStream_t kernel = use(lane, slice->kernel);
-    cuda_stopwatch_start(lane, index, kernel);
-    CUDA_TRY(launch(lane, job, slice, kernel));
-    cuda_stopwatch_stop(lane, index, kernel);
-    if (!has_step(lane, job, slice, true))
+    CUDA_TRY(on_device(job) ? wait_for_frame(slot, slice->kernel) : wait_for_bands(slot, index));
+    cudaStream_t kernel = use(slot, slice->kernel);
+    cuda_stopwatch_start(slot, index, kernel);
+    CUDA_TRY(launch(slot, job, slice, kernel));
+    cuda_stopwatch_stop(slot, index, kernel);
+    if (!has_step(slot, job, slice, true))
         return cudaSuccess;
-    cudaStream_t stream = use(lane, slice->download);
+    cudaStream_t stream = use(slot, slice->download);
     if (stream != kernel) {
-        CUDA_TRY(cudaEventRecord(lane->computed[index], kernel));
-        CUDA_TRY(cudaStreamWaitEvent(stream, lane->computed[index], 0));
+        CUDA_TRY(cudaEventRecord(slot->computed[index], kernel));
+        CUDA_TRY(cudaStreamWaitEvent(stream, slot->computed[index], 0));
     }
     for (int i = slice->first; i < slice->end; i++)
         if (is_downloaded(job, &schedule->step[i]))
-            CUDA_TRY(download(lane, job, &schedule->step[i], stream));
+            CUDA_TRY(download(slot, job, &schedule->step[i], stream));
     return cudaSuccess;
 }
 
 // Marks the end of the job's work on every stream that it used.
-static cudaError_t put_ends(struct lane *lane)
+static cudaError_t put_ends(struct job_slot *slot)
 {
-    for (int i = 0; i < lane->plan->backend->streams; i++)
-        if (lane->used & 1u << i)
-            CUDA_TRY(cudaEventRecord(lane->finished[lane->ends++], lane->plan->backend->stream[i]));
+    for (int i = 0; i < slot->plan->backend->streams; i++)
+        if (slot->used & 1u << i)
+            CUDA_TRY(cudaEventRecord(slot->finished[slot->ends++], slot->plan->backend->stream[i]));
     return cudaSuccess;
 }
 
-static cudaError_t put_slice(struct lane *lane, int index, const struct job *job,
+static cudaError_t put_slice(struct job_slot *slot, int index, const struct job *job,
                              const struct image *from)
 {
     if (!on_device(job))
-        CUDA_TRY(put_upload(lane, index, from));
-    return put_results(lane, index, job);
+        CUDA_TRY(put_upload(slot, index, from));
+    return put_results(slot, index, job);
 }
 
 // --- job
 
-static cudaError_t put_whole(struct lane *lane, const struct job *job, const struct image *from)
+static cudaError_t put_whole(struct job_slot *slot, const struct job *job, const struct image *from)
 {
-    struct backend *backend = lane->plan->backend;
+    struct backend *backend = slot->plan->backend;
     pthread_mutex_lock(&backend->submitting);
     cudaError_t error = cudaSuccess;
     if (on_device(job))
-        error = cudaEventRecord(lane->ready[0], cudaStreamLegacy);
+        error = cudaEventRecord(slot->ready[0], cudaStreamLegacy);
     if (error == cudaSuccess)
-        error = put_slice(lane, 0, job, from);
+        error = put_slice(slot, 0, job, from);
     if (error == cudaSuccess)
-        error = put_ends(lane);
+        error = put_ends(slot);
     pthread_mutex_unlock(&backend->submitting);
     return error;
 }
 
-static cudaError_t put_bands(struct lane *lane, const struct job *job, struct image *from)
+static cudaError_t put_bands(struct job_slot *slot, const struct job *job, struct image *from)
 {
-    const struct schedule *schedule = &lane->plan->schedule;
+    const struct schedule *schedule = &slot->plan->schedule;
     if (on_device(job))
-        CUDA_TRY(cudaEventRecord(lane->ready[0], cudaStreamLegacy));
+        CUDA_TRY(cudaEventRecord(slot->ready[0], cudaStreamLegacy));
     for (int i = 0; i < schedule->slices; i++) {
         if (job->src.memory == MEMORY_HOST)
-            stage(lane, from, &job->src, schedule->slice[i].rows);
-        CUDA_TRY(put_slice(lane, i, job, from));
+            stage(slot, from, &job->src, schedule->slice[i].rows);
+        CUDA_TRY(put_slice(slot, i, job, from));
     }
-    return put_ends(lane);
+    return put_ends(slot);
 }
 
-cudaError_t cuda_job_start(struct lane *lane, struct job *job, unsigned turn)
+cudaError_t cuda_job_start(struct job_slot *slot, struct job *job, unsigned first_stream)
 {
-    const struct schedule *schedule = &lane->plan->schedule;
+    const struct schedule *schedule = &slot->plan->schedule;
     struct image from = job->src; // what the copy engines read
-    lane->used = lane->ends = 0;
-    lane->turn = turn;
+    slot->used = slot->ends = 0;
+    slot->first_stream = first_stream;
     if (on_device(job))
-        lane->image = job->src;
+        slot->image = job->src;
     else
-        mirror(lane, &job->src);
+        mirror(slot, &job->src);
     if (schedule->slices > 1) {
-        lane->error = put_bands(lane, job, &from);
+        slot->error = put_bands(slot, job, &from);
     } else {
         if (job->src.memory == MEMORY_HOST)
-            stage(lane, &from, &job->src, schedule->slice[0].rows);
-        lane->error = put_whole(lane, job, &from);
+            stage(slot, &from, &job->src, schedule->slice[0].rows);
+        slot->error = put_whole(slot, job, &from);
     }
-    return lane->error;
+    return slot->error;
 }
 
 // What a job that broke off has put on the streams is not marked by events: everything is waited
@@ -315,38 +329,38 @@ static void drain(struct backend *backend)
 
 // A thread that sleeps for the device wakes up late, by more than the last bands of a large frame
 // take: with `watch` it sleeps until these are about to be uploaded, and watches the rest.
-static cudaError_t wait_for_end(struct lane *lane, bool watch)
+static cudaError_t wait_for_end(struct job_slot *slot, bool watch)
 {
     if (watch)
-        CUDA_TRY(cudaEventSynchronize(lane->ready[lane->plan->wake]));
-    for (int i = 0; i < lane->ends; i++) {
+        CUDA_TRY(cudaEventSynchronize(slot->ready[slot->plan->wake]));
+    for (int i = 0; i < slot->ends; i++) {
         cudaError_t error = cudaErrorNotReady;
-        while (watch && (error = cudaEventQuery(lane->finished[i])) == cudaErrorNotReady)
+        while (watch && (error = cudaEventQuery(slot->finished[i])) == cudaErrorNotReady)
             ;
-        CUDA_TRY(watch ? error : cudaEventSynchronize(lane->finished[i]));
+        CUDA_TRY(watch ? error : cudaEventSynchronize(slot->finished[i]));
     }
     return cudaSuccess;
 }
 
 // Results in memory that is not page-locked are fetched here: a copy to them on the streams would
 // make submit wait for the device.
-static cudaError_t wait_and_collect(struct lane *lane, struct job *job)
+static cudaError_t wait_and_collect(struct job_slot *slot, struct job *job)
 {
-    struct plan *plan = lane->plan;
+    struct plan *plan = slot->plan;
     bool marked = plan->schedule.slices > 1 && plan->schedule.streams > 1 && !on_device(job);
-    CUDA_TRY(wait_for_end(lane, marked));
+    CUDA_TRY(wait_for_end(slot, marked));
     for (int i = 0; i < plan->ops; i++)
         if (job->result[i] && job->result_memory[i] == MEMORY_HOST)
             CUDA_TRY(
-                cuda_copy(plan->backend, job->result[i], lane->result[i], plan->op[i]->dst_bytes));
+                cuda_copy(plan->backend, job->result[i], slot->result[i], plan->op[i]->dst_bytes));
     return cudaSuccess;
 }
 
-cudaError_t cuda_job_wait(struct lane *lane, struct job *job)
+cudaError_t cuda_job_wait(struct job_slot *slot, struct job *job)
 {
-    if (lane->error == cudaSuccess)
-        lane->error = wait_and_collect(lane, job);
-    if (lane->error != cudaSuccess)
-        drain(lane->plan->backend);
-    return lane->error;
+    if (slot->error == cudaSuccess)
+        slot->error = wait_and_collect(slot, job);
+    if (slot->error != cudaSuccess)
+        drain(slot->plan->backend);
+    return slot->error;
 }

@@ -1,5 +1,5 @@
 // A plan of the CUDA backend: its memory, which is one allocation on the device and one on the
-// host, and the events of its lanes.
+// host, and the events of its slots.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,10 +38,10 @@ size_t cuda_source_offset(const struct image *src, int plane)
 
 struct footprint {
     size_t block[PLAN_OPS_MAX];  // offsets in device memory, of the plan
-    size_t lanes;                // the first lane's
-    size_t result[PLAN_OPS_MAX]; // offsets in a lane; the source is at 0
-    size_t lane;                 // bytes of a lane
-    size_t staging;              // bytes of a lane's pinned memory
+    size_t slots;                // the first slot's
+    size_t result[PLAN_OPS_MAX]; // offsets in a slot; the source is at 0
+    size_t slot;                 // bytes of a slot
+    size_t staging;              // bytes of a slot's pinned memory
 };
 
 static struct footprint footprint_of(const struct image *src, const struct op *const ops[], int n)
@@ -50,16 +50,16 @@ static struct footprint footprint_of(const struct image *src, const struct op *c
     struct image tight = *src;
     memset(&footprint, 0, sizeof footprint);
     if (src->memory != MEMORY_CUDA)
-        footprint.lane = cuda_source_offset(src, pixel_format_planes(src->format));
+        footprint.slot = cuda_source_offset(src, pixel_format_planes(src->format));
     if (src->memory == MEMORY_HOST)
         footprint.staging = round_up(image_lay_out(&tight, NULL), ALIGNMENT);
     for (int i = 0; i < n; i++) {
         const struct cuda_op *kernels = cuda_ops[ops[i]->kind];
-        footprint.block[i] = footprint.lanes;
+        footprint.block[i] = footprint.slots;
         if (kernels->block_bytes)
-            footprint.lanes += round_up(kernels->block_bytes(ops[i]), ALIGNMENT);
-        footprint.result[i] = footprint.lane;
-        footprint.lane += round_up(ops[i]->dst_bytes, ALIGNMENT);
+            footprint.slots += round_up(kernels->block_bytes(ops[i]), ALIGNMENT);
+        footprint.result[i] = footprint.slot;
+        footprint.slot += round_up(ops[i]->dst_bytes, ALIGNMENT);
     }
     return footprint;
 }
@@ -68,14 +68,14 @@ struct memory_need cuda_plan_need(const struct image *src, const struct op *cons
                                   int depth)
 {
     struct footprint footprint = footprint_of(src, ops, n);
-    return {round_up(footprint.lanes + depth * footprint.lane, DEVICE_UNIT),
+    return {round_up(footprint.slots + depth * footprint.slot, DEVICE_UNIT),
             round_up(depth * footprint.staging, PINNED_UNIT)};
 }
 
 static cudaError_t memory_init(struct plan *plan, const struct footprint *footprint, int depth)
 {
     size_t staging = depth * footprint->staging;
-    CUDA_TRY(cudaMalloc((void **)&plan->device, footprint->lanes + depth * footprint->lane));
+    CUDA_TRY(cudaMalloc((void **)&plan->device, footprint->slots + depth * footprint->slot));
     if (staging > 0)
         CUDA_TRY(cudaHostAlloc((void **)&plan->staging, staging, cudaHostAllocPortable));
     return cudaSuccess;
@@ -93,9 +93,9 @@ static cudaError_t load_kernels(const struct plan *plan)
 
 static int blocks_init(struct plan *plan, const struct footprint *footprint)
 {
-    if (footprint->lanes == 0)
+    if (footprint->slots == 0)
         return 0;
-    uint8_t *host = (uint8_t *)calloc(1, footprint->lanes);
+    uint8_t *host = (uint8_t *)calloc(1, footprint->slots);
     if (!host)
         return -ENOMEM;
     for (int i = 0; i < plan->ops; i++) {
@@ -105,12 +105,12 @@ static int blocks_init(struct plan *plan, const struct footprint *footprint)
             kernels->block_pack(plan->op[i], host + footprint->block[i],
                                 plan->device + footprint->block[i]);
     }
-    int error = cuda_errno(cuda_copy(plan->backend, plan->device, host, footprint->lanes));
+    int error = cuda_errno(cuda_copy(plan->backend, plan->device, host, footprint->slots));
     free(host);
     return error;
 }
 
-// --- lanes
+// --- slots
 
 static cudaError_t events_init(cudaEvent_t *events, int n)
 {
@@ -129,42 +129,42 @@ static void events_finish(cudaEvent_t *events, int n)
 
 // A frame in one piece has its whole work on one stream; only one that is on the device already
 // has something to wait for.
-static cudaError_t lane_init(struct lane *lane, struct plan *plan,
+static cudaError_t slot_init(struct job_slot *slot, struct plan *plan,
                              const struct footprint *footprint, int index)
 {
-    uint8_t *device = plan->device + footprint->lanes + index * footprint->lane;
+    uint8_t *device = plan->device + footprint->slots + index * footprint->slot;
     const struct schedule *schedule = &plan->schedule;
-    lane->plan = plan;
+    slot->plan = plan;
     if (plan->src.memory != MEMORY_CUDA)
-        lane->source = device;
+        slot->source = device;
     if (plan->staging)
-        lane->staging = plan->staging + index * footprint->staging;
+        slot->staging = plan->staging + index * footprint->staging;
     for (int i = 0; i < plan->ops; i++)
-        lane->result[i] = device + footprint->result[i];
-    CUDA_TRY(events_init(lane->ready, schedule->slices));
+        slot->result[i] = device + footprint->result[i];
+    CUDA_TRY(events_init(slot->ready, schedule->slices));
     if (schedule->slices > 1)
-        CUDA_TRY(events_init(lane->computed, schedule->slices));
-    return events_init(lane->finished, schedule->frame_streams);
+        CUDA_TRY(events_init(slot->computed, schedule->slices));
+    return events_init(slot->finished, schedule->frame_streams);
 }
 
-static void lane_finish(struct lane *lane)
+static void slot_finish(struct job_slot *slot)
 {
-    events_finish(lane->ready, BANDS_MAX);
-    events_finish(lane->computed, BANDS_MAX);
-    events_finish(lane->finished, CUDA_STREAMS_MAX);
+    events_finish(slot->ready, BANDS_MAX);
+    events_finish(slot->computed, BANDS_MAX);
+    events_finish(slot->finished, CUDA_STREAMS_MAX);
 }
 
-static int lanes_init(struct plan *plan, const struct footprint *footprint, int depth)
+static int slots_init(struct plan *plan, const struct footprint *footprint, int depth)
 {
     cudaError_t error = cudaSuccess;
-    plan->lane = (struct lane *)calloc(depth, sizeof *plan->lane);
-    if (!plan->lane)
+    plan->slot = (struct job_slot *)calloc(depth, sizeof *plan->slot);
+    if (!plan->slot)
         return -ENOMEM;
-    while (plan->lanes < depth && error == cudaSuccess) {
-        struct lane *lane = &plan->lane[plan->lanes];
-        error = lane_init(lane, plan, footprint, plan->lanes++);
-        lane->next = plan->idle;
-        plan->idle = lane;
+    while (plan->slots < depth && error == cudaSuccess) {
+        struct job_slot *slot = &plan->slot[plan->slots];
+        error = slot_init(slot, plan, footprint, plan->slots++);
+        slot->next = plan->idle;
+        plan->idle = slot;
     }
     return cuda_errno(error);
 }
@@ -205,7 +205,7 @@ int cuda_plan_init(struct plan *plan, struct backend *backend, const struct imag
     if (!error)
         error = blocks_init(plan, &footprint);
     if (!error)
-        error = lanes_init(plan, &footprint, depth);
+        error = slots_init(plan, &footprint, depth);
     if (error)
         cuda_plan_finish(plan);
     return error;
@@ -213,9 +213,9 @@ int cuda_plan_init(struct plan *plan, struct backend *backend, const struct imag
 
 void cuda_plan_finish(struct plan *plan)
 {
-    for (int i = 0; i < plan->lanes; i++)
-        lane_finish(&plan->lane[i]);
-    free(plan->lane);
+    for (int i = 0; i < plan->slots; i++)
+        slot_finish(&plan->slot[i]);
+    free(plan->slot);
     schedule_finish(&plan->schedule);
     cudaFreeHost(plan->staging);
     cudaFree(plan->device);

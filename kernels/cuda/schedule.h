@@ -49,10 +49,11 @@ int schedule_init(struct schedule *, const struct image *src, const struct op *c
                   const struct schedule_options *);
 void schedule_finish(struct schedule *);
 
-// The stream that a slice's number means for the frame that starts at `turn`.
-static inline int schedule_stream(const struct schedule *schedule, int number, unsigned turn)
+// The stream that a slice's number means for the frame that starts at `first_stream`.
+static inline int schedule_stream(const struct schedule *schedule, int number,
+                                  unsigned first_stream)
 {
-    return schedule->base + (int)((number + turn) % (unsigned)schedule->streams);
+    return schedule->base + (int)((number + first_stream) % (unsigned)schedule->streams);
 }
 
 // Copies in which rows `out` of a result come down: all rows in one, else each plane in one, or all

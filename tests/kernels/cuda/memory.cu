@@ -22,7 +22,7 @@ static void test_placement(struct backend *backend, const struct camera *camera,
     call_init(&call, backend, camera, &source.image, results);
     CHECK(cuda->plan_open(backend, &plan, &source.image, camera->ops, OPS, 1) == 0, "%s", what);
 
-    for (int round = 0; round < 2; round++) { // the lane is used again
+    for (int round = 0; round < 2; round++) { // the slot is used again
         const bool gated = gates && placement == DEVICE;
         if (gated)
             gate_close(&gate, PATIENCE);
