@@ -62,8 +62,10 @@ static int claim_result(struct output *output, size_t size, struct offer *offer,
     return rc;
 }
 
-struct result *offer_frame(struct output *output, const struct op *op, struct offer *offer)
+struct result *claim_frame(const struct subscription *subscription, const struct op *op,
+                           struct offer *offer)
 {
+    struct output *output = subscription->output;
     struct result *result = NULL;
     enum loss reason = LOSS_CONFIG;
     int rc = 0;
@@ -82,7 +84,7 @@ struct result *offer_frame(struct output *output, const struct op *op, struct of
         ledger_lose(&output->ledger, reason);
         return NULL;
     }
-    struct item *item = &result->item[0];
+    struct item *item = &result->item[subscription->first_item];
     describe_format(result, op, offer);
     rate_limit(&output->rate, &result->format.rate_num, &result->format.rate_den);
     describe_item(item, op, offer);
@@ -93,7 +95,7 @@ struct result *offer_frame(struct output *output, const struct op *op, struct of
 }
 
 // Thinned frames are no loss to a client: they take no ordinal.
-void offer_lost(const struct subscriptions *outputs, enum loss reason)
+void claim_lost(const struct subscriptions *outputs, enum loss reason)
 {
     for (int i = 0; i < outputs->n; i++) {
         struct output *output = outputs->list[i].output;

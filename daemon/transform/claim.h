@@ -20,8 +20,8 @@ struct offer {
 // The slot for the result, described; NULL: the output has lost the frame, with the reason counted.
 // `op` makes the result; NULL: it cannot be made from this source. Waits with `overflow: wait`, and
 // before offer->wait_until_ns.
-struct result *offer_frame(struct output *, const struct op *op, struct offer *);
+struct result *claim_frame(const struct subscription *, const struct op *op, struct offer *);
 // A frame that no output gets to see counts for each of them.
-void offer_lost(const struct subscriptions *, enum loss reason);
+void claim_lost(const struct subscriptions *, enum loss reason);
 
 #endif

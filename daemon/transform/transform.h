@@ -1,5 +1,5 @@
-// From a decoded frame to jobs on the backend: a slot for the result of each output that wants the
-// frame, and one job for all of them. Rebuilds ops and buffers where the geometry changes. The
+// From a decoded frame to jobs on the backend: a result of each output that wants the frame,
+// and one job for all of them. Makes ops and buffers anew where the geometry changes. The
 // camera's thread calls everything here.
 #ifndef FRAMED_DAEMON_TRANSFORM_TRANSFORM_H
 #define FRAMED_DAEMON_TRANSFORM_TRANSFORM_H

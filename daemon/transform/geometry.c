@@ -1,0 +1,124 @@
+#include "daemon/transform/geometry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/pool_region.h"
+#include "daemon/device/budget.h"
+
+bool geometry_fits(const struct geometry *geometry, const struct image *source)
+{
+    const struct image *own = &geometry->source;
+    return own->format == source->format && own->width == source->width &&
+           own->height == source->height && own->memory == source->memory &&
+           own->orientation == source->orientation && own->colour.matrix == source->colour.matrix &&
+           own->colour.range == source->colour.range && own->colour.siting == source->colour.siting;
+}
+
+static void note_output(const struct image *source, const char *output, int rc, char *notice,
+                        size_t size)
+{
+    const size_t used = strlen(notice);
+    snprintf(notice + used, size - used, "%soutput %s cannot be made from %s %dx%d: %s",
+             used ? "; " : "", output, pixel_format_name(source->format), source->width,
+             source->height,
+             rc == -EINVAL   ? "the crop or affine leaves the picture"
+             : rc == -ERANGE ? "positions leave 32 bits"
+                             : strerror(-rc));
+}
+
+// Returns how many ops there are, or -ENOMEM.
+static int open_ops(struct geometry *geometry, const struct subscriptions *subscriptions,
+                    const struct op *ops[], char *notice, size_t size)
+{
+    int n = 0;
+    for (int i = 0; i < subscriptions->n; i++) {
+        const struct subscription *subscription = &subscriptions->list[i];
+        int rc = op_init(&geometry->op[i], &subscription->op, &geometry->source);
+        if (rc == -ENOMEM)
+            return rc;
+        if (rc < 0) {
+            note_output(&geometry->source, subscription->output->config->name, rc, notice, size);
+            continue;
+        }
+        geometry->has_op[i] = true;
+        geometry->index[i] = n;
+        ops[n++] = &geometry->op[i];
+    }
+    return n;
+}
+
+// What the camera takes of the device: the plan's buffers, NVDEC's surfaces, and results that lie
+// there.
+static size_t device_bytes(const struct geometry *geometry, const struct backend_driver *driver,
+                           const struct subscriptions *subscriptions, const struct frame *frame,
+                           const struct op *const ops[], int n)
+{
+    const struct image *source = &frame->image;
+    size_t bytes = driver->plan_need(source, ops, n, frames_in_flight(driver)).device;
+    if (source->memory == MEMORY_CUDA)
+        bytes += budget_nvdec(frame->codec, source->width, source->height,
+                              source->format == PIXEL_P010 ? 10 : 8, frame->surfaces);
+    for (int i = 0; driver->export_open && i < subscriptions->n; i++) {
+        const struct output_config *output = subscriptions->list[i].output->config;
+        if (geometry->has_op[i] && output->memory == MEMORY_CUDA)
+            bytes +=
+                pool_region_need(REGION_DEVICE, output->slots, geometry->op[i].dst_bytes).device;
+    }
+    return bytes;
+}
+
+static int open_plan(struct geometry *geometry, const struct device_lease *lease,
+                     const struct frame *frame, const struct op *const ops[], int n, size_t bytes,
+                     char *notice, size_t size)
+{
+    const struct backend_driver *driver = lease->driver;
+    size_t left = 0;
+    int rc = device_reserve(lease, bytes, &left);
+    if (rc == 0) {
+        geometry->reserved = bytes;
+        left = 0;
+        rc = driver->plan_open(lease->backend, &geometry->plan, &frame->image, ops, n,
+                               frames_in_flight(driver));
+    }
+    if (rc == -ENOMEM && driver->device_bytes)
+        rc = -ENOSPC;
+    if (rc == -ENOSPC)
+        snprintf(notice, size, "needs %zu MiB of device memory, %zu MiB are left: runs on the cpu",
+                 (bytes + (1 << 20) - 1) >> 20, left >> 20);
+    return rc;
+}
+
+int geometry_open(struct geometry *geometry, const struct device_lease *lease,
+                  const struct subscriptions *subscriptions, const struct frame *frame,
+                  char *notice, size_t size)
+{
+    const struct op *ops[PLAN_OPS_MAX];
+    geometry->source = frame->image;
+    geometry->n = subscriptions->n;
+    notice[0] = 0;
+    int rc = open_ops(geometry, subscriptions, ops, notice, size);
+    if (rc > 0)
+        rc = open_plan(geometry, lease, frame, ops, rc,
+                       device_bytes(geometry, lease->driver, subscriptions, frame, ops, rc), notice,
+                       size);
+    if (rc < 0)
+        geometry_close(geometry, lease);
+    return rc;
+}
+
+void geometry_close(struct geometry *geometry, const struct device_lease *lease)
+{
+    if (geometry->plan)
+        lease->driver->plan_close(geometry->plan);
+    if (geometry->reserved)
+        device_unreserve(lease, geometry->reserved);
+    geometry->plan = NULL;
+    geometry->reserved = 0;
+    for (int i = 0; i < geometry->n; i++)
+        if (geometry->has_op[i])
+            op_finish(&geometry->op[i]);
+    memset(geometry->has_op, 0, sizeof geometry->has_op);
+    geometry->source.format = PIXEL_NONE;
+}

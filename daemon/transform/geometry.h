@@ -1,0 +1,29 @@
+// What a camera's pictures of one geometry need: an op for each output, and the backend's plan with
+// its buffers. The camera's thread calls everything here.
+#ifndef FRAMED_DAEMON_TRANSFORM_GEOMETRY_H
+#define FRAMED_DAEMON_TRANSFORM_GEOMETRY_H
+
+#include "daemon/decode/frame.h"
+#include "daemon/device/devices.h"
+#include "daemon/output/subscriptions.h"
+
+struct geometry {
+    struct image source;        // pictures like this one; format PIXEL_NONE: closed
+    int n;                      // subscriptions
+    bool has_op[PLAN_OPS_MAX];  // the subscription's output can be made from such a source
+    struct op op[PLAN_OPS_MAX]; // where has_op
+    int index[PLAN_OPS_MAX];    // of that op in the plan
+    struct plan *plan;          // NULL: no output can be made
+    size_t reserved;            // device memory, of the lease
+};
+
+bool geometry_fits(const struct geometry *, const struct image *source);
+// Of a closed one, for pictures like the frame's. An output that cannot be made stays without op.
+// `notice` gets a sentence on what cannot be, or "". 0; -ENOSPC: the device has no room; other
+// negative errno. Closed on error.
+int geometry_open(struct geometry *, const struct device_lease *, const struct subscriptions *,
+                  const struct frame *, char *notice, size_t size);
+// Waits for the plan's jobs. Accepts a closed one.
+void geometry_close(struct geometry *, const struct device_lease *);
+
+#endif
