@@ -4,8 +4,8 @@
 
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/decode_options.h"
+#include "daemon/decode/nal.h"
 #include "daemon/decode/picture.h"
-#include "daemon/input/idr.h"
 
 static const int64_t NO_SERIAL = 0; // theirs begin with 1
 
@@ -96,9 +96,9 @@ void codec_close(struct codec *codec)
 
 static bool is_idr(const AVCodecContext *context, const AVPacket *packet)
 {
-    int length_bytes = idr_length_bytes(context->extradata, (size_t)context->extradata_size);
+    int length_bytes = h264_length_bytes(context->extradata, (size_t)context->extradata_size);
     return (packet->flags & AV_PKT_FLAG_KEY) &&
-           idr_begins(packet->data, (size_t)packet->size, length_bytes);
+           h264_begins_idr(packet->data, (size_t)packet->size, length_bytes);
 }
 
 static int keep_idr(struct codec *codec, const AVPacket *packet)

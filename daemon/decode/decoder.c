@@ -10,13 +10,12 @@
 #include "daemon/decode/codec.h"
 #include "daemon/decode/corruption.h"
 #include "daemon/decode/dpb.h"
+#include "daemon/decode/h264_loss.h"
 #include "daemon/decode/nal.h"
 #include "daemon/decode/packet_history.h"
 #include "daemon/decode/picture.h"
 #include "daemon/decode/pixel_format_map.h"
 #include "daemon/decode/slice_check.h"
-#include "daemon/input/h264_loss.h"
-#include "daemon/input/idr.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/input/orientation.h"
 #include "daemon/wire.h"
@@ -300,7 +299,7 @@ static bool is_wrong(struct decoder *d, const AVPacket *packet)
 {
     const AVCodecParameters *own = d->parameters;
     if (own->codec_id != AV_CODEC_ID_H264 ||
-        idr_length_bytes(own->extradata, (size_t)own->extradata_size) > 0)
+        h264_length_bytes(own->extradata, (size_t)own->extradata_size) > 0)
         return false; // of a file, from which none is lost
     if (!d->h264_loss.form && own->extradata)
         h264_loss_before(&d->h264_loss, own->extradata, (size_t)own->extradata_size);

@@ -3,6 +3,8 @@
 #include <string.h>
 
 enum {
+    H264_SLICE = 1, // types of H.264's units; between them parts of slices
+    H264_IDR = 5,
     HVCC_LENGTH_SIZE = 21, // where a HEVCDecoderConfigurationRecord says it
     HVCC_BYTES = 23,       // ahead of its parameter sets
 };
@@ -67,6 +69,23 @@ size_t nal_rbsp(const struct nal *nal, uint8_t *to, size_t room)
         to[n++] = nal->data[i];
     }
     return n;
+}
+
+bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes)
+{
+    struct nal_reader reader = {.data = data, .size = size, .length_bytes = length_bytes};
+    struct nal nal;
+    while (nal_next(&reader, &nal)) {
+        const int type = nal.size > 0 ? nal.data[0] & 31 : 0;
+        if (type >= H264_SLICE && type <= H264_IDR)
+            return type == H264_IDR;
+    }
+    return false;
+}
+
+int h264_length_bytes(const uint8_t *extradata, size_t size)
+{
+    return extradata && size > 4 && extradata[0] == 1 ? (extradata[4] & 3) + 1 : 0;
 }
 
 int hevc_unit_type(const struct nal *nal)

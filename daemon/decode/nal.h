@@ -24,6 +24,14 @@ bool nal_next(struct nal_reader *, struct nal *ret); // false: no more
 // many they are.
 size_t nal_rbsp(const struct nal *, uint8_t *to, size_t room);
 
+// --- H.264
+// Whether a packet's picture is an IDR: nothing after it refers to anything before it.
+// `length_bytes` as of a nal_reader.
+bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes);
+// What the extradata of an H.264 stream, which may be NULL, says of length_bytes.
+int h264_length_bytes(const uint8_t *extradata, size_t size);
+
+// --- H.265
 // nal_unit_type of a unit of the base layer; -1: of another layer, or there is no whole header.
 int hevc_unit_type(const struct nal *);
 

@@ -83,6 +83,73 @@ static void test_noise(void)
     }
 }
 
+// On a copy of just that size, so that a sanitizer sees the first byte too many.
+static bool begins_idr(const void *bytes, size_t size, int length_bytes)
+{
+    uint8_t *copy = malloc(size ? size : 1);
+    memcpy(copy, bytes, size);
+    bool idr = h264_begins_idr(copy, size, length_bytes);
+    free(copy);
+    return idr;
+}
+
+#define BEGINS_IDR(text, length_bytes) begins_idr(text, sizeof(text) - 1, length_bytes)
+
+static void test_idr(void)
+{
+    CHECK(BEGINS_IDR("\0\0\1\x65"
+                     "abc",
+                     0),
+          "alone");
+    CHECK(BEGINS_IDR("\0\0\0\1\x09\x10\0\0\0\1\x67"
+                     "abc\0\0\1\x68"
+                     "d\0\0\1\x65"
+                     "e",
+                     0),
+          "headers");
+    CHECK(!BEGINS_IDR("\0\0\1\x67"
+                      "abc\0\0\1\x68"
+                      "d\0\0\1\x41"
+                      "e\0\0\1\x65"
+                      "f",
+                      0),
+          "another first");
+    CHECK(!BEGINS_IDR("\0\0\1\x67"
+                      "abc",
+                      0),
+          "headers alone");
+    CHECK(BEGINS_IDR("\0\0\0\2\x65"
+                     "a",
+                     4) &&
+              BEGINS_IDR("\0\2\x65"
+                         "a",
+                         2),
+          "measured");
+    CHECK(BEGINS_IDR("\0\0\0\2\x06"
+                     "a\0\0\0\2\x65"
+                     "b",
+                     4),
+          "measured, behind another");
+    CHECK(!BEGINS_IDR("\0\0\0\2\x41"
+                      "a\0\0\0\2\x65"
+                      "b",
+                      4),
+          "measured, another first");
+    CHECK(!BEGINS_IDR("\xff\xff\xff\xff\x06"
+                      "a\0\0\0\2\x65"
+                      "b",
+                      4),
+          "longer than the packet");
+    static const char bytes[] = "\0\0\0\2\x06"
+                                "a\0\0\1\x67\0\0\0\0\0\0\1";
+    for (size_t size = 0; size < sizeof(bytes); size++)
+        for (int length_bytes = 0; length_bytes <= 4; length_bytes++)
+            CHECK(!begins_idr(bytes, size, length_bytes), "%zu, %d", size, length_bytes);
+    CHECK(h264_length_bytes((const uint8_t *)"\1\x64\0\x1e\xff", 5) == 4, "avcC");
+    CHECK(h264_length_bytes((const uint8_t *)"\0\0\0\1\x67", 5) == 0, "start codes");
+    CHECK(h264_length_bytes(NULL, 0) == 0, "none");
+}
+
 int main(void)
 {
     TEST(test_units());
@@ -90,5 +157,6 @@ int main(void)
     TEST(test_length_bytes());
     TEST(test_hash());
     TEST(test_noise());
+    TEST(test_idr());
     return test_end();
 }

@@ -1,6 +1,6 @@
 // A picture that is left out is missed at the next one, in streams of every kind; nothing else is.
 // Noise in the place of a keyframe is told from one, and no bytes do harm.
-#include "daemon/input/h264_loss.h"
+#include "daemon/decode/h264_loss.h"
 
 #include "tests/daemon/clips.h"
 
@@ -38,9 +38,9 @@ static int split(const uint8_t *bytes, size_t size, struct unit units[], int max
     return n;
 }
 
-static bool gap_at(struct h264_loss *gaps, const struct unit *unit)
+static bool gap_at(struct h264_loss *loss, const struct unit *unit)
 {
-    return h264_loss_before(gaps, unit->data, unit->size);
+    return h264_loss_before(loss, unit->data, unit->size);
 }
 
 static void test_stream(const char *coder, const char *file)
@@ -118,7 +118,7 @@ static void test_noisy_idr(const char *coder, const char *file)
 }
 
 // By numbers of four bits each.
-static bool idr_numbered(struct h264_loss *gaps, int number, int order)
+static bool idr_numbered(struct h264_loss *loss, int number, int order)
 {
     const uint8_t slice[] = {0,
                              0,
@@ -127,7 +127,7 @@ static bool idr_numbered(struct h264_loss *gaps, int number, int order)
                              0x88,
                              (uint8_t)(0x84 | number << 3 | order >> 2),
                              (uint8_t)((order & 3) << 6 | 0x20)};
-    return h264_loss_before(gaps, slice, sizeof slice);
+    return h264_loss_before(loss, slice, sizeof slice);
 }
 
 // An encoder that counts on over its IDR pictures is let be: at once if it does so from its first

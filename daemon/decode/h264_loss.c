@@ -1,4 +1,4 @@
-#include "daemon/input/h264_loss.h"
+#include "daemon/decode/h264_loss.h"
 
 enum {
     NAL_SLICE = 1,
@@ -113,29 +113,29 @@ static uint32_t read_order_bits(struct bits *bits)
 
 // By table A-1 of the standard, and by two bits of the constraints that are 0; or the stream has
 // its own way: from the first ones on, or since they changed, for noise does not come twice.
-static bool are_parameters(struct h264_loss *gaps, int constraints, int level)
+static bool are_parameters(struct h264_loss *loss, int constraints, int level)
 {
     static const uint8_t levels[] = {9,  10, 11, 12, 13, 20, 21, 22, 30, 31,
                                      32, 40, 41, 42, 50, 51, 52, 60, 61, 62};
     const int form = constraints << 8 | level;
-    const bool own_way = !gaps->form || form == gaps->form || form == gaps->last_form;
-    if (!gaps->form)
-        gaps->form = form;
-    gaps->last_form = form;
+    const bool own_way = !loss->form || form == loss->form || form == loss->last_form;
+    if (!loss->form)
+        loss->form = form;
+    loss->last_form = form;
     for (size_t i = 0; i < sizeof levels; i++)
         if (levels[i] == level && !(constraints & 3))
             return true;
     return own_way;
 }
 
-static void read_sequence(struct h264_loss *gaps, struct bits bits)
+static void read_sequence(struct h264_loss *loss, struct bits bits)
 {
     struct h264_loss_sequence sequence = {.known = true};
     uint32_t profile = read_bits(&bits, 8);
     int constraints = (int)read_bits(&bits, 8), level = (int)read_bits(&bits, 8);
-    gaps->noise = are_parameters(gaps, constraints, level) ? 0 : NOISE_IDR_MAX;
+    loss->noise = are_parameters(loss, constraints, level) ? 0 : NOISE_IDR_MAX;
     uint32_t id = read_number(&bits);
-    if (gaps->noise || id >= H264_LOSS_SEQUENCES)
+    if (loss->noise || id >= H264_LOSS_SEQUENCES)
         return;
     sequence.planes_bits = has_chroma_format(profile) ? skip_chroma_format(&bits) : 0;
     uint32_t number_bits = read_number(&bits) + 4;
@@ -147,15 +147,15 @@ static void read_sequence(struct h264_loss *gaps, struct bits bits)
     sequence.fields = !read_bit(&bits);
     sequence.number_bits = number_bits <= 16 && !leaves_out ? (int)number_bits : 0;
     sequence.order_bits = order_bits <= 16 && !sequence.fields ? (int)order_bits : 0;
-    gaps->sequence[id] = sequence;
+    loss->sequence[id] = sequence;
 }
 
 // Those of a sequence that never came are noise, and a decoder will not have them either.
-static void read_picture(struct h264_loss *gaps, struct bits bits)
+static void read_picture(struct h264_loss *loss, struct bits bits)
 {
     uint32_t id = read_number(&bits), sequence = read_number(&bits);
-    if (id < H264_LOSS_PICTURES && sequence < H264_LOSS_SEQUENCES && gaps->sequence[sequence].known)
-        gaps->sequence_of[id] = (uint8_t)sequence;
+    if (id < H264_LOSS_PICTURES && sequence < H264_LOSS_SEQUENCES && loss->sequence[sequence].known)
+        loss->sequence_of[id] = (uint8_t)sequence;
 }
 
 static bool follows(const struct h264_loss_sequence *sequence, uint32_t last, uint32_t number)
@@ -174,20 +174,20 @@ static bool is_misnumbered(const struct h264_loss_sequence *sequence, struct bit
 }
 
 // An encoder that never kept to the numbers does so from its first IDR picture on.
-static bool is_noise(struct h264_loss *gaps, bool misnumbered)
+static bool is_noise(struct h264_loss *loss, bool misnumbered)
 {
-    bool first = !gaps->keyed;
-    gaps->keyed = true;
+    bool first = !loss->keyed;
+    loss->keyed = true;
     if (!misnumbered) {
-        gaps->misnumbered = 0;
+        loss->misnumbered = 0;
         return false;
     }
-    bool own_way = first || gaps->misnumbered == MISNUMBERED_MAX;
-    gaps->misnumbered = own_way ? MISNUMBERED_MAX : gaps->misnumbered + 1;
+    bool own_way = first || loss->misnumbered == MISNUMBERED_MAX;
+    loss->misnumbered = own_way ? MISNUMBERED_MAX : loss->misnumbered + 1;
     return !own_way;
 }
 
-static bool read_slice(struct h264_loss *gaps, struct bits bits, bool idr, bool is_reference)
+static bool read_slice(struct h264_loss *loss, struct bits bits, bool idr, bool is_reference)
 {
     if (read_number(&bits) != 0)
         return false; // not the first of its picture
@@ -195,28 +195,28 @@ static bool read_slice(struct h264_loss *gaps, struct bits bits, bool idr, bool 
     uint32_t id = read_number(&bits);
     if (id >= H264_LOSS_PICTURES)
         return true;
-    const struct h264_loss_sequence *sequence = &gaps->sequence[gaps->sequence_of[id]];
+    const struct h264_loss_sequence *sequence = &loss->sequence[loss->sequence_of[id]];
     if (!sequence->number_bits)
         return false;
     read_bits(&bits, sequence->planes_bits);
     uint32_t number = read_bits(&bits, sequence->number_bits);
-    bool wrong = idr ? is_noise(gaps, is_misnumbered(sequence, bits, number))
-                     : gaps->begun && !follows(sequence, gaps->last, number);
-    gaps->begun |= idr || is_reference;
+    bool wrong = idr ? is_noise(loss, is_misnumbered(sequence, bits, number))
+                     : loss->begun && !follows(sequence, loss->last, number);
+    loss->begun |= idr || is_reference;
     if (idr || is_reference)
-        gaps->last = number;
+        loss->last = number;
     return wrong;
 }
 
 // By numbers, and by the parameters that it may have been made with.
-static bool is_wrong(struct h264_loss *gaps, struct bits bits, bool idr, bool is_reference)
+static bool is_wrong(struct h264_loss *loss, struct bits bits, bool idr, bool is_reference)
 {
-    bool noise = gaps->noise > 0, wrong = read_slice(gaps, bits, idr, is_reference);
-    gaps->noise -= noise && idr;
+    bool noise = loss->noise > 0, wrong = read_slice(loss, bits, idr, is_reference);
+    loss->noise -= noise && idr;
     return wrong || noise;
 }
 
-bool h264_loss_before(struct h264_loss *gaps, const uint8_t *data, size_t size)
+bool h264_loss_before(struct h264_loss *loss, const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i + 3 < size; i++) {
         if (data[i] != 0 || data[i + 1] != 0 || data[i + 2] != 1)
@@ -224,12 +224,12 @@ bool h264_loss_before(struct h264_loss *gaps, const uint8_t *data, size_t size)
         const int type = data[i + 3] & 31;
         struct bits bits = {.data = data + i + 4, .size = size - i - 4};
         if (type == NAL_SPS)
-            read_sequence(gaps, bits);
+            read_sequence(loss, bits);
         else if (type == NAL_PPS)
-            read_picture(gaps, bits);
+            read_picture(loss, bits);
         else if (type >= NAL_SLICE && type <= NAL_IDR)
             return (type == NAL_SLICE || type == NAL_IDR) &&
-                   is_wrong(gaps, bits, type == NAL_IDR, data[i + 3] & 0x60);
+                   is_wrong(loss, bits, type == NAL_IDR, data[i + 3] & 0x60);
     }
     return false;
 }

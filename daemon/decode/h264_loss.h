@@ -2,8 +2,8 @@
 // was lost on the way, which a decoder makes up for without a word. And noise in the place of an
 // IDR picture or of its parameters, of which a decoder may make a picture just so, is told by
 // numbers that the standard does not know. One thread uses it; zeroed it is ready, and begins anew.
-#ifndef FRAMED_DAEMON_INPUT_H264_LOSS_H
-#define FRAMED_DAEMON_INPUT_H264_LOSS_H
+#ifndef FRAMED_DAEMON_DECODE_H264_LOSS_H
+#define FRAMED_DAEMON_DECODE_H264_LOSS_H
 
 #include <stdbool.h>
 #include <stddef.h>
