@@ -12,24 +12,24 @@ const char *loss_name(enum loss loss)
     return names[loss];
 }
 
-static void add(_Atomic uint64_t *counter)
+static void add_frame(_Atomic uint64_t *counter)
 {
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
 void ledger_offer(struct ledger *ledger)
 {
-    add(&ledger->offered);
+    add_frame(&ledger->offered);
 }
 
 void ledger_emit(struct ledger *ledger)
 {
-    add(&ledger->emitted);
+    add_frame(&ledger->emitted);
 }
 
 void ledger_lose(struct ledger *ledger, enum loss loss)
 {
-    add(&ledger->lost[loss]);
+    add_frame(&ledger->lost[loss]);
 }
 
 uint64_t ledger_lost(const struct ledger *ledger)

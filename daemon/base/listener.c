@@ -231,14 +231,14 @@ int listener_restore(struct listener *ret, struct listener *gone,
     char why[256];
     int rc = listener_serve(ret, options, why, sizeof why);
     what[0] = 0;
-    if (rc == 0 && gone->told)
+    if (rc == 0 && gone->logged)
         snprintf(what, size, "listens on %s again", gone->path);
     else if (rc == 0)
         snprintf(what, size, "the socket %s was removed: listens there again", gone->path);
-    else if (!gone->told)
+    else if (!gone->logged)
         snprintf(what, size, "the socket %s was removed: %s (tried again every second)", gone->path,
                  why);
-    gone->told = true;
+    gone->logged = true;
     return rc;
 }
 

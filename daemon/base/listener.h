@@ -12,7 +12,7 @@ struct listener {
     bool published;   // the socket is at its path, or it is of tcp
     dev_t device;     // of the unix socket
     ino_t inode;
-    bool told; // the log knows that the socket is not at its path
+    bool logged; // the log knows that the socket is not at its path
 };
 
 struct listener_options {

@@ -20,7 +20,7 @@ static size_t whole_pages(size_t bytes)
 
 // Every page now, so that no frame waits for one. A lack of memory shows with shared regions alone,
 // where they allocate: populating tells nobody of pages that it could not have.
-static int map(struct region *region, int flags)
+static int map_pages(struct region *region, int flags)
 {
     void *base =
         mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, flags | MAP_POPULATE, region->fd, 0);
@@ -52,13 +52,13 @@ static int map_large(struct region *region)
 
 static int open_private(struct region *region)
 {
-    return region->bytes < LARGE_PAGE ? map(region, MAP_PRIVATE | MAP_ANONYMOUS)
+    return region->bytes < LARGE_PAGE ? map_pages(region, MAP_PRIVATE | MAP_ANONYMOUS)
                                       : map_large(region);
 }
 
 // Whoever gets the descriptor can neither change its size under us nor write: our own mapping is
 // there already and stays writable. A kernel that does not know a seal goes without it.
-static void seal(int fd)
+static void seal_descriptor(int fd)
 {
     const int seals[] = {F_SEAL_GROW | F_SEAL_SHRINK, F_SEAL_FUTURE_WRITE, F_SEAL_SEAL};
     for (size_t i = 0; i < sizeof seals / sizeof seals[0]; i++)
@@ -75,12 +75,12 @@ static int open_shared(struct region *region)
         rc = -posix_fallocate(region->fd, 0, (off_t)region->bytes);
     while (rc == -EINTR);
     if (rc == 0)
-        rc = map(region, MAP_SHARED);
+        rc = map_pages(region, MAP_SHARED);
     if (rc < 0) {
         close(region->fd);
         return rc == -ENOSPC ? -ENOMEM : rc;
     }
-    seal(region->fd);
+    seal_descriptor(region->fd);
     return 0;
 }
 

@@ -50,7 +50,7 @@ static int choose_file(struct file_sink *file)
     return rc;
 }
 
-static int append(struct file_sink *file, const struct stream_position *position)
+static int append_frame(struct file_sink *file, const struct stream_position *position)
 {
     return segment_append(&file->segment, file->result, position);
 }
@@ -61,7 +61,7 @@ static int append_to_next(struct file_sink *file, const struct stream_position *
     int rc = segment_finish(&file->segment);
     if (rc == 0)
         rc = segment_open(&file->segment, file->result->item[0].frame.capture_ns);
-    return rc < 0 ? rc : append(file, position);
+    return rc < 0 ? rc : append_frame(file, position);
 }
 
 static void write_frame(uv_work_t *job)
@@ -72,7 +72,7 @@ static void write_frame(uv_work_t *job)
     stream_advance(&position, &file->result->item[0]);
     file->status = choose_file(file);
     if (file->status == 0)
-        file->status = append(file, &position);
+        file->status = append_frame(file, &position);
     if (file->status == -EFBIG && segment_is_open(&file->segment) && file->segment.whole > 0)
         file->status = append_to_next(file, &position);
     if (file->status == 0)
@@ -202,7 +202,7 @@ static void leftovers_finished(uv_work_t *job, int status)
     next_frame(file);
 }
 
-static void pump(struct sink *base)
+static void pump_file(struct sink *base)
 {
     next_frame((struct file_sink *)base);
 }
@@ -214,7 +214,7 @@ static void grace_over(uv_timer_t *timer)
     next_frame(file); // ends the sink now, or when the frame under way is written
 }
 
-static void finish(struct sink *base, int grace_ms)
+static void finish_sink(struct sink *base, int grace_ms)
 {
     struct file_sink *file = (struct file_sink *)base;
     if (file->ending)
@@ -223,10 +223,10 @@ static void finish(struct sink *base, int grace_ms)
     pool_set_sink(base->context.pool, POOL_SINK_FINISHING);
     file->waiting = false; // a last attempt
     uv_timer_start(&file->timer, grace_over, (uint64_t)grace_ms, 0);
-    pump(base);
+    pump_file(base);
 }
 
-static int explain(const char *path, int rc, char *why, size_t size)
+static int explain_failure(const char *path, int rc, char *why, size_t size)
 {
     if (rc == -EEXIST)
         snprintf(why, size, "%s exists and is not a file", path);
@@ -247,7 +247,7 @@ static int try_open(struct file_sink *file, char *why, size_t size)
         return rc;
     segment_init(&file->segment, config, group);
     rc = config->sink.timed ? segment_check(config) : segment_open(&file->segment, 0);
-    return explain(config->sink.path, rc, why, size);
+    return explain_failure(config->sink.path, rc, why, size);
 }
 
 int file_check(const struct output_config *config, bool ours, char *why, size_t size)
@@ -259,7 +259,7 @@ int file_check(const struct output_config *config, bool ours, char *why, size_t 
     rc = segment_check(config);
     if (rc == -EBUSY && ours)
         rc = 0;
-    return explain(config->sink.path, rc, why, size);
+    return explain_failure(config->sink.path, rc, why, size);
 }
 
 static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
@@ -284,7 +284,7 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
     return 0;
 }
 
-static int clients(const struct sink *sink)
+static int count_consumers(const struct sink *sink)
 {
     (void)sink;
     return 1;
@@ -292,7 +292,7 @@ static int clients(const struct sink *sink)
 
 const struct sink_driver file_sink = {
     .open = open_sink,
-    .pump = pump,
-    .finish = finish,
-    .clients = clients,
+    .pump = pump_file,
+    .finish = finish_sink,
+    .clients = count_consumers,
 };

@@ -96,7 +96,7 @@ static off_t y4m_whole(int fd, off_t end)
     return frames > 0 ? header + frames * frame : header < 0 ? header : 0;
 }
 
-static off_t sum(off_t record(int fd, off_t offset, off_t end), int fd, off_t end)
+static off_t sum_records(off_t record(int fd, off_t offset, off_t end), int fd, off_t end)
 {
     off_t whole = 0, size;
     while ((size = record(fd, whole, end)) > 0)
@@ -122,6 +122,6 @@ off_t file_recovery_whole(enum protocol protocol, int fd)
     if (protocol == PROTOCOL_RAW)
         return st.st_size;
     return protocol == PROTOCOL_Y4M   ? y4m_whole(fd, st.st_size)
-           : protocol == PROTOCOL_NPY ? sum(npy_record, fd, st.st_size)
-                                      : sum(framed_record, fd, st.st_size);
+           : protocol == PROTOCOL_NPY ? sum_records(npy_record, fd, st.st_size)
+                                      : sum_records(framed_record, fd, st.st_size);
 }

@@ -7,9 +7,9 @@
 #include "config/object.h"
 #include "daemon/base/log.h"
 
-static void slots_were_done(struct event *letter)
+static void results_are_ready(struct event *event)
 {
-    struct output *output = (struct output *)((char *)letter - offsetof(struct output, letter));
+    struct output *output = (struct output *)((char *)event - offsetof(struct output, ready));
     if (output->sink)
         sink_pump(output->sink);
 }
@@ -45,7 +45,7 @@ int output_open(struct output **ret, const char *camera, const struct output_con
     output->camera = camera;
     output->config = config_copy_output(config);
     output->listener.fd = -1;
-    output->letter.callback = slots_were_done;
+    output->ready.callback = results_are_ready;
     output->rate.fps = config->fps;
     int rc = output->config ? 0 : -ENOMEM;
     if (rc == 0)
@@ -75,7 +75,7 @@ static void sink_was_closed(void *opaque)
     output->closed(output);
 }
 
-static void tell_where(const struct output *output)
+static void log_sink(const struct output *output)
 {
     const struct sink_address *sink = &output->config->sink;
     const char *name = output->config->name;
@@ -111,7 +111,7 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
     int rc = sink_open(&output->sink, &context, why, sizeof why);
     log_camera(output->camera);
     if (rc == 0)
-        tell_where(output);
+        log_sink(output);
     else if (!output->refused)
         log_event(LOG_LEVEL_ERROR, "output=%s %s", output->config->name, why);
     if (rc < 0)
@@ -136,7 +136,7 @@ bool output_is_silent(const struct output *output)
     return atomic_load(&output->ledger.emitted) == 0;
 }
 
-static void tell_silence(const struct output *output, const char *losses)
+static void log_silence(const struct output *output, const char *losses)
 {
     const char *name = output->config->name;
     if (output->refused)
@@ -148,7 +148,7 @@ static void tell_silence(const struct output *output, const char *losses)
         log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: the camera gave no picture", name);
 }
 
-void output_tell_account(const struct output *output, bool fails)
+void output_log_account(const struct output *output, bool fails)
 {
     const struct ledger *ledger = &output->ledger;
     unsigned long long in_flight = ledger_in_flight(ledger);
@@ -169,6 +169,6 @@ void output_tell_account(const struct output *output, bool fails)
         log_event(LOG_LEVEL_WARNING, "output=%s %llu frames are unaccounted for",
                   output->config->name, in_flight);
     if (fails)
-        tell_silence(output, losses);
+        log_silence(output, losses);
     log_camera(NULL);
 }

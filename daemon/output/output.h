@@ -19,7 +19,7 @@ struct output {
     struct ledger ledger;
     struct latency latency; // received to finished
     struct pool *pool;
-    struct event letter; // "some of my slots are done"
+    struct event ready; // results may be ready
 
     // loop thread:
     struct listener listener; // for the sink that is to be opened; closed: it makes its own
@@ -48,12 +48,12 @@ void output_close(struct output *); // after sink and camera are gone; accepts N
 bool output_is_silent(const struct output *);
 // Logs the ledger; `fails`: that of an output whose silence makes the run fail, with the reason. No
 // frame may be in flight.
-void output_tell_account(const struct output *, bool fails);
+void output_log_account(const struct output *, bool fails);
 
 // Opens the sink; `closed` follows once, after output_finish. Until a try succeeds, frames are lost
 // as LOSS_SINK. Logs the first failure and what works; returns 0 or negative errno.
 int output_listen(struct output *, uv_loop_t *, void (*closed)(struct output *), void *owner);
-// No more frames will come: readers have `grace_ms` to take what is ready. Calling it again may
+// No more frames will come: consumers have `grace_ms` to take what is ready. Calling it again may
 // shorten that.
 void output_finish(struct output *, int grace_ms);
 

@@ -19,7 +19,7 @@ static uint64_t lent_bit(int number)
     return UINT64_C(1) << number % 64;
 }
 
-static struct result *older(struct result *a, struct result *b)
+static struct result *older_result(struct result *a, struct result *b)
 {
     return !a || b->ticket < a->ticket ? b : a;
 }
@@ -77,8 +77,8 @@ static int count_good(const struct result *result)
 
 // Under lock: counts items that are over for every consumer, or leaves that to the last consumer
 // whose delivery of them is pending.
-static void account(struct pool *pool, uint64_t ticket, int items, bool delivered,
-                    enum result_fate fate)
+static void account_items(struct pool *pool, uint64_t ticket, int items, bool delivered,
+                          enum result_fate fate)
 {
     bool pending = is_pending(pool, ticket, delivered);
     for (int i = 0; i < items; i++) {
@@ -96,7 +96,7 @@ static void end_result(struct pool *pool, struct result *result)
     int good = count_good(result);
     for (int i = good; i < result->claimed; i++)
         ledger_lose(pool->options.ledger, loss_of(pool, FATE_FAILED));
-    account(pool, result->ticket, good, result->delivered, result->fate);
+    account_items(pool, result->ticket, good, result->delivered, result->fate);
     for (struct consumer *c = pool->consumers; c && result->lent > 0; c = c->next)
         *lent_word(c, result->number) &= ~lent_bit(result->number);
     atomic_store(pool_region_word(result->region, result->number), 0);
@@ -175,20 +175,20 @@ static int open_region(struct pool *pool, struct pool_region **ret, size_t size)
 }
 
 // Under lock.
-static bool fits(const struct pool *pool, size_t size)
+static bool region_fits(const struct pool *pool, size_t size)
 {
     const struct pool_region *region = pool->region;
     return region && region->stride >= size && pool_region_on_device(region) == pool->wants_device;
 }
 
 // Opens a region for results of `size` bytes, where no other producer has meanwhile.
-static int grow(struct pool *pool, size_t size)
+static int open_larger_region(struct pool *pool, size_t size)
 {
     struct pool_region *region = NULL;
     int rc = 0;
     pthread_mutex_lock(&pool->memory_lock);
     pthread_mutex_lock(&pool->lock);
-    bool opens = !fits(pool, size);
+    bool opens = !region_fits(pool, size);
     if (opens)
         pool->region = NULL;
     pthread_mutex_unlock(&pool->lock);
@@ -269,7 +269,7 @@ static struct result *find_free(struct pool *pool)
     struct result *found = NULL;
     for (int i = 0; i < pool->options.n; i++)
         if (pool->result[i].state == RESULT_FREE)
-            found = older(found, &pool->result[i]);
+            found = older_result(found, &pool->result[i]);
     return found;
 }
 
@@ -282,7 +282,7 @@ static struct result *find_evictable(struct pool *pool)
         struct result *oldest = NULL;
         for (int i = 0; i < pool->options.n; i++)
             if (*lent_word(consumer, i) & lent_bit(i))
-                oldest = older(oldest, &pool->result[i]);
+                oldest = older_result(oldest, &pool->result[i]);
         if (oldest)
             is_oldest_lent[oldest->number] = true;
     }
@@ -292,9 +292,9 @@ static struct result *find_evictable(struct pool *pool)
         if (result->state != RESULT_READY || result->held > 0)
             continue;
         if (result->lent == 0 && result->awaited < pool->n_consumers)
-            passed = older(passed, result); // it waits for slower consumers only
+            passed = older_result(passed, result); // it waits for slower consumers only
         if (!is_oldest_lent[i] && (result->delivered || !newest))
-            spare = older(spare, result);
+            spare = older_result(spare, result);
     }
     return newest && passed ? passed : spare;
 }
@@ -365,10 +365,10 @@ int pool_claim(struct pool *pool, struct pool_request *request, struct result **
     struct result *result = NULL;
     int rc;
     pthread_mutex_lock(&pool->lock);
-    while ((rc = find_room(pool, request, &result)) == 0 && !fits(pool, size)) {
+    while ((rc = find_room(pool, request, &result)) == 0 && !region_fits(pool, size)) {
         pthread_mutex_unlock(&pool->lock);
         const int64_t begun_ns = monotonic_ns();
-        rc = grow(pool, size);
+        rc = open_larger_region(pool, size);
         request->opening_ns += monotonic_ns() - begun_ns;
         if (rc < 0)
             return rc;
@@ -393,7 +393,7 @@ int pool_claim(struct pool *pool, struct pool_request *request, struct result **
 
 // Under lock: makes ready what is done, in the order of claims: a backend may finish a younger
 // result first.
-static void publish(struct pool *pool)
+static void publish_done(struct pool *pool)
 {
     struct result *result;
     while ((result = find_ticket(pool, RESULT_DONE, pool->head))) {
@@ -420,7 +420,7 @@ void pool_complete(struct pool *pool, struct result *result, int index, int stat
         item->valid_op = 0;
     if (++result->complete == pool->options.items)
         result->state = RESULT_DONE;
-    publish(pool);
+    publish_done(pool);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -476,7 +476,7 @@ static void end_delivery(struct pool *pool, struct consumer *consumer, bool deli
     if (result)
         result->delivered |= delivered;
     else if (!consumer->pending.emitted)
-        account(pool, ticket, consumer->pending.items, delivered, FATE_UNDELIVERED);
+        account_items(pool, ticket, consumer->pending.items, delivered, FATE_UNDELIVERED);
 }
 
 void pool_detach(struct pool *pool, struct consumer *consumer)
@@ -521,7 +521,7 @@ struct result *pool_acquire(struct pool *pool, struct consumer *consumer)
         for (int i = 0; i < pool->options.n; i++) {
             struct result *result = &pool->result[i];
             if (result->state == RESULT_READY && result->ticket >= consumer->cursor)
-                found = older(found, result);
+                found = older_result(found, result);
         }
         consumer->cursor = found ? found->ticket + 1 : pool->head;
         if (!found)

@@ -21,7 +21,7 @@ static bool is_tensor(const struct result_format *format)
     return format->image.format == PIXEL_TENSOR;
 }
 
-static int channels(const struct result_format *format)
+static int channel_count(const struct result_format *format)
 {
     return format->order == ORDER_GRAY ? 1 : 3;
 }
@@ -53,7 +53,7 @@ static int plane_count(const struct result_format *format)
 {
     if (!is_tensor(format))
         return pixel_format_planes(format->image.format);
-    return format->layout == LAYOUT_NCHW ? channels(format) : 1;
+    return format->layout == LAYOUT_NCHW ? channel_count(format) : 1;
 }
 
 // Copies a name into a zeroed field, cut at a character; the last byte stays zero, so that a
@@ -196,7 +196,7 @@ static void npy_shape(const struct result *result, char *to, size_t size)
 {
     const struct result_format *format = &result->format;
     int width = format->image.width, height = format->image.height;
-    int depth = is_tensor(format) ? channels(format) : 3;
+    int depth = is_tensor(format) ? channel_count(format) : 3;
     bool even = is_tensor(format) || format->image.format == PIXEL_YUV444P ||
                 format->image.format == PIXEL_YUV24;
     if (!even)

@@ -25,7 +25,7 @@ bool rate_keeps(struct rate *rate, int64_t pts_ns)
     return true;
 }
 
-static int divisor(int a, int b)
+static int common_divisor(int a, int b)
 {
     while (b > 0) {
         int rest = a % b;
@@ -42,7 +42,7 @@ void rate_limit(const struct rate *rate, int *num, int *den)
         return;
     *num = (int)lround(limit_of(rate) * MILLION);
     *den = MILLION;
-    int common = divisor(*num, *den);
+    int common = common_divisor(*num, *den);
     *num /= common;
     *den /= common;
 }

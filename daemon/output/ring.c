@@ -19,7 +19,7 @@ static const int64_t LENT_NS = 1000000000; // that a result may be lent, where m
 
 struct ring_client {
     struct server_client base;
-    bool wrong;                  // it sent a message that returns nothing
+    bool wrong;                  // it sent a message that is no return
     uint32_t generation;         // of the region in its last hello; 0: there was none
     struct result_format format; // of the frame behind its last hello
 };
@@ -182,8 +182,8 @@ static bool take_message(struct pool *pool, struct ring_client *client,
     return true;
 }
 
-static int receive(int fd, struct framed_ring_return returned[][RETURNS_MAX],
-                   struct mmsghdr message[MESSAGES_A_READ])
+static int receive_returns(int fd, struct framed_ring_return returned[][RETURNS_MAX],
+                           struct mmsghdr message[MESSAGES_A_READ])
 {
     struct iovec piece[MESSAGES_A_READ];
     for (int i = 0; i < MESSAGES_A_READ; i++) {
@@ -200,7 +200,7 @@ static int read_returns(struct server *server, struct server_client *base)
     struct ring_client *client = (struct ring_client *)base;
     struct framed_ring_return returned[MESSAGES_A_READ][RETURNS_MAX];
     struct mmsghdr message[MESSAGES_A_READ];
-    int n = receive(base->fd, returned, message);
+    int n = receive_returns(base->fd, returned, message);
     if (n < 0)
         return n == -EAGAIN || n == -EINTR ? 0 : n;
     for (int i = 0; i < n; i++) {

@@ -120,7 +120,7 @@ static mode_t mode_of(const struct segment *segment)
     return (mode_t)segment->config->mode.mode & ~(mode_t)0111;
 }
 
-static int create(struct segment *segment)
+static int create_file(struct segment *segment)
 {
     segment->fd = open(segment->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_of(segment));
     return segment->fd < 0 ? -errno : 0;
@@ -130,7 +130,7 @@ static int create_plain(struct segment *segment)
 {
     snprintf(segment->path, PATH_BYTES, "%s", segment->config->sink.path);
     int rc = move_aside(segment->path);
-    return rc < 0 ? rc : create(segment);
+    return rc < 0 ? rc : create_file(segment);
 }
 
 // The first number whose name is free, both unfinished and finished.
@@ -145,7 +145,7 @@ static int create_part(struct segment *segment, int64_t time_ns)
             continue;
         if (snprintf(segment->path, PATH_BYTES, "%s" SEGMENT_PART, numbered) >= PATH_BYTES)
             return -ENAMETOOLONG;
-        rc = create(segment);
+        rc = create_file(segment);
         if (rc != -EEXIST)
             return rc;
         rc = 0;
@@ -154,7 +154,7 @@ static int create_part(struct segment *segment, int64_t time_ns)
 }
 
 // Locks the new file and sets what the configuration says of it. fchmod: whatever the umask.
-static int own(struct segment *segment)
+static int own_file(struct segment *segment)
 {
     struct stat st;
     if (fstat(segment->fd, &st) < 0)
@@ -191,7 +191,7 @@ int segment_open(struct segment *segment, int64_t time_ns)
     int rc = is_timed(segment) ? create_part(segment, time_ns) : create_plain(segment);
     if (rc < 0)
         return rc;
-    rc = own(segment);
+    rc = own_file(segment);
     if (rc < 0) {
         if (is_in_place(segment)) // else somebody else's has the name by now
             unlink(segment->path);

@@ -149,7 +149,7 @@ static int send_rest(struct socket_client *client)
 
 // The kernel takes no more of the frame. Where the pool is short of slots, copies the rest and
 // gives up the slot. -EAGAIN, or -ENOMEM.
-static int stall(struct server *server, struct socket_client *client)
+static int detach_stalled(struct server *server, struct socket_client *client)
 {
     struct pool *pool = server->sink.context.pool;
     struct consumer *consumer = &client->base.consumer;
@@ -190,7 +190,7 @@ static int send_ready(struct server *server, struct server_client *base)
         }
     }
     if (rc == -EAGAIN)
-        return stall(server, client);
+        return detach_stalled(server, client);
     return rc == -ENODATA ? 0 : rc;
 }
 

@@ -45,7 +45,7 @@ static void put_address(uint32_t words[4], uint16_t *port, const struct sockaddr
 }
 
 // Asks for the socket at the other end of `fd`.
-static int ask(int netlink, int fd)
+static int ask_diagnosis(int netlink, int fd)
 {
     struct sockaddr_storage here, peer;
     socklen_t here_size = sizeof here, peer_size = sizeof peer;
@@ -79,7 +79,7 @@ static int64_t peer_queue(int netlink, int fd)
         struct nlmsghdr header;
         char bytes[4096];
     } reply;
-    int rc = ask(netlink, fd);
+    int rc = ask_diagnosis(netlink, fd);
     if (rc < 0)
         return rc;
     ssize_t n = recv(netlink, &reply, sizeof reply, 0); // there already: send() put it there

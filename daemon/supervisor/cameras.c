@@ -63,14 +63,14 @@ static void forget_camera(struct cameras *cameras, struct camera *camera)
     if (successor && !successor->started)
         camera_continue(successor, camera);
     for (int i = 0; i < camera->subscriptions->n; i++)
-        output_tell_account(camera->subscriptions->list[i].output, false);
+        output_log_account(camera->subscriptions->list[i].output, false);
     camera_close(camera);
     free(camera);
 }
 
 static void forget_output(struct output *output)
 {
-    output_tell_account(output, false);
+    output_log_account(output, false);
     output_close(output);
 }
 
@@ -456,8 +456,8 @@ void cameras_close(struct cameras *cameras)
     for (int i = 0; i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            output_tell_account(outputs->list[o].output,
-                                output_fails(cameras, outputs->list[o].output));
+            output_log_account(outputs->list[o].output,
+                               output_fails(cameras, outputs->list[o].output));
     }
     for (int i = 0; i < cameras->n; i++) {
         camera_close(cameras->list[i]);

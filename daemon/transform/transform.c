@@ -257,7 +257,7 @@ static void complete(struct in_flight *flight, int status)
         if (status == 0)
             latency_observe(&output->latency, now - flight->frame.info.received_ns);
         pool_complete(output->pool, flight->result[i], subscription->first_item, status);
-        event_post(transform->context.events, &output->letter);
+        event_post(transform->context.events, &output->ready);
     }
     release_in_flight(flight);
 }

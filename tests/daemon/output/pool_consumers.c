@@ -275,7 +275,7 @@ static void *give_back_soon(void *opaque)
     struct fixture *f = opaque;
     usleep(20000);
     for (int i = 0; i < 3; i++)
-        give_back(f, i, (uint64_t)i + 1, A);
+        pool_return(f->pool, &f->consumer[A], (uint32_t)i, (uint64_t)i + 1);
     return NULL;
 }
 
