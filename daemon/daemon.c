@@ -120,11 +120,11 @@ static void limit_stop(struct daemon *daemon);
 // Once every camera has ended, and all work is done: closes what is left, so that the loop ends.
 static void end(struct daemon *daemon)
 {
-    reload_close(&daemon->reload);
-    unfinished_stop(&daemon->unfinished);
-    daemon->ends = true;
     if (!daemon->events)
         return;
+    daemon->ends = true;
+    reload_close(&daemon->reload);
+    unfinished_stop(&daemon->unfinished);
     if (daemon->work.n > 0) {
         limit_stop(daemon); // it may hang
         return;

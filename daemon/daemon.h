@@ -1,4 +1,28 @@
-// The running daemon: cameras, backend and sinks on one libuv loop, from start to last frame out.
+// The running daemon: cameras, devices and sinks, from the start to the last frame.
+//
+// Threads, and what each may block in:
+// - The loop thread (libuv) owns cameras, outputs, sinks, sockets, timers and signals. It must not
+//   block: no look-up of names, no folder or file that may be on a disk that hangs, no device. What
+//   it does wait for is short: bind, lstat and rename of sockets and of a recording's first file.
+// - Each camera has a thread that reads, decodes and submits: it blocks in libavformat, libavcodec
+//   and the drivers, waits for results to become free where an output says so, and opens the device
+//   that it acquires. libavcodec has threads of its own beside it.
+// - The backend's threads (workers of the CPU, callbacks of CUDA) run kernels and finish jobs. They
+//   wait for nothing but work.
+// - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
+// - libuv's threads run work that may block, for the loop (base/work.h): they write files, read the
+//   configuration of a reload, look up groups, open NVDEC, follow links, scan folders, and give
+//   back what a camera that has ended holds of its device.
+//
+// Frames cross from a camera's thread through the backend into an output's pool, and the loop takes
+// them out of it. Nothing calls an earlier stage. What comes back is data: events in the loop's
+// queue (base/event_queue.h: some results are done, a thread has ended), counters and states as
+// atomics, one list of subscriptions that replaces another, one flag that stops a thread. Who waits
+// for a result or for the next try is woken through its condition.
+//
+// Locks, in the order in which they may be taken: devices (device/devices.c), a transform
+// (transform/transform.c), a pool (output/pool.c). Those of a camera's texts, a semaphore, the
+// event queue and the log are taken last. None is held across a call that blocks.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

@@ -26,7 +26,8 @@ struct camera {
     struct event ended;
     bool started, joined;                        // camera_start, camera_join was called
     struct rate_counter pictures, spent[STAGES]; // of the report, sampled by the status
-    struct camera *next;                         // the caller's
+    struct camera *next;                         // the caller's, like:
+    bool released;                               // camera_release_device was called
 };
 
 // Opens the camera and its outputs, sinks not included, with a copy of the configuration; no thread
@@ -41,8 +42,8 @@ void camera_subscribe(struct camera *, struct subscriptions *);
 void camera_stop(struct camera *); // asks; `ended` follows within close_timeout; may be repeated
 // After `ended`, or before camera_start: joins the thread. Outputs stay for their sinks to finish.
 void camera_join(struct camera *);
-// After camera_join: releases the device, with results that lie there; sinks may read them until
-// now. May be repeated.
+// After camera_join, once its sinks are closed, which may read results that lie on its device:
+// releases the device with these. Any thread; blocks.
 void camera_release_device(struct camera *);
 void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one
 

@@ -95,7 +95,7 @@ static void forget_cameras(struct cameras *cameras)
     struct camera **link = &cameras->leaving;
     while (*link) {
         struct camera *camera = *link;
-        if (!camera->joined || has_sink(camera) || has_leaving_outputs(cameras, camera)) {
+        if (!camera->released || has_leaving_outputs(cameras, camera)) {
             link = &camera->next;
             continue;
         }
@@ -104,11 +104,48 @@ static void forget_cameras(struct cameras *cameras)
     }
 }
 
+static struct cameras *cameras_of_release(struct work *work)
+{
+    return (struct cameras *)((char *)work - offsetof(struct cameras, release));
+}
+
+static void release_device(struct work *work)
+{
+    camera_release_device(cameras_of_release(work)->releasing);
+}
+
+static void device_was_released(struct work *work)
+{
+    struct cameras *cameras = cameras_of_release(work);
+    cameras->releasing->released = true;
+    cameras->releasing = NULL;
+    cameras_settle(cameras);
+}
+
+static bool holds_device(const struct camera *camera)
+{
+    return camera->joined && !has_sink(camera) && !camera->released;
+}
+
+// One camera after another, so that a driver that hangs takes one thread. Sinks may read results
+// that lie on the device until they are closed.
+static void release_next_device(struct cameras *cameras)
+{
+    struct camera *camera = cameras->leaving;
+    while (camera && !holds_device(camera))
+        camera = camera->next;
+    for (int i = 0; !camera && i < cameras->n; i++)
+        if (holds_device(cameras->list[i]))
+            camera = cameras->list[i];
+    if (!camera || cameras->releasing)
+        return;
+    cameras->releasing = camera;
+    work_start(cameras->context.work, &cameras->release);
+}
+
 void cameras_settle(struct cameras *cameras)
 {
-    for (int i = 0; i < cameras->n; i++)
-        if (cameras->list[i]->joined && !has_sink(cameras->list[i]))
-            camera_release_device(cameras->list[i]);
+    release_next_device(cameras);
     forget_outputs(cameras);
     forget_cameras(cameras);
     if (!cameras->stopping) {
@@ -407,7 +444,10 @@ int cameras_start(struct cameras *cameras)
 
 void cameras_open(struct cameras *cameras, const struct cameras_context *context)
 {
-    *cameras = (struct cameras){.context = *context};
+    *cameras = (struct cameras){
+        .context = *context,
+        .release = {.run = release_device, .done = device_was_released},
+    };
     uv_timer_init(context->loop, &cameras->sinks);
     uv_timer_init(context->loop, &cameras->starts);
     cameras->sinks.data = cameras->starts.data = cameras;

@@ -28,6 +28,8 @@ struct cameras {
     bool stopping;
     uv_timer_t sinks, starts;
     struct group_search *search; // that is under way, or NULL
+    struct work release;         // gives back the device of:
+    struct camera *releasing;    // NULL: of none
 };
 
 void cameras_open(struct cameras *, const struct cameras_context *);

@@ -30,7 +30,7 @@ int transform_open(struct transform **ret, const struct transform_context *);
 // waits for clients end, so that the lease can be released.
 void transform_attach(struct transform *);
 // Before *lease is released: drains, and takes back results that lie on its device. Accepts a
-// transform that is not attached. Also loop thread, once the camera's has ended.
+// transform that is not attached. Also another thread, once the camera's has ended.
 void transform_detach(struct transform *);
 // The camera's thread was held up for so long by something that was opened, and frames came
 // meanwhile: for as long and a little longer those that come now wait for the backend and for
