@@ -56,7 +56,8 @@ struct camera_thread {
 
 static bool is_stalled(struct camera_thread *t, const struct packet *packet);
 static int camera_update(struct camera_thread *t);
-static void submit(struct camera_thread *t, struct frame *frame);
+static void describe_frame(struct camera_thread *t, struct frame *frame);
+static void note_submitted(struct camera_thread *t, int rc);
 static int end_of_stream(struct camera_thread *t, int input);
 
 // Passes frames on until the stream ends or breaks. What came before is whole, and is given out.
@@ -75,9 +76,11 @@ static int pass_frames(struct camera_thread *t)
             return -ETIME;
         rc = decoder_send(t->decoder, input == 0 ? &packet : NULL); // NULL: the end
         while (rc == 0 && (rc = camera_update(t)) == 0 &&
-               (rc = decoder_receive(t->decoder, &frame)) == 0)
-            submit(t, &frame); // gives the frame away
-        if (rc == -EAGAIN)     // the decoder wants packets
+               (rc = decoder_receive(t->decoder, &frame)) == 0) {
+            describe_frame(t, &frame);
+            note_submitted(t, transform_submit(t->transform, &frame)); // gives the frame away
+        }
+        if (rc == -EAGAIN) // the decoder wants packets
             rc = 0;
         else if (rc == -ENODATA) // the decoder has given out everything
             rc = end_of_stream(t, input);
@@ -148,6 +151,8 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
     struct camera_report *report = t->context.report;
     const bool rtsp = config_url_kind(t->context.config->url) == URL_RTSP;
     struct stream_memory memory = {0};
+    if (frame->lost)
+        return;
     const char *notice = decoder_notice(t->decoder), *decoder = decoder_describe(t->decoder);
     if (notice)
         log_event(LOG_LEVEL_WARNING, "%s", notice);
@@ -162,6 +167,7 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
         say_running(t, frame);
     decoder_memory(t->decoder, &memory);
     camera_report_picture(report, frame, &memory);
+    transform_delayed(t->transform, decoder_held_up_ns(t->decoder));
 }
 
 static void log_error(struct camera_thread *t, const char *what)
@@ -170,17 +176,10 @@ static void log_error(struct camera_thread *t, const char *what)
     camera_report_error(t->context.report, what);
 }
 
-// Where the transform fails, the frame is counted as lost and the camera goes on.
-static void submit(struct camera_thread *t, struct frame *frame)
+// With what transform_submit returned: where that failed, the frame is lost and the camera goes on.
+static void note_submitted(struct camera_thread *t, int rc)
 {
     char what[128];
-    if (frame->lost) {
-        transform_lost(t->transform);
-        return;
-    }
-    describe_frame(t, frame);
-    transform_delayed(t->transform, decoder_held_up_ns(t->decoder));
-    int rc = transform_submit(t->transform, frame);
     const char *notice = transform_notice(t->transform);
     if (notice)
         log_error(t, notice);

@@ -229,11 +229,6 @@ static struct in_flight *begin_in_flight(struct transform *transform, int64_t pa
     return flight;
 }
 
-void transform_lost(struct transform *transform)
-{
-    claim_lost(transform->subscriptions, LOSS_DAMAGED);
-}
-
 // Any thread. What the device itself fails with is up to the devices; the rest is the
 // caller's, and stays what it was.
 static int report_failure(const struct transform *transform, int rc)
@@ -351,6 +346,10 @@ int transform_submit(struct transform *transform, struct frame *frame)
     enum loss reason = LOSS_THINNED;
     int rc = 0;
 
+    if (frame->lost) {
+        claim_lost(transform->subscriptions, LOSS_DAMAGED);
+        return 0;
+    }
     stage_enter(transform->context.stages, STAGE_SUBMIT, 0);
     update_epoch(transform, frame->info.epoch);
     if (!rate_keeps(&transform->rate, frame->info.pts_ns))

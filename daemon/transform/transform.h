@@ -36,16 +36,14 @@ void transform_detach(struct transform *);
 // meanwhile: for as long and a little longer those that come now wait for the backend and for
 // connected clients. Without effect where no frame can have come.
 void transform_delayed(struct transform *, int64_t ns);
-// Offers the frame to every output. Waits for clients with `overflow: wait`, and after
-// transform_delayed, which it also counts its own openings for. Returns 0, also
-// where the device failed: its lease is stale then. -ENOSPC: the device has no room for this
-// source, as transform_notice says: the cpu has to do it. Else what rebuilding for a new geometry
-// failed with. On error every output has counted the frame as lost.
+// Offers the frame to every output; one that is `lost` counts there as damaged. Waits for clients
+// with `overflow: wait`, and after transform_delayed, which it also counts its own openings for.
+// Returns 0, also where the device failed: its lease is stale then. -ENOSPC: the device has no room
+// for this source, as transform_notice says: the cpu has to do it. Else what rebuilding for a new
+// geometry failed with. On error every output has counted the frame as lost.
 int transform_submit(struct transform *, struct frame *);
 // Goes over to these outputs: waits for the frames in flight. Those that stay lose nothing.
 void transform_subscribe(struct transform *, struct subscriptions *);
-// A picture that the decoder lost: every output counts it as damaged.
-void transform_lost(struct transform *);
 // A sentence on what cannot be made from the present source, once a geometry; else NULL. Valid
 // until the next transform_submit.
 const char *transform_notice(struct transform *);

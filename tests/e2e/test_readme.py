@@ -10,7 +10,7 @@ from framed_client import PATIENCE, ROOT, Checks, Framed, folder, make_clip, run
 
 SOCKET = "/run/framed/gate-detector.sock"
 RING = "/run/framed/gate.ring"
-LOOP = ["demux_read", "decode_send", "decode_next", "transform_submit"]
+LOOP = ["demux_read", "decoder_send", "decoder_receive", "transform_submit"]
 NPY = "/run/framed/gate-npy.sock"
 CONFIG = """
 cameras:

@@ -268,7 +268,7 @@ static void test_withheld(void)
 {
     struct fixture *f = configure();
     start(f, 0);
-    transform_lost(f->pipeline);
+    CHECK(transform_submit(f->pipeline, &(struct frame){.lost = true}) == 0, "lost");
     submit(f, 16, 16, 0, 0);
     transform_drain(f->pipeline);
     struct result *result = next(f, WARP, 0);
