@@ -39,6 +39,13 @@ static inline void sums_init(struct sum_registers to[3], const struct warp *warp
     }
 }
 
+// Member by member: gcc keeps a struct that is copied whole in memory.
+static inline FRAMED_HD struct sum_registers sum_load(const struct sum_registers *at)
+{
+    return (struct sum_registers){load_f32((const float *)&at->a), load_f32((const float *)&at->b),
+                                  load_f32((const float *)&at->c), load_f32((const float *)&at->d)};
+}
+
 // FLOATS elements.
 static inline FRAMED_HD void sum_store(uint8_t *to, struct sum_registers sum, const uint8_t *level,
                                        bool half)
@@ -56,7 +63,8 @@ static inline FRAMED_HD void sums_store_of(uint8_t *to, const struct sum_registe
                                            const uint8_t *level, int n, bool half)
 {
     const int bytes = half ? 2 : 4, step = FLOATS * bytes;
-    const struct sum_registers sum[3] = {sums[0], sums[1], sums[2]};
+    const struct sum_registers sum[3] = {sum_load(&sums[0]), sum_load(&sums[1]),
+                                         sum_load(&sums[2])};
     int i = 0;
     for (; i + 3 * FLOATS <= n; i += 3 * FLOATS) {
         uint8_t *at = to + i * bytes;
