@@ -96,7 +96,7 @@ static void request_is_whole(struct MHD_Connection *connection)
     struct client *client =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     client->answered = true;
-    client->deadline_ms = uv_now(client->http->options.loop) + HTTP_ANSWER_MS;
+    client->deadline_ms = uv_now(client->http->options.loop) + HTTP_RESPONSE_MS;
 }
 
 static enum MHD_Result request_came(void *opaque, struct MHD_Connection *connection,
@@ -144,7 +144,7 @@ static void drop(struct client *client)
     free(client);
 }
 
-// The client that came first, and of those that wait for their answer's end only if there is
+// The client that came first, and of those that still read their response only if there is
 // nobody else.
 static struct client *first_to_drop(const struct http *http)
 {

@@ -13,7 +13,7 @@ enum {
     HTTP_CLIENTS_MAX = 64,
     HTTP_IDLE_MS = 10000,     // from a connection to the first byte of its request
     HTTP_REQUEST_MS = 2000,   // from there to the end of its head
-    HTTP_ANSWER_MS = 10000,   // from there to the end of the answer
+    HTTP_RESPONSE_MS = 10000, // from there to the end of the response
     HTTP_CLIENT_BYTES = 8192, // for a request's head
     HTTP_MODE = 0660,         // of a unix socket
 };

@@ -28,7 +28,8 @@ static struct http_page metrics_page(const struct metrics *metrics)
     return page;
 }
 
-// What keeps signs of life from the service manager. The loop turns, or nobody would answer.
+// Unhealthy: what also keeps signs of life from the service manager. This page shows that the loop
+// runs.
 static struct http_page health_page(const struct metrics *metrics)
 {
     const struct health *health = &metrics->health;
@@ -40,7 +41,7 @@ static struct http_page health_page(const struct metrics *metrics)
     return text_page(503, PLAIN, text);
 }
 
-// What was there once and is away now is no question of readiness: framed waits for it.
+// A camera that was there once and is away now is ready: framed waits for it.
 static bool is_ready(struct camera *camera)
 {
     return atomic_load(&camera->report.pictures) > 0 ||

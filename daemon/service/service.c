@@ -260,31 +260,31 @@ static int open_http(struct service *service)
 
 // --- a reload
 
-struct wish {
+struct new_config {
     struct service *service;
     const struct config *config;
     const char *file;
     FILE *errors;
 };
 
-static void refuse(const struct wish *wish, struct place at, const char *key, const char *why)
+static void refuse(const struct new_config *new, struct place at, const char *key, const char *why)
 {
-    fprintf(wish->errors, "%s:%d:%d: %s: %s\n", wish->file, at.line, at.column, key, why);
+    fprintf(new->errors, "%s:%d:%d: %s: %s\n", new->file, at.line, at.column, key, why);
 }
 
-static int prepare_control(const struct wish *wish)
+static int prepare_control(const struct new_config *new)
 {
-    struct service *service = wish->service;
+    struct service *service = new->service;
     struct next *next = &service->next;
     char why[256];
     strcpy(why, TOO_LONG);
-    int rc = find_control(wish->config, next->control_path);
+    int rc = find_control(new->config, next->control_path);
     next->moves_control = rc == 0 && strcmp(next->control_path, service->control_path) != 0;
     if (next->moves_control && *next->control_path)
         rc =
             control_place_open(&next->place, service->control, next->control_path, why, sizeof why);
     if (rc < 0)
-        refuse(wish, wish->config->control_place, "control", why);
+        refuse(new, new->config->control_place, "control", why);
     return rc;
 }
 
@@ -297,25 +297,25 @@ static bool same_address(const struct sink_address *a, const struct sink_address
     return a->kind == SINK_NONE || strcmp(a->path, b->path) == 0;
 }
 
-static int prepare_token(const struct wish *wish)
+static int prepare_token(const struct new_config *new)
 {
-    const char *token = wish->config->http_token;
-    struct next *next = &wish->service->next;
+    const char *token = new->config->http_token;
+    struct next *next = &new->service->next;
     next->token = token ? strdup(token) : NULL;
     return token && !next->token ? -ENOMEM : 0;
 }
 
-static int prepare_http(const struct wish *wish)
+static int prepare_http(const struct new_config *new)
 {
     static const struct sink_address nowhere = {.kind = SINK_NONE};
-    struct service *service = wish->service;
+    struct service *service = new->service;
     const struct sink_address *now = service->http ? http_address(service->http) : &nowhere;
-    const struct sink_address *then = &wish->config->http.at;
+    const struct sink_address *then = &new->config->http.at;
     char why[256];
     service->next.moves_http = !same_address(now, then);
     if (!service->next.moves_http)
-        return prepare_token(wish);
-    int rc = make_http(service, wish->config, &service->next.http, why, sizeof why);
+        return prepare_token(new);
+    int rc = make_http(service, new->config, &service->next.http, why, sizeof why);
     if (rc == -EADDRINUSE && now->kind == SINK_TCP && then->kind == SINK_TCP &&
         now->port == then->port)
         snprintf(why, sizeof why,
@@ -323,16 +323,16 @@ static int prepare_http(const struct wish *wish)
                  "restart of framed)",
                  address_host(now), now->port);
     if (rc < 0)
-        refuse(wish, wish->config->http_place, "http", why);
+        refuse(new, new->config->http_place, "http", why);
     return rc;
 }
 
 int service_prepare(struct service *service, const struct config *config, const char *file,
                     FILE *errors)
 {
-    const struct wish wish = {service, config, file, errors};
+    const struct new_config new = {service, config, file, errors};
     service->next = (struct next){.ready = config->ready};
-    int control = prepare_control(&wish), http = prepare_http(&wish);
+    int control = prepare_control(&new), http = prepare_http(&new);
     if (control == 0 && http == 0)
         return 0;
     service_abandon(service);
