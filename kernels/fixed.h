@@ -144,16 +144,22 @@ static inline FRAMED_HD int yuv_level(const struct rgb_to_yuv *c, int i, int r, 
     return clamp_to(sum >> c->shift, 0, 255);
 }
 
+// The mean of 1 << shift numbers from their sum.
+static inline FRAMED_HD int mean_of(int sum, int shift)
+{
+    return (sum + (1 << shift >> 1)) >> shift;
+}
+
 // One channel of a 2x2 block from the sum of its four pixels.
 static inline FRAMED_HD int block_mean(int sum)
 {
-    return (sum + 2) >> 2;
+    return mean_of(sum, 2);
 }
 
-// A sample that keeps its value in an 8-bit result.
-static inline FRAMED_HD int kept10(int sample)
+// Samples that keep their values in an 8-bit result: their sum, which has `shift` bits too many.
+static inline FRAMED_HD int kept_of(int sum, int shift)
 {
-    return clamp_to((sample + 2) >> 2, 0, 255);
+    return clamp_to(mean_of(sum, shift), 0, 255);
 }
 
 // The same where it was interpolated: 7 fraction bits centred on 128.

@@ -18,6 +18,14 @@ extern "C" {
 #define FRAMED_HD __attribute__((always_inline))
 #endif
 
+// Stands before loops that are to stay loops on the device: they belong to paths that are rare
+// there and would take registers from the others.
+#ifdef __CUDA_ARCH__
+#define FRAMED_ROLLED _Pragma("unroll 1")
+#else
+#define FRAMED_ROLLED
+#endif
+
 enum { PLANES_MAX = 3, COMPONENTS_MAX = 3 };
 
 enum pixel_format { // in the order of the table
@@ -32,6 +40,13 @@ enum pixel_format { // in the order of the table
     PIXEL_P010,
     PIXEL_YUV420P10,
     PIXEL_YUV444P,
+    PIXEL_YUV422P,
+    PIXEL_YUV422P10,
+    PIXEL_YUV444P10,
+    PIXEL_YUYV422,
+    PIXEL_UYVY422,
+    PIXEL_NV21,
+    PIXEL_GRAY,
     PIXEL_YUV24,
     PIXEL_TENSOR, // the result of `warp`; its element type and layout are the op's
     PIXEL_FORMATS
@@ -72,7 +87,14 @@ static inline FRAMED_HD struct pixel_layout pixel_layout_of(enum pixel_format fo
         {PIXEL_YUV420P, "yuv420p", SOURCE | RESULT, 8, 0, 1, 1, {{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}},
         {PIXEL_P010, "p010", SOURCE, 10, 6, 1, 1, {{0, 0, 2}, {1, 0, 4}, {1, 2, 4}}},
         {PIXEL_YUV420P10, "yuv420p10", SOURCE, 10, 0, 1, 1, {{0, 0, 2}, {1, 0, 2}, {2, 0, 2}}},
-        {PIXEL_YUV444P, "yuv444p", RESULT, 8, 0, 0, 0, {{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}},
+        {PIXEL_YUV444P, "yuv444p", SOURCE | RESULT, 8, 0, 0, 0, {{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}},
+        {PIXEL_YUV422P, "yuv422p", SOURCE, 8, 0, 1, 0, {{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}},
+        {PIXEL_YUV422P10, "yuv422p10", SOURCE, 10, 0, 1, 0, {{0, 0, 2}, {1, 0, 2}, {2, 0, 2}}},
+        {PIXEL_YUV444P10, "yuv444p10", SOURCE, 10, 0, 0, 0, {{0, 0, 2}, {1, 0, 2}, {2, 0, 2}}},
+        {PIXEL_YUYV422, "yuyv422", SOURCE, 8, 0, 1, 0, {{0, 0, 2}, {0, 1, 4}, {0, 3, 4}}},
+        {PIXEL_UYVY422, "uyvy422", SOURCE, 8, 0, 1, 0, {{0, 1, 2}, {0, 0, 4}, {0, 2, 4}}},
+        {PIXEL_NV21, "nv21", SOURCE, 8, 0, 1, 1, {{0, 0, 1}, {1, 1, 2}, {1, 0, 2}}},
+        {PIXEL_GRAY, "gray", SOURCE, 8, 0, 0, 0, {{0, 0, 1}}},
         {PIXEL_YUV24, "yuv24", RESULT, 8, 0, 0, 0, {{0, 0, 3}, {0, 1, 3}, {0, 2, 3}}},
         {PIXEL_TENSOR, "tensor", 0, 0, 0, 0, 0, {{0, 0, 0}}},
     };
@@ -116,20 +138,38 @@ static inline FRAMED_HD int pixel_format_planes(enum pixel_format format)
     return planes;
 }
 
-// The formats that ops read: expands X(format) for each, where code is wanted for every one.
-#define FOR_EACH_SOURCE(X)                                                                         \
+// The name that configuration, wire and log use ("nv12"); "none" outside the enumeration.
+const char *pixel_format_name(enum pixel_format);
+
+// Bytes of one row of `plane`, and the number of its rows, for a picture of that many pixels: odd
+// sizes are rounded up where chroma is subsampled.
+size_t plane_row_bytes(enum pixel_format, int plane, int width);
+int plane_rows(enum pixel_format, int plane, int height);
+
+// The first source whose samples lie as those of this one: it differs in subsampling at most, which
+// a reader of single samples need not know.
+enum pixel_format pixel_format_read_as(enum pixel_format);
+
+// The sources of pixel_format_read_as: expands X(format) for each, where code is wanted for every
+// one.
+#define FOR_EACH_SOURCE(X) FOR_EACH_RGB_SOURCE(X) FOR_EACH_YUV_SOURCE(X)
+
+#define FOR_EACH_RGB_SOURCE(X)                                                                     \
     X(PIXEL_BGRA)                                                                                  \
     X(PIXEL_RGBA)                                                                                  \
     X(PIXEL_BGR24)                                                                                 \
     X(PIXEL_RGB24)                                                                                 \
-    X(PIXEL_GBRP)                                                                                  \
-    FOR_EACH_YUV_SOURCE(X)
+    X(PIXEL_GBRP)
 
 #define FOR_EACH_YUV_SOURCE(X)                                                                     \
     X(PIXEL_NV12)                                                                                  \
     X(PIXEL_YUV420P)                                                                               \
     X(PIXEL_P010)                                                                                  \
-    X(PIXEL_YUV420P10)
+    X(PIXEL_YUV420P10)                                                                             \
+    X(PIXEL_YUYV422)                                                                               \
+    X(PIXEL_UYVY422)                                                                               \
+    X(PIXEL_NV21)                                                                                  \
+    X(PIXEL_GRAY)
 
 #ifdef __cplusplus
 }

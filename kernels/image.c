@@ -24,37 +24,6 @@ bool image_planes_are_alike(const struct image *image)
     return alike;
 }
 
-const char *pixel_format_name(enum pixel_format format)
-{
-    return pixel_layout_of(format).name;
-}
-
-// How many samples of chroma a row or column of `side` pixels has.
-static int subsampled(int side, int sub)
-{
-    return (side + (1 << sub) - 1) >> sub;
-}
-
-// The samples of a plane's widest component.
-size_t plane_row_bytes(enum pixel_format format, int plane, int width)
-{
-    const struct pixel_layout layout = pixel_layout_of(format);
-    size_t most = 0;
-    for (int c = 0; c < COMPONENTS_MAX; c++) {
-        const struct component k = layout.component[c];
-        const size_t samples = subsampled(width, c > 0 ? layout.sub_x : 0);
-        if (k.plane == plane && samples * k.step > most)
-            most = samples * k.step;
-    }
-    return most;
-}
-
-// Planes that have luma in them have all of its rows.
-int plane_rows(enum pixel_format format, int plane, int height)
-{
-    return subsampled(height, plane > 0 ? pixel_layout_of(format).sub_y : 0);
-}
-
 size_t image_lay_out(struct image *image, void *base)
 {
     const uintptr_t start = (uintptr_t)base; // an integer, since base may be NULL

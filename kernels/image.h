@@ -55,14 +55,6 @@ bool image_planes_are_alike(const struct image *);
 // Whether there are pictures of this size.
 bool size_is_valid(int width, int height);
 
-// The name that configuration, wire and log use ("nv12"); "none" outside the enumeration.
-const char *pixel_format_name(enum pixel_format);
-
-// Bytes of one row of `plane`, and the number of its rows, for a picture of that many pixels: odd
-// sizes are rounded up where chroma is subsampled.
-size_t plane_row_bytes(enum pixel_format, int plane, int width);
-int plane_rows(enum pixel_format, int plane, int height);
-
 // Lays the planes of `image` (its format, width and height are read) tightly one behind the other
 // from `base`, which may be NULL to ask only for the size. Returns the bytes they take.
 size_t image_lay_out(struct image *image, void *base);

@@ -80,7 +80,7 @@ static inline FRAMED_HD int warp_padded_width(int width)
 
 struct warp {
     int width, height, channels;
-    enum pixel_format source;
+    enum pixel_format source; // pixel_format_read_as the source's: positions know what is halved
     enum dtype dtype;
     enum layout layout;
     enum order order;
@@ -118,9 +118,10 @@ struct yuv_params {
 // Made for one geometry of sources.
 struct yuv {
     int width, height;
-    enum pixel_format source, format;
+    enum pixel_format source;           // as in struct warp
+    enum pixel_format format;           // of the result
     bool convert;                       // through RGB; else samples keep their values
-    struct position chroma_x, chroma_y; // where 4:2:0 chroma is upsampled
+    struct position chroma_x, chroma_y; // where the source's chroma is sampled
     struct yuv_to_rgb rgb;              // for YUV sources that are converted
     struct rgb_to_yuv yuv;
 };

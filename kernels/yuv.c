@@ -1,9 +1,9 @@
-// The op `yuv`, and its reference: it is the specification, faster versions give the same bytes.
+// The op `yuv`, and its reference, whose bytes are the contract.
 #include <errno.h>
 
 #include "kernels/colour.h"
 #include "kernels/geometry.h"
-#include "kernels/sample.h"
+#include "kernels/yuv_pixel.h"
 
 // What the samples of the result mean. 0, or -EINVAL where the kernel cannot give what is asked
 // for.
@@ -21,10 +21,14 @@ static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const st
         to.range = RANGE_LIMITED;
     }
     yuv->convert = rgb || !colour_same_samples(from, to);
-    if (yuv->convert && format_is_420(params->format))
-        to.siting = SITING_CENTER; // the mean of four pixels
-    else
-        to.siting = from.siting;
+    to.siting = from.siting;
+    if (format_is_420(params->format) && (yuv->convert || source_has_chroma(src->format))) {
+        const struct pixel_layout layout = pixel_layout_of(src->format);
+        if (yuv->convert || layout.sub_x == 0)
+            to.siting = SITING_CENTER; // the mean of four pixels
+        else if (layout.sub_y == 0 && to.siting == SITING_TOPLEFT)
+            to.siting = SITING_LEFT; // of two, one above the other
+    }
     if (params->colour.siting != SITING_UNSPECIFIED && params->colour.siting != to.siting)
         return -EINVAL;
     yuv->chroma_x = chroma_position_x(src->format, from.siting);
@@ -42,7 +46,7 @@ static int yuv_init(struct op *op, const struct op_params *op_params, const stru
         return -EINVAL;
     op->yuv.width = src->width;
     op->yuv.height = src->height;
-    op->yuv.source = src->format;
+    op->yuv.source = pixel_format_read_as(src->format);
     op->yuv.format = params->format;
     op->dst = (struct image){.format = params->format, .width = src->width, .height = src->height};
     op->batch = -1;
@@ -53,200 +57,55 @@ static int yuv_init(struct op *op, const struct op_params *op_params, const stru
 static struct band yuv_source_rows(const struct op *op, struct band out)
 {
     const struct yuv *yuv = &op->yuv;
-    if (!source_has_chroma(yuv->source) || (format_is_420(yuv->format) && !yuv->convert))
+    if (!source_has_chroma(yuv->source) || position_sub(yuv->chroma_y) == 0 ||
+        (format_is_420(yuv->format) && !yuv->convert))
         return out;
     return with_chroma_rows(out, yuv->chroma_y, out.y0 * 65536, (out.y1 - 1) * 65536, 0,
                             yuv->height);
 }
 
-// --- the reference: rows are made in runs of pixels, one component after the other, and then
-// stored where the format wants them
+// --- the reference
 
-enum { RUN = 256 }; // pixels; even, so that no 2x2 block is cut
-
-struct rgb_run {
-    uint8_t r[RUN], g[RUN], b[RUN];
-};
-
-static void store_run(const struct image *dst, int c, int x, int y, int n,
-                      const uint8_t samples[RUN])
+static inline FRAMED_HD void yuv_band(const struct image *dst, const struct image *src,
+                                      const struct yuv *op_yuv, enum pixel_format format,
+                                      bool convert, bool halved, struct band band)
 {
-    const struct component k = component_of(dst->format, c);
-    uint8_t *to = component_row(dst, k, y) + (ptrdiff_t)x * k.step;
-    for (int i = 0; i < n; i++)
-        to[i * k.step] = samples[i];
+    const struct yuv yuv = *op_yuv; // which no store can change
+    const struct image to = *dst, from = *src;
+    const struct pixel_layout layout = pixel_layout_of(yuv.format);
+    for (int y = band.y0; y < band.y1; y += 1 + halved)
+        for (int x = 0; x < yuv.width; x += 1 + halved)
+            yuv_block(&to, &from, &yuv, layout.component, format, convert, halved, x, y);
 }
 
-// --- through RGB
-
-static inline FRAMED_HD void read_rgb_of(const struct image *src, const struct yuv *yuv,
-                                         enum pixel_format format, int x, int y, int n,
-                                         struct rgb_run *run)
+static inline FRAMED_HD void yuv_band_of(const struct image *dst, const struct image *src,
+                                         const struct yuv *yuv, enum pixel_format format,
+                                         struct band band)
 {
-    for (int i = 0; i < n; i++) {
-        uint8_t rgb[3];
-        rgb_at(src, yuv, format, x + i, y, rgb);
-        run->r[i] = rgb[0];
-        run->g[i] = rgb[1];
-        run->b[i] = rgb[2];
-    }
-}
-
-// n source pixels from (x, y) on; the last one twice where n is odd, to complete its 2x2 block.
-static void read_rgb(const struct image *src, const struct yuv *yuv, int x, int y, int n,
-                     struct rgb_run *run)
-{
-    switch (yuv->source) {
-#define CASE(format)                                                                               \
-    case format:                                                                                   \
-        read_rgb_of(src, yuv, format, x, y, n, run);                                               \
-        break;
-        FOR_EACH_SOURCE(CASE)
-#undef CASE
-    default:
-        break;
-    }
-    if (n % 2) {
-        run->r[n] = run->r[n - 1];
-        run->g[n] = run->g[n - 1];
-        run->b[n] = run->b[n - 1];
-    }
-}
-
-static void store_component(const struct image *dst, const struct yuv *yuv, int c, int x, int y,
-                            int n, const struct rgb_run *run)
-{
-    const struct rgb_to_yuv to_yuv = yuv->yuv;
-    uint8_t samples[RUN];
-    for (int i = 0; i < n; i++)
-        samples[i] = (uint8_t)yuv_level(&to_yuv, c, run->r[i], run->g[i], run->b[i]);
-    store_run(dst, c, x, y, n, samples);
-}
-
-static void convert_444(const struct image *dst, const struct image *src, const struct yuv *yuv,
-                        int x, int y, int n)
-{
-    struct rgb_run run;
-    read_rgb(src, yuv, x, y, n, &run);
-    for (int c = 0; c < 3; c++)
-        store_component(dst, yuv, c, x, y, n, &run);
-}
-
-// One channel of the 2x2 blocks of two rows.
-static void block_means(uint8_t mean[RUN / 2], const uint8_t top[RUN], const uint8_t bottom[RUN],
-                        int blocks)
-{
-    for (int i = 0; i < blocks; i++)
-        mean[i] =
-            (uint8_t)block_mean(top[2 * i] + top[2 * i + 1] + bottom[2 * i] + bottom[2 * i + 1]);
-}
-
-// Rows y and y + 1; the picture's last row stands for the one below it.
-static void convert_420(const struct image *dst, const struct image *src, const struct yuv *yuv,
-                        int x, int y, int n)
-{
-    const int below = y + 1 < yuv->height ? y + 1 : y;
-    const int blocks = (n + 1) / 2;
-    struct rgb_run top, bottom, mean;
-    read_rgb(src, yuv, x, y, n, &top);
-    read_rgb(src, yuv, x, below, n, &bottom);
-    store_component(dst, yuv, 0, x, y, n, &top);
-    store_component(dst, yuv, 0, x, below, n, &bottom);
-    block_means(mean.r, top.r, bottom.r, blocks);
-    block_means(mean.g, top.g, bottom.g, blocks);
-    block_means(mean.b, top.b, bottom.b, blocks);
-    store_component(dst, yuv, 1, x / 2, y / 2, blocks, &mean);
-    store_component(dst, yuv, 2, x / 2, y / 2, blocks, &mean);
-}
-
-// --- samples that keep their values
-
-static inline FRAMED_HD void keep_run_of(const struct image *src, enum pixel_format format, int c,
-                                         int x, int y, int n, uint8_t samples[RUN])
-{
-    for (int i = 0; i < n; i++)
-        samples[i] = (uint8_t)kept_at(src, format, c, x + i, y);
-}
-
-// x, y and n count samples of component c.
-static void keep_run(const struct image *dst, const struct image *src, const struct yuv *yuv, int c,
-                     int x, int y, int n)
-{
-    uint8_t samples[RUN];
-    switch (yuv->source) {
-#define CASE(format)                                                                               \
-    case format:                                                                                   \
-        keep_run_of(src, format, c, x, y, n, samples);                                             \
-        break;
-        FOR_EACH_SOURCE(CASE)
-#undef CASE
-    default:
-        break;
-    }
-    store_run(dst, c, x, y, n, samples);
-}
-
-static inline FRAMED_HD void upsample_run_of(const struct image *src, const struct yuv *yuv,
-                                             enum pixel_format format, int c, int x, int y, int n,
-                                             uint8_t samples[RUN])
-{
-    for (int i = 0; i < n; i++)
-        samples[i] = (uint8_t)kept_interpolated(chroma_at(src, yuv, format, c, x + i, y));
-}
-
-static void upsample_run(const struct image *dst, const struct image *src, const struct yuv *yuv,
-                         int c, int x, int y, int n)
-{
-    uint8_t samples[RUN];
-    switch (yuv->source) {
-#define CASE(format)                                                                               \
-    case format:                                                                                   \
-        upsample_run_of(src, yuv, format, c, x, y, n, samples);                                    \
-        break;
-        FOR_EACH_SOURCE(CASE)
-#undef CASE
-    default:
-        break;
-    }
-    store_run(dst, c, x, y, n, samples);
-}
-
-static void keep_444(const struct image *dst, const struct image *src, const struct yuv *yuv, int x,
-                     int y, int n)
-{
-    keep_run(dst, src, yuv, 0, x, y, n);
-    upsample_run(dst, src, yuv, 1, x, y, n);
-    upsample_run(dst, src, yuv, 2, x, y, n);
-}
-
-static void keep_420(const struct image *dst, const struct image *src, const struct yuv *yuv, int x,
-                     int y, int n)
-{
-    keep_run(dst, src, yuv, 0, x, y, n);
-    if (y + 1 < yuv->height)
-        keep_run(dst, src, yuv, 0, x, y + 1, n);
-    keep_run(dst, src, yuv, 1, x / 2, y / 2, (n + 1) / 2);
-    keep_run(dst, src, yuv, 2, x / 2, y / 2, (n + 1) / 2);
+    const bool halved = format_is_420(yuv->format);
+    if (yuv->convert && halved)
+        yuv_band(dst, src, yuv, format, true, true, band);
+    else if (yuv->convert)
+        yuv_band(dst, src, yuv, format, true, false, band);
+    else if (halved)
+        yuv_band(dst, src, yuv, format, false, true, band);
+    else
+        yuv_band(dst, src, yuv, format, false, false, band);
 }
 
 static void yuv_reference(const struct image *dst, const struct image *src, const struct op *op,
                           struct band band, bool filled)
 {
     (void)filled;
-    const struct yuv *yuv = &op->yuv;
-    const bool halved = format_is_420(yuv->format);
-    for (int y = band.y0; y < band.y1; y += halved ? 2 : 1) {
-        for (int x = 0; x < yuv->width; x += RUN) {
-            const int n = yuv->width - x < RUN ? yuv->width - x : RUN;
-            if (halved && yuv->convert)
-                convert_420(dst, src, yuv, x, y, n);
-            else if (halved)
-                keep_420(dst, src, yuv, x, y, n);
-            else if (yuv->convert)
-                convert_444(dst, src, yuv, x, y, n);
-            else
-                keep_444(dst, src, yuv, x, y, n);
-        }
+    switch (op->yuv.source) {
+#define CASE(format)                                                                               \
+    case format:                                                                                   \
+        yuv_band_of(dst, src, &op->yuv, format, band);                                             \
+        break;
+        FOR_EACH_SOURCE(CASE)
+#undef CASE
+    default:
+        break;
     }
 }
 

@@ -6,7 +6,7 @@
 //                                     fraction bits centred on 128; and by how much the right one
 //                                     is more, to as many bits
 //   pack_u8, pack_level6              two vectors to one of bytes: saturated; level_of of each lane
-//   pack_quarters                     kept10 of each lane
+//   pack_quarters                     kept_of(lane, 2)
 //   store_zipped                      lanes of two vectors by turns
 //   halves_load, halves_store         one half of a vector here, the other there
 //   halves_zip, halves_split          a0 a1 ... b0 b1 ... to a0 b0 a1 b1 ..., and back

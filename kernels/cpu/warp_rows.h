@@ -40,6 +40,16 @@ struct strip {
     alignas(64) int16_t level6[3][STRIP];
 };
 
+enum picture { PICTURE_RGB, PICTURE_YUV, PICTURE_RGB_GRAY, PICTURE_LUMA };
+
+static inline enum picture picture_of(const struct warp *warp)
+{
+    const bool gray = warp->order == ORDER_GRAY;
+    if (source_is_rgb(warp->source))
+        return gray ? PICTURE_RGB_GRAY : PICTURE_RGB;
+    return gray || !source_has_chroma(warp->source) ? PICTURE_LUMA : PICTURE_YUV;
+}
+
 static inline void strip_init(struct strip *s, const struct image *src, const struct warp *warp,
                               int x, int n)
 {
@@ -57,7 +67,7 @@ static inline void strip_init(struct strip *s, const struct image *src, const st
         s->component[c] = (struct plane){component_row(src, k, 0), src->plane[k.plane].stride};
     }
     columns_init(&s->luma, src, warp, 0, x, n);
-    if (!source_is_rgb(src->format) && warp->order != ORDER_GRAY)
+    if (picture_of(warp) == PICTURE_YUV)
         columns_init(&s->chroma, src, warp, 1, x, n);
     s->group[0] = (struct row_group){0, source_is_rgb(src->format) ? 3 : 1, &s->luma, {-1, -1}};
     s->group[1] = (struct row_group){1, 2, &s->chroma, {-1, -1}};
@@ -76,7 +86,7 @@ static inline int strip_row(struct strip *s, struct row_group *group, int y, int
         rows.from[k] = plane->data + (ptrdiff_t)y * plane->stride;
         rows.to[k] = s->row[group->first + k][i];
     }
-    rows_make(&rows, group->columns, s->src->format, padded(s->n));
+    rows_make(&rows, group->columns, s->warp->source, padded(s->n));
     group->y[i] = y;
     return i;
 }
@@ -117,24 +127,14 @@ static inline FRAMED_HD vec_s16 lines_at(struct lines lines, int i, vec_s16 weig
     return both ? vertical_lanes(top, load_s16(lines.bottom + i), weight) : top;
 }
 
-enum picture { PICTURE_RGB, PICTURE_YUV, PICTURE_RGB_GRAY, PICTURE_LUMA };
-
-static inline enum picture picture_of(const struct warp *warp)
-{
-    const bool gray = warp->order == ORDER_GRAY;
-    if (source_is_rgb(warp->source))
-        return gray ? PICTURE_RGB_GRAY : PICTURE_RGB;
-    return gray ? PICTURE_LUMA : PICTURE_YUV;
-}
-
-// LANES columns from i on in rgb6: for gray, in r alone.
+// LANES columns from i on in rgb6: of RGB as gray, in r alone.
 static inline FRAMED_HD struct rgb6_lanes
 lanes6(const struct colour_registers *c, const struct lines lines[3], int i, enum picture picture)
 {
     const vec_s16 first = lines_at(lines[0], i, c->weight, c->both);
     struct rgb6_lanes q = {first, first, first};
     if (picture == PICTURE_LUMA) {
-        q.r = luma6_lanes(&c->rgb, first);
+        q.r = q.g = q.b = luma6_lanes(&c->rgb, first);
         return q;
     }
     const vec_s16 second = lines_at(lines[1], i, c->chroma_weight, c->chroma_both);
@@ -164,7 +164,7 @@ static inline FRAMED_HD void levels_make(struct levels *levels, const struct war
         const struct rgb6_lanes p = lanes6(&colours, lines, i, picture);
         const struct rgb6_lanes q = lanes6(&colours, lines, i + LANES, picture);
         store_u8(r + i, pack_level6(p.r, q.r));
-        if (picture == PICTURE_LUMA || picture == PICTURE_RGB_GRAY)
+        if (picture == PICTURE_RGB_GRAY || (picture == PICTURE_LUMA && warp->channels == 1))
             continue;
         store_u8(g + i, pack_level6(p.g, q.g));
         store_u8(b + i, pack_level6(p.b, q.b));

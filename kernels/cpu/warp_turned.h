@@ -5,6 +5,7 @@
 #define FRAMED_KERNELS_CPU_WARP_TURNED_H
 
 #include "kernels/cpu/warp_elements.h"
+#include "kernels/warp_pixel.h"
 
 enum {
     TURN = 128,  // columns of a run: the next row finds its source lines in the first cache
@@ -37,7 +38,7 @@ struct turn {
     struct turn_limits limits;
     struct turn_taps luma, chroma;
     alignas(64) int32_t offset[TURN];
-    alignas(64) uint16_t sample[4][TURN]; // of 8 bits two at a time; of nv12 U's and V's
+    alignas(64) uint16_t sample[4][TURN]; // of 8 bits two at a time; of nv12 and nv21 both chroma's
     alignas(64) int16_t row[3][TURN];     // components with 7 fraction bits, centred on 128
     struct levels levels;
 };
@@ -72,10 +73,11 @@ static inline struct turn_limits turn_limits_of(const struct warp *warp)
         .inner_y = span_between(warp->luma, warp->y0, warp->y1 - 1),
     };
     if (picture_of(warp) == PICTURE_YUV) {
+        const int x = position_sub(warp->chroma_x), y = position_sub(warp->chroma_y);
         l.inner_x =
-            span_both(l.inner_x, span_between(warp->chroma_x, warp->x0 >> 1, (warp->x1 - 1) >> 1));
+            span_both(l.inner_x, span_between(warp->chroma_x, warp->x0 >> x, (warp->x1 - 1) >> x));
         l.inner_y =
-            span_both(l.inner_y, span_between(warp->chroma_y, warp->y0 >> 1, (warp->y1 - 1) >> 1));
+            span_both(l.inner_y, span_between(warp->chroma_y, warp->y0 >> y, (warp->y1 - 1) >> y));
     }
     return l;
 }
@@ -213,14 +215,16 @@ static inline FRAMED_HD void turn_component(struct turn *t, int c, enum pixel_fo
     const struct component k = component_of(format, c);
     const struct plane *plane = &t->src->plane[k.plane];
     const int32_t stride = (int32_t)plane->stride;
-    const int first = format == PIXEL_NV12 && c == 2 ? 2 : 0; // fetched with U
-    for (int i = run.lo; first == 0 && i < run.hi; i++)
+    const bool paired = format == PIXEL_NV12 || format == PIXEL_NV21;
+    const int first = paired && k.offset == 1 ? 2 : 0;
+    const bool fetched = paired && c == 2; // with U
+    for (int i = run.lo; !fetched && i < run.hi; i++)
         t->offset[i] = taps->row[i] * stride + taps->column[i];
-    if (format == PIXEL_NV12 && c == 1)
+    if (paired && c == 1)
         chroma_fetch(t, plane->data, stride, run);
-    else if (first == 0)
+    else if (!fetched)
         samples_fetch(t, plane->data + k.offset, stride, source_is_10bit(format), k.step, run);
-    if (k.offset == 0)
+    if (paired ? c < 2 : k.offset == 0)
         samples_expect(t, plane->data, (ptrdiff_t)taps->rows_ahead * stride + taps->columns_ahead,
                        run);
     for (int i = run.lo / LANES * LANES; i < run.hi; i += LANES) {

@@ -22,8 +22,7 @@ static inline FRAMED_HD vec_u8 load_kept(enum pixel_format source, const uint8_t
 
 static inline FRAMED_HD int kept_sample(enum pixel_format source, const uint8_t *from)
 {
-    const int sample = sample_load(source, from);
-    return source_is_10bit(source) ? kept10(sample) : sample;
+    return kept_of(sample_load(source, from), source_is_10bit(source) ? 2 : 0);
 }
 
 // n samples side by side.
@@ -44,6 +43,19 @@ static inline FRAMED_HD void keep_samples(enum pixel_format source, uint8_t *to,
     }
     for (; i < n; i++)
         to[i] = (uint8_t)kept_sample(source, from + i * step);
+}
+
+// n samples of luma from pixel x on.
+static inline FRAMED_HD void keep_luma(enum pixel_format source, uint8_t *to,
+                                       const struct image *src, int x, int y, int n)
+{
+    const struct component k = component_of(source, 0);
+    const uint8_t *from = component_row(src, k, y) + x * k.step;
+    if (k.step == kept_bytes(source))
+        keep_samples(source, to, from, n);
+    else
+        for (int i = 0; i < n; i++)
+            to[i] = from[i * k.step];
 }
 
 // n pairs of samples that take turns.
@@ -142,7 +154,10 @@ static inline void keep_420(const struct image *dst, const struct image *src, co
     case source:                                                                                   \
         keep_420_of(dst, src, yuv, band, source);                                                  \
         break;
-        FOR_EACH_YUV_SOURCE(CASE)
+        CASE(PIXEL_NV12)
+        CASE(PIXEL_YUV420P)
+        CASE(PIXEL_P010)
+        CASE(PIXEL_YUV420P10)
 #undef CASE
     default:
         break;

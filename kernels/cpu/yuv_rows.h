@@ -237,8 +237,7 @@ static inline FRAMED_HD void keep_444_run(const struct image *dst, const struct 
                                           enum pixel_format format, int x, int y, int n)
 {
     uint8_t yuv[3][UPSAMPLE_RUN] = {{0}};
-    const struct component k = component_of(up->source, 0);
-    keep_samples(up->source, yuv[0], component_row(up->src, k, y) + x * k.step, n);
+    keep_luma(up->source, yuv[0], up->src, x, y, n);
     chroma_run(yuv[1], up, 1, x, y, n);
     chroma_run(yuv[2], up, 2, x, y, n);
     if (format == PIXEL_YUV24) {
@@ -247,6 +246,24 @@ static inline FRAMED_HD void keep_444_run(const struct image *dst, const struct 
     }
     for (int c = 0; c < 3; c++)
         memcpy(plane_row(dst, c, y) + x, yuv[c], n);
+}
+
+// Two rows of a 4:2:0 result, of which each sample of chroma is the mean of a block.
+static inline FRAMED_HD void keep_means_run(const struct image *dst, const struct upsampling *up,
+                                            enum pixel_format format, int x, int y, int n)
+{
+    const int blocks = (n + 1) / 2;
+    uint8_t chroma[2][UPSAMPLE_RUN / 2];
+    for (int row = y; row < y + 2 && row < up->yuv->height; row++)
+        keep_luma(up->source, plane_row(dst, 0, row) + x, up->src, x, row, n);
+    for (int c = 1; c < 3; c++)
+        kept_means_run(chroma[c - 1], up, c, x, y, blocks);
+    if (format == PIXEL_NV12) {
+        zip_samples(plane_row(dst, 1, y / 2) + x, chroma[0], chroma[1], blocks);
+        return;
+    }
+    for (int c = 1; c < 3; c++)
+        memcpy(plane_row(dst, c, y / 2) + x / 2, chroma[c - 1], blocks);
 }
 
 static inline FRAMED_HD void from_yuv_of(const struct image *dst, const struct image *src,
@@ -260,6 +277,8 @@ static inline FRAMED_HD void from_yuv_of(const struct image *dst, const struct i
             const int n = yuv->width - x < UPSAMPLE_RUN ? yuv->width - x : UPSAMPLE_RUN;
             if (yuv->convert)
                 convert_yuv_run(dst, &up, &weights, yuv->format, x, y, n);
+            else if (format_is_420(yuv->format))
+                keep_means_run(dst, &up, yuv->format, x, y, n);
             else
                 keep_444_run(dst, &up, yuv->format, x, y, n);
         }
@@ -281,12 +300,18 @@ static inline void from_yuv(const struct image *dst, const struct image *src, co
     }
 }
 
+// Whether the source is 4:2:0 with U before V.
+static inline bool chroma_is_kept(const struct yuv *yuv)
+{
+    return position_sub(yuv->chroma_y) > 0 && yuv->source != PIXEL_NV21;
+}
+
 static inline void yuv_rows(const struct image *dst, const struct image *src, const struct yuv *yuv,
                             struct band band)
 {
     if (source_is_rgb(yuv->source))
         convert_rgb(dst, src, yuv, band);
-    else if (!yuv->convert && format_is_420(yuv->format))
+    else if (!yuv->convert && format_is_420(yuv->format) && chroma_is_kept(yuv))
         keep_420(dst, src, yuv, band);
     else
         from_yuv(dst, src, yuv, band);

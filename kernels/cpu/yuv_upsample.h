@@ -1,14 +1,11 @@
-// 4:2:0 sources at every pixel, for wide registers: runs of a row in 16-bit lanes. A template, see
+// YUV sources at every pixel, for wide registers: runs of a row in 16-bit lanes. A template, see
 // fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_YUV_UPSAMPLE_H
 #define FRAMED_KERNELS_CPU_YUV_UPSAMPLE_H
 
 #include "kernels/cpu/fixed_lanes.h"
 
-enum {
-    UPSAMPLE_RUN = 512,           // pixels: even, and whole blocks
-    CHROMA_RUN = UPSAMPLE_RUN / 2 // samples; in memory one more on either side
-};
+enum { UPSAMPLE_RUN = 512 }; // pixels: even, and whole blocks
 _Static_assert((int)UPSAMPLE_RUN % (int)PIXELS == 0, "no block leaves a run's buffers");
 
 // What takes part in every pixel of a source.
@@ -42,27 +39,41 @@ static inline FRAMED_HD vec_s16 between(const struct upsampling *up, const int16
            load_s16(s + 1) * all_s16(w >> shift) - 16384;
 }
 
-// Component 1 or 2 at n pixels from an even x on: 7 fraction bits centred on 128. Both buffers are
-// written to the end of a block.
+// Component 1 or 2 at n pixels from an even x on: 7 fraction bits centred on 128. `out` is written
+// to the end of a block.
 static inline FRAMED_HD void upsample(int16_t out[UPSAMPLE_RUN], const struct upsampling *up, int c,
                                       int x, int y, int n)
 {
     const struct yuv *yuv = up->yuv;
-    const int last = (yuv->width - 1) >> 1;
-    const struct taps rows = chroma_taps(yuv->chroma_y, y * 65536, 0, yuv->height);
+    const int whole = (n + PIXELS - 1) / PIXELS * PIXELS;
+    if (!source_has_chroma(up->source)) {
+        memset(out, 0, whole * sizeof *out);
+        return;
+    }
     const struct component k = component_of(up->source, c);
-    const int blocks = (n + PIXELS - 1) / PIXELS, read = blocks * LANES + 2;
+    const struct taps rows = chroma_taps(yuv->chroma_y, y * 65536, 0, yuv->height);
     const vec_s16 weight = all_s16(2 * rows.w);
-    int16_t s[2][CHROMA_RUN + 2];
-    read_samples(s[0], up, c, component_row(up->src, k, rows.t0), x / 2 - 1, read, last);
-    read_samples(s[1], up, c, component_row(up->src, k, rows.t1), x / 2 - 1, read, last);
+    const bool halved = position_sub(yuv->chroma_x) > 0;
+    const int last = (yuv->width - 1) >> halved;
+    const int first = halved ? x / 2 - 1 : x, read = halved ? whole / 2 + 2 : whole + 1;
+    int16_t s[2][UPSAMPLE_RUN + 2];
+    const int16_t *top = s[0], *bottom = rows.w ? s[1] : top;
+    read_samples(s[0], up, c, component_row(up->src, k, rows.t0), first, read, last);
+    if (rows.w)
+        read_samples(s[1], up, c, component_row(up->src, k, rows.t1), first, read, last);
+    if (!halved) {
+        for (int i = 0; i < whole; i += LANES)
+            store_s16(out + i,
+                      vertical_lanes(between(up, top + i, 0), between(up, bottom + i, 0), weight));
+        return;
+    }
     vec_s16 half[2];
-    for (int i = 0; i < blocks * LANES; i += LANES) {
+    for (int i = 0; i < whole / 2; i += LANES) {
         for (int odd = 0; odd < 2; odd++) {
             const int32_t p = position_of(yuv->chroma_x, odd * 65536);
             const int at = i + 1 + (p >> WEIGHT_BITS), w = p & WEIGHT_MASK;
             half[odd] =
-                vertical_lanes(between(up, &s[0][at], w), between(up, &s[1][at], w), weight);
+                vertical_lanes(between(up, top + at, w), between(up, bottom + at, w), weight);
         }
         store_zipped(out + 2 * i, half[0], half[1]);
     }
@@ -99,6 +110,43 @@ static inline FRAMED_HD void rgb_run(struct rgb_planes *rgb, const struct upsamp
 }
 
 // --- samples that keep their values
+
+// Component 1 or 2 of n blocks of 2x2 pixels from (x, y) on, `columns` by `rows` samples each.
+static inline FRAMED_HD void block_means(uint8_t *to, const struct upsampling *up, int c, int x,
+                                         int y, int n, int columns, int rows)
+{
+    const struct component k = component_of(up->source, c);
+    const int sub_x = columns == 1, sub_y = rows == 1;
+    const int last_x = (up->yuv->width - 1) >> sub_x, last_y = (up->yuv->height - 1) >> sub_y;
+    const int shift = (source_is_10bit(up->source) ? 4 : 2) - sub_x - sub_y;
+    int16_t s[2][UPSAMPLE_RUN] = {0};
+    for (int row = 0; row < rows; row++) {
+        const int at = (y >> sub_y) + row < last_y ? (y >> sub_y) + row : last_y;
+        read_samples(s[row], up, c, component_row(up->src, k, at), x >> sub_x, n * columns, last_x);
+    }
+    for (int i = 0; i < n; i++) {
+        int sum = s[0][columns * i] + s[1][columns * i];
+        if (columns == 2)
+            sum += s[0][columns * i + 1] + s[1][columns * i + 1];
+        to[i] = (uint8_t)kept_of(sum, shift);
+    }
+}
+
+// kept_mean of component c in n blocks from (x, y) on.
+static inline FRAMED_HD void kept_means_run(uint8_t *to, const struct upsampling *up, int c, int x,
+                                            int y, int n)
+{
+    const int columns = 2 >> position_sub(up->yuv->chroma_x);
+    const int rows = 2 >> position_sub(up->yuv->chroma_y);
+    if (!source_has_chroma(up->source))
+        memset(to, 128, n);
+    else if (columns == 2 && rows == 2)
+        block_means(to, up, c, x, y, n, 2, 2);
+    else if (rows == 2)
+        block_means(to, up, c, x, y, n, 1, 2);
+    else
+        block_means(to, up, c, x, y, n, columns, 1);
+}
 
 // kept_interpolated of component c.
 static inline FRAMED_HD void chroma_run(uint8_t to[UPSAMPLE_RUN], const struct upsampling *up,

@@ -1,10 +1,11 @@
 // The warp on CUDA. Where the axes do not mix, warp_axis.cuh makes it from tables; else a thread
-// makes one output pixel with the functions of sample.h.
+// makes one output pixel with the functions of warp_pixel.h.
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/warp_axis.cuh"
 #include "kernels/cuda/warp_block.cuh"
+#include "kernels/warp_pixel.h"
 
 enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 8 };
 

@@ -19,11 +19,12 @@ struct axis_batch {
 };
 static_assert(sizeof(struct axis_batch) <= 4000, "kernel parameters");
 
-// Blocks that one SM holds at a time, which bounds a thread's registers. Samples of 10 bits
-// take more of these than there would be.
+// Blocks that one SM holds at a time, which bounds a thread's registers. Samples of 10 bits, and
+// packed ones, take more of these than there would be.
 static FRAMED_HD constexpr int axis_resident(enum pixel_format format, bool whole)
 {
-    const bool more = format == PIXEL_YUV420P10 || (format == PIXEL_P010 && !whole);
+    const bool packed = format == PIXEL_YUYV422 || format == PIXEL_UYVY422;
+    const bool more = packed || format == PIXEL_YUV420P10 || (format == PIXEL_P010 && !whole);
     return more ? 6 : 8;
 }
 
@@ -50,7 +51,8 @@ static __device__ inline void axis_pixels(const struct axis_item *item, const st
                                           int level21[3][AXIS_COLUMNS])
 {
     const struct axis_lines lines =
-        lines_at(item, 0, FORMAT == PIXEL_GBRP ? 3 : 1, row->luma, row->luma_weight);
+        lines_at(item, 0, source_is_rgb(FORMAT) ? pixel_format_planes(FORMAT) : 1, row->luma,
+                 row->luma_weight);
     const bool gray = item->flags & AXIS_GRAY;
     int pixel[AXIS_COLUMNS][3];
     if (source_is_rgb(FORMAT)) {
@@ -62,14 +64,15 @@ static __device__ inline void axis_pixels(const struct axis_item *item, const st
                 const struct rgb6 q = {pixel[i][0] >> 15, pixel[i][1] >> 15, pixel[i][2] >> 15};
                 pixel[i][0] = gray6(q, item->gray) << 15;
             }
-    } else if (gray) {
+    } else if (gray || !source_has_chroma(FORMAT)) {
 #pragma unroll
         for (int i = 0; i < AXIS_COLUMNS; i++)
             pixel[i][0] = pixel[i][1] = pixel[i][2] =
                 luma21<FORMAT, WHOLE>(item, &lines, columns->luma[i]);
     } else {
-        const int planes = FORMAT == PIXEL_NV12 || FORMAT == PIXEL_P010 ? 2 : 3;
-        const struct axis_lines chroma = lines_at(item, 1, planes, row->chroma, row->chroma_weight);
+        const int packed = component_of(FORMAT, 1).plane == 0;
+        const struct axis_lines chroma = lines_at(item, packed ? 0 : 1, pixel_format_planes(FORMAT),
+                                                  row->chroma, row->chroma_weight);
 #pragma unroll
         for (int i = 0; i < AXIS_COLUMNS; i++)
             yuv21<FORMAT>(item, luma21<FORMAT, WHOLE>(item, &lines, columns->luma[i]), &chroma,

@@ -59,7 +59,7 @@ static __device__ inline int pair(const uint8_t *at, int step, unsigned weights)
 template <enum pixel_format FORMAT>
 static __device__ inline void pair_uv(const uint8_t *at, unsigned weights, int uv[2])
 {
-    if (FORMAT == PIXEL_NV12) {
+    if (!source_is_10bit(FORMAT)) {
         const uint16_t *sample = (const uint16_t *)at;
         const unsigned both = __byte_perm(__ldg(sample), __ldg(sample + 1), 0x5140);
         uv[0] = low8(both, weights);
@@ -127,11 +127,17 @@ template <enum pixel_format FORMAT>
 static __device__ inline void pair_chroma(struct axis_line line, struct warp_column column,
                                           int uv[2])
 {
-    if (FORMAT == PIXEL_NV12 || FORMAT == PIXEL_P010) {
-        pair_uv<FORMAT>(line.plane[1] + column.offset, column.weights, uv);
+    if (FORMAT == PIXEL_NV12 || FORMAT == PIXEL_NV21 || FORMAT == PIXEL_P010) {
+        int in_memory[2];
+        pair_uv<FORMAT>(line.plane[1] + column.offset, column.weights, in_memory);
+        uv[0] = in_memory[FORMAT == PIXEL_NV21];
+        uv[1] = in_memory[FORMAT != PIXEL_NV21];
     } else {
-        uv[0] = pair<FORMAT>(line.plane[1] + column.offset, 1, column.weights);
-        uv[1] = pair<FORMAT>(line.plane[2] + column.offset, 1, column.weights);
+        for (int c = 1; c < 3; c++) {
+            const struct component k = component_of(FORMAT, c);
+            uv[c - 1] = pair<FORMAT>(line.plane[k.plane] + column.offset + k.offset, k.step,
+                                     column.weights);
+        }
     }
 }
 
@@ -183,13 +189,14 @@ template <enum pixel_format FORMAT, bool WHOLE>
 static __device__ inline int luma21(const struct axis_item *item, const struct axis_lines *lines,
                                     struct warp_column column)
 {
-    const uint8_t *above = lines->above.plane[0] + column.offset;
-    const uint8_t *below = lines->below.plane[0] + column.offset;
+    const struct component k = component_of(FORMAT, 0);
+    const uint8_t *above = lines->above.plane[0] + column.offset + k.offset;
+    const uint8_t *below = lines->below.plane[0] + column.offset + k.offset;
     if (WHOLE) // all but the sample is the same for all pixels
         return single<FORMAT>(above) * (item->luma * single_unit(FORMAT)) +
                (item->round - item->luma * 16384);
-    return vertical31(pair<FORMAT>(above, 1, column.weights),
-                      pair<FORMAT>(below, 1, column.weights), lines->weight) *
+    return vertical31(pair<FORMAT>(above, k.step, column.weights),
+                      pair<FORMAT>(below, k.step, column.weights), lines->weight) *
                item->luma +
            item->round;
 }

@@ -1,69 +1,10 @@
 // RGB or YUV to YUV on CUDA. A thread makes four pixels of a row of a 4:4:4 result, or of two rows
 // of a 4:2:0 result: with wide loads and stores where addresses and the picture's edges allow, else
-// pixel by pixel with the functions of sample.h.
+// block by block with yuv_block.
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/yuv_tile.cuh"
 
 enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 8 };
-
-// --- a pixel, or a 2x2 block, anywhere
-
-static inline __device__ void store(const struct image *dst, enum pixel_format format, int c, int x,
-                                    int y, int level)
-{
-    const struct component k = component_of(format, c);
-    component_row(dst, k, y)[x * k.step] = (uint8_t)level;
-}
-
-template <enum pixel_format FORMAT>
-static __device__ void convert_pixel(const struct image *dst, const struct image *src,
-                                     const struct yuv *yuv, int x, int y)
-{
-    uint8_t rgb[3];
-    rgb_at(src, yuv, FORMAT, x, y, rgb);
-    for (int c = 0; c < 3; c++)
-        store(dst, yuv->format, c, x, y, yuv_level(&yuv->yuv, c, rgb[0], rgb[1], rgb[2]));
-}
-
-// Beyond an odd right or bottom edge the edge pixel counts again.
-template <enum pixel_format FORMAT>
-static __device__ void convert_block(const struct image *dst, const struct image *src,
-                                     const struct yuv *yuv, int x, int y)
-{
-    int sum[3] = {0, 0, 0};
-    for (int i = 0; i < 4; i++) {
-        const int px = min(x + (i & 1), yuv->width - 1), py = min(y + (i >> 1), yuv->height - 1);
-        uint8_t rgb[3];
-        rgb_at(src, yuv, FORMAT, px, py, rgb);
-        store(dst, yuv->format, 0, px, py, yuv_level(&yuv->yuv, 0, rgb[0], rgb[1], rgb[2]));
-        for (int c = 0; c < 3; c++)
-            sum[c] += rgb[c];
-    }
-    const int r = block_mean(sum[0]), g = block_mean(sum[1]), b = block_mean(sum[2]);
-    for (int c = 1; c < 3; c++)
-        store(dst, yuv->format, c, x / 2, y / 2, yuv_level(&yuv->yuv, c, r, g, b));
-}
-
-template <enum pixel_format FORMAT>
-static __device__ void keep_pixel(const struct image *dst, const struct image *src,
-                                  const struct yuv *yuv, int x, int y)
-{
-    store(dst, yuv->format, 0, x, y, kept_at(src, FORMAT, 0, x, y));
-    for (int c = 1; c < 3; c++)
-        store(dst, yuv->format, c, x, y, kept_interpolated(chroma_at(src, yuv, FORMAT, c, x, y)));
-}
-
-template <enum pixel_format FORMAT>
-static __device__ void keep_block(const struct image *dst, const struct image *src,
-                                  const struct yuv *yuv, int x, int y)
-{
-    for (int i = 0; i < 4; i++) {
-        const int px = min(x + (i & 1), yuv->width - 1), py = min(y + (i >> 1), yuv->height - 1);
-        store(dst, yuv->format, 0, px, py, kept_at(src, FORMAT, 0, px, py));
-    }
-    for (int c = 1; c < 3; c++)
-        store(dst, yuv->format, c, x / 2, y / 2, kept_at(src, FORMAT, c, x / 2, y / 2));
-}
 
 // --- tiles
 
@@ -109,9 +50,8 @@ template <enum pixel_format FORMAT>
 static __device__ inline void kept_luma(const struct image *src, int x, int y, int luma[TILE])
 {
     read_luma<FORMAT>(src, x, y, luma);
-    if (source_is_10bit(FORMAT))
-        for (int i = 0; i < TILE; i++)
-            luma[i] = kept10(luma[i]);
+    for (int i = 0; i < TILE; i++)
+        luma[i] = kept_of(luma[i], source_is_10bit(FORMAT) ? 2 : 0);
 }
 
 template <enum pixel_format FORMAT>
@@ -135,9 +75,12 @@ static __device__ inline void keep_tile_420(const struct image *dst, const struc
     int luma[2][TILE], u[2], v[2];
     for (int row = 0; row < 2; row++)
         kept_luma<FORMAT>(src, x, y + row, luma[row]);
+    const bool same = position_sub(yuv->chroma_x) > 0 && position_sub(yuv->chroma_y) > 0;
     for (int i = 0; i < 2; i++) {
-        u[i] = kept_at(src, FORMAT, 1, x / 2 + i, y / 2);
-        v[i] = kept_at(src, FORMAT, 2, x / 2 + i, y / 2);
+        u[i] = same ? kept_at(src, FORMAT, 1, x / 2 + i, y / 2)
+                    : kept_mean(src, yuv, FORMAT, 1, x + 2 * i, y);
+        v[i] = same ? kept_at(src, FORMAT, 2, x / 2 + i, y / 2)
+                    : kept_mean(src, yuv, FORMAT, 2, x + 2 * i, y);
     }
     for (int row = 0; row < 2; row++)
         write_four(dst, 0, x, y + row, luma[row]);
@@ -161,91 +104,60 @@ static __device__ inline int tile_y(struct band band, int rows)
     return band.y0 + rows * (blockIdx.y * BLOCK_HEIGHT + threadIdx.y);
 }
 
-template <enum pixel_format FORMAT> static __global__ void convert_444(KERNEL_ARGUMENTS)
+// Blocks that one SM holds at a time, which bounds a thread's registers.
+static FRAMED_HD constexpr int resident(enum pixel_format format, bool convert, bool halved)
 {
-    const int x = tile_x(), y = tile_y(band, 1), end = min(x + TILE, yuv.width);
-    if (y >= band.y1)
-        return;
-    if (wide && x + TILE <= yuv.width)
-        convert_tile<FORMAT>(&dst, &src, &yuv, x, y);
-    else
-        for (int i = x; i < end; i++)
-            convert_pixel<FORMAT>(&dst, &src, &yuv, i, y);
+    const bool rgb = format <= PIXEL_GBRP;
+    return rgb || (halved && !convert) ? 8 : halved ? 5 : 6;
 }
 
-template <enum pixel_format FORMAT> static __global__ void convert_420(KERNEL_ARGUMENTS)
+// CONVERT and HALVED as yuv_block's.
+template <enum pixel_format FORMAT, bool CONVERT, bool HALVED>
+static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT,
+                                         resident(FORMAT, CONVERT, HALVED))
+    yuv_tiles(KERNEL_ARGUMENTS)
 {
-    const int x = tile_x(), y = tile_y(band, 2), end = min(x + TILE, yuv.width);
+    const int x = tile_x(), y = tile_y(band, 1 + HALVED), end = min(x + TILE, yuv.width);
     if (y >= band.y1)
         return;
-    if (wide && x + TILE <= yuv.width && y + 2 <= yuv.height)
+    if (!wide || x + TILE > yuv.width || y + 1 + HALVED > yuv.height) {
+        const struct pixel_layout layout = pixel_layout_of(yuv.format);
+        FRAMED_ROLLED
+        for (int i = x; i < end; i += 1 + HALVED)
+            yuv_block(&dst, &src, &yuv, layout.component, FORMAT, CONVERT, HALVED, i, y);
+    } else if (CONVERT && HALVED) {
         convert_tile_420<FORMAT>(&dst, &src, &yuv, x, y);
-    else
-        for (int i = x; i < end; i += 2)
-            convert_block<FORMAT>(&dst, &src, &yuv, i, y);
-}
-
-template <enum pixel_format FORMAT> static __global__ void keep_444(KERNEL_ARGUMENTS)
-{
-    const int x = tile_x(), y = tile_y(band, 1), end = min(x + TILE, yuv.width);
-    if (y >= band.y1)
-        return;
-    if (wide && x + TILE <= yuv.width)
-        keep_tile<FORMAT>(&dst, &src, &yuv, x, y);
-    else
-        for (int i = x; i < end; i++)
-            keep_pixel<FORMAT>(&dst, &src, &yuv, i, y);
-}
-
-template <enum pixel_format FORMAT> static __global__ void keep_420(KERNEL_ARGUMENTS)
-{
-    const int x = tile_x(), y = tile_y(band, 2), end = min(x + TILE, yuv.width);
-    if (y >= band.y1)
-        return;
-    if (wide && x + TILE <= yuv.width && y + 2 <= yuv.height)
+    } else if (CONVERT) {
+        convert_tile<FORMAT>(&dst, &src, &yuv, x, y);
+    } else if (HALVED) {
         keep_tile_420<FORMAT>(&dst, &src, &yuv, x, y);
-    else
-        for (int i = x; i < end; i += 2)
-            keep_block<FORMAT>(&dst, &src, &yuv, i, y);
+    } else {
+        keep_tile<FORMAT>(&dst, &src, &yuv, x, y);
+    }
 }
 
 // --- launch
 
-template <enum pixel_format FORMAT> static const void *rgb_kernel(const struct yuv *yuv)
+template <enum pixel_format FORMAT, bool CONVERT>
+static const void *kernel_for(const struct yuv *yuv)
 {
-    return format_is_420(yuv->format) ? (const void *)convert_420<FORMAT>
-                                      : (const void *)convert_444<FORMAT>;
-}
-
-template <enum pixel_format FORMAT> static const void *yuv_kernel(const struct yuv *yuv)
-{
-    if (yuv->convert)
-        return rgb_kernel<FORMAT>(yuv);
-    return format_is_420(yuv->format) ? (const void *)keep_420<FORMAT>
-                                      : (const void *)keep_444<FORMAT>;
+    return format_is_420(yuv->format) ? (const void *)yuv_tiles<FORMAT, CONVERT, true>
+                                      : (const void *)yuv_tiles<FORMAT, CONVERT, false>;
 }
 
 static const void *kernel_of(const struct yuv *yuv)
 {
     switch (yuv->source) {
-    case PIXEL_BGRA:
-        return rgb_kernel<PIXEL_BGRA>(yuv);
-    case PIXEL_RGBA:
-        return rgb_kernel<PIXEL_RGBA>(yuv);
-    case PIXEL_BGR24:
-        return rgb_kernel<PIXEL_BGR24>(yuv);
-    case PIXEL_RGB24:
-        return rgb_kernel<PIXEL_RGB24>(yuv);
-    case PIXEL_GBRP:
-        return rgb_kernel<PIXEL_GBRP>(yuv);
-    case PIXEL_NV12:
-        return yuv_kernel<PIXEL_NV12>(yuv);
-    case PIXEL_YUV420P:
-        return yuv_kernel<PIXEL_YUV420P>(yuv);
-    case PIXEL_P010:
-        return yuv_kernel<PIXEL_P010>(yuv);
-    case PIXEL_YUV420P10:
-        return yuv_kernel<PIXEL_YUV420P10>(yuv);
+#define RGB(format)                                                                                \
+    case format:                                                                                   \
+        return kernel_for<format, true>(yuv);
+#define YUV(format)                                                                                \
+    case format:                                                                                   \
+        return yuv->convert ? kernel_for<format, true>(yuv) : kernel_for<format, false>(yuv);
+        FOR_EACH_RGB_SOURCE(RGB)
+        FOR_EACH_YUV_SOURCE(YUV)
+#undef RGB
+#undef YUV
     default:
         return NULL;
     }
@@ -260,7 +172,7 @@ static bool plane_is_aligned(const struct plane *plane, int bytes)
 static bool source_is_wide(const struct image *src, enum pixel_format format)
 {
     const int bytes = tile_bytes(format), word = bytes == 12 ? 4 : bytes;
-    for (int i = 0; i < (format == PIXEL_GBRP ? 3 : 1); i++)
+    for (int i = 0; i < (source_is_rgb(format) ? pixel_format_planes(format) : 1); i++)
         if (!plane_is_aligned(&src->plane[i], word))
             return false;
     return true;
@@ -268,8 +180,7 @@ static bool source_is_wide(const struct image *src, enum pixel_format format)
 
 static bool result_is_wide(const struct image *dst, enum pixel_format format)
 {
-    const int planes = format == PIXEL_YUV24 ? 1 : format == PIXEL_NV12 ? 2 : 3;
-    for (int i = 0; i < planes; i++)
+    for (int i = 0; i < pixel_format_planes(format); i++)
         if (!plane_is_aligned(&dst->plane[i], format == PIXEL_YUV420P && i > 0 ? 2 : 4))
             return false;
     return true;

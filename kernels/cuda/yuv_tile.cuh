@@ -3,26 +3,27 @@
 #ifndef FRAMED_KERNELS_CUDA_YUV_TILE_CUH
 #define FRAMED_KERNELS_CUDA_YUV_TILE_CUH
 
-#include "kernels/sample.h"
+#include "kernels/yuv_pixel.h"
 
 enum { TILE = 4 };
 
 // --- read
 
-template <int BYTES> static __device__ inline void load(const uint8_t *at, unsigned word[BYTES / 4])
+// 4, 8, 12 or 16 bytes.
+static __device__ inline void load(const uint8_t *at, int bytes, unsigned word[TILE])
 {
-    if (BYTES == 16) {
+    if (bytes == 16) {
         const uint4 v = __ldg((const uint4 *)at);
         word[0] = v.x;
         word[1] = v.y;
         word[2] = v.z;
         word[3] = v.w;
-    } else if (BYTES == 8) {
+    } else if (bytes == 8) {
         const uint2 v = __ldg((const uint2 *)at);
         word[0] = v.x;
         word[1] = v.y;
     } else {
-        for (int i = 0; i < BYTES / 4; i++)
+        for (int i = 0; i < bytes / 4; i++)
             word[i] = __ldg((const unsigned *)at + i);
     }
 }
@@ -32,27 +33,23 @@ static __device__ inline int byte_of(const unsigned *word, int i)
     return word[i / 4] >> 8 * (i % 4) & 255;
 }
 
-// Bytes of TILE samples that lie together: what their address must be a multiple of, but for the 12
-// of a 24-bit format, which are loaded as three words.
-static FRAMED_HD constexpr int tile_bytes(enum pixel_format format)
+// Bytes of TILE samples of the first component: what their address must be a multiple of, but for
+// the 12 of a 24-bit format, which are loaded as three words.
+static inline FRAMED_HD int tile_bytes(enum pixel_format format)
 {
-    return format == PIXEL_BGRA || format == PIXEL_RGBA        ? 16
-           : format == PIXEL_BGR24 || format == PIXEL_RGB24    ? 12
-           : format == PIXEL_P010 || format == PIXEL_YUV420P10 ? 8
-                                                               : 4;
+    return TILE * component_of(format, 0).step;
 }
 
 // Samples of an RGB source.
 template <enum pixel_format FORMAT>
 static __device__ inline void read_rgb(const struct image *src, int x, int y, int rgb[3][TILE])
 {
-    constexpr int bytes = tile_bytes(FORMAT);
-    unsigned word[bytes / 4];
+    unsigned word[TILE];
     for (int c = 0; c < 3; c++) {
         const struct component k = component_of(FORMAT, c);
         if (c == 0 || FORMAT == PIXEL_GBRP) {
             const struct plane *plane = &src->plane[k.plane];
-            load<bytes>(plane->data + (ptrdiff_t)y * plane->stride + x * k.step, word);
+            load(plane->data + (ptrdiff_t)y * plane->stride + x * k.step, tile_bytes(FORMAT), word);
         }
         for (int i = 0; i < TILE; i++)
             rgb[c][i] = byte_of(word, i * k.step + k.offset);
@@ -63,15 +60,14 @@ static __device__ inline void read_rgb(const struct image *src, int x, int y, in
 template <enum pixel_format FORMAT>
 static __device__ inline void read_luma(const struct image *src, int x, int y, int luma[TILE])
 {
-    constexpr int bytes = tile_bytes(FORMAT);
-    unsigned word[bytes / 4];
-    load<bytes>(src->plane[0].data + (ptrdiff_t)y * src->plane[0].stride + x * (bytes / TILE),
-                word);
+    const struct pixel_layout layout = pixel_layout_of(FORMAT);
+    const struct component k = layout.component[0];
+    unsigned word[TILE];
+    load(src->plane[0].data + (ptrdiff_t)y * src->plane[0].stride + x * k.step, tile_bytes(FORMAT),
+         word);
     for (int i = 0; i < TILE; i++) {
-        const int sample = bytes == 4 ? byte_of(word, i) : word[i / 2] >> 16 * (i % 2) & 0xffff;
-        luma[i] = FORMAT == PIXEL_P010        ? sample >> 6
-                  : FORMAT == PIXEL_YUV420P10 ? sample & 1023
-                                              : sample;
+        const int at = i * k.step + k.offset;
+        luma[i] = word[at / 4] >> (8 * (at % 4) + layout.shift) & ((1 << layout.bits) - 1);
     }
 }
 
@@ -81,23 +77,25 @@ static __device__ inline int horizontal(int left, int right, int w)
     return source_is_10bit(FORMAT) ? horizontal10(left, right, w) : horizontal8(left, right, w);
 }
 
-// One row of component c at pixels x to x + 3. Their taps are samples x/2 - 1 to x/2 + 2: an even
-// pixel lies at most one sample behind x/2, an odd one at most one before.
+// One row of component c at pixels x to x + 3. Where chroma is halved, their taps are samples
+// x/2 - 1 to x/2 + 2: an even pixel lies at most one sample behind x/2, an odd one at most one
+// before.
 template <enum pixel_format FORMAT>
 static __device__ inline void chroma_row(const struct image *src, const struct yuv *yuv, int c,
                                          int x, int row, int h[TILE])
 {
     const struct component k = component_of(FORMAT, c);
     const uint8_t *start = component_row(src, k, row);
-    const int even = position_of(yuv->chroma_x, 0) + WEIGHT_ONE;
-    const int odd = position_of(yuv->chroma_x, 65536);
+    const bool halved = position_sub(yuv->chroma_x) > 0;
+    const int first = halved ? x / 2 - 1 : x, last = (yuv->width - 1) >> halved;
+    const int even = halved ? position_of(yuv->chroma_x, 0) + WEIGHT_ONE : 0;
+    const int odd = halved ? position_of(yuv->chroma_x, 65536) : 0;
     int sample[TILE];
     for (int i = 0; i < TILE; i++)
-        sample[i] =
-            sample_load(FORMAT, start + clamp_to(x / 2 - 1 + i, 0, (yuv->width - 1) >> 1) * k.step);
+        sample[i] = sample_load(FORMAT, start + clamp_to(first + i, 0, last) * k.step);
     for (int i = 0; i < TILE; i++) {
-        const int left = (i + 1) / 2;
-        h[i] = horizontal<FORMAT>(sample[left], sample[left + 1], i % 2 ? odd : even);
+        const int left = halved ? sample[(i + 1) / 2] : sample[i];
+        h[i] = horizontal<FORMAT>(left, sample[(i + 1) / 2 + 1], i % 2 ? odd : even);
     }
 }
 
@@ -106,6 +104,11 @@ template <enum pixel_format FORMAT>
 static __device__ inline void read_chroma(const struct image *src, const struct yuv *yuv, int c,
                                           int x, int y, int chroma[TILE])
 {
+    if (!source_has_chroma(FORMAT)) {
+        for (int i = 0; i < TILE; i++)
+            chroma[i] = 0;
+        return;
+    }
     const struct taps rows = chroma_taps(yuv->chroma_y, y * 65536, 0, yuv->height);
     int above[TILE], below[TILE];
     chroma_row<FORMAT>(src, yuv, c, x, rows.t0, above);

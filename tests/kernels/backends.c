@@ -28,8 +28,8 @@ static int random_op(struct random *random, struct op *op, const struct image *s
 static struct picture random_source(struct random *random)
 {
     const int side = random_in(random, 0, 9) == 0 ? 300 : 40;
-    const int format = random_in(random, PIXEL_BGRA, PIXEL_YUV420P10);
-    struct picture picture = picture_random((enum pixel_format)format, side, random);
+    const enum pixel_format format = sources[random_in(random, 0, SOURCES - 1)];
+    struct picture picture = picture_random(format, side, random);
     picture.image.colour = colour_case(random);
     return picture;
 }

@@ -179,7 +179,7 @@ static void plan_case_init(struct plan_case *c, struct random *random)
 {
     const int side = random_in(random, 0, 3) ? 3000 : 50;
     *c = (struct plan_case){.n = random_in(random, 1, OPS_MAX)};
-    c->src.format = (enum pixel_format)random_in(random, PIXEL_BGRA, PIXEL_YUV420P10);
+    c->src.format = sources[random_in(random, 0, SOURCES - 1)];
     c->src.width = random_in(random, 1, side);
     c->src.height = random_in(random, 1, side);
     c->src.memory = (enum memory)random_in(random, MEMORY_HOST, MEMORY_CUDA);

@@ -36,9 +36,9 @@ static inline void matrix_weights(enum matrix matrix, double *kr, double *kb)
 static inline double bilinear(const struct image *image, int c, double x, double y,
                               struct window window)
 {
-    const int halve = c > 0 && is_420(image->format);
-    const double x0 = window.x0 >> halve, x1 = (window.x1 - 1) >> halve;
-    const double y0 = window.y0 >> halve, y1 = (window.y1 - 1) >> halve;
+    const int sx = shared_x(image->format, c), sy = shared_y(image->format, c);
+    const double x0 = window.x0 / sx, x1 = (window.x1 - 1) / sx;
+    const double y0 = window.y0 / sy, y1 = (window.y1 - 1) / sy;
     const double left = floor(x), top = floor(y), wx = x - left, wy = y - top;
     const int l = (int)bounded(left, x0, x1), r = (int)bounded(left + 1, x0, x1);
     const int t = (int)bounded(top, y0, y1), b = (int)bounded(top + 1, y0, y1);
@@ -47,13 +47,22 @@ static inline double bilinear(const struct image *image, int c, double x, double
     return upper * (1 - wy) + lower * wy;
 }
 
+static inline double no_chroma(enum pixel_format format)
+{
+    return is_10bit(format) ? 512 : 128;
+}
+
 // A chroma component where luma position (x, y) is.
 static inline double chroma(const struct image *image, int c, double x, double y,
                             enum siting siting, struct window window)
 {
-    const double dx = siting == SITING_CENTER ? 0.5 : 0;
-    const double dy = siting == SITING_TOPLEFT ? 0 : 0.5;
-    return bilinear(image, c, (x - dx) / 2, (y - dy) / 2, window);
+    if (components(image->format) == 1)
+        return no_chroma(image->format);
+    if (shared_x(image->format, c) == 2)
+        x = (x - (siting == SITING_CENTER ? 0.5 : 0)) / 2;
+    if (shared_y(image->format, c) == 2)
+        y = (y - (siting == SITING_TOPLEFT ? 0 : 0.5)) / 2;
+    return bilinear(image, c, x, y, window);
 }
 
 // Levels of a YUV picture, `colour` resolved.
@@ -90,7 +99,7 @@ static inline double gray_at(const struct image *image, struct colour colour, do
                              struct window window)
 {
     if (!source_is_rgb(image->format)) {
-        const double none = is_10bit(image->format) ? 512 : 128;
+        const double none = no_chroma(image->format);
         return yuv_levels(image, colour, bilinear(image, 0, x, y, window), none, none).r;
     }
     const struct rgb p = picture_at(image, colour, x, y, window);

@@ -48,15 +48,46 @@ struct picture {
     uint8_t *memory[PLANES_MAX];
 };
 
+// The sources in turn, as numbers below SOURCES.
+static const enum pixel_format sources[] = {
+    PIXEL_BGRA,      PIXEL_RGBA,    PIXEL_BGR24,     PIXEL_RGB24,   PIXEL_GBRP,    PIXEL_NV12,
+    PIXEL_YUV420P,   PIXEL_P010,    PIXEL_YUV420P10, PIXEL_YUV444P, PIXEL_YUV422P, PIXEL_YUV422P10,
+    PIXEL_YUV444P10, PIXEL_YUYV422, PIXEL_UYVY422,   PIXEL_NV21,    PIXEL_GRAY,
+};
+enum { SOURCES = sizeof sources / sizeof *sources };
+
+static inline bool is_422(enum pixel_format format)
+{
+    return format == PIXEL_YUV422P || format == PIXEL_YUV422P10 || format == PIXEL_YUYV422 ||
+           format == PIXEL_UYVY422;
+}
+
 static inline bool is_420(enum pixel_format format)
 {
-    return format == PIXEL_NV12 || format == PIXEL_YUV420P || format == PIXEL_P010 ||
-           format == PIXEL_YUV420P10;
+    return format == PIXEL_NV12 || format == PIXEL_NV21 || format == PIXEL_YUV420P ||
+           format == PIXEL_P010 || format == PIXEL_YUV420P10;
 }
 
 static inline bool is_10bit(enum pixel_format format)
 {
-    return format == PIXEL_P010 || format == PIXEL_YUV420P10;
+    return format == PIXEL_P010 || format == PIXEL_YUV420P10 || format == PIXEL_YUV422P10 ||
+           format == PIXEL_YUV444P10;
+}
+
+// Columns and rows of pixels that share a sample of component c.
+static inline int shared_x(enum pixel_format format, int c)
+{
+    return c > 0 && (is_420(format) || is_422(format)) ? 2 : 1;
+}
+
+static inline int shared_y(enum pixel_format format, int c)
+{
+    return c > 0 && is_420(format) ? 2 : 1;
+}
+
+static inline int components(enum pixel_format format)
+{
+    return format == PIXEL_GRAY ? 1 : 3;
 }
 
 // Sample (x, y) of component c (R, G, B or Y, U, V), counted in the component's own plane.
@@ -74,6 +105,13 @@ static inline uint8_t *sample_address(const struct image *image, int c, int x, i
         [PIXEL_P010] = {{0, 0, 2}, {1, 0, 4}, {1, 2, 4}},
         [PIXEL_YUV420P10] = {{0, 0, 2}, {1, 0, 2}, {2, 0, 2}},
         [PIXEL_YUV444P] = {{0, 0, 1}, {1, 0, 1}, {2, 0, 1}},
+        [PIXEL_YUV422P] = {{0, 0, 1}, {1, 0, 1}, {2, 0, 1}},
+        [PIXEL_YUV422P10] = {{0, 0, 2}, {1, 0, 2}, {2, 0, 2}},
+        [PIXEL_YUV444P10] = {{0, 0, 2}, {1, 0, 2}, {2, 0, 2}},
+        [PIXEL_YUYV422] = {{0, 0, 2}, {0, 1, 4}, {0, 3, 4}},
+        [PIXEL_UYVY422] = {{0, 1, 2}, {0, 0, 4}, {0, 2, 4}},
+        [PIXEL_NV21] = {{0, 0, 1}, {1, 1, 2}, {1, 0, 2}},
+        [PIXEL_GRAY] = {{0, 0, 1}},
         [PIXEL_YUV24] = {{0, 0, 3}, {0, 1, 3}, {0, 2, 3}},
     };
     const char *place = places[image->format][c];
@@ -86,7 +124,7 @@ static inline int sample_get(const struct image *image, int c, int x, int y)
     const uint8_t *at = sample_address(image, c, x, y);
     if (image->format == PIXEL_P010)
         return (at[0] | at[1] << 8) >> 6;
-    if (image->format == PIXEL_YUV420P10)
+    if (is_10bit(image->format))
         return (at[0] | at[1] << 8) & 1023;
     return *at;
 }
@@ -103,19 +141,21 @@ static inline void sample_put(const struct image *image, int c, int x, int y, in
 
 static inline int component_width(const struct image *image, int c)
 {
-    return c > 0 && is_420(image->format) ? (image->width + 1) / 2 : image->width;
+    const int shared = shared_x(image->format, c);
+    return (image->width + shared - 1) / shared;
 }
 
 static inline int component_height(const struct image *image, int c)
 {
-    return c > 0 && is_420(image->format) ? (image->height + 1) / 2 : image->height;
+    const int shared = shared_y(image->format, c);
+    return (image->height + shared - 1) / shared;
 }
 
 static inline void picture_fill(const struct image *image, enum content content,
                                 struct random *random)
 {
     const int max = is_10bit(image->format) ? 1023 : 255;
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < components(image->format); c++) {
         const int phase = random_in(random, 0, 1);
         for (int y = 0; y < component_height(image, c); y++) {
             for (int x = 0; x < component_width(image, c); x++) {

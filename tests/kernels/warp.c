@@ -251,10 +251,10 @@ int main(int argc, char **argv)
     struct random random = random_from(argc, argv);
     printf("warp: seed %llu\n", (unsigned long long)random.state);
     const long rounds = 1 + cases_from(3 * ROUND) / ROUND;
-    for (int source = PIXEL_BGRA; source <= PIXEL_YUV420P10; source++) {
+    for (int source = 0; source < SOURCES; source++) {
         for (long i = 0; i < rounds; i++)
-            TEST(test_colours(&random, (enum pixel_format)source));
-        TEST(test_large(&random, (enum pixel_format)source));
+            TEST(test_colours(&random, sources[source]));
+        TEST(test_large(&random, sources[source]));
     }
     TEST(test_elements(&random));
     TEST(test_summed());

@@ -24,7 +24,6 @@ enum {
     AREA_MAX = 6000,    // pixels, but for one case in LARGE
     LARGE = 1024,       // of so many cases one is
     STEPS = GEOMETRIES, // the geometry of whole steps: 1:1, 2:1, 3:1, 4:1, turned and flipped
-    SOURCES = PIXEL_YUV420P10,              // the formats from 1 on
     TURNS = 2 * SOURCES * (GEOMETRIES + 1), // seeds that are every combination once
 };
 
@@ -383,7 +382,7 @@ static void check_case(void)
 {
     struct random random = {now.seed};
     struct trial t = {0};
-    const enum pixel_format format = (enum pixel_format)(1 + now.seed % SOURCES);
+    const enum pixel_format format = sources[now.seed % SOURCES];
     const int error =
         now.seed / SOURCES % 2
             ? trial_yuv(&t, &random, format)

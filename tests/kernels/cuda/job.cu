@@ -80,7 +80,7 @@ static void *run_worker(void *argument)
 
 static void test_threads(struct backend *backend)
 {
-    static const enum pixel_format formats[] = {PIXEL_NV12, PIXEL_BGRA, PIXEL_YUV420P10};
+    static const enum pixel_format formats[] = {PIXEL_NV12, PIXEL_BGRA, PIXEL_YUYV422};
     static struct worker workers[WORKERS];
     for (int i = 0; i < WORKERS; i++) {
         struct worker *worker = &workers[i];

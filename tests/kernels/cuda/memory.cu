@@ -48,8 +48,9 @@ static void test_placement(struct backend *backend, const struct camera *camera,
 
 static void test_placements(const struct backend_options *options, bool gates)
 {
-    static const enum pixel_format formats[] = {PIXEL_BGRA, PIXEL_GBRP, PIXEL_NV12, PIXEL_YUV420P,
-                                                PIXEL_P010};
+    static const enum pixel_format formats[] = {
+        PIXEL_BGRA, PIXEL_GBRP,    PIXEL_NV12,      PIXEL_YUV420P, PIXEL_P010,
+        PIXEL_NV21, PIXEL_YUV422P, PIXEL_YUV444P10, PIXEL_UYVY422, PIXEL_GRAY};
     static const enum memory results[] = {MEMORY_PINNED, MEMORY_HOST, MEMORY_CUDA};
     struct backend *backend;
     int n = 0;
