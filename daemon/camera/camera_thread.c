@@ -313,7 +313,7 @@ static void explain_end(const struct camera_thread *t, int rc, char *why, size_t
 {
     if (rc == -ETIME)
         snprintf(why, size, "no picture could be decoded for %.0f s",
-                 (double)t->stall.dry_ns / 1e9);
+                 (double)t->stall.lasted_ns / 1e9);
     else
         snprintf(why, size, "%s",
                  rc == -ENODATA     ? "the stream ended"

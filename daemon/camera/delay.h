@@ -1,5 +1,6 @@
-// How far behind a live camera's picture comes: what piled up while the camera or the network stood
-// still arrives all at once, and is old. One thread uses it; zeroed it is ready, and begins anew.
+// How late a live camera's picture comes. Pictures that piled up while the camera or the network
+// stood still arrive all at once, and are old. One thread uses it; zeroed it is ready, and begins
+// anew.
 #ifndef FRAMED_DAEMON_CAMERA_DELAY_H
 #define FRAMED_DAEMON_CAMERA_DELAY_H
 

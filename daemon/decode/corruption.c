@@ -3,61 +3,61 @@
 #include "daemon/wire.h"
 
 enum {
-    PRELUDE_MAX = 250,  // pictures withheld in wait for a keyframe
-    SUSPECT_MAX = 1500, // pictures marked for want of one: other streams mend themselves bit by bit
+    LEADING_MAX = 250,  // pictures withheld in wait for a keyframe
+    TAINTED_MAX = 1500, // pictures marked for want of one: other streams mend themselves bit by bit
 };
 
-void corruption_begin(struct corruption *damage, enum damaged policy)
+void corruption_begin(struct corruption *corruption, enum damaged policy)
 {
-    *damage = (struct corruption){.policy = policy, .holding = policy == DAMAGED_HOLD};
+    *corruption = (struct corruption){.policy = policy, .holding = policy == DAMAGED_HOLD};
 }
 
-void corruption_loss(struct corruption *damage)
+void corruption_loss(struct corruption *corruption)
 {
-    damage->holding = damage->policy == DAMAGED_HOLD;
-    damage->suspect = SUSPECT_MAX;
+    corruption->holding = corruption->policy == DAMAGED_HOLD;
+    corruption->tainted = TAINTED_MAX;
 }
 
-void corruption_rootless(struct corruption *damage)
+void corruption_missing_reference(struct corruption *corruption)
 {
-    damage->rootless = true;
+    corruption->missing_reference = true;
 }
 
 // Pictures of a stream that was joined between keyframes show nothing. A stream that has no
 // keyframes gets its way in the end.
-static bool before_keyframe(struct corruption *damage, uint32_t flags)
+static bool before_keyframe(struct corruption *corruption, uint32_t flags)
 {
-    const bool harmed = (flags & FRAMED_FLAG_DAMAGED) || damage->rootless;
-    if (damage->prelude >= 0 && harmed && !(flags & FRAMED_FLAG_KEYFRAME) &&
-        damage->prelude < PRELUDE_MAX) {
-        damage->prelude++;
-        damage->suspect = damage->rootless ? SUSPECT_MAX : 0;
+    const bool harmed = (flags & FRAMED_FLAG_DAMAGED) || corruption->missing_reference;
+    if (corruption->leading >= 0 && harmed && !(flags & FRAMED_FLAG_KEYFRAME) &&
+        corruption->leading < LEADING_MAX) {
+        corruption->leading++;
+        corruption->tainted = corruption->missing_reference ? TAINTED_MAX : 0;
     } else {
-        damage->prelude = -1;
+        corruption->leading = -1;
     }
-    return damage->prelude >= 0;
+    return corruption->leading >= 0;
 }
 
 // The decoder knows what is wrong with a picture, but not that it was made from one that is.
-static void suspect(struct corruption *damage, uint32_t *flags)
+static void mark_tainted(struct corruption *corruption, uint32_t *flags)
 {
     if (*flags & FRAMED_FLAG_DAMAGED)
-        damage->suspect = SUSPECT_MAX;
-    else if ((*flags & FRAMED_FLAG_KEYFRAME) || damage->suspect == 0)
-        damage->suspect = 0;
+        corruption->tainted = TAINTED_MAX;
+    else if ((*flags & FRAMED_FLAG_KEYFRAME) || corruption->tainted == 0)
+        corruption->tainted = 0;
     else
-        damage->suspect--;
-    if (damage->suspect > 0)
+        corruption->tainted--;
+    if (corruption->tainted > 0)
         *flags |= FRAMED_FLAG_DAMAGED;
 }
 
-bool corruption_withholds(struct corruption *damage, uint32_t *flags)
+bool corruption_withholds(struct corruption *corruption, uint32_t *flags)
 {
     bool damaged = *flags & FRAMED_FLAG_DAMAGED;
-    if (before_keyframe(damage, *flags))
+    if (before_keyframe(corruption, *flags))
         return true;
-    suspect(damage, flags);
-    if (damage->policy == DAMAGED_HOLD && (damaged || (*flags & FRAMED_FLAG_KEYFRAME)))
-        damage->holding = damaged;
-    return damage->policy == DAMAGED_DROP ? damaged : damage->holding;
+    mark_tainted(corruption, flags);
+    if (corruption->policy == DAMAGED_HOLD && (damaged || (*flags & FRAMED_FLAG_KEYFRAME)))
+        corruption->holding = damaged;
+    return corruption->policy == DAMAGED_DROP ? damaged : corruption->holding;
 }

@@ -283,7 +283,7 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
     if (libav_thread()->data_missing) {
         libav_thread()->data_missing = false;
         packet_history_info(&d->history, serial)->damaged = true;
-        corruption_rootless(&d->corruption);
+        corruption_missing_reference(&d->corruption);
     }
     if (rc >= 0)
         return 0;
@@ -370,18 +370,18 @@ int decoder_send(struct decoder *d, const struct packet *packet)
 
 // --- pictures out
 
-// Gives the codec the next packet that the one before it had. What fails again has been told.
+// Gives the codec the next packet that the codec before it had. A loss counts once.
 static int replay(struct decoder *d)
 {
     int64_t serial;
     const AVPacket *packet = packet_history_next(&d->history, &serial);
-    bool told = packet_history_info(&d->history, serial)->settled;
+    bool counted = packet_history_info(&d->history, serial)->settled;
     int rc = send(d, packet, serial);
     if (rc < 0 && rc != -EBADMSG)
         return rc;
     if (!d->device && !packet_history_replays(&d->history))
         packet_history_drop(&d->history);
-    d->lost += rc == -EBADMSG && !told;
+    d->lost += rc == -EBADMSG && !counted;
     return end_if_due(d);
 }
 

@@ -153,11 +153,11 @@ void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
 
 // --- a stream that nobody decodes yet
 
-static int decode_first(AVCodecContext *context, AVFrame *frame, struct demux *ingest)
+static int decode_first(AVCodecContext *context, AVFrame *frame, struct demux *demux)
 {
     for (int i = 0; i < PROBE_PACKETS; i++) {
         struct packet packet;
-        int rc = demux_read(ingest, &packet);
+        int rc = demux_read(demux, &packet);
         if (rc < 0)
             return rc;
         avcodec_send_packet(context, packet.av); // a damaged one is followed by others
@@ -167,11 +167,11 @@ static int decode_first(AVCodecContext *context, AVFrame *frame, struct demux *i
     return -ENOTSUP;
 }
 
-static int mean_packet(const struct demux *ingest)
+static int mean_packet(const struct demux *demux)
 {
     int num, den;
-    demux_rate(ingest, &num, &den);
-    int64_t bit_rate = demux_parameters(ingest)->bit_rate;
+    demux_rate(demux, &num, &den);
+    int64_t bit_rate = demux_parameters(demux)->bit_rate;
     if (num <= 0 || den <= 0 || bit_rate <= 0)
         return 0;
     return (int)fmin((double)bit_rate / 8 * den / num, PACKET_BYTES_MAX);
@@ -181,13 +181,13 @@ int dpb_probe(struct stream_memory *ret, const struct camera_config *config,
               const _Atomic bool *stop)
 {
     char why[256];
-    struct demux *ingest = NULL;
+    struct demux *demux = NULL;
     struct camera_config full = *config;
     full.pace = PACE_FULL;
-    int rc = demux_open(&ingest, &full, stop, NULL, why, sizeof why);
+    int rc = demux_open(&demux, &full, stop, NULL, why, sizeof why);
     if (rc < 0)
         return rc;
-    const AVCodecParameters *parameters = demux_parameters(ingest);
+    const AVCodecParameters *parameters = demux_parameters(demux);
     const AVCodec *decoder = avcodec_find_decoder(parameters->codec_id);
     AVCodecContext *context = decoder ? avcodec_alloc_context3(decoder) : NULL;
     AVFrame *frame = av_frame_alloc();
@@ -196,13 +196,13 @@ int dpb_probe(struct stream_memory *ret, const struct camera_config *config,
                     avcodec_open2(context, decoder, NULL) < 0))
         rc = -ENOTSUP;
     if (rc == 0)
-        rc = decode_first(context, frame, ingest);
+        rc = decode_first(context, frame, demux);
     if (rc == 0) {
         dpb_measure(ret, context);
-        ret->packet_bytes = mean_packet(ingest);
+        ret->packet_bytes = mean_packet(demux);
     }
     av_frame_free(&frame);
     avcodec_free_context(&context);
-    demux_close(ingest);
+    demux_close(demux);
     return rc;
 }

@@ -1,7 +1,7 @@
-// H.264 numbers the pictures that others are made from. A number that is missed is a picture that
-// was lost on the way, which a decoder makes up for without a word. And noise in the place of an
-// IDR picture or of its parameters, of which a decoder may make a picture just so, is told by
-// numbers that the standard does not know. One thread uses it; zeroed it is ready, and begins anew.
+// Detects lost pictures of H.264. The stream numbers the pictures that others refer to; a decoder
+// conceals a missing number without a word. Noise in the place of an IDR picture or of its
+// parameters, from which a decoder may make a picture all the same, shows by numbers that the
+// standard does not allow. One thread uses it; zeroed it is ready, and begins anew.
 #ifndef FRAMED_DAEMON_DECODE_H264_LOSS_H
 #define FRAMED_DAEMON_DECODE_H264_LOSS_H
 

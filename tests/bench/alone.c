@@ -24,7 +24,7 @@ struct alone {
     const struct camera_config *config;
     struct devices *devices;
     struct device_lease lease;
-    struct demux *ingest;
+    struct demux *demux;
     struct decoder *decoder;
     _Atomic uint64_t frames;
     const _Atomic bool *stop;
@@ -40,14 +40,14 @@ static int open_decoder(struct alone *alone)
                                            .in_flight = FRAMES_IN_FLIGHT_MAX,
                                            .damaged = config->damaged};
     char why[256];
-    int rc = demux_open(&alone->ingest, config, alone->stop, NULL, why, sizeof why);
+    int rc = demux_open(&alone->demux, config, alone->stop, NULL, why, sizeof why);
     if (rc < 0) {
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return rc;
     }
     rc = device_acquire(alone->devices, DEVICE_AUTO, &alone->lease);
     if (rc == 0)
-        rc = decoder_open(&alone->decoder, demux_parameters(alone->ingest), &options);
+        rc = decoder_open(&alone->decoder, demux_parameters(alone->demux), &options);
     return rc == 0 ? decoder_join(alone->decoder,
                                   &(struct decode_target){alone->lease.driver, alone->lease.backend,
                                                           alone->lease.nvdec})
@@ -71,14 +71,14 @@ static int decode(struct alone *alone)
     struct packet packet;
     int rc = 0;
     while (rc == 0 && !atomic_load(alone->stop)) {
-        rc = demux_read(alone->ingest, &packet);
+        rc = demux_read(alone->demux, &packet);
         const bool end = rc == -ENODATA;
         if (rc == 0 || end)
             rc = decoder_send(alone->decoder, end ? NULL : &packet);
         if (rc == 0)
             rc = take_pictures(alone);
         if (end && rc == -ENODATA) {
-            rc = demux_rewind(alone->ingest);
+            rc = demux_rewind(alone->demux);
             decoder_restart(alone->decoder);
         }
     }
@@ -98,7 +98,7 @@ static void *run(void *opaque)
         decoder_leave(alone->decoder);
     decoder_close(alone->decoder);
     device_release(&alone->lease);
-    demux_close(alone->ingest);
+    demux_close(alone->demux);
     return NULL;
 }
 

@@ -32,7 +32,7 @@ static int keep(struct footage *footage, const struct image *from)
 }
 
 struct reel {
-    struct demux *ingest;
+    struct demux *demux;
     struct decoder *decoder;
 };
 
@@ -44,7 +44,7 @@ static int next_picture(struct reel *reel, struct frame *frame)
         struct packet packet;
         if (rc == 0)
             continue;
-        rc = demux_read(reel->ingest, &packet);
+        rc = demux_read(reel->demux, &packet);
         rc = decoder_send(reel->decoder, rc == 0 ? &packet : NULL);
         if (rc < 0)
             return rc;
@@ -63,10 +63,10 @@ static int open_reel(struct reel *reel, const char *clip, const _Atomic bool *st
                                          .close_timeout = patience};
     const struct decode_options options = {.decode = DECODE_CPU, .threads = 1, .in_flight = 1};
     const struct decode_target use = {.driver = &cpu_backend};
-    int rc = demux_open(&reel->ingest, &config, stop, NULL, why, size);
+    int rc = demux_open(&reel->demux, &config, stop, NULL, why, size);
     if (rc < 0)
         return rc;
-    rc = decoder_open(&reel->decoder, demux_parameters(reel->ingest), &options);
+    rc = decoder_open(&reel->decoder, demux_parameters(reel->demux), &options);
     if (rc == 0)
         rc = decoder_join(reel->decoder, &use);
     if (rc < 0)
@@ -98,12 +98,12 @@ static int open_clip(struct footage *footage, const char *clip)
         rc = read_clip(footage, &reel);
     if (rc == 0)
         snprintf(footage->describe, sizeof footage->describe, "%.100s (%s)", clip,
-                 demux_describe(reel.ingest));
+                 demux_describe(reel.demux));
     else
         snprintf(footage->describe, sizeof footage->describe, "%.60s: %s", clip,
                  *why ? why : strerror(-rc));
     decoder_close(reel.decoder);
-    demux_close(reel.ingest);
+    demux_close(reel.demux);
     return rc;
 }
 

@@ -8,7 +8,7 @@
 static const int64_t MS = 1000000, START = 5000 * INT64_C(1000000000);
 
 struct camera {
-    struct delay lag;
+    struct delay delay;
     int64_t pts, now;
 };
 
@@ -21,7 +21,7 @@ static int64_t show(struct camera *camera, int n, int64_t step_ms, int64_t *wors
     for (int i = 0; i < n; i++) {
         camera->pts += 40 * MS;
         camera->now += step_ms * MS;
-        behind = delay_read(&camera->lag, camera->pts, camera->now) / MS;
+        behind = delay_read(&camera->delay, camera->pts, camera->now) / MS;
         *worst = behind > *worst ? behind : *worst;
     }
     return behind;

@@ -91,8 +91,8 @@ static void read_all(struct packets *ret, const char *file)
     *ret = (struct packets){.parameters = avcodec_parameters_alloc()};
     if (!run_open(&run, file, &on_cpu))
         abort();
-    avcodec_parameters_copy(ret->parameters, demux_parameters(run.ingest));
-    while (ret->n < SIZE && demux_read(run.ingest, &packet) == 0)
+    avcodec_parameters_copy(ret->parameters, demux_parameters(run.demux));
+    while (ret->n < SIZE && demux_read(run.demux, &packet) == 0)
         ret->packet[ret->n++] = av_packet_clone(packet.av);
     run_close(&run);
 }

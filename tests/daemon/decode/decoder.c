@@ -360,7 +360,7 @@ static void test_restart(void)
         while (run_next(&run, &frame))
             frame_release(&frame);
         CHECK(run.frames == 12 * pass, "%d after pass %d", run.frames, pass);
-        CHECK(demux_rewind(run.ingest) == 0, "rewind");
+        CHECK(demux_rewind(run.demux) == 0, "rewind");
         decoder_restart(run.decoder);
     }
     run_close(&run);
@@ -412,7 +412,7 @@ static void test_nvdec_missing(void)
     struct decode_options options = {.decode = DECODE_NVDEC};
     if (!run_open(&run, "420.mp4", &on_cpu))
         return;
-    int rc = decoder_open(&decoder, demux_parameters(run.ingest), &options);
+    int rc = decoder_open(&decoder, demux_parameters(run.demux), &options);
     CHECK(rc == 0, "%s", strerror(-rc));
     rc = decoder_join(decoder, &no_device);
     CHECK(rc == -ENODEV, "%s", strerror(-rc));
@@ -425,7 +425,7 @@ static void send_garbage(struct run *run)
 {
     struct packet packet;
     struct frame frame;
-    CHECK(demux_read(run->ingest, &packet) == 0, "no packet");
+    CHECK(demux_read(run->demux, &packet) == 0, "no packet");
     CHECK(av_packet_make_writable(packet.av) == 0, "no memory");
     memset(packet.av->data, 0xa5, (size_t)packet.av->size);
     CHECK(decoder_send(run->decoder, &packet) == 0, "a lost picture is no error");
@@ -439,10 +439,10 @@ static void test_accepts(void)
     const struct decode_options one_thread = {.decode = DECODE_CPU, .threads = 1, .in_flight = 4};
     if (!run_open(&same, "420.mp4", &one_thread) || !run_open(&other, "j420.mp4", &one_thread))
         return;
-    CHECK(decoder_accepts(same.decoder, demux_parameters(same.ingest)), "itself");
-    CHECK(!decoder_accepts(same.decoder, demux_parameters(other.ingest)), "another format");
+    CHECK(decoder_accepts(same.decoder, demux_parameters(same.demux)), "itself");
+    CHECK(!decoder_accepts(same.decoder, demux_parameters(other.demux)), "another format");
     AVCodecParameters *changed = avcodec_parameters_alloc();
-    avcodec_parameters_copy(changed, demux_parameters(same.ingest));
+    avcodec_parameters_copy(changed, demux_parameters(same.demux));
     changed->extradata[changed->extradata_size - 1] ^= 1;
     CHECK(!decoder_accepts(same.decoder, changed), "other headers");
     changed->extradata[changed->extradata_size - 1] ^= 1;
@@ -451,7 +451,7 @@ static void test_accepts(void)
     CHECK(!decoder_accepts(same.decoder, changed), "another size");
     avcodec_parameters_free(&changed);
     send_garbage(&same);
-    CHECK(!decoder_accepts(same.decoder, demux_parameters(same.ingest)), "harmed");
+    CHECK(!decoder_accepts(same.decoder, demux_parameters(same.demux)), "harmed");
     run_close(&same);
     run_close(&other);
 }

@@ -13,7 +13,7 @@ static _Atomic bool stop;
 
 // What one decoding run of a clip gave.
 struct run {
-    struct demux *ingest;
+    struct demux *demux;
     struct decoder *decoder;
     int frames, damaged, keyframes, lost, notices;
     bool flushed;
@@ -35,15 +35,15 @@ static inline bool run_join(struct run *run, const char *file, const struct deco
     };
     char why[256];
     *run = (struct run){.last_pts = INT64_MIN};
-    int rc = demux_open(&run->ingest, &config, &stop, NULL, why, sizeof(why));
+    int rc = demux_open(&run->demux, &config, &stop, NULL, why, sizeof(why));
     if (rc == 0)
-        rc = decoder_open(&run->decoder, demux_parameters(run->ingest), options);
+        rc = decoder_open(&run->decoder, demux_parameters(run->demux), options);
     if (rc == 0)
         rc = decoder_join(run->decoder, use);
     CHECK(rc == 0, "%s: %s", file, strerror(-rc));
     if (rc < 0) {
         decoder_close(run->decoder);
-        demux_close(run->ingest);
+        demux_close(run->demux);
     }
     return rc == 0;
 }
@@ -56,14 +56,14 @@ static inline bool run_open(struct run *run, const char *file, const struct deco
 static inline void run_close(struct run *run)
 {
     decoder_close(run->decoder);
-    demux_close(run->ingest);
+    demux_close(run->demux);
 }
 
 // Gives the decoder the next packet, or the end.
 static inline int send_next(struct run *run)
 {
     struct packet packet;
-    int rc = demux_read(run->ingest, &packet);
+    int rc = demux_read(run->demux, &packet);
     CHECK(rc == 0 || rc == -ENODATA || rc == -EPROTO, "%s", strerror(-rc));
     rc = decoder_send(run->decoder, rc == 0 ? &packet : NULL);
     CHECK(rc == 0, "%s", strerror(-rc));

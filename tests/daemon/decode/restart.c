@@ -15,7 +15,7 @@ static void test_restart(const char *file)
     for (int pass = 0; pass < 8; pass++) {
         got.n = 0;
         decode_some(&run, pass % 3 == 1 ? 13 + pass : PICTURES_MAX); // or from the midst
-        CHECK(demux_rewind(run.ingest) == 0, "rewind");
+        CHECK(demux_rewind(run.demux) == 0, "rewind");
         decoder_restart(run.decoder);
         if (pass % 3 != 1)
             same(&got, &whole, 0, 0, file);
@@ -25,7 +25,7 @@ static void test_restart(const char *file)
     change(&run, &no_device);
     decode_some(&run, 5);
     change(&run, &with_device);
-    CHECK(!on_device(&run) && demux_rewind(run.ingest) == 0, "on the cpu");
+    CHECK(!on_device(&run) && demux_rewind(run.demux) == 0, "on the cpu");
     decoder_restart(run.decoder);
     CHECK(on_device(&run), "%s", decoder_describe(run.decoder));
     got.n = 0;
@@ -49,10 +49,10 @@ static void test_restart_late(const char *file)
             return;
         for (int i = 0; i < 30 && run_next(&run, &frame); i++)
             frame_release(&frame);
-        CHECK(demux_rewind(run.ingest) == 0, "rewind");
+        CHECK(demux_rewind(run.demux) == 0, "rewind");
         decoder_restart(run.decoder);
         for (int i = 0; i < 5; i++)
-            CHECK(demux_read(run.ingest, &skipped) == 0, "packet %d", i);
+            CHECK(demux_read(run.demux, &skipped) == 0, "packet %d", i);
         while (run_next(&run, &frame))
             add(result[device], &frame);
         withheld[device] = run.lost;

@@ -46,8 +46,8 @@ static void make(struct packets *ret, const struct clip *clip)
     *ret = (struct packets){.parameters = avcodec_parameters_alloc()};
     if (!run_open(&run, clip->name, &on_cpu))
         abort();
-    avcodec_parameters_copy(ret->parameters, demux_parameters(run.ingest));
-    while (ret->n < PACKETS && demux_read(run.ingest, &packet) == 0)
+    avcodec_parameters_copy(ret->parameters, demux_parameters(run.demux));
+    while (ret->n < PACKETS && demux_read(run.demux, &packet) == 0)
         ret->packet[ret->n++] = av_packet_clone(packet.av);
     run_close(&run);
 }

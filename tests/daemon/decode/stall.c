@@ -11,12 +11,12 @@ enum {
 };
 
 struct stream {
-    struct decode_stall drought;
+    struct decode_stall stall;
     int64_t now_ms, pictures;
 };
 
 // A picture of every `decodes` packets (0: of none), packets 40 ms apart, `keys_ms` from one
-// keyframe to the next (0: none), the first after `key_ms`. Returns after how many ms the drought
+// keyframe to the next (0: none), the first after `key_ms`. Returns after how many ms the stall
 // is over; -1: not within `limit_ms`.
 static int64_t run(struct stream *s, int64_t limit_ms, int64_t key_ms, int64_t keys_ms, int decodes)
 {
@@ -24,7 +24,7 @@ static int64_t run(struct stream *s, int64_t limit_ms, int64_t key_ms, int64_t k
     for (int64_t at = 0; at < limit_ms; at += 40) {
         const bool key = at == key_ms || (keys_ms && at > key_ms && (at - key_ms) % keys_ms == 0);
         s->now_ms = begin + at;
-        if (decode_stall_packet(&s->drought, s->pictures, START + s->now_ms * MS, key,
+        if (decode_stall_packet(&s->stall, s->pictures, START + s->now_ms * MS, key,
                                 PATIENCE_MS * MS))
             return at;
         s->pictures += decodes && at / 40 % decodes == 0;
@@ -53,10 +53,10 @@ static void test_keyframes_that_fail(void)
 {
     struct stream s = {0};
     CHECK(run(&s, 600000, 0, 1000, 0) == PATIENCE_MS, "from the start");
-    decode_stall_connect(&s.drought);
+    decode_stall_connect(&s.stall);
     CHECK(run(&s, 600000, 4000, 1000, 0) == 4000 + PATIENCE_MS, "from the keyframe on");
-    CHECK(s.drought.dry_ns == (4000 + PATIENCE_MS) * MS, "%lld", (long long)s.drought.dry_ns);
-    decode_stall_connect(&s.drought);
+    CHECK(s.stall.lasted_ns == (4000 + PATIENCE_MS) * MS, "%lld", (long long)s.stall.lasted_ns);
+    decode_stall_connect(&s.stall);
     run(&s, 30000, 0, 1000, 1);
     CHECK(run(&s, 600000, 0, 1000, 0) == 2000 + PATIENCE_MS, "behind pictures");
 }
@@ -67,11 +67,11 @@ static void test_awaited_keyframe(void)
     struct stream s = {0};
     int64_t wait_ms[] = {20000, 40000, 80000, 160000, 320000, 600000, 600000};
     for (size_t i = 0; i < sizeof wait_ms / sizeof *wait_ms; i++) {
-        decode_stall_connect(&s.drought);
+        decode_stall_connect(&s.stall);
         int64_t dry = run(&s, 1000000, -1, 0, 0);
         CHECK(dry == PATIENCE_MS + wait_ms[i], "try %zu: %lld ms", i, (long long)dry);
     }
-    decode_stall_connect(&s.drought);
+    decode_stall_connect(&s.stall);
     CHECK(run(&s, 500000, 495000, 0, 0) == -1, "the keyframe came");
     run(&s, 2000, 0, 0, 1);
     int64_t dry = run(&s, 600000, -1, 0, 0);
@@ -84,23 +84,23 @@ static void test_known_distance(void)
     struct stream s = {0};
     run(&s, 30000, 0, 2000, 1);
     CHECK(run(&s, 600000, -1, 0, 0) == SOME_PACKETS_MS + PATIENCE_MS + 2000, "two seconds");
-    decode_stall_connect(&s.drought); // what lies between two connections is no distance
+    decode_stall_connect(&s.stall); // what lies between two connections is no distance
     s.now_ms += 3600000;
     run(&s, 30000, 0, 1000, 1);
-    decode_stall_connect(&s.drought);
+    decode_stall_connect(&s.stall);
     CHECK(run(&s, 600000, -1, 0, 0) == PATIENCE_MS + 2000, "still");
 }
 
 // A decoder holds pictures back by their number, however long they take.
 static void test_low_rate(void)
 {
-    struct decode_stall drought = {0};
+    struct decode_stall stall = {0};
     int packets = 0;
-    while (!decode_stall_packet(&drought, 0, START + packets * 1000 * MS, true, PATIENCE_MS * MS))
+    while (!decode_stall_packet(&stall, 0, START + packets * 1000 * MS, true, PATIENCE_MS * MS))
         packets++;
     CHECK(packets == 49, "%d packets", packets);
-    decode_stall_connect(&drought);
-    while (!decode_stall_packet(&drought, 0, START + packets * 1000 * MS, true, PATIENCE_MS * MS))
+    decode_stall_connect(&stall);
+    while (!decode_stall_packet(&stall, 0, START + packets * 1000 * MS, true, PATIENCE_MS * MS))
         packets++;
     CHECK(packets == 49 + 99, "%d packets, and twice as many", packets);
 }

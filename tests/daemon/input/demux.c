@@ -34,29 +34,29 @@ static struct camera_config camera(const char *url)
 
 static struct demux *open_ok(const struct camera_config *config)
 {
-    struct demux *ingest = NULL;
-    int rc = demux_open(&ingest, config, &stop, NULL, why, sizeof(why));
+    struct demux *demux = NULL;
+    int rc = demux_open(&demux, config, &stop, NULL, why, sizeof(why));
     CHECK(rc == 0, "%s: %s (%s)", config->url, strerror(-rc), why);
-    return rc == 0 ? ingest : NULL;
+    return rc == 0 ? demux : NULL;
 }
 
 static void open_fails(const struct camera_config *config, int error, const char *says)
 {
-    struct demux *ingest;
-    int rc = demux_open(&ingest, config, &stop, NULL, why, sizeof(why));
+    struct demux *demux;
+    int rc = demux_open(&demux, config, &stop, NULL, why, sizeof(why));
     CHECK(rc == -error, "%s: %s (%s)", config->url, strerror(-rc), why);
     CHECK(strstr(why, says) && !strstr(why, "geheim"), "%s", why);
     if (rc == 0)
-        demux_close(ingest);
+        demux_close(demux);
 }
 
 // Reads to the end. Returns how many packets came; *last is the pts of the latest picture.
-static int read_all(struct demux *ingest, int64_t *last)
+static int read_all(struct demux *demux, int64_t *last)
 {
     struct packet packet;
     int n = 0, rc;
     *last = INT64_MIN;
-    while ((rc = demux_read(ingest, &packet)) == 0) {
+    while ((rc = demux_read(demux, &packet)) == 0) {
         n++;
         *last = packet.pts_ns > *last ? packet.pts_ns : *last;
         CHECK(packet.av->size > 0 && !packet.capture_clock, "%d", packet.av->size);
@@ -68,25 +68,25 @@ static int read_all(struct demux *ingest, int64_t *last)
 static void test_file(const char *file, const char *describes, int64_t last_pts)
 {
     struct camera_config config = camera(file);
-    struct demux *ingest = open_ok(&config);
+    struct demux *demux = open_ok(&config);
     int64_t last, num, den;
-    if (!ingest)
+    if (!demux)
         return;
     int rate[2];
-    demux_rate(ingest, &rate[0], &rate[1]);
+    demux_rate(demux, &rate[0], &rate[1]);
     num = rate[0];
     den = rate[1];
     CHECK(num == 25 * den && den > 0, "%s: %d/%d fps", file, rate[0], rate[1]);
-    CHECK(!strcmp(demux_describe(ingest), describes), "%s", demux_describe(ingest));
+    CHECK(!strcmp(demux_describe(demux), describes), "%s", demux_describe(demux));
     CHECK(!demux_is_live(file), "%s", file);
     for (int pass = 0; pass < 3; pass++) {
-        int n = read_all(ingest, &last);
+        int n = read_all(demux, &last);
         CHECK(n == 40, "%s, pass %d: %d packets", file, pass, n);
         CHECK(last_pts < 0 || last == last_pts, "%s: last pts %lld", file, (long long)last);
-        int rc = demux_rewind(ingest);
+        int rc = demux_rewind(demux);
         CHECK(rc == 0, "%s: %s", file, strerror(-rc));
     }
-    demux_close(ingest);
+    demux_close(demux);
 }
 
 static void test_files(void)
@@ -133,7 +133,7 @@ static void test_playlist(void)
 {
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t length = sizeof(name);
-    struct demux *ingest;
+    struct demux *demux;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     CHECK(bind(listener, (void *)&name, sizeof(name)) == 0 && listen(listener, 1) == 0, "%s",
           strerror(errno));
@@ -143,7 +143,7 @@ static void test_playlist(void)
               ntohs(name.sin_port));
     struct camera_config config = camera("list.m3u8");
     config.connect_timeout = ms(500);
-    int rc = demux_open(&ingest, &config, &stop, NULL, why, sizeof(why));
+    int rc = demux_open(&demux, &config, &stop, NULL, why, sizeof(why));
     CHECK(rc < 0, "%s", why);
     CHECK(accept(listener, NULL, NULL) < 0 && errno == EAGAIN, "it connected");
     close(listener);
@@ -241,18 +241,18 @@ static int picture_size;
 static void read_stream(const struct camera_config *config, int frames, bool live)
 {
     struct packet packet;
-    struct demux *ingest = open_ok(config);
+    struct demux *demux = open_ok(config);
     int n = 0, rc = -EIO;
-    if (!ingest)
+    if (!demux)
         return;
     CHECK(demux_is_live(config->url) == live, "%s", config->url);
-    while ((rc = demux_read(ingest, &packet)) == 0) {
+    while ((rc = demux_read(demux, &packet)) == 0) {
         CHECK(packet.pts_ns == n * INT64_C(40000000), "%d: %lld", n, (long long)packet.pts_ns);
         CHECK(packet.av->size == picture_size, "%d", packet.av->size);
         n++;
     }
     CHECK(rc == -ENODATA && n == frames, "%s: %d packets, then %s", config->url, n, strerror(-rc));
-    demux_close(ingest);
+    demux_close(demux);
 }
 
 // Writes the clip to the descriptor, or to the fifo where it is -1.
@@ -332,14 +332,14 @@ static void *stop_soon(void *unused)
 static void open_ends(const char *url, int error, int least, int most)
 {
     struct camera_config config = camera(url);
-    struct demux *ingest;
+    struct demux *demux;
     pthread_t stopper;
     config.connect_timeout = ms(400);
     bool stopping = error == ECANCELED;
     int64_t began = monotonic_ns();
     if (stopping)
         pthread_create(&stopper, NULL, stop_soon, NULL);
-    int rc = demux_open(&ingest, &config, &stop, NULL, why, sizeof(why));
+    int rc = demux_open(&demux, &config, &stop, NULL, why, sizeof(why));
     int64_t took = (monotonic_ns() - began) / 1000000;
     if (stopping)
         pthread_join(stopper, NULL);
@@ -395,21 +395,21 @@ static void test_silence_later(const char *scheme)
     server_start(&server, scheme);
     struct camera_config config = camera(server.url);
     config.media_timeout = ms(300);
-    struct demux *ingest = open_ok(&config);
-    if (!ingest)
+    struct demux *demux = open_ok(&config);
+    if (!demux)
         return;
-    while ((rc = demux_read(ingest, &packet)) == 0)
+    while ((rc = demux_read(demux, &packet)) == 0)
         n++;
     CHECK(rc == -ETIMEDOUT && n >= 39, "%d packets, then %s", n, strerror(-rc));
     int64_t began = monotonic_ns();
-    CHECK(demux_read(ingest, &packet) == -ETIMEDOUT, "again");
+    CHECK(demux_read(demux, &packet) == -ETIMEDOUT, "again");
     CHECK(monotonic_ns() - began > 290000000 && monotonic_ns() - began < 600000000, "deadline");
     pthread_create(&stopper, NULL, stop_soon, NULL);
     began = monotonic_ns();
-    while ((rc = demux_read(ingest, &packet)) == -ETIMEDOUT)
+    while ((rc = demux_read(demux, &packet)) == -ETIMEDOUT)
         ;
     CHECK(rc == -ECANCELED, "%s", strerror(-rc));
-    demux_close(ingest);
+    demux_close(demux);
     CHECK(monotonic_ns() - began < 500000000, "%lld ns", (long long)(monotonic_ns() - began));
     pthread_join(stopper, NULL);
     atomic_store(&stop, false);
@@ -424,22 +424,22 @@ static void test_pace(void)
     pthread_t stopper;
     int rc = 0;
     config.pace = PACE_REALTIME;
-    struct demux *ingest = open_ok(&config);
-    if (!ingest)
+    struct demux *demux = open_ok(&config);
+    if (!demux)
         return;
     int64_t began = monotonic_ns();
     for (int i = 0; i < 11 && rc == 0; i++)
-        rc = demux_read(ingest, &packet);
+        rc = demux_read(demux, &packet);
     int64_t took = packet.received_ns - began;
     CHECK(took > 390000000 && took < 600000000, "ten intervals of 40 ms took %lld ns",
           (long long)took);
     pthread_create(&stopper, NULL, stop_soon, NULL);
-    while ((rc = demux_read(ingest, &packet)) == 0)
+    while ((rc = demux_read(demux, &packet)) == 0)
         ;
     pthread_join(stopper, NULL);
     atomic_store(&stop, false);
     CHECK(rc == -ECANCELED, "%s", strerror(-rc));
-    demux_close(ingest);
+    demux_close(demux);
 }
 
 int main(void)

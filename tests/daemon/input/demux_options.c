@@ -9,10 +9,10 @@ static _Atomic bool stop;
 
 static bool is_taken(struct camera_config *camera)
 {
-    struct demux *ingest = NULL;
+    struct demux *demux = NULL;
     char why[256];
-    bool opened = demux_open(&ingest, camera, &stop, NULL, why, sizeof why) == 0;
-    demux_close(ingest);
+    bool opened = demux_open(&demux, camera, &stop, NULL, why, sizeof why) == 0;
+    demux_close(demux);
     return opened || !strstr(why, "knows no option");
 }
 

@@ -12,13 +12,13 @@ int main(void)
 {
     static const double steps[] = {1, 1, 2, 5, 10, 30, 30, 30};
     for (uint32_t seed = 0; seed < 1000; seed++) {
-        struct retry backoff = {.seed = seed};
+        struct retry retry = {.seed = seed};
         for (int i = 0; i < 8; i++) {
-            int64_t ns = retry_next_ns(&backoff, false);
+            int64_t ns = retry_next_ns(&retry, false);
             CHECK(within(ns, steps[i]), "seed %u step %d: %.3f s", seed, i, (double)ns / 1e9);
         }
-        retry_reset(&backoff);
-        CHECK(within(retry_next_ns(&backoff, false), 1), "after a reset");
+        retry_reset(&retry);
+        CHECK(within(retry_next_ns(&retry, false), 1), "after a reset");
     }
 
     struct retry refused = {.seed = 7};
