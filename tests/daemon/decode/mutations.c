@@ -19,7 +19,7 @@ enum {
 
 static const struct {
     const char *file, *encoder;
-} clips[] = {
+} codecs[] = {
     {"h264.mp4", "-c:v libx264 -bf 2 -g 6 -pix_fmt yuv420p -movflags +faststart"},
     {"h264.ts", "-c:v libx264 -bf 0 -g 6 -pix_fmt yuv420p"},
     {"hevc.mp4",
@@ -263,10 +263,10 @@ int main(void)
     signal(SIGALRM, too_long);
     log_open(LOG_LEVEL_ERROR);
     libav_log_open();
-    for (size_t i = 0; i < sizeof clips / sizeof *clips; i++) {
-        clips_make("160x120", PICTURES, clips[i].encoder, clips[i].file);
-        TEST(test_whole(clips[i].file));
-        TEST(test_mutations(clips[i].file, (int)number_of("MUTATIONS", 20), &random));
+    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
+        clips_make("160x120", PICTURES, codecs[i].encoder, codecs[i].file);
+        TEST(test_whole(codecs[i].file));
+        TEST(test_mutations(codecs[i].file, (int)number_of("MUTATIONS", 20), &random));
     }
     clips_close();
     return test_end();
