@@ -56,7 +56,6 @@ struct level_sum {
     float a, b, c, d;
 };
 
-// Made for one geometry of sources.
 // What an output row reads where the axes do not mix: two source rows, which are the same where the
 // second one weighs nothing, and the second one's weight. Weights and coverage as in fixed.h.
 struct warp_row {
@@ -78,6 +77,7 @@ static inline FRAMED_HD int warp_padded_width(int width)
     return (width + 3) & ~3;
 }
 
+// Made for one geometry of sources.
 struct warp {
     int width, height, channels;
     enum pixel_format source; // pixel_format_read_as the source's: positions know what is halved

@@ -100,9 +100,8 @@ static json_t *output_json(const struct output *output, int64_t now)
     json_int_t emitted = (json_int_t)atomic_load(&output->ledger.emitted);
     json_int_t offered = (json_int_t)atomic_load(&output->ledger.offered);
     return json_pack("{s:s, s:s, s:o, s:b, s:i, s:I, s:I, s:o, s:f, s:f, s:o, s:o}", "name",
-                     output->config->name, "kernel",
-                     output->config->kernel == OP_WARP ? "warp" : "yuv", "sink", sink_json(output),
-                     "open", output->sink != NULL, "clients",
+                     output->config->name, "kernel", op_types[output->config->kernel]->name, "sink",
+                     sink_json(output), "open", output->sink != NULL, "clients",
                      output->sink ? sink_clients(output->sink) : 0, "offered", offered, "emitted",
                      emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted),
                      "fps_lost", rate_counter_rate(&output->lost), "latency", latency_json(output),
