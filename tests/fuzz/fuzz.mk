@@ -4,7 +4,7 @@ FUZZ_SECONDS ?= 60
 FUZZERS := config control http ring slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
-FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,image processors)
+FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image processors)
 FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/base/% $(B)/daemon/output/%,$(DAEMON_OBJ)) \
 	$(patsubst %,$(B)/daemon/%.o,decode/frame service/control service/http)
 FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
