@@ -227,12 +227,18 @@ static int join_decoder(struct camera_thread *t)
                         &(struct decode_target){t->lease.driver, t->lease.backend, t->lease.nvdec});
 }
 
+static void detach_device(struct camera_thread *t)
+{
+    transform_detach(t->transform);
+    device_release(&t->lease);
+}
+
 static void release_device(struct camera_thread *t)
 {
     transform_drain(t->transform);
     if (t->decoder)
         decoder_leave(t->decoder);
-    camera_thread_release_device(t);
+    detach_device(t);
 }
 
 static int change_device(struct camera_thread *t)
@@ -380,7 +386,7 @@ static void pause_between_tries(struct camera_thread *t, int64_t ns)
     if (ns <= WARM_NS)
         return;
     drain(t);
-    camera_thread_release_device(t);
+    detach_device(t);
     wait_for_next_try(t, ns - WARM_NS);
 }
 
@@ -512,7 +518,7 @@ void camera_thread_close(struct camera_thread *t)
         return;
     if (t->transform) {
         drain(t);
-        camera_thread_release_device(t);
+        detach_device(t);
     }
     transform_close(t->transform);
     subscriptions_release(t->subscriptions);
@@ -554,8 +560,10 @@ void camera_thread_join(struct camera_thread *t)
 
 void camera_thread_release_device(struct camera_thread *t)
 {
-    transform_detach(t->transform);
-    device_release(&t->lease);
+    struct stage_watch *stages = &t->context.report->stages;
+    stage_enter(stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
+    detach_device(t);
+    stage_enter(stages, STAGE_IDLE, STAGE_NO_LIMIT);
 }
 
 void camera_thread_continue(struct camera_thread *t, const struct camera_thread *before)

@@ -329,6 +329,39 @@ static void test_device_is_full(void)
     end(f);
 }
 
+static const struct stage_watch *watched; // NULL: not yet
+static int stage_of_unpin = -1;
+
+static int pin_nothing(struct backend *backend, void *memory, size_t bytes)
+{
+    (void)backend, (void)memory, (void)bytes;
+    return 0;
+}
+
+static void note_stage(struct backend *backend, void *memory)
+{
+    (void)backend, (void)memory;
+    if (watched)
+        stage_of_unpin = atomic_load(&watched->stage);
+}
+
+// A driver may hang in it, which nobody but the watchdog would notice.
+static void test_release_is_watched(void)
+{
+    clips_make("64x48", 5, "-c:v mjpeg", "short.avi");
+    struct fixture *f = configure("short.avi");
+    f->driver.pin = pin_nothing;
+    f->driver.unpin = note_stage;
+    run(f, 10000);
+    watched = &f->camera.report.stages;
+    camera_release_device(&f->camera);
+    CHECK(stage_of_unpin == STAGE_CHANGE_DEVICE, "in stage %d", stage_of_unpin);
+    CHECK(atomic_load(&watched->stage) == STAGE_IDLE, "in stage %d afterwards",
+          atomic_load(&watched->stage));
+    watched = NULL;
+    end(f);
+}
+
 int main(void)
 {
     clips_open();
@@ -340,6 +373,7 @@ int main(void)
     TEST(test_undecodable());
     TEST(test_device_fails());
     TEST(test_device_is_full());
+    TEST(test_release_is_watched());
     clips_close();
     return test_end();
 }
