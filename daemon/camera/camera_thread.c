@@ -309,8 +309,8 @@ static int prepare_decoder(struct camera_thread *t)
     }
     if (rc == 0 && !t->lease.device)
         rc = acquire_device(t);
-    if (rc == 0 && joins)
-        rc = join_decoder(t);
+    if (rc == 0 && joins && (rc = join_decoder(t)) < 0)
+        release_device(t); // the next connection joins a decoder that is kept
     transform_delayed(t->transform, monotonic_ns() - begun_ns);
     return rc;
 }
