@@ -153,7 +153,8 @@ void cameras_settle(struct cameras *cameras)
         if (!uv_is_active((uv_handle_t *)&cameras->starts))
             start_next(&cameras->starts);
     }
-    if (cameras->n_threads == 0 && cameras->n_sinks == 0 && !cameras->leaving_outputs)
+    if (cameras->n_threads == 0 && cameras->n_sinks == 0 && !cameras->leaving_outputs &&
+        !cameras->releasing)
         cameras->context.done(cameras->context.opaque);
 }
 

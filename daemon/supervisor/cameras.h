@@ -13,7 +13,8 @@ struct cameras_context {
     struct devices *devices;
     struct event_queue *events;
     struct histogram *decode, *process;
-    void (*done)(void *opaque); // every camera has ended and every sink is closed; may come again
+    // Every camera has ended and given its device back, and every sink is closed. May come again.
+    void (*done)(void *opaque);
     void *opaque;
 };
 
