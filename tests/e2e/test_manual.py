@@ -56,7 +56,11 @@ def check_form(checks):
         said = [line for line in done.stdout.splitlines() if "missing date" not in line]
         checks.check(not said, "\n".join(said))
         with open(path) as file:
-            checks.check(not re.search("@[A-Za-z]+@", file.read()), f"{path}: a placeholder is left")
+            checks.check(not re.search(r"@\w+@", file.read()), f"{path}: a placeholder is left")
+        with open(f"{ROOT}/scripts/man/{os.path.basename(path)}.md") as file:
+            words = set(re.findall(r"\w+(?:_\w+)+", re.sub(r"@\w+@", "", file.read()).replace(r"\_", "_")))
+        lost = [word for word in words if word not in page(os.path.basename(path))]
+        checks.check(not lost, f"{path}: Markdown took the underscores of {lost} for emphasis")
 
 
 def check_commands(checks):
