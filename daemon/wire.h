@@ -114,7 +114,8 @@ struct framed_ring_frame {
 };
 
 struct framed_ring_return {
-    uint32_t slot, reserved; // reserved: 0
+    uint32_t slot;
+    uint32_t reserved; // 0
     uint64_t ticket;
 };
 
