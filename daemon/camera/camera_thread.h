@@ -31,8 +31,8 @@ struct subscriptions *camera_thread_subscribe(struct camera_thread *, struct sub
 // NULL.
 struct subscriptions *camera_thread_update(struct camera_thread *);
 void camera_thread_join(struct camera_thread *); // waits for its end; accepts one never started
-// After camera_thread_join: releases the device, and takes back results that lie there. The watchdog
-// sees a driver that hangs in it.
+// After camera_thread_join: releases the device, and takes back results that lie there. The
+// watchdog sees a driver that hangs in it.
 void camera_thread_release_device(struct camera_thread *);
 // Before camera_thread_start: epochs begin after those of `before`, which has ended.
 void camera_thread_continue(struct camera_thread *, const struct camera_thread *before);
