@@ -165,8 +165,9 @@ static void judge_cameras(struct daemon *daemon)
 static void deadline_passed(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    log_event(LOG_LEVEL_ERROR, "%d cameras and %d sinks did not stop within %d ms: leaving them",
-              daemon->cameras.n_threads, daemon->cameras.n_sinks, STOP_MS);
+    log_event(LOG_LEVEL_ERROR,
+              "%d cameras, %d sinks and %d other tasks did not stop within %d ms: leaving them",
+              daemon->cameras.n_threads, daemon->cameras.n_sinks, daemon->work.n, STOP_MS);
     write_metrics(daemon);
     judge_cameras(daemon);
     log_flush();
