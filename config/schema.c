@@ -151,8 +151,10 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, format, "yuv420p", "pixel format of a yuv output", YUV),
     SECTION("colour", "warp: how to read the source; yuv: what to produce; auto: as the stream says"),
     FIELD(struct output_config, colour.matrix, "auto",
-          "YUV matrix; bt601-8bit (only for yuv): the well-known form in 8-bit integers"),
-    FIELD(struct output_config, colour.range, "auto", "limited: levels 16 to 235; full: 0 to 255"),
+          "YUV matrix of the source (warp) or of the result (yuv); bt601-8bit (only for yuv): the "
+          "well-known form in 8-bit integers"),
+    FIELD(struct output_config, colour.range, "auto",
+          "of the source (warp) or of the result (yuv); limited: levels 16 to 235; full: 0 to 255"),
     FIELD(struct output_config, fps, "0", "most frames per second of this output; 0: all",
           RANGE(0, 1000), .unit = "frames/s"),
     FIELD(struct output_config, overflow, "auto",
