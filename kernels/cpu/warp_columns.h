@@ -4,6 +4,7 @@
 #define FRAMED_KERNELS_CPU_WARP_COLUMNS_H
 
 #include "kernels/cpu/fixed_lanes.h"
+#include "kernels/ops.h"
 
 enum { STRIP = 1024 }; // columns at most: what a strip keeps of its rows stays in the first cache
 _Static_assert((int)STRIP % (int)PIXELS == 0, "no block leaves a strip's buffers");

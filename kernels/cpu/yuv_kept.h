@@ -4,6 +4,7 @@
 #define FRAMED_KERNELS_CPU_YUV_KEPT_H
 
 #include "kernels/cpu/fixed_lanes.h"
+#include "kernels/ops.h"
 
 enum { KEPT_RUN = 256 }; // samples
 

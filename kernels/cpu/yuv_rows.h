@@ -9,6 +9,7 @@
 #endif
 #include "kernels/cpu/yuv_kept.h"
 #include "kernels/cpu/yuv_upsample.h"
+#include "kernels/ops.h"
 
 // How the pixels of a source lie: four bytes each, three, or one in each of three planes.
 enum packing { PACKING_4, PACKING_3, PACKING_PLANES };

@@ -4,6 +4,7 @@
 #define FRAMED_KERNELS_CPU_YUV_UPSAMPLE_H
 
 #include "kernels/cpu/fixed_lanes.h"
+#include "kernels/ops.h"
 
 enum { UPSAMPLE_RUN = 512 }; // pixels: even, and whole blocks
 _Static_assert((int)UPSAMPLE_RUN % (int)PIXELS == 0, "no block leaves a run's buffers");
