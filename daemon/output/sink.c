@@ -6,11 +6,13 @@
 
 int sink_open(struct sink **ret, const struct sink_context *context, char *why, size_t size)
 {
-    enum sink_kind kind = context->config->sink.kind;
-    const struct sink_driver *driver = kind == SINK_FILE   ? &file_sink
-                                       : kind == SINK_RING ? &ring_sink
-                                                           : &socket_sink;
-    return driver->open(ret, context, why, size);
+    static const struct sink_driver *const drivers[] = {
+        [SINK_UNIX] = &socket_sink,
+        [SINK_TCP] = &socket_sink,
+        [SINK_RING] = &ring_sink,
+        [SINK_FILE] = &file_sink,
+    };
+    return drivers[context->config->sink.kind]->open(ret, context, why, size);
 }
 
 static const struct listener *listener_of(const struct sink *sink)
