@@ -18,7 +18,7 @@ enum protocol { PROTOCOL_AUTO, PROTOCOL_FRAMED, PROTOCOL_Y4M, PROTOCOL_NPY, PROT
 enum ready_when { READY_ANY, READY_ALL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-#define RING_CLIENTS_MAX 64 // each client is a bit of a mask
+#define RING_CLIENTS_MAX 64 // each may hold slots that others wait for
 
 enum { TABLE_ROWS_MAX = 32 }; // keys of the root, of a camera or of an output
 

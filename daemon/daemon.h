@@ -2,13 +2,13 @@
 //
 // Threads, and what each may block in:
 // - The loop thread (libuv) owns cameras, outputs, sinks, sockets, timers and signals. It must not
-//   block: no look-up of names, no folder or file that may be on a disk that hangs, no device. What
-//   it does wait for is short: bind, lstat and rename of sockets and of a recording's first file.
+//   block: no look-up of names, no device. What it does wait for is meant to be short: bind, lstat
+//   and rename of sockets, open and lock of a recording's first file, and the file of counters.
 // - Each camera has a thread that reads, decodes and submits: it blocks in libavformat, libavcodec
 //   and the drivers, waits for results to become free where an output says so, and opens the device
 //   that it acquires. libavcodec has threads of its own beside it.
-// - The backend's threads (workers of the CPU, callbacks of CUDA) run kernels and finish jobs. They
-//   wait for nothing but work.
+// - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
+//   camera's thread puts on the streams) finish jobs. They wait for nothing but work.
 // - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
 // - libuv's threads run work that may block, for the loop (base/work.h): they write files, read the
 //   configuration of a reload, look up groups, open NVDEC, follow links, scan folders, and give
@@ -21,8 +21,10 @@
 // for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/devices.c), a transform
-// (transform/transform.c), a pool (output/pool.c). Those of a camera's texts, a semaphore, the
-// event queue and the log are taken last. None is held across a call that blocks.
+// (transform/transform.c), the memory of a pool, a pool (output/pool.c). Those of a camera's texts,
+// of its pictures and their buffers, a semaphore, the event queue and the log are taken last. Two
+// are held while a thread waits: that of a pool's memory, while memory is mapped and pinned, and
+// that of the log, while a line is written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

@@ -21,7 +21,7 @@ enum {
     SURFACES = 22,   // for one more, and the five that libavcodec adds
     MACROBLOCK_BYTES = 200,
     BITS_OF_PIXELS = 10, // that a bit of a packet stands for, on average
-    // Pictures on the host, with the padding that libavcodec asks for: see camera/buffers.c.
+    // Pictures on the host, with the padding that libavcodec asks for: see decode/buffers.c.
     PICTURE_COLUMNS = 128,
     PICTURE_ROWS = 32,
     ROWS_BEHIND = 2,        // H.264's motion compensation touches one of each plane
@@ -112,8 +112,8 @@ struct stream_memory budget_stream(const struct camera_config *camera)
     return stream;
 }
 
-static struct image url_input_of(const struct stream_memory *stream,
-                                 const struct backend_driver *driver, bool nvdec)
+static struct image picture_of(const struct stream_memory *stream,
+                               const struct backend_driver *driver, bool nvdec)
 {
     struct image source = {
         .format = nvdec ? PIXEL_NV12 : PIXEL_YUV420P,
@@ -202,7 +202,7 @@ struct memory_need budget_camera(const struct camera_config *camera,
                                  const struct backend_driver *driver, bool nvdec)
 {
     const struct stream_memory stream = budget_stream(camera);
-    const struct image source = url_input_of(&stream, driver, nvdec);
+    const struct image source = picture_of(&stream, driver, nvdec);
     const int depth = frames_in_flight(driver);
     struct memory_need need = outputs_need(camera, driver, &source, depth);
     need.pinned += CAMERA_BYTES + (driver->takes_cuda || nvdec ? CUDA_CAMERA_BYTES : 0);

@@ -3,8 +3,8 @@
 // leases are stale: each camera releases its lease and acquires another. Results are the same bytes
 // on every device.
 //
-// Any thread, also several at once. No driver is called under the lock that every function here
-// takes, so that only those wait for a device who want that device.
+// Any thread, also several at once. Nothing is opened or closed under the lock that every function
+// here takes: only threads that want a device wait for it.
 #ifndef FRAMED_DAEMON_DEVICE_DEVICES_H
 #define FRAMED_DAEMON_DEVICE_DEVICES_H
 

@@ -1,6 +1,6 @@
-// Private to the CUDA backend: cuda.cu (the backend and its completion thread), cuda_link.cu (what
-// the device is measured to do), cuda_busy.cu (what of its time is taken), cuda_memory.cu (memory
-// of others), cuda_plan.cu (memory and events of a plan), cuda_job.cu (one job onto the streams)
+// Private to the CUDA backend: backend.cu (the backend and its completion thread), link.cu (how
+// fast the device copies), busy.cu (how much of its time is taken), memory.cu (memory of the caller
+// and of other processes), plan.cu (memory and events of a plan), job.cu (one job onto the streams)
 // and the kernels' launches.
 #ifndef FRAMED_KERNELS_CUDA_CUDA_H
 #define FRAMED_KERNELS_CUDA_CUDA_H
