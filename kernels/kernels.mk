@@ -52,7 +52,7 @@ $(B)/tests/kernels/%.o: tests/kernels/%.c
 	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS))
 
 # A kernel of CUDA's for the host, where the compiler takes C++, too.
-ifeq ($(shell $(CC) -x c++ -fsyntax-only /dev/null 2>&1 && echo yes),yes)
+ifeq ($(shell ($(CC) -x c++ -fsyntax-only /dev/null) >/dev/null 2>&1 && echo yes),yes)
 $(B)/tests/kernels/cpu/versions: $(B)/tests/kernels/cpu/warp_axis.o
 endif
 $(B)/tests/kernels/cpu/warp_axis.o: tests/kernels/cpu/warp_axis.cpp
