@@ -33,10 +33,10 @@ tests: $(TESTS) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%) $(B)/framed-faults $(B)/faul
 # At -O1 sanitizers see as much as at -O3, and are built in half the time. A loop that gcov counts takes ten times as long:
 # it gets fewer cases.
 .PHONY: check-sanitized coverage
-check-sanitized: ## run the tests of single parts and the fuzzers' corpora under ASan and UBSan
+check-sanitized: ## run the tests of the configuration, of the daemon's parts and the fuzzers' corpora under ASan and UBSan
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(JOBS) NVCC= SAN=address,undefined CFLAGS='-O1 -g' B=$(B)/sanitized $(B)/sanitized/framed tests
-	@B=$(B)/sanitized SAN=address,undefined tests/run tests/kernels tests/config tests/daemon tests/fuzz
+	@B=$(B)/sanitized SAN=address,undefined tests/run tests/config tests/daemon tests/fuzz
 
 coverage: ## print which share of each folder's lines the tests run, and the files with the smallest
 	@scripts/setup check
