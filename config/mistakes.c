@@ -1,9 +1,10 @@
 #include "config/mistakes.h"
-#include "config/url.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "config/url.h"
 
 char *shown(const char *raw, char *to, size_t size)
 {

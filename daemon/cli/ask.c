@@ -1,6 +1,4 @@
 #include "daemon/cli/ask.h"
-#include "config/load.h"
-#include "daemon/cli/commands.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,8 +10,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "config/load.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/exit_code.h"
+#include "daemon/cli/commands.h"
 
 enum { REPLY_MAX = 64 << 20 }; // bytes
 

@@ -1,7 +1,5 @@
 // Configurations that load, and what is in the structs then.
 #include "config/load.h"
-#include "config/object.h"
-#include "config/op.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/object.h"
+#include "config/op.h"
 #include "tests/test.h"
 
 static struct config *load(const char *text)

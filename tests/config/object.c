@@ -1,11 +1,11 @@
 // Whether cameras and outputs of two configurations say the same, and copies of them: for every row
 // of the schema.
 #include "config/object.h"
-#include "config/load.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/load.h"
 #include "config/value.h"
 #include "tests/test.h"
 

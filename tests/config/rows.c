@@ -1,12 +1,11 @@
 // Every row of the schema, and what is printed of them.
+#include <stdlib.h>
+#include <string.h>
+
 #include "config/load.h"
 #include "config/object.h"
 #include "config/print.h"
 #include "config/value.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/test.h"
 
 static const struct table *const tables[] = {&root_table, &camera_table, &output_table};

@@ -1,6 +1,5 @@
 // The daemon as a whole: what hangs in one place must not hold up the others.
 #include "daemon/daemon.h"
-#include "config/load.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -12,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "config/load.h"
 #include "daemon/cli/ask.h"
 #include "tests/daemon/clips.h"
 

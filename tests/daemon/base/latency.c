@@ -1,9 +1,9 @@
 // Buckets, quantiles over the window of late, and rates.
 #include "daemon/base/latency.h"
-#include "daemon/base/rate_counter.h"
 
 #include <stdlib.h>
 
+#include "daemon/base/rate_counter.h"
 #include "tests/test.h"
 
 #define MS INT64_C(1000000)

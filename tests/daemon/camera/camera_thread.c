@@ -1,10 +1,10 @@
 // A camera's connections: which device its pictures go to when the device has no room
 // for some of them.
 #include "daemon/camera/camera_thread.h"
-#include "config/load.h"
 
 #include <errno.h>
 
+#include "config/load.h"
 #include "daemon/base/log.h"
 #include "daemon/input/libav_log.h"
 #include "tests/daemon/clips.h"

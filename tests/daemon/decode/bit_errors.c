@@ -1,13 +1,13 @@
 // Single bits flipped in the slices of H.265 clips: which of the pictures that come out otherwise
 // than in the whole clip are flagged. Nothing of a whole clip is. FLIPS says how many of each clip
 // (30), SEED which, SOURCE the file to encode instead of a test picture.
+#include <libavcodec/avcodec.h>
+
 #include "daemon/base/log.h"
 #include "daemon/decode/nal.h"
 #include "daemon/input/libav_log.h"
 #include "tests/daemon/decode/decoding.h"
 #include "tests/kernels/picture.h"
-
-#include <libavcodec/avcodec.h>
 
 enum {
     PICTURES = 24,

@@ -1,12 +1,12 @@
 // What memory a stream takes, told by its first picture.
 #include "daemon/decode/dpb.h"
-#include "config/load.h"
-#include "config/object.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "config/load.h"
+#include "config/object.h"
 #include "daemon/decode/dpb_files.h"
 #include "tests/daemon/clips.h"
 

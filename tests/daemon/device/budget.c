@@ -1,12 +1,12 @@
 // What memory a configuration takes: figures worked out by hand, and that more of anything never
 // needs less.
 #include "daemon/device/budget.h"
-#include "config/load.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/load.h"
 #include "daemon/transform/transform.h"
 #include "tests/test.h"
 

@@ -1,10 +1,10 @@
 // What /readyz and /healthz say of two cameras, of which one or both have shown a picture.
 #include "daemon/service/routes.h"
-#include "config/load.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/load.h"
 #include "tests/test.h"
 
 static const char text[] =

@@ -1,13 +1,13 @@
 // The status as JSON: what is known of a camera and its outputs stands at its key, whatever bytes
 // others wrote.
 #include "daemon/service/status.h"
-#include "config/load.h"
-#include "daemon/base/clock.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/load.h"
+#include "daemon/base/clock.h"
 #include "daemon/decode/frame.h"
 #include "daemon/service/status_camera.h"
 #include "daemon/wire.h"

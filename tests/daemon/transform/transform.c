@@ -1,14 +1,14 @@
 // The pipeline on the cpu backend: what each output gets of the frames offered, what it loses and
 // why, over changes of geometry, thinning, stopping, a device that fails and one without room.
 #include "daemon/transform/transform.h"
-#include "daemon/base/clock.h"
-#include "daemon/device/budget.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
+#include "daemon/device/budget.h"
 #include "tests/test.h"
 
 enum { OUTPUTS = 2, WARP = 0, YUV = 1 };
