@@ -7,7 +7,7 @@
 // when all its items are complete. It ends when no consumer needs it any more, when a newer result
 // needs its slot, or with its device; then the ledger counts each item: as emitted where at least
 // one consumer got all of it, else as lost. pool.c:loss_of decides the reason. A picture for which
-// no result could be claimed is lost in transform/claim.c, and counts there.
+// no result could be claimed is lost and counted in transform/claim.c.
 //
 // The data of all results lies in one region, which clients of a ring map; a result has the slot of
 // its number there. A larger result moves the pool to a new region; results in use stay in the old

@@ -5,7 +5,8 @@
 
 #include "daemon/base/clock.h"
 
-static enum loss loss_of(int rc, const struct offer *offer)
+// Of a claim that failed: no result exists, so that the pool cannot count the loss.
+static enum loss loss_of_claim(int rc, const struct claim *claim)
 {
     switch (rc) {
     case -ENOTCONN:
@@ -17,13 +18,13 @@ static enum loss loss_of(int rc, const struct offer *offer)
     case -ESHUTDOWN:
         return LOSS_STOPPING;
     case -ECANCELED:
-        return atomic_load(offer->stop) ? LOSS_STOPPING : LOSS_BACKEND;
+        return atomic_load(claim->stop) ? LOSS_STOPPING : LOSS_BACKEND;
     default:
         return LOSS_BACKEND;
     }
 }
 
-static void describe_format(struct result *result, const struct op *op, const struct offer *offer)
+static void describe_format(struct result *result, const struct op *op, const struct claim *claim)
 {
     struct result_format *format = &result->format;
     bool warp = op->kind == OP_WARP;
@@ -31,39 +32,39 @@ static void describe_format(struct result *result, const struct op *op, const st
     format->dtype = warp ? op->warp.dtype : DTYPE_U8;
     format->layout = warp ? op->warp.layout : LAYOUT_NCHW;
     format->order = warp ? op->warp.order : ORDER_RGB;
-    format->field_order = offer->info->field_order;
-    format->rate_num = offer->rate_num;
-    format->rate_den = offer->rate_den;
+    format->field_order = claim->info->field_order;
+    format->rate_num = claim->rate_num;
+    format->rate_den = claim->rate_den;
 }
 
-static void describe_item(struct item *item, const struct op *op, const struct offer *offer)
+static void describe_item(struct item *item, const struct op *op, const struct claim *claim)
 {
     static const double identity[6] = {1, 0, 0, 0, 1, 0};
     bool warp = op->kind == OP_WARP;
-    item->frame = *offer->info;
+    item->frame = *claim->info;
     memcpy(item->src_to_dst, warp ? op->warp.src_to_dst : identity, sizeof identity);
     memcpy(item->dst_to_src, warp ? op->warp.dst_to_src : identity, sizeof identity);
 }
 
 // As pool_claim. Consumers may take as long as they like.
-static int claim_result(struct output *output, size_t size, struct offer *offer,
+static int claim_result(struct output *output, size_t size, struct claim *claim,
                         struct result **ret)
 {
     struct pool_request request = {
         .size = size,
-        .wait_until_ns = offer->wait_until_ns,
-        .stop = offer->interrupted,
+        .wait_until_ns = claim->wait_until_ns,
+        .stop = claim->interrupted,
     };
-    if (output->config->overflow == OVERFLOW_WAIT || monotonic_ns() < offer->wait_until_ns)
-        stage_enter(offer->stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
+    if (output->config->overflow == OVERFLOW_WAIT || monotonic_ns() < claim->wait_until_ns)
+        stage_enter(claim->stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
     int rc = pool_claim(output->pool, &request, ret);
-    stage_enter(offer->stages, STAGE_SUBMIT, 0);
-    offer->opening_ns += request.opening_ns;
+    stage_enter(claim->stages, STAGE_SUBMIT, 0);
+    claim->opening_ns += request.opening_ns;
     return rc;
 }
 
 struct result *claim_frame(const struct subscription *subscription, const struct op *op,
-                           struct offer *offer)
+                           struct claim *claim)
 {
     struct output *output = subscription->output;
     struct result *result = NULL;
@@ -71,23 +72,23 @@ struct result *claim_frame(const struct subscription *subscription, const struct
     int rc = 0;
     uint64_t sequence = output->sequence++;
     ledger_offer(&output->ledger);
-    if (!rate_keeps(&output->rate, offer->info->pts_ns)) {
+    if (!rate_keeps(&output->rate, claim->info->pts_ns)) {
         ledger_lose(&output->ledger, LOSS_THINNED);
         return NULL;
     }
     uint64_t ordinal = output->ordinal++;
-    if (op && frame_is_late(offer->info, output->config->max_age.ns))
+    if (op && frame_is_late(claim->info, output->config->max_age.ns))
         reason = LOSS_LATE;
-    else if (op && (rc = claim_result(output, op->dst_bytes, offer, &result)) < 0)
-        reason = loss_of(rc, offer);
+    else if (op && (rc = claim_result(output, op->dst_bytes, claim, &result)) < 0)
+        reason = loss_of_claim(rc, claim);
     if (!result) {
         ledger_lose(&output->ledger, reason);
         return NULL;
     }
     struct item *item = &result->item[subscription->first_item];
-    describe_format(result, op, offer);
+    describe_format(result, op, claim);
     rate_limit(&output->rate, &result->format.rate_num, &result->format.rate_den);
-    describe_item(item, op, offer);
+    describe_item(item, op, claim);
     item->camera = output->camera;
     item->sequence = sequence;
     item->ordinal = ordinal;

@@ -273,7 +273,7 @@ static int submit(struct transform *transform, struct in_flight *flight, int rat
 {
     const struct transform_context *context = &transform->context;
     rate_limit(&transform->rate, &rate_num, &rate_den);
-    struct offer offer = {
+    struct claim claim = {
         .info = &flight->frame.info,
         .rate_num = rate_num,
         .rate_den = rate_den,
@@ -287,7 +287,7 @@ static int submit(struct transform *transform, struct in_flight *flight, int rat
     for (int i = 0; i < transform->subscriptions->n; i++) {
         const struct op *op = transform->geometry.has_op[i] ? &transform->geometry.op[i] : NULL;
         const struct subscription *subscription = &transform->subscriptions->list[i];
-        struct result *result = claim_frame(subscription, op, &offer);
+        struct result *result = claim_frame(subscription, op, &claim);
         if (!result)
             continue;
         flight->result[i] = result;
@@ -298,7 +298,7 @@ static int submit(struct transform *transform, struct in_flight *flight, int rat
         item->valid_op = op->serial;
         wanted = true;
     }
-    transform_delayed(transform, offer.opening_ns);
+    transform_delayed(transform, claim.opening_ns);
     if (!wanted) {
         release_in_flight(flight);
         return 0;
