@@ -200,9 +200,9 @@ size_t warp_tables_bytes(const struct warp *warp)
     return positions_bytes(warp) + (warp->rows ? rows_and_columns_bytes(warp) : 0);
 }
 
-static int tables_init(struct warp *warp)
+// `d`: from the result to the source.
+static int tables_init(struct warp *warp, const double d[6])
 {
-    const double *d = warp->dst_to_src;
     const int w = warp->width, h = warp->height;
     const struct axis colx = {w, d[0], d[2]}, rowx = {h, d[1], 0};
     const struct axis coly = {w, d[3], 0}, rowy = {h, d[4], d[5]};
@@ -230,17 +230,18 @@ static int tables_init(struct warp *warp)
     return 0;
 }
 
-int geometry_init(struct warp *warp, const struct warp_params *params, const struct image *src)
+int geometry_init(struct op *op, const struct warp_params *params, const struct image *src)
 {
+    struct warp *warp = &op->warp;
     struct rect crop;
-    if (crop_of(params, src, &crop) < 0 || warp_src_to_dst(params, src, warp->src_to_dst) < 0 ||
-        inverse(warp->src_to_dst, warp->dst_to_src) < 0)
+    if (crop_of(params, src, &crop) < 0 || warp_src_to_dst(params, src, op->src_to_dst) < 0 ||
+        inverse(op->src_to_dst, op->dst_to_src) < 0)
         return -EINVAL;
     warp->x0 = crop.x;
     warp->y0 = crop.y;
     warp->x1 = crop.x + crop.width;
     warp->y1 = crop.y + crop.height;
-    return tables_init(warp);
+    return tables_init(warp, op->dst_to_src);
 }
 
 struct band with_chroma_rows(struct band rows, struct position at, int32_t first, int32_t last,

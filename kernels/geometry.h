@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
-// Sets the window, the matrices and the tables of `warp`, whose width and height are set already.
-// Errors as op_init. On success the tables are one allocation at warp->colx, which the caller
-// frees.
-int geometry_init(struct warp *warp, const struct warp_params *params, const struct image *src);
+// Sets the matrices of an op of kind OP_WARP, and the window and the tables of its warp, whose
+// width and height are set already. Errors as op_init. On success the tables are one allocation at
+// op->warp.colx, which the caller frees.
+int geometry_init(struct op *op, const struct warp_params *params, const struct image *src);
 
 // The bytes of that allocation. The tables lie in it in the order of struct warp.
 size_t warp_tables_bytes(const struct warp *warp);

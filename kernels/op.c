@@ -11,7 +11,12 @@ const struct op_type *const op_types[OP_KINDS] = {
 int op_init(struct op *op, const struct op_params *params, const struct image *src)
 {
     static _Atomic uint64_t serial;
-    *op = (struct op){.kind = params->kind, .serial = ++serial};
+    *op = (struct op){
+        .kind = params->kind,
+        .serial = ++serial,
+        .src_to_dst = {1, 0, 0, 0, 1, 0},
+        .dst_to_src = {1, 0, 0, 0, 1, 0},
+    };
     if (!(pixel_layout_of(src->format).uses & FORMAT_SOURCE) ||
         !size_is_valid(src->width, src->height))
         return -EINVAL;

@@ -105,7 +105,6 @@ struct warp {
     } table;
     bool summed; // for every level the sums give the table's bits; never for integers
     struct level_sum sum[3];
-    double src_to_dst[6], dst_to_src[6];
 };
 
 // --- yuv: to a YUV format of the same size
@@ -144,6 +143,9 @@ struct op {
     struct image dst; // the result's format, size, resolved colour; planes laid out from NULL
     size_t dst_bytes; // of one result laid out tightly
     int batch;        // ops of one kind and batch may share a launch; below 0: it shares none
+    // Where source pixels go in the result, and back: row major 2x3, integers at pixel centres. The
+    // identity, unless the kind's init says otherwise.
+    double src_to_dst[6], dst_to_src[6];
     union {
         struct warp warp;
         struct yuv yuv;

@@ -57,7 +57,7 @@ static int warp_init(struct op *op, const struct op_params *op_params, const str
         element_bytes(warp->dtype) * warp->channels * (size_t)warp->width * warp->height;
     tensor_lay_out(warp, &op->dst);
     op->batch = (int)warp->dtype;
-    return geometry_init(warp, params, src);
+    return geometry_init(op, params, src);
 }
 
 static void warp_finish(struct op *op)

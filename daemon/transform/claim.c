@@ -39,11 +39,9 @@ static void describe_format(struct result *result, const struct op *op, const st
 
 static void describe_item(struct item *item, const struct op *op, const struct claim *claim)
 {
-    static const double identity[6] = {1, 0, 0, 0, 1, 0};
-    bool warp = op->kind == OP_WARP;
     item->frame = *claim->info;
-    memcpy(item->src_to_dst, warp ? op->warp.src_to_dst : identity, sizeof identity);
-    memcpy(item->dst_to_src, warp ? op->warp.dst_to_src : identity, sizeof identity);
+    memcpy(item->src_to_dst, op->src_to_dst, sizeof item->src_to_dst);
+    memcpy(item->dst_to_src, op->dst_to_src, sizeof item->dst_to_src);
 }
 
 // As pool_claim. Consumers may take as long as they like.

@@ -55,7 +55,7 @@ static void test_tables(struct random *random)
         if (error)
             continue;
         const struct warp *w = &op.warp;
-        const double *m = w->src_to_dst;
+        const double *m = op.src_to_dst;
         const int dx = random_in(random, 0, p.width - 1), dy = random_in(random, 0, p.height - 1);
         double x, y;
         warp_position(&p, &src, dx, dy, &x, &y);
@@ -78,7 +78,7 @@ static void expect_corner(const struct op *op, double x, double y, double expect
 {
     float d[6];
     for (int i = 0; i < 6; i++)
-        d[i] = (float)op->warp.dst_to_src[i];
+        d[i] = (float)op->dst_to_src[i];
     const double sx = d[0] * (x - 0.5) + d[1] * (y - 0.5) + d[2] + 0.5;
     const double sy = d[3] * (x - 0.5) + d[4] * (y - 0.5) + d[5] + 0.5;
     CHECK(fabs(sx - expected_x) < 0.01 && fabs(sy - expected_y) < 0.01,

@@ -25,7 +25,7 @@ void *open_opencv(const struct op *op, const struct image *src, const char **doe
     own->op = op;
     own->conversion = src->format == PIXEL_NV12 ? cv::COLOR_YUV2RGB_NV12 : cv::COLOR_YUV2RGB_I420;
     if (rotated)
-        own->matrix = cv::Mat(2, 3, CV_64F, const_cast<double *>(op->warp.src_to_dst)).clone();
+        own->matrix = cv::Mat(2, 3, CV_64F, const_cast<double *>(op->src_to_dst)).clone();
     *does = rotated                 ? "cvtColor + warpAffine + split"
             : peer_is_packed_u8(op) ? "cvtColor + resize + copyMakeBorder"
                                     : "cvtColor + resize + border + convertTo + split";

@@ -35,7 +35,7 @@ static inline struct rect peer_box(const struct op *op)
 
 static inline bool peer_is_letterbox(const struct op *op)
 {
-    return op->kind == OP_WARP && op->warp.src_to_dst[1] == 0;
+    return op->kind == OP_WARP && op->src_to_dst[1] == 0;
 }
 
 // The two results that libraries give, too: packed u8 and planar f32.
