@@ -241,7 +241,8 @@ class Camera:
         self.sent, self.requests, self.calls = [], [], []  # calls: when a client connected
         self.waiting = []  # (number or None, act): what to do ahead of that picture, or of the next
         self.over, self.lock = threading.Event(), threading.Lock()
-        self.port, self.listener, self.threads, self.peers, self.held = 0, None, [], [], []
+        self.port, self.place, self.listener, self.threads, self.peers, self.held = 0, None, None, [], [], []
+        self.take_port()
         self.listen()
         if not start:
             self.refuse()
@@ -259,6 +260,7 @@ class Camera:
             peer.close()
         for thread in self.threads:
             thread.join(5)
+        self.place.close()
 
     def url(self, user=""):
         return f"rtsp://{user}127.0.0.1:{self.port}/live"
@@ -269,21 +271,22 @@ class Camera:
         self.refuse()
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.port = self.bind(listener)
+        listener.bind(("127.0.0.1", self.port))
         listener.listen()
         self.listener = listener
         self.spawn(self.accept, listener)
 
-    def bind(self, listener):
-        """A port that no connection of anyone's gets while nobody listens there: below those that the kernel deals."""
-        for _ in range(100):
-            port = self.port or random.randrange(10000, 32768)
+    def take_port(self):
+        """One below those that the kernel deals, which nobody else gets until close(), also while nobody listens there. The
+        option, set late, lets the camera's listeners share the port; other cameras first bind without it."""
+        while not self.port:
+            port, self.place = random.randrange(10000, 32768), socket.socket()
             try:
-                listener.bind(("127.0.0.1", port))
-                return port
+                self.place.bind(("127.0.0.1", port))
+                self.port = port
             except OSError:
-                time.sleep(0.05)
-        raise RuntimeError("no port for a camera")
+                self.place.close()
+        self.place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
     def refuse(self):
         if self.listener:
