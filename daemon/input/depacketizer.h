@@ -1,0 +1,51 @@
+// From RTP payloads to whole access units: H.264 (RFC 6184), H.265 (RFC 7798), MJPEG (RFC 2435).
+// An access unit ends by three signals together: a NAL unit that begins another, another timestamp,
+// a marker behind a slice; how far a camera's markers are to be trusted is learnt (picture_end.h).
+// Pure: the caller says what time it is. One thread uses a depacketizer.
+#ifndef FRAMED_DAEMON_INPUT_DEPACKETIZER_H
+#define FRAMED_DAEMON_INPUT_DEPACKETIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rtp_packet;
+struct sdp_media;
+
+struct access_unit {
+    // H.264 and H.265: NAL units with start codes; MJPEG: a JFIF picture. Of the depacketizer,
+    // valid until its next call; followed by 64 zero bytes, which are not counted.
+    const uint8_t *data;
+    size_t bytes;
+    uint32_t timestamp;
+    int64_t received_ns, arrived_ns; // its first packet, its last packet: CLOCK_MONOTONIC
+    bool keyframe;                   // IDR or IRAP, a recovery point that begins with one, any JPEG
+    bool has_sets;                   // parameter sets came with it
+    bool disposable;     // no other picture refers to it (nal_ref_idc 0; sub-layer non-reference)
+    bool damaged;        // a packet of it is missing
+    bool reference_lost; // packets before it are missing that may have been whole pictures
+    uint32_t lost;       // packets missing in it and before it, since the unit before
+    bool restarted;      // the sender began anew with it
+};
+
+struct picture_end_verdict; // picture_end.h
+struct depacketizer;
+
+// `media` is read during the call. *verdict is kept by the owner over connections and updated here;
+// NULL: begins anew. 0; -ENOTSUP: a codec that is none of these; -ENOMEM.
+int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
+                      struct picture_end_verdict *verdict);
+void depacketizer_close(struct depacketizer *); // accepts NULL
+// 0 or -ENOMEM. All units that are complete have been taken with depacketizer_get before.
+int depacketizer_put(struct depacketizer *, const struct rtp_packet *);
+// The next unit that is complete. `now_ns` ends units whose time to wait for more is over. 0 or
+// -EAGAIN.
+int depacketizer_get(struct depacketizer *, int64_t now_ns, struct access_unit *ret);
+// When depacketizer_get will give a unit though nothing else comes; INT64_MAX: not.
+int64_t depacketizer_due_ns(const struct depacketizer *);
+void depacketizer_flush(struct depacketizer *); // the stream ends: what is held is complete
+// Parameter sets of the stream so far, SDP's or newer ones, with start codes. For the decoder's
+// extradata and for recordings.
+const uint8_t *depacketizer_sets(const struct depacketizer *, size_t *bytes);
+
+#endif
