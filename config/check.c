@@ -107,7 +107,8 @@ static const char *url_mistake(const char *url)
 {
     enum url_kind kind = config_url_kind(url);
     if (kind == URL_NONE)
-        return "is not an input that framed can read (rtsp:, tcp:, unix:, pipe:, file: or a path)";
+        return "is not an input that framed can read (rtsp:, rtsps:, tcp:, unix:, pipe:, file: or "
+               "a path)";
     if ((kind == URL_RTSP || kind == URL_TCP) && !config_url_has_host(url))
         return "has no host, or an invalid port (scheme://host:port/..., "
                "port 1 to 65535, required for tcp; in a password write / ? # @ : % as "

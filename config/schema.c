@@ -90,7 +90,7 @@ static const struct config_choice range_choices[] = {
 
 static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, url, NULL,
-          "where the video comes from: rtsp://, tcp://, unix:, pipe: or a file",
+          "where the video comes from: rtsp://, rtsps:// (TLS), tcp://, unix:, pipe: or a file",
           .example = "rtsp://192.0.2.10/stream1", .required = true, .own = true),
     FIELD(struct camera_config, transport, "tcp", "how RTSP carries media"),
     FIELD(struct camera_config, demuxer, NULL,

@@ -10,8 +10,8 @@ enum url_kind config_url_kind(const char *url)
         const char *prefix;
         enum url_kind kind;
     } schemes[] = {
-        {"rtsp:", URL_RTSP}, {"tcp:", URL_TCP},   {"unix:", URL_UNIX},
-        {"pipe:", URL_PIPE}, {"file:", URL_FILE},
+        {"rtsp:", URL_RTSP}, {"rtsps:", URL_RTSP}, {"tcp:", URL_TCP},
+        {"unix:", URL_UNIX}, {"pipe:", URL_PIPE},  {"file:", URL_FILE},
     };
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
         if (strncasecmp(url, schemes[i].prefix, strlen(schemes[i].prefix)) == 0)

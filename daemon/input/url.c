@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 static const struct url_input sources[] = {
-    {URL_RTSP, false, true, "rtsp,rtp,tcp,udp", "over rtsp"},
+    {URL_RTSP, false, true, "rtsp,rtp,tcp,udp,tls", "over rtsp"},
     {URL_TCP, false, true, "tcp", "over tcp"},
     {URL_UNIX, false, true, "unix", "over a unix socket"},
     {URL_PIPE, false, false, "pipe", "from a pipe"},

@@ -16,6 +16,7 @@ static const struct {
     {"rtsp://user:hun#ter2@h/s", "rtsp://***@h/s"},
     {"rtsp://user:hunter2@[fe80::1]:554/s", "rtsp://***@[fe80::1]:554/s"},
     {"RTSPS://user:hunter2@h", "RTSPS://***@h"},
+    {"rtsps://user:hun@ter2@h:7441/s?a=b", "rtsps://***@h:7441/s?a=b"},
     {"http://h/?user=hunter2&x=1", "http://h/?user=***&x=1"},
     {"http://h/?x=1&Password=hunter2#f", "http://h/?x=1&Password=***#f"},
     {"http://h/?pwd=hunter2;x=1", "http://h/?pwd=***;x=1"},
@@ -33,8 +34,28 @@ static const struct {
     {"", ""},
 };
 
+static void test_kind(void)
+{
+    static const struct {
+        const char *url;
+        enum url_kind kind;
+    } kinds[] = {
+        {"rtsp://h/", URL_RTSP},   {"rtsps://h/", URL_RTSP},  {"RTSPS://h/", URL_RTSP},
+        {"rtspu://h/", URL_NONE},  {"rtspss://h/", URL_NONE}, {"tcp://h:1", URL_TCP},
+        {"unix:/run/x", URL_UNIX}, {"pipe:0", URL_PIPE},      {"file:a", URL_FILE},
+        {"rtsps", URL_FILE},       {"http://h/", URL_NONE},   {"", URL_NONE},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        CHECK(config_url_kind(kinds[i].url) == kinds[i].kind, "%s: %d", kinds[i].url,
+              config_url_kind(kinds[i].url));
+    CHECK(config_url_has_host("rtsps://h/s") && config_url_has_host("rtsps://u:p@h:7441/s") &&
+              !config_url_has_host("rtsps:///s") && !config_url_has_host("rtsps://h:0/s"),
+          "rtsps");
+}
+
 int main(void)
 {
+    TEST(test_kind());
     char to[128], small[8];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         config_url_redacted(cases[i].url, to, sizeof to);
