@@ -12,7 +12,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from checks import Checks
-PACKAGES = "libavformat libavcodec libswscale libavutil libuv yaml-0.1 libsystemd jansson libmicrohttpd".split()
+PACKAGES = "libavformat libavcodec libswscale libavutil libuv yaml-0.1 libsystemd jansson libmicrohttpd libssl libcrypto".split()
 C = "-std=c17 -D_GNU_SOURCE -I. -Wall -Wextra -Werror -fsyntax-only".split()
 CXX = "-std=c++11 -x c++ -Wall -Wextra -Werror -fsyntax-only".split()
 CUDA = "-std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror -x cu -ptx -o /dev/null".split()

@@ -54,6 +54,7 @@ FILES = [
     (r"daemon/input/demux(_options)?\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
+    (r"daemon/input/rtsp_(auth|connection)\.c", ["openssl/"]),
     (r"daemon/output/unread\.c", ["linux/"]),
     (r"daemon/(service/status(_bottleneck|_camera)?|service/reply|cli/\w+)\.c", ["jansson.h"]),
     (r"tests/daemon/service/status\.c", ["jansson.h"]),
