@@ -14,14 +14,18 @@
 
 enum { RTSP_POLL_MAX = 8 }; // descriptors of one session
 
-// What is known of a camera and survives its sessions; the owner keeps it, zeroed at first.
+// What is known of a camera and survives its sessions; the owner keeps it, zeroed at first. The
+// session reads and writes all but single_session, which only the owner can know. Two sessions of
+// one thread may share a memory, but not the verdict: the owner gives a spare a copy.
 struct rtsp_memory {
     struct picture_end_verdict verdict;
-    uint64_t sdp_hash;    // of the SDP that the verdict is of
-    int keep_alive;       // the method that this camera heeds: rtsp_session.c
-    bool udp_fails;       // no packet came over UDP: ask for TCP
-    bool first_challenge; // the best challenge was refused: take the first
-    bool single_session;  // a second session was refused (453, 503): no spare
+    uint64_t sdp_hash;      // of the track that the verdict is of
+    int keep_alive;         // so many methods did not keep a session alive (rtsp_keep_alive.c)
+    bool keep_alive_proven; // the next method did, for several timeouts
+    bool udp_fails;         // media came over TCP alone: ask for TCP
+    bool first_challenge;   // after -EACCES: the best challenge was refused, and there is another,
+                            // which the next session takes: it may be opened without a pause
+    bool single_session;    // a second session was refused (-EUSERS): no spare
 };
 
 struct rtsp_options {
@@ -31,33 +35,43 @@ struct rtsp_options {
 
 struct rtsp_session;
 
+// Begins to connect. 0, -EINVAL (the URL) or -ENOMEM: there is no session then. The configuration's
+// connect_timeout, from now on, bounds everything up to the first media packet.
 int rtsp_session_open(struct rtsp_session **ret, const struct rtsp_options *, int64_t now_ns);
-// Descriptors to poll, at most RTSP_POLL_MAX, and by when to call rtsp_session_step at the latest.
+// Fills in the descriptors to poll, returns how many, at most RTSP_POLL_MAX, and says by when to
+// call rtsp_session_step at the latest. What was read ahead is not seen by poll: read units until
+// -EAGAIN first.
 int rtsp_session_poll(const struct rtsp_session *, struct pollfd *fds, int64_t *due_ns);
-// Goes on as far as it can. 0, or how the session ended: -ENODATA: BYE or the connection's regular
-// end; -EACCES: user or password refused; -EUSERS: no room for a session (453, 503); -ETIMEDOUT;
-// -EPROTO: no RTSP; -EINVAL: no video track that is decoded here; another negative errno.
+// Goes on as far as it can, or until a unit waits. 0, or how the session ended, once the units
+// before its end have been read: -ENODATA: BYE or the connection's regular end; -EACCES: user or
+// password refused; -EUSERS: no room for a session (453, 503); -ETIMEDOUT; -EPROTO: no RTSP;
+// -EINVAL: no video track that is decoded here; -EKEYREJECTED: the certificate; -ESHUTDOWN: after
+// rtsp_session_teardown; another negative errno.
 int rtsp_session_step(struct rtsp_session *, int64_t now_ns);
-// The next access unit; `capture_ns` since 1970, INT64_MIN: unknown. -EAGAIN: none yet.
 struct rtsp_unit {
     struct access_unit unit;
     int64_t timestamp;  // unwrapped, in units of the clock rate
     int64_t capture_ns; // since 1970 by sender reports; INT64_MIN: unknown
     bool clock_stepped; // the camera set its clock since the unit before
 };
+// The next access unit, valid until the next call of step or read. Reads the network itself, so
+// that the owner may call it until -EAGAIN, which says: nothing has come, or the session has ended.
 int rtsp_session_read(struct rtsp_session *, int64_t now_ns, struct rtsp_unit *ret);
-// The chosen track, as soon as DESCRIBE was answered; NULL before.
+// The chosen track, as soon as DESCRIBE was answered; NULL before. Stays the same.
 const struct sdp_media *rtsp_session_media(const struct rtsp_session *);
 const uint8_t *rtsp_session_sets(const struct rtsp_session *, size_t *bytes);
 struct rtp_statistics rtsp_session_statistics(const struct rtsp_session *);
+uint64_t rtsp_session_overruns(const struct rtsp_session *); // packets that our own kernel dropped
 const char *rtsp_session_transport(const struct rtsp_session *); // "tcp", "udp", "multicast"
 void rtsp_session_want_keyframe(struct rtsp_session *); // asks the camera, at most once a second
 void rtsp_session_ping(struct rtsp_session *); // a request now: its answer tells dead from idle
 int64_t rtsp_session_heard_ns(const struct rtsp_session *); // when anything came last
 // One sentence for people on how it ended, without a secret; "" while it goes on.
 const char *rtsp_session_why(const struct rtsp_session *);
-// Begins to say goodbye: rtsp_session_step then returns -ESHUTDOWN when it is over.
+// Begins to say goodbye: rtsp_session_step then returns -ESHUTDOWN when it is over, after 0.5 s at
+// the latest. Units are read no more.
 void rtsp_session_teardown(struct rtsp_session *, int64_t now_ns);
-void rtsp_session_close(struct rtsp_session *); // at once; accepts NULL
+// At once; says goodbye, but does not wait until the camera has heard it. Accepts NULL.
+void rtsp_session_close(struct rtsp_session *);
 
 #endif
