@@ -115,8 +115,8 @@ static const struct config_row camera_rows[] = {
           "flag: deliver damaged pictures with a mark; drop: leave out each damaged picture; hold: deliver no picture from a damaged one to the next clean keyframe"),
     FIELD(struct camera_config, connect_timeout, "10s", "longest time to open and probe the input",
           RANGE(0.1, 3600)),
-    FIELD(struct camera_config, media_timeout, "5s", "time without media after which the input counts as lost",
-          RANGE(0.1, 3600)),
+    FIELD(struct camera_config, media_timeout, "auto", "time without media after which the input counts as lost; auto: for RTSP cameras, ten of the camera's own intervals between pictures, 1 s at least; 5 s for other inputs",
+          RANGE(0.1, 3600), .zero = "auto"),
     FIELD(struct camera_config, close_timeout, "1s", "longest time to close the input", RANGE(0.1, 60)),
     ITEMS(struct camera_config, outputs, output_table, "what to make of the camera's frames; each output has a name", .own = true),
 };

@@ -90,7 +90,9 @@ static const char *parse_choice(const struct config_row *row, void *member, cons
 static const char *read_quantity(const struct config_row *row, const char *text,
                                  const struct unit_name *units, double *ret)
 {
-    const char *wrong = is_zero_word(row, text) ? NULL : quantity_read(text, units, ret);
+    if (is_zero_word(row, text))
+        return NULL;
+    const char *wrong = quantity_read(text, units, ret);
     return wrong ? wrong : in_range(row, *ret) ? NULL : out_of_range;
 }
 

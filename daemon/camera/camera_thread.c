@@ -32,8 +32,9 @@ struct camera_thread {
     bool running; // id is to be joined
     struct subscriptions *subscriptions;
     _Atomic(struct subscriptions *) next_subscriptions; // from the loop thread; NULL: no others
-    struct demux *demux;                                // NULL: not connected
-    struct decoder *decoder;                            // kept over connections; NULL: none
+    struct demux_memory *memory;
+    struct demux *demux;     // NULL: not connected
+    struct decoder *decoder; // kept over connections; NULL: none
     struct transform *transform;
     struct device_lease lease;
     bool cpu_only;       // the device had no room for pictures of this size, in this connection
@@ -94,7 +95,7 @@ static bool is_stalled(struct camera_thread *t, const struct packet *packet)
 {
     return t->live &&
            decode_stall_packet(&t->stall, decoder_pictures(t->decoder), packet->received_ns,
-                               packet->keyframe, 2 * t->context.config->media_timeout.ns);
+                               packet->keyframe, 2 * demux_patience_ns(t->demux));
 }
 
 static const char CUT_SHORT[] =
@@ -104,6 +105,11 @@ static const char CUT_SHORT[] =
 // says why there are no packets.
 static int end_of_stream(struct camera_thread *t, int input)
 {
+    if (input == -EREMCHG) { // it goes on as another one
+        decoder_restart(t->decoder);
+        stream_rewind(&t->stream);
+        return 0;
+    }
     const bool at_end = input == -ENODATA || input == -EPROTO;
     if (!at_end || !t->context.config->loop)
         return input;
@@ -320,6 +326,8 @@ static void explain_end(const struct camera_thread *t, int rc, char *why, size_t
     if (rc == -ETIME)
         snprintf(why, size, "no picture could be decoded for %.0f s",
                  (double)t->stall.lasted_ns / 1e9);
+    else if (*demux_why(t->demux))
+        snprintf(why, size, "%s", demux_why(t->demux));
     else
         snprintf(why, size, "%s",
                  rc == -ENODATA     ? "the stream ended"
@@ -338,7 +346,8 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
     update_subscriptions(t);
     if (device_is_stale(&t->lease))
         release_device(t); // connecting may take long
-    int rc = demux_open(&t->demux, config, &t->stop, &t->context.report->stages, why, size);
+    int rc =
+        demux_open(&t->demux, config, t->memory, &t->stop, &t->context.report->stages, why, size);
     if (rc < 0)
         return rc;
     if (!t->stream.begun)
@@ -503,7 +512,9 @@ int camera_thread_open(struct camera_thread **ret, const struct camera_thread_co
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&t->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    int rc = open_transform(t);
+    int rc = demux_memory_open(&t->memory);
+    if (rc == 0)
+        rc = open_transform(t);
     if (rc < 0) {
         camera_thread_close(t);
         return rc;
@@ -522,6 +533,7 @@ void camera_thread_close(struct camera_thread *t)
     }
     transform_close(t->transform);
     subscriptions_release(t->subscriptions);
+    demux_memory_close(t->memory);
     pthread_cond_destroy(&t->wake);
     pthread_mutex_destroy(&t->lock);
     free(t);

@@ -141,7 +141,7 @@ static int probe_camera(struct probes *probes, struct probe *probe)
                  "not opened, because only the unit can read a credential in its url");
         return 0;
     }
-    int rc = demux_open(&demux, camera, &never, NULL, probe->text, sizeof probe->text);
+    int rc = demux_open(&demux, camera, NULL, &never, NULL, probe->text, sizeof probe->text);
     if (rc == 0)
         rc = decode_first(probes, probe, demux);
     demux_close(demux);

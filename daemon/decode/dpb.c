@@ -184,7 +184,7 @@ int dpb_probe(struct stream_memory *ret, const struct camera_config *config,
     struct demux *demux = NULL;
     struct camera_config full = *config;
     full.pace = PACE_FULL;
-    int rc = demux_open(&demux, &full, stop, NULL, why, sizeof why);
+    int rc = demux_open(&demux, &full, NULL, stop, NULL, why, sizeof why);
     if (rc < 0)
         return rc;
     const AVCodecParameters *parameters = demux_parameters(demux);

@@ -1,325 +1,52 @@
-#include "daemon/input/demux.h"
+#include "daemon/input/demux_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libavformat/avformat.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "config/url.h"
-#include "daemon/base/clock.h"
-#include "daemon/base/secrets.h"
-#include "daemon/input/libav_log.h"
-#include "daemon/input/orientation.h"
-#include "daemon/input/pacer.h"
-#include "daemon/input/sender_clock.h"
-#include "daemon/input/url.h"
-
-static const AVRational NANOSECONDS = {1, 1000000000};
-// A name is looked up without a glance at deadlines: by three servers, twice, 5 s each, and that
-// for two names where the first is completed.
-static const int64_t LOOKUP_NS = 60 * INT64_C(1000000000);
-static const int64_t GOODBYE_NS = 200000000; // what closing may take when *stop is set
-enum {
-    IO_BUFFER = 64 << 10,
-    POLL_MS = 50,    // how long a read may overlook *stop
-    LATE_MAX = 32,   // packets in a row that are thrown away as older than the last one
-    RATE_MAX = 1000, // above: a clock tick that libavformat took for a frame
-};
-
-struct demux {
-    AVFormatContext *format;
-    AVStream *stream;
-    AVPacket *packet;
-    const struct url_input *source;
-    struct secrets *secrets;
-    AVIOContext *io; // ours, where a blocking read could not be interrupted; else NULL
-    int fd;          // behind io, or -1
-    struct duration connect_timeout, media_timeout, close_timeout;
-    // What the interrupt callback goes by: set anew for every call.
-    const _Atomic bool *stop;
-    struct stage_watch *stages;
-    int64_t heed_stop_ns, deadline_ns; // CLOCK_MONOTONIC
-    unsigned late;                     // packets thrown away before
-    int interrupted;                   // 0, -ECANCELED, -ETIMEDOUT or -ERESTART
-    bool missed;                       // ahead of the last packet, or within it
-    bool partial;                      // the last packet is shorter than the container says
-    int64_t end_pos;                   // in a y4m file: where the last packet ended
-    bool realtime;
-    struct pacer pacer;
-    struct sender_clock clock;
-    char description[128];
-};
-
-static int interrupted(void *opaque)
+int demux_memory_open(struct demux_memory **ret)
 {
-    struct demux *in = opaque;
-    int64_t now = monotonic_ns();
-    if (atomic_load(in->stop) && now >= in->heed_stop_ns)
-        in->interrupted = -ECANCELED;
-    else if (now >= in->deadline_ns)
-        in->interrupted = -ETIMEDOUT;
-    else if (libav_thread()->packets_late - in->late >= LATE_MAX)
-        in->interrupted = -ERESTART;
-    return in->interrupted != 0;
+    *ret = calloc(1, sizeof **ret);
+    return *ret ? 0 : -ENOMEM;
 }
 
-static void set_deadline(struct demux *in, struct duration timeout)
+void demux_memory_close(struct demux_memory *memory)
 {
-    in->interrupted = 0;
-    in->late = libav_thread()->packets_late;
-    in->deadline_ns = monotonic_ns() + timeout.ns;
+    free(memory);
 }
 
-// libavformat's answer as negative errno; its own codes are no errno.
-static int errno_of(const struct demux *in, int error)
+int demux_open(struct demux **ret, const struct camera_config *config, struct demux_memory *memory,
+               const _Atomic bool *stop, struct stage_watch *stages, char *why, size_t size)
 {
-    if (in->interrupted)
-        return in->interrupted;
-    switch (error) {
-    case AVERROR_EOF:
-        return -ENODATA;
-    case AVERROR_HTTP_UNAUTHORIZED:
-    case AVERROR_HTTP_FORBIDDEN:
-        return -EACCES;
-    case AVERROR_HTTP_NOT_FOUND:
-        return -ENOENT;
-    default:
-        return error > -4096 ? error : -EIO;
-    }
-}
-
-// --- fifos and pipes: libavformat would block in open and read, where no callback ends it
-
-static int read_descriptor(void *opaque, uint8_t *to, int size)
-{
-    struct demux *in = opaque;
-    while (!interrupted(in)) {
-        struct pollfd wait = {.fd = in->fd, .events = POLLIN};
-        if (poll(&wait, 1, POLL_MS) <= 0)
-            continue;
-        ssize_t n = read(in->fd, to, (size_t)size);
-        if (n >= 0)
-            return n > 0 ? (int)n : AVERROR_EOF;
-        if (errno != EAGAIN && errno != EINTR)
-            return AVERROR(errno);
-    }
-    return AVERROR_EXIT;
-}
-
-static int open_descriptor(struct demux *in, const char *url)
-{
-    if (in->source->kind == URL_PIPE)
-        in->fd = fcntl(config_url_descriptor(url), F_DUPFD_CLOEXEC, 3);
-    else if (in->source->fifo)
-        in->fd = open(config_url_path(url), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    else
-        return 0;
-    if (in->fd < 0)
-        return -errno;
-    unsigned char *buffer = av_malloc(IO_BUFFER);
-    in->io =
-        buffer ? avio_alloc_context(buffer, IO_BUFFER, 0, in, read_descriptor, NULL, NULL) : NULL;
-    if (!in->io) {
-        av_free(buffer);
-        return -ENOMEM;
-    }
-    return 0;
-}
-
-// Ours, where they have a value, then the camera's own, which override them.
-static int set_options(AVDictionary **options, const struct demux *in,
-                       const struct camera_config *config)
-{
-    bool rtsp = in->source->kind == URL_RTSP;
-    const struct {
-        const char *name, *value;
-    } ours[] = {
-        {"protocol_whitelist", in->source->whitelist},
-        {"rtsp_transport", !rtsp                                ? NULL
-                           : config->transport == TRANSPORT_UDP ? "udp"
-                                                                : "tcp"},
-        {"allowed_media_types", rtsp ? "video" : NULL},
-        // Over TCP nothing changes places, but only with a queue libavformat looks for packets that
-        // are missing: cameras drop what they cannot send in time.
-        {"reorder_queue_size", rtsp && config->transport == TRANSPORT_TCP ? "2" : NULL},
-        // Measuring the rate over twenty pictures would hold back the first of them.
-        {"fpsprobesize", in->source->live ? "2" : NULL},
-        // So would guessing the reordering of H.264 from seven of them; the decoder finds out
-        // itself.
-        {"analyzeduration", rtsp ? "100000" : NULL},
-    };
-    int rc = 0;
-    for (size_t i = 0; rc >= 0 && i < sizeof(ours) / sizeof(*ours); i++)
-        rc = av_dict_set(options, ours[i].name, ours[i].value, 0);
-    for (int i = 0; rc >= 0 && i < config->options.n; i++)
-        rc = av_dict_set(options, config->options.list[i].name, config->options.list[i].value, 0);
-    return rc < 0 ? rc : 0;
-}
-
-static int open_format(struct demux *in, const struct camera_config *config, char *why, size_t size)
-{
-    AVDictionary *options = NULL;
-    const AVInputFormat *demuxer = NULL;
-    const AVDictionaryEntry *unknown;
-    if (config->demuxer && !(demuxer = av_find_input_format(config->demuxer))) {
-        snprintf(why, size, "libavformat has no demuxer \"%s\"", config->demuxer);
-        return -EINVAL;
-    }
-    int rc = set_options(&options, in, config);
-    if (rc < 0 || !(in->format = avformat_alloc_context())) {
-        rc = -ENOMEM;
-        goto out;
-    }
-    in->format->interrupt_callback = (AVIOInterruptCB){interrupted, in};
-    in->format->pb = in->io;
-    rc = avformat_open_input(&in->format, config->url, demuxer, &options);
-    if (rc < 0)
-        goto out;
-    if ((unknown = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX))) {
-        snprintf(why, size, "the demuxer %s knows no option \"%s\"", in->format->iformat->name,
-                 unknown->key);
-        rc = -EINVAL;
-    }
-out:
-    av_dict_free(&options);
-    return rc;
-}
-
-static int choose_track(struct demux *in, char *why, size_t size)
-{
-    int rc = avformat_find_stream_info(in->format, NULL);
-    if (in->interrupted || rc < 0)
-        return rc;
-    int best = av_find_best_stream(in->format, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
-    if (best < 0) {
-        snprintf(why, size, "there is no video track in it");
-        return -EINVAL;
-    }
-    in->stream = in->format->streams[best];
-    for (unsigned i = 0; i < in->format->nb_streams; i++) {
-        if ((int)i != best)
-            in->format->streams[i]->discard = AVDISCARD_ALL;
-    }
-    return 0;
-}
-
-static void describe(struct demux *in, const struct camera_config *config)
-{
-    const AVCodecParameters *parameters = in->stream->codecpar;
-    char size[32] = "", rate[32] = "";
-    int num, den;
-    if (parameters->width > 0) // else the first picture will tell
-        snprintf(size, sizeof(size), " %dx%d", parameters->width, parameters->height);
-    demux_rate(in, &num, &den);
-    if (den)
-        snprintf(rate, sizeof(rate), " %.4g fps", (double)num / den);
-    const char *transport = config->transport == TRANSPORT_UDP ? "/udp" : "/tcp";
-    snprintf(in->description, sizeof(in->description), "%s%s%s %s%s",
-             avcodec_get_name(parameters->codec_id), size, rate, in->source->name,
-             in->source->kind == URL_RTSP ? transport : "");
-}
-
-static void explain(const struct demux *in, const char *url, int error, char *why, size_t size)
-{
-    char redacted[512], text[AV_ERROR_MAX_STRING_SIZE];
-    config_url_redacted(url, redacted, sizeof(redacted));
-    int rc = errno_of(in, error);
-    if (rc == -ECANCELED)
-        snprintf(why, size, "stopped while opening %s", redacted);
-    else if (rc == -ETIMEDOUT)
-        snprintf(why, size, "%s gave no picture within %g s", redacted,
-                 (double)in->connect_timeout.ns / 1e9);
-    else if (error == AVERROR_HTTP_UNAUTHORIZED || error == AVERROR_HTTP_FORBIDDEN)
-        snprintf(why, size, "%s refused the user name or password", redacted);
-    else if (*libav_thread()->last_error)
-        snprintf(why, size, "cannot open %s: %s", redacted, libav_thread()->last_error);
-    else
-        snprintf(why, size, "cannot open %s: %s", redacted,
-                 av_make_error_string(text, sizeof(text), error));
-}
-
-static int open_all(struct demux *in, const struct camera_config *config, char *why, size_t size)
-{
-    if (!(in->source = url_input_of(config->url))) {
+    const struct url_input *source = url_input_of(config->url);
+    why[0] = 0;
+    if (!source) {
         snprintf(why, size, "its url is no input that framed takes");
         return -EPROTONOSUPPORT;
     }
-    if (!(in->packet = av_packet_alloc()) || secrets_open(&in->secrets, config) < 0)
-        return -ENOMEM;
-    libav_thread()->secrets = in->secrets;
-    if (interrupted(in)) // libavformat would look up the host's name first
-        return in->interrupted;
-    int rc = open_descriptor(in, config->url);
-    if (rc == 0)
-        rc = open_format(in, config, why, size);
-    if (rc == 0)
-        rc = choose_track(in, why, size);
-    if (in->interrupted)
-        return in->interrupted;
-    if (rc == 0)
-        describe(in, config);
-    return rc;
+    const struct demux_driver *driver = &demux_libav;
+    return driver->open(ret, source, &(struct demux_context){config, memory, stop, stages}, why,
+                        size);
 }
 
-int demux_open(struct demux **ret, const struct camera_config *config, const _Atomic bool *stop,
-               struct stage_watch *stages, char *why, size_t size)
+const struct AVCodecParameters *demux_parameters(const struct demux *demux)
 {
-    struct demux *in = calloc(1, sizeof(*in));
-    if (!in) {
-        snprintf(why, size, "out of memory");
-        return -ENOMEM;
-    }
-    in->fd = -1;
-    in->stop = stop;
-    in->stages = stages;
-    in->connect_timeout = config->connect_timeout;
-    in->media_timeout = config->media_timeout;
-    in->close_timeout = config->close_timeout;
-    why[0] = 0;
-    *libav_thread() = (struct libav_thread){0};
-    stage_enter(stages, STAGE_CONNECT, config->connect_timeout.ns + LOOKUP_NS);
-    set_deadline(in, in->connect_timeout);
-    int rc = open_all(in, config, why, size);
-    if (rc == 0) {
-        in->realtime = config->pace == PACE_REALTIME && !in->source->live;
-        *ret = in;
-        return 0;
-    }
-    if (!why[0])
-        explain(in, config->url, rc, why, size);
-    rc = errno_of(in, rc);
-    demux_close(in);
-    return rc == -ENODATA ? -EIO : rc; // an end before there was a stream
+    return demux->driver->parameters(demux);
 }
 
-const struct AVCodecParameters *demux_parameters(const struct demux *in)
+const char *demux_describe(const struct demux *demux)
 {
-    return in->stream->codecpar;
+    return demux->driver->describe(demux);
 }
 
-const char *demux_describe(const struct demux *in)
+int demux_orientation(const struct demux *demux)
 {
-    return in->description;
+    return demux->driver->orientation(demux);
 }
 
-void demux_rate(const struct demux *in, int *num, int *den)
+void demux_rate(const struct demux *demux, int *num, int *den)
 {
-    AVRational rate = av_guess_frame_rate(in->format, in->stream, NULL);
-    bool known = rate.num > 0 && rate.den > 0 && av_q2d(rate) <= RATE_MAX;
-    *num = known ? rate.num : 0;
-    *den = known ? rate.den : 0;
-}
-
-int demux_orientation(const struct demux *in)
-{
-    size_t size = 0;
-    const void *matrix = av_stream_get_side_data(in->stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
-    return matrix && size >= ORIENTATION_MATRIX_BYTES ? orientation_of(matrix)
-                                                      : ORIENTATION_UPRIGHT;
+    demux->driver->rate(demux, num, den);
 }
 
 bool demux_is_live(const char *url)
@@ -328,123 +55,33 @@ bool demux_is_live(const char *url)
     return source && source->live;
 }
 
-static int64_t capture_clock(struct demux *in)
+bool demux_knows_losses(const struct demux *demux)
 {
-    size_t size = 0;
-    const AVProducerReferenceTime *prft =
-        (const void *)av_packet_get_side_data(in->packet, AV_PKT_DATA_PRFT, &size);
-    int64_t start_us = in->format->start_time_realtime, report_ns = INT64_MIN, start_ns = 0;
-    if (prft && size >= sizeof(*prft) && start_us != AV_NOPTS_VALUE &&
-        in->packet->pts != AV_NOPTS_VALUE) {
-        report_ns = prft->wallclock * 1000;
-        start_ns = start_us * 1000;
-    }
-    return sender_clock_read(&in->clock, report_ns, start_ns, in->packet->pts);
+    return demux->driver->knows_losses;
 }
 
-// Packets that are missed while one picture is read are its own or, since a picture is complete
-// when the next one begins, of the next.
-static void mark_missed(struct demux *in)
+int64_t demux_patience_ns(const struct demux *demux)
 {
-    const bool missed = libav_thread()->data_missing;
-    libav_thread()->data_missing = false;
-    if (missed || in->missed)
-        in->packet->flags |= AV_PKT_FLAG_CORRUPT;
-    in->missed = missed;
+    return demux->driver->patience_ns(demux);
 }
 
-// libavformat marks what it could read a part of only, but MPEG-TS so where packets are missing.
-static void note_end(struct demux *in)
+int demux_read(struct demux *demux, struct packet *ret)
 {
-    in->partial = (in->packet->flags & AV_PKT_FLAG_CORRUPT) &&
-                  !(in->format->iformat->flags & AVFMT_TS_DISCONT);
-    in->end_pos = in->packet->pos + in->packet->size;
+    return demux->driver->read(demux, ret);
 }
 
-// At the end. Of half a picture of y4m libavformat says nothing at all.
-static bool is_cut_short(const struct demux *in)
+const char *demux_why(const struct demux *demux)
 {
-    bool half = !strcmp(in->format->iformat->name, "yuv4mpegpipe") && in->format->pb &&
-                in->end_pos > 0 && avio_size(in->format->pb) > in->end_pos;
-    return libav_thread()->cut_short || in->partial || half;
+    return demux->driver->why(demux);
 }
 
-static void begin_reading(struct demux *in)
+int demux_rewind(struct demux *demux)
 {
-    stage_enter(in->stages, STAGE_READ, in->media_timeout.ns + (in->realtime ? PACER_GAP_NS : 0));
-    set_deadline(in, in->media_timeout);
+    return demux->driver->rewind(demux);
 }
 
-static int read_track(struct demux *in)
+void demux_close(struct demux *demux)
 {
-    do {
-        if (interrupted(in))
-            return AVERROR_EXIT;
-        av_packet_unref(in->packet);
-        int rc = av_read_frame(in->format, in->packet);
-        if (rc < 0 || in->interrupted) // it then gives out what may be half a picture
-            return rc < 0 ? rc : AVERROR_EXIT;
-    } while (in->packet->stream_index != in->stream->index || in->packet->size == 0);
-    av_packet_rescale_ts(in->packet, in->stream->time_base, NANOSECONDS);
-    in->packet->time_base = NANOSECONDS;
-    note_end(in);
-    mark_missed(in);
-    return 0;
-}
-
-int demux_read(struct demux *in, struct packet *ret)
-{
-    begin_reading(in);
-    int rc = read_track(in);
-    if (rc == AVERROR_EOF && !in->interrupted && !in->source->live && is_cut_short(in))
-        return -EPROTO;
-    if (rc < 0)
-        return errno_of(in, rc);
-    int64_t ts = in->packet->dts != AV_NOPTS_VALUE ? in->packet->dts : in->packet->pts;
-    if (in->realtime && ts != AV_NOPTS_VALUE && (rc = pacer_wait(&in->pacer, ts, in->stop)) < 0)
-        return rc;
-    int64_t capture_ns = capture_clock(in);
-    *ret = (struct packet){
-        .av = in->packet,
-        .pts_ns = in->packet->pts,
-        .received_ns = monotonic_ns(),
-        .capture_ns = capture_ns != INT64_MIN ? capture_ns : realtime_ns(),
-        .capture_clock = capture_ns != INT64_MIN,
-        .keyframe = in->packet->flags & AV_PKT_FLAG_KEY,
-    };
-    return 0;
-}
-
-// The index of a stream of discontinuous clocks (MPEG-TS) does not reach its first picture.
-int demux_rewind(struct demux *in)
-{
-    begin_reading(in);
-    int64_t start = in->stream->start_time != AV_NOPTS_VALUE ? in->stream->start_time : 0;
-    int rc = AVERROR(ENOSYS);
-    if (!(in->format->iformat->flags & AVFMT_TS_DISCONT))
-        rc = avformat_seek_file(in->format, in->stream->index, INT64_MIN, start, start, 0);
-    if (rc < 0)
-        rc = avformat_seek_file(in->format, -1, 0, 0, 0, AVSEEK_FLAG_BYTE);
-    in->pacer = (struct pacer){0};
-    return rc < 0 ? errno_of(in, rc) : 0;
-}
-
-void demux_close(struct demux *in)
-{
-    if (!in)
-        return;
-    // Even a daemon that stops says goodbye to an RTSP server, which would else keep the session.
-    in->heed_stop_ns = monotonic_ns() + GOODBYE_NS;
-    stage_enter(in->stages, STAGE_CLOSE, in->close_timeout.ns);
-    set_deadline(in, in->close_timeout);
-    avformat_close_input(&in->format);
-    if (in->io)
-        av_freep(&in->io->buffer);
-    avio_context_free(&in->io);
-    if (in->fd >= 0)
-        close(in->fd);
-    av_packet_free(&in->packet);
-    libav_thread()->secrets = NULL;
-    secrets_close(in->secrets);
-    free(in);
+    if (demux)
+        demux->driver->close(demux);
 }

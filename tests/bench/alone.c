@@ -40,7 +40,7 @@ static int open_decoder(struct alone *alone)
                                            .in_flight = FRAMES_IN_FLIGHT_MAX,
                                            .damaged = config->damaged};
     char why[256];
-    int rc = demux_open(&alone->demux, config, alone->stop, NULL, why, sizeof why);
+    int rc = demux_open(&alone->demux, config, NULL, alone->stop, NULL, why, sizeof why);
     if (rc < 0) {
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return rc;

@@ -63,7 +63,7 @@ static int open_reel(struct reel *reel, const char *clip, const _Atomic bool *st
                                          .close_timeout = patience};
     const struct decode_options options = {.decode = DECODE_CPU, .threads = 1, .in_flight = 1};
     const struct decode_target use = {.driver = &cpu_backend};
-    int rc = demux_open(&reel->demux, &config, stop, NULL, why, size);
+    int rc = demux_open(&reel->demux, &config, NULL, stop, NULL, why, size);
     if (rc < 0)
         return rc;
     rc = decoder_open(&reel->decoder, demux_parameters(reel->demux), &options);

@@ -35,7 +35,7 @@ static inline bool run_join(struct run *run, const char *file, const struct deco
     };
     char why[256];
     *run = (struct run){.last_pts = INT64_MIN};
-    int rc = demux_open(&run->demux, &config, &stop, NULL, why, sizeof(why));
+    int rc = demux_open(&run->demux, &config, NULL, &stop, NULL, why, sizeof(why));
     if (rc == 0)
         rc = decoder_open(&run->decoder, demux_parameters(run->demux), options);
     if (rc == 0)

@@ -35,7 +35,7 @@ static struct camera_config camera(const char *url)
 static struct demux *open_ok(const struct camera_config *config)
 {
     struct demux *demux = NULL;
-    int rc = demux_open(&demux, config, &stop, NULL, why, sizeof(why));
+    int rc = demux_open(&demux, config, NULL, &stop, NULL, why, sizeof(why));
     CHECK(rc == 0, "%s: %s (%s)", config->url, strerror(-rc), why);
     return rc == 0 ? demux : NULL;
 }
@@ -43,7 +43,7 @@ static struct demux *open_ok(const struct camera_config *config)
 static void open_fails(const struct camera_config *config, int error, const char *says)
 {
     struct demux *demux;
-    int rc = demux_open(&demux, config, &stop, NULL, why, sizeof(why));
+    int rc = demux_open(&demux, config, NULL, &stop, NULL, why, sizeof(why));
     CHECK(rc == -error, "%s: %s (%s)", config->url, strerror(-rc), why);
     CHECK(strstr(why, says) && !strstr(why, "geheim"), "%s", why);
     if (rc == 0)
@@ -143,7 +143,7 @@ static void test_playlist(void)
               ntohs(name.sin_port));
     struct camera_config config = camera("list.m3u8");
     config.connect_timeout = ms(500);
-    int rc = demux_open(&demux, &config, &stop, NULL, why, sizeof(why));
+    int rc = demux_open(&demux, &config, NULL, &stop, NULL, why, sizeof(why));
     CHECK(rc < 0, "%s", why);
     CHECK(accept(listener, NULL, NULL) < 0 && errno == EAGAIN, "it connected");
     close(listener);
@@ -339,7 +339,7 @@ static void open_ends(const char *url, int error, int least, int most)
     int64_t began = monotonic_ns();
     if (stopping)
         pthread_create(&stopper, NULL, stop_soon, NULL);
-    int rc = demux_open(&demux, &config, &stop, NULL, why, sizeof(why));
+    int rc = demux_open(&demux, &config, NULL, &stop, NULL, why, sizeof(why));
     int64_t took = (monotonic_ns() - began) / 1000000;
     if (stopping)
         pthread_join(stopper, NULL);

@@ -11,7 +11,7 @@ static bool is_taken(struct camera_config *camera)
 {
     struct demux *demux = NULL;
     char why[256];
-    bool opened = demux_open(&demux, camera, &stop, NULL, why, sizeof why) == 0;
+    bool opened = demux_open(&demux, camera, NULL, &stop, NULL, why, sizeof why) == 0;
     demux_close(demux);
     return opened || !strstr(why, "knows no option");
 }

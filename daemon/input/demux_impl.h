@@ -1,0 +1,46 @@
+// What a kind of demux implements. The functions do what those of demux.h do.
+#ifndef FRAMED_DAEMON_INPUT_DEMUX_IMPL_H
+#define FRAMED_DAEMON_INPUT_DEMUX_IMPL_H
+
+#include "daemon/input/demux.h"
+#include "daemon/input/rtsp_session.h"
+#include "daemon/input/url.h"
+
+struct demux_memory {
+    struct rtsp_memory rtsp;
+    int64_t interval_ns; // between pictures of this camera; 0: not known yet
+};
+
+struct demux_context { // of demux_open
+    const struct camera_config *config;
+    struct demux_memory *memory; // NULL: nothing is remembered
+    const _Atomic bool *stop;
+    struct stage_watch *stages;
+};
+
+// How long an input may be silent whose own rhythm is not known.
+static const int64_t DEMUX_PATIENCE_NS = 5 * INT64_C(1000000000);
+
+struct demux_driver {
+    int (*open)(struct demux **ret, const struct url_input *, const struct demux_context *,
+                char *why, size_t size);
+    const struct AVCodecParameters *(*parameters)(const struct demux *);
+    const char *(*describe)(const struct demux *);
+    int (*orientation)(const struct demux *);
+    void (*rate)(const struct demux *, int *num, int *den);
+    int64_t (*patience_ns)(const struct demux *);
+    int (*read)(struct demux *, struct packet *);
+    const char *(*why)(const struct demux *);
+    int (*rewind)(struct demux *);
+    void (*close)(struct demux *);
+    bool knows_losses;
+};
+
+struct demux { // what each kind begins with
+    const struct demux_driver *driver;
+    const struct url_input *source;
+};
+
+extern const struct demux_driver demux_libav, demux_rtsp;
+
+#endif
