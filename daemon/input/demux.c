@@ -1,8 +1,10 @@
-#include "daemon/input/demux_impl.h"
+#include "daemon/input/demux.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "daemon/input/demux_driver.h"
 
 int demux_memory_open(struct demux_memory **ret)
 {

@@ -1,4 +1,4 @@
-#include "daemon/input/demux_impl.h"
+#include "daemon/input/demux_driver.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,8 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/secrets.h"
+#include "daemon/base/stage_watch.h"
+#include "daemon/input/demux.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/input/orientation.h"
 #include "daemon/input/pacer.h"

@@ -51,7 +51,8 @@ RANKS = {
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
     (r"((tests/)?kernels|tests/bench)/cuda/.*", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
-    (r"daemon/input/demux(_options)?\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
+    (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
+    (r"daemon/input/demux_rtsp\.c", ["libavcodec/", "libavutil/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
     (r"daemon/input/rtsp_(auth|connection)\.c", ["openssl/"]),

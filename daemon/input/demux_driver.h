@@ -1,10 +1,16 @@
 // What a kind of demux implements. The functions do what those of demux.h do.
-#ifndef FRAMED_DAEMON_INPUT_DEMUX_IMPL_H
-#define FRAMED_DAEMON_INPUT_DEMUX_IMPL_H
+#ifndef FRAMED_DAEMON_INPUT_DEMUX_DRIVER_H
+#define FRAMED_DAEMON_INPUT_DEMUX_DRIVER_H
 
-#include "daemon/input/demux.h"
+#include <stdatomic.h>
+
 #include "daemon/input/rtsp_session.h"
 #include "daemon/input/url.h"
+
+struct AVCodecParameters;
+struct demux;
+struct packet;
+struct stage_watch;
 
 struct demux_memory {
     struct rtsp_memory rtsp;
