@@ -146,20 +146,20 @@ def mangling(change):
     return act
 
 
-def flip(payloads):
+def flip(packets):
     """Eight bits of the last and longest of a picture's NAL units."""
-    chance = random.Random(len(payloads))
-    broken = [bytearray(payload) for payload in payloads]
+    chance = random.Random(len(packets))
+    broken = [bytearray(packet.payload) for packet in packets]
     for _ in range(8):
         payload = chance.choice(broken)
         at = chance.randrange(min(20, len(payload) // 2), len(payload))
         payload[at] ^= 1 << chance.randrange(8)
-    return [bytes(payload) for payload in broken]
+    return [packet._replace(payload=bytes(payload)) for packet, payload in zip(packets, broken)]
 
 
 def drop(first, last=None):
     """The packets from `first` on up to, and without, `last`."""
-    return lambda payloads: [None if i in range(len(payloads))[first:last] else p for i, p in enumerate(payloads)]
+    return lambda packets: [None if i in range(len(packets))[first:last] else p for i, p in enumerate(packets)]
 
 
 def new_clip(key):
