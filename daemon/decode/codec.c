@@ -4,8 +4,8 @@
 
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/decode_options.h"
-#include "daemon/decode/nal.h"
 #include "daemon/decode/picture.h"
+#include "daemon/input/nal.h"
 
 static const int64_t NO_SERIAL = 0; // theirs begin with 1
 

@@ -11,12 +11,12 @@
 #include "daemon/decode/corruption.h"
 #include "daemon/decode/dpb.h"
 #include "daemon/decode/h264_loss.h"
-#include "daemon/decode/nal.h"
 #include "daemon/decode/packet_history.h"
 #include "daemon/decode/picture.h"
 #include "daemon/decode/pixel_format_map.h"
 #include "daemon/decode/slice_check.h"
 #include "daemon/input/libav_log.h"
+#include "daemon/input/nal.h"
 #include "daemon/input/orientation.h"
 #include "daemon/wire.h"
 

@@ -1,5 +1,8 @@
 #include "daemon/decode/h264_loss.h"
 
+#include "daemon/input/h264_headers.h"
+#include "daemon/input/nal.h"
+
 enum {
     NAL_SLICE = 1,
     NAL_IDR = 5,
@@ -9,107 +12,6 @@ enum {
     MISNUMBERED_MAX = 8, // IDR pictures in a row: from there on it is taken for the stream's way
     NOISE_IDR_MAX = 8,   // the decoder may have kept what it had: no other parameters need come
 };
-
-// Bits of a NAL unit, without the bytes that keep it from looking like a start code. Beyond its end
-// they are 0.
-struct bits {
-    const uint8_t *data;
-    size_t size, at;
-    int zeros; // bytes in a row before `at`
-    int left;  // bits of `byte`
-    uint8_t byte;
-};
-
-static uint32_t read_bit(struct bits *bits)
-{
-    if (bits->left == 0) {
-        if (bits->zeros >= 2 && bits->at < bits->size && bits->data[bits->at] == 3) {
-            bits->at++;
-            bits->zeros = 0;
-        }
-        bits->byte = bits->at < bits->size ? bits->data[bits->at] : 0;
-        bits->at++;
-        bits->zeros = bits->byte ? 0 : bits->zeros + 1;
-        bits->left = 8;
-    }
-    return bits->byte >> --bits->left & 1;
-}
-
-static uint32_t read_bits(struct bits *bits, int n)
-{
-    uint32_t value = 0;
-    while (n-- > 0)
-        value = value << 1 | read_bit(bits);
-    return value;
-}
-
-// The standard's ue(v): as many zeros as there are bits behind a one.
-static uint32_t read_number(struct bits *bits)
-{
-    int zeros = 0;
-    while (zeros < 32 && !read_bit(bits))
-        zeros++;
-    return zeros < 32 ? (uint32_t)((UINT64_C(1) << zeros) - 1) + read_bits(bits, zeros)
-                      : UINT32_MAX;
-}
-
-// se(v), where only the low byte counts.
-static int read_delta(struct bits *bits)
-{
-    uint32_t number = read_number(bits);
-    return (int)(number / 2 & 0xff) * (number & 1 ? 1 : -1) + (int)(number & 1);
-}
-
-static void skip_scaling_list(struct bits *bits, int size)
-{
-    int last = 8, next = 8;
-    for (int i = 0; i < size; i++) {
-        if (next != 0)
-            next = (last + read_delta(bits) + 256) & 255;
-        last = next ? next : last;
-    }
-}
-
-static bool has_chroma_format(uint32_t profile)
-{
-    static const uint8_t profiles[] = {100, 110, 122, 244, 44,  83, 86,
-                                       118, 128, 138, 139, 134, 135};
-    for (size_t i = 0; i < sizeof profiles; i++)
-        if (profiles[i] == profile)
-            return true;
-    return false;
-}
-
-// Returns how many bits come ahead of a picture's number for its colour planes.
-static int skip_chroma_format(struct bits *bits)
-{
-    uint32_t format = read_number(bits);
-    int planes_bits = format == 3 && read_bit(bits) ? 2 : 0;
-    read_number(bits); // bit depths
-    read_number(bits);
-    read_bit(bits);
-    bool lists = read_bit(bits);
-    for (int i = 0; lists && i < (format == 3 ? 12 : 8); i++)
-        if (read_bit(bits))
-            skip_scaling_list(bits, i < 6 ? 16 : 64);
-    return planes_bits;
-}
-
-// Returns how many bits a picture's place in the order has, where it is one number.
-static uint32_t read_order_bits(struct bits *bits)
-{
-    uint32_t type = read_number(bits);
-    if (type == 0)
-        return read_number(bits) + 4;
-    if (type != 1)
-        return 0;
-    read_bit(bits);
-    read_number(bits); // the same length as se(v)
-    read_number(bits);
-    for (uint32_t n = read_number(bits) & 0xff; n > 0; n--)
-        read_number(bits);
-    return 0;
-}
 
 // By table A-1 of the standard, and by two bits of the constraints that are 0; or the stream has
 // its own way: from the first ones on, or since they changed, for noise does not come twice.
@@ -128,32 +30,26 @@ static bool are_parameters(struct h264_loss *loss, int constraints, int level)
     return own_way;
 }
 
-static void read_sequence(struct h264_loss *loss, struct bits bits)
+static void read_sequence(struct h264_loss *loss, const uint8_t *unit, size_t size)
 {
-    struct h264_loss_sequence sequence = {.known = true};
-    uint32_t profile = read_bits(&bits, 8);
-    int constraints = (int)read_bits(&bits, 8), level = (int)read_bits(&bits, 8);
-    loss->noise = are_parameters(loss, constraints, level) ? 0 : NOISE_IDR_MAX;
-    uint32_t id = read_number(&bits);
-    if (loss->noise || id >= H264_LOSS_SEQUENCES)
+    const struct h264_sps sps = h264_sps_read(unit, size);
+    loss->noise = are_parameters(loss, sps.constraints, sps.level) ? 0 : NOISE_IDR_MAX;
+    if (loss->noise || sps.id >= H264_LOSS_SEQUENCES)
         return;
-    sequence.planes_bits = has_chroma_format(profile) ? skip_chroma_format(&bits) : 0;
-    uint32_t number_bits = read_number(&bits) + 4;
-    uint32_t order_bits = read_order_bits(&bits);
-    read_number(&bits);
-    bool leaves_out = read_bit(&bits);
-    read_number(&bits); // width and height
-    read_number(&bits);
-    sequence.fields = !read_bit(&bits);
-    sequence.number_bits = number_bits <= 16 && !leaves_out ? (int)number_bits : 0;
-    sequence.order_bits = order_bits <= 16 && !sequence.fields ? (int)order_bits : 0;
-    loss->sequence[id] = sequence;
+    const bool numbered = sps.frame_num_bits <= 16 && !sps.gaps;
+    loss->sequence[sps.id] = (struct h264_loss_sequence){
+        .known = true,
+        .planes_bits = sps.plane_bits,
+        .fields = sps.fields,
+        .number_bits = numbered ? (int)sps.frame_num_bits : 0,
+        .order_bits = sps.poc_lsb_bits <= 16 && !sps.fields ? (int)sps.poc_lsb_bits : 0,
+    };
 }
 
 // Those of a sequence that never came are noise, and a decoder will not have them either.
-static void read_picture(struct h264_loss *loss, struct bits bits)
+static void read_picture(struct h264_loss *loss, struct nal_bits bits)
 {
-    uint32_t id = read_number(&bits), sequence = read_number(&bits);
+    uint32_t id = nal_ue(&bits), sequence = nal_ue(&bits);
     if (id < H264_LOSS_PICTURES && sequence < H264_LOSS_SEQUENCES && loss->sequence[sequence].known)
         loss->sequence_of[id] = (uint8_t)sequence;
 }
@@ -164,13 +60,13 @@ static bool follows(const struct h264_loss_sequence *sequence, uint32_t last, ui
     return number == next || (sequence->fields && number == last);
 }
 
-static bool is_misnumbered(const struct h264_loss_sequence *sequence, struct bits bits,
+static bool is_misnumbered(const struct h264_loss_sequence *sequence, struct nal_bits bits,
                            uint32_t number)
 {
     if (number != 0)
         return true;
     return sequence->order_bits &&
-           (read_number(&bits) > IDR_ID_MAX || read_bits(&bits, sequence->order_bits) != 0);
+           (nal_ue(&bits) > IDR_ID_MAX || nal_u(&bits, sequence->order_bits) != 0);
 }
 
 // An encoder that never kept to the numbers does so from its first IDR picture on.
@@ -187,19 +83,19 @@ static bool is_noise(struct h264_loss *loss, bool misnumbered)
     return !own_way;
 }
 
-static bool read_slice(struct h264_loss *loss, struct bits bits, bool idr, bool is_reference)
+static bool read_slice(struct h264_loss *loss, struct nal_bits bits, bool idr, bool is_reference)
 {
-    if (read_number(&bits) != 0)
+    if (nal_ue(&bits) != 0)
         return false; // not the first of its picture
-    read_number(&bits);
-    uint32_t id = read_number(&bits);
+    nal_ue(&bits);
+    uint32_t id = nal_ue(&bits);
     if (id >= H264_LOSS_PICTURES)
         return true;
     const struct h264_loss_sequence *sequence = &loss->sequence[loss->sequence_of[id]];
     if (!sequence->number_bits)
         return false;
-    read_bits(&bits, sequence->planes_bits);
-    uint32_t number = read_bits(&bits, sequence->number_bits);
+    nal_u(&bits, sequence->planes_bits);
+    uint32_t number = nal_u(&bits, sequence->number_bits);
     bool wrong = idr ? is_noise(loss, is_misnumbered(sequence, bits, number))
                      : loss->begun && !follows(sequence, loss->last, number);
     loss->begun |= idr || is_reference;
@@ -209,7 +105,7 @@ static bool read_slice(struct h264_loss *loss, struct bits bits, bool idr, bool 
 }
 
 // By numbers, and by the parameters that it may have been made with.
-static bool is_wrong(struct h264_loss *loss, struct bits bits, bool idr, bool is_reference)
+static bool is_wrong(struct h264_loss *loss, struct nal_bits bits, bool idr, bool is_reference)
 {
     bool noise = loss->noise > 0, wrong = read_slice(loss, bits, idr, is_reference);
     loss->noise -= noise && idr;
@@ -222,9 +118,9 @@ bool h264_loss_before(struct h264_loss *loss, const uint8_t *data, size_t size)
         if (data[i] != 0 || data[i + 1] != 0 || data[i + 2] != 1)
             continue;
         const int type = data[i + 3] & 31;
-        struct bits bits = {.data = data + i + 4, .size = size - i - 4};
+        struct nal_bits bits = {.data = data + i + 4, .size = size - i - 4};
         if (type == NAL_SPS)
-            read_sequence(loss, bits);
+            read_sequence(loss, data + i + 3, size - i - 3);
         else if (type == NAL_PPS)
             read_picture(loss, bits);
         else if (type >= NAL_SLICE && type <= NAL_IDR)

@@ -5,7 +5,7 @@
 
 #include "daemon/decode/hevc_headers.h"
 #include "daemon/decode/hevc_slice.h"
-#include "daemon/decode/nal.h"
+#include "daemon/input/nal.h"
 
 enum {
     FAILED_MAX = 8,   // pictures of a kind in a row: then they are not believed to have errors

@@ -11,7 +11,7 @@ FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
 
 $(filter %_control %_http,$(FUZZED_BY)): $(B)/tests/fuzz/dialogue.o
 $(filter %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/ring_model.o
-$(filter %_slices,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/decode/%.o,hevc_cabac hevc_headers hevc_residual hevc_slice nal slice_check)
+$(filter %_slices,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/%.o,$(addprefix decode/,hevc_cabac hevc_headers hevc_residual hevc_slice slice_check) input/nal)
 $(filter %_control %_http %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
 $(filter-out %_config,$(FUZZED_BY)): $(FUZZED_OBJ)
 $(filter %_config,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)

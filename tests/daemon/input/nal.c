@@ -1,6 +1,6 @@
 // NAL units and the hash of a picture are found in either form of a packet, and nothing is read
 // behind its end.
-#include "daemon/decode/nal.h"
+#include "daemon/input/nal.h"
 
 #include <string.h>
 

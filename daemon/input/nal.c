@@ -1,4 +1,4 @@
-#include "daemon/decode/nal.h"
+#include "daemon/input/nal.h"
 
 #include <string.h>
 
@@ -9,8 +9,7 @@ enum {
     HVCC_BYTES = 23,       // ahead of its parameter sets
 };
 
-// Where the next start code begins, from `at` on; the end where there is none.
-static size_t find_start(const uint8_t *data, size_t size, size_t at)
+size_t nal_find_start(const uint8_t *data, size_t size, size_t at)
 {
     while (at + 3 <= size) {
         const uint8_t *zero = memchr(data + at, 0, size - at - 2);
@@ -26,11 +25,11 @@ static size_t find_start(const uint8_t *data, size_t size, size_t at)
 
 static bool next_started(struct nal_reader *reader, struct nal *ret)
 {
-    size_t begin = find_start(reader->data, reader->size, reader->at);
+    size_t begin = nal_find_start(reader->data, reader->size, reader->at);
     if (begin == reader->size)
         return false;
     begin += 3;
-    reader->at = find_start(reader->data, reader->size, begin);
+    reader->at = nal_find_start(reader->data, reader->size, begin);
     *ret = (struct nal){reader->data + begin, reader->at - begin};
     return true;
 }
@@ -69,6 +68,55 @@ size_t nal_rbsp(const struct nal *nal, uint8_t *to, size_t room)
         to[n++] = nal->data[i];
     }
     return n;
+}
+
+static uint32_t read_bit(struct nal_bits *bits)
+{
+    if (bits->left == 0) {
+        if (bits->zeros >= 2 && bits->at < bits->size && bits->data[bits->at] == 3) {
+            bits->at++;
+            bits->zeros = 0;
+        }
+        bits->byte = bits->at < bits->size ? bits->data[bits->at] : 0;
+        bits->at++;
+        bits->zeros = bits->byte ? 0 : bits->zeros + 1;
+        bits->left = 8;
+    }
+    return bits->byte >> --bits->left & 1;
+}
+
+uint32_t nal_u(struct nal_bits *bits, int n)
+{
+    uint32_t value = 0;
+    while (n-- > 0)
+        value = value << 1 | read_bit(bits);
+    return value;
+}
+
+// As many zeros as there are bits behind a one.
+uint32_t nal_ue(struct nal_bits *bits)
+{
+    int zeros = 0;
+    while (zeros < 32 && !read_bit(bits))
+        zeros++;
+    return zeros < 32 ? (uint32_t)((UINT64_C(1) << zeros) - 1) + nal_u(bits, zeros) : UINT32_MAX;
+}
+
+int32_t nal_se(struct nal_bits *bits)
+{
+    const uint32_t number = nal_ue(bits);
+    return number & 1 ? (int32_t)(number / 2 + 1) : -(int32_t)(number / 2);
+}
+
+void nal_skip(struct nal_bits *bits, size_t n)
+{
+    for (; n > 0 && !nal_ended(bits); n--)
+        read_bit(bits);
+}
+
+bool nal_ended(const struct nal_bits *bits)
+{
+    return bits->at > bits->size;
 }
 
 bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes)
