@@ -288,6 +288,7 @@ static int open_decoder(struct camera_thread *t)
         .in_flight = FRAMES_IN_FLIGHT_MAX,
         .damaged = config->damaged,
         .low_delay = t->live,
+        .losses_known = demux_knows_losses(t->demux),
         .stages = &t->context.report->stages,
     };
     return decoder_open(&t->decoder, demux_parameters(t->demux), &options);

@@ -280,8 +280,9 @@ static bool packets_are_pictures(const struct decoder *d)
 static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
 {
     int rc = codec_send(&d->codec, packet, serial);
-    if (libav_thread()->data_missing) {
-        libav_thread()->data_missing = false;
+    const bool missing = libav_thread()->data_missing;
+    libav_thread()->data_missing = false;
+    if (missing && !d->options.losses_known) {
         packet_history_info(&d->history, serial)->damaged = true;
         corruption_missing_reference(&d->corruption);
     }
@@ -358,6 +359,8 @@ int decoder_send(struct decoder *d, const struct packet *packet)
     info->damaged |= is_wrong(d, packet->av);
     read_hash(d, packet->av, info);
     info->damaged |= slices_are_wrong(d, packet->av, info);
+    if (packet->reference_lost)
+        corruption_missing_reference(&d->corruption);
     if (d->awaiting) {
         info->settled = true;
         d->lost++;

@@ -57,6 +57,7 @@ struct rtsp_unit {
 // The next access unit, valid until the next call of step or read. Reads the network itself, so
 // that the owner may call it until -EAGAIN, which says: nothing has come, or the session has ended.
 int rtsp_session_read(struct rtsp_session *, int64_t now_ns, struct rtsp_unit *ret);
+bool rtsp_session_plays(const struct rtsp_session *); // PLAY was sent, or answered
 // The chosen track, as soon as DESCRIBE was answered; NULL before. Stays the same.
 const struct sdp_media *rtsp_session_media(const struct rtsp_session *);
 const uint8_t *rtsp_session_sets(const struct rtsp_session *, size_t *bytes);
