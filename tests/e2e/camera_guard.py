@@ -53,11 +53,12 @@ def fields_of(text):
 
 
 class Guard:
-    """`user`: "NAME:PASSWORD"; `ways`: the challenges in their order; a nonce is good for `nonce_seconds`."""
+    """`user`: "NAME:PASSWORD"; `ways`: the challenges in their order, `joined` in one line or a line each; a nonce is good
+    for `nonce_seconds`."""
 
-    def __init__(self, user, ways=None, nonce_seconds=None, open_methods=("OPTIONS",)):
-        self.user, self.ways, self.nonce_seconds = user, ways or [Digest()], nonce_seconds
-        self.open_methods, self.begin = open_methods, time.monotonic()
+    def __init__(self, user, ways=None, nonce_seconds=None, joined=False):
+        self.user, self.ways, self.nonce_seconds, self.joined = user, ways or [Digest()], nonce_seconds, joined
+        self.begin = time.monotonic()
         self.signed, self.refused = [], []  # (when, the Authorization) of requests; those refused but for a stale nonce
         self.stale = 0
 
@@ -67,7 +68,7 @@ class Guard:
 
     def refusal(self, request):
         """None where the request is let in, else the challenges."""
-        if request.method in self.open_methods:
+        if request.method == "OPTIONS":
             return None
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         stale = False
@@ -81,4 +82,5 @@ class Guard:
             if not stale:
                 self.refused.append((time.monotonic(), f"{scheme} {text}"))
         mark = ", stale=true" if stale else ""
-        return [way.challenge(self) + mark for way in self.ways]
+        challenges = [way.challenge(self) + mark for way in self.ways]
+        return [", ".join(challenges)] if self.joined else challenges

@@ -61,11 +61,11 @@ CODERS = {
 }
 
 
-def encode(path, count, codec="h264", size=(320, 192), pixels="yuv420p"):
-    """Writes such a clip as an elementary stream; yuvj420p is one of full range."""
+def encode(path, count, codec="h264", size=(320, 192), pixels="yuv420p", slices=1):
+    """Writes such a clip as an elementary stream; yuvj420p is one of full range. `slices`: of a picture of H.264."""
     width, height = size
     command = ["ffmpeg", "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-s",
-               f"{width}x{height}", "-r", str(RATE), "-i", "-", "-pix_fmt", pixels, *CODERS[codec], path]
+               f"{width}x{height}", "-r", str(RATE), "-i", "-", "-pix_fmt", pixels, *CODERS[codec], *(["-slices", str(slices)] if slices > 1 else []), path]
     coder = subprocess.Popen(command, stdin=subprocess.PIPE)
     for picture in drawn(count, width, height):
         coder.stdin.write(picture)

@@ -3,6 +3,7 @@ sent."""
 import collections
 import os
 import threading
+import time
 import zlib
 
 import numpy
@@ -13,7 +14,8 @@ WIDTH, HEIGHT = 160, 96
 OUTPUT = f"{{size: {WIDTH}x{HEIGHT}, fit: stretch, tensor: {{dtype: u8, layout: nhwc, order: gray}}, slots: 128"
 DAMAGED, CAPTURE_CLOCK = 1, 8  # flags
 
-Seen = collections.namedtuple("Seen", "header known top bottom")  # known: by its digest, or UNKNOWN
+# known: by its digest, or UNKNOWN; read: when the client had it, CLOCK_MONOTONIC in s.
+Seen = collections.namedtuple("Seen", "header known top bottom read")
 Header = collections.namedtuple("Header", "sequence epoch flags pts_ns capture_ns finished_ns")
 
 REFERENCE = """
@@ -55,12 +57,13 @@ class Watcher(threading.Thread):
             self.error = error
 
     def look(self, header, payload):
+        read = time.monotonic()
         known = self.digests.get(zlib.crc32(payload), UNKNOWN)
         numbers = (known, known)
         if known == UNKNOWN:
             numbers = read_numbers(numpy.frombuffer(payload, "u1").reshape(HEIGHT, WIDTH))
         slim = Header(*(getattr(header, name) for name in Header._fields))
-        return Seen(slim, *map(self.unwrap, (known, *numbers)))
+        return Seen(slim, *map(self.unwrap, (known, *numbers)), read)
 
     def unwrap(self, number):
         if number == UNKNOWN or not self.camera:

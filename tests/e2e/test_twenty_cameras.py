@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+"""Twenty kinds of cameras that RTSP clients meet, with their variants, all at once in one framed: each does one thing as
+some camera does it, and what must come of it is checked at a client. Prints a row for each.
+
+usage: test_twenty_cameras.py [rtsp|own|both]
+own: framed's RTSP input; rtsp: libavformat's (`demuxer: rtsp`), whose rows are printed and not checked"""
+import json
+import os
+import sys
+import threading
+import time
+
+from camera_rows import DIGESTS, HEAD, SECONDS, Result, line, make_clips, rows
+from framed_client import PATIENCE, Checks, Framed, folder, run, until
+from watch import Watcher, check_ledger
+
+
+def listed():
+    """Those whose names hold one of the words of FRAMED_CAMERAS (with commas between them), or all."""
+    wanted = [word for word in os.environ.get("FRAMED_CAMERAS", "").split(",") if word]
+    return [row for row in rows() if not wanted or any(word in row.name for word in wanted)]
+
+
+def status(where):
+    """camera -> what `framed status` says of it."""
+    code, output, _ = run("status", "-c", f"{where}/framed.yaml", "--json")
+    return {camera["name"]: camera for camera in json.loads(output)["cameras"]} if code == 0 else {}
+
+
+def log_of(framed, row):
+    return "\n".join(text for text in framed.errors().splitlines() if f"camera={row.key} " in text)
+
+
+def play(checks, where, played):
+    """The results of all rows, and that every frame is accounted for."""
+    config = "log: {level: info}\ncameras:\n" + "".join(row.text(where) for row in played)
+    with Framed(where, config) as framed:
+        for row in played:
+            row.watcher = Watcher(f"unix:{where}/{row.key}.sock", DIGESTS)
+        until(lambda: framed.child.poll() is not None, SECONDS / PATIENCE)
+        told = status(where)
+        results = [Result(row, told.get(row.key, {}), log_of(framed, row)) for row in played]
+        code = framed.stop(10)
+        checks.check(code == 0, f"exit {code}:\n{framed.errors()[-2000:]}")
+        for row in played:
+            row.watcher.join(5)
+            check_ledger(checks, framed.metrics(), row.key, row.watcher.seen)
+        return results
+
+
+def check_rows(checks, demuxer):
+    played = listed()
+    with folder() as where:
+        for i, row in enumerate(played):
+            row.start(i, demuxer)
+        try:
+            results = play(checks, where, played)
+        finally:
+            closing = [threading.Thread(target=row.camera.close) for row in played]
+            for thread in closing:
+                thread.start()
+            for thread in closing:
+                thread.join()
+    print(f"--- {'libavformat' if demuxer else 'own'}\n{HEAD}")
+    for result in results:
+        result.row.judge(result)
+        print(line(result), flush=True)
+        if not demuxer:
+            checks.check(not result.problems, f"{result.row.name}: {'; '.join(result.problems)}\n{result.log[-1500:]}")
+    good = sum(not result.problems for result in results)
+    print(f"{good} of {len(results)} as they should")
+
+
+def main():
+    which = sys.argv[1] if len(sys.argv) > 1 else "rtsp"
+    checks = Checks("twenty_cameras")
+    with folder() as where:
+        make_clips(where)
+        if which in ("own", "both"):
+            check_rows(checks, None)
+        if which in ("rtsp", "both"):
+            check_rows(checks, "rtsp")
+    checks.end()
+
+
+main()
