@@ -16,7 +16,8 @@ struct rtsp_header {
 struct rtsp_message {
     int status;                                   // of a reply; 0: this is a request
     const char *method;                           // of a request
-    const char *url;                              // of a request; of a reply: the reason
+    const char *url;                              // of a request
+    const char *reason;                           // of a reply: "Not Found", for people
     struct rtsp_header headers[RTSP_HEADERS_MAX]; // those beyond are left out
     int n_headers;
     const char *body; // ends with a zero, which is not counted
@@ -37,30 +38,35 @@ enum rtsp_item {
     RTSP_ITEM_NONE, // more bytes are needed
     RTSP_ITEM_MESSAGE,
     RTSP_ITEM_FRAME,
-    RTSP_ITEM_LOST,    // bytes were skipped up to where a frame begins: something is missing
+    RTSP_ITEM_LOST,    // bytes were skipped up to the next item: something is missing
     RTSP_ITEM_INVALID, // this is no RTSP, or framing was lost for good
 };
 
-// How to know a frame again where bytes are missing before it: a channel, and an RTP packet of that
-// payload type in it. Channels -1: none is known.
+// How to know a frame again where bytes are missing before it: its channel, and an RTP packet of
+// that payload type (-1: any) or an RTCP packet in it. Channels are -1: not known.
 struct rtsp_framing {
     int rtp_channel, rtcp_channel, payload_type;
 };
 
 // Collects bytes of a connection and cuts them into items. Bytes are moved only to make room.
 struct rtsp_reader {
-    struct rtsp_framing framing; // set by the owner
+    struct rtsp_framing framing; // set by the owner, after rtsp_reader_open
     uint8_t *buffer;             // private from here on
-    size_t size, begin, end, scanned;
-    int resyncs; // since the last message or whole frame
+    size_t begin, end;           // what is in it
+    size_t head, whole;          // bytes of the message at `begin`, 0: not known yet
+    size_t skipped;              // bytes, while looking for a frame; 0: framing is not lost
+    int losses;                  // of framing since the last item
 };
 
 int rtsp_reader_open(struct rtsp_reader *); // 0 or -ENOMEM
 void rtsp_reader_close(struct rtsp_reader *);
-// Where to read to; *room is at least 4 KiB. Invalidates items.
+// Where to read to, once rtsp_reader_next has given RTSP_ITEM_NONE; *room is at least 16 KiB.
+// Invalidates items.
 uint8_t *rtsp_reader_room(struct rtsp_reader *, size_t *room);
 void rtsp_reader_add(struct rtsp_reader *, size_t bytes); // so many were read there
-// The next item; *message or *frame is valid until the next call of any function here.
+// The next item; *message or *frame is valid until the next call of any function here. The frame
+// before RTSP_ITEM_LOST may be wrong at its end: bytes were missing in it, and so it took some of
+// its successor's. After RTSP_ITEM_INVALID nothing else comes.
 enum rtsp_item rtsp_reader_next(struct rtsp_reader *, struct rtsp_message *message,
                                 struct rtsp_frame *frame);
 
