@@ -15,7 +15,7 @@ struct sdp_media {
     char kind[16], encoding[32]; // "video", "H264": for people
     enum sdp_codec codec;
     int payload_type;
-    int clock_rate;    // 90000 for video, whatever the camera says
+    int clock_rate;    // 90000 for video, whatever the camera says; else 0 or less: unknown
     bool savp;         // RTP/SAVP
     char control[512]; // "": none
     // Parameter sets of H.264 and H.265 with start codes before each, as a head start for the
@@ -27,12 +27,14 @@ struct sdp_media {
     int width, height;  // of x-dimensions or framesize; 0: unknown
     double rate;        // for display alone; 0: unknown
     bool pli, fir;      // rtcp-fb: nack pli, ccm fir
-    char address[64];   // of its c= line, else the session's: of multicast
-    int port, ttl;
+    char address[64];   // of its c= line, else the session's: for multicast; "": none
+    int port, ttl;      // 0: unknown
 };
 
 struct sdp {
     char name[64], tool[64], control[512]; // "": none
+    char address[64];                      // for multicast; "": none
+    int ttl;                               // 0: unknown
     struct sdp_media media[SDP_MEDIA_MAX];
     int n_media;
 };
