@@ -1,0 +1,233 @@
+#include "daemon/decode/output_order.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum {
+    LEARN_SEQUENCES = 2, // a step is believed that was the smallest over so many sequences
+    LEARN_PICTURES_MIN = 8,
+    LEARN_PICTURES_MAX = 48, // or over so many pictures: some streams are one sequence
+    PATIENCE_MAX = 16,
+    ALONE_MIN = 2,           // IRAP pictures
+    ALONE_AGAIN = 8,         // more of them, after the rule was wrong
+    DISTRUSTED_PICTURES = 32 // at most: some streams are one sequence
+};
+
+// --- what is learnt
+
+void output_order_forget(struct output_order *order)
+{
+    order->step = order->smallest = order->pictures = order->sequences = 0;
+}
+
+void output_order_begin(struct output_order *order)
+{
+    *order = (struct output_order){0};
+}
+
+static void learn_step(struct output_order *order, int difference)
+{
+    const int patience = order->patience + 1;
+    if (difference < order->step)
+        order->step = difference;
+    if (order->pictures == 0 || difference < order->smallest)
+        order->smallest = difference;
+    order->pictures++;
+    if (order->pictures < LEARN_PICTURES_MAX * patience &&
+        (order->pictures < LEARN_PICTURES_MIN * patience ||
+         order->sequences < LEARN_SEQUENCES * patience))
+        return;
+    order->step = order->smallest;
+    order->pictures = order->sequences = 0;
+}
+
+// A picture came too late for what the rule said.
+static void blame_rule(struct output_order *order, enum order_rule rule)
+{
+    switch (rule) {
+    case ORDER_RULE_STEP:
+        output_order_forget(order);
+        order->patience = 2 * order->patience + 1;
+        if (order->patience > PATIENCE_MAX)
+            order->patience = PATIENCE_MAX;
+        break;
+    case ORDER_RULE_NON_REFERENCE:
+        order->no_non_reference = true;
+        break;
+    case ORDER_RULE_NO_LEADING:
+        order->irap_alone = -ALONE_AGAIN;
+        break;
+    case ORDER_RULE_SAFE:
+    case ORDER_RULES:
+        break;
+    }
+}
+
+// --- the pictures
+
+static void remove_entry(struct output_order *order, int at)
+{
+    order->n--;
+    memmove(order->entry + at, order->entry + at + 1,
+            (size_t)(order->n - at) * sizeof(order->entry[0]));
+}
+
+void output_order_distrust(struct output_order *order)
+{
+    order->distrusted = DISTRUSTED_PICTURES;
+    for (int i = 0; i < order->n; i++)
+        order->entry[i].picture.taken &= order->entry[i].sequence != order->sequence;
+}
+
+// A picture belongs ahead of some that were shown, as far as POC says: the rules by which these
+// were shown were wrong.
+static void blame_rules(struct output_order *order, int poc)
+{
+    bool wrong[ORDER_RULES] = {false};
+    for (int i = 0; i < order->n; i++) {
+        const struct order_entry *entry = &order->entry[i];
+        wrong[entry->rule] |=
+            entry->shown && entry->sequence == order->sequence && entry->picture.poc >= poc;
+    }
+    for (int rule = 0; rule < ORDER_RULES; rule++)
+        if (wrong[rule])
+            blame_rule(order, rule);
+    output_order_distrust(order);
+}
+
+static void learn_leading(struct output_order *order, const struct order_picture *picture)
+{
+    if (picture->start != ORDER_CONTINUES || !order->newest.random_access)
+        return;
+    if (picture->poc < order->newest.poc)
+        order->irap_alone = order->irap_alone > 0 ? 0 : order->irap_alone;
+    else if (order->irap_alone < ALONE_MIN)
+        order->irap_alone++;
+}
+
+void output_order_decoded(struct output_order *order, const struct order_picture *picture,
+                          int depth)
+{
+    order->depth = depth;
+    if (picture->start != ORDER_CONTINUES) {
+        order->sequence++;
+        order->sequences++;
+        order->distrusted = 0;
+    }
+    learn_leading(order, picture);
+    order->newest = *picture;
+    if (order->begun && order->last_sequence == order->sequence && picture->poc <= order->last_poc)
+        blame_rules(order, picture->poc);
+    if (order->n == OUTPUT_ORDER_PICTURES)
+        remove_entry(order, 0);
+    order->entry[order->n] = (struct order_entry){*picture, .sequence = order->sequence};
+    order->entry[order->n++].picture.taken &= order->distrusted == 0;
+    order->distrusted -= order->distrusted > 0;
+}
+
+static void note_shown(struct output_order *order, struct order_entry *entry)
+{
+    const int poc = entry->picture.poc;
+    if (order->begun && order->last_sequence == entry->sequence && poc > order->last_poc)
+        learn_step(order, poc - order->last_poc);
+    order->begun = true;
+    order->last_sequence = entry->sequence;
+    order->last_poc = poc;
+    entry->shown = true;
+}
+
+// Of those not shown the first in output order, and how many there are in its sequence.
+static struct order_entry *find_lowest(struct output_order *order, int *held)
+{
+    struct order_entry *lowest = NULL;
+    *held = 0;
+    for (int i = 0; i < order->n; i++) {
+        struct order_entry *entry = &order->entry[i];
+        if (entry->shown)
+            continue;
+        if (lowest && entry->sequence != lowest->sequence)
+            break;
+        ++*held;
+        if (!lowest || entry->picture.poc < lowest->picture.poc)
+            lowest = entry;
+    }
+    return lowest;
+}
+
+// Whether nothing can come ahead of the first picture in output order, and by which rule; the safe
+// rules first.
+static bool is_next(const struct output_order *order, const struct order_entry *lowest, int held,
+                    enum order_rule *rule)
+{
+    const struct order_picture *newest = &order->newest, *picture = &lowest->picture;
+    *rule = ORDER_RULE_SAFE;
+    if (lowest->sequence != order->sequence || held > order->depth ||
+        picture->start == ORDER_BEGINS_LOWEST)
+        return true;
+    if (picture->random_access && newest->poc > picture->poc)
+        return true;
+    *rule = ORDER_RULE_NON_REFERENCE;
+    if (!order->no_non_reference && !newest->reference && newest->poc >= picture->poc)
+        return true;
+    *rule = ORDER_RULE_STEP;
+    if (order->step > 0 && order->begun && order->last_sequence == lowest->sequence &&
+        (int64_t)picture->poc - order->last_poc == order->step)
+        return true;
+    *rule = ORDER_RULE_NO_LEADING;
+    return picture->random_access && picture->start != ORDER_CONTINUES &&
+           order->irap_alone >= ALONE_MIN;
+}
+
+int64_t output_order_next(struct output_order *order)
+{
+    int held;
+    enum order_rule rule;
+    struct order_entry *lowest = find_lowest(order, &held);
+    if (!lowest || !lowest->picture.taken || !is_next(order, lowest, held, &rule))
+        return 0;
+    lowest->rule = rule;
+    note_shown(order, lowest);
+    return lowest->picture.serial;
+}
+
+// --- the decoder's own output
+
+static int find_serial(const struct output_order *order, int64_t serial)
+{
+    for (int i = 0; i < order->n; i++)
+        if (order->entry[i].picture.serial == serial)
+            return i;
+    return -1;
+}
+
+// The decoder gives out the first picture in output order that it holds: those ahead of it, shown
+// or not, will not come.
+static void drop_missed(struct output_order *order, const struct order_entry *output)
+{
+    const struct order_entry given = *output;
+    for (int i = order->n - 1; i >= 0; i--) {
+        const struct order_entry *entry = &order->entry[i];
+        if ((int32_t)(entry->sequence - given.sequence) < 0 ||
+            (entry->sequence == given.sequence && entry->picture.poc < given.picture.poc))
+            remove_entry(order, i);
+    }
+}
+
+enum order_verdict output_order_output(struct output_order *order, int64_t serial)
+{
+    int at = find_serial(order, serial);
+    if (at < 0)
+        return ORDER_SHOW;
+    drop_missed(order, &order->entry[at]);
+    at = find_serial(order, serial);
+    enum order_verdict verdict = order->entry[at].shown ? ORDER_DROP : ORDER_SHOW;
+    for (int i = 0; i < order->n && verdict == ORDER_SHOW; i++)
+        if (order->entry[i].shown)
+            verdict = ORDER_LATE;
+    if (verdict == ORDER_SHOW)
+        note_shown(order, &order->entry[at]);
+    if (verdict == ORDER_LATE)
+        output_order_distrust(order);
+    remove_entry(order, at);
+    return verdict;
+}
