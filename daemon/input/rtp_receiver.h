@@ -8,38 +8,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct rtp_packet {
-    const uint8_t *payload;
-    size_t bytes; // of the payload, without padding
-    uint32_t timestamp, ssrc;
-    uint16_t sequence;
-    uint8_t payload_type;
-    bool marker;
-    // Of the header extension; NULL: none.
-    uint16_t extension_profile;
-    const uint8_t *extension;
-    size_t extension_bytes;
-    int64_t received_ns; // CLOCK_MONOTONIC
-    // Set by rtp_receiver_get:
-    uint32_t lost;     // packets missing right before this one
-    bool lost_unknown; // so many are missing that their number is not known
-    bool restarted;    // the sender began anew: other numbers, other times
-};
-
-int rtp_parse(struct rtp_packet *ret, const uint8_t *data, size_t bytes); // 0 or -EBADMSG
-bool rtp_is_rtcp(const uint8_t *data, size_t bytes);
+#include "daemon/input/rtp_packet.h"
 
 struct rtp_receiver_options {
     int payload_type;
-    int clock_rate;
-    bool ordered; // over TCP: the network changes no order
+    int clock_rate; // 0: 90000
+    bool ordered;   // over TCP: the network changes no order
+    // The SDP has other video tracks: no other payload type is taken for ours. Otherwise 50 packets
+    // of a single other type that video may have, and none of ours, are our track.
+    bool other_video;
+    // As the Transport header says. A hint: the first packet's SSRC is ours whatever it is, but
+    // changes to this one as soon as a packet has it.
+    bool ssrc_hinted;
+    uint32_t ssrc;
 };
 
 struct rtp_statistics { // since it was opened
-    uint64_t packets, lost, late, duplicate, foreign, restarts;
+    uint64_t packets;   // ours, but for late and duplicate ones
+    uint64_t lost;      // as rtp_receiver_get told
+    uint64_t reordered; // came behind a later one, but in time
+    uint64_t late;      // came when they had been given up: they are in `lost` too
+    uint64_t duplicate, foreign, restarts;
     uint32_t jitter;           // RFC 3550, in units of the clock rate
-    uint32_t highest_sequence; // extended
-    uint64_t expected;
+    uint32_t highest_sequence; // extended; begins anew with a restart
+    uint64_t expected;         // packets, and all numbers missing between them
     uint32_t ssrc;
     bool locked; // ssrc is known
 };
@@ -48,16 +40,25 @@ struct rtp_receiver;
 
 int rtp_receiver_open(struct rtp_receiver **ret, const struct rtp_receiver_options *);
 void rtp_receiver_close(struct rtp_receiver *); // accepts NULL
-// A datagram, or an interleaved frame. It is copied where it has to wait. 0; -EBADMSG: no packet,
-// or none of ours (counted); -ENOMEM.
+// A datagram, or an interleaved frame, which may be RTCP or anything. All packets that are ready
+// have been taken with rtp_receiver_get before, and `data` stays as it is until they have been
+// taken again: it is copied only where it has to wait. 0; -EBADMSG: no packet, or none of ours
+// (counted as foreign); -EBUSY: packets are ready; -ENOMEM: it counts as lost.
 int rtp_receiver_put(struct rtp_receiver *, const uint8_t *data, size_t bytes, int64_t now_ns);
 // The next packet in order; valid until the next call of put or get. 0 or -EAGAIN.
+//
+// A packet behind a hole in the numbers waits for the missing ones: for 20 ms at first, for twice
+// the longest delay of a late packet (5 to 100 ms) once there was one, and not at all after 10,000
+// packets in order. It waits no longer once a whole picture behind the hole is complete. That takes
+// a picture which begins behind the hole: a marker alone does not end the wait, since the last two
+// packets of a picture may be the ones that were swapped.
 int rtp_receiver_get(struct rtp_receiver *, int64_t now_ns, struct rtp_packet *ret);
 // When rtp_receiver_get will give a packet though nothing else comes; INT64_MAX: not.
 int64_t rtp_receiver_due_ns(const struct rtp_receiver *);
-// The picture behind a hole is complete (its marker has come): waiting ends.
-void rtp_receiver_lose(struct rtp_receiver *); // bytes of the connection are missing: count a loss
-void rtp_receiver_bye(struct rtp_receiver *);  // ours said goodbye: the next SSRC is ours
+// Bytes of the connection are missing: at least one packet is lost before the next one, even if its
+// number does not say so.
+void rtp_receiver_lose(struct rtp_receiver *);
+void rtp_receiver_bye(struct rtp_receiver *); // ours said goodbye: the next SSRC is ours
 struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *);
 
 #endif

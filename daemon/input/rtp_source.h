@@ -1,0 +1,33 @@
+// Which RTP packets are of our stream: cameras send other tracks on its channel, and go on with
+// older sessions. Pure.
+#ifndef FRAMED_DAEMON_INPUT_RTP_SOURCE_H
+#define FRAMED_DAEMON_INPUT_RTP_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rtp_packet;
+
+struct rtp_source { // ready with its first four set and the rest zeroed
+    int payload_type;
+    bool other_video; // another payload type may be another video track's
+    bool hinted;      // the camera announced the SSRC `hint`
+    uint32_t hint;
+    bool locked; // `ssrc` is ours
+    uint32_t ssrc;
+    bool said_bye; // set by the caller: ours said goodbye
+    // Private.
+    bool hint_met;
+    int64_t heard_ns, pause_ns; // of ours: last packet, longest pause
+    int other_type, others;
+};
+
+enum rtp_source_verdict {
+    RTP_FOREIGN,
+    RTP_OURS,
+    RTP_OURS_ANEW, // the first packet of this SSRC
+};
+
+enum rtp_source_verdict rtp_source_judge(struct rtp_source *, const struct rtp_packet *);
+
+#endif
