@@ -38,6 +38,7 @@ FOLDERS = {
     "tests/config": (["tests", "config", "kernels"], ["yaml.h"]),
     "tests/bench": (["tests", "daemon", "config", "kernels"], []),
     "tests/bench/cuda": (["tests", "kernels"], []),
+    "tests/bench/latency": (["tests", "daemon"], []),
     "tests/bench/peers": (["tests", "kernels"], []),
 }
 # The folders of a part in the order of a frame: each may include those before it. Files of the part itself are last,
@@ -61,6 +62,8 @@ FILES = [
     (r"tests/daemon/service/status\.c", ["jansson.h"]),
     (r"daemon/service/http\.c", ["microhttpd.h"]),
     (r"daemon/service/notify\.c", ["systemd/sd-daemon.h"]),
+    (r"tests/bench/latency/gstreamer\.c", ["gst/"]),
+    (r"tests/bench/clip_units\.c", ["libavformat/", "libavcodec/"]),
     (r"tests/bench/peers/clip\.c", ["libavformat/", "libavcodec/", "libswscale/"]),
     (r"tests/bench/peers/libyuv\.c", ["libyuv.h"]),
     (r"tests/bench/peers/swscale\.c", ["libswscale/"]),
