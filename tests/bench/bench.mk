@@ -24,7 +24,20 @@ $(B)/bench-peers: $(PEERS_OBJ) $(KERNELS_OBJ)
 $(B)/bench-workers: $(B)/tests/bench/peers/workers.o $(KERNELS_OBJ)
 	$(link) $(KERNELS_LIBS)
 
-.PHONY: bench-core bench-faults bench-memory bench-peers bench-scrape bench-sockets bench-workers
+# --- framed at a camera beside GStreamer and the ffmpeg program
+LATENCY_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/gstreamer.c,$(wildcard tests/bench/latency/*.c)))
+
+$(B)/bench-latency: $(LATENCY_OBJ) $(BENCH_OBJ) $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(link) $(DAEMON_LIBS)
+
+$(B)/tests/bench/latency/gstreamer.o: PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags gstreamer-app-1.0 gstreamer-video-1.0)
+$(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/latency/picture_number.o
+	$(link) $(shell $(PKG_CONFIG) --libs gstreamer-app-1.0 gstreamer-video-1.0)
+
+# Real footage, which is no part of these sources.
+FOOTAGE ?= ../shared/media/car-detection.mp4
+
+.PHONY: bench-core bench-faults bench-latency bench-memory bench-peers bench-scrape bench-sockets bench-workers
 bench-peers: ## the kernels beside libyuv, swscale, OpenCV and memory (CLIP=FILE PEERS_ARGS="--cpu 1 --only bgra")
 	@scripts/setup peers
 	@$(MAKE) --no-print-directory $(B)/bench-peers
@@ -42,6 +55,14 @@ bench-faults: ## framed beside ffmpeg, alone and with a supervisor, under the sa
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(B)/framed
 	@FRAMED=$(B)/framed FRAMED_FAULTS="$(FAULTS)" tests/torture/beside_ffmpeg.py
+
+bench-latency: ## sent to read and first picture, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
+	@test -r '$(FOOTAGE)' || { echo "bench-latency: no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
+	@scripts/setup bench
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-latency $(B)/bench-gstreamer
+	@tests/bench/latency/clips '$(FOOTAGE)' $(B)/clips
+	@$(B)/bench-latency --clips $(B)/clips --framed $(B)/framed --gstreamer $(B)/bench-gstreamer \
+		--ffmpeg $$(command -v ffmpeg) $(LATENCY_ARGS)
 
 bench-scrape: ## what scraping the counters costs under full load (CLIP=FILE SCRAPE_ARGS=...)
 	@scripts/setup demo

@@ -111,6 +111,8 @@ static void look(struct ring *ring, const struct framed_ring_frame *frame, const
     const bool compare =
         expected && !ring->checked && expectation(expected, frame->header.sequence);
     const bool wrong = compare && differs(&frame->header, bytes, expected);
+    if (ring->look)
+        ring->look(ring->opaque, &frame->header, bytes);
     touch(ring, bytes, frame->header.payload_bytes);
     if (!still_ours(ring, frame)) {
         ring->torn++;

@@ -16,8 +16,13 @@ struct expected {
     int n, apart;
 };
 
+// Called with each frame in host memory before its slot is given back.
+typedef void ring_look_fn(void *opaque, const struct framed_header *, const uint8_t *bytes);
+
 struct ring {
-    int fd; // -1: not connected
+    int fd;             // -1: not connected
+    ring_look_fn *look; // NULL: nobody else looks at the frames
+    void *opaque;       // look's
     struct framed_ring_hello hello;
     const uint8_t *map; // the memfd, hello.memfd_bytes
     bool begun;
