@@ -1,7 +1,8 @@
 #include "daemon/input/retry.h"
 
-static const int seconds[] = {1, 1, 2, 5, 10, 30};
-enum { STEPS = sizeof seconds / sizeof seconds[0], REFUSED_SECONDS = 30 };
+static const int milliseconds[] = {1000, 1000, 1500, 1500,  1500,  1500,  1500,
+                                   1500, 1500, 5000, 10000, 20000, 30000, 45000};
+enum { STEPS = sizeof milliseconds / sizeof milliseconds[0], REFUSED_SECONDS = 30 };
 
 void retry_reset(struct retry *retry)
 {
@@ -23,5 +24,5 @@ int64_t retry_next_ns(struct retry *retry, bool refused)
     // A second refusal is no accident, and cameras lock accounts that knock too often.
     if (retry->refusals >= 2)
         return (int64_t)REFUSED_SECONDS * 1000000000 + jitter(retry, 1000000000);
-    return jitter(retry, (int64_t)seconds[step] * 1000000000);
+    return jitter(retry, (int64_t)milliseconds[step] * 1000000);
 }
