@@ -9,24 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/input/access_unit.h"
+
 struct rtp_packet;
 struct sdp_media;
-
-struct access_unit {
-    // H.264 and H.265: NAL units with start codes; MJPEG: a JFIF picture. Of the depacketizer,
-    // valid until its next call; followed by 64 zero bytes, which are not counted.
-    const uint8_t *data;
-    size_t bytes;
-    uint32_t timestamp;
-    int64_t received_ns, arrived_ns; // its first packet, its last packet: CLOCK_MONOTONIC
-    bool keyframe;                   // IDR or IRAP, a recovery point that begins with one, any JPEG
-    bool has_sets;                   // parameter sets came with it
-    bool disposable;     // no other picture refers to it (nal_ref_idc 0; sub-layer non-reference)
-    bool damaged;        // a packet of it is missing
-    bool reference_lost; // packets before it are missing that may have been whole pictures
-    uint32_t lost;       // packets missing in it and before it, since the unit before
-    bool restarted;      // the sender began anew with it
-};
 
 struct picture_end_verdict; // picture_end.h
 struct depacketizer;
@@ -38,8 +24,8 @@ int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
 void depacketizer_close(struct depacketizer *); // accepts NULL
 // 0 or -ENOMEM. All units that are complete have been taken with depacketizer_get before.
 int depacketizer_put(struct depacketizer *, const struct rtp_packet *);
-// The next unit that is complete. `now_ns` ends units whose time to wait for more is over. 0 or
-// -EAGAIN.
+// The next unit that is complete; its data is valid until the next call of put, get or flush.
+// `now_ns` ends units whose time to wait for more is over. 0 or -EAGAIN.
 int depacketizer_get(struct depacketizer *, int64_t now_ns, struct access_unit *ret);
 // When depacketizer_get will give a unit though nothing else comes; INT64_MAX: not.
 int64_t depacketizer_due_ns(const struct depacketizer *);
@@ -47,5 +33,7 @@ void depacketizer_flush(struct depacketizer *); // the stream ends: what is held
 // Parameter sets of the stream so far, SDP's or newer ones, with start codes. For the decoder's
 // extradata and for recordings.
 const uint8_t *depacketizer_sets(const struct depacketizer *, size_t *bytes);
+// Payloads, and NAL units in them, that were of no known type or not well formed.
+uint64_t depacketizer_skipped(const struct depacketizer *);
 
 #endif
