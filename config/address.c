@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/pattern.h"
+#include "config/url.h"
 
 static const char *skip_scheme(const char *text, const char *scheme)
 {
@@ -134,6 +135,11 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
         *wrong = split_host_port(rest, &host, &length, &address.port);
         if (!*wrong && length)
             *wrong = host_wrong(host, length);
+    } else if (skip_scheme(text, "rtsp:")) {
+        address.kind = SINK_RTSP;
+        rest = text;
+        if (!config_url_has_host(text))
+            *wrong = "has no host, or an invalid port (rtsp://HOST[:PORT]/PATH)";
     } else {
         *wrong = "does not begin with a known kind of sink";
     }
@@ -141,7 +147,9 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
         *wrong = "contains a control character";
     if (*wrong)
         return -EINVAL;
-    char **part = address.kind == SINK_TCP ? &address.host : &address.path;
+    char **part = address.kind == SINK_TCP    ? &address.host
+                  : address.kind == SINK_RTSP ? &address.url
+                                              : &address.path;
     if (address.kind != SINK_TCP || length) {
         *part = length ? strndup(host, length) : strdup(rest);
         if (!*part)
@@ -237,7 +245,8 @@ int address_copy(struct sink_address *ret, const struct sink_address *from)
     *ret = (struct sink_address){.kind = from->kind, .timed = from->timed, .port = from->port};
     if ((from->path && !(ret->path = strdup(from->path))) ||
         (from->canonical && !(ret->canonical = strdup(from->canonical))) ||
-        (from->host && !(ret->host = strdup(from->host)))) {
+        (from->host && !(ret->host = strdup(from->host))) ||
+        (from->url && !(ret->url = strdup(from->url)))) {
         address_free(ret);
         return -ENOMEM;
     }
@@ -249,6 +258,7 @@ void address_free(struct sink_address *address)
     free(address->path);
     free(address->canonical);
     free(address->host);
+    free(address->url);
     *address = (struct sink_address){.kind = SINK_NONE};
 }
 
@@ -260,7 +270,7 @@ static bool same_text(const char *a, const char *b)
 bool address_equal(const struct sink_address *a, const struct sink_address *b)
 {
     return a->kind == b->kind && a->timed == b->timed && a->port == b->port &&
-           same_text(a->path, b->path) && same_text(a->host, b->host);
+           same_text(a->path, b->path) && same_text(a->host, b->host) && same_text(a->url, b->url);
 }
 
 static bool is_wildcard(const char *host)
@@ -280,5 +290,7 @@ bool address_collides(const struct sink_address *a, const struct sink_address *b
                (!strcmp(address_host(a), address_host(b)) || is_wildcard(address_host(a)) ||
                 is_wildcard(address_host(b)));
     }
+    if (a->kind == SINK_RTSP && b->kind == SINK_RTSP)
+        return !strcmp(a->url, b->url);
     return a->path && b->path && !strcmp(canonical_path(a), canonical_path(b));
 }

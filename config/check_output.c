@@ -64,10 +64,12 @@ static void check_keys_of_kernel(struct check *c)
         const struct config_row *row = &output_table.rows[i];
         if (row_is_of(row, c->output->kernel) || !c->given[i].key.line || !row_in_section(row, ""))
             continue;
-        const struct config_choice *other = kernel->choices;
-        while (!row_is_of(row, (enum op_kind)other->value))
-            other++;
-        refuse_key(c, row->key, "belongs to kernel %s, but this output has kernel %s", other->name,
+        char others[64] = "";
+        for (const struct config_choice *other = kernel->choices; other->name; other++)
+            if (row_is_of(row, (enum kernel)other->value))
+                snprintf(others + strlen(others), sizeof others - strlen(others), "%s%s",
+                         *others ? " or " : "", other->name);
+        refuse_key(c, row->key, "belongs to kernel %s, but this output has kernel %s", others,
                    row_choice(kernel, c->output->kernel));
     }
 }
@@ -118,9 +120,19 @@ static void check_yuv(struct check *c)
         refuse_value(c, "colour.range", "bt601-8bit has no full range (auto | limited)");
 }
 
-static void (*const kernel_checks[OP_KINDS])(struct check *) = {
-    [OP_WARP] = check_warp,
-    [OP_YUV] = check_yuv,
+// The camera's packets go where nobody takes them for frames.
+static void check_copy(struct check *c)
+{
+    const enum sink_kind sink = c->output->sink.kind;
+    if (sink != SINK_NONE && sink != SINK_FILE && sink != SINK_RTSP)
+        refuse_value(c, "sink",
+                     "is not for kernel copy (file:PATH.mp4, file:PATH.mkv or rtsp://HOST/PATH)");
+}
+
+static void (*const kernel_checks[])(struct check *) = {
+    [KERNEL_WARP] = check_warp,
+    [KERNEL_YUV] = check_yuv,
+    [KERNEL_COPY] = check_copy,
 };
 
 // --- sinks
@@ -165,10 +177,15 @@ static void check_ring(struct check *c)
     }
 }
 
+static bool is_set(const struct split *split)
+{
+    return split->ns || split->bytes;
+}
+
 static void check_file(struct check *c)
 {
     struct output_config *o = c->output;
-    const bool file = o->sink.kind == SINK_FILE, segmented = o->segment.ns || o->segment.bytes;
+    const bool file = o->sink.kind == SINK_FILE, segmented = is_set(&o->segment);
     if (file && is_given(c, "clients"))
         refuse_key(c, "clients",
                    "has no effect on a file (only on unix:PATH, ring:PATH and tcp:HOST:PORT)");
@@ -178,10 +195,33 @@ static void check_file(struct check *c)
             "has no time in its name, which segment needs (%s; as in file:/data/%s.y4m; or "
             "segment: 0)",
             PATTERN_ALLOWED, "%Y%m%d-%H%M%S");
+    if (file && is_set(&o->keep) && !o->sink.timed && is_given(c, "keep"))
+        refuse_value(c, "keep",
+                     "needs a time in the name of the files (%s; as in file:/data/%s.mp4)",
+                     PATTERN_ALLOWED, "%Y%m%d-%H%M%S");
     if (!file && segmented && is_given(c, "segment"))
         refuse_key(c, "segment", "is only for a file (sink: file:PATH)");
+    if (!file && is_set(&o->keep) && is_given(c, "keep"))
+        refuse_key(c, "keep", "is only for files (sink: file:PATH)");
     if (!file)
         o->segment = (struct split){0};
+    if (!file || !o->sink.timed)
+        o->keep = (struct split){0};
+}
+
+// What a copy goes to somewhere else has no owner here.
+static void check_rtsp(struct check *c)
+{
+    static const char *const keys[] = {"mode", "group", "protocol", "before"};
+    const struct output_config *o = c->output;
+    if (o->sink.kind != SINK_RTSP)
+        return;
+    if (o->kernel != KERNEL_COPY)
+        refuse_value(c, "sink", "rtsp is only for kernel copy (kernel: copy, or unix:PATH, "
+                                "ring:PATH, tcp:HOST:PORT or file:PATH)");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (is_given(c, keys[i]))
+            refuse_key(c, keys[i], "is only for a file (sink: file:PATH)");
 }
 
 // No earlier output may have the same sink.
@@ -215,7 +255,9 @@ static enum protocol protocol_of_ending(const char *path)
                    {".y4m", PROTOCOL_Y4M},
                    {".npy", PROTOCOL_NPY},
                    {".raw", PROTOCOL_RAW},
-                   {".bin", PROTOCOL_RAW}};
+                   {".bin", PROTOCOL_RAW},
+                   {".mp4", PROTOCOL_MP4},
+                   {".mkv", PROTOCOL_MKV}};
     const char *name = strrchr(path, '/');
     const char *dot = strrchr(name ? name : path, '.');
     for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++) {
@@ -230,8 +272,12 @@ static void check_protocol(struct check *c)
     static const char *const needed[] = {"kernel", "format", "tensor.order", "tensor.dtype"};
     struct output_config *o = c->output;
     const char *key = is_given(c, "protocol") ? "protocol" : "sink";
-    if (is_wrong(c, "protocol"))
+    if (is_wrong(c, "protocol") || is_wrong(c, "kernel"))
         return;
+    if (o->sink.kind == SINK_RTSP) {
+        o->protocol = PROTOCOL_AUTO;
+        return;
+    }
     if (o->sink.kind == SINK_RING) {
         if (o->protocol != PROTOCOL_AUTO && o->protocol != PROTOCOL_FRAMED &&
             is_given(c, "protocol"))
@@ -243,18 +289,26 @@ static void check_protocol(struct check *c)
     if (o->protocol == PROTOCOL_AUTO)
         o->protocol =
             o->sink.kind == SINK_FILE ? protocol_of_ending(o->sink.path) : PROTOCOL_FRAMED;
-    if (o->protocol == PROTOCOL_AUTO)
-        refuse_value(c, "sink",
-                     "has an ending that does not tell the protocol (.framed .y4m .npy .raw .bin, "
-                     "or protocol: "
-                     "framed | y4m | npy | raw)");
+    const char *allowed = o->kernel == KERNEL_COPY ? ".mp4 .mkv, or protocol: mp4 | mkv"
+                                                   : ".framed .y4m .npy .raw .bin, or protocol: "
+                                                     "framed | y4m | npy | raw";
+    if (o->protocol == PROTOCOL_AUTO) {
+        refuse_value(c, "sink", "has an ending that does not tell the protocol (%s)", allowed);
+        return;
+    }
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (is_wrong(c, needed[i]))
             return;
     }
+    const bool container = o->protocol == PROTOCOL_MP4 || o->protocol == PROTOCOL_MKV;
     if (output_config_fits(o, o->protocol))
         return;
-    if (o->protocol == PROTOCOL_NPY)
+    if (container || o->kernel == KERNEL_COPY)
+        refuse_value(c, key, "%s (%s)",
+                     container ? "mp4 and mkv hold packets of kernel copy alone"
+                               : "does not hold the packets of kernel copy",
+                     allowed);
+    else if (o->protocol == PROTOCOL_NPY)
         refuse_value(c, key,
                      "npy cannot hold this format (kernel warp, or format yuv444p or yuv24)");
     else
@@ -276,6 +330,7 @@ void check_output(struct mistakes *mistakes, const struct config *config,
     check_tcp(&c);
     check_ring(&c);
     check_file(&c);
+    check_rtsp(&c);
     check_rivals(&c);
     check_protocol(&c);
 }

@@ -14,13 +14,25 @@ enum pace { PACE_FULL, PACE_REALTIME };
 enum turning { TURNING_AUTO, TURNING_IGNORE };
 enum damaged { DAMAGED_FLAG, DAMAGED_DROP, DAMAGED_HOLD };
 enum overflow { OVERFLOW_DROP_OLDEST, OVERFLOW_DROP_NEWEST, OVERFLOW_WAIT, OVERFLOW_AUTO };
-enum protocol { PROTOCOL_AUTO, PROTOCOL_FRAMED, PROTOCOL_Y4M, PROTOCOL_NPY, PROTOCOL_RAW };
+// How frames lie on a socket or in a file; the last two are containers of a camera's own packets.
+enum protocol {
+    PROTOCOL_AUTO,
+    PROTOCOL_FRAMED,
+    PROTOCOL_Y4M,
+    PROTOCOL_NPY,
+    PROTOCOL_RAW,
+    PROTOCOL_MP4,
+    PROTOCOL_MKV
+};
+// What an output makes of its camera: the ops of kernels/, by their numbers, or a copy of the
+// camera's own packets.
+enum kernel { KERNEL_WARP = OP_WARP, KERNEL_YUV = OP_YUV, KERNEL_COPY = OP_KINDS };
 enum ready_when { READY_ANY, READY_ALL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 #define RING_CLIENTS_MAX 64 // each may hold slots that others wait for
 
-enum { TABLE_ROWS_MAX = 32 }; // keys of the root, of a camera or of an output
+enum { TABLE_ROWS_MAX = 40 }; // keys of the root, of a camera or of an output
 
 // Where the values of an object stand in the file, by the rows of its table (config/object.h).
 struct places {
@@ -44,7 +56,7 @@ struct output_config {
     char *name;
     struct place place;
     struct places places;
-    enum op_kind kernel;
+    enum kernel kernel;
     struct dimensions size;
     enum fit fit;
     struct affine affine;
@@ -64,8 +76,10 @@ struct output_config {
     bool open;              // other machines may reach a tcp sink
     int clients;            // most clients of a socket or ring at once
     enum memory memory;     // of a ring's slots: MEMORY_HOST or MEMORY_CUDA
-    enum protocol protocol; // never PROTOCOL_AUTO after config_load
+    enum protocol protocol; // never PROTOCOL_AUTO after config_load, but of an rtsp sink
     struct split segment;   // of a file whose path is timed
+    struct split keep;      // likewise: what is beyond it is deleted, the oldest first; 0: nothing
+    struct duration before; // of a copy: clips on request begin so long before it; 0: no clips
     struct filemode mode;
     char *group;    // of the socket or file; NULL: that of the process
     gid_t group_id; // of `group`, once it was looked up (daemon/base/groups.h)

@@ -51,10 +51,14 @@ static void print_word(FILE *f, const struct config_row *row, const char *word, 
         print_choices(f, row->choices, "\"%s\"", ", ");
     else if (!strcmp(word, "durations"))
         quantity_print_range(f, row->min, row->max, duration_units);
+    else if (!strcmp(word, "spans"))
+        quantity_print_range(f, row->min, row->max, span_units);
     else if (!strcmp(word, "sizes"))
         quantity_print_range(f, row->min, row->max, size_units);
     else if (!strcmp(word, "duration"))
         print_quantity(f, row, duration_units);
+    else if (!strcmp(word, "span"))
+        print_quantity(f, row, span_units);
     else if (!strcmp(word, "size"))
         print_quantity(f, row, size_units);
     else if (!strcmp(word, "integer"))

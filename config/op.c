@@ -39,8 +39,16 @@ static void yuv_params_of(const struct output_config *output, struct op_params *
         (struct colour){.matrix = output->colour.matrix, .range = output->colour.range};
 }
 
+static bool copy_fits(const struct output_config *output, enum protocol protocol)
+{
+    (void)output;
+    return protocol == PROTOCOL_MP4 || protocol == PROTOCOL_MKV;
+}
+
 static bool warp_fits(const struct output_config *output, enum protocol protocol)
 {
+    if (copy_fits(output, protocol))
+        return false;
     return protocol != PROTOCOL_Y4M ||
            (output->tensor.order == ORDER_GRAY && output->tensor.dtype == DTYPE_U8);
 }
@@ -53,7 +61,7 @@ static bool yuv_fits(const struct output_config *output, enum protocol protocol)
     case PROTOCOL_Y4M:
         return output->format == PIXEL_YUV420P || output->format == PIXEL_YUV444P;
     default:
-        return true;
+        return !copy_fits(output, protocol);
     }
 }
 
@@ -61,13 +69,14 @@ static const struct {
     void (*params)(const struct output_config *, struct op_params *ret);
     bool (*fits)(const struct output_config *, enum protocol);
 } ops[] = {
-    [OP_WARP] = {warp_params_of, warp_fits},
-    [OP_YUV] = {yuv_params_of, yuv_fits},
+    [KERNEL_WARP] = {warp_params_of, warp_fits},
+    [KERNEL_YUV] = {yuv_params_of, yuv_fits},
+    [KERNEL_COPY] = {NULL, copy_fits},
 };
 
 void output_config_op(const struct output_config *output, struct op_params *ret)
 {
-    *ret = (struct op_params){.kind = output->kernel};
+    *ret = (struct op_params){.kind = (enum op_kind)output->kernel};
     ops[output->kernel].params(output, ret);
 }
 

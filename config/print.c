@@ -9,14 +9,15 @@ enum { ALLOWED_MAX = 256, HELP_COLUMN = 40, COLUMNS_MAX = 120, INDENT = 2 };
 // An output of the example configuration, with the values that are not defaults.
 struct example {
     const char *name;
-    enum op_kind kernel;
+    enum kernel kernel;
     bool all; // every key, else only those that no other kernel has
     const char *sink;
 };
 
 static const struct example examples[] = {
-    {"detector", OP_WARP, true, "unix:/run/framed/gate-detector.sock"},
-    {"archive", OP_YUV, false, "file:/var/lib/framed/gate.y4m"},
+    {"detector", KERNEL_WARP, true, "unix:/run/framed/gate-detector.sock"},
+    {"archive", KERNEL_YUV, false, "file:/var/lib/framed/gate.y4m"},
+    {"recording", KERNEL_COPY, false, "file:/var/lib/framed/gate-%Y%m%d-%H%M%S.mp4"},
 };
 
 static const char *text_of(const struct config_row *row, const struct example *e)
@@ -34,7 +35,8 @@ static bool is_shown(const struct config_row *row, const struct example *e)
         return true;
     if (!row->kernels)
         return e->all || !strcmp(row->key, "kernel") || !strcmp(row->key, "sink");
-    return row_is_of(row, e->kernel);
+    const bool of_many = row->kernels & (row->kernels - 1);
+    return row_is_of(row, e->kernel) && (e->all || !of_many);
 }
 
 // Prints "key: value   # comment", or the comment on a line of its own before a long line.
@@ -127,7 +129,7 @@ static void print_key(FILE *f, const struct config_row *row)
     fprintf(f, "| `%s`", row->key);
     const struct config_choice *kernel = table_find(&output_table, "kernel")->choices;
     for (; row->kernels && kernel->name; kernel++)
-        if (row_is_of(row, (enum op_kind)kernel->value))
+        if (row_is_of(row, (enum kernel)kernel->value))
             fprintf(f, " (%s)", kernel->name);
     fputs(" | ", f);
     print_cell(f, row_allowed(row, allowed, sizeof allowed));

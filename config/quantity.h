@@ -12,7 +12,7 @@ struct unit_name {
 };
 
 // Largest unit first; the last entry has no name.
-extern const struct unit_name duration_units[], size_units[];
+extern const struct unit_name duration_units[], span_units[], size_units[];
 
 // Each reads the first `n` bytes of `text`, all of which must belong to the number; false: they do
 // not.

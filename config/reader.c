@@ -108,7 +108,7 @@ static void note_secret(struct reader *r, int index, const struct config_row *ro
 {
     const char *dot = strrchr(r->path, '.'), *name = dot ? dot + 1 : r->path;
     char *own = NULL;
-    if (r->secret.line || !value_is_text(row))
+    if (r->secret.line || (!value_is_text(row) && row->type != VALUE_SINK))
         return;
     if (expand_own(&own, (const char *)reader_node(r, index)->data.scalar.value) == 0 &&
         ((*own && config_name_is_secret(name, strlen(name))) || has_secret_part(own)))

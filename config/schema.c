@@ -26,7 +26,8 @@ static const struct config_choice overflow_choices[] = {{"auto", OVERFLOW_AUTO},
                                                         {0}};
 static const struct config_choice protocol_choices[] = {
     {"auto", PROTOCOL_AUTO}, {"framed", PROTOCOL_FRAMED}, {"y4m", PROTOCOL_Y4M},
-    {"npy", PROTOCOL_NPY},   {"raw", PROTOCOL_RAW},       {0}};
+    {"npy", PROTOCOL_NPY},   {"raw", PROTOCOL_RAW},       {"mp4", PROTOCOL_MP4},
+    {"mkv", PROTOCOL_MKV},   {0}};
 static const struct config_choice memory_choices[] = {
     {"host", MEMORY_HOST}, {"cuda", MEMORY_CUDA}, {0}};
 static const struct config_choice ready_choices[] = {{"any", READY_ANY}, {"all", READY_ALL}, {0}};
@@ -35,7 +36,8 @@ static const struct config_choice log_level_choices[] = {{"error", LOG_LEVEL_ERR
                                                          {"info", LOG_LEVEL_INFO},
                                                          {"debug", LOG_LEVEL_DEBUG},
                                                          {0}};
-static const struct config_choice kernel_choices[] = {{"warp", OP_WARP}, {"yuv", OP_YUV}, {0}};
+static const struct config_choice kernel_choices[] = {
+    {"warp", KERNEL_WARP}, {"yuv", KERNEL_YUV}, {"copy", KERNEL_COPY}, {0}};
 static const struct config_choice fit_choices[] = {{"letterbox", FIT_LETTERBOX},
                                                    {"stretch", FIT_STRETCH},
                                                    {"crop", FIT_CROP},
@@ -68,7 +70,7 @@ static const struct config_choice range_choices[] = {
     enum backend_kind: backend_choices, enum transport: transport_choices, enum decode: decode_choices, \
     enum pace: pace_choices, enum turning: turning_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum memory: memory_choices, \
-    enum log_level: log_level_choices, enum ready_when: ready_choices, enum op_kind: kernel_choices, \
+    enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
     enum fit: fit_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
     enum matrix: matrix_choices, enum range: range_choices, default: NULL)
@@ -85,8 +87,10 @@ static const struct config_choice range_choices[] = {
      .count_offset = offsetof(struct_type, n_##member), .items = &table, .required = true, \
      .help = help_text, ##__VA_ARGS__}
 #define RANGE(low, high) .min = low, .max = high
-#define WARP .kernels = 1 << OP_WARP
-#define YUV .kernels = 1 << OP_YUV
+#define WARP .kernels = 1 << KERNEL_WARP
+#define YUV .kernels = 1 << KERNEL_YUV
+#define COPY .kernels = 1 << KERNEL_COPY
+#define PICTURES .kernels = 1 << KERNEL_WARP | 1 << KERNEL_YUV
 
 static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, url, NULL,
@@ -123,7 +127,7 @@ static const struct config_row camera_rows[] = {
 
 static const struct config_row output_rows[] = {
     FIELD(struct output_config, kernel, "warp",
-          "warp: make a tensor by geometry and normalisation; yuv: convert to a YUV format"),
+          "warp: make a tensor by geometry and normalisation; yuv: convert to a YUV format; copy: write the camera's own packets, without decoding them, to a file or an RTSP server"),
     FIELD(struct output_config, size, "640x640", "width and height of the tensor in pixels",
           RANGE(1, IMAGE_SIDE_MAX), WARP),
     FIELD(struct output_config, fit, "letterbox", "how the source fits into the tensor", WARP),
@@ -149,32 +153,38 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, tensor.std, "1", "divides last; one number, or one per channel",
           RANGE(0.0001, 10000), WARP),
     FIELD(struct output_config, format, "yuv420p", "pixel format of a yuv output", YUV),
-    SECTION("colour", "warp: how to read the source; yuv: what to produce; auto: as the stream says"),
+    SECTION("colour", "warp: how to read the source; yuv: what to produce; auto: as the stream says", PICTURES),
     FIELD(struct output_config, colour.matrix, "auto",
           "YUV matrix of the source (warp) or of the result (yuv); bt601-8bit (only for yuv): the "
-          "well-known form in 8-bit integers"),
+          "well-known form in 8-bit integers", PICTURES),
     FIELD(struct output_config, colour.range, "auto",
-          "of the source (warp) or of the result (yuv); limited: levels 16 to 235; full: 0 to 255"),
+          "of the source (warp) or of the result (yuv); limited: levels 16 to 235; full: 0 to 255", PICTURES),
     FIELD(struct output_config, fps, "0", "most frames per second of this output; 0: all",
-          RANGE(0, 1000), .unit = "frames/s"),
+          RANGE(0, 1000), .unit = "frames/s", PICTURES),
     FIELD(struct output_config, overflow, "auto",
           "what to do if no slot is free; wait: the camera waits for room, and for the first client; auto: wait if the camera is a file with pace: full (with loop too), else drop_oldest (network, sockets, pipes, fifos, devices, pace: realtime)"),
     FIELD(struct output_config, max_age, "0",
           "oldest frame to deliver; if set, the kernel's buffers hold one frame per client; 0: any age; also the longest time that a ring's client may keep a frame, where 0 means 1s",
-          RANGE(0, 3600)),
-    FIELD(struct output_config, slots, "6", "finished frames that framed keeps for clients", RANGE(3, 256)),
-    FIELD(struct output_config, sink, NULL, "where frames go; tcp: HOST is an IP address or localhost, by default loopback; ring: memory shared with programs on this machine",
+          RANGE(0, 3600), PICTURES),
+    FIELD(struct output_config, slots, "6", "finished frames that framed keeps for clients", RANGE(3, 256), PICTURES),
+    FIELD(struct output_config, sink, NULL, "where frames go; tcp: HOST is an IP address or localhost, by default loopback; ring: memory shared with programs on this machine; rtsp: a server that takes a kernel copy's packets",
           .example = "unix:/run/framed/gate-detector.sock", .required = true, .own = true),
     FIELD(struct output_config, open, "false",
-          "allow a tcp sink on other addresses than loopback: everybody who can reach the port can read the frames, without a password"),
+          "allow a tcp sink on other addresses than loopback: everybody who can reach the port can read the frames, without a password", PICTURES),
     FIELD(struct output_config, clients, "64", "most clients of a socket or ring at once, of a ring at most 64; further clients are refused",
-          RANGE(1, 1024)),
-    FIELD(struct output_config, memory, "host", "where a ring's slots are; cuda: on the GPU, so frames are not downloaded"),
+          RANGE(1, 1024), PICTURES),
+    FIELD(struct output_config, memory, "host", "where a ring's slots are; cuda: on the GPU, so frames are not downloaded", PICTURES),
     FIELD(struct output_config, protocol, "auto",
-          "auto: framed on sockets; for a file, by its ending (.framed .y4m .npy .raw .bin)"),
+          "auto: framed on sockets; for a file, by its ending (.framed .y4m .npy .raw .bin; of a copy .mp4 .mkv)"),
     FIELD(struct output_config, segment, "0",
           "begin a new file at each multiple of this time (10m: at :00, :10 and so on), or before a file exceeds this size; the path must contain a time: file:/data/%Y%m%d-%H%M%S.y4m; 0: never",
           RANGE(1, 86400)),
+    FIELD(struct output_config, keep, "0",
+          "delete the oldest finished files of this output where they are older than this time, or where all of its files together exceed this size; the path must contain a time; files whose names the path does not make are never touched; 0: keep all",
+          RANGE(1, 3650.0 * 86400)),
+    FIELD(struct output_config, before, "0",
+          "0: write always; else write only on request (framed record CAMERA 30s), and begin at the first keyframe of this time before the request; the packets wait in memory",
+          RANGE(0, 600), COPY),
     FIELD(struct output_config, mode, "0660", "permissions of the socket or file", RANGE(0, 0777)),
     FIELD(struct output_config, group, NULL, "group of the socket or file", .example = "video"),
 };
@@ -317,7 +327,7 @@ bool row_has_value(const struct config_row *row)
     return row->type < VALUE_TYPES;
 }
 
-bool row_is_of(const struct config_row *row, enum op_kind kernel)
+bool row_is_of(const struct config_row *row, enum kernel kernel)
 {
     return !row->kernels || (row->kernels & 1u << kernel);
 }

@@ -31,7 +31,7 @@ const char *row_word(const struct config_row *); // the last word of its key
 // Whether a row has a member that value.h's functions are for.
 bool row_has_value(const struct config_row *);
 // Whether outputs of that kernel have the key.
-bool row_is_of(const struct config_row *, enum op_kind kernel);
+bool row_is_of(const struct config_row *, enum kernel);
 // What the key can hold, in words: "100ms to 1h; units h, m, s, ms", cut to `size` bytes. Returns
 // `to`.
 char *row_allowed(const struct config_row *, char *to, size_t size);

@@ -126,7 +126,7 @@ struct config_row {
     const char *zero;                    // a word that stands for 0
     const struct config_choice *choices; // VALUE_CHOICE; the last has no name
     const struct table *items;           // VALUE_ITEMS
-    unsigned kernels; // output keys: a bit `1 << op_kind` for each kernel; 0: all
+    unsigned kernels; // output keys: a bit `1 << kernel` for each enum kernel; 0: all
     bool required;
     bool live; // root keys: a reload applies a change
     bool own;  // differs from object to object: cannot stand under `defaults`

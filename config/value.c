@@ -124,7 +124,7 @@ static const char *parse_split(const struct config_row *row, void *member, const
     double value = 0;
     const char *wrong = NULL;
     if (strcmp(text, "0") != 0)
-        wrong = read_quantity(bytes ? &split_size : row, text, bytes ? size_units : duration_units,
+        wrong = read_quantity(bytes ? &split_size : row, text, bytes ? size_units : span_units,
                               &value);
     if (!wrong)
         *(struct split *)member = bytes ? (struct split){.bytes = llround(value)}
@@ -498,8 +498,8 @@ static const struct type {
     [VALUE_DURATION] = {"@durations", "@duration", parse_duration, .quoted = true,
                         .size = sizeof(struct duration)},
     [VALUE_BYTES] = {"@sizes", "@size", parse_bytes, .quoted = true, .size = sizeof(struct bytes)},
-    [VALUE_SPLIT] = {"0, @durations; or 1MiB to 1024GiB; units GiB, MiB, KiB",
-                     "{\"enum\": [0, \"0\"]}, @duration, @size", parse_split, .quoted = true,
+    [VALUE_SPLIT] = {"0, @spans; or 1MiB to 1024GiB; units GiB, MiB, KiB",
+                     "{\"enum\": [0, \"0\"]}, @span, @size", parse_split, .quoted = true,
                      .size = sizeof(struct split)},
     [VALUE_DIMENSIONS] = {"WIDTHxHEIGHT, each @range",
                           "{\"type\": \"string\", \"pattern\": \"^[1-9][0-9]*x[1-9][0-9]*$\"}",
@@ -524,8 +524,8 @@ static const struct type {
                     .list = 4, .equal = equal_crop},
     [VALUE_STRING] = {"text", "{\"type\": \"string\", \"minLength\": 1}", parse_string,
                       .text = true, .equal = equal_string, .own = own_string, .free = free_string},
-    [VALUE_SINK] = {"unix:PATH, ring:PATH, tcp:HOST:PORT, tcp:PORT or file:PATH",
-                    "{\"type\": \"string\", \"pattern\": \"^(unix|ring|tcp|file):.\"}", parse_sink,
+    [VALUE_SINK] = {"unix:PATH, ring:PATH, tcp:HOST:PORT, tcp:PORT, file:PATH or rtsp://HOST/PATH",
+                    "{\"type\": \"string\", \"pattern\": \"^(unix|ring|tcp|file|rtsp):.\"}", parse_sink,
                     .equal = equal_address, .own = own_address, .free = free_address},
     // YAML 1.1 reads off as false.
     [VALUE_CONTROL] = {"auto | off | a path",

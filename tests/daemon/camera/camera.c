@@ -39,7 +39,7 @@ static struct fixture *configure(const char *url)
     f->driver.name = "cuda";
     f->top.cpu.workers = 1;
     f->output = (struct output_config){.name = "all",
-                                       .kernel = OP_YUV,
+                                       .kernel = KERNEL_YUV,
                                        .format = PIXEL_YUV420P,
                                        .overflow = OVERFLOW_WAIT,
                                        .slots = 128};

@@ -65,7 +65,7 @@ static void start(struct fixture *f)
     *f = (struct fixture){0};
     for (int i = 0; i < OUTPUTS; i++)
         f->config[i] = (struct output_config){
-            .name = names[i], .kernel = OP_YUV, .slots = 3, .sink = {.kind = SINK_TCP}};
+            .name = names[i], .kernel = KERNEL_YUV, .slots = 3, .sink = {.kind = SINK_TCP}};
     f->last = choose(f, "A");
     camera_report_open(&f->report);
     const struct camera_thread_context context = {

@@ -94,7 +94,7 @@ static inline void rig_init(struct rig *rig, enum sink_kind kind, const char *na
     CHECK(mkdtemp(rig->folder) != NULL, "mkdtemp: %s", strerror(errno));
     snprintf(rig->path, sizeof rig->path, "%s/%s", rig->folder, name);
     rig->config = (struct output_config){.name = "detector",
-                                         .kernel = OP_WARP,
+                                         .kernel = KERNEL_WARP,
                                          .slots = 4,
                                          .clients = 64,
                                          .sink = {.kind = kind, .path = rig->path},

@@ -77,14 +77,14 @@ static struct fixture *configure(void)
     f->top.cpu.workers = 2;
     f->config[WARP] = (struct output_config){
         .name = "warp",
-        .kernel = OP_WARP,
+        .kernel = KERNEL_WARP,
         .size = {32, 32},
         .fill = {1, {114}},
         .tensor = {.scale = {1}, .mean = {1, {0}}, .std = {1, {1}}},
         .slots = 8,
     };
     f->config[YUV] = (struct output_config){
-        .name = "yuv", .kernel = OP_YUV, .format = PIXEL_YUV420P, .slots = 8};
+        .name = "yuv", .kernel = KERNEL_YUV, .format = PIXEL_YUV420P, .slots = 8};
     return f;
 }
 
