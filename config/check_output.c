@@ -217,8 +217,9 @@ static void check_rtsp(struct check *c)
     if (o->sink.kind != SINK_RTSP)
         return;
     if (o->kernel != KERNEL_COPY)
-        refuse_value(c, "sink", "rtsp is only for kernel copy (kernel: copy, or unix:PATH, "
-                                "ring:PATH, tcp:HOST:PORT or file:PATH)");
+        refuse_value(c, "sink",
+                     "rtsp is only for kernel copy (kernel: copy, or unix:PATH, "
+                     "ring:PATH, tcp:HOST:PORT or file:PATH)");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (is_given(c, keys[i]))
             refuse_key(c, keys[i], "is only for a file (sink: file:PATH)");
@@ -251,12 +252,8 @@ static enum protocol protocol_of_ending(const char *path)
     static const struct {
         const char *ending;
         enum protocol protocol;
-    } endings[] = {{".framed", PROTOCOL_FRAMED},
-                   {".y4m", PROTOCOL_Y4M},
-                   {".npy", PROTOCOL_NPY},
-                   {".raw", PROTOCOL_RAW},
-                   {".bin", PROTOCOL_RAW},
-                   {".mp4", PROTOCOL_MP4},
+    } endings[] = {{".framed", PROTOCOL_FRAMED}, {".y4m", PROTOCOL_Y4M}, {".npy", PROTOCOL_NPY},
+                   {".raw", PROTOCOL_RAW},       {".bin", PROTOCOL_RAW}, {".mp4", PROTOCOL_MP4},
                    {".mkv", PROTOCOL_MKV}};
     const char *name = strrchr(path, '/');
     const char *dot = strrchr(name ? name : path, '.');

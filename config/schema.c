@@ -25,8 +25,9 @@ static const struct config_choice overflow_choices[] = {{"auto", OVERFLOW_AUTO},
                                                         {"wait", OVERFLOW_WAIT},
                                                         {0}};
 static const struct config_choice protocol_choices[] = {
-    {"auto", PROTOCOL_AUTO}, {"framed", PROTOCOL_FRAMED}, {"y4m", PROTOCOL_Y4M},
-    {"npy", PROTOCOL_NPY},   {"raw", PROTOCOL_RAW},       {"mp4", PROTOCOL_MP4},
+    {"auto", PROTOCOL_AUTO}, {"framed", PROTOCOL_FRAMED},
+    {"y4m", PROTOCOL_Y4M},   {"npy", PROTOCOL_NPY},
+    {"raw", PROTOCOL_RAW},   {"mp4", PROTOCOL_MP4},
     {"mkv", PROTOCOL_MKV},   {0}};
 static const struct config_choice memory_choices[] = {
     {"host", MEMORY_HOST}, {"cuda", MEMORY_CUDA}, {0}};

@@ -124,8 +124,8 @@ static const char *parse_split(const struct config_row *row, void *member, const
     double value = 0;
     const char *wrong = NULL;
     if (strcmp(text, "0") != 0)
-        wrong = read_quantity(bytes ? &split_size : row, text, bytes ? size_units : span_units,
-                              &value);
+        wrong =
+            read_quantity(bytes ? &split_size : row, text, bytes ? size_units : span_units, &value);
     if (!wrong)
         *(struct split *)member = bytes ? (struct split){.bytes = llround(value)}
                                         : (struct split){.ns = llround(value * 1e9)};
@@ -525,8 +525,8 @@ static const struct type {
     [VALUE_STRING] = {"text", "{\"type\": \"string\", \"minLength\": 1}", parse_string,
                       .text = true, .equal = equal_string, .own = own_string, .free = free_string},
     [VALUE_SINK] = {"unix:PATH, ring:PATH, tcp:HOST:PORT, tcp:PORT, file:PATH or rtsp://HOST/PATH",
-                    "{\"type\": \"string\", \"pattern\": \"^(unix|ring|tcp|file|rtsp):.\"}", parse_sink,
-                    .equal = equal_address, .own = own_address, .free = free_address},
+                    "{\"type\": \"string\", \"pattern\": \"^(unix|ring|tcp|file|rtsp):.\"}",
+                    parse_sink, .equal = equal_address, .own = own_address, .free = free_address},
     // YAML 1.1 reads off as false.
     [VALUE_CONTROL] = {"auto | off | a path",
                        "{\"enum\": [\"auto\", \"off\", false]}, "

@@ -30,6 +30,8 @@ enum {
     CAMERA_BYTES = 5 << 19, // its input, its decoder, its thread, and what malloc keeps of them
     THREAD_BYTES = 2 << 20, // of a thread of the decoder
     PACKETS = 5, // at once: of libavformat, of the decoder, its unescaped copy, and larger ones
+    PACKETS_A_SECOND = 25,
+    COPY_BYTES = 1 << 20, // of a copy's muxer
     // CUDA, on the host: its kernels and NVDEC's library, once a process; and of each camera the
     // driver's share in its streams and its decoder.
     CUDA_BYTES = 30 << 20,
@@ -174,9 +176,16 @@ static struct memory_need slots_need(const struct output_config *output, const s
                             op->dst_bytes);
 }
 
+// A copy's packets of a second, which wait to be written, and those that wait for a request.
+static size_t copy_bytes(const struct output_config *output, int packet_bytes)
+{
+    const int64_t seconds = 1 + output->before.ns / 1000000000;
+    return COPY_BYTES + (size_t)seconds * PACKETS_A_SECOND * (size_t)packet_bytes;
+}
+
 static struct memory_need outputs_need(const struct camera_config *camera,
                                        const struct backend_driver *driver,
-                                       const struct image *source, int depth)
+                                       const struct image *source, int depth, int packet_bytes)
 {
     struct op op[PLAN_OPS_MAX];
     const struct op *ops[PLAN_OPS_MAX];
@@ -184,6 +193,10 @@ static struct memory_need outputs_need(const struct camera_config *camera,
     int n = 0;
     for (int i = 0; i < camera->n_outputs; i++) {
         struct op_params params;
+        if (camera->outputs[i].kernel == KERNEL_COPY) {
+            need.pinned += copy_bytes(&camera->outputs[i], packet_bytes);
+            continue;
+        }
         output_config_op(&camera->outputs[i], &params);
         if (op_init(&op[n], &params, source) < 0)
             continue;
@@ -204,7 +217,7 @@ struct memory_need budget_camera(const struct camera_config *camera,
     const struct stream_memory stream = budget_stream(camera);
     const struct image source = picture_of(&stream, driver, nvdec);
     const int depth = frames_in_flight(driver);
-    struct memory_need need = outputs_need(camera, driver, &source, depth);
+    struct memory_need need = outputs_need(camera, driver, &source, depth, stream.packet_bytes);
     need.pinned += CAMERA_BYTES + (driver->takes_cuda || nvdec ? CUDA_CAMERA_BYTES : 0);
     if (nvdec) {
         need.pinned += nvdec_host_bytes(&stream, &source, depth);

@@ -174,18 +174,17 @@ static void next_frame(struct file_sink *file)
         end_file(file);
 }
 
-static void log_leftovers(const struct file_sink *file)
+void sink_log_leftovers(const struct sink *sink, int status, const struct leftovers *left)
 {
-    const struct leftovers *left = &file->leftovers;
-    const char *path = config_of(file)->sink.path;
-    if (file->status < 0)
-        sink_event(&file->sink, LOG_LEVEL_WARNING, "cannot look for files left of %s: %s", path,
-                   strerror(-file->status));
+    const char *path = sink->context.config->sink.path;
+    if (status < 0)
+        sink_event(sink, LOG_LEVEL_WARNING, "cannot look for files left of %s: %s", path,
+                   strerror(-status));
     if (left->finished > 0)
-        sink_event(&file->sink, LOG_LEVEL_INFO, "files left of %s by an earlier run: %d finished",
-                   path, left->finished);
+        sink_event(sink, LOG_LEVEL_INFO, "files left of %s by an earlier run: %d finished", path,
+                   left->finished);
     if (left->stuck > 0)
-        sink_event(&file->sink, LOG_LEVEL_WARNING,
+        sink_event(sink, LOG_LEVEL_WARNING,
                    "files left of %s by an earlier run: %d cannot be finished and stay as they "
                    "are: %s: %s",
                    path, left->stuck, left->first_stuck,
@@ -198,7 +197,7 @@ static void leftovers_finished(uv_work_t *job, int status)
     struct file_sink *file = job->data;
     (void)status;
     file->busy = false;
-    log_leftovers(file);
+    sink_log_leftovers(&file->sink, file->status, &file->leftovers);
     next_frame(file);
 }
 

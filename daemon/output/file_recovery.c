@@ -96,6 +96,69 @@ static off_t y4m_whole(int fd, off_t end)
     return frames > 0 ? header + frames * frame : header < 0 ? header : 0;
 }
 
+// --- containers, whose parts are written one by one
+
+static uint64_t read_number(const uint8_t *bytes, int n)
+{
+    uint64_t number = 0;
+    for (int i = 0; i < n; i++)
+        number = number << 8 | bytes[i];
+    return number;
+}
+
+// MP4 up to the last whole mdat: what it holds is in the moof before it.
+static off_t mp4_whole(int fd, off_t end)
+{
+    enum { HEADER = 8, LONG_HEADER = 16 };
+    uint8_t header[LONG_HEADER] = {0};
+    off_t whole = 0;
+    ssize_t n;
+    for (off_t at = 0; (n = read_at(fd, header, sizeof header, at)) >= HEADER;) {
+        const bool is_long = read_number(header, 4) == 1;
+        const uint64_t size = is_long ? read_number(header + HEADER, 8) : read_number(header, 4);
+        if (size < (is_long ? LONG_HEADER : HEADER) || size > (uint64_t)(end - at))
+            return whole;
+        at += (off_t)size;
+        if (memcmp(header + 4, "mdat", 4) == 0 || (whole > 0 && !memcmp(header + 4, "mfra", 4)))
+            whole = at;
+    }
+    return n < 0 ? n : whole;
+}
+
+// The length of an element's id or size by its first byte; 0: none.
+static int ebml_length(uint8_t first)
+{
+    return first ? __builtin_clz(first) - 23 : 0;
+}
+
+// Matroska up to the last whole cluster, or what follows one.
+static off_t mkv_whole(int fd, off_t end)
+{
+    enum { HEADER_MAX = 12 };
+    static const uint64_t SEGMENT = 0x18538067, CLUSTER = 0x1f43b675;
+    uint8_t header[HEADER_MAX] = {0};
+    off_t whole = 0;
+    ssize_t n;
+    for (off_t at = 0; (n = read_at(fd, header, sizeof header, at)) > 0;) {
+        const int id_bytes = ebml_length(header[0]);
+        const int size_bytes = id_bytes > 0 && id_bytes <= 4 ? ebml_length(header[id_bytes]) : 0;
+        if (size_bytes == 0 || n < id_bytes + size_bytes)
+            return whole;
+        const uint64_t id = read_number(header, id_bytes);
+        const uint64_t mask = (UINT64_C(1) << 7 * size_bytes) - 1;
+        const uint64_t size = read_number(header + id_bytes, size_bytes) & mask;
+        at += id_bytes + size_bytes;
+        if (id == SEGMENT)
+            continue; // its elements follow
+        if (size > (uint64_t)(end - at))
+            return whole;
+        at += (off_t)size;
+        if (id == CLUSTER || whole > 0)
+            whole = at;
+    }
+    return n < 0 ? n : whole;
+}
+
 static off_t sum_records(off_t record(int fd, off_t offset, off_t end), int fd, off_t end)
 {
     off_t whole = 0, size;
@@ -106,22 +169,25 @@ static off_t sum_records(off_t record(int fd, off_t offset, off_t end), int fd, 
 
 off_t file_recovery_whole(enum protocol protocol, int fd)
 {
-    static const char *const magics[] = {[PROTOCOL_FRAMED] = FRAMED_MAGIC,
-                                         [PROTOCOL_Y4M] = "YUV4MPEG2 ",
-                                         [PROTOCOL_NPY] = "\x93NUMPY",
-                                         [PROTOCOL_RAW] = ""};
+    static const char *const magics[] = {
+        [PROTOCOL_FRAMED] = FRAMED_MAGIC, [PROTOCOL_Y4M] = "YUV4MPEG2 ",
+        [PROTOCOL_NPY] = "\x93NUMPY",     [PROTOCOL_RAW] = "",
+        [PROTOCOL_MP4] = "ftyp",          [PROTOCOL_MKV] = "\x1a\x45\xdf\xa3"};
+    const off_t behind = protocol == PROTOCOL_MP4 ? 4 : 0; // the magic stands behind a size
     char start[16];
     struct stat st;
     if (fstat(fd, &st) < 0)
         return -errno;
-    ssize_t n = read_at(fd, start, sizeof start, 0);
+    ssize_t n = read_at(fd, start, sizeof start, behind);
     if (n < 0)
         return n;
     if (!begins_like(start, n, magics[protocol]))
         return -EILSEQ;
     if (protocol == PROTOCOL_RAW)
         return st.st_size;
-    return protocol == PROTOCOL_Y4M   ? y4m_whole(fd, st.st_size)
+    return protocol == PROTOCOL_MP4   ? mp4_whole(fd, st.st_size)
+           : protocol == PROTOCOL_MKV ? mkv_whole(fd, st.st_size)
+           : protocol == PROTOCOL_Y4M ? y4m_whole(fd, st.st_size)
            : protocol == PROTOCOL_NPY ? sum_records(npy_record, fd, st.st_size)
                                       : sum_records(framed_record, fd, st.st_size);
 }

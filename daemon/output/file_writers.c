@@ -15,7 +15,8 @@ static int count_files(const struct config *config)
     int files = 0;
     for (int i = 0; i < config->n_cameras; i++)
         for (int o = 0; o < config->cameras[i].n_outputs; o++)
-            files += config->cameras[i].outputs[o].sink.kind == SINK_FILE;
+            files += config->cameras[i].outputs[o].sink.kind == SINK_FILE ||
+                     config->cameras[i].outputs[o].sink.kind == SINK_RTSP;
     return files;
 }
 

@@ -37,6 +37,23 @@ static int open_pool(struct output *output)
     return pool_open(&output->pool, &options);
 }
 
+enum {
+    PACKETS_BYTES = 32 << 20, // that wait for a disk or server: a minute of 4 Mbit/s
+    BEFORE_BYTES = 256 << 20,
+};
+
+static int open_packets(struct output *output)
+{
+    struct packet_queue_options options = {
+        .before_ns = output->config->before.ns,
+        .before_bytes_max = BEFORE_BYTES,
+        .bytes_max = PACKETS_BYTES,
+        .waits = output->config->overflow == OVERFLOW_WAIT,
+        .ledger = &output->ledger,
+    };
+    return packet_queue_open(&output->packets, &options);
+}
+
 int output_open(struct output **ret, const char *camera, const struct output_config *config)
 {
     struct output *output = calloc(1, sizeof *output);
@@ -49,7 +66,7 @@ int output_open(struct output **ret, const char *camera, const struct output_con
     output->rate.fps = config->fps;
     int rc = output->config ? 0 : -ENOMEM;
     if (rc == 0)
-        rc = open_pool(output);
+        rc = output->config->kernel == KERNEL_COPY ? open_packets(output) : open_pool(output);
     if (rc < 0) {
         output_close(output);
         return rc;
@@ -64,8 +81,17 @@ void output_close(struct output *output)
         return;
     listener_close(&output->listener);
     pool_close(output->pool);
+    packet_queue_close(output->packets);
     config_free_output(output->config);
     free(output);
+}
+
+static void set_sink(struct output *output, enum pool_sink sink)
+{
+    if (output->pool)
+        pool_set_sink(output->pool, sink);
+    else
+        packet_queue_set_sink(output->packets, sink);
 }
 
 static void sink_was_closed(void *opaque)
@@ -101,6 +127,8 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         .camera = output->camera,
         .config = output->config,
         .pool = output->pool,
+        .packets = output->packets,
+        .ledger = &output->ledger,
         .last_error = &output->last_error,
         .closed = sink_was_closed,
         .opaque = output,
@@ -118,7 +146,7 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         last_error_set(&output->last_error, why);
     log_camera(NULL);
     output->refused = rc < 0;
-    pool_set_sink(output->pool, rc < 0 ? POOL_SINK_REFUSED : POOL_SINK_OPEN);
+    set_sink(output, rc < 0 ? POOL_SINK_REFUSED : POOL_SINK_OPEN);
     return rc;
 }
 
@@ -128,12 +156,12 @@ void output_finish(struct output *output, int grace_ms)
     if (output->sink)
         sink_finish(output->sink, grace_ms);
     else
-        pool_set_sink(output->pool, POOL_SINK_STOPPED);
+        set_sink(output, POOL_SINK_STOPPED);
 }
 
 bool output_is_silent(const struct output *output)
 {
-    return atomic_load(&output->ledger.emitted) == 0;
+    return atomic_load(&output->ledger.emitted) == 0 && output->config->before.ns == 0;
 }
 
 static void log_silence(const struct output *output, const char *losses)

@@ -8,6 +8,7 @@
 #include "daemon/base/latency.h"
 #include "daemon/base/ledger.h"
 #include "daemon/base/rate_counter.h"
+#include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/rate.h"
 #include "daemon/output/sink.h"
@@ -17,9 +18,10 @@ struct output {
     const char *camera; // its name
     struct output_config *config;
     struct ledger ledger;
-    struct latency latency; // received to finished
-    struct pool *pool;
-    struct event ready; // results may be ready
+    struct latency latency;       // received to finished
+    struct pool *pool;            // NULL of a copy, which has:
+    struct packet_queue *packets; // NULL of others
+    struct event ready;           // results may be ready, or many packets wait
 
     // loop thread:
     struct listener listener; // for the sink that is to be opened; closed: it makes its own
@@ -44,7 +46,8 @@ struct output {
 // With a copy of the configuration. `camera`, its name, outlives the output.
 int output_open(struct output **ret, const char *camera, const struct output_config *);
 void output_close(struct output *); // after sink and camera are gone; accepts NULL
-// Whether no frame reached anybody: all were lost, or none came.
+// Whether no frame reached anybody: all were lost, or none came. A copy that waits for requests may
+// get none.
 bool output_is_silent(const struct output *);
 // Logs the ledger; `fails`: that of an output whose silence makes the run fail, with the reason. No
 // frame may be in flight.

@@ -241,6 +241,8 @@ size_t protocol_header(enum protocol protocol, const struct result *result, cons
         return npy_header(result, to);
     case PROTOCOL_RAW:
     case PROTOCOL_AUTO:
+    case PROTOCOL_MP4: // libavformat writes it: output/muxer.c
+    case PROTOCOL_MKV:
         break;
     }
     return 0;

@@ -214,18 +214,22 @@ static bool is_of_run(const struct segment *segment, int64_t time_ns)
            (run.number == segment->run.number || run.number == segment->run.number - 1);
 }
 
-static bool has_room(const struct segment *segment, const struct result *result)
+static bool has_room(const struct segment *segment, int64_t bytes)
 {
     int64_t limit = segment->config->segment.bytes;
-    int64_t record = PROTOCOL_HEADER_MAX + (int64_t)result->size;
-    return limit == 0 || segment->whole == 0 || segment->whole + record <= limit;
+    return limit == 0 || segment->whole == 0 || segment->whole + bytes <= limit;
+}
+
+bool segment_continues(const struct segment *segment, int64_t time_ns, int64_t bytes)
+{
+    return is_in_place(segment) && is_of_run(segment, time_ns) && has_room(segment, bytes);
 }
 
 bool segment_takes(const struct segment *segment, const struct result *result)
 {
     enum protocol protocol = segment->config->protocol;
-    return is_in_place(segment) && is_of_run(segment, result->item[0].frame.capture_ns) &&
-           has_room(segment, result) &&
+    return segment_continues(segment, result->item[0].frame.capture_ns,
+                             PROTOCOL_HEADER_MAX + (int64_t)result->size) &&
            (segment->whole == 0 || protocol_continues(protocol, &segment->format, &result->format));
 }
 
@@ -261,12 +265,31 @@ int segment_append(struct segment *segment, const struct result *result,
         if (segment->whole == 0)
             segment->format = result->format;
         segment->whole += (off_t)(size + result->size);
-    } else if (ftruncate(segment->fd, segment->whole) < 0) {
-        segment_close(segment); // the next frame goes to a new file
-    } else if (segment->whole == 0 && is_timed(segment)) {
-        segment_finish(segment); // the file's name is to be of the time of its first frame
+    } else {
+        segment_cut(segment);
     }
     return rc;
+}
+
+int segment_write(struct segment *segment, const void *data, size_t size, off_t offset)
+{
+    struct iovec piece = {(void *)data, size};
+    return write_all(segment->fd, &piece, 1, offset);
+}
+
+void segment_settle(struct segment *segment, off_t bytes)
+{
+    segment->whole = bytes;
+}
+
+void segment_cut(struct segment *segment)
+{
+    if (segment->fd < 0)
+        return;
+    if (ftruncate(segment->fd, segment->whole) < 0)
+        segment_close(segment); // what follows goes to a new file
+    else if (segment->whole == 0 && is_timed(segment))
+        segment_finish(segment); // the file's name is to be of the time of its first frame
 }
 
 // --- its end

@@ -1,7 +1,7 @@
-// One file of a file sink: whole frames one after another, whatever fails. Where the output's path
-// is a pattern, the file is called "NAME.part" while it is written and NAME once it is finished;
-// else it has the path from the beginning, and what stood there is moved aside.
-// Any thread, one at a time.
+// One file of a file sink: whole frames one after another, or a container, whatever fails. Where
+// the output's path is a pattern, the file is called "NAME.part" while it is written and NAME once
+// it is finished; else it has the path from the beginning, and what stood there is moved aside. Any
+// thread, one at a time.
 #ifndef FRAMED_DAEMON_OUTPUT_SEGMENT_H
 #define FRAMED_DAEMON_OUTPUT_SEGMENT_H
 
@@ -25,7 +25,7 @@ struct segment {
     int fd; // -1: no file is open, and the rest means nothing
     dev_t device;
     ino_t inode;
-    off_t whole; // bytes of whole frames in it
+    off_t whole; // bytes of whole frames in it; what is behind them may be cut off
     char path[PATH_BYTES];
     struct segment_run run;
     struct result_format format; // of its first frame
@@ -39,12 +39,21 @@ int segment_open(struct segment *, int64_t time_ns);
 // the same errors.
 int segment_check(const struct output_config *);
 bool segment_is_open(const struct segment *);
+// Whether `bytes` of that time belong into the open file: there is room below the size to split at,
+// and the file is still what its path names.
+bool segment_continues(const struct segment *, int64_t time_ns, int64_t bytes);
 // Whether the frame belongs into the open file: its time and geometry do, there is room below the
 // size to split at, and the file is still what its path names.
 bool segment_takes(const struct segment *, const struct result *);
 // Writes the frame, all of it or nothing. On -EFBIG the file is full and another one may do. Where
 // a part of a frame cannot be cut off, the file is closed with it.
 int segment_append(struct segment *, const struct result *, const struct stream_position *);
+// Writes a part of a container. 0 or negative errno. Nothing of it counts before segment_settle.
+int segment_write(struct segment *, const void *data, size_t size, off_t offset);
+// The file's first bytes are good by themselves from now on, and are kept.
+void segment_settle(struct segment *, off_t bytes);
+// Cuts off what is not settled; where that fails the file is closed with it.
+void segment_cut(struct segment *);
 // Gives the file its name and closes it; an empty one is deleted. On error it stays open.
 int segment_finish(struct segment *);
 void segment_close(struct segment *); // as it is

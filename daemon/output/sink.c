@@ -12,7 +12,10 @@ int sink_open(struct sink **ret, const struct sink_context *context, char *why, 
         [SINK_RING] = &ring_sink,
         [SINK_FILE] = &file_sink,
     };
-    return drivers[context->config->sink.kind]->open(ret, context, why, size);
+    const struct output_config *config = context->config;
+    const bool records = config->kernel == KERNEL_COPY && config->sink.kind == SINK_FILE;
+    const struct sink_driver *driver = records ? &recorder_sink : drivers[config->sink.kind];
+    return driver->open(ret, context, why, size);
 }
 
 static const struct listener *listener_of(const struct sink *sink)

@@ -1,5 +1,6 @@
 // Where the results of one output go: a listening socket with any number of clients, which get
-// copies or read the pool's memory themselves (a ring), or a file. Loop thread only.
+// copies or read the pool's memory themselves (a ring), or a file, or a
+// server. Loop thread only.
 #ifndef FRAMED_DAEMON_OUTPUT_SINK_H
 #define FRAMED_DAEMON_OUTPUT_SINK_H
 
@@ -9,6 +10,7 @@
 #include "daemon/base/last_error.h"
 #include "daemon/base/listener.h"
 #include "daemon/base/log.h"
+#include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 
 struct sink;
@@ -17,8 +19,10 @@ struct sink_context {
     uv_loop_t *loop;
     const char *camera;                 // of the log's lines
     const struct output_config *config; // outlives the sink
-    struct pool *pool;                  // outlives the sink
-    struct last_error *last_error;      // outlives the sink: what it logs as going wrong; or NULL
+    struct pool *pool;                  // outlives the sink; NULL where it copies packets:
+    struct packet_queue *packets;       // outlives the sink, as does:
+    struct ledger *ledger;
+    struct last_error *last_error; // outlives the sink: what it logs as going wrong; or NULL
     // The sink is closed: everything was delivered or counted, descriptors are closed. Called once,
     // after sink_finish; the sink is gone when it returns.
     void (*closed)(void *opaque);
@@ -39,7 +43,7 @@ struct sink_driver {
     void (*yield)(struct sink *, struct listener *ret);
 };
 
-extern const struct sink_driver socket_sink, ring_sink, file_sink;
+extern const struct sink_driver socket_sink, ring_sink, file_sink, recorder_sink;
 
 // The first member of every sink.
 struct sink {
@@ -72,6 +76,9 @@ int sink_port(const struct sink *); // of a tcp sink, for port 0; else 0
 // Checks that the file of an output can be written, as far as that shows without making it; `ours`:
 // a sink of ours still writes it. 0 or negative errno, with one sentence in `why`.
 int file_check(const struct output_config *, bool ours, char *why, size_t size);
+// Logs what segment_finish_leftovers returned and found.
+struct leftovers;
+void sink_log_leftovers(const struct sink *, int status, const struct leftovers *);
 // Where the output's socket is to listen.
 struct listener_options sink_listener_options(const struct output_config *);
 // Logs one line with the names of camera and output.

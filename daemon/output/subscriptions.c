@@ -7,23 +7,34 @@
 #include "config/object.h"
 #include "config/op.h"
 
+static int subscribe(struct subscriptions *subscriptions, const char *camera,
+                     const struct output_config *config, const struct subscriptions *before)
+{
+    struct subscription *own = &subscriptions->list[subscriptions->n];
+    int rc = 0;
+    if (config->kernel != KERNEL_COPY)
+        output_config_op(config, &own->op);
+    own->output = before ? subscriptions_find_same(before, config) : NULL;
+    if (!own->output)
+        rc = output_open(&own->output, camera, config);
+    if (rc < 0)
+        return rc;
+    own->output->subscribers++;
+    subscriptions->n++;
+    subscriptions->n_pictures += config->kernel != KERNEL_COPY;
+    return 0;
+}
+
 int subscriptions_open(struct subscriptions **ret, const char *camera,
                        const struct camera_config *config, const struct subscriptions *before)
 {
     const size_t bytes = (size_t)config->n_outputs * sizeof(struct subscription);
     struct subscriptions *subscriptions = calloc(1, sizeof *subscriptions + bytes);
     int rc = subscriptions ? 0 : -ENOMEM;
-    for (int i = 0; rc == 0 && i < config->n_outputs; i++) {
-        struct subscription *own = &subscriptions->list[i];
-        output_config_op(&config->outputs[i], &own->op);
-        own->output = before ? subscriptions_find_same(before, &config->outputs[i]) : NULL;
-        if (!own->output)
-            rc = output_open(&own->output, camera, &config->outputs[i]);
-        if (rc == 0) {
-            own->output->subscribers++;
-            subscriptions->n++;
-        }
-    }
+    for (int copies = 0; copies < 2; copies++)
+        for (int i = 0; rc == 0 && i < config->n_outputs; i++)
+            if ((config->outputs[i].kernel == KERNEL_COPY) == copies)
+                rc = subscribe(subscriptions, camera, &config->outputs[i], before);
     if (rc < 0) {
         if (subscriptions)
             subscriptions_close(subscriptions, output_close);

@@ -11,21 +11,23 @@
 struct subscription {
     struct output *output;
     int first_item;      // that the camera fills of each result; results have one item so far: 0
-    struct op_params op; // makes the item from a picture
+    struct op_params op; // makes the item from a picture; of a copy nothing
 };
 
 struct subscriptions {
     _Atomic int references;
     struct event released; // for the owner: posted where another thread released the last reference
     void *owner;
-    int n; // 1 to PLAN_OPS_MAX
+    int n;          // 1 to PLAN_OPS_MAX
+    int n_pictures; // the first of them are made from pictures, the rest copy packets
     struct subscription list[];
 };
 
 // --- loop thread
-// Subscribes to all outputs of a camera, in the order of its configuration: to those of `before`
-// (which may be NULL) that are configured alike, and to new ones. `camera`, its name, outlives the
-// outputs. 0 or negative errno; the caller holds the only reference.
+// Subscribes to all outputs of a camera, in the order of its configuration but for copies, which
+// come last: to those of `before` (which may be NULL) that are configured alike, and to new ones.
+// `camera`, its name, outlives the outputs. 0 or negative errno; the caller holds the only
+// reference.
 int subscriptions_open(struct subscriptions **ret, const char *camera, const struct camera_config *,
                        const struct subscriptions *before);
 // After the last reference was released. Calls `detached` (NULL: nothing) for each output that is

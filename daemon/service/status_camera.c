@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/schema.h"
 #include "config/url.h"
 
 enum { URL_MAX = 512 };
@@ -71,10 +72,17 @@ static json_t *sink_json(const struct output *output)
     if (address->kind == SINK_TCP)
         snprintf(text, sizeof text, "tcp:%s%s%s:%d", brackets ? "[" : "", host, brackets ? "]" : "",
                  port);
+    else if (address->kind == SINK_RTSP)
+        config_url_redacted(address->url, text, sizeof text);
     else
         snprintf(text, sizeof text, "%s%s", address_scheme(address->kind),
                  address->path ? address->path : "");
     return status_string(text);
+}
+
+static const char *kernel_name(enum kernel kernel)
+{
+    return row_choice(table_find(&output_table, "kernel"), (int)kernel);
 }
 
 static json_t *losses_json(const struct ledger *ledger)
@@ -100,7 +108,7 @@ static json_t *output_json(const struct output *output, int64_t now)
     json_int_t emitted = (json_int_t)atomic_load(&output->ledger.emitted);
     json_int_t offered = (json_int_t)atomic_load(&output->ledger.offered);
     return json_pack("{s:s, s:s, s:o, s:b, s:i, s:I, s:I, s:o, s:f, s:f, s:o, s:o}", "name",
-                     output->config->name, "kernel", op_types[output->config->kernel]->name, "sink",
+                     output->config->name, "kernel", kernel_name(output->config->kernel), "sink",
                      sink_json(output), "open", output->sink != NULL, "clients",
                      output->sink ? sink_clients(output->sink) : 0, "offered", offered, "emitted",
                      emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted),

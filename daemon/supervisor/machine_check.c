@@ -119,7 +119,8 @@ static bool has_known_geometry(const struct output_judge *judge)
 {
     static const char *const keys[] = {"kernel", "size", "fit", "affine", "rotate", "flip", "crop"};
     const double *m = judge->output->affine.m;
-    bool known = object_is_known(&camera_table, judge->camera, "picture") &&
+    bool known = judge->output->kernel != KERNEL_COPY &&
+                 object_is_known(&camera_table, judge->camera, "picture") &&
                  !(judge->output->affine.set && m[0] * m[4] == m[1] * m[3]);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         known = known && object_is_known(&output_table, judge->output, keys[i]);

@@ -119,7 +119,7 @@ static bool same_listener(const struct output_config *a, const struct output_con
     if (a->sink.kind == SINK_TCP)
         return b->sink.kind == SINK_TCP && a->sink.port == b->sink.port &&
                strcmp(address_host(&a->sink), address_host(&b->sink)) == 0;
-    return a->sink.kind == b->sink.kind && a->sink.kind != SINK_FILE &&
+    return a->sink.kind == b->sink.kind && a->sink.path && a->sink.kind != SINK_FILE &&
            strcmp(a->sink.path, b->sink.path) == 0 && a->mode.mode == b->mode.mode &&
            strcmp(a->group ? a->group : "", b->group ? b->group : "") == 0;
 }

@@ -96,7 +96,7 @@ struct result *claim_frame(const struct subscription *subscription, const struct
 // Thinned frames are no loss to a client: they take no ordinal.
 void claim_lost(const struct subscriptions *outputs, enum loss reason)
 {
-    for (int i = 0; i < outputs->n; i++) {
+    for (int i = 0; i < outputs->n_pictures; i++) {
         struct output *output = outputs->list[i].output;
         output->sequence++;
         output->ordinal += reason != LOSS_THINNED;

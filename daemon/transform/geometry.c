@@ -33,7 +33,7 @@ static int open_ops(struct geometry *geometry, const struct subscriptions *subsc
                     const struct op *ops[], char *notice, size_t size)
 {
     int n = 0;
-    for (int i = 0; i < subscriptions->n; i++) {
+    for (int i = 0; i < subscriptions->n_pictures; i++) {
         const struct subscription *subscription = &subscriptions->list[i];
         int rc = op_init(&geometry->op[i], &subscription->op, &geometry->source);
         if (rc == -ENOMEM)
@@ -60,7 +60,7 @@ static size_t device_bytes(const struct geometry *geometry, const struct backend
     if (source->memory == MEMORY_CUDA)
         bytes += budget_nvdec(frame->codec, source->width, source->height,
                               source->format == PIXEL_P010 ? 10 : 8, frame->surfaces);
-    for (int i = 0; driver->export_open && i < subscriptions->n; i++) {
+    for (int i = 0; driver->export_open && i < subscriptions->n_pictures; i++) {
         const struct output_config *output = subscriptions->list[i].output->config;
         if (geometry->has_op[i] && output->memory == MEMORY_CUDA)
             bytes +=
@@ -96,7 +96,7 @@ int geometry_open(struct geometry *geometry, const struct device_lease *lease,
 {
     const struct op *ops[PLAN_OPS_MAX];
     geometry->source = frame->image;
-    geometry->n = subscriptions->n;
+    geometry->n = subscriptions->n_pictures;
     notice[0] = 0;
     int rc = open_ops(geometry, subscriptions, ops, notice, size);
     if (rc > 0)

@@ -82,10 +82,10 @@ void transform_subscribe(struct transform *transform, struct subscriptions *next
     pthread_mutex_lock(&transform->lock);
     transform->subscriptions = next;
     pthread_mutex_unlock(&transform->lock);
-    for (int i = 0; transform->attached && i < next->n; i++)
+    for (int i = 0; transform->attached && i < next->n_pictures; i++)
         if (!subscriptions_have(before, next->list[i].output))
             attach_output(transform, next->list[i].output);
-    for (int i = 0; transform->attached && i < before->n; i++)
+    for (int i = 0; transform->attached && i < before->n_pictures; i++)
         if (!subscriptions_have(next, before->list[i].output))
             pool_clear_backend(before->list[i].output->pool);
 }
@@ -105,7 +105,7 @@ static void interrupt(void *opaque)
     struct transform *transform = opaque;
     atomic_store(&transform->interrupted, true);
     pthread_mutex_lock(&transform->lock);
-    for (int i = 0; i < transform->subscriptions->n; i++)
+    for (int i = 0; i < transform->subscriptions->n_pictures; i++)
         pool_wake(transform->subscriptions->list[i].output->pool);
     pthread_cond_broadcast(&transform->room);
     pthread_mutex_unlock(&transform->lock);
@@ -119,7 +119,7 @@ void transform_wake(struct transform *transform)
 void transform_attach(struct transform *transform)
 {
     const struct transform_context *context = &transform->context;
-    for (int i = 0; i < transform->subscriptions->n; i++)
+    for (int i = 0; i < transform->subscriptions->n_pictures; i++)
         attach_output(transform, transform->subscriptions->list[i].output);
     transform->attached = true;
     atomic_store(&transform->interrupted, false);
@@ -131,7 +131,7 @@ void transform_attach(struct transform *transform)
 void transform_detach(struct transform *transform)
 {
     transform_drain(transform);
-    for (int i = 0; transform->attached && i < transform->subscriptions->n; i++)
+    for (int i = 0; transform->attached && i < transform->subscriptions->n_pictures; i++)
         pool_clear_backend(transform->subscriptions->list[i].output->pool);
     transform->attached = false;
 }
@@ -178,7 +178,7 @@ static struct in_flight *find_free(struct transform *transform)
 
 static bool any_waits(const struct subscriptions *outputs)
 {
-    for (int i = 0; i < outputs->n; i++)
+    for (int i = 0; i < outputs->n_pictures; i++)
         if (outputs->list[i].output->config->overflow == OVERFLOW_WAIT)
             return true;
     return false;
@@ -244,7 +244,7 @@ static void complete(struct in_flight *flight, int status)
     struct transform *transform = flight->transform;
     int64_t now = monotonic_ns();
     stage_job_ends(transform->context.stages, now);
-    for (int i = 0; i < transform->subscriptions->n; i++) {
+    for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
         const struct subscription *subscription = &transform->subscriptions->list[i];
         struct output *output = subscription->output;
         if (!flight->result[i])
@@ -284,7 +284,7 @@ static int submit(struct transform *transform, struct in_flight *flight, int rat
     };
     bool wanted = false;
     flight->job = (struct job){.src = flight->frame.image, .done = job_done, .opaque = flight};
-    for (int i = 0; i < transform->subscriptions->n; i++) {
+    for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
         const struct op *op = transform->geometry.has_op[i] ? &transform->geometry.op[i] : NULL;
         const struct subscription *subscription = &transform->subscriptions->list[i];
         struct result *result = claim_frame(subscription, op, &claim);
@@ -335,7 +335,7 @@ static void update_epoch(struct transform *transform, uint32_t epoch)
         return;
     transform->epoch = epoch;
     rate_restart(&transform->rate);
-    for (int i = 0; i < transform->subscriptions->n; i++)
+    for (int i = 0; i < transform->subscriptions->n_pictures; i++)
         rate_restart(&transform->subscriptions->list[i].output->rate);
 }
 

@@ -58,6 +58,8 @@ FILES = [
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
     (r"daemon/input/rtsp_(auth|connection)\.c", ["openssl/"]),
     (r"daemon/output/unread\.c", ["linux/"]),
+    (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
+    (r"daemon/output/muxer\.c", ["libavformat/"]),
     (r"daemon/(service/status(_bottleneck|_camera)?|service/reply|cli/\w+)\.c", ["jansson.h"]),
     (r"tests/daemon/service/status\.c", ["jansson.h"]),
     (r"daemon/service/http\.c", ["microhttpd.h"]),

@@ -1,0 +1,373 @@
+#include "daemon/output/muxer.h"
+
+#include <errno.h>
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "config/url.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/secrets.h"
+#include "daemon/input/libav_log.h"
+#include "daemon/input/nal.h"
+
+enum { BUFFER_BYTES = 64 << 10 };
+static const AVRational NANOSECONDS = {1, 1000000000};
+static const AVRational TICKS = {1, 90000}; // that RTP and MP4 count pictures in
+static const int64_t CONNECT_NS = 10 * INT64_C(1000000000);
+static const int64_t SEND_NS = 5 * INT64_C(1000000000);
+static const int64_t LEAVE_NS = 500000000;
+
+struct muxer {
+    AVFormatContext *format;
+    AVStream *stream;
+    AVPacket *packet;
+    int64_t last_dts; // in the stream's time base
+    int error;        // of writing: negative errno; nothing is written any more
+    // A file's:
+    muxer_write_fn *write;
+    void *opaque;
+    AVIOContext *io;
+    int64_t at, end; // where the next bytes go; the bytes of the file
+    // A server's:
+    const _Atomic bool *stop;
+    int64_t deadline_ns; // CLOCK_MONOTONIC
+    bool leaves;         // *stop does not count
+    bool connected;      // libavformat closes the connection with the trailer alone
+    struct secrets *secrets;
+};
+
+// --- streams
+
+bool muxer_takes(const AVCodecParameters *stream)
+{
+    return stream->codec_id == AV_CODEC_ID_H264 || stream->codec_id == AV_CODEC_ID_HEVC ||
+           stream->codec_id == AV_CODEC_ID_MJPEG;
+}
+
+// Which of its stream's parameter sets a NAL unit is: a bit of `all`, or 0.
+static unsigned parameter_set(enum AVCodecID codec, const struct nal *nal)
+{
+    enum { H264_SPS = 7, HEVC_VPS = 32 };
+    if (nal->size == 0)
+        return 0;
+    const int type = codec == AV_CODEC_ID_H264 ? nal->data[0] & 31 : nal->data[0] >> 1 & 63;
+    const int first = codec == AV_CODEC_ID_H264 ? H264_SPS : HEVC_VPS;
+    const int last = codec == AV_CODEC_ID_H264 ? first + 1 : first + 2;
+    return type >= first && type <= last ? 1u << (type - first) : 0;
+}
+
+// The parameter sets in front of a keyframe, between start codes, in place of the extradata. Where
+// one is missing the extradata stays.
+static int take_parameter_sets(AVCodecParameters *stream, const AVPacket *keyframe)
+{
+    static const uint8_t start_code[] = {0, 0, 0, 1};
+    const unsigned all = stream->codec_id == AV_CODEC_ID_H264 ? 3 : 7;
+    struct nal_reader reader = {.data = keyframe->data, .size = (size_t)keyframe->size};
+    struct nal nal;
+    unsigned found = 0;
+    size_t size = 0;
+    uint8_t *sets = av_mallocz((size_t)keyframe->size + 64 + AV_INPUT_BUFFER_PADDING_SIZE);
+    if (!sets)
+        return -ENOMEM;
+    while (nal_next(&reader, &nal)) {
+        const unsigned set = parameter_set(stream->codec_id, &nal);
+        // One more byte than the packet has for each start code of three: few of them have sets.
+        if (!set || size + sizeof start_code + nal.size > (size_t)keyframe->size + 64)
+            continue;
+        memcpy(sets + size, start_code, sizeof start_code);
+        memcpy(sets + size + sizeof start_code, nal.data, nal.size);
+        size += sizeof start_code + nal.size;
+        found |= set;
+    }
+    if (found != all) {
+        av_free(sets);
+        return 0;
+    }
+    memset(sets + size, 0, AV_INPUT_BUFFER_PADDING_SIZE);
+    av_freep(&stream->extradata);
+    stream->extradata = sets;
+    stream->extradata_size = (int)size;
+    return 0;
+}
+
+static int find_size(AVCodecParameters *stream, const AVPacket *keyframe)
+{
+    const AVCodec *codec = avcodec_find_decoder(stream->codec_id);
+    AVCodecContext *context = codec ? avcodec_alloc_context3(codec) : NULL;
+    AVCodecParserContext *parser = av_parser_init((int)stream->codec_id);
+    uint8_t *data;
+    int size, rc = context && parser ? 0 : -ENOMEM;
+    if (rc == 0 && avcodec_parameters_to_context(context, stream) < 0)
+        rc = -ENOMEM;
+    if (rc == 0) {
+        parser->flags |= PARSER_FLAG_COMPLETE_FRAMES;
+        av_parser_parse2(parser, context, &data, &size, keyframe->data, keyframe->size,
+                         AV_NOPTS_VALUE, AV_NOPTS_VALUE, 0);
+        stream->width = parser->width > 0 ? parser->width : context->width;
+        stream->height = parser->height > 0 ? parser->height : context->height;
+    }
+    av_parser_close(parser);
+    avcodec_free_context(&context);
+    return rc;
+}
+
+static bool has_start_codes(const AVPacket *packet)
+{
+    const uint8_t *data = packet->data;
+    return packet->size > 4 && data[0] == 0 && data[1] == 0 &&
+           (data[2] == 1 || (data[2] == 0 && data[3] == 1));
+}
+
+int muxer_complete_stream(AVCodecParameters *stream, const AVPacket *keyframe)
+{
+    const bool nal = stream->codec_id == AV_CODEC_ID_H264 || stream->codec_id == AV_CODEC_ID_HEVC;
+    const bool record = stream->extradata_size > 0 && stream->extradata[0] == 1;
+    int rc =
+        nal && !record && has_start_codes(keyframe) ? take_parameter_sets(stream, keyframe) : 0;
+    if (rc == 0 && stream->width <= 0)
+        rc = find_size(stream, keyframe);
+    return rc;
+}
+
+bool muxer_same_stream(const AVCodecParameters *a, const AVCodecParameters *b)
+{
+    return a->codec_id == b->codec_id && a->width == b->width && a->height == b->height &&
+           a->extradata_size == b->extradata_size &&
+           (a->extradata_size == 0 ||
+            memcmp(a->extradata, b->extradata, (size_t)a->extradata_size) == 0);
+}
+
+// --- the file behind libavformat
+
+static int write_bytes(void *opaque, uint8_t *data, int size)
+{
+    struct muxer *muxer = opaque;
+    if (muxer->error == 0)
+        muxer->error = muxer->write(muxer->opaque, data, (size_t)size, muxer->at);
+    muxer->at += size;
+    if (muxer->at > muxer->end)
+        muxer->end = muxer->at;
+    return size; // an error would stick to libavformat's buffer: muxer->error tells it
+}
+
+static int64_t seek_bytes(void *opaque, int64_t offset, int whence)
+{
+    struct muxer *muxer = opaque;
+    if (whence & AVSEEK_SIZE)
+        return muxer->end;
+    if ((whence & ~AVSEEK_FORCE) != SEEK_SET)
+        return AVERROR(EINVAL);
+    return muxer->at = offset;
+}
+
+int64_t muxer_bytes(const struct muxer *muxer)
+{
+    return muxer->end;
+}
+
+// --- opening
+
+static int interrupted(void *opaque)
+{
+    const struct muxer *muxer = opaque;
+    return (atomic_load(muxer->stop) && !muxer->leaves) || monotonic_ns() > muxer->deadline_ns;
+}
+
+static int errno_of(const struct muxer *muxer, int error)
+{
+    if (muxer->error < 0)
+        return muxer->error;
+    return error >= 0 ? 0 : error == AVERROR_INVALIDDATA ? -EINVAL : error > -4096 ? error : -EIO;
+}
+
+static int add_stream(struct muxer *muxer, const AVCodecParameters *stream)
+{
+    muxer->last_dts = INT64_MIN;
+    muxer->packet = av_packet_alloc();
+    muxer->stream = avformat_new_stream(muxer->format, NULL);
+    if (!muxer->packet || !muxer->stream ||
+        avcodec_parameters_copy(muxer->stream->codecpar, stream) < 0)
+        return -ENOMEM;
+    muxer->stream->codecpar->codec_tag = 0; // of the container that it came in
+    muxer->stream->time_base = TICKS;
+    return 0;
+}
+
+static int set_begin(struct muxer *muxer, int64_t begin_ns)
+{
+    char text[40];
+    const time_t seconds = (time_t)(begin_ns / NANOSECONDS.den);
+    struct tm utc;
+    gmtime_r(&seconds, &utc);
+    size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(text + n, sizeof text - n, ".%06dZ", (int)(begin_ns % NANOSECONDS.den / 1000));
+    return av_dict_set(&muxer->format->metadata, "creation_time", text, 0) < 0 ? -ENOMEM : 0;
+}
+
+// MP4 is only ever appended to. Matroska's header is completed at its end, and is good without.
+static int open_io(struct muxer *muxer, bool seeks)
+{
+    uint8_t *buffer = av_malloc(BUFFER_BYTES);
+    muxer->io = buffer ? avio_alloc_context(buffer, BUFFER_BYTES, 1, muxer, NULL, write_bytes,
+                                            seeks ? seek_bytes : NULL)
+                       : NULL;
+    if (!muxer->io) {
+        av_free(buffer);
+        return -ENOMEM;
+    }
+    muxer->format->pb = muxer->io;
+    return 0;
+}
+
+int muxer_open_file(struct muxer **ret, enum protocol protocol, const AVCodecParameters *stream,
+                    int64_t begin_ns, muxer_write_fn *write, void *opaque)
+{
+    const bool mp4 = protocol == PROTOCOL_MP4;
+    AVDictionary *options = NULL;
+    struct muxer *muxer = calloc(1, sizeof *muxer);
+    if (!muxer)
+        return -ENOMEM;
+    muxer->write = write;
+    muxer->opaque = opaque;
+    int rc = stream->width > 0 ? 0 : -EINVAL;
+    if (rc == 0 &&
+        avformat_alloc_output_context2(&muxer->format, NULL, mp4 ? "mp4" : "matroska", NULL) < 0)
+        rc = -ENOMEM;
+    if (rc == 0)
+        rc = open_io(muxer, !mp4);
+    if (rc == 0)
+        rc = add_stream(muxer, stream);
+    if (rc == 0)
+        rc = set_begin(muxer, begin_ns);
+    // Decoding begins before presentation, which begins at 0: in MP4 the edit list of a moov that
+    // waits for the first fragment says so, Matroska has no times of decoding.
+    if (rc == 0)
+        muxer->format->avoid_negative_ts = 0;
+    if (rc == 0 && mp4)
+        rc = av_dict_set(&options, "movflags",
+                         "frag_keyframe+frag_custom+empty_moov+delay_moov+default_base_moof", 0);
+    if (rc >= 0)
+        rc = avformat_write_header(muxer->format, &options);
+    av_dict_free(&options);
+    rc = errno_of(muxer, rc);
+    if (rc < 0)
+        muxer_close(muxer);
+    else
+        *ret = muxer;
+    return rc;
+}
+
+static void limit(struct muxer *muxer, int64_t ns)
+{
+    libav_thread()->secrets = muxer->secrets;
+    muxer->deadline_ns = monotonic_ns() + ns;
+}
+
+int muxer_open_server(struct muxer **ret, const char *url, const AVCodecParameters *stream,
+                      const _Atomic bool *stop, char *why, size_t size)
+{
+    const struct camera_config server = {.url = (char *)url}; // whose secrets are to be hidden
+    char redacted[512], text[AV_ERROR_MAX_STRING_SIZE];
+    AVDictionary *options = NULL;
+    struct muxer *muxer = calloc(1, sizeof *muxer);
+    int rc = muxer ? secrets_open(&muxer->secrets, &server) : -ENOMEM;
+    if (muxer)
+        muxer->stop = stop;
+    if (rc == 0 && avformat_alloc_output_context2(&muxer->format, NULL, "rtsp", url) < 0)
+        rc = -ENOMEM;
+    if (rc == 0)
+        rc = add_stream(muxer, stream);
+    if (rc == 0) {
+        *libav_thread() = (struct libav_thread){0};
+        muxer->format->interrupt_callback = (AVIOInterruptCB){interrupted, muxer};
+        limit(muxer, CONNECT_NS);
+        av_dict_set(&options, "rtsp_transport", "tcp", 0);
+        rc = avformat_write_header(muxer->format, &options);
+        av_dict_free(&options);
+    }
+    if (rc >= 0) {
+        libav_thread()->secrets = NULL;
+        muxer->connected = true;
+        *ret = muxer;
+        return 0;
+    }
+    config_url_redacted(url, redacted, sizeof redacted);
+    const char *error = av_make_error_string(text, sizeof text, rc);
+    const bool told = *libav_thread()->last_error && rc != -ENOMEM;
+    snprintf(why, size, "cannot publish to %s: %s", redacted,
+             told ? libav_thread()->last_error : error);
+    libav_thread()->secrets = NULL;
+    if (!muxer)
+        return rc;
+    rc = errno_of(muxer, rc);
+    muxer_close(muxer);
+    return rc;
+}
+
+// --- writing
+
+int muxer_write(struct muxer *muxer, const AVPacket *from, const struct packet_times *times,
+                int64_t duration_ns)
+{
+    AVPacket *packet = muxer->packet;
+    const AVRational base = muxer->stream->time_base;
+    if (av_packet_ref(packet, from) < 0)
+        return -ENOMEM;
+    packet->stream_index = 0;
+    packet->pos = -1;
+    packet->dts = av_rescale_q(times->dts, NANOSECONDS, base);
+    packet->pts = av_rescale_q(times->pts, NANOSECONDS, base);
+    if (packet->dts <= muxer->last_dts)
+        packet->dts = muxer->last_dts + 1; // two within one tick
+    if (packet->pts < packet->dts)
+        packet->pts = packet->dts;
+    muxer->last_dts = packet->dts;
+    packet->duration = av_rescale_q(times->dts + duration_ns, NANOSECONDS, base) - packet->dts;
+    if (packet->duration < 0)
+        packet->duration = 0;
+    limit(muxer, SEND_NS);
+    const int rc = av_write_frame(muxer->format, packet);
+    libav_thread()->secrets = NULL;
+    av_packet_unref(packet);
+    return errno_of(muxer, rc);
+}
+
+int muxer_flush(struct muxer *muxer)
+{
+    const int rc = av_write_frame(muxer->format, NULL);
+    avio_flush(muxer->io);
+    return errno_of(muxer, rc);
+}
+
+int muxer_finish(struct muxer *muxer)
+{
+    muxer->connected = false;
+    muxer->leaves = true;
+    limit(muxer, LEAVE_NS);
+    const int rc = av_write_trailer(muxer->format);
+    libav_thread()->secrets = NULL;
+    if (muxer->io)
+        avio_flush(muxer->io);
+    return errno_of(muxer, rc);
+}
+
+void muxer_close(struct muxer *muxer)
+{
+    if (!muxer)
+        return;
+    if (muxer->connected)
+        muxer_finish(muxer);
+    if (muxer->io)
+        muxer->error = -ECANCELED; // the bytes that libavformat still holds go nowhere
+    avformat_free_context(muxer->format);
+    if (muxer->io)
+        av_freep(&muxer->io->buffer);
+    avio_context_free(&muxer->io);
+    av_packet_free(&muxer->packet);
+    secrets_close(muxer->secrets);
+    free(muxer);
+}

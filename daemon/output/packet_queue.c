@@ -1,0 +1,327 @@
+#include "daemon/output/packet_queue.h"
+
+#include <errno.h>
+#include <libavcodec/avcodec.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "daemon/base/clock.h"
+
+enum { TELL_PART = 4 }; // the writer is told where this part of the room is taken
+static const int64_t GLANCE_NS = 50000000; // how long a wait may overlook *stop
+
+// Packets in decoding order.
+struct packet_list {
+    struct queued_packet *first, **last;
+    size_t bytes;
+};
+
+struct packet_queue {
+    struct packet_queue_options options;
+    pthread_mutex_t lock;      // guards all below
+    pthread_cond_t room;       // a packet was taken, or the sink is another
+    struct packet_list wait;   // for the writer
+    struct packet_list recent; // of the last before_ns, from a keyframe on
+    enum pool_sink sink;
+    bool eager;
+    bool broken;      // packets up to the next keyframe are of no use...
+    enum loss reason; // ...for this reason
+    uint32_t clip;
+    int64_t until_ns; // of the clip; 0: there was none
+};
+
+void queued_packet_free(struct queued_packet *packet)
+{
+    if (!packet)
+        return;
+    av_packet_free(&packet->av);
+    avcodec_parameters_free(&packet->stream);
+    free(packet);
+}
+
+// --- lists
+
+static void list_init(struct packet_list *list)
+{
+    *list = (struct packet_list){.last = &list->first};
+}
+
+static void list_append(struct packet_list *list, struct queued_packet *packet)
+{
+    packet->next = NULL;
+    *list->last = packet;
+    list->last = &packet->next;
+    list->bytes += (size_t)packet->av->size;
+}
+
+static struct queued_packet *list_take(struct packet_list *list)
+{
+    struct queued_packet *packet = list->first;
+    if (!packet)
+        return NULL;
+    list->bytes -= (size_t)packet->av->size;
+    if (!(list->first = packet->next))
+        list->last = &list->first;
+    return packet;
+}
+
+static bool is_keyframe(const struct queued_packet *packet)
+{
+    return packet->stream != NULL;
+}
+
+// With references of its own; NULL: no memory.
+static struct queued_packet *copy_packet(const struct queued_packet *from)
+{
+    struct queued_packet *copy = calloc(1, sizeof *copy);
+    if (!copy)
+        return NULL;
+    *copy = *from;
+    copy->av = av_packet_alloc();
+    copy->stream = from->stream ? avcodec_parameters_alloc() : NULL;
+    if (!copy->av || av_packet_ref(copy->av, from->av) < 0 ||
+        (from->stream &&
+         (!copy->stream || avcodec_parameters_copy(copy->stream, from->stream) < 0))) {
+        queued_packet_free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+// --- life
+
+int packet_queue_open(struct packet_queue **ret, const struct packet_queue_options *options)
+{
+    pthread_condattr_t attributes;
+    struct packet_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return -ENOMEM;
+    queue->options = *options;
+    queue->broken = true;
+    queue->reason = LOSS_DAMAGED; // what comes before the first keyframe cannot be decoded
+    list_init(&queue->wait);
+    list_init(&queue->recent);
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&queue->room, &attributes);
+    pthread_condattr_destroy(&attributes);
+    *ret = queue;
+    return 0;
+}
+
+static void lose_waiting(struct packet_queue *queue, enum loss reason)
+{
+    struct queued_packet *packet;
+    while ((packet = list_take(&queue->wait))) {
+        ledger_lose(queue->options.ledger, reason);
+        queued_packet_free(packet);
+    }
+}
+
+void packet_queue_close(struct packet_queue *queue)
+{
+    struct queued_packet *packet;
+    if (!queue)
+        return;
+    lose_waiting(queue, LOSS_STOPPING);
+    while ((packet = list_take(&queue->recent)))
+        queued_packet_free(packet);
+    pthread_cond_destroy(&queue->room);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+}
+
+// --- what is remembered for clips
+
+// Whole groups of pictures go: what is left begins with a keyframe of the last before_ns.
+static void forget_old(struct packet_queue *queue, int64_t now_ns)
+{
+    struct packet_list *recent = &queue->recent;
+    while (recent->first && (now_ns - recent->first->received_ns > queue->options.before_ns ||
+                             recent->bytes > queue->options.before_bytes_max)) {
+        do
+            queued_packet_free(list_take(recent));
+        while (recent->first && !is_keyframe(recent->first));
+    }
+}
+
+static void remember(struct packet_queue *queue, struct queued_packet *packet)
+{
+    if (!packet)
+        return;
+    if (queue->recent.first || is_keyframe(packet))
+        list_append(&queue->recent, packet);
+    else
+        queued_packet_free(packet);
+    forget_old(queue, packet->received_ns);
+}
+
+static bool is_idle(const struct packet_queue *queue, int64_t now_ns)
+{
+    return queue->options.before_ns > 0 && now_ns >= queue->until_ns;
+}
+
+static void begin_clip(struct packet_queue *queue)
+{
+    queue->clip++;
+    queue->broken = true;
+    queue->reason = LOSS_DAMAGED;
+    forget_old(queue, monotonic_ns());
+    for (struct queued_packet *packet = queue->recent.first; packet; packet = packet->next) {
+        struct queued_packet *copy = copy_packet(packet);
+        ledger_offer(queue->options.ledger);
+        if (copy && (!queue->broken || is_keyframe(copy))) {
+            copy->clip = queue->clip;
+            list_append(&queue->wait, copy);
+            queue->broken = false;
+        } else {
+            ledger_lose(queue->options.ledger, LOSS_OVERFLOW);
+            queued_packet_free(copy);
+            queue->broken = true;
+        }
+    }
+}
+
+bool packet_queue_request(struct packet_queue *queue, int64_t until_ns)
+{
+    pthread_mutex_lock(&queue->lock);
+    const bool takes = queue->options.before_ns > 0 && queue->sink == POOL_SINK_OPEN;
+    if (takes && is_idle(queue, monotonic_ns()))
+        begin_clip(queue);
+    if (takes && until_ns > queue->until_ns)
+        queue->until_ns = until_ns;
+    pthread_mutex_unlock(&queue->lock);
+    return takes;
+}
+
+// --- adding
+
+// A clip that begins may put all that was remembered into the queue at once.
+static bool has_room(const struct packet_queue *queue, const struct packet *packet)
+{
+    const size_t bytes = queue->wait.bytes + (size_t)packet->av->size;
+    return !queue->wait.first || bytes <= queue->options.bytes_max + queue->recent.bytes;
+}
+
+static void wait_for_room(struct packet_queue *queue, const struct packet *packet,
+                          const _Atomic bool *stop)
+{
+    while (queue->options.waits && queue->sink == POOL_SINK_OPEN && !has_room(queue, packet) &&
+           !atomic_load(stop)) {
+        const int64_t until_ns = monotonic_ns() + GLANCE_NS;
+        const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+        pthread_cond_timedwait(&queue->room, &queue->lock, &until);
+    }
+}
+
+// Why the packet cannot be queued; LOSSES: it can be.
+static enum loss loss_of(const struct packet_queue *queue, const struct packet *packet)
+{
+    if (queue->sink == POOL_SINK_REFUSED)
+        return LOSS_SINK;
+    if (queue->sink != POOL_SINK_OPEN)
+        return LOSS_STOPPING;
+    if (queue->broken && !packet->keyframe)
+        return queue->reason;
+    return has_room(queue, packet) ? LOSSES : LOSS_OVERFLOW;
+}
+
+bool packet_queue_add(struct packet_queue *queue, const struct packet *packet,
+                      const AVCodecParameters *stream, const _Atomic bool *stop)
+{
+    const struct queued_packet all = {
+        .av = packet->av,
+        .stream = packet->keyframe ? (AVCodecParameters *)stream : NULL,
+        .pts_ns = packet->pts_ns,
+        .received_ns = packet->received_ns,
+        .capture_ns = packet->capture_ns,
+    };
+    struct queued_packet *copy = copy_packet(&all);
+    struct queued_packet *remembered = queue->options.before_ns > 0 ? copy_packet(&all) : NULL;
+    pthread_mutex_lock(&queue->lock);
+    const bool idle = is_idle(queue, packet->received_ns);
+    if (!idle)
+        wait_for_room(queue, packet, stop);
+    enum loss reason = idle ? LOSSES : loss_of(queue, packet);
+    if (reason == LOSSES && !copy)
+        reason = LOSS_OVERFLOW;
+    if (!idle)
+        ledger_offer(queue->options.ledger);
+    if (reason != LOSSES) {
+        ledger_lose(queue->options.ledger, reason);
+        queue->broken = true;
+        queue->reason = reason;
+    } else if (!idle) {
+        copy->clip = queue->clip;
+        list_append(&queue->wait, copy);
+        copy = NULL;
+        queue->broken = false;
+    }
+    remember(queue, remembered);
+    const bool tells = queue->wait.first &&
+                       (queue->eager || queue->wait.bytes > queue->options.bytes_max / TELL_PART);
+    pthread_mutex_unlock(&queue->lock);
+    queued_packet_free(copy);
+    return tells;
+}
+
+// --- taking
+
+void packet_queue_set_sink(struct packet_queue *queue, enum pool_sink sink)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->sink = sink;
+    if (sink == POOL_SINK_REFUSED || sink == POOL_SINK_STOPPED)
+        lose_waiting(queue, sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING);
+    pthread_cond_signal(&queue->room);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void packet_queue_set_eager(struct packet_queue *queue, bool eager)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->eager = eager;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool packet_queue_has_next(struct packet_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    const bool has = queue->wait.first;
+    pthread_mutex_unlock(&queue->lock);
+    return has;
+}
+
+struct queued_packet *packet_queue_take(struct packet_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    struct queued_packet *packet = list_take(&queue->wait);
+    pthread_cond_signal(&queue->room);
+    pthread_mutex_unlock(&queue->lock);
+    return packet;
+}
+
+bool packet_queue_clip_is_over(struct packet_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    const bool over = !queue->wait.first && is_idle(queue, monotonic_ns());
+    pthread_mutex_unlock(&queue->lock);
+    return over;
+}
+
+void packet_queue_skip(struct packet_queue *queue, enum loss reason)
+{
+    pthread_mutex_lock(&queue->lock);
+    const struct queued_packet *newest = NULL;
+    for (const struct queued_packet *packet = queue->wait.first; packet; packet = packet->next)
+        if (is_keyframe(packet))
+            newest = packet;
+    while (queue->wait.first && queue->wait.first != newest) {
+        ledger_lose(queue->options.ledger, reason);
+        queued_packet_free(list_take(&queue->wait));
+    }
+    pthread_cond_signal(&queue->room);
+    pthread_mutex_unlock(&queue->lock);
+}
