@@ -127,6 +127,10 @@ static void check_copy(struct check *c)
     if (sink != SINK_NONE && sink != SINK_FILE && sink != SINK_RTSP)
         refuse_value(c, "sink",
                      "is not for kernel copy (file:PATH.mp4, file:PATH.mkv or rtsp://HOST/PATH)");
+    if (c->output->overflow == OVERFLOW_DROP_OLDEST && is_given(c, "overflow"))
+        refuse_value(c, "overflow",
+                     "is not for kernel copy, whose packets need those before them (auto | "
+                     "drop_newest | wait)");
 }
 
 static void (*const kernel_checks[])(struct check *) = {
@@ -271,7 +275,7 @@ static void check_protocol(struct check *c)
     const char *key = is_given(c, "protocol") ? "protocol" : "sink";
     if (is_wrong(c, "protocol") || is_wrong(c, "kernel"))
         return;
-    if (o->sink.kind == SINK_RTSP) {
+    if (o->sink.kind == SINK_RTSP || (o->kernel == KERNEL_COPY && o->sink.kind != SINK_FILE)) {
         o->protocol = PROTOCOL_AUTO;
         return;
     }
@@ -301,10 +305,10 @@ static void check_protocol(struct check *c)
     if (output_config_fits(o, o->protocol))
         return;
     if (container || o->kernel == KERNEL_COPY)
-        refuse_value(c, key, "%s (%s)",
+        refuse_value(c, key, "%s (%s%s)",
                      container ? "mp4 and mkv hold packets of kernel copy alone"
                                : "does not hold the packets of kernel copy",
-                     allowed);
+                     container ? "kernel: copy, or " : "", allowed);
     else if (o->protocol == PROTOCOL_NPY)
         refuse_value(c, key,
                      "npy cannot hold this format (kernel warp, or format yuv444p or yuv24)");

@@ -5,7 +5,8 @@
 #include <string.h>
 
 const struct unit_name duration_units[] = {{"h", 3600}, {"m", 60}, {"s", 1}, {"ms", 1e-3}, {0}};
-const struct unit_name span_units[] = {{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}, {0}};
+const struct unit_name span_units[] = {{"d", 86400}, {"h", 3600},  {"m", 60},
+                                       {"s", 1},     {"ms", 1e-3}, {0}};
 const struct unit_name size_units[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {0}};
 
 bool number_read(const char *text, size_t n, double *ret)

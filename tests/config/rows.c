@@ -75,12 +75,14 @@ static void test_defaults_say_the_defaults(const char *defaults)
 {
     static const char none[] = "cameras: {gate: {url: 'rtsp://192.0.2.10/stream1', outputs: {"
                                "detector: {sink: 'unix:/run/framed/gate-detector.sock'},"
-                               "archive: {kernel: yuv, sink: 'file:/var/lib/framed/gate.y4m'}}}}";
+                               "archive: {kernel: yuv, sink: 'file:/var/lib/framed/gate.y4m'},"
+                               "recording: {kernel: copy, sink: "
+                               "'file:/var/lib/framed/gate-%Y%m%d-%H%M%S.mp4'}}}}";
     struct config *a = NULL, *b = NULL;
     CHECK(!config_load_text(&a, defaults, strlen(defaults), "defaults", stderr), "defaults");
     CHECK(!config_load_text(&b, none, strlen(none), "none", stderr), "none");
     if (a && b) {
-        CHECK(a->n_cameras == 1 && a->cameras->n_outputs == 2, "%d cameras", a->n_cameras);
+        CHECK(a->n_cameras == 1 && a->cameras->n_outputs == 3, "%d cameras", a->n_cameras);
         compare(&root_table, a, b);
         compare(&camera_table, a->cameras, b->cameras);
         for (int i = 0; i < a->cameras->n_outputs; i++)

@@ -36,8 +36,8 @@ static const struct {
     {&output_table, "tensor.scale", "1|1/255|0.5|2/1|1e-2",
      "0|0/1|1/0|1/|/1|1/2/3|-1/255|1 / 255|"},
     {&output_table, "mode", "0660|660|0000|0777", "0888|66|00660|rw|1777|0o660|-660|"},
-    {&output_table, "segment", "0|1s|10m|24h|1500ms|1MiB|1.5GiB|1024GiB",
-     "|1|10|0s|999ms|25h|1d|1023KiB|1025GiB|1TiB|1GB|-1h|10 m|m|GiB|0MiB|auto"},
+    {&output_table, "segment", "0|1s|10m|24h|1500ms|1d|1MiB|1.5GiB|1024GiB",
+     "|1|10|0s|999ms|25h|2d|1023KiB|1025GiB|1TiB|1GB|-1h|10 m|m|GiB|0MiB|auto"},
     {&output_table, "affine", "", "1"},
     {&output_table, "crop", "", "1"},
     {&output_table, "sink",
@@ -117,6 +117,8 @@ static const struct {
     {"protocol", "y4m", PROTOCOL_Y4M},
     {"protocol", "npy", PROTOCOL_NPY},
     {"protocol", "raw", PROTOCOL_RAW},
+    {"protocol", "mp4", PROTOCOL_MP4},
+    {"protocol", "mkv", PROTOCOL_MKV},
     {"transport", "tcp", TRANSPORT_TCP},
     {"transport", "udp", TRANSPORT_UDP},
     {"decode", "auto", DECODE_AUTO},
@@ -197,7 +199,7 @@ static void test_choices(void)
 {
     static max_align_t object[1024];
     const struct table *const tables[] = {&root_table, &camera_table, &output_table};
-    int expected = 4 + OP_KINDS;
+    int expected = 4 + KERNEL_COPY + 1;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
             const struct config_row *row = table_find(tables[t], choices[i].key);
@@ -213,7 +215,8 @@ static void test_choices(void)
     CHECK(choices_of(tables[0]) + choices_of(tables[1]) + choices_of(tables[2]) == expected,
           "a choice is not listed here");
     for (const struct config_choice *c = table_find(&output_table, "kernel")->choices; c->name; c++)
-        CHECK(!strcmp(c->name, op_types[c->value]->name), "%s", c->name);
+        CHECK(!strcmp(c->name, c->value == KERNEL_COPY ? "copy" : op_types[c->value]->name), "%s",
+              c->name);
     for (const struct config_choice *c = table_find(&output_table, "format")->choices; c->name; c++)
         CHECK(!strcmp(c->name, pixel_format_name((enum pixel_format)c->value)), "%s", c->name);
 }
