@@ -94,6 +94,21 @@ static int take_parameter_sets(AVCodecParameters *stream, const AVPacket *keyfra
     return 0;
 }
 
+// Of a JPEG, from its frame header: marker, length, precision, height, width.
+static void find_jpeg_size(AVCodecParameters *stream, const AVPacket *picture)
+{
+    enum { SOF0 = 0xc0, SOF2 = 0xc2, HEADER = 9 };
+    const uint8_t *data = picture->data;
+    for (int at = 2; at + HEADER <= picture->size && data[at] == 0xff;
+         at += 2 + (data[at + 2] << 8 | data[at + 3])) {
+        if (data[at + 1] < SOF0 || data[at + 1] > SOF2)
+            continue;
+        stream->height = data[at + 5] << 8 | data[at + 6];
+        stream->width = data[at + 7] << 8 | data[at + 8];
+        return;
+    }
+}
+
 static int find_size(AVCodecParameters *stream, const AVPacket *keyframe)
 {
     const AVCodec *codec = avcodec_find_decoder(stream->codec_id);
@@ -115,20 +130,19 @@ static int find_size(AVCodecParameters *stream, const AVPacket *keyframe)
     return rc;
 }
 
-static bool has_start_codes(const AVPacket *packet)
+// Between its NAL units; else they stand behind their lengths, and a record of 1 at first says so.
+static bool has_start_codes(const AVCodecParameters *stream)
 {
-    const uint8_t *data = packet->data;
-    return packet->size > 4 && data[0] == 0 && data[1] == 0 &&
-           (data[2] == 1 || (data[2] == 0 && data[3] == 1));
+    const bool nal = stream->codec_id == AV_CODEC_ID_H264 || stream->codec_id == AV_CODEC_ID_HEVC;
+    return nal && (stream->extradata_size == 0 || stream->extradata[0] != 1);
 }
 
 int muxer_complete_stream(AVCodecParameters *stream, const AVPacket *keyframe)
 {
-    const bool nal = stream->codec_id == AV_CODEC_ID_H264 || stream->codec_id == AV_CODEC_ID_HEVC;
-    const bool record = stream->extradata_size > 0 && stream->extradata[0] == 1;
-    int rc =
-        nal && !record && has_start_codes(keyframe) ? take_parameter_sets(stream, keyframe) : 0;
-    if (rc == 0 && stream->width <= 0)
+    int rc = has_start_codes(stream) ? take_parameter_sets(stream, keyframe) : 0;
+    if (rc == 0 && stream->width <= 0 && stream->codec_id == AV_CODEC_ID_MJPEG)
+        find_jpeg_size(stream, keyframe);
+    else if (rc == 0 && stream->width <= 0)
         rc = find_size(stream, keyframe);
     return rc;
 }
@@ -317,6 +331,11 @@ int muxer_write(struct muxer *muxer, const AVPacket *from, const struct packet_t
     const AVRational base = muxer->stream->time_base;
     if (av_packet_ref(packet, from) < 0)
         return -ENOMEM;
+    // A NAL unit ends with a one: zeros behind it belong to the next start code, which
+    // libavformat's parsers leave there.
+    while (has_start_codes(muxer->stream->codecpar) && packet->size > 0 &&
+           packet->data[packet->size - 1] == 0)
+        packet->size--;
     packet->stream_index = 0;
     packet->pos = -1;
     packet->dts = av_rescale_q(times->dts, NANOSECONDS, base);
