@@ -83,9 +83,10 @@ static bool parse_first_line(struct rtsp_message *message, char *line)
     const char *word = strsep(&rest, " ");
     rest = rest ? trim(rest) : line + strlen(line);
     if (strncasecmp(word, reply, strlen(reply)) == 0) {
-        message->status = (int)strtol(rest, &rest, 10);
+        const long status = strtol(rest, &rest, 10);
+        message->status = status >= 100 && status <= 999 ? (int)status : 0;
         message->reason = trim(rest);
-        return message->status >= 100 && message->status <= 999;
+        return message->status > 0;
     }
     message->method = word;
     message->url = strsep(&rest, " ");
