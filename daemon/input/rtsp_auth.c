@@ -14,7 +14,8 @@
 enum {
     HEX_MAX = 2 * 32 + 1, // of the longest digest, with its zero
     NAME_MAX_BYTES = 32,  // of a parameter that is known, and more
-    BASIC_MAX = 768,      // bytes of "user:password"
+    CNONCE_BYTES = 16,
+    BASIC_MAX = 768, // bytes of "user:password"
 };
 
 // --- challenges
@@ -198,7 +199,7 @@ static int digest(enum rtsp_auth_scheme scheme, const char *const parts[], char 
 
 static int choose_cnonce(struct rtsp_auth *auth)
 {
-    uint8_t bytes[(sizeof auth->cnonce - 1) / 2];
+    uint8_t bytes[CNONCE_BYTES];
     if (*auth->cnonce)
         return 0;
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)

@@ -20,7 +20,7 @@ struct rtsp_auth {
     bool new_nonce; // it names another nonce than in the challenge before
     char realm[256], nonce[512], opaque[512], algorithm[32]; // algorithm "": none was named
     uint32_t count;                                          // requests signed with this nonce
-    char cnonce[33];
+    char cnonce[64];
 };
 
 // Takes in the challenges of a 401: the best of them all. 0; -ENOENT: there is no challenge that
