@@ -100,12 +100,11 @@ static void copy_name(char *ret, size_t size, struct span span)
 // --- parameter sets
 
 // NAL unit types of parameter sets, in the order in which a decoder wants them.
-struct set_types {
-    int n, types[3];
-};
-static const struct set_types h264_sets = {2, {7, 8}}, h265_sets = {3, {32, 33, 34}};
+static const int h264_sets[] = {7, 8, 0}, h265_sets[] = {32, 33, 34, 0};
+static const uint8_t start_code[] = {0, 0, 0, 1};
 
-struct units { // of one track, as they came, from all its lines
+struct units { // parameter sets of one track with their start codes, as they came
+    enum sdp_codec codec;
     uint8_t bytes[SDP_SETS_MAX];
     int n;
     struct {
@@ -142,24 +141,31 @@ static int decode_base64(uint8_t *ret, int size, struct span text)
     return n;
 }
 
-static void add_unit(struct units *units, enum sdp_codec codec, const uint8_t *data, int bytes)
+static void add_unit(struct units *units, const uint8_t *data, int bytes)
 {
-    const int header = codec == SDP_H264 ? 1 : 2;
+    const bool h264 = units->codec == SDP_H264;
     while (bytes > 0 && data[bytes - 1] == 0)
         bytes--; // no NAL unit ends in a zero
-    if (bytes <= header || data[0] & 0x80 || units->n_units == UNITS_MAX ||
-        bytes > SDP_SETS_MAX - units->n)
+    const int whole = bytes + (int)sizeof start_code;
+    if (bytes <= (h264 ? 1 : 2) || data[0] & 0x80 || units->n_units == UNITS_MAX ||
+        whole > SDP_SETS_MAX - units->n)
         return;
-    const int type = codec == SDP_H264 ? data[0] & 0x1f : data[0] >> 1 & 0x3f;
-    memcpy(units->bytes + units->n, data, (size_t)bytes);
+    const int *wanted = h264 ? h264_sets : h265_sets;
+    const int type = h264 ? data[0] & 0x1f : data[0] >> 1 & 0x3f;
+    while (*wanted && *wanted != type)
+        wanted++;
+    if (!*wanted)
+        return;
     units->unit[units->n_units].type = type;
     units->unit[units->n_units].begin = units->n;
-    units->unit[units->n_units++].bytes = bytes;
-    units->n += bytes;
+    units->unit[units->n_units++].bytes = whole;
+    memcpy(units->bytes + units->n, start_code, sizeof start_code);
+    memcpy(units->bytes + units->n + sizeof start_code, data, (size_t)bytes);
+    units->n += whole;
 }
 
 // A list of NAL units in base64. Cameras put start codes into them, between several of them, too.
-static void add_units(struct units *units, enum sdp_codec codec, struct span list)
+static void add_units(struct units *units, struct span list)
 {
     uint8_t data[SDP_SETS_MAX];
     while (list.begin < list.end) {
@@ -167,33 +173,27 @@ static void add_units(struct units *units, enum sdp_codec codec, struct span lis
         int begin = 0;
         for (int i = 0; i + 3 <= bytes; i++)
             if (data[i] == 0 && data[i + 1] == 0 && data[i + 2] == 1) {
-                add_unit(units, codec, data + begin, i - begin);
+                add_unit(units, data + begin, i - begin);
                 begin = i + 3;
             }
-        add_unit(units, codec, data + begin, bytes - begin);
+        add_unit(units, data + begin, bytes - begin);
     }
 }
 
-static void write_sets(struct sdp_media *media, const struct units *units,
-                       const struct set_types *wanted)
+static void write_sets(struct sdp_media *media, const struct units *units)
 {
-    static const uint8_t start_code[] = {0, 0, 0, 1};
-    int kinds = 0;
-    for (int t = 0; t < wanted->n; t++) {
-        bool found = false;
-        for (int i = 0; i < units->n_units; i++) {
-            const int bytes = units->unit[i].bytes, left = SDP_SETS_MAX - media->sets_bytes;
-            if (units->unit[i].type != wanted->types[t] || bytes + (int)sizeof start_code > left)
-                continue;
-            uint8_t *to = media->sets + media->sets_bytes;
-            memcpy(to, start_code, sizeof start_code);
-            memcpy(to + sizeof start_code, units->bytes + units->unit[i].begin, (size_t)bytes);
-            media->sets_bytes += bytes + (int)sizeof start_code;
-            found = true;
-        }
-        kinds += found;
+    const int *type = units->codec == SDP_H264 ? h264_sets : h265_sets;
+    media->sets_complete = true;
+    for (; *type; type++) {
+        const int before = media->sets_bytes;
+        for (int i = 0; i < units->n_units; i++)
+            if (units->unit[i].type == *type) {
+                memcpy(media->sets + media->sets_bytes, units->bytes + units->unit[i].begin,
+                       (size_t)units->unit[i].bytes);
+                media->sets_bytes += units->unit[i].bytes;
+            }
+        media->sets_complete &= media->sets_bytes > before;
     }
-    media->sets_complete = kinds == wanted->n;
 }
 
 static void read_parameters(struct sdp_media *media, struct units *units, struct span parameters)
@@ -205,7 +205,7 @@ static void read_parameters(struct sdp_media *media, struct units *units, struct
         const struct span name = cut(&value, "=");
         for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
             if (is(name, lists[i]))
-                add_units(units, media->codec, trim(value));
+                add_units(units, trim(value));
         if (media->codec == SDP_H265 && is(name, "sprop-max-don-diff"))
             media->donl = number(value) > 0;
     }
@@ -215,7 +215,7 @@ static void read_parameters(struct sdp_media *media, struct units *units, struct
 static void finish_media(const struct parser *parser, int index)
 {
     struct sdp_media *media = &parser->sdp->media[index];
-    struct units units = {.n_units = 0};
+    struct units units = {.codec = media->codec};
     if (media->codec != SDP_H264 && media->codec != SDP_H265)
         return;
     for (int own = 1; own >= 0 && units.n_units == 0; own--)
@@ -224,7 +224,7 @@ static void finish_media(const struct parser *parser, int index)
             if (fmtp->payload_type == media->payload_type && (fmtp->section == index) == own)
                 read_parameters(media, &units, fmtp->parameters);
         }
-    write_sets(media, &units, media->codec == SDP_H264 ? &h264_sets : &h265_sets);
+    write_sets(media, &units);
 }
 
 // --- lines
