@@ -151,6 +151,8 @@ static int repair_absolute(char ret[RTSP_URL_MAX], const char *url)
         url = rest;
     const int scheme = (int)(rest - url);
     const char *host = host_begin(rest), *end = authority_end(rest);
+    if (host == end)
+        return -EINVAL;
     if (is_bare_ipv6(host, end, &port))
         return put_url(ret, "%.*s[%.*s]%s", scheme, url, (int)(port - host), host, port);
     return put_url(ret, "%.*s%s", scheme, url, host);
@@ -162,8 +164,11 @@ static int resolve_reference(char ret[RTSP_URL_MAX], const char *base, const cha
     const char *authority = base + scheme_length(base);
     const char *path = authority_end(authority);
     const char *path_end = path + strcspn(path, "?#");
-    if (strncmp(reference, "//", 2) == 0)
-        return put_url(ret, "%.*s%s", (int)(authority - base) - 2, base, reference);
+    if (strncmp(reference, "//", 2) == 0) {
+        char whole[RTSP_URL_MAX];
+        const int rc = put_url(whole, "%.*s%s", (int)(authority - base) - 2, base, reference);
+        return rc < 0 ? rc : repair_absolute(ret, whole);
+    }
     if (*reference == '/')
         return put_url(ret, "%.*s%s", (int)(path - base), base, reference);
     if (*reference == '?')

@@ -136,6 +136,9 @@ static void test_base(void)
         // user and password never
         {"rtsp://u:p@x@10.0.0.5/s/", NULL, "rtsp://10.0.0.5/s", "rtsp://10.0.0.5/s/"},
         {"u:p@10.0.0.5:554/s/", NULL, "rtsp://10.0.0.5/s", "rtsp://10.0.0.5:554/s/"},
+        // no host
+        {"rtsp:///s/", "rtsp://", "rtsp://h/s", "rtsp://h/s"},
+        {"//u:p@g/s", NULL, "rtsp://h/s", "rtsp://g/s"},
         // what would end the request line
         {"rtsp://h/a b", "rtsp://h/s/", "rtsp://h/s", "rtsp://h/s/"},
         {"rtsp://h/\r\nX: y", NULL, "rtsp://h/s", "rtsp://h/s"},
@@ -168,6 +171,7 @@ static void test_track(void)
         {"rtsp://h/s?url=/a/b/", "trackID=0", "rtsp://h/s?url=/a/b/trackID=0",
          "rtsp://h/trackID=0"},
         {"rtsp://h:8554/s", "//g/t", "rtsp://h:8554/s//g/t", "rtsp://g/t"},
+        {"rtsp://h/s", "//u:p@g/t", "rtsp://h/s//u:p@g/t", "rtsp://g/t"},
         // absolute
         {"rtsp://h/s", "rtsp://g/t", "rtsp://g/t", "rtsp://g/t"},
         {"rtsp://h/s", "http://g/t?x", "http://g/t?x", "http://g/t?x"},
