@@ -2,6 +2,7 @@
 """Formatting: clang-format over C and CUDA; no tabs, no space at a line's end, a newline at the end of each file."""
 import glob
 import os
+import re
 import subprocess
 import sys
 
@@ -9,13 +10,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from checks import Checks
 FOLDERS = ("kernels", "config", "daemon", "tests", "scripts", "systemd")
+CORPUS = re.compile("tests/fuzz/[a-z]+/")  # bytes, whatever they look like
 TABBED = (b"#!/bin/sh", b"#!/usr/bin/make")  # here-documents and recipes want tabs
 
 
 def text_files():
     for folder in FOLDERS:
         for path in sorted(glob.glob(f"{folder}/**/*", recursive=True)):
-            if os.path.isfile(path) and "__pycache__" not in path and "corpus" not in path:
+            if os.path.isfile(path) and "__pycache__" not in path and not CORPUS.match(path):
                 yield path
     yield "README.md"
 
