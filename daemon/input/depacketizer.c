@@ -14,7 +14,7 @@ struct depacketizer {
 
 static const struct depacketize_codec *const codecs[] = {
     [SDP_H264] = &depacketize_h264,
-    [SDP_H265] = NULL,
+    [SDP_H265] = &depacketize_h265,
     [SDP_JPEG] = NULL,
 };
 
