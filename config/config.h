@@ -8,7 +8,7 @@
 #include "config/types.h"
 
 enum backend_kind { BACKEND_AUTO, BACKEND_CPU, BACKEND_CUDA };
-enum transport { TRANSPORT_TCP, TRANSPORT_UDP };
+enum transport { TRANSPORT_TCP, TRANSPORT_UDP, TRANSPORT_MULTICAST };
 enum decode { DECODE_AUTO, DECODE_CPU, DECODE_NVDEC };
 enum pace { PACE_FULL, PACE_REALTIME };
 enum turning { TURNING_AUTO, TURNING_IGNORE };
@@ -99,13 +99,21 @@ struct stream_memory {
     int packet_bytes;     // on average
 };
 
+struct tls_config {
+    char *ca; // a file; NULL: the system's
+    bool verify;
+    struct fingerprint fingerprint; // if it is set, it alone decides
+    bool legacy;
+};
+
 struct camera_config {
     char *name;
     struct place place;
     struct places places;
     char *url; // may contain a password: print it only through config_url_redacted
     enum transport transport;
-    char *demuxer; // of libavformat, for raw streams ("rawvideo"); NULL lets it probe
+    struct tls_config tls; // of rtsps
+    char *demuxer;         // of libavformat, for raw streams ("rawvideo"); NULL lets it probe
     struct demuxer_options options;
     enum decode decode;
     int decode_threads;          // of the cpu decoder

@@ -10,7 +10,7 @@
 static const struct config_choice backend_choices[] = {
     {"auto", BACKEND_AUTO}, {"cpu", BACKEND_CPU}, {"cuda", BACKEND_CUDA}, {0}};
 static const struct config_choice transport_choices[] = {
-    {"tcp", TRANSPORT_TCP}, {"udp", TRANSPORT_UDP}, {0}};
+    {"tcp", TRANSPORT_TCP}, {"udp", TRANSPORT_UDP}, {"multicast", TRANSPORT_MULTICAST}, {0}};
 static const struct config_choice decode_choices[] = {
     {"auto", DECODE_AUTO}, {"cpu", DECODE_CPU}, {"nvdec", DECODE_NVDEC}, {0}};
 static const struct config_choice pace_choices[] = {
@@ -97,7 +97,16 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, url, NULL,
           "where the video comes from: rtsp://, rtsps:// (TLS), tcp://, unix:, pipe: or a file",
           .example = "rtsp://192.0.2.10/stream1", .required = true, .own = true),
-    FIELD(struct camera_config, transport, "tcp", "how RTSP carries media"),
+    FIELD(struct camera_config, transport, "tcp", "how RTSP carries media; where no packet comes over udp or multicast, framed goes over to tcp; rtsps is always tcp"),
+    SECTION("tls", "how to know a camera of rtsps://"),
+    FIELD(struct camera_config, tls.ca, NULL, "file with the certificates (PEM) that vouch for the camera; without it those of the system",
+          .example = "/etc/framed/cameras.pem"),
+    FIELD(struct camera_config, tls.verify, "true",
+          "false: take any certificate; whoever is between camera and framed can then read along, the password too"),
+    FIELD(struct camera_config, tls.fingerprint, NULL, "SHA-256 of the camera's certificate: it alone decides, whatever name, date and issuer the certificate has; recommended, since a camera's certificate is seldom right",
+          .example = "\"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\""),
+    FIELD(struct camera_config, tls.legacy, "false",
+          "true: accept TLS 1.0 and 1.1, RSA key exchange and short keys too, as old cameras need"),
     FIELD(struct camera_config, demuxer, NULL,
           "libavformat's name of the container format; only raw streams need it", .example = "rawvideo"),
     FIELD(struct camera_config, options, NULL, "options of libavformat's demuxer; an unknown option is an error",

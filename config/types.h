@@ -40,6 +40,10 @@ struct fraction { // "1/255" or a number
 struct split { // when a file ends and the next begins; both 0: never
     int64_t ns, bytes;
 };
+struct fingerprint { // of a certificate
+    bool set;
+    uint8_t sha256[32];
+};
 struct filemode { // octal permissions of a socket or file
     int mode;
 };
@@ -67,6 +71,7 @@ enum value_type {
     VALUE_AFFINE,
     VALUE_CROP,
     VALUE_FRACTION,
+    VALUE_FINGERPRINT,
     VALUE_FILEMODE,
     VALUE_SPLIT,
     VALUE_PIN,
@@ -95,6 +100,7 @@ enum value_type {
     struct affine: VALUE_AFFINE, \
     struct crop: VALUE_CROP, \
     struct fraction: VALUE_FRACTION, \
+    struct fingerprint: VALUE_FINGERPRINT, \
     struct filemode: VALUE_FILEMODE, \
     struct split: VALUE_SPLIT, \
     struct pin: VALUE_PIN, \

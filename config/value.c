@@ -1,6 +1,7 @@
 #include "config/value.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -156,6 +157,31 @@ static const char *parse_filemode(const struct config_row *row, void *member, co
     if (!in_range(row, (double)mode))
         return out_of_range;
     ((struct filemode *)member)->mode = (int)mode;
+    return NULL;
+}
+
+static int hex_digit(char c)
+{
+    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, tolower(c)) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+// Colons may stand between the bytes, as openssl prints them.
+static const char *parse_fingerprint(const struct config_row *row, void *member, const char *text)
+{
+    (void)row;
+    struct fingerprint fingerprint = {.set = true};
+    for (size_t i = 0; i < sizeof fingerprint.sha256; i++) {
+        text += i > 0 && *text == ':';
+        const int high = hex_digit(text[0]), low = high < 0 ? -1 : hex_digit(text[1]);
+        if (low < 0)
+            return "is not a SHA-256 fingerprint";
+        fingerprint.sha256[i] = (uint8_t)(high << 4 | low);
+        text += 2;
+    }
+    if (*text)
+        return "is not a SHA-256 fingerprint";
+    *(struct fingerprint *)member = fingerprint;
     return NULL;
 }
 
@@ -509,6 +535,10 @@ static const struct type {
                         "{\"type\": \"integer\", \"minimum\": 0, \"maximum\": 777}, "
                         "{\"type\": \"string\", \"pattern\": \"^0?[0-7]{3}$\"}",
                         parse_filemode, .quoted = true, .size = sizeof(struct filemode)},
+    [VALUE_FINGERPRINT] = {"64 hex digits, with or without colons between the bytes",
+                           "{\"type\": \"string\", \"pattern\": "
+                           "\"^[0-9a-fA-F]{2}(:?[0-9a-fA-F]{2}){31}$\"}",
+                           parse_fingerprint, .quoted = true, .size = sizeof(struct fingerprint)},
     [VALUE_PIN] = {"auto | none | numbers @range and runs like \"0-3,8\"",
                    "@integer, {\"type\": \"string\", \"pattern\": "
                    "\"^(auto|none|[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)$\"}",

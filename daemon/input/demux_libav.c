@@ -136,14 +136,14 @@ static int open_descriptor(struct libav_demux *in, const char *url)
 static int set_options(AVDictionary **options, const struct libav_demux *in,
                        const struct camera_config *config)
 {
+    static const char *const transports[] = {
+        [TRANSPORT_TCP] = "tcp", [TRANSPORT_UDP] = "udp", [TRANSPORT_MULTICAST] = "udp_multicast"};
     bool rtsp = in->base.source->kind == URL_RTSP;
     const struct {
         const char *name, *value;
     } ours[] = {
         {"protocol_whitelist", in->base.source->whitelist},
-        {"rtsp_transport", !rtsp                                ? NULL
-                           : config->transport == TRANSPORT_UDP ? "udp"
-                                                                : "tcp"},
+        {"rtsp_transport", rtsp ? transports[config->transport] : NULL},
         {"allowed_media_types", rtsp ? "video" : NULL},
         // Over TCP nothing changes places, but only with a queue libavformat looks for packets that
         // are missing: cameras drop what they cannot send in time.
@@ -229,7 +229,9 @@ static void describe(struct libav_demux *in, const struct camera_config *config)
     libav_rate(&in->base, &num, &den);
     if (den)
         snprintf(rate, sizeof(rate), " %.4g fps", (double)num / den);
-    const char *transport = config->transport == TRANSPORT_UDP ? "/udp" : "/tcp";
+    const char *transport = config->transport == TRANSPORT_TCP   ? "/tcp"
+                            : config->transport == TRANSPORT_UDP ? "/udp"
+                                                                 : "/multicast";
     snprintf(in->description, sizeof(in->description), "%s%s%s %s%s",
              avcodec_get_name(parameters->codec_id), size, rate, in->base.source->name,
              in->base.source->kind == URL_RTSP ? transport : "");

@@ -21,6 +21,8 @@ static const char *const values[][2] = {
     [VALUE_LEVELS] = {"7", "8"},
     [VALUE_CHANNELS] = {"0.5", "0.25"},
     [VALUE_FRACTION] = {"1/255", "1/127"},
+    [VALUE_FINGERPRINT] = {"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                           "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a09"},
     [VALUE_FILEMODE] = {"0600", "0640"},
     [VALUE_SPLIT] = {"10m", "20m"},
     [VALUE_PIN] = {"0", "0-1"},

@@ -18,13 +18,21 @@ static const struct {
     {&root_table, "cuda.device", "0|63", "auto|64|-1"},
     {&camera_table, "fps", "0|0.5|25|29.97|1e2|1000", "-1|1001|nan|inf|0x10|1,5| 1||1e|--1|1e999"},
     {&camera_table, "url", "x|rtsp://h/|/dev/video0|\xc3\xa4", "|a\nb|a\x7f|\x1b[0m"},
-    {&camera_table, "transport", "tcp|udp", "TCP|tc|tcpp||auto"},
+    {&camera_table, "transport", "tcp|udp|multicast", "TCP|tc|tcpp||auto"},
     {&camera_table, "connect_timeout", "10s|250ms|2m|1h|1.5s|100ms|0.5m",
      "10|0|99ms|2h|s|10 s|10sec|-1s|1e1s|10us||1..5s"},
     {&output_table, "max_age", "0|0s|1ms|1h", "1|1.0|-0|3601s"},
     {&root_table, "cuda.band", "auto|0|64KiB|8MiB|1GiB|1.5MiB", "8|8MB|8M|2GiB|8 MiB|-8MiB||MiB"},
     {&root_table, "cuda.decoders", "auto|0|1|64", "65|-1|1.5"},
     {&root_table, "cuda.memory", "auto|0|512MiB|139GiB|1024GiB", "1025GiB|8|8GB|1TiB|-1GiB"},
+    {&camera_table, "tls.fingerprint",
+     "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08|"
+     "9F:86:D0:81:88:4C:7D:65:9A:2F:EA:A0:C5:5A:D0:15:A3:BF:4F:1B:2B:0B:82:2C:D1:5D:6C:15:B0:F0:0A:"
+     "08",
+     "9f86|9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a0800|"
+     "9f::86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08|"
+     "xf86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08|"
+     "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08:"},
     {&root_table, "cpu.pin", "auto|none|0|1023|0-3|0-3,8|5,1-1",
      "|off|on|1024|0-1024|3-0|0-|-1|0,|,0|1,,2|0--1|0 - 3|0-3-5|01|99999999|1;2|0x1"},
     {&camera_table, "picture", "auto|1920x1080|1x1|16384x16384", "0|0x0|1080p|16385x1|1920"},
@@ -121,6 +129,7 @@ static const struct {
     {"protocol", "mkv", PROTOCOL_MKV},
     {"transport", "tcp", TRANSPORT_TCP},
     {"transport", "udp", TRANSPORT_UDP},
+    {"transport", "multicast", TRANSPORT_MULTICAST},
     {"decode", "auto", DECODE_AUTO},
     {"decode", "cpu", DECODE_CPU},
     {"decode", "nvdec", DECODE_NVDEC},
