@@ -17,7 +17,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 LIBC = {
     "arpa/inet.h", "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "err.h", "errno.h", "fcntl.h", "fenv.h",
-    "float.h", "fnmatch.h", "getopt.h", "glob.h", "grp.h", "inttypes.h", "libgen.h", "limits.h", "locale.h", "malloc.h", "math.h", "netdb.h",
+    "float.h", "fnmatch.h", "getopt.h", "glob.h", "grp.h", "ifaddrs.h", "inttypes.h", "libgen.h", "limits.h", "locale.h", "malloc.h", "math.h", "net/if.h", "netdb.h",
     "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "signal.h",
     "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
@@ -56,7 +56,7 @@ FILES = [
     (r"daemon/input/demux_rtsp\.c", ["libavcodec/", "libavutil/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
-    (r"daemon/input/rtsp_(auth|connection)\.c", ["openssl/"]),
+    (r"daemon/input/rtsp_(auth|tls)\.c", ["openssl/"]),
     (r"daemon/output/unread\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
     (r"daemon/output/muxer\.c", ["libavformat/"]),
