@@ -6,27 +6,10 @@
 #include <poll.h>
 
 #include "config/config.h"
-#include "daemon/input/depacketizer.h"
-#include "daemon/input/picture_end.h"
-#include "daemon/input/rtcp.h"
-#include "daemon/input/rtp_receiver.h"
-#include "daemon/input/sdp.h"
+#include "daemon/input/rtsp_memory.h"
+#include "daemon/input/rtsp_track.h"
 
 enum { RTSP_POLL_MAX = 8 }; // descriptors of one session
-
-// What is known of a camera and survives its sessions; the owner keeps it, zeroed at first. The
-// session reads and writes all but single_session, which only the owner can know. Two sessions of
-// one thread may share a memory, but not the verdict: the owner gives a spare a copy.
-struct rtsp_memory {
-    struct picture_end_verdict verdict;
-    uint64_t sdp_hash;      // of the track that the verdict is of
-    int keep_alive;         // so many methods did not keep a session alive (rtsp_keep_alive.c)
-    bool keep_alive_proven; // the next method did, for several timeouts
-    bool udp_fails;         // media came over TCP alone: ask for TCP
-    bool first_challenge;   // after -EACCES: the best challenge was refused, and there is another,
-                            // which the next session takes: it may be opened without a pause
-    bool single_session;    // a second session was refused (-EUSERS): no spare
-};
 
 struct rtsp_options {
     const struct camera_config *config; // outlives the session
@@ -48,12 +31,6 @@ int rtsp_session_poll(const struct rtsp_session *, struct pollfd *fds, int64_t *
 // -EINVAL: no video track that is decoded here; -EKEYREJECTED: the certificate; -ESHUTDOWN: after
 // rtsp_session_teardown; another negative errno.
 int rtsp_session_step(struct rtsp_session *, int64_t now_ns);
-struct rtsp_unit {
-    struct access_unit unit;
-    int64_t timestamp;  // unwrapped, in units of the clock rate
-    int64_t capture_ns; // since 1970 by sender reports; INT64_MIN: unknown
-    bool clock_stepped; // the camera set its clock since the unit before
-};
 // The next access unit, valid until the next call of step or read. Reads the network itself, so
 // that the owner may call it until -EAGAIN, which says: nothing has come, or the session has ended.
 int rtsp_session_read(struct rtsp_session *, int64_t now_ns, struct rtsp_unit *ret);

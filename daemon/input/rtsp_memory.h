@@ -1,0 +1,20 @@
+// What is known of a camera and survives its sessions; the owner keeps it, zeroed at first. The
+// session reads and writes all but single_session, which only the owner can know. A second session
+// at the same time works on a copy.
+#ifndef FRAMED_DAEMON_INPUT_RTSP_MEMORY_H
+#define FRAMED_DAEMON_INPUT_RTSP_MEMORY_H
+
+#include "daemon/input/picture_end.h"
+
+struct rtsp_memory {
+    struct picture_end_verdict verdict;
+    uint64_t sdp_hash;      // of the track that the verdict is of
+    int keep_alive;         // so many methods did not keep a session alive (rtsp_keep_alive.c)
+    bool keep_alive_proven; // the next method did, for several timeouts
+    bool udp_fails;         // media came over TCP alone: ask for TCP
+    bool first_challenge;   // after -EACCES: the best challenge was refused, and there is another,
+                            // which the next session takes: it may be opened without a pause
+    bool single_session;    // a second session was refused (-EUSERS): no spare
+};
+
+#endif
