@@ -21,12 +21,14 @@ enum {
 
 struct latency { // of one frame, ms
     double finished, decoded;
+    double sent; // to finished; below 0: not known
 };
 
 struct account {             // of one ring
     struct latency *latency; // since the last reset
     size_t n, room;
     int64_t first_ns; // when its first frame was seen; 0: not yet
+    uint64_t unseen;  // pictures that came from the camera and were no frame
 };
 
 // One thread and its rings: every HANDS-th of them.
@@ -45,10 +47,24 @@ struct consumer {
     int n, hands;
     struct hand hand[HANDS_MAX];
     const struct expected *expected;
+    const struct rtsp_server *server;
     _Atomic bool stop;
 };
 
-static void note(struct account *account, const struct framed_header *header)
+// ms from the sending of the frame's picture to finished; below 0: not known. A frame whose number
+// is lower than its picture's: the pictures between became no frames.
+static double sent_ms(const struct consumer *consumer, int i, const struct framed_header *header)
+{
+    const bool known = consumer->server && (header->flags & FRAMED_FLAG_CAPTURE_CLOCK);
+    const int64_t index = known ? rtsp_server_index(consumer->server, i, header->capture_ns) : -1;
+    const int64_t sent_ns = index < 0 ? 0 : rtsp_server_sent(consumer->server, i, index);
+    struct account *account = &consumer->accounts[i];
+    if (index > (int64_t)header->sequence && (uint64_t)index - header->sequence > account->unseen)
+        account->unseen = (uint64_t)index - header->sequence;
+    return sent_ns ? (double)(header->finished_ns - sent_ns) / 1e6 : -1;
+}
+
+static void note(struct account *account, const struct framed_header *header, double sent)
 {
     if (account->first_ns == 0)
         account->first_ns = monotonic_ns();
@@ -63,6 +79,7 @@ static void note(struct account *account, const struct framed_header *header)
     account->latency[account->n++] = (struct latency){
         .finished = (double)(header->finished_ns - header->received_ns) / 1e6,
         .decoded = (double)(header->decoded_ns - header->received_ns) / 1e6,
+        .sent = sent,
     };
 }
 
@@ -75,7 +92,7 @@ static void serve(struct consumer *consumer, int i)
         if (rc < 0)
             return;
         if (rc > 0)
-            note(&consumer->accounts[i], &header);
+            note(&consumer->accounts[i], &header, sent_ms(consumer, i, &header));
     }
 }
 
@@ -139,12 +156,13 @@ static int start_hand(struct consumer *consumer, int index)
     return rc;
 }
 
-int consumer_open(struct consumer **ret, const char *folder, int n, const struct expected *expected)
+int consumer_open(struct consumer **ret, const char *folder, int n, const struct expected *expected,
+                  const struct rtsp_server *server)
 {
     struct consumer *consumer = calloc(1, sizeof *consumer);
     if (!consumer)
         return -ENOMEM;
-    *consumer = (struct consumer){.folder = folder, .n = n, .expected = expected};
+    *consumer = (struct consumer){.folder = folder, .n = n, .expected = expected, .server = server};
     consumer->hands = 1 + n / RINGS_PER_HAND < HANDS_MAX ? 1 + n / RINGS_PER_HAND : HANDS_MAX;
     consumer->rings = calloc((size_t)n, sizeof *consumer->rings);
     consumer->accounts = calloc((size_t)n, sizeof *consumer->accounts);
@@ -211,8 +229,8 @@ void consumer_reset(struct consumer *consumer)
 
 // Latencies of all rings, each list by itself.
 struct gathered {
-    double *finished, *decoded;
-    size_t n;
+    double *finished, *decoded, *sent;
+    size_t n, timed; // of sent
 };
 
 static int grow(double **list, size_t n)
@@ -230,13 +248,16 @@ static int gather(struct consumer *consumer, int i, struct gathered *all, struct
     const struct account *account = &consumer->accounts[i];
     const struct ring *ring = &consumer->rings[i];
     const size_t n = all->n + account->n;
-    if (grow(&all->finished, n) < 0 || grow(&all->decoded, n) < 0)
+    if (grow(&all->finished, n) < 0 || grow(&all->decoded, n) < 0 || grow(&all->sent, n) < 0)
         return -ENOMEM;
     for (size_t k = 0; k < account->n; k++) {
         all->finished[all->n + k] = account->latency[k].finished;
         all->decoded[all->n + k] = account->latency[k].decoded;
+        if (account->latency[k].sent >= 0)
+            all->sent[all->timed++] = account->latency[k].sent;
     }
     all->n = n;
+    ret->unseen += account->unseen;
     ret->lost += ring->lost;
     ret->torn += ring->torn;
     ret->checked += ring->checked;
@@ -261,6 +282,11 @@ int consumer_result(struct consumer *consumer, int n, struct consumed *ret)
     ret->max_ms = sample_percentile(all.finished, all.n, 100);
     ret->decoded_p50_ms = sample_percentile(all.decoded, all.n, 50);
     ret->decoded_p99_ms = sample_percentile(all.decoded, all.n, 99);
+    ret->sent_p50_ms = sample_percentile(all.sent, all.timed, 50);
+    ret->sent_p99_ms = sample_percentile(all.sent, all.timed, 99);
+    ret->sent_max_ms = sample_percentile(all.sent, all.timed, 100);
+    ret->timed = all.timed;
+    free(all.sent);
     free(all.finished);
     free(all.decoded);
     return rc;

@@ -7,6 +7,7 @@
 
 static const double SECONDS = 60, MIB = 1 << 20;
 static const double P99_MS = 10, UP_S = 14, JOIN_P99_MS = 20; // what framed promises
+static const double SENT_P50_MS = 5, SENT_P99_MS = 12;
 static const char group[] = "live";
 
 static void add(struct bench *bench, const char *name, const char *what, const char *unit,
@@ -37,6 +38,22 @@ static void add_window(struct bench *bench, const char *name, int cameras,
         consumed->checked - consumed->wrong, cameras, "all cameras'");
 }
 
+// What only a server of ours can know.
+static void add_rtsp(struct bench *bench, const char *name, const struct window *window)
+{
+    static const char promised[] = "promised for 165 on a GPU";
+    const struct consumed *consumed = &window->consumed;
+    add(bench, name, "sent to finished p50", "ms", consumed->sent_p50_ms, SENT_P50_MS, promised);
+    add(bench, name, "sent to finished p99", "ms", consumed->sent_p99_ms, SENT_P99_MS, promised);
+    add(bench, name, "sent to finished max", "ms", consumed->sent_max_ms, NAN, NULL);
+    add(bench, name, "frames whose sending is known", "frames", (double)consumed->timed,
+        (double)consumed->frames, "all frames");
+    add(bench, name, "sent, and no frame", "frames", (double)consumed->unseen, 0, "nothing");
+    add(bench, name, "packets sent", "packets", (double)window->sent.packets, NAN, NULL);
+    add(bench, name, "packets withheld", "packets", (double)window->sent.withheld, NAN, NULL);
+    add(bench, name, "the server was behind by", "ms", window->sent.latest_ms, NAN, NULL);
+}
+
 static int steady(struct bench *bench, const struct testbed_options *options)
 {
     const double seconds = bench->options.seconds > 0 ? bench->options.seconds : SECONDS;
@@ -54,6 +71,8 @@ static int steady(struct bench *bench, const struct testbed_options *options)
             NULL);
         add(bench, name, "CPU", "cores", window.cores, NAN, NULL);
         add_window(bench, name, options->cameras, &window, P99_MS);
+        if (session.server)
+            add_rtsp(bench, name, &window);
         add(bench, name, "resident memory", "MiB", window.resident / MIB, NAN, NULL);
         add(bench, name, "device memory", "MiB", window.device / MIB, NAN, NULL);
     }

@@ -30,6 +30,10 @@ static void usage(FILE *to)
         "  --cameras N[,N...]  the whole daemon with N cameras at full speed, and decoding alone\n"
         "  --dtype TYPE[,...]  elements of the cameras' tensors: u8 (default), s8, f16, f32\n"
         "  --live              N cameras at the clip's own pace\n"
+        "  --rtsp WAY          live and --try: the cameras come over RTSP, by tcp or udp, from a "
+        "server\n"
+        "                      in this program\n"
+        "  --withhold N        with --rtsp: the server keeps back one of N packets\n"
         "  --join M            live: and again, with M of them starting while the others run\n"
         "  --decoders N        threads inside NVDEC at once, as cuda.decoders\n"
         "  --seconds S         length of each window (5 at full speed, 60 live; --try: 5, 10 "
@@ -158,6 +162,13 @@ static int take_try(struct bench_options *options, const char *text)
                                                 : refuse("--try", "up to 64 combinations in all");
 }
 
+static bool take_rtsp(struct bench_options *options, const char *word)
+{
+    options->udp = strcmp(word, "udp") == 0;
+    options->rtsp = options->udp || strcmp(word, "tcp") == 0;
+    return options->rtsp;
+}
+
 static bool take_backend(struct bench_options *options, const char *word)
 {
     static const char *const names[] = {"auto", "cpu", "cuda"};
@@ -176,6 +187,8 @@ enum {
     CAMERAS,
     DTYPE,
     LIVE,
+    RTSP,
+    WITHHOLD,
     JOIN,
     DECODERS,
     SECONDS,
@@ -196,6 +209,8 @@ static const struct option long_options[] = {
     {"cameras", required_argument, NULL, CAMERAS},
     {"dtype", required_argument, NULL, DTYPE},
     {"live", no_argument, NULL, LIVE},
+    {"rtsp", required_argument, NULL, RTSP},
+    {"withhold", required_argument, NULL, WITHHOLD},
     {"join", required_argument, NULL, JOIN},
     {"decoders", required_argument, NULL, DECODERS},
     {"seconds", required_argument, NULL, SECONDS},
@@ -241,6 +256,12 @@ static int take(void *opaque, int option, const char *text)
     case DTYPE:
         return each_word(options, text, take_dtype) ? EXIT_OK
                                                     : refuse("--dtype", "u8, s8, f16 or f32");
+    case RTSP:
+        return take_rtsp(options, text) ? EXIT_OK : refuse("--rtsp", "tcp or udp");
+    case WITHHOLD:
+        return count(text, &options->withhold) && options->withhold > 1
+                   ? EXIT_OK
+                   : refuse("--withhold", "a number of 2 to 1024");
     case JOIN:
         return count(text, &options->join) ? EXIT_OK : refuse("--join", "a number of 1 to 1024");
     case DECODERS:
@@ -284,6 +305,12 @@ static int judge(const struct bench_options *options)
                       rows[ROWS_TRY] ? "is wanted by the try rows" : "is left out by --rows");
     if (options->join && !rows[ROWS_LIVE])
         return refuse("--join", "is for --live");
+    if (options->rtsp && !rows[ROWS_LIVE] && !rows[ROWS_TRY])
+        return refuse("--rtsp", "is for --live and --try");
+    if (options->rtsp && options->join)
+        return refuse("--rtsp", "goes without --join");
+    if (options->withhold && !options->rtsp)
+        return refuse("--withhold", "is for --rtsp");
     for (int i = 0; i < options->n_cameras; i++)
         if (options->join >= options->cameras[i])
             return refuse("--join", "must be less than --cameras");

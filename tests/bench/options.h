@@ -37,6 +37,8 @@ struct bench_options {
     enum dtype dtypes[COUNTS_MAX]; // of the tensors of `cameras`
     int n_dtypes;
     bool live;
+    bool rtsp, udp;  // the live and try cameras come over RTSP, from a server in this program
+    int withhold;    // of so many of their packets the server keeps one back; 0: none
     int join;        // cameras of a live run that start while the others run
     double seconds;  // of each window; 0: the rows' own default
     bool rows[ROWS]; // that are wanted

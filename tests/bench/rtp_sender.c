@@ -17,8 +17,7 @@ static const int64_t NTP_EPOCH_S = INT64_C(2208988800); // 1970 in seconds since
 static int64_t shown_index(const struct rtp_sender *sender)
 {
     const struct clip_units *clip = sender->rtp->clip;
-    const int64_t unit = sender->first + sender->index, turn = unit / clip->n;
-    return turn * clip->n + clip->units[unit % clip->n].shown - clip->units[sender->first].shown;
+    return sender->index / clip->n * clip->n + clip->units[sender->index % clip->n].shown;
 }
 
 static uint32_t rtp_time(const struct rtp_sender *sender, int64_t shown)
@@ -29,10 +28,10 @@ static uint32_t rtp_time(const struct rtp_sender *sender, int64_t shown)
 
 static const struct rtp_picture *picture_under_way(const struct rtp_sender *sender)
 {
-    return &sender->rtp->pictures[(sender->first + sender->index) % sender->rtp->clip->n];
+    return &sender->rtp->pictures[sender->index % sender->rtp->clip->n];
 }
 
-void rtp_sender_play(struct rtp_sender *sender, int first, int64_t phase_ns)
+void rtp_sender_play(struct rtp_sender *sender, int64_t phase_ns)
 {
     const struct clip_units *clip = sender->rtp->clip;
     struct rtp_record *record = sender->record;
@@ -42,7 +41,6 @@ void rtp_sender_play(struct rtp_sender *sender, int first, int64_t phase_ns)
     sender->base = random[0];
     sender->ssrc = random[1];
     sender->sequence = (uint16_t)random[2];
-    sender->first = first;
     sender->index = sender->payload = 0;
     sender->start_ns = sender->due_ns = now - (now - phase_ns) % interval;
     sender->reported_ns = 0;
@@ -50,7 +48,6 @@ void rtp_sender_play(struct rtp_sender *sender, int first, int64_t phase_ns)
     for (int i = 0; i < clip->n; i++)
         atomic_store(&record->sent_ns[i], 0);
     atomic_store(&record->wall_ns, realtime_ns() - (now - sender->start_ns));
-    atomic_store(&record->first_shown, clip->units[first].shown);
 }
 
 // --- composing
@@ -99,9 +96,8 @@ static void report(struct rtp_sender *sender, int64_t now)
 static bool withheld(const struct rtp_sender *sender)
 {
     const struct clip_units *clip = sender->rtp->clip;
-    const int64_t second = clip_units_keyframe(clip, sender->first + 1);
-    const int64_t group = (second - sender->first + clip->n) % clip->n;
-    return sender->withhold && sender->index >= (group ? group : clip->n) &&
+    const int second = clip_units_keyframe(clip, 1);
+    return sender->withhold && sender->index >= (second ? second : clip->n) &&
            sender->counted % (uint64_t)sender->withhold == 0;
 }
 
@@ -148,9 +144,7 @@ static void compose_burst(struct rtp_sender *sender, int64_t now)
         compose_packet(sender, &picture->payloads[i], shown, i + 1 == picture->n);
     }
     if (sender->payload == picture->n)
-        sender->stamp =
-            &sender->record->sent_ns[(atomic_load(&sender->record->first_shown) + shown) %
-                                     sender->rtp->clip->n];
+        sender->stamp = &sender->record->sent_ns[shown % sender->rtp->clip->n];
 }
 
 // --- sending

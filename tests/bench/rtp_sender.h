@@ -13,11 +13,10 @@ enum { RTP_OUT_BYTES = 32768, RTP_BURST_BYTES = 16384, RTP_BURST_PACKETS = 64 };
 
 // What a camera sent to the client that said PLAY last. Times are CLOCK_MONOTONIC.
 struct rtp_record {
-    _Atomic int64_t *sent_ns;    // of each picture, by its place in the order of showing: the
-                                 // latest time at which its last packet was sent; 0: never
+    _Atomic int64_t *sent_ns; // of each picture, by its place in the clip, in the order of showing:
+                              // the latest time at which its last packet was sent; 0: never
     _Atomic int64_t accepted_ns; // the client's connection; 0: nobody has played
     _Atomic int64_t wall_ns;     // since 1970: of the picture that is shown first
-    _Atomic int first_shown;     // the place of that picture in the clip
     _Atomic uint64_t pictures, packets, withheld;
     _Atomic int64_t latest_ns; // by which a picture was behind its time, at worst
 };
@@ -34,7 +33,6 @@ struct rtp_sender {
     struct sockaddr_in rtp_to, rtcp_to; // UDP: the client's
     bool playing;
     bool full;           // the client's socket; it is watched for room
-    int first;           // the unit that came first
     int64_t index;       // of the unit under way, from 0
     int payload;         // of that unit, next to be sent
     int64_t start_ns;    // when unit 0 was due
@@ -50,9 +48,9 @@ struct rtp_sender {
     _Atomic int64_t *stamp; // of the picture whose last packet is in `out`; NULL: none is
 };
 
-// Begins with the clip's unit `first`, a keyframe, at once; the following ones come at the camera's
+// Begins with the clip's first unit, a keyframe, at once; the following ones come at the camera's
 // own times, which lie `phase_ns` behind whole intervals of CLOCK_MONOTONIC.
-void rtp_sender_play(struct rtp_sender *, int first, int64_t phase_ns);
+void rtp_sender_play(struct rtp_sender *, int64_t phase_ns);
 // Sends what is due. 0; -EAGAIN: the client's socket is full; other negative errno: it is gone.
 int rtp_sender_send(struct rtp_sender *);
 // Bytes of RTSP, ahead of what is composed later. 0 or negative errno as above; -ENOBUFS: no room.

@@ -142,7 +142,7 @@ static int answer_setup(struct rtsp_peer *peer, const struct rtsp_request *reque
     return answer(peer, request, "200 OK", headers, "");
 }
 
-// The cameras' keyframes lie at different times, and so do their pictures.
+// The cameras' pictures lie at different times.
 static int answer_play(struct rtsp_peer *peer, const struct rtsp_request *request)
 {
     const struct rtsp_cameras *cameras = peer->cameras;
@@ -153,9 +153,7 @@ static int answer_play(struct rtsp_peer *peer, const struct rtsp_request *reques
         return answer(peer, request, "455 Method Not Valid in This State", "", "");
     const int camera = (int)(sender->record - cameras->records);
     if (!sender->playing) {
-        rtp_sender_play(sender,
-                        clip_units_keyframe(clip, (int)((int64_t)camera * clip->n / cameras->n)),
-                        clip_units_ns(clip, 1) * camera / cameras->n);
+        rtp_sender_play(sender, clip_units_ns(clip, 1) * camera / cameras->n);
         atomic_store(&sender->record->accepted_ns, peer->accepted_ns);
     }
     snprintf(headers, sizeof headers,

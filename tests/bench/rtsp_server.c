@@ -292,19 +292,18 @@ int64_t rtsp_server_accepted(const struct rtsp_server *server, int camera)
     return atomic_load(&server->cameras.records[camera].accepted_ns);
 }
 
-int64_t rtsp_server_sent(const struct rtsp_server *server, int camera, int shown)
+int64_t rtsp_server_sent(const struct rtsp_server *server, int camera, int64_t index)
 {
-    const bool known = shown >= 0 && shown < server->rtp.clip->n;
-    return known ? atomic_load(&server->cameras.records[camera].sent_ns[shown]) : 0;
+    return index < 0
+               ? 0
+               : atomic_load(&server->cameras.records[camera].sent_ns[index % server->rtp.clip->n]);
 }
 
-int rtsp_server_shown(const struct rtsp_server *server, int camera, int64_t capture_ns)
+int64_t rtsp_server_index(const struct rtsp_server *server, int camera, int64_t capture_ns)
 {
     const struct rtp_record *record = &server->cameras.records[camera];
     const struct clip_units *clip = server->rtp.clip;
     const double seconds = (double)(capture_ns - atomic_load(&record->wall_ns)) / 1e9;
-    const int64_t pictures = (int64_t)(seconds * clip->rate_num / clip->rate_den + 0.5);
-    if (atomic_load(&record->accepted_ns) == 0 || pictures < 0)
-        return -1;
-    return (int)((atomic_load(&record->first_shown) + pictures) % clip->n);
+    const double pictures = seconds * clip->rate_num / clip->rate_den + 0.5;
+    return atomic_load(&record->accepted_ns) == 0 || pictures < 0 ? -1 : (int64_t)pictures;
 }

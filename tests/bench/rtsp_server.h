@@ -30,11 +30,12 @@ struct rtsp_counts rtsp_server_counts(const struct rtsp_server *);
 
 // When a camera's client that said PLAY last was accepted, CLOCK_MONOTONIC; 0: nobody has played.
 int64_t rtsp_server_accepted(const struct rtsp_server *, int camera);
-// When the last packet of a picture was sent to that client, the latest time, CLOCK_MONOTONIC; 0:
-// it was not. `shown`: its place in the clip, in the order of showing.
-int64_t rtsp_server_sent(const struct rtsp_server *, int camera, int shown);
-// The place in the clip of the picture that has this capture time (since 1970, by the server's
-// sender reports); -1: nobody has played.
-int rtsp_server_shown(const struct rtsp_server *, int camera, int64_t capture_ns);
+// Pictures are counted in the order of showing, from the first one that the client was sent on,
+// which is the clip's first, over all turns of the clip. Which one has this capture time (since
+// 1970, by the server's sender reports); -1: nobody has played.
+int64_t rtsp_server_index(const struct rtsp_server *, int camera, int64_t capture_ns);
+// When the last packet of that picture was sent, or of the latest one that is the same in the clip,
+// CLOCK_MONOTONIC; 0: it was not.
+int64_t rtsp_server_sent(const struct rtsp_server *, int camera, int64_t index);
 
 #endif

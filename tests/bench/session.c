@@ -61,7 +61,7 @@ static int start(struct session *session)
     rc = child_start(&session->child, argv, session->testbed.log, false);
     if (rc == 0)
         rc = consumer_open(&session->consumer, session->testbed.folder,
-                           session->testbed.options.cameras, &session->expected);
+                           session->testbed.options.cameras, &session->expected, session->server);
     return rc;
 }
 
@@ -81,13 +81,32 @@ static int wait_until_up(struct session *session, int n, double patience, int64_
     return 0;
 }
 
-int session_open(struct session *session, struct bench *bench,
-                 const struct testbed_options *options)
+static int open_server(struct session *session, const struct testbed_options *options)
 {
-    const int n = options->cameras - options->joining;
+    const struct bench_options *wanted = &session->bench->options;
+    char why[200];
+    int rc = clip_units_open(&session->clip, options->clip, why, sizeof why);
+    if (rc < 0) {
+        report_note(&session->bench->report, "%s", why);
+        return rc;
+    }
+    return rtsp_server_open(&session->server,
+                            &(struct rtsp_server_options){.clip = &session->clip,
+                                                          .cameras = options->cameras,
+                                                          .withhold = wanted->withhold});
+}
+
+int session_open(struct session *session, struct bench *bench, const struct testbed_options *wanted)
+{
+    struct testbed_options options = *wanted;
+    const int n = options.cameras - options.joining;
     int64_t last_ns = 0;
     *session = (struct session){.bench = bench};
-    int rc = testbed_open(&session->testbed, options);
+    int rc = bench->options.rtsp && options.realtime ? open_server(session, &options) : 0;
+    options.rtsp = session->server;
+    options.udp = bench->options.udp;
+    if (rc == 0)
+        rc = testbed_open(&session->testbed, &options);
     if (rc == 0)
         rc = start(session);
     if (rc == 0)
@@ -95,7 +114,7 @@ int session_open(struct session *session, struct bench *bench,
     session->up_s = (double)(last_ns - session->start_ns) / 1e9;
     if (rc < 0) {
         char what[96];
-        snprintf(what, sizeof what, "the daemon with %d cameras: %s", options->cameras,
+        snprintf(what, sizeof what, "the daemon with %d cameras: %s", options.cameras,
                  rc == -ETIMEDOUT ? "some did not deliver"
                  : rc == -ESRCH   ? "it ended"
                                   : strerror(-rc));
@@ -112,6 +131,8 @@ void session_close(struct session *session)
     child_stop(&session->child, 10);
     consumer_close(session->consumer);
     testbed_close(&session->testbed);
+    rtsp_server_close(session->server);
+    clip_units_close(&session->clip);
     free(session->expected.frames);
     *session = (struct session){0};
 }
@@ -144,6 +165,8 @@ static int end(struct session *session, const struct child_usage *before, struct
     ret->device = bench->device ? (double)bench->driver->memory_used(bench->device) -
                                       (double)session->device_before
                                 : NAN;
+    if (session->server)
+        ret->sent = rtsp_server_counts(session->server);
     return consumer_result(session->consumer, others(session), &ret->consumed);
 }
 

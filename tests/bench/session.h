@@ -11,6 +11,8 @@
 struct session {
     struct bench *bench;
     struct testbed testbed;
+    struct clip_units clip;     // of the server
+    struct rtsp_server *server; // of the cameras over RTSP; NULL: they are files
     struct child child;
     struct consumer *consumer;
     struct expected expected; // of every camera
@@ -22,6 +24,7 @@ struct session {
 struct window { // of some seconds of a session
     struct consumed consumed;
     double seconds, cores, resident, device; // bytes
+    struct rtsp_counts sent;                 // since the session began
 };
 
 // Starts, and waits until every camera but the joining ones has delivered. 0, or negative errno

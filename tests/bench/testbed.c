@@ -10,12 +10,17 @@
 #include "config/op.h"
 #include "tests/bench/ring.h"
 
-static void clip_of(const struct testbed *testbed, int camera, char *path, size_t size)
+static void url_of(const struct testbed *testbed, int camera, char *path, size_t size)
 {
-    if (camera >= testbed->options.cameras - testbed->options.joining)
+    char url[64];
+    if (testbed->options.rtsp) {
+        rtsp_server_url(testbed->options.rtsp, camera, url);
+        snprintf(path, size, "%s", url);
+    } else if (camera >= testbed->options.cameras - testbed->options.joining) {
         snprintf(path, size, "%s/clip-%d", testbed->folder, camera);
-    else
+    } else {
         snprintf(path, size, "%s", testbed->clip);
+    }
 }
 
 // In double quotes, as YAML and then the configuration's own $ want it.
@@ -95,9 +100,13 @@ static void print_config(const struct testbed *testbed, FILE *to)
     set(&settings, "cuda.decoders", decoders);
     set(&settings, "log.level", "warning");
     set(&settings, "control", "off");
-    set(&settings, "defaults.loop", "true");
     set(&settings, "defaults.picture", picture);
-    set(&settings, "defaults.pace", options->realtime ? "realtime" : "full");
+    if (options->rtsp) {
+        set(&settings, "defaults.transport", options->udp ? "udp" : "tcp");
+    } else {
+        set(&settings, "defaults.loop", "true");
+        set(&settings, "defaults.pace", options->realtime ? "realtime" : "full");
+    }
     // At full speed the cameras wait for the consumer; live ones would have to drop.
     set(&settings, "defaults.overflow", options->realtime ? "drop_oldest" : "wait");
     set(&settings, "defaults.size", "640x640");
@@ -109,7 +118,7 @@ static void print_config(const struct testbed *testbed, FILE *to)
     fputs("cameras:\n", to);
     for (int i = 0; i < options->cameras; i++) {
         fprintf(to, "  camera%d:\n    url: ", i);
-        clip_of(testbed, i, path, sizeof path);
+        url_of(testbed, i, path, sizeof path);
         print_quoted(to, path);
         ring_path(testbed->folder, i, path);
         fprintf(to, "\n    outputs: {tensor: {sink: \"ring:%s\"}}\n", path);
@@ -212,6 +221,6 @@ void testbed_close(struct testbed *testbed)
 int testbed_join(const struct testbed *testbed, int camera)
 {
     char path[4096];
-    clip_of(testbed, camera, path, sizeof path);
+    url_of(testbed, camera, path, sizeof path);
     return symlink(testbed->clip, path) == 0 ? 0 : -errno;
 }

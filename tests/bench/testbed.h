@@ -4,6 +4,7 @@
 #define FRAMED_TESTS_BENCH_TESTBED_H
 
 #include "config/config.h"
+#include "tests/bench/rtsp_server.h"
 
 enum { SETTINGS_MAX = 8 };
 
@@ -18,6 +19,8 @@ struct testbed_options {
     int cameras;
     int joining; // the last ones of them, whose clip is not there until testbed_join
     bool realtime;
+    const struct rtsp_server *rtsp; // from which the cameras come; NULL: they play the clip's file
+    bool udp;
     enum dtype dtype;
     enum backend_kind backend;
     int decoders;                          // 0: the daemon's choice

@@ -26,6 +26,11 @@ MISTAKES = [
     (["--clip", BINARY, "--live"], "--cameras"),
     (["--clip", BINARY, "--cameras", "4", "--join", "2"], "--join"),
     (["--clip", BINARY, "--cameras", "4", "--live", "--join", "4"], "--join"),
+    (["--clip", BINARY, "--cameras", "4", "--rtsp", "tcp"], "--rtsp: is for --live and --try"),
+    (["--clip", BINARY, "--cameras", "4", "--live", "--rtsp", "sctp"], "--rtsp: tcp or udp"),
+    (["--clip", BINARY, "--cameras", "4", "--live", "--rtsp", "tcp", "--join", "2"], "--rtsp: goes without --join"),
+    (["--clip", BINARY, "--cameras", "4", "--live", "--withhold", "50"], "--withhold: is for --rtsp"),
+    (["--clip", BINARY, "--cameras", "4", "--live", "--rtsp", "tcp", "--withhold", "1"], "--withhold"),
     (["--clip", BINARY, "--ffmpeg", "/nonexistent"], "--ffmpeg"),
     (["--rows", "copies,speed"], "--rows"),
     (["--rows", "copies", "--svg", "x.svg"], "--svg"),
@@ -157,6 +162,35 @@ def check_live(checks, clip, temporary):
     checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
 
 
+def check_rtsp(checks, clip, temporary, way):
+    """Live cameras from the server of framed-bench: every frame is one that was sent, at a time that is known."""
+    arguments = ["--clip", clip, "--cameras", "3", "--live", "--rows", "live", "--seconds", "2", "--rtsp", way]
+    code, output, errors = bench("--json", *arguments, env={"TMPDIR": temporary})
+    if not checks.check(code == 0 and not errors, f"--rtsp {way}: exit {code}: {errors}{output[-500:]}"):
+        return
+    rows = {name.removeprefix("3 cameras: "): row for name, row in rows_of(checks, output)[0].items()}
+    same, known = rows["first frames as the reference"], rows["frames whose sending is known"]
+    checks.check(same["value"] == 3, f"{way}: {same}")
+    checks.check(0 < known["limit"] * 0.9 <= known["value"] <= known["limit"], f"{way}: {known}")
+    checks.check(abs(rows["rate"]["value"] - 75) < 15, f"{way}: {rows['rate']}")
+    times = [rows[f"sent to finished {which}"]["value"] for which in ("p50", "p99", "max")]
+    checks.check(0 < times[0] <= times[1] <= times[2] < 3000, f"{way}: latencies {times}")
+    received = rows["received to finished p50"]["value"]
+    checks.check(times[0] > received / 2, f"{way}: sent to finished {times[0]} ms, received to finished {received}")
+    checks.check(rows["packets withheld"]["value"] == 0 == rows["sent, and no frame"]["value"], f"{way}: lost some")
+    checks.check(rows["packets sent"]["value"] > known["value"], f"{way}: {rows['packets sent']}")
+    checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
+
+
+def check_withheld(checks, clip):
+    arguments = ["--clip", clip, "--cameras", "1", "--live", "--seconds", "3", "--rtsp", "tcp", "--withhold", "40"]
+    code, output, errors = bench("--json", *arguments, "--rows", "live")
+    if checks.check(code == 0 and not errors, f"--withhold: exit {code}: {errors}{output[-500:]}"):
+        rows, _ = rows_of(checks, output)
+        sent, withheld = (rows[f"1 camera: packets {what}"]["value"] for what in ("sent", "withheld"))
+        checks.check(0 < withheld <= (sent + withheld) / 40 + 1, f"{withheld} packets withheld of {sent + withheld}")
+
+
 def check_try(checks, clip, temporary):
     """Each combination of the values, side by side, with the spread; a value reaches the daemon."""
     arguments = ["--clip", clip, "--cameras", "1", "--live", "--try", "fps=0,5", "--try", "cpu.workers=1,2"]
@@ -264,6 +298,10 @@ def main():
         check_alone(checks, where)
         check_cameras(checks, clip, temporary)
         check_live(checks, clip, temporary)
+        plain = make_clip(f"{where}/plain.mp4", size="320x180")
+        for way in ("tcp", "udp"):
+            check_rtsp(checks, plain, temporary, way)
+        check_withheld(checks, plain)
         check_try(checks, clip, temporary)
         check_try_failure(checks, clip)
         check_ffmpeg(checks, clip)
