@@ -15,7 +15,7 @@ struct depacketizer {
 static const struct depacketize_codec *const codecs[] = {
     [SDP_H264] = &depacketize_h264,
     [SDP_H265] = &depacketize_h265,
-    [SDP_JPEG] = NULL,
+    [SDP_JPEG] = &depacketize_jpeg,
 };
 
 int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,

@@ -28,6 +28,9 @@ static struct {
     int64_t now_ns;
     uint32_t timestamp, lost, withheld;
     bool restarted;
+    uint16_t extension_profile; // of the next packet
+    const uint8_t *extension;
+    size_t extension_bytes;
     struct got got[GOT_MAX];
     int n;
 } net;
@@ -103,8 +106,12 @@ static inline void net_send(const void *payload, size_t bytes, bool marker)
         .received_ns = net.now_ns,
         .lost = net.lost,
         .restarted = net.restarted,
+        .extension_profile = net.extension_profile,
+        .extension = net.extension,
+        .extension_bytes = net.extension_bytes,
     };
     net.lost = 0;
+    net.extension = NULL;
     net.restarted = false;
     CHECK(!depacketizer_put(net.depacketizer, &packet), "put");
     free(copy);
