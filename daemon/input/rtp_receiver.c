@@ -12,7 +12,7 @@ enum {
     WINDOW = 1024,               // numbers behind the highest that may still be late ones
     DROPOUT_MAX = 3000,          // numbers that may be missing in one hole, whatever the times say
     ANEW_MAX = 4,                // packets of another numbering that are kept
-    ANEW = 3,                    // so many in a row are a new numbering
+    ANEW = 3,                    // so many that follow each other are a new numbering
     NEAR_ANEW = 32,              // so many are, where they may as well be late ones
     ANEW_SPREAD = 32,            // distance of numbers that can be of one new numbering
     ORDERLY = 10000,             // packets in order after which none is waited for
@@ -284,7 +284,7 @@ static int put_anew(struct rtp_receiver *receiver, const struct rtp_packet *pack
         return rc;
     receiver->n_anew++;
     receiver->anew_in_row++;
-    if (!three_in_a_row(receiver) || receiver->anew_in_row < (near ? NEAR_ANEW : ANEW))
+    if (!three_in_a_row(receiver) || (near && receiver->anew_in_row < NEAR_ANEW))
         return 0;
 
     begin_numbering(receiver, anew[0].packet.sequence);

@@ -86,7 +86,7 @@ static void drops_what_others_say(void)
     append(&compound, goodbye, sizeof goodbye);
     rtcp_read(&events, compound.data, compound.bytes, true, SSRC + 1);
     CHECK(!events.report && !events.bye, "another sender's");
-    rtcp_read(&events, compound.data, compound.bytes, false, 0);
+    rtcp_read(&events, compound.data, compound.bytes, false, SSRC);
     CHECK(events.report && events.ssrc == SSRC && !events.bye, "before the first packet");
 
     compound.bytes = 0;
