@@ -1,0 +1,252 @@
+#include "daemon/input/login_pause.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "daemon/base/log.h"
+#include "daemon/input/login_pause_file.h"
+#include "daemon/input/rtsp_url.h"
+
+#define NAME "login-pauses"
+
+static const int64_t MS = 1000000, MINUTE = 60000 * MS, LIMIT_NS = 30 * MINUTE,
+                     TRY_NS = 750 * MS, // in which a camera answers that is going to
+    PROVEN_NS = 10000 * MS,             // so long the other cameras of a host need not wait
+    TURN_NS = 100 * MS;
+
+struct login_pause {
+    char *path;              // of the file; NULL: none
+    int64_t ahead_ns;        // of CLOCK_REALTIME against CLOCK_MONOTONIC
+    pthread_mutex_t writing; // taken before `lock`; held while the file is written
+    bool failed;             // writing did, and this was logged
+    pthread_mutex_t lock;    // of what is below
+    struct login_hosts hosts;
+    bool changed; // the file is not up to date
+};
+
+char *login_pause_folder(void)
+{
+    const char *folders = getenv("STATE_DIRECTORY");
+    const size_t length = folders ? strcspn(folders, ":") : 0;
+    return length > 0 ? strndup(folders, length) : NULL;
+}
+
+int login_pause_open(struct login_pause **ret, const char *folder, int64_t now_ns,
+                     int64_t realtime_ns)
+{
+    struct login_pause *pause = calloc(1, sizeof *pause);
+    if (!pause)
+        return -ENOMEM;
+    pthread_mutex_init(&pause->lock, NULL);
+    pthread_mutex_init(&pause->writing, NULL);
+    pause->ahead_ns = realtime_ns - now_ns;
+    int rc = 0;
+    if (getrandom(pause->hosts.key, LOGIN_KEY, 0) != LOGIN_KEY)
+        rc = -EIO;
+    else if (folder && asprintf(&pause->path, "%s/" NAME, folder) < 0)
+        rc = -ENOMEM;
+    if (rc == 0 && pause->path &&
+        login_pause_file_read(&pause->hosts, pause->path, now_ns, pause->ahead_ns) == -ENOMEM)
+        rc = -ENOMEM;
+    if (rc < 0) {
+        login_pause_close(pause);
+        return rc;
+    }
+    *ret = pause;
+    return 0;
+}
+
+void login_pause_close(struct login_pause *pause)
+{
+    if (!pause)
+        return;
+    pthread_mutex_destroy(&pause->lock);
+    pthread_mutex_destroy(&pause->writing);
+    explicit_bzero(pause->hosts.key, LOGIN_KEY);
+    free(pause->hosts.list);
+    free(pause->path);
+    free(pause);
+}
+
+void login_pause_identify(const struct login_pause *pause, const char *url, struct login *ret)
+{
+    struct rtsp_url parsed;
+    uint8_t text[sizeof parsed.user + sizeof parsed.password], hash[EVP_MAX_MD_SIZE] = {0};
+    *ret = (struct login){0};
+    if (rtsp_url_parse(&parsed, url) == 0 && (parsed.user[0] || parsed.password[0])) {
+        for (size_t i = 0; parsed.host[i]; i++)
+            ret->host[i] = (char)tolower((unsigned char)parsed.host[i]);
+        const size_t user = strlen(parsed.user) + 1, password = strlen(parsed.password);
+        memcpy(text, parsed.user, user);
+        memcpy(text + user, parsed.password, password);
+        // Where this fails, for want of memory, all credentials of the host are the same.
+        HMAC(EVP_sha256(), pause->hosts.key, LOGIN_KEY, text, user + password, hash, NULL);
+        ret->credentials = (uint16_t)(hash[0] << 8 | hash[1]);
+        explicit_bzero(text, sizeof text);
+    }
+    explicit_bzero(&parsed, sizeof parsed);
+}
+
+// Writes the file if it is not up to date; what fails is tried again with the next call.
+static void write_changes(struct login_pause *pause)
+{
+    char *text = NULL;
+    pthread_mutex_lock(&pause->writing);
+    pthread_mutex_lock(&pause->lock);
+    const bool changed = pause->changed && pause->path;
+    if (changed)
+        text = login_pause_file_text(&pause->hosts, pause->ahead_ns);
+    pause->changed = false;
+    pthread_mutex_unlock(&pause->lock);
+    int rc = 0;
+    if (changed)
+        rc = text ? login_pause_file_write(pause->path, text) : -ENOMEM;
+    free(text);
+    if (rc < 0) {
+        pthread_mutex_lock(&pause->lock);
+        pause->changed = true;
+        pthread_mutex_unlock(&pause->lock);
+    }
+    if (rc < 0 && !pause->failed)
+        log_event(LOG_LEVEL_WARNING,
+                  "cannot write %s: %s; after a restart a camera may be tried too soon with a "
+                  "password that it refused",
+                  pause->path, strerror(-rc));
+    pause->failed = rc < 0;
+    pthread_mutex_unlock(&pause->writing);
+}
+
+static bool was_refused(const struct login_host *host, uint16_t credentials)
+{
+    for (int i = 0; i < host->n_refused; i++)
+        if (host->refused[i].credentials == credentials)
+            return true;
+    return false;
+}
+
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// When these credentials may be tried, and takes the try as begun if that is now.
+static int64_t begin_try(struct login_host *host, uint16_t credentials, int64_t now_ns)
+{
+    int64_t until_ns = now_ns;
+    if (was_refused(host, credentials))
+        until_ns = max(until_ns, host->next_ns);
+    if (host->n_refused == LOGIN_REFUSED_MAX)
+        until_ns = max(until_ns, host->refused[LOGIN_REFUSED_MAX - 1].ns + LIMIT_NS);
+    if (until_ns > now_ns)
+        return until_ns;
+    const bool proven = host->accepted_ns && host->accepted == credentials &&
+                        now_ns - host->accepted_ns < PROVEN_NS;
+    if (!proven && host->trying_ns && now_ns - host->trying_ns < TRY_NS)
+        return min(host->trying_ns + TRY_NS, now_ns + TURN_NS);
+    host->trying_ns = now_ns;
+    return now_ns;
+}
+
+int64_t login_pause_until(struct login_pause *pause, const struct login *login, int64_t now_ns)
+{
+    if (!login->host[0])
+        return now_ns;
+    pthread_mutex_lock(&pause->lock);
+    struct login_host *host = login_hosts_get(&pause->hosts, login->host);
+    const int64_t until_ns = host ? begin_try(host, login->credentials, now_ns) : now_ns;
+    const bool changed = pause->changed; // by a reload
+    pthread_mutex_unlock(&pause->lock);
+    if (changed)
+        write_changes(pause);
+    return until_ns;
+}
+
+// Credentials that are new begin with the shortest pause again.
+static void add_refusal(struct login_host *host, uint16_t credentials, bool other_scheme,
+                        int64_t now_ns)
+{
+    static const int64_t minutes[LOGIN_STEPS] = {10, 30, 60};
+    if (!was_refused(host, credentials))
+        host->refusals = 0;
+    if (host->n_refused < LOGIN_REFUSED_MAX)
+        host->n_refused++;
+    memmove(host->refused + 1, host->refused, (LOGIN_REFUSED_MAX - 1) * sizeof *host->refused);
+    host->refused[0] = (struct login_refusal){.ns = now_ns, .credentials = credentials};
+    host->accepted_ns = host->trying_ns = 0;
+    if (other_scheme) {
+        host->next_ns = now_ns;
+        return;
+    }
+    host->next_ns = now_ns + minutes[host->refusals] * MINUTE;
+    if (host->refusals < LOGIN_STEPS - 1)
+        host->refusals++;
+}
+
+void login_pause_refused(struct login_pause *pause, const struct login *login, bool other_scheme,
+                         int64_t now_ns)
+{
+    if (!login->host[0])
+        return;
+    pthread_mutex_lock(&pause->lock);
+    struct login_host *host = login_hosts_get(&pause->hosts, login->host);
+    if (host)
+        add_refusal(host, login->credentials, other_scheme, now_ns);
+    pause->changed |= host != NULL;
+    pthread_mutex_unlock(&pause->lock);
+    write_changes(pause);
+}
+
+// Credentials that are good now were not refused for good. Others still are.
+static bool remove_refusals(struct login_host *host, uint16_t credentials)
+{
+    const int before = host->n_refused;
+    host->n_refused = 0;
+    for (int i = 0; i < before; i++)
+        if (host->refused[i].credentials != credentials)
+            host->refused[host->n_refused++] = host->refused[i];
+    if (host->n_refused == 0)
+        host->refusals = 0;
+    return host->n_refused != before;
+}
+
+void login_pause_accepted(struct login_pause *pause, const struct login *login, int64_t now_ns)
+{
+    if (!login->host[0])
+        return;
+    pthread_mutex_lock(&pause->lock);
+    struct login_host *host = login_hosts_get(&pause->hosts, login->host);
+    if (host) {
+        pause->changed |= remove_refusals(host, login->credentials);
+        host->accepted = login->credentials;
+        host->accepted_ns = now_ns;
+        host->trying_ns = 0;
+    }
+    const bool changed = pause->changed;
+    pthread_mutex_unlock(&pause->lock);
+    if (changed)
+        write_changes(pause);
+}
+
+void login_pause_reload(struct login_pause *pause)
+{
+    pthread_mutex_lock(&pause->lock);
+    for (int i = 0; i < pause->hosts.n; i++) {
+        struct login_host *host = &pause->hosts.list[i];
+        pause->changed |= host->n_refused > 0;
+        host->refusals = 0;
+        host->next_ns = 0;
+    }
+    pthread_mutex_unlock(&pause->lock);
+}
