@@ -356,7 +356,7 @@ int sdp_parse(struct sdp *ret, const char *text, size_t bytes)
     struct span rest = {text, text + bytes};
     memset(ret, 0, sizeof *ret);
     while (rest.begin < rest.end) {
-        struct span value = cut(&rest, "\r\n");
+        struct span value = cut(&rest, "\n");
         const struct span type = cut(&value, "=");
         value = trim(value);
         if (is(type, "m"))
