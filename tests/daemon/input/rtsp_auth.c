@@ -165,6 +165,9 @@ static void test_choice(void)
         {"digest REALM = r , Nonce = n", NULL, NULL, RTSP_AUTH_MD5, RTSP_AUTH_MD5},
         {"Digest realm=\"r\" nonce=\"n\" random=\"a=b, Basic c\"", NULL, NULL, RTSP_AUTH_MD5,
          RTSP_AUTH_MD5},
+        {"Digest realm=r nonce=n algorithm=SHA256", NULL, NULL, RTSP_AUTH_SHA256, RTSP_AUTH_SHA256},
+        {"Digest nonce=n, a-parameter-with-a-very-long-name-indeed=x, nonce-count=3", NULL, NULL,
+         RTSP_AUTH_MD5, RTSP_AUTH_MD5},
         {"Digest realm=\"r\", nonce=\"n\", fresh, algorithm=SHA-256", NULL, NULL, RTSP_AUTH_SHA256,
          RTSP_AUTH_SHA256},
         {"Digest realm=\"r\", nonce=\"n\", algorithm=SHA-512-256", BASIC, NULL, RTSP_AUTH_BASIC,
@@ -205,6 +208,9 @@ static void test_parameters(void)
     CHECK(challenge(&auth, MD5, NULL, NULL) == 0 && !auth.has_opaque && !auth.qop_auth &&
               !auth.stale,
           "flags of the one before");
+    CHECK(challenge(&auth, "Digest realm=r nonce=a qop=\"au, aut\"", "Digest nonce=b", NULL) == 0 &&
+              !strcmp(auth.nonce, "a") && !strcmp(auth.realm, "r") && !auth.qop_auth,
+          "the first of two alike: %s", auth.nonce);
     for (int bytes = 511; bytes <= 512; bytes++) {
         snprintf(line, sizeof line, "Digest nonce=\"%0*d\"", bytes, 7);
         auth = (struct rtsp_auth){0};

@@ -255,6 +255,22 @@ static void test_frames(void)
     free(stream);
 }
 
+// More than the reader holds at a time, in frames of every size.
+static void test_long_stream(void)
+{
+    static char expected[1 << 14];
+    struct stream *stream = stream_new();
+    *expected = 0;
+    for (int i = 0; i < 1200; i++) {
+        say_packet(stream, RTP, i, 12 + (size_t)i * 31 % 1500);
+        sprintf(expected + strlen(expected), "%d ", i);
+    }
+    say(stream, "RTSP/1.0 200 OK\r\n\r\n");
+    strcat(expected, "M200 ");
+    expect(stream, true, expected, "a long stream");
+    free(stream);
+}
+
 // Bytes that are missing at any place of a frame or between two: what is whole comes, the loss is
 // told once, and the frame that lacks bytes does not come where its successor is at hand.
 static void test_missing(void)
@@ -363,6 +379,22 @@ static void test_gives_up(void)
         rtsp_reader_close(&reader);
         free(stream);
     }
+    struct stream *stream = stream_new();
+    for (int i = 0; i < 30; i++) {
+        say_packet(stream, RTP, 1, 20);
+        say_packet(stream, RTP, 7, 20);
+        stream->n -= 7;
+    }
+    say_packet(stream, RTP, 2, 20);
+    struct rtsp_message message;
+    struct rtsp_reader reader;
+    char log[256];
+    read_all(stream, STREAM_MAX, true, &message, &reader, log);
+    CHECK(strstr(log, "1 L 1 L 1 L 1 L 1 L 1 L 1 L 1 L 1 L 1 L 1 L 1 L") == log &&
+              !strcmp(log + strlen(log) - 4, "L 2 "),
+          "with whole ones between: %s", log);
+    rtsp_reader_close(&reader);
+    free(stream);
 }
 
 int main(void)
@@ -371,6 +403,7 @@ int main(void)
     TEST(test_first_line());
     TEST(test_bounds());
     TEST(test_frames());
+    TEST(test_long_stream());
     TEST(test_missing());
     TEST(test_missing_at_the_end());
     TEST(test_resync());

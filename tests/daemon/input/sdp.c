@@ -19,16 +19,23 @@
     "00000001"                                                                                     \
     "68cb8cb2"
 
-static struct sdp sdp; // of the test that runs
+static struct { // of the test that runs
+    struct sdp sdp;
+    struct sdp_media behind; // where a section that is left out would be written to
+} parsed;
+static struct sdp *const sdp = &parsed.sdp;
 
 static void parse(const char *text)
 {
-    char *exact = malloc(strlen(text) + 1); // for who watches the memory: no zero behind it
+    static const struct sdp_media untouched;
+    const size_t bytes = strlen(text);
+    char *exact = malloc(bytes ? bytes : 1); // for who watches the memory: no zero behind it
     if (!exact)
         abort();
-    memcpy(exact, text, strlen(text));
-    const int rc = sdp_parse(&sdp, exact, strlen(text));
+    memcpy(exact, text, bytes);
+    const int rc = sdp_parse(sdp, exact, bytes);
     CHECK(rc == 0, "%d: %s", rc, text);
+    CHECK(!memcmp(&parsed.behind, &untouched, sizeof untouched), "written behind: %s", text);
     free(exact);
 }
 
@@ -61,11 +68,11 @@ static void test_plain(void)
           "a=fmtp:96 profile-level-id=420029; packetization-mode=1; sprop-parameter-sets=" SPS
           "," PPS "\r\na=framerate:25.0\r\n"
           "m=audio 0 RTP/AVP 8\r\na=rtpmap:8 PCMA/8000\r\na=control:trackID=2\r\n");
-    const struct sdp_media *video = &sdp.media[0], *audio = &sdp.media[1];
-    CHECK(sdp.n_media == 2 && sdp_choose_video(&sdp) == 0, "%d", sdp.n_media);
-    CHECK(!strcmp(sdp.name, "Media Presentation") && !strcmp(sdp.control, "rtsp://10.0.0.5/s/") &&
-              !strcmp(sdp.tool, "LIVE555 Streaming Media v2017.06.04"),
-          "%s, %s, %s", sdp.name, sdp.control, sdp.tool);
+    const struct sdp_media *video = &sdp->media[0], *audio = &sdp->media[1];
+    CHECK(sdp->n_media == 2 && sdp_choose_video(sdp) == 0, "%d", sdp->n_media);
+    CHECK(!strcmp(sdp->name, "Media Presentation") && !strcmp(sdp->control, "rtsp://10.0.0.5/s/") &&
+              !strcmp(sdp->tool, "LIVE555 Streaming Media v2017.06.04"),
+          "%s, %s, %s", sdp->name, sdp->control, sdp->tool);
     CHECK(video->video && !strcmp(video->kind, "video") && !strcmp(video->encoding, "H264") &&
               video->codec == SDP_H264 && video->payload_type == 96 && video->clock_rate == 90000 &&
               !video->savp,
@@ -109,20 +116,23 @@ static void test_bad_lines(void)
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
         snprintf(text, sizeof text, "%s%s", before[i], track);
         parse(text);
-        const struct sdp_media *media = &sdp.media[0];
-        CHECK(sdp.n_media == 1 && sdp_choose_video(&sdp) == 0, "%s: %d", before[i], sdp.n_media);
+        const struct sdp_media *media = &sdp->media[0];
+        CHECK(sdp->n_media == 1 && sdp_choose_video(sdp) == 0, "%s: %d", before[i], sdp->n_media);
         CHECK(media->codec == SDP_H264 && !strcmp(media->control, "t") && media->rate == 0 &&
-                  !*media->address && !*sdp.control,
+                  !*media->address && !*sdp->control,
               "%s: %s", before[i], media->control);
     }
     static const char *const none[] = {"", "v=0\r\n", "m=\r\n", "m=video 0 RTP/AVP\r\n",
                                        "<html>no</html>"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        CHECK(sdp_parse(&sdp, none[i], strlen(none[i])) == -EINVAL, "%s", none[i]);
+        CHECK(sdp_parse(sdp, none[i], strlen(none[i])) == -EINVAL, "%s", none[i]);
+    parse("s= \ns=a\ns=b\na=tool:c\na=tool:d\nm=video 0 RTP/AVP 26\ns=e\n");
+    CHECK(!strcmp(sdp->name, "a") && !strcmp(sdp->tool, "c"), "the first: %s %s", sdp->name,
+          sdp->tool);
     parse("v=0\ns=\ns= \ns=name that is longer than the sixty-three letters which are kept of it\n"
           "m=video 0 RTP/AVP 26\n");
-    CHECK(!strcmp(sdp.name, "name that is longer than the sixty-three letters which are kept"),
-          "%s", sdp.name);
+    CHECK(!strcmp(sdp->name, "name that is longer than the sixty-three letters which are kept"),
+          "%s", sdp->name);
 }
 
 static void test_choice(void)
@@ -133,25 +143,25 @@ static void test_choice(void)
           "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=sendonly\n"
           "a=fmtp:96 sprop-parameter-sets=" SPS "," PPS "\n"
           "m=application 0 RTP/AVP 107\na=rtpmap:107 vnd.onvif.metadata/90000\n");
-    CHECK(sdp.n_media == 3 && sdp_choose_video(&sdp) == 1 && sdp.media[1].sets_complete, "%d",
-          sdp_choose_video(&sdp));
-    CHECK(sdp.media[0].clock_rate == 16000 && !sdp.media[0].sets_bytes, "audio");
+    CHECK(sdp->n_media == 3 && sdp_choose_video(sdp) == 1 && sdp->media[1].sets_complete, "%d",
+          sdp_choose_video(sdp));
+    CHECK(sdp->media[0].clock_rate == 16000 && !sdp->media[0].sets_bytes, "audio");
     // The first video is of a kind that nothing here decodes.
     parse("m=video 0 RTP/AVP 98\na=rtpmap:98 MP4V-ES/90000\nm=audio 0 RTP/AVP 26\n"
           "m=Video 0 RTP/AVP 97\na=rtpmap:97 h265/90000\nm=video 0 RTP/AVP 26\n");
-    CHECK(sdp_choose_video(&sdp) == 2 && sdp.media[2].codec == SDP_H265, "%d",
-          sdp_choose_video(&sdp));
-    CHECK(!strcmp(sdp.media[0].encoding, "MP4V-ES") && sdp.media[1].codec == SDP_OTHER, "others");
+    CHECK(sdp_choose_video(sdp) == 2 && sdp->media[2].codec == SDP_H265, "%d",
+          sdp_choose_video(sdp));
+    CHECK(!strcmp(sdp->media[0].encoding, "MP4V-ES") && sdp->media[1].codec == SDP_OTHER, "others");
     parse("m=audio 0 RTP/AVP 0\nm=application 0 RTP/AVP 107\n");
-    CHECK(sdp_choose_video(&sdp) == -1, "no video");
+    CHECK(sdp_choose_video(sdp) == -1, "no video");
 
     char text[2048] = "";
     for (int i = 0; i <= SDP_MEDIA_MAX; i++)
         sprintf(text + strlen(text), "m=audio 0 RTP/AVP 0\na=control:t%d\n", i);
     strcat(text, "m=video 0 RTP/AVP 26\na=control:late\n");
     parse(text);
-    CHECK(sdp.n_media == SDP_MEDIA_MAX && sdp_choose_video(&sdp) == -1 &&
-              !strcmp(sdp.media[SDP_MEDIA_MAX - 1].control, "t15") && !*sdp.control,
+    CHECK(sdp->n_media == SDP_MEDIA_MAX && sdp_choose_video(sdp) == -1 &&
+              !strcmp(sdp->media[SDP_MEDIA_MAX - 1].control, "t15") && !*sdp->control,
           "more tracks than are kept");
 }
 
@@ -178,14 +188,14 @@ static void test_rtpmap(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         parse(cases[i].lines);
-        const struct sdp_media *media = &sdp.media[0];
+        const struct sdp_media *media = &sdp->media[0];
         CHECK(media->codec == cases[i].codec && !strcmp(media->encoding, cases[i].encoding) &&
                   media->payload_type == cases[i].payload_type,
               "%s: %s %d", cases[i].lines, media->encoding, media->payload_type);
         CHECK(media->clock_rate == 90000 || !*cases[i].encoding, "%d", media->clock_rate);
     }
     parse("m=video 0 RTP/SAVP 96\nm=video 0 RTP/AVP/TCP 96\nm=video 0 RTP/SAVPF 96\n");
-    CHECK(sdp.media[0].savp && !sdp.media[1].savp && sdp.media[2].savp, "RTP/SAVP");
+    CHECK(sdp->media[0].savp && !sdp->media[1].savp && sdp->media[2].savp, "RTP/SAVP");
 }
 
 static void test_h264_sets(void)
@@ -216,7 +226,11 @@ static void test_h264_sets(void)
         {"a=fmtp:96 sprop-parameter-sets=ZYiEAA==," SPS "," PPS "\n", HEX_SPS HEX_PPS, true},
         {"a=fmtp:96 sprop-parameter-sets=%%%," PPS ",Z!LAHg==\n", HEX_PPS, false},
         {"a=fmtp:96 sprop-parameter-sets=58LAHtkDxWg=,Zw==,aA==,ZwAAAAA=\n", "", false},
-        // before rtpmap; of another type; in another section, where the own one has none
+        {"a=fmtp:96 sprop-parameter-sets=ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,"
+         "ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==," SPS
+         "," PPS "\n",
+         HEX_SPS HEX_PPS, true},
+        // of another payload type; in another section, where the own one has none
         {"a=fmtp:97 sprop-parameter-sets=" SPS "," PPS "\n", "", false},
         {"m=audio 0 RTP/AVP 0\na=fmtp:96 sprop-parameter-sets=" SPS "," PPS "\n", HEX_SPS HEX_PPS,
          true},
@@ -231,14 +245,14 @@ static void test_h264_sets(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         parse_h264(cases[i].lines);
-        const struct sdp_media *media = &sdp.media[0];
+        const struct sdp_media *media = &sdp->media[0];
         CHECK(!strcmp(sets_of(media), cases[i].hex) && media->sets_complete == cases[i].complete,
               "%s: %s, %d", cases[i].lines, sets_of(media), media->sets_complete);
         CHECK(!media->donl, "%s", cases[i].lines);
     }
     parse("m=video 0 RTP/AVP 96\na=fmtp:96 sprop-parameter-sets=" SPS "," PPS
           "\na=rtpmap:96 H264/90000");
-    CHECK(!strcmp(sets_of(&sdp.media[0]), HEX_SPS HEX_PPS), "fmtp before rtpmap");
+    CHECK(!strcmp(sets_of(&sdp->media[0]), HEX_SPS HEX_PPS), "fmtp before rtpmap");
 }
 
 static void test_h265_sets(void)
@@ -261,7 +275,7 @@ static void test_h265_sets(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(text, sizeof text, "%s%s\r\n", track, cases[i].parameters);
         parse(text);
-        const struct sdp_media *media = &sdp.media[0];
+        const struct sdp_media *media = &sdp->media[0];
         int n = 0, types[3] = {0};
         for (int at = 0; at + 4 < media->sets_bytes; at++)
             if (!memcmp(media->sets + at, "\0\0\0\1", 4) && n < 3)
@@ -291,16 +305,16 @@ static void test_large_sets(void)
     for (int i = 0; i < 40; i++)
         strcat(lines, SPS ",");
     parse_h264(lines);
-    CHECK(sdp.media[0].sets_bytes == 16 * 25, "%d", sdp.media[0].sets_bytes);
+    CHECK(sdp->media[0].sets_bytes == 16 * 25, "%d", sdp->media[0].sets_bytes);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         strcpy(lines, "a=fmtp:96 sprop-parameter-sets=Z0Jv");
         for (int bytes = 3; bytes < cases[i].sps_bytes; bytes += 3)
             strcat(lines, "b29v");
         strcat(lines, "," PPS);
         parse_h264(lines);
-        CHECK(sdp.media[0].sets_bytes == cases[i].sets_bytes &&
-                  sdp.media[0].sets_complete == cases[i].complete,
-              "%d: %d", cases[i].sps_bytes, sdp.media[0].sets_bytes);
+        CHECK(sdp->media[0].sets_bytes == cases[i].sets_bytes &&
+                  sdp->media[0].sets_complete == cases[i].complete,
+              "%d: %d", cases[i].sps_bytes, sdp->media[0].sets_bytes);
     }
 }
 
@@ -332,7 +346,7 @@ static void test_attributes(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         parse_h264(cases[i].lines);
-        const struct sdp_media *media = &sdp.media[0];
+        const struct sdp_media *media = &sdp->media[0];
         CHECK(media->width == cases[i].width && media->height == cases[i].height, "%s: %dx%d",
               cases[i].lines, media->width, media->height);
         CHECK(media->rate == cases[i].rate && media->pli == cases[i].pli &&
@@ -345,18 +359,18 @@ static void test_control(void)
 {
     char lines[700];
     parse("a=control:*\r\nm=video 0 RTP/AVP 96\r\na=control: rtsp://h/s/t=1?a=b:c \r\n");
-    CHECK(!strcmp(sdp.control, "*") && !strcmp(sdp.media[0].control, "rtsp://h/s/t=1?a=b:c"), "%s",
-          sdp.media[0].control);
+    CHECK(!strcmp(sdp->control, "*") && !strcmp(sdp->media[0].control, "rtsp://h/s/t=1?a=b:c"),
+          "%s", sdp->media[0].control);
     for (int bytes = 511; bytes <= 512; bytes++) {
         snprintf(lines, sizeof lines, "a=control:%0*d\n", bytes, 1);
         parse_h264(lines);
-        CHECK(strlen(sdp.media[0].control) == (bytes < 512 ? 511 : 0), "%d", bytes);
+        CHECK(strlen(sdp->media[0].control) == (bytes < 512 ? 511 : 0), "%d", bytes);
     }
 }
 
 static void test_multicast(void)
 {
-    parse("c=IN IP4 239.1.2.3/64\nm=video 5004/2 RTP/AVP 96\n"
+    parse("c=IN IP4 239.1.2.3/64\nc=IN\nm=video 5004/2 RTP/AVP 96\n"
           "m=video 70000 RTP/AVP 96\nc=IN IP6 ff15::1/3\n"
           "m=video -5 RTP/AVP 96\nc=IN IP4 239.4.5.6 / 999\n"
           "m=video 1 RTP/AVP 96\nc=IN IP4\n"
@@ -371,7 +385,7 @@ static void test_multicast(void)
                     {"239.1.2.3", 1, 64},
                     {"239.1.2.3", 1, 64}};
     for (int i = 0; i < 5; i++) {
-        const struct sdp_media *media = &sdp.media[i];
+        const struct sdp_media *media = &sdp->media[i];
         CHECK(!strcmp(media->address, expected[i].address) && media->port == expected[i].port &&
                   media->ttl == expected[i].ttl,
               "%d: %s %d %d", i, media->address, media->port, media->ttl);
