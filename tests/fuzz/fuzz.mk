@@ -6,7 +6,7 @@ FUZZERS := config control http ring slices rtsp sdp
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image processors)
 FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/base/% $(B)/daemon/output/%,$(DAEMON_OBJ)) \
-	$(patsubst %,$(B)/daemon/%.o,decode/frame service/control service/http)
+	$(patsubst %,$(B)/daemon/%.o,decode/frame input/libav_log input/nal service/control service/http)
 FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
 
 $(filter %_control %_http,$(FUZZED_BY)): $(B)/tests/fuzz/dialogue.o
@@ -15,7 +15,7 @@ $(filter %_slices,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/%.o,$(addprefix decode
 $(filter %_rtsp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/input/rtsp_%.o,auth message url)
 $(filter %_sdp,$(FUZZED_BY)): $(B)/daemon/input/sdp.o
 $(filter %_control %_http %_ring %_rtsp %_sdp,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
-$(filter-out %_config,$(FUZZED_BY)): $(FUZZED_OBJ)
+$(filter-out %_config %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
 $(filter %_config,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o

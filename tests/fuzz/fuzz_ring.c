@@ -321,7 +321,7 @@ static void open_rig(uint8_t choice)
 {
     char why[256];
     rig = (struct rig){.config = {.name = "detector",
-                                  .kernel = OP_WARP,
+                                  .kernel = KERNEL_WARP,
                                   .slots = SLOTS_MIN + (choice >> 2 & 3),
                                   .clients = RING_CLIENTS_MAX,
                                   .overflow = (enum overflow)(choice & 3) % 3,
