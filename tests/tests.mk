@@ -9,6 +9,7 @@ $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS
 
 $(B)/tests/daemon/output/disk: $(B)/tests/faults/disk.o
 $(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
+$(B)/tests/daemon/decode/early_output: LDFLAGS += -Wl,--wrap=early_output_open
 $(B)/tests/daemon/device/devices: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close
 
 # A framed whose cuda side and disk fail to order, on any box: the devices alone are built anew.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/region.h"
+#include "daemon/decode/early_output.h"
 #include "daemon/decode/pixel_format_map.h"
 
 enum {
@@ -21,8 +22,9 @@ struct buffer {
 };
 
 struct buffers {
-    pthread_mutex_t sizing; // pool and bytes; taken before `mutex`
-    AVBufferPool *pool;     // of one geometry; NULL before the first
+    pthread_mutex_t sizing;     // pool and bytes; taken before `mutex`
+    struct early_output *early; // of the context that is served
+    AVBufferPool *pool;         // of one geometry; NULL before the first
     size_t bytes;
     pthread_mutex_t mutex;               // what follows, and the regions of all buffers
     struct buffer *all;                  // idle or in use
@@ -231,15 +233,23 @@ int buffers_keep(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat for
 static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
 {
     int align[AV_NUM_DATA_POINTERS], width = frame->width, height = frame->height;
+    struct buffers *buffers = context->opaque;
+    int rc;
     if (!(context->codec->capabilities & AV_CODEC_CAP_DR1) ||
-        pixel_format_map_format(frame->format) == PIXEL_NONE)
-        return avcodec_default_get_buffer2(context, frame, flags);
-    avcodec_align_dimensions2(context, &width, &height, align);
-    return fill(context->opaque, frame, width, height, align);
+        pixel_format_map_format(frame->format) == PIXEL_NONE) {
+        rc = avcodec_default_get_buffer2(context, frame, flags);
+    } else {
+        avcodec_align_dimensions2(context, &width, &height, align);
+        rc = fill(buffers, frame, width, height, align);
+    }
+    if (rc >= 0)
+        early_output_handed(buffers->early, frame);
+    return rc;
 }
 
-void buffers_serve(struct buffers *buffers, AVCodecContext *context)
+void buffers_serve(struct buffers *buffers, AVCodecContext *context, struct early_output *early)
 {
+    buffers->early = early;
     context->opaque = buffers;
     context->get_buffer2 = get_buffer;
 #if LIBAVCODEC_VERSION_MAJOR < 60 // later ones take it for granted

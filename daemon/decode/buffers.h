@@ -11,6 +11,7 @@
 struct AVCodecContext;
 struct AVFrame;
 struct buffers;
+struct early_output;
 
 int buffers_open(struct buffers **ret);
 void buffers_close(struct buffers *); // frames that are out stay valid; accepts NULL
@@ -21,8 +22,9 @@ void buffers_leave(struct buffers *);
 void buffers_trim(struct buffers *); // lets go of what nobody uses
 
 // From now on the decoder's pictures lie here, those apart that no kernel reads and those that
-// libavcodec or a library behind it has memory of its own for. Takes the context's `opaque`.
-void buffers_serve(struct buffers *, struct AVCodecContext *);
+// libavcodec or a library behind it has memory of its own for. Takes the context's `opaque`. The
+// early output, which may be NULL, is told of each; it outlives the context.
+void buffers_serve(struct buffers *, struct AVCodecContext *, struct early_output *);
 // Gives a frame memory for such a picture, unless it has it already. 0 or negative AVERROR.
 int buffers_keep(struct buffers *, struct AVFrame *, enum AVPixelFormat, int width, int height);
 // MEMORY_PINNED or MEMORY_HOST, of a frame on the host from anywhere.

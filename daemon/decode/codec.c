@@ -4,6 +4,7 @@
 
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/decode_options.h"
+#include "daemon/decode/early_output.h"
 #include "daemon/decode/picture.h"
 #include "daemon/input/nal.h"
 
@@ -32,8 +33,17 @@ static int set_up(struct codec *codec, AVCodecContext *context,
     context->thread_count = options->threads;
     if (options->low_delay)
         forbid_delay(context);
-    buffers_serve(buffers, context);
+    buffers_serve(buffers, context, codec->early);
     return 0;
+}
+
+// Where libavcodec would hold pictures of a live source back.
+static int open_early(struct codec *codec, const AVCodecParameters *parameters,
+                      const struct decode_options *options)
+{
+    int rc = options->low_delay ? early_output_open(&codec->early, parameters) : -ENOTSUP;
+    codec->nvdec.early = codec->early;
+    return rc == -ENOTSUP ? 0 : AVERROR(-rc);
 }
 
 int codec_open(struct codec *codec, const AVCodecParameters *parameters,
@@ -48,11 +58,15 @@ int codec_open(struct codec *codec, const AVCodecParameters *parameters,
     *codec = (struct codec){.nvdec.device = device, .pictures = pictures, .first = NO_SERIAL + 1};
     int rc = avcodec_parameters_to_context(context, parameters);
     if (rc >= 0)
+        rc = open_early(codec, parameters, options);
+    if (rc >= 0)
         rc = set_up(codec, context, options, buffers);
     if (rc >= 0)
         rc = avcodec_open2(context, decoder, NULL);
     if (rc < 0) {
         avcodec_free_context(&context);
+        early_output_close(codec->early);
+        *codec = (struct codec){0};
         return rc == AVERROR(ENOMEM) ? -ENOMEM : -ENOTSUP;
     }
     codec->context = context;
@@ -82,6 +96,7 @@ void codec_close(struct codec *codec)
         return;
     enter(codec);
     pictures_reap(codec->pictures);
+    early_output_close(codec->early);
     avcodec_free_context(&codec->context);
     leave(codec);
     av_packet_free(&codec->idr);
@@ -139,6 +154,8 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
 {
     int rc = 0;
     codec->draining |= !packet;
+    if (!packet && codec->early)
+        early_output_end(codec->early);
     if (!packet && codec->idr)
         return 0;
     enter(codec);
@@ -149,8 +166,17 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
     }
     if (rc >= 0)
         rc = avcodec_send_packet(codec->context, packet);
+    if (packet && codec->early)
+        early_output_sent(codec->early, codec->context, packet, serial, false, rc);
     leave(codec);
     return rc;
+}
+
+static bool is_wanted(struct codec *codec, AVFrame *frame)
+{
+    if (codec->idr && frame->reordered_opaque < codec->first)
+        return false;
+    return !codec->early || early_output_wants(codec->early, frame);
 }
 
 static int receive(struct codec *codec, AVFrame *frame)
@@ -158,8 +184,7 @@ static int receive(struct codec *codec, AVFrame *frame)
     int rc;
     do
         rc = avcodec_receive_frame(codec->context, frame);
-    while ((rc == 0 && codec->idr && frame->reordered_opaque < codec->first) ||
-           (rc == AVERROR(EAGAIN) && push(codec)));
+    while ((rc == 0 && !is_wanted(codec, frame)) || (rc == AVERROR(EAGAIN) && push(codec)));
     return rc == AVERROR(EAGAIN) && codec->draining ? AVERROR_EOF : rc;
 }
 
@@ -171,6 +196,11 @@ static bool has_work_left(const struct codec *codec)
     return codec->draining || (id != AV_CODEC_ID_H264 && id != AV_CODEC_ID_HEVC);
 }
 
+static bool receive_early(struct codec *codec, AVFrame *frame)
+{
+    return codec->early && early_output_next(codec->early, frame);
+}
+
 int codec_receive(struct codec *codec, AVFrame *frame)
 {
     bool works = has_work_left(codec);
@@ -179,7 +209,12 @@ int codec_receive(struct codec *codec, AVFrame *frame)
     int rc = receive(codec, frame);
     if (works)
         leave(codec);
-    return rc;
+    return (rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) && receive_early(codec, frame) ? 0 : rc;
+}
+
+int64_t codec_late(struct codec *codec)
+{
+    return codec->early ? early_output_late(codec->early) : 0;
 }
 
 int codec_map(struct codec *codec, struct picture *picture, bool keep_on_device, struct frame *ret,
@@ -202,6 +237,8 @@ void codec_flush(struct codec *codec, int64_t first)
     codec->unflushed = codec->idr;
     enter(codec);
     pictures_reap(codec->pictures);
+    if (codec->early)
+        early_output_begin(codec->early);
     if (!codec->unflushed)
         avcodec_flush_buffers(codec->context);
     leave(codec);

@@ -7,6 +7,7 @@
 
 struct buffers;
 struct decode_options;
+struct early_output;
 struct frame;
 struct picture;
 struct pictures;
@@ -15,7 +16,8 @@ struct codec {               // not moved while it is open
     AVCodecContext *context; // NULL: not open
     struct nvdec nvdec;      // its device is NULL on the cpu
     struct pictures *pictures;
-    bool draining; // has got the end
+    struct early_output *early; // NULL: the order and the time of output are libavcodec's
+    bool draining;              // has got the end
     // H.264 on a device:
     AVPacket *idr;  // the last one; NULL: none yet
     bool unflushed; // still holds what is to be forgotten
@@ -35,6 +37,8 @@ bool codec_on_device(const struct codec *);
 // negative AVERROR.
 int codec_send(struct codec *, const AVPacket *, int64_t serial);
 int codec_receive(struct codec *, AVFrame *); // as avcodec_receive_frame
+// The serial of a picture that was decoded and came too late to be shown, once; 0: none.
+int64_t codec_late(struct codec *);
 int codec_map(struct codec *, struct picture *, bool keep_on_device, struct frame *ret,
               const char **converted); // as picture_map
 // Forgets what it holds, and goes on with packet `first`; stays open, also on the device.

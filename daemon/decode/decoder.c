@@ -394,6 +394,15 @@ static bool can_take_over(const struct decoder *d)
     return d->device && !codec_on_device(&d->codec) && d->history.whole;
 }
 
+// Pictures that the order of output took for later ones than they are.
+static void note_late(struct decoder *d)
+{
+    for (int64_t serial; d->codec.context && (serial = codec_late(&d->codec));) {
+        packet_history_info(&d->history, serial)->settled = true;
+        d->lost++;
+    }
+}
+
 static int receive(struct decoder *d, AVFrame *av)
 {
     for (int rc = 0;;) {
@@ -403,6 +412,7 @@ static int receive(struct decoder *d, AVFrame *av)
         }
         if (rc < 0 || !d->codec.context)
             return rc < 0 ? rc : -ENOTSUP;
+        note_late(d);
         if (d->lost > 0) {
             d->lost--;
             return -EBADMSG;

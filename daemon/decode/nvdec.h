@@ -8,6 +8,8 @@
 
 #include "daemon/base/fair_semaphore.h"
 
+struct early_output;
+
 struct decode_device {
     // The decoder of libavcodec that hands the codec's work to the device and gives the same bytes
     // as the cpu; NULL: there is none. Tests put other decoders there.
@@ -23,6 +25,7 @@ struct decode_device {
 // One decoder's use of the device: its context's `opaque`.
 struct nvdec {
     struct decode_device *device;
+    struct early_output *early; // is told of each frame; NULL: nobody is
     bool refused; // the device does not take the stream; set within a call, which then fails
     bool opens;   // the call at hand opens a decoder in the driver
     // How long calls lasted while some decoder was opened, the own one or another camera's: the

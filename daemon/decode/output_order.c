@@ -8,6 +8,7 @@ enum {
     LEARN_PICTURES_MIN = 8,
     LEARN_PICTURES_MAX = 48, // or over so many pictures: some streams are one sequence
     PATIENCE_MAX = 16,
+    STEP_MAX = 1 << 16,
     ALONE_MIN = 2,           // IRAP pictures
     ALONE_AGAIN = 8,         // more of them, after the rule was wrong
     DISTRUSTED_PICTURES = 32 // at most: some streams are one sequence
@@ -76,7 +77,8 @@ void output_order_distrust(struct output_order *order)
 {
     order->distrusted = DISTRUSTED_PICTURES;
     for (int i = 0; i < order->n; i++)
-        order->entry[i].picture.taken &= order->entry[i].sequence != order->sequence;
+        order->entry[i].picture.taken &=
+            order->entry[i].sequence != order->sequence || order->unseen;
 }
 
 // A picture belongs ahead of some that were shown, as far as POC says: the rules by which these
@@ -105,6 +107,11 @@ static void learn_leading(struct output_order *order, const struct order_picture
         order->irap_alone++;
 }
 
+bool output_order_is_behind(const struct output_order *order, int poc)
+{
+    return order->begun && order->last_sequence == order->sequence && poc <= order->last_poc;
+}
+
 void output_order_decoded(struct output_order *order, const struct order_picture *picture,
                           int depth)
 {
@@ -113,14 +120,19 @@ void output_order_decoded(struct output_order *order, const struct order_picture
         order->sequence++;
         order->sequences++;
         order->distrusted = 0;
+        order->unseen = picture->start == ORDER_BEGINS_UNSEEN;
     }
     learn_leading(order, picture);
     order->newest = *picture;
-    if (order->begun && order->last_sequence == order->sequence && picture->poc <= order->last_poc)
+    if (output_order_is_behind(order, picture->poc))
         blame_rules(order, picture->poc);
     if (order->n == OUTPUT_ORDER_PICTURES)
         remove_entry(order, 0);
-    order->entry[order->n] = (struct order_entry){*picture, .sequence = order->sequence};
+    order->entry[order->n] = (struct order_entry){
+        .picture = *picture,
+        .sequence = order->sequence,
+        .unseen = order->unseen,
+    };
     order->entry[order->n++].picture.taken &= order->distrusted == 0;
     order->distrusted -= order->distrusted > 0;
 }
@@ -128,12 +140,27 @@ void output_order_decoded(struct output_order *order, const struct order_picture
 static void note_shown(struct output_order *order, struct order_entry *entry)
 {
     const int poc = entry->picture.poc;
-    if (order->begun && order->last_sequence == entry->sequence && poc > order->last_poc)
+    if (order->begun && order->last_sequence == entry->sequence && poc > order->last_poc &&
+        (int64_t)poc - order->last_poc <= STEP_MAX)
         learn_step(order, poc - order->last_poc);
     order->begun = true;
     order->last_sequence = entry->sequence;
     order->last_poc = poc;
     entry->shown = true;
+}
+
+static int find_serial(const struct output_order *order, int64_t serial)
+{
+    for (int i = 0; i < order->n; i++)
+        if (order->entry[i].picture.serial == serial)
+            return i;
+    return -1;
+}
+
+bool output_order_holds(const struct output_order *order, int64_t serial)
+{
+    const int at = find_serial(order, serial);
+    return at >= 0 && !order->entry[at].shown;
 }
 
 // Of those not shown the first in output order, and how many there are in its sequence.
@@ -161,7 +188,7 @@ static bool is_next(const struct output_order *order, const struct order_entry *
 {
     const struct order_picture *newest = &order->newest, *picture = &lowest->picture;
     *rule = ORDER_RULE_SAFE;
-    if (lowest->sequence != order->sequence || held > order->depth ||
+    if (lowest->sequence != order->sequence || held > order->depth || order->ended ||
         picture->start == ORDER_BEGINS_LOWEST)
         return true;
     if (picture->random_access && newest->poc > picture->poc)
@@ -178,6 +205,11 @@ static bool is_next(const struct output_order *order, const struct order_entry *
            order->irap_alone >= ALONE_MIN;
 }
 
+void output_order_end(struct output_order *order)
+{
+    order->ended = true;
+}
+
 int64_t output_order_next(struct output_order *order)
 {
     int held;
@@ -192,14 +224,6 @@ int64_t output_order_next(struct output_order *order)
 
 // --- the decoder's own output
 
-static int find_serial(const struct output_order *order, int64_t serial)
-{
-    for (int i = 0; i < order->n; i++)
-        if (order->entry[i].picture.serial == serial)
-            return i;
-    return -1;
-}
-
 // The decoder gives out the first picture in output order that it holds: those ahead of it, shown
 // or not, will not come.
 static void drop_missed(struct output_order *order, const struct order_entry *output)
@@ -213,11 +237,28 @@ static void drop_missed(struct output_order *order, const struct order_entry *ou
     }
 }
 
+// Of a sequence that the decoder mixes with another: what was taken is shown in due time.
+static enum order_verdict output_unseen(struct output_order *order, int at)
+{
+    struct order_entry *entry = &order->entry[at];
+    const bool shown = entry->shown;
+    if (!shown && entry->picture.taken)
+        return ORDER_DROP;
+    const bool late = order->last_sequence == entry->sequence && order->begun &&
+                      entry->picture.poc <= order->last_poc;
+    if (!shown && !late)
+        note_shown(order, entry);
+    remove_entry(order, at);
+    return shown ? ORDER_DROP : late ? ORDER_LATE : ORDER_SHOW;
+}
+
 enum order_verdict output_order_output(struct output_order *order, int64_t serial)
 {
     int at = find_serial(order, serial);
     if (at < 0)
         return ORDER_SHOW;
+    if (order->entry[at].unseen)
+        return output_unseen(order, at);
     drop_missed(order, &order->entry[at]);
     at = find_serial(order, serial);
     enum order_verdict verdict = order->entry[at].shown ? ORDER_DROP : ORDER_SHOW;

@@ -15,6 +15,8 @@ enum order_start {
     ORDER_CONTINUES,     // the sequence that the picture before belongs to
     ORDER_BEGINS,        // a sequence: all pictures decoded before are shown before
     ORDER_BEGINS_LOWEST, // and nothing decoded behind it is shown ahead of it
+    ORDER_BEGINS_UNSEEN, // a sequence whose first picture is missing: the decoder, which takes it
+                         // for more of the last one, mixes both
 };
 
 struct order_picture {
@@ -38,6 +40,7 @@ struct output_order {
     struct order_entry {
         struct order_picture picture;
         uint32_t sequence;
+        bool unseen; // the sequence began unseen
         bool shown;
         enum order_rule rule;
     } entry[OUTPUT_ORDER_PICTURES]; // in decoding order: not seen from the decoder yet
@@ -45,8 +48,10 @@ struct output_order {
     struct order_picture newest; // decoded last
     int depth;         // most pictures that are decoded ahead of one that is shown before them
     uint32_t sequence; // the last one
-    int distrusted;    // pictures for which only the decoder's own output counts
-    bool begun;        // last_* hold
+    bool unseen;       // it began so
+    bool ended;
+    int distrusted; // pictures for which only the decoder's own output counts
+    bool begun;     // last_* hold
     uint32_t last_sequence;
     int last_poc; // of the picture shown last
     // What was learnt:
@@ -66,6 +71,12 @@ void output_order_decoded(struct output_order *, const struct order_picture *, i
 // Something is not known of the pictures decoded lately: for them and some more of this sequence
 // only the decoder's output counts.
 void output_order_distrust(struct output_order *);
+// Whether a picture behind `poc` in its sequence, the last one, was shown.
+bool output_order_is_behind(const struct output_order *, int poc);
+// Whether a picture was decoded, and neither shown nor passed over.
+bool output_order_holds(const struct output_order *, int64_t serial);
+// No more pictures will come.
+void output_order_end(struct output_order *);
 // The serial of a picture that is to be shown now, or 0. To be called until it returns 0.
 int64_t output_order_next(struct output_order *);
 

@@ -338,6 +338,36 @@ static void test_dropped_by_decoder(void)
     CHECK(run.late == 0 && run.shows == run.serial - 1, "%d of %d", run.shows, (int)run.serial);
 }
 
+// The first picture of a sequence is missing: a decoder that takes what follows for more of the
+// last one gives it out in a wrong order.
+static void test_unseen(void)
+{
+    static struct run run;
+    static const struct order_picture p = {3, 10, ORDER_BEGINS_UNSEEN, .reference = true,
+                                           .taken = true},
+                                      b = {4, 5, .reference = true, .taken = true},
+                                      untaken = {5, 2, .reference = true},
+                                      late = {6, 1, .reference = true};
+    begin(&run, 0);
+    decode(&run, ORDER_BEGINS_LOWEST, 0, true);
+    decode(&run, ORDER_CONTINUES, 20, true);
+    CHECK(run.shows == 2 && output_order_is_behind(&run.order, 20) &&
+              !output_order_is_behind(&run.order, 21),
+          "%d", run.shows);
+    output_order_decoded(&run.order, &p, 3);
+    CHECK(output_order_output(&run.order, 3) == ORDER_DROP, "taken");
+    output_order_decoded(&run.order, &b, 3);
+    output_order_decoded(&run.order, &untaken, 3);
+    CHECK(output_order_next(&run.order) == 0, "the decoder's word is not waited for");
+    CHECK(output_order_output(&run.order, 5) == ORDER_SHOW, "not taken");
+    output_order_decoded(&run.order, &late, 3);
+    CHECK(output_order_output(&run.order, 6) == ORDER_LATE, "too late");
+    CHECK(output_order_holds(&run.order, 3) && output_order_holds(&run.order, 4), "held");
+    output_order_end(&run.order);
+    CHECK(output_order_next(&run.order) == 4 && output_order_next(&run.order) == 3, "the end");
+    CHECK(output_order_next(&run.order) == 0 && !output_order_holds(&run.order, 3), "all");
+}
+
 // Any structure within the depth, pictures lost at random: whatever is shown keeps its order within
 // its sequence, nothing is shown twice, and each picture is shown or late.
 static void test_any(unsigned seed)
@@ -395,6 +425,7 @@ int main(void)
     TEST(test_loss());
     TEST(test_untaken());
     TEST(test_dropped_by_decoder());
+    TEST(test_unseen());
     for (unsigned seed = 1; seed <= 300; seed++)
         TEST(test_any(seed));
     return test_end();

@@ -1,0 +1,218 @@
+#include "daemon/decode/picture_place.h"
+
+#include <errno.h>
+#include <libavcodec/avcodec.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "daemon/decode/hevc_headers.h"
+#include "daemon/input/h264_headers.h"
+#include "daemon/input/nal.h"
+
+enum {
+    H264_REFERENCE = 0x60, // bits of a unit's first byte
+    SEI_RECOVERY_POINT = 6,
+    SEI_BYTES_MAX = 256,
+    HEVC_BLA_N_LP = 18,
+    HEVC_NON_REFERENCE_MAX = 14, // even types up to this one
+    AVCC_SEQUENCES = 5,          // where an AVCDecoderConfigurationRecord has their number
+    HVCC_ARRAYS = 22,            // where a HEVCDecoderConfigurationRecord has numOfArrays
+    NEVER_POC = INT_MIN,
+    QUIET = 64, // added to the level of log messages: the decoder logs the same
+};
+
+struct picture_place_reader {
+    AVCodecParserContext *parser;
+    AVCodecContext *context; // what the parser wants to write to
+    bool hevc;
+    int length_bytes;
+    uint64_t sequence_hash; // of the last parameters of a sequence; 0: none came
+    bool in_order, may_be_hidden;
+};
+
+// --- H.264
+
+// The first bit of recovery_frame_cnt as ue(v) is 1 where that is 0.
+static bool is_recovery_point(const struct nal *unit)
+{
+    uint8_t sei[SEI_BYTES_MAX];
+    const size_t size = nal_rbsp(unit, sei, sizeof sei);
+    for (size_t at = 1; at + 2 < size;) {
+        size_t type = 0, bytes = 0;
+        while (at < size && sei[at] == 255)
+            type += sei[at++];
+        type += at < size ? sei[at++] : 0;
+        while (at < size && sei[at] == 255)
+            bytes += sei[at++];
+        bytes += at < size ? sei[at++] : 0;
+        if (type == SEI_RECOVERY_POINT && at < size)
+            return sei[at] & 0x80;
+        at += bytes;
+    }
+    return false;
+}
+
+static bool read_h264(struct picture_place_reader *reader, const struct nal *unit,
+                      struct picture_place *place)
+{
+    const int type = unit->size > 0 ? unit->data[0] & 31 : 0;
+    if (type == H264_UNIT_SPS)
+        reader->in_order = h264_sps_read(unit->data, unit->size).poc_type == 2;
+    else if (type == H264_UNIT_SEI)
+        place->recovery_point |= is_recovery_point(unit);
+    if (type < H264_UNIT_SLICE || type > H264_UNIT_IDR)
+        return true;
+    place->reference = unit->data[0] & H264_REFERENCE;
+    place->start = type == H264_UNIT_IDR ? ORDER_BEGINS_LOWEST : ORDER_CONTINUES;
+    return false;
+}
+
+// --- H.265
+
+// output_flag_present_flag of pps_rbsp.
+static bool read_output_flag(const struct nal *unit)
+{
+    struct nal_bits bits = {.data = unit->data, .size = unit->size, .at = 2};
+    nal_ue(&bits); // of the parameters themselves, and of their sequence
+    nal_ue(&bits);
+    nal_u(&bits, 1); // dependent_slice_segments_enabled_flag
+    return nal_u(&bits, 1);
+}
+
+static bool read_hevc(struct picture_place_reader *reader, const struct nal *unit,
+                      struct picture_place *place)
+{
+    const int type = hevc_unit_type(unit);
+    if (type == HEVC_UNIT_PPS)
+        reader->may_be_hidden |= read_output_flag(unit);
+    const bool irap = type >= HEVC_UNIT_BLA_W_LP && type <= HEVC_UNIT_RSV_IRAP_VCL23;
+    if (type < 0 || (type > HEVC_UNIT_RASL_R && !irap))
+        return true;
+    place->random_access = irap;
+    place->reference = type > HEVC_NON_REFERENCE_MAX || type % 2 == 1;
+    if (type == HEVC_UNIT_IDR_N_LP || type == HEVC_BLA_N_LP)
+        place->start = ORDER_BEGINS_LOWEST;
+    else if (irap && type < HEVC_UNIT_CRA)
+        place->start = ORDER_BEGINS;
+    return false;
+}
+
+// --- both
+
+static bool is_sequence(const struct picture_place_reader *reader, const struct nal *unit)
+{
+    return reader->hevc ? hevc_unit_type(unit) == HEVC_UNIT_SPS
+                        : unit->size > 0 && (unit->data[0] & 31) == H264_UNIT_SPS;
+}
+
+static bool differs_from_last(struct picture_place_reader *reader, const struct nal *sequence)
+{
+    uint64_t hash = 0xcbf29ce484222325; // FNV-1a
+    for (size_t i = 0; i < sequence->size; i++)
+        hash = (hash ^ sequence->data[i]) * 0x100000001b3;
+    const bool differs = hash != reader->sequence_hash;
+    reader->sequence_hash = hash;
+    return differs;
+}
+
+// False: no unit behind this one says more of the picture's place.
+static bool read_unit(struct picture_place_reader *reader, const struct nal *unit,
+                      struct picture_place *place)
+{
+    if (is_sequence(reader, unit))
+        place->new_sequence |= differs_from_last(reader, unit);
+    return (reader->hevc ? read_hevc : read_h264)(reader, unit, place);
+}
+
+static void read_units(struct picture_place_reader *reader, const uint8_t *data, size_t size,
+                       int length_bytes, struct picture_place *place)
+{
+    struct nal_reader units = {.data = data, .size = size, .length_bytes = length_bytes};
+    struct nal unit;
+    while (nal_next(&units, &unit))
+        if (!read_unit(reader, &unit, place))
+            break;
+}
+
+// The parameters in a record, which tells their lengths in two bytes each: of H.264 those of the
+// sequence alone matter, and of these the first.
+static void read_record(struct picture_place_reader *reader, const uint8_t *data, size_t size)
+{
+    struct picture_place none = {0};
+    size_t at = reader->hevc ? HVCC_ARRAYS + 1 : AVCC_SEQUENCES;
+    for (int arrays = reader->hevc ? data[HVCC_ARRAYS] : 1; arrays > 0 && size > at + 5; arrays--) {
+        at += reader->hevc ? 1 : 0; // type
+        int units = reader->hevc ? data[at] << 8 | data[at + 1] : 1;
+        for (at += reader->hevc ? 2 : 1; units > 0 && size - at > 2; units--) {
+            const size_t bytes = (size_t)(data[at] << 8 | data[at + 1]);
+            at += 2;
+            if (bytes > size - at)
+                return;
+            read_unit(reader, &(struct nal){data + at, bytes}, &none);
+            at += bytes;
+        }
+    }
+}
+
+static void read_extradata(struct picture_place_reader *reader, const AVCodecParameters *parameters)
+{
+    const uint8_t *extradata = parameters->extradata;
+    const size_t size = (size_t)parameters->extradata_size;
+    struct picture_place none = {0};
+    reader->length_bytes =
+        reader->hevc ? hevc_length_bytes(extradata, size) : h264_length_bytes(extradata, size);
+    if (reader->length_bytes > 0)
+        read_record(reader, extradata, size);
+    else if (extradata)
+        read_units(reader, extradata, size, 0, &none);
+}
+
+int picture_place_open(struct picture_place_reader **ret, const AVCodecParameters *parameters)
+{
+    const enum AVCodecID id = parameters->codec_id;
+    if (id != AV_CODEC_ID_H264 && id != AV_CODEC_ID_HEVC)
+        return -ENOTSUP;
+    struct picture_place_reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return -ENOMEM;
+    reader->hevc = id == AV_CODEC_ID_HEVC;
+    if (!(reader->parser = av_parser_init((int)id)) ||
+        !(reader->context = avcodec_alloc_context3(NULL)) ||
+        avcodec_parameters_to_context(reader->context, parameters) < 0) {
+        picture_place_close(reader);
+        return -ENOMEM;
+    }
+    reader->parser->flags |= PARSER_FLAG_COMPLETE_FRAMES;
+    reader->context->log_level_offset = QUIET;
+    read_extradata(reader, parameters);
+    *ret = reader;
+    return 0;
+}
+
+void picture_place_close(struct picture_place_reader *reader)
+{
+    if (!reader)
+        return;
+    if (reader->parser)
+        av_parser_close(reader->parser);
+    avcodec_free_context(&reader->context);
+    free(reader);
+}
+
+struct picture_place picture_place_read(struct picture_place_reader *reader, const AVPacket *packet)
+{
+    struct picture_place place = {0};
+    AVCodecParserContext *parser = reader->parser;
+    uint8_t *whole;
+    int bytes;
+    read_units(reader, packet->data, (size_t)packet->size, reader->length_bytes, &place);
+    parser->output_picture_number = NEVER_POC;
+    av_parser_parse2(parser, reader->context, &whole, &bytes, packet->data, packet->size,
+                     AV_NOPTS_VALUE, AV_NOPTS_VALUE, 0);
+    place.known = parser->output_picture_number != NEVER_POC;
+    place.poc = place.known ? parser->output_picture_number : 0;
+    place.field = !reader->hevc && parser->picture_structure != AV_PICTURE_STRUCTURE_FRAME;
+    place.in_order = reader->in_order;
+    place.may_be_hidden = reader->may_be_hidden;
+    return place;
+}

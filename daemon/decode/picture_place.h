@@ -1,0 +1,33 @@
+// What a packet of H.264 or H.265 says of its picture's place in the output order: by libavcodec's
+// parser, and by the NAL units ahead of its first slice. One thread uses a reader.
+#ifndef FRAMED_DAEMON_DECODE_PICTURE_PLACE_H
+#define FRAMED_DAEMON_DECODE_PICTURE_PLACE_H
+
+#include <stdbool.h>
+
+#include "daemon/decode/output_order.h"
+
+struct AVCodecParameters;
+struct AVPacket;
+struct picture_place_reader;
+
+struct picture_place {
+    bool known; // poc
+    int poc;
+    enum order_start start;
+    bool random_access;  // H.265, IRAP
+    bool reference;      // others may be made from it
+    bool field;          // H.264: one of two that are one picture
+    bool recovery_point; // H.264: what is shown from it on is whole
+    bool in_order;       // pictures of its sequence are shown as they are decoded
+    bool may_be_hidden;  // H.265: it may say that it is not to be shown
+    bool new_sequence;   // parameters of the sequence came that differ from the last ones
+};
+
+// -ENOTSUP: neither H.264 nor H.265; -ENOMEM.
+int picture_place_open(struct picture_place_reader **ret, const struct AVCodecParameters *);
+void picture_place_close(struct picture_place_reader *); // accepts NULL
+// To be called for each packet, in decoding order: POC counts on from the packet before.
+struct picture_place picture_place_read(struct picture_place_reader *, const struct AVPacket *);
+
+#endif
