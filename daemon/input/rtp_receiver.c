@@ -75,7 +75,9 @@ int rtp_receiver_open(struct rtp_receiver **ret, const struct rtp_receiver_optio
     receiver->source = (struct rtp_source){.payload_type = options->payload_type,
                                            .other_video = options->other_video,
                                            .hinted = options->ssrc_hinted,
-                                           .hint = options->ssrc};
+                                           .hint = options->ssrc,
+                                           .avoids = options->ssrc_avoided,
+                                           .avoided = options->avoided};
     if (receiver->options.clock_rate <= 0)
         receiver->options.clock_rate = 90000;
     if (!options->ordered)

@@ -21,6 +21,10 @@ struct rtp_receiver_options {
     // changes to this one as soon as a packet has it.
     bool ssrc_hinted;
     uint32_t ssrc;
+    // Packets of this SSRC came before ours could, of an older session as it seems: it is ours only
+    // if no other comes for 0.5 s.
+    bool ssrc_avoided;
+    uint32_t avoided;
 };
 
 struct rtp_statistics { // since it was opened

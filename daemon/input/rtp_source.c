@@ -38,9 +38,21 @@ static bool may_take_over(const struct rtp_source *source, const struct rtp_pack
            (source->hinted && !source->hint_met && packet->ssrc == source->hint);
 }
 
+// What an older session left is taken for ours only if nothing else comes: a camera may begin to
+// send ahead of PLAY.
+static bool is_left_over(struct rtp_source *source, const struct rtp_packet *packet)
+{
+    if (source->locked || !source->avoids || packet->ssrc != source->avoided ||
+        (source->hinted && packet->ssrc == source->hint))
+        return false;
+    if (source->avoided_ns == 0)
+        source->avoided_ns = packet->received_ns;
+    return packet->received_ns - source->avoided_ns < SILENCE_MIN_NS;
+}
+
 enum rtp_source_verdict rtp_source_judge(struct rtp_source *source, const struct rtp_packet *packet)
 {
-    if (!has_our_type(source, packet->payload_type))
+    if (!has_our_type(source, packet->payload_type) || is_left_over(source, packet))
         return RTP_FOREIGN;
     const bool same = source->locked && packet->ssrc == source->ssrc;
     if (source->locked && !same && !may_take_over(source, packet))

@@ -8,16 +8,19 @@
 
 struct rtp_packet;
 
-struct rtp_source { // ready with its first four set and the rest zeroed
+struct rtp_source { // ready with its first six set and the rest zeroed
     int payload_type;
     bool other_video; // another payload type may be another video track's
     bool hinted;      // the camera announced the SSRC `hint`
     uint32_t hint;
+    bool avoids; // packets of the SSRC `avoided` came before ours could
+    uint32_t avoided;
     bool locked; // `ssrc` is ours
     uint32_t ssrc;
     bool said_bye; // set by the caller: ours said goodbye
     // Private.
     bool hint_met;
+    int64_t avoided_ns;         // when the first of them came since then
     int64_t heard_ns, pause_ns; // of ours: last packet, longest pause
     int other_type, others;
 };

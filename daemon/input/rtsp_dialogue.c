@@ -57,6 +57,7 @@ void rtsp_dialogue_close(struct rtsp_dialogue *d)
     d->track = NULL;
     d->connection = NULL;
     d->reader = (struct rtsp_reader){0};
+    d->avoids = false;
 }
 
 int rtsp_dialogue_begin(struct rtsp_dialogue *d)
@@ -327,6 +328,8 @@ static int take_setup(struct rtsp_dialogue *d, const struct rtsp_message *reply)
         .ordered = d->transport == TRANSPORT_TCP,
         .other_video = d->other_video,
         .ssrc = d->carriage.ssrc,
+        .avoids = d->avoids,
+        .avoided = d->avoided,
     };
     if (rc == -EXDEV || (rc < 0 && d->transport == TRANSPORT_MULTICAST))
         return rtsp_dialogue_fall_back(d);

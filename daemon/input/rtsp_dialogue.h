@@ -39,6 +39,8 @@ struct rtsp_dialogue {
     struct rtsp_keep_alive keep_alive;
     struct rtsp_carriage carriage;
     struct rtsp_track *track; // from SETUP's reply on
+    bool avoids;              // RTP packets of the SSRC `avoided` came before SETUP's reply
+    uint32_t avoided;
     struct sdp_media media;
     bool has_media, other_video;
     bool dynamic_rate; // the server understands x-Dynamic-Rate

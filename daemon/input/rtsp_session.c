@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/input/rtp_packet.h"
 #include "daemon/input/rtsp_dialogue.h"
 
 static const int64_t SECOND_NS = 1000000000;
@@ -30,8 +31,20 @@ struct rtsp_session {
 
 // --- input
 
+// Cameras go on sending an older session's packets, to whoever has its connection's descriptor now.
+static void note_left_over(struct rtsp_session *s, const uint8_t *data, size_t bytes)
+{
+    struct rtp_packet packet;
+    if (rtp_is_rtcp(data, bytes) || rtp_parse(&packet, data, bytes) < 0)
+        return;
+    s->d.avoids = true;
+    s->d.avoided = packet.ssrc;
+}
+
 static int take_packet(struct rtsp_session *s, const uint8_t *data, size_t bytes)
 {
+    if (!s->d.track && s->d.phase <= RTSP_SETTING_UP)
+        note_left_over(s, data, bytes);
     if (!s->d.track || s->d.phase == RTSP_LEAVING)
         return RTSP_TRACK_NOTHING;
     int got = rtsp_track_put(s->d.track, data, bytes, s->d.now_ns);

@@ -34,6 +34,8 @@ int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *op
         .other_video = options->other_video,
         .ssrc_hinted = options->ssrc,
         .ssrc = options->ssrc,
+        .ssrc_avoided = options->avoids,
+        .avoided = options->avoided,
     };
     struct rtsp_track *t = calloc(1, sizeof *t);
     if (!t)

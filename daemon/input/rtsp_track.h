@@ -31,6 +31,8 @@ struct rtsp_track_options {
     bool ordered;                        // the packets come over TCP
     bool other_video;                    // the camera offers other video tracks too
     uint32_t ssrc;                       // a hint; 0: none
+    bool avoids;                         // packets of the SSRC `avoided` came before SETUP's reply
+    uint32_t avoided;
 };
 
 // 0; -ENOTSUP: another codec; -ENOMEM; -EIO.

@@ -44,13 +44,17 @@ static struct rtp_receiver *receiver;
 static int64_t now;
 static uint8_t buffer[PACKET_MAX]; // of the packet that was put last
 
-static void open_receiver(bool ordered)
+static void open_with(const struct rtp_receiver_options *options)
 {
     rtp_receiver_close(receiver);
     now = START;
-    const struct rtp_receiver_options options = {
-        .payload_type = TYPE, .clock_rate = 90000, .ordered = ordered};
-    CHECK(rtp_receiver_open(&receiver, &options) == 0, "open");
+    CHECK(rtp_receiver_open(&receiver, options) == 0, "open");
+}
+
+static void open_receiver(bool ordered)
+{
+    open_with(&(struct rtp_receiver_options){
+        .payload_type = TYPE, .clock_rate = 90000, .ordered = ordered});
 }
 
 static int put_sent(struct sent sent)
@@ -458,6 +462,27 @@ static void drops_other_senders(void)
     COUNT(restarts, 1);
 }
 
+static void avoids_left_overs(void)
+{
+    const struct rtp_receiver_options options = {.payload_type = TYPE,
+                                                 .clock_rate = 90000,
+                                                 .ordered = true,
+                                                 .ssrc_avoided = true,
+                                                 .avoided = 8};
+    open_with(&options);
+    check_foreign((struct sent){.sequence = 100, .ssrc = 8});
+    check_out((struct sent){.sequence = 1, .ssrc = 7}, "1");
+    check_foreign((struct sent){.sequence = 101, .ssrc = 8});
+    COUNT(foreign, 2);
+    COUNT(lost, 0);
+    open_with(&options); // nothing else comes
+    check_foreign((struct sent){.sequence = 100, .ssrc = 8});
+    now += 499 * MS;
+    check_foreign((struct sent){.sequence = 101, .ssrc = 8});
+    now += MS;
+    check_out((struct sent){.sequence = 102, .ssrc = 8}, "102");
+}
+
 static void knows_slow_cameras(void)
 {
     open_receiver(true);
@@ -593,6 +618,7 @@ int main(void)
     TEST(waits_no_longer_than_a_picture());
     TEST(holds_no_more_than_it_may());
     TEST(drops_other_senders());
+    TEST(avoids_left_overs());
     TEST(knows_slow_cameras());
     TEST(adopts_after_a_bye());
     TEST(prefers_the_announced_sender());
