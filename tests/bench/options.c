@@ -41,7 +41,8 @@ static void usage(FILE *to)
         "  --try KEY=V[,V...]  compare values of a key of the configuration: the cameras with "
         "every\n"
         "                      combination, side by side (--try cuda.streams=auto,4 --try "
-        "slots=4,8)\n"
+        "slots=4,8);\n"
+        "                      copy=off,on: with their packets recorded to files, too\n"
         "  --runs N            runs of each combination (5)\n"
         "  --ffmpeg PATH       the ffmpeg program at the cameras' job\n"
         "  --rows NAME[,...]   only these: copies, yuv, warp, cameras, live, try, ffmpeg\n"
@@ -136,6 +137,8 @@ static bool take_value(struct bench_options *options, const char *word)
 {
     struct try *try = &options->tries[options->n_tries];
     if (try->n == TRY_VALUES_MAX)
+        return false;
+    if (strcmp(try->key, "copy") == 0 && strcmp(word, "off") != 0 && strcmp(word, "on") != 0)
         return false;
     snprintf(try->value[try->n++], sizeof try->value[0], "%s", word);
     return true;

@@ -60,13 +60,25 @@ static void set(struct settings *settings, const char *key, const char *value)
     settings->n = n;
 }
 
+// "copy" is no key of the configuration: `on` gives each camera a second output, which records its
+// packets.
+static const char copy_key[] = "copy";
+
+static bool copies(const struct settings *settings)
+{
+    for (int i = 0; i < settings->n; i++)
+        if (strcmp(settings->list[i].key, copy_key) == 0)
+            return strcmp(settings->list[i].value, "on") == 0;
+    return false;
+}
+
 // The settings below a prefix, "" or "cuda.", each section of them once.
 static void print_section(FILE *to, const struct settings *settings, const char *prefix,
                           size_t length)
 {
     for (int i = 0; i < settings->n; i++) {
         const char *key = settings->list[i].key, *name = key + length;
-        if (strncmp(key, prefix, length) != 0)
+        if (strncmp(key, prefix, length) != 0 || strcmp(key, copy_key) == 0)
             continue;
         const size_t end = strcspn(name, ".");
         const size_t section = length + end + 1;
@@ -121,7 +133,10 @@ static void print_config(const struct testbed *testbed, FILE *to)
         url_of(testbed, i, path, sizeof path);
         print_quoted(to, path);
         ring_path(testbed->folder, i, path);
-        fprintf(to, "\n    outputs: {tensor: {sink: \"ring:%s\"}}\n", path);
+        fprintf(to, "\n    outputs:\n      tensor: {sink: \"ring:%s\"}\n", path);
+        if (copies(&settings))
+            fprintf(to, "      copy: {kernel: copy, sink: \"file:%s/%d.mp4\"}\n", testbed->folder,
+                    i);
     }
 }
 

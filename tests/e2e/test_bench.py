@@ -215,6 +215,23 @@ def check_try(checks, clip, temporary):
     checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
 
 
+def check_try_copy(checks, where, clip):
+    """copy=on records the packets of every camera, and the folder of that is gone afterwards."""
+    temporary = f"{where}/copies"
+    os.mkdir(temporary)
+    arguments = [BENCH, "--backend", "cpu", "--clip", clip, "--cameras", "2", "--live", "--rtsp", "tcp", "--runs", "1"]
+    seen = set()
+    with Process([*arguments, "--try", "copy=off,on", "--seconds", "2"], f"{where}/bench.log", {"TMPDIR": temporary}) as process:
+        while process.child.poll() is None:
+            seen |= {os.path.basename(path).split(".")[0] for path in glob.glob(f"{temporary}/*/*.mp4*")}
+            time.sleep(0.05)
+        output = process.child.stdout.read().decode()
+    checks.check(process.child.returncode == 0 and seen == {"0", "1"}, f"recordings of cameras {seen}: {output}")
+    checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
+    code, _, errors = bench(*arguments[3:], "--try", "copy=maybe")
+    checks.check(code == 2 and "--try" in errors, f"copy=maybe: exit {code}, {errors}")
+
+
 def check_try_failure(checks, clip):
     """A combination that does not run is left out, and said; the others are measured."""
     arguments = ["--clip", clip, "--cameras", "1", "--try", "cpu.pin=none,900", "--runs", "2", "--seconds", "0.2"]
@@ -303,6 +320,7 @@ def main():
             check_rtsp(checks, plain, temporary, way)
         check_withheld(checks, plain)
         check_try(checks, clip, temporary)
+        check_try_copy(checks, where, plain)
         check_try_failure(checks, clip)
         check_ffmpeg(checks, clip)
         check_stopped_alone(checks, where, clip, temporary)
