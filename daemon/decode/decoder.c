@@ -307,6 +307,13 @@ static bool is_wrong(struct decoder *d, const AVPacket *packet)
     return h264_loss_before(&d->h264_loss, packet->data, (size_t)packet->size);
 }
 
+// H.264 numbers the pictures that others refer to (is_wrong), so that others may be missing.
+static bool lacks_reference(const struct decoder *d, const struct packet *packet)
+{
+    return packet->reference_lost && !(packet->av->flags & AV_PKT_FLAG_KEY) &&
+           d->parameters->codec_id != AV_CODEC_ID_H264;
+}
+
 static void read_hash(struct decoder *d, const AVPacket *packet, struct packet_info *info)
 {
     const AVCodecParameters *own = d->parameters;
@@ -359,6 +366,7 @@ int decoder_send(struct decoder *d, const struct packet *packet)
     info->damaged |= is_wrong(d, packet->av);
     read_hash(d, packet->av, info);
     info->damaged |= slices_are_wrong(d, packet->av, info);
+    info->damaged |= lacks_reference(d, packet);
     if (packet->reference_lost)
         corruption_missing_reference(&d->corruption);
     if (d->awaiting) {
