@@ -1,7 +1,7 @@
 # Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
 # corpus once, by a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
-FUZZERS := config control http ring slices rtsp sdp
+FUZZERS := config control http ring rtcp rtp rtsp sdp slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image processors)
@@ -12,9 +12,11 @@ FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
 $(filter %_control %_http,$(FUZZED_BY)): $(B)/tests/fuzz/dialogue.o
 $(filter %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/ring_model.o
 $(filter %_slices,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/%.o,$(addprefix decode/,hevc_cabac hevc_headers hevc_residual hevc_slice slice_check) input/nal)
+$(filter %_rtcp,$(FUZZED_BY)): $(B)/daemon/input/rtcp.o
+$(filter %_rtp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/input/rtp_%.o,packet receiver source)
 $(filter %_rtsp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/input/rtsp_%.o,auth message url)
 $(filter %_sdp,$(FUZZED_BY)): $(B)/daemon/input/sdp.o
-$(filter %_control %_http %_ring %_rtsp %_sdp,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
+$(filter %_control %_http %_ring %_rtcp %_rtp %_rtsp %_sdp,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
 $(filter-out %_config %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
 $(filter %_config,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
 
