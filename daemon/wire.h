@@ -40,7 +40,7 @@ struct framed_header {
     uint32_t epoch; // counts the discontinuities of the camera
     uint32_t flags; // enum framed_flags
     int64_t capture_ns;                   // since 1970: from sender reports, else time of arrival
-    int64_t received_ns;                  // CLOCK_MONOTONIC: the packet was read from the camera
+    int64_t received_ns;                  // CLOCK_MONOTONIC: the picture's first packet came
     int64_t decoded_ns;                   // CLOCK_MONOTONIC: the picture was decoded
     int64_t finished_ns;                  // CLOCK_MONOTONIC: the result was complete in memory
     uint32_t width, height;               // of the payload, pixels

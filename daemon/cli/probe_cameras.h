@@ -1,0 +1,13 @@
+// Probes the cameras of a configuration: opens each, reads one picture and closes it again.
+#ifndef FRAMED_DAEMON_CLI_PROBE_CAMERAS_H
+#define FRAMED_DAEMON_CLI_PROBE_CAMERAS_H
+
+#include "config/config.h"
+
+// Prints one line for each camera, in the order of the file: to standard output what the stream is,
+// or to standard error what is wrong. Several cameras are opened at once, each within its own
+// deadlines. Pipes and fifos are not opened: what is read from them is gone. EXIT_OK; EXIT_RUNTIME:
+// a camera delivers no picture; EXIT_CONFIG: an output cannot be made from a camera's picture.
+int probe_cameras(const struct config *, const char *file);
+
+#endif

@@ -1,0 +1,449 @@
+// RTSP cameras by a client of our own. A session's descriptors are polled and its access units
+// taken here; beside a session that fell silent a second one, the spare, is opened, and takes over
+// with its first keyframe.
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/url.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/stage_watch.h"
+#include "daemon/input/demux.h"
+#include "daemon/input/demux_driver.h"
+#include "daemon/input/rtsp_video.h"
+
+static const int64_t MS = 1000000;
+enum {
+    POLL_MS = 50, // how long a wait may overlook *stop
+    PATIENCE_MIN_MS = 1000,
+    PATIENCE_INTERVALS = 10, // of the camera's, without a picture: it is silent
+    INTERVALS_KNOWN = 8,     // from so many on they are believed
+    INTERVALS_MEAN = 16,     // that the average is over
+    INTERVAL_MAX_MS = 10000, // longer is a jump of the camera's clock
+    SPARE_PAUSE_MS = 10000,  // after a spare that was of no use, doubled with each
+    SPARE_PAUSE_DOUBLED = 4, // so many times at most
+    GOODBYE_MS = 200,        // what closing may take where *stop is set
+};
+
+struct rtsp_demux {
+    struct demux base; // first
+    struct demux_context context;
+    struct demux_memory own_memory; // where the owner keeps none
+    struct demux_memory *memory;
+    struct rtsp_memory spare_memory;
+    struct rtsp_session *session; // whose units are given out
+    int ended;                    // why it gives no more; 0: it goes on
+    struct rtsp_session *spare;   // NULL: none
+    struct rtsp_session *leaving; // says goodbye; NULL: none
+    struct rtsp_video *video;
+    struct rtsp_unit next; // the spare's keyframe, which -EREMCHG announced
+    bool has_next;
+    int64_t due_ns;         // CLOCK_MONOTONIC: the first unit
+    int64_t unit_ns;        // CLOCK_MONOTONIC: the last unit came; 0: none yet
+    int64_t timestamp;      // of that unit
+    int64_t pinged_ns;      // CLOCK_MONOTONIC: in this silence; 0: not yet
+    int64_t spare_after_ns; // CLOCK_MONOTONIC: no spare is opened before
+    int spares;             // that were of no use
+    char description[128], why[256];
+};
+
+// --- how long the camera may be silent
+
+// By timestamps, which neither the network nor a burst at the start changes.
+static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
+{
+    struct demux_memory *memory = in->memory;
+    const int clock_rate = rtsp_session_media(in->session)->clock_rate;
+    const int64_t ns = llabs(unit->timestamp - in->timestamp) * 1000 * MS / clock_rate;
+    if (in->unit_ns && !unit->unit.restarted && ns < INTERVAL_MAX_MS * MS) {
+        memory->intervals += memory->intervals < INTERVALS_MEAN;
+        memory->interval_ns += (ns - memory->interval_ns) / memory->intervals;
+    }
+    in->timestamp = unit->timestamp;
+}
+
+static int64_t own_patience_ns(const struct rtsp_demux *in)
+{
+    const int64_t ns = PATIENCE_INTERVALS * in->memory->interval_ns;
+    if (in->memory->intervals < INTERVALS_KNOWN)
+        return DEMUX_PATIENCE_NS;
+    return ns > PATIENCE_MIN_MS * MS ? ns : PATIENCE_MIN_MS * MS;
+}
+
+static int64_t rtsp_patience_ns(const struct demux *demux)
+{
+    const struct rtsp_demux *in = (const void *)demux;
+    const int64_t set_ns = in->context.config->media_timeout.ns;
+    return set_ns ? set_ns : own_patience_ns(in);
+}
+
+static bool is_alive(const struct rtsp_demux *in)
+{
+    return in->pinged_ns && rtsp_session_heard_ns(in->session) > in->pinged_ns;
+}
+
+// A camera that answers requests but sends nothing is waited for as long as any other input.
+static bool is_silent(const struct rtsp_demux *in, int64_t now_ns)
+{
+    int64_t patience_ns = rtsp_patience_ns(&in->base);
+    if (!in->unit_ns)
+        return now_ns >= in->due_ns;
+    if (!in->context.config->media_timeout.ns && patience_ns < DEMUX_PATIENCE_NS && is_alive(in))
+        patience_ns = DEMUX_PATIENCE_NS;
+    return now_ns - in->unit_ns >= patience_ns;
+}
+
+// --- the spare
+
+static void count_session(struct demux_memory *memory, const struct rtsp_session *session)
+{
+    const struct rtp_statistics own = rtsp_session_statistics(session);
+    memory->sessions.packets += own.packets;
+    memory->sessions.lost += own.lost;
+    memory->sessions.late += own.late;
+    memory->sessions.foreign += own.foreign;
+    memory->overruns += rtsp_session_overruns(session);
+}
+
+// The session's counts are kept where it gave units out.
+static void leave_session(struct rtsp_demux *in, struct rtsp_session *session, int64_t now_ns)
+{
+    rtsp_session_close(in->leaving);
+    in->leaving = session;
+    if (session)
+        rtsp_session_teardown(session, now_ns);
+}
+
+static void step_leaving(struct rtsp_demux *in, int64_t now_ns)
+{
+    if (!in->leaving || rtsp_session_step(in->leaving, now_ns) == 0)
+        return;
+    rtsp_session_close(in->leaving);
+    in->leaving = NULL;
+}
+
+static void give_up_spare(struct rtsp_demux *in, int64_t now_ns)
+{
+    const int doubled = in->spares < SPARE_PAUSE_DOUBLED ? in->spares : SPARE_PAUSE_DOUBLED;
+    in->spares++;
+    in->spare_after_ns = now_ns + (SPARE_PAUSE_MS * MS << doubled);
+    leave_session(in, in->spare, now_ns);
+    in->spare = NULL;
+}
+
+// Halfway to the end of patience the camera is asked whether it is alive, and another session
+// begins beside the silent one.
+static void look_for_silence(struct rtsp_demux *in, int64_t now_ns)
+{
+    const struct rtsp_options options = {in->context.config, &in->spare_memory};
+    if (!in->unit_ns || now_ns - in->unit_ns < own_patience_ns(in) / 2)
+        return;
+    if (!in->pinged_ns) {
+        rtsp_session_ping(in->session);
+        in->pinged_ns = now_ns;
+    }
+    if (in->spare || in->context.config->spare == SPARE_OFF || in->memory->rtsp.single_session ||
+        now_ns < in->spare_after_ns)
+        return;
+    in->spare_memory = in->memory->rtsp;
+    if (rtsp_session_open(&in->spare, &options, now_ns) < 0)
+        in->spare_after_ns = now_ns + SPARE_PAUSE_MS * MS;
+}
+
+static bool same_codec(const struct rtsp_demux *in, const struct rtsp_session *other)
+{
+    return rtsp_session_media(other)->codec == rtsp_session_media(in->session)->codec;
+}
+
+static void take_over(struct rtsp_demux *in, int64_t now_ns)
+{
+    log_event(LOG_LEVEL_INFO, "silent for %.1f s: another connection takes over",
+              (double)(now_ns - in->unit_ns) / 1e9);
+    count_session(in->memory, in->session);
+    leave_session(in, in->session, now_ns);
+    in->session = in->spare;
+    in->ended = 0;
+    in->memory->rtsp = in->spare_memory;
+    in->spare = NULL;
+    in->spares = 0;
+}
+
+static int next_unit(struct rtsp_session *session, int64_t now_ns, struct rtsp_unit *ret)
+{
+    int rc = rtsp_session_read(session, now_ns, ret);
+    if (rc == -EAGAIN && (rc = rtsp_session_step(session, now_ns)) == 0)
+        rc = rtsp_session_read(session, now_ns, ret);
+    return rc;
+}
+
+// 0: its keyframe is *ret, and the spare is the session now.
+static int read_spare(struct rtsp_demux *in, int64_t now_ns, struct rtsp_unit *ret)
+{
+    int rc = -EAGAIN;
+    while (in->spare && (rc = next_unit(in->spare, now_ns, ret)) == 0) {
+        if (!ret->unit.keyframe || !same_codec(in, in->spare))
+            continue;
+        take_over(in, now_ns);
+        return 0;
+    }
+    if (rc == -EAGAIN)
+        return rc;
+    in->memory->rtsp.single_session |= rc == -EUSERS;
+    give_up_spare(in, now_ns);
+    return -EAGAIN;
+}
+
+// --- reading
+
+static void note_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64_t now_ns)
+{
+    const int64_t arrival_ns = unit->unit.arrived_ns - unit->unit.received_ns;
+    learn_interval(in, unit);
+    in->memory->arrival_ns += (arrival_ns - in->memory->arrival_ns) / INTERVALS_MEAN;
+    in->unit_ns = now_ns;
+    in->pinged_ns = 0;
+    if (in->spare)
+        give_up_spare(in, now_ns);
+}
+
+static void wait_for_more(const struct rtsp_demux *in, int64_t now_ns)
+{
+    struct rtsp_session *const sessions[] = {in->ended ? NULL : in->session, in->spare,
+                                             in->leaving};
+    struct pollfd fds[3 * RTSP_POLL_MAX];
+    int64_t wake_ns = now_ns + POLL_MS * MS, due_ns = INT64_MAX;
+    int n = 0;
+    for (int i = 0; i < 3; i++) {
+        if (sessions[i])
+            n += rtsp_session_poll(sessions[i], fds + n, &due_ns);
+        wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
+    }
+    const int64_t ns = wake_ns > now_ns ? wake_ns - now_ns : 0;
+    ppoll(fds, (nfds_t)n, &(struct timespec){ns / (1000 * MS), ns % (1000 * MS)}, NULL);
+}
+
+// As demux_read, with a unit in place of a packet.
+static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
+{
+    for (;;) {
+        const int64_t now_ns = monotonic_ns();
+        if (atomic_load(in->context.stop))
+            return -ECANCELED;
+        int rc = in->ended ? in->ended : next_unit(in->session, now_ns, ret);
+        if (rc == 0) {
+            note_unit(in, ret, now_ns);
+            return ret->unit.restarted && ret->unit.keyframe ? -EREMCHG : 0;
+        }
+        in->ended = rc == -EAGAIN ? 0 : rc;
+        if (read_spare(in, now_ns, ret) == 0) {
+            note_unit(in, ret, now_ns);
+            return -EREMCHG;
+        }
+        if (in->ended && !in->spare)
+            return in->ended;
+        if (is_silent(in, now_ns))
+            return -ETIMEDOUT;
+        look_for_silence(in, now_ns);
+        step_leaving(in, now_ns);
+        wait_for_more(in, now_ns);
+    }
+}
+
+static int rtsp_read(struct demux *demux, struct packet *ret)
+{
+    struct rtsp_demux *in = (void *)demux;
+    int rc = 0;
+    stage_enter(in->context.stages, STAGE_READ,
+                in->unit_ns ? rtsp_patience_ns(demux) + DEMUX_PATIENCE_NS
+                            : in->context.config->connect_timeout.ns);
+    if (!in->has_next) {
+        rc = read_unit(in, &in->next);
+        if (rc == 0 || rc == -EREMCHG)
+            in->has_next = true;
+        if (rc == -EREMCHG || (rc == 0 && in->next.unit.restarted))
+            rtsp_video_restart(in->video);
+    }
+    if (rc < 0)
+        return rc;
+    in->has_next = false;
+    return rtsp_video_packet(in->video, &in->next, ret);
+}
+
+static const char *rtsp_why(const struct demux *demux)
+{
+    const struct rtsp_demux *in = (const void *)demux;
+    return rtsp_session_why(in->session);
+}
+
+// --- opening and closing
+
+// Until PLAY is under way: the answer, and pictures, come while the owner opens a decoder.
+static int connect_session(struct rtsp_demux *in)
+{
+    int rc = 0;
+    while (rc == 0 && !rtsp_session_plays(in->session)) {
+        const int64_t now_ns = monotonic_ns();
+        if (atomic_load(in->context.stop))
+            return -ECANCELED;
+        rc = rtsp_session_step(in->session, now_ns);
+        if (rc == 0 && !rtsp_session_plays(in->session))
+            wait_for_more(in, now_ns);
+    }
+    return rc;
+}
+
+// A camera that refuses the best of its challenges may mean the first.
+static int open_session(struct rtsp_demux *in)
+{
+    const struct rtsp_options options = {in->context.config, &in->memory->rtsp};
+    const bool first = in->memory->rtsp.first_challenge;
+    int rc = rtsp_session_open(&in->session, &options, monotonic_ns());
+    if (rc == 0)
+        rc = connect_session(in);
+    if (rc != -EACCES || first || !in->memory->rtsp.first_challenge)
+        return rc;
+    rtsp_session_close(in->session);
+    in->session = NULL;
+    rc = rtsp_session_open(&in->session, &options, monotonic_ns());
+    return rc == 0 ? connect_session(in) : rc;
+}
+
+static void explain_failure(const struct rtsp_demux *in, int rc, char *why, size_t size)
+{
+    char redacted[512];
+    config_url_redacted(in->context.config->url, redacted, sizeof redacted);
+    const char *said = in->session ? rtsp_session_why(in->session) : "";
+    if (rc == -ECANCELED)
+        snprintf(why, size, "stopped while opening %s", redacted);
+    else if (rc == -ETIMEDOUT)
+        snprintf(why, size, "%s gave no picture within %g s", redacted,
+                 (double)in->context.config->connect_timeout.ns / 1e9);
+    else if (rc == -EACCES)
+        snprintf(why, size, "%s refused the user name or password", redacted);
+    else
+        snprintf(why, size, "cannot open %s: %s", redacted, *said ? said : strerror(-rc));
+}
+
+static void rtsp_close(struct demux *demux);
+
+static int rtsp_open(struct demux **ret, const struct url_input *source,
+                     const struct demux_context *context, char *why, size_t size)
+{
+    struct rtsp_demux *in = calloc(1, sizeof *in);
+    size_t bytes;
+    if (!in) {
+        snprintf(why, size, "out of memory");
+        return -ENOMEM;
+    }
+    in->base = (struct demux){&demux_rtsp, source};
+    in->context = *context;
+    in->memory = context->memory ? context->memory : &in->own_memory;
+    in->due_ns = monotonic_ns() + context->config->connect_timeout.ns;
+    stage_enter(context->stages, STAGE_CONNECT, context->config->connect_timeout.ns);
+    int rc = open_session(in);
+    if (rc == 0) {
+        const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
+        rc = rtsp_video_open(&in->video, rtsp_session_media(in->session), sets, bytes);
+    }
+    if (rc < 0) {
+        explain_failure(in, rc, why, size);
+        rtsp_close(&in->base);
+        return rc == -ENODATA ? -EIO : rc; // an end before there was a stream
+    }
+    *ret = &in->base;
+    return 0;
+}
+
+// The camera hears of it even where *stop is set: it would else keep its session.
+static void rtsp_close(struct demux *demux)
+{
+    struct rtsp_demux *in = (void *)demux;
+    int64_t now_ns = monotonic_ns();
+    const bool stopped = atomic_load(in->context.stop);
+    const int64_t limit_ns = stopped ? GOODBYE_MS * MS : in->context.config->close_timeout.ns;
+    const int64_t end_ns = now_ns + limit_ns;
+    stage_enter(in->context.stages, STAGE_CLOSE, limit_ns);
+    rtsp_session_close(in->spare);
+    in->spare = NULL;
+    if (in->session)
+        count_session(in->memory, in->session);
+    leave_session(in, in->session, now_ns);
+    in->session = NULL;
+    while (in->leaving && (now_ns = monotonic_ns()) < end_ns) {
+        step_leaving(in, now_ns);
+        if (in->leaving)
+            wait_for_more(in, now_ns);
+    }
+    rtsp_session_close(in->leaving);
+    rtsp_video_close(in->video);
+    free(in);
+}
+
+// --- what is asked of it
+
+static const struct AVCodecParameters *rtsp_parameters(const struct demux *demux)
+{
+    const struct rtsp_demux *in = (const void *)demux;
+    return rtsp_video_parameters(in->video);
+}
+
+static const char *rtsp_describe(const struct demux *demux)
+{
+    struct rtsp_demux *in = (void *)demux;
+    snprintf(in->description, sizeof in->description, "%s over rtsp/%s",
+             rtsp_video_describe(in->video), rtsp_session_transport(in->session));
+    return in->description;
+}
+
+static int rtsp_orientation(const struct demux *demux)
+{
+    (void)demux; // its pictures alone say it
+    return ORIENTATION_UPRIGHT;
+}
+
+static void rtsp_rate(const struct demux *demux, int *num, int *den)
+{
+    const struct rtsp_demux *in = (const void *)demux;
+    rtsp_video_rate(in->video, num, den);
+}
+
+static void rtsp_network(const struct demux *demux, struct demux_network *ret)
+{
+    const struct rtsp_demux *in = (const void *)demux;
+    const struct rtp_statistics own = rtsp_session_statistics(in->session);
+    const struct rtp_statistics *before = &in->memory->sessions;
+    *ret = (struct demux_network){
+        .transport = rtsp_session_transport(in->session),
+        .picture_end = picture_end_name(in->memory->rtsp.verdict.end),
+        .packets = before->packets + own.packets,
+        .lost = before->lost + own.lost,
+        .late = before->late + own.late,
+        .foreign = before->foreign + own.foreign,
+        .overruns = in->memory->overruns + rtsp_session_overruns(in->session),
+        .arrival_ns = in->memory->arrival_ns,
+    };
+}
+
+static int rtsp_rewind(struct demux *demux)
+{
+    (void)demux;
+    return -ESPIPE;
+}
+
+const struct demux_driver demux_rtsp = {
+    .open = rtsp_open,
+    .parameters = rtsp_parameters,
+    .describe = rtsp_describe,
+    .orientation = rtsp_orientation,
+    .rate = rtsp_rate,
+    .network = rtsp_network,
+    .patience_ns = rtsp_patience_ns,
+    .read = rtsp_read,
+    .why = rtsp_why,
+    .rewind = rtsp_rewind,
+    .close = rtsp_close,
+    .knows_losses = true,
+};
