@@ -118,6 +118,7 @@ static const struct command commands[] = {
      OPTION_CONFIG | OPTION_PROBE, NULL},
     {"status", "print what the running daemon does now", NULL, 0, status_main},
     {"reload", "make the running daemon read its configuration again", NULL, 0, reload_main},
+    {"probe", "play a camera for some seconds and print what it sends", NULL, 0, probe_main},
     {"defaults", "print a configuration with every key and its default", defaults, 0, NULL},
     {"schema", "print the configuration's JSON Schema (draft-07)", schema, 0, NULL},
     {"keys", "print the table of keys as Markdown", keys, 0, NULL},

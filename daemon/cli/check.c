@@ -11,7 +11,7 @@
 #include "config/mistakes.h"
 #include "daemon/base/exit_code.h"
 #include "daemon/base/log.h"
-#include "daemon/cli/probe.h"
+#include "daemon/cli/probe_cameras.h"
 #include "daemon/decode/decoder.h"
 #include "daemon/decode/dpb_files.h"
 #include "daemon/device/budget.h"

@@ -1,4 +1,4 @@
-// The commands that talk to the running daemon.
+// The commands with options of their own.
 #ifndef FRAMED_DAEMON_CLI_COMMANDS_H
 #define FRAMED_DAEMON_CLI_COMMANDS_H
 
@@ -7,5 +7,6 @@
 // Each takes the arguments from the command's name on and returns an enum exit_code.
 int status_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
+int probe_main(int argc, char **argv);
 
 #endif
