@@ -9,6 +9,7 @@
 
 enum backend_kind { BACKEND_AUTO, BACKEND_CPU, BACKEND_CUDA };
 enum transport { TRANSPORT_TCP, TRANSPORT_UDP, TRANSPORT_MULTICAST };
+enum spare { SPARE_AUTO, SPARE_OFF };
 enum decode { DECODE_AUTO, DECODE_CPU, DECODE_NVDEC };
 enum pace { PACE_FULL, PACE_REALTIME };
 enum turning { TURNING_AUTO, TURNING_IGNORE };
@@ -114,6 +115,7 @@ struct camera_config {
     enum transport transport;
     struct tls_config tls; // of rtsps
     char *demuxer;         // of libavformat, for raw streams ("rawvideo"); NULL lets it probe
+    enum spare spare;      // whether another connection may be opened beside a silent one
     struct demuxer_options options;
     enum decode decode;
     int decode_threads;          // of the cpu decoder

@@ -17,6 +17,7 @@ static const struct config_choice pace_choices[] = {
     {"full", PACE_FULL}, {"realtime", PACE_REALTIME}, {0}};
 static const struct config_choice turning_choices[] = {
     {"auto", TURNING_AUTO}, {"ignore", TURNING_IGNORE}, {0}};
+static const struct config_choice spare_choices[] = {{"auto", SPARE_AUTO}, {"off", SPARE_OFF}, {0}};
 static const struct config_choice damaged_choices[] = {
     {"flag", DAMAGED_FLAG}, {"drop", DAMAGED_DROP}, {"hold", DAMAGED_HOLD}, {0}};
 static const struct config_choice overflow_choices[] = {{"auto", OVERFLOW_AUTO},
@@ -68,7 +69,7 @@ static const struct config_choice range_choices[] = {
 
 // clang-format off
 #define CHOICES_OF(member) _Generic((member), \
-    enum backend_kind: backend_choices, enum transport: transport_choices, enum decode: decode_choices, \
+    enum backend_kind: backend_choices, enum transport: transport_choices, enum spare: spare_choices, enum decode: decode_choices, \
     enum pace: pace_choices, enum turning: turning_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum memory: memory_choices, \
     enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
@@ -98,6 +99,7 @@ static const struct config_row camera_rows[] = {
           "where the video comes from: rtsp://, rtsps:// (TLS), tcp://, unix:, pipe: or a file",
           .example = "rtsp://192.0.2.10/stream1", .required = true, .own = true),
     FIELD(struct camera_config, transport, "tcp", "how RTSP carries media; where no packet comes over udp or multicast, framed goes over to tcp; rtsps is always tcp"),
+    FIELD(struct camera_config, spare, "auto", "auto: when an RTSP camera falls silent, a second connection is opened beside the first and takes over with its first keyframe, unless the camera allows one session only; off: the camera never sees two"),
     SECTION("tls", "how to know a camera of rtsps://"),
     FIELD(struct camera_config, tls.ca, NULL, "file with the certificates (PEM) that vouch for the camera; without it those of the system",
           .example = "/etc/framed/cameras.pem"),
@@ -108,7 +110,7 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, tls.legacy, "false",
           "true: accept TLS 1.0 and 1.1, RSA key exchange and short keys too, as old cameras need"),
     FIELD(struct camera_config, demuxer, NULL,
-          "libavformat's name of the container format; only raw streams need it", .example = "rawvideo"),
+          "libavformat's name of the container format; only raw streams need it; rtsp: use libavformat's RTSP client", .example = "rawvideo"),
     FIELD(struct camera_config, options, NULL, "options of libavformat's demuxer; an unknown option is an error",
           .example = "{pixel_format: bgra, video_size: 1920x1080}"),
     FIELD(struct camera_config, decode, "auto",

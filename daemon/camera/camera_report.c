@@ -57,6 +57,15 @@ void camera_report_stream(struct camera_report *report, const char *decoder, con
     pthread_mutex_unlock(&report->lock);
 }
 
+void camera_report_network(struct camera_report *report, const struct demux *demux)
+{
+    struct demux_network now;
+    demux_network(demux, &now);
+    pthread_mutex_lock(&report->lock);
+    report->description.network = now;
+    pthread_mutex_unlock(&report->lock);
+}
+
 void camera_report_error(struct camera_report *report, const char *text)
 {
     pthread_mutex_lock(&report->lock);

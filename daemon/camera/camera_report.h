@@ -9,6 +9,7 @@
 #include "daemon/base/last_error.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/decode/frame.h"
+#include "daemon/input/demux.h"
 
 enum camera_state {
     CAMERA_CONNECTING,
@@ -28,6 +29,7 @@ struct camera_description {
     char decoder[CAMERA_TEXT_MAX], stream[CAMERA_TEXT_MAX];
     // Of the last picture: its size, and what memory its stream takes; width 0 before the first.
     struct stream_memory memory;
+    struct demux_network network;
     struct last_error last_error;
 };
 
@@ -52,6 +54,7 @@ void camera_report_close(struct camera_report *);
 void camera_report_picture(struct camera_report *, const struct frame *,
                            const struct stream_memory *);
 void camera_report_stream(struct camera_report *, const char *decoder, const char *stream);
+void camera_report_network(struct camera_report *, const struct demux *);
 void camera_report_error(struct camera_report *, const char *text);
 
 // --- any thread

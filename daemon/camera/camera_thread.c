@@ -177,6 +177,7 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
         say_running(t, frame);
     decoder_memory(t->decoder, &memory);
     camera_report_picture(report, frame, &memory);
+    camera_report_network(report, t->demux);
     transform_delayed(t->transform, decoder_held_up_ns(t->decoder));
 }
 
@@ -355,7 +356,7 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
         demux_open(&t->demux, config, t->memory, &t->stop, &t->context.report->stages, why, size);
     if (rc < 0)
         return rc;
-    if (!t->stream.begun)
+    if (!t->stream.begun && !demux_knows_losses(t->demux))
         malloc_trim(0); // of the pictures that libavformat decoded to know the stream
     stream_connect(&t->stream);
     decode_stall_connect(&t->stall);
@@ -363,6 +364,7 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
     rc = prepare_decoder(t);
     if (rc == 0)
         rc = pass_frames(t);
+    camera_report_network(t->context.report, t->demux);
     explain_end(t, rc, why, size);
     // The decoder of a stream that it could not decode may have kept anything of it.
     if (t->stream.width == 0 || rc == -ENOTSUP || rc == -ETIME)

@@ -4,6 +4,8 @@
 #include "daemon/input/orientation.h"
 
 static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures: another time
+static const int64_t AHEAD_NS =
+    INT64_C(1000000000); // of a live picture's arrival: its clock was set
 
 void stream_connect(struct stream *stream)
 {
@@ -53,17 +55,20 @@ static void follow_signal(struct stream *stream, struct frame *frame, bool begin
                   video_signal_explain_hdr(signal));
 }
 
-// Back in time, or so far ahead that the pictures between are missing or the clock was set.
-static bool time_jumps(const struct stream *stream, int64_t pts_ns)
+// Back in time, or so far ahead that the pictures between are missing or the clock was set. What
+// stood still on the way is behind its time, but nothing is ahead.
+static bool time_jumps(const struct stream *stream, const struct frame_info *info, bool is_live)
 {
+    const int64_t since_ns = info->pts_ns - stream->last_pts_ns;
+    const int64_t arrived_ns = info->received_ns - stream->last_received_ns;
     return stream->has_picture &&
-           (pts_ns < stream->last_pts_ns || pts_ns - stream->last_pts_ns > JUMP_NS);
+           (since_ns < 0 || since_ns > JUMP_NS || (is_live && since_ns - arrived_ns > AHEAD_NS));
 }
 
 // Whether an epoch begins with the picture, which continues a stream of the same size.
-static bool is_discontinuous(struct stream *stream, const struct frame_info *info)
+static bool is_discontinuous(struct stream *stream, const struct frame_info *info, bool is_live)
 {
-    if (time_jumps(stream, info->pts_ns)) {
+    if (time_jumps(stream, info, is_live)) {
         log_event(LOG_LEVEL_INFO, "the stream's time jumped");
         stream->delay = (struct delay){0};
         capture_time_doubt(&stream->capture_time, info);
@@ -95,7 +100,7 @@ enum stream_change stream_picture(struct stream *stream, struct frame *frame, in
                   stream->height, width, height);
     stream->epoch += change == STREAM_BEGINS    ? stream->begun
                      : change == STREAM_RESIZED ? true
-                                                : is_discontinuous(stream, info) || turned;
+                                                : is_discontinuous(stream, info, is_live) || turned;
     frame->image.orientation =
         orientation < 0 ? ORIENTATION_UPRIGHT : (enum orientation)orientation;
     info->epoch = stream->epoch;
@@ -108,5 +113,6 @@ enum stream_change stream_picture(struct stream *stream, struct frame *frame, in
     stream->height = height;
     stream->orientation = orientation;
     stream->last_pts_ns = info->pts_ns;
+    stream->last_received_ns = info->received_ns;
     return change;
 }

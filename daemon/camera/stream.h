@@ -16,7 +16,7 @@ struct stream {
     int width, height;          // of the last picture; 0 before the first of a connection
     int orientation;            // of the last picture: enum orientation, or -EINVAL
     struct video_signal signal; // of the pictures up to the last
-    int64_t last_pts_ns;        // where has_picture
+    int64_t last_pts_ns, last_received_ns; // where has_picture
     struct delay delay;
     struct capture_time capture_time;
 };

@@ -26,7 +26,9 @@ int demux_open(struct demux **ret, const struct camera_config *config, struct de
         snprintf(why, size, "its url is no input that framed takes");
         return -EPROTONOSUPPORT;
     }
-    const struct demux_driver *driver = &demux_libav;
+    // libavformat's options are for libavformat's client.
+    const bool own = source->kind == URL_RTSP && !config->demuxer && config->options.n == 0;
+    const struct demux_driver *driver = own ? &demux_rtsp : &demux_libav;
     return driver->open(ret, source, &(struct demux_context){config, memory, stop, stages}, why,
                         size);
 }
@@ -60,6 +62,13 @@ bool demux_is_live(const char *url)
 bool demux_knows_losses(const struct demux *demux)
 {
     return demux->driver->knows_losses;
+}
+
+void demux_network(const struct demux *demux, struct demux_network *ret)
+{
+    *ret = (struct demux_network){0};
+    if (demux->driver->network)
+        demux->driver->network(demux, ret);
 }
 
 int64_t demux_patience_ns(const struct demux *demux)

@@ -56,6 +56,15 @@ void demux_rate(const struct demux *, int *num, int *den);
 bool demux_is_live(const char *url);
 // Whether each packet says whether data are missing: the decoder then need not find out.
 bool demux_knows_losses(const struct demux *);
+// What came over RTP, in all connections of the camera; packets are RTP packets.
+struct demux_network {
+    const char *transport;   // "tcp", "udp", "multicast"; NULL: libavformat reads this input
+    const char *picture_end; // how the end of a picture is known (picture_end_name)
+    uint64_t packets, lost, late, foreign; // late: came when they had been given up
+    uint64_t overruns;  // packets that this box's kernel had no room for; lost, too
+    int64_t arrival_ns; // from a picture's first packet to its last, on average
+};
+void demux_network(const struct demux *, struct demux_network *ret);
 // How long this input may be silent.
 int64_t demux_patience_ns(const struct demux *);
 // The next packet of the video track. Returns 0; -ENODATA at the end; -EREMCHG: the stream goes on

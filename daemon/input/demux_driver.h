@@ -9,12 +9,17 @@
 
 struct AVCodecParameters;
 struct demux;
+struct demux_network;
 struct packet;
 struct stage_watch;
 
 struct demux_memory {
+    struct rtp_statistics sessions; // of sessions that are over: packets, lost, late, foreign
+    uint64_t overruns;              // of these
+    int64_t arrival_ns;             // demux_network, on average
     struct rtsp_memory rtsp;
-    int64_t interval_ns; // between pictures of this camera; 0: not known yet
+    int64_t interval_ns; // of its pictures, by their timestamps, on average
+    int intervals;       // that it is the average of, up to a limit
 };
 
 struct demux_context { // of demux_open
@@ -34,6 +39,7 @@ struct demux_driver {
     const char *(*describe)(const struct demux *);
     int (*orientation)(const struct demux *);
     void (*rate)(const struct demux *, int *num, int *den);
+    void (*network)(const struct demux *, struct demux_network *ret); // NULL: no RTP
     int64_t (*patience_ns)(const struct demux *);
     int (*read)(struct demux *, struct packet *);
     const char *(*why)(const struct demux *);

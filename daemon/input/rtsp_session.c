@@ -359,6 +359,11 @@ int rtsp_session_read(struct rtsp_session *s, int64_t now_ns, struct rtsp_unit *
     return 0;
 }
 
+bool rtsp_session_plays(const struct rtsp_session *s)
+{
+    return s->d.phase == RTSP_STARTING || s->d.phase == RTSP_PLAYING;
+}
+
 const struct sdp_media *rtsp_session_media(const struct rtsp_session *s)
 {
     return s->d.has_media ? &s->d.media : NULL;

@@ -49,6 +49,33 @@ static void print_pictures(FILE *to, const struct metrics *metrics)
                     atomic_load(&cameras[i]->report.flagged[flag]));
 }
 
+// Of cameras that framed's own RTSP client reads.
+static void print_network(FILE *to, const struct metrics *metrics)
+{
+    bool headed = false;
+    for (int i = 0; i < metrics->n_cameras; i++) {
+        const struct camera *camera = metrics->cameras[i];
+        const struct demux_network network = camera_report_describe(&camera->report).network;
+        const struct {
+            const char *result;
+            uint64_t n;
+        } counts[] = {{"received", network.packets},
+                      {"lost", network.lost},
+                      {"late", network.late},
+                      {"foreign", network.foreign}};
+        if (!network.transport)
+            continue;
+        if (!headed)
+            head(to, "framed_rtp_packets_total", "counter",
+                 "RTP packets of the camera: received; lost on the way; late or foreign, and not "
+                 "used.");
+        headed = true;
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+            fprintf(to, "framed_rtp_packets_total{camera=\"%s\",result=\"%s\"} %" PRIu64 "\n",
+                    camera->config->name, counts[k].result, counts[k].n);
+    }
+}
+
 static void print_cameras(FILE *to, const struct metrics *metrics)
 {
     head(to, "framed_camera_up", "gauge", "1 while the camera delivers pictures.");
@@ -70,6 +97,7 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
         fputs("} 1\n", to);
     }
     print_pictures(to, metrics);
+    print_network(to, metrics);
     head(to, "framed_reconnects_total", "counter", "Attempts to connect after the first.");
     for (int i = 0; i < metrics->n_cameras; i++)
         print_count(to, "framed_reconnects_total", metrics->cameras[i],

@@ -128,6 +128,8 @@ static const struct {
     {"protocol", "mp4", PROTOCOL_MP4},
     {"protocol", "mkv", PROTOCOL_MKV},
     {"transport", "tcp", TRANSPORT_TCP},
+    {"spare", "auto", SPARE_AUTO},
+    {"spare", "off", SPARE_OFF},
     {"transport", "udp", TRANSPORT_UDP},
     {"transport", "multicast", TRANSPORT_MULTICAST},
     {"decode", "auto", DECODE_AUTO},

@@ -53,7 +53,8 @@ RANKS = {
 FILES = [
     (r"((tests/)?kernels|tests/bench)/cuda/.*", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
     (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
-    (r"daemon/input/demux_rtsp\.c", ["libavcodec/", "libavutil/"]),
+    (r"daemon/input/rtsp_video\.c", ["libavcodec/", "libavutil/"]),
+    (r"daemon/cli/probe\.c", ["libavcodec/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
     (r"daemon/input/(login_pause|rtsp_(auth|tls))\.c", ["openssl/"]),
