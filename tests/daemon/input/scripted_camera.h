@@ -106,8 +106,8 @@ static inline void answer_plainly(struct camera *c)
 
 static inline void camera_send(const struct camera *c, const void *data, size_t n)
 {
-    if (send(c->fd, data, n, MSG_NOSIGNAL) != (ssize_t)n)
-        fprintf(stderr, "the camera cannot send: %s\n", strerror(errno));
+    if (send(c->fd, data, n, MSG_NOSIGNAL) != (ssize_t)n && errno != EPIPE && errno != ECONNRESET)
+        abort();
 }
 
 static inline size_t rtp_packet(struct camera *c, uint8_t *to, uint8_t nal_type, bool marker)
