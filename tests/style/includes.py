@@ -58,6 +58,7 @@ FILES = [
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
     (r"daemon/input/(login_pause|rtsp_(auth|tls))\.c", ["openssl/"]),
+    (r"tests/daemon/input/rtsp_connection\.c", ["openssl/"]),
     (r"daemon/output/unread\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
     (r"daemon/output/muxer\.c", ["libavformat/"]),
