@@ -1,5 +1,6 @@
 #include "config/pattern.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,6 +89,46 @@ static void print_glob(FILE *f, const char *from, const char *end)
         else
             fputc(*p, f);
     }
+}
+
+// How much of `name` the glob of a conversion of fixed length stands for; 0: it does not.
+static size_t match_glob(const char *glob, const char *name)
+{
+    size_t n = 0;
+    for (; *glob; n++) {
+        const bool digit = strncmp(glob, DIGIT, strlen(DIGIT)) == 0,
+                   sign = strncmp(glob, "[+-]", 4) == 0;
+        if (digit  ? !isdigit((unsigned char)name[n])
+            : sign ? name[n] != '+' && name[n] != '-'
+                   : name[n] != *glob)
+            return 0;
+        glob += digit ? strlen(DIGIT) : sign ? 4 : 1;
+    }
+    return n;
+}
+
+// `dot`: where a number may stand in the pattern; NULL: nowhere any more.
+static bool matches_from(const char *p, const char *dot, const char *name)
+{
+    const size_t digits = p == dot && *name == '.' ? strspn(name + 1, "0123456789") : 0;
+    if (digits > 0 && name[1] != '0' && matches_from(p, NULL, name + 1 + digits))
+        return true;
+    if (*p != '%')
+        return *p == *name && (!*p || matches_from(p + 1, dot, name + 1));
+    if (p[1] == 's') {
+        for (size_t n = strspn(name, "0123456789"); n > 0; n--)
+            if (matches_from(p + 2, dot, name + n))
+                return true;
+        return false;
+    }
+    const size_t n = match_glob(glob_of(p), name);
+    return n > 0 && matches_from(p + 2, dot, name + n);
+}
+
+bool pattern_matches(const char *path, const char *name)
+{
+    const char *pattern = name_of(path), *dot = strrchr(pattern, '.');
+    return matches_from(pattern, dot && dot > pattern ? dot : pattern + strlen(pattern), name);
 }
 
 int pattern_glob(const char *path, const char *more, char *to, size_t size)

@@ -21,4 +21,8 @@ int pattern_at(const char *path, time_t time, char *to, size_t size);
 // pattern, before the ending. 0 or -ENAMETOOLONG.
 int pattern_glob(const char *path, const char *more, char *to, size_t size);
 
+// Whether `name`, of a file without its folder, is what the path gives at some time, perhaps with a
+// number before the ending ("gate-20240131.2.mp4").
+bool pattern_matches(const char *path, const char *name);
+
 #endif

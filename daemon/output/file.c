@@ -77,6 +77,7 @@ static void write_frame(uv_work_t *job)
         file->status = append_to_next(file, &position);
     if (file->status == 0)
         file->position = position; // a frame that failed is lost to the file as well
+    segment_keep(&file->segment);
 }
 
 static void finish_leftovers(uv_work_t *job)
@@ -153,6 +154,7 @@ static void frame_written(uv_work_t *job, int status)
     file->busy = false;
     pool_release(file->sink.context.pool, &file->consumer, file->status == 0);
     log_failure(file);
+    sink_log_keep(&file->sink, &file->segment.keep);
     if (file->failing && !file->finishing) {
         file->waiting = true;
         uv_timer_start(&file->timer, try_again, RETRY_MS, 0);
@@ -190,6 +192,15 @@ void sink_log_leftovers(const struct sink *sink, int status, const struct leftov
                    path, left->stuck, left->first_stuck,
                    left->error == -EILSEQ ? "it does not begin with a frame of this output"
                                           : strerror(-left->error));
+}
+
+void sink_log_keep(const struct sink *sink, struct keep *keep)
+{
+    if (keep->error < 0 && !keep->told)
+        sink_event(sink, LOG_LEVEL_ERROR, "cannot delete old files of %s: %s%s%s",
+                   sink->context.config->sink.path, keep->failed, *keep->failed ? ": " : "",
+                   strerror(-keep->error));
+    keep->told = keep->error < 0;
 }
 
 static void leftovers_finished(uv_work_t *job, int status)

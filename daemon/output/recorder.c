@@ -100,6 +100,7 @@ static void packets_written(uv_work_t *job, int status)
     struct recorder *recorder = job->data;
     (void)status;
     log_failure(recorder);
+    sink_log_keep(&recorder->sink, &recorder->recording.segment.keep);
     job_done(recorder);
 }
 
@@ -114,7 +115,10 @@ static void time_to_write(uv_timer_t *timer)
 {
     struct recorder *recorder = timer->data;
     const struct recording *recording = &recorder->recording;
-    if (packet_queue_has_next(recorder->sink.context.packets) || recording->muxer)
+    if (recorder->busy)
+        return;
+    if (packet_queue_has_next(recorder->sink.context.packets) || recording->muxer ||
+        segment_keep_is_due(&recording->segment))
         pump_recorder(&recorder->sink);
 }
 

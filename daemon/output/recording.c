@@ -211,21 +211,22 @@ void recording_write(struct recording *recording)
     int rc = 0;
     while ((packet = packet_queue_take(recording->queue)))
         record_packet(recording, packet);
-    if (!recording->muxer)
-        return;
-    if (packet_queue_clip_is_over(recording->queue)) {
+    if (recording->muxer && packet_queue_clip_is_over(recording->queue)) {
         finish_file(recording);
-        return;
+    } else if (recording->muxer) {
+        rc = write_last(recording);
+        if (rc == 0)
+            rc = flush(recording);
+        if (rc < 0)
+            fail(recording, rc);
     }
-    rc = write_last(recording);
-    if (rc == 0)
-        rc = flush(recording);
-    if (rc < 0)
-        fail(recording, rc);
+    segment_keep(&recording->segment);
 }
 
 int recording_finish(struct recording *recording)
 {
     recording_write(recording);
-    return recording->muxer ? finish_file(recording) : 0;
+    int rc = recording->muxer ? finish_file(recording) : 0;
+    segment_keep(&recording->segment);
+    return rc;
 }

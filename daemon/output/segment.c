@@ -25,6 +25,7 @@ void segment_init(struct segment *segment, const struct output_config *config, g
     segment->config = config;
     segment->group = group;
     segment->fd = -1;
+    keep_init(&segment->keep, config);
 }
 
 bool segment_is_open(const struct segment *segment)
@@ -304,10 +305,21 @@ int segment_finish(struct segment *segment)
             rc = unlink(segment->path) < 0 ? -errno : 0;
         else if (is_timed(segment))
             rc = give_final_name(segment->path);
+        keep_file_finished(&segment->keep);
     }
     if (rc == 0)
         segment_close(segment);
     return rc;
+}
+
+void segment_keep(struct segment *segment)
+{
+    keep_enforce(&segment->keep, segment->fd < 0 ? 0 : segment->whole);
+}
+
+bool segment_keep_is_due(const struct segment *segment)
+{
+    return keep_is_due(&segment->keep, segment->fd < 0 ? 0 : segment->whole);
 }
 
 // --- leftovers

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "config/config.h"
+#include "daemon/output/keep.h"
 #include "daemon/output/protocol.h"
 #include "daemon/output/unique_path.h"
 
@@ -29,6 +30,7 @@ struct segment {
     char path[PATH_BYTES];
     struct segment_run run;
     struct result_format format; // of its first frame
+    struct keep keep;            // of the files before it
 };
 
 void segment_init(struct segment *, const struct output_config *, gid_t group);
@@ -57,6 +59,9 @@ void segment_cut(struct segment *);
 // Gives the file its name and closes it; an empty one is deleted. On error it stays open.
 int segment_finish(struct segment *);
 void segment_close(struct segment *); // as it is
+// Deletes finished files where `keep` says so; cheap where there is nothing to do.
+void segment_keep(struct segment *);
+bool segment_keep_is_due(const struct segment *);
 
 struct leftovers {
     int finished, stuck;

@@ -12,6 +12,7 @@
 #include "daemon/base/log.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
+#include "daemon/output/segment.h"
 
 struct sink;
 
@@ -77,8 +78,9 @@ int sink_port(const struct sink *); // of a tcp sink, for port 0; else 0
 // a sink of ours still writes it. 0 or negative errno, with one sentence in `why`.
 int file_check(const struct output_config *, bool ours, char *why, size_t size);
 // Logs what segment_finish_leftovers returned and found.
-struct leftovers;
 void sink_log_leftovers(const struct sink *, int status, const struct leftovers *);
+// Logs, once, that files cannot be deleted.
+void sink_log_keep(const struct sink *, struct keep *);
 // Where the output's socket is to listen.
 struct listener_options sink_listener_options(const struct output_config *);
 // Logs one line with the names of camera and output.
