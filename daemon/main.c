@@ -119,6 +119,7 @@ static const struct command commands[] = {
     {"status", "print what the running daemon does now", NULL, 0, status_main},
     {"reload", "make the running daemon read its configuration again", NULL, 0, reload_main},
     {"probe", "play a camera for some seconds and print what it sends", NULL, 0, probe_main},
+    {"record", "make the running daemon write a clip of a camera", NULL, 0, record_main},
     {"defaults", "print a configuration with every key and its default", defaults, 0, NULL},
     {"schema", "print the configuration's JSON Schema (draft-07)", schema, 0, NULL},
     {"keys", "print the table of keys as Markdown", keys, 0, NULL},
@@ -209,7 +210,7 @@ static int parse(const struct command *command, int argc, char **argv, struct ar
 {
     struct option known[OPTIONS + 2] = {{"help", no_argument, NULL, 'h'}};
     char letters[OPTIONS * 2 + 3] = ":h", name[32];
-    const struct command_line line = {name, letters, known, NULL, take};
+    const struct command_line line = {name, letters, known, NULL, take, NULL};
     snprintf(name, sizeof name, "framed %s", command->name);
     for (int i = 0, n = 1; i < OPTIONS; i++) {
         const struct command_option *o = &command_options[i];

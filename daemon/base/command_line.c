@@ -35,8 +35,10 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
         else
             code = line->take(opaque, option, optarg);
     }
-    if (code == EXIT_OK && optind != argc)
-        code = command_line_refuse(line->command, argv[optind], "takes no further argument");
+    for (; code == EXIT_OK && optind != argc; optind++)
+        code = line->take_argument
+                   ? line->take_argument(opaque, argv[optind])
+                   : command_line_refuse(line->command, argv[optind], "takes no further argument");
     return code;
 }
 

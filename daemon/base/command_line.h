@@ -12,6 +12,8 @@ struct command_line {
     const struct option *options; // long ones, up to a zeroed one
     void (*usage)(FILE *to);      // NULL: the caller prints it
     int (*take)(void *opaque, int option, const char *text); // EXIT_OK or what refusing returns
+    // The same for what is no option, in its order. NULL: there may be none.
+    int (*take_argument)(void *opaque, const char *text);
 };
 
 // Gives each option to `take`. Returns EXIT_OK, with *help where help was asked for, or

@@ -1,6 +1,7 @@
 #include "daemon/cli/ask.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,4 +169,41 @@ int ask_for(struct ask *ask, const char *request, int timeout_s, char **reply, c
     snprintf(why, size, "framed does not answer on %s: %s", ask->path,
              rc == -ENODATA ? "it hung up" : strerror(-rc));
     return rc;
+}
+
+// "ok" with what was done in "done", or "exit_code" and "errors".
+static int print_reply(const struct ask *ask, const json_t *reply, const char *failed)
+{
+    const json_t *error;
+    const char *done = json_string_value(json_object_get(reply, "done"));
+    int code = (int)json_integer_value(json_object_get(reply, "exit_code"));
+    size_t i;
+    if (json_is_true(json_object_get(reply, "ok"))) {
+        printf("%s\n", done ? done : "done");
+        return EXIT_OK;
+    }
+    json_array_foreach((json_t *)json_object_get(reply, "errors"), i, error)
+    {
+        fprintf(stderr, "%s\n", json_string_value(error));
+    }
+    fprintf(stderr, "framed %s: %s\n", ask->command, failed);
+    return code == EXIT_OK ? EXIT_RUNTIME : code;
+}
+
+int ask_order(struct ask *ask, const char *request, int timeout_s, const char *failed)
+{
+    char *text, why[256];
+    if (ask_for(ask, request, timeout_s, &text, why, sizeof why) < 0) {
+        fprintf(stderr, "framed %s: %s\n", ask->command, why);
+        return EXIT_RUNTIME;
+    }
+    json_t *reply = json_loads(text, 0, NULL);
+    int code = EXIT_RUNTIME;
+    if (json_object_get(reply, "ok"))
+        code = print_reply(ask, reply, failed);
+    else
+        fprintf(stderr, "framed %s: %s is not framed's control socket\n", ask->command, ask->path);
+    json_decref(reply);
+    free(text);
+    return code;
 }

@@ -8,5 +8,6 @@
 int status_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
 int probe_main(int argc, char **argv);
+int record_main(int argc, char **argv);
 
 #endif

@@ -206,7 +206,7 @@ int status_main(int argc, char **argv)
         {"json", no_argument, NULL, 'j'},         {"watch", no_argument, NULL, 'w'},
         {"help", no_argument, NULL, 'h'},         {0},
     };
-    static const struct command_line line = {"framed status", ":c:h", options, usage, take};
+    static const struct command_line line = {"framed status", ":c:h", options, usage, take, NULL};
     struct choice choice = {.ask.command = "status"};
     struct ask *ask = &choice.ask;
     bool help;

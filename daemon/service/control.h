@@ -1,9 +1,10 @@
-// The control socket: a client connects, writes one line, "status" or "reload", reads one line of
-// JSON, and the connection is closed. Clients are bounded in number, in what they may write and in
-// time: one that is stuck or writes anything else hurts nobody. Loop thread only.
+// The control socket: a client connects, writes one line, "status", "reload" or "record CAMERA
+// MILLISECONDS", reads one line of JSON, and the connection is closed. Clients are bounded in
+// number, in what they may write and in time: one that is stuck or writes anything else hurts
+// nobody. Loop thread only.
 //
-// "status FILE" and "reload FILE", with an absolute path without links, are refused by a
-// daemon that runs with another configuration.
+// Each may be followed by a FILE, an absolute path without links: a daemon that runs with another
+// configuration then refuses.
 #ifndef FRAMED_DAEMON_SERVICE_CONTROL_H
 #define FRAMED_DAEMON_SERVICE_CONTROL_H
 
@@ -15,9 +16,11 @@
 
 enum {
     CONTROL_CLIENTS_MAX = 16,         // one more pushes out the one that came first
-    CONTROL_LINE_MAX = PATH_MAX + 16, // bytes of a request, with its end
+    CONTROL_LINE_MAX = PATH_MAX + 64, // bytes of a request, with its end
     CONTROL_DEADLINE_MS = 5000,       // for a request and to read its reply
     CONTROL_MODE = 0660,              // of the socket
+    RECORD_MS_MIN = 1000,             // of a clip from the request on
+    RECORD_MS_MAX = 24 * 3600 * 1000,
 };
 
 struct control;

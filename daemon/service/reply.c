@@ -53,7 +53,12 @@ char *reply_reload(int rc, const struct reload_result *result, const char *error
     return reply_refusal(rc, errors);
 }
 
+char *reply_done(const char *done)
+{
+    return text_of(json_pack("{s:b, s:o}", "ok", 1, "done", status_string(done)));
+}
+
 char *reply_unknown(void)
 {
-    return strdup("{\"error\":\"unknown request (status, reload)\"}");
+    return strdup("{\"error\":\"unknown request (status, reload, record CAMERA MILLISECONDS)\"}");
 }

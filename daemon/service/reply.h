@@ -8,6 +8,8 @@
 char *reply_reload(int rc, const struct reload_result *, const char *errors);
 // To a request that is not met: its error and its reasons, a line each.
 char *reply_refusal(int rc, const char *errors);
+// To a request that is met: what was done.
+char *reply_done(const char *done);
 // To a request that is none.
 char *reply_unknown(void);
 

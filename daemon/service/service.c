@@ -9,6 +9,7 @@
 #include "config/address.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/output/copies.h"
 #include "daemon/service/control.h"
 #include "daemon/service/reply.h"
 #include "daemon/service/routes.h"
@@ -62,8 +63,10 @@ static void tick(uv_timer_t *timer)
 struct request {
     struct service *service;
     struct control_request *control;
-    bool reloads; // else it asks for the status
-    char *file;   // NULL: it names none
+    enum request_kind { REQUEST_STATUS, REQUEST_RELOAD, REQUEST_RECORD, REQUESTS } kind;
+    char camera[32];        // to record
+    long long milliseconds; // for so long
+    char *file;             // NULL: it names none
     struct reload_request reload;
     struct request *next;
 };
@@ -82,17 +85,59 @@ static void reloaded(struct reload_request *reload, int rc, const struct reload_
     reply(request, reply_reload(rc, result, errors));
 }
 
+static void add_name(char *names, size_t size, const char *name)
+{
+    const size_t used = strlen(names);
+    snprintf(names + used, size - used, "%s%s", used ? ", " : "", name);
+}
+
+static void record_clip(struct request *request, const struct metrics *metrics)
+{
+    char text[512], names[256] = "";
+    const struct camera *camera = NULL;
+    for (int i = 0; i < metrics->n_cameras; i++) {
+        const struct camera *other = metrics->cameras[i];
+        if (strcmp(other->config->name, request->camera) == 0)
+            camera = other;
+        if (copies_take_requests(other->subscriptions))
+            add_name(names, sizeof names, other->config->name);
+    }
+    const int n = camera ? copies_request(camera->subscriptions,
+                                          monotonic_ns() + request->milliseconds * 1000000)
+                         : 0;
+    if (n > 0) {
+        snprintf(text, sizeof text, "%s: %d output%s write%s a clip that ends in %.10g s",
+                 request->camera, n, n == 1 ? "" : "s", n == 1 ? "s" : "",
+                 (double)request->milliseconds / 1000);
+        log_event(LOG_LEVEL_INFO, "camera=%s a clip was asked for: %d output%s, %.10g s",
+                  request->camera, n, n == 1 ? "" : "s", (double)request->milliseconds / 1000);
+        reply(request, reply_done(text));
+        return;
+    }
+    if (camera && copies_take_requests(camera->subscriptions))
+        snprintf(text, sizeof text, "camera %s: its outputs with `before` cannot be written now",
+                 request->camera);
+    else
+        snprintf(text, sizeof text, "%s %s%s (%s%s)", camera ? "camera" : "there is no camera",
+                 request->camera, camera ? " has no output with kernel copy and `before`" : "",
+                 *names ? "cameras that have one: " : "no camera has one", names);
+    reply(request, reply_refusal(-ENOENT, text));
+}
+
 static void serve(struct request *request)
 {
     struct service *service = request->service;
     struct metrics metrics;
-    if (request->reloads) {
+    if (request->kind == REQUEST_RELOAD) {
         request->reload.done = reloaded;
         reload_start(service->context.reload, &request->reload);
         return;
     }
     service->context.snapshot(service->context.opaque, &metrics);
-    reply(request, status_text(&service->status, &metrics));
+    if (request->kind == REQUEST_RECORD)
+        record_clip(request, &metrics);
+    else
+        reply(request, status_text(&service->status, &metrics));
 }
 
 static struct service *service_of(struct work *work)
@@ -136,24 +181,46 @@ static void start_check(struct request *request)
         work_start(service->context.work, &service->check);
 }
 
+// Reads the line but for the file, which *file finds behind a blank; NULL: there is none. False: it
+// is no request.
+static bool parse_request(struct request *request, const char *line, const char **file)
+{
+    static const char *const words[REQUESTS] = {"status", "reload", "record"};
+    const size_t n = strcspn(line, " ");
+    int kind = 0, used = 0;
+    while (kind < REQUESTS && (strlen(words[kind]) != n || strncmp(line, words[kind], n) != 0))
+        kind++;
+    const char *rest = line + n;
+    request->kind = (enum request_kind)kind;
+    if (kind == REQUEST_RECORD) {
+        if (sscanf(rest, " %31[A-Za-z0-9_-] %9lld%n", request->camera, &request->milliseconds,
+                   &used) != 2 ||
+            request->milliseconds < RECORD_MS_MIN || request->milliseconds > RECORD_MS_MAX)
+            return false;
+        rest += used;
+    }
+    *file = *rest ? rest + 1 : NULL;
+    return kind < REQUESTS && (!*rest || (*rest == ' ' && rest[1]));
+}
+
 static void handle_request(void *opaque, struct control_request *control, const char *line)
 {
-    const bool status = strncmp(line, "status", 6) == 0, reloads = strncmp(line, "reload", 6) == 0;
-    const bool names_file = (status || reloads) && line[6] == ' ';
-    if (!names_file && (!(status || reloads) || line[6])) {
+    struct request parsed = {.service = opaque, .control = control};
+    const char *named;
+    if (!parse_request(&parsed, line, &named)) {
         control_reply(control, reply_unknown());
         return;
     }
     struct request *request = calloc(1, sizeof *request);
-    char *file = names_file ? strdup(line + 7) : NULL;
-    if (!request || (names_file && !file)) {
+    char *file = named ? strdup(named) : NULL;
+    if (!request || (named && !file)) {
         free(file);
         free(request);
         control_reply(control, NULL);
         return;
     }
-    *request =
-        (struct request){.service = opaque, .control = control, .reloads = reloads, .file = file};
+    *request = parsed;
+    request->file = file;
     if (file)
         start_check(request);
     else
