@@ -12,7 +12,7 @@ enum loss {
     LOSS_DAMAGED,      // beyond decoding, or a damaged picture under `damaged: drop` or `hold`
     LOSS_OVERFLOW,     // clients left no free slot, or it was pushed out of one by a newer frame
     LOSS_CLIENT,       // nobody connected, or everyone who took it left before its end
-    LOSS_SINK,         // the file could not be written
+    LOSS_SINK,         // the file or server could not be written to
     LOSS_CONFIG,       // the output cannot be made from this source (a crop outside the picture)
     LOSS_BACKEND,      // the device failed
     LOSS_BACKEND_BUSY, // the backend had its hands full with the camera's frames before it

@@ -208,6 +208,9 @@ static int add_stream(struct muxer *muxer, const AVCodecParameters *stream)
         return -ENOMEM;
     muxer->stream->codecpar->codec_tag = 0; // of the container that it came in
     muxer->stream->time_base = TICKS;
+    // Decoding begins before presentation, which begins at 0: in MP4 the edit list of a moov that
+    // waits for the first fragment says so, the others have no times of decoding.
+    muxer->format->avoid_negative_ts = 0;
     return 0;
 }
 
@@ -257,10 +260,6 @@ int muxer_open_file(struct muxer **ret, enum protocol protocol, const AVCodecPar
         rc = add_stream(muxer, stream);
     if (rc == 0)
         rc = set_begin(muxer, begin_ns);
-    // Decoding begins before presentation, which begins at 0: in MP4 the edit list of a moov that
-    // waits for the first fragment says so, Matroska has no times of decoding.
-    if (rc == 0)
-        muxer->format->avoid_negative_ts = 0;
     if (rc == 0 && mp4)
         rc = av_dict_set(&options, "movflags",
                          "frag_keyframe+frag_custom+empty_moov+delay_moov+default_base_moof", 0);

@@ -311,17 +311,18 @@ bool packet_queue_clip_is_over(struct packet_queue *queue)
     return over;
 }
 
-void packet_queue_skip(struct packet_queue *queue, enum loss reason)
+bool packet_queue_skip(struct packet_queue *queue, enum loss reason)
 {
     pthread_mutex_lock(&queue->lock);
     const struct queued_packet *newest = NULL;
     for (const struct queued_packet *packet = queue->wait.first; packet; packet = packet->next)
         if (is_keyframe(packet))
             newest = packet;
-    while (queue->wait.first && queue->wait.first != newest) {
+    while (newest && queue->wait.first != newest) {
         ledger_lose(queue->options.ledger, reason);
         queued_packet_free(list_take(&queue->wait));
     }
     pthread_cond_signal(&queue->room);
     pthread_mutex_unlock(&queue->lock);
+    return newest;
 }

@@ -62,8 +62,9 @@ bool packet_queue_has_next(struct packet_queue *);
 struct queued_packet *packet_queue_take(struct packet_queue *);
 // Whether no more packets belong to the clip of the last that was taken. False without `before`.
 bool packet_queue_clip_is_over(struct packet_queue *);
-// The packets before the newest keyframe that waits are lost with that reason.
-void packet_queue_skip(struct packet_queue *, enum loss reason);
+// Where a keyframe waits, the packets before the newest one are lost with that reason. False: none
+// waits.
+bool packet_queue_skip(struct packet_queue *, enum loss reason);
 void queued_packet_free(struct queued_packet *); // accepts NULL
 
 #endif

@@ -44,7 +44,7 @@ struct sink_driver {
     void (*yield)(struct sink *, struct listener *ret);
 };
 
-extern const struct sink_driver socket_sink, ring_sink, file_sink, recorder_sink;
+extern const struct sink_driver socket_sink, ring_sink, file_sink, recorder_sink, publisher_sink;
 
 // The first member of every sink.
 struct sink {

@@ -1,0 +1,263 @@
+// A camera's own packets to an RTSP server, each as soon as it has come. A job on libuv's thread
+// pool connects and sends: a server that hangs delays nobody but this sink. After a failure it is
+// tried again with growing pauses, in which packets are lost.
+#include <errno.h>
+#include <libavcodec/avcodec.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/url.h"
+#include "daemon/base/clock.h"
+#include "daemon/input/retry.h"
+#include "daemon/output/muxer.h"
+#include "daemon/output/packet_queue.h"
+#include "daemon/output/sink.h"
+
+enum {
+    LOOK_MS = 500, // between looks at packets that nobody told of
+    DELAY = 2,     // as of a file
+};
+static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of sending: the server is well
+
+struct publisher {
+    struct sink sink;
+    uv_work_t job;
+    uv_timer_t timer;
+    bool busy; // the job has the members below, else the loop has
+    bool finishing, ending;
+    bool failing;        // as it was logged
+    _Atomic bool stop;   // ends connecting and sending
+    struct muxer *muxer; // NULL: not connected
+    struct AVCodecParameters *stream;
+    struct timeline timeline;
+    int64_t base;     // time of the timeline that the connection began at
+    bool broken;      // packets up to the next keyframe are lost...
+    enum loss reason; // ...as this
+    struct retry retry;
+    int64_t connected_ns, next_try_ns; // CLOCK_MONOTONIC
+    int error;                         // of the last try: 0 or negative errno
+    char why[512];
+};
+
+// --- the job
+
+static void disconnect(struct publisher *publisher)
+{
+    muxer_close(publisher->muxer);
+    publisher->muxer = NULL;
+    avcodec_parameters_free(&publisher->stream);
+    packet_queue_set_eager(publisher->sink.context.packets, false);
+}
+
+static void fail(struct publisher *publisher, int rc)
+{
+    const int64_t now_ns = monotonic_ns();
+    if (publisher->muxer && now_ns - publisher->connected_ns > STEADY_NS)
+        retry_reset(&publisher->retry);
+    disconnect(publisher);
+    publisher->error = rc;
+    publisher->broken = true;
+    publisher->reason = rc == -ENOTSUP ? LOSS_CONFIG : LOSS_SINK;
+    publisher->next_try_ns = now_ns + retry_next_ns(&publisher->retry, rc == -EACCES);
+}
+
+static int connect_server(struct publisher *publisher, struct queued_packet *keyframe)
+{
+    const struct sink_context *context = &publisher->sink.context;
+    const int delay = keyframe->stream->video_delay;
+    int rc = muxer_complete_stream(keyframe->stream, keyframe->av);
+    if (rc < 0 || (publisher->muxer && muxer_same_stream(publisher->stream, keyframe->stream)))
+        return rc;
+    disconnect(publisher);
+    if (!muxer_takes(keyframe->stream)) {
+        snprintf(publisher->why, sizeof publisher->why,
+                 "the camera sends %s, of which no copy can be made (" MUXER_CODECS ")",
+                 avcodec_get_name(keyframe->stream->codec_id));
+        return -ENOTSUP;
+    }
+    rc = muxer_open_server(&publisher->muxer, context->config->sink.url, keyframe->stream,
+                           &publisher->stop, publisher->why, sizeof publisher->why);
+    if (rc < 0)
+        return rc;
+    publisher->stream = keyframe->stream;
+    keyframe->stream = NULL;
+    publisher->base = INT64_MIN;
+    publisher->error = 0;
+    publisher->connected_ns = monotonic_ns();
+    timeline_begin(&publisher->timeline, delay > DELAY ? delay : DELAY);
+    packet_queue_set_eager(context->packets, true);
+    return 0;
+}
+
+// 0 where it was sent.
+static int send_packet(struct publisher *publisher, struct queued_packet *packet)
+{
+    struct packet_queue *packets = publisher->sink.context.packets;
+    int rc = 0;
+    if (packet->stream && monotonic_ns() < publisher->next_try_ns)
+        return -EAGAIN;
+    if (packet->stream) {
+        const bool connects = !publisher->muxer;
+        rc = connect_server(publisher, packet);
+        publisher->broken = rc < 0;
+        // What came while connecting is old by now.
+        if (rc == 0 && connects && packet_queue_skip(packets, LOSS_SINK)) {
+            publisher->broken = true;
+            publisher->reason = LOSS_SINK;
+        }
+    }
+    if (rc < 0) {
+        fail(publisher, rc);
+        return rc;
+    }
+    if (publisher->broken)
+        return -EAGAIN;
+    struct packet_times times =
+        timeline_next(&publisher->timeline, packet->pts_ns, packet->received_ns);
+    if (publisher->base == INT64_MIN)
+        publisher->base = times.pts;
+    times.pts -= publisher->base;
+    times.dts -= publisher->base;
+    rc = muxer_write(publisher->muxer, packet->av, &times, 0);
+    if (rc < 0) {
+        snprintf(publisher->why, sizeof publisher->why, "the RTSP server takes no more: %s",
+                 strerror(-rc));
+        fail(publisher, rc);
+    }
+    return rc;
+}
+
+static void publish(uv_work_t *job)
+{
+    struct publisher *publisher = job->data;
+    const struct sink_context *context = &publisher->sink.context;
+    struct queued_packet *packet;
+    while (!atomic_load(&publisher->stop) && (packet = packet_queue_take(context->packets))) {
+        if (send_packet(publisher, packet) == 0)
+            ledger_emit(context->ledger);
+        else
+            ledger_lose(context->ledger, publisher->reason);
+        queued_packet_free(packet);
+    }
+}
+
+static void leave_server(uv_work_t *job)
+{
+    disconnect(job->data);
+}
+
+// --- the loop
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct publisher *publisher = handle->data;
+    struct sink_context context = publisher->sink.context;
+    free(publisher);
+    context.closed(context.opaque);
+}
+
+static void server_left(uv_work_t *job, int status)
+{
+    struct publisher *publisher = job->data;
+    (void)status; // jobs are never cancelled
+    packet_queue_set_sink(publisher->sink.context.packets, POOL_SINK_STOPPED);
+    uv_close((uv_handle_t *)&publisher->timer, timer_closed);
+}
+
+static void start_job(struct publisher *publisher, uv_work_cb work, uv_after_work_cb done)
+{
+    publisher->busy = true;
+    uv_queue_work(publisher->sink.context.loop, &publisher->job, work, done);
+}
+
+static void end_publisher(struct publisher *publisher)
+{
+    publisher->ending = true;
+    start_job(publisher, leave_server, server_left);
+}
+
+static void log_failure(struct publisher *publisher)
+{
+    char redacted[512];
+    const bool fails = publisher->error < 0;
+    if (fails == publisher->failing || publisher->finishing)
+        return;
+    publisher->failing = fails;
+    config_url_redacted(publisher->sink.context.config->sink.url, redacted, sizeof redacted);
+    if (fails)
+        sink_event(&publisher->sink, LOG_LEVEL_ERROR, "%s; tried again until it works",
+                   publisher->why);
+    else
+        sink_event(&publisher->sink, LOG_LEVEL_INFO, "publishing to %s again", redacted);
+}
+
+static void pump_publisher(struct sink *base);
+
+static void packets_published(uv_work_t *job, int status)
+{
+    struct publisher *publisher = job->data;
+    (void)status;
+    publisher->busy = false;
+    log_failure(publisher);
+    if (publisher->finishing)
+        end_publisher(publisher);
+    else
+        pump_publisher(&publisher->sink);
+}
+
+static void pump_publisher(struct sink *base)
+{
+    struct publisher *publisher = (struct publisher *)base;
+    if (!publisher->busy && !publisher->ending && packet_queue_has_next(base->context.packets))
+        start_job(publisher, publish, packets_published);
+}
+
+static void time_to_look(uv_timer_t *timer)
+{
+    pump_publisher(timer->data);
+}
+
+static void finish_sink(struct sink *base, int grace_ms)
+{
+    struct publisher *publisher = (struct publisher *)base;
+    (void)grace_ms; // what a live stream still has to send is of no use behind its end
+    if (publisher->finishing)
+        return;
+    publisher->finishing = true;
+    atomic_store(&publisher->stop, true);
+    packet_queue_set_sink(base->context.packets, POOL_SINK_FINISHING);
+    if (!publisher->busy)
+        end_publisher(publisher);
+}
+
+static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
+{
+    struct publisher *publisher = calloc(1, sizeof *publisher);
+    if (!publisher) {
+        snprintf(why, size, "out of memory");
+        return -ENOMEM;
+    }
+    publisher->sink = (struct sink){.driver = &publisher_sink, .context = *context};
+    publisher->broken = true;
+    publisher->reason = LOSS_DAMAGED;
+    publisher->retry.seed = (uint32_t)monotonic_ns();
+    uv_timer_init(context->loop, &publisher->timer);
+    publisher->timer.data = publisher->job.data = publisher;
+    uv_timer_start(&publisher->timer, time_to_look, LOOK_MS, LOOK_MS);
+    *ret = &publisher->sink;
+    return 0;
+}
+
+static int count_servers(const struct sink *sink)
+{
+    const struct publisher *publisher = (const struct publisher *)sink;
+    return !publisher->failing;
+}
+
+const struct sink_driver publisher_sink = {
+    .open = open_sink,
+    .pump = pump_publisher,
+    .finish = finish_sink,
+    .clients = count_servers,
+};
