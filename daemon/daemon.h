@@ -10,9 +10,9 @@
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
 //   camera's thread puts on the streams) finish jobs. They wait for nothing but work.
 // - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
-// - libuv's threads run work that may block, for the loop (base/work.h): they write files, read the
-//   configuration of a reload, look up groups, open NVDEC, follow links, scan folders, and give
-//   back what a camera that has ended holds of its device.
+// - libuv's threads run work that may block, for the loop (base/work.h): they write files and to
+//   RTSP servers, read the configuration of a reload, look up groups, open NVDEC, follow links,
+//   scan folders, and give back what a camera that has ended holds of its device.
 //
 // Frames cross from a camera's thread through the backend into an output's pool, and the loop takes
 // them out of it. Nothing calls an earlier stage. What comes back is data: events in the loop's

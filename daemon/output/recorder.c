@@ -34,33 +34,6 @@ static void start_job(struct recorder *recorder, uv_work_cb work, uv_after_work_
     uv_queue_work(recorder->sink.context.loop, &recorder->job, work, done);
 }
 
-// --- the end
-
-static void timer_closed(uv_handle_t *handle)
-{
-    struct recorder *recorder = handle->data;
-    struct sink_context context = recorder->sink.context;
-    free(recorder);
-    context.closed(context.opaque);
-}
-
-static void finish_recording(uv_work_t *job)
-{
-    struct recorder *recorder = job->data;
-    recorder->status = recording_finish(&recorder->recording);
-}
-
-static void recording_finished(uv_work_t *job, int status)
-{
-    struct recorder *recorder = job->data;
-    (void)status; // jobs are never cancelled
-    if (recorder->status < 0)
-        sink_event(&recorder->sink, LOG_LEVEL_ERROR, "cannot finish %s: %s: left to the next start",
-                   recorder->recording.segment.path, strerror(-recorder->status));
-    packet_queue_set_sink(recorder->sink.context.packets, POOL_SINK_STOPPED);
-    uv_close((uv_handle_t *)&recorder->timer, timer_closed);
-}
-
 // --- from packet to packet
 
 static void log_failure(struct recorder *recorder)
@@ -120,6 +93,34 @@ static void time_to_write(uv_timer_t *timer)
     if (packet_queue_has_next(recorder->sink.context.packets) || recording->muxer ||
         segment_keep_is_due(&recording->segment))
         pump_recorder(&recorder->sink);
+}
+
+// --- the end
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct recorder *recorder = handle->data;
+    struct sink_context context = recorder->sink.context;
+    free(recorder);
+    context.closed(context.opaque);
+}
+
+static void finish_recording(uv_work_t *job)
+{
+    struct recorder *recorder = job->data;
+    recorder->status = recording_finish(&recorder->recording);
+}
+
+static void recording_finished(uv_work_t *job, int status)
+{
+    struct recorder *recorder = job->data;
+    (void)status; // jobs are never cancelled
+    log_failure(recorder);
+    if (recorder->status < 0)
+        sink_event(&recorder->sink, LOG_LEVEL_ERROR, "cannot finish %s: %s: left to the next start",
+                   recorder->recording.segment.path, strerror(-recorder->status));
+    packet_queue_set_sink(recorder->sink.context.packets, POOL_SINK_STOPPED);
+    uv_close((uv_handle_t *)&recorder->timer, timer_closed);
 }
 
 static void job_done(struct recorder *recorder)

@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 """kernel: copy, end to end: a camera's own packets in files, beside tensors and over one connection. What is in the files
-is byte for byte what the camera sent; kill -9 costs less than a second, and the files play."""
+is byte for byte what the camera sent; kill -9 costs less than a second, and the files play. Clips on request, what keep
+lets stay, a full disk (tests/faults/disk.c), reloads, and publishing to GStreamer's server."""
 import glob
 import os
 import signal
 import time
 
+import framed_client
 from containers import samples
 from faulty_camera import Camera
-from framed_client import PATIENCE, Checks, Framed, ffmpeg, folder, until
+from framed_client import BINARY, PATIENCE, ROOT, Checks, Framed, Process, ffmpeg, folder, free_port, run, until
 from numbered_clip import RATE, NumberedClip, encode
 
 SECOND = 10**9
@@ -153,12 +155,226 @@ def check_killed(checks, case, clip, path, sent):
     plays(checks, case, path, len(numbers))
 
 
+def ask(where, *arguments):
+    """framed record: (exit code, what it said)."""
+    code, out, err = run("record", "--socket", f"{where}/control.sock", *arguments)
+    return code, out + err
+
+
+def check_clip(checks, where):
+    """A clip begins with the first keyframe of the last 2 s and ends 2 s after the request, also where a second request
+    comes; without one nothing is written."""
+    clip = NumberedClip(f"{where}/clip.h264")
+    outputs = {"clip": "before: 2s, " + to(where, "r-%s.mp4"), "all": to(where, "all.mkv")}
+    empty(where)
+    with Camera(clip) as camera, Framed(where, config(where, camera, outputs)) as framed:
+        until(lambda: len(camera.sent) > 100, 20)
+        checks.check(not files(where, "r-*"), f"written without a request: {files(where, 'r-*')}")
+        asked = time.monotonic()
+        code, said = ask(where, "gate", "2s")
+        checks.check(code == 0 and "gate: 1 output writes a clip that ends in 2 s" in said, f"record: {code}, {said}")
+        time.sleep(1)
+        code, said = ask(where, "gate", "2s")
+        until(lambda: files(where, "r-*.mp4"), 10)
+        sent = {one.number: one.at for one in camera.sent}
+        numbers = check_samples(checks, "clip", clip, files(where, "r-*.mp4"))
+        if numbers:
+            before, after = asked - sent[numbers[0]], sent[numbers[-1]] - asked
+            good = 0.9 < before < 2.1 * PATIENCE and 2.8 < after < 3.2 * PATIENCE
+            checks.check(good, f"clip: from {before:.2f} s before the request to {after:.2f} s after it")
+            print(f"clip: {len(numbers)} pictures from {before:.2f} s before the request to {after:.2f} s after it")
+        checks.check(len(files(where, "r-*")) == 1, f"clip: {files(where, 'r-*')}")
+        code, said = ask(where, "gate", "1s")
+        checks.check(until(lambda: len(files(where, "r-*.mp4")) == 2, 10), f"a second clip: {files(where, 'r-*')}")
+        for arguments, wanted in (
+            (["door", "5s"], "there is no camera door (cameras that have one: gate)"),
+            (["gate", "5"], "5: is no duration from 1s to 24h (30s, 5m, 1h)"),
+            (["gate"], "DURATION: is missing"),
+            (["gate", "5s", "now"], "now: takes no further argument"),
+        ):
+            code, said = ask(where, *arguments)
+            checks.check(code != 0 and wanted in said, f"record {arguments}: {code}, {said}")
+        framed.stop()
+        offered, emitted, lost = framed.metrics().account(output="clip")
+        found = sum(len(samples(path)) for path in files(where, "r-*.mp4"))
+        checks.check(found == emitted == offered and not lost, f"clips: {found}, {offered} = {emitted} + {lost}")
+    with Camera(clip) as camera, Framed(where, config(where, camera, {"all": outputs["all"]})) as framed:
+        until(lambda: os.path.exists(f"{where}/control.sock") and camera.sent, 10)
+        code, said = ask(where, "gate", "5s")
+        wanted = "camera gate has no output with kernel copy and `before` (no camera has one)"
+        checks.check(code == 1 and wanted in said, f"record without before: {code}, {said}")
+        framed.stop()
+
+
+def check_keep(checks, where):
+    """By size when it starts, by age as it goes on; what the pattern does not name stays, whatever it is."""
+    clip = NumberedClip(f"{where}/clip.h264")
+    empty(where)
+    strangers = ["s-notes.mp4", "s-20200101-000000.mp4.part.old", "s-2020010-000000.mp4", "s-20200101-000000.01.mp4",
+                 "xs-20200101-000000.mp4", "s-20200101-000000.mkv"]
+    ours = ["s-20200101-000000.mp4", "s-20200101-000000.3.mp4", "s-20200102-000000.mp4"]
+    for age, name in enumerate(reversed(ours + strangers)):
+        with open(f"{where}/to/{name}", "wb") as file:
+            file.truncate(600 << 10)
+        os.utime(f"{where}/to/{name}", (time.time() - 86400 * (age + 1),) * 2)
+    outputs = {"s": "segment: 1s, keep: 1MiB, " + to(where, "s-%Y%m%d-%H%M%S.mp4")}
+    with Camera(clip) as camera, Framed(where, config(where, camera, outputs)) as framed:
+        def left():
+            return [name for name in ours if os.path.exists(f"{where}/to/{name}")]
+
+        until(lambda: len(left()) == 1, 10)
+        checks.check(left() == ours[-1:], f"keep: 1MiB: {left()} stay of {ours}")
+        framed.stop()
+    gone = [name for name in strangers if not os.path.exists(f"{where}/to/{name}")]
+    checks.check(not gone, f"keep deleted {gone}")
+    outputs = {"s": "segment: 1s, keep: 3s, " + to(where, "s-%Y%m%d-%H%M%S.mp4")}
+    with Camera(clip) as camera, Framed(where, config(where, camera, outputs)) as framed:
+        until(lambda: len(camera.sent) > 9 * RATE, 20)
+        paths = [path for path in files(where, "s-*-*.mp4") if os.path.basename(path) not in strangers]
+        ages = [time.time() - os.path.getmtime(path) for path in paths]
+        checks.check(2 <= len(paths) <= 4 and max(ages) < 4.6 * PATIENCE, f"keep: 3s: files of the ages {ages}")
+        framed.stop()
+    gone = [name for name in strangers if not os.path.exists(f"{where}/to/{name}")]
+    checks.check(not gone, f"keep deleted {gone}")
+
+
+def check_full(checks, where):
+    """Told once; packets are lost with reason sink, up to the first keyframe behind; what was written before stays."""
+    clip = NumberedClip(f"{where}/clip.h264")
+    outputs = {"mp4": "segment: 1h, " + to(where, "f-%s.mp4"), "mkv": "segment: 1h, " + to(where, "f-%s.mkv"),
+               "one": to(where, "one.mp4")}
+    empty(where)
+    full = f"{where}/to/full"
+    framed_client.BINARY += "-faults"
+    with Camera(clip) as camera, Framed(where, config(where, camera, outputs), {"FRAMED_DISK_FULL": full}) as framed:
+        until(lambda: len(camera.sent) > 50, 20)
+        open(full, "w").close()
+        time.sleep(2.5 * PATIENCE)
+        lost = framed.live_metrics().losses(camera="gate")
+        os.unlink(full)
+        again = until(lambda: framed.errors().count("again") == 3, 10)
+        checks.check(again, f"full: does not go on\n{framed.errors()}")
+        told = framed.errors().count("No space left on device: packets are lost")
+        checks.check(told == 3, f"full: told {told} times\n{framed.errors()}")
+        checks.check(lost["sink"] > 3 * 25 and lost.keys() <= {"sink", "client"}, f"full: lost {lost}")
+        time.sleep(1)
+        code = framed.stop()
+        checks.check(code == 0 and not files(where, "*.part"), f"full: exit {code}\n{framed.errors()}")
+        metrics = framed.metrics()
+    framed_client.BINARY = BINARY
+    for output, pattern in (("mp4", "f-*.mp4"), ("mkv", "f-*.mkv"), ("one", "one*.mp4")):
+        paths = files(where, pattern)
+        runs = [numbers_of(checks, f"full, {output}", clip, samples(path)) for path in paths]
+        whole = all(numbers == list(range(numbers[0], numbers[0] + len(numbers))) for numbers in runs)
+        checks.check(len(runs) == 2 and whole, f"full, {output}: {runs}")
+        for path in paths:
+            plays(checks, f"full, {output}", path)
+        offered, emitted, lost = metrics.account(output=output)
+        found = sum(map(len, runs))
+        good = found == emitted and offered == emitted + lost
+        checks.check(good, f"full, {output}: {found} in files, offered {offered}, emitted {emitted}, lost {lost}")
+
+
+def check_reload(checks, where):
+    """A copy that stays notices nothing; one that goes finishes its file, one that comes begins at a keyframe."""
+    clip = NumberedClip(f"{where}/clip.h264")
+    stays, goes, comes = to(where, "stays.mp4"), "segment: 1h, " + to(where, "goes-%s.mp4"), to(where, "comes.mkv")
+    empty(where)
+    with Camera(clip) as camera, Framed(where, config(where, camera, {"stays": stays, "goes": goes})) as framed:
+        until(lambda: len(camera.sent) > 40, 20)
+        with open(framed.config, "w") as file:
+            file.write(config(where, camera, {"comes": comes, "stays": stays}))
+        framed.child.send_signal(signal.SIGHUP)
+        checks.check(until(lambda: files(where, "goes-*.mp4"), 10), f"reload: not finished\n{framed.errors()}")
+        sent = len(camera.sent)
+        until(lambda: len(camera.sent) > sent + 40, 20)
+        code = framed.stop()
+        checks.check(code == 0, f"reload: exit {code}\n{framed.errors()}")
+        checks.check(len(camera.calls) == 1, f"reload: {len(camera.calls)} connections")
+    for pattern, least in (("stays.mp4", 80), ("goes-*.mp4", 40), ("comes.mkv", 10)):
+        numbers = check_samples(checks, f"reload, {pattern}", clip, files(where, pattern))
+        checks.check(len(numbers) >= least, f"reload, {pattern}: {len(numbers)} pictures of {least}")
+
+
+class Taker(Process):
+    """record_server.py."""
+
+    def __init__(self, where, port, *options):
+        program = os.path.join(ROOT, "tests", "e2e", "record_server.py")
+        arguments = ["/usr/bin/python3", program, f"{where}/to/taken", "--port", str(port), *options]
+        super().__init__(arguments, os.path.join(where, "taker.log"))
+
+    def __enter__(self):
+        super().__enter__()
+        if not self.child.stdout.readline().startswith(b"READY"):
+            self.__exit__()
+            raise RuntimeError(f"the server did not start: {self.errors()}")
+        return self
+
+
+def check_published(checks, case, clip, path):
+    """The server's own NAL units, as an elementary stream: delimiters that its elements add do not count."""
+    with open(path, "rb") as file:
+        nals = file.read().replace(b"\0\0\0\1", b"\0\0\1").split(b"\0\0\1")[1:]
+    slices = [nal for nal in nals if nal[0] & 31 in (1, 5)]
+    known = {nal: number for number, unit in enumerate(clip.units) for nal in unit if nal[0] & 31 in (1, 5)}
+    numbers = [known.get(nal) for nal in slices]
+    whole = numbers and None not in numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    checks.check(whole and len(numbers) > RATE, f"{case}: the server got {numbers}")
+
+
+def check_publish(checks, where):
+    """To a server that is not there at first, wants a password, and goes away for a while."""
+    clip = NumberedClip(f"{where}/clip.h264")
+    port = free_port()
+    outputs = {"out": f'sink: "rtsp://cam:pass word@127.0.0.1:{port}/live"'.replace(" w", "%20w"), "all": to(where, "all.mp4")}
+    empty(where)
+    with Camera(clip) as camera, Framed(where, config(where, camera, outputs)) as framed:
+        checks.check(until(lambda: "cannot publish to" in framed.errors(), 10), f"publish: {framed.errors()}")
+        with Taker(where, port, "--auth", "cam:pass word"):
+            checks.check(until(lambda: "publishing to" in framed.errors(), 20), f"publish: {framed.errors()}")
+            until(lambda: os.path.exists(f"{where}/to/taken.1") and os.path.getsize(f"{where}/to/taken.1") > 60000, 20)
+        before = framed.live_metrics().account(output="out")
+        with Taker(where, port, "--auth", "cam:pass word"):
+            again = until(lambda: framed.errors().count("publishing to") == 2, 30)
+            checks.check(again, f"publish: not again\n{framed.errors()}")
+            time.sleep(2)
+            code = framed.stop()
+        checks.check(code == 0 and "pass" not in framed.errors(), f"publish: exit {code}\n{framed.errors()}")
+        offered, emitted, lost = framed.metrics().account(output="out")
+        checks.check(offered == emitted + lost and emitted > before[1] > RATE, f"publish: {before}, {offered} = {emitted} + {lost}")
+        reasons = framed.metrics().losses(output="out")
+        checks.check(reasons.keys() <= {"sink", "damaged", "stopping"}, f"publish: lost {reasons}")
+        checks.check(len(camera.calls) == 1, f"publish: {len(camera.calls)} connections")
+    check_published(checks, "publish", clip, f"{where}/to/taken.1")
+    check_samples(checks, "beside publishing", clip, files(where, "all.mp4"))
+
+
+def check_refusal(checks, where):
+    """A codec that no container here takes: one error, and the ledger says why."""
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-t", "2", "-c:v", "mpeg4", f"{where}/old.mkv")
+    text = CAMERA.format(where=where, url=f"{where}/old.mkv", outputs=(
+        f'      c: {{kernel: copy, {to(where, "no.mp4")}}}\n      t: {{kernel: yuv, {to(where, "yes.y4m")}}}\n'))
+    empty(where)
+    with Framed(where, text) as framed:
+        framed.wait(20)
+        told = framed.errors().count("the camera sends mpeg4, of which no copy can be made (h264, h265 and mjpeg)")
+        checks.check(told == 1, f"mpeg4: told {told} times\n{framed.errors()}")
+        checks.check(framed.metrics().losses(output="c").keys() == {"config"}, f"mpeg4: {framed.metrics().losses()}")
+
+
 def main():
     checks = Checks("record")
     with folder() as where:
-        for codec in ("h264", "h265"):
+        for codec in ("h265", "h264"):
             check_always(checks, where, codec)
         check_kill(checks, where)
+        check_clip(checks, where)
+        check_keep(checks, where)
+        check_reload(checks, where)
+        check_publish(checks, where)
+        check_refusal(checks, where)
+        check_full(checks, where)
     checks.end()
 
 
