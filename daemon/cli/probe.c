@@ -323,6 +323,15 @@ static int take(void *opaque, int option, const char *text)
     return EXIT_OK;
 }
 
+static int take_url(void *opaque, const char *text)
+{
+    struct probe_options *options = opaque;
+    if (options->url)
+        return command_line_refuse("framed probe", text, "takes no further argument");
+    options->url = text;
+    return EXIT_OK;
+}
+
 int probe_main(int argc, char **argv)
 {
     static const struct option known[] = {
@@ -330,15 +339,9 @@ int probe_main(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    static const struct command_line line = {"framed probe", ":h", known, usage, take};
+    static const struct command_line line = {"framed probe", ":h", known, usage, take, take_url};
     struct probe_options options = {.seconds = SECONDS};
     bool help = false;
-    if (argc > 1 && argv[1][0] != '-') {
-        options.url = argv[1];
-        argv[1] = argv[0];
-        argv++;
-        argc--;
-    }
     const int code = command_line_read(&line, argc, argv, &options, &help);
     if (code != EXIT_OK || help)
         return code;
