@@ -191,7 +191,6 @@ void assembly_packet(struct assembly *a, const struct rtp_packet *packet)
 {
     const bool other = !a->begun || packet->timestamp != a->timestamp;
     const bool hole = packet->lost || packet->lost_unknown;
-    a->hole = false;
     if (hole)
         note_hole(a, packet->lost, other || packet->restarted);
     if (packet->restarted) {

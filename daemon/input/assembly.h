@@ -68,7 +68,7 @@ struct assembly {
     bool begun; // there was one
     uint32_t timestamp;
     int64_t received_ns;
-    bool hole;       // packets are missing before it, and its first piece will tell whose they are
+    bool hole;       // packets are missing, and the next piece will tell whose they are
     bool hole_whole; // no picture that others refer to ended with them
     // Of the unit that was completed last:
     bool ended; // there is one, and nothing has come since

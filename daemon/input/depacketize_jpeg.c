@@ -49,7 +49,7 @@ static uint32_t read_number(const uint8_t *data, int bytes)
 // False: it is not well formed, or of a type that RFC 2435 does not define.
 static bool read_payload(struct payload *p, const uint8_t *data, size_t bytes)
 {
-    *p = (struct payload){0}; // until all is well there is no data
+    *p = (struct payload){0};
     if (bytes < MAIN_HEADER)
         return false;
     p->offset = read_number(data + 1, 3);
@@ -243,6 +243,8 @@ static void jpeg_packet(void *state, const struct rtp_packet *packet)
     struct assembly *a = j->assembly;
     struct payload p;
     const bool readable = read_payload(&p, packet->payload, packet->bytes);
+    if (!readable)
+        p = (struct payload){0};
     assembly_packet(a, packet);
     j->begun &= a->open->picture;
     const enum assembly_piece piece = tell_packet(j, packet, &p, readable);

@@ -1,7 +1,7 @@
 # Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
 # corpus once, by a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
-FUZZERS := config control http ring rtcp rtp rtsp sdp slices
+FUZZERS := config control h264 h265 http jpeg ring rtcp rtp rtsp sdp slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image processors)
@@ -16,8 +16,11 @@ $(filter %_rtcp,$(FUZZED_BY)): $(B)/daemon/input/rtcp.o
 $(filter %_rtp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/input/rtp_%.o,packet receiver source)
 $(filter %_rtsp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/input/rtsp_%.o,auth message url)
 $(filter %_sdp,$(FUZZED_BY)): $(B)/daemon/input/sdp.o
-$(filter %_control %_http %_ring %_rtcp %_rtp %_rtsp %_sdp,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
-$(filter-out %_config %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
+$(filter %_h264 %_h265 %_jpeg,$(FUZZED_BY)): $(B)/tests/fuzz/rtp_payloads.o $(patsubst %,$(B)/daemon/input/%.o, \
+	assembly depacketize_h264 depacketize_h265 depacketize_jpeg depacketizer h264_headers jpeg_header nal nal_assembly \
+	parameter_sets picture_end)
+$(filter-out %_config %_slices,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
+$(filter-out %_config %_h264 %_h265 %_jpeg %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
 $(filter %_config,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o

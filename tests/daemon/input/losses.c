@@ -109,6 +109,26 @@ static void test_broken_units(void)
     CHECK_UNITS(1, "1");
 }
 
+// The packet behind the hole says nothing: the one behind that tells.
+static void test_skipped_behind_hole(void)
+{
+    net_open_trusted(SDP_H264);
+    send_slice(1, true);
+    next_stamp();
+    net_lose(2);
+    net_send("\x1e\1\2", 3, false);
+    send_slice(1, true);
+    next_stamp();
+    net_lose(1);
+    net_send("", 0, false);
+    send_slice(0, true);
+    CHECK(net.n == 3, "%d", net.n);
+    check_flags(0, false, false, 0);
+    check_flags(1, false, true, 2);
+    check_flags(2, true, false, 1);
+    net_check_lost("behind a skipped packet");
+}
+
 static void test_restart(void)
 {
     net_open_trusted(SDP_H264);
@@ -127,6 +147,7 @@ int main(void)
     TEST(test_no_slice_left());
     TEST(test_disposable());
     TEST(test_broken_units());
+    TEST(test_skipped_behind_hole());
     TEST(test_restart());
     net_close();
     return test_end();

@@ -1,0 +1,12 @@
+// Whatever the payloads of a camera's RTP packets are: tests/fuzz/rtp_payloads.h. The first byte
+// says what SDP told.
+#include "tests/fuzz/rtp_payloads.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size > 0)
+        rtp_payloads_try(SDP_H265, data[0], data + 1, size - 1);
+    return 0;
+}
