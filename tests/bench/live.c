@@ -51,6 +51,8 @@ static void add_rtsp(struct bench *bench, const char *name, const struct window 
     add(bench, name, "sent, and no frame", "frames", (double)consumed->unseen, 0, "nothing");
     add(bench, name, "packets sent", "packets", (double)window->sent.packets, NAN, NULL);
     add(bench, name, "packets withheld", "packets", (double)window->sent.withheld, NAN, NULL);
+    add(bench, name, "packets that framed missed", "packets", window->missed,
+        (double)window->sent.withheld, "those withheld");
     add(bench, name, "the server was behind by", "ms", window->sent.latest_ms, NAN, NULL);
 }
 

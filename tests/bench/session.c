@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/base/clock.h"
 
@@ -51,7 +53,9 @@ static int expect(struct session *session)
 static int start(struct session *session)
 {
     struct bench *bench = session->bench;
-    char *const argv[] = {bench->options.framed, "run", "-c", session->testbed.config, NULL};
+    char *const argv[] = {
+        bench->options.framed,    "run", "-c", session->testbed.config, "--metrics",
+        session->testbed.metrics, NULL};
     int rc = expect(session);
     if (rc < 0)
         return rc;
@@ -150,6 +154,34 @@ static struct child_usage begin(struct session *session)
     return child_usage(&session->child);
 }
 
+// The sum of a counter's lines that have this label, in the file that the daemon writes on SIGUSR1;
+// NAN: it has none.
+static double read_counter(const char *path, const char *name, const char *label)
+{
+    char line[512];
+    double sum = NAN;
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *value = strrchr(line, ' ');
+        if (strncmp(line, name, strlen(name)) == 0 && strstr(line, label) && value)
+            sum = (isnan(sum) ? 0 : sum) + strtod(value, NULL);
+    }
+    if (file)
+        fclose(file);
+    return sum;
+}
+
+static double missed_packets(const struct session *session)
+{
+    const int64_t deadline = monotonic_ns() + 2000000000;
+    const char *path = session->testbed.metrics;
+    unlink(path);
+    kill(session->child.pid, SIGUSR1);
+    while (access(path, R_OK) != 0 && monotonic_ns() < deadline && interrupt_wait(POLL_S) == 0)
+        ;
+    return read_counter(path, "framed_rtp_packets_total", "result=\"lost\"");
+}
+
 static int end(struct session *session, const struct child_usage *before, struct window *ret)
 {
     const struct bench *bench = session->bench;
@@ -165,8 +197,10 @@ static int end(struct session *session, const struct child_usage *before, struct
     ret->device = bench->device ? (double)bench->driver->memory_used(bench->device) -
                                       (double)session->device_before
                                 : NAN;
-    if (session->server)
+    if (session->server) {
         ret->sent = rtsp_server_counts(session->server);
+        ret->missed = missed_packets(session);
+    }
     return consumer_result(session->consumer, others(session), &ret->consumed);
 }
 

@@ -24,7 +24,10 @@ struct session {
 struct window { // of some seconds of a session
     struct consumed consumed;
     double seconds, cores, resident, device; // bytes
-    struct rtsp_counts sent;                 // since the session began
+    // Since the session began: what the server sent, and the packets that the daemon says it
+    // missed; NAN: it counts none.
+    struct rtsp_counts sent;
+    double missed;
 };
 
 // Starts, and waits until every camera but the joining ones has delivered. 0, or negative errno

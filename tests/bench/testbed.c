@@ -221,6 +221,7 @@ int testbed_open(struct testbed *testbed, const struct testbed_options *options)
         return rc;
     snprintf(testbed->config, sizeof testbed->config, "%s/framed.yaml", testbed->folder);
     snprintf(testbed->log, sizeof testbed->log, "%s/log", testbed->folder);
+    snprintf(testbed->metrics, sizeof testbed->metrics, "%s/metrics", testbed->folder);
     rc = write_config(testbed);
     if (rc < 0)
         testbed_close(testbed);

@@ -32,6 +32,7 @@ struct testbed {
     struct testbed_options options;
     char clip[4096]; // absolute
     char folder[64], config[96], log[96];
+    char metrics[96];        // the file for the daemon's counters
     struct op_params params; // of every output
 };
 

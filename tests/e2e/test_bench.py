@@ -189,6 +189,8 @@ def check_withheld(checks, clip):
         rows, _ = rows_of(checks, output)
         sent, withheld = (rows[f"1 camera: packets {what}"]["value"] for what in ("sent", "withheld"))
         checks.check(0 < withheld <= (sent + withheld) / 40 + 1, f"{withheld} packets withheld of {sent + withheld}")
+        missed = rows["1 camera: packets that framed missed"]["value"]  # counted a moment later
+        checks.check(abs(missed - withheld) <= 2, f"{missed} packets missed of {withheld} withheld")
 
 
 def check_try(checks, clip, temporary):
