@@ -16,6 +16,7 @@ enum {
     NEAR_ANEW = 32,              // so many are, where they may as well be late ones
     ANEW_SPREAD = 32,            // distance of numbers that can be of one new numbering
     ORDERLY = 10000,             // packets in order after which none is waited for
+    LATE_KNOWN = 50,             // late packets of which one is about as late as any will be
 };
 
 static const int64_t MS = 1000000, WAIT_FIRST = 20 * MS, WAIT_MIN = 5 * MS, WAIT_MAX = 100 * MS,
@@ -59,6 +60,7 @@ struct rtp_receiver {
 
     int64_t seen_ns[WINDOW]; // when each of the last numbers came; 0: not
     int64_t late_ns;         // longest delay of a late packet; 0: none yet
+    int late_known;          // late packets that it is of, LATE_KNOWN at most
     int in_order;            // packets since the last late one
 
     struct rtp_source source;
@@ -129,9 +131,8 @@ static int64_t longest_wait_ns(const struct rtp_receiver *receiver)
 {
     if (receiver->options.ordered || receiver->in_order >= ORDERLY)
         return 0;
-    if (receiver->late_ns == 0)
-        return WAIT_FIRST;
-    return min(max(2 * receiver->late_ns, WAIT_MIN), WAIT_MAX);
+    const int64_t least_ns = receiver->late_known < LATE_KNOWN ? WAIT_FIRST : WAIT_MIN;
+    return min(max(2 * receiver->late_ns, least_ns), WAIT_MAX);
 }
 
 static int64_t first_waiting(const struct rtp_receiver *receiver)
@@ -239,7 +240,7 @@ static int accept_packet(struct rtp_receiver *receiver, int64_t number,
     *seen(receiver, number) = max(packet->received_ns, 1);
     receiver->statistics.packets++;
     if (receiver->in_order < ORDERLY && ++receiver->in_order == ORDERLY)
-        receiver->late_ns = 0;
+        receiver->late_ns = receiver->late_known = 0;
     return 0;
 }
 
@@ -346,6 +347,7 @@ static int place_packet(struct rtp_receiver *receiver, const struct rtp_packet *
     }
     const int64_t delay_ns = packet->received_ns - passed_ns(receiver, number);
     receiver->late_ns = max(receiver->late_ns, max(delay_ns, 1));
+    receiver->late_known += receiver->late_known < LATE_KNOWN;
     receiver->in_order = 0;
     if (number >= receiver->next) {
         forget_anew(receiver);

@@ -51,11 +51,11 @@ void rtp_receiver_close(struct rtp_receiver *); // accepts NULL
 int rtp_receiver_put(struct rtp_receiver *, const uint8_t *data, size_t bytes, int64_t now_ns);
 // The next packet in order; valid until the next call of put or get. 0 or -EAGAIN.
 //
-// A packet behind a hole in the numbers waits for the missing ones: for 20 ms at first, for twice
-// the longest delay of a late packet (5 to 100 ms) once there was one, and not at all after 10,000
-// packets in order. It waits no longer once a whole picture behind the hole is complete. That takes
-// a picture which begins behind the hole: a marker alone does not end the wait, since the last two
-// packets of a picture may be the ones that were swapped.
+// A packet behind a hole in the numbers waits for the missing ones: for twice the longest delay of
+// a late packet, 100 ms at most, 20 ms at least until there were 50 of these, then 5 ms at least,
+// and not at all after 10,000 packets in order. It waits no longer once a whole picture behind the
+// hole is complete. That takes a picture which begins behind the hole: a marker alone does not end
+// the wait, since the last two packets of a picture may be the ones that were swapped.
 int rtp_receiver_get(struct rtp_receiver *, int64_t now_ns, struct rtp_packet *ret);
 // When rtp_receiver_get will give a packet though nothing else comes; INT64_MAX: not.
 int64_t rtp_receiver_due_ns(const struct rtp_receiver *);
