@@ -21,6 +21,7 @@ struct rtsp_track {
     int64_t timestamp; // unwrapped: of the last unit
     bool has_timestamp;
     uint32_t steps; // of the camera's clock, as of the last unit
+    bool begun;     // a unit came
     bool ending, flushed;
 };
 
@@ -114,6 +115,13 @@ void rtsp_track_lose(struct rtsp_track *t)
     rtp_receiver_lose(t->receiver);
 }
 
+// A stream is joined where it is, also by who begins to listen.
+static void note_start(struct rtsp_track *t, struct access_unit *unit)
+{
+    unit->reference_lost |= (!t->begun || unit->restarted) && !unit->keyframe;
+    t->begun = true;
+}
+
 static void time_unit(struct rtsp_track *t, struct rtsp_unit *unit)
 {
     if (unit->unit.restarted) { // another clock
@@ -132,6 +140,7 @@ int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, struct rtsp_unit *ret)
     int rc = 0;
     for (;;) {
         if (depacketizer_get(t->depacketizer, now_ns, &ret->unit) == 0) {
+            note_start(t, &ret->unit);
             time_unit(t, ret);
             return 0;
         }
