@@ -27,7 +27,7 @@ int depacketizer_put(struct depacketizer *, const struct rtp_packet *);
 // The next unit that is complete; its data is valid until the next call of put, get or flush.
 // `now_ns` ends units whose time to wait for more is over. 0 or -EAGAIN.
 int depacketizer_get(struct depacketizer *, int64_t now_ns, struct access_unit *ret);
-// When depacketizer_get will give a unit though nothing else comes; INT64_MAX: not.
+// When depacketizer_get will give a unit though nothing else comes; INT64_MIN: now; INT64_MAX: not.
 int64_t depacketizer_due_ns(const struct depacketizer *);
 void depacketizer_flush(struct depacketizer *); // the stream ends: what is held is complete
 // Parameter sets of the stream so far, SDP's or newer ones, with start codes. For the decoder's

@@ -94,7 +94,6 @@ void picture_end_went_on(struct picture_end_verdict *verdict, bool marked, bool 
 {
     if (marked) {
         verdict->early |= 1;
-        verdict->markers = -1; // not all of them were counted
         verdict->steady = 0;
     }
     if (silent)

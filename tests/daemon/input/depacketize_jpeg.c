@@ -318,6 +318,18 @@ static void test_losses(void)
         CHECK(memcmp(u->data + u->bytes - 2, "\xff\xd9", 2) == 0, "%d: EOI", i);
     }
     net_check_lost("jpeg");
+    for (int way = 0; way < 2; way++) { // by the offset alone; by the numbers alone
+        for (int k = 0; k < 2; k++) {
+            uint8_t payload[208] = {0, 0, 0, way == 0 && k ? 201 : k ? 200 : 0, 1, 50, 40, 30};
+            memcpy(payload + 8, jpeg.scan + k * 200, 200);
+            net.lost = way == 1 && k ? 1 : 0;
+            net_send(payload, sizeof payload, k);
+        }
+        net.timestamp += 3600;
+        const struct access_unit *u = &net.got[net.n - 1].unit;
+        CHECK(net.n == 7 + way && u->damaged && u->bytes < 1000, "way %d: %zu", way, u->bytes);
+        CHECK(memcmp(u->data + u->bytes - 202, jpeg.scan, 200) == 0, "way %d: nothing more", way);
+    }
     free(jpeg.data);
 }
 

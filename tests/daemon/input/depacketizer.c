@@ -291,7 +291,9 @@ static void test_aggregates(void)
     net_send(payload, aggregate(payload, "785"), true);
     next_stamp();
     memset(payload, 0, sizeof payload);
-    net_send(payload, aggregate(payload, "7815") + 9, true); // two pictures; a tail of zeros
+    const size_t end = aggregate(payload, "7815"); // two pictures; size 0, and a tail
+    memset(payload + end + 2, 0x55, 7);
+    net_send(payload, end + 9, true);
     next_stamp();
     const size_t size = aggregate(payload, "185");
     net_send(payload, size - 4, true); // a size that leads behind the end
@@ -364,6 +366,22 @@ static void test_sets(void)
     CHECK(net.n == 1 && net.got[0].unit.has_sets, "%d", net.n);
 }
 
+// Two places serve for all pictures, and are not allocated anew.
+static void test_places(void)
+{
+    net_open_trusted(SDP_H264);
+    for (int i = 0; i < 100; i++) {
+        send_fragment(0x80, 5, 2000, false);
+        for (int k = 0; k < 20; k++)
+            send_fragment(0, 5, 2000, false);
+        send_fragment(0x40, 5, i % 3 * 900, true);
+        next_stamp();
+    }
+    CHECK(net.n == 100 && net.got[50].unit.bytes > 42000, "%d", net.n);
+    for (int i = 10; i < net.n; i++)
+        CHECK(net.got[i].place == net.got[i - 2].place, "%d", i);
+}
+
 static void test_flush(void)
 {
     net_open_trusted(SDP_H264);
@@ -397,6 +415,7 @@ int main(void)
     TEST(test_skipped());
     TEST(test_recovery_point());
     TEST(test_sets());
+    TEST(test_places());
     TEST(test_flush());
     net_close();
     clips_close();

@@ -122,6 +122,10 @@ static void test_alone(void)
     for (int i = 0; i < net.n; i++)
         CHECK(count_units(i) == units[i] && !net.got[i].unit.damaged, "%d: %d", i, count_units(i));
     CHECK(net.got[1].unit.timestamp == 3600, "stamp");
+    send_slice('b', 4, true, true); // of the same parity: two frames
+    send_slice('b', 4, true, true);
+    send_slice('t', 4, true, true);
+    CHECK(net.n == 6 && count_units(4) == 1 && count_units(5) == 2, "parity: %d", net.n);
 }
 
 // The second field is missing: the first is damaged, and what follows is not paired with it,

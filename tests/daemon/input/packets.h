@@ -19,6 +19,7 @@ enum { GOT_MAX = 512 };
 
 struct got {
     struct access_unit unit; // data is a copy
+    const void *place;       // where it lay
     int64_t taken_ns;
 };
 
@@ -74,8 +75,10 @@ static inline void net_take(void)
         memcpy(copy, unit.data, unit.bytes + ACCESS_UNIT_PADDING);
         for (int i = 0; i < ACCESS_UNIT_PADDING; i++)
             CHECK(copy[unit.bytes + (size_t)i] == 0, "padding, %d", i);
+        net.got[net.n].place = unit.data;
         unit.data = copy;
-        net.got[net.n++] = (struct got){unit, net.now_ns};
+        net.got[net.n].unit = unit;
+        net.got[net.n++].taken_ns = net.now_ns;
     }
 }
 
