@@ -16,6 +16,7 @@
 #include "daemon/decode/dpb_files.h"
 #include "daemon/device/devices.h"
 #include "daemon/input/libav_log.h"
+#include "daemon/input/login_pause.h"
 #include "daemon/output/file_writers.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/notify.h"
@@ -42,6 +43,7 @@ struct daemon {
     struct notify notify;
     struct event_queue *events;
     struct devices *devices;
+    struct login_pause *logins;
     struct service *service;
     struct histogram decode, process;
     struct cameras cameras;
@@ -202,8 +204,10 @@ static void reload_began(void *opaque)
 static void reload_ended(void *opaque, int rc)
 {
     struct daemon *daemon = opaque;
-    if (rc == 0)
+    if (rc == 0) {
         unfinished_scan(&daemon->unfinished);
+        login_pause_reload(daemon->logins);
+    }
     notify_reloaded(&daemon->notify);
 }
 
@@ -353,6 +357,15 @@ static int open_service(struct daemon *daemon)
     return service_open(&daemon->service, &context);
 }
 
+static int open_logins(struct daemon *daemon)
+{
+    char *folder = login_pause_folder();
+    int rc = login_pause_open(&daemon->logins, folder, monotonic_ns(), realtime_ns());
+    free(folder);
+    daemon->cameras.context.logins = daemon->logins;
+    return rc;
+}
+
 static int start(struct daemon *daemon)
 {
     char why[256];
@@ -360,6 +373,8 @@ static int start(struct daemon *daemon)
     if (rc < 0)
         return rc == -ENODEV ? EXIT_NO_DEVICE : EXIT_RUNTIME;
     daemon->cameras.context.devices = daemon->devices;
+    if (open_logins(daemon) < 0)
+        return EXIT_RUNTIME;
     if (devices_admit(daemon->devices, daemon->config, why, sizeof why) < 0) {
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return EXIT_CONFIG;
@@ -381,6 +396,7 @@ static void finish(struct daemon *daemon)
     write_metrics(daemon);
     judge_cameras(daemon);
     cameras_close(&daemon->cameras);
+    login_pause_close(daemon->logins);
     devices_close(daemon->devices);
     uv_loop_close(&daemon->loop);
     log_flush();

@@ -33,6 +33,7 @@ static int open_thread(struct camera *camera)
     return camera_thread_open(&camera->thread, &(struct camera_thread_context){
                                                    .config = camera->config,
                                                    .devices = context->devices,
+                                                   .logins = context->logins,
                                                    .events = context->events,
                                                    .subscriptions = camera->subscriptions,
                                                    .decode = context->decode,

@@ -14,6 +14,7 @@
 #include "daemon/decode/stall.h"
 #include "daemon/device/budget.h"
 #include "daemon/input/demux.h"
+#include "daemon/input/login_pause.h"
 #include "daemon/input/retry.h"
 #include "daemon/output/copies.h"
 
@@ -23,6 +24,7 @@ enum {
 };
 static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is well
 static const int64_t QUIET_NS = 600 * INT64_C(1000000000); // between log lines of later failures
+static const int64_t LOGIN_NS = INT64_C(1000000000);       // between looks for a reload
 static const int64_t WARM_NS = 2500 * INT64_C(1000000);    // of a pause with all that is open
 // All cameras come to a device at once when another one fails.
 static const int64_t CHANGE_DEVICE_NS = 60 * INT64_C(1000000000);
@@ -45,6 +47,8 @@ struct camera_thread {
     struct stream stream;
     struct decode_stall stall;
     struct retry retry;
+    struct login login;
+    bool has_other_login;      // as of the last refusal
     int64_t running_ns;        // when the first picture of the connection came; 0: not yet
     int failures;              // since the camera was well
     char last_logged[WHY_MAX]; // of failures
@@ -147,6 +151,8 @@ static void say_running(struct camera_thread *t, const struct frame *frame)
     retry_reset(&t->retry);
     atomic_store(&t->context.report->state, CAMERA_RUNNING);
     t->running_ns = monotonic_ns();
+    if (t->context.logins)
+        login_pause_accepted(t->context.logins, &t->login, t->running_ns);
     log_event(t->failures < LOGGED_FAILURES ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
               "running: %s, decoder %s, %s%s", demux_describe(t->demux),
               decoder_describe(t->decoder), pixel_format_name(frame->image.format),
@@ -406,8 +412,37 @@ static void pause_between_tries(struct camera_thread *t, int64_t ns)
     wait_for_next_try(t, ns - WARM_NS);
 }
 
+// Cameras lock accounts and addresses after a few wrong passwords. A reload ends the pause.
+static void wait_for_login(struct camera_thread *t)
+{
+    struct camera_report *report = t->context.report;
+    while (t->context.logins && !atomic_load(&t->stop)) {
+        const int64_t now_ns = monotonic_ns();
+        const int64_t until_ns = login_pause_until(t->context.logins, &t->login, now_ns);
+        if (until_ns <= now_ns)
+            break;
+        atomic_store(&report->next_try_ns, until_ns);
+        atomic_store(&report->state, CAMERA_RETRYING);
+        pause_between_tries(t, until_ns - now_ns < LOGIN_NS ? until_ns - now_ns : LOGIN_NS);
+    }
+    atomic_store(&report->state, CAMERA_CONNECTING);
+}
+
+// Returns how long wait_for_login is going to wait: 0 where another scheme is tried at once.
+static int64_t note_refusal(struct camera_thread *t)
+{
+    const int64_t now_ns = monotonic_ns();
+    const bool other_before = t->has_other_login;
+    t->has_other_login = demux_memory_has_other_login(t->memory);
+    if (!t->context.logins)
+        return 0;
+    login_pause_refused(t->context.logins, &t->login, t->has_other_login && !other_before, now_ns);
+    const int64_t until_ns = login_pause_until(t->context.logins, &t->login, now_ns);
+    return until_ns > now_ns ? until_ns - now_ns : 0;
+}
+
 // A camera that stays away, or gives a picture and hangs up again and again, is logged every ten
-// minutes and not at every try. A wrong password is not going to mend itself: it is said once.
+// minutes and not at every try.
 static void log_failure(struct camera_thread *t, const char *why, int64_t pause_ns, bool refused)
 {
     const int64_t now_ns = monotonic_ns();
@@ -415,12 +450,12 @@ static void log_failure(struct camera_thread *t, const char *why, int64_t pause_
         t->failures = 0;
     t->failures++;
     const bool lately = t->failures > LOGGED_FAILURES && now_ns - t->last_logged_ns < QUIET_NS;
-    if (strcmp(why, t->last_logged) == 0 && (refused || lately))
+    if (strcmp(why, t->last_logged) == 0 && lately)
         return;
     snprintf(t->last_logged, sizeof t->last_logged, "%s", why);
     t->last_logged_ns = now_ns;
     log_event(LOG_LEVEL_WARNING, "%s; next try in %.1f s%s", why, (double)pause_ns / 1e9,
-              refused                          ? ", then every 30 s without a word"
+              refused                          ? ", or with a reload"
               : t->failures == LOGGED_FAILURES ? ", then on without a word"
                                                : "");
 }
@@ -428,15 +463,14 @@ static void log_failure(struct camera_thread *t, const char *why, int64_t pause_
 static void wait_and_retry(struct camera_thread *t, int rc, const char *why)
 {
     struct camera_report *report = t->context.report;
-    const bool refused = rc == -EACCES;
-    const int64_t ns = retry_next_ns(&t->retry, refused);
-    atomic_store(&report->next_try_ns, monotonic_ns() + ns);
+    const int64_t login_ns = rc == -EACCES ? note_refusal(t) : 0;
+    const int64_t ns = retry_next_ns(&t->retry, false);
+    atomic_store(&report->next_try_ns, monotonic_ns() + (login_ns > ns ? login_ns : ns));
     atomic_store(&report->state, CAMERA_RETRYING);
     camera_report_error(report, why);
-    log_failure(t, why, ns, refused);
+    log_failure(t, why, login_ns > ns ? login_ns : ns, login_ns > ns);
     pause_between_tries(t, ns);
     atomic_fetch_add(&report->reconnects, 1);
-    atomic_store(&report->state, CAMERA_CONNECTING);
 }
 
 // What the end of a connection means: to try again, or the state that the camera ends in.
@@ -468,9 +502,12 @@ static void *run(void *opaque)
     char why[WHY_MAX];
 
     log_camera(context->config->name);
+    if (context->logins)
+        login_pause_identify(context->logins, context->config->url, &t->login);
     name_thread(context->config->name);
     for (;;) {
         t->running_ns = 0;
+        wait_for_login(t);
         int rc = camera_thread_connect(t, why, sizeof why);
         state = state_after(t, rc);
         if (state != CAMERA_RETRYING)

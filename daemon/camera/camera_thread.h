@@ -11,6 +11,7 @@ struct camera_thread;
 struct camera_thread_context {
     const struct camera_config *config;
     struct devices *devices;
+    struct login_pause *logins; // of all cameras; NULL: wrong passwords are tried like any other
     struct event_queue *events;
     struct subscriptions *subscriptions; // at first; the thread takes a reference of its own
     struct histogram *decode, *process;  // as of struct transform_context

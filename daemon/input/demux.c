@@ -17,6 +17,11 @@ void demux_memory_close(struct demux_memory *memory)
     free(memory);
 }
 
+bool demux_memory_has_other_login(const struct demux_memory *memory)
+{
+    return memory->rtsp.first_challenge;
+}
+
 int demux_open(struct demux **ret, const struct camera_config *config, struct demux_memory *memory,
                const _Atomic bool *stop, struct stage_watch *stages, char *why, size_t size)
 {

@@ -31,6 +31,9 @@ struct packet {          // of one picture
 // camera; the thread that uses the camera's demux uses it.
 int demux_memory_open(struct demux_memory **ret); // 0 or -ENOMEM
 void demux_memory_close(struct demux_memory *);   // accepts NULL
+// Whether a camera that has just refused the password takes another scheme of authentication next,
+// which may be tried at once.
+bool demux_memory_has_other_login(const struct demux_memory *);
 
 // Connects, or opens a file, within connect_timeout, and chooses the video track. RTSP's answer to
 // PLAY, and the first picture, may be on their way still. `why` (of `size` bytes) gets

@@ -17,7 +17,8 @@
 
 static const int64_t MS = 1000000;
 enum {
-    POLL_MS = 50, // how long a wait may overlook *stop
+    POLL_MS = 50,      // how long a wait may overlook *stop
+    CONNECT_MS = 1500, // without a picture: another connection is tried beside the first
     PATIENCE_MIN_MS = 1000,
     PATIENCE_INTERVALS = 10, // of the camera's, without a picture: it is silent
     INTERVALS_KNOWN = 8,     // from so many on they are believed
@@ -41,12 +42,13 @@ struct rtsp_demux {
     struct rtsp_video *video;
     struct rtsp_unit next; // the spare's keyframe, which -EREMCHG announced
     bool has_next;
-    int64_t due_ns;         // CLOCK_MONOTONIC: the first unit
-    int64_t unit_ns;        // CLOCK_MONOTONIC: the last unit came; 0: none yet
-    int64_t timestamp;      // of that unit
-    int64_t pinged_ns;      // CLOCK_MONOTONIC: in this silence; 0: not yet
-    int64_t spare_after_ns; // CLOCK_MONOTONIC: no spare is opened before
-    int spares;             // that were of no use
+    int64_t opened_ns, spare_opened_ns; // CLOCK_MONOTONIC
+    int64_t due_ns;                     // CLOCK_MONOTONIC: the first unit
+    int64_t unit_ns;                    // CLOCK_MONOTONIC: the last unit came; 0: none yet
+    int64_t timestamp;                  // of that unit
+    int64_t pinged_ns;                  // CLOCK_MONOTONIC: in this silence; 0: not yet
+    int64_t spare_after_ns;             // CLOCK_MONOTONIC: no spare is opened before
+    int spares;                         // that were of no use
     char description[128], why[256];
 };
 
@@ -134,14 +136,23 @@ static void give_up_spare(struct rtsp_demux *in, int64_t now_ns)
     in->spare = NULL;
 }
 
-// Halfway to the end of patience the camera is asked whether it is alive, and another session
-// begins beside the silent one.
+// How long the camera may send no picture before another connection is opened beside the first.
+// Some always take long to answer.
+static int64_t quiet_limit_ns(const struct rtsp_demux *in)
+{
+    const int64_t usual_ns = 2 * in->memory->connect_ns;
+    return in->unit_ns                  ? own_patience_ns(in) / 2
+           : usual_ns > CONNECT_MS * MS ? usual_ns
+                                        : CONNECT_MS * MS;
+}
+
 static void look_for_silence(struct rtsp_demux *in, int64_t now_ns)
 {
     const struct rtsp_options options = {in->context.config, &in->spare_memory};
-    if (!in->unit_ns || now_ns - in->unit_ns < own_patience_ns(in) / 2)
+    const int64_t since_ns = in->unit_ns ? in->unit_ns : in->opened_ns;
+    if (now_ns - since_ns < quiet_limit_ns(in))
         return;
-    if (!in->pinged_ns) {
+    if (in->unit_ns && !in->pinged_ns && !in->ended) {
         rtsp_session_ping(in->session);
         in->pinged_ns = now_ns;
     }
@@ -149,6 +160,7 @@ static void look_for_silence(struct rtsp_demux *in, int64_t now_ns)
         now_ns < in->spare_after_ns)
         return;
     in->spare_memory = in->memory->rtsp;
+    in->spare_opened_ns = now_ns;
     if (rtsp_session_open(&in->spare, &options, now_ns) < 0)
         in->spare_after_ns = now_ns + SPARE_PAUSE_MS * MS;
 }
@@ -160,11 +172,13 @@ static bool same_codec(const struct rtsp_demux *in, const struct rtsp_session *o
 
 static void take_over(struct rtsp_demux *in, int64_t now_ns)
 {
-    log_event(LOG_LEVEL_INFO, "silent for %.1f s: another connection takes over",
-              (double)(now_ns - in->unit_ns) / 1e9);
+    if (in->unit_ns)
+        log_event(LOG_LEVEL_INFO, "silent for %.1f s: another connection takes over",
+                  (double)(now_ns - in->unit_ns) / 1e9);
     count_session(in->memory, in->session);
     leave_session(in, in->session, now_ns);
     in->session = in->spare;
+    in->opened_ns = in->spare_opened_ns;
     in->ended = 0;
     in->memory->rtsp = in->spare_memory;
     in->spare = NULL;
@@ -202,6 +216,10 @@ static void note_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64
 {
     const int64_t arrival_ns = unit->unit.arrived_ns - unit->unit.received_ns;
     learn_interval(in, unit);
+    if (unit->unit.damaged || unit->unit.reference_lost)
+        rtsp_session_want_keyframe(in->session);
+    if (!in->unit_ns)
+        in->memory->connect_ns = now_ns - in->opened_ns;
     in->memory->arrival_ns += (arrival_ns - in->memory->arrival_ns) / INTERVALS_MEAN;
     in->unit_ns = now_ns;
     in->pinged_ns = 0;
@@ -234,13 +252,16 @@ static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
             return -ECANCELED;
         int rc = in->ended ? in->ended : next_unit(in->session, now_ns, ret);
         if (rc == 0) {
+            // What it refers to came before this session.
+            ret->unit.reference_lost |= !in->unit_ns && !ret->unit.keyframe;
             note_unit(in, ret, now_ns);
             return ret->unit.restarted && ret->unit.keyframe ? -EREMCHG : 0;
         }
         in->ended = rc == -EAGAIN ? 0 : rc;
         if (read_spare(in, now_ns, ret) == 0) {
+            const bool goes_on = in->unit_ns != 0;
             note_unit(in, ret, now_ns);
-            return -EREMCHG;
+            return goes_on ? -EREMCHG : 0;
         }
         if (in->ended && !in->spare)
             return in->ended;
@@ -263,7 +284,7 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
         rc = read_unit(in, &in->next);
         if (rc == 0 || rc == -EREMCHG)
             in->has_next = true;
-        if (rc == -EREMCHG || (rc == 0 && in->next.unit.restarted))
+        if (rc == -EREMCHG)
             rtsp_video_restart(in->video);
     }
     if (rc < 0)
@@ -280,35 +301,36 @@ static const char *rtsp_why(const struct demux *demux)
 
 // --- opening and closing
 
+static void step_spare(struct rtsp_demux *in, int64_t now_ns)
+{
+    int rc = in->spare ? rtsp_session_step(in->spare, now_ns) : 0;
+    if (rc < 0) {
+        in->memory->rtsp.single_session |= rc == -EUSERS;
+        give_up_spare(in, now_ns);
+    } else if (in->spare && rtsp_session_plays(in->spare)) {
+        take_over(in, now_ns);
+    }
+}
+
 // Until PLAY is under way: the answer, and pictures, come while the owner opens a decoder.
 static int connect_session(struct rtsp_demux *in)
 {
-    int rc = 0;
-    while (rc == 0 && !rtsp_session_plays(in->session)) {
+    for (;;) {
         const int64_t now_ns = monotonic_ns();
         if (atomic_load(in->context.stop))
             return -ECANCELED;
-        rc = rtsp_session_step(in->session, now_ns);
-        if (rc == 0 && !rtsp_session_plays(in->session))
-            wait_for_more(in, now_ns);
+        if (!in->ended)
+            in->ended = rtsp_session_step(in->session, now_ns);
+        if (in->ended || !rtsp_session_plays(in->session))
+            step_spare(in, now_ns);
+        if (in->ended && !in->spare)
+            return in->ended;
+        if (!in->ended && rtsp_session_plays(in->session))
+            return 0;
+        look_for_silence(in, now_ns);
+        step_leaving(in, now_ns);
+        wait_for_more(in, now_ns);
     }
-    return rc;
-}
-
-// A camera that refuses the best of its challenges may mean the first.
-static int open_session(struct rtsp_demux *in)
-{
-    const struct rtsp_options options = {in->context.config, &in->memory->rtsp};
-    const bool first = in->memory->rtsp.first_challenge;
-    int rc = rtsp_session_open(&in->session, &options, monotonic_ns());
-    if (rc == 0)
-        rc = connect_session(in);
-    if (rc != -EACCES || first || !in->memory->rtsp.first_challenge)
-        return rc;
-    rtsp_session_close(in->session);
-    in->session = NULL;
-    rc = rtsp_session_open(&in->session, &options, monotonic_ns());
-    return rc == 0 ? connect_session(in) : rc;
 }
 
 static void explain_failure(const struct rtsp_demux *in, int rc, char *why, size_t size)
@@ -341,9 +363,13 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
     in->base = (struct demux){&demux_rtsp, source};
     in->context = *context;
     in->memory = context->memory ? context->memory : &in->own_memory;
-    in->due_ns = monotonic_ns() + context->config->connect_timeout.ns;
+    in->opened_ns = monotonic_ns();
+    in->due_ns = in->opened_ns + context->config->connect_timeout.ns;
     stage_enter(context->stages, STAGE_CONNECT, context->config->connect_timeout.ns);
-    int rc = open_session(in);
+    const struct rtsp_options options = {context->config, &in->memory->rtsp};
+    int rc = rtsp_session_open(&in->session, &options, in->opened_ns);
+    if (rc == 0)
+        rc = connect_session(in);
     if (rc == 0) {
         const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
         rc = rtsp_video_open(&in->video, rtsp_session_media(in->session), sets, bytes);

@@ -209,6 +209,7 @@ int cameras_make_camera(struct cameras *cameras, const struct camera_config *con
 {
     const struct camera_context context = {
         .devices = cameras->context.devices,
+        .logins = cameras->context.logins,
         .events = cameras->context.events,
         .decode = cameras->context.decode,
         .process = cameras->context.process,

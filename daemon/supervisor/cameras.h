@@ -11,6 +11,7 @@ struct cameras_context {
     uv_loop_t *loop;
     struct work_queue *work;
     struct devices *devices;
+    struct login_pause *logins;
     struct event_queue *events;
     struct histogram *decode, *process;
     // Every camera has ended and given its device back, and every sink is closed. May come again.
