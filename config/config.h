@@ -13,6 +13,7 @@ enum spare { SPARE_AUTO, SPARE_OFF };
 enum decode { DECODE_AUTO, DECODE_CPU, DECODE_NVDEC };
 enum pace { PACE_FULL, PACE_REALTIME };
 enum turning { TURNING_AUTO, TURNING_IGNORE };
+enum decoded_pictures { PICTURES_AUTO, PICTURES_ALL, PICTURES_REFERENCE, PICTURES_KEYFRAMES };
 enum damaged { DAMAGED_FLAG, DAMAGED_DROP, DAMAGED_HOLD };
 enum overflow { OVERFLOW_DROP_OLDEST, OVERFLOW_DROP_NEWEST, OVERFLOW_WAIT, OVERFLOW_AUTO };
 // How frames lie on a socket or in a file; the last two are containers of a camera's own packets.
@@ -122,6 +123,7 @@ struct camera_config {
     struct dimensions picture;   // largest picture expected; 0x0: auto, as `stream` says
     struct stream_memory stream; // not a key: set by the code that probes the stream
     double fps;
+    enum decoded_pictures pictures; // that are decoded
     bool loop;
     enum pace pace;
     enum turning rotate; // whether pictures are rotated as the stream says

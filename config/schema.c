@@ -18,6 +18,11 @@ static const struct config_choice pace_choices[] = {
 static const struct config_choice turning_choices[] = {
     {"auto", TURNING_AUTO}, {"ignore", TURNING_IGNORE}, {0}};
 static const struct config_choice spare_choices[] = {{"auto", SPARE_AUTO}, {"off", SPARE_OFF}, {0}};
+static const struct config_choice pictures_choices[] = {{"auto", PICTURES_AUTO},
+                                                        {"all", PICTURES_ALL},
+                                                        {"reference", PICTURES_REFERENCE},
+                                                        {"keyframes", PICTURES_KEYFRAMES},
+                                                        {0}};
 static const struct config_choice damaged_choices[] = {
     {"flag", DAMAGED_FLAG}, {"drop", DAMAGED_DROP}, {"hold", DAMAGED_HOLD}, {0}};
 static const struct config_choice overflow_choices[] = {{"auto", OVERFLOW_AUTO},
@@ -70,7 +75,7 @@ static const struct config_choice range_choices[] = {
 // clang-format off
 #define CHOICES_OF(member) _Generic((member), \
     enum backend_kind: backend_choices, enum transport: transport_choices, enum spare: spare_choices, enum decode: decode_choices, \
-    enum pace: pace_choices, enum turning: turning_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
+    enum pace: pace_choices, enum turning: turning_choices, enum decoded_pictures: pictures_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum memory: memory_choices, \
     enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
     enum fit: fit_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
@@ -123,6 +128,8 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, fps, "0",
           "most frames per second that the outputs get; 0: all; in `defaults`, fps sets this key, not the fps of outputs",
           RANGE(0, 1000), .unit = "frames/s"),
+    FIELD(struct camera_config, pictures, "auto",
+          "pictures that are decoded; the others are skipped, which is no loss; all; reference: those that others are made from; keyframes: those that are made from no other; auto: keyframes where they come at least as often as fps of the camera and its outputs wants pictures, else all"),
     FIELD(struct camera_config, loop, "false", "start a file again when it ends"),
     FIELD(struct camera_config, pace, "full", "full: read a file as fast as possible; realtime: at the pace of its timestamps"),
     FIELD(struct camera_config, rotate, "auto",

@@ -49,6 +49,13 @@ void camera_report_picture(struct camera_report *report, const struct frame *fra
     pthread_mutex_unlock(&report->lock);
 }
 
+void camera_report_skipped(struct camera_report *report, enum decoded_pictures decodes,
+                           int64_t packets)
+{
+    atomic_store(&report->decodes, (int)decodes);
+    atomic_fetch_add(&report->skipped, (uint64_t)packets);
+}
+
 void camera_report_stream(struct camera_report *report, const char *decoder, const char *stream)
 {
     pthread_mutex_lock(&report->lock);

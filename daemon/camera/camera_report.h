@@ -41,6 +41,8 @@ struct camera_report {
     // Pictures that the decoder gave out, and of these:
     _Atomic uint64_t pictures;
     _Atomic uint64_t flagged[COUNTED_FLAGS];
+    _Atomic int decodes;        // enum decoded_pictures: what is decoded now
+    _Atomic uint64_t skipped;   // packets that were left out by that
     _Atomic uint64_t converted; // by libswscale, to a format that kernels read
     struct stage_watch stages;
     pthread_mutex_t lock; // of what follows
@@ -53,6 +55,8 @@ void camera_report_close(struct camera_report *);
 // --- camera thread
 void camera_report_picture(struct camera_report *, const struct frame *,
                            const struct stream_memory *);
+// What is decoded by now, and how many packets were left out since this was last said.
+void camera_report_skipped(struct camera_report *, enum decoded_pictures, int64_t packets);
 void camera_report_stream(struct camera_report *, const char *decoder, const char *stream);
 void camera_report_network(struct camera_report *, const struct demux *);
 void camera_report_error(struct camera_report *, const char *text);

@@ -101,6 +101,8 @@ static int pass_frames(struct camera_thread *t)
 // say what they are once and for all.
 static bool is_stalled(struct camera_thread *t, const struct packet *packet)
 {
+    if (!packet->keyframe && decoder_decodes(t->decoder) == PICTURES_KEYFRAMES)
+        return false;
     return t->live &&
            decode_stall_packet(&t->stall, decoder_pictures(t->decoder), packet->received_ns,
                                packet->keyframe, 2 * demux_patience_ns(t->demux));
@@ -183,6 +185,7 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
         say_running(t, frame);
     decoder_memory(t->decoder, &memory);
     camera_report_picture(report, frame, &memory);
+    camera_report_skipped(report, decoder_decodes(t->decoder), decoder_skipped(t->decoder));
     camera_report_network(report, t->demux);
     transform_delayed(t->transform, decoder_held_up_ns(t->decoder));
 }
@@ -220,9 +223,25 @@ struct subscriptions *camera_thread_update(struct camera_thread *t)
     return subscriptions_release(former) ? former : NULL;
 }
 
+// The most pictures per second that any output wants; 0: all.
+static double wanted_fps(const struct camera_thread *t)
+{
+    const double fps = t->context.config->fps;
+    double most = 0;
+    for (int i = 0; i < t->subscriptions->n_pictures; i++) {
+        const double own = t->subscriptions->list[i].output->rate.fps;
+        if (own <= 0)
+            return fps;
+        most = own > most ? own : most;
+    }
+    return fps > 0 && fps < most ? fps : most;
+}
+
 static void update_subscriptions(struct camera_thread *t)
 {
     struct subscriptions *released = camera_thread_update(t);
+    if (t->decoder)
+        decoder_set_fps(t->decoder, wanted_fps(t));
     if (released)
         event_post(t->context.events, &released->released);
 }
@@ -298,6 +317,7 @@ static int open_decoder(struct camera_thread *t)
         .threads = config->decode_threads,
         .in_flight = FRAMES_IN_FLIGHT_MAX,
         .damaged = config->damaged,
+        .pictures = config->pictures,
         .low_delay = t->live,
         .losses_known = demux_knows_losses(t->demux),
         .stages = &t->context.report->stages,
@@ -325,6 +345,8 @@ static int prepare_decoder(struct camera_thread *t)
         rc = open_decoder(t);
         joins = true;
     }
+    if (rc == 0)
+        decoder_set_fps(t->decoder, wanted_fps(t));
     if (rc == 0 && !t->lease.device)
         rc = acquire_device(t);
     if (rc == 0 && joins && (rc = join_decoder(t)) < 0)

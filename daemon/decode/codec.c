@@ -19,6 +19,13 @@ static void forbid_delay(AVCodecContext *context)
         context->flags |= AV_CODEC_FLAG_LOW_DELAY;
 }
 
+// Where libavcodec would hold back pictures that are to be shown at once. Of keyframes alone it
+// does not know the order either: what they count on from is missing.
+static bool shows_at_once(const struct decode_options *options)
+{
+    return options->low_delay || options->pictures == PICTURES_KEYFRAMES;
+}
+
 static int set_up(struct codec *codec, AVCodecContext *context,
                   const struct decode_options *options, struct buffers *buffers)
 {
@@ -31,17 +38,16 @@ static int set_up(struct codec *codec, AVCodecContext *context,
     }
     context->apply_cropping = 0; // hashes are of whole pictures; picture_map crops
     context->thread_count = options->threads;
-    if (options->low_delay)
+    if (shows_at_once(options))
         forbid_delay(context);
     buffers_serve(buffers, context, codec->early);
     return 0;
 }
 
-// Where libavcodec would hold pictures of a live source back.
 static int open_early(struct codec *codec, const AVCodecParameters *parameters,
                       const struct decode_options *options)
 {
-    int rc = options->low_delay ? early_output_open(&codec->early, parameters) : -ENOTSUP;
+    int rc = shows_at_once(options) ? early_output_open(&codec->early, parameters) : -ENOTSUP;
     codec->nvdec.early = codec->early;
     return rc == -ENOTSUP ? 0 : AVERROR(-rc);
 }
@@ -78,6 +84,19 @@ bool codec_on_device(const struct codec *codec)
     return codec->context && codec->nvdec.device;
 }
 
+static bool is_idr(const AVCodecContext *context, const AVPacket *packet)
+{
+    int length_bytes = h264_length_bytes(context->extradata, (size_t)context->extradata_size);
+    return (packet->flags & AV_PKT_FLAG_KEY) &&
+           h264_begins_idr(packet->data, (size_t)packet->size, length_bytes);
+}
+
+bool codec_orders(const struct codec *codec, const AVPacket *keyframe)
+{
+    return codec->early || codec->context->codec_id != AV_CODEC_ID_H264 ||
+           is_idr(codec->context, keyframe);
+}
+
 static void enter(struct codec *codec)
 {
     if (codec->nvdec.device)
@@ -108,13 +127,6 @@ void codec_close(struct codec *codec)
 // So it gets no flush. An IDR picture ends what was before it as well: the pictures that are held
 // back come out when others are sent behind one. At the end of a stream that is the last IDR
 // picture again; what comes of it, and of a stream that is over, is thrown away.
-
-static bool is_idr(const AVCodecContext *context, const AVPacket *packet)
-{
-    int length_bytes = h264_length_bytes(context->extradata, (size_t)context->extradata_size);
-    return (packet->flags & AV_PKT_FLAG_KEY) &&
-           h264_begins_idr(packet->data, (size_t)packet->size, length_bytes);
-}
 
 static int keep_idr(struct codec *codec, const AVPacket *packet)
 {
@@ -167,7 +179,7 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
     if (rc >= 0)
         rc = avcodec_send_packet(codec->context, packet);
     if (packet && codec->early)
-        early_output_sent(codec->early, codec->context, packet, serial, false, rc);
+        early_output_sent(codec->early, codec->context, packet, serial, codec->keyframes_only, rc);
     leave(codec);
     return rc;
 }

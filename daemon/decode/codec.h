@@ -17,6 +17,7 @@ struct codec {               // not moved while it is open
     struct nvdec nvdec;      // its device is NULL on the cpu
     struct pictures *pictures;
     struct early_output *early; // NULL: the order and the time of output are libavcodec's
+    bool keyframes_only;        // nothing else is sent: each is shown at once
     bool draining;              // has got the end
     // H.264 on a device:
     AVPacket *idr;  // the last one; NULL: none yet
@@ -33,6 +34,9 @@ int codec_open(struct codec *, const AVCodecParameters *, const struct decode_op
 void codec_close(struct codec *); // accepts a closed one
 
 bool codec_on_device(const struct codec *);
+// Whether a keyframe comes out in its place where only keyframes are sent: libavcodec's order of
+// H.264 needs all that others are made from between two that are no IDR pictures.
+bool codec_orders(const struct codec *, const AVPacket *keyframe);
 // The packet's picture will have `serial`, above 0, in reordered_opaque; NULL is the end. 0 or
 // negative AVERROR.
 int codec_send(struct codec *, const AVPacket *, int64_t serial);

@@ -22,8 +22,9 @@ struct decode_options {
     bool low_delay; // for live sources: threads share a picture, and hold none back
     int in_flight;  // frames that may be held at once beside the decoder's own
     enum damaged damaged;
-    bool losses_known;          // packets say what is missing, and libavcodec need not be asked
-    struct stage_watch *stages; // NULL: nobody watches
+    enum decoded_pictures pictures; // that are decoded
+    bool losses_known;              // packets say what is missing, and libavcodec need not be asked
+    struct stage_watch *stages;     // NULL: nobody watches
 };
 
 #endif

@@ -10,11 +10,11 @@
 #include "daemon/decode/codec.h"
 #include "daemon/decode/corruption.h"
 #include "daemon/decode/dpb.h"
-#include "daemon/decode/h264_loss.h"
 #include "daemon/decode/packet_history.h"
+#include "daemon/decode/packet_inspection.h"
 #include "daemon/decode/picture.h"
+#include "daemon/decode/picture_filter.h"
 #include "daemon/decode/pixel_format_map.h"
-#include "daemon/decode/slice_check.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/input/nal.h"
 #include "daemon/input/orientation.h"
@@ -32,13 +32,13 @@ struct decoder {
     // fails.
     struct packet_history history;
     struct corruption corruption;
-    struct h264_loss h264_loss;
+    struct packet_inspection inspection;
     struct hash_checker hash_checker;
-    struct slice_check *slice_check; // NULL: no packet was checked yet
-    bool logged_profile;             // that slice_check does not know it
-    bool awaiting;                   // packets are of no use before the next keyframe
-    int lost;                        // pictures that are to be given out as lost
-    bool flushing;                   // no more packets will come
+    struct picture_filter filter;
+    int64_t skipped; // packets that the filter left out
+    bool awaiting;   // packets are of no use before the next keyframe
+    int lost;        // pictures that are to be given out as lost
+    bool flushing;   // no more packets will come
     bool harmed;     // met what it could not decode: who knows what it keeps of that
     int64_t shown;   // pictures that came since it was opened
     int orientation; // decoder_orientation
@@ -66,6 +66,8 @@ int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
         decoder_close(d);
         return -ENOMEM;
     }
+    d->inspection.parameters = d->parameters;
+    d->filter.pictures = options->pictures;
     *ret = d;
     return 0;
 }
@@ -78,7 +80,7 @@ void decoder_close(struct decoder *d)
     packet_history_finish(&d->history);
     avcodec_parameters_free(&d->parameters);
     hash_checker_finish(&d->hash_checker);
-    slice_check_close(d->slice_check);
+    packet_inspection_finish(&d->inspection);
     pictures_close(d->pictures);
     buffers_close(d->buffers);
     free(d);
@@ -233,7 +235,8 @@ void decoder_restart(struct decoder *d)
     if (d->codec.context)
         codec_flush(&d->codec, d->history.first);
     corruption_begin(&d->corruption, d->options.damaged);
-    d->h264_loss = (struct h264_loss){0};
+    packet_inspection_begin(&d->inspection);
+    picture_filter_begin(&d->filter);
     hash_checker_finish(&d->hash_checker);
     d->flushing = d->awaiting = false;
     d->orientation = -ENODATA;
@@ -279,6 +282,7 @@ static bool packets_are_pictures(const struct decoder *d)
 
 static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
 {
+    d->codec.keyframes_only = picture_filter_now(&d->filter) == PICTURES_KEYFRAMES;
     int rc = codec_send(&d->codec, packet, serial);
     const bool missing = libav_thread()->data_missing;
     libav_thread()->data_missing = false;
@@ -294,58 +298,32 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
     return rc == -EBADMSG && !packets_are_pictures(d) ? 0 : rc;
 }
 
-// What the decoder will not say of a picture: that one which it is made from never came, or that it
-// is noise.
-static bool is_wrong(struct decoder *d, const AVPacket *packet)
+// Of a packet that the decoder gets, now or when its turn comes.
+static void note_sent(struct decoder *d, const AVPacket *packet, struct packet_info *info)
 {
-    const AVCodecParameters *own = d->parameters;
-    if (own->codec_id != AV_CODEC_ID_H264 ||
-        h264_length_bytes(own->extradata, (size_t)own->extradata_size) > 0)
-        return false; // of a file, from which none is lost
-    if (!d->h264_loss.form && own->extradata)
-        h264_loss_before(&d->h264_loss, own->extradata, (size_t)own->extradata_size);
-    return h264_loss_before(&d->h264_loss, packet->data, (size_t)packet->size);
+    packet_inspection_content(&d->inspection, packet, codec_on_device(&d->codec), info);
+    if (info->reference_lost)
+        corruption_missing_reference(&d->corruption);
 }
 
-// H.264 numbers the pictures that others refer to (is_wrong), so that others may be missing.
-static bool lacks_reference(const struct decoder *d, const struct packet *packet)
+// By the key `pictures`. Where all pictures are wanted again, those skipped since the last keyframe
+// are decoded first; of these the ones are given out that are not shown ahead of this packet's.
+static bool is_skipped(struct decoder *d, const struct packet *packet)
 {
-    return packet->reference_lost && !(packet->av->flags & AV_PKT_FLAG_KEY) &&
-           d->parameters->codec_id != AV_CODEC_ID_H264;
-}
-
-static void read_hash(struct decoder *d, const AVPacket *packet, struct packet_info *info)
-{
-    const AVCodecParameters *own = d->parameters;
-    if (own->codec_id != AV_CODEC_ID_HEVC)
-        return;
-    int length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size);
-    info->hash = picture_hash_read(packet->data, (size_t)packet->size, length_bytes);
-}
-
-// Pictures of NVDEC are not checked: that would take more of the CPU than all else for them.
-static bool slices_are_wrong(struct decoder *d, const AVPacket *packet,
-                             const struct packet_info *info)
-{
-    const AVCodecParameters *own = d->parameters;
-    if (own->codec_id != AV_CODEC_ID_HEVC || info->hash.method != HASH_NONE ||
-        codec_on_device(&d->codec))
+    if (packet->keyframe && d->filter.pictures == PICTURES_AUTO &&
+        !codec_orders(&d->codec, packet->av))
+        picture_filter_unfit(&d->filter);
+    const int64_t time_ns = packet->pts_ns != INT64_MIN ? packet->pts_ns : packet->received_ns;
+    const bool disposable =
+        d->filter.pictures == PICTURES_REFERENCE &&
+        (packet->disposable || packet_inspection_disposable(&d->inspection, packet->av));
+    const enum filter_verdict verdict =
+        picture_filter_packet(&d->filter, packet->keyframe, disposable, time_ns);
+    if (verdict == FILTER_WAKE && packet_history_unskip(&d->history, packet->pts_ns)) {
+        picture_filter_wake(&d->filter);
         return false;
-    if (!d->slice_check && (d->slice_check = slice_check_open()))
-        slice_check_extradata(d->slice_check, own->extradata, (size_t)own->extradata_size);
-    if (!d->slice_check)
-        return false;
-    size_t size;
-    const uint8_t *changed = av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
-    if (changed)
-        slice_check_extradata(d->slice_check, changed, size);
-    const enum slice_check_result result =
-        slice_check_packet(d->slice_check, packet->data, (size_t)packet->size);
-    if (!d->logged_profile && slice_check_lacks_profile(d->slice_check)) {
-        log_event(LOG_LEVEL_INFO, "bit errors are not looked for in this profile of H.265");
-        d->logged_profile = true;
     }
-    return result == SLICES_WRONG;
+    return verdict != FILTER_DECODE;
 }
 
 int decoder_send(struct decoder *d, const struct packet *packet)
@@ -357,24 +335,29 @@ int decoder_send(struct decoder *d, const struct packet *packet)
         d->flushing = true;
         return packet_history_replays(&d->history) ? 0 : send_end(d);
     }
+    const AVPacket *av = packet->av;
+    const bool key = av->flags & AV_PKT_FLAG_KEY;
+    const bool wanted = !is_skipped(d, packet); // may begin a replay
     const bool replays = packet_history_replays(&d->history);
-    d->awaiting &= !(packet->av->flags & AV_PKT_FLAG_KEY);
-    if (packet_history_add(&d->history, packet, !d->awaiting && (d->device || replays)) < 0)
+    const bool keep = d->device || replays || d->filter.keyframes_only;
+    d->awaiting &= !key;
+    if (packet_history_add(&d->history, packet, !d->awaiting && keep) < 0)
         return -ENOMEM;
-    const int64_t serial = d->history.serial;
-    struct packet_info *info = packet_history_info(&d->history, serial);
-    info->damaged |= is_wrong(d, packet->av);
-    read_hash(d, packet->av, info);
-    info->damaged |= slices_are_wrong(d, packet->av, info);
-    info->damaged |= lacks_reference(d, packet);
-    if (packet->reference_lost)
-        corruption_missing_reference(&d->corruption);
+    struct packet_info *info = packet_history_info(&d->history, d->history.serial);
+    info->damaged |= packet_inspection_order(&d->inspection, av);
+    info->skipped = !wanted;
+    if (!wanted) {
+        info->settled = true;
+        d->skipped++;
+        return 0;
+    }
+    note_sent(d, av, info);
     if (d->awaiting) {
         info->settled = true;
         d->lost++;
         return 0;
     }
-    int rc = replays ? 0 : send(d, packet->av, serial);
+    int rc = replays ? 0 : send(d, av, d->history.serial);
     d->lost += rc == -EBADMSG;
     return rc == -EBADMSG ? 0 : rc;
 }
@@ -386,8 +369,12 @@ static int replay(struct decoder *d)
 {
     int64_t serial;
     const AVPacket *packet = packet_history_next(&d->history, &serial);
-    bool counted = packet_history_info(&d->history, serial)->settled;
-    int rc = send(d, packet, serial);
+    struct packet_info *info = packet_history_info(&d->history, serial);
+    bool counted = info->settled;
+    if (info->unskipped)
+        note_sent(d, packet, info);
+    info->unskipped = false;
+    int rc = info->skipped ? 0 : send(d, packet, serial);
     if (rc < 0 && rc != -EBADMSG)
         return rc;
     if (!d->device && !packet_history_replays(&d->history))
@@ -478,6 +465,8 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     follow_signal(d, av, &info);
     if (av->key_frame && av->pict_type == AV_PICTURE_TYPE_I)
         packet_history_keyframe(&d->history, av->reordered_opaque);
+    else if (packet_history_is_keyframe(&d->history, av->reordered_opaque))
+        picture_filter_unfit(&d->filter);
     if (corruption_withholds(&d->corruption, &info.flags))
         return -EBADMSG;
     int rc = codec_map(&d->codec, picture, d->keep_on_device, ret, &converted);
@@ -517,6 +506,23 @@ int decoder_receive(struct decoder *d, struct frame *ret)
 int64_t decoder_pictures(const struct decoder *d)
 {
     return d->shown;
+}
+
+void decoder_set_fps(struct decoder *d, double fps)
+{
+    d->filter.fps = fps;
+}
+
+enum decoded_pictures decoder_decodes(const struct decoder *d)
+{
+    return picture_filter_now(&d->filter);
+}
+
+int64_t decoder_skipped(struct decoder *d)
+{
+    const int64_t skipped = d->skipped;
+    d->skipped = 0;
+    return skipped;
 }
 
 void decoder_memory(const struct decoder *d, struct stream_memory *ret)

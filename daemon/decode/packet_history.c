@@ -59,6 +59,8 @@ int packet_history_add(struct packet_history *history, const struct packet *pack
         .capture_ns = packet->capture_ns,
         .capture_clock = packet->capture_clock,
         .damaged = packet->av->flags & AV_PKT_FLAG_CORRUPT,
+        .keyframe = packet->keyframe,
+        .reference_lost = packet->reference_lost,
         .av = info->av,
     };
     if (!replays)
@@ -111,7 +113,7 @@ static bool follows_damage(struct packet_history *history, int64_t serial)
 {
     bool damaged = false;
     for (int64_t i = history->passed + 1; i < serial; i++)
-        damaged |= entry(history, i)->damaged;
+        damaged |= entry(history, i)->damaged && !entry(history, i)->skipped;
     if (serial > history->passed)
         history->passed = serial;
     return damaged;
@@ -137,6 +139,12 @@ struct frame_info packet_history_picture(struct packet_history *history,
     history->last_pts_ns = info.pts_ns;
     history->last_received_ns = info.received_ns;
     return info;
+}
+
+bool packet_history_is_keyframe(struct packet_history *history, int64_t serial)
+{
+    const struct packet_info *info = entry(history, serial);
+    return info->serial == serial && info->keyframe;
 }
 
 void packet_history_keyframe(struct packet_history *history, int64_t serial)
@@ -176,6 +184,29 @@ bool packet_history_repeats(struct packet_history *history, int64_t serial)
     const bool repeats = info->serial == serial && info->to_repeat > 0;
     info->to_repeat -= repeats;
     return repeats;
+}
+
+bool packet_history_unskip(struct packet_history *history, int64_t pts_ns)
+{
+    int64_t first = history->serial + 1, highest_ns = INT64_MIN;
+    while (first > history->kept && entry(history, first - 1)->skipped) {
+        first--;
+        if (entry(history, first)->av->pts > highest_ns)
+            highest_ns = entry(history, first)->av->pts;
+    }
+    if (!packet_history_keeps(history) || first == history->kept)
+        return false;
+    for (int64_t serial = first; serial <= history->serial; serial++) {
+        struct packet_info *info = entry(history, serial);
+        const int64_t shown_ns = info->av->pts;
+        info->to_repeat = shown_ns < pts_ns && shown_ns < highest_ns;
+        info->settled = info->to_repeat;
+        info->skipped = false;
+        info->unskipped = true;
+    }
+    if (history->replay > first)
+        history->replay = first;
+    return true;
 }
 
 int packet_history_missing(struct packet_history *history, int reach)

@@ -28,6 +28,10 @@ struct packet_info {
     int64_t received_ns, capture_ns;
     bool capture_clock, damaged;
     struct picture_hash hash;
+    bool keyframe;       // as the demuxer says
+    bool reference_lost; // pictures before it are missing that it may refer to
+    bool skipped;        // no decoder is to get it
+    bool unskipped;      // it was skipped, and the decoder has yet to get it
     bool settled;        // its picture was given out or counted, or there is none
     uint8_t given;       // pictures that came of it: 1, but for streams that break the rule
     uint8_t to_repeat;   // of these, how many a decoder that begins anew has yet to give again
@@ -59,6 +63,7 @@ struct packet_info *packet_history_info(struct packet_history *, int64_t serial)
 // epoch: it is given out.
 struct frame_info packet_history_picture(struct packet_history *, const struct AVCodecContext *,
                                          const struct AVFrame *);
+bool packet_history_is_keyframe(struct packet_history *, int64_t serial); // as the demuxer says
 // That picture was a keyframe: packets before it need not be kept.
 void packet_history_keyframe(struct packet_history *, int64_t serial);
 
@@ -71,6 +76,10 @@ bool packet_history_replays(const struct packet_history *);
 const struct AVPacket *packet_history_next(struct packet_history *, int64_t *serial);
 // Whether that picture was given out before the rewind: once for each that was.
 bool packet_history_repeats(struct packet_history *, int64_t serial);
+// The packets at the end that were skipped are not any more: the decoder gets them before those to
+// come. Pictures that are shown ahead of both the next packet's, at pts_ns, and the last of theirs
+// are not given out. False, and all stays: they are not all kept.
+bool packet_history_unskip(struct packet_history *, int64_t pts_ns);
 // How many of the last `reach` packets before those that are kept a picture is still due of;
 // settles them.
 int packet_history_missing(struct packet_history *, int reach);

@@ -185,6 +185,15 @@ static json_t *network_json(const struct demux_network *network)
                      (json_int_t)network->overruns, "arrival_s", seconds(network->arrival_ns));
 }
 
+static const char *decodes_name(const struct camera_report *report)
+{
+    static const char *const names[] = {[PICTURES_AUTO] = NULL,
+                                        [PICTURES_ALL] = "all",
+                                        [PICTURES_REFERENCE] = "reference",
+                                        [PICTURES_KEYFRAMES] = "keyframes"};
+    return names[atomic_load(&report->decodes)];
+}
+
 static json_t *shares_json(const struct camera *camera, int64_t now)
 {
     return json_pack("{s:f, s:f, s:f}", "read", status_camera_share(camera, STAGE_READ, now),
@@ -201,20 +210,21 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
     char *codec = strchr(description.decoder, ' '); // "cpu h264"
     if (codec)
         *codec++ = 0;
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:f, s:I, s:I, s:o, s:I, s:o, "
-                     "s:o, s:o, s:o}",
-                     "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
-                     next_try(camera, state, now), "url",
-                     status_string(config_url_redacted(camera->config->url, url, sizeof url)),
-                     "stream", text_or_null(description.stream), "codec",
-                     text_or_null(codec ? codec : ""), "picture", picture_json(&description.memory),
-                     "decoder", text_or_null(description.decoder), "backend", backend, "fps_in",
-                     rate_counter_rate(&camera->pictures), "pictures",
-                     (json_int_t)atomic_load(&camera->report.pictures), "converted",
-                     (json_int_t)atomic_load(&camera->report.converted), "flagged",
-                     flagged_json(&camera->report), "reconnects",
-                     (json_int_t)atomic_load(&camera->report.reconnects), "thread",
-                     shares_json(camera, now), "network", network_json(&description.network),
-                     "last_error", last_error_json(&description.last_error, now), "outputs",
-                     outputs_json(camera->subscriptions, now));
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:f, s:I, s:s?, s:I, s:I, s:o, s:I, s:o, "
+        "s:o, s:o, s:o}",
+        "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
+        next_try(camera, state, now), "url",
+        status_string(config_url_redacted(camera->config->url, url, sizeof url)), "stream",
+        text_or_null(description.stream), "codec", text_or_null(codec ? codec : ""), "picture",
+        picture_json(&description.memory), "decoder", text_or_null(description.decoder), "backend",
+        backend, "fps_in", rate_counter_rate(&camera->pictures), "pictures",
+        (json_int_t)atomic_load(&camera->report.pictures), "decodes", decodes_name(&camera->report),
+        "skipped", (json_int_t)atomic_load(&camera->report.skipped), "converted",
+        (json_int_t)atomic_load(&camera->report.converted), "flagged",
+        flagged_json(&camera->report), "reconnects",
+        (json_int_t)atomic_load(&camera->report.reconnects), "thread", shares_json(camera, now),
+        "network", network_json(&description.network), "last_error",
+        last_error_json(&description.last_error, now), "outputs",
+        outputs_json(camera->subscriptions, now));
 }

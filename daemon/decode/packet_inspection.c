@@ -1,0 +1,100 @@
+#include "daemon/decode/packet_inspection.h"
+
+#include <libavcodec/avcodec.h>
+
+#include "daemon/base/log.h"
+#include "daemon/decode/hevc_headers.h"
+#include "daemon/input/h264_headers.h"
+#include "daemon/input/nal.h"
+
+enum {
+    H264_REFERENCE = 0x60,       // bits of a unit's first byte
+    HEVC_NON_REFERENCE_MAX = 14, // even types up to this one
+};
+
+void packet_inspection_begin(struct packet_inspection *inspection)
+{
+    inspection->h264_loss = (struct h264_loss){0};
+}
+
+void packet_inspection_finish(struct packet_inspection *inspection)
+{
+    slice_check_close(inspection->slice_check);
+}
+
+bool packet_inspection_order(struct packet_inspection *inspection, const AVPacket *packet)
+{
+    const AVCodecParameters *own = inspection->parameters;
+    struct h264_loss *loss = &inspection->h264_loss;
+    if (own->codec_id != AV_CODEC_ID_H264 ||
+        h264_length_bytes(own->extradata, (size_t)own->extradata_size) > 0)
+        return false; // of a file, from which none is lost
+    if (!loss->form && own->extradata)
+        h264_loss_before(loss, own->extradata, (size_t)own->extradata_size);
+    return h264_loss_before(loss, packet->data, (size_t)packet->size);
+}
+
+static bool slices_are_wrong(struct packet_inspection *inspection, const AVPacket *packet)
+{
+    const AVCodecParameters *own = inspection->parameters;
+    if (!inspection->slice_check && (inspection->slice_check = slice_check_open()))
+        slice_check_extradata(inspection->slice_check, own->extradata, (size_t)own->extradata_size);
+    if (!inspection->slice_check)
+        return false;
+    size_t size;
+    const uint8_t *changed = av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
+    if (changed)
+        slice_check_extradata(inspection->slice_check, changed, size);
+    const enum slice_check_result result =
+        slice_check_packet(inspection->slice_check, packet->data, (size_t)packet->size);
+    if (!inspection->logged_profile && slice_check_lacks_profile(inspection->slice_check)) {
+        log_event(LOG_LEVEL_INFO, "bit errors are not looked for in this profile of H.265");
+        inspection->logged_profile = true;
+    }
+    return result == SLICES_WRONG;
+}
+
+// In H.265 pictures of a higher temporal layer may be made from what its own layer does not need.
+static bool is_disposable_hevc(struct packet_inspection *inspection, const struct nal *unit,
+                               int type)
+{
+    const int layer = (unit->data[1] & 7) - 1;
+    if (layer > inspection->highest_layer)
+        inspection->highest_layer = layer;
+    return type <= HEVC_NON_REFERENCE_MAX && type % 2 == 0 && layer == inspection->highest_layer;
+}
+
+bool packet_inspection_disposable(struct packet_inspection *inspection, const AVPacket *packet)
+{
+    const AVCodecParameters *own = inspection->parameters;
+    const size_t size = (size_t)own->extradata_size;
+    const bool hevc = own->codec_id == AV_CODEC_ID_HEVC;
+    if (!hevc && own->codec_id != AV_CODEC_ID_H264)
+        return false;
+    struct nal_reader reader = {.data = packet->data, .size = (size_t)packet->size};
+    reader.length_bytes =
+        hevc ? hevc_length_bytes(own->extradata, size) : h264_length_bytes(own->extradata, size);
+    for (struct nal unit; nal_next(&reader, &unit);) {
+        const int type = hevc ? hevc_unit_type(&unit) : unit.size > 0 ? unit.data[0] & 31 : -1;
+        if (hevc && type >= 0 && type <= HEVC_UNIT_RSV_IRAP_VCL23)
+            return is_disposable_hevc(inspection, &unit, type);
+        if (!hevc && type >= H264_UNIT_SLICE && type <= H264_UNIT_IDR)
+            return !(unit.data[0] & H264_REFERENCE);
+    }
+    return false;
+}
+
+void packet_inspection_content(struct packet_inspection *inspection, const AVPacket *packet,
+                               bool on_device, struct packet_info *info)
+{
+    const AVCodecParameters *own = inspection->parameters;
+    const bool key = packet->flags & AV_PKT_FLAG_KEY;
+    if (own->codec_id != AV_CODEC_ID_H264) // which numbers its references, so others may be missing
+        info->damaged |= info->reference_lost && !key;
+    if (own->codec_id != AV_CODEC_ID_HEVC)
+        return;
+    int length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size);
+    info->hash = picture_hash_read(packet->data, (size_t)packet->size, length_bytes);
+    if (info->hash.method == HASH_NONE && !on_device)
+        info->damaged |= slices_are_wrong(inspection, packet);
+}
