@@ -7,7 +7,7 @@ $(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG_OBJ) $(KERNELS_OBJ)
 $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(DAEMON_LIBS)
 
-$(B)/tests/daemon/output/disk: $(B)/tests/faults/disk.o
+$(B)/tests/daemon/output/disk $(B)/tests/daemon/output/keep: $(B)/tests/faults/disk.o
 $(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
 $(B)/tests/daemon/decode/early_output: LDFLAGS += -Wl,--wrap=early_output_open
 $(B)/tests/daemon/device/devices: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close

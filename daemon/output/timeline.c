@@ -55,15 +55,15 @@ struct packet_times timeline_next(struct timeline *line, int64_t pts_ns, int64_t
     times.dts = line->pending[0];
     if (line->last_dts != INT64_MIN && times.pts <= line->last_dts) {
         // It is reordered by more than was known: it comes a little late, and later ones in time.
-        times.pts = times.dts = ++line->last_dts;
+        times.pts = times.dts = line->last_dts + 1;
         line->delay += line->delay < TIMELINE_DELAY_MAX;
-        return times;
-    }
-    memmove(line->pending, line->pending + 1, (size_t)--line->n * sizeof line->pending[0]);
-    if (line->last_dts != INT64_MIN && times.dts <= line->last_dts)
+    } else if (line->last_dts != INT64_MIN && times.dts <= line->last_dts) {
         times.dts = line->last_dts + 1;
-    else if (line->last_dts != INT64_MIN && times.dts - line->last_dts < JUMP_NS)
+    } else if (line->last_dts != INT64_MIN && times.dts - line->last_dts < JUMP_NS) {
         line->interval_ns = times.dts - line->last_dts;
+    }
+    if (line->n > line->delay)
+        memmove(line->pending, line->pending + 1, (size_t)--line->n * sizeof line->pending[0]);
     line->last_dts = times.dts;
     return times;
 }

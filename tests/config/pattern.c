@@ -74,11 +74,36 @@ static void test_glob(void)
         CHECK(pattern_glob("%H", "", small, size) < 0, "%zu bytes", size);
 }
 
+// For files that are deleted: stricter than the glob.
+static void test_matches(void)
+{
+    static const char path[] = "/data/[a]*-%Y%m%d%%-%s.y4m";
+    CHECK(pattern_matches(path, "[a]*-20240703%-1720000000.y4m"), "not its own name");
+    CHECK(pattern_matches(path, "[a]*-20240703%-1720000000.12.y4m"), "not one with a number");
+    static const char *const others[] = {
+        "a*-20240703%-1720000000.y4m",        "[a]x-20240703%-1720000000.y4m",
+        "[a]*-2024070a%-1720000000.y4m",      "[a]*-20240703%-.y4m",
+        "[a]*-20240703%-1720000000.y4m.part", "[a]*-20240703%-1720000000.1.y4m.part",
+        "[a]*-20240703%-1720000000.1x.y4m",   "[a]*-20240703%-1720000000.01.y4m",
+        "[a]*-20240703%-1720000000..y4m",     "[a]*-20240703%-172x000000.y4m",
+        "[a]*-20240703%-1720000000.1.2.y4m",  "[a]*-20240703%-1720000000",
+        "x[a]*-20240703%-1720000000.y4m",     "",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        CHECK(!pattern_matches(path, others[i]), "%s", others[i]);
+    CHECK(pattern_matches("%s%d%z", "123405-0130") && pattern_matches("%s%d%z", "105+0000"),
+          "runs");
+    CHECK(!pattern_matches("%s%d%z", "05+0000"), "too few digits");
+    CHECK(pattern_matches("%F-%j", "2024-07-03-185.2"), "no ending");
+    CHECK(!pattern_matches("%s.mp4", "2024-notes.mp4"), "a glob would take it");
+}
+
 int main(void)
 {
     TEST(test_wrong());
     TEST(test_plain());
     TEST(test_at());
     TEST(test_glob());
+    TEST(test_matches());
     return test_end();
 }
