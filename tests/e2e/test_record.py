@@ -296,6 +296,27 @@ def check_reload(checks, where):
         checks.check(len(numbers) >= least, f"reload, {pattern}: {len(numbers)} pictures of {least}")
 
 
+def check_alone(checks, where):
+    """Without another output keyframes alone are decoded; one that a reload adds gets all pictures, from a keyframe on."""
+    clip = NumberedClip(f"{where}/clip.h264")
+    recording = {"all": to(where, "all.mp4")}
+    empty(where)
+    with Camera(clip) as camera, Framed(where, config(where, camera, recording, tensors=False)) as framed:
+        until(lambda: len(camera.sent) > 4 * RATE, 20)
+        decoded = framed.live_metrics().sum("framed_pictures_total")
+        checks.check(3 <= decoded <= 6, f"alone: {decoded} pictures of {len(camera.sent)} were decoded")
+        with open(framed.config, "w") as file:
+            file.write(config(where, camera, recording, tensors=False)
+                       + f'      planes: {{kernel: yuv, sink: "file:{where}/to/planes.y4m"}}\n')
+        framed.child.send_signal(signal.SIGHUP)
+        checks.check(until(lambda: framed.live_metrics().account(output="planes")[1] > RATE, 10), "alone: no pictures came")
+        framed.stop()
+        flagged = framed.metrics().sum("framed_pictures_flagged_total", flag="damaged")
+        checks.check(flagged == 0, f"alone: {flagged} damaged pictures behind the reload")
+        checks.check(not framed.metrics().losses(), f"alone: lost {framed.metrics().losses()}")
+    check_samples(checks, "alone", clip, files(where, "all.mp4"))
+
+
 class Taker(Process):
     """record_server.py."""
 
@@ -372,6 +393,7 @@ def main():
         check_clip(checks, where)
         check_keep(checks, where)
         check_reload(checks, where)
+        check_alone(checks, where)
         check_publish(checks, where)
         check_refusal(checks, where)
         check_full(checks, where)
