@@ -23,11 +23,11 @@ enum framed_flags {
 // payload lies at dst_to_src * (p - 1/2) + 1/2 in the source. src_to_dst maps a corner of the
 // source in the same way.
 
-// Capture time. capture_ns rises within an epoch. The clock may go back at the first sender report,
-// and when the camera sets its clock. If it goes back by up to 10 s, capture_ns rises by only 1 ns
-// a frame, without FRAMED_FLAG_CAPTURE_CLOCK, until the clock has caught up. If it goes back by
-// more, a new epoch begins. After a jump of the stream's own time capture_ns continues by the times
-// of arrival until the next sender report.
+// Capture time. capture_ns rises within an epoch. Where the camera sets its clock by more than half
+// a second, on or back, a new epoch begins. The first sender report may take the clock back: by up
+// to 10 s, capture_ns rises by only 1 ns a frame, without FRAMED_FLAG_CAPTURE_CLOCK, until the
+// clock has caught up; by more, a new epoch begins. After a jump of the stream's own time
+// capture_ns continues by the times of arrival until the next sender report.
 
 struct framed_header {
     char magic[4];          // FRAMED_MAGIC

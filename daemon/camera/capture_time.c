@@ -5,6 +5,8 @@
 // Less is held up until the clock has caught up: a frame period at the first sender report, or a
 // camera's clock that is corrected.
 static const int64_t BACK_MAX_NS = 10 * INT64_C(1000000000);
+// Between two reports a camera's clock drifts by less.
+static const int64_t STEP_NS = INT64_C(500000000);
 // Cameras send a report every 5 s or so. One that set its clock too is believed after this time.
 static const int64_t DOUBT_NS = 30 * INT64_C(1000000000);
 
@@ -29,7 +31,12 @@ static void replace_doubted(struct capture_time *time, struct frame_info *info)
 
 bool capture_time_jumps(const struct capture_time *time, const struct frame_info *info)
 {
-    return time->begun && !time->doubted_until_ns && info->capture_ns < time->last_ns - BACK_MAX_NS;
+    if (!time->begun || time->doubted_until_ns)
+        return false;
+    const int64_t since_ns = info->capture_ns - time->last_ns;
+    const int64_t step_ns = since_ns - (info->pts_ns - time->last_pts_ns);
+    const bool by_clock = time->by_clock && (info->flags & FRAMED_FLAG_CAPTURE_CLOCK);
+    return since_ns < -BACK_MAX_NS || (by_clock && (step_ns > STEP_NS || step_ns < -STEP_NS));
 }
 
 void capture_time_rise(struct capture_time *time, struct frame_info *info)
@@ -43,5 +50,7 @@ void capture_time_rise(struct capture_time *time, struct frame_info *info)
     time->begun = true;
     time->epoch = info->epoch;
     time->last_ns = info->capture_ns;
+    time->last_pts_ns = info->pts_ns;
+    time->by_clock = info->flags & FRAMED_FLAG_CAPTURE_CLOCK;
     time->last_received_ns = info->received_ns;
 }

@@ -75,7 +75,7 @@ static bool is_discontinuous(struct stream *stream, const struct frame_info *inf
         return true;
     }
     if (capture_time_jumps(&stream->capture_time, info)) {
-        log_event(LOG_LEVEL_INFO, "the clock that the capture times are by went back");
+        log_event(LOG_LEVEL_INFO, "the clock that the capture times are by was set");
         return true;
     }
     return false;

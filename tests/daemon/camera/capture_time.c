@@ -19,6 +19,7 @@ static void next(struct pictures *pictures, int i)
     const bool report = i >= 20;
     const int64_t own_ns = START + i * 40 * MS + (i >= 60 ? pictures->step_ms * MS : 0);
     struct frame_info info = {
+        .pts_ns = i * 40 * MS,
         .capture_ns = report ? own_ns : own_ns + pictures->delay_ms * MS,
         .flags = FRAMED_FLAG_KEYFRAME | (report ? FRAMED_FLAG_CAPTURE_CLOCK : 0),
     };
@@ -58,6 +59,7 @@ static void test_jump(int64_t jump_ms, int reported, int by_report)
         const int64_t own_ns = START + i * 40 * MS;
         struct frame_info info = {
             .capture_ns = own_ns + (i >= 60 && i < reported ? jump_ms * MS : 0),
+            .pts_ns = i * 40 * MS,
             .received_ns = (i * 40 + 7) * MS,
             .flags = FRAMED_FLAG_CAPTURE_CLOCK,
         };
@@ -87,8 +89,11 @@ int main(void)
     TEST(test(0, 0, 0, 0));
     TEST(test(45, 0, 0, 1)); // a frame period and the network
     TEST(test(900, 0, 0, 22));
-    TEST(test(45, 3600 * 1000, 0, 1)); // the clock is set on
-    TEST(test(45, -500, 0, 1 + 12));   // back
+    TEST(test(45, 3600 * 1000, 1, 1)); // the clock is set on
+    TEST(test(45, 600, 1, 1));
+    TEST(test(45, 400, 0, 1));       // it drifts
+    TEST(test(45, -500, 0, 1 + 12)); // back
+    TEST(test(45, -600, 1, 1));
     TEST(test(45, -3600 * 1000, 1, 1));
     TEST(test(-3600 * 1000, 0, 0, 0)); // a camera whose clock is wrong
     TEST(test(3600 * 1000, 0, 1, 0));
