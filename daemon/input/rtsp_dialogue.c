@@ -127,8 +127,6 @@ static int redirect(struct rtsp_dialogue *d, const struct rtsp_message *message)
     if (!strcasecmp(to.host, d->url.host) && !*to.user) {
         memcpy(to.user, d->url.user, sizeof to.user);
         memcpy(to.password, d->url.password, sizeof to.password);
-    } else {
-        d->exchange.auth = (struct rtsp_auth){.first_only = d->exchange.auth.first_only};
     }
     d->url = to;
     return rtsp_dialogue_begin(d);

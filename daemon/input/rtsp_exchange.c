@@ -8,6 +8,7 @@
 
 enum { AUTHORIZATION_MAX = 4 << 10, TIMEOUT_MAX = 24 * 3600 };
 
+// A challenge is of its connection: an answer to an old one would look like a wrong password.
 void rtsp_exchange_reset(struct rtsp_exchange *x)
 {
     x->method = NULL;
@@ -15,6 +16,7 @@ void rtsp_exchange_reset(struct rtsp_exchange *x)
     x->timeout_s = 0;
     x->cseq = x->abandoned = 0;
     x->is_signed = x->repeated = x->accepted = false;
+    x->auth = (struct rtsp_auth){.first_only = x->auth.first_only};
 }
 
 // The order of the headers is that of the most widespread client: some cameras take no other.

@@ -31,7 +31,7 @@ struct rtsp_exchange {           // zeroed it is ready but for user and password
     bool is_signed, repeated, accepted; // accepted: the camera has taken a signed request
 };
 
-// A new connection: what is known of user, password and challenge stays.
+// A new connection: user and password stay.
 void rtsp_exchange_reset(struct rtsp_exchange *);
 // Opens a request and writes it to `to`, of RTSP_REQUEST_MAX bytes. `headers` are whole lines.
 // Returns its size or negative errno (rtsp_auth_sign; -ENOBUFS: it is too long).

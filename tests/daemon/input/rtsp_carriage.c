@@ -88,6 +88,7 @@ static void test_udp(void)
     const struct rtp_statistics statistics = rtsp_session_statistics(p.session);
     CHECK(p.units == 4 && statistics.packets == 4 && statistics.lost == 0, "%d units, %d packets",
           p.units, (int)statistics.packets);
+    CHECK(p.last.unit.timestamp == c.timestamp, "the last is of another port");
     CHECK(!strcmp(rtsp_session_transport(p.session), "udp"), "transport");
     p.skew_ns += S;
     play_on(&c, &p, 50, 99);

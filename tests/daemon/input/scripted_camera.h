@@ -278,13 +278,13 @@ static inline void player_close(struct player *p)
 
 static inline void player_step(struct player *p)
 {
-    while (rtsp_session_read(p->session, player_now(p), &p->last) == 0) {
+    if (!p->rc)
+        p->rc = rtsp_session_step(p->session, player_now(p));
+    while (!p->rc && rtsp_session_read(p->session, player_now(p), &p->last) == 0) {
         const struct access_unit *unit = &p->last.unit;
         memcpy(p->data, unit->data, unit->bytes < sizeof p->data ? unit->bytes : sizeof p->data);
         p->units++;
     }
-    if (!p->rc)
-        p->rc = rtsp_session_step(p->session, player_now(p));
 }
 
 // Both go on for `ms`, or until the session has ended, or until `units` units have come.
