@@ -29,15 +29,19 @@ static bool set_strength(SSL_CTX *context, bool legacy)
            SSL_CTX_set_cipher_list(context, legacy ? "DEFAULT:@SECLEVEL=0" : "DEFAULT:!kRSA") == 1;
 }
 
-static bool set_trust(struct rtsp_tls *tls, const char *host)
+// Nothing is read where nothing of it would decide: the system's certificates are many.
+static bool load_authorities(struct rtsp_tls *tls)
+{
+    const struct tls_config *config = tls->config;
+    if (config->fingerprint.set || !config->verify)
+        return true;
+    return config->ca ? SSL_CTX_load_verify_file(tls->context, config->ca) == 1
+                      : SSL_CTX_set_default_verify_paths(tls->context) == 1;
+}
+
+static bool set_host(struct rtsp_tls *tls, const char *host)
 {
     struct in6_addr address;
-    const struct tls_config *config = tls->config;
-    if (config->ca ? SSL_CTX_load_verify_file(tls->context, config->ca) != 1
-                   : SSL_CTX_set_default_verify_paths(tls->context) != 1)
-        return false;
-    if (!(tls->ssl = SSL_new(tls->context)))
-        return false;
     if (inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1)
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), host) == 1;
     return SSL_set1_host(tls->ssl, host) == 1 && SSL_set_tlsext_host_name(tls->ssl, host) == 1;
@@ -59,12 +63,14 @@ int rtsp_tls_open(struct rtsp_tls **ret, const struct tls_config *config, const 
     // does not say goodbye.
     SSL_CTX_set_verify(tls->context, SSL_VERIFY_NONE, NULL);
     SSL_CTX_set_options(tls->context, SSL_OP_IGNORE_UNEXPECTED_EOF);
-    if (!set_trust(tls, host)) {
+    if (!load_authorities(tls)) {
         snprintf(why, size, "tls.ca: %s: no certificates can be read from it",
                  config->ca ? config->ca : "the system's");
         rc = -EINVAL;
         goto failed;
     }
+    if (!(tls->ssl = SSL_new(tls->context)) || !set_host(tls, host))
+        goto failed;
     tls->from_network = BIO_new(BIO_s_mem());
     tls->to_network = BIO_new(BIO_s_mem());
     if (!tls->from_network || !tls->to_network) {
