@@ -208,9 +208,19 @@ static bool has_work_left(const struct codec *codec)
     return codec->draining || (id != AV_CODEC_ID_H264 && id != AV_CODEC_ID_HEVC);
 }
 
-static bool receive_early(struct codec *codec, AVFrame *frame)
+static int receive_early(struct codec *codec, AVFrame *frame)
 {
-    return codec->early && early_output_next(codec->early, frame);
+    int rc = 0;
+    if (!codec->early || !early_output_next(codec->early, frame))
+        return AVERROR(EAGAIN);
+    if (!codec_on_device(codec))
+        return 0;
+    enter(codec);
+    rc = nvdec_map(codec->context, frame);
+    if (rc < 0)
+        av_frame_unref(frame);
+    leave(codec);
+    return rc;
 }
 
 int codec_receive(struct codec *codec, AVFrame *frame)
@@ -221,7 +231,10 @@ int codec_receive(struct codec *codec, AVFrame *frame)
     int rc = receive(codec, frame);
     if (works)
         leave(codec);
-    return (rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) && receive_early(codec, frame) ? 0 : rc;
+    if (rc != AVERROR(EAGAIN) && rc != AVERROR_EOF)
+        return rc;
+    const int early = receive_early(codec, frame);
+    return early == AVERROR(EAGAIN) ? rc : early;
 }
 
 int64_t codec_late(struct codec *codec)

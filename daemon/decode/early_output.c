@@ -109,6 +109,13 @@ static bool has_film_grain(const struct handed_frame *handed)
     return av_frame_get_side_data(handed->frame, AV_FRAME_DATA_FILM_GRAIN_PARAMS);
 }
 
+// libavcodec forgets a crop that leaves nothing, when it gives the picture out.
+static bool is_cropped_away(const AVFrame *frame)
+{
+    return frame->crop_left + frame->crop_right >= (size_t)frame->width ||
+           frame->crop_top + frame->crop_bottom >= (size_t)frame->height;
+}
+
 // The frame that the packet's picture lies in; NULL: it is not to be had.
 static const AVFrame *find_decoded(const struct early_output *early)
 {
@@ -116,7 +123,7 @@ static const AVFrame *find_decoded(const struct early_output *early)
     const struct handed_frame *picture = early->h264 ? &handed->last : &handed->first;
     if (handed->n == 0 || !picture->frame->buf[0] ||
         picture->frame->buf[0]->buffer != picture->buffer || has_film_grain(picture) ||
-        (handed->n > 1 && has_film_grain(&handed->last_but_one)))
+        is_cropped_away(picture->frame) || (handed->n > 1 && has_film_grain(&handed->last_but_one)))
         return NULL;
     return picture->frame;
 }

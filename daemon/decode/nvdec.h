@@ -41,4 +41,8 @@ void nvdec_leave(struct nvdec *);
 
 const AVCodec *nvdec_find(enum AVCodecID);
 
+// Maps a frame that was taken before libavcodec gave it out, as libavcodec would have done then;
+// accepts others. To be called once for a picture, between enter and leave. 0 or negative AVERROR.
+int nvdec_map(AVCodecContext *, AVFrame *);
+
 #endif

@@ -5,11 +5,18 @@
 
 #include "tests/daemon/decode/decoding.h"
 
-// NVDEC's pictures, downloaded, are those of the cpu.
-static void test_nvdec_same(struct decode_device *device, const char *file, const char *format)
+#define X264_TWO_B "-c:v libx264 -bf 2 -g 24 -x264-params scenecut=0:b-adapt=0:b-pyramid=none"
+#define X265_TWO_B                                                                                 \
+    "-c:v libx265 -x265-params "                                                                   \
+    "log-level=none:keyint=24:scenecut=0:bframes=2:b-adapt=0:b-pyramid=0"
+
+// NVDEC's pictures, downloaded, are those of the cpu; of a live source, whose pictures are taken
+// ahead of libavcodec's output, too.
+static void test_nvdec_same(struct decode_device *device, const char *file, const char *format,
+                            bool live)
 {
     struct decode_target use = {.driver = &cpu_backend, .device = device};
-    struct decode_options options = {.decode = DECODE_NVDEC, .in_flight = 4};
+    struct decode_options options = {.decode = DECODE_NVDEC, .in_flight = 4, .low_delay = live};
     struct run run;
     struct frame frame;
     size_t size, at = 0;
@@ -29,6 +36,38 @@ static void test_nvdec_same(struct decode_device *device, const char *file, cons
         run_close(&run);
     }
     free(raw);
+}
+
+// Of a live source no picture waits longer than for those that are shown before it. The clip has
+// two B pictures in a row: none waits for more than three packets, and two of three for none.
+static void test_nvdec_early(struct decode_device *device, const char *file)
+{
+    struct backend_driver driver = {
+        .takes_cuda = true, .pin = cpu_backend.pin, .unpin = cpu_backend.unpin};
+    struct decode_target use = {.driver = &driver, .device = device};
+    struct decode_options options = {.decode = DECODE_NVDEC, .in_flight = 4, .low_delay = true};
+    struct run run;
+    struct frame frame;
+    struct packet packet;
+    int packets = 0, pictures = 0, longest = 0, at_once = 0;
+    if (!run_join(&run, file, &options, &use))
+        return;
+    while (demux_read(run.demux, &packet) == 0) {
+        packet.received_ns = ++packets; // as its name
+        CHECK(decoder_send(run.decoder, &packet) == 0, "%s", file);
+        for (; decoder_receive(run.decoder, &frame) == 0; frame_release(&frame)) {
+            const int wait = packets - (int)frame.info.received_ns;
+            CHECK(frame.image.memory == MEMORY_CUDA, "%d", frame.image.memory);
+            longest = packets > 75 && wait > longest ? wait : longest;
+            at_once += packets > 75 && wait == 0;
+            pictures += packets > 75;
+        }
+    }
+    CHECK(!strncmp(decoder_describe(run.decoder), "nvdec ", 6), "%s",
+          decoder_describe(run.decoder));
+    CHECK(longest <= 3 && 2 * at_once >= pictures && pictures > 50, "%s: %d of %d at once, most %d",
+          file, at_once, pictures, longest);
+    run_close(&run);
 }
 
 // What NVDEC does not decode comes from the cpu, all of it, with one notice.
@@ -66,8 +105,16 @@ static void test_nvdec(void)
     clips_make("64x64", 12, "-c:v libx264rgb -qp 0", "gbrp.mkv");
     clips_make("320x180", 60, "-c:v libx264 -bf 2", "nvdec.mp4");
     clips_make("320x180", 60, "-c:v libx265 -x265-params log-level=none", "nvdec.mkv");
-    test_nvdec_same(device, "nvdec.mp4", "nv12");
-    test_nvdec_same(device, "nvdec.mkv", "nv12");
+    clips_make("320x180", 150, X264_TWO_B, "twob.ts");
+    clips_make("320x180", 150, X265_TWO_B, "twob.mkv");
+    for (int live = 0; live <= 1; live++) {
+        test_nvdec_same(device, "nvdec.mp4", "nv12", live);
+        test_nvdec_same(device, "nvdec.mkv", "nv12", live);
+        test_nvdec_same(device, "twob.ts", "nv12", live);
+        test_nvdec_same(device, "twob.mkv", "nv12", live);
+    }
+    test_nvdec_early(device, "twob.ts");
+    test_nvdec_early(device, "twob.mkv");
     test_step_down(device);
     struct backend_driver driver = {
         .takes_cuda = true, .pin = cpu_backend.pin, .unpin = cpu_backend.unpin};
