@@ -151,11 +151,11 @@ static void remember(struct packet_queue *queue, struct queued_packet *packet)
 {
     if (!packet)
         return;
+    forget_old(queue, packet->received_ns);
     if (queue->recent.first || is_keyframe(packet))
         list_append(&queue->recent, packet);
     else
         queued_packet_free(packet);
-    forget_old(queue, packet->received_ns);
 }
 
 static bool is_idle(const struct packet_queue *queue, int64_t now_ns)
