@@ -195,7 +195,15 @@ static int errno_of(const struct muxer *muxer, int error)
 {
     if (muxer->error < 0)
         return muxer->error;
-    return error >= 0 ? 0 : error == AVERROR_INVALIDDATA ? -EINVAL : error > -4096 ? error : -EIO;
+    switch (error) {
+    case AVERROR_INVALIDDATA:
+        return -EINVAL;
+    case AVERROR_HTTP_UNAUTHORIZED:
+    case AVERROR_HTTP_FORBIDDEN:
+        return -EACCES;
+    default:
+        return error >= 0 ? 0 : error > -4096 ? error : -EIO;
+    }
 }
 
 static int add_stream(struct muxer *muxer, const AVCodecParameters *stream)

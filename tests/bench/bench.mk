@@ -37,7 +37,7 @@ $(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/late
 # Real footage, which is no part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
 
-.PHONY: bench-core bench-faults bench-latency bench-memory bench-peers bench-scrape bench-sockets bench-workers
+.PHONY: bench-core bench-faults bench-latency bench-memory bench-peers bench-record bench-scrape bench-sockets bench-workers
 bench-peers: ## the kernels beside libyuv, swscale, OpenCV and memory (CLIP=FILE PEERS_ARGS="--cpu 1 --only bgra")
 	@scripts/setup peers
 	@$(MAKE) --no-print-directory $(B)/bench-peers
@@ -55,6 +55,11 @@ bench-faults: ## framed beside ffmpeg, alone and with a supervisor, under the sa
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(B)/framed
 	@FRAMED=$(B)/framed FRAMED_FAULTS="$(FAULTS)" tests/torture/beside_ffmpeg.py
+
+bench-record: ## what a recording by kernel copy costs beside tensors (RECORD_ARGS="--cameras 20 --turns 5")
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@FRAMED=$(B)/framed tests/bench/record.py $(RECORD_ARGS)
 
 bench-latency: ## sent to read and first picture, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
 	@test -r '$(FOOTAGE)' || { echo "bench-latency: no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
