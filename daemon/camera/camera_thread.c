@@ -9,23 +9,16 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/camera/outage.h"
 #include "daemon/camera/stream.h"
 #include "daemon/decode/decoder.h"
 #include "daemon/decode/stall.h"
 #include "daemon/device/budget.h"
 #include "daemon/input/demux.h"
-#include "daemon/input/login_pause.h"
-#include "daemon/input/retry.h"
 #include "daemon/output/copies.h"
 
-enum {
-    WHY_MAX = 256,
-    LOGGED_FAILURES = 6, // in a row that are logged one by one
-};
-static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is well
-static const int64_t QUIET_NS = 600 * INT64_C(1000000000); // between log lines of later failures
-static const int64_t LOGIN_NS = INT64_C(1000000000);       // between looks for a reload
-static const int64_t WARM_NS = 2500 * INT64_C(1000000);    // of a pause with all that is open
+static const int64_t LOGIN_NS = INT64_C(1000000000);    // between looks for a reload
+static const int64_t WARM_NS = 2500 * INT64_C(1000000); // of a pause with all that is open
 // All cameras come to a device at once when another one fails.
 static const int64_t CHANGE_DEVICE_NS = 60 * INT64_C(1000000000);
 
@@ -47,13 +40,7 @@ struct camera_thread {
     bool keyframes_only; // are decoded, since the last one
     struct stream stream;
     struct decode_stall stall;
-    struct retry retry;
-    struct login login;
-    bool has_other_login;      // as of the last refusal
-    int64_t running_ns;        // when the first picture of the connection came; 0: not yet
-    int failures;              // since the camera was well
-    char last_logged[WHY_MAX]; // of failures
-    int64_t last_logged_ns;
+    struct outage outage;
     _Atomic bool stop;
     pthread_mutex_t lock; // guards the wait for the next try
     pthread_cond_t wake;
@@ -165,12 +152,9 @@ static int orientation_of_pictures(const struct camera_thread *t)
 
 static void say_running(struct camera_thread *t, const struct frame *frame)
 {
-    retry_reset(&t->retry);
+    outage_end(&t->outage);
     atomic_store(&t->context.report->state, CAMERA_RUNNING);
-    t->running_ns = monotonic_ns();
-    if (t->context.logins)
-        login_pause_accepted(t->context.logins, &t->login, t->running_ns);
-    log_event(t->failures < LOGGED_FAILURES ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+    log_event(outage_is_quiet(&t->outage) ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
               "running: %s, decoder %s, %s%s", demux_describe(t->demux),
               decoder_describe(t->decoder), pixel_format_name(frame->image.format),
               frame->image.memory == MEMORY_CUDA ? " on the device" : "");
@@ -449,63 +433,27 @@ static void pause_between_tries(struct camera_thread *t, int64_t ns)
     wait_for_next_try(t, ns - WARM_NS);
 }
 
-// Cameras lock accounts and addresses after a few wrong passwords. A reload ends the pause.
+// A refused password waits longer than any other failure, but for a reload.
 static void wait_for_login(struct camera_thread *t)
 {
     struct camera_report *report = t->context.report;
-    while (t->context.logins && !atomic_load(&t->stop)) {
-        const int64_t now_ns = monotonic_ns();
-        const int64_t until_ns = login_pause_until(t->context.logins, &t->login, now_ns);
-        if (until_ns <= now_ns)
-            break;
-        atomic_store(&report->next_try_ns, until_ns);
+    int64_t ns;
+    while (!atomic_load(&t->stop) && (ns = outage_login_ns(&t->outage)) > 0) {
+        atomic_store(&report->next_try_ns, monotonic_ns() + ns);
         atomic_store(&report->state, CAMERA_RETRYING);
-        pause_between_tries(t, until_ns - now_ns < LOGIN_NS ? until_ns - now_ns : LOGIN_NS);
+        pause_between_tries(t, ns < LOGIN_NS ? ns : LOGIN_NS);
     }
     atomic_store(&report->state, CAMERA_CONNECTING);
-}
-
-// Returns how long wait_for_login is going to wait: 0 where another scheme is tried at once.
-static int64_t note_refusal(struct camera_thread *t)
-{
-    const int64_t now_ns = monotonic_ns();
-    const bool other_before = t->has_other_login;
-    t->has_other_login = demux_memory_has_other_login(t->memory);
-    if (!t->context.logins)
-        return 0;
-    login_pause_refused(t->context.logins, &t->login, t->has_other_login && !other_before, now_ns);
-    const int64_t until_ns = login_pause_until(t->context.logins, &t->login, now_ns);
-    return until_ns > now_ns ? until_ns - now_ns : 0;
-}
-
-// A camera that stays away, or gives a picture and hangs up again and again, is logged every ten
-// minutes and not at every try.
-static void log_failure(struct camera_thread *t, const char *why, int64_t pause_ns, bool refused)
-{
-    const int64_t now_ns = monotonic_ns();
-    if (t->running_ns && now_ns - t->running_ns >= STEADY_NS)
-        t->failures = 0;
-    t->failures++;
-    const bool lately = t->failures > LOGGED_FAILURES && now_ns - t->last_logged_ns < QUIET_NS;
-    if (strcmp(why, t->last_logged) == 0 && lately)
-        return;
-    snprintf(t->last_logged, sizeof t->last_logged, "%s", why);
-    t->last_logged_ns = now_ns;
-    log_event(LOG_LEVEL_WARNING, "%s; next try in %.1f s%s", why, (double)pause_ns / 1e9,
-              refused                          ? ", or with a reload"
-              : t->failures == LOGGED_FAILURES ? ", then on without a word"
-                                               : "");
 }
 
 static void wait_and_retry(struct camera_thread *t, int rc, const char *why)
 {
     struct camera_report *report = t->context.report;
-    const int64_t login_ns = rc == -EACCES ? note_refusal(t) : 0;
-    const int64_t ns = retry_next_ns(&t->retry, false);
-    atomic_store(&report->next_try_ns, monotonic_ns() + (login_ns > ns ? login_ns : ns));
+    int64_t next_ns;
+    const int64_t ns = outage_begin(&t->outage, rc, why, t->memory, &next_ns);
+    atomic_store(&report->next_try_ns, monotonic_ns() + next_ns);
     atomic_store(&report->state, CAMERA_RETRYING);
     camera_report_error(report, why);
-    log_failure(t, why, login_ns > ns ? login_ns : ns, login_ns > ns);
     pause_between_tries(t, ns);
     atomic_fetch_add(&report->reconnects, 1);
 }
@@ -539,12 +487,10 @@ static void *run(void *opaque)
     char why[WHY_MAX];
 
     log_camera(context->config->name);
-    if (context->logins)
-        login_pause_identify(context->logins, context->config->url, &t->login);
     name_thread(context->config->name);
     for (;;) {
-        t->running_ns = 0;
         wait_for_login(t);
+        outage_connect(&t->outage);
         int rc = camera_thread_connect(t, why, sizeof why);
         state = state_after(t, rc);
         if (state != CAMERA_RETRYING)
@@ -586,7 +532,7 @@ int camera_thread_open(struct camera_thread **ret, const struct camera_thread_co
     if (!t)
         return -ENOMEM;
     t->context = *context;
-    t->retry.seed = (uint32_t)monotonic_ns() ^ (uint32_t)(uintptr_t)t;
+    outage_open(&t->outage, context->config->url, context->logins);
     t->subscriptions = subscriptions_acquire(context->subscriptions);
     pthread_mutex_init(&t->lock, NULL);
     pthread_condattr_init(&attributes);

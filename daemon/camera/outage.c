@@ -1,0 +1,91 @@
+#include "daemon/camera/outage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/input/demux.h"
+
+enum { LOGGED_FAILURES = 6 };                              // in a row that are logged one by one
+static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is well
+static const int64_t QUIET_NS = 600 * INT64_C(1000000000); // between log lines of later failures
+
+void outage_open(struct outage *outage, const char *url, struct login_pause *logins)
+{
+    *outage = (struct outage){
+        .logins = logins,
+        .retry.seed = (uint32_t)monotonic_ns() ^ (uint32_t)(uintptr_t)outage,
+    };
+    if (logins)
+        login_pause_identify(logins, url, &outage->login);
+}
+
+int64_t outage_login_ns(struct outage *outage)
+{
+    const int64_t now_ns = monotonic_ns();
+    if (!outage->logins)
+        return 0;
+    const int64_t until_ns = login_pause_until(outage->logins, &outage->login, now_ns);
+    return until_ns > now_ns ? until_ns - now_ns : 0;
+}
+
+void outage_connect(struct outage *outage)
+{
+    outage->running_ns = 0;
+}
+
+void outage_end(struct outage *outage)
+{
+    outage->running_ns = monotonic_ns();
+    retry_reset(&outage->retry);
+    if (outage->logins)
+        login_pause_accepted(outage->logins, &outage->login, outage->running_ns);
+}
+
+// Cameras lock accounts and addresses after a few wrong passwords. Another scheme of authentication
+// is tried at once.
+static int64_t note_refusal(struct outage *outage, const struct demux_memory *memory)
+{
+    const bool other_before = outage->has_other_login;
+    outage->has_other_login = demux_memory_has_other_login(memory);
+    if (outage->logins)
+        login_pause_refused(outage->logins, &outage->login,
+                            outage->has_other_login && !other_before, monotonic_ns());
+    return outage_login_ns(outage);
+}
+
+// A camera that stays away, or gives a picture and hangs up again and again, is logged every ten
+// minutes and not at every try.
+static void log_failure(struct outage *outage, const char *why, int64_t pause_ns, bool refused)
+{
+    const int64_t now_ns = monotonic_ns();
+    if (outage->running_ns && now_ns - outage->running_ns >= STEADY_NS)
+        outage->failures = 0;
+    outage->failures++;
+    const bool lately = outage_is_quiet(outage) && now_ns - outage->last_logged_ns < QUIET_NS;
+    if (strcmp(why, outage->last_logged) == 0 && lately)
+        return;
+    snprintf(outage->last_logged, sizeof outage->last_logged, "%s", why);
+    outage->last_logged_ns = now_ns;
+    log_event(LOG_LEVEL_WARNING, "%s; next try in %.1f s%s", why, (double)pause_ns / 1e9,
+              refused                               ? ", or with a reload"
+              : outage->failures == LOGGED_FAILURES ? ", then on without a word"
+                                                    : "");
+}
+
+int64_t outage_begin(struct outage *outage, int rc, const char *why,
+                     const struct demux_memory *memory, int64_t *next_ns)
+{
+    const int64_t login_ns = rc == -EACCES ? note_refusal(outage, memory) : 0;
+    const int64_t ns = retry_next_ns(&outage->retry, false);
+    *next_ns = login_ns > ns ? login_ns : ns;
+    log_failure(outage, why, *next_ns, login_ns > ns);
+    return ns;
+}
+
+bool outage_is_quiet(const struct outage *outage)
+{
+    return outage->failures > LOGGED_FAILURES;
+}
