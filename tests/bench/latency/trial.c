@@ -9,8 +9,7 @@
 #include "tests/bench/interrupt.h"
 
 static const double START_S = 15; // patience with the first picture
-static const double WARM_UP_S = 0.5;
-static const double LATE_S = 4; // longer than any picture takes, shorter than any clip
+static const double LATE_S = 4;   // longer than any picture takes, shorter than any clip
 
 static void complain(const struct reader_kind *kind, const struct reader *reader, int rc)
 {
@@ -44,7 +43,7 @@ static int add_sample(struct trial *trial, double ms)
 }
 
 static int read_pictures(struct trial *trial, const struct reader_kind *kind, struct reader *reader,
-                         const struct rtsp_server *server, int pictures, double seconds)
+                         const struct trial_plan *plan)
 {
     struct picture_seen seen;
     const int64_t start_ns = monotonic_ns();
@@ -59,35 +58,36 @@ static int read_pictures(struct trial *trial, const struct reader_kind *kind, st
             return rc;
         if (rc == 0 && !first_ns && (double)(now - start_ns) / 1e9 > START_S)
             return -ETIMEDOUT;
-        if (first_ns && (double)(now - first_ns) / 1e9 > WARM_UP_S + seconds)
+        if (first_ns && (double)(now - first_ns) / 1e9 > plan->warm_up_s + plan->seconds)
             return 0;
         if (rc == 0)
             continue;
-        const int64_t sent_ns = rtsp_server_sent(server, 0, seen.number);
+        const int64_t sent_ns = rtsp_server_sent(plan->server, 0, seen.number);
         const double ms = (double)(seen.at_ns - sent_ns) / 1e6;
         if (!first_ns) {
             first_ns = seen.at_ns;
             trial->first = seen.number;
-            trial->first_ms = (double)(first_ns - rtsp_server_accepted(server, 0)) / 1e6;
+            trial->first_ms = (double)(first_ns - rtsp_server_accepted(plan->server, 0)) / 1e6;
         }
         if (seen.number < 0 || sent_ns == 0 || ms < 0 || ms > 1000 * LATE_S) {
             trial->unknown++;
             continue;
         }
-        trial->missing += count_between(last, seen.number, pictures);
+        trial->missing += count_between(last, seen.number, plan->pictures);
         last = seen.number;
-        if ((double)(seen.at_ns - first_ns) / 1e9 > WARM_UP_S && (rc = add_sample(trial, ms)) < 0)
+        if ((double)(seen.at_ns - first_ns) / 1e9 > plan->warm_up_s &&
+            (rc = add_sample(trial, ms)) < 0)
             return rc;
     }
 }
 
 int trial_run(struct trial *trial, const struct reader_kind *kind, const struct reader_want *want,
-              const struct rtsp_server *server, int pictures_of_clip, double seconds)
+              const struct trial_plan *plan)
 {
     struct reader reader = {.fd = -1, .ring.fd = -1, .child.out = -1};
     int rc = kind->start(&reader, want);
     if (rc == 0)
-        rc = read_pictures(trial, kind, &reader, server, pictures_of_clip, seconds);
+        rc = read_pictures(trial, kind, &reader, plan);
     if (rc < 0 && rc != -EINTR)
         complain(kind, &reader, rc);
     reader_stop(&reader);

@@ -18,8 +18,16 @@ struct trial {
     int unknown, missing;
 };
 
+// The camera, and for how long it is read.
+struct trial_plan {
+    const struct rtsp_server *server;
+    int pictures;     // of the clip
+    double warm_up_s; // behind the first picture, of which nothing counts
+    double seconds;   // which do
+};
+
 // 0; -EINTR; or negative errno after a line on stderr.
 int trial_run(struct trial *, const struct reader_kind *, const struct reader_want *,
-              const struct rtsp_server *, int pictures_of_clip, double seconds);
+              const struct trial_plan *);
 
 #endif
