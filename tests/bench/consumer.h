@@ -22,7 +22,7 @@ struct consumed {
     double sent_p50_ms, sent_p99_ms, sent_max_ms;
     uint64_t timed;     // frames of these three; others had no capture time by the camera's clock
     uint64_t unseen;    // since the first frames: pictures that were sent and were no frame
-    uint64_t lost;      // since the first frames: gaps in their sequence
+    uint64_t lost;      // since the first frames, by their headers
     uint64_t torn;      // slots taken back while they were read
     int checked, wrong; // rings with a frame compared with the reference; those that differ
 };

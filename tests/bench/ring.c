@@ -131,10 +131,10 @@ static int take_frame(struct ring *ring, const struct framed_ring_frame *frame,
     if (!ring->map || frame->slot >= ring->hello.slots ||
         (here && offset + header->payload_bytes > ring->hello.memfd_bytes))
         return -EPROTO;
-    if (ring->begun && header->sequence > ring->next)
-        ring->lost += header->sequence - ring->next;
+    if (ring->begun)
+        ring->lost += header->lost - ring->before;
     ring->begun = true;
-    ring->next = header->sequence + 1;
+    ring->before = header->lost;
     if (here)
         look(ring, frame, ring->map + offset, expected);
     return give_back(ring, frame);

@@ -26,8 +26,8 @@ struct ring {
     struct framed_ring_hello hello;
     const uint8_t *map; // the memfd, hello.memfd_bytes
     bool begun;
-    uint64_t next;      // the sequence that is due
-    uint64_t lost;      // gaps
+    uint64_t before;    // what the header of the frame before said was lost
+    uint64_t lost;      // since the first frame, but for those that were thinned to keep `fps`
     uint64_t torn;      // slots taken back while they were read
     int checked, wrong; // frames compared (one, once it has come), and those that differ
     uint64_t touched;   // keeps the reads

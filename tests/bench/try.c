@@ -10,6 +10,7 @@
 #include "tests/bench/session.h"
 
 static const double RATE_S = 5, LIVE_S = 10, MIB = 1 << 20;
+static const double SETTLE_S = 5; // in which cameras show how often their keyframes come
 
 enum { FIGURES = 5 };
 
@@ -105,7 +106,9 @@ static int run_once(struct bench *bench, int cameras, struct combination *combin
     int rc = session_open(&session, bench, &options);
     if (rc < 0)
         return rc;
-    rc = session_window(&session, seconds_of(&bench->options), &window);
+    rc = session.server ? interrupt_wait(SETTLE_S) : 0;
+    if (rc == 0)
+        rc = session_window(&session, seconds_of(&bench->options), &window);
     if (rc == 0) {
         const double values[FIGURES] = {(double)window.consumed.frames / window.seconds,
                                         window.cores, window.consumed.p99_ms, window.resident / MIB,

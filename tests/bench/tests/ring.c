@@ -65,11 +65,12 @@ static void send_hello(const struct sender *sender)
 
 // A frame full of `level`; taken back at once where `torn`.
 static void exchange(const struct sender *sender, struct ring *ring,
-                     const struct expected *expected, uint64_t sequence, int level, bool torn)
+                     const struct expected *expected, uint64_t sequence, uint64_t lost, int level,
+                     bool torn)
 {
     const uint64_t word = torn ? TICKET + 1 : TICKET;
-    struct framed_ring_frame frame = {.header = {.payload_bytes = BYTES, .sequence = sequence},
-                                      .ticket = TICKET};
+    struct framed_ring_frame frame = {
+        .header = {.payload_bytes = BYTES, .sequence = sequence, .lost = lost}, .ticket = TICKET};
     struct framed_ring_return back;
     struct framed_header header;
     memset(sender->memory, level, BYTES);
@@ -106,7 +107,9 @@ static void play(const char *name, const struct step *steps, int n, uint64_t los
     send_hello(&sender);
     CHECK(ring_read(&ring, &expected, &header) == 0, "the hello is refused");
     for (int i = 0; i < n; i++) {
-        exchange(&sender, &ring, &expected, steps[i].sequence, steps[i].level, steps[i].torn);
+        // Of the frames that did not come half are lost; the others were thinned.
+        exchange(&sender, &ring, &expected, steps[i].sequence,
+                 (steps[i].sequence - (uint64_t)i) / 2, steps[i].level, steps[i].torn);
         torn += steps[i].torn;
         CHECK(ring.checked == steps[i].checked && ring.wrong == steps[i].wrong,
               "%s: step %d: %d checked, %d wrong", name, i, ring.checked, ring.wrong);
@@ -124,10 +127,10 @@ int main(void)
     const struct step wrong[] = {{7, 9, false, 0, 0}, {20, 2, false, 1, 1}, {21, 9, false, 1, 1}};
     const struct step torn[] = {{0, 9, true, 0, 0}, {10, 2, false, 1, 0}};
     const struct step never[] = {{29, 9, false, 0, 0}, {30, 9, false, 0, 0}};
-    play("from the first on", first, 3, 8);
-    play("late", late, 3, 5);
-    play("other bytes", wrong, 3, 12);
-    play("taken back", torn, 2, 9);
+    play("from the first on", first, 3, 4);
+    play("late", late, 3, 3);
+    play("other bytes", wrong, 3, 6);
+    play("taken back", torn, 2, 4);
     play("too late", never, 2, 0);
     return test_end();
 }
