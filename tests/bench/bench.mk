@@ -37,7 +37,7 @@ $(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/late
 # Real footage, which is no part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
 
-.PHONY: bench-core bench-faults bench-latency bench-memory bench-peers bench-record bench-scrape bench-sockets bench-workers
+.PHONY: bench-core bench-faults bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
 bench-peers: ## the kernels beside libyuv, swscale, OpenCV and memory (CLIP=FILE PEERS_ARGS="--cpu 1 --only bgra")
 	@scripts/setup peers
 	@$(MAKE) --no-print-directory $(B)/bench-peers
@@ -60,6 +60,14 @@ bench-record: ## what a recording by kernel copy costs beside tensors (RECORD_AR
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
 	@FRAMED=$(B)/framed tests/bench/record.py $(RECORD_ARGS)
+
+bench-rates: ## CPU of cameras at fps 1, with all pictures decoded and with keyframes alone (FOOTAGE=FILE RATES_ARGS="--runs 5")
+	@test -r '$(FOOTAGE)' || { echo "bench-rates: no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
+	@scripts/setup bench
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
+	@tests/bench/latency/clips '$(FOOTAGE)' $(B)/clips
+	@$(B)/framed-bench --backend cpu --clip $(B)/clips/h264-1080p.mp4 --cameras 4 --live --rtsp tcp --runs 3 --seconds 10 \
+		--try fps=1 --try pictures=all,auto $(RATES_ARGS)
 
 bench-latency: ## sent to read and first picture, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
 	@test -r '$(FOOTAGE)' || { echo "bench-latency: no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
