@@ -137,11 +137,12 @@ static void give_up_spare(struct rtsp_demux *in, int64_t now_ns)
 }
 
 // How long the camera may send no picture before another connection is opened beside the first.
-// Some always take long to answer.
+// Some always take long to answer; how often it sends pictures is not known from the first of them.
 static int64_t quiet_limit_ns(const struct rtsp_demux *in)
 {
     const int64_t usual_ns = 2 * in->memory->connect_ns;
-    return in->unit_ns                  ? own_patience_ns(in) / 2
+    const bool rhythm_known = in->unit_ns && in->memory->intervals >= INTERVALS_KNOWN;
+    return rhythm_known                 ? own_patience_ns(in) / 2
            : usual_ns > CONNECT_MS * MS ? usual_ns
                                         : CONNECT_MS * MS;
 }
