@@ -20,8 +20,7 @@ static void replace_doubted(struct capture_time *time, struct frame_info *info)
 {
     const int64_t expected_ns = time->last_ns + (info->received_ns - time->last_received_ns);
     const int64_t off_ns = info->capture_ns - expected_ns;
-    if (info->received_ns >= time->doubted_until_ns ||
-        (off_ns <= BACK_MAX_NS && off_ns >= -BACK_MAX_NS)) {
+    if (info->received_ns >= time->doubted_until_ns || (off_ns <= STEP_NS && off_ns >= -STEP_NS)) {
         time->doubted_until_ns = 0;
         return;
     }

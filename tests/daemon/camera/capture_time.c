@@ -85,6 +85,7 @@ int main(void)
 {
     TEST(test_jump(3600 * 1000, 160, 900));
     TEST(test_jump(-3600 * 1000, 160, 900));
+    TEST(test_jump(-1000, 160, 900));
     TEST(test_jump(3600 * 1000, 2000, 60 + 190)); // the camera set its clock too
     TEST(test(0, 0, 0, 0));
     TEST(test(45, 0, 0, 1)); // a frame period and the network
