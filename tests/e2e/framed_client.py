@@ -2,6 +2,7 @@
 sockets, counters and clips."""
 import collections
 import contextlib
+import json
 import os
 import re
 import select
@@ -46,6 +47,12 @@ def run(*arguments, stdin=None, env=None, timeout=30, program=BINARY):
         timeout=timeout * PATIENCE,
     )
     return done.returncode, done.stdout, done.stderr
+
+
+def status(where):
+    """camera -> what `framed status` says of it."""
+    code, output, _ = run("status", "-c", f"{where}/framed.yaml", "--json", env={"RUNTIME_DIRECTORY": where})
+    return {camera["name"]: camera for camera in json.loads(output)["cameras"]} if code == 0 else {}
 
 
 def until(condition, seconds):
@@ -157,11 +164,15 @@ class Metrics:
 
 
 class Server(Process):
-    """rtsp_server.py on a free port."""
+    """rtsp_server.py on a free port, with its clip or clips; in a network of its own, if there is one."""
 
-    def __init__(self, where, clip, *options):
+    def __init__(self, where, *arguments, log="server.log", network=None):
         program = os.path.join(ROOT, "tests", "e2e", "rtsp_server.py")
-        super().__init__(["/usr/bin/python3", program, clip, *options], os.path.join(where, "server.log"))
+        self.host = network.inner if network else "127.0.0.1"
+        inside = ["--address", self.host, "--interface", network.inner_link] if network else []
+        prefix = network.prefix if network else []
+        super().__init__([*prefix, "/usr/bin/python3", program, *arguments, *inside], os.path.join(where, log))
+        self.scheme = "rtsps" if "--tls" in arguments else "rtsp"
 
     def __enter__(self):
         super().__enter__()
@@ -174,7 +185,7 @@ class Server(Process):
         return self
 
     def url(self, mount=0, user=""):
-        return f"rtsp://{user}127.0.0.1:{self.port}/{mount}"
+        return f"{self.scheme}://{user}{self.host}:{self.port}/{mount}"
 
 
 class Reader(threading.Thread):

@@ -58,19 +58,21 @@ CODERS = {
              f"keyint={GOP}:min-keyint={GOP}:scenecut=0:sliced-threads=0:repeat-headers=1:threads=1", "-f", "h264"],
     "h265": ["-c:v", "libx265", "-preset", "ultrafast", "-x265-params",
              f"keyint={GOP}:min-keyint={GOP}:scenecut=0:bframes=0:repeat-headers=1:log-level=error", "-f", "hevc"],
+    "mjpeg": ["-c:v", "mjpeg", "-q:v", "3", "-huffman", "default", "-color_range", "pc", "-f", "matroska"],
 }
 
 
 def encode(path, count, codec="h264", size=(320, 192), pixels="yuv420p", slices=1):
     """Writes such a clip as an elementary stream; yuvj420p is one of full range. `slices`: of a picture of H.264."""
     width, height = size
+    coder = [*CODERS[codec], *(["-slices", str(slices)] if slices > 1 else [])]
     command = ["ffmpeg", "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-s",
-               f"{width}x{height}", "-r", str(RATE), "-i", "-", "-pix_fmt", pixels, *CODERS[codec], *(["-slices", str(slices)] if slices > 1 else []), path]
-    coder = subprocess.Popen(command, stdin=subprocess.PIPE)
+               f"{width}x{height}", "-r", str(RATE), "-i", "-", "-pix_fmt", pixels, *coder, path]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
     for picture in drawn(count, width, height):
-        coder.stdin.write(picture)
-    coder.stdin.close()
-    if coder.wait(120):
+        process.stdin.write(picture)
+    process.stdin.close()
+    if process.wait(120):
         raise RuntimeError(f"ffmpeg made no {path}")
     return path
 

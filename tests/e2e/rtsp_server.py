@@ -1,13 +1,18 @@
 #!/usr/bin/python3
-"""An RTSP server on loopback that streams a clip as it is (no transcoding), at its own pace.
+"""An RTSP server (on loopback unless A is another address) that streams clips as they are (no transcoding), at their own
+pace.
 
-usage: rtsp_server.py CLIP [--mounts N] [--once] [--auth USER:PASSWORD] [--basic] [--port P] [--seconds S]
+usage: rtsp_server.py CLIP... [--mounts N] [--once] [--auth USER:PASSWORD] [--basic] [--tls FILE] [--protocol NAME]
+       [--address A] [--interface NAME] [--port P] [--seconds S]
 
-CLIP is H.264, or H.265 with its parameter sets in band (x265's repeat-headers=1), in mp4 or mkv. Every client of
-rtsp://127.0.0.1:PORT/0 .. /N-1, over UDP or TCP, gets the clip from its first picture, over and over with rising
-timestamps unless --once. Prints "READY PORT"; ends on SIGTERM, on SIGINT and after S seconds (default 300).
+CLIP is H.264, H.265 with its parameter sets in band (x265's repeat-headers=1), or MJPEG, in mp4 or mkv. Every client of
+rtsp://127.0.0.1:PORT/0 .. /N-1 gets a clip from its first picture, over and over with rising timestamps unless --once;
+N mounts (one a clip unless told otherwise) take the clips by turns. NAME: tcp, udp or multicast; without it TCP and UDP as
+the client asks. By multicast all clients get the same stream, on that interface. --tls: rtsps, with the certificate and the
+key of that file. Prints "READY PORT"; ends on SIGTERM, on SIGINT and after S seconds (default 300).
 """
 import argparse
+import random
 import signal
 import sys
 
@@ -17,9 +22,19 @@ gi.require_version("Gst", "1.0")
 gi.require_version("GstApp", "1.0")
 gi.require_version("GstRtsp", "1.0")
 gi.require_version("GstRtspServer", "1.0")
-from gi.repository import GLib, Gst, GstApp, GstRtsp, GstRtspServer  # GstApp: for appsink's methods
+from gi.repository import Gio, GLib, Gst, GstApp, GstRtsp, GstRtspServer  # GstApp: for appsink's methods
 
-PAYLOADERS = {"video/x-h264": "rtph264pay", "video/x-h265": "rtph265pay"}
+PAYLOADERS = {
+    "video/x-h264": "rtph264pay name=pay0 pt=96 config-interval=-1",
+    "video/x-h265": "rtph265pay name=pay0 pt=96 config-interval=-1",
+    "image/jpeg": "rtpjpegpay name=pay0",
+}
+PROTOCOLS = {
+    "tcp": GstRtsp.RTSPLowerTrans.TCP,
+    "udp": GstRtsp.RTSPLowerTrans.UDP,
+    "multicast": GstRtsp.RTSPLowerTrans.UDP_MCAST,
+}
+GROUP = "239.255.77.2"
 
 
 class Unit:
@@ -94,15 +109,19 @@ class Feed:
         source.push_buffer(self.clip.units[index].buffer(turn * self.clip.duration))
 
 
-def factory(clip, once, guarded):
+def factory(clip, options):
     made = GstRtspServer.RTSPMediaFactory()
-    made.set_launch(f"( appsrc name=units ! {PAYLOADERS[clip.media_type]} name=pay0 pt=96 config-interval=-1 )")
+    made.set_launch(f"( appsrc name=units ! {PAYLOADERS[clip.media_type]} )")
 
     def configure(_factory, media):
-        media.feed = Feed(clip, media.get_element().get_by_name("units"), once)
+        media.feed = Feed(clip, media.get_element().get_by_name("units"), options.once)
 
     made.connect("media-configure", configure)
-    if guarded:
+    if options.protocol:
+        made.set_protocols(PROTOCOLS[options.protocol])
+    if options.protocol == "multicast":
+        share(made, options.interface)
+    if options.auth or options.tls:
         permissions = GstRtspServer.RTSPPermissions()
         for right in ("media.factory.access", "media.factory.construct"):
             permissions.add_permission_for_role("viewer", right, True)
@@ -110,12 +129,25 @@ def factory(clip, once, guarded):
     return made
 
 
-def guard(server, auth, basic):
-    user, password = auth.split(":", 1)
+def share(made, interface):
+    """By multicast; no other socket of this host gets its ports then."""
+    pool, port = GstRtspServer.RTSPAddressPool(), random.randrange(20000, 32000, 2)
+    pool.add_range(GROUP, GROUP, port, port + 9, 1)
+    made.set_shared(True)
+    made.set_multicast_iface(interface)
+    made.set_address_pool(pool)
+
+
+def guard(server, options):
     token = GstRtspServer.RTSPToken()
     token.set_string("media.factory.role", "viewer")
     guardian = GstRtspServer.RTSPAuth()
-    if basic:
+    if options.tls:
+        guardian.set_tls_certificate(Gio.TlsCertificate.new_from_file(options.tls))
+    user, _, password = (options.auth or "").partition(":")
+    if not options.auth:
+        guardian.set_default_token(token)
+    elif options.basic:
         guardian.set_supported_methods(GstRtsp.RTSPAuthMethod.BASIC)
         guardian.add_basic(GstRtspServer.RTSPAuth.make_basic(user, password), token)
     else:
@@ -126,25 +158,29 @@ def guard(server, auth, basic):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("clip")
-    parser.add_argument("--mounts", type=int, default=1)
+    parser.add_argument("clips", nargs="+")
+    parser.add_argument("--mounts", type=int)
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--auth")
     parser.add_argument("--basic", action="store_true")
+    parser.add_argument("--tls")
+    parser.add_argument("--protocol", choices=PROTOCOLS)
+    parser.add_argument("--address", default="127.0.0.1")
+    parser.add_argument("--interface", default="lo")
     parser.add_argument("--port", default="0")
     parser.add_argument("--seconds", type=float, default=300)
     options = parser.parse_args()
 
     Gst.init(None)
-    clip = Clip(options.clip)
+    clips = [Clip(path) for path in options.clips]
     server = GstRtspServer.RTSPServer()
-    server.set_address("127.0.0.1")
+    server.set_address(options.address)
     server.set_service(options.port)
-    if options.auth:
-        guard(server, options.auth, options.basic)
+    if options.auth or options.tls:
+        guard(server, options)
     mounts = server.get_mount_points()
-    for i in range(options.mounts):
-        mounts.add_factory(f"/{i}", factory(clip, options.once, bool(options.auth)))
+    for i in range(options.mounts or len(clips)):
+        mounts.add_factory(f"/{i}", factory(clips[i % len(clips)], options))
     if not server.attach(None):
         sys.exit(f"rtsp_server: cannot listen on port {options.port}")
 

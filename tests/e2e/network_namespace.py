@@ -1,0 +1,100 @@
+"""A network of the test's own: a namespace with a pair of interfaces between it and here, gone when the with-block ends.
+What runs in it is a host beside this one, as a camera is; packets on the way can be lost and reordered (tc's netem)."""
+import contextlib
+import ctypes
+import os
+import random
+import re
+import shutil
+import subprocess
+
+CLONE_NEWNET = 0x40000000
+
+
+def ip(*arguments):
+    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def enter(descriptor):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, CLONE_NEWNET) < 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+class Namespace:
+    """`outer` and `inner`: the addresses here and in it."""
+
+    def __init__(self):
+        self.name = f"framed-{os.getpid()}-{random.randrange(1000)}"
+        self.prefix = ["ip", "netns", "exec", self.name]
+        net = f"10.{random.randrange(200, 250)}.{random.randrange(256)}"
+        self.outer, self.inner = f"{net}.1", f"{net}.2"
+        self.link = f"fr{random.randrange(10**8)}"
+        self.inner_link = self.link + "i"
+
+    def __enter__(self):
+        ip("netns", "add", self.name)
+        try:
+            ip("link", "add", self.link, "type", "veth", "peer", "name", self.inner_link, "netns", self.name)
+            ip("address", "add", f"{self.outer}/24", "dev", self.link)
+            ip("link", "set", self.link, "up")
+            for arguments in (("address", "add", f"{self.inner}/24", "dev", self.inner_link),
+                              ("link", "set", self.inner_link, "up"), ("link", "set", "lo", "up")):
+                ip("-netns", self.name, *arguments)
+        except subprocess.CalledProcessError:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        """The interfaces go with it."""
+        subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)
+
+    @contextlib.contextmanager
+    def entered(self):
+        """Sockets and threads that are made here are of the namespace, and so is what these threads make."""
+        own, other = (os.open(path, os.O_RDONLY) for path in ("/proc/thread-self/ns/net", f"/run/netns/{self.name}"))
+        try:
+            enter(other)
+            yield
+        finally:
+            enter(own)
+            os.close(own)
+            os.close(other)
+
+    def tc(self, *arguments):
+        return subprocess.run(["tc", "-netns", self.name, *arguments], capture_output=True, text=True, check=True).stdout
+
+    def disturb(self, *how):
+        """By netem, what leaves the namespace: "loss", "1%", "delay", "10ms" and so on."""
+        self.tc("qdisc", "replace", "dev", self.inner_link, "root", "netem", "limit", "10000", *how)
+
+    def dropped(self):
+        """Packets that netem has lost so far."""
+        return int(re.search(r"dropped (\d+)", self.tc("-s", "qdisc", "show", "dev", self.inner_link))[1])
+
+
+def why_no_namespace():
+    """What is in the way of one here, or ""."""
+    if os.geteuid() != 0:
+        return "a network namespace needs root"
+    if not shutil.which("ip"):
+        return "iproute2 is not installed"
+    try:
+        with Namespace():
+            return ""
+    except subprocess.CalledProcessError as error:
+        return f"no network namespace here: {error.stderr.strip()}"
+
+
+def why_no_netem():
+    if why := why_no_namespace():
+        return why
+    if not shutil.which("tc"):
+        return "iproute2 has no tc"
+    try:
+        with Namespace() as network:
+            network.disturb("loss", "1%")
+            return ""
+    except subprocess.CalledProcessError as error:
+        return f"this kernel has no netem: {error.stderr.strip()}"
