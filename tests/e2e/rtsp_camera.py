@@ -312,7 +312,7 @@ class Connection:
                     return
             self.camera.plays += 1
             self.stream()
-        except (OSError, Hangup):
+        except (OSError, ValueError, Hangup):  # ValueError: of sockets that the camera closed
             pass
         finally:
             self.camera.left(self)

@@ -123,6 +123,18 @@ class OneSessionCamera(Camera):
             self.player = None
 
 
+class Redirects(Connection):
+    """DESCRIBE names another path, so often as the camera says."""
+
+    def on_describe(self, request):
+        if self.camera.redirected < self.camera.redirects:
+            self.camera.redirected += 1
+            base = f"rtsp://{self.camera.host}:{self.camera.port}/moved{self.camera.redirected}"
+            self.reply(request, "302 Moved Temporarily", f"Location: {base}")
+            return
+        super().on_describe(request)
+
+
 class SilentDatagrams(Connection):
     """What goes by UDP does not arrive."""
 
@@ -184,7 +196,15 @@ class RefusesLifeCamera(Camera):
 
 
 class ShortSessionCamera(Camera):
-    session_seconds = SHORT_SECONDS
+    session_seconds, public = SHORT_SECONDS, Camera.public + ", GET_PARAMETER"
+
+
+class RedirectingCamera(Camera):
+    connection, redirects, redirected = Redirects, 2, 0
+
+
+class CirclingCamera(RedirectingCamera):
+    redirects = 1 << 30
 
 
 class SilentDatagramsCamera(Camera):

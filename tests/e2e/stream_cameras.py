@@ -114,6 +114,11 @@ class SharesChannel(Connection):
         self.transport.send(packets)
         self.camera.strangers += count
 
+    def on_describe(self, request):
+        super().on_describe(request)
+        self.transport = self.set_up_tcp("")
+        self.send_strangers(5)
+
     def on_setup(self, request):
         super().on_setup(request)
         self.send_strangers(5)
@@ -223,6 +228,15 @@ class ChangesSize(Connection):
     def before(self, number, _seconds):
         if number >= self.CHANGE:
             self.clip = self.camera.other_clip
+
+
+class OffersKeyframes(Camera):
+    """Says that it sends a keyframe to who asks for one."""
+
+    connection = LosesPackets
+
+    def description(self, url):
+        return super().description(url) + "a=rtcp-fb:96 nack pli" + LINE
 
 
 class OddDescription(Camera):

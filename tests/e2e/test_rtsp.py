@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """End to end over RTSP: what a client receives is the definition applied to what the ffmpeg program decodes of the
-same clip, within one level, and every frame is accounted for. UDP and TCP, H.264 (with B-frames too) and H.265."""
+same clip, within one level, and every frame is accounted for. UDP and TCP, H.264 (with B-frames too) and H.265, by framed's
+own RTSP client and by libavformat's."""
 import os
 
 import definition
@@ -16,7 +17,7 @@ CONFIG = """
 cameras:
   gate:
     url: {url}
-    transport: {transport}
+    transport: {transport}{client}
     outputs:
       levels:
         size: 320x320
@@ -85,9 +86,14 @@ def check_account(checks, case, framed, readers):
 
 
 def try_case(checks, clip, transport, case):
+    for client, name in ("", case), ("\n    demuxer: rtsp", f"{case}, libavformat"):
+        try_client(checks, clip, transport, client, name)
+
+
+def try_client(checks, clip, transport, client, case):
     expected = Expected(clip)
     with folder() as where, Server(where, clip) as server:
-        config = CONFIG.format(url=server.url(), transport=transport, where=where)
+        config = CONFIG.format(url=server.url(), transport=transport, client=client, where=where)
         with Framed(where, config) as framed:
             readers = {name: Reader(f"unix:{where}/{name}.sock") for name in ("levels", "floats")}
             enough = until(lambda: all(r.count >= FRAMES for r in readers.values()), 20)

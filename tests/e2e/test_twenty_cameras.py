@@ -2,16 +2,15 @@
 """Twenty kinds of cameras that RTSP clients meet, with their variants, all at once in one framed: each does one thing as
 some camera does it, and what must come of it is checked at a client. Prints a row for each.
 
-usage: test_twenty_cameras.py [rtsp|own|both]
+usage: test_twenty_cameras.py [own|rtsp|both]
 own: framed's RTSP input; rtsp: libavformat's (`demuxer: rtsp`), whose rows are printed and not checked"""
-import json
 import os
 import sys
 import threading
 import time
 
 from camera_rows import DIGESTS, HEAD, SECONDS, Result, line, make_clips, rows
-from framed_client import PATIENCE, Checks, Framed, folder, run, until
+from framed_client import PATIENCE, Checks, Framed, folder, status, until
 from watch import Watcher, check_ledger
 
 
@@ -19,12 +18,6 @@ def listed():
     """Those whose names hold one of the words of FRAMED_CAMERAS (with commas between them), or all."""
     wanted = [word for word in os.environ.get("FRAMED_CAMERAS", "").split(",") if word]
     return [row for row in rows() if not wanted or any(word in row.name for word in wanted)]
-
-
-def status(where):
-    """camera -> what `framed status` says of it."""
-    code, output, _ = run("status", "-c", f"{where}/framed.yaml", "--json")
-    return {camera["name"]: camera for camera in json.loads(output)["cameras"]} if code == 0 else {}
 
 
 def log_of(framed, row):
@@ -72,7 +65,7 @@ def check_rows(checks, demuxer):
 
 
 def main():
-    which = sys.argv[1] if len(sys.argv) > 1 else "rtsp"
+    which = sys.argv[1] if len(sys.argv) > 1 else "own"
     checks = Checks("twenty_cameras")
     with folder() as where:
         make_clips(where)

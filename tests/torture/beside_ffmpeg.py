@@ -12,7 +12,7 @@ import time
 import zlib
 
 import torment  # finds the next ones
-from fault_cases import CLIPS, CONNECT, MEDIA, camera_of, cases, make_clips, refused
+from fault_cases import CLIPS, MEDIA, camera_of, cases, make_clips, refused
 from framed_client import Framed, ffmpeg, folder, until
 from watch import HEIGHT, WIDTH, Account, Header, Watcher, reference
 
@@ -175,7 +175,7 @@ def line(cells):
 
 
 def tell_head(names):
-    print(f"deadlines of framed's {CONNECT:g} and {MEDIA:g} s; supervisor: {STALL:g} s without a picture, starts after"
+    print(f"framed: no deadline set; supervisor: ffmpeg's {MEDIA:g} s, {STALL:g} s without a picture, starts after"
           f" {PAUSE:g} s; never: not within {BOUND:g} s\n")
     columns = ("good again", "lost/doubled/torn/unflagged", "MiB resident, descriptors", "oldest picture, s")
     heads = ["fault", *(f"{what}: {name}" for what in columns for name in names)]
