@@ -34,7 +34,8 @@ struct rtsp_demux {
     struct demux_context context;
     struct demux_memory own_memory; // where the owner keeps none
     struct demux_memory *memory;
-    struct rtsp_memory spare_memory;
+    struct rtsp_memory learnt[2]; // by the session and by the spare, in turn
+    int own;                      // which of them is the session's
     struct rtsp_session *session; // whose units are given out
     int ended;                    // why it gives no more; 0: it goes on
     struct rtsp_session *spare;   // NULL: none
@@ -149,7 +150,7 @@ static int64_t quiet_limit_ns(const struct rtsp_demux *in)
 
 static void look_for_silence(struct rtsp_demux *in, int64_t now_ns)
 {
-    const struct rtsp_options options = {in->context.config, &in->spare_memory};
+    const struct rtsp_options options = {in->context.config, &in->learnt[!in->own]};
     const int64_t since_ns = in->unit_ns ? in->unit_ns : in->opened_ns;
     if (now_ns - since_ns < quiet_limit_ns(in))
         return;
@@ -157,10 +158,10 @@ static void look_for_silence(struct rtsp_demux *in, int64_t now_ns)
         rtsp_session_ping(in->session);
         in->pinged_ns = now_ns;
     }
-    if (in->spare || in->context.config->spare == SPARE_OFF || in->memory->rtsp.single_session ||
+    if (in->spare || in->context.config->spare == SPARE_OFF || in->learnt[in->own].single_session ||
         now_ns < in->spare_after_ns)
         return;
-    in->spare_memory = in->memory->rtsp;
+    in->learnt[!in->own] = in->learnt[in->own];
     in->spare_opened_ns = now_ns;
     if (rtsp_session_open(&in->spare, &options, now_ns) < 0)
         in->spare_after_ns = now_ns + SPARE_PAUSE_MS * MS;
@@ -177,11 +178,14 @@ static void take_over(struct rtsp_demux *in, int64_t now_ns)
         log_event(LOG_LEVEL_INFO, "silent for %.1f s: another connection takes over",
                   (double)(now_ns - in->unit_ns) / 1e9);
     count_session(in->memory, in->session);
-    leave_session(in, in->session, now_ns);
+    leave_session(in, in->session, now_ns); // may learn that its keep-alives were not heeded
+    struct rtsp_memory *own = &in->learnt[in->own], *next = &in->learnt[!in->own];
+    next->keep_alive = own->keep_alive;
+    next->keep_alive_proven = own->keep_alive_proven;
+    in->own = !in->own;
     in->session = in->spare;
     in->opened_ns = in->spare_opened_ns;
     in->ended = 0;
-    in->memory->rtsp = in->spare_memory;
     in->spare = NULL;
     in->spares = 0;
 }
@@ -206,7 +210,7 @@ static int read_spare(struct rtsp_demux *in, int64_t now_ns, struct rtsp_unit *r
     }
     if (rc == -EAGAIN)
         return rc;
-    in->memory->rtsp.single_session |= rc == -EUSERS;
+    in->learnt[in->own].single_session |= rc == -EUSERS;
     give_up_spare(in, now_ns);
     return -EAGAIN;
 }
@@ -306,7 +310,7 @@ static void step_spare(struct rtsp_demux *in, int64_t now_ns)
 {
     int rc = in->spare ? rtsp_session_step(in->spare, now_ns) : 0;
     if (rc < 0) {
-        in->memory->rtsp.single_session |= rc == -EUSERS;
+        in->learnt[in->own].single_session |= rc == -EUSERS;
         give_up_spare(in, now_ns);
     } else if (in->spare && rtsp_session_plays(in->spare)) {
         take_over(in, now_ns);
@@ -367,7 +371,8 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
     in->opened_ns = monotonic_ns();
     in->due_ns = in->opened_ns + context->config->connect_timeout.ns;
     stage_enter(context->stages, STAGE_CONNECT, context->config->connect_timeout.ns);
-    const struct rtsp_options options = {context->config, &in->memory->rtsp};
+    in->learnt[in->own] = in->memory->rtsp;
+    const struct rtsp_options options = {context->config, &in->learnt[in->own]};
     int rc = rtsp_session_open(&in->session, &options, in->opened_ns);
     if (rc == 0)
         rc = connect_session(in);
@@ -399,6 +404,7 @@ static void rtsp_close(struct demux *demux)
         count_session(in->memory, in->session);
     leave_session(in, in->session, now_ns);
     in->session = NULL;
+    in->memory->rtsp = in->learnt[in->own];
     while (in->leaving && (now_ns = monotonic_ns()) < end_ns) {
         step_leaving(in, now_ns);
         if (in->leaving)
@@ -444,7 +450,7 @@ static void rtsp_network(const struct demux *demux, struct demux_network *ret)
     const struct rtp_statistics *before = &in->memory->sessions;
     *ret = (struct demux_network){
         .transport = rtsp_session_transport(in->session),
-        .picture_end = picture_end_name(in->memory->rtsp.verdict.end),
+        .picture_end = picture_end_name(in->learnt[in->own].verdict.end),
         .packets = before->packets + own.packets,
         .lost = before->lost + own.lost,
         .late = before->late + own.late,

@@ -8,8 +8,8 @@
 
 #include "daemon/base/log.h"
 
-static const int64_t SECOND_NS = 1000000000;
 static const int64_t GOODBYE_NS = 500000000; // how long TEARDOWN's reply may take
+static const int64_t STOPPED_NS = 400000000; // without media: the camera has stopped sending
 enum { REDIRECTS_MAX = 5 };
 
 // --- the end
@@ -153,7 +153,7 @@ int rtsp_dialogue_leave(struct rtsp_dialogue *d)
 {
     uint8_t bye[RTCP_REPORT_MAX];
     const bool was_playing = d->phase == RTSP_PLAYING, connected = d->phase != RTSP_CONNECTING;
-    if (d->now_ns - d->media_ns > SECOND_NS)
+    if (d->now_ns - d->media_ns > STOPPED_NS)
         learn_keep_alive(d);
     d->phase = RTSP_LEAVING;
     d->leave_ns = d->now_ns + GOODBYE_NS;

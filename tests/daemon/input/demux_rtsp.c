@@ -1,0 +1,222 @@
+// A demux of a camera that a thread of the test plays: what is learnt of it, and how often it is
+// asked.
+#include "daemon/input/demux.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libavutil/log.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/input/demux_driver.h"
+#include "tests/test.h"
+
+static const int64_t MS = 1000000, PICTURE_NS = 40000000;
+static const char SDP[] = "v=0\r\ns=x\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n";
+
+enum { LINKS_MAX = 8 };
+
+struct link { // a client's connection
+    int fd;
+    char in[8192];
+    size_t n;
+    int64_t kept_ns;    // PLAY, or the last keep-alive that counts; 0: does not play
+    int64_t picture_ns; // when the next picture is due
+    uint16_t sequence;
+};
+
+struct camera {
+    pthread_t thread;
+    int listener;
+    char url[64], with_user[64];
+    struct link links[LINKS_MAX];
+    int n_links;
+    bool answers;
+    int64_t session_ns; // media stop where no GET_PARAMETER came for so long; 0: they never do
+    _Atomic bool stop, still, asks_password; // no password is right
+    _Atomic int accepted, refused, parameters;
+};
+
+static void send_picture(struct link *link)
+{
+    const uint32_t timestamp = 3600u * link->sequence;
+    const uint8_t frame[] = {
+        '$',
+        0,
+        0,
+        16,
+        0x80,
+        96 | 0x80,
+        (uint8_t)(link->sequence >> 8),
+        (uint8_t)link->sequence,
+        (uint8_t)(timestamp >> 24),
+        (uint8_t)(timestamp >> 16),
+        (uint8_t)(timestamp >> 8),
+        (uint8_t)timestamp,
+        1,
+        2,
+        3,
+        4,
+        0x65,
+        0x88,
+        0x84,
+        (uint8_t)link->sequence,
+    };
+    link->sequence++;
+    link->picture_ns += PICTURE_NS;
+    send(link->fd, frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void answer(struct camera *c, struct link *link, const char *request)
+{
+    char reply[1024];
+    const char *cseq = strstr(request, "CSeq: ");
+    const char *more = "Session: 7;timeout=2\r\n", *status = "200 OK", *body = "";
+    if (c->asks_password) {
+        c->refused += strstr(request, "Authorization:") != NULL;
+        status = "401 Unauthorized";
+        more = "WWW-Authenticate: Basic realm=\"x\"\r\n";
+    } else if (!strncmp(request, "DESCRIBE ", 9)) {
+        body = SDP;
+    } else if (!strncmp(request, "SETUP ", 6)) {
+        more = "Session: 7;timeout=2\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n";
+    } else if (!strncmp(request, "PLAY ", 5)) {
+        link->kept_ns = link->picture_ns = monotonic_ns();
+    } else if (!strncmp(request, "GET_PARAMETER ", 14)) {
+        c->parameters++;
+        link->kept_ns = monotonic_ns();
+    }
+    int n =
+        snprintf(reply, sizeof reply, "RTSP/1.0 %s\r\nCSeq: %d\r\n%sContent-Length: %zu\r\n\r\n%s",
+                 status, cseq ? atoi(cseq + 6) : 0, more, strlen(body), body);
+    send(link->fd, reply, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void take_bytes(struct link *link, size_t n)
+{
+    link->n -= n;
+    memmove(link->in, link->in + n, link->n);
+    link->in[link->n] = 0;
+}
+
+static void serve(struct camera *c, struct link *link)
+{
+    const int64_t now_ns = monotonic_ns();
+    ssize_t n = recv(link->fd, link->in + link->n, sizeof link->in - 1 - link->n, MSG_DONTWAIT);
+    link->n += n > 0 ? (size_t)n : 0;
+    link->in[link->n] = 0;
+    while (link->n >= 4 && c->answers) {
+        const bool report = link->in[0] == '$';
+        const char *end = strstr(link->in, "\r\n\r\n");
+        const size_t bytes =
+            report ? 4 + (size_t)(uint8_t)link->in[3] : (size_t)(end + 4 - link->in);
+        if ((!report && !end) || link->n < bytes)
+            break;
+        if (!report)
+            answer(c, link, link->in);
+        take_bytes(link, bytes);
+    }
+    const bool kept = !c->session_ns || now_ns - link->kept_ns < c->session_ns;
+    while (link->kept_ns && kept && !c->still && link->picture_ns <= now_ns)
+        send_picture(link);
+}
+
+static void *play(void *opaque)
+{
+    struct camera *c = opaque;
+    while (!c->stop) {
+        struct pollfd fds[1 + LINKS_MAX] = {{.fd = c->listener, .events = POLLIN}};
+        for (int i = 0; i < c->n_links; i++)
+            fds[1 + i] = (struct pollfd){.fd = c->links[i].fd};
+        poll(fds, 1 + (nfds_t)c->n_links, 5);
+        int fd = c->n_links < LINKS_MAX ? accept(c->listener, NULL, NULL) : -1;
+        if (fd >= 0) {
+            c->links[c->n_links++] = (struct link){.fd = fd};
+            c->accepted++;
+        }
+        for (int i = 0; i < c->n_links; i++)
+            serve(c, &c->links[i]);
+    }
+    return NULL;
+}
+
+static void camera_start(struct camera *c)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    c->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (bind(c->listener, (struct sockaddr *)&at, sizeof at) < 0 || listen(c->listener, 8) < 0 ||
+        getsockname(c->listener, (struct sockaddr *)&at, &(socklen_t){sizeof at}) < 0)
+        abort();
+    snprintf(c->url, sizeof c->url, "rtsp://127.0.0.1:%d/", ntohs(at.sin_port));
+    snprintf(c->with_user, sizeof c->with_user, "rtsp://u:p@127.0.0.1:%d/", ntohs(at.sin_port));
+    pthread_create(&c->thread, NULL, play, c);
+}
+
+static void camera_stop(struct camera *c)
+{
+    c->stop = true;
+    pthread_join(c->thread, NULL);
+    for (int i = 0; i < c->n_links; i++)
+        close(c->links[i].fd);
+    close(c->listener);
+}
+
+// --- the client
+
+static _Atomic bool stop;
+
+static struct camera_config config_of(const char *url, int connect_ms, int media_ms)
+{
+    return (struct camera_config){
+        .name = "gate",
+        .url = (char *)url,
+        .connect_timeout = {connect_ms * MS},
+        .media_timeout = {media_ms * MS},
+        .close_timeout = {500 * MS},
+    };
+}
+
+// Returns 0, or what demux_read ended with.
+static int read_for(struct demux *demux, int ms)
+{
+    const int64_t end_ns = monotonic_ns() + ms * MS;
+    struct packet packet;
+    int rc = 0;
+    while ((rc == 0 || rc == -EREMCHG) && monotonic_ns() < end_ns)
+        rc = demux_read(demux, &packet);
+    return rc == -EREMCHG ? 0 : rc;
+}
+
+// A camera that heeds GET_PARAMETER alone, which it does not list, falls silent at its timeout: the
+// second connection takes over, and what the first one taught holds for it.
+static void test_keep_alive_is_learnt(void)
+{
+    struct camera c = {.answers = true, .session_ns = 2000 * MS};
+    struct demux_memory memory = {0};
+    struct demux *demux;
+    char why[256];
+    camera_start(&c);
+    const struct camera_config config = config_of(c.url, 2000, 0);
+    int rc = demux_open(&demux, &config, &memory, &stop, NULL, why, sizeof why);
+    CHECK(rc == 0, "%s", why);
+    if (rc == 0) {
+        rc = read_for(demux, 6000);
+        demux_close(demux);
+    }
+    CHECK(rc == 0 && c.accepted == 2, "%s, %d connections", strerror(-rc), c.accepted);
+    CHECK(memory.rtsp.keep_alive == 1 && c.parameters >= 2, "method %d, %d times GET_PARAMETER",
+          memory.rtsp.keep_alive, c.parameters);
+    camera_stop(&c);
+}
+
+int main(void)
+{
+    av_log_set_level(AV_LOG_QUIET); // its pictures cannot be decoded
+    TEST(test_keep_alive_is_learnt());
+    return test_end();
+}
