@@ -18,6 +18,7 @@ struct demux_memory {
     uint64_t overruns;              // of these
     int64_t arrival_ns;             // demux_network, on average
     struct rtsp_memory rtsp;
+    bool accepted;       // the last try with user and password gave a picture
     int64_t connect_ns;  // from opening to the first picture, the last time
     int64_t interval_ns; // of its pictures, by their timestamps, on average
     int intervals;       // that it is the average of, up to a limit

@@ -137,6 +137,15 @@ static void give_up_spare(struct rtsp_demux *in, int64_t now_ns)
     in->spare = NULL;
 }
 
+// With why it ended. A password that is refused now is not tried again beside this session.
+static void lose_spare(struct rtsp_demux *in, int rc, int64_t now_ns)
+{
+    in->learnt[in->own].single_session |= rc == -EUSERS;
+    give_up_spare(in, now_ns);
+    if (rc == -EACCES)
+        in->spare_after_ns = INT64_MAX;
+}
+
 // How long the camera may send no picture before another connection is opened beside the first.
 // Some always take long to answer; how often it sends pictures is not known from the first of them.
 static int64_t quiet_limit_ns(const struct rtsp_demux *in)
@@ -146,6 +155,17 @@ static int64_t quiet_limit_ns(const struct rtsp_demux *in)
     return rhythm_known                 ? own_patience_ns(in) / 2
            : usual_ns > CONNECT_MS * MS ? usual_ns
                                         : CONNECT_MS * MS;
+}
+
+// A password is tried by one connection at a time until the camera has taken it: two would count as
+// two wrong ones.
+static bool may_open_spare(const struct rtsp_demux *in, int64_t now_ns)
+{
+    const bool proven =
+        in->memory->accepted ||
+        !config_url_secret(in->context.config->url, in->context.config->url, &(size_t){0});
+    return proven && in->context.config->spare != SPARE_OFF &&
+           !in->learnt[in->own].single_session && now_ns >= in->spare_after_ns;
 }
 
 static void look_for_silence(struct rtsp_demux *in, int64_t now_ns)
@@ -158,8 +178,7 @@ static void look_for_silence(struct rtsp_demux *in, int64_t now_ns)
         rtsp_session_ping(in->session);
         in->pinged_ns = now_ns;
     }
-    if (in->spare || in->context.config->spare == SPARE_OFF || in->learnt[in->own].single_session ||
-        now_ns < in->spare_after_ns)
+    if (in->spare || !may_open_spare(in, now_ns))
         return;
     in->learnt[!in->own] = in->learnt[in->own];
     in->spare_opened_ns = now_ns;
@@ -210,8 +229,7 @@ static int read_spare(struct rtsp_demux *in, int64_t now_ns, struct rtsp_unit *r
     }
     if (rc == -EAGAIN)
         return rc;
-    in->learnt[in->own].single_session |= rc == -EUSERS;
-    give_up_spare(in, now_ns);
+    lose_spare(in, rc, now_ns);
     return -EAGAIN;
 }
 
@@ -226,6 +244,7 @@ static void note_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64
     if (!in->unit_ns)
         in->memory->connect_ns = now_ns - in->opened_ns;
     in->memory->arrival_ns += (arrival_ns - in->memory->arrival_ns) / INTERVALS_MEAN;
+    in->memory->accepted = true;
     in->unit_ns = now_ns;
     in->pinged_ns = 0;
     if (in->spare)
@@ -310,8 +329,7 @@ static void step_spare(struct rtsp_demux *in, int64_t now_ns)
 {
     int rc = in->spare ? rtsp_session_step(in->spare, now_ns) : 0;
     if (rc < 0) {
-        in->learnt[in->own].single_session |= rc == -EUSERS;
-        give_up_spare(in, now_ns);
+        lose_spare(in, rc, now_ns);
     } else if (in->spare && rtsp_session_plays(in->spare)) {
         take_over(in, now_ns);
     }
@@ -405,6 +423,7 @@ static void rtsp_close(struct demux *demux)
     leave_session(in, in->session, now_ns);
     in->session = NULL;
     in->memory->rtsp = in->learnt[in->own];
+    in->memory->accepted &= in->ended != -EACCES;
     while (in->leaving && (now_ns = monotonic_ns()) < end_ns) {
         step_leaving(in, now_ns);
         if (in->leaving)

@@ -78,7 +78,7 @@ static void answer(struct camera *c, struct link *link, const char *request)
     const char *cseq = strstr(request, "CSeq: ");
     const char *more = "Session: 7;timeout=2\r\n", *status = "200 OK", *body = "";
     if (c->asks_password) {
-        c->refused += strstr(request, "Authorization:") != NULL;
+        c->refused += !strncmp(request, "DESCRIBE ", 9) && strstr(request, "Authorization:");
         status = "401 Unauthorized";
         more = "WWW-Authenticate: Basic realm=\"x\"\r\n";
     } else if (!strncmp(request, "DESCRIBE ", 9)) {
@@ -214,9 +214,57 @@ static void test_keep_alive_is_learnt(void)
     camera_stop(&c);
 }
 
+// How many connections a camera sees within 2.2 s that answers none.
+static int connections_without_answer(bool with_user, bool accepted)
+{
+    struct camera c = {0};
+    struct demux_memory memory = {.accepted = accepted};
+    struct demux *demux;
+    char why[256];
+    camera_start(&c);
+    const struct camera_config config = config_of(with_user ? c.with_user : c.url, 2200, 0);
+    int rc = demux_open(&demux, &config, &memory, &stop, NULL, why, sizeof why);
+    CHECK(rc == -ETIMEDOUT, "%s: %s", strerror(-rc), why);
+    const int connections = c.accepted;
+    camera_stop(&c);
+    return connections;
+}
+
+static void test_password_is_tried_once(void)
+{
+    const int unknown = connections_without_answer(true, false);
+    const int accepted = connections_without_answer(true, true);
+    const int none = connections_without_answer(false, false);
+    CHECK(unknown == 1 && accepted == 2 && none == 2, "%d, %d, %d connections", unknown, accepted,
+          none);
+}
+
+// Beside a session that the camera plays, but silently, a refused password is tried once.
+static void test_spare_is_refused_once(void)
+{
+    struct camera c = {.answers = true};
+    struct demux_memory memory = {0};
+    struct demux *demux;
+    char why[256];
+    camera_start(&c);
+    const struct camera_config config = config_of(c.with_user, 2000, 12000);
+    int rc = demux_open(&demux, &config, &memory, &stop, NULL, why, sizeof why);
+    CHECK(rc == 0, "%s", why);
+    if (rc == 0) {
+        rc = read_for(demux, 1000);
+        c.still = c.asks_password = true;
+        rc = rc ? rc : read_for(demux, 11500);
+        CHECK(rc == -ETIMEDOUT && c.refused == 1, "%s, %d refused", strerror(-rc), c.refused);
+        demux_close(demux);
+    }
+    camera_stop(&c);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET); // its pictures cannot be decoded
     TEST(test_keep_alive_is_learnt());
+    TEST(test_password_is_tried_once());
+    TEST(test_spare_is_refused_once());
     return test_end();
 }
