@@ -207,17 +207,11 @@ def slammed(case):
 
 
 def refused(case):
-    """The password stays wrong for 36 s. Our own client signs one request and comes back after minutes, libavformat's is
-    allowed two and one 30 s later at the earliest."""
+    """The password stays wrong for 36 s: one try, and the next one after minutes."""
     until(lambda: case.camera.calls, 20)
     until(lambda: False, 36 / PATIENCE)
-    calls = case.camera.calls
-    pauses = [b - a for a, b in itertools.pairwise(calls)]
-    if case.client == "own":
-        if len(signed := case.camera.guard.signed) != 1 or len(calls) != 1:
-            case.complain(f"{len(calls)} connections, {len(signed)} tries with a wrong password")
-    elif not 2 <= len(calls) <= 3 or any(pause < 29.9 for pause in pauses[1:]):
-        case.complain(f"pauses between tries with a wrong password: {pauses}")
+    if len(signed := case.camera.guard.signed) != 1 or len(case.camera.calls) != 1:
+        case.complain(f"{len(case.camera.calls)} connections, {len(signed)} tries with a wrong password")
 
 
 CLIPS = {}  # by make_clips

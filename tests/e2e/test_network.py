@@ -6,9 +6,9 @@ import contextlib
 import os
 import threading
 
-from camera_rows import Result
+from camera_rows import Result, ask
 from disturbed_camera import DisturbedCamera, Disturbance
-from framed_client import PATIENCE, Checks, Framed, folder, status, until
+from framed_client import PATIENCE, Checks, Framed, folder, until
 from network_namespace import Namespace, why_no_netem
 from numbered_clip import RATE, NumberedClip, encode
 from rtsp_camera import Camera
@@ -48,7 +48,6 @@ def check_case(checks, case, result):
     name, account, camera = case.name, result.account, case.camera
     for what in ("doubled", "disordered", "unflagged"):
         checks.check(not getattr(account, what), f"{name}: {what} {getattr(account, what)[:5]}")
-    lost = result.network.get("lost")
     missing = result.missing_whole() if case.knows and not camera.delayed else []
     checks.check(not missing, f"{name}: {len(missing)} good pictures are missing or flagged: {missing[:5]}")
     checks.check(len(camera.calls) == 1, f"{name}: {len(camera.calls)} connections")
@@ -57,10 +56,11 @@ def check_case(checks, case, result):
     checks.check(longest < case.late + HELD_MAX + SLACK * PATIENCE, f"{name}: a picture came after {longest:.3f} s")
     if case.lossy:
         checks.check(camera.withheld > 0, f"{name}: nothing was lost")
-    print(f"{name:14} {len(result.seen):4} pictures, {account.flagged:3} flagged, {camera.withheld:3} packets lost, {lost}"
-          f" shown, {camera.delayed:2} too late, {1000 * (result.delay() or 0):5.1f} ms, at most {1000 * longest:.0f}",
-          flush=True)
-    return lost
+    print(f"{name:14} {len(result.seen):4} pictures, {account.flagged:3} flagged, {camera.withheld:3} packets lost,"
+          f" {result.network.get('lost')} shown, {camera.delayed:2} too late, {1000 * (result.delay() or 0):5.1f} ms,"
+          f" at most {1000 * longest:.0f}", flush=True)
+    for problem in result.problems:
+        checks.check(False, f"{name}: {problem}")
 
 
 def play(checks, where, listed, digests):
@@ -70,7 +70,7 @@ def play(checks, where, listed, digests):
         for case in listed:
             case.watcher = Watcher(f"unix:{where}/{case.key}.sock", digests)
         until(lambda: framed.child.poll() is not None, SECONDS / PATIENCE)
-        told = status(where)
+        told = ask(where, listed)
         results = {case: Result(case, told.get(case.key, {}), "") for case in listed}
         checks.check(framed.stop() == 0, f"exit:\n{framed.errors()[-2000:]}")
         for case in listed:
@@ -86,10 +86,8 @@ def check_disturbed(checks, where, clips, digests):
     finally:
         close_all(listed)
     for case, result in results.items():
-        lost = check_case(checks, case, result)
-        withheld, delayed = case.camera.withheld, case.camera.delayed
-        checks.check(lost is not None and withheld <= lost <= withheld + delayed,
-                     f"{case.name}: {lost} losses shown, {withheld} in truth, {delayed} later than was asked for")
+        result.shows_losses(more=case.camera.delayed)
+        check_case(checks, case, result)
 
 
 def close_all(listed):
@@ -120,7 +118,8 @@ def check_netem(checks, where, clips, digests):
         for case, network in zip(listed, networks):
             case.camera.withheld = network.dropped()
     for case, result in results.items():
-        lost = check_case(checks, case, result)
+        check_case(checks, case, result)
+        lost = result.network.get("lost")
         # netem counts what RTSP and RTCP lost, too.
         near = lost is not None and abs(lost - case.camera.withheld) <= 3 + 0.1 * case.camera.withheld
         checks.check(near, f"{case.name}: {lost} losses shown, {case.camera.withheld} by netem")

@@ -9,8 +9,8 @@ import sys
 import threading
 import time
 
-from camera_rows import DIGESTS, HEAD, SECONDS, Result, line, make_clips, rows
-from framed_client import PATIENCE, Checks, Framed, folder, status, until
+from camera_rows import DIGESTS, HEAD, SECONDS, Result, ask, line, make_clips, rows
+from framed_client import PATIENCE, Checks, Framed, folder, until
 from watch import Watcher, check_ledger
 
 
@@ -31,7 +31,7 @@ def play(checks, where, played):
         for row in played:
             row.watcher = Watcher(f"unix:{where}/{row.key}.sock", DIGESTS)
         until(lambda: framed.child.poll() is not None, SECONDS / PATIENCE)
-        told = status(where)
+        told = ask(where, played)
         results = [Result(row, told.get(row.key, {}), log_of(framed, row)) for row in played]
         code = framed.stop(10)
         checks.check(code == 0, f"exit {code}:\n{framed.errors()[-2000:]}")
