@@ -37,7 +37,7 @@ $(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/late
 # Real footage, which is no part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
 
-.PHONY: bench-core bench-faults bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
+.PHONY: bench-core bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
 bench-peers: ## the kernels beside libyuv, swscale, OpenCV and memory (CLIP=FILE PEERS_ARGS="--cpu 1 --only bgra")
 	@scripts/setup peers
 	@$(MAKE) --no-print-directory $(B)/bench-peers
@@ -51,7 +51,12 @@ bench-core: ## the whole daemon on one core, beside decoding alone and ffmpeg (C
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
 	@scripts/bench_core.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(CORE_ARGS)
 
-bench-faults: ## framed beside ffmpeg, alone and with a supervisor, under the same faults: minutes (FAULTS="fin reset")
+bench-faults: ## faults of a camera: seconds to the next good picture, and what was lost: minutes (FAULTS="fin reset")
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed
+	@FRAMED=$(B)/framed FRAMED_FAULTS="$(FAULTS)" tests/torture/faults_table.py
+
+bench-faults-ffmpeg: ## the same faults for framed, ffmpeg alone and ffmpeg with a supervisor: minutes (FAULTS="fin reset")
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(B)/framed
 	@FRAMED=$(B)/framed FRAMED_FAULTS="$(FAULTS)" tests/torture/beside_ffmpeg.py

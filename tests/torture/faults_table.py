@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+"""The faults of tests/e2e/fault_cases.py for framed's own RTSP client and for libavformat's (`demuxer: rtsp`), each with a
+camera and a framed of its own: seconds from service to the first good picture that a client has read, what became of
+the pictures, and the packets that framed says it missed beside those that the camera kept back. Prints a Markdown table.
+FRAMED_FAULTS="NAME..." keeps these faults, FRAMED_AT_ONCE=6 is how many are tried at a time, FRAMED_CLIENTS="own" keeps
+one client."""
+import concurrent.futures
+import contextlib
+import os
+import time
+
+import torment  # finds the next ones
+from fault_cases import CLIPS, camera_of, cases, make_clips, refused
+from framed_client import Framed, folder, status
+from watch import UNKNOWN, Account, Watcher, reference
+
+AT_ONCE = int(os.environ.get("FRAMED_AT_ONCE", "6"))
+CLIENTS = os.environ.get("FRAMED_CLIENTS", "own rtsp").split()
+NAMES = {"own": "own", "rtsp": "libavformat"}
+BOUND = 45.0  # s after which a good picture counts as never
+
+
+class Reader(Watcher):
+    """Judges by when pictures were read, not by what their headers say."""
+
+    def good_after(self, number):
+        good = [s for s in list(self.seen) if s.known != UNKNOWN]
+        late = next((i + 1 for i in reversed(range(len(good))) if good[i].known < number), 0)
+        return [s.read for s in good[late:]]
+
+
+def good_again(case, back):
+    """Seconds, "never", or "-" where service never went and is there in the end."""
+    if case.fault is refused:
+        return f"{len(case.camera.calls)} connection{'s' * (len(case.camera.calls) != 1)} in 36 s"
+    first = case.wait_good(back, seconds=BOUND) if back is not None else None
+    last = case.wait_good(time.monotonic(), seconds=BOUND) if first or back is None else None
+    return "never" if not last else "-" if back is None else f"{first - back:.2f}"
+
+
+def measure(where, case, digests):
+    """[good again, lost/doubled/torn/unflagged, flagged, packets]. Lost are pictures that were sent whole ahead of the
+    last that came."""
+    os.mkdir(where)
+    with contextlib.closing(camera_of(case)) as case.camera:
+        if case.camera.starts:
+            case.camera.listen()
+        with Framed(where, "log: {level: error}\ncameras:" + case.text(where)) as framed:
+            case.watcher = Reader(f"unix:{where}/{case.name}.sock", digests)
+            again = good_again(case, case.fault(case))
+            told = status(where).get(case.name, {}).get("network") or {}
+            framed.stop()
+            case.watcher.join(5)
+        account = Account(case.camera.sent, case.watcher.seen)
+        counts = [len(getattr(account, what)) for what in ("missing", "doubled", "torn", "unflagged")]
+        shown = told.get("lost", "-")
+        return [again, "/".join(map(str, counts)), str(account.flagged), f"{shown}/{case.camera.withheld}"]
+
+
+def line(cells):
+    print("|", " | ".join(cells), "|", flush=True)
+
+
+def main():
+    wanted = os.environ.get("FRAMED_FAULTS", "").split()
+    columns = ("good again, s", "lost/doubled/torn/unflagged", "flagged", "packets missed: shown/kept back")
+    heads = ["fault", *(f"{column}: {NAMES[client]}" for column in columns for client in CLIENTS)]
+    with folder() as where, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        make_clips(where)
+        digests = {}
+        for clip in CLIPS.values():
+            digests.update(reference(clip.path))
+        print(f"{AT_ONCE} faults at a time; never: not within {BOUND:g} s\n")
+        line(heads)
+        print("|---" * len(heads) + "|", flush=True)
+        trials = [[pool.submit(measure, f"{where}/{case.name}-{case.client}", case, digests) for case in same]
+                  for same in zip(*map(cases, CLIENTS)) if not wanted or same[0].name in wanted]
+        listed = [case.name for case in cases() if not wanted or case.name in wanted]
+        for name, trial in zip(listed, trials):
+            rows = [future.result() for future in trial]
+            line([name, *(cell for cells in zip(*rows) for cell in cells)])
+
+
+if __name__ == "__main__":
+    main()
