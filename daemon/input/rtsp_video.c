@@ -12,8 +12,9 @@
 #include "daemon/input/rtsp_session.h"
 
 enum {
-    BUFFER_MIN = 64 << 10,
-    MEASURED = 32, // units that the rate is measured over
+    BUFFER_MIN = 1 << 10,
+    BUFFER_SIZES = 17, // each twice the one before; the last has room for any unit
+    MEASURED = 32,     // units that the rate is measured over
     RATE_MAX = 240,
 };
 static const double RATE_MIN = 0.02;
@@ -25,8 +26,7 @@ struct rtsp_video {
     AVCodecParserContext *parser; // tells the size from the first keyframe
     AVCodecContext *parsing;
     AVPacket *packet;
-    AVBufferPool *buffers; // of buffer_bytes each
-    size_t buffer_bytes;
+    AVBufferPool *buffers[BUFFER_SIZES]; // NULL: none of this size was wanted yet
     int clock_rate;
     bool begun, restarted;
     int64_t pts_of_zero_ns; // pts of timestamp 0
@@ -124,7 +124,8 @@ void rtsp_video_close(struct rtsp_video *video)
     avcodec_free_context(&video->parsing);
     avcodec_parameters_free(&video->parameters);
     av_packet_free(&video->packet);
-    av_buffer_pool_uninit(&video->buffers);
+    for (int i = 0; i < BUFFER_SIZES; i++)
+        av_buffer_pool_uninit(&video->buffers[i]);
     free(video);
 }
 
@@ -135,21 +136,21 @@ const AVCodecParameters *rtsp_video_parameters(const struct rtsp_video *video)
 
 // --- packets
 
-// Buffers grow with the largest unit, by doubling, so that none is allocated in the long run.
+// Into the smallest buffer that has room: packets are kept, and a keyframe is many times as large
+// as the pictures behind it. In the long run none is allocated.
 static int copy_data(struct rtsp_video *video, const struct access_unit *unit)
 {
     const size_t wanted = unit->bytes + AV_INPUT_BUFFER_PADDING_SIZE;
-    size_t bytes = video->buffer_bytes ? video->buffer_bytes : BUFFER_MIN;
-    while (bytes < wanted)
-        bytes *= 2;
-    if (bytes != video->buffer_bytes) {
-        av_buffer_pool_uninit(&video->buffers);
-        video->buffer_bytes = bytes;
-    }
-    if (!video->buffers && !(video->buffers = av_buffer_pool_init(bytes, NULL)))
+    int i = 0;
+    while (i < BUFFER_SIZES && (size_t)BUFFER_MIN << i < wanted)
+        i++;
+    if (i == BUFFER_SIZES)
+        return -ENOMEM;
+    AVBufferPool **buffers = &video->buffers[i];
+    if (!*buffers && !(*buffers = av_buffer_pool_init((size_t)BUFFER_MIN << i, NULL)))
         return -ENOMEM;
     av_packet_unref(video->packet);
-    if (!(video->packet->buf = av_buffer_pool_get(video->buffers)))
+    if (!(video->packet->buf = av_buffer_pool_get(*buffers)))
         return -ENOMEM;
     video->packet->data = video->packet->buf->data;
     video->packet->size = (int)unit->bytes;
