@@ -79,7 +79,8 @@ int64_t outage_begin(struct outage *outage, int rc, const char *why,
                      const struct demux_memory *memory, int64_t *next_ns)
 {
     const int64_t login_ns = rc == -EACCES ? note_refusal(outage, memory) : 0;
-    const int64_t ns = retry_next_ns(&outage->retry, false);
+    const bool pauses = outage->logins && outage->login.host[0];
+    const int64_t ns = retry_next_ns(&outage->retry, rc == -EACCES && !pauses);
     *next_ns = login_ns > ns ? login_ns : ns;
     log_failure(outage, why, *next_ns, login_ns > ns);
     return ns;

@@ -11,7 +11,8 @@ struct demux_memory;
 enum { WHY_MAX = 256 }; // bytes of a sentence on why a connection ended
 
 struct outage {
-    struct login_pause *logins; // NULL: wrong passwords are tried like any other failure
+    struct login_pause *logins; // NULL, or no camera of RTSP with a user:
+                                // wrong passwords are tried every 30 s
     struct login login;
     struct retry retry;
     bool has_other_login;      // as of the last refusal

@@ -1,0 +1,54 @@
+// How long a camera is left in peace after a failure, by what failed.
+#include "daemon/camera/outage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/input/demux.h"
+#include "tests/test.h"
+
+static const int64_t SECOND = 1000000000;
+
+// How long until the next try after two failures with `rc`, in whole seconds.
+static int second_wait_s(const char *url, int rc, struct login_pause *logins)
+{
+    struct outage outage;
+    struct demux_memory *memory;
+    int64_t next_ns = 0;
+    if (demux_memory_open(&memory) < 0)
+        abort();
+    outage_open(&outage, url, logins);
+    for (int i = 0; i < 2; i++)
+        outage_begin(&outage, rc, "it failed", memory, &next_ns);
+    demux_memory_close(memory);
+    return (int)(next_ns / SECOND);
+}
+
+static void test_waits(void)
+{
+    static const struct {
+        const char *url;
+        int rc, least_s, most_s;
+    } cases[] = {
+        {"rtsp://u:p@192.0.2.1/", -EACCES, 590, 1800},
+        {"rtsp://192.0.2.1/", -EACCES, 30, 32},
+        {"http://u:p@192.0.2.1/", -EACCES, 30, 32}, // by libavformat, whose pauses these are not
+        {"rtsp://u:p@192.0.2.1/", -ECONNREFUSED, 0, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct login_pause *logins;
+        if (login_pause_open(&logins, NULL, monotonic_ns(), realtime_ns()) < 0)
+            abort();
+        const int seconds = second_wait_s(cases[i].url, cases[i].rc, logins);
+        CHECK(seconds >= cases[i].least_s && seconds <= cases[i].most_s, "%s, %d: %d s",
+              cases[i].url, cases[i].rc, seconds);
+        login_pause_close(logins);
+    }
+}
+
+int main(void)
+{
+    TEST(test_waits());
+    return test_end();
+}
