@@ -441,6 +441,10 @@ static void wait_for_login(struct camera_thread *t)
     while (!atomic_load(&t->stop) && (ns = outage_login_ns(&t->outage)) > 0) {
         atomic_store(&report->next_try_ns, monotonic_ns() + ns);
         atomic_store(&report->state, CAMERA_RETRYING);
+        if (ns > WARM_NS) {
+            drain(t);
+            detach_device(t);
+        }
         pause_between_tries(t, ns < LOGIN_NS ? ns : LOGIN_NS);
     }
     atomic_store(&report->state, CAMERA_CONNECTING);
