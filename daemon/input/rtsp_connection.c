@@ -103,6 +103,12 @@ int rtsp_connection_poll(const struct rtsp_connection *c, struct pollfd *fds, in
 
 // --- connecting
 
+// -EACCES says elsewhere that a password was refused; here it is a firewall's word.
+static int connect_errno(int error)
+{
+    return error == EACCES ? -EHOSTUNREACH : -error;
+}
+
 static int begin_connect(struct rtsp_connection *c, int64_t now_ns)
 {
     int *slot = c->half_open[0] < 0 ? &c->half_open[0] : &c->half_open[1];
@@ -116,7 +122,7 @@ static int begin_connect(struct rtsp_connection *c, int64_t now_ns)
         return -errno;
     if (connect(*slot, address->ai_addr, address->ai_addrlen) == 0 || errno == EINPROGRESS)
         return 0;
-    int rc = -errno;
+    int rc = connect_errno(errno);
     close_descriptor(slot);
     return rc;
 }
@@ -147,7 +153,7 @@ static int await_connect(struct rtsp_connection *c, int64_t now_ns)
             return 0;
         }
         close_descriptor(&c->half_open[i]);
-        rc = -error;
+        rc = connect_errno(error);
     }
     // An address that refuses is no reason to wait for the next.
     while (rc != -EAGAIN && c->n_begun < c->n_addresses)
