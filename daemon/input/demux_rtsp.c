@@ -23,7 +23,7 @@ enum {
     PATIENCE_INTERVALS = 10, // of the camera's, without a picture: it is silent
     INTERVALS_KNOWN = 8,     // from so many on they are believed
     INTERVALS_MEAN = 16,     // that the average is over
-    INTERVAL_MAX_MS = 10000, // longer is a jump of the camera's clock
+    INTERVAL_MAX_S = 10,     // longer is a jump of the camera's clock, or another session's
     SPARE_PAUSE_MS = 10000,  // after a spare that was of no use, doubled with each
     SPARE_PAUSE_DOUBLED = 4, // so many times at most
     GOODBYE_MS = 200,        // what closing may take where *stop is set
@@ -60,10 +60,11 @@ static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
 {
     struct demux_memory *memory = in->memory;
     const int clock_rate = rtsp_session_media(in->session)->clock_rate;
-    const int64_t ns = llabs(unit->timestamp - in->timestamp) * 1000 * MS / clock_rate;
-    if (in->unit_ns && !unit->unit.restarted && ns < INTERVAL_MAX_MS * MS) {
+    const int64_t ticks = llabs(unit->timestamp - in->timestamp);
+    if (in->unit_ns && !unit->unit.restarted && ticks < INTERVAL_MAX_S * clock_rate) {
         memory->intervals += memory->intervals < INTERVALS_MEAN;
-        memory->interval_ns += (ns - memory->interval_ns) / memory->intervals;
+        memory->interval_ns +=
+            (ticks * 1000 * MS / clock_rate - memory->interval_ns) / memory->intervals;
     }
     in->timestamp = unit->timestamp;
 }
@@ -161,10 +162,10 @@ static int64_t quiet_limit_ns(const struct rtsp_demux *in)
 // two wrong ones.
 static bool may_open_spare(const struct rtsp_demux *in, int64_t now_ns)
 {
-    const bool proven =
-        in->memory->accepted ||
-        !config_url_secret(in->context.config->url, in->context.config->url, &(size_t){0});
-    return proven && in->context.config->spare != SPARE_OFF &&
+    const char *url = in->context.config->url;
+    const bool proven = in->memory->accepted || !config_url_secret(url, url, &(size_t){0});
+    const bool mixes = rtsp_session_statistics(in->session).foreign > 0; // it mixes up sessions
+    return proven && !mixes && in->context.config->spare != SPARE_OFF &&
            !in->learnt[in->own].single_session && now_ns >= in->spare_after_ns;
 }
 
@@ -366,8 +367,6 @@ static void explain_failure(const struct rtsp_demux *in, int rc, char *why, size
     else if (rc == -ETIMEDOUT)
         snprintf(why, size, "%s gave no picture within %g s", redacted,
                  (double)in->context.config->connect_timeout.ns / 1e9);
-    else if (rc == -EACCES)
-        snprintf(why, size, "%s refused the user name or password", redacted);
     else
         snprintf(why, size, "cannot open %s: %s", redacted, *said ? said : strerror(-rc));
 }

@@ -250,6 +250,13 @@ static int ask_setup(struct rtsp_dialogue *d)
     return ask(d, "SETUP", url, headers);
 }
 
+// Old ones go on sending an ended session's packets, to whoever has its descriptor by then.
+static bool is_old_live555(const char *tool)
+{
+    const char *version = strstr(tool, "LIVE555") ? strstr(tool, " v") : NULL;
+    return version && strncmp(version + 2, "2017.06.04", 10) < 0;
+}
+
 static int take_description(struct rtsp_dialogue *d, const struct rtsp_message *reply)
 {
     int rc = -ENOMEM, chosen = -1;
@@ -286,6 +293,7 @@ out:
         for (int i = 0; i < sdp->n_media; i++)
             d->other_video = d->other_video || (i != chosen && sdp->media[i].video);
         d->dynamic_rate = rtsp_message_header(reply, "x-Accept-Dynamic-Rate", NULL);
+        d->memory->single_session |= is_old_live555(sdp->tool);
         recall_verdict(d);
         rc = ask_setup(d);
     }

@@ -1,6 +1,5 @@
 // What is known of a camera and survives its sessions; the owner keeps it, zeroed at first. The
-// session reads and writes all but single_session, which only the owner can know. A second session
-// at the same time works on a copy.
+// session reads and writes it. A second session at the same time works on a copy.
 #ifndef FRAMED_DAEMON_INPUT_RTSP_MEMORY_H
 #define FRAMED_DAEMON_INPUT_RTSP_MEMORY_H
 
@@ -14,7 +13,8 @@ struct rtsp_memory {
     bool udp_fails;         // media came over TCP alone: ask for TCP
     bool first_challenge;   // after -EACCES: the best challenge was refused, and there is another,
                             // which the next session takes: it may be opened without a pause
-    bool single_session;    // a second session was refused (-EUSERS): no spare
+    bool single_session;    // no spare: a second session was refused, which the owner notes
+                            // (-EUSERS), or the server mixes sessions up
 };
 
 #endif

@@ -38,14 +38,15 @@ struct camera {
     int n_links;
     bool answers;
     int64_t session_ns; // media stop where no GET_PARAMETER came for so long; 0: they never do
+    bool strangers;     // sends packets of another stream, too
     _Atomic bool stop, still, asks_password; // no password is right
     _Atomic int accepted, refused, parameters;
 };
 
-static void send_picture(struct link *link)
+static void send_picture(struct link *link, bool strange)
 {
     const uint32_t timestamp = 3600u * link->sequence;
-    const uint8_t frame[] = {
+    uint8_t frame[] = {
         '$',
         0,
         0,
@@ -70,6 +71,9 @@ static void send_picture(struct link *link)
     link->sequence++;
     link->picture_ns += PICTURE_NS;
     send(link->fd, frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT);
+    frame[12] = 99; // SSRC
+    if (strange)
+        send(link->fd, frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void answer(struct camera *c, struct link *link, const char *request)
@@ -123,7 +127,7 @@ static void serve(struct camera *c, struct link *link)
     }
     const bool kept = !c->session_ns || now_ns - link->kept_ns < c->session_ns;
     while (link->kept_ns && kept && !c->still && link->picture_ns <= now_ns)
-        send_picture(link);
+        send_picture(link, c->strangers);
 }
 
 static void *play(void *opaque)
@@ -239,6 +243,19 @@ static void test_password_is_tried_once(void)
           none);
 }
 
+static void test_password_is_wanted(void)
+{
+    struct camera c = {.answers = true, .asks_password = true};
+    struct demux *demux;
+    char why[256];
+    camera_start(&c);
+    const struct camera_config config = config_of(c.url, 2200, 0);
+    int rc = demux_open(&demux, &config, NULL, &stop, NULL, why, sizeof why);
+    CHECK(rc == -EACCES && strstr(why, "wants a user name and a password"), "%s: %s", strerror(-rc),
+          why);
+    camera_stop(&c);
+}
+
 // Beside a session that the camera plays, but silently, a refused password is tried once.
 static void test_spare_is_refused_once(void)
 {
@@ -260,11 +277,37 @@ static void test_spare_is_refused_once(void)
     camera_stop(&c);
 }
 
+// A camera that falls silent gets a second connection, unless it mixes up sessions.
+static void test_strangers(void)
+{
+    for (int strangers = 0; strangers < 2; strangers++) {
+        struct camera c = {.answers = true, .strangers = strangers};
+        struct demux_memory memory = {0};
+        struct demux *demux;
+        char why[256];
+        camera_start(&c);
+        const struct camera_config config = config_of(c.url, 2000, 2000);
+        int rc = demux_open(&demux, &config, &memory, &stop, NULL, why, sizeof why);
+        CHECK(rc == 0, "%s", why);
+        if (rc == 0) {
+            rc = read_for(demux, 1000);
+            c.still = true;
+            rc = rc ? rc : read_for(demux, 4000);
+            CHECK(rc == -ETIMEDOUT && c.accepted == 2 - strangers, "%s, %d connections",
+                  strerror(-rc), c.accepted);
+            demux_close(demux);
+        }
+        camera_stop(&c);
+    }
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET); // its pictures cannot be decoded
     TEST(test_keep_alive_is_learnt());
     TEST(test_password_is_tried_once());
+    TEST(test_password_is_wanted());
     TEST(test_spare_is_refused_once());
+    TEST(test_strangers());
     return test_end();
 }
