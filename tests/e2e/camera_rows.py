@@ -300,6 +300,7 @@ def parts(result):
     calls, parted = result.camera.calls, result.camera.parted
     took = calls[1] - parted if len(calls) > 1 and parted else None
     result.want(took is not None and took < 1.5 * PATIENCE, f"connects again after {took or 99:.1f} s")
+    result.want("ended the stream" in result.log, "not by its BYE")
 
 
 def changes_size(result):
