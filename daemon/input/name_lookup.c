@@ -65,7 +65,7 @@ static int start_lookup(struct name_lookup *lookup)
     pthread_attr_destroy(&detached);
     if (rc)
         lookup->owners = 1;
-    return -rc;
+    return rc ? -ENOMEM : 0; // not its EAGAIN, which would say that the answer is on its way
 }
 
 int name_lookup_open(struct name_lookup **ret, const char *host, int port)

@@ -20,8 +20,7 @@ struct rtsp_track {
     int clock_rate;
     int64_t timestamp; // unwrapped: of the last unit
     bool has_timestamp;
-    uint32_t steps; // of the camera's clock, as of the last unit
-    bool begun;     // a unit came
+    bool begun; // a unit came
     bool ending, flushed;
 };
 
@@ -126,12 +125,10 @@ static void time_unit(struct rtsp_track *t, struct rtsp_unit *unit)
 {
     if (unit->unit.restarted) { // another clock
         t->has_timestamp = false;
-        t->clock = (struct rtcp_clock){.steps = t->clock.steps};
+        t->clock = (struct rtcp_clock){0};
     }
     unit->timestamp = t->timestamp = unwrap_timestamp(t, unit->unit.timestamp);
     unit->capture_ns = rtcp_clock_read(&t->clock, unit->timestamp, t->clock_rate);
-    unit->clock_stepped = t->clock.steps != t->steps;
-    t->steps = t->clock.steps;
 }
 
 int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, struct rtsp_unit *ret)

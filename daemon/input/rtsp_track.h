@@ -15,7 +15,6 @@ struct rtsp_unit {
     struct access_unit unit;
     int64_t timestamp;  // unwrapped, in units of the clock rate
     int64_t capture_ns; // since 1970 by sender reports; INT64_MIN: unknown
-    bool clock_stepped; // the camera set its clock since the unit before
 };
 
 enum rtsp_track_got {
