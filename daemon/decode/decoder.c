@@ -352,12 +352,14 @@ int decoder_send(struct decoder *d, const struct packet *packet)
         return 0;
     }
     note_sent(d, av, info);
+    int rc = 0;
     if (d->awaiting) {
         info->settled = true;
         d->lost++;
-        return 0;
+    } else if (!replays) {
+        rc = send(d, av, info->serial);
     }
-    int rc = replays ? 0 : send(d, av, d->history.serial);
+    info->damaged |= packet_inspection_end(&d->inspection);
     d->lost += rc == -EBADMSG;
     return rc == -EBADMSG ? 0 : rc;
 }

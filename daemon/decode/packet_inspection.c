@@ -4,6 +4,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/decode/hevc_headers.h"
+#include "daemon/decode/slice_thread.h"
 #include "daemon/input/h264_headers.h"
 #include "daemon/input/nal.h"
 
@@ -19,7 +20,7 @@ void packet_inspection_begin(struct packet_inspection *inspection)
 
 void packet_inspection_finish(struct packet_inspection *inspection)
 {
-    slice_check_close(inspection->slice_check);
+    slice_thread_close(inspection->slices);
 }
 
 bool packet_inspection_order(struct packet_inspection *inspection, const AVPacket *packet)
@@ -34,20 +35,28 @@ bool packet_inspection_order(struct packet_inspection *inspection, const AVPacke
     return h264_loss_before(loss, packet->data, (size_t)packet->size);
 }
 
-static bool slices_are_wrong(struct packet_inspection *inspection, const AVPacket *packet)
+static void begin_slices(struct packet_inspection *inspection, const AVPacket *packet)
 {
     const AVCodecParameters *own = inspection->parameters;
-    if (!inspection->slice_check && (inspection->slice_check = slice_check_open()))
-        slice_check_extradata(inspection->slice_check, own->extradata, (size_t)own->extradata_size);
-    if (!inspection->slice_check)
-        return false;
+    if (!inspection->slices && slice_thread_open(&inspection->slices) == 0)
+        slice_thread_extradata(inspection->slices, own->extradata, (size_t)own->extradata_size);
+    if (!inspection->slices)
+        return;
     size_t size;
     const uint8_t *changed = av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
     if (changed)
-        slice_check_extradata(inspection->slice_check, changed, size);
-    const enum slice_check_result result =
-        slice_check_packet(inspection->slice_check, packet->data, (size_t)packet->size);
-    if (!inspection->logged_profile && slice_check_lacks_profile(inspection->slice_check)) {
+        slice_thread_extradata(inspection->slices, changed, size);
+    slice_thread_begin(inspection->slices, packet->data, (size_t)packet->size);
+    inspection->checks_slices = true;
+}
+
+bool packet_inspection_end(struct packet_inspection *inspection)
+{
+    if (!inspection->checks_slices)
+        return false;
+    inspection->checks_slices = false;
+    const enum slice_check_result result = slice_thread_end(inspection->slices);
+    if (!inspection->logged_profile && slice_thread_lacks_profile(inspection->slices)) {
         log_event(LOG_LEVEL_INFO, "bit errors are not looked for in this profile of H.265");
         inspection->logged_profile = true;
     }
@@ -96,5 +105,5 @@ void packet_inspection_content(struct packet_inspection *inspection, const AVPac
     int length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size);
     info->hash = picture_hash_read(packet->data, (size_t)packet->size, length_bytes);
     if (info->hash.method == HASH_NONE && !on_device)
-        info->damaged |= slices_are_wrong(inspection, packet);
+        begin_slices(inspection, packet);
 }
