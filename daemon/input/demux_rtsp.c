@@ -172,7 +172,7 @@ static bool may_open_spare(const struct rtsp_demux *in, int64_t now_ns)
 static void look_for_silence(struct rtsp_demux *in, int64_t now_ns)
 {
     const struct rtsp_options options = {in->context.config, &in->learnt[!in->own]};
-    const int64_t since_ns = in->unit_ns ? in->unit_ns : in->opened_ns;
+    const int64_t since_ns = in->unit_ns ? in->unit_ns : rtsp_session_heard_ns(in->session);
     if (now_ns - since_ns < quiet_limit_ns(in))
         return;
     if (in->unit_ns && !in->pinged_ns && !in->ended) {
@@ -223,7 +223,7 @@ static int read_spare(struct rtsp_demux *in, int64_t now_ns, struct rtsp_unit *r
 {
     int rc = -EAGAIN;
     while (in->spare && (rc = next_unit(in->spare, now_ns, ret)) == 0) {
-        if (!ret->unit.keyframe || !same_codec(in, in->spare))
+        if (!ret->unit.keyframe || ret->unit.damaged || !same_codec(in, in->spare))
             continue;
         take_over(in, now_ns);
         return 0;
