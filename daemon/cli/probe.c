@@ -308,7 +308,7 @@ static void usage(FILE *to)
     fputs("usage: framed probe URL [OPTION]...\n"
           "Plays a camera or a file for some seconds, and prints what it sends, what decodes it\n"
           "here and at what cost, and the lines of a configuration for it.\n\n"
-          "  --seconds N   how long to measure (3)\n",
+          "  --seconds N         how long to measure (3)\n",
           to);
 }
 

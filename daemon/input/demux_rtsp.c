@@ -10,6 +10,7 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/base/secrets.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/input/demux.h"
 #include "daemon/input/demux_driver.h"
@@ -50,6 +51,7 @@ struct rtsp_demux {
     int64_t pinged_ns;                  // CLOCK_MONOTONIC: in this silence; 0: not yet
     int64_t spare_after_ns;             // CLOCK_MONOTONIC: no spare is opened before
     int spares;                         // that were of no use
+    struct secrets *secrets;
     char description[128], why[256];
 };
 
@@ -318,10 +320,17 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
     return rtsp_video_packet(in->video, &in->next, ret);
 }
 
+// A password as people write it may look like a host's name.
+static const char *hide_secrets(struct rtsp_demux *in)
+{
+    const char *said = in->session ? rtsp_session_why(in->session) : "";
+    secrets_hide(in->secrets, in->why, sizeof in->why, said);
+    return in->why;
+}
+
 static const char *rtsp_why(const struct demux *demux)
 {
-    const struct rtsp_demux *in = (const void *)demux;
-    return rtsp_session_why(in->session);
+    return hide_secrets((void *)demux);
 }
 
 // --- opening and closing
@@ -357,11 +366,11 @@ static int connect_session(struct rtsp_demux *in)
     }
 }
 
-static void explain_failure(const struct rtsp_demux *in, int rc, char *why, size_t size)
+static void explain_failure(struct rtsp_demux *in, int rc, char *why, size_t size)
 {
     char redacted[512];
     config_url_redacted(in->context.config->url, redacted, sizeof redacted);
-    const char *said = in->session ? rtsp_session_why(in->session) : "";
+    const char *said = hide_secrets(in);
     if (rc == -ECANCELED)
         snprintf(why, size, "stopped while opening %s", redacted);
     else if (rc == -ETIMEDOUT)
@@ -378,8 +387,9 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
 {
     struct rtsp_demux *in = calloc(1, sizeof *in);
     size_t bytes;
-    if (!in) {
+    if (!in || secrets_open(&in->secrets, context->config) < 0) {
         snprintf(why, size, "out of memory");
+        free(in);
         return -ENOMEM;
     }
     in->base = (struct demux){&demux_rtsp, source};
@@ -430,6 +440,7 @@ static void rtsp_close(struct demux *demux)
     }
     rtsp_session_close(in->leaving);
     rtsp_video_close(in->video);
+    secrets_close(in->secrets);
     free(in);
 }
 
