@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 CLONE_NEWNET = 0x40000000
+NAMESPACES = "/run/netns"
 
 
 def ip(*arguments):
@@ -33,8 +34,10 @@ class Namespace:
         self.inner_link = self.link + "i"
 
     def __enter__(self):
-        ip("netns", "add", self.name)
+        """The first namespace of a box makes `ip` mount their folder over itself, which is to go with it."""
+        self.mounts = not os.path.ismount(NAMESPACES)
         try:
+            ip("netns", "add", self.name)
             ip("link", "add", self.link, "type", "veth", "peer", "name", self.inner_link, "netns", self.name)
             ip("address", "add", f"{self.outer}/24", "dev", self.link)
             ip("link", "set", self.link, "up")
@@ -49,6 +52,8 @@ class Namespace:
     def __exit__(self, *_):
         """The interfaces go with it."""
         subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)
+        if self.mounts:
+            subprocess.run(["umount", NAMESPACES], capture_output=True, check=False)
 
     @contextlib.contextmanager
     def entered(self):
