@@ -377,6 +377,7 @@ static int replay(struct decoder *d)
         note_sent(d, packet, info);
     info->unskipped = false;
     int rc = info->skipped ? 0 : send(d, packet, serial);
+    info->damaged |= packet_inspection_end(&d->inspection);
     if (rc < 0 && rc != -EBADMSG)
         return rc;
     if (!d->device && !packet_history_replays(&d->history))
