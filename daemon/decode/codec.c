@@ -2,11 +2,11 @@
 
 #include <errno.h>
 
+#include "daemon/bitstream/nal.h"
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/decode_options.h"
 #include "daemon/decode/early_output.h"
 #include "daemon/decode/picture.h"
-#include "daemon/input/nal.h"
 
 static const int64_t NO_SERIAL = 0; // theirs begin with 1
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/bitstream/nal.h"
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/codec.h"
 #include "daemon/decode/corruption.h"
@@ -16,7 +17,6 @@
 #include "daemon/decode/picture_filter.h"
 #include "daemon/decode/pixel_format_map.h"
 #include "daemon/input/libav_log.h"
-#include "daemon/input/nal.h"
 #include "daemon/input/orientation.h"
 #include "daemon/wire.h"
 

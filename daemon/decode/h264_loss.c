@@ -1,7 +1,7 @@
 #include "daemon/decode/h264_loss.h"
 
-#include "daemon/input/h264_headers.h"
-#include "daemon/input/nal.h"
+#include "daemon/bitstream/h264_headers.h"
+#include "daemon/bitstream/nal.h"
 
 enum {
     NAL_SLICE = 1,

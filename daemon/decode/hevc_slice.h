@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/bitstream/hevc_headers.h"
 #include "daemon/decode/hevc_cabac.h"
-#include "daemon/decode/hevc_headers.h"
 
 enum { HEVC_CTB_MAX = 64 };
 

@@ -3,10 +3,10 @@
 #include <libavcodec/avcodec.h>
 
 #include "daemon/base/log.h"
-#include "daemon/decode/hevc_headers.h"
+#include "daemon/bitstream/h264_headers.h"
+#include "daemon/bitstream/hevc_headers.h"
+#include "daemon/bitstream/nal.h"
 #include "daemon/decode/slice_thread.h"
-#include "daemon/input/h264_headers.h"
-#include "daemon/input/nal.h"
 
 enum {
     H264_REFERENCE = 0x60,       // bits of a unit's first byte

@@ -9,7 +9,7 @@
 #include <libavutil/pixdesc.h>
 #include <string.h>
 
-#include "daemon/input/nal.h"
+#include "daemon/bitstream/nal.h"
 
 enum {
     NAL_SUFFIX_SEI = 40,

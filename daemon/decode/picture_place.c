@@ -5,9 +5,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "daemon/decode/hevc_headers.h"
-#include "daemon/input/h264_headers.h"
-#include "daemon/input/nal.h"
+#include "daemon/bitstream/h264_headers.h"
+#include "daemon/bitstream/hevc_headers.h"
+#include "daemon/bitstream/nal.h"
 
 enum {
     H264_REFERENCE = 0x60, // bits of a unit's first byte

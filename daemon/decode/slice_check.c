@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/decode/hevc_headers.h"
+#include "daemon/bitstream/hevc_headers.h"
+#include "daemon/bitstream/nal.h"
 #include "daemon/decode/hevc_slice.h"
-#include "daemon/input/nal.h"
 
 enum {
     FAILED_MAX = 8,   // pictures of a kind in a row: then they are not believed to have errors

@@ -4,8 +4,8 @@
 
 #include <stdatomic.h>
 
-#include "daemon/input/rtsp_session.h"
 #include "daemon/input/url.h"
+#include "daemon/rtsp/rtsp_session.h"
 
 struct AVCodecParameters;
 struct demux;

@@ -12,7 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/input/login_pause_file.h"
-#include "daemon/input/rtsp_url.h"
+#include "daemon/rtsp/rtsp_url.h"
 
 #define NAME "login-pauses"
 

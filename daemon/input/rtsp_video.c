@@ -9,7 +9,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/input/demux.h"
-#include "daemon/input/rtsp_session.h"
+#include "daemon/rtsp/rtsp_session.h"
 
 enum {
     BUFFER_MIN = 1 << 10,

@@ -11,8 +11,8 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/secrets.h"
+#include "daemon/bitstream/nal.h"
 #include "daemon/input/libav_log.h"
-#include "daemon/input/nal.h"
 
 enum { BUFFER_BYTES = 64 << 10 };
 static const AVRational NANOSECONDS = {1, 1000000000};

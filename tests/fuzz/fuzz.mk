@@ -6,19 +6,19 @@ FUZZERS := config control h264 h265 http jpeg ring rtcp rtp rtsp sdp slices
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image processors)
 FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/base/% $(B)/daemon/output/%,$(DAEMON_OBJ)) \
-	$(patsubst %,$(B)/daemon/%.o,decode/frame input/libav_log input/nal input/retry service/control service/http)
+	$(patsubst %,$(B)/daemon/%.o,bitstream/nal decode/frame input/libav_log input/retry service/control service/http)
 FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
 
 $(filter %_control %_http,$(FUZZED_BY)): $(B)/tests/fuzz/dialogue.o
 $(filter %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/ring_model.o
-$(filter %_slices,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/%.o,$(addprefix decode/,hevc_cabac hevc_headers hevc_residual hevc_slice slice_check) input/nal)
-$(filter %_rtcp,$(FUZZED_BY)): $(B)/daemon/input/rtcp.o
-$(filter %_rtp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/input/rtp_%.o,packet receiver source)
-$(filter %_rtsp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/input/rtsp_%.o,auth message url)
-$(filter %_sdp,$(FUZZED_BY)): $(B)/daemon/input/sdp.o
-$(filter %_h264 %_h265 %_jpeg,$(FUZZED_BY)): $(B)/tests/fuzz/rtp_payloads.o $(patsubst %,$(B)/daemon/input/%.o, \
-	assembly depacketize_h264 depacketize_h265 depacketize_jpeg depacketizer h264_headers jpeg_header nal nal_assembly \
-	parameter_sets picture_end)
+$(filter %_slices,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/%.o,bitstream/hevc_headers bitstream/nal $(addprefix decode/,hevc_cabac hevc_residual hevc_slice slice_check))
+$(filter %_rtcp,$(FUZZED_BY)): $(B)/daemon/rtsp/rtcp.o
+$(filter %_rtp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/rtsp/rtp_%.o,packet receiver source)
+$(filter %_rtsp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/rtsp/rtsp_%.o,auth message url)
+$(filter %_sdp,$(FUZZED_BY)): $(B)/daemon/rtsp/sdp.o
+$(filter %_h264 %_h265 %_jpeg,$(FUZZED_BY)): $(B)/tests/fuzz/rtp_payloads.o $(patsubst %,$(B)/daemon/bitstream/%.o,h264_headers nal) \
+	$(patsubst %,$(B)/daemon/rtsp/%.o,assembly depacketize_h264 depacketize_h265 depacketize_jpeg depacketizer jpeg_header \
+	nal_assembly parameter_sets picture_end)
 $(filter-out %_config %_slices,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
 $(filter-out %_config %_h264 %_h265 %_jpeg %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
 $(filter %_config,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)

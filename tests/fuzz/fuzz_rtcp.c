@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/input/rtcp.h"
-#include "daemon/input/rtp_receiver.h"
+#include "daemon/rtsp/rtcp.h"
+#include "daemon/rtsp/rtp_receiver.h"
 #include "tests/fuzz/turns.h"
 
 enum { SSRC = 0x11223344, RATE = 90000 };

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/input/rtp_receiver.h"
+#include "daemon/rtsp/rtp_receiver.h"
 #include "tests/fuzz/turns.h"
 
 enum { TYPE = 96, WAITING_MAX = 512, HEADER = 12, STEP_NS = 1000000, WAIT_MAX_NS = 100 * STEP_NS };

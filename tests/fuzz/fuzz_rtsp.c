@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/input/rtsp_auth.h"
-#include "daemon/input/rtsp_message.h"
-#include "daemon/input/rtsp_url.h"
+#include "daemon/rtsp/rtsp_auth.h"
+#include "daemon/rtsp/rtsp_message.h"
+#include "daemon/rtsp/rtsp_url.h"
 #include "tests/fuzz/turns.h"
 
 #define ASKED "rtsp://10.0.0.5:8554/live/s?x=1"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/input/sdp.h"
+#include "daemon/rtsp/sdp.h"
 #include "tests/fuzz/turns.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

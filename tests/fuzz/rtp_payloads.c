@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/input/depacketizer.h"
-#include "daemon/input/picture_end.h"
-#include "daemon/input/rtp_receiver.h"
+#include "daemon/rtsp/depacketizer.h"
+#include "daemon/rtsp/picture_end.h"
+#include "daemon/rtsp/rtp_receiver.h"
 #include "tests/fuzz/turns.h"
 
 static const int64_t MS = 1000000;

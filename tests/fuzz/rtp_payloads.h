@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/input/sdp.h"
+#include "daemon/rtsp/sdp.h"
 
 enum {
     RTP_MARKER = 1,

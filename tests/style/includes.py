@@ -44,7 +44,7 @@ FOLDERS = {
 # The folders of a part in the order of a frame: each may include those before it. Files of the part itself are last,
 # but those of kernels/, which every folder there builds on, are first. config/ has no folders, so its files are listed.
 RANKS = {
-    "daemon": ["base", "input", "decode", "device", "output", "transform", "camera", "supervisor", "service", "cli", ""],
+    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "output", "transform", "camera", "supervisor", "service", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
     "config": ["url", "pattern", "address", "unit", "mistakes", "file", "expand", "document", "quantity", "types", "describe",
                "value", "config", "op", "schema", "print", "json_schema", "object", "reader", "check_output", "check", "load"],
@@ -57,8 +57,8 @@ FILES = [
     (r"daemon/cli/probe\.c", ["libavcodec/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
-    (r"daemon/input/(login_pause|rtsp_(auth|tls))\.c", ["openssl/"]),
-    (r"tests/daemon/input/rtsp_connection\.c", ["openssl/"]),
+    (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls))\.c", ["openssl/"]),
+    (r"tests/daemon/rtsp/rtsp_connection\.c", ["openssl/"]),
     (r"daemon/output/unread\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
     (r"daemon/output/muxer\.c", ["libavformat/"]),
@@ -147,6 +147,7 @@ REFUSED = [
     ("config/load.c", '#include "daemon/base/log.h"'),
     ("config/load.c", "#include <uv.h>"),
     ("config/value.c", '#include "config/schema.h"'),
+    ("daemon/rtsp/rtsp_session.c", '#include "daemon/input/demux.h"'),
     ("daemon/decode/decoder.c", '#include "daemon/device/devices.h"'),
     ("daemon/base/log.c", '#include "daemon/daemon.h"'),
     ("kernels/op.c", '#include "kernels/cpu/versions.h"'),

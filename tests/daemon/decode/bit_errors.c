@@ -4,8 +4,8 @@
 #include <libavcodec/avcodec.h>
 
 #include "daemon/base/log.h"
+#include "daemon/bitstream/nal.h"
 #include "daemon/input/libav_log.h"
-#include "daemon/input/nal.h"
 #include "tests/daemon/decode/decoding.h"
 #include "tests/kernels/picture.h"
 

@@ -4,7 +4,7 @@
 
 #include <libavcodec/avcodec.h>
 
-#include "daemon/input/nal.h"
+#include "daemon/bitstream/nal.h"
 #include "tests/daemon/decode/decoding.h"
 #include "tests/kernels/picture.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/input/demux.h"
-#include "daemon/input/rtsp_track.h"
+#include "daemon/rtsp/rtsp_track.h"
 #include "tests/test.h"
 
 static void test_small_pictures_take_little_memory(void)

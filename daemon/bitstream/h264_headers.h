@@ -1,0 +1,59 @@
+// The parameter sets and slice headers of H.264 (ITU-T H.264, 7.3), as far as they tell pictures
+// apart. Values are given as they stand, also those that the standard does not allow: the caller
+// bounds what it uses.
+#ifndef FRAMED_DAEMON_BITSTREAM_H264_HEADERS_H
+#define FRAMED_DAEMON_BITSTREAM_H264_HEADERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum h264_unit { // nal_unit_type
+    H264_UNIT_SLICE = 1,
+    H264_UNIT_PARTITION_A = 2,
+    H264_UNIT_PARTITION_B = 3,
+    H264_UNIT_PARTITION_C = 4,
+    H264_UNIT_IDR = 5,
+    H264_UNIT_SEI = 6,
+    H264_UNIT_SPS = 7,
+    H264_UNIT_PPS = 8,
+    H264_UNIT_AUD = 9,
+    H264_UNIT_END_OF_SEQUENCE = 10,
+    H264_UNIT_END_OF_STREAM = 11,
+    H264_UNIT_SPS_EXTENSION = 13,
+    H264_UNIT_PREFIX = 14,
+    H264_UNIT_RESERVED_18 = 18,
+    H264_UNIT_AUXILIARY = 19,
+    H264_UNIT_EXTENSION = 20,
+    H264_UNIT_DEPTH_EXTENSION = 21,
+};
+
+enum { H264_SPS_MAX = 32, H264_PPS_MAX = 256 };
+
+struct h264_sps {
+    uint8_t profile, constraints, level;
+    uint32_t id;
+    int plane_bits; // of colour_plane_id, which stands before frame_num: 0 or 2
+    uint32_t frame_num_bits;
+    bool gaps; // gaps_in_frame_num_value_allowed_flag
+    uint32_t poc_type;
+    uint32_t poc_lsb_bits; // 0: of another type than 0
+    bool fields;           // frame_mbs_only_flag is 0: pictures may be fields
+};
+
+// Up to frame_num and the field.
+struct h264_slice {
+    uint32_t first_mb, type, pps;
+    uint32_t frame_num;
+    bool field, bottom;
+};
+
+// All from the unit's header byte on.
+struct h264_sps h264_sps_read(const uint8_t *unit, size_t bytes);
+void h264_pps_read(const uint8_t *unit, size_t bytes, uint32_t *id, uint32_t *sps);
+// first_mb, type and pps. The rest follows with the sequence that the PPS belongs to.
+struct h264_slice h264_slice_read(const uint8_t *unit, size_t bytes);
+void h264_slice_read_field(struct h264_slice *, const struct h264_sps *, const uint8_t *unit,
+                           size_t bytes);
+
+#endif

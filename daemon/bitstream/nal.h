@@ -1,0 +1,58 @@
+// The NAL units of a packet of H.264 or H.265, and the syntax elements in them. Takes whatever the
+// bytes are; nothing is read behind their end.
+#ifndef FRAMED_DAEMON_BITSTREAM_NAL_H
+#define FRAMED_DAEMON_BITSTREAM_NAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct nal {
+    const uint8_t *data; // from its header on, emulation prevention bytes included
+    size_t size;         // without zeros behind it
+};
+
+struct nal_reader {
+    const uint8_t *data; // of a packet
+    size_t size;
+    int length_bytes; // in front of each unit; 0: start codes between them
+    size_t at;        // 0 at first
+};
+
+bool nal_next(struct nal_reader *, struct nal *ret); // false: no more
+// The unit's bytes without those of emulation prevention, as many as there is room for. Returns how
+// many they are.
+size_t nal_rbsp(const struct nal *, uint8_t *to, size_t room);
+// Where the next start code (0 0 1) begins, from `at` on; `size` where there is none.
+size_t nal_find_start(const uint8_t *data, size_t size, size_t at);
+
+// --- the bits of a unit, read without the emulation prevention bytes. Behind its end they are 0.
+struct nal_bits {
+    const uint8_t *data;
+    size_t size, at; // the next byte to take
+    int zeros;       // bytes in a row before `at`
+    int left;        // bits of `byte`
+    uint8_t byte;
+};
+
+uint32_t nal_u(struct nal_bits *, int n);   // u(n), n <= 32
+uint32_t nal_ue(struct nal_bits *);         // ue(v); UINT32_MAX where it has more than 31 zeros
+int32_t nal_se(struct nal_bits *);          // se(v)
+void nal_skip(struct nal_bits *, size_t n); // so many bits
+bool nal_ended(const struct nal_bits *);    // bits behind the end were read
+
+// --- H.264
+// Whether a packet's picture is an IDR: nothing after it refers to anything before it.
+// `length_bytes` as of a nal_reader.
+bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes);
+// What the extradata of an H.264 stream, which may be NULL, says of length_bytes.
+int h264_length_bytes(const uint8_t *extradata, size_t size);
+
+// --- H.265
+// nal_unit_type of a unit of the base layer; -1: of another layer, or there is no whole header.
+int hevc_unit_type(const struct nal *);
+
+// What the extradata of an H.265 stream, which may be NULL, says of length_bytes.
+int hevc_length_bytes(const uint8_t *extradata, size_t size);
+
+#endif

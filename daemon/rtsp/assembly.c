@@ -1,0 +1,349 @@
+#include "daemon/rtsp/assembly.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/rtsp/rtp_receiver.h"
+
+enum { ROOM_MIN = 4096 };
+
+// A place that is free, best one whose memory has served before, so that few places get any.
+static struct assembly_unit *take_place(struct assembly *a)
+{
+    struct assembly_unit *ret = NULL;
+    for (int i = 0; i < ASSEMBLY_UNITS; i++) {
+        struct assembly_unit *place = &a->units[i];
+        if (!place->used && (!ret || place->room > ret->room))
+            ret = place;
+    }
+    if (ret) {
+        *ret = (struct assembly_unit){.data = ret->data, .room = ret->room, .used = true};
+        ret->unit.received_ns = ret->unit.arrived_ns = a->received_ns;
+    }
+    return ret;
+}
+
+void assembly_open(struct assembly *a, struct picture_end_verdict *verdict)
+{
+    a->verdict = verdict ? verdict : &a->own;
+    a->ended_received_ns = INT64_MIN;
+    a->open = take_place(a);
+}
+
+void assembly_close(struct assembly *a)
+{
+    for (int i = 0; i < ASSEMBLY_UNITS; i++)
+        free(a->units[i].data);
+}
+
+void assembly_release(struct assembly *a)
+{
+    if (a->given)
+        a->given->used = false;
+    a->given = NULL;
+}
+
+uint8_t *assembly_room(struct assembly *a, size_t bytes)
+{
+    struct assembly_unit *u = a->open;
+    if (bytes > ASSEMBLY_BYTES_MAX - u->bytes)
+        return NULL;
+    const size_t needed = u->bytes + bytes + ACCESS_UNIT_PADDING;
+    if (needed > u->room) {
+        size_t room = u->room ? u->room : ROOM_MIN;
+        while (room < needed)
+            room *= 2;
+        uint8_t *data = realloc(u->data, room);
+        if (!data) {
+            a->no_memory = true;
+            return NULL;
+        }
+        u->data = data;
+        u->room = room;
+    }
+    return u->data + u->bytes;
+}
+
+// --- the end of a unit
+
+// All slices of the open unit's picture are lost. Its parameter sets, and the account of what is
+// missing, go to the next picture.
+static void lose_picture(struct assembly_unit *u)
+{
+    struct assembly_unit left = {.unit = u->unit, .data = u->data, .room = u->room, .used = true};
+    left.unit.damaged = false;
+    left.unit.reference_lost = true;
+    left.begun = u->unit.has_sets && u->head > 0;
+    left.bytes = left.begun ? u->head : 0;
+    left.unit.has_sets = left.begun;
+    *u = left;
+}
+
+// Returns false where no place is left for the next unit: the open one then takes up more.
+static bool end_unit(struct assembly *a, enum assembly_end how)
+{
+    struct assembly_unit *u = a->open;
+    if (u->slices == 0) {
+        lose_picture(u);
+        return true;
+    }
+    struct assembly_unit *next = take_place(a);
+    if (!next)
+        return false;
+    u->signs.unmarked = u->signs.markers == 0;
+    u->signs.damaged = u->unit.damaged;
+    if (a->ended_received_ns != INT64_MIN)
+        u->signs.interval_ns = u->unit.received_ns - a->ended_received_ns;
+    if (how != ENDED_BY_FLUSH)
+        picture_end_learn(a->verdict, &u->signs);
+    a->ended = true;
+    a->end = how;
+    a->ended_marked = u->signs.markers > 0;
+    a->ended_timestamp = u->unit.timestamp;
+    a->ended_received_ns = u->unit.received_ns;
+    u->unit.keyframe = u->random_access || (u->recovery && !u->inter);
+    u->unit.data = u->data;
+    u->unit.bytes = u->bytes;
+    a->complete[a->n_complete++] = u;
+    a->open = next;
+    return true;
+}
+
+int64_t assembly_due_ns(const struct assembly *a)
+{
+    const struct assembly_unit *u = a->open;
+    if (a->n_complete > 0)
+        return INT64_MIN;
+    if (!u->picture || a->incomplete || u->awaits || u->tail)
+        return INT64_MAX;
+    struct picture_end_signs signs = u->signs;
+    signs.damaged = u->unit.damaged;
+    const int64_t silence = picture_end_silence_ns(a->verdict, &signs, u->marked);
+    return silence == INT64_MAX ? INT64_MAX : u->unit.arrived_ns + silence;
+}
+
+int assembly_take(struct assembly *a, int64_t now_ns, struct access_unit *ret)
+{
+    assembly_release(a);
+    if (a->n_complete == 0 && assembly_due_ns(a) <= now_ns)
+        end_unit(a, ENDED_BY_SILENCE);
+    if (a->n_complete == 0)
+        return -EAGAIN;
+    a->given = a->complete[0];
+    a->n_complete--;
+    memmove(a->complete, a->complete + 1, (size_t)a->n_complete * sizeof a->complete[0]);
+    memset(a->given->data + a->given->bytes, 0, ACCESS_UNIT_PADDING);
+    *ret = a->given->unit;
+    return 0;
+}
+
+void assembly_flush(struct assembly *a)
+{
+    assembly_release(a);
+    if (a->open->picture)
+        end_unit(a, ENDED_BY_FLUSH);
+    a->ended = false;
+    a->ended_received_ns = INT64_MIN;
+}
+
+// --- packets
+
+bool assembly_breaks(const struct assembly *a, const struct rtp_packet *packet)
+{
+    return packet->lost || packet->lost_unknown || packet->restarted ||
+           packet->timestamp != a->timestamp;
+}
+
+// Packets are missing before one with the same or another stamp (`other`). They are counted with
+// the open unit, as its own loss where it has a slice: its trusted marker would have ended it.
+static void note_hole(struct assembly *a, uint32_t lost, bool other)
+{
+    struct assembly_unit *u = a->open;
+    u->unit.lost += lost;
+    a->ended_received_ns = INT64_MIN;
+    a->hole = true;
+    a->hole_whole = !u->picture;
+    if (u->picture) {
+        u->unit.damaged = true;
+        a->hole_whole = other && u->slices > 0 && u->unit.disposable;
+    } else if (u->begun && !other) {
+        u->unit.damaged = true;
+        a->hole = false;
+    }
+}
+
+// What came from the sender before is at its end.
+static void begin_anew(struct assembly *a)
+{
+    if (a->open->picture) {
+        a->open->unit.damaged |= !a->open->marked;
+        end_unit(a, ENDED_BY_FLUSH);
+    }
+    a->open->unit.restarted = true;
+    a->open->unit.has_sets = a->open->begun = false;
+    a->open->bytes = 0;
+    a->ended = false;
+    a->ended_received_ns = INT64_MIN;
+}
+
+void assembly_packet(struct assembly *a, const struct rtp_packet *packet)
+{
+    const bool other = !a->begun || packet->timestamp != a->timestamp;
+    const bool hole = packet->lost || packet->lost_unknown;
+    if (hole)
+        note_hole(a, packet->lost, other || packet->restarted);
+    if (packet->restarted) {
+        begin_anew(a);
+    } else if (other && a->open->picture && (!a->open->awaits || hole)) {
+        end_unit(a, ENDED_BY_NEXT);
+    }
+    a->begun = true;
+    a->timestamp = packet->timestamp;
+    a->received_ns = packet->received_ns;
+}
+
+// Pieces ahead of the first slice were perhaps stamped, and sent, with the picture before theirs.
+void assembly_goes_on(struct assembly *a)
+{
+    struct assembly_unit *u = a->open;
+    if (!u->begun || (!u->picture && u->unit.timestamp != a->timestamp)) {
+        u->unit.timestamp = a->timestamp;
+        u->unit.received_ns = a->received_ns;
+        u->begun = true;
+    } else if (u->picture && a->received_ns - u->unit.arrived_ns > u->signs.gap_ns) {
+        u->signs.gap_ns = a->received_ns - u->unit.arrived_ns;
+    }
+    u->unit.arrived_ns = a->received_ns;
+}
+
+// Another picture begins with the bytes from `at` on, of which the tail is not the present piece.
+static size_t cut_unit(struct assembly *a, size_t at)
+{
+    struct assembly_unit *from = a->open;
+    const size_t begin = from->tail ? from->tail : at, bytes = from->bytes - begin;
+    const bool sets = from->tail && from->tail_sets, recovery = from->tail && from->tail_recovery;
+    from->bytes = begin;
+    if (!end_unit(a, ENDED_BY_NEXT)) {
+        from->bytes += bytes;
+        from->unit.damaged = true;
+        return at;
+    }
+    uint8_t *to = assembly_room(a, bytes);
+    if (!to) {
+        a->open->unit.damaged = true;
+        return SIZE_MAX;
+    }
+    const size_t place = a->open->bytes + (at - begin);
+    memmove(to, from->data + begin, bytes);
+    a->open->bytes += bytes;
+    a->open->unit.has_sets |= sets;
+    a->open->recovery |= recovery;
+    return place;
+}
+
+// The tail is of the open unit after all.
+static void join_tail(struct assembly_unit *u)
+{
+    u->unit.has_sets |= u->tail > 0 && u->tail_sets;
+    u->recovery |= u->tail > 0 && u->tail_recovery;
+    u->tail = 0;
+    u->tail_sets = u->tail_recovery = false;
+}
+
+static void tell_hole(struct assembly *a, bool begins)
+{
+    if (!a->hole)
+        return;
+    a->hole = false;
+    a->open->unit.damaged |= !begins;
+    a->open->unit.reference_lost |= begins && a->hole_whole;
+}
+
+// A slice that begins no picture. Where none is open, that of the last unit goes on behind its end.
+static void go_on_with_picture(struct assembly *a, bool hole)
+{
+    struct assembly_unit *u = a->open;
+    if (u->picture) {
+        u->signs.early |= u->marked;
+        return;
+    }
+    if (a->ended && !hole && a->timestamp == a->ended_timestamp)
+        picture_end_went_on(a->verdict, a->ended_marked, a->end == ENDED_BY_SILENCE);
+    u->unit.damaged = true;
+}
+
+size_t assembly_piece(struct assembly *a, size_t at, enum assembly_piece piece)
+{
+    struct assembly_unit *u = a->open;
+    const bool hole = a->hole, stands_ahead = piece == PIECE_AHEAD || piece == PIECE_PREFIX;
+    const bool slice = piece >= PIECE_FIRST && piece <= PIECE_NEXT;
+    const bool undecided =
+        (piece == PIECE_PREFIX && !u->marked && a->timestamp == u->unit.timestamp) ||
+        (stands_ahead && u->awaits);
+    if (piece == PIECE_SKIPPED || (piece == PIECE_BEHIND && !u->picture)) {
+        return SIZE_MAX;
+    }
+    if (u->picture && undecided)
+        u->tail = u->tail ? u->tail : at;
+    else if (u->picture && (stands_ahead || piece == PIECE_FIRST || piece == PIECE_FIRST_FIELD))
+        at = cut_unit(a, at);
+    else if (slice)
+        join_tail(u);
+    if (at == SIZE_MAX)
+        return at;
+    if (slice || stands_ahead)
+        tell_hole(a, piece != PIECE_NEXT && piece != PIECE_SECOND_FIELD);
+    if (piece == PIECE_NEXT)
+        go_on_with_picture(a, hole);
+    assembly_goes_on(a);
+    if (!slice)
+        return at;
+    u = a->open;
+    u->head = u->picture ? u->head : at;
+    u->picture = true;
+    u->marked = false;
+    u->awaits = piece == PIECE_FIRST_FIELD || (u->awaits && piece != PIECE_SECOND_FIELD);
+    a->ended = false;
+    return at;
+}
+
+void assembly_slice(struct assembly *a, const struct assembly_slice *slice)
+{
+    struct assembly_unit *u = a->open;
+    u->unit.disposable = slice->disposable && (u->slices == 0 || u->unit.disposable);
+    u->random_access |= slice->random_access;
+    u->inter |= !slice->intra;
+    u->slices++;
+}
+
+void assembly_sets(struct assembly *a)
+{
+    *(a->open->tail ? &a->open->tail_sets : &a->open->unit.has_sets) = true;
+}
+
+void assembly_recovery(struct assembly *a)
+{
+    *(a->open->tail ? &a->open->tail_recovery : &a->open->recovery) = true;
+}
+
+void assembly_damage(struct assembly *a)
+{
+    struct assembly_unit *u = a->open;
+    tell_hole(a, false);
+    u->unit.damaged = true;
+    if (!u->picture)
+        u->head = u->bytes;
+    u->picture = true;
+}
+
+void assembly_marker(struct assembly *a)
+{
+    struct assembly_unit *u = a->open;
+    if (!u->picture || u->tail)
+        return;
+    u->marked = true;
+    u->signs.markers++;
+    if (!u->awaits && picture_end_at_marker(a->verdict, &u->signs))
+        end_unit(a, ENDED_BY_MARKER);
+}

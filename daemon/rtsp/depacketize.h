@@ -1,0 +1,19 @@
+// What a depacketizer of one codec is.
+#ifndef FRAMED_DAEMON_RTSP_DEPACKETIZE_H
+#define FRAMED_DAEMON_RTSP_DEPACKETIZE_H
+
+#include "daemon/rtsp/assembly.h"
+#include "daemon/rtsp/parameter_sets.h"
+#include "daemon/rtsp/sdp.h"
+
+struct depacketize_codec {
+    size_t bytes; // of its state, which is zeroed before it is opened
+    void (*open)(void *state, struct assembly *, const struct sdp_media *);
+    void (*packet)(void *state, const struct rtp_packet *);
+    void (*flush)(void *state); // no packet follows: what is not complete is taken away
+    const struct parameter_sets *(*sets)(const void *state); // NULL: it has none
+};
+
+extern const struct depacketize_codec depacketize_h264, depacketize_h265, depacketize_jpeg;
+
+#endif

@@ -1,0 +1,216 @@
+// H.265 in RTP (RFC 7798): single NAL units, aggregation packets, fragmentation units, with and
+// without decoding order numbers, which are skipped.
+#include "daemon/bitstream/nal.h"
+#include "daemon/rtsp/depacketize.h"
+#include "daemon/rtsp/nal_assembly.h"
+#include "daemon/rtsp/rtp_receiver.h"
+
+enum { AGGREGATION = 48, FRAGMENTATION, PACI };
+enum { FU_START = 0x80, FU_END = 0x40 };
+enum { HEADER_BYTES = 2, DONL_BYTES = 2, DOND_BYTES = 1 };
+enum { // nal_unit_type
+    H265_SUB_LAYER_END =
+        14, // up to here even types are of pictures that none of their layer refers to
+    H265_IRAP = 16,
+    H265_IRAP_END = 23,
+    H265_VCL_END = 31,
+    H265_VPS,
+    H265_SPS,
+    H265_PPS,
+    H265_AUD,
+    H265_END_OF_SEQUENCE,
+    H265_END_OF_BITSTREAM,
+    H265_PREFIX_SEI = 39,
+    H265_RESERVED_41 = 41, // to 44: ahead of a picture, as 48 to 55
+    H265_RESERVED_44 = 44,
+};
+enum { UNKNOWN_LAYERS = 8 };
+
+struct h265 {
+    struct nal_assembly nals; // the first member
+    int sub_layers;           // by the last SPS
+    bool donl;
+};
+
+static int h265_type(const uint8_t *nal)
+{
+    return nal[0] >> 1 & 63;
+}
+
+static int layer_of(const uint8_t *nal)
+{
+    return (nal[0] & 1) << 5 | nal[1] >> 3;
+}
+
+static enum assembly_piece h265_tell(struct nal_assembly *nals, const uint8_t *nal, size_t bytes)
+{
+    (void)nals;
+    const int type = h265_type(nal);
+    if (bytes < HEADER_BYTES || type >= AGGREGATION)
+        return PIECE_SKIPPED;
+    if (type <= H265_VCL_END && bytes < HEADER_BYTES + 1)
+        return PIECE_SKIPPED;
+    if (layer_of(nal) > 0)
+        return type <= H265_VCL_END ? PIECE_NEXT : PIECE_ANYWHERE;
+    if (type <= H265_VCL_END) // first_slice_segment_in_pic_flag
+        return nal[HEADER_BYTES] & 0x80 ? PIECE_FIRST : PIECE_NEXT;
+    if (type == H265_END_OF_SEQUENCE || type == H265_END_OF_BITSTREAM)
+        return PIECE_ANYWHERE;
+    if (type <= H265_AUD || type == H265_PREFIX_SEI ||
+        (type >= H265_RESERVED_41 && type <= H265_RESERVED_44))
+        return PIECE_AHEAD;
+    return PIECE_BEHIND;
+}
+
+// The number of a SPS stands behind the profiles and levels of its sub-layers.
+static uint32_t read_sps_id(struct nal_bits *bits, int sub_layers)
+{
+    bool profile[8] = {0}, level[8] = {0};
+    nal_skip(bits, 1 + 88 + 8);
+    for (int i = 0; i < sub_layers - 1; i++) {
+        profile[i] = nal_u(bits, 1);
+        level[i] = nal_u(bits, 1);
+    }
+    if (sub_layers > 1)
+        nal_skip(bits, 2 * (size_t)(8 - (sub_layers - 1)));
+    for (int i = 0; i < sub_layers - 1; i++)
+        nal_skip(bits, (profile[i] ? 88 : 0) + (level[i] ? 8 : 0));
+    return nal_ue(bits);
+}
+
+static bool h265_learn(struct nal_assembly *nals, const uint8_t *nal, size_t bytes)
+{
+    struct h265 *h = (struct h265 *)nals;
+    const int type = h265_type(nal);
+    if (type < H265_VPS || type > H265_PPS || bytes <= HEADER_BYTES || layer_of(nal) > 0)
+        return false;
+    struct nal_bits bits = {.data = nal, .size = bytes, .at = HEADER_BYTES};
+    uint32_t id;
+    if (type == H265_PPS) {
+        id = nal_ue(&bits);
+    } else {
+        id = nal_u(&bits, 4); // of the VPS
+        if (type == H265_SPS) {
+            h->sub_layers = (int)nal_u(&bits, 3) + 1;
+            id = read_sps_id(&bits, h->sub_layers);
+        }
+    }
+    parameter_sets_put(&nals->sets, type, id, nal, bytes);
+    return true;
+}
+
+static void h265_finish(struct nal_assembly *nals, const uint8_t *nal, size_t bytes)
+{
+    const struct h265 *h = (struct h265 *)nals;
+    const int type = h265_type(nal);
+    if (h265_learn(nals, nal, bytes)) {
+        assembly_sets(nals->assembly);
+    } else if (type <= H265_VCL_END && layer_of(nal) == 0) {
+        const int sub_layer = (nal[1] & 7) - 1;
+        assembly_slice(nals->assembly,
+                       &(struct assembly_slice){
+                           .disposable = type <= H265_SUB_LAYER_END && type % 2 == 0 &&
+                                         sub_layer == h->sub_layers - 1,
+                           .random_access = type >= H265_IRAP && type <= H265_IRAP_END,
+                       });
+    }
+}
+
+static const struct nal_format h265_format = {h265_tell, h265_finish, h265_learn};
+
+// --- payloads
+
+static void read_aggregation(struct h265 *h, const uint8_t *data, size_t bytes)
+{
+    size_t order = h->donl ? DONL_BYTES : 0;
+    while (bytes > order + 2) {
+        const size_t size = (size_t)data[order] << 8 | data[order + 1];
+        data += order + 2;
+        bytes -= order + 2;
+        if (size == 0)
+            return;
+        if (size > bytes) {
+            nal_assembly_missing(&h->nals);
+            return;
+        }
+        nal_assembly_put(&h->nals, data, size);
+        data += size;
+        bytes -= size;
+        order = h->donl ? DOND_BYTES : 0;
+    }
+}
+
+// Later fragments may say another type: that of the first counts.
+static void read_fragmentation(struct h265 *h, const uint8_t *data, size_t bytes)
+{
+    const uint8_t flags = data[HEADER_BYTES];
+    size_t at = HEADER_BYTES + 1;
+    if (flags & FU_START) {
+        const uint8_t header[] = {(uint8_t)((data[0] & 0x81) | (flags & 63) << 1), data[1]};
+        nal_assembly_begin(&h->nals);
+        nal_assembly_append(&h->nals, header, sizeof header);
+        at += h->donl ? DONL_BYTES : 0;
+    } else if (!h->nals.open) {
+        nal_assembly_missing(&h->nals);
+        return;
+    }
+    if (at < bytes)
+        nal_assembly_append(&h->nals, data + at, bytes - at);
+    if (flags & FU_END)
+        nal_assembly_end(&h->nals);
+}
+
+// A single unit, of which the decoding order number stands behind the header.
+static void read_single(struct h265 *h, const uint8_t *data, size_t bytes)
+{
+    if (!h->donl || bytes < HEADER_BYTES + DONL_BYTES) {
+        nal_assembly_put(&h->nals, data, bytes);
+        return;
+    }
+    nal_assembly_begin(&h->nals);
+    nal_assembly_append(&h->nals, data, HEADER_BYTES);
+    nal_assembly_append(&h->nals, data + HEADER_BYTES + DONL_BYTES,
+                        bytes - HEADER_BYTES - DONL_BYTES);
+    nal_assembly_end(&h->nals);
+}
+
+static void h265_packet(void *state, const struct rtp_packet *packet)
+{
+    struct h265 *h = state;
+    const uint8_t *data = packet->payload;
+    const size_t bytes = packet->bytes;
+    nal_assembly_packet(&h->nals, packet);
+    const int type = bytes >= HEADER_BYTES ? h265_type(data) : PACI;
+    if (type == AGGREGATION)
+        read_aggregation(h, data + HEADER_BYTES, bytes - HEADER_BYTES);
+    else if (type == FRAGMENTATION && bytes > HEADER_BYTES)
+        read_fragmentation(h, data, bytes);
+    else if (type < AGGREGATION)
+        read_single(h, data, bytes);
+    else if (bytes > 0)
+        nal_assembly_skip(&h->nals);
+    nal_assembly_packet_end(&h->nals, packet);
+}
+
+static void h265_open(void *state, struct assembly *assembly, const struct sdp_media *media)
+{
+    struct h265 *h = state;
+    h->nals.assembly = assembly;
+    h->nals.format = &h265_format;
+    h->donl = media->donl;
+    h->sub_layers = UNKNOWN_LAYERS;
+    nal_assembly_head_start(&h->nals, media->sets, (size_t)media->sets_bytes);
+}
+
+static void h265_flush(void *state)
+{
+    nal_assembly_flush(&((struct h265 *)state)->nals);
+}
+
+static const struct parameter_sets *h265_sets(const void *state)
+{
+    return &((const struct h265 *)state)->nals.sets;
+}
+
+const struct depacketize_codec depacketize_h265 = {sizeof(struct h265), h265_open, h265_packet,
+                                                   h265_flush, h265_sets};

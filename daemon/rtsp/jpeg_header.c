@@ -1,0 +1,239 @@
+#include "daemon/rtsp/jpeg_header.h"
+
+#include <string.h>
+
+enum { // the second byte of a marker
+    SOF0 = 0xc0,
+    DHT = 0xc4,
+    JPG = 0xc8,
+    DAC = 0xcc,
+    SOF15 = 0xcf,
+    RST0 = 0xd0,
+    EOI = 0xd9,
+    SOS = 0xda,
+    DQT = 0xdb,
+    DRI = 0xdd,
+};
+
+enum { COMPONENTS_MAX = 4, FRAME_BYTES = 10, COMPONENT_BYTES = 3 }; // of a SOF segment
+
+// Tables K.1 and K.2 of T.81, in zigzag order.
+static const uint8_t quantization[2][64] = {
+    {16, 11, 12,  14,  12,  10, 16, 14,  13,  14,  18,  17,  16, 19,  24,  40,
+     26, 24, 22,  22,  24,  49, 35, 37,  29,  40,  58,  51,  61, 60,  57,  51,
+     56, 55, 64,  72,  92,  78, 64, 68,  87,  69,  55,  56,  80, 109, 81,  87,
+     95, 98, 103, 104, 103, 62, 77, 113, 121, 112, 100, 120, 92, 101, 103, 99},
+    {17, 18, 18, 24, 21, 24, 47, 26, 26, 47, 99, 66, 56, 66, 99, 99, 99, 99, 99, 99, 99, 99,
+     99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
+     99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99},
+};
+
+// Tables K.3 to K.6, as one segment.
+static const uint8_t huffman[] = {
+    0xff, 0xc4, 0x01, 0xa2, 0x00, 0x00, 0x01, 0x05, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a,
+    0x0b, 0x01, 0x00, 0x03, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x10, 0x00,
+    0x02, 0x01, 0x03, 0x03, 0x02, 0x04, 0x03, 0x05, 0x05, 0x04, 0x04, 0x00, 0x00, 0x01, 0x7d, 0x01,
+    0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13, 0x51, 0x61, 0x07, 0x22,
+    0x71, 0x14, 0x32, 0x81, 0x91, 0xa1, 0x08, 0x23, 0x42, 0xb1, 0xc1, 0x15, 0x52, 0xd1, 0xf0, 0x24,
+    0x33, 0x62, 0x72, 0x82, 0x09, 0x0a, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x25, 0x26, 0x27, 0x28, 0x29,
+    0x2a, 0x34, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4a,
+    0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a,
+    0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a,
+    0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99, 0x9a, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8,
+    0xa9, 0xaa, 0xb2, 0xb3, 0xb4, 0xb5, 0xb6, 0xb7, 0xb8, 0xb9, 0xba, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6,
+    0xc7, 0xc8, 0xc9, 0xca, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8, 0xd9, 0xda, 0xe1, 0xe2, 0xe3,
+    0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9,
+    0xfa, 0x11, 0x00, 0x02, 0x01, 0x02, 0x04, 0x04, 0x03, 0x04, 0x07, 0x05, 0x04, 0x04, 0x00, 0x01,
+    0x02, 0x77, 0x00, 0x01, 0x02, 0x03, 0x11, 0x04, 0x05, 0x21, 0x31, 0x06, 0x12, 0x41, 0x51, 0x07,
+    0x61, 0x71, 0x13, 0x22, 0x32, 0x81, 0x08, 0x14, 0x42, 0x91, 0xa1, 0xb1, 0xc1, 0x09, 0x23, 0x33,
+    0x52, 0xf0, 0x15, 0x62, 0x72, 0xd1, 0x0a, 0x16, 0x24, 0x34, 0xe1, 0x25, 0xf1, 0x17, 0x18, 0x19,
+    0x1a, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x43, 0x44, 0x45, 0x46,
+    0x47, 0x48, 0x49, 0x4a, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x63, 0x64, 0x65, 0x66,
+    0x67, 0x68, 0x69, 0x6a, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a, 0x82, 0x83, 0x84, 0x85,
+    0x86, 0x87, 0x88, 0x89, 0x8a, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99, 0x9a, 0xa2, 0xa3,
+    0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xb2, 0xb3, 0xb4, 0xb5, 0xb6, 0xb7, 0xb8, 0xb9, 0xba,
+    0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8,
+    0xd9, 0xda, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6,
+    0xf7, 0xf8, 0xf9, 0xfa,
+};
+
+void jpeg_quantization_of(struct jpeg_quantization *ret, int q)
+{
+    const int scale = q < 50 ? 5000 / q : 200 - 2 * q;
+    for (int table = 0; table < 2; table++) {
+        ret->bytes[table] = 64;
+        for (int i = 0; i < 64; i++) {
+            const int value = (quantization[table][i] * scale + 50) / 100;
+            ret->data[64 * table + i] = (uint8_t)(value < 1 ? 1 : value > 255 ? 255 : value);
+        }
+    }
+}
+
+// --- writing
+
+static uint8_t *write_bytes(uint8_t *to, const void *data, size_t bytes)
+{
+    memcpy(to, data, bytes);
+    return to + bytes;
+}
+
+static uint8_t *write_segment(uint8_t *to, uint8_t marker, const uint8_t *data, size_t bytes)
+{
+    const uint8_t head[] = {0xff, marker, (uint8_t)((bytes + 2) >> 8), (uint8_t)(bytes + 2)};
+    return write_bytes(write_bytes(to, head, sizeof head), data, bytes);
+}
+
+static uint8_t *write_quantization(uint8_t *to, const struct jpeg_quantization *q)
+{
+    uint8_t table[129];
+    for (int i = 0, at = 0; i < 2 && q->bytes[i] > 0; at += q->bytes[i++]) {
+        table[0] = (uint8_t)((q->bytes[i] > 64 ? 0x10 : 0) | i);
+        memcpy(table + 1, q->data + at, (size_t)q->bytes[i]);
+        to = write_segment(to, DQT, table, (size_t)q->bytes[i] + 1);
+    }
+    return to;
+}
+
+static uint8_t *write_frame(uint8_t *to, const struct jpeg_header *h)
+{
+    const uint8_t colour = h->quantization && h->quantization->bytes[1] == 0 ? 0 : 1;
+    const uint8_t frame[] = {
+        8,
+        (uint8_t)(h->height >> 8),
+        (uint8_t)h->height,
+        (uint8_t)(h->width >> 8),
+        (uint8_t)h->width,
+        3,
+        1,
+        h->half_height ? 0x22 : 0x21,
+        0,
+        2,
+        0x11,
+        colour,
+        3,
+        0x11,
+        colour,
+    };
+    return write_segment(to, SOF0, frame, sizeof frame);
+}
+
+// One scan of all components of the frame, the first of which is luma.
+static uint8_t *write_scan(uint8_t *to, const uint8_t *frame)
+{
+    uint8_t scan[1 + 2 * COMPONENTS_MAX + 3] = {frame[FRAME_BYTES - 1]};
+    size_t at = 1;
+    for (int i = 0; i < scan[0]; i++) {
+        scan[at++] = frame[FRAME_BYTES + COMPONENT_BYTES * i];
+        scan[at++] = i == 0 ? 0x00 : 0x11;
+    }
+    scan[at++] = 0;
+    scan[at++] = 63;
+    scan[at++] = 0;
+    return write_segment(to, SOS, scan, at);
+}
+
+// --- segments of the header extension
+
+struct segment {
+    uint8_t marker;
+    const uint8_t *data; // from its marker on
+    size_t bytes;        // of SOS: all that follows too
+};
+
+static bool next_segment(const uint8_t **at, const uint8_t *end, struct segment *ret)
+{
+    const uint8_t *p = *at;
+    while (end - p >= 2 && p[0] == 0xff && p[1] == 0xff)
+        p++;
+    if (end - p < 4 || p[0] != 0xff || p[1] < SOF0 || (p[1] >= RST0 && p[1] <= EOI))
+        return false;
+    const size_t length = ((size_t)p[2] << 8 | p[3]) + 2, left = (size_t)(end - p);
+    if (length < 4 || length > left)
+        return false;
+    *ret = (struct segment){p[1], p, p[1] == SOS ? left : length};
+    *at = p + ret->bytes;
+    return true;
+}
+
+static bool is_frame(const struct segment *s)
+{
+    const bool frame = s->marker >= SOF0 && s->marker <= SOF15 && s->marker != DHT &&
+                       s->marker != JPG && s->marker != DAC;
+    return frame && s->bytes >= FRAME_BYTES && s->data[FRAME_BYTES - 1] <= COMPONENTS_MAX &&
+           s->bytes >= FRAME_BYTES + COMPONENT_BYTES * (size_t)s->data[FRAME_BYTES - 1];
+}
+
+static void keep_segment(struct jpeg_kept *kept, bool more, const uint8_t *data, size_t bytes)
+{
+    const size_t at = more ? kept->bytes : 0;
+    if (bytes > sizeof kept->data - at)
+        return;
+    memcpy(kept->data + at, data, bytes);
+    kept->bytes = at + bytes;
+}
+
+// Copies the segments, and notes those that count for the next picture too. *scan: SOS, if any.
+static uint8_t *copy_segments(uint8_t *to, const struct jpeg_header *h, struct jpeg_memory *memory,
+                              bool *restart, bool *framed, struct segment *scan)
+{
+    const uint8_t *at = h->segments, *const end = at + h->segment_bytes;
+    bool quantized = false, coded = false;
+    struct segment s;
+    while (next_segment(&at, end, &s)) {
+        if (s.marker == SOS) {
+            *scan = s;
+            break;
+        }
+        if (s.marker == DQT)
+            keep_segment(&memory->quantization, quantized, s.data, s.bytes);
+        if (s.marker == DHT)
+            keep_segment(&memory->huffman, coded, s.data, s.bytes);
+        if (is_frame(&s))
+            keep_segment(&memory->frame, false, s.data, s.bytes);
+        quantized |= s.marker == DQT;
+        coded |= s.marker == DHT;
+        *framed |= is_frame(&s);
+        *restart |= s.marker == DRI;
+        to = write_bytes(to, s.data, s.bytes);
+    }
+    return to;
+}
+
+size_t jpeg_header_write(uint8_t *to, const struct jpeg_header *h, struct jpeg_memory *memory)
+{
+    uint8_t *const begin = to;
+    bool restart = false, framed = false;
+    struct segment scan = {0};
+    to = write_bytes(to, "\xff\xd8", 2);
+    if (!h->extended)
+        memset(memory, 0, sizeof *memory);
+    if (h->quantization) {
+        uint8_t *const tables = to;
+        to = write_quantization(to, h->quantization);
+        keep_segment(&memory->quantization, false, tables, (size_t)(to - tables));
+    } else {
+        to = write_bytes(to, memory->quantization.data, memory->quantization.bytes);
+    }
+    to = write_bytes(to, huffman, sizeof huffman);
+    to = write_bytes(to, memory->huffman.data, memory->huffman.bytes);
+    to = copy_segments(to, h, memory, &restart, &framed, &scan);
+    if (h->restart_interval > 0 && !restart) {
+        const uint8_t interval[] = {(uint8_t)(h->restart_interval >> 8),
+                                    (uint8_t)h->restart_interval};
+        to = write_segment(to, DRI, interval, sizeof interval);
+    }
+    if (!framed && h->width > 0 && h->height > 0) {
+        uint8_t *const frame = to;
+        to = write_frame(to, h);
+        keep_segment(&memory->frame, false, frame, (size_t)(to - frame));
+    } else if (!framed) {
+        to = write_bytes(to, memory->frame.data, memory->frame.bytes);
+    }
+    if (memory->frame.bytes == 0 || memory->quantization.bytes == 0)
+        return 0;
+    to = scan.bytes > 0 ? write_bytes(to, scan.data, scan.bytes)
+                        : write_scan(to, memory->frame.data);
+    return (size_t)(to - begin);
+}

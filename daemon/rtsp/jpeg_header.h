@@ -1,0 +1,46 @@
+// The headers of a JPEG picture, which RTP leaves out (RFC 2435, ITU-T T.81) or sends apart (ONVIF
+// Streaming, "JPEG over RTP"). Pure.
+#ifndef FRAMED_DAEMON_RTSP_JPEG_HEADER_H
+#define FRAMED_DAEMON_RTSP_JPEG_HEADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    JPEG_TABLES_MAX = 256,    // two quantization tables of 16 bits
+    JPEG_SEGMENTS_MAX = 4096, // of one picture
+    JPEG_KEPT_MAX = 1024,
+    JPEG_HEADER_MAX = JPEG_SEGMENTS_MAX + 3 * JPEG_KEPT_MAX + 1024,
+};
+
+struct jpeg_quantization { // one table for all components, or a second for colour
+    int bytes[2];          // 64, or 128 for 16 bits; 0: there is none
+    uint8_t data[JPEG_TABLES_MAX];
+};
+
+struct jpeg_header {
+    bool half_height;                             // chroma: 4:2:0, else 4:2:2
+    int width, height;                            // 0: as SOF in the segments says, or the last one
+    int restart_interval;                         // 0: none
+    const struct jpeg_quantization *quantization; // NULL: the last one
+    const uint8_t *segments; // of ONVIF's header extension: with markers, 0xff between them
+    size_t segment_bytes;
+    bool extended; // there was such an extension, perhaps an empty one
+};
+
+// What one picture leaves for the next, where the extension is used. Zeroed: nothing.
+struct jpeg_memory {
+    struct jpeg_kept {
+        uint8_t data[JPEG_KEPT_MAX];
+        size_t bytes;
+    } quantization, huffman, frame; // whole segments
+};
+
+// The tables of Q, 1 to 99.
+void jpeg_quantization_of(struct jpeg_quantization *ret, int q);
+// Writes all that stands ahead of the scan data to `to` of JPEG_HEADER_MAX bytes. Returns its size;
+// 0: there is no size or no quantization.
+size_t jpeg_header_write(uint8_t *to, const struct jpeg_header *, struct jpeg_memory *);
+
+#endif

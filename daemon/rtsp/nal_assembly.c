@@ -1,0 +1,194 @@
+#include "daemon/rtsp/nal_assembly.h"
+
+#include <string.h>
+
+#include "daemon/bitstream/nal.h"
+#include "daemon/rtsp/rtp_receiver.h"
+
+enum {
+    START_BYTES = 4,
+    TELLING_BYTES = 32, // of a unit tell what it is
+};
+
+// The open unit misses bytes: it is of no use.
+static void drop_open_unit(struct nal_assembly *n)
+{
+    n->open = n->assembly->incomplete = false;
+    if (n->left_out)
+        return;
+    n->assembly->open->bytes = n->start;
+    assembly_damage(n->assembly);
+}
+
+// Asks what the unit is, and moves it where it begins another picture.
+static void tell_unit(struct nal_assembly *n, size_t bytes)
+{
+    struct assembly *a = n->assembly;
+    const uint8_t *nal = a->open->data + n->header;
+    const enum assembly_piece piece = n->format->tell(n, nal, bytes);
+    const size_t place = assembly_piece(a, n->start, piece);
+    n->told = true;
+    n->left_out = place == SIZE_MAX;
+    a->skipped += piece == PIECE_SKIPPED;
+    if (n->left_out)
+        return;
+    n->header = n->header - n->start + place;
+    n->start = place;
+}
+
+// The open unit ends at `end`, behind which there may be more. Returns where that is then.
+static size_t close_unit(struct nal_assembly *n, size_t end)
+{
+    struct assembly *a = n->assembly;
+    size_t bytes = end - n->header, from_start = end - n->start;
+    const uint8_t *nal = a->open->data + n->header;
+    while (bytes > 0 && nal[bytes - 1] == 0)
+        bytes--;
+    if (bytes == 0)
+        n->told = n->left_out = true;
+    if (!n->told)
+        tell_unit(n, bytes);
+    struct assembly_unit *u = a->open;
+    n->open = a->incomplete = false;
+    if (a->no_memory)
+        return u->bytes;
+    end = n->start + from_start;
+    if (n->left_out) {
+        memmove(u->data + n->start, u->data + end, u->bytes - end);
+        u->bytes -= from_start;
+        return n->start;
+    }
+    if (end == u->bytes) // zeros behind a unit are none of its own
+        end = u->bytes = n->header + bytes;
+    n->format->finish(n, u->data + n->header, bytes);
+    return end;
+}
+
+void nal_assembly_begin(struct nal_assembly *n)
+{
+    struct assembly *a = n->assembly;
+    if (n->open)
+        drop_open_unit(n);
+    uint8_t *to = assembly_room(a, START_BYTES);
+    n->open = a->incomplete = true;
+    n->told = n->left_out = !to;
+    if (!to) {
+        assembly_damage(a);
+        return;
+    }
+    memcpy(to, "\0\0\0\1", START_BYTES);
+    n->start = a->open->bytes;
+    a->open->bytes += START_BYTES;
+    n->header = n->scanned = a->open->bytes;
+}
+
+// A start code is found at `at`: there one unit ends and another begins.
+static void split_unit(struct nal_assembly *n, size_t at)
+{
+    struct assembly *a = n->assembly;
+    at = close_unit(n, at);
+    if (a->no_memory)
+        return;
+    n->start = at;
+    n->header = n->scanned = at + 3;
+    n->open = a->incomplete = true;
+    n->told = n->left_out = false;
+}
+
+void nal_assembly_append(struct nal_assembly *n, const uint8_t *data, size_t bytes)
+{
+    struct assembly *a = n->assembly;
+    if (!n->open || n->left_out)
+        return;
+    uint8_t *to = assembly_room(a, bytes);
+    if (!to) {
+        drop_open_unit(n);
+        return;
+    }
+    memcpy(to, data, bytes);
+    a->open->bytes += bytes;
+    if (n->told)
+        assembly_goes_on(a);
+    for (;;) {
+        const struct assembly_unit *u = a->open;
+        const size_t at = nal_find_start(u->data, u->bytes, n->scanned);
+        if (at >= u->bytes)
+            break;
+        split_unit(n, at);
+        if (!n->open)
+            return;
+    }
+    if (a->open->bytes >= n->header + 2 && n->scanned < a->open->bytes - 2)
+        n->scanned = a->open->bytes - 2;
+    const size_t have = a->open->bytes - n->header;
+    if (!n->told && have >= TELLING_BYTES)
+        tell_unit(n, have);
+    if (n->left_out && !a->no_memory)
+        a->open->bytes = n->start;
+}
+
+void nal_assembly_end(struct nal_assembly *n)
+{
+    if (n->open && n->left_out)
+        n->open = n->assembly->incomplete = false;
+    if (n->open)
+        close_unit(n, n->assembly->open->bytes);
+}
+
+static bool begins_with_start(const uint8_t *data, size_t bytes, size_t *start)
+{
+    *start = nal_find_start(data, bytes < 4 ? bytes : 4, 0) + 3;
+    return *start <= 4 && *start <= bytes;
+}
+
+void nal_assembly_put(struct nal_assembly *n, const uint8_t *data, size_t bytes)
+{
+    size_t start;
+    if (begins_with_start(data, bytes, &start)) {
+        data += start;
+        bytes -= start;
+    }
+    nal_assembly_begin(n);
+    nal_assembly_append(n, data, bytes);
+    nal_assembly_end(n);
+}
+
+void nal_assembly_missing(struct nal_assembly *n)
+{
+    assembly_damage(n->assembly);
+}
+
+void nal_assembly_skip(struct nal_assembly *n)
+{
+    n->assembly->skipped++;
+}
+
+void nal_assembly_packet(struct nal_assembly *n, const struct rtp_packet *packet)
+{
+    if (n->open && assembly_breaks(n->assembly, packet))
+        drop_open_unit(n);
+    assembly_packet(n->assembly, packet);
+}
+
+void nal_assembly_packet_end(struct nal_assembly *n, const struct rtp_packet *packet)
+{
+    if (!packet->marker)
+        return;
+    nal_assembly_end(n);
+    assembly_marker(n->assembly);
+}
+
+void nal_assembly_flush(struct nal_assembly *n)
+{
+    if (n->open)
+        drop_open_unit(n);
+}
+
+void nal_assembly_head_start(struct nal_assembly *n, const uint8_t *sets, size_t bytes)
+{
+    struct nal_reader reader = {.data = sets, .size = bytes};
+    struct nal nal;
+    while (nal_next(&reader, &nal))
+        if (nal.size > 0)
+            n->format->learn(n, nal.data, nal.size);
+}

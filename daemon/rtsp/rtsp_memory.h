@@ -1,0 +1,20 @@
+// What is known of a camera and survives its sessions; the owner keeps it, zeroed at first. The
+// session reads and writes it. A second session at the same time works on a copy.
+#ifndef FRAMED_DAEMON_RTSP_RTSP_MEMORY_H
+#define FRAMED_DAEMON_RTSP_RTSP_MEMORY_H
+
+#include "daemon/rtsp/picture_end.h"
+
+struct rtsp_memory {
+    struct picture_end_verdict verdict;
+    uint64_t sdp_hash;      // of the track that the verdict is of
+    int keep_alive;         // so many methods did not keep a session alive (rtsp_keep_alive.c)
+    bool keep_alive_proven; // the next method did, for several timeouts
+    bool udp_fails;         // media came over TCP alone: ask for TCP
+    bool first_challenge;   // after -EACCES: the best challenge was refused, and there is another,
+                            // which the next session takes: it may be opened without a pause
+    bool single_session;    // no spare: a second session was refused, which the owner notes
+                            // (-EUSERS), or the server mixes sessions up
+};
+
+#endif

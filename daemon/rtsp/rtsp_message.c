@@ -1,0 +1,268 @@
+#include "daemon/rtsp/rtsp_message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    BUFFER_BYTES = 256 << 10, // more than the longest item and the room behind it
+    ROOM_MIN = 16 << 10,
+    HEAD_MAX = 16 << 10, // bytes of a message before its body
+    FRAME_HEAD = 4,      // bytes of "$", the channel and the length
+    RTP_HEAD = 12,       // bytes of the shortest RTP packet
+    SCAN_MAX = 64 << 10, // bytes in which the next frame has to begin
+    SCAN_AHEAD = 8,      // bytes that tell a frame or a reply
+    LOSSES_MAX = 10,     // of framing, with no item between them
+};
+
+// What a message begins with. A camera's own requests are those that RTSP knows.
+static const char *const first_words[] = {
+    "RTSP/",     "OPTIONS ",  "GET_PARAMETER ", "SET_PARAMETER ", "ANNOUNCE ",
+    "REDIRECT ", "TEARDOWN ", "DESCRIBE ",      "PLAY ",          "PLAY_NOTIFY ",
+    "PAUSE ",    "SETUP ",    "RECORD ",
+};
+
+const char *rtsp_message_header(const struct rtsp_message *message, const char *name, int *at)
+{
+    for (int i = at ? *at : 0; i < message->n_headers; i++)
+        if (strcasecmp(message->headers[i].name, name) == 0) {
+            if (at)
+                *at = i + 1;
+            return message->headers[i].value;
+        }
+    return NULL;
+}
+
+// --- messages
+
+static char *trim(char *text)
+{
+    text += strspn(text, " ");
+    size_t n = strlen(text);
+    while (n > 0 && text[n - 1] == ' ')
+        n--;
+    text[n] = 0;
+    return text;
+}
+
+// Bytes up to and with the empty line; 0: it has not come yet. Lines may end in LF alone.
+static size_t find_head(const char *text, size_t bytes)
+{
+    const char *end = text + bytes, *line = text;
+    while ((line = memchr(line, '\n', (size_t)(end - line)))) {
+        line++;
+        const char *next = line < end && *line == '\r' ? line + 1 : line;
+        if (next < end && *next == '\n')
+            return (size_t)(next + 1 - text);
+    }
+    return 0;
+}
+
+// What the head says of the body, before it is taken apart; 0: nothing. A head ends in a line end,
+// so no number runs on behind it.
+static size_t find_content_length(const char *head, size_t bytes)
+{
+    static const char name[] = "Content-Length";
+    const char *end = head + bytes, *line = head;
+    while ((line = memchr(line, '\n', (size_t)(end - line))) && ++line < end) {
+        if ((size_t)(end - line) < sizeof name || strncasecmp(line, name, strlen(name)) != 0)
+            continue;
+        const char *colon = line + strlen(name);
+        colon += strspn(colon, " \t");
+        const long length = *colon == ':' ? strtol(colon + 1, NULL, 10) : 0;
+        return length > 0 ? (size_t)length : 0;
+    }
+    return 0;
+}
+
+static bool parse_first_line(struct rtsp_message *message, char *line)
+{
+    static const char reply[] = "RTSP/";
+    char *rest = line;
+    const char *word = strsep(&rest, " ");
+    rest = rest ? trim(rest) : line + strlen(line);
+    if (strncasecmp(word, reply, strlen(reply)) == 0) {
+        const long status = strtol(rest, &rest, 10);
+        message->status = status >= 100 && status <= 999 ? (int)status : 0;
+        message->reason = trim(rest);
+        return message->status > 0;
+    }
+    message->method = word;
+    message->url = strsep(&rest, " ");
+    return true;
+}
+
+// Takes a head apart where it lies. Its last two bytes are the end of the last line, or that of the
+// empty one, and are not needed for it.
+static bool parse_head(struct rtsp_message *message, char *head, size_t bytes)
+{
+    head[bytes - 2] = 0;
+    for (size_t i = 0; i < bytes - 2; i++) {
+        const bool folded = head[i] == '\n' && (head[i + 1] == ' ' || head[i + 1] == '\t');
+        if (folded || head[i] == '\r' || head[i] == '\t' || !head[i])
+            head[i] = ' ';
+    }
+    if (!parse_first_line(message, strsep(&head, "\n")))
+        return false;
+    for (char *line; (line = strsep(&head, "\n")) && message->n_headers < RTSP_HEADERS_MAX;) {
+        char *value = line, *name = strsep(&value, ":");
+        if (value)
+            message->headers[message->n_headers++] =
+                (struct rtsp_header){.name = trim(name), .value = trim(value)};
+    }
+    return true;
+}
+
+static enum rtsp_item take_message(struct rtsp_reader *reader, struct rtsp_message *message)
+{
+    char *text = (char *)reader->buffer + reader->begin;
+    const size_t bytes = reader->end - reader->begin;
+    if (!reader->head) {
+        reader->head = find_head(text, bytes < HEAD_MAX ? bytes : HEAD_MAX);
+        if (!reader->head)
+            return bytes < HEAD_MAX ? RTSP_ITEM_NONE : RTSP_ITEM_INVALID;
+        reader->whole = reader->head + find_content_length(text, reader->head);
+    }
+    const size_t head = reader->head, body = reader->whole - head;
+    if (body > RTSP_BODY_MAX)
+        return RTSP_ITEM_INVALID;
+    if (bytes < reader->whole)
+        return RTSP_ITEM_NONE;
+    *message = (struct rtsp_message){.method = "", .url = "", .reason = "", .body_bytes = body};
+    if (!parse_head(message, text, head))
+        return RTSP_ITEM_INVALID;
+    // The body moves onto the end of the head, so that there is room for a zero behind it.
+    message->body = memmove(text + head - 1, text + head, body);
+    text[head - 1 + body] = 0;
+    reader->begin += reader->whole;
+    reader->head = reader->whole = 0;
+    return RTSP_ITEM_MESSAGE;
+}
+
+// --- frames
+
+static bool is_line_end(uint8_t byte)
+{
+    return byte == '\r' || byte == '\n';
+}
+
+// Whether an item may begin with these bytes: as far as there are any, nothing speaks against it.
+static bool may_begin_item(const uint8_t *data, size_t bytes)
+{
+    if (bytes == 0 || *data == '$' || is_line_end(*data))
+        return true;
+    for (size_t i = 0; i < sizeof first_words / sizeof *first_words; i++) {
+        const size_t n = strlen(first_words[i]);
+        if (strncasecmp((const char *)data, first_words[i], bytes < n ? bytes : n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum rtsp_item take_frame(struct rtsp_reader *reader, struct rtsp_frame *frame)
+{
+    const uint8_t *data = reader->buffer + reader->begin;
+    const size_t bytes = reader->end - reader->begin;
+    const size_t whole =
+        bytes < FRAME_HEAD ? bytes + 1 : FRAME_HEAD + (size_t)(data[2] << 8 | data[3]);
+    if (bytes < whole)
+        return RTSP_ITEM_NONE;
+    // Where bytes of it are missing it reaches into its successor.
+    if (reader->framing.rtp_channel >= 0 && !may_begin_item(data + whole, bytes - whole))
+        return RTSP_ITEM_INVALID;
+    *frame = (struct rtsp_frame){data[1], data + FRAME_HEAD, whole - FRAME_HEAD};
+    reader->begin += whole;
+    return RTSP_ITEM_FRAME;
+}
+
+// Whether a frame begins here that is surely one of ours, by SCAN_AHEAD bytes.
+static bool is_known_frame(const struct rtsp_framing *framing, const uint8_t *data)
+{
+    const bool version2 = data[FRAME_HEAD] >> 6 == 2;
+    const int type = data[FRAME_HEAD + 1];
+    if (*data != '$' || !version2)
+        return false;
+    if (data[1] == framing->rtcp_channel && type >= 200 && type <= 204)
+        return true;
+    return data[1] == framing->rtp_channel && (data[2] << 8 | data[3]) >= RTP_HEAD &&
+           (framing->payload_type < 0 || framing->payload_type == (type & 0x7f));
+}
+
+// Goes on skipping bytes, up to a frame of ours or a reply.
+static enum rtsp_item find_item(struct rtsp_reader *reader)
+{
+    for (; reader->end - reader->begin >= SCAN_AHEAD; reader->begin++, reader->skipped++) {
+        const uint8_t *data = reader->buffer + reader->begin;
+        if (reader->skipped > SCAN_MAX)
+            return RTSP_ITEM_INVALID;
+        if (is_known_frame(&reader->framing, data) ||
+            strncasecmp((const char *)data, "RTSP/1.", strlen("RTSP/1.")) == 0) {
+            reader->skipped = 0;
+            return RTSP_ITEM_LOST;
+        }
+    }
+    return RTSP_ITEM_NONE;
+}
+
+// --- the reader
+
+int rtsp_reader_open(struct rtsp_reader *reader)
+{
+    *reader = (struct rtsp_reader){.framing = {-1, -1, -1}, .buffer = malloc(BUFFER_BYTES)};
+    return reader->buffer ? 0 : -ENOMEM;
+}
+
+void rtsp_reader_close(struct rtsp_reader *reader)
+{
+    free(reader->buffer);
+    *reader = (struct rtsp_reader){0};
+}
+
+uint8_t *rtsp_reader_room(struct rtsp_reader *reader, size_t *room)
+{
+    const size_t bytes = reader->end - reader->begin;
+    if (bytes == 0 || BUFFER_BYTES - reader->end < ROOM_MIN) {
+        memmove(reader->buffer, reader->buffer + reader->begin, bytes);
+        reader->begin = 0;
+        reader->end = bytes;
+    }
+    *room = BUFFER_BYTES - reader->end;
+    return reader->buffer + reader->end;
+}
+
+void rtsp_reader_add(struct rtsp_reader *reader, size_t bytes)
+{
+    reader->end += bytes;
+}
+
+enum rtsp_item rtsp_reader_next(struct rtsp_reader *reader, struct rtsp_message *message,
+                                struct rtsp_frame *frame)
+{
+    if (reader->skipped > 0)
+        return find_item(reader);
+    while (reader->begin < reader->end && is_line_end(reader->buffer[reader->begin]))
+        reader->begin++;
+    const uint8_t *data = reader->buffer + reader->begin;
+    const size_t bytes = reader->end - reader->begin;
+    enum rtsp_item item = RTSP_ITEM_INVALID;
+    if (bytes == 0)
+        return RTSP_ITEM_NONE;
+    if (*data == '$')
+        item = take_frame(reader, frame);
+    else if (may_begin_item(data, bytes))
+        item = take_message(reader, message);
+    if (item == RTSP_ITEM_NONE)
+        return item;
+    if (item != RTSP_ITEM_INVALID) {
+        reader->losses = 0;
+        return item;
+    }
+    if (reader->framing.rtp_channel < 0 || reader->losses == LOSSES_MAX)
+        return RTSP_ITEM_INVALID;
+    reader->losses++;
+    reader->head = reader->whole = 0;
+    reader->begin++;
+    reader->skipped = 1;
+    return find_item(reader);
+}

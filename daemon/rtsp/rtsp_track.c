@@ -1,0 +1,200 @@
+#include "daemon/rtsp/rtsp_track.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "daemon/base/clock.h"
+
+struct early_report { // of a sender, ahead of its first packet
+    struct rtcp_events events;
+    int64_t now_ns, realtime_ns; // when it came
+};
+
+struct rtsp_track {
+    struct rtp_receiver *receiver;
+    struct depacketizer *depacketizer;
+    struct rtcp_receiver reports;
+    struct rtcp_clock clock;
+    struct early_report early;
+    int clock_rate;
+    int64_t timestamp; // unwrapped: of the last unit
+    bool has_timestamp;
+    bool begun; // a unit came
+    bool ending, flushed;
+};
+
+int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *options)
+{
+    const struct sdp_media *media = options->media;
+    const struct rtp_receiver_options receiver = {
+        .payload_type = media->payload_type,
+        .clock_rate = media->clock_rate,
+        .ordered = options->ordered,
+        .other_video = options->other_video,
+        .ssrc_hinted = options->ssrc,
+        .ssrc = options->ssrc,
+        .ssrc_avoided = options->avoids,
+        .avoided = options->avoided,
+    };
+    struct rtsp_track *t = calloc(1, sizeof *t);
+    if (!t)
+        return -ENOMEM;
+    t->clock_rate = media->clock_rate;
+    int rc = getrandom(&t->reports.ssrc, sizeof t->reports.ssrc, 0) == sizeof t->reports.ssrc
+                 ? rtp_receiver_open(&t->receiver, &receiver)
+                 : -EIO;
+    if (rc == 0)
+        rc = depacketizer_open(&t->depacketizer, media, options->verdict);
+    if (rc < 0)
+        rtsp_track_close(t);
+    else
+        *ret = t;
+    return rc;
+}
+
+void rtsp_track_close(struct rtsp_track *t)
+{
+    if (!t)
+        return;
+    depacketizer_close(t->depacketizer);
+    rtp_receiver_close(t->receiver);
+    free(t);
+}
+
+static int64_t unwrap_timestamp(struct rtsp_track *t, uint32_t timestamp)
+{
+    if (!t->has_timestamp)
+        t->timestamp = timestamp;
+    t->has_timestamp = true;
+    return t->timestamp + (int32_t)(timestamp - (uint32_t)t->timestamp);
+}
+
+static void take_report(struct rtsp_track *t, const struct early_report *report)
+{
+    rtcp_receiver_note(&t->reports, &report->events, report->now_ns);
+    if (report->events.report)
+        rtcp_clock_report(&t->clock, &report->events, unwrap_timestamp(t, report->events.rtp),
+                          t->clock_rate, report->now_ns, report->realtime_ns);
+}
+
+static int put_report(struct rtsp_track *t, const uint8_t *data, size_t bytes, int64_t now_ns)
+{
+    struct early_report report = {.now_ns = now_ns, .realtime_ns = realtime_ns()};
+    const struct rtp_statistics statistics = rtp_receiver_statistics(t->receiver);
+    rtcp_read(&report.events, data, bytes, statistics.locked, statistics.ssrc);
+    if (statistics.locked)
+        take_report(t, &report);
+    else if (report.events.report)
+        t->early = report;
+    return report.events.bye ? RTSP_TRACK_BYE : RTSP_TRACK_REPORT;
+}
+
+// Whose the report was that came ahead of the first packet is known by that packet alone.
+static void take_early_report(struct rtsp_track *t)
+{
+    if (t->early.events.ssrc == rtp_receiver_statistics(t->receiver).ssrc)
+        take_report(t, &t->early);
+    t->early = (struct early_report){0};
+}
+
+// Some cameras send reports on the channel of media, so a packet itself says what it is.
+int rtsp_track_put(struct rtsp_track *t, const uint8_t *data, size_t bytes, int64_t now_ns)
+{
+    if (rtp_is_rtcp(data, bytes))
+        return put_report(t, data, bytes, now_ns);
+    int rc = rtp_receiver_put(t->receiver, data, bytes, now_ns);
+    if (rc == 0 && t->early.events.report)
+        take_early_report(t);
+    return rc == 0 ? RTSP_TRACK_MEDIA : rc == -EBADMSG ? RTSP_TRACK_NOTHING : rc;
+}
+
+void rtsp_track_lose(struct rtsp_track *t)
+{
+    rtp_receiver_lose(t->receiver);
+}
+
+// A stream is joined where it is, also by who begins to listen.
+static void note_start(struct rtsp_track *t, struct access_unit *unit)
+{
+    unit->reference_lost |= (!t->begun || unit->restarted) && !unit->keyframe;
+    t->begun = true;
+}
+
+static void time_unit(struct rtsp_track *t, struct rtsp_unit *unit)
+{
+    if (unit->unit.restarted) { // another clock
+        t->has_timestamp = false;
+        t->clock = (struct rtcp_clock){0};
+    }
+    unit->timestamp = t->timestamp = unwrap_timestamp(t, unit->unit.timestamp);
+    unit->capture_ns = rtcp_clock_read(&t->clock, unit->timestamp, t->clock_rate);
+}
+
+int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, struct rtsp_unit *ret)
+{
+    struct rtp_packet packet;
+    int rc = 0;
+    for (;;) {
+        if (depacketizer_get(t->depacketizer, now_ns, &ret->unit) == 0) {
+            note_start(t, &ret->unit);
+            time_unit(t, ret);
+            return 0;
+        }
+        // At the end, a packet that others wait for does not come any more.
+        rc = rtp_receiver_get(t->receiver, t->ending ? INT64_MAX : now_ns, &packet);
+        if (rc == 0)
+            rc = depacketizer_put(t->depacketizer, &packet);
+        if (rc == -EAGAIN && t->ending && !t->flushed) {
+            depacketizer_flush(t->depacketizer);
+            t->flushed = true;
+        } else if (rc < 0) {
+            return rc;
+        }
+    }
+}
+
+void rtsp_track_end(struct rtsp_track *t)
+{
+    t->ending = true;
+}
+
+int64_t rtsp_track_due_ns(const struct rtsp_track *t)
+{
+    const int64_t receiver = rtp_receiver_due_ns(t->receiver);
+    const int64_t depacketizer = depacketizer_due_ns(t->depacketizer);
+    return receiver < depacketizer ? receiver : depacketizer;
+}
+
+size_t rtsp_track_report(struct rtsp_track *t, int64_t now_ns, uint8_t *to)
+{
+    const struct rtp_statistics statistics = rtp_receiver_statistics(t->receiver);
+    return rtcp_receiver_report(&t->reports, &statistics, now_ns, to);
+}
+
+size_t rtsp_track_ask_keyframe(struct rtsp_track *t, bool fir, int64_t now_ns, uint8_t *to)
+{
+    const struct rtp_statistics statistics = rtp_receiver_statistics(t->receiver);
+    return rtcp_keyframe_request(&t->reports, &statistics, fir, now_ns, to);
+}
+
+size_t rtsp_track_bye(struct rtsp_track *t, int64_t now_ns, uint8_t *to)
+{
+    const struct rtp_statistics statistics = rtp_receiver_statistics(t->receiver);
+    return rtcp_bye(&t->reports, &statistics, now_ns, to);
+}
+
+uint32_t rtsp_track_ssrc(const struct rtsp_track *t)
+{
+    return t->reports.ssrc;
+}
+
+struct rtp_statistics rtsp_track_statistics(const struct rtsp_track *t)
+{
+    return rtp_receiver_statistics(t->receiver);
+}
+
+const uint8_t *rtsp_track_sets(const struct rtsp_track *t, size_t *bytes)
+{
+    return depacketizer_sets(t->depacketizer, bytes);
+}

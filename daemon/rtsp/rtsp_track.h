@@ -1,0 +1,55 @@
+// The media of one RTSP track: packets in, pictures and their times out, and the reports that the
+// camera gets. Pure but for the wall clock, by which a camera's is judged. One thread uses a track.
+#ifndef FRAMED_DAEMON_RTSP_RTSP_TRACK_H
+#define FRAMED_DAEMON_RTSP_RTSP_TRACK_H
+
+#include "daemon/rtsp/depacketizer.h"
+#include "daemon/rtsp/rtcp.h"
+#include "daemon/rtsp/rtp_receiver.h"
+#include "daemon/rtsp/sdp.h"
+
+struct picture_end_verdict;
+struct rtsp_track;
+
+struct rtsp_unit {
+    struct access_unit unit;
+    int64_t timestamp;  // unwrapped, in units of the clock rate
+    int64_t capture_ns; // since 1970 by sender reports; INT64_MIN: unknown
+};
+
+enum rtsp_track_got {
+    RTSP_TRACK_NOTHING, // neither RTP nor RTCP of ours
+    RTSP_TRACK_MEDIA,
+    RTSP_TRACK_REPORT, // RTCP
+    RTSP_TRACK_BYE,    // the camera ends the stream
+};
+
+struct rtsp_track_options {
+    const struct sdp_media *media;       // read during rtsp_track_open
+    struct picture_end_verdict *verdict; // outlives the track
+    bool ordered;                        // the packets come over TCP
+    bool other_video;                    // the camera offers other video tracks too
+    uint32_t ssrc;                       // a hint; 0: none
+    bool avoids;                         // packets of the SSRC `avoided` came before SETUP's reply
+    uint32_t avoided;
+};
+
+// 0; -ENOTSUP: another codec; -ENOMEM; -EIO.
+int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *);
+void rtsp_track_close(struct rtsp_track *); // accepts NULL
+// All units that are complete have been read before. Returns enum rtsp_track_got or -ENOMEM.
+int rtsp_track_put(struct rtsp_track *, const uint8_t *data, size_t bytes, int64_t now_ns);
+void rtsp_track_lose(struct rtsp_track *); // bytes of the connection are missing
+// The next unit, valid until the next call. 0, -EAGAIN or -ENOMEM.
+int rtsp_track_read(struct rtsp_track *, int64_t now_ns, struct rtsp_unit *ret);
+void rtsp_track_end(struct rtsp_track *); // nothing more comes: what is there is complete
+int64_t rtsp_track_due_ns(const struct rtsp_track *); // when to read though nothing comes
+// Each writes a compound packet of RTCP to `to` of RTCP_REPORT_MAX bytes and returns its size.
+size_t rtsp_track_report(struct rtsp_track *, int64_t now_ns, uint8_t *to);
+size_t rtsp_track_ask_keyframe(struct rtsp_track *, bool fir, int64_t now_ns, uint8_t *to);
+size_t rtsp_track_bye(struct rtsp_track *, int64_t now_ns, uint8_t *to);
+uint32_t rtsp_track_ssrc(const struct rtsp_track *); // our own
+struct rtp_statistics rtsp_track_statistics(const struct rtsp_track *);
+const uint8_t *rtsp_track_sets(const struct rtsp_track *, size_t *bytes);
+
+#endif

@@ -1,0 +1,20 @@
+// The Transport header of SETUP's reply, as cameras write it. Pure.
+#ifndef FRAMED_DAEMON_RTSP_RTSP_TRANSPORT_H
+#define FRAMED_DAEMON_RTSP_RTSP_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rtsp_transport {
+    bool tcp; // it speaks of TCP or of interleaved channels
+    bool multicast;
+    int channels[2];                  // -1: not named
+    int server_ports[2];              // of unicast; 0: not named, or one that nobody can have
+    int ports[2], ttl;                // of multicast; 0: not named
+    uint32_t ssrc;                    // a hint; 0: not named
+    char source[64], destination[64]; // "": not named
+};
+
+void rtsp_transport_parse(struct rtsp_transport *ret, const char *value); // `value` may be NULL
+
+#endif

@@ -1,0 +1,388 @@
+#include "daemon/rtsp/sdp.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    FMTP_MAX = 32,  // a=fmtp lines that are kept
+    UNITS_MAX = 16, // parameter sets of one track
+    RATE_MAX = 1000,
+    DIMENSION_MAX = 1 << 15,
+};
+
+struct span { // a piece of the text
+    const char *begin, *end;
+};
+
+enum { SECTION_SESSION = -1, SECTION_LEFT_OUT = SDP_MEDIA_MAX };
+
+struct fmtp { // parameters of a payload type
+    int section, payload_type;
+    struct span parameters;
+};
+
+struct parser {
+    struct sdp *sdp;
+    int section; // of the lines that come: an index of sdp->media, or one of the above
+    struct fmtp fmtp[FMTP_MAX];
+    int n_fmtp;
+};
+
+// --- words
+
+static struct span trim(struct span span)
+{
+    while (span.begin < span.end && isspace((unsigned char)*span.begin))
+        span.begin++;
+    while (span.begin < span.end && isspace((unsigned char)span.end[-1]))
+        span.end--;
+    return span;
+}
+
+// Cuts off what stands before the first of `separators`, trimmed; the rest stays in *rest.
+static struct span cut(struct span *rest, const char *separators)
+{
+    struct span part = *rest;
+    const char *p = part.begin;
+    while (p < part.end && !(*p && strchr(separators, *p)))
+        p++;
+    part.end = p;
+    rest->begin = p < rest->end ? p + 1 : p;
+    return trim(part);
+}
+
+static struct span cut_word(struct span *rest)
+{
+    *rest = trim(*rest);
+    return cut(rest, " \t");
+}
+
+static bool is(struct span span, const char *word)
+{
+    const size_t n = strlen(word);
+    return (size_t)(span.end - span.begin) == n && strncasecmp(span.begin, word, n) == 0;
+}
+
+// False, and nothing is written: it does not fit.
+static bool copy(char *ret, size_t size, struct span span)
+{
+    const size_t n = (size_t)(span.end - span.begin);
+    if (n >= size)
+        return false;
+    memcpy(ret, span.begin, n);
+    ret[n] = 0;
+    return true;
+}
+
+// The number that a span begins with; -1: none, or none from 0 to 1 << 24.
+static int number(struct span span)
+{
+    char text[16] = "", *end = text;
+    const bool fits = copy(text, sizeof text, trim(span)) && isdigit((unsigned char)*text);
+    const long n = fits ? strtol(text, &end, 10) : -1;
+    return end > text && n <= 1 << 24 ? (int)n : -1;
+}
+
+// For people: cut off where it does not fit. The first one that says anything stays.
+static void copy_name(char *ret, size_t size, struct span span)
+{
+    if (*ret)
+        return;
+    if ((size_t)(span.end - span.begin) >= size)
+        span.end = span.begin + size - 1;
+    copy(ret, size, span);
+}
+
+// --- parameter sets
+
+// NAL unit types of parameter sets, in the order in which a decoder wants them.
+static const int h264_sets[] = {7, 8, 0}, h265_sets[] = {32, 33, 34, 0};
+static const uint8_t start_code[] = {0, 0, 0, 1};
+
+struct units { // parameter sets of one track with their start codes, as they came
+    enum sdp_codec codec;
+    uint8_t bytes[SDP_SETS_MAX];
+    int n;
+    struct {
+        int type, begin, bytes;
+    } unit[UNITS_MAX];
+    int n_units;
+};
+
+static int base64_digit(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *digit = c ? strchr(digits, c) : NULL;
+    return digit ? (int)(digit - digits) : -1;
+}
+
+// Bytes written; -1: this is no base64, or too long. What lacks its padding is taken.
+static int decode_base64(uint8_t *ret, int size, struct span text)
+{
+    unsigned bits = 0;
+    int n = 0, n_bits = 0;
+    for (const char *p = text.begin; p < text.end && *p != '='; p++) {
+        const int digit = base64_digit(*p);
+        if (digit < 0)
+            return -1;
+        bits = bits << 6 | (unsigned)digit;
+        n_bits += 6;
+        if (n_bits < 8)
+            continue;
+        if (n == size)
+            return -1;
+        n_bits -= 8;
+        ret[n++] = (uint8_t)(bits >> n_bits);
+    }
+    return n;
+}
+
+static void add_unit(struct units *units, const uint8_t *data, int bytes)
+{
+    const bool h264 = units->codec == SDP_H264;
+    while (bytes > 0 && data[bytes - 1] == 0)
+        bytes--; // no NAL unit ends in a zero
+    const int whole = bytes + (int)sizeof start_code;
+    if (bytes <= (h264 ? 1 : 2) || data[0] & 0x80 || units->n_units == UNITS_MAX ||
+        whole > SDP_SETS_MAX - units->n)
+        return;
+    const int *wanted = h264 ? h264_sets : h265_sets;
+    const int type = h264 ? data[0] & 0x1f : data[0] >> 1 & 0x3f;
+    while (*wanted && *wanted != type)
+        wanted++;
+    if (!*wanted)
+        return;
+    units->unit[units->n_units].type = type;
+    units->unit[units->n_units].begin = units->n;
+    units->unit[units->n_units++].bytes = whole;
+    memcpy(units->bytes + units->n, start_code, sizeof start_code);
+    memcpy(units->bytes + units->n + sizeof start_code, data, (size_t)bytes);
+    units->n += whole;
+}
+
+// A list of NAL units in base64. Cameras put start codes into them, between several of them, too.
+static void add_units(struct units *units, struct span list)
+{
+    uint8_t data[SDP_SETS_MAX];
+    while (list.begin < list.end) {
+        const int bytes = decode_base64(data, sizeof data, cut(&list, ","));
+        int begin = 0;
+        for (int i = 0; i + 3 <= bytes; i++)
+            if (data[i] == 0 && data[i + 1] == 0 && data[i + 2] == 1) {
+                add_unit(units, data + begin, i - begin);
+                begin = i + 3;
+            }
+        add_unit(units, data + begin, bytes - begin);
+    }
+}
+
+static void write_sets(struct sdp_media *media, const struct units *units)
+{
+    const int *type = units->codec == SDP_H264 ? h264_sets : h265_sets;
+    media->sets_complete = true;
+    for (; *type; type++) {
+        const int before = media->sets_bytes;
+        for (int i = 0; i < units->n_units; i++)
+            if (units->unit[i].type == *type) {
+                memcpy(media->sets + media->sets_bytes, units->bytes + units->unit[i].begin,
+                       (size_t)units->unit[i].bytes);
+                media->sets_bytes += units->unit[i].bytes;
+            }
+        media->sets_complete &= media->sets_bytes > before;
+    }
+}
+
+static void read_parameters(struct sdp_media *media, struct units *units, struct span parameters)
+{
+    static const char *const lists[] = {"sprop-parameter-sets", "sprop-vps", "sprop-sps",
+                                        "sprop-pps"};
+    while (parameters.begin < parameters.end) {
+        struct span value = cut(&parameters, ";");
+        const struct span name = cut(&value, "=");
+        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+            if (is(name, lists[i]))
+                add_units(units, trim(value));
+        if (media->codec == SDP_H265 && is(name, "sprop-max-don-diff"))
+            media->donl = number(value) > 0;
+    }
+}
+
+// The parameters of one track: those in its own section, else those of its payload type elsewhere.
+static void finish_media(const struct parser *parser, int index)
+{
+    struct sdp_media *media = &parser->sdp->media[index];
+    struct units units = {.codec = media->codec};
+    if (media->codec != SDP_H264 && media->codec != SDP_H265)
+        return;
+    for (int own = 1; own >= 0 && units.n_units == 0; own--)
+        for (int i = 0; i < parser->n_fmtp; i++) {
+            const struct fmtp *fmtp = &parser->fmtp[i];
+            if (fmtp->payload_type == media->payload_type && (fmtp->section == index) == own)
+                read_parameters(media, &units, fmtp->parameters);
+        }
+    write_sets(media, &units);
+}
+
+// --- lines
+
+static void set_encoding(struct sdp_media *media, const char *encoding, int clock_rate)
+{
+    static const struct {
+        const char *name;
+        enum sdp_codec codec;
+    } codecs[] = {{"H264", SDP_H264}, {"H265", SDP_H265}, {"HEVC", SDP_H265}, {"JPEG", SDP_JPEG}};
+    snprintf(media->encoding, sizeof media->encoding, "%s", encoding);
+    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
+        if (media->video && strcasecmp(encoding, codecs[i].name) == 0)
+            media->codec = codecs[i].codec;
+    // Every encoding of video has this one, and cameras say other ones, 0 among them.
+    media->clock_rate = media->video ? 90000 : clock_rate;
+}
+
+// m=video 0 RTP/AVP 96
+static void begin_media(struct parser *parser, struct span value)
+{
+    static const struct {
+        int payload_type;
+        const char *encoding;
+        int clock_rate;
+    } fixed[] = {
+        // RFC 3551; rtpmap may lack for them
+        {0, "PCMU", 8000},  {8, "PCMA", 8000},   {14, "MPA", 90000},  {26, "JPEG", 90000},
+        {32, "MPV", 90000}, {33, "MP2T", 90000}, {34, "H263", 90000},
+    };
+    struct sdp *sdp = parser->sdp;
+    struct sdp_media media = {.codec = SDP_OTHER};
+    const struct span kind = cut_word(&value), port = cut_word(&value);
+    const struct span protocol = cut_word(&value);
+    media.payload_type = number(cut_word(&value));
+    media.port = number(port);
+    parser->section = SECTION_LEFT_OUT;
+    if (!copy(media.kind, sizeof media.kind, kind) || media.payload_type < 0 ||
+        media.payload_type > 127 || sdp->n_media == SDP_MEDIA_MAX)
+        return;
+    media.port = media.port > 0 && media.port <= 65535 ? media.port : 0;
+    media.video = is(kind, "video");
+    media.savp = memmem(protocol.begin, (size_t)(protocol.end - protocol.begin), "SAVP", 4);
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        if (fixed[i].payload_type == media.payload_type)
+            set_encoding(&media, fixed[i].encoding, fixed[i].clock_rate);
+    parser->section = sdp->n_media;
+    sdp->media[sdp->n_media++] = media;
+}
+
+// c=IN IP4 239.1.2.3/64
+static void parse_connection(struct parser *parser, struct span value)
+{
+    char address[sizeof parser->sdp->address];
+    cut_word(&value); // IN
+    const bool ipv4 = is(cut_word(&value), "IP4");
+    const struct span host = cut(&value, "/");
+    const int ttl = ipv4 ? number(cut(&value, "/")) : -1;
+    if (host.begin == host.end || !copy(address, sizeof address, host))
+        return;
+    if (parser->section == SECTION_SESSION) {
+        memcpy(parser->sdp->address, address, sizeof address);
+        parser->sdp->ttl = ttl > 0 && ttl <= 255 ? ttl : 0;
+    } else if (parser->section != SECTION_LEFT_OUT) {
+        struct sdp_media *media = &parser->sdp->media[parser->section];
+        memcpy(media->address, address, sizeof address);
+        media->ttl = ttl > 0 && ttl <= 255 ? ttl : 0;
+    }
+}
+
+static void set_dimensions(struct sdp_media *media, int width, int height)
+{
+    if (width > 0 && height > 0 && width <= DIMENSION_MAX && height <= DIMENSION_MAX) {
+        media->width = width;
+        media->height = height;
+    }
+}
+
+// An attribute of one track that means something here.
+static void parse_media_attribute(struct sdp_media *media, struct span name, struct span value)
+{
+    char text[32];
+    if (is(name, "rtpmap") && number(cut_word(&value)) == media->payload_type) {
+        const struct span encoding = cut(&value, "/");
+        if (copy(text, sizeof text, encoding))
+            set_encoding(media, text, number(cut(&value, "/")));
+    } else if (is(name, "x-dimensions")) {
+        const int width = number(cut(&value, ","));
+        set_dimensions(media, width, number(value));
+    } else if (is(name, "framesize") && number(cut_word(&value)) == media->payload_type) {
+        const int width = number(cut(&value, "-"));
+        set_dimensions(media, width, number(value));
+    } else if (is(name, "framerate") || is(name, "x-framerate")) {
+        const double rate = copy(text, sizeof text, value) ? strtod(text, NULL) : 0;
+        media->rate = rate > 0 && rate <= RATE_MAX ? rate : media->rate;
+    } else if (is(name, "rtcp-fb")) {
+        const struct span type = cut_word(&value), what = cut_word(&value);
+        const bool ours = is(type, "*") || number(type) == media->payload_type;
+        const struct span which = cut_word(&value);
+        media->pli |= ours && is(what, "nack") && is(which, "pli");
+        media->fir |= ours && is(what, "ccm") && is(which, "fir");
+    }
+}
+
+static void parse_attribute(struct parser *parser, struct span value)
+{
+    struct sdp *sdp = parser->sdp;
+    const struct span name = cut(&value, ":");
+    value = trim(value);
+    if (is(name, "tool"))
+        copy_name(sdp->tool, sizeof sdp->tool, value);
+    else if (is(name, "fmtp")) {
+        const int payload_type = number(cut_word(&value));
+        if (parser->n_fmtp < FMTP_MAX)
+            parser->fmtp[parser->n_fmtp++] = (struct fmtp){parser->section, payload_type, value};
+    } else if (is(name, "control") && parser->section == SECTION_SESSION)
+        copy(sdp->control, sizeof sdp->control, value);
+    else if (parser->section != SECTION_LEFT_OUT && parser->section != SECTION_SESSION) {
+        struct sdp_media *media = &sdp->media[parser->section];
+        if (is(name, "control"))
+            copy(media->control, sizeof media->control, value);
+        parse_media_attribute(media, name, value);
+    }
+}
+
+int sdp_parse(struct sdp *ret, const char *text, size_t bytes)
+{
+    struct parser parser = {.sdp = ret, .section = SECTION_SESSION};
+    struct span rest = {text, text + bytes};
+    memset(ret, 0, sizeof *ret);
+    while (rest.begin < rest.end) {
+        struct span value = cut(&rest, "\n");
+        const struct span type = cut(&value, "=");
+        value = trim(value);
+        if (is(type, "m"))
+            begin_media(&parser, value);
+        else if (is(type, "a"))
+            parse_attribute(&parser, value);
+        else if (is(type, "c"))
+            parse_connection(&parser, value);
+        else if (is(type, "s") && parser.section == SECTION_SESSION)
+            copy_name(ret->name, sizeof ret->name, value);
+    }
+    for (int i = 0; i < ret->n_media; i++) {
+        struct sdp_media *media = &ret->media[i];
+        if (!*media->address) {
+            memcpy(media->address, ret->address, sizeof media->address);
+            media->ttl = ret->ttl;
+        }
+        finish_media(&parser, i);
+    }
+    return ret->n_media > 0 ? 0 : -EINVAL;
+}
+
+int sdp_choose_video(const struct sdp *sdp)
+{
+    for (int i = 0; i < sdp->n_media; i++)
+        if (sdp->media[i].video && sdp->media[i].codec != SDP_OTHER)
+            return i;
+    return -1;
+}

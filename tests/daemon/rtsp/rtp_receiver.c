@@ -1,0 +1,637 @@
+// RTP packets as cameras and networks deform them: which are ours, in which order they come out,
+// and how many are missing.
+#include "daemon/rtsp/rtp_receiver.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/test.h"
+
+enum { TYPE = 96, PACKET_MAX = 64 };
+
+static const int64_t MS = 1000000, START = 5000000000;
+
+// A packet in the making; zeroed but for `sequence` it is a plain one of ours.
+struct sent {
+    uint16_t sequence;
+    uint32_t timestamp;
+    bool marker;
+    uint32_t ssrc;
+    int type; // 0: ours
+};
+
+static size_t write_packet(uint8_t *to, struct sent sent)
+{
+    const uint8_t packet[] = {0x80,
+                              (uint8_t)(sent.marker << 7 | (sent.type ? sent.type : TYPE)),
+                              (uint8_t)(sent.sequence >> 8),
+                              (uint8_t)sent.sequence,
+                              (uint8_t)(sent.timestamp >> 24),
+                              (uint8_t)(sent.timestamp >> 16),
+                              (uint8_t)(sent.timestamp >> 8),
+                              (uint8_t)sent.timestamp,
+                              (uint8_t)(sent.ssrc >> 24),
+                              (uint8_t)(sent.ssrc >> 16),
+                              (uint8_t)(sent.ssrc >> 8),
+                              (uint8_t)sent.ssrc,
+                              (uint8_t)sent.sequence, // the payload
+                              0x55};
+    memcpy(to, packet, sizeof packet);
+    return sizeof packet;
+}
+
+static struct rtp_receiver *receiver;
+static int64_t now;
+static uint8_t buffer[PACKET_MAX]; // of the packet that was put last
+
+static void open_with(const struct rtp_receiver_options *options)
+{
+    rtp_receiver_close(receiver);
+    now = START;
+    CHECK(rtp_receiver_open(&receiver, options) == 0, "open");
+}
+
+static void open_receiver(bool ordered)
+{
+    open_with(&(struct rtp_receiver_options){
+        .payload_type = TYPE, .clock_rate = 90000, .ordered = ordered});
+}
+
+static int put_sent(struct sent sent)
+{
+    return rtp_receiver_put(receiver, buffer, write_packet(buffer, sent), now);
+}
+
+// What came out so far, as text: "7" is a packet, "+2" two lost ones before it, "!" a restart, "?"
+// an unknown loss, "." the marker.
+static const char *take_all(void)
+{
+    static char text[4096];
+    struct rtp_packet packet;
+    size_t n = 0;
+    text[0] = 0;
+    while (rtp_receiver_get(receiver, now, &packet) == 0 && n < sizeof text - 64) {
+        n += (size_t)sprintf(text + n, "%s", n ? " " : "");
+        if (packet.lost)
+            n += (size_t)sprintf(text + n, "+%u ", packet.lost);
+        n += (size_t)sprintf(text + n, "%s%s%d%s", packet.restarted ? "!" : "",
+                             packet.lost_unknown ? "?" : "", packet.sequence,
+                             packet.marker ? "." : "");
+        CHECK(packet.bytes == 2 && packet.payload[0] == (uint8_t)packet.sequence &&
+                  packet.payload[1] == 0x55,
+              "the payload of %d", packet.sequence);
+        CHECK(packet.received_ns <= now && packet.received_ns >= START, "its time of arrival");
+    }
+    return text;
+}
+
+static void check_out(struct sent sent, const char *wanted)
+{
+    int rc = put_sent(sent);
+    const char *out = take_all();
+    CHECK(rc == 0 && strcmp(out, wanted) == 0, "packet %d: %d \"%s\", not \"%s\"", sent.sequence,
+          rc, out, wanted);
+}
+
+static void check_foreign(struct sent sent)
+{
+    const uint64_t foreign = rtp_receiver_statistics(receiver).foreign;
+    int rc = put_sent(sent);
+    CHECK(rc == -EBADMSG && !*take_all(), "packet %d is not ours: %d", sent.sequence, rc);
+    CHECK(rtp_receiver_statistics(receiver).foreign == foreign + 1, "it is counted");
+}
+
+#define IN(n, wanted)  check_out((struct sent){.sequence = (n)}, wanted)
+#define FIELD(name)    ((unsigned long long)rtp_receiver_statistics(receiver).name)
+#define COUNT(name, n) CHECK(FIELD(name) == (n), #name " is %llu, not %d", FIELD(name), (int)(n))
+
+static void parses_what_cameras_send(void)
+{
+    struct rtp_packet packet;
+    uint8_t data[PACKET_MAX];
+    const size_t bytes = write_packet(
+        data, (struct sent){.sequence = 770, .timestamp = 5, .marker = true, .ssrc = 9});
+    CHECK(rtp_parse(&packet, data, bytes) == 0, "plain");
+    CHECK(packet.sequence == 770 && packet.timestamp == 5 && packet.ssrc == 9 && packet.marker &&
+              packet.payload_type == TYPE && packet.payload == data + 12 && packet.bytes == 2 &&
+              !packet.extension,
+          "its fields");
+    CHECK(rtp_parse(&packet, data, 12) == 0 && packet.bytes == 0, "an empty payload");
+    CHECK(rtp_parse(&packet, data, 11) == -EBADMSG, "cut in its header");
+    data[0] = 0x40;
+    CHECK(rtp_parse(&packet, data, bytes) == -EBADMSG, "version 1");
+
+    data[0] = 0xa0; // padding
+    data[13] = 1;
+    CHECK(rtp_parse(&packet, data, 14) == 0 && packet.bytes == 1, "one byte of padding");
+    data[13] = 2;
+    CHECK(rtp_parse(&packet, data, 14) == 0 && packet.bytes == 0, "nothing but padding");
+    data[13] = 3;
+    CHECK(rtp_parse(&packet, data, 14) == 0 && packet.bytes == 2, "more padding than payload");
+    data[13] = 0;
+    CHECK(rtp_parse(&packet, data, 14) == 0 && packet.bytes == 2, "padding of no bytes");
+    CHECK(rtp_parse(&packet, data, 12) == 0 && packet.bytes == 0, "padding of an empty payload");
+
+    data[0] = 0x82; // two contributing sources
+    CHECK(rtp_parse(&packet, data, 21) == 0 && packet.payload == data + 20 && packet.bytes == 1,
+          "behind the contributing sources");
+    CHECK(rtp_parse(&packet, data, 19) == -EBADMSG, "cut in them");
+
+    memcpy(data + 12, (uint8_t[]){0xff, 0xd8, 0, 1, 1, 2, 3, 4, 9}, 9);
+    data[0] = 0x90;
+    CHECK(rtp_parse(&packet, data, 21) == 0 && packet.extension_profile == 0xffd8 &&
+              packet.extension == data + 16 && packet.extension_bytes == 4 &&
+              packet.payload == data + 20 && packet.bytes == 1,
+          "behind an extension");
+    CHECK(rtp_parse(&packet, data, 19) == -EBADMSG, "cut in it");
+    CHECK(rtp_parse(&packet, data, 15) == -EBADMSG, "cut in its header");
+}
+
+static void tells_rtcp(void)
+{
+    uint8_t data[PACKET_MAX];
+    const size_t bytes = write_packet(data, (struct sent){.type = TYPE, .marker = true});
+    CHECK(!rtp_is_rtcp(data, bytes), "RTP with a marker");
+    for (int type = 199; type <= 205; type++) {
+        data[1] = (uint8_t)type;
+        CHECK(rtp_is_rtcp(data, bytes) == (type >= 200 && type <= 204), "type %d", type);
+    }
+    data[1] = 200;
+    CHECK(!rtp_is_rtcp(data, 3), "cut");
+    open_receiver(true);
+    IN(1, "1");
+    CHECK(rtp_receiver_put(receiver, data, bytes, now) == -EBADMSG, "RTCP is no packet");
+}
+
+static void gives_in_order_at_once(void)
+{
+    for (int ordered = 0; ordered < 2; ordered++) {
+        open_receiver(ordered);
+        CHECK(rtp_receiver_due_ns(receiver) == INT64_MAX, "nothing is due");
+        for (int i = 65530; i < 65546; i++) {
+            char wanted[16];
+            sprintf(wanted, "%d", i % 65536);
+            IN((uint16_t)i, wanted);
+        }
+        COUNT(packets, 16);
+        COUNT(expected, 16);
+        COUNT(lost, 0);
+        CHECK(FIELD(highest_sequence) == 65545, "extended: %llu", FIELD(highest_sequence));
+    }
+}
+
+static void counts_holes_over_tcp(void)
+{
+    open_receiver(true);
+    IN(65533, "65533");
+    IN(65535, "+1 65535");
+    IN(3, "+3 3");
+    IN(2004, "+2000 2004");
+    COUNT(lost, 2004);
+    COUNT(expected, 2008);
+    IN(2003, ""); // a thread of the camera was late: nothing waits for it
+    IN(2005, "2005");
+    COUNT(late, 1);
+    COUNT(restarts, 0);
+    IN(2005, "");
+    COUNT(duplicate, 1);
+    CHECK(rtp_receiver_due_ns(receiver) == INT64_MAX, "nothing waits");
+}
+
+static void begins_anew_after_three(void)
+{
+    for (int ordered = 0; ordered < 2; ordered++) {
+        open_receiver(ordered);
+        IN(30000, "30000");
+        IN(30001, "30001");
+        IN(5, "");
+        IN(6, "");
+        IN(30002, "30002"); // two are not enough
+        COUNT(late, 2);
+        IN(5, "");
+        IN(6, "");
+        IN(7, "!?5 6 7");
+        IN(8, "8");
+        IN(10, ordered ? "+1 10" : "");
+        now += 20 * MS;
+        CHECK(strcmp(take_all(), ordered ? "" : "+1 10") == 0, "the hole");
+        COUNT(restarts, 1);
+        COUNT(lost, 1);
+        COUNT(late, 2);
+        COUNT(packets, 8);
+        COUNT(expected, 9);
+        CHECK(FIELD(highest_sequence) == 10, "extended: %llu", FIELD(highest_sequence));
+    }
+}
+
+static void begins_anew_with_swapped_packets(void)
+{
+    open_receiver(false);
+    IN(30000, "30000");
+    IN(6, "");
+    IN(5, "");
+    IN(8, "");
+    IN(7, "!?5 6 7 8");
+    COUNT(lost, 0);
+    open_receiver(true); // among the first that come one is missing
+    IN(30000, "30000");
+    IN(5, "");
+    IN(7, "");
+    IN(8, "");
+    IN(9, "!?5 +1 7 8 9");
+    COUNT(lost, 1);
+    open_receiver(true); // far from each other
+    IN(30000, "30000");
+    IN(5, "");
+    IN(6, "");
+    IN(1000, "");
+    IN(1001, "");
+    IN(1002, "!?1000 1001 1002");
+}
+
+// Over UDP numbers a little lower are late packets; so many in a row are another numbering.
+static void begins_anew_a_little_lower(void)
+{
+    open_receiver(false);
+    for (int i = 1000; i < 1100; i++) {
+        put_sent((struct sent){.sequence = (uint16_t)i});
+        take_all();
+    }
+    for (int i = 1010; i < 1041; i++)
+        IN((uint16_t)i, "");
+    IN(1041, "!?1038 1039 1040 1041");
+    IN(1042, "1042");
+    COUNT(restarts, 1);
+    COUNT(lost, 0);
+    COUNT(duplicate, 32);
+}
+
+// A long hole is a loss if the stream's time went on by as much as ours, and else another sender's.
+static void tells_long_outages_from_restarts(void)
+{
+    open_receiver(true);
+    IN(100, "100");
+    now += 2000 * MS;
+    check_out((struct sent){.sequence = 10101, .timestamp = 190000}, "+10000 10101");
+    COUNT(restarts, 0);
+    now += 2000 * MS;
+    const uint32_t jumped = 190000 + 500000;
+    check_out((struct sent){.sequence = 20101, .timestamp = jumped}, "");
+    check_out((struct sent){.sequence = 20102, .timestamp = jumped}, "");
+    check_out((struct sent){.sequence = 20103, .timestamp = jumped}, "!?20101 20102 20103");
+    now += 2 * MS; // no time for so many
+    check_out((struct sent){.sequence = 25001, .timestamp = jumped + 180}, "");
+    COUNT(lost, 10000);
+    COUNT(restarts, 1);
+}
+
+static void waits_for_late_ones(void)
+{
+    open_receiver(false);
+    IN(1, "1");
+    IN(3, "");
+    now += 19 * MS;
+    IN(4, "");
+    CHECK(rtp_receiver_due_ns(receiver) == START + 20 * MS, "20 ms at first");
+    IN(2, "2 3 4"); // 19 ms late
+    COUNT(reordered, 1);
+    COUNT(late, 0);
+    COUNT(lost, 0);
+
+    IN(6, "");
+    CHECK(rtp_receiver_due_ns(receiver) == now + 38 * MS, "then twice the delay");
+    now += 38 * MS - 1;
+    CHECK(!*take_all(), "not yet");
+    now += 1;
+    CHECK(strcmp(take_all(), "+1 6") == 0, "given up");
+    CHECK(rtp_receiver_due_ns(receiver) == INT64_MAX, "nothing waits");
+    now += 22 * MS;
+    IN(5, ""); // 60 ms late
+    COUNT(late, 1);
+    COUNT(lost, 1);
+    IN(8, "");
+    CHECK(rtp_receiver_due_ns(receiver) == now + 100 * MS, "100 ms at most");
+    IN(7, "7 8");
+    IN(10, "");
+    CHECK(rtp_receiver_due_ns(receiver) == now + 100 * MS, "the longest delay counts");
+    IN(9, "9 10");
+    COUNT(expected, 10);
+    COUNT(packets, 9);
+}
+
+static void waits_five_milliseconds_at_least(void)
+{
+    open_receiver(false);
+    IN(1, "1");
+    uint16_t number = 2;
+    for (int late = 0; late < 50; late++, number += 2) { // each pair in the other order
+        put_sent((struct sent){.sequence = (uint16_t)(number + 1)});
+        CHECK(!*take_all() && rtp_receiver_due_ns(receiver) == now + 20 * MS,
+              "one may be later than the first %d", late);
+        put_sent((struct sent){.sequence = number});
+        take_all();
+    }
+    put_sent((struct sent){.sequence = (uint16_t)(number + 1)});
+    CHECK(!*take_all() && rtp_receiver_due_ns(receiver) == now + 5 * MS, "a short delay");
+}
+
+static void waits_for_each_hole_of_its_own(void)
+{
+    open_receiver(false);
+    IN(1, "1");
+    IN(3, "");
+    now += 10 * MS;
+    IN(6, "");
+    now += 10 * MS;
+    CHECK(strcmp(take_all(), "+1 3") == 0, "the first hole");
+    CHECK(rtp_receiver_due_ns(receiver) == START + 30 * MS, "the second began later");
+    IN(5, "");
+    now += 10 * MS;
+    CHECK(strcmp(take_all(), "+1 5 6") == 0, "the second hole");
+    COUNT(lost, 2);
+}
+
+static void takes_swapped_pairs_and_duplicates(void)
+{
+    open_receiver(false);
+    IN(0, "0");
+    for (int i = 1; i < 3001; i += 2) {
+        char wanted[32];
+        sprintf(wanted, "%d %d.", i, i + 1);
+        // The pair is the end of a picture: its marker comes first.
+        const uint32_t timestamp = (uint32_t)i / 10 * 3000;
+        check_out(
+            (struct sent){.sequence = (uint16_t)(i + 1), .timestamp = timestamp, .marker = true},
+            "");
+        check_out(
+            (struct sent){.sequence = (uint16_t)(i + 1), .timestamp = timestamp, .marker = true},
+            "");
+        check_out((struct sent){.sequence = (uint16_t)i, .timestamp = timestamp}, wanted);
+        check_out((struct sent){.sequence = (uint16_t)i, .timestamp = timestamp}, "");
+        now += MS;
+    }
+    COUNT(lost, 0);
+    COUNT(late, 0);
+    COUNT(reordered, 1500);
+    COUNT(duplicate, 3000);
+    COUNT(packets, 3001);
+    COUNT(restarts, 0);
+}
+
+static void waits_no_more_after_ten_thousand_in_order(void)
+{
+    open_receiver(false);
+    IN(1, "1");
+    for (int i = 2; i < 9999; i++) {
+        put_sent((struct sent){.sequence = (uint16_t)i});
+        take_all();
+    }
+    IN(10000, ""); // the 9,999th waits, the 10,000th does not
+    now += 20 * MS;
+    CHECK(strcmp(take_all(), "+1 10000") == 0, "given up after 20 ms");
+    IN(10002, "+1 10002");
+    IN(10005, "+2 10005");
+    IN(10003, ""); // late: reordering is back
+    COUNT(late, 1);
+    IN(10007, "");
+    CHECK(rtp_receiver_due_ns(receiver) == now + 20 * MS, "waits again");
+}
+
+static void waits_no_longer_than_a_picture(void)
+{
+    open_receiver(false);
+    check_out((struct sent){.sequence = 1, .timestamp = 0}, "1");
+    check_out((struct sent){.sequence = 3, .timestamp = 0, .marker = true},
+              ""); // 2 may be swapped with it
+    check_out((struct sent){.sequence = 4, .timestamp = 3000}, "");
+    check_out((struct sent){.sequence = 6, .timestamp = 3000, .marker = true}, ""); // not complete
+    check_out((struct sent){.sequence = 5, .timestamp = 3000}, "+1 3. 4 5 6.");
+    COUNT(reordered, 1);
+    check_out((struct sent){.sequence = 8, .timestamp = 6000}, "");
+    check_out((struct sent){.sequence = 9, .timestamp = 6000, .marker = true},
+              ""); // does it begin with 7?
+    check_out((struct sent){.sequence = 10, .timestamp = 9000, .marker = true}, "+1 8 9. 10.");
+    COUNT(lost, 2);
+}
+
+static void holds_no_more_than_it_may(void)
+{
+    open_receiver(false);
+    IN(0, "0");
+    for (int i = 2; i < 512; i++)
+        IN((uint16_t)i, "");
+    CHECK(put_sent((struct sent){.sequence = 513}) == 0, "full");
+    CHECK(rtp_receiver_due_ns(receiver) == 0, "ready");
+    CHECK(strncmp(take_all(), "+1 2 3 4 ", 9) == 0, "the hole is given up");
+    COUNT(lost, 2);
+    COUNT(packets, 512);
+
+    open_receiver(false);
+    IN(0, "0");
+    static uint8_t large[65000];
+    memset(large, 0x55, sizeof large);
+    int held = 0;
+    for (int i = 2; rtp_receiver_due_ns(receiver) != 0; i++, held++) {
+        write_packet(large, (struct sent){.sequence = (uint16_t)i});
+        rtp_receiver_put(receiver, large, sizeof large, now);
+    }
+    CHECK(held == 65, "4 MiB: %d of 65,000 bytes", held);
+    struct rtp_packet packet;
+    CHECK(rtp_receiver_get(receiver, now, &packet) == 0 && packet.lost == 1, "given up");
+    CHECK(rtp_receiver_put(receiver, large, sizeof large, now) == -EBUSY, "take them first");
+    held--;
+    while (rtp_receiver_get(receiver, now, &packet) == 0)
+        held--;
+    CHECK(held == 0 && packet.sequence == 66, "all came out");
+}
+
+static void drops_other_senders(void)
+{
+    open_receiver(true);
+    check_out((struct sent){.sequence = 1, .ssrc = 7}, "1");
+    for (int i = 0; i < 20; i++) { // an older session goes on, with numbers of its own
+        now += 40 * MS;
+        check_foreign((struct sent){.sequence = (uint16_t)(i + 20000), .ssrc = 8});
+        char wanted[16];
+        sprintf(wanted, "%d", i + 2);
+        check_out((struct sent){.sequence = (uint16_t)(i + 2), .ssrc = 7}, wanted);
+    }
+    COUNT(lost, 0);
+    COUNT(foreign, 20);
+    now += 499 * MS;
+    check_foreign((struct sent){.sequence = 100, .ssrc = 8});
+    now += MS;
+    check_out((struct sent){.sequence = 101, .ssrc = 8}, "!?101"); // ours is silent
+    check_foreign((struct sent){.sequence = 22, .ssrc = 7});
+    check_out((struct sent){.sequence = 102, .ssrc = 8}, "102");
+    CHECK(FIELD(ssrc) == 8 && FIELD(locked), "the new one");
+    COUNT(restarts, 1);
+}
+
+static void avoids_left_overs(void)
+{
+    const struct rtp_receiver_options options = {.payload_type = TYPE,
+                                                 .clock_rate = 90000,
+                                                 .ordered = true,
+                                                 .ssrc_avoided = true,
+                                                 .avoided = 8};
+    open_with(&options);
+    check_foreign((struct sent){.sequence = 100, .ssrc = 8});
+    check_out((struct sent){.sequence = 1, .ssrc = 7}, "1");
+    check_foreign((struct sent){.sequence = 101, .ssrc = 8});
+    COUNT(foreign, 2);
+    COUNT(lost, 0);
+    open_with(&options); // nothing else comes
+    check_foreign((struct sent){.sequence = 100, .ssrc = 8});
+    now += 499 * MS;
+    check_foreign((struct sent){.sequence = 101, .ssrc = 8});
+    now += MS;
+    check_out((struct sent){.sequence = 102, .ssrc = 8}, "102");
+}
+
+static void knows_slow_cameras(void)
+{
+    open_receiver(true);
+    check_out((struct sent){.sequence = 1, .ssrc = 7}, "1");
+    now += 1000 * MS; // a picture a second
+    check_out((struct sent){.sequence = 2, .ssrc = 7}, "2");
+    now += 900 * MS;
+    check_foreign((struct sent){.sequence = 20, .ssrc = 8});
+    now += 1100 * MS;
+    check_out((struct sent){.sequence = 21, .ssrc = 8}, "!?21");
+    now += 10000 * MS;
+    check_out((struct sent){.sequence = 22, .ssrc = 8}, "22");
+    now += 5000 * MS; // it waits for no more than 5 s
+    check_out((struct sent){.sequence = 3, .ssrc = 7}, "!?3");
+}
+
+static void adopts_after_a_bye(void)
+{
+    open_receiver(false);
+    check_out((struct sent){.sequence = 1, .ssrc = 7}, "1");
+    check_out((struct sent){.sequence = 3, .ssrc = 7}, "");
+    rtp_receiver_bye(receiver);
+    check_out((struct sent){.sequence = 4, .ssrc = 7}, ""); // one that was under way
+    check_out((struct sent){.sequence = 900, .ssrc = 8}, "+1 3 4 !?900");
+    check_foreign((struct sent){.sequence = 5, .ssrc = 7});
+    COUNT(lost, 1);
+    COUNT(restarts, 1);
+    COUNT(expected, 5);
+}
+
+static void prefers_the_announced_sender(void)
+{
+    const struct rtp_receiver_options options = {
+        .payload_type = TYPE, .ordered = true, .ssrc_hinted = true, .ssrc = 0xd6d6627};
+    rtp_receiver_close(receiver);
+    rtp_receiver_open(&receiver, &options);
+    check_out((struct sent){.sequence = 1, .ssrc = 7},
+              "1"); // of an older session, or the hint is wrong
+    check_out((struct sent){.sequence = 2, .ssrc = 7}, "2");
+    check_out((struct sent){.sequence = 50, .ssrc = 0xd6d6627}, "!?50");
+    check_foreign((struct sent){.sequence = 3, .ssrc = 7});
+    now += 500 * MS;
+    check_out((struct sent){.sequence = 4, .ssrc = 7}, "!?4");
+    check_foreign((struct sent){.sequence = 51, .ssrc = 0xd6d6627}); // a hint counts once
+}
+
+static void adopts_another_payload_type(void)
+{
+    open_receiver(true);
+    for (int i = 0; i < 49; i++)
+        check_foreign((struct sent){.sequence = (uint16_t)i, .type = 97});
+    check_foreign((struct sent){.sequence = 49, .type = 98}); // two others: begins anew
+    for (int i = 50; i < 99; i++)
+        check_foreign((struct sent){.sequence = (uint16_t)i, .type = 97});
+    check_out((struct sent){.sequence = 99, .type = 97}, "99");
+    check_foreign((struct sent){.sequence = 100});
+
+    open_receiver(true);
+    for (int i = 0; i < 60; i++)
+        check_foreign((struct sent){.sequence = (uint16_t)i, .type = 8}); // audio
+    IN(1, "1");
+    for (int i = 0; i < 60; i++)
+        check_foreign((struct sent){.sequence = (uint16_t)i, .type = 107}); // ours is there
+    // A type of its own repeats our number before it.
+    check_foreign((struct sent){.sequence = 2, .type = 50});
+    IN(2, "2");
+    COUNT(lost, 0);
+
+    const struct rtp_receiver_options options = {.payload_type = TYPE, .other_video = true};
+    rtp_receiver_close(receiver);
+    rtp_receiver_open(&receiver, &options);
+    for (int i = 0; i < 60; i++)
+        check_foreign((struct sent){.sequence = (uint16_t)i, .type = 97}); // may be the other track
+}
+
+static void counts_bytes_that_are_missing(void)
+{
+    open_receiver(true);
+    IN(1, "1");
+    rtp_receiver_lose(receiver);
+    IN(3, "+1 3"); // the hole is that loss
+    rtp_receiver_lose(receiver);
+    rtp_receiver_lose(receiver);
+    IN(4, "+1 4"); // its number does not say so
+    IN(5, "5");
+    COUNT(lost, 2);
+    COUNT(packets, 4);
+    COUNT(expected, 6);
+}
+
+static void refuses_what_is_no_packet(void)
+{
+    open_receiver(false);
+    CHECK(rtp_receiver_put(receiver, (const uint8_t *)"OPTIONS rtsp", 12, now) == -EBADMSG, "text");
+    CHECK(rtp_receiver_put(receiver, buffer, 0, now) == -EBADMSG, "an empty datagram");
+    COUNT(foreign, 2);
+    CHECK(!FIELD(locked) && FIELD(expected) == 0, "nothing is known");
+    CHECK(put_sent((struct sent){.sequence = 1}) == 0, "a packet");
+    CHECK(put_sent((struct sent){.sequence = 2}) == -EBUSY, "take it first");
+    rtp_receiver_close(receiver);
+    receiver = NULL;
+    rtp_receiver_close(receiver);
+}
+
+static void measures_jitter(void)
+{
+    open_receiver(true);
+    for (int i = 0; i < 200; i++) { // each second packet 10 ms late: 900 ticks
+        now = START + i * 40 * MS + i % 2 * 10 * MS;
+        put_sent((struct sent){.sequence = (uint16_t)i, .timestamp = (uint32_t)i * 3600});
+        take_all();
+    }
+    CHECK(FIELD(jitter) >= 890 && FIELD(jitter) <= 900, "%llu ticks", FIELD(jitter));
+    check_out((struct sent){.sequence = 200, .timestamp = 90000000}, "200"); // another time
+    CHECK(FIELD(jitter) >= 890 && FIELD(jitter) <= 900, "a jump is none: %llu", FIELD(jitter));
+}
+
+int main(void)
+{
+    TEST(parses_what_cameras_send());
+    TEST(tells_rtcp());
+    TEST(gives_in_order_at_once());
+    TEST(counts_holes_over_tcp());
+    TEST(begins_anew_after_three());
+    TEST(begins_anew_with_swapped_packets());
+    TEST(begins_anew_a_little_lower());
+    TEST(tells_long_outages_from_restarts());
+    TEST(waits_for_late_ones());
+    TEST(waits_five_milliseconds_at_least());
+    TEST(waits_for_each_hole_of_its_own());
+    TEST(takes_swapped_pairs_and_duplicates());
+    TEST(waits_no_more_after_ten_thousand_in_order());
+    TEST(waits_no_longer_than_a_picture());
+    TEST(holds_no_more_than_it_may());
+    TEST(drops_other_senders());
+    TEST(avoids_left_overs());
+    TEST(knows_slow_cameras());
+    TEST(adopts_after_a_bye());
+    TEST(prefers_the_announced_sender());
+    TEST(adopts_another_payload_type());
+    TEST(counts_bytes_that_are_missing());
+    TEST(refuses_what_is_no_packet());
+    TEST(measures_jitter());
+    rtp_receiver_close(receiver);
+    return test_end();
+}

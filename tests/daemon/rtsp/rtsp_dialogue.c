@@ -1,0 +1,288 @@
+// What a session says where a server wants it otherwise: passwords, redirections, other URLs, other
+// transports, refusals.
+#include "daemon/rtsp/rtsp_dialogue.h"
+
+#include "tests/daemon/rtsp/scripted_camera.h"
+
+#define UNAUTHORIZED  "RTSP/1.0 401 Unauthorized\r\nCSeq: {cseq}\r\n"
+#define MD5_OF(nonce) "WWW-Authenticate: Digest realm=\"r\", nonce=\"" nonce "\"\r\n"
+#define STALE         "WWW-Authenticate: Digest realm=\"r\", nonce=\"c\", stale=TRUE\r\n"
+#define SHA256        "WWW-Authenticate: Digest realm=\"r\", nonce=\"n\", algorithm=SHA-256\r\n"
+#define BASIC         "WWW-Authenticate: Basic realm=\"r\"\r\n"
+
+static void send_after_play(struct camera *c, const char *request)
+{
+    if (!strncmp(request, "PLAY ", 5))
+        send_picture(c, 0);
+}
+
+static void open_camera(struct camera *c)
+{
+    camera_open(c);
+    c->after = send_after_play;
+}
+
+// Plays with a user, up to the first unit.
+static void play_signed(struct camera *c, struct player *p)
+{
+    player_open(p, "rtsp://admin:secret@127.0.0.1:%d/a", c->port);
+    play_on(c, p, 500, 1);
+}
+
+static void test_password(void)
+{
+    static const struct {
+        const char *challenge, *scheme;
+    } cases[] = {
+        {UNAUTHORIZED BASIC "\r\n", "Basic YWRtaW46c2VjcmV0\r\n"},
+        {UNAUTHORIZED MD5_OF("n") "\r\n", "Digest "},
+        {UNAUTHORIZED SHA256 MD5_OF("n") "\r\n", "algorithm=SHA-256"},
+        {"RTSP/1.0 404 Not Found\r\nCSeq: {cseq}\r\n" MD5_OF("n") "\r\n", "Digest "},
+    };
+    for (int i = 0; i < 4; i++) {
+        struct camera c;
+        struct player p = {0};
+        open_camera(&c);
+        answer_with(&c, "DESCRIBE", cases[i].challenge);
+        answer_plainly(&c);
+        play_signed(&c, &p);
+        CHECK(p.units == 1 && count_requests(&c, "DESCRIBE") == 2, "case %d: %s", i,
+              rtsp_session_why(p.session));
+        CHECK(!strstr(find_request(&c, "DESCRIBE", 0), "Authorization"), "signed unasked");
+        const char *methods[] = {"DESCRIBE", "SETUP", "PLAY"};
+        for (int m = 0; m < 3; m++) {
+            const char *request = find_request(&c, methods[m], m == 0);
+            const char *header = strstr(request, "\r\nAuthorization: ");
+            CHECK(header && strstr(header, cases[i].scheme) && !strstr(request, "admin:secret"),
+                  "case %d: %s", i, request);
+            CHECK(header < strstr(request, "\r\nUser-Agent"), "order: %s", request);
+        }
+        player_close(&p);
+        camera_close(&c);
+    }
+}
+
+// One signed try for a connection, however the camera words its refusals.
+static void test_wrong_password(void)
+{
+    static const struct {
+        const char *url, *first, *second, *why;
+        int requests;
+        bool other;
+    } cases[] = {
+        {"rtsp://admin:secret@127.0.0.1:%d/a", UNAUTHORIZED MD5_OF("a") "\r\n",
+         UNAUTHORIZED MD5_OF("b") "\r\n", "refused the user name or password", 2, false},
+        {"rtsp://admin:secret@127.0.0.1:%d/a", UNAUTHORIZED BASIC MD5_OF("a") "\r\n",
+         UNAUTHORIZED BASIC MD5_OF("b") "\r\n", "refused the user name or password", 2, true},
+        {"rtsp://admin:secret@127.0.0.1:%d/a", UNAUTHORIZED STALE "\r\n", UNAUTHORIZED STALE "\r\n",
+         "refused the user name or password", 3, false},
+        {"rtsp://admin:secret@127.0.0.1:%d/a", UNAUTHORIZED "\r\n", "",
+         "refused the user name or password", 1, false},
+        {"rtsp://127.0.0.1:%d/a", UNAUTHORIZED MD5_OF("a") "\r\n", "", "wants a user name", 1,
+         false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct camera c;
+        struct player p = {0};
+        open_camera(&c);
+        answer_with(&c, "DESCRIBE", cases[i].first);
+        answer_with(&c, "DESCRIBE", cases[i].second);
+        player_open(&p, cases[i].url, c.port);
+        play_on(&c, &p, 200, 1);
+        CHECK(p.rc == -EACCES && strstr(rtsp_session_why(p.session), cases[i].why), "%d: %s", p.rc,
+              rtsp_session_why(p.session));
+        CHECK(count_requests(&c, "DESCRIBE") == cases[i].requests, "case %zu: %d requests", i,
+              count_requests(&c, "DESCRIBE"));
+        CHECK(p.memory.first_challenge == cases[i].other, "case %zu", i);
+        player_close(&p);
+        if (cases[i].other) { // the next session takes the first, and if that fails too, the best
+            play_signed(&c, &p);
+            CHECK(strstr(find_request(&c, "DESCRIBE", 3), "Authorization: Basic"), "%s",
+                  find_request(&c, "DESCRIBE", 3));
+            CHECK(p.rc == -EACCES && !p.memory.first_challenge, "%d", p.rc);
+            player_close(&p);
+        }
+        camera_close(&c);
+    }
+}
+
+static void test_stale_nonce(void)
+{
+    struct camera c;
+    struct player p = {0};
+    open_camera(&c);
+    answer_with(&c, "DESCRIBE", UNAUTHORIZED MD5_OF("a") "\r\n");
+    answer_with(&c, "SETUP", UNAUTHORIZED MD5_OF("b") "\r\n"); // DESCRIBE was accepted
+    answer_with(&c, "PLAY",
+                UNAUTHORIZED
+                "WWW-Authenticate: Digest realm=\"r\", nonce=\"c\", stale=TRUE\r\n\r\n");
+    answer_with(&c, "GET_PARAMETER", UNAUTHORIZED MD5_OF("d") "\r\n");
+    answer_with(&c, "GET_PARAMETER", OK "\r\n");
+    answer_with(&c, "GET_PARAMETER", UNAUTHORIZED MD5_OF("d") "\r\n"); // as before: refused
+    answer_plainly(&c);
+    c.n_answers -= 1 + 1; // but GET_PARAMETER's and TEARDOWN's of the plain camera
+    play_signed(&c, &p);
+    CHECK(p.units == 1 && count_requests(&c, "SETUP") == 2 && count_requests(&c, "PLAY") == 2,
+          "%d: %s", p.rc, rtsp_session_why(p.session));
+    CHECK(strstr(find_request(&c, "PLAY", 1), "nonce=\"c\""), "%s", find_request(&c, "PLAY", 1));
+    play_on(&c, &p, 50, 99);
+    for (int i = 0; i < 5; i++) {
+        p.skew_ns += 30 * S;
+        play_on(&c, &p, 50, 99);
+    }
+    CHECK(p.rc == 0 && count_requests(&c, "GET_PARAMETER") == 3, "%d, %d keep-alives", p.rc,
+          count_requests(&c, "GET_PARAMETER"));
+    player_close(&p);
+    camera_close(&c);
+}
+
+static void test_redirections(void)
+{
+    struct camera c, other;
+    struct player p = {0};
+    char moved[256];
+    open_camera(&c);
+    open_camera(&other);
+    answer_with(&c, "DESCRIBE", UNAUTHORIZED BASIC "\r\n");
+    snprintf(moved, sizeof moved, "RTSP/1.0 302 Moved\r\nLocation: rtsp://127.0.0.1:%d/b\r\n\r\n",
+             other.port);
+    answer_with(&c, "DESCRIBE", moved);
+    answer_with(&other, "DESCRIBE", UNAUTHORIZED MD5_OF("b") "\r\n");
+    answer_plainly(&other);
+    player_open(&p, "rtsp://admin:secret@127.0.0.1:%d/a", c.port);
+    play_on(&c, &p, 200, 1);
+    play_on(&other, &p, 500, 1);
+    CHECK(p.units == 1 && strstr(other.requests[1], "/b RTSP/1.0\r\n") &&
+              strstr(other.requests[1], "username=\"admin\""),
+          "%d: %s", p.rc, other.requests[1]);
+    player_close(&p);
+
+    snprintf(moved, sizeof moved, "RTSP/1.0 302 Moved\r\nLocation: rtsp://localhost:%d/b\r\n\r\n",
+             other.port); // another host by its name
+    other.n_requests = 0;
+    other.answers[0].given = c.answers[0].given = false;
+    player_open(&p, "rtsp://admin:secret@127.0.0.1:%d/a", c.port);
+    play_on(&c, &p, 200, 1);
+    play_on(&other, &p, 500, 1);
+    CHECK(p.rc == -EACCES && strstr(rtsp_session_why(p.session), "wants a user") &&
+              other.n_requests == 1 && !strstr(other.requests[0], "Authorization"),
+          "%d: %s", p.rc, other.requests[0]);
+    player_close(&p);
+    camera_close(&other);
+    camera_close(&c);
+
+    open_camera(&c); // in a circle
+    answer_with(&c, "DESCRIBE",
+                "RTSP/1.0 301 Moved\r\nLocation: rtsp://127.0.0.1:{port}/c\r\n\r\n");
+    player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+    play_on(&c, &p, 500, 1);
+    CHECK(p.rc == -ELOOP && count_requests(&c, "DESCRIBE") == 6, "%d after %d requests", p.rc,
+          count_requests(&c, "DESCRIBE"));
+    player_close(&p);
+    camera_close(&c);
+}
+
+static void test_other_urls(void)
+{
+    struct camera c;
+    struct player p = {0};
+    open_camera(&c);
+    answer_with(&c, "SETUP rtsp://127.0.0.1/live/a/track1 ",
+                "RTSP/1.0 404 Not Found\r\nCSeq: 0\r\n\r\n");
+    answer_with(&c, "DESCRIBE",
+                "RTSP/1.0 200 OK\r\nCSeq: 0\r\nx-Accept-Dynamic-Rate: 1\r\n"
+                "Content-Base: 127.0.0.1/live/a\r\nContent-Length: {sdp}\r\n\r\n" SDP);
+    answer_plainly(&c);
+    player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+    play_on(&c, &p, 500, 1);
+    CHECK(p.units == 1 && count_requests(&c, "SETUP") == 2, "%d: %s", p.rc,
+          rtsp_session_why(p.session));
+    CHECK(strstr(find_request(&c, "SETUP", 1), "SETUP rtsp://127.0.0.1/live/track1 RTSP/1.0"), "%s",
+          find_request(&c, "SETUP", 1));
+    CHECK(strstr(find_request(&c, "SETUP", 1), "\r\nx-Dynamic-Rate: 0\r\n"), "%s",
+          find_request(&c, "SETUP", 1));
+    CHECK(strstr(find_request(&c, "PLAY", 0), "PLAY rtsp://127.0.0.1/live/a RTSP/1.0"), "%s",
+          find_request(&c, "PLAY", 0));
+    player_close(&p);
+    camera_close(&c);
+}
+
+static void test_refusals(void)
+{
+    static const struct {
+        const char *to, *reply;
+        int rc;
+        const char *why;
+    } cases[] = {
+        {"DESCRIBE", "RTSP/1.0 404 Stream Not Found\r\n\r\n", -ENOENT,
+         "answered DESCRIBE with 404 Stream Not Found"},
+        {"SETUP", "RTSP/1.0 453 Not Enough Bandwidth\r\n\r\n", -EUSERS, "SETUP with 453"},
+        {"PLAY", "RTSP/1.0 503 Service Unavailable\r\n\r\n", -EUSERS, "PLAY with 503"},
+        {"SETUP", "RTSP/1.0 461 Unsupported transport\r\n\r\n", -EPROTO, "SETUP with 461"},
+        {"DESCRIBE", "HTTP/1.1 400 Bad Request\r\n\r\n", -EPROTO, "not in RTSP"},
+        {"DESCRIBE", "RTSP/1.0 200 OK\r\n\r\n", -EPROTO, "in no way that framed can read"},
+        {"DESCRIBE",
+         "RTSP/1.0 200 OK\r\nContent-Length: 66\r\n\r\nm=audio 0 RTP/AVP 0\r\n"
+         "m=video 0 RTP/AVP 99\r\na=rtpmap:99 VP9/90000\r\n",
+         -EINVAL, "offers no H.264, H.265 or JPEG video, but: audio PCMU, video VP9"},
+        {"DESCRIBE", "RTSP/1.0 302 Moved\r\n\r\n", -EPROTO, "not to a URL of RTSP"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct camera c;
+        struct player p = {0};
+        open_camera(&c);
+        answer_plainly(&c);
+        for (int a = 0; a < c.n_answers; a++)
+            if (!strcmp(c.answers[a].to, cases[i].to))
+                c.answers[a].text = cases[i].reply;
+        player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+        play_on(&c, &p, 300, 1);
+        CHECK(p.rc == cases[i].rc && strstr(rtsp_session_why(p.session), cases[i].why), "%d: %s",
+              p.rc, rtsp_session_why(p.session));
+        CHECK(rtsp_session_step(p.session, player_now(&p)) == cases[i].rc, "asked again");
+        player_close(&p);
+        camera_close(&c);
+    }
+}
+
+// Of servers that mix up sessions a camera gets no second session.
+static void test_old_servers(void)
+{
+    static const struct {
+        const char *tool;
+        bool old;
+    } cases[] = {
+        {"a=tool:LIVE555 Streaming Media v2013.05.30\r\n", true},
+        {"a=tool:LIVE555 Streaming Media v2017.06.04\r\n", false},
+        {"a=tool:Others v2013.05.30\r\n", false},
+        {"", false},
+    };
+    for (int i = 0; i < 4; i++) {
+        struct camera c;
+        struct player p = {0};
+        char sdp[1024], reply[2048];
+        open_camera(&c);
+        snprintf(sdp, sizeof sdp, SDP "%s", cases[i].tool);
+        snprintf(reply, sizeof reply, OK "Content-Length: %zu\r\n\r\n%s", strlen(sdp), sdp);
+        answer_with(&c, "DESCRIBE", reply);
+        answer_plainly(&c);
+        player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+        play_on(&c, &p, 500, 1);
+        CHECK(p.units == 1 && p.memory.single_session == cases[i].old, "%s: %d units, %d",
+              cases[i].tool, p.units, p.memory.single_session);
+        player_close(&p);
+        camera_close(&c);
+    }
+}
+
+int main(void)
+{
+    TEST(test_old_servers());
+    TEST(test_password());
+    TEST(test_wrong_password());
+    TEST(test_stale_nonce());
+    TEST(test_redirections());
+    TEST(test_other_urls());
+    TEST(test_refusals());
+    return test_end();
+}

@@ -1,0 +1,342 @@
+// A camera that answers requests with given texts, and a session that plays from it, in one thread:
+// each turn both go on. Time is the test's own: it may jump.
+#ifndef FRAMED_TESTS_DAEMON_RTSP_SCRIPTED_CAMERA_H
+#define FRAMED_TESTS_DAEMON_RTSP_SCRIPTED_CAMERA_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/rtsp/rtsp_session.h"
+#include "tests/test.h"
+
+static const int64_t MS = 1000000, S = 1000000000;
+
+#define SDP                                                                                        \
+    "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n"                      \
+    "m=audio 0 RTP/AVP 0\r\na=control:track0\r\nm=video 0 RTP/AVP 96\r\n"                          \
+    "a=rtpmap:96 H264/90000\r\na=control:track1\r\na=fmtp:96 packetization-mode=1\r\n"             \
+    "a=rtcp-fb:96 nack pli\r\n"
+#define OK       "RTSP/1.0 200 OK\r\nCSeq: {cseq}\r\n"
+#define DESCRIBE "Content-Base: rtsp://127.0.0.1/base/\r\nContent-Length: {sdp}\r\n\r\n" SDP
+#define SESSION  "Session: 77;timeout=60\r\n"
+#define TCP      "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"
+
+// "METHOD" or "METHOD part of the request" and the reply, which is given once, unless it is the
+// last for that request. {cseq}, {sdp} (its length) and {port} (the camera's) are replaced.
+struct answer {
+    const char *to, *text;
+    bool given;
+};
+
+struct camera {
+    int listener, fd, port, accepted;
+    char in[32 << 10];
+    size_t n;
+    struct answer answers[24];
+    int n_answers;
+    char requests[40][2048];
+    int n_requests;
+    bool mute;               // accepts, but answers nothing
+    uint8_t frames[8 << 10]; // interleaved ones that came
+    size_t n_frames;
+    void (*between)(struct camera *, const char *request); // before the reply
+    void (*after)(struct camera *, const char *request);   // after it
+    uint16_t sequence;
+    uint32_t timestamp;
+};
+
+struct player {
+    struct camera_config config;
+    struct rtsp_memory memory;
+    struct rtsp_session *session;
+    char url[256];
+    int64_t skew_ns; // what the test's time is ahead
+    int rc, units;
+    struct rtsp_unit last;
+    uint8_t data[256]; // the last unit's first bytes
+};
+
+static inline int listen_somewhere(int *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 8) < 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &(socklen_t){sizeof at}) < 0)
+        abort();
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+static inline void camera_open(struct camera *c)
+{
+    *c = (struct camera){.fd = -1, .timestamp = 90000};
+    c->listener = listen_somewhere(&c->port);
+}
+
+static inline void camera_close(struct camera *c)
+{
+    if (c->fd >= 0)
+        close(c->fd);
+    close(c->listener);
+}
+
+static inline void answer_with(struct camera *c, const char *to, const char *text)
+{
+    c->answers[c->n_answers++] = (struct answer){to, text, false};
+}
+
+// As a plain camera does, behind what the test has it answer before.
+static inline void answer_plainly(struct camera *c)
+{
+    answer_with(c, "DESCRIBE", OK DESCRIBE);
+    answer_with(c, "SETUP", OK SESSION TCP "\r\n");
+    answer_with(c, "PLAY", OK "Session: 77\r\n\r\n");
+    answer_with(c, "OPTIONS", OK "Public: OPTIONS, DESCRIBE, GET_PARAMETER\r\n\r\n");
+    answer_with(c, "GET_PARAMETER", OK "\r\n");
+    answer_with(c, "TEARDOWN", OK "\r\n");
+}
+
+static inline void camera_send(const struct camera *c, const void *data, size_t n)
+{
+    if (send(c->fd, data, n, MSG_NOSIGNAL) != (ssize_t)n && errno != EPIPE && errno != ECONNRESET)
+        abort();
+}
+
+static inline size_t rtp_packet(struct camera *c, uint8_t *to, uint8_t nal_type, bool marker)
+{
+    const uint8_t packet[] = {0x80,
+                              (uint8_t)(96 | (marker ? 0x80 : 0)),
+                              (uint8_t)(c->sequence >> 8),
+                              (uint8_t)c->sequence,
+                              (uint8_t)(c->timestamp >> 24),
+                              (uint8_t)(c->timestamp >> 16),
+                              (uint8_t)(c->timestamp >> 8),
+                              (uint8_t)c->timestamp,
+                              1,
+                              2,
+                              3,
+                              4,
+                              nal_type,
+                              0x88,
+                              0x84,
+                              (uint8_t)c->sequence};
+    c->sequence++;
+    memcpy(to, packet, sizeof packet);
+    return sizeof packet;
+}
+
+static inline void send_frame(const struct camera *c, int channel, const void *data, size_t n)
+{
+    uint8_t frame[2048] = {'$', (uint8_t)channel, (uint8_t)(n >> 8), (uint8_t)n};
+    memcpy(frame + 4, data, n);
+    camera_send(c, frame, n + 4);
+}
+
+// A picture of one packet.
+static inline void send_picture(struct camera *c, int channel)
+{
+    uint8_t packet[64];
+    c->timestamp += 3600;
+    send_frame(c, channel, packet, rtp_packet(c, packet, 0x65, true));
+}
+
+static inline const char *write_answer(const struct camera *c, const char *text, int cseq, char *to,
+                                       size_t size)
+{
+    const struct {
+        const char *name;
+        int value;
+    } values[] = {{"{cseq}", cseq}, {"{sdp}", (int)strlen(SDP)}, {"{port}", c->port}};
+    size_t n = 0;
+    while (*text && n < size - 16) {
+        bool found = false;
+        for (size_t i = 0; i < 3 && !found; i++) {
+            if ((found = !strncmp(text, values[i].name, strlen(values[i].name)))) {
+                n += (size_t)snprintf(to + n, size - n, "%d", values[i].value);
+                text += strlen(values[i].name);
+            }
+        }
+        if (!found)
+            to[n++] = *text++;
+    }
+    to[n] = 0;
+    return to;
+}
+
+static inline bool is_answer_to(const struct answer *answer, const char *request)
+{
+    const size_t method = strcspn(answer->to, " ");
+    return !strncmp(answer->to, request, method) && request[method] == ' ' &&
+           (!answer->to[method] || strstr(request, answer->to + method + 1));
+}
+
+static inline void answer_request(struct camera *c, const char *request)
+{
+    char text[4096];
+    struct answer *chosen = NULL;
+    const char *cseq = strstr(request, "CSeq: ");
+    if (c->between)
+        c->between(c, request);
+    for (int i = 0; i < c->n_answers; i++) {
+        if (!is_answer_to(&c->answers[i], request))
+            continue;
+        chosen = &c->answers[i];
+        if (!chosen->given)
+            break;
+    }
+    if (chosen && *chosen->text) {
+        chosen->given = true;
+        write_answer(c, chosen->text, cseq ? atoi(cseq + 6) : -1, text, sizeof text);
+        camera_send(c, text, strlen(text));
+    } else if (chosen) {
+        chosen->given = true; // an empty text: no answer
+    }
+    if (c->after)
+        c->after(c, request);
+}
+
+static inline void take_bytes(struct camera *c, size_t n)
+{
+    memmove(c->in, c->in + n, c->n - n);
+    c->n -= n;
+    c->in[c->n] = 0;
+}
+
+static inline void camera_step(struct camera *c)
+{
+    int fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+        if (c->fd >= 0)
+            close(c->fd);
+        c->fd = fd;
+        c->n = 0;
+        c->accepted++;
+    }
+    ssize_t n = c->fd >= 0 ? recv(c->fd, c->in + c->n, sizeof c->in - 1 - c->n, MSG_DONTWAIT) : -1;
+    if (n > 0)
+        c->n += (size_t)n;
+    c->in[c->n] = 0;
+    while (c->n && !c->mute) {
+        if (c->in[0] == '$') {
+            const size_t bytes =
+                c->n >= 4 ? 4 + ((size_t)(uint8_t)c->in[2] << 8) + (uint8_t)c->in[3] : 4;
+            if (c->n < bytes || c->n_frames + bytes > sizeof c->frames)
+                return;
+            memcpy(c->frames + c->n_frames, c->in, bytes);
+            c->n_frames += bytes;
+            take_bytes(c, bytes);
+            continue;
+        }
+        char *end = strstr(c->in, "\r\n\r\n");
+        if (!end || c->n_requests >= 40)
+            return;
+        char *request = c->requests[c->n_requests++];
+        const size_t bytes = (size_t)(end + 4 - c->in);
+        snprintf(request, sizeof c->requests[0], "%.*s", (int)bytes, c->in);
+        take_bytes(c, bytes);
+        if (strncmp(request, "RTSP/", 5))
+            answer_request(c, request);
+    }
+}
+
+// --- the player
+
+static inline int64_t player_now(const struct player *p)
+{
+    return monotonic_ns() + p->skew_ns;
+}
+
+__attribute__((format(printf, 2, 3))) static inline void player_open(struct player *p,
+                                                                     const char *url, ...)
+{
+    va_list arguments;
+    va_start(arguments, url);
+    vsnprintf(p->url, sizeof p->url, url, arguments);
+    va_end(arguments);
+    p->config.url = p->url;
+    if (!p->config.connect_timeout.ns)
+        p->config.connect_timeout.ns = 10 * S;
+    p->rc = p->units = 0;
+    const struct rtsp_options options = {&p->config, &p->memory};
+    int rc = rtsp_session_open(&p->session, &options, player_now(p));
+    CHECK(rc == 0, "opening %s: %s", p->url, strerror(-rc));
+}
+
+static inline void player_close(struct player *p)
+{
+    rtsp_session_close(p->session);
+    p->session = NULL;
+}
+
+static inline void player_step(struct player *p)
+{
+    if (!p->rc)
+        p->rc = rtsp_session_step(p->session, player_now(p));
+    while (!p->rc && rtsp_session_read(p->session, player_now(p), &p->last) == 0) {
+        const struct access_unit *unit = &p->last.unit;
+        memcpy(p->data, unit->data, unit->bytes < sizeof p->data ? unit->bytes : sizeof p->data);
+        p->units++;
+    }
+}
+
+// Both go on for `ms`, or until the session has ended, or until `units` units have come.
+static inline void play_on(struct camera *c, struct player *p, int ms, int units)
+{
+    const int64_t end = monotonic_ns() + ms * MS;
+    while (monotonic_ns() < end && !p->rc && p->units < units) {
+        struct pollfd fds[RTSP_POLL_MAX + 2];
+        int64_t due_ns;
+        int n = rtsp_session_poll(p->session, fds, &due_ns);
+        fds[n++] = (struct pollfd){.fd = c->listener, .events = POLLIN};
+        if (c->fd >= 0)
+            fds[n++] = (struct pollfd){.fd = c->fd, .events = c->mute ? 0 : POLLIN};
+        const int64_t wait = due_ns - player_now(p);
+        poll(fds, (nfds_t)n, wait <= 0 ? 0 : wait < 10 * MS ? (int)(wait / MS) + 1 : 10);
+        camera_step(c);
+        player_step(p);
+    }
+}
+
+// The number of requests that begin with `method`.
+static inline int count_requests(const struct camera *c, const char *method)
+{
+    int count = 0;
+    for (int i = 0; i < c->n_requests; i++)
+        count += !strncmp(c->requests[i], method, strlen(method)) &&
+                 c->requests[i][strlen(method)] == ' ';
+    return count;
+}
+
+// The `index`-th request (from 0) of that method; "": there is none.
+static inline const char *find_request(const struct camera *c, const char *method, int index)
+{
+    for (int i = 0; i < c->n_requests; i++)
+        if (!strncmp(c->requests[i], method, strlen(method)) &&
+            c->requests[i][strlen(method)] == ' ' && index-- == 0)
+            return c->requests[i];
+    return "";
+}
+
+// The number of RTCP packets of that type that came interleaved, on any channel.
+static inline int count_reports(const struct camera *c, int type)
+{
+    int count = 0;
+    for (size_t at = 0; at + 8 <= c->n_frames;) {
+        const size_t bytes = ((size_t)c->frames[at + 2] << 8) + c->frames[at + 3];
+        for (size_t i = at + 4; i + 4 <= at + 4 + bytes;
+             i += 4 * (((size_t)c->frames[i + 2] << 8) + c->frames[i + 3] + 1))
+            count += c->frames[i + 1] == type;
+        at += 4 + bytes;
+    }
+    return count;
+}
+
+#endif
