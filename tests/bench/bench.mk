@@ -37,7 +37,12 @@ $(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/late
 # Real footage, which is no part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
 
-.PHONY: bench-core bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
+.PHONY: bench-clips bench-core bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
+bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
+	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
+	@scripts/setup bench
+	@tests/bench/latency/clips '$(FOOTAGE)' $(B)/clips
+
 bench-peers: ## the kernels beside libyuv, swscale, OpenCV and memory (CLIP=FILE PEERS_ARGS="--cpu 1 --only bgra")
 	@scripts/setup peers
 	@$(MAKE) --no-print-directory $(B)/bench-peers
@@ -61,24 +66,19 @@ bench-faults-ffmpeg: ## the same faults for framed, ffmpeg alone and ffmpeg with
 	@$(MAKE) --no-print-directory $(B)/framed
 	@FRAMED=$(B)/framed FRAMED_FAULTS="$(FAULTS)" tests/torture/beside_ffmpeg.py
 
-bench-record: ## what a recording by kernel copy costs beside tensors (RECORD_ARGS="--cameras 20 --turns 5")
-	@scripts/setup demo
-	@$(MAKE) --no-print-directory $(B)/framed
-	@FRAMED=$(B)/framed tests/bench/record.py $(RECORD_ARGS)
-
-bench-rates: ## CPU of cameras at fps 1, with all pictures decoded and with keyframes alone (FOOTAGE=FILE RATES_ARGS="--runs 5")
-	@test -r '$(FOOTAGE)' || { echo "bench-rates: no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
-	@scripts/setup bench
+# Tensors of keyframes alone, so that a small box bears many cameras and a recording is not lost in decoding.
+bench-record: bench-clips ## CPU of 1080p cameras with their packets recorded, and without (FOOTAGE=FILE RECORD_ARGS="--cameras 20 --runs 5")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
-	@tests/bench/latency/clips '$(FOOTAGE)' $(B)/clips
+	@$(B)/framed-bench --backend cpu --clip $(B)/clips/h264-1080p.mp4 --cameras 20 --live --rtsp tcp --runs 5 --seconds 20 \
+		--try fps=1 --try pictures=keyframes --try copy=off,on $(RECORD_ARGS)
+
+bench-rates: bench-clips ## CPU of cameras at fps 1, with all pictures decoded and with keyframes alone (FOOTAGE=FILE RATES_ARGS="--runs 5")
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
 	@$(B)/framed-bench --backend cpu --clip $(B)/clips/h264-1080p.mp4 --cameras 4 --live --rtsp tcp --runs 3 --seconds 10 \
 		--try fps=1 --try pictures=all,auto $(RATES_ARGS)
 
-bench-latency: ## sent to read and first picture, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
-	@test -r '$(FOOTAGE)' || { echo "bench-latency: no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
-	@scripts/setup bench
+bench-latency: bench-clips ## sent to read and first picture, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-latency $(B)/bench-gstreamer
-	@tests/bench/latency/clips '$(FOOTAGE)' $(B)/clips
 	@$(B)/bench-latency --clips $(B)/clips --framed $(B)/framed --gstreamer $(B)/bench-gstreamer \
 		--ffmpeg $$(command -v ffmpeg) $(LATENCY_ARGS)
 

@@ -56,9 +56,10 @@ struct unit {
 static const struct unit *unit_of(const struct row *row)
 {
     static const struct unit units[] = {
-        {"ms", 3, false},  {"us", 2, false},     {"s", 2, false},       {"cores", 2, false},
-        {"MiB", 0, false}, {"frames", 0, false}, {"frames/s", 0, true}, {"frames/s/core", 0, true},
-        {"GB/s", 1, true}, {"cameras", 0, true}, {"packets", 0, false},
+        {"ms", 3, false},      {"us", 2, false},           {"s", 2, false},
+        {"cores", 2, false},   {"MiB", 0, false},          {"frames", 0, false},
+        {"frames/s", 0, true}, {"frames/s/core", 0, true}, {"GB/s", 1, true},
+        {"cameras", 0, true},  {"% of a core", 2, false},  {"packets", 0, false},
     };
     size_t i = 0;
     while (strcmp(units[i].name, row->unit) != 0 && i + 1 < sizeof units / sizeof *units)

@@ -61,7 +61,7 @@ static void set(struct settings *settings, const char *key, const char *value)
 }
 
 // "copy" is no key of the configuration: `on` gives each camera a second output, which records its
-// packets.
+// packets, in files that end together.
 static const char copy_key[] = "copy";
 
 static bool copies(const struct settings *settings)
@@ -135,8 +135,8 @@ static void print_config(const struct testbed *testbed, FILE *to)
         ring_path(testbed->folder, i, path);
         fprintf(to, "\n    outputs:\n      tensor: {sink: \"ring:%s\"}\n", path);
         if (copies(&settings))
-            fprintf(to, "      copy: {kernel: copy, sink: \"file:%s/%d.mp4\"}\n", testbed->folder,
-                    i);
+            fprintf(to, "      copy: {kernel: copy, segment: 10s, sink: \"file:%s/%d-%%s.mp4\"}\n",
+                    testbed->folder, i);
     }
 }
 

@@ -1,5 +1,6 @@
 // Rows: the whole daemon with each of some settings, in turns, side by side.
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,17 +13,20 @@
 static const double RATE_S = 5, LIVE_S = 10, MIB = 1 << 20;
 static const double SETTLE_S = 5; // in which cameras show how often their keyframes come
 
-enum { FIGURES = 5 };
+enum { RATE, CPU, P99, RESIDENT, LOST, CPU_MORE, FIGURES };
 
 static const struct {
     const char *name, *heading, *unit;
     int decimals, width; // of its column
 } figures[FIGURES] = {
-    {"rate", "frames/s", "frames/s", 0, 20},
-    {"CPU", "cores", "cores", 2, 17},
-    {"received to finished p99", "p99 ms", "ms", 1, 19},
-    {"resident memory", "MiB", "MiB", 0, 16},
-    {"lost", "frames lost", "frames", 0, 14},
+    [RATE] = {"rate", "frames/s", "frames/s", 0, 20},
+    [CPU] = {"CPU", "cores", "cores", 2, 17},
+    [P99] = {"received to finished p99", "p99 ms", "ms", 1, 19},
+    [RESIDENT] = {"resident memory", "MiB", "MiB", 0, 16},
+    [LOST] = {"lost", "frames lost", "frames", 0, 14},
+    // Beside the first combination in the same turn: what else the box does changes slowly.
+    [CPU_MORE] = {"CPU of each camera more than in the first line", "+% a camera", "% of a core", 2,
+                  22},
 };
 
 struct combination {
@@ -96,7 +100,9 @@ static double seconds_of(const struct bench_options *options)
     return options->seconds > 0 ? options->seconds : options->live ? LIVE_S : RATE_S;
 }
 
-static int run_once(struct bench *bench, int cameras, struct combination *combination)
+// `first` has run in this turn, unless it is the same or was left out.
+static int run_once(struct bench *bench, int cameras, struct combination *combination,
+                    const struct combination *first)
 {
     struct testbed_options options = testbed_with(&bench->options, cameras, combination);
     struct session session;
@@ -110,11 +116,20 @@ static int run_once(struct bench *bench, int cameras, struct combination *combin
     if (rc == 0)
         rc = session_window(&session, seconds_of(&bench->options), &window);
     if (rc == 0) {
-        const double values[FIGURES] = {(double)window.consumed.frames / window.seconds,
-                                        window.cores, window.consumed.p99_ms, window.resident / MIB,
-                                        (double)window.consumed.lost};
+        const int run = combination->runs;
+        const double more = first == combination ? 0
+                            : first->runs > run  ? window.cores - first->figure[CPU][run]
+                                                 : NAN;
+        const double values[FIGURES] = {
+            [RATE] = (double)window.consumed.frames / window.seconds,
+            [CPU] = window.cores,
+            [P99] = window.consumed.p99_ms,
+            [RESIDENT] = window.resident / MIB,
+            [LOST] = (double)window.consumed.lost,
+            [CPU_MORE] = 100 * more / cameras,
+        };
         for (int i = 0; i < FIGURES; i++)
-            combination->figure[i][combination->runs] = values[i];
+            combination->figure[i][run] = values[i];
         combination->runs++;
     }
     session_close(&session);
@@ -133,7 +148,7 @@ static int run_all(struct bench *bench, int cameras, struct combination *all, in
             if (isatty(STDERR_FILENO))
                 fprintf(stderr, "run %d of %d: %s\n", run * n + k + 1, bench->options.runs * n,
                         all[k].name);
-            int rc = run_once(bench, cameras, &all[k]);
+            int rc = run_once(bench, cameras, &all[k], all);
             if (rc == -EINTR)
                 return rc;
             if (rc < 0) {

@@ -80,7 +80,7 @@ def check_rows(checks, rows):
     for row in rows:
         name, value, limit, ratio = row["name"], row["value"], row["limit"], row["ratio"]
         checks.check(row["unit"] and name and row["better"] in ("lower", "higher"), f"{row}")
-        checks.check(value is not None and value >= 0, f"{name}: value {value}")
+        checks.check(value is not None and (value >= 0 or "more than" in name), f"{name}: value {value}")
         checks.check((limit is None) == (row["limit_is"] == ""), f"{name}: limit {limit} is {row['limit_is']!r}")
         if not limit:
             checks.check(ratio is None, f"{name}: ratio {ratio} of limit {limit}")
@@ -221,16 +221,21 @@ def check_try_copy(checks, where, clip):
     """copy=on records the packets of every camera, and the folder of that is gone afterwards."""
     temporary = f"{where}/copies"
     os.mkdir(temporary)
-    arguments = [BENCH, "--backend", "cpu", "--clip", clip, "--cameras", "2", "--live", "--rtsp", "tcp", "--runs", "1"]
+    arguments = [BENCH, "--json", "--backend", "cpu", "--clip", clip, "--cameras", "2", "--live", "--rtsp", "tcp", "--runs", "1"]
     seen = set()
     with Process([*arguments, "--try", "copy=off,on", "--seconds", "2"], f"{where}/bench.log", {"TMPDIR": temporary}) as process:
         while process.child.poll() is None:
-            seen |= {os.path.basename(path).split(".")[0] for path in glob.glob(f"{temporary}/*/*.mp4*")}
+            seen |= {os.path.basename(path).split("-")[0] for path in glob.glob(f"{temporary}/*/*.mp4*")}
             time.sleep(0.05)
         output = process.child.stdout.read().decode()
     checks.check(process.child.returncode == 0 and seen == {"0", "1"}, f"recordings of cameras {seen}: {output}")
+    rows = {row["name"].removeprefix("2 cameras, "): row["value"] for row in json.loads(output)["rows"]}
+    for copy in ("off", "on"):
+        cores, more = (rows[f"copy={copy}: {what}"] for what in ("CPU", "CPU of each camera more than in the first line"))
+        wanted = 100 * (cores - rows["copy=off: CPU"]) / 2
+        checks.check(abs(more - wanted) < 1e-6, f"copy={copy}: {more} % of a core more, not {wanted}")
     checks.check(not os.listdir(temporary), f"left behind: {os.listdir(temporary)}")
-    code, _, errors = bench(*arguments[3:], "--try", "copy=maybe")
+    code, _, errors = bench(*arguments[4:], "--try", "copy=maybe")
     checks.check(code == 2 and "--try" in errors, f"copy=maybe: exit {code}, {errors}")
 
 
