@@ -279,8 +279,6 @@ static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
             return -ECANCELED;
         int rc = in->ended ? in->ended : next_unit(in->session, now_ns, ret);
         if (rc == 0) {
-            // What it refers to came before this session.
-            ret->unit.reference_lost |= !in->unit_ns && !ret->unit.keyframe;
             note_unit(in, ret, now_ns);
             return ret->unit.restarted && ret->unit.keyframe ? -EREMCHG : 0;
         }

@@ -1,0 +1,70 @@
+// A track as a session gives it packets: what a stream is that is joined in its middle.
+#include "daemon/rtsp/rtsp_track.h"
+
+#include <string.h>
+
+#include "daemon/rtsp/picture_end.h"
+#include "tests/test.h"
+
+enum { KEYFRAME = 0x65, OTHER = 0x41, PICTURES = 5 };
+
+static const int64_t PICTURE_NS = 40000000;
+
+static void put_picture(struct rtsp_track *track, int i, int unit)
+{
+    const uint32_t timestamp = 3600u * (uint32_t)i;
+    const uint8_t packet[] = {
+        0x80,
+        96 | 0x80,
+        0,
+        (uint8_t)i,
+        0,
+        0,
+        (uint8_t)(timestamp >> 8),
+        (uint8_t)timestamp,
+        0,
+        0,
+        0,
+        1,
+        (uint8_t)unit,
+        0x88,
+        0x84,
+        (uint8_t)i,
+    };
+    CHECK(rtsp_track_put(track, packet, sizeof packet, (i + 1) * PICTURE_NS) == RTSP_TRACK_MEDIA,
+          "picture %d", i);
+}
+
+// All but a first keyframe may refer to pictures that came before the track.
+static void test_first_unit(void)
+{
+    static const struct sdp_media media = {
+        .video = true, .codec = SDP_H264, .payload_type = 96, .clock_rate = 90000};
+    for (int begins_with_keyframe = 0; begins_with_keyframe < 2; begins_with_keyframe++) {
+        struct picture_end_verdict verdict = {0};
+        struct rtsp_track *track;
+        struct rtsp_unit unit;
+        int n = 0;
+        int rc = rtsp_track_open(
+            &track,
+            &(struct rtsp_track_options){.media = &media, .verdict = &verdict, .ordered = true});
+        CHECK(rc == 0, "%s", strerror(-rc));
+        for (int i = 0; i < PICTURES; i++) {
+            put_picture(track, i, i == 0 && begins_with_keyframe ? KEYFRAME : OTHER);
+            while (rtsp_track_read(track, (i + 1) * PICTURE_NS, &unit) == 0) {
+                CHECK(unit.unit.reference_lost == (n == 0 && !begins_with_keyframe),
+                      "unit %d of a track that begins with %s keyframe", n,
+                      begins_with_keyframe ? "a" : "no");
+                n++;
+            }
+        }
+        CHECK(n >= PICTURES - 1, "%d units", n);
+        rtsp_track_close(track);
+    }
+}
+
+int main(void)
+{
+    TEST(test_first_unit());
+    return test_end();
+}
