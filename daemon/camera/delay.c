@@ -1,13 +1,10 @@
 #include "daemon/camera/delay.h"
 
+#include "daemon/base/bounds.h"
+
 static const int64_t WINDOW_NS = 10 * INT64_C(1000000000);
 static const int64_t PAUSE_NS = 1000000000; // that a window counts of a longer one
 static const int64_t GAIN_NS = 300000000;   // by which one that catches up does so in a window
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static void begin_window(struct delay *delay, int64_t distance)
 {
@@ -31,10 +28,10 @@ int64_t delay_read(struct delay *delay, int64_t pts_ns, int64_t came_ns)
         *delay = (struct delay){.begun = true, .least_ns = distance, .came_ns = came_ns};
         begin_window(delay, distance);
     }
-    delay->window_age_ns += least(came_ns - delay->came_ns, PAUSE_NS);
+    delay->window_age_ns += bounds_min(came_ns - delay->came_ns, PAUSE_NS);
     delay->came_ns = came_ns;
-    delay->least_ns = least(delay->least_ns, distance);
-    delay->window_ns = least(delay->window_ns, distance);
+    delay->least_ns = bounds_min(delay->least_ns, distance);
+    delay->window_ns = bounds_min(delay->window_ns, distance);
     if (delay->window_age_ns >= WINDOW_NS)
         end_window(delay, distance);
     return distance - delay->least_ns;

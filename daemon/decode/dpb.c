@@ -5,6 +5,7 @@
 #include <libavutil/pixdesc.h>
 #include <math.h>
 
+#include "daemon/base/bounds.h"
 #include "daemon/decode/pixel_format_map.h"
 #include "daemon/decode/scaler.h"
 #include "daemon/input/demux.h"
@@ -19,16 +20,6 @@ enum {
     PROBE_PACKETS = 64,          // in which a picture must come
     PACKET_BYTES_MAX = 64 << 20, // a file may say any bit rate
 };
-
-static int min(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static int max(int a, int b)
-{
-    return a > b ? a : b;
-}
 
 // --- H.264: table A-1 of the standard
 
@@ -51,10 +42,11 @@ static int h264_level_macroblocks(int level)
 static void measure_h264(struct stream_memory *ret, const AVCodecContext *context)
 {
     int macroblocks = (context->coded_width + 15) / 16 * ((context->coded_height + 15) / 16);
-    int most = h264_level_macroblocks(context->level) / max(macroblocks, 1);
-    most = max(min(most, H264_PICTURES_MAX), context->refs);
-    ret->pictures = min(context->refs + context->has_b_frames, most);
-    ret->surfaces = context->refs + max(context->has_b_frames, min(most, H264_PICTURES_MAX - 1));
+    int most = h264_level_macroblocks(context->level) / bounds_max(macroblocks, 1);
+    most = bounds_max(bounds_min(most, H264_PICTURES_MAX), context->refs);
+    ret->pictures = bounds_min(context->refs + context->has_b_frames, most);
+    ret->surfaces =
+        context->refs + bounds_max(context->has_b_frames, bounds_min(most, H264_PICTURES_MAX - 1));
     ret->macroblock_bytes = H264_MACROBLOCK;
 }
 
@@ -124,7 +116,7 @@ static int bits_of(enum AVPixelFormat samples)
 static void add_converted(struct stream_memory *ret, enum AVPixelFormat samples)
 {
     ret->pictures++;
-    ret->pixel_bits = max(ret->pixel_bits, bits_of(scaler_target(samples)));
+    ret->pixel_bits = bounds_max(ret->pixel_bits, bits_of(scaler_target(samples)));
 }
 
 enum stream_codec dpb_codec(int codec_id)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "daemon/base/bounds.h"
 #include "daemon/base/log.h"
 #include "daemon/input/login_pause_file.h"
 #include "daemon/rtsp/rtsp_url.h"
@@ -131,30 +132,20 @@ static bool was_refused(const struct login_host *host, uint16_t credentials)
     return false;
 }
 
-static int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 // When these credentials may be tried, and takes the try as begun if that is now.
 static int64_t begin_try(struct login_host *host, uint16_t credentials, int64_t now_ns)
 {
     int64_t until_ns = now_ns;
     if (was_refused(host, credentials))
-        until_ns = max(until_ns, host->next_ns);
+        until_ns = bounds_max(until_ns, host->next_ns);
     if (host->n_refused == LOGIN_REFUSED_MAX)
-        until_ns = max(until_ns, host->refused[LOGIN_REFUSED_MAX - 1].ns + LIMIT_NS);
+        until_ns = bounds_max(until_ns, host->refused[LOGIN_REFUSED_MAX - 1].ns + LIMIT_NS);
     if (until_ns > now_ns)
         return until_ns;
     const bool proven = host->accepted_ns && host->accepted == credentials &&
                         now_ns - host->accepted_ns < PROVEN_NS;
     if (!proven && host->trying_ns && now_ns - host->trying_ns < TRY_NS)
-        return min(host->trying_ns + TRY_NS, now_ns + TURN_NS);
+        return bounds_min(host->trying_ns + TRY_NS, now_ns + TURN_NS);
     host->trying_ns = now_ns;
     return now_ns;
 }

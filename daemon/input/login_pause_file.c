@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/bounds.h"
+
 #define TITLE "framed login pauses 1"
 
 enum { LINE_MAX_BYTES = 1024 };
@@ -68,11 +70,6 @@ static bool read_refusal(char **at, int64_t ahead_ns, struct login_refusal *ret)
     return true;
 }
 
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 // "host NAME REFUSALS NEXT TIME:CREDENTIALS ...". Clocks are set, and files damaged: no time may
 // make a pause longer than it can be.
 static int read_host(struct login_hosts *hosts, char *line, int64_t now_ns, int64_t ahead_ns)
@@ -88,11 +85,11 @@ static int read_host(struct login_hosts *hosts, char *line, int64_t now_ns, int6
     while (read.n_refused < LOGIN_REFUSED_MAX &&
            read_refusal(&at, ahead_ns, &read.refused[read.n_refused])) {
         struct login_refusal *refusal = &read.refused[read.n_refused++];
-        refusal->ns = min(refusal->ns, now_ns);
+        refusal->ns = bounds_min(refusal->ns, now_ns);
     }
     if (read.n_refused == 0 || at[strspn(at, " \n")] != 0)
         return 0;
-    read.next_ns = min(read.next_ns, now_ns + PAUSE_MAX_NS);
+    read.next_ns = bounds_min(read.next_ns, now_ns + PAUSE_MAX_NS);
     struct login_host *host = login_hosts_get(hosts, read.name);
     if (!host)
         return -ENOMEM;

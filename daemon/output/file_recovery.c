@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/big_endian.h"
 #include "daemon/wire.h"
 
 enum { TEXT_BYTES = 1024 }; // of the longest header, and a zero
@@ -98,14 +99,6 @@ static off_t y4m_whole(int fd, off_t end)
 
 // --- containers, whose parts are written one by one
 
-static uint64_t read_number(const uint8_t *bytes, int n)
-{
-    uint64_t number = 0;
-    for (int i = 0; i < n; i++)
-        number = number << 8 | bytes[i];
-    return number;
-}
-
 // MP4 up to the last whole mdat: what it holds is in the moof before it.
 static off_t mp4_whole(int fd, off_t end)
 {
@@ -114,8 +107,9 @@ static off_t mp4_whole(int fd, off_t end)
     off_t whole = 0;
     ssize_t n;
     for (off_t at = 0; (n = read_at(fd, header, sizeof header, at)) >= HEADER;) {
-        const bool is_long = read_number(header, 4) == 1;
-        const uint64_t size = is_long ? read_number(header + HEADER, 8) : read_number(header, 4);
+        const bool is_long = big_endian_read(header, 4) == 1;
+        const uint64_t size =
+            is_long ? big_endian_read(header + HEADER, 8) : big_endian_read(header, 4);
         if (size < (is_long ? LONG_HEADER : HEADER) || size > (uint64_t)(end - at))
             return whole;
         at += (off_t)size;
@@ -144,9 +138,9 @@ static off_t mkv_whole(int fd, off_t end)
         const int size_bytes = id_bytes > 0 && id_bytes <= 4 ? ebml_length(header[id_bytes]) : 0;
         if (size_bytes == 0 || n < id_bytes + size_bytes)
             return whole;
-        const uint64_t id = read_number(header, id_bytes);
+        const uint64_t id = big_endian_read(header, id_bytes);
         const uint64_t mask = (UINT64_C(1) << 7 * size_bytes) - 1;
-        const uint64_t size = read_number(header + id_bytes, size_bytes) & mask;
+        const uint64_t size = big_endian_read(header + id_bytes, size_bytes) & mask;
         at += id_bytes + size_bytes;
         if (id == SEGMENT)
             continue; // its elements follow

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "config/url.h"
+#include "daemon/base/big_endian.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/secrets.h"
 #include "daemon/bitstream/nal.h"
@@ -100,11 +101,11 @@ static void find_jpeg_size(AVCodecParameters *stream, const AVPacket *picture)
     enum { SOF0 = 0xc0, SOF2 = 0xc2, HEADER = 9 };
     const uint8_t *data = picture->data;
     for (int at = 2; at + HEADER <= picture->size && data[at] == 0xff;
-         at += 2 + (data[at + 2] << 8 | data[at + 3])) {
+         at += 2 + (int)big_endian_read(data + at + 2, 2)) {
         if (data[at + 1] < SOF0 || data[at + 1] > SOF2)
             continue;
-        stream->height = data[at + 5] << 8 | data[at + 6];
-        stream->width = data[at + 7] << 8 | data[at + 8];
+        stream->height = (int)big_endian_read(data + at + 5, 2);
+        stream->width = (int)big_endian_read(data + at + 7, 2);
         return;
     }
 }

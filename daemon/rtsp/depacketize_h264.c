@@ -1,6 +1,7 @@
 // H.264 in RTP (RFC 6184): single NAL units, STAP-A, FU-A.
 #include <string.h>
 
+#include "daemon/base/big_endian.h"
 #include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/rtsp/depacketize.h"
@@ -161,7 +162,7 @@ static const struct nal_format h264_format = {h264_tell, h264_finish, h264_learn
 static void read_aggregate(struct nal_assembly *nals, const uint8_t *data, size_t bytes)
 {
     while (bytes > 2) {
-        const size_t size = (size_t)data[0] << 8 | data[1];
+        const size_t size = big_endian_read(data, 2);
         data += 2;
         bytes -= 2;
         if (size == 0)

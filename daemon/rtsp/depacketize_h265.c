@@ -1,5 +1,6 @@
 // H.265 in RTP (RFC 7798): single NAL units, aggregation packets, fragmentation units, with and
 // without decoding order numbers, which are skipped.
+#include "daemon/base/big_endian.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/rtsp/depacketize.h"
 #include "daemon/rtsp/nal_assembly.h"
@@ -124,7 +125,7 @@ static void read_aggregation(struct h265 *h, const uint8_t *data, size_t bytes)
 {
     size_t order = h->donl ? DONL_BYTES : 0;
     while (bytes > order + 2) {
-        const size_t size = (size_t)data[order] << 8 | data[order + 1];
+        const size_t size = big_endian_read(data + order, 2);
         data += order + 2;
         bytes -= order + 2;
         if (size == 0)

@@ -2,6 +2,7 @@
 // would hold it; what is behind a hole in it is left out.
 #include <string.h>
 
+#include "daemon/base/big_endian.h"
 #include "daemon/rtsp/depacketize.h"
 #include "daemon/rtsp/jpeg_header.h"
 #include "daemon/rtsp/rtp_receiver.h"
@@ -38,21 +39,13 @@ struct payload { // of one packet
     size_t bytes;
 };
 
-static uint32_t read_number(const uint8_t *data, int bytes)
-{
-    uint32_t value = 0;
-    for (int i = 0; i < bytes; i++)
-        value = value << 8 | data[i];
-    return value;
-}
-
 // False: it is not well formed, or of a type that RFC 2435 does not define.
 static bool read_payload(struct payload *p, const uint8_t *data, size_t bytes)
 {
     *p = (struct payload){0};
     if (bytes < MAIN_HEADER)
         return false;
-    p->offset = read_number(data + 1, 3);
+    p->offset = big_endian_read(data + 1, 3);
     p->type = data[4] % WITH_RESTART;
     p->q = data[5];
     p->width = data[6] * SIZE_UNIT;
@@ -63,14 +56,14 @@ static bool read_payload(struct payload *p, const uint8_t *data, size_t bytes)
     if (data[4] >= WITH_RESTART) {
         if (bytes < at + RESTART_HEADER)
             return false;
-        p->restart_interval = (int)read_number(data + at, 2);
+        p->restart_interval = (int)big_endian_read(data + at, 2);
         at += RESTART_HEADER;
     }
     if (p->q >= Q_SENT && p->offset == 0) {
         if (bytes < at + TABLES_HEADER)
             return false;
         p->precision = data[at + 1];
-        p->table_bytes = read_number(data + at + 2, 2);
+        p->table_bytes = big_endian_read(data + at + 2, 2);
         at += TABLES_HEADER;
         if (p->table_bytes > bytes - at)
             return false;

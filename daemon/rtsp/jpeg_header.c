@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "daemon/base/big_endian.h"
+
 enum { // the second byte of a marker
     SOF0 = 0xc0,
     DHT = 0xc4,
@@ -149,7 +151,7 @@ static bool next_segment(const uint8_t **at, const uint8_t *end, struct segment 
         p++;
     if (end - p < 4 || p[0] != 0xff || p[1] < SOF0 || (p[1] >= RST0 && p[1] <= EOI))
         return false;
-    const size_t length = ((size_t)p[2] << 8 | p[3]) + 2, left = (size_t)(end - p);
+    const size_t length = big_endian_read(p + 2, 2) + 2, left = (size_t)(end - p);
     if (length < 4 || length > left)
         return false;
     *ret = (struct segment){p[1], p, p[1] == SOS ? left : length};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/big_endian.h"
 #include "daemon/rtsp/rtp_receiver.h"
 
 enum { SENDER_REPORT = 200, RECEIVER_REPORT, DESCRIPTION, GOODBYE, PAYLOAD_FEEDBACK = 206 };
@@ -17,29 +18,24 @@ static const int64_t SECONDS_1900_TO_1970 = 2208988800, NTP_ERA = (int64_t)1 << 
 
 // --- what senders report
 
-static uint32_t read32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 void rtcp_read(struct rtcp_events *ret, const uint8_t *data, size_t bytes, bool locked,
                uint32_t ssrc)
 {
     struct rtcp_events events = {0};
     size_t size;
     for (; bytes >= 4 && data[0] >> 6 == 2; data += size, bytes -= size) {
-        size = 4 + 4 * ((size_t)data[2] << 8 | data[3]);
+        size = 4 + 4 * big_endian_read(data + 2, 2);
         if (size > bytes)
             break;
-        const bool ours = size >= HEADER && (!locked || read32(data + 4) == ssrc);
+        const bool ours = size >= HEADER && (!locked || big_endian_read(data + 4, 4) == ssrc);
         if (data[1] == SENDER_REPORT && ours && size >= SENDER_REPORT_BYTES) {
             events.report = true;
-            events.ssrc = read32(data + 4);
-            events.ntp = (uint64_t)read32(data + 8) << 32 | read32(data + 12);
-            events.rtp = read32(data + 16);
+            events.ssrc = big_endian_read(data + 4, 4);
+            events.ntp = big_endian_read(data + 8, 8);
+            events.rtp = big_endian_read(data + 16, 4);
         }
         for (size_t i = 0; data[1] == GOODBYE && i < (data[0] & 31u) && 8 + 4 * i <= size; i++)
-            events.bye |= locked && read32(data + 4 + 4 * i) == ssrc;
+            events.bye |= locked && big_endian_read(data + 4 + 4 * i, 4) == ssrc;
     }
     *ret = events;
 }

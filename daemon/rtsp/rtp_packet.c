@@ -2,19 +2,13 @@
 
 #include <errno.h>
 
+#include "daemon/base/big_endian.h"
+
 enum { HEADER = 12 };
 
 bool rtp_is_rtcp(const uint8_t *data, size_t bytes)
 {
     return bytes >= 4 && data[0] >> 6 == 2 && data[1] >= 200 && data[1] <= 204;
-}
-
-static uint32_t big_endian(const uint8_t *p, int bytes)
-{
-    uint32_t value = 0;
-    for (int i = 0; i < bytes; i++)
-        value = value << 8 | p[i];
-    return value;
 }
 
 int rtp_parse(struct rtp_packet *ret, const uint8_t *data, size_t bytes)
@@ -24,14 +18,14 @@ int rtp_parse(struct rtp_packet *ret, const uint8_t *data, size_t bytes)
     size_t at = HEADER + 4 * (size_t)(data[0] & 15); // behind the contributing sources
     struct rtp_packet packet = {.marker = data[1] >> 7,
                                 .payload_type = data[1] & 127,
-                                .sequence = (uint16_t)big_endian(data + 2, 2),
-                                .timestamp = big_endian(data + 4, 4),
-                                .ssrc = big_endian(data + 8, 4)};
+                                .sequence = big_endian_read(data + 2, 2),
+                                .timestamp = big_endian_read(data + 4, 4),
+                                .ssrc = big_endian_read(data + 8, 4)};
     if (data[0] & 0x10) {
         if (bytes < at + 4)
             return -EBADMSG;
-        packet.extension_profile = (uint16_t)big_endian(data + at, 2);
-        packet.extension_bytes = 4 * (size_t)big_endian(data + at + 2, 2);
+        packet.extension_profile = big_endian_read(data + at, 2);
+        packet.extension_bytes = 4 * big_endian_read(data + at + 2, 2);
         packet.extension = data + at + 4;
         at += 4 + packet.extension_bytes;
     }

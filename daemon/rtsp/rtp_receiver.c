@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/bounds.h"
 #include "daemon/rtsp/rtp_source.h"
 
 enum {
@@ -105,16 +106,6 @@ void rtp_receiver_close(struct rtp_receiver *receiver)
     free(receiver);
 }
 
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 // --- packets out of order
 
 static struct held *waiting_slot(const struct rtp_receiver *receiver, int64_t number)
@@ -132,7 +123,7 @@ static int64_t longest_wait_ns(const struct rtp_receiver *receiver)
     if (receiver->options.ordered || receiver->in_order >= ORDERLY)
         return 0;
     const int64_t least_ns = receiver->late_known < LATE_KNOWN ? WAIT_FIRST : WAIT_MIN;
-    return min(max(2 * receiver->late_ns, least_ns), WAIT_MAX);
+    return bounds_min(bounds_max(2 * receiver->late_ns, least_ns), WAIT_MAX);
 }
 
 static int64_t first_waiting(const struct rtp_receiver *receiver)
@@ -147,9 +138,9 @@ static int64_t first_waiting(const struct rtp_receiver *receiver)
 static int64_t passed_ns(const struct rtp_receiver *receiver, int64_t number)
 {
     int64_t ns = INT64_MAX;
-    for (number = max(number + 1, receiver->first); number <= receiver->highest; number++)
+    for (number = bounds_max(number + 1, receiver->first); number <= receiver->highest; number++)
         if (receiver->seen_ns[number % WINDOW] != 0)
-            ns = min(ns, receiver->seen_ns[number % WINDOW]);
+            ns = bounds_min(ns, receiver->seen_ns[number % WINDOW]);
     return ns;
 }
 
@@ -193,7 +184,7 @@ static void advance_highest(struct rtp_receiver *receiver, int64_t number,
 {
     if (number - receiver->highest >= WINDOW)
         memset(receiver->seen_ns, 0, sizeof receiver->seen_ns);
-    for (int64_t i = max(receiver->highest + 1, number - WINDOW + 1); i <= number; i++)
+    for (int64_t i = bounds_max(receiver->highest + 1, number - WINDOW + 1); i <= number; i++)
         *seen(receiver, i) = 0;
     receiver->highest = number;
     receiver->highest_timestamp = packet->timestamp;
@@ -237,7 +228,7 @@ static int accept_packet(struct rtp_receiver *receiver, int64_t number,
         receiver->n_waiting++;
         receiver->waiting_bytes += bytes;
     }
-    *seen(receiver, number) = max(packet->received_ns, 1);
+    *seen(receiver, number) = bounds_max(packet->received_ns, 1);
     receiver->statistics.packets++;
     if (receiver->in_order < ORDERLY && ++receiver->in_order == ORDERLY)
         receiver->late_ns = receiver->late_known = 0;
@@ -295,12 +286,12 @@ static int put_anew(struct rtp_receiver *receiver, const struct rtp_packet *pack
     for (int i = 0; i < receiver->n_anew; i++) {
         anew[i].number += ahead;
         advance_highest(receiver, anew[i].number, &anew[i].packet);
-        *seen(receiver, anew[i].number) = max(anew[i].packet.received_ns, 1);
+        *seen(receiver, anew[i].number) = bounds_max(anew[i].packet.received_ns, 1);
     }
     receiver->statistics.packets += (uint64_t)receiver->n_anew;
     if (!near) // they were counted, but are not late
         receiver->statistics.late -=
-            (uint64_t)min((int64_t)receiver->statistics.late, receiver->n_anew);
+            (uint64_t)bounds_min((int64_t)receiver->statistics.late, receiver->n_anew);
     receiver->restarting = true;
     return 0;
 }
@@ -346,7 +337,7 @@ static int place_packet(struct rtp_receiver *receiver, const struct rtp_packet *
         return put_anew(receiver, packet, data, bytes, true);
     }
     const int64_t delay_ns = packet->received_ns - passed_ns(receiver, number);
-    receiver->late_ns = max(receiver->late_ns, max(delay_ns, 1));
+    receiver->late_ns = bounds_max(receiver->late_ns, bounds_max(delay_ns, 1));
     receiver->late_known += receiver->late_known < LATE_KNOWN;
     receiver->in_order = 0;
     if (number >= receiver->next) {
@@ -356,7 +347,7 @@ static int place_packet(struct rtp_receiver *receiver, const struct rtp_packet *
     }
     statistics->late++;
     if (number >= receiver->first)
-        *seen(receiver, number) = max(packet->received_ns, 1);
+        *seen(receiver, number) = bounds_max(packet->received_ns, 1);
     return put_anew(receiver, packet, data, bytes, true);
 }
 

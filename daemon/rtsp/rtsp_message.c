@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/base/big_endian.h"
+
 enum {
     BUFFER_BYTES = 256 << 10, // more than the longest item and the room behind it
     ROOM_MIN = 16 << 10,
@@ -164,8 +166,7 @@ static enum rtsp_item take_frame(struct rtsp_reader *reader, struct rtsp_frame *
 {
     const uint8_t *data = reader->buffer + reader->begin;
     const size_t bytes = reader->end - reader->begin;
-    const size_t whole =
-        bytes < FRAME_HEAD ? bytes + 1 : FRAME_HEAD + (size_t)(data[2] << 8 | data[3]);
+    const size_t whole = bytes < FRAME_HEAD ? bytes + 1 : FRAME_HEAD + big_endian_read(data + 2, 2);
     if (bytes < whole)
         return RTSP_ITEM_NONE;
     // Where bytes of it are missing it reaches into its successor.
@@ -185,7 +186,7 @@ static bool is_known_frame(const struct rtsp_framing *framing, const uint8_t *da
         return false;
     if (data[1] == framing->rtcp_channel && type >= 200 && type <= 204)
         return true;
-    return data[1] == framing->rtp_channel && (data[2] << 8 | data[3]) >= RTP_HEAD &&
+    return data[1] == framing->rtp_channel && big_endian_read(data + 2, 2) >= RTP_HEAD &&
            (framing->payload_type < 0 || framing->payload_type == (type & 0x7f));
 }
 
