@@ -63,7 +63,6 @@ struct assembly {
     struct assembly_unit *given; // to the caller, who has read it when he calls again
     bool incomplete;             // the open unit's last piece is
     bool no_memory;              // since the owner cleared it
-    uint64_t skipped;
     // Of the last packet:
     bool begun; // there was one
     uint32_t timestamp;

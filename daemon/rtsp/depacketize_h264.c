@@ -206,8 +206,6 @@ static void h264_packet(void *state, const struct rtp_packet *packet)
         read_fragment(&h->nals, data, bytes);
     else if (type < STAP_A && !(type == 0 && data[0] != 0))
         nal_assembly_put(&h->nals, data, bytes);
-    else if (bytes > 0)
-        nal_assembly_skip(&h->nals);
     nal_assembly_packet_end(&h->nals, packet);
 }
 

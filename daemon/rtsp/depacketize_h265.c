@@ -188,8 +188,6 @@ static void h265_packet(void *state, const struct rtp_packet *packet)
         read_fragmentation(h, data, bytes);
     else if (type < AGGREGATION)
         read_single(h, data, bytes);
-    else if (bytes > 0)
-        nal_assembly_skip(&h->nals);
     nal_assembly_packet_end(&h->nals, packet);
 }
 

@@ -176,7 +176,6 @@ static void write_header(struct jpeg *j)
     const size_t bytes = jpeg_header_write(header, &j->header, &j->memory);
     j->written = true;
     if (bytes == 0) { // nobody can decode it
-        j->assembly->skipped++;
         assembly_damage(j->assembly);
         j->broken = true;
         return;
@@ -250,8 +249,6 @@ static void jpeg_packet(void *state, const struct rtp_packet *packet)
             assembly_damage(a);
             j->broken = true;
         }
-    } else {
-        a->skipped += packet->bytes > 0;
     }
     if (!j->broken && j->begun &&
         (has_extension(packet, INITIAL_EXTENSION) || has_extension(packet, NEXT_EXTENSION)))

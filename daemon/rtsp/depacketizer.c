@@ -79,8 +79,3 @@ const uint8_t *depacketizer_sets(const struct depacketizer *d, size_t *bytes)
     *bytes = sets ? sets->bytes : 0;
     return sets ? sets->data : NULL;
 }
-
-uint64_t depacketizer_skipped(const struct depacketizer *d)
-{
-    return d->assembly.skipped;
-}

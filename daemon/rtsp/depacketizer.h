@@ -33,7 +33,5 @@ void depacketizer_flush(struct depacketizer *); // the stream ends: what is held
 // Parameter sets of the stream so far, SDP's or newer ones, with start codes. For the decoder's
 // extradata and for recordings.
 const uint8_t *depacketizer_sets(const struct depacketizer *, size_t *bytes);
-// Payloads, and NAL units in them, that were of no known type or not well formed.
-uint64_t depacketizer_skipped(const struct depacketizer *);
 
 #endif

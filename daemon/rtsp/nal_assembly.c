@@ -29,7 +29,6 @@ static void tell_unit(struct nal_assembly *n, size_t bytes)
     const size_t place = assembly_piece(a, n->start, piece);
     n->told = true;
     n->left_out = place == SIZE_MAX;
-    a->skipped += piece == PIECE_SKIPPED;
     if (n->left_out)
         return;
     n->header = n->header - n->start + place;
@@ -156,11 +155,6 @@ void nal_assembly_put(struct nal_assembly *n, const uint8_t *data, size_t bytes)
 void nal_assembly_missing(struct nal_assembly *n)
 {
     assembly_damage(n->assembly);
-}
-
-void nal_assembly_skip(struct nal_assembly *n)
-{
-    n->assembly->skipped++;
 }
 
 void nal_assembly_packet(struct nal_assembly *n, const struct rtp_packet *packet)

@@ -39,7 +39,6 @@ void nal_assembly_end(struct nal_assembly *);
 void nal_assembly_put(struct nal_assembly *, const uint8_t *data, size_t bytes);
 // A fragment came whose beginning is missing.
 void nal_assembly_missing(struct nal_assembly *);
-void nal_assembly_skip(struct nal_assembly *); // a payload of no known type
 // Behind the units of a packet.
 void nal_assembly_packet_end(struct nal_assembly *, const struct rtp_packet *);
 void nal_assembly_flush(struct nal_assembly *); // the open unit will not be completed

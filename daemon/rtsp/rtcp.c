@@ -168,24 +168,21 @@ static int64_t ntp_to_wall_ns(uint64_t ntp, int64_t realtime_ns)
     return seconds * SECOND + (int64_t)((ntp & UINT32_MAX) * (uint64_t)SECOND >> 32);
 }
 
-static void begin_clock(struct rtcp_clock *clock, int64_t wall_ns, int64_t rtp, int64_t now_ns)
+static void begin_clock(struct rtcp_clock *clock, int64_t wall_ns, int64_t rtp)
 {
     clock->wall_ns = clock->base_wall_ns = wall_ns;
     clock->rtp = clock->base_rtp = rtp;
-    clock->base_came_ns = now_ns;
-    clock->skew = 0;
 }
 
 bool rtcp_clock_report(struct rtcp_clock *clock, const struct rtcp_events *events,
-                       int64_t rtp_unwrapped, int clock_rate, int64_t now_ns, int64_t realtime_ns)
+                       int64_t rtp_unwrapped, int clock_rate, int64_t realtime_ns)
 {
     const int64_t wall_ns = ntp_to_wall_ns(events->ntp, realtime_ns);
     if (!events->report || wall_ns < IN_2020 * SECOND || llabs(wall_ns - realtime_ns) > DAY_NS)
         return false;
-    clock->came_ns = now_ns;
     if (!clock->known) {
         clock->known = true;
-        begin_clock(clock, wall_ns, rtp_unwrapped, now_ns);
+        begin_clock(clock, wall_ns, rtp_unwrapped);
         return true;
     }
     const int64_t foretold_ns = rtcp_clock_read(clock, rtp_unwrapped, clock_rate);
@@ -196,19 +193,14 @@ bool rtcp_clock_report(struct rtcp_clock *clock, const struct rtcp_events *event
     const int64_t drift_ns = wall_ns - clock->base_wall_ns - stream_ns;
     if (llabs(off_ns) >= STEP_NS ||
         (stream_ns >= BASE_MIN_NS && llabs(drift_ns) > stream_ns / 100)) {
-        clock->steps++;
-        begin_clock(clock, wall_ns, rtp_unwrapped, now_ns);
+        begin_clock(clock, wall_ns, rtp_unwrapped);
         return true;
     }
     clock->wall_ns = foretold_ns + off_ns / 4;
     clock->rtp = rtp_unwrapped;
-    const int64_t own_ns = now_ns - clock->base_came_ns;
-    if (own_ns >= BASE_MIN_NS)
-        clock->skew = (double)(wall_ns - clock->base_wall_ns) / (double)own_ns;
     if (stream_ns >= BASE_MAX_NS) {
         clock->base_wall_ns = wall_ns;
         clock->base_rtp = rtp_unwrapped;
-        clock->base_came_ns = now_ns;
     }
     return true;
 }

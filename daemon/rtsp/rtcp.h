@@ -47,19 +47,16 @@ struct rtcp_clock {
     bool known;
     int64_t wall_ns; // since 1970, of `rtp`
     int64_t rtp;     // unwrapped
-    uint32_t steps;  // how often the camera set its clock
-    int64_t came_ns; // when the last report came
-    double skew;     // seconds of the camera's clock in a second of ours; 0: not known yet
-    // Private: the report that rate and skew are measured from.
-    int64_t base_wall_ns, base_rtp, base_came_ns;
+    // Private: the report that the rate is measured from.
+    int64_t base_wall_ns, base_rtp;
 };
 
 // `rtp_unwrapped`: the report's `rtp`, unwrapped as the packets' timestamps are. `realtime_ns`: our
 // own wall clock, by which nonsense is refused. Returns whether the report was taken. One that
-// steps by 0.5 s, or whose clock runs 1 % faster or slower than the stream's, begins anew
-// (`steps`); what it is off by otherwise is taken over smoothly.
+// steps by 0.5 s, or whose clock runs 1 % faster or slower than the stream's, begins anew;
+// what it is off by otherwise is taken over smoothly.
 bool rtcp_clock_report(struct rtcp_clock *, const struct rtcp_events *, int64_t rtp_unwrapped,
-                       int clock_rate, int64_t now_ns, int64_t realtime_ns);
+                       int clock_rate, int64_t realtime_ns);
 // The wall time of a picture; INT64_MIN: unknown.
 int64_t rtcp_clock_read(const struct rtcp_clock *, int64_t rtp_unwrapped, int clock_rate);
 

@@ -455,11 +455,6 @@ void rtp_receiver_lose(struct rtp_receiver *receiver)
     receiver->lose = true;
 }
 
-void rtp_receiver_bye(struct rtp_receiver *receiver)
-{
-    receiver->source.said_bye = true;
-}
-
 struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *receiver)
 {
     struct rtp_statistics statistics = receiver->statistics;

@@ -62,7 +62,6 @@ int64_t rtp_receiver_due_ns(const struct rtp_receiver *);
 // Bytes of the connection are missing: at least one packet is lost before the next one, even if its
 // number does not say so.
 void rtp_receiver_lose(struct rtp_receiver *);
-void rtp_receiver_bye(struct rtp_receiver *); // ours said goodbye: the next SSRC is ours
 struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *);
 
 #endif

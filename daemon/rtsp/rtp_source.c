@@ -1,5 +1,6 @@
 #include "daemon/rtsp/rtp_source.h"
 
+#include "daemon/base/bounds.h"
 #include "daemon/rtsp/rtp_packet.h"
 
 enum { ADOPTED = 50 }; // so many packets of another payload type are ours, if none of ours came
@@ -31,10 +32,9 @@ static bool has_our_type(struct rtp_source *source, int type)
 // may send a picture a second, and the rest of an older session beside it.
 static bool may_take_over(const struct rtp_source *source, const struct rtp_packet *packet)
 {
-    int64_t enough_ns = 2 * source->pause_ns;
-    enough_ns = enough_ns > SILENCE_MIN_NS ? enough_ns : SILENCE_MIN_NS;
-    enough_ns = enough_ns < SILENCE_MAX_NS ? enough_ns : SILENCE_MAX_NS;
-    return source->said_bye || packet->received_ns - source->heard_ns >= enough_ns ||
+    const int64_t enough_ns =
+        bounds_min(bounds_max(2 * source->pause_ns, SILENCE_MIN_NS), SILENCE_MAX_NS);
+    return packet->received_ns - source->heard_ns >= enough_ns ||
            (source->hinted && !source->hint_met && packet->ssrc == source->hint);
 }
 
@@ -59,7 +59,6 @@ enum rtp_source_verdict rtp_source_judge(struct rtp_source *source, const struct
         return RTP_FOREIGN;
     const int64_t pause_ns = same ? packet->received_ns - source->heard_ns : 0;
     source->pause_ns = same && source->pause_ns > pause_ns ? source->pause_ns : pause_ns;
-    source->said_bye &= same;
     source->locked = true;
     source->ssrc = packet->ssrc;
     source->hint_met |= packet->ssrc == source->hint;

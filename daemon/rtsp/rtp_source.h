@@ -17,7 +17,6 @@ struct rtp_source { // ready with its first six set and the rest zeroed
     uint32_t avoided;
     bool locked; // `ssrc` is ours
     uint32_t ssrc;
-    bool said_bye; // set by the caller: ours said goodbye
     // Private.
     bool hint_met;
     int64_t avoided_ns;         // when the first of them came since then

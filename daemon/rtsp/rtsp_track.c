@@ -75,7 +75,7 @@ static void take_report(struct rtsp_track *t, const struct early_report *report)
     rtcp_receiver_note(&t->reports, &report->events, report->now_ns);
     if (report->events.report)
         rtcp_clock_report(&t->clock, &report->events, unwrap_timestamp(t, report->events.rtp),
-                          t->clock_rate, report->now_ns, report->realtime_ns);
+                          t->clock_rate, report->realtime_ns);
 }
 
 static int put_report(struct rtsp_track *t, const uint8_t *data, size_t bytes, int64_t now_ns)

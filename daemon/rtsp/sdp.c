@@ -183,17 +183,13 @@ static void add_units(struct units *units, struct span list)
 static void write_sets(struct sdp_media *media, const struct units *units)
 {
     const int *type = units->codec == SDP_H264 ? h264_sets : h265_sets;
-    media->sets_complete = true;
-    for (; *type; type++) {
-        const int before = media->sets_bytes;
+    for (; *type; type++)
         for (int i = 0; i < units->n_units; i++)
             if (units->unit[i].type == *type) {
                 memcpy(media->sets + media->sets_bytes, units->bytes + units->unit[i].begin,
                        (size_t)units->unit[i].bytes);
                 media->sets_bytes += units->unit[i].bytes;
             }
-        media->sets_complete &= media->sets_bytes > before;
-    }
 }
 
 static void read_parameters(struct sdp_media *media, struct units *units, struct span parameters)
@@ -258,7 +254,7 @@ static void begin_media(struct parser *parser, struct span value)
     struct sdp *sdp = parser->sdp;
     struct sdp_media media = {.codec = SDP_OTHER};
     const struct span kind = cut_word(&value), port = cut_word(&value);
-    const struct span protocol = cut_word(&value);
+    cut_word(&value); // RTP/AVP
     media.payload_type = number(cut_word(&value));
     media.port = number(port);
     parser->section = SECTION_LEFT_OUT;
@@ -267,7 +263,6 @@ static void begin_media(struct parser *parser, struct span value)
         return;
     media.port = media.port > 0 && media.port <= 65535 ? media.port : 0;
     media.video = is(kind, "video");
-    media.savp = memmem(protocol.begin, (size_t)(protocol.end - protocol.begin), "SAVP", 4);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         if (fixed[i].payload_type == media.payload_type)
             set_encoding(&media, fixed[i].encoding, fixed[i].clock_rate);
@@ -365,8 +360,6 @@ int sdp_parse(struct sdp *ret, const char *text, size_t bytes)
             parse_attribute(&parser, value);
         else if (is(type, "c"))
             parse_connection(&parser, value);
-        else if (is(type, "s") && parser.section == SECTION_SESSION)
-            copy_name(ret->name, sizeof ret->name, value);
     }
     for (int i = 0; i < ret->n_media; i++) {
         struct sdp_media *media = &ret->media[i];

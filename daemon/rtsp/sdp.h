@@ -16,25 +16,23 @@ struct sdp_media {
     enum sdp_codec codec;
     int payload_type;
     int clock_rate;    // 90000 for video, whatever the camera says; else 0 or less: unknown
-    bool savp;         // RTP/SAVP
     char control[512]; // "": none
     // Parameter sets of H.264 and H.265 with start codes before each, as a head start for the
     // decoder; those in the stream win. 0 bytes: none.
     uint8_t sets[SDP_SETS_MAX];
     int sets_bytes;
-    bool sets_complete; // SPS and PPS, of H.265 a VPS, too
-    bool donl;          // H.265: units carry decoding order numbers
-    int width, height;  // of x-dimensions or framesize; 0: unknown
-    double rate;        // for display alone; 0: unknown
-    bool pli, fir;      // rtcp-fb: nack pli, ccm fir
-    char address[64];   // of its c= line, else the session's: for multicast; "": none
-    int port, ttl;      // 0: unknown
+    bool donl;         // H.265: units carry decoding order numbers
+    int width, height; // of x-dimensions or framesize; 0: unknown
+    double rate;       // for display alone; 0: unknown
+    bool pli, fir;     // rtcp-fb: nack pli, ccm fir
+    char address[64];  // of its c= line, else the session's: for multicast; "": none
+    int port, ttl;     // 0: unknown
 };
 
 struct sdp {
-    char name[64], tool[64], control[512]; // "": none
-    char address[64];                      // for multicast; "": none
-    int ttl;                               // 0: unknown
+    char tool[64], control[512]; // "": none
+    char address[64];            // for multicast; "": none
+    int ttl;                     // 0: unknown
     struct sdp_media media[SDP_MEDIA_MAX];
     int n_media;
 };

@@ -10,7 +10,7 @@
 //                         the marker, 1 and 2 the SSRC, 3 another payload type, 4 to 7 the size
 //     5 TIME              so many milliseconds pass
 //     6                   bytes of the connection are missing
-//     7                   the sender says goodbye
+//     7                   nothing
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +135,6 @@ static void follow(struct receiving *receiving, struct script *script)
         receiving->missing = true;
         break;
     case 7:
-        rtp_receiver_bye(receiving->receiver);
         break;
     default:
         put_made_packet(receiving, script, scales[order]);

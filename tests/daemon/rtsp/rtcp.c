@@ -2,6 +2,7 @@
 // sender reports make.
 #include "daemon/rtsp/rtcp.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/rtsp/rtp_receiver.h"
@@ -194,8 +195,7 @@ static uint64_t ntp_of(int64_t wall_ns)
 static bool report(struct rtcp_clock *clock, int64_t ns, int64_t wall_off_ns, int64_t rtp_off_ns)
 {
     const struct rtcp_events events = {.report = true, .ntp = ntp_of(REALTIME + ns + wall_off_ns)};
-    return rtcp_clock_report(clock, &events, (ns + rtp_off_ns) / 100000 * 9, 90000, NOW + ns,
-                             REALTIME + ns);
+    return rtcp_clock_report(clock, &events, (ns + rtp_off_ns) / 100000 * 9, 90000, REALTIME + ns);
 }
 
 static int64_t off_by(const struct rtcp_clock *clock, int64_t ns)
@@ -212,7 +212,7 @@ static void refuses_nonsense(void)
 {
     struct rtcp_clock clock = {0};
     CHECK(rtcp_clock_read(&clock, 1, 90000) == INT64_MIN, "unknown");
-    CHECK(!rtcp_clock_report(&clock, &(struct rtcp_events){.bye = true}, 0, 90000, NOW, REALTIME),
+    CHECK(!rtcp_clock_report(&clock, &(struct rtcp_events){.bye = true}, 0, 90000, REALTIME),
           "no report");
     const uint64_t refused[] = {0,
                                 5ull << 32,
@@ -223,13 +223,13 @@ static void refuses_nonsense(void)
                                 UINT64_MAX};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         const struct rtcp_events events = {.report = true, .ntp = refused[i]};
-        CHECK(!rtcp_clock_report(&clock, &events, 0, 90000, NOW, REALTIME), "case %zu", i);
+        CHECK(!rtcp_clock_report(&clock, &events, 0, 90000, REALTIME), "case %zu", i);
         CHECK(!clock.known, "case %zu", i);
     }
     CHECK(report(&clock, 0, 86399 * SECOND, 0) && clock.known, "almost a day ahead");
     const struct rtcp_events in_2019 = {.report = true, .ntp = ntp_of(1577836799 * SECOND)};
     clock = (struct rtcp_clock){0};
-    CHECK(!rtcp_clock_report(&clock, &in_2019, 0, 90000, NOW, 1577836799 * SECOND),
+    CHECK(!rtcp_clock_report(&clock, &in_2019, 0, 90000, 1577836799 * SECOND),
           "both clocks are in 2019");
 }
 
@@ -238,14 +238,14 @@ static void reads_the_next_era(void)
     struct rtcp_clock clock = {0};
     const int64_t in_2040 = 2208988800 * SECOND;
     const struct rtcp_events events = {.report = true, .ntp = ntp_of(in_2040)};
-    CHECK(rtcp_clock_report(&clock, &events, 0, 90000, NOW, in_2040 + 5 * SECOND), "taken");
+    CHECK(rtcp_clock_report(&clock, &events, 0, 90000, in_2040 + 5 * SECOND), "taken");
     CHECK(rtcp_clock_read(&clock, 90000, 90000) == in_2040 + SECOND, "a second later");
 }
 
 static void goes_on_smoothly(void)
 {
     struct rtcp_clock clock = {0};
-    CHECK(report(&clock, 0, 3000 * SECOND, 0) && clock.skew == 0, "the first");
+    CHECK(report(&clock, 0, 3000 * SECOND, 0), "the first");
     CHECK(is_about(off_by(&clock, SECOND), 3000 * SECOND) &&
               is_about(off_by(&clock, -SECOND), 3000 * SECOND),
           "before and after it");
@@ -258,11 +258,8 @@ static void goes_on_smoothly(void)
               (long long)(off - before));
         before = off;
     }
-    CHECK(clock.steps == 0, "%u steps", clock.steps);
     CHECK(before > 3000 * SECOND + 90000000 && before < 3000 * SECOND + 140000000,
           "it follows: %lld ns", (long long)before);
-    CHECK(clock.skew > 1.0000 && clock.skew < 1.002, "skew %f", clock.skew);
-    CHECK(clock.came_ns == NOW + 199 * 5 * SECOND, "when it came");
 }
 
 static void begins_anew_with_steps(void)
@@ -270,18 +267,18 @@ static void begins_anew_with_steps(void)
     struct rtcp_clock clock = {0};
     report(&clock, 0, 0, 0);
     report(&clock, 5 * SECOND, SECOND / 2 - 1000000, 0);
-    CHECK(clock.steps == 0, "less than half a second");
+    CHECK(is_about(off_by(&clock, 5 * SECOND), (SECOND / 2 - 1000000) / 4),
+          "less than half a second");
     clock = (struct rtcp_clock){0};
     report(&clock, 0, 0, 0);
     report(&clock, 5 * SECOND, SECOND / 2 + 1000000, 0);
-    CHECK(clock.steps == 1 && is_about(off_by(&clock, 5 * SECOND), SECOND / 2 + 1000000),
-          "half a second ahead");
+    CHECK(is_about(off_by(&clock, 5 * SECOND), SECOND / 2 + 1000000), "half a second ahead");
     report(&clock, 10 * SECOND, 3600 * SECOND, 0);
-    CHECK(clock.steps == 2 && is_about(off_by(&clock, 11 * SECOND), 3600 * SECOND), "an hour");
+    CHECK(is_about(off_by(&clock, 11 * SECOND), 3600 * SECOND), "an hour");
     report(&clock, 15 * SECOND, 0, 0);
-    CHECK(clock.steps == 3 && is_about(off_by(&clock, 11 * SECOND), 0), "and back");
+    CHECK(is_about(off_by(&clock, 11 * SECOND), 0), "and back");
     report(&clock, 20 * SECOND, -20 * 365 * 86400 * SECOND, 0);
-    CHECK(clock.steps == 3 && clock.known, "nonsense between changes nothing");
+    CHECK(is_about(off_by(&clock, 21 * SECOND), 0), "nonsense between changes nothing");
 }
 
 static void begins_anew_when_the_rate_is_off(void)
@@ -290,13 +287,13 @@ static void begins_anew_when_the_rate_is_off(void)
         struct rtcp_clock clock = {0};
         for (int64_t ns = 0; ns <= 5 * SECOND; ns += SECOND)
             report(&clock, ns, direction * ns / 50, 0); // 2 %
-        CHECK(clock.steps == 0, "too short to tell");
+        CHECK(llabs(off_by(&clock, 5 * SECOND)) < 5 * SECOND / 50 - 10000000, "too short to tell");
         report(&clock, 11 * SECOND, direction * 11 * SECOND / 50, 0);
-        CHECK(clock.steps == 1, "2 %% off");
+        CHECK(is_about(off_by(&clock, 11 * SECOND), direction * 11 * SECOND / 50), "2 %% off");
         clock = (struct rtcp_clock){0};
         for (int64_t ns = 0; ns <= 600 * SECOND; ns += 5 * SECOND)
             report(&clock, ns, direction * ns / 125, 0); // 0.8 %
-        CHECK(clock.steps == 0, "0.8 %% off: %u", clock.steps);
+        CHECK(llabs(off_by(&clock, 600 * SECOND)) < 600 * SECOND / 125 - 100000000, "0.8 %% off");
     }
 }
 

@@ -505,20 +505,6 @@ static void knows_slow_cameras(void)
     check_out((struct sent){.sequence = 3, .ssrc = 7}, "!?3");
 }
 
-static void adopts_after_a_bye(void)
-{
-    open_receiver(false);
-    check_out((struct sent){.sequence = 1, .ssrc = 7}, "1");
-    check_out((struct sent){.sequence = 3, .ssrc = 7}, "");
-    rtp_receiver_bye(receiver);
-    check_out((struct sent){.sequence = 4, .ssrc = 7}, ""); // one that was under way
-    check_out((struct sent){.sequence = 900, .ssrc = 8}, "+1 3 4 !?900");
-    check_foreign((struct sent){.sequence = 5, .ssrc = 7});
-    COUNT(lost, 1);
-    COUNT(restarts, 1);
-    COUNT(expected, 5);
-}
-
 static void prefers_the_announced_sender(void)
 {
     const struct rtp_receiver_options options = {
@@ -626,7 +612,6 @@ int main(void)
     TEST(drops_other_senders());
     TEST(avoids_left_overs());
     TEST(knows_slow_cameras());
-    TEST(adopts_after_a_bye());
     TEST(prefers_the_announced_sender());
     TEST(adopts_another_payload_type());
     TEST(counts_bytes_that_are_missing());

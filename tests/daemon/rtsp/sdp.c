@@ -70,17 +70,16 @@ static void test_plain(void)
           "m=audio 0 RTP/AVP 8\r\na=rtpmap:8 PCMA/8000\r\na=control:trackID=2\r\n");
     const struct sdp_media *video = &sdp->media[0], *audio = &sdp->media[1];
     CHECK(sdp->n_media == 2 && sdp_choose_video(sdp) == 0, "%d", sdp->n_media);
-    CHECK(!strcmp(sdp->name, "Media Presentation") && !strcmp(sdp->control, "rtsp://10.0.0.5/s/") &&
+    CHECK(!strcmp(sdp->control, "rtsp://10.0.0.5/s/") &&
               !strcmp(sdp->tool, "LIVE555 Streaming Media v2017.06.04"),
-          "%s, %s, %s", sdp->name, sdp->control, sdp->tool);
+          "%s, %s", sdp->control, sdp->tool);
     CHECK(video->video && !strcmp(video->kind, "video") && !strcmp(video->encoding, "H264") &&
-              video->codec == SDP_H264 && video->payload_type == 96 && video->clock_rate == 90000 &&
-              !video->savp,
+              video->codec == SDP_H264 && video->payload_type == 96 && video->clock_rate == 90000,
           "%s %s", video->kind, video->encoding);
     CHECK(!strcmp(video->control, "trackID=1") && video->width == 1920 && video->height == 1080 &&
               video->rate == 25,
           "%s %dx%d %f", video->control, video->width, video->height, video->rate);
-    CHECK(!strcmp(sets_of(video), HEX_SPS HEX_PPS) && video->sets_complete, "%s", sets_of(video));
+    CHECK(!strcmp(sets_of(video), HEX_SPS HEX_PPS), "%s", sets_of(video));
     CHECK(!audio->video && !strcmp(audio->encoding, "PCMA") && audio->codec == SDP_OTHER &&
               audio->payload_type == 8 && audio->clock_rate == 8000 &&
               !strcmp(audio->control, "trackID=2"),
@@ -126,13 +125,12 @@ static void test_bad_lines(void)
                                        "<html>no</html>"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         CHECK(sdp_parse(sdp, none[i], strlen(none[i])) == -EINVAL, "%s", none[i]);
-    parse("s= \ns=a\ns=b\na=tool:c\na=tool:d\nm=video 0 RTP/AVP 26\ns=e\n");
-    CHECK(!strcmp(sdp->name, "a") && !strcmp(sdp->tool, "c"), "the first: %s %s", sdp->name,
-          sdp->tool);
-    parse("v=0\ns=\ns= \ns=name that is longer than the sixty-three letters which are kept of it\n"
+    parse("a=tool: \na=tool:c\na=tool:d\nm=video 0 RTP/AVP 26\n");
+    CHECK(!strcmp(sdp->tool, "c"), "the first: %s", sdp->tool);
+    parse("a=tool:name that is longer than the sixty-three letters which are kept of it\n"
           "m=video 0 RTP/AVP 26\n");
-    CHECK(!strcmp(sdp->name, "name that is longer than the sixty-three letters which are kept"),
-          "%s", sdp->name);
+    CHECK(!strcmp(sdp->tool, "name that is longer than the sixty-three letters which are kept"),
+          "%s", sdp->tool);
 }
 
 static void test_choice(void)
@@ -143,7 +141,7 @@ static void test_choice(void)
           "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=sendonly\n"
           "a=fmtp:96 sprop-parameter-sets=" SPS "," PPS "\n"
           "m=application 0 RTP/AVP 107\na=rtpmap:107 vnd.onvif.metadata/90000\n");
-    CHECK(sdp->n_media == 3 && sdp_choose_video(sdp) == 1 && sdp->media[1].sets_complete, "%d",
+    CHECK(sdp->n_media == 3 && sdp_choose_video(sdp) == 1 && sdp->media[1].sets_bytes, "%d",
           sdp_choose_video(sdp));
     CHECK(sdp->media[0].clock_rate == 16000 && !sdp->media[0].sets_bytes, "audio");
     // The first video is of a kind that nothing here decodes.
@@ -184,6 +182,8 @@ static void test_rtpmap(void)
          SDP_H264, 96},
         {"m=video 0 RTP/AVP 96 97\r\na=rtpmap:96 HEVC/90000\r\na=rtpmap:97 rtx/90000\r\n", "HEVC",
          SDP_H265, 96},
+        {"m=video 0 RTP/SAVP 96\r\na=rtpmap:96 H264/90000\r\n", "H264", SDP_H264, 96},
+        {"m=video 0 RTP/AVP/TCP 96\r\na=rtpmap:96 H264/90000\r\n", "H264", SDP_H264, 96},
         {"m=video 0 RTP/AVP 96\r\n", "", SDP_OTHER, 96},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -194,60 +194,55 @@ static void test_rtpmap(void)
               "%s: %s %d", cases[i].lines, media->encoding, media->payload_type);
         CHECK(media->clock_rate == 90000 || !*cases[i].encoding, "%d", media->clock_rate);
     }
-    parse("m=video 0 RTP/SAVP 96\nm=video 0 RTP/AVP/TCP 96\nm=video 0 RTP/SAVPF 96\n");
-    CHECK(sdp->media[0].savp && !sdp->media[1].savp && sdp->media[2].savp, "RTP/SAVP");
 }
 
 static void test_h264_sets(void)
 {
     static const struct {
         const char *lines, *hex;
-        bool complete;
     } cases[] = {
-        {"", "", false},
-        {"a=fmtp:96\n", "", false},
-        {"a=fmtp:96 packetization-mode=1\n", "", false},
-        {"a=fmtp:96 sprop-parameter-sets=\n", "", false},
-        {"a=fmtp:96 sprop-parameter-sets=,;\n", "", false},
-        {"a=fmtp:96 sprop-parameter-sets=" SPS "\n", HEX_SPS, false},
-        {"a=fmtp:96 sprop-parameter-sets=" PPS "\n", HEX_PPS, false},
-        {"a=fmtp:96 sprop-parameter-sets=" PPS "," SPS "\n", HEX_SPS HEX_PPS, true},
-        {"a=fmtp:96 Sprop-Parameter-Sets = " SPS " , " PPS " ;x\n", HEX_SPS HEX_PPS, true},
-        {"a=fmtp:96 sprop-parameter-sets=" SPS ",aMuMsg\n", HEX_SPS HEX_PPS, true}, // no padding
+        {"", ""},
+        {"a=fmtp:96\n", ""},
+        {"a=fmtp:96 packetization-mode=1\n", ""},
+        {"a=fmtp:96 sprop-parameter-sets=\n", ""},
+        {"a=fmtp:96 sprop-parameter-sets=,;\n", ""},
+        {"a=fmtp:96 sprop-parameter-sets=" SPS "\n", HEX_SPS},
+        {"a=fmtp:96 sprop-parameter-sets=" PPS "\n", HEX_PPS},
+        {"a=fmtp:96 sprop-parameter-sets=" PPS "," SPS "\n", HEX_SPS HEX_PPS},
+        {"a=fmtp:96 Sprop-Parameter-Sets = " SPS " , " PPS " ;x\n", HEX_SPS HEX_PPS},
+        {"a=fmtp:96 sprop-parameter-sets=" SPS ",aMuMsg\n", HEX_SPS HEX_PPS}, // no padding
         {"a=fmtp:96 profile-level-id=TeAo;packetization-mode=0;sprop-parameter-sets=" SPS "," PPS
          ";sprop-max-don-diff=3\n",
-         HEX_SPS HEX_PPS, true},
+         HEX_SPS HEX_PPS},
         // with start codes: before each, and both in one
         {"a=fmtp:96 sprop-parameter-sets=AAAAAWdCwB7ZA8VoQAAAAwBAAAAMA8WLkg==,AAABaMuMsg==\n",
-         HEX_SPS HEX_PPS, true},
+         HEX_SPS HEX_PPS},
         {"a=fmtp:96 sprop-parameter-sets=AAAAAWdCwB7ZA8VoQAAAAwBAAAAMA8WLkgAAAAFoy4yyAAA=\n",
-         HEX_SPS HEX_PPS, true},
+         HEX_SPS HEX_PPS},
         // wrong: a slice, no base64, the forbidden bit, one byte alone
-        {"a=fmtp:96 sprop-parameter-sets=ZYiEAA==," SPS "," PPS "\n", HEX_SPS HEX_PPS, true},
-        {"a=fmtp:96 sprop-parameter-sets=%%%," PPS ",Z!LAHg==\n", HEX_PPS, false},
-        {"a=fmtp:96 sprop-parameter-sets=58LAHtkDxWg=,Zw==,aA==,ZwAAAAA=\n", "", false},
+        {"a=fmtp:96 sprop-parameter-sets=ZYiEAA==," SPS "," PPS "\n", HEX_SPS HEX_PPS},
+        {"a=fmtp:96 sprop-parameter-sets=%%%," PPS ",Z!LAHg==\n", HEX_PPS},
+        {"a=fmtp:96 sprop-parameter-sets=58LAHtkDxWg=,Zw==,aA==,ZwAAAAA=\n", ""},
         {"a=fmtp:96 sprop-parameter-sets=ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,"
          "ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==," SPS
          "," PPS "\n",
-         HEX_SPS HEX_PPS, true},
+         HEX_SPS HEX_PPS},
         // of another payload type; in another section, where the own one has none
-        {"a=fmtp:97 sprop-parameter-sets=" SPS "," PPS "\n", "", false},
-        {"m=audio 0 RTP/AVP 0\na=fmtp:96 sprop-parameter-sets=" SPS "," PPS "\n", HEX_SPS HEX_PPS,
-         true},
+        {"a=fmtp:97 sprop-parameter-sets=" SPS "," PPS "\n", ""},
+        {"m=audio 0 RTP/AVP 0\na=fmtp:96 sprop-parameter-sets=" SPS "," PPS "\n", HEX_SPS HEX_PPS},
         {"a=fmtp:96 packetization-mode=1\nm=audio\na=fmtp:96 sprop-parameter-sets=" SPS "," PPS
          "\n",
-         HEX_SPS HEX_PPS, true},
+         HEX_SPS HEX_PPS},
         {"a=fmtp:96 sprop-parameter-sets=" SPS "\nm=audio 0 RTP/AVP 96\n"
          "a=fmtp:96 sprop-parameter-sets=" PPS "\n",
-         HEX_SPS, false},
+         HEX_SPS},
         {"a=fmtp:96 sprop-parameter-sets=" SPS "\na=fmtp:96 sprop-parameter-sets=" PPS "\n",
-         HEX_SPS HEX_PPS, true},
+         HEX_SPS HEX_PPS},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         parse_h264(cases[i].lines);
         const struct sdp_media *media = &sdp->media[0];
-        CHECK(!strcmp(sets_of(media), cases[i].hex) && media->sets_complete == cases[i].complete,
-              "%s: %s, %d", cases[i].lines, sets_of(media), media->sets_complete);
+        CHECK(!strcmp(sets_of(media), cases[i].hex), "%s: %s", cases[i].lines, sets_of(media));
         CHECK(!media->donl, "%s", cases[i].lines);
     }
     parse("m=video 0 RTP/AVP 96\na=fmtp:96 sprop-parameter-sets=" SPS "," PPS
@@ -261,15 +256,15 @@ static void test_h265_sets(void)
     static const struct {
         const char *parameters;
         int types[3];
-        bool complete, donl;
+        bool donl;
     } cases[] = {
-        {"sprop-vps=" HVPS ";sprop-sps=" HSPS ";sprop-pps=" HPPS, {32, 33, 34}, true, false},
-        {"sprop-pps=" HPPS ";sprop-sps=" HSPS ";sprop-vps=" HVPS, {32, 33, 34}, true, false},
-        {"sprop-parameter-sets=" HSPS "," HPPS "," HVPS, {32, 33, 34}, true, false},
-        {"sprop-sps=" HSPS ";sprop-pps=" HPPS, {33, 34}, false, false},
-        {"profile-id=1", {0}, false, false},
-        {"sprop-max-don-diff=0;sprop-sps=" HSPS, {33}, false, false},
-        {"sprop-max-don-diff=2", {0}, false, true},
+        {"sprop-vps=" HVPS ";sprop-sps=" HSPS ";sprop-pps=" HPPS, {32, 33, 34}, false},
+        {"sprop-pps=" HPPS ";sprop-sps=" HSPS ";sprop-vps=" HVPS, {32, 33, 34}, false},
+        {"sprop-parameter-sets=" HSPS "," HPPS "," HVPS, {32, 33, 34}, false},
+        {"sprop-sps=" HSPS ";sprop-pps=" HPPS, {33, 34}, false},
+        {"profile-id=1", {0}, false},
+        {"sprop-max-don-diff=0;sprop-sps=" HSPS, {33}, false},
+        {"sprop-max-don-diff=2", {0}, true},
     };
     char text[512];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -282,8 +277,7 @@ static void test_h265_sets(void)
                 types[n++] = media->sets[at + 4] >> 1;
         CHECK(!memcmp(types, cases[i].types, sizeof types), "%s: %d %d %d", cases[i].parameters,
               types[0], types[1], types[2]);
-        CHECK(media->sets_complete == cases[i].complete && media->donl == cases[i].donl, "%s",
-              cases[i].parameters);
+        CHECK(media->donl == cases[i].donl, "%s", cases[i].parameters);
     }
 }
 
@@ -292,14 +286,13 @@ static void test_large_sets(void)
 {
     static const struct {
         int sps_bytes, sets_bytes;
-        bool complete;
     } cases[] = {
-        {SDP_SETS_MAX - 14, SDP_SETS_MAX - 2, true}, // with two start codes and a PPS of 4 bytes
-        {SDP_SETS_MAX - 11, SDP_SETS_MAX - 7, false},
-        {SDP_SETS_MAX - 5, SDP_SETS_MAX - 1, false},
-        {SDP_SETS_MAX - 2, 8, false},
-        {SDP_SETS_MAX + 1, 8, false},
-        {SDP_SETS_MAX + 4, 8, false},
+        {SDP_SETS_MAX - 14, SDP_SETS_MAX - 2}, // with two start codes and a PPS of 4 bytes
+        {SDP_SETS_MAX - 11, SDP_SETS_MAX - 7},
+        {SDP_SETS_MAX - 5, SDP_SETS_MAX - 1},
+        {SDP_SETS_MAX - 2, 8},
+        {SDP_SETS_MAX + 1, 8},
+        {SDP_SETS_MAX + 4, 8},
     };
     char lines[3500] = "a=fmtp:96 sprop-parameter-sets=";
     for (int i = 0; i < 40; i++)
@@ -312,9 +305,8 @@ static void test_large_sets(void)
             strcat(lines, "b29v");
         strcat(lines, "," PPS);
         parse_h264(lines);
-        CHECK(sdp->media[0].sets_bytes == cases[i].sets_bytes &&
-                  sdp->media[0].sets_complete == cases[i].complete,
-              "%d: %d", cases[i].sps_bytes, sdp->media[0].sets_bytes);
+        CHECK(sdp->media[0].sets_bytes == cases[i].sets_bytes, "%d: %d", cases[i].sps_bytes,
+              sdp->media[0].sets_bytes);
     }
 }
 
