@@ -63,9 +63,14 @@ bool demux_knows_losses(const struct demux *);
 struct demux_network {
     const char *transport;   // "tcp", "udp", "multicast"; NULL: libavformat reads this input
     const char *picture_end; // how the end of a picture is known (picture_end_name)
-    uint64_t packets, lost, late, foreign; // late: came when they had been given up
-    uint64_t overruns;  // packets that this box's kernel had no room for; lost, too
-    int64_t arrival_ns; // from a picture's first packet to its last, on average
+    uint64_t packets, lost;  // ours that came in time, and that did not
+    uint64_t reordered;      // of `packets`: came behind a later one
+    uint64_t late;           // of `lost`: came when they had been given up
+    uint64_t duplicate;      // came twice
+    uint64_t foreign;        // were not of the stream
+    uint64_t restarts;       // of the sender: its numbers began anew
+    uint64_t overruns;       // packets that this box's kernel had no room for; lost, too
+    int64_t arrival_ns;      // from a picture's first packet to its last, on average
 };
 void demux_network(const struct demux *, struct demux_network *ret);
 // How long this input may be silent.

@@ -14,7 +14,7 @@ struct packet;
 struct stage_watch;
 
 struct demux_memory {
-    struct rtp_statistics sessions; // of sessions that are over: packets, lost, late, foreign
+    struct rtp_statistics sessions; // of sessions that are over: its counts of packets
     uint64_t overruns;              // of these
     int64_t arrival_ns;             // demux_network, on average
     struct rtsp_memory rtsp;

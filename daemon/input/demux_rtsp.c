@@ -104,13 +104,25 @@ static bool is_silent(const struct rtsp_demux *in, int64_t now_ns)
 
 // --- the spare
 
+// The counts of all sessions before, and of this one.
+static struct rtp_statistics count_packets(const struct demux_memory *memory,
+                                           const struct rtsp_session *session)
+{
+    const struct rtp_statistics before = memory->sessions, own = rtsp_session_statistics(session);
+    return (struct rtp_statistics){
+        .packets = before.packets + own.packets,
+        .lost = before.lost + own.lost,
+        .reordered = before.reordered + own.reordered,
+        .late = before.late + own.late,
+        .duplicate = before.duplicate + own.duplicate,
+        .foreign = before.foreign + own.foreign,
+        .restarts = before.restarts + own.restarts,
+    };
+}
+
 static void count_session(struct demux_memory *memory, const struct rtsp_session *session)
 {
-    const struct rtp_statistics own = rtsp_session_statistics(session);
-    memory->sessions.packets += own.packets;
-    memory->sessions.lost += own.lost;
-    memory->sessions.late += own.late;
-    memory->sessions.foreign += own.foreign;
+    memory->sessions = count_packets(memory, session);
     memory->overruns += rtsp_session_overruns(session);
 }
 
@@ -473,15 +485,17 @@ static void rtsp_rate(const struct demux *demux, int *num, int *den)
 static void rtsp_network(const struct demux *demux, struct demux_network *ret)
 {
     const struct rtsp_demux *in = (const void *)demux;
-    const struct rtp_statistics own = rtsp_session_statistics(in->session);
-    const struct rtp_statistics *before = &in->memory->sessions;
+    const struct rtp_statistics all = count_packets(in->memory, in->session);
     *ret = (struct demux_network){
         .transport = rtsp_session_transport(in->session),
         .picture_end = picture_end_name(in->learnt[in->own].verdict.end),
-        .packets = before->packets + own.packets,
-        .lost = before->lost + own.lost,
-        .late = before->late + own.late,
-        .foreign = before->foreign + own.foreign,
+        .packets = all.packets,
+        .lost = all.lost,
+        .reordered = all.reordered,
+        .late = all.late,
+        .duplicate = all.duplicate,
+        .foreign = all.foreign,
+        .restarts = all.restarts,
         .overruns = in->memory->overruns + rtsp_session_overruns(in->session),
         .arrival_ns = in->memory->arrival_ns,
     };

@@ -62,13 +62,14 @@ static void print_network(FILE *to, const struct metrics *metrics)
         } counts[] = {{"received", network.packets},
                       {"lost", network.lost},
                       {"late", network.late},
+                      {"duplicate", network.duplicate},
                       {"foreign", network.foreign}};
         if (!network.transport)
             continue;
         if (!headed)
             head(to, "framed_rtp_packets_total", "counter",
-                 "RTP packets of the camera: received; lost on the way; late or foreign, and not "
-                 "used.");
+                 "RTP packets of the camera: received; lost on the way; late, duplicate or "
+                 "foreign, and not used.");
         headed = true;
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
             fprintf(to, "framed_rtp_packets_total{camera=\"%s\",result=\"%s\"} %" PRIu64 "\n",

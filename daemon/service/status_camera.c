@@ -178,10 +178,12 @@ static json_t *network_json(const struct demux_network *network)
 {
     if (!network->transport)
         return json_null();
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "transport", network->transport,
-                     "picture_end", network->picture_end, "packets", (json_int_t)network->packets,
-                     "lost", (json_int_t)network->lost, "late", (json_int_t)network->late,
-                     "foreign", (json_int_t)network->foreign, "overruns",
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "transport",
+                     network->transport, "picture_end", network->picture_end, "packets",
+                     (json_int_t)network->packets, "lost", (json_int_t)network->lost, "reordered",
+                     (json_int_t)network->reordered, "late", (json_int_t)network->late, "duplicate",
+                     (json_int_t)network->duplicate, "foreign", (json_int_t)network->foreign,
+                     "restarts", (json_int_t)network->restarts, "overruns",
                      (json_int_t)network->overruns, "arrival_s", seconds(network->arrival_ns));
 }
 

@@ -30,6 +30,10 @@ class Disturbance:
     def longest(self):
         return self.delay + self.jitter
 
+    def mixes(self):
+        """Whether packets overtake each other."""
+        return self.jitter > 0 or self.early > 0
+
 
 class DisturbedDatagrams(Datagrams):
     """RTP of it is on its way for a while; a thread hands over what arrives."""

@@ -20,11 +20,12 @@ SLACK = 0.06  # s, of this box
 
 
 class Case:
-    """A camera whose packets are lost (`lossy`), or only late by up to `late` s; it `knows` which pictures came whole."""
+    """A camera whose packets are lost (`lossy`), overtake each other (`mixed`), or are late by up to `late` s; it `knows`
+    which pictures came whole."""
 
-    def __init__(self, name, camera, late, lossy):
+    def __init__(self, name, camera, late, lossy, mixed):
         self.name, self.key, self.camera, self.late, self.lossy = name, name.replace(" ", "-"), camera, late, lossy
-        self.demuxer, self.watcher, self.knows = None, None, True
+        self.mixed, self.demuxer, self.watcher, self.knows = mixed, None, None, True
 
     def text(self, where):
         return (f'  {self.key}: {{url: "{self.camera.url()}", transport: udp, outputs: {{o: {OUTPUT},'
@@ -33,7 +34,7 @@ class Case:
 
 def disturbed(name, clip, lossy=False, **how):
     disturbance = Disturbance(**how)
-    return Case(name, DisturbedCamera(clip, disturbance), disturbance.longest(), lossy)
+    return Case(name, DisturbedCamera(clip, disturbance), disturbance.longest(), lossy, disturbance.mixes())
 
 
 def cases(clips):
@@ -54,6 +55,8 @@ def check_case(checks, case, result):
     checks.check(len(result.seen) > SECONDS * RATE * 0.8, f"{name}: {len(result.seen)} pictures")
     longest = max(result.delays(), default=99)
     checks.check(longest < case.late + HELD_MAX + SLACK * PATIENCE, f"{name}: a picture came after {longest:.3f} s")
+    reordered = result.network.get("reordered")
+    checks.check(bool(reordered) == case.mixed, f"{name}: {reordered} packets came behind a later one")
     if case.lossy:
         checks.check(camera.withheld > 0, f"{name}: nothing was lost")
     print(f"{name:14} {len(result.seen):4} pictures, {account.flagged:3} flagged, {camera.withheld:3} packets lost,"
@@ -109,7 +112,8 @@ def check_netem(checks, where, clips, digests):
         for (name, way), network in zip(ways.items(), networks):
             network.disturb(*way)
             with network.entered():
-                listed.append(Case(f"netem {name}", Camera(clips["h264"], host=network.inner), 0.014, name == "loss"))
+                camera = Camera(clips["h264"], host=network.inner)
+                listed.append(Case(f"netem {name}", camera, 0.014, name == "loss", name != "loss"))
             listed[-1].knows, listed[-1].camera.delayed = False, 0
         try:
             results = play(checks, where, listed, digests)
