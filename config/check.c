@@ -7,8 +7,12 @@
 #include "config/object.h"
 #include "config/url.h"
 #include "config/value.h"
+#include "kernels/processors.h"
 
-enum { TOKEN_MIN = 16 }; // bytes of http_token
+enum {
+    TOKEN_MIN = 16,   // bytes of http_token
+    THREADS_AUTO = 4, // the most that `decode_threads: auto` gives one camera
+};
 
 // --- the daemon's own sockets
 
@@ -87,6 +91,20 @@ static void check_descriptors(struct mistakes *mistakes, const struct config *co
     }
 }
 
+// Threads beyond the processors make no picture sooner, and few streams keep more than four busy.
+static void settle_threads(struct config *config)
+{
+    const struct processors allowed = processors_allowed();
+    for (int i = 0; i < config->n_cameras; i++) {
+        struct camera_config *camera = &config->cameras[i];
+        const int share = processors_count(&allowed) / config->n_cameras;
+        const enum url_kind kind = camera->url ? config_url_kind(camera->url) : URL_NONE;
+        const bool live = kind == URL_RTSP || kind == URL_TCP || kind == URL_UNIX;
+        const int chosen = !live || share < 1 ? 1 : share > THREADS_AUTO ? THREADS_AUTO : share;
+        camera->threads = camera->decode_threads > 0 ? camera->decode_threads : chosen;
+    }
+}
+
 void check_root(struct mistakes *mistakes, struct config *config, const struct given given[])
 {
     struct place control = find_root(given, "control")->value;
@@ -99,6 +117,7 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
     if (address_collides(&config->control.at, &config->http.at))
         mistake(mistakes, http, "http", "is also the control socket");
     check_descriptors(mistakes, config);
+    settle_threads(config);
 }
 
 // --- cameras

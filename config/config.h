@@ -119,7 +119,8 @@ struct camera_config {
     enum spare spare;      // whether another connection may be opened beside a silent one
     struct demuxer_options options;
     enum decode decode;
-    int decode_threads;          // of the cpu decoder
+    int decode_threads;          // of the cpu decoder; 0: auto
+    int threads;                 // not a key: decode_threads, or what config_load chose for auto
     struct dimensions picture;   // largest picture expected; 0x0: auto, as `stream` says
     struct stream_memory stream; // not a key: set by the code that probes the stream
     double fps;

@@ -313,7 +313,7 @@ static int open_decoder(struct camera_thread *t)
     struct decode_options options = {
         // Whether NVDEC is there was the start's question; if it fails, the cpu is to go on.
         .decode = config->decode == DECODE_NVDEC ? DECODE_AUTO : config->decode,
-        .threads = config->decode_threads,
+        .threads = config->threads,
         .in_flight = FRAMES_IN_FLIGHT_MAX,
         .damaged = config->damaged,
         .pictures = config->pictures,

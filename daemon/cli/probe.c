@@ -140,7 +140,7 @@ static int open_decoder(struct probe *probe)
 {
     const struct decode_options options = {
         .decode = probe->camera.decode,
-        .threads = probe->camera.decode_threads,
+        .threads = probe->camera.threads,
         .low_delay = demux_is_live(probe->camera.url),
         .losses_known = demux_knows_losses(probe->demux),
         .in_flight = 1,

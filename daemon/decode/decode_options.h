@@ -18,7 +18,7 @@ void decode_device_close(struct decode_device *); // accepts NULL; after every d
 
 struct decode_options {
     enum decode decode;
-    int threads;    // of the cpu decoder; 0: one per processor
+    int threads;    // of the cpu decoder
     bool low_delay; // for live sources: threads share a picture, and hold none back
     int in_flight;  // frames that may be held at once beside the decoder's own
     enum damaged damaged;

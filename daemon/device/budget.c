@@ -26,7 +26,6 @@ enum {
     PICTURE_ROWS = 32,
     ROWS_BEHIND = 2,        // H.264's motion compensation touches one of each plane
     BYTES_BEHIND = 192,     // of all planes
-    THREADS_AUTO = 16,      // the most that libavcodec chooses by itself
     CAMERA_BYTES = 5 << 19, // its input, its decoder, its thread, and what malloc keeps of them
     THREAD_BYTES = 2 << 20, // of a thread of the decoder
     PACKETS = 5, // at once: of libavformat, of the decoder, its unescaped copy, and larger ones
@@ -145,7 +144,7 @@ static size_t cpu_decoder_bytes(const struct camera_config *camera,
                                 const struct stream_memory *stream, const struct image *source,
                                 int depth)
 {
-    int threads = camera->decode_threads > 0 ? camera->decode_threads : THREADS_AUTO;
+    int threads = camera->threads;
     size_t macroblocks = round_up((size_t)stream->width, 16) * round_up((size_t)stream->height, 16);
     size_t beside = macroblocks / 256 * (size_t)stream->macroblock_bytes;
     return (size_t)(stream->pictures + threads + depth) * picture_bytes(stream, source) +

@@ -36,7 +36,7 @@ static int open_decoder(struct alone *alone)
 {
     const struct camera_config *config = alone->config;
     const struct decode_options options = {.decode = config->decode,
-                                           .threads = config->decode_threads,
+                                           .threads = config->threads,
                                            .in_flight = FRAMES_IN_FLIGHT_MAX,
                                            .damaged = config->damaged};
     char why[256];

@@ -9,6 +9,7 @@
 
 #include "config/object.h"
 #include "config/op.h"
+#include "kernels/processors.h"
 #include "tests/test.h"
 
 static struct config *load(const char *text)
@@ -160,6 +161,35 @@ static void test_overflow(void)
         CHECK(o[1].overflow == OVERFLOW_DROP_NEWEST && o[2].overflow == OVERFLOW_WAIT &&
                   !o[1].overflow_auto && !o[2].overflow_auto,
               "what the output says itself holds: %s", cases[i].camera);
+        config_free(c);
+    }
+}
+
+// A camera of the network has its share of the processors.
+static void test_threads(void)
+{
+    static const char one[] = "", two[] = ", b: {url: 'rtsp://h/b', outputs: {o: {sink: 'tcp:1'}}}";
+    const struct processors allowed = processors_allowed();
+    const int n = processors_count(&allowed);
+    const int alone = n > 4 ? 4 : n, shared = n < 2 ? 1 : n > 8 ? 4 : n / 2;
+    const struct {
+        const char *url, *keys, *more;
+        int threads;
+    } cases[] = {
+        {"rtsp://h/s", "auto", one, alone}, {"rtsp://h/s", "auto", two, shared},
+        {"tcp://h:1", "auto", one, alone},  {"pipe:0", "auto", one, 1},
+        {"rtsp://h/s", "7", two, 7},        {"no_such.mp4", "auto", one, 1},
+        {"no_such.mp4", "7", one, 7},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "cameras: {a: {url: '%s', decode_threads: %s, outputs: {o: {sink: 'tcp:0'}}}%s}",
+                 cases[i].url, cases[i].keys, cases[i].more);
+        struct config *c = load(text);
+        if (!c)
+            continue;
+        CHECK(c->cameras->threads == cases[i].threads, "%s: %d", text, c->cameras->threads);
         config_free(c);
     }
 }
@@ -463,6 +493,7 @@ int main(void)
     TEST(test_range_gives_way());
     TEST(test_protocols());
     TEST(test_overflow());
+    TEST(test_threads());
     TEST(test_ring());
     TEST(test_segments());
     TEST(test_socket_path("unix", 99, ""));

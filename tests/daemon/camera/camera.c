@@ -46,7 +46,7 @@ static struct fixture *configure(const char *url)
     f->config = (struct camera_config){.name = "gate",
                                        .url = (char *)url,
                                        .decode = DECODE_CPU,
-                                       .decode_threads = 1,
+                                       .threads = 1,
                                        .connect_timeout = ms(200),
                                        .media_timeout = ms(200),
                                        .close_timeout = ms(200),

@@ -134,7 +134,7 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     *f = (struct fixture){0};
     CHECK(config_load_text(&f->config, text, strlen(text), "test", stderr) == 0, "config");
     f->config->cameras->damaged = damaged;
-    f->config->cameras->decode_threads = threads;
+    f->config->cameras->threads = threads;
     CHECK(devices_open_with(&f->devices, f->config, NULL, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
