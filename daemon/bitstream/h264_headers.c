@@ -67,9 +67,10 @@ struct h264_sps h264_sps_read(const uint8_t *unit, size_t bytes)
     read_order(&sps, &bits);
     nal_ue(&bits); // max_num_ref_frames
     sps.gaps = nal_u(&bits, 1);
-    nal_ue(&bits); // width and height
-    nal_ue(&bits);
+    sps.mb_columns = nal_ue(&bits) + 1;
+    sps.mb_rows = nal_ue(&bits) + 1;
     sps.fields = !nal_u(&bits, 1);
+    sps.mb_rows *= sps.fields ? 2 : 1;
     return sps;
 }
 

@@ -11,8 +11,10 @@
 #include "daemon/decode/pixel_format_map.h"
 
 enum {
-    ALIGN = 64,   // of planes and strides: what the widest SIMD of libavcodec and libswscale wants
-    OVERREAD = 16 // bytes behind a plane that they may touch
+    ALIGN = 64,    // of planes and strides: what the widest SIMD of libavcodec and libswscale wants
+    OVERREAD = 16, // bytes behind a plane that they may touch
+    AHEAD = 4,     // buffers that are made before there are pictures
+    AHEAD_BYTES_MAX = 32 << 20, // of each: more is not believed before there is a picture
 };
 
 struct buffer {
@@ -22,10 +24,19 @@ struct buffer {
 };
 
 struct buffers {
-    pthread_mutex_t sizing;     // pool and bytes; taken before `mutex`
     struct early_output *early; // of the context that is served
+    pthread_mutex_t sizing;     // what follows; taken before `mutex`
     AVBufferPool *pool;         // of one geometry; NULL before the first
     size_t bytes;
+    pthread_t maker; // makes the first buffers while the stream is waited for
+    bool has_maker;  // to be joined
+    bool makes;      // has not come to its end; `pool` stays until then
+    bool maker_stops;
+    int n_made, n_allowed;     // by now: all at once would take the decoder's time
+    AVBufferRef *ready[AHEAD]; // what it made and nobody has taken
+    int n_ready;
+    pthread_cond_t changed; // what the maker looks at, or those who wait for it
+
     pthread_mutex_t mutex;               // what follows, and the regions of all buffers
     struct buffer *all;                  // idle or in use
     const struct backend_driver *driver; // NULL: nobody pins
@@ -39,6 +50,7 @@ int buffers_open(struct buffers **ret)
     if (!buffers)
         return -ENOMEM;
     pthread_mutex_init(&buffers->sizing, NULL);
+    pthread_cond_init(&buffers->changed, NULL);
     pthread_mutex_init(&buffers->mutex, NULL);
     *ret = buffers;
     return 0;
@@ -51,14 +63,30 @@ static void unlock(struct buffers *buffers)
     if (!last)
         return;
     pthread_mutex_destroy(&buffers->mutex);
+    pthread_cond_destroy(&buffers->changed);
     pthread_mutex_destroy(&buffers->sizing);
     free(buffers);
+}
+
+// Under `sizing`, which it gives up while it waits for the maker.
+static void drop_pool(struct buffers *buffers)
+{
+    buffers->maker_stops = true;
+    pthread_cond_broadcast(&buffers->changed);
+    while (buffers->makes)
+        pthread_cond_wait(&buffers->changed, &buffers->sizing);
+    if (buffers->has_maker)
+        pthread_join(buffers->maker, NULL);
+    buffers->has_maker = false;
+    while (buffers->n_ready > 0)
+        av_buffer_unref(&buffers->ready[--buffers->n_ready]);
+    av_buffer_pool_uninit(&buffers->pool);
 }
 
 void buffers_trim(struct buffers *buffers)
 {
     pthread_mutex_lock(&buffers->sizing);
-    av_buffer_pool_uninit(&buffers->pool);
+    drop_pool(buffers);
     pthread_mutex_unlock(&buffers->sizing);
 }
 
@@ -163,17 +191,61 @@ static AVBufferRef *make_buffer(void *opaque, size_t bytes)
     return ref;
 }
 
-static AVBufferRef *get(struct buffers *buffers, size_t bytes)
+// Under `sizing`.
+static void choose_pool(struct buffers *buffers, size_t bytes)
 {
-    pthread_mutex_lock(&buffers->sizing);
     if (buffers->bytes != bytes)
-        av_buffer_pool_uninit(&buffers->pool);
+        drop_pool(buffers);
     if (!buffers->pool)
         buffers->pool = av_buffer_pool_init2(bytes, buffers, make_buffer, NULL);
     buffers->bytes = bytes;
-    AVBufferRef *ref = buffers->pool ? av_buffer_pool_get(buffers->pool) : NULL;
+}
+
+// Under `sizing`. A buffer that the maker is at is ready sooner than another.
+static bool is_at_another(const struct buffers *buffers)
+{
+    return buffers->makes && buffers->n_ready == 0 && buffers->n_made < buffers->n_allowed;
+}
+
+static AVBufferRef *get(struct buffers *buffers, size_t bytes)
+{
+    AVBufferRef *ref = NULL;
+    pthread_mutex_lock(&buffers->sizing);
+    choose_pool(buffers, bytes);
+    while (is_at_another(buffers))
+        pthread_cond_wait(&buffers->changed, &buffers->sizing);
+    if (buffers->n_ready > 0)
+        ref = buffers->ready[--buffers->n_ready];
+    else if (buffers->pool)
+        ref = av_buffer_pool_get(buffers->pool);
     pthread_mutex_unlock(&buffers->sizing);
     return ref;
+}
+
+// The maker: the first touch of a buffer's pages takes as long as the decoder for a good part of
+// the picture, and longer on virtual machines.
+static void *make_ahead(void *opaque)
+{
+    struct buffers *buffers = opaque;
+    pthread_setname_np(pthread_self(), "buffers");
+    pthread_mutex_lock(&buffers->sizing);
+    while (buffers->n_made < AHEAD && !buffers->maker_stops) {
+        if (buffers->n_made == buffers->n_allowed) {
+            pthread_cond_wait(&buffers->changed, &buffers->sizing);
+            continue;
+        }
+        pthread_mutex_unlock(&buffers->sizing);
+        AVBufferRef *ref = av_buffer_pool_get(buffers->pool);
+        pthread_mutex_lock(&buffers->sizing);
+        if (ref)
+            buffers->ready[buffers->n_ready++] = ref;
+        buffers->n_made++;
+        pthread_cond_broadcast(&buffers->changed);
+    }
+    buffers->makes = false;
+    pthread_cond_broadcast(&buffers->changed);
+    pthread_mutex_unlock(&buffers->sizing);
+    return NULL;
 }
 
 // --- planes
@@ -192,26 +264,42 @@ static int align_rows(int linesize[4], enum AVPixelFormat format, int width, con
     return 0;
 }
 
-// The frame's planes one behind the other, room for width x height pixels, in one buffer.
+// The frame's planes one behind the other, room for width x height pixels: their places, and the
+// bytes of them all.
+struct plane_places {
+    int linesize[4];
+    size_t size[4], offset[4], bytes;
+};
+
+static int lay_out(struct plane_places *ret, enum AVPixelFormat format, int width, int height,
+                   const int align[])
+{
+    ptrdiff_t stride[4];
+    int rc = align_rows(ret->linesize, format, width, align);
+    for (int i = 0; i < 4; i++)
+        stride[i] = ret->linesize[i];
+    if (rc >= 0)
+        rc = av_image_fill_plane_sizes(ret->size, format, height, stride);
+    ret->bytes = 0;
+    for (int i = 0; rc >= 0 && i < 4; i++) {
+        ret->offset[i] = ret->bytes;
+        ret->bytes += ret->size[i] ? (ret->size[i] + OVERREAD + ALIGN - 1) / ALIGN * ALIGN : 0;
+    }
+    return rc;
+}
+
 static int fill(struct buffers *buffers, AVFrame *frame, int width, int height, const int align[])
 {
-    size_t size[4], offset[4], bytes = 0;
-    ptrdiff_t stride[4];
-    int rc = align_rows(frame->linesize, frame->format, width, align);
-    for (int i = 0; i < 4; i++)
-        stride[i] = frame->linesize[i];
-    if (rc >= 0)
-        rc = av_image_fill_plane_sizes(size, frame->format, height, stride);
+    struct plane_places places;
+    int rc = lay_out(&places, frame->format, width, height, align);
     if (rc < 0)
         return rc;
-    for (int i = 0; i < 4; i++) {
-        offset[i] = bytes;
-        bytes += size[i] ? (size[i] + OVERREAD + ALIGN - 1) / ALIGN * ALIGN : 0;
-    }
-    if (!(frame->buf[0] = get(buffers, bytes)))
+    if (!(frame->buf[0] = get(buffers, places.bytes)))
         return AVERROR(ENOMEM);
-    for (int i = 0; i < 4; i++)
-        frame->data[i] = size[i] ? frame->buf[0]->data + offset[i] : NULL;
+    for (int i = 0; i < 4; i++) {
+        frame->linesize[i] = places.linesize[i];
+        frame->data[i] = places.size[i] ? frame->buf[0]->data + places.offset[i] : NULL;
+    }
     frame->extended_data = frame->data;
     return 0;
 }
@@ -258,4 +346,41 @@ void buffers_serve(struct buffers *buffers, AVCodecContext *context, struct earl
     context->thread_safe_callbacks = 1;
 #pragma GCC diagnostic pop
 #endif
+}
+
+void buffers_prepare(struct buffers *buffers, enum AVCodecID codec, enum AVPixelFormat format,
+                     int width, int height)
+{
+    struct plane_places places;
+    int align[AV_NUM_DATA_POINTERS];
+    AVCodecContext *like = avcodec_alloc_context3(NULL);
+    if (!like)
+        return;
+    like->codec_id = codec;
+    like->pix_fmt = format;
+    avcodec_align_dimensions2(like, &width, &height, align);
+    avcodec_free_context(&like);
+    if (pixel_format_map_format(format) == PIXEL_NONE ||
+        lay_out(&places, format, width, height, align) < 0 || places.bytes > AHEAD_BYTES_MAX)
+        return;
+    pthread_mutex_lock(&buffers->sizing);
+    if (!buffers->pool || buffers->bytes != places.bytes) {
+        choose_pool(buffers, places.bytes);
+        buffers->maker_stops = false;
+        buffers->n_made = 0;
+        buffers->n_allowed = 1;
+        buffers->makes = buffers->has_maker =
+            buffers->pool && pthread_create(&buffers->maker, NULL, make_ahead, buffers) == 0;
+    }
+    pthread_mutex_unlock(&buffers->sizing);
+}
+
+void buffers_decoded(struct buffers *buffers)
+{
+    pthread_mutex_lock(&buffers->sizing);
+    if (buffers->makes && buffers->n_allowed < AHEAD) {
+        buffers->n_allowed++;
+        pthread_cond_broadcast(&buffers->changed);
+    }
+    pthread_mutex_unlock(&buffers->sizing);
 }

@@ -4,6 +4,7 @@
 #ifndef FRAMED_DAEMON_DECODE_BUFFERS_H
 #define FRAMED_DAEMON_DECODE_BUFFERS_H
 
+#include <libavcodec/codec_id.h>
 #include <libavutil/pixfmt.h>
 
 #include "kernels/backend.h"
@@ -25,6 +26,11 @@ void buffers_trim(struct buffers *); // lets go of what nobody uses
 // libavcodec or a library behind it has memory of its own for. Takes the context's `opaque`. The
 // early output, which may be NULL, is told of each; it outlives the context.
 void buffers_serve(struct buffers *, struct AVCodecContext *, struct early_output *);
+// Makes the first buffer for pictures of this size, as the decoder counts it, in a thread of its
+// own: the first picture need not wait for pages. Where others come, it is given up.
+void buffers_prepare(struct buffers *, enum AVCodecID, enum AVPixelFormat, int width, int height);
+// The decoder is through with a packet: that thread makes the next picture's buffer, up to four.
+void buffers_decoded(struct buffers *);
 // Gives a frame memory for such a picture, unless it has it already. 0 or negative AVERROR.
 int buffers_keep(struct buffers *, struct AVFrame *, enum AVPixelFormat, int width, int height);
 // MEMORY_PINNED or MEMORY_HOST, of a frame on the host from anywhere.

@@ -1,9 +1,11 @@
 // Pictures in pinned memory: what is pinned, by whom, and until when.
 #include "daemon/decode/buffers.h"
 
+#include <libavcodec/codec_par.h>
 #include <libavutil/frame.h>
 #include <libavutil/log.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "daemon/decode/picture.h"
 #include "tests/daemon/decode/decoding.h"
@@ -27,11 +29,10 @@ static struct backend *const backend = (struct backend *)&pins;
 
 static int pin(struct backend *of, void *memory, size_t bytes)
 {
-    CHECK(of == backend && (uintptr_t)memory % 4096 == 0 && bytes % 4096 == 0, "%p, %zu", memory,
-          bytes);
     if (pins.fails || (pins.fails_after > 0 && --pins.fails_after == 0))
         return -EIO;
     pthread_mutex_lock(&pins.mutex);
+    pins.unknown += of != backend || (uintptr_t)memory % 4096 != 0 || bytes % 4096 != 0;
     if (pins.now < PINS_MAX) {
         pins.pin[pins.now].memory = memory;
         pins.pin[pins.now++].bytes = bytes;
@@ -53,6 +54,14 @@ static void unpin(struct backend *of, void *memory)
     else
         pins.unknown++;
     pthread_mutex_unlock(&pins.mutex);
+}
+
+static int pins_made(void)
+{
+    pthread_mutex_lock(&pins.mutex);
+    const int made = pins.made;
+    pthread_mutex_unlock(&pins.mutex);
+    return made;
 }
 
 static const struct backend_driver pinning = {.name = "pinning", .pin = pin, .unpin = unpin};
@@ -207,6 +216,74 @@ static void test_one_fails(void)
     pins.fails_after = 0;
 }
 
+// --- ahead of the first picture
+
+// Of a camera of which nothing is known but its parameter sets.
+static int open_live(struct run *run, const char *file)
+{
+    const struct decode_options live = {.threads = 2, .in_flight = 4, .low_delay = true};
+    AVCodecParameters *parameters = avcodec_parameters_alloc();
+    if (!run_open(run, file, &on_cpu))
+        return -EIO;
+    decoder_close(run->decoder);
+    avcodec_parameters_copy(parameters, demux_parameters(run->demux));
+    CHECK(parameters->extradata_size > 0, "%s: no parameter sets", file);
+    parameters->width = parameters->height = 0;
+    parameters->format = AV_PIX_FMT_NONE;
+    int rc = decoder_open(&run->decoder, parameters, &live);
+    if (rc == 0)
+        rc = decoder_join(run->decoder, &pinned);
+    avcodec_parameters_free(&parameters);
+    return rc;
+}
+
+// A buffer is there before the first packet, then always one more than was needed, and they are
+// those that the pictures need.
+static void test_ahead(const char *encoder, const char *file, int buffers)
+{
+    enum { PATIENCE_MS = 10000 };
+    struct run run;
+    struct frame frame;
+    clips_make("182x98", 10, encoder, file);
+    pins.made = 0;
+    const int rc = open_live(&run, file);
+    CHECK(rc == 0, "%s: %s", file, strerror(-rc));
+    if (rc < 0)
+        return;
+    for (int wanted = 1; wanted <= buffers; wanted++) {
+        for (int ms = 0; ms < PATIENCE_MS && pins_made() < wanted; ms++)
+            usleep(1000);
+        CHECK(pins_made() == wanted, "%s: %d buffers, not %d", file, pins_made(), wanted);
+        if (run_next(&run, &frame))
+            frame_release(&frame);
+    }
+    while (run_next(&run, &frame))
+        frame_release(&frame);
+    CHECK(run.frames == 10 && pins_made() == buffers, "%s: %d pictures, %d buffers", file,
+          run.frames, pins_made());
+    decoder_leave(run.decoder);
+    run_close(&run);
+    CHECK(pins.now == 0 && pins.unknown == 0, "%s: %d left pinned", file, pins.now);
+}
+
+// A camera that goes away meanwhile, and one that sends other pictures than it said.
+static void test_ahead_in_vain(void)
+{
+    struct buffers *buffers;
+    AVFrame *frame = av_frame_alloc();
+    for (int i = 0; i < 20; i++) {
+        CHECK(buffers_open(&buffers) == 0, "no memory");
+        buffers_prepare(buffers, AV_CODEC_ID_H264, AV_PIX_FMT_YUV420P, 2048, 1024);
+        if (i % 2) {
+            CHECK(buffers_keep(buffers, frame, AV_PIX_FMT_YUV420P, 640 + i, 480) == 0, "%d", i);
+            CHECK(frame->width == 640 + i && frame->data[0], "%d", i);
+        }
+        buffers_close(buffers);
+        av_frame_unref(frame);
+    }
+    av_frame_free(&frame);
+}
+
 // --- frames on a device
 
 static void count_free(void *counter, uint8_t *data)
@@ -255,6 +332,9 @@ int main(void)
     TEST(test_outlive());
     TEST(test_geometry());
     TEST(test_one_fails());
+    TEST(test_ahead("-c:v libx264 -bf 0 -refs 1", "ahead.h264", 3));
+    TEST(test_ahead("-c:v libx265 -x265-params log-level=none:bframes=0:ref=1", "ahead.h265", 4));
+    TEST(test_ahead_in_vain());
     TEST(test_reaping());
     clips_close();
     return test_end();
