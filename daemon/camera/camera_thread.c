@@ -37,7 +37,6 @@ struct camera_thread {
     bool changes_device; // before the next picture
     bool live;           // the input can come back
     bool cut_short_logged;
-    bool keyframes_only; // are decoded, since the last one
     struct stream stream;
     struct decode_stall stall;
     struct outage outage;
@@ -48,7 +47,6 @@ struct camera_thread {
 
 // --- the way of a frame
 
-static bool is_left_out(struct camera_thread *t, const struct packet *packet);
 static bool is_stalled(struct camera_thread *t, const struct packet *packet);
 static int camera_update(struct camera_thread *t);
 static void describe_frame(struct camera_thread *t, struct frame *frame);
@@ -70,10 +68,6 @@ static int pass_frames(struct camera_thread *t)
         if (input == 0)
             copies_packet(t->subscriptions, t->context.events, &packet, demux_parameters(t->demux),
                           &t->stop, &t->context.report->stages);
-        if (input == 0 && is_left_out(t, &packet)) {
-            rc = camera_update(t);
-            continue;
-        }
         if (input == 0 && is_stalled(t, &packet))
             return -ETIME;
         rc = decoder_send(t->decoder, input == 0 ? &packet : NULL); // NULL: the end
@@ -88,15 +82,6 @@ static int pass_frames(struct camera_thread *t)
             rc = end_of_stream(t, input);
     }
     return rc;
-}
-
-// Where every output copies packets, keyframes alone are decoded: they show that the camera is
-// well. Others are decoded again from a keyframe on, or they would refer to what was left out.
-static bool is_left_out(struct camera_thread *t, const struct packet *packet)
-{
-    if (packet->keyframe)
-        t->keyframes_only = t->subscriptions->n_pictures == 0;
-    return t->keyframes_only && !packet->keyframe;
 }
 
 // Another connection may begin with a keyframe, or say that the codec is another one by now. Files
@@ -222,11 +207,11 @@ struct subscriptions *camera_thread_update(struct camera_thread *t)
     return subscriptions_release(former) ? former : NULL;
 }
 
-// The most pictures per second that any output wants; 0: all.
+// The most pictures per second that any output wants; 0: all; -1: none.
 static double wanted_fps(const struct camera_thread *t)
 {
     const double fps = t->context.config->fps;
-    double most = 0;
+    double most = -1;
     for (int i = 0; i < t->subscriptions->n_pictures; i++) {
         const double own = t->subscriptions->list[i].output->rate.fps;
         if (own <= 0)

@@ -45,9 +45,10 @@ int decoder_receive(struct decoder *, struct frame *);
 // How long decoder_send and decoder_receive were held up since this was last asked, because NVDEC
 // opened this decoder or another camera's.
 int64_t decoder_held_up_ns(struct decoder *);
-// The most pictures per second that anybody wants; 0, as at first: all. Where keyframes come as
-// often, they alone are decoded if options.pictures is `auto`. When more are wanted, all pictures
-// come again with the next packet.
+// The most pictures per second that anybody wants; 0, as at first: all; -1: none. Where keyframes
+// come as often, they alone are decoded if options.pictures is `auto`, and where none are wanted in
+// any case. When more are wanted, all pictures come again: with the next packet, after -1 with the
+// next keyframe.
 void decoder_set_fps(struct decoder *, double fps);
 enum decoded_pictures decoder_decodes(const struct decoder *); // now; not PICTURES_AUTO
 // Packets that were left out by that since this was last asked.

@@ -5,7 +5,7 @@ static const double TOLERANCE = 1.02, OVERDUE = 1.25;
 
 void picture_filter_begin(struct picture_filter *filter)
 {
-    filter->keyframes_only = filter->unfit = false;
+    filter->keyframes_only = filter->unfit = filter->unwanted = false;
     filter->keys = 0;
 }
 
@@ -47,6 +47,11 @@ static enum filter_verdict judge_auto(struct picture_filter *filter, bool keyfra
 enum filter_verdict picture_filter_packet(struct picture_filter *filter, bool keyframe,
                                           bool disposable, int64_t time_ns)
 {
+    // Pictures come again with a keyframe: others would refer to what was skipped.
+    if (keyframe)
+        filter->unwanted = filter->fps < 0;
+    else if (filter->unwanted)
+        return FILTER_SKIP;
     switch (filter->pictures) {
     case PICTURES_AUTO:
         return judge_auto(filter, keyframe, time_ns);
@@ -74,6 +79,8 @@ void picture_filter_unfit(struct picture_filter *filter)
 
 enum decoded_pictures picture_filter_now(const struct picture_filter *filter)
 {
+    if (filter->unwanted)
+        return PICTURES_KEYFRAMES;
     if (filter->pictures == PICTURES_AUTO)
         return filter->keyframes_only ? PICTURES_KEYFRAMES : PICTURES_ALL;
     return filter->pictures;

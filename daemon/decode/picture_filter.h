@@ -1,5 +1,7 @@
 // Which packets of a camera are decoded: the key `pictures`. With `auto` keyframes alone, where
-// they come as often as any output wants pictures. One thread uses a filter; zeroed it takes all.
+// they come as often as any output wants pictures. Where no output wants pictures, because all copy
+// packets, keyframes alone whatever the key: they show that the camera is well. One thread uses a
+// filter; zeroed it takes all.
 #ifndef FRAMED_DAEMON_DECODE_PICTURE_FILTER_H
 #define FRAMED_DAEMON_DECODE_PICTURE_FILTER_H
 
@@ -12,8 +14,9 @@ enum { KEY_DISTANCES = 3 }; // of keyframes, that have to be short enough
 
 struct picture_filter {
     enum decoded_pictures pictures; // as configured
-    double fps;                     // the most that any output wants; 0: all
+    double fps;                     // the most that any output wants; 0: all; -1: none
     bool keyframes_only;            // now, by itself
+    bool unwanted;                  // now: no output wants pictures, since the last keyframe
     bool unfit;                     // a keyframe was none that a decoder can begin with
     int64_t key_ns;                 // the time of the last one
     int keys;                       // that came since the stream began

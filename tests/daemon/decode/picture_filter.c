@@ -59,6 +59,30 @@ static void test_auto(void)
     CHECK(picture_filter_packet(&filter, false, false, ms * MS) == FILTER_WAKE, "all are wanted");
 }
 
+// Whatever the key says, from the next keyframe on, and again all from a keyframe on.
+static void test_unwanted(void)
+{
+    static const enum decoded_pictures keys[] = {PICTURES_AUTO, PICTURES_ALL, PICTURES_REFERENCE};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct picture_filter filter = {.pictures = keys[i]};
+        int64_t ms = 5000;
+        CHECK(feed(&filter, &ms, 30, 25) == 0, "key %zu: all are wanted", i);
+        filter.fps = -1;
+        CHECK(!picture_filter_packet(&filter, false, false, ms * MS), "key %zu: no keyframe yet",
+              i);
+        CHECK(feed(&filter, &ms, 130, 25) == 124, "key %zu: none is wanted", i);
+        CHECK(picture_filter_now(&filter) == PICTURES_KEYFRAMES, "key %zu: now", i);
+        filter.fps = 0;
+        CHECK(picture_filter_packet(&filter, false, false, ms * MS) == FILTER_SKIP,
+              "key %zu: it refers to what was skipped", i);
+        CHECK(feed(&filter, &ms, 50, 25) == 0, "key %zu: all are wanted again", i);
+        filter.fps = -1;
+        feed(&filter, &ms, 30, 25);
+        picture_filter_begin(&filter);
+        CHECK(!picture_filter_packet(&filter, false, false, ms * MS), "key %zu: another stream", i);
+    }
+}
+
 static void test_overdue(void)
 {
     struct picture_filter filter = {.fps = 1};
@@ -193,6 +217,7 @@ int main(void)
     av_log_set_level(AV_LOG_QUIET);
     TEST(test_fixed());
     TEST(test_auto());
+    TEST(test_unwanted());
     TEST(test_overdue());
     clips_open();
     for (int live = 0; live <= 1; live++) {
