@@ -365,7 +365,10 @@ int muxer_write(struct muxer *muxer, const AVPacket *from, const struct packet_t
 
 int muxer_flush(struct muxer *muxer)
 {
-    const int rc = av_write_frame(muxer->format, NULL);
+    const bool begins = muxer->end == 0;
+    int rc = av_write_frame(muxer->format, NULL);
+    if (rc >= 0 && begins) // the first call writes the moov of an MP4, and no fragment
+        rc = av_write_frame(muxer->format, NULL);
     avio_flush(muxer->io);
     return errno_of(muxer, rc);
 }
