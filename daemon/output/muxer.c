@@ -14,6 +14,7 @@
 #include "daemon/base/secrets.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/input/libav_log.h"
+#include "daemon/output/mp4_index.h"
 
 enum { BUFFER_BYTES = 64 << 10 };
 static const AVRational NANOSECONDS = {1, 1000000000};
@@ -32,7 +33,9 @@ struct muxer {
     muxer_write_fn *write;
     void *opaque;
     AVIOContext *io;
-    int64_t at, end; // where the next bytes go; the bytes of the file
+    int64_t at, end;         // where the next bytes go; the bytes of the file
+    struct mp4_index *index; // of an MP4, else NULL
+    int64_t keyframe_pts;    // of the last one that was written, in the stream's time base
     // A server's:
     const _Atomic bool *stop;
     int64_t deadline_ns; // CLOCK_MONOTONIC
@@ -169,6 +172,17 @@ static int write_bytes(void *opaque, uint8_t *data, int size)
     return size; // an error would stick to libavformat's buffer: muxer->error tells it
 }
 
+// Of an MP4: a fragment that begins with a keyframe has a type of its own.
+static int write_typed(void *opaque, uint8_t *data, int size, enum AVIODataMarkerType type,
+                       int64_t time)
+{
+    struct muxer *muxer = opaque;
+    (void)time; // of decoding
+    if (type == AVIO_DATA_MARKER_SYNC_POINT)
+        mp4_index_add(muxer->index, muxer->keyframe_pts, muxer->at);
+    return write_bytes(opaque, data, size);
+}
+
 static int64_t seek_bytes(void *opaque, int64_t offset, int whence)
 {
     struct muxer *muxer = opaque;
@@ -235,17 +249,24 @@ static int set_begin(struct muxer *muxer, int64_t begin_ns)
 }
 
 // MP4 is only ever appended to. Matroska's header is completed at its end, and is good without.
-static int open_io(struct muxer *muxer, bool seeks)
+static int open_io(struct muxer *muxer, bool mp4)
 {
     uint8_t *buffer = av_malloc(BUFFER_BYTES);
     muxer->io = buffer ? avio_alloc_context(buffer, BUFFER_BYTES, 1, muxer, NULL, write_bytes,
-                                            seeks ? seek_bytes : NULL)
+                                            mp4 ? NULL : seek_bytes)
                        : NULL;
     if (!muxer->io) {
         av_free(buffer);
         return -ENOMEM;
     }
     muxer->format->pb = muxer->io;
+    if (!mp4)
+        return 0;
+    muxer->index = malloc(sizeof *muxer->index);
+    if (!muxer->index)
+        return -ENOMEM;
+    mp4_index_init(muxer->index);
+    muxer->io->write_data_type = write_typed;
     return 0;
 }
 
@@ -264,14 +285,17 @@ int muxer_open_file(struct muxer **ret, enum protocol protocol, const AVCodecPar
         avformat_alloc_output_context2(&muxer->format, NULL, mp4 ? "mp4" : "matroska", NULL) < 0)
         rc = -ENOMEM;
     if (rc == 0)
-        rc = open_io(muxer, !mp4);
+        rc = open_io(muxer, mp4);
     if (rc == 0)
         rc = add_stream(muxer, stream);
     if (rc == 0)
         rc = set_begin(muxer, begin_ns);
+    // Without libavformat's trailer: its index names fragments too that begin with no keyframe.
     if (rc == 0 && mp4)
         rc = av_dict_set(&options, "movflags",
-                         "frag_keyframe+frag_custom+empty_moov+delay_moov+default_base_moof", 0);
+                         "frag_keyframe+frag_custom+empty_moov+delay_moov+default_base_moof"
+                         "+skip_trailer",
+                         0);
     if (rc >= 0)
         rc = avformat_write_header(muxer->format, &options);
     av_dict_free(&options);
@@ -357,7 +381,11 @@ int muxer_write(struct muxer *muxer, const AVPacket *from, const struct packet_t
     if (packet->duration < 0)
         packet->duration = 0;
     limit(muxer, SEND_NS);
+    const int64_t pts = packet->pts;
     const int rc = av_write_frame(muxer->format, packet);
+    // Behind it: before a keyframe libavformat writes the fragment of the one before.
+    if (from->flags & AV_PKT_FLAG_KEY)
+        muxer->keyframe_pts = pts;
     libav_thread()->secrets = NULL;
     av_packet_unref(packet);
     return errno_of(muxer, rc);
@@ -380,6 +408,8 @@ int muxer_finish(struct muxer *muxer)
     limit(muxer, LEAVE_NS);
     const int rc = av_write_trailer(muxer->format);
     libav_thread()->secrets = NULL;
+    if (muxer->index)
+        mp4_index_write(muxer->index, muxer->io);
     if (muxer->io)
         avio_flush(muxer->io);
     return errno_of(muxer, rc);
@@ -398,6 +428,7 @@ void muxer_close(struct muxer *muxer)
         av_freep(&muxer->io->buffer);
     avio_context_free(&muxer->io);
     av_packet_free(&muxer->packet);
+    free(muxer->index);
     secrets_close(muxer->secrets);
     free(muxer);
 }

@@ -61,7 +61,7 @@ FILES = [
     (r"tests/daemon/rtsp/rtsp_connection\.c", ["openssl/"]),
     (r"daemon/output/unread\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
-    (r"daemon/output/muxer\.c", ["libavformat/"]),
+    (r"daemon/output/(muxer|mp4_index)\.c", ["libavformat/"]),
     (r"daemon/(service/status(_bottleneck|_camera)?|service/reply|cli/\w+)\.c", ["jansson.h"]),
     (r"tests/daemon/service/status\.c", ["jansson.h"]),
     (r"daemon/service/http\.c", ["microhttpd.h"]),
