@@ -4,9 +4,8 @@
 
 #include "daemon/output/subscriptions.h"
 
-// Adds the packet, of such a stream, to the queue of each copy. Waits for room only for those with
-// `overflow: wait`, which `stages` are told of, and no longer than until *stop is set. Camera
-// thread.
+// Adds the packet, of such a stream, to the queue of each copy. Waits for room only in queues with
+// `overflow: wait`, announces that to `stages`, and ends the wait when *stop is set. Camera thread.
 void copies_packet(const struct subscriptions *, struct event_queue *, const struct packet *,
                    const struct AVCodecParameters *stream, const _Atomic bool *stop,
                    struct stage_watch *stages);

@@ -196,11 +196,11 @@ void sink_log_leftovers(const struct sink *sink, int status, const struct leftov
 
 void sink_log_keep(const struct sink *sink, struct keep *keep)
 {
-    if (keep->error < 0 && !keep->told)
+    if (keep->error < 0 && !keep->logged)
         sink_event(sink, LOG_LEVEL_ERROR, "cannot delete old files of %s: %s%s%s",
                    sink->context.config->sink.path, keep->failed, *keep->failed ? ": " : "",
                    strerror(-keep->error));
-    keep->told = keep->error < 0;
+    keep->logged = keep->error < 0;
 }
 
 static void leftovers_finished(uv_work_t *job, int status)

@@ -12,7 +12,7 @@ struct keep {
     int64_t finished_bytes;             // of all finished files when it looked last
     int error;        // of the last look: negative errno; 0: all that should be deleted is
     char failed[256]; // the first file that could not be deleted; "": the folder could not be read
-    bool told;        // the caller's: `error` was logged
+    bool logged;      // the caller's: `error` was logged
 };
 
 void keep_init(struct keep *, const struct output_config *);

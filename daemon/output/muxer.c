@@ -307,7 +307,7 @@ int muxer_open_file(struct muxer **ret, enum protocol protocol, const AVCodecPar
     return rc;
 }
 
-static void limit(struct muxer *muxer, int64_t ns)
+static void set_deadline(struct muxer *muxer, int64_t ns)
 {
     libav_thread()->secrets = muxer->secrets;
     muxer->deadline_ns = monotonic_ns() + ns;
@@ -330,7 +330,7 @@ int muxer_open_server(struct muxer **ret, const char *url, const AVCodecParamete
     if (rc == 0) {
         *libav_thread() = (struct libav_thread){0};
         muxer->format->interrupt_callback = (AVIOInterruptCB){interrupted, muxer};
-        limit(muxer, CONNECT_NS);
+        set_deadline(muxer, CONNECT_NS);
         av_dict_set(&options, "rtsp_transport", "tcp", 0);
         rc = avformat_write_header(muxer->format, &options);
         av_dict_free(&options);
@@ -343,9 +343,9 @@ int muxer_open_server(struct muxer **ret, const char *url, const AVCodecParamete
     }
     config_url_redacted(url, redacted, sizeof redacted);
     const char *error = av_make_error_string(text, sizeof text, rc);
-    const bool told = *libav_thread()->last_error && rc != -ENOMEM;
+    const bool has_text = *libav_thread()->last_error && rc != -ENOMEM;
     snprintf(why, size, "cannot publish to %s: %s", redacted,
-             told ? libav_thread()->last_error : error);
+             has_text ? libav_thread()->last_error : error);
     libav_thread()->secrets = NULL;
     if (!muxer)
         return rc;
@@ -380,7 +380,7 @@ int muxer_write(struct muxer *muxer, const AVPacket *from, const struct packet_t
     packet->duration = av_rescale_q(times->dts + duration_ns, NANOSECONDS, base) - packet->dts;
     if (packet->duration < 0)
         packet->duration = 0;
-    limit(muxer, SEND_NS);
+    set_deadline(muxer, SEND_NS);
     const int64_t pts = packet->pts;
     const int rc = av_write_frame(muxer->format, packet);
     // Behind it: before a keyframe libavformat writes the fragment of the one before.
@@ -405,7 +405,7 @@ int muxer_finish(struct muxer *muxer)
 {
     muxer->connected = false;
     muxer->leaves = true;
-    limit(muxer, LEAVE_NS);
+    set_deadline(muxer, LEAVE_NS);
     const int rc = av_write_trailer(muxer->format);
     libav_thread()->secrets = NULL;
     if (muxer->index)

@@ -8,7 +8,7 @@
 
 #include "daemon/base/clock.h"
 
-enum { TELL_PART = 4 }; // the writer is told where this part of the room is taken
+enum { WAKE_PART = 4 }; // the writer is woken when this part of the room is taken
 static const int64_t GLANCE_NS = 50000000; // how long a wait may overlook *stop
 
 // Packets in decoding order.
@@ -260,11 +260,11 @@ bool packet_queue_add(struct packet_queue *queue, const struct packet *packet,
         queue->broken = false;
     }
     remember(queue, remembered);
-    const bool tells = queue->wait.first &&
-                       (queue->eager || queue->wait.bytes > queue->options.bytes_max / TELL_PART);
+    const bool wakes = queue->wait.first &&
+                       (queue->eager || queue->wait.bytes > queue->options.bytes_max / WAKE_PART);
     pthread_mutex_unlock(&queue->lock);
     queued_packet_free(copy);
-    return tells;
+    return wakes;
 }
 
 // --- taking

@@ -1,6 +1,6 @@
 // The packets of one camera on their way to a copy of its stream: the camera's thread adds them,
-// the writer of the copy takes them. A slow disk or server fills the queue; what finds no room is
-// lost, with all up to the next keyframe, and counted.
+// the writer of the copy takes them. A slow disk or server fills the queue: then packets up to the
+// next keyframe are lost, and counted.
 //
 // A queue with `before` is idle at first: it only remembers the packets of that time. A request
 // (packet_queue_request) lets it begin a clip with these, and take what comes until the clip's end.
@@ -31,7 +31,7 @@ struct packet_queue_options {
     int64_t before_ns;       // of clips; 0: everything is copied
     size_t before_bytes_max; // what is remembered; beyond it clips begin later
     size_t bytes_max;        // that wait for the writer
-    bool waits; // where there is no room the camera's thread waits, and nothing is lost
+    bool waits;              // the camera's thread waits for room, and nothing is lost
     struct ledger *ledger;
 };
 
@@ -41,7 +41,7 @@ void packet_queue_close(struct packet_queue *);
 
 // --- camera thread
 // Takes a reference. `stream` is what the packet's stream is, and *stop ends a wait for room. True:
-// the writer should be told. On a lack of memory the packet is lost.
+// the caller wakes the writer. Without memory the packet is lost.
 bool packet_queue_add(struct packet_queue *, const struct packet *,
                       const struct AVCodecParameters *stream, const _Atomic bool *stop);
 
@@ -49,7 +49,7 @@ bool packet_queue_add(struct packet_queue *, const struct packet *,
 // POOL_SINK_OPEN from the start. Refused: packets are lost as LOSS_SINK, those that wait too.
 // Finishing: no more are added. Stopped: those that wait are lost as LOSS_STOPPING.
 void packet_queue_set_sink(struct packet_queue *, enum pool_sink);
-// Every packet is told of (packet_queue_add), not only where many wait.
+// packet_queue_add wakes the writer for every packet, not only when many wait.
 void packet_queue_set_eager(struct packet_queue *, bool);
 // A clip goes on until CLOCK_MONOTONIC is at `until_ns`, or begins. False: the queue has no
 // `before`, or its sink is not open.

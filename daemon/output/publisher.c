@@ -42,7 +42,7 @@ struct publisher {
 
 // --- the job
 
-static void disconnect(struct publisher *publisher)
+static void disconnect_server(struct publisher *publisher)
 {
     muxer_close(publisher->muxer);
     publisher->muxer = NULL;
@@ -50,12 +50,12 @@ static void disconnect(struct publisher *publisher)
     packet_queue_set_eager(publisher->sink.context.packets, false);
 }
 
-static void fail(struct publisher *publisher, int rc)
+static void leave_failed_server(struct publisher *publisher, int rc)
 {
     const int64_t now_ns = monotonic_ns();
     if (publisher->muxer && now_ns - publisher->connected_ns > STEADY_NS)
         retry_reset(&publisher->retry);
-    disconnect(publisher);
+    disconnect_server(publisher);
     publisher->error = rc;
     publisher->broken = true;
     publisher->reason = rc == -ENOTSUP ? LOSS_CONFIG : LOSS_SINK;
@@ -69,7 +69,7 @@ static int connect_server(struct publisher *publisher, struct queued_packet *key
     int rc = muxer_complete_stream(keyframe->stream, keyframe->av);
     if (rc < 0 || (publisher->muxer && muxer_same_stream(publisher->stream, keyframe->stream)))
         return rc;
-    disconnect(publisher);
+    disconnect_server(publisher);
     if (!muxer_takes(keyframe->stream)) {
         snprintf(publisher->why, sizeof publisher->why,
                  "the camera sends %s, of which no copy can be made (" MUXER_CODECS ")",
@@ -108,7 +108,7 @@ static int send_packet(struct publisher *publisher, struct queued_packet *packet
         }
     }
     if (rc < 0) {
-        fail(publisher, rc);
+        leave_failed_server(publisher, rc);
         return rc;
     }
     if (publisher->broken)
@@ -123,12 +123,12 @@ static int send_packet(struct publisher *publisher, struct queued_packet *packet
     if (rc < 0) {
         snprintf(publisher->why, sizeof publisher->why, "the RTSP server takes no more: %s",
                  strerror(-rc));
-        fail(publisher, rc);
+        leave_failed_server(publisher, rc);
     }
     return rc;
 }
 
-static void publish(uv_work_t *job)
+static void publish_packets(uv_work_t *job)
 {
     struct publisher *publisher = job->data;
     const struct sink_context *context = &publisher->sink.context;
@@ -144,7 +144,7 @@ static void publish(uv_work_t *job)
 
 static void leave_server(uv_work_t *job)
 {
-    disconnect(job->data);
+    disconnect_server(job->data);
 }
 
 // --- the loop
@@ -210,7 +210,7 @@ static void pump_publisher(struct sink *base)
 {
     struct publisher *publisher = (struct publisher *)base;
     if (!publisher->busy && !publisher->ending && packet_queue_has_next(base->context.packets))
-        start_job(publisher, publish, packets_published);
+        start_job(publisher, publish_packets, packets_published);
 }
 
 static void time_to_look(uv_timer_t *timer)

@@ -28,18 +28,18 @@ void recording_init(struct recording *recording, const struct output_config *con
 
 // --- losses
 
-static void lose(struct recording *recording, enum loss reason)
+static void lose_packet(struct recording *recording, enum loss reason)
 {
     ledger_lose(recording->ledger, reason);
 }
 
 // The muxer is of no use any more. What is settled stays, as a file of its own.
-static void fail(struct recording *recording, int rc)
+static void abandon_file(struct recording *recording, int rc)
 {
     for (; recording->unsettled > 0; recording->unsettled--)
-        lose(recording, LOSS_SINK);
+        lose_packet(recording, LOSS_SINK);
     if (recording->held)
-        lose(recording, LOSS_SINK);
+        lose_packet(recording, LOSS_SINK);
     queued_packet_free(recording->held);
     recording->held = NULL;
     muxer_close(recording->muxer);
@@ -77,7 +77,7 @@ static int write_held(struct recording *recording, int64_t duration_ns)
     return 0;
 }
 
-static void settle(struct recording *recording)
+static void settle_file(struct recording *recording)
 {
     segment_settle(&recording->segment, muxer_bytes(recording->muxer));
     recording->error = 0;
@@ -85,13 +85,13 @@ static void settle(struct recording *recording)
         ledger_emit(recording->ledger);
 }
 
-static int flush(struct recording *recording)
+static int flush_file(struct recording *recording)
 {
     if (recording->unsettled == 0)
         return 0;
     int rc = muxer_flush(recording->muxer);
     if (rc == 0)
-        settle(recording);
+        settle_file(recording);
     return rc;
 }
 
@@ -99,14 +99,14 @@ static int finish_file(struct recording *recording)
 {
     int rc = recording->held ? write_held(recording, recording->timeline.interval_ns) : 0;
     if (rc == 0)
-        rc = flush(recording);
+        rc = flush_file(recording);
     if (rc == 0)
         rc = muxer_finish(recording->muxer);
     if (rc < 0) {
-        fail(recording, rc);
+        abandon_file(recording, rc);
         return rc;
     }
-    settle(recording);
+    settle_file(recording);
     muxer_close(recording->muxer);
     recording->muxer = NULL;
     avcodec_parameters_free(&recording->stream);
@@ -134,7 +134,7 @@ static int open_file(struct recording *recording, struct queued_packet *keyframe
                            keyframe->capture_ns, write_part, recording);
 }
 
-static bool belongs(const struct recording *recording, const struct queued_packet *keyframe)
+static bool belongs_to_file(const struct recording *recording, const struct queued_packet *keyframe)
 {
     return recording->clip == keyframe->clip &&
            segment_continues(&recording->segment, keyframe->capture_ns,
@@ -154,7 +154,7 @@ static int choose_file(struct recording *recording, struct queued_packet *keyfra
     if (monotonic_ns() < recording->retry_ns)
         return -EAGAIN;
     rc = muxer_complete_stream(keyframe->stream, keyframe->av);
-    if (rc < 0 || (recording->muxer && belongs(recording, keyframe)))
+    if (rc < 0 || (recording->muxer && belongs_to_file(recording, keyframe)))
         return rc;
     if (recording->muxer)
         rc = finish_file(recording);
@@ -172,9 +172,9 @@ static void record_packet(struct recording *recording, struct queued_packet *pac
         recording->broken = rc < 0;
     }
     if (rc < 0 && rc != -EAGAIN)
-        fail(recording, rc);
+        abandon_file(recording, rc);
     if (recording->broken) {
-        lose(recording, recording->reason);
+        lose_packet(recording, recording->reason);
         queued_packet_free(packet);
         return;
     }
@@ -186,9 +186,9 @@ static void record_packet(struct recording *recording, struct queued_packet *pac
     if (recording->held)
         rc = write_held(recording, times.dts - recording->held_times.dts);
     if (rc < 0) {
-        lose(recording, LOSS_SINK);
+        lose_packet(recording, LOSS_SINK);
         queued_packet_free(packet);
-        fail(recording, rc);
+        abandon_file(recording, rc);
         return;
     }
     recording->held = packet;
@@ -216,9 +216,9 @@ void recording_write(struct recording *recording)
     } else if (recording->muxer) {
         rc = write_last(recording);
         if (rc == 0)
-            rc = flush(recording);
+            rc = flush_file(recording);
         if (rc < 0)
-            fail(recording, rc);
+            abandon_file(recording, rc);
     }
     segment_keep(&recording->segment);
 }
