@@ -15,6 +15,7 @@
 #include "daemon/input/demux.h"
 #include "daemon/input/demux_driver.h"
 #include "daemon/input/rtsp_video.h"
+#include "daemon/input/spare_pause.h"
 
 static const int64_t MS = 1000000;
 enum {
@@ -25,8 +26,6 @@ enum {
     INTERVALS_KNOWN = 8,     // from so many on they are believed
     INTERVALS_MEAN = 16,     // that the average is over
     INTERVAL_MAX_S = 10,     // longer is a jump of the camera's clock, or another session's
-    SPARE_PAUSE_MS = 10000,  // after a spare that was of no use, doubled with each
-    SPARE_PAUSE_DOUBLED = 4, // so many times at most
     GOODBYE_MS = 200,        // what closing may take where *stop is set
 };
 
@@ -49,8 +48,7 @@ struct rtsp_demux {
     int64_t unit_ns;                    // CLOCK_MONOTONIC: the last unit came; 0: none yet
     int64_t timestamp;                  // of that unit
     int64_t pinged_ns;                  // CLOCK_MONOTONIC: in this silence; 0: not yet
-    int64_t spare_after_ns;             // CLOCK_MONOTONIC: no spare is opened before
-    int spares;                         // that were of no use
+    struct spare_pause pause;           // no spare is opened before it is over
     struct secrets *secrets;
     char description[128], why[256];
 };
@@ -145,9 +143,7 @@ static void step_leaving(struct rtsp_demux *in, int64_t now_ns)
 
 static void give_up_spare(struct rtsp_demux *in, int64_t now_ns)
 {
-    const int doubled = in->spares < SPARE_PAUSE_DOUBLED ? in->spares : SPARE_PAUSE_DOUBLED;
-    in->spares++;
-    in->spare_after_ns = now_ns + (SPARE_PAUSE_MS * MS << doubled);
+    spare_pause_begin(&in->pause, now_ns);
     leave_session(in, in->spare, now_ns);
     in->spare = NULL;
 }
@@ -158,7 +154,7 @@ static void lose_spare(struct rtsp_demux *in, int rc, int64_t now_ns)
     in->learnt[in->own].single_session |= rc == -EUSERS;
     give_up_spare(in, now_ns);
     if (rc == -EACCES)
-        in->spare_after_ns = INT64_MAX;
+        spare_pause_for_good(&in->pause);
 }
 
 // How long the camera may send no picture before another connection is opened beside the first.
@@ -180,7 +176,7 @@ static bool may_open_spare(const struct rtsp_demux *in, int64_t now_ns)
     const bool proven = in->memory->accepted || !config_url_secret(url, url, &(size_t){0});
     const bool mixes = rtsp_session_statistics(in->session).foreign > 0; // it mixes up sessions
     return proven && !mixes && in->context.config->spare != SPARE_OFF &&
-           !in->learnt[in->own].single_session && now_ns >= in->spare_after_ns;
+           !in->learnt[in->own].single_session && spare_pause_is_over(&in->pause, now_ns);
 }
 
 static void look_for_silence(struct rtsp_demux *in, int64_t now_ns)
@@ -198,7 +194,7 @@ static void look_for_silence(struct rtsp_demux *in, int64_t now_ns)
     in->learnt[!in->own] = in->learnt[in->own];
     in->spare_opened_ns = now_ns;
     if (rtsp_session_open(&in->spare, &options, now_ns) < 0)
-        in->spare_after_ns = now_ns + SPARE_PAUSE_MS * MS;
+        spare_pause_begin(&in->pause, now_ns);
 }
 
 static bool same_codec(const struct rtsp_demux *in, const struct rtsp_session *other)
@@ -221,7 +217,7 @@ static void take_over(struct rtsp_demux *in, int64_t now_ns)
     in->opened_ns = in->spare_opened_ns;
     in->ended = 0;
     in->spare = NULL;
-    in->spares = 0;
+    in->pause = (struct spare_pause){0};
 }
 
 static int next_unit(struct rtsp_session *session, int64_t now_ns, struct rtsp_unit *ret)
