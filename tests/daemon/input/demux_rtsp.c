@@ -34,6 +34,7 @@ struct camera {
     pthread_t thread;
     int listener;
     char url[64], with_user[64];
+    struct camera_config config; // of the demux that open_demux opens
     struct link links[LINKS_MAX];
     int n_links;
     bool answers;
@@ -185,6 +186,19 @@ static struct camera_config config_of(const char *url, int connect_ms, int media
     };
 }
 
+// Starts the camera and connects to it. NULL, and red: it could not.
+static struct demux *open_demux(struct camera *c, bool with_user, struct demux_memory *memory,
+                                int media_ms)
+{
+    struct demux *demux = NULL;
+    char why[256];
+    camera_start(c);
+    c->config = config_of(with_user ? c->with_user : c->url, 2000, media_ms);
+    const int rc = demux_open(&demux, &c->config, memory, &stop, NULL, why, sizeof why);
+    CHECK(rc == 0, "%s", why);
+    return demux;
+}
+
 // Returns 0, or what demux_read ended with.
 static int read_for(struct demux *demux, int ms)
 {
@@ -202,16 +216,9 @@ static void test_keep_alive_is_learnt(void)
 {
     struct camera c = {.answers = true, .session_ns = 2000 * MS};
     struct demux_memory memory = {0};
-    struct demux *demux;
-    char why[256];
-    camera_start(&c);
-    const struct camera_config config = config_of(c.url, 2000, 0);
-    int rc = demux_open(&demux, &config, &memory, &stop, NULL, why, sizeof why);
-    CHECK(rc == 0, "%s", why);
-    if (rc == 0) {
-        rc = read_for(demux, 6000);
-        demux_close(demux);
-    }
+    struct demux *demux = open_demux(&c, false, &memory, 0);
+    int rc = demux ? read_for(demux, 6000) : -ECANCELED;
+    demux_close(demux);
     CHECK(rc == 0 && c.accepted == 2, "%s, %d connections", strerror(-rc), c.accepted);
     CHECK(memory.rtsp.keep_alive == 1 && c.parameters >= 2, "method %d, %d times GET_PARAMETER",
           memory.rtsp.keep_alive, c.parameters);
@@ -261,14 +268,9 @@ static void test_spare_is_refused_once(void)
 {
     struct camera c = {.answers = true};
     struct demux_memory memory = {0};
-    struct demux *demux;
-    char why[256];
-    camera_start(&c);
-    const struct camera_config config = config_of(c.with_user, 2000, 12000);
-    int rc = demux_open(&demux, &config, &memory, &stop, NULL, why, sizeof why);
-    CHECK(rc == 0, "%s", why);
-    if (rc == 0) {
-        rc = read_for(demux, 1000);
+    struct demux *demux = open_demux(&c, true, &memory, 12000);
+    if (demux) {
+        int rc = read_for(demux, 1000);
         c.still = c.asks_password = true;
         rc = rc ? rc : read_for(demux, 11500);
         CHECK(rc == -ETIMEDOUT && c.refused == 1, "%s, %d refused", strerror(-rc), c.refused);
@@ -283,14 +285,9 @@ static void test_strangers(void)
     for (int strangers = 0; strangers < 2; strangers++) {
         struct camera c = {.answers = true, .strangers = strangers};
         struct demux_memory memory = {0};
-        struct demux *demux;
-        char why[256];
-        camera_start(&c);
-        const struct camera_config config = config_of(c.url, 2000, 2000);
-        int rc = demux_open(&demux, &config, &memory, &stop, NULL, why, sizeof why);
-        CHECK(rc == 0, "%s", why);
-        if (rc == 0) {
-            rc = read_for(demux, 1000);
+        struct demux *demux = open_demux(&c, false, &memory, 2000);
+        if (demux) {
+            int rc = read_for(demux, 1000);
             c.still = true;
             rc = rc ? rc : read_for(demux, 4000);
             CHECK(rc == -ETIMEDOUT && c.accepted == 2 - strangers, "%s, %d connections",
