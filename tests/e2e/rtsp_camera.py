@@ -168,7 +168,8 @@ class Connection:
     def answer(self, request):
         self.camera.seen(request, self.serial)
         if request.method in self.camera.mute:
-            self.camera.over.wait()
+            while not self.camera.over.wait(0.1):
+                self.take_input(0.01)  # sees the client leave
             raise Hangup
         challenges = self.camera.guard.refusal(request) if self.camera.guard else None
         if challenges is not None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+from certificate import make_certificate
 from framed_client import Checks, Framed, Server, folder, status, until
 from network_namespace import Namespace, why_no_namespace
 from numbered_clip import RATE, encode
@@ -37,18 +38,6 @@ def make_clips(where):
         subprocess.run(["ffmpeg", "-v", "error", "-y", "-r", str(RATE), "-i", raw, "-c", "copy", path], check=True)
         made[codec] = path, reference(path)
     return made
-
-
-def make_certificate(where, name):
-    """(file of certificate and key, SHA-256 of the certificate)"""
-    path = os.path.join(where, name)
-    run = lambda *arguments: subprocess.run(["openssl", *arguments], check=True, capture_output=True, text=True).stdout
-    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}", "-addext",
-        "subjectAltName=IP:127.0.0.1", "-keyout", path + ".key", "-out", path)
-    told = run("x509", "-in", path, "-noout", "-fingerprint", "-sha256")
-    with open(path, "a") as both, open(path + ".key") as key:
-        both.write(key.read())
-    return path, told.strip().split("=")[1].replace(":", "").lower()
 
 
 class Case:

@@ -83,9 +83,10 @@ class Watcher(threading.Thread):
 
 
 def check_ledger(checks, metrics, name, seen):
-    """Every frame is accounted for, and emitted are those that the client saw. Returns how many were offered and lost."""
-    offered, emitted, lost = metrics.account(camera=name)
-    losses = metrics.losses(camera=name)
+    """Every frame of output o is accounted for, and emitted are those that the client saw. Returns how many were offered
+    and lost."""
+    offered, emitted, lost = metrics.account(camera=name, output="o")
+    losses = metrics.losses(camera=name, output="o")
     checks.check(offered == emitted + lost, f"{name}: {offered} offered, {emitted} emitted, {losses}")
     checks.check(emitted == len(seen), f"{name}: {emitted} emitted, {len(seen)} seen")
     return offered, lost

@@ -1,23 +1,82 @@
 #!/usr/bin/python3
-"""Twenty cameras for FRAMED_SOAK_SECONDS (600), of which eight flap at random: of those nothing is doubled, out of
-order or damaged without a flag, and each is good at the end; the other twelve lose nothing. Every ledger is exact, and
-memory, descriptors and threads stay flat."""
+"""Eighteen cameras for FRAMED_SOAK_SECONDS (600): of H.264 and H.265, over TCP, UDP and TLS, two of three recorded by
+kernel: copy. Twelve flap at random: of those nothing is doubled, out of order or damaged without a flag, and each is good
+at the end; the other six lose nothing, and their recordings are what they sent. Every ledger is exact, and memory,
+descriptors and threads stay flat."""
 import collections
 import gc
+import glob
 import os
 import random
+import ssl
 import threading
 import time
 
 from torment import Holdings, Stage
-from faulty_camera import Connection
+from certificate import make_certificate
+from containers import samples
+from faulty_camera import Camera, Connection
 from framed_client import Checks, Framed, folder, until
-from watch import Account, check_ledger
+from numbered_clip import GOP, NumberedClip, encode
+from watch import OUTPUT, Account, check_ledger, reference
 
-CAMERAS, FLAPPING = 20, 8
 SECONDS = float(os.environ.get("FRAMED_SOAK_SECONDS", "600"))
 WARM_SECONDS = 60  # until memory that is used for the first time no longer counts
 SEED = int(os.environ.get("FRAMED_SOAK_SEED", "1"))
+PICTURES = 1500  # of a clip
+SIZES = {codec: [(320, 192), (480, 288)] for codec in ("h264", "h265")}
+METHODS = ("OPTIONS", "DESCRIBE", "SETUP", "PLAY", "TEARDOWN")
+
+CAMERA = """
+  {name}:
+    url: {url}
+    transport: {transport}
+    tls: {{verify: false}}
+    media_timeout: 2s
+    close_timeout: 300ms
+    outputs:
+      o: {output}, sink: "unix:{where}/{name}.sock"}}
+"""
+RECORDING = """
+      recording: {{kernel: copy, segment: 1m, keep: 5m, sink: "file:{where}/{name}-%Y%m%d-%H%M%S.{container}"}}
+"""
+
+# recorded: in which container, or ""
+Kind = collections.namedtuple("Kind", "codec transport recorded")
+FLAPPING = [Kind(codec, transport, recorded) for codec in SIZES for transport in ("tcp", "udp", "tls")
+            for recorded in ("", "mp4" if transport == "tcp" else "mkv")]
+STEADY = [kind for kind in FLAPPING if kind.recorded]
+
+
+class Varied(Stage):
+    """Cameras of all kinds: first those that flap."""
+
+    def __init__(self, where):
+        self.where, self.clips, self.digests, self.watchers = where, {}, {}, {}
+        for codec, sizes in SIZES.items():
+            for size in sizes:
+                path = encode(f"{where}/{size[0]}.{codec}", PICTURES, codec, size)
+                self.clips.setdefault(codec, []).append(NumberedClip(path, codec))
+                self.digests.update(reference(path))
+        secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        secure.load_cert_chain(make_certificate(where, "camera.pem")[0])
+        self.kinds = {f"{kind.codec}-{kind.transport}{i}": kind for i, kind in enumerate(FLAPPING + STEADY)}
+        self.flapping, self.cameras = list(self.kinds)[: len(FLAPPING)], {}
+        for name, kind in self.kinds.items():
+            self.cameras[name] = Camera(self.clips[kind.codec][0], tls=secure if kind.transport == "tls" else None)
+            self.cameras[name].clips = self.clips[kind.codec]
+
+    def config(self):
+        text = "log: {level: warning}\ncameras:"
+        for name, kind in self.kinds.items():
+            url, transport = self.cameras[name].url(), "udp" if kind.transport == "udp" else "tcp"
+            text += CAMERA.format(name=name, url=url, transport=transport, output=OUTPUT, where=self.where)
+            if kind.recorded:
+                text += RECORDING.format(name=name, container=kind.recorded, where=self.where)
+        return text
+
+    def recordings(self, name):
+        return sorted(glob.glob(f"{self.where}/{name}-*.{self.kinds[name].recorded}"))
 
 
 def lose_packet(connection):
@@ -30,6 +89,22 @@ def lose_packet(connection):
 
 def lose_picture(connection):
     connection.mangle = lambda payloads: [None] * len(payloads)
+
+
+def resize(connection):
+    """From the next keyframe on the pictures have another size."""
+    camera = connection.camera
+
+    def change(connection):
+        one, other = camera.clips
+        connection.clip = camera.clip = other if connection.clip is one else one
+
+    camera.next(change, (camera.number // GOP + 1) * GOP)
+
+
+def stray(connection):
+    """Packets of noise."""
+    connection.transport.send([random.randbytes(random.randrange(1, 1400)) for _ in range(20)])
 
 
 ACTS = {
@@ -48,6 +123,8 @@ ACTS = {
     "babble": lambda connection: connection.babble(100),
     "noise": lambda connection: connection.noise(500),
     "garbage": Connection.garble,
+    "another size": resize,
+    "stray packets": stray,
 }
 
 
@@ -61,16 +138,28 @@ def note(done, name):
     return act
 
 
+def fail(camera, chance, over):
+    """Hangs up, and for a while nobody gets a stream."""
+    way = chance.choice(("refuses", "slams", "is deaf", *METHODS))
+    if way == "refuses":
+        camera.refuse()
+    camera.slam, camera.deaf, camera.mute = way == "slams", way == "is deaf", {way} & set(METHODS)
+    camera.next(Connection.fin)
+    over.wait(chance.uniform(0.5, 6))
+    camera.slam, camera.deaf, camera.mute = False, False, set()
+    while camera.held:
+        camera.held.pop().close()
+    if way == "refuses":
+        camera.listen()
+
+
 def flap(camera, seed, over, done):
-    """One fault after another; now and then the camera is away for a while."""
+    """One fault after another."""
     chance = random.Random(seed)
     while not over.wait(chance.uniform(2, 10)):
         camera.next(note(done, chance.choice(list(ACTS))))
-        if chance.random() < 0.15:
-            camera.refuse()
-            camera.next(Connection.fin)
-            over.wait(chance.uniform(0.5, 4))
-            camera.listen()
+        if chance.random() < 0.2:
+            fail(camera, chance, over)
 
 
 def watch_over(stage, framed, holdings):
@@ -101,6 +190,21 @@ def check_steady(checks, name, losses, account):
                  f"{name}: {account.flagged} flagged, {account.epochs} epochs")
 
 
+def check_recordings(checks, stage, metrics, name):
+    """What was offered is accounted for, and each file can be read; those of a steady camera hold its pictures, each once."""
+    offered, emitted, lost = metrics.account(camera=name, output="recording")
+    checks.check(offered == emitted + lost > 0, f"{name}: recording: {offered} offered, {emitted} emitted, {lost} lost")
+    paths = stage.recordings(name)
+    found = [sample for path in paths for sample in samples(path)]
+    checks.check(found and not glob.glob(f"{stage.where}/{name}*.part"), f"{name}: {len(found)} pictures in {paths}")
+    if name not in stage.flapping:
+        known = {tuple(unit): number for number, unit in enumerate(stage.cameras[name].clip.units)}
+        numbers = [known.get(tuple(sample.nals)) for sample in found]
+        steps = collections.Counter((b - a) % PICTURES for a, b in zip(numbers, numbers[1:]) if None not in (a, b))
+        checks.check(None not in numbers and set(steps) == {1} and not lost, f"{name}: steps {steps}, {lost} lost in {paths}")
+    return len(paths)
+
+
 def tell_unflagged(name, account, seen, done):
     """What was done to the camera before each, as far as the pictures around it say where that was."""
     for sequence in account.unflagged:
@@ -115,13 +219,15 @@ def check_accounts(checks, stage, metrics, acts):
     for name, watcher in stage.watchers.items():
         watcher.join(5)
         check_ledger(checks, metrics, name, watcher.seen)
+        files = check_recordings(checks, stage, metrics, name) if stage.kinds[name].recorded else 0
         account = Account(stage.cameras[name].sent, watcher.seen)
         account.check(checks, name)
         if name not in acts:
-            check_steady(checks, name, metrics.losses(camera=name), account)
+            check_steady(checks, name, metrics.losses(camera=name, output="o"), account)
         tell_unflagged(name, account, watcher.seen, acts.get(name, []))
         totals["flap" if name in acts else "are steady"].update(
-            {"cameras": 1, "connections": stage.cameras[name].plays, "seen": account.count, "flagged": account.flagged,
+            {"cameras": 1, "connections": stage.cameras[name].plays, "recordings": files, "seen": account.count,
+             "flagged": account.flagged,
              **{what: len(getattr(account, what)) for what in ("missing", "doubled", "disordered", "unflagged")}})
     for what, total in totals.items():
         print(f"cameras that {what}:", ", ".join(f"{count} {which}" for which, count in total.items()), flush=True)
@@ -131,8 +237,8 @@ def main():
     checks = Checks("soak")
     over = threading.Event()
     gc.disable()  # millions of pictures are kept here, and looking through them would hold up the cameras
-    with folder() as where, Stage(where, CAMERAS, 5000) as stage:
-        acts = {name: [] for name in list(stage.cameras)[:FLAPPING]}
+    with folder() as where, Varied(where) as stage:
+        acts = {name: [] for name in stage.flapping}
         with Framed(where, stage.config()) as framed:
             stage.watch()
             for i, (name, done) in enumerate(acts.items()):
