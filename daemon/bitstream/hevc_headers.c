@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 enum { EXTENDED_SAR = 255, UNIT_HEADER_BYTES = 2, QP_MAX = 51 };
+enum { SPS_START_MAX = 8192 }; // bytes; what comes after it is not read
 
 struct bits {
     const uint8_t *data;
@@ -119,6 +120,8 @@ static void predict_rps(struct hevc_rps *rps, struct bits *b, const struct hevc_
         used[j] = read_flag(b);
         kept[j] = used[j] || read_flag(b);
     }
+    for (int j = 0; j <= n; j++) // no picture refers to itself
+        b->failed |= kept[j] && (j < n ? from->delta[j] : 0) + move == 0;
     for (int sign = -1; sign <= 1; sign += 2) {
         const int far_from = sign < 0 ? from->negatives : 0,
                   far_to = sign < 0 ? n : from->negatives;
@@ -280,14 +283,13 @@ static void read_reference_sets(struct hevc_sps *sps, struct bits *b)
     }
 }
 
-static void read_sps(struct hevc_sps *sps, struct bits *b, int sub_layers)
+// Up to the sets of reference pictures, which are the last that says how long the rest is.
+static void read_sps_start(struct hevc_sps *sps, struct bits *b, int sub_layers)
 {
     const int chroma_format = (int)read_ue(b, 3);
-    if (chroma_format > 1) {
-        sps->state = HEVC_SET_UNSUPPORTED;
-        return;
-    }
     sps->chroma = chroma_format == 1;
+    if (chroma_format == 3)
+        skip(b, 1); // separate_colour_plane_flag
     read_picture_size(sps, b);
     for (int i = 0; i < 2; i++)
         sps->bit_depth[i] = (int)read_ue(b, 8) + 8;
@@ -303,26 +305,58 @@ static void read_sps(struct hevc_sps *sps, struct bits *b, int sub_layers)
     if ((sps->pcm = read_flag(b)))
         read_pcm(sps, b);
     read_reference_sets(sps, b);
+    sps->state = chroma_format > 1 ? HEVC_SET_UNSUPPORTED : HEVC_SET_READY;
+}
+
+static void read_sps_end(struct hevc_sps *sps, struct bits *b, int sub_layers)
+{
     sps->temporal_mvp = read_flag(b);
     skip(b, 1);
     if (read_flag(b)) // vui_parameters_present_flag
         skip_vui(b, sub_layers);
-    sps->state = read_extensions(b) ? HEVC_SET_UNSUPPORTED : HEVC_SET_READY;
+    if (read_extensions(b))
+        sps->state = HEVC_SET_UNSUPPORTED;
+}
+
+// The SPS's id, where it can be read.
+static uint32_t read_sps_id(struct bits *b, int *sub_layers)
+{
+    skip(b, 4);
+    *sub_layers = (int)read_u(b, 3);
+    skip(b, 1);
+    skip_profile_tier_level(b, *sub_layers);
+    b->failed |= *sub_layers == 7;
+    return read_ue(b, HEVC_SPS_MAX - 1);
 }
 
 static void take_sps(struct hevc_parameter_sets *sets, struct bits *b)
 {
-    skip(b, 4);
-    const int sub_layers = (int)read_u(b, 3);
-    skip(b, 1);
-    skip_profile_tier_level(b, sub_layers);
-    const uint32_t id = read_ue(b, HEVC_SPS_MAX - 1);
-    if (b->failed || sub_layers == 7)
-        return;
-    sets->sps[id] = (struct hevc_sps){0};
-    read_sps(&sets->sps[id], b, sub_layers);
+    int sub_layers;
+    const uint32_t id = read_sps_id(b, &sub_layers);
     if (b->failed)
-        sets->sps[id].state = HEVC_SET_ABSENT;
+        return;
+    struct hevc_sps *sps = &sets->sps[id];
+    *sps = (struct hevc_sps){0};
+    read_sps_start(sps, b, sub_layers);
+    if (sps->state == HEVC_SET_READY)
+        read_sps_end(sps, b, sub_layers);
+    if (b->failed)
+        sps->state = HEVC_SET_ABSENT;
+}
+
+bool hevc_sps_is_readable(const struct nal *nal)
+{
+    uint8_t rbsp[SPS_START_MAX];
+    struct bits b = {.data = rbsp};
+    struct hevc_sps sps = {0};
+    int sub_layers;
+    if (hevc_unit_type(nal) != HEVC_UNIT_SPS || nal->data[1] != 1) // TemporalId is 0
+        return false;
+    b.end = 8 * nal_rbsp(nal, rbsp, sizeof rbsp);
+    skip(&b, 8 * UNIT_HEADER_BYTES);
+    read_sps_id(&b, &sub_layers);
+    read_sps_start(&sps, &b, b.failed ? 0 : sub_layers);
+    return !b.failed;
 }
 
 // --- PPS

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/bitstream/nal.h"
+
 enum {
     HEVC_SPS_MAX = 16,
     HEVC_PPS_MAX = 64,
@@ -90,6 +92,10 @@ struct hevc_slice_header {
 // Takes an SPS or PPS over; others do nothing. `rbsp`: of the unit, with its header.
 void hevc_parameter_sets_take(struct hevc_parameter_sets *, int unit_type, const uint8_t *rbsp,
                               size_t size);
+
+// Whether a unit is an SPS of the base layer that does not end within its sets of reference
+// pictures, nor has values ahead of their end that no stream has. It may be of any profile.
+bool hevc_sps_is_readable(const struct nal *);
 
 // Reads the header of a slice segment. `*header` holds the preceding slice segment's, of which a
 // dependent one keeps most. -ENOENT: its parameter sets are not there; -ENOTSUP: they have tools of

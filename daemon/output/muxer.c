@@ -12,6 +12,7 @@
 #include "daemon/base/big_endian.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/secrets.h"
+#include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/output/mp4_index.h"
@@ -58,7 +59,7 @@ static unsigned parameter_set(enum AVCodecID codec, const struct nal *nal)
     enum { H264_SPS = 7, HEVC_VPS = 32 };
     if (nal->size == 0)
         return 0;
-    const int type = codec == AV_CODEC_ID_H264 ? nal->data[0] & 31 : nal->data[0] >> 1 & 63;
+    const int type = codec == AV_CODEC_ID_H264 ? nal->data[0] & 31 : hevc_unit_type(nal);
     const int first = codec == AV_CODEC_ID_H264 ? H264_SPS : HEVC_VPS;
     const int last = codec == AV_CODEC_ID_H264 ? first + 1 : first + 2;
     return type >= first && type <= last ? 1u << (type - first) : 0;
@@ -270,6 +271,24 @@ static int open_io(struct muxer *muxer, bool mp4)
     return 0;
 }
 
+// libavformat reads each SPS of H.265 for a file's header. Behind the end of one that is cut short
+// or damaged it finds thousands of millions of reference pictures, and is busy for hours.
+static bool has_readable_sets(const AVCodecParameters *stream)
+{
+    struct nal_reader reader = {.data = stream->extradata, .size = (size_t)stream->extradata_size};
+    struct nal nal;
+    bool readable = false;
+    if (stream->codec_id != AV_CODEC_ID_HEVC || !has_start_codes(stream))
+        return true;
+    while (nal_next(&reader, &nal)) {
+        if (nal.size == 0 || (nal.data[0] >> 1 & 63) != HEVC_UNIT_SPS)
+            continue;
+        if (!(readable = hevc_sps_is_readable(&nal)))
+            break;
+    }
+    return readable;
+}
+
 int muxer_open_file(struct muxer **ret, enum protocol protocol, const AVCodecParameters *stream,
                     int64_t begin_ns, muxer_write_fn *write, void *opaque)
 {
@@ -280,7 +299,7 @@ int muxer_open_file(struct muxer **ret, enum protocol protocol, const AVCodecPar
         return -ENOMEM;
     muxer->write = write;
     muxer->opaque = opaque;
-    int rc = stream->width > 0 ? 0 : -EINVAL;
+    int rc = stream->width > 0 && has_readable_sets(stream) ? 0 : -EINVAL;
     if (rc == 0 &&
         avformat_alloc_output_context2(&muxer->format, NULL, mp4 ? "mp4" : "matroska", NULL) < 0)
         rc = -ENOMEM;

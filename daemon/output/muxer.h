@@ -26,7 +26,7 @@ bool muxer_same_stream(const struct AVCodecParameters *, const struct AVCodecPar
 typedef int muxer_write_fn(void *opaque, const void *data, size_t size, int64_t offset);
 
 // PROTOCOL_MP4 or PROTOCOL_MKV; `begin_ns` since 1970 is written into it. 0; -EINVAL: the stream
-// lacks its parameter sets or its size; what `write` returned; -ENOMEM.
+// lacks its size or parameter sets that can be read; what `write` returned; -ENOMEM.
 int muxer_open_file(struct muxer **ret, enum protocol, const struct AVCodecParameters *,
                     int64_t begin_ns, muxer_write_fn *write, void *opaque);
 // Connects and announces the stream. Blocks for at most 10 s for connecting and 5 s for each

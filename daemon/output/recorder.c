@@ -52,8 +52,8 @@ static void log_failure(struct recorder *recorder)
                    recording->codec);
     else if (recording->error == -EINVAL)
         sink_event(&recorder->sink, LOG_LEVEL_ERROR,
-                   "cannot write %s: the stream lacks parameter sets, or its size: packets are "
-                   "lost",
+                   "cannot write %s: the stream lacks its size or readable parameter sets: "
+                   "packets are lost",
                    path);
     else
         sink_event(&recorder->sink, LOG_LEVEL_ERROR, "cannot write %s: %s: packets are lost", path,
