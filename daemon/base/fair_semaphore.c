@@ -1,16 +1,8 @@
 #include "daemon/base/fair_semaphore.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "daemon/base/clock.h"
-
-// Each waits for a signal of its own: whoever leaves wakes one thread and no more.
-struct fair_semaphore_waiter {
-    pthread_cond_t turn;
-    bool in;
-    struct fair_semaphore_waiter *next;
-};
 
 void fair_semaphore_init(struct fair_semaphore *semaphore, int threads)
 {
@@ -34,26 +26,29 @@ static void count(struct fair_semaphore *semaphore)
     semaphore->since_ns = now;
 }
 
-static void wait_for_place(struct fair_semaphore *semaphore)
+// Each waits for a signal of its own: whoever leaves wakes one thread and no more.
+static void join(struct fair_semaphore *semaphore, struct fair_semaphore_waiter *waiter)
 {
-    struct fair_semaphore_waiter waiter = {.in = false};
-    pthread_cond_init(&waiter.turn, NULL);
-    *semaphore->last = &waiter;
-    semaphore->last = &waiter.next;
-    while (!waiter.in)
-        pthread_cond_wait(&waiter.turn, &semaphore->mutex);
-    pthread_cond_destroy(&waiter.turn);
+    *waiter = (struct fair_semaphore_waiter){.in = semaphore->room > 0};
+    pthread_cond_init(&waiter->turn, NULL);
+    if (waiter->in) {
+        count(semaphore);
+        semaphore->room--;
+        return;
+    }
+    *semaphore->last = waiter;
+    semaphore->last = &waiter->next;
 }
 
 void fair_semaphore_enter(struct fair_semaphore *semaphore)
 {
+    struct fair_semaphore_waiter waiter;
     pthread_mutex_lock(&semaphore->mutex);
-    count(semaphore);
-    if (semaphore->room > 0)
-        semaphore->room--;
-    else
-        wait_for_place(semaphore);
+    join(semaphore, &waiter);
+    while (!waiter.in)
+        pthread_cond_wait(&waiter.turn, &semaphore->mutex);
     pthread_mutex_unlock(&semaphore->mutex);
+    pthread_cond_destroy(&waiter.turn);
 }
 
 // Places pass to the first in line at once, so that none who comes later can take them.
@@ -77,18 +72,60 @@ void fair_semaphore_reserve(struct fair_semaphore *semaphore, int places)
     pthread_mutex_unlock(&semaphore->mutex);
 }
 
-void fair_semaphore_unreserve(struct fair_semaphore *semaphore, int places)
+static void put_back(struct fair_semaphore *semaphore, int places)
 {
-    pthread_mutex_lock(&semaphore->mutex);
     count(semaphore);
     semaphore->room += places;
     give_places(semaphore);
+}
+
+void fair_semaphore_unreserve(struct fair_semaphore *semaphore, int places)
+{
+    pthread_mutex_lock(&semaphore->mutex);
+    put_back(semaphore, places);
     pthread_mutex_unlock(&semaphore->mutex);
 }
 
 void fair_semaphore_leave(struct fair_semaphore *semaphore)
 {
     fair_semaphore_unreserve(semaphore, 1);
+}
+
+void fair_semaphore_join(struct fair_semaphore *semaphore, struct fair_semaphore_waiter *waiter)
+{
+    pthread_mutex_lock(&semaphore->mutex);
+    join(semaphore, waiter);
+    pthread_mutex_unlock(&semaphore->mutex);
+}
+
+bool fair_semaphore_is_in(struct fair_semaphore *semaphore,
+                          const struct fair_semaphore_waiter *waiter)
+{
+    pthread_mutex_lock(&semaphore->mutex);
+    const bool in = waiter->in;
+    pthread_mutex_unlock(&semaphore->mutex);
+    return in;
+}
+
+static void leave_line(struct fair_semaphore *semaphore, struct fair_semaphore_waiter *waiter)
+{
+    struct fair_semaphore_waiter **at = &semaphore->first;
+    while (*at != waiter)
+        at = &(*at)->next;
+    *at = waiter->next;
+    if (semaphore->last == &waiter->next)
+        semaphore->last = at;
+}
+
+void fair_semaphore_withdraw(struct fair_semaphore *semaphore, struct fair_semaphore_waiter *waiter)
+{
+    pthread_mutex_lock(&semaphore->mutex);
+    if (waiter->in)
+        put_back(semaphore, 1);
+    else
+        leave_line(semaphore, waiter);
+    pthread_mutex_unlock(&semaphore->mutex);
+    pthread_cond_destroy(&waiter->turn);
 }
 
 uint64_t fair_semaphore_used_ns(struct fair_semaphore *semaphore)

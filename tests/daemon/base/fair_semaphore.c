@@ -119,6 +119,29 @@ static void test_press(void)
     fair_semaphore_finish(&semaphore);
 }
 
+// Who has joined the line and does not wait in it: gets in by its turn, or withdraws before.
+static void test_join(void)
+{
+    struct fair_semaphore semaphore;
+    struct fair_semaphore_waiter waiter[4];
+    fair_semaphore_init(&semaphore, 1);
+    for (int i = 0; i < 4; i++) {
+        fair_semaphore_join(&semaphore, &waiter[i]);
+        CHECK(fair_semaphore_is_in(&semaphore, &waiter[i]) == (i == 0), "%d", i);
+    }
+    fair_semaphore_withdraw(&semaphore, &waiter[1]);
+    fair_semaphore_withdraw(&semaphore, &waiter[3]); // the last one in line
+    fair_semaphore_withdraw(&semaphore, &waiter[0]);
+    CHECK(fair_semaphore_is_in(&semaphore, &waiter[2]), "who was second is not in");
+    fair_semaphore_join(&semaphore, &waiter[0]);
+    CHECK(!fair_semaphore_is_in(&semaphore, &waiter[0]), "two are in");
+    fair_semaphore_withdraw(&semaphore, &waiter[2]);
+    CHECK(fair_semaphore_is_in(&semaphore, &waiter[0]), "the line was broken");
+    fair_semaphore_withdraw(&semaphore, &waiter[0]);
+    CHECK(semaphore.room == 1 && !semaphore.first, "room %d", semaphore.room);
+    fair_semaphore_finish(&semaphore);
+}
+
 // Half of its places for a while, all of them, none: what was used adds up.
 static void test_used(void)
 {
@@ -148,6 +171,7 @@ int main(void)
     TEST(test_used());
     TEST(test_order());
     TEST(test_press());
+    TEST(test_join());
     TEST(test_bound());
     return test_end();
 }
