@@ -90,7 +90,7 @@ static bool is_stalled(struct camera_thread *t, const struct packet *packet)
 {
     if (!packet->keyframe && decoder_decodes(t->decoder) == PICTURES_KEYFRAMES)
         return false;
-    return t->live &&
+    return t->live && !decoder_waits(t->decoder) &&
            decode_stall_packet(&t->stall, decoder_pictures(t->decoder), packet->received_ns,
                                packet->keyframe, 2 * demux_patience_ns(t->demux));
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/log.h"
+#include "daemon/base/clock.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/codec.h"
@@ -20,12 +20,18 @@
 #include "daemon/input/orientation.h"
 #include "daemon/wire.h"
 
+// While the first picture waits for NVDEC, a newer keyframe goes ahead of packets this old.
+static const int64_t STALE_NS = INT64_C(1000000000);
+
 struct decoder {
     struct codec codec;
     AVCodecParameters *parameters;
     struct decode_options options;
     struct decode_device *device; // to decode on, now or from a keyframe on; NULL: none
     bool keep_on_device, joined;  // joined: once at least
+    bool unopened;                // a live camera's, on the device: has sent it nothing yet
+    struct nvdec_turn turn;
+    int64_t waiting_since_ns; // for the turn; 0: it does not
     struct buffers *buffers;
     struct pictures *pictures;
     // Keeps the packets while there is a device: NVDEC needs them to take over, or the cpu if NVDEC
@@ -36,7 +42,8 @@ struct decoder {
     struct hash_checker hash_checker;
     struct picture_filter filter;
     int64_t skipped; // packets that the filter left out
-    bool awaiting;   // packets are of no use before the next keyframe
+    bool awaiting;   // see await_keyframe
+    int awaited;     // packets that came since then
     int lost;        // pictures that are to be given out as lost
     bool flushing;   // no more packets will come
     bool harmed;     // met what it could not decode: who knows what it keeps of that
@@ -77,6 +84,7 @@ void decoder_close(struct decoder *d)
     if (!d)
         return;
     codec_close(&d->codec);
+    nvdec_turn_end(&d->turn);
     packet_history_finish(&d->history);
     avcodec_parameters_free(&d->parameters);
     hash_checker_finish(&d->hash_checker);
@@ -116,11 +124,26 @@ static void notice_refusal(struct decoder *d)
     give_notice(d, what, "is not decoded by NVDEC here: decoding on the cpu");
 }
 
+// Packets are of no use before the next keyframe.
+static void await_keyframe(struct decoder *d)
+{
+    d->awaiting = true;
+    d->awaited = 0;
+}
+
+// Some streams have no keyframes, but refresh their pictures by and by.
+static bool is_awaiting(struct decoder *d, bool keyframe)
+{
+    d->awaiting &= !keyframe && d->awaited++ < PACKETS_KEPT_MAX;
+    return d->awaiting;
+}
+
 // --- who decodes
 
 static int open_on(struct decoder *d, struct decode_device *device)
 {
     int rc = codec_open(&d->codec, d->parameters, &d->options, device, d->buffers, d->pictures);
+    d->unopened = device && d->options.low_delay;
     if (rc == 0)
         snprintf(d->description, sizeof(d->description), "%s %s", device ? "nvdec" : "cpu",
                  avcodec_get_name(d->parameters->codec_id));
@@ -136,6 +159,27 @@ static void close_codec(struct decoder *d)
         d->parameters->video_delay = context->has_b_frames;
     d->held_up_ns += d->codec.nvdec.held_up_ns;
     codec_close(&d->codec);
+}
+
+// NVDEC opens one decoder after another. A live camera is read meanwhile: what has come since its
+// last keyframe waits in the history. Where that is full, and at the end, it waits here.
+static bool waits_for_turn(struct decoder *d)
+{
+    if (!d->unopened || d->flushing || packet_history_is_full(&d->history))
+        return false;
+    const bool waits = !nvdec_turn_came(&d->turn, d->device);
+    if (waits && d->waiting_since_ns == 0)
+        d->waiting_since_ns = monotonic_ns();
+    return waits;
+}
+
+static void end_turn(struct decoder *d)
+{
+    if (d->waiting_since_ns)
+        d->held_up_ns += monotonic_ns() - d->waiting_since_ns;
+    d->waiting_since_ns = 0;
+    d->unopened = false;
+    nvdec_turn_end(&d->turn);
 }
 
 int64_t decoder_held_up_ns(struct decoder *d)
@@ -180,7 +224,9 @@ static void give_up_codec(struct decoder *d)
         d->lost += packet_history_missing(&d->history, reach);
         corruption_begin(&d->corruption, d->options.damaged);
     }
-    d->awaiting = begun && !packet_history_keeps(&d->history);
+    d->awaiting = false;
+    if (begun && !packet_history_keeps(&d->history))
+        await_keyframe(d);
     packet_history_rewind(&d->history);
 }
 
@@ -195,8 +241,16 @@ static int fall_back(struct decoder *d, int error)
         give_notice(d, "NVDEC", text);
     }
     d->device = NULL;
+    end_turn(d);
     give_up_codec(d);
     return open_codec(d);
+}
+
+// NVDEC fails where a picture refers to others that it never had.
+static void await_keyframe_on_device(struct decoder *d)
+{
+    if (codec_on_device(&d->codec))
+        await_keyframe(d);
 }
 
 int decoder_join(struct decoder *d, const struct decode_target *target)
@@ -217,11 +271,15 @@ int decoder_join(struct decoder *d, const struct decode_target *target)
     if (d->codec.context && (begun || !d->device))
         return 0;
     close_codec(d);
-    return open_codec(d);
+    int rc = open_codec(d);
+    if (rc == 0 && !begun)
+        await_keyframe_on_device(d);
+    return rc;
 }
 
 void decoder_leave(struct decoder *d)
 {
+    end_turn(d);
     if (codec_on_device(&d->codec))
         give_up_codec(d);
     pictures_reap(d->pictures);
@@ -245,6 +303,7 @@ void decoder_restart(struct decoder *d)
         close_codec(d);
         open_codec(d); // failing, it leaves none, which decoder_send says
     }
+    await_keyframe_on_device(d);
 }
 
 // --- packets in
@@ -284,6 +343,7 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
 {
     d->codec.keyframes_only = picture_filter_now(&d->filter) == PICTURES_KEYFRAMES;
     int rc = codec_send(&d->codec, packet, serial);
+    end_turn(d);
     const bool missing = libav_thread()->data_missing;
     libav_thread()->data_missing = false;
     if (missing && !d->options.losses_known) {
@@ -340,7 +400,9 @@ int decoder_send(struct decoder *d, const struct packet *packet)
     const bool wanted = !is_skipped(d, packet); // may begin a replay
     const bool replays = packet_history_replays(&d->history);
     const bool keep = d->device || replays || d->filter.keyframes_only;
-    d->awaiting &= !key;
+    const bool waits = !is_awaiting(d, key) && waits_for_turn(d);
+    if (waits && key && d->shown == 0)
+        packet_history_drop_stale(&d->history, packet->received_ns - STALE_NS);
     if (packet_history_add(&d->history, packet, !d->awaiting && keep) < 0)
         return -ENOMEM;
     struct packet_info *info = packet_history_info(&d->history, d->history.serial);
@@ -356,6 +418,9 @@ int decoder_send(struct decoder *d, const struct packet *packet)
     if (d->awaiting) {
         info->settled = true;
         d->lost++;
+    } else if (waits) {
+        packet_history_rewind(&d->history);
+        info->settled = !packet_history_keeps(&d->history); // came ahead of the first keyframe
     } else if (!replays) {
         rc = send(d, av, info->serial);
     }
@@ -387,9 +452,10 @@ static int replay(struct decoder *d)
 }
 
 // The cpu has given out all pictures before those that NVDEC can give.
-static bool can_take_over(const struct decoder *d)
+static bool can_take_over(struct decoder *d)
 {
-    return d->device && !codec_on_device(&d->codec) && d->history.whole;
+    return d->device && !codec_on_device(&d->codec) && d->history.whole &&
+           (!d->options.low_delay || nvdec_turn_came(&d->turn, d->device));
 }
 
 // Pictures that the order of output took for later ones than they are.
@@ -418,7 +484,7 @@ static int receive(struct decoder *d, AVFrame *av)
         rc = codec_receive(&d->codec, av);
         if (rc == 0 && packet_history_repeats(&d->history, av->reordered_opaque))
             continue;
-        if (rc == AVERROR(EAGAIN) && packet_history_replays(&d->history))
+        if (rc == AVERROR(EAGAIN) && packet_history_replays(&d->history) && !waits_for_turn(d))
             rc = replay(d);
         else if (rc == 0 || rc == AVERROR(EAGAIN) || rc == AVERROR_EOF)
             return rc == AVERROR_EOF ? -ENODATA : rc;
@@ -504,6 +570,11 @@ int decoder_receive(struct decoder *d, struct frame *ret)
         picture_release(picture);
     ret->lost = rc == -EBADMSG;
     return ret->lost ? 0 : rc;
+}
+
+bool decoder_waits(const struct decoder *d)
+{
+    return d->unopened && packet_history_keeps(&d->history);
 }
 
 int64_t decoder_pictures(const struct decoder *d)

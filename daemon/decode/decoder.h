@@ -53,6 +53,8 @@ void decoder_set_fps(struct decoder *, double fps);
 enum decoded_pictures decoder_decodes(const struct decoder *); // now; not PICTURES_AUTO
 // Packets that were left out by that since this was last asked.
 int64_t decoder_skipped(struct decoder *);
+// Whether packets of it wait until NVDEC has opened other decoders.
+bool decoder_waits(const struct decoder *);
 // Pictures that were decoded since it was opened, withheld ones too.
 int64_t decoder_pictures(const struct decoder *);
 // After a seek, a flush or a new connection: forgets what it holds. NVDEC's decoder stays open.

@@ -16,6 +16,8 @@ enum {
     THREADS_AUTO = 48,
     // That many are left inside while a decoder is opened: the driver's lock is wanted for it.
     THREADS_OPENING = 14,
+    // Have their turn to be opened: one is, and the others bring their next packet in time for it.
+    TURNS = 3,
 };
 
 // --- the semaphores
@@ -49,6 +51,21 @@ static void wait_to_open(struct nvdec *nvdec)
     fair_semaphore_enter(&nvdec->device->opening);
     fair_semaphore_reserve(&nvdec->device->inside, nvdec->device->opening_places);
     nvdec->opens = true;
+}
+
+bool nvdec_turn_came(struct nvdec_turn *turn, struct decode_device *device)
+{
+    if (!turn->device)
+        fair_semaphore_join(&device->turns, &turn->place);
+    turn->device = device;
+    return fair_semaphore_is_in(&device->turns, &turn->place);
+}
+
+void nvdec_turn_end(struct nvdec_turn *turn)
+{
+    if (turn->device)
+        fair_semaphore_withdraw(&turn->device->turns, &turn->place);
+    turn->device = NULL;
 }
 
 // --- decoders
@@ -189,6 +206,7 @@ int decode_device_open(struct decode_device **ret, int ordinal, int threads)
     device->opening_places = threads > THREADS_OPENING ? threads - THREADS_OPENING + 1 : 1;
     fair_semaphore_init(&device->inside, threads);
     fair_semaphore_init(&device->opening, 1);
+    fair_semaphore_init(&device->turns, TURNS);
     *ret = device;
     return 0;
 }
@@ -203,6 +221,7 @@ void decode_device_close(struct decode_device *device)
     if (!device)
         return;
     av_buffer_unref(&device->context);
+    fair_semaphore_finish(&device->turns);
     fair_semaphore_finish(&device->opening);
     fair_semaphore_finish(&device->inside);
     free(device);

@@ -20,6 +20,7 @@ struct decode_device {
     struct fair_semaphore inside;  // libavcodec's calls that the driver may be called from
     struct fair_semaphore opening; // those that open a decoder in the driver: one at a time
     int opening_places;            // that one of those takes inside
+    struct fair_semaphore turns;   // decoders that may begin, see nvdec_turn_came
 };
 
 // One decoder's use of the device: its context's `opaque`.
@@ -34,6 +35,18 @@ struct nvdec {
     int64_t held_up_ns;
     uint64_t opening_before_ns;
 };
+
+// A live camera's turn to have its decoder opened in the driver, which takes up to 80 ms and goes
+// one after another: its packets must be read until then. Zeroed: it is in no line.
+struct nvdec_turn {
+    struct decode_device *device; // whose line it is in; NULL: none
+    struct fair_semaphore_waiter place;
+};
+
+// Joins the line, and tells whether the turn has come. It stays so until nvdec_turn_end, which is
+// to follow soon: only a few have a turn at a time.
+bool nvdec_turn_came(struct nvdec_turn *, struct decode_device *);
+void nvdec_turn_end(struct nvdec_turn *); // or leaves the line; accepts one in none
 
 // Around each call of libavcodec that may call the driver.
 void nvdec_enter(struct nvdec *);

@@ -46,9 +46,20 @@ bool packet_history_keeps(const struct packet_history *history)
     return history->kept <= history->serial;
 }
 
+bool packet_history_is_full(const struct packet_history *history)
+{
+    return history->serial + 1 - history->kept == PACKETS_KEPT_MAX;
+}
+
+void packet_history_drop_stale(struct packet_history *history, int64_t received_ns)
+{
+    if (packet_history_keeps(history) && entry(history, history->kept)->received_ns < received_ns)
+        packet_history_drop(history);
+}
+
 int packet_history_add(struct packet_history *history, const struct packet *packet, bool keep)
 {
-    if (!keep || history->serial + 1 - history->kept == PACKETS_KEPT_MAX)
+    if (!keep || packet_history_is_full(history))
         packet_history_drop(history);
     const bool continues = packet_history_keeps(history);
     const bool replays = packet_history_replays(history);

@@ -55,8 +55,11 @@ void packet_history_finish(struct packet_history *);
 // a keyframe. Where there is no room, and without `keep`, those before it are dropped. 0 or
 // -ENOMEM.
 int packet_history_add(struct packet_history *, const struct packet *, bool keep);
-void packet_history_drop(struct packet_history *);        // keeps no packet that came so far
-bool packet_history_keeps(const struct packet_history *); // any packet
+void packet_history_drop(struct packet_history *);          // keeps no packet that came so far
+bool packet_history_keeps(const struct packet_history *);   // any packet
+bool packet_history_is_full(const struct packet_history *); // the next packet drops all
+// Keeps none of the packets if the oldest came before `received_ns`.
+void packet_history_drop_stale(struct packet_history *, int64_t received_ns);
 // That of a packet, or the last one's where it is not known.
 struct packet_info *packet_history_info(struct packet_history *, int64_t serial);
 // What is known of a picture of packet frame->reordered_opaque, but its source's size and its

@@ -62,10 +62,12 @@ static inline void fake_open(void)
     fake.device = (struct decode_device){.find = find, .prepare = prepare, .opening_places = 1};
     fair_semaphore_init(&fake.device.inside, 1);
     fair_semaphore_init(&fake.device.opening, 1);
+    fair_semaphore_init(&fake.device.turns, 1);
 }
 
 static inline void fake_close(void)
 {
+    fair_semaphore_finish(&fake.device.turns);
     fair_semaphore_finish(&fake.device.opening);
     fair_semaphore_finish(&fake.device.inside);
 }

@@ -2,6 +2,7 @@
 // out of order.
 #include <libavutil/log.h>
 
+#include "daemon/decode/packet_history.h"
 #include "tests/daemon/decode/fake_device.h"
 
 // --- sides that come and go
@@ -195,6 +196,118 @@ static void test_held_up(const char *file)
     run_close(&run);
 }
 
+// A live camera's packets, 40 ms apart, while another decoder has the turn to be opened: none is
+// decoded. Then those since the first keyframe are, or since the last one where more than a second
+// has passed.
+static void test_turn(const char *file, int packets, int skipped)
+{
+    struct decode_options options = anywhere;
+    struct nvdec_turn other = {0};
+    struct run run;
+    struct frame frame;
+    options.low_delay = true;
+    decode_all(&whole, file);
+    got.n = 0;
+    if (!run_join(&run, file, &options, &with_device))
+        return;
+    CHECK(nvdec_turn_came(&other, &fake.device), "the line is empty");
+    const int asked = fake.asked;
+    for (int i = 0; i < packets; i++) {
+        struct packet packet;
+        CHECK(demux_read(run.demux, &packet) == 0, "packet %d", i);
+        packet.received_ns = (i + 1) * INT64_C(40000000);
+        int rc = decoder_send(run.decoder, &packet);
+        CHECK(rc == 0, "packet %d: %s", i, strerror(-rc));
+        rc = decoder_receive(run.decoder, &frame);
+        CHECK(rc == -EAGAIN, "packet %d: %s", i, strerror(-rc));
+    }
+    CHECK(fake.asked == asked, "opened while another has the turn");
+    usleep(20000);
+    nvdec_turn_end(&other);
+    decode_some(&run, PICTURES_MAX);
+    CHECK(run.lost == 0 && on_device(&run), "%d lost, %s", run.lost, decoder_describe(run.decoder));
+    CHECK(decoder_held_up_ns(run.decoder) >= 20000000, "the wait is not told");
+    same(&got, &whole, 0, skipped, file);
+    CHECK(fake.device.turns.room == 1, "the turn was not given on");
+    run_close(&run);
+}
+
+// Who waits in line when a decoder is closed is not in it any more.
+static void test_closed_in_line(const char *file)
+{
+    struct decode_options options = anywhere;
+    struct nvdec_turn other = {0};
+    struct run run;
+    struct frame frame;
+    options.low_delay = true;
+    if (!run_join(&run, file, &options, &with_device))
+        return;
+    CHECK(nvdec_turn_came(&other, &fake.device), "the line is empty");
+    send_next(&run);
+    CHECK(decoder_receive(run.decoder, &frame) == -EAGAIN && fake.device.turns.first, "no line");
+    run_close(&run);
+    nvdec_turn_end(&other);
+    CHECK(fake.device.turns.room == 1 && !fake.device.turns.first, "still in line");
+}
+
+// Where more packets wait than can be kept, they are decoded without a turn.
+static void test_turn_too_late(const char *file)
+{
+    struct decode_options options = anywhere;
+    struct nvdec_turn other = {0};
+    struct run run;
+    options.low_delay = true;
+    decode_all(&whole, file);
+    got.n = 0;
+    if (!run_join(&run, file, &options, &with_device))
+        return;
+    CHECK(nvdec_turn_came(&other, &fake.device), "the line is empty");
+    decode_some(&run, PICTURES_MAX);
+    nvdec_turn_end(&other);
+    CHECK(run.lost == 0, "%d lost", run.lost);
+    same(&got, &whole, 0, 0, file);
+    run_close(&run);
+}
+
+// The device gets nothing ahead of a stream's first keyframe: of `skipped` packets those are
+// missing that the connection came too late for.
+static void test_begin_late(const char *file, int skipped, int keyframe)
+{
+    struct packet packet;
+    struct run run;
+    decode_all(&whole, file);
+    got.n = 0;
+    if (!run_join(&run, file, &anywhere, &with_device))
+        return;
+    const int asked = fake.asked;
+    for (int i = 0; i < skipped; i++)
+        CHECK(demux_read(run.demux, &packet) == 0, "packet %d", i);
+    for (int i = skipped; i < keyframe; i++)
+        send_next(&run);
+    CHECK(fake.asked == asked, "%s: a packet between keyframes was decoded", file);
+    decode_some(&run, PICTURES_MAX);
+    CHECK(run.lost == keyframe - skipped && on_device(&run), "%s: %d lost", file, run.lost);
+    same(&got, &whole, 0, keyframe, file);
+    run_close(&run);
+}
+
+// A stream without keyframes begins all the same.
+static void test_no_keyframe(const char *file)
+{
+    struct packet packet;
+    struct run run;
+    if (!run_join(&run, file, &anywhere, &with_device))
+        return;
+    const int asked = fake.asked;
+    CHECK(demux_read(run.demux, &packet) == 0, "the keyframe");
+    for (int i = 0; i < PACKETS_KEPT_MAX; i++)
+        send_next(&run);
+    CHECK(fake.asked == asked, "begun too early");
+    send_next(&run);
+    CHECK(fake.asked == asked + 1, "not begun");
+    run_close(&run);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
@@ -213,8 +326,16 @@ int main(void)
     TEST(test_failure("open.mkv", 31));
     TEST(test_refusal("closed.mp4"));
     TEST(test_held_up("closed.mp4"));
+    TEST(test_turn("closed.mp4", 20, 0));
+    TEST(test_turn("closed.mp4", 40, 36));
+    TEST(test_turn("open.mkv", 30, 0));
+    TEST(test_closed_in_line("closed.mp4"));
+    TEST(test_begin_late("closed.mp4", 5, 12));
+    TEST(test_begin_late("flat.ts", 13, 24));
     clips_make("64x48", 600, "-c:v libx264 -bf 0 -g 400 -x264-params scenecut=0", "long.mp4");
     TEST(test_too_long("long.mp4", 350));
+    TEST(test_turn_too_late("long.mp4"));
+    TEST(test_no_keyframe("long.mp4"));
     clips_make("64x48", 600, "-c:v libx264 -bf 3 -g 400 -x264-params scenecut=0", "longer.mp4");
     TEST(test_too_long("longer.mp4", 361));
     clips_make("64x48", 3, "-c:v mjpeg", "none.avi");
