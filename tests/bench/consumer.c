@@ -24,11 +24,14 @@ struct latency { // of one frame, ms
     double sent; // to finished; below 0: not known
 };
 
-struct account {             // of one ring
+struct account { // of one ring
+    const struct consumer *consumer;
     struct latency *latency; // since the last reset
     size_t n, room;
     int64_t first_ns; // when its first frame was seen; 0: not yet
-    uint64_t unseen;  // pictures that came from the camera and were no frame
+    bool begun;       // frames whose picture is known: the first one's was number `base`
+    int64_t base;     // less the frame's
+    uint64_t unseen;  // pictures that came from the camera since then and were no frame
 };
 
 // One thread and its rings: every HANDS-th of them.
@@ -51,16 +54,38 @@ struct consumer {
     _Atomic bool stop;
 };
 
+// Which picture the camera of a ring sent for the frame, counted over all turns of the clip; below
+// 0: not known.
+static int64_t sent_index(const struct account *account, const struct framed_header *header)
+{
+    const struct consumer *consumer = account->consumer;
+    const int camera = (int)(account - consumer->accounts);
+    return header->flags & FRAMED_FLAG_CAPTURE_CLOCK
+               ? rtsp_server_index(consumer->server, camera, header->capture_ns)
+               : -1;
+}
+
+static int64_t clip_picture(void *opaque, const struct framed_header *header)
+{
+    const struct account *account = opaque;
+    const int64_t index = sent_index(account, header);
+    return index < 0 ? -1 : index % rtsp_server_pictures(account->consumer->server);
+}
+
 // ms from the sending of the frame's picture to finished; below 0: not known. A frame whose number
 // is lower than its picture's: the pictures between became no frames.
 static double sent_ms(const struct consumer *consumer, int i, const struct framed_header *header)
 {
-    const bool known = consumer->server && (header->flags & FRAMED_FLAG_CAPTURE_CLOCK);
-    const int64_t index = known ? rtsp_server_index(consumer->server, i, header->capture_ns) : -1;
-    const int64_t sent_ns = index < 0 ? 0 : rtsp_server_sent(consumer->server, i, index);
     struct account *account = &consumer->accounts[i];
-    if (index > (int64_t)header->sequence && (uint64_t)index - header->sequence > account->unseen)
-        account->unseen = (uint64_t)index - header->sequence;
+    const int64_t index = consumer->server ? sent_index(account, header) : -1;
+    const int64_t sent_ns = index < 0 ? 0 : rtsp_server_sent(consumer->server, i, index);
+    const int64_t distance = index - (int64_t)header->sequence;
+    if (index >= 0 && !account->begun) {
+        account->begun = true;
+        account->base = distance;
+    }
+    if (index >= 0 && distance - account->base > (int64_t)account->unseen)
+        account->unseen = (uint64_t)(distance - account->base);
     return sent_ns ? (double)(header->finished_ns - sent_ns) / 1e6 : -1;
 }
 
@@ -145,6 +170,14 @@ static struct hand *hand_of(struct consumer *consumer, int ring)
     return &consumer->hand[ring % consumer->hands];
 }
 
+static void open_account(struct consumer *consumer, int i)
+{
+    consumer->accounts[i].consumer = consumer;
+    consumer->rings[i] = (struct ring){.fd = -1,
+                                       .picture = consumer->server ? clip_picture : NULL,
+                                       .opaque = &consumer->accounts[i]};
+}
+
 static int start_hand(struct consumer *consumer, int index)
 {
     struct hand *hand = &consumer->hand[index];
@@ -168,7 +201,7 @@ int consumer_open(struct consumer **ret, const char *folder, int n, const struct
     consumer->accounts = calloc((size_t)n, sizeof *consumer->accounts);
     int rc = consumer->rings && consumer->accounts ? 0 : -ENOMEM;
     for (int i = 0; rc == 0 && i < n; i++)
-        consumer->rings[i].fd = -1;
+        open_account(consumer, i);
     for (int i = 0; rc == 0 && i < consumer->hands; i++)
         rc = start_hand(consumer, i);
     if (rc < 0)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/interrupt.h"
 #include "tests/bench/session.h"
 
 static const double SECONDS = 60, MIB = 1 << 20;
@@ -66,7 +67,9 @@ static int steady(struct bench *bench, const struct testbed_options *options)
     int rc = session_open(&session, bench, options);
     if (rc < 0)
         return rc;
-    rc = session_window(&session, seconds, &window);
+    rc = interrupt_wait(bench->options.settle);
+    if (rc == 0)
+        rc = session_window(&session, seconds, &window);
     if (rc == 0) {
         add(bench, name, "all delivered after", "s", session.up_s, UP_S, "promised for 165");
         add(bench, name, "rate", "frames/s", (double)window.consumed.frames / window.seconds, NAN,

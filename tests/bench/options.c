@@ -38,6 +38,7 @@ static void usage(FILE *to)
         "  --decoders N        threads inside NVDEC at once, as cuda.decoders\n"
         "  --seconds S         length of each window (5 at full speed, 60 live; --try: 5, 10 "
         "live)\n"
+        "  --settle S          live: wait so long when all have delivered, before the window (0)\n"
         "  --try KEY=V[,V...]  compare values of a key of the configuration: the cameras with "
         "every\n"
         "                      combination, side by side (--try cuda.streams=auto,4 --try "
@@ -195,6 +196,7 @@ enum {
     JOIN,
     DECODERS,
     SECONDS,
+    SETTLE,
     FFMPEG,
     LIST,
     BACKEND,
@@ -217,6 +219,7 @@ static const struct option long_options[] = {
     {"join", required_argument, NULL, JOIN},
     {"decoders", required_argument, NULL, DECODERS},
     {"seconds", required_argument, NULL, SECONDS},
+    {"settle", required_argument, NULL, SETTLE},
     {"ffmpeg", required_argument, NULL, FFMPEG},
     {"rows", required_argument, NULL, LIST},
     {"backend", required_argument, NULL, BACKEND},
@@ -275,6 +278,9 @@ static int take(void *opaque, int option, const char *text)
         return number(text, 0.1, SECONDS_MOST, &options->seconds)
                    ? EXIT_OK
                    : refuse("--seconds", "0.1 to 3600");
+    case SETTLE:
+        return number(text, 0, SECONDS_MOST, &options->settle) ? EXIT_OK
+                                                               : refuse("--settle", "0 to 3600");
     case TRY:
         return take_try(options, text);
     case RUNS:
@@ -308,6 +314,8 @@ static int judge(const struct bench_options *options)
                       rows[ROWS_TRY] ? "is wanted by the try rows" : "is left out by --rows");
     if (options->join && !rows[ROWS_LIVE])
         return refuse("--join", "is for --live");
+    if (options->settle > 0 && !rows[ROWS_LIVE])
+        return refuse("--settle", "is for --live");
     if (options->rtsp && !rows[ROWS_LIVE] && !rows[ROWS_TRY])
         return refuse("--rtsp", "is for --live and --try");
     if (options->rtsp && options->join)

@@ -41,6 +41,7 @@ struct bench_options {
     int withhold;    // of so many of their packets the server keeps one back; 0: none
     int join;        // cameras of a live run that start while the others run
     double seconds;  // of each window; 0: the rows' own default
+    double settle;   // of the live cameras, from the last one's first frame to the window
     bool rows[ROWS]; // that are wanted
     enum backend_kind backend;
     int decoders;      // 0: the daemon's choice

@@ -74,19 +74,15 @@ static void touch(struct ring *ring, const uint8_t *frame, size_t bytes)
 }
 
 // What the frame should be; NULL: not known.
-static const uint8_t *expectation(const struct expected *expected, uint64_t sequence)
+static const uint8_t *expectation(const struct ring *ring, const struct framed_header *header,
+                                  const struct expected *expected)
 {
-    const uint64_t i = sequence / (uint64_t)expected->apart;
-    if (sequence % (uint64_t)expected->apart != 0 || i >= (uint64_t)expected->n)
+    const int64_t picture =
+        ring->picture ? ring->picture(ring->opaque, header) : (int64_t)header->sequence;
+    const int64_t i = picture / expected->apart;
+    if (picture < 0 || picture % expected->apart != 0 || i >= expected->n)
         return NULL;
-    return expected->frames + i * expected->bytes;
-}
-
-static bool differs(const struct framed_header *header, const uint8_t *frame,
-                    const struct expected *expected)
-{
-    return header->payload_bytes != expected->bytes ||
-           memcmp(frame, expectation(expected, header->sequence), expected->bytes) != 0;
+    return expected->frames + (size_t)i * expected->bytes;
 }
 
 // The fence keeps the reads of the frame before that of its word; an acquiring load would only keep
@@ -108,9 +104,10 @@ static int give_back(const struct ring *ring, const struct framed_ring_frame *fr
 static void look(struct ring *ring, const struct framed_ring_frame *frame, const uint8_t *bytes,
                  const struct expected *expected)
 {
-    const bool compare =
-        expected && !ring->checked && expectation(expected, frame->header.sequence);
-    const bool wrong = compare && differs(&frame->header, bytes, expected);
+    const uint8_t *right =
+        expected && !ring->checked ? expectation(ring, &frame->header, expected) : NULL;
+    const bool wrong = right && (frame->header.payload_bytes != expected->bytes ||
+                                 memcmp(bytes, right, expected->bytes) != 0);
     if (ring->look)
         ring->look(ring->opaque, &frame->header, bytes);
     touch(ring, bytes, frame->header.payload_bytes);
@@ -118,7 +115,7 @@ static void look(struct ring *ring, const struct framed_ring_frame *frame, const
         ring->torn++;
         return;
     }
-    ring->checked += compare;
+    ring->checked += right != NULL;
     ring->wrong += wrong;
 }
 

@@ -19,10 +19,14 @@ struct expected {
 // Called with each frame in host memory before its slot is given back.
 typedef void ring_look_fn(void *opaque, const struct framed_header *, const uint8_t *bytes);
 
+// Which picture of the clip a frame shows; below 0: not known.
+typedef int64_t ring_picture_fn(void *opaque, const struct framed_header *);
+
 struct ring {
-    int fd;             // -1: not connected
-    ring_look_fn *look; // NULL: nobody else looks at the frames
-    void *opaque;       // look's
+    int fd;                   // -1: not connected
+    ring_look_fn *look;       // NULL: nobody else looks at the frames
+    ring_picture_fn *picture; // NULL: that of the frame's own number
+    void *opaque;             // look's and picture's
     struct framed_ring_hello hello;
     const uint8_t *map; // the memfd, hello.memfd_bytes
     bool begun;

@@ -31,7 +31,12 @@ static const struct rtp_picture *picture_under_way(const struct rtp_sender *send
     return &sender->rtp->pictures[sender->index % sender->rtp->clip->n];
 }
 
-void rtp_sender_play(struct rtp_sender *sender, int64_t phase_ns)
+uint32_t rtp_sender_time(const struct rtp_sender *sender)
+{
+    return rtp_time(sender, shown_index(sender));
+}
+
+void rtp_sender_play(struct rtp_sender *sender, int first, int64_t phase_ns)
 {
     const struct clip_units *clip = sender->rtp->clip;
     struct rtp_record *record = sender->record;
@@ -41,8 +46,10 @@ void rtp_sender_play(struct rtp_sender *sender, int64_t phase_ns)
     sender->base = random[0];
     sender->ssrc = random[1];
     sender->sequence = (uint16_t)random[2];
-    sender->index = sender->payload = 0;
-    sender->start_ns = sender->due_ns = now - (now - phase_ns) % interval;
+    sender->index = sender->first = first;
+    sender->payload = 0;
+    sender->due_ns = now - (now - phase_ns) % interval;
+    sender->start_ns = sender->due_ns - clip_units_ns(clip, first);
     sender->reported_ns = 0;
     sender->playing = true;
     for (int i = 0; i < clip->n; i++)
@@ -97,7 +104,7 @@ static bool withheld(const struct rtp_sender *sender)
 {
     const struct clip_units *clip = sender->rtp->clip;
     const int second = clip_units_keyframe(clip, 1);
-    return sender->withhold && sender->index >= (second ? second : clip->n) &&
+    return sender->withhold && sender->index - sender->first >= (second ? second : clip->n) &&
            sender->counted % (uint64_t)sender->withhold == 0;
 }
 
@@ -133,7 +140,7 @@ static void compose_burst(struct rtp_sender *sender, int64_t now)
     if (sender->payload == 0) {
         struct rtp_record *record = sender->record;
         // The first one is sent behind its time on purpose.
-        if (sender->index > 0 && now - sender->due_ns > atomic_load(&record->latest_ns))
+        if (sender->index > sender->first && now - sender->due_ns > atomic_load(&record->latest_ns))
             atomic_store(&record->latest_ns, now - sender->due_ns);
         if (now - sender->reported_ns > REPORT_NS)
             report(sender, now);

@@ -33,12 +33,13 @@ struct rtp_sender {
     struct sockaddr_in rtp_to, rtcp_to; // UDP: the client's
     bool playing;
     bool full;           // the client's socket; it is watched for room
-    int64_t index;       // of the unit under way, from 0
+    int64_t first;       // unit that the client was sent
+    int64_t index;       // of the unit under way, counted from the clip's first, over all its turns
     int payload;         // of that unit, next to be sent
     int64_t start_ns;    // when unit 0 was due
     int64_t due_ns;      // of the next burst
     int64_t reported_ns; // when the last sender report was sent
-    uint32_t base, ssrc; // of RTP times
+    uint32_t base, ssrc; // base: the RTP time of unit 0
     uint16_t sequence;
     uint64_t octets, counted; // of the reports; packets, sent or withheld
     uint8_t out[RTP_OUT_BYTES];
@@ -48,9 +49,10 @@ struct rtp_sender {
     _Atomic int64_t *stamp; // of the picture whose last packet is in `out`; NULL: none is
 };
 
-// Begins with the clip's first unit, a keyframe, at once; the following ones come at the camera's
-// own times, which lie `phase_ns` behind whole intervals of CLOCK_MONOTONIC.
-void rtp_sender_play(struct rtp_sender *, int64_t phase_ns);
+// Begins with unit `first` of the clip at once; the following ones come at the camera's own times,
+// which lie `phase_ns` behind whole intervals of CLOCK_MONOTONIC.
+void rtp_sender_play(struct rtp_sender *, int first, int64_t phase_ns);
+uint32_t rtp_sender_time(const struct rtp_sender *); // of the unit under way
 // Sends what is due. 0; -EAGAIN: the client's socket is full; other negative errno: it is gone.
 int rtp_sender_send(struct rtp_sender *);
 // Bytes of RTSP, ahead of what is composed later. 0 or negative errno as above; -ENOBUFS: no room.

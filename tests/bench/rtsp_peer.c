@@ -142,7 +142,8 @@ static int answer_setup(struct rtsp_peer *peer, const struct rtsp_request *reque
     return answer(peer, request, "200 OK", headers, "");
 }
 
-// The cameras' pictures lie at different times.
+// The cameras' pictures lie at different times, and spread cameras stand in different places of the
+// clip.
 static int answer_play(struct rtsp_peer *peer, const struct rtsp_request *request)
 {
     const struct rtsp_cameras *cameras = peer->cameras;
@@ -153,12 +154,13 @@ static int answer_play(struct rtsp_peer *peer, const struct rtsp_request *reques
         return answer(peer, request, "455 Method Not Valid in This State", "", "");
     const int camera = (int)(sender->record - cameras->records);
     if (!sender->playing) {
-        rtp_sender_play(sender, clip_units_ns(clip, 1) * camera / cameras->n);
+        rtp_sender_play(sender, cameras->spread ? clip->n * camera / cameras->n : 0,
+                        clip_units_ns(clip, 1) * camera / cameras->n);
         atomic_store(&sender->record->accepted_ns, peer->accepted_ns);
     }
     snprintf(headers, sizeof headers,
              "Session: %s\r\nRange: npt=0.000-\r\nRTP-Info: url=%s/track0;seq=%u;rtptime=%u\r\n",
-             SESSION, request->url, sender->sequence, sender->base);
+             SESSION, request->url, sender->sequence, rtp_sender_time(sender));
     return answer(peer, request, "200 OK", headers, "");
 }
 

@@ -17,6 +17,7 @@ struct rtsp_cameras {
     int udp_port;
     double link;  // bits/s of each camera
     int withhold; // of so many packets one; 0: none
+    bool spread;  // camera i begins i/n of the clip behind its start
 };
 
 struct rtsp_peer {

@@ -228,7 +228,8 @@ int rtsp_server_open(struct rtsp_server **ret, const struct rtsp_server_options 
                                             .rtp_fd = -1,
                                             .rtcp_fd = -1,
                                             .link = options->link > 0 ? options->link : LINK,
-                                            .withhold = options->withhold};
+                                            .withhold = options->withhold,
+                                            .spread = options->spread};
     int rc = rtp_clip_open(&server->rtp, options->clip);
     if (rc == 0)
         rc = open_records(server);
@@ -267,6 +268,11 @@ void rtsp_server_close(struct rtsp_server *server)
 }
 
 // --- what was sent
+
+int rtsp_server_pictures(const struct rtsp_server *server)
+{
+    return server->rtp.clip->n;
+}
 
 void rtsp_server_url(const struct rtsp_server *server, int camera, char url[64])
 {

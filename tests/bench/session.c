@@ -97,7 +97,8 @@ static int open_server(struct session *session, const struct testbed_options *op
     return rtsp_server_open(&session->server,
                             &(struct rtsp_server_options){.clip = &session->clip,
                                                           .cameras = options->cameras,
-                                                          .withhold = wanted->withhold});
+                                                          .withhold = wanted->withhold,
+                                                          .spread = true});
 }
 
 int session_open(struct session *session, struct bench *bench, const struct testbed_options *wanted)

@@ -31,6 +31,7 @@ MISTAKES = [
     (["--clip", BINARY, "--cameras", "4", "--live", "--rtsp", "tcp", "--join", "2"], "--rtsp: goes without --join"),
     (["--clip", BINARY, "--cameras", "4", "--live", "--withhold", "50"], "--withhold: is for --rtsp"),
     (["--clip", BINARY, "--cameras", "4", "--live", "--rtsp", "tcp", "--withhold", "1"], "--withhold"),
+    (["--clip", BINARY, "--cameras", "4", "--settle", "5"], "--settle: is for --live"),
     (["--clip", BINARY, "--ffmpeg", "/nonexistent"], "--ffmpeg"),
     (["--rows", "copies,speed"], "--rows"),
     (["--rows", "copies", "--svg", "x.svg"], "--svg"),
