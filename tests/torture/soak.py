@@ -23,7 +23,7 @@ from watch import OUTPUT, Account, check_ledger, reference
 SECONDS = float(os.environ.get("FRAMED_SOAK_SECONDS", "600"))
 WARM_SECONDS = 60  # until memory that is used for the first time no longer counts
 SEED = int(os.environ.get("FRAMED_SOAK_SEED", "1"))
-PICTURES = 1500  # of a clip
+PICTURES = 4000  # of a clip: a watcher may lag by half of them, 80 s
 SIZES = {codec: [(320, 192), (480, 288)] for codec in ("h264", "h265")}
 METHODS = ("OPTIONS", "DESCRIBE", "SETUP", "PLAY", "TEARDOWN")
 
