@@ -20,7 +20,7 @@ struct rtp_packet {
     int64_t received_ns; // CLOCK_MONOTONIC
     // Set by rtp_receiver_get:
     uint32_t lost;     // packets missing right before this one
-    bool lost_unknown; // so many are missing that their number is not known
+    bool lost_unknown; // it is not known how many are missing, if any: they are not in `lost`
     bool restarted;    // the sender began anew: other numbers, other times
 };
 

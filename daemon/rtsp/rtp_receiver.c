@@ -39,8 +39,7 @@ struct rtp_receiver {
     // on, and `offset` is what they are ahead of the sender's, extended.
     int64_t first, next, highest; // of this numbering; to be given next; of all that came
     int64_t offset;
-    bool begun;          // they are valid
-    uint64_t unnumbered; // losses that no number tells
+    bool begun; // they are valid
     uint32_t highest_timestamp;
     int64_t highest_ns;
 
@@ -386,15 +385,12 @@ int rtp_receiver_put(struct rtp_receiver *receiver, const uint8_t *data, size_t 
 // Fills in what is known of the packets before it.
 static void give(struct rtp_receiver *receiver, int64_t number, struct rtp_packet *packet)
 {
-    int64_t lost = number - receiver->next;
+    const int64_t lost = number - receiver->next;
     if (receiver->restart != 0 && number >= receiver->restart) {
         receiver->restart = 0;
         packet->restarted = packet->lost_unknown = true;
     }
-    if (receiver->lose && lost == 0) {
-        receiver->unnumbered++;
-        lost = 1;
-    }
+    packet->lost_unknown |= receiver->lose && lost == 0;
     receiver->lose = false;
     receiver->next = number + 1;
     packet->lost = (uint32_t)lost;
@@ -463,7 +459,7 @@ struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *receive
     statistics.jitter = receiver->jitter16 >> 4;
     if (receiver->highest) {
         statistics.highest_sequence = (uint32_t)(receiver->highest - receiver->offset);
-        statistics.expected = (uint64_t)(receiver->highest - WINDOW + 1) + receiver->unnumbered;
+        statistics.expected = (uint64_t)(receiver->highest - WINDOW + 1);
     }
     return statistics;
 }

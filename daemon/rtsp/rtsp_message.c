@@ -162,6 +162,35 @@ static bool may_begin_item(const uint8_t *data, size_t bytes)
     return false;
 }
 
+// Whether a frame begins here that is surely one of ours, or a reply, by SCAN_AHEAD bytes.
+static bool surely_begins_item(const struct rtsp_framing *framing, const uint8_t *data)
+{
+    const bool version2 = data[FRAME_HEAD] >> 6 == 2;
+    const int type = data[FRAME_HEAD + 1];
+    if (*data != '$')
+        return strncasecmp((const char *)data, "RTSP/1.", strlen("RTSP/1.")) == 0;
+    if (version2 && data[1] == framing->rtcp_channel && type >= 200 && type <= 204)
+        return true;
+    return version2 && data[1] == framing->rtp_channel &&
+           big_endian_read(data + 2, 2) >= RTP_HEAD &&
+           (framing->payload_type < 0 || framing->payload_type == (type & 0x7f));
+}
+
+// Of a frame with something behind it that is no item: where bytes of the frame are missing, it
+// reaches into its successor, which then begins inside of it. Else the frame is whole, and noise
+// follows.
+static enum rtsp_item judge_frame(const struct rtsp_reader *reader, size_t whole)
+{
+    const size_t bytes = reader->end - reader->begin;
+    for (size_t at = 1; at < whole; at++) {
+        if (bytes - at < SCAN_AHEAD)
+            return RTSP_ITEM_NONE;
+        if (surely_begins_item(&reader->framing, reader->buffer + reader->begin + at))
+            return RTSP_ITEM_INVALID;
+    }
+    return RTSP_ITEM_FRAME;
+}
+
 static enum rtsp_item take_frame(struct rtsp_reader *reader, struct rtsp_frame *frame)
 {
     const uint8_t *data = reader->buffer + reader->begin;
@@ -169,36 +198,23 @@ static enum rtsp_item take_frame(struct rtsp_reader *reader, struct rtsp_frame *
     const size_t whole = bytes < FRAME_HEAD ? bytes + 1 : FRAME_HEAD + big_endian_read(data + 2, 2);
     if (bytes < whole)
         return RTSP_ITEM_NONE;
-    // Where bytes of it are missing it reaches into its successor.
+    enum rtsp_item item = RTSP_ITEM_FRAME;
     if (reader->framing.rtp_channel >= 0 && !may_begin_item(data + whole, bytes - whole))
-        return RTSP_ITEM_INVALID;
+        item = judge_frame(reader, whole);
+    if (item != RTSP_ITEM_FRAME)
+        return item;
     *frame = (struct rtsp_frame){data[1], data + FRAME_HEAD, whole - FRAME_HEAD};
     reader->begin += whole;
-    return RTSP_ITEM_FRAME;
-}
-
-// Whether a frame begins here that is surely one of ours, by SCAN_AHEAD bytes.
-static bool is_known_frame(const struct rtsp_framing *framing, const uint8_t *data)
-{
-    const bool version2 = data[FRAME_HEAD] >> 6 == 2;
-    const int type = data[FRAME_HEAD + 1];
-    if (*data != '$' || !version2)
-        return false;
-    if (data[1] == framing->rtcp_channel && type >= 200 && type <= 204)
-        return true;
-    return data[1] == framing->rtp_channel && big_endian_read(data + 2, 2) >= RTP_HEAD &&
-           (framing->payload_type < 0 || framing->payload_type == (type & 0x7f));
+    return item;
 }
 
 // Goes on skipping bytes, up to a frame of ours or a reply.
 static enum rtsp_item find_item(struct rtsp_reader *reader)
 {
     for (; reader->end - reader->begin >= SCAN_AHEAD; reader->begin++, reader->skipped++) {
-        const uint8_t *data = reader->buffer + reader->begin;
         if (reader->skipped > SCAN_MAX)
             return RTSP_ITEM_INVALID;
-        if (is_known_frame(&reader->framing, data) ||
-            strncasecmp((const char *)data, "RTSP/1.", strlen("RTSP/1.")) == 0) {
+        if (surely_begins_item(&reader->framing, reader->buffer + reader->begin)) {
             reader->skipped = 0;
             return RTSP_ITEM_LOST;
         }

@@ -38,7 +38,7 @@ enum rtsp_item {
     RTSP_ITEM_NONE, // more bytes are needed
     RTSP_ITEM_MESSAGE,
     RTSP_ITEM_FRAME,
-    RTSP_ITEM_LOST,    // bytes were skipped up to the next item: something is missing
+    RTSP_ITEM_LOST,    // bytes were skipped up to the next item: noise, or items that lack bytes
     RTSP_ITEM_INVALID, // this is no RTSP, or framing was lost for good
 };
 

@@ -55,9 +55,8 @@ static void check_packet(struct receiving *receiving, const struct rtp_packet *p
         sum += packet->extension[i];
     MUST(sum <= 255 * (packet->bytes + packet->extension_bytes));
     const uint32_t step = (uint16_t)(packet->sequence - receiving->sequence);
-    MUST(packet->restarted == packet->lost_unknown);
-    MUST(receiving->given == 0 || packet->restarted || step == ((packet->lost + 1) & 0xffff) ||
-         (receiving->missing && step == 1 && packet->lost == 1));
+    MUST(packet->restarted || packet->lost_unknown == (receiving->missing && !packet->lost));
+    MUST(receiving->given == 0 || packet->restarted || step == ((packet->lost + 1) & 0xffff));
     MUST(packet->received_ns <= receiving->now_ns);
     MUST(receiving->given > 0 || !packet->restarted);
     receiving->sequence = packet->sequence;
