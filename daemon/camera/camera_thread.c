@@ -90,9 +90,14 @@ static bool is_stalled(struct camera_thread *t, const struct packet *packet)
 {
     if (!packet->keyframe && decoder_decodes(t->decoder) == PICTURES_KEYFRAMES)
         return false;
-    return t->live && !decoder_waits(t->decoder) &&
-           decode_stall_packet(&t->stall, decoder_pictures(t->decoder), packet->received_ns,
-                               packet->keyframe, 2 * demux_patience_ns(t->demux));
+    const struct decode_signs signs = {
+        .pictures = decoder_pictures(t->decoder),
+        .failures = decoder_failures(t->decoder),
+        .now_ns = packet->received_ns,
+        .patience_ns = 2 * demux_patience_ns(t->demux),
+        .keyframe = packet->keyframe,
+    };
+    return t->live && !decoder_waits(t->decoder) && decode_stall_packet(&t->stall, &signs);
 }
 
 static const char CUT_SHORT[] =
@@ -341,11 +346,11 @@ static int prepare_decoder(struct camera_thread *t)
 
 static void explain_end(const struct camera_thread *t, int rc, char *why, size_t size)
 {
-    if (rc == -ETIME)
+    if (*demux_why(t->demux))
+        snprintf(why, size, "%s", demux_why(t->demux));
+    else if (rc == -ETIME)
         snprintf(why, size, "no picture could be decoded for %.0f s",
                  (double)t->stall.lasted_ns / 1e9);
-    else if (*demux_why(t->demux))
-        snprintf(why, size, "%s", demux_why(t->demux));
     else
         snprintf(why, size, "%s",
                  rc == -ENODATA     ? "the stream ended"

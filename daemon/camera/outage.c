@@ -61,8 +61,6 @@ static int64_t note_refusal(struct outage *outage, const struct demux_memory *me
 static void log_failure(struct outage *outage, const char *why, int64_t pause_ns, bool refused)
 {
     const int64_t now_ns = monotonic_ns();
-    if (outage->running_ns && now_ns - outage->running_ns >= STEADY_NS)
-        outage->failures = 0;
     outage->failures++;
     const bool lately = outage_is_quiet(outage) && now_ns - outage->last_logged_ns < QUIET_NS;
     if (strcmp(why, outage->last_logged) == 0 && lately)
@@ -80,7 +78,11 @@ int64_t outage_begin(struct outage *outage, int rc, const char *why,
 {
     const int64_t login_ns = rc == -EACCES ? note_refusal(outage, memory) : 0;
     const bool pauses = outage->logins && outage->login.host[0];
-    const int64_t ns = retry_next_ns(&outage->retry, rc == -EACCES && !pauses);
+    if (outage->running_ns && monotonic_ns() - outage->running_ns >= STEADY_NS)
+        outage->failures = 0;
+    // A camera that has just sent packets is there, and need not come back first.
+    const bool at_once = rc == -ETIME && outage->failures == 0;
+    const int64_t ns = at_once ? 0 : retry_next_ns(&outage->retry, rc == -EACCES && !pauses);
     *next_ns = login_ns > ns ? login_ns : ns;
     log_failure(outage, why, *next_ns, login_ns > ns);
     return ns;

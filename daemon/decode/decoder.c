@@ -48,6 +48,9 @@ struct decoder {
     bool flushing;   // no more packets will come
     bool harmed;     // met what it could not decode: who knows what it keeps of that
     int64_t shown;   // pictures that came since it was opened
+    bool intact;     // nothing is missing since a keyframe
+    bool hole;       // packet.hole of the last packet
+    int64_t failures;
     int orientation; // decoder_orientation
     const char *converted;
     char notice[256], description[64];
@@ -296,7 +299,7 @@ void decoder_restart(struct decoder *d)
     packet_inspection_begin(&d->inspection);
     picture_filter_begin(&d->filter);
     hash_checker_finish(&d->hash_checker);
-    d->flushing = d->awaiting = false;
+    d->flushing = d->awaiting = d->intact = false;
     d->orientation = -ENODATA;
     d->lost = 0;
     if (d->device && d->codec.context && !codec_on_device(&d->codec)) {
@@ -355,6 +358,7 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
     if (codec_failed(&d->codec, rc))
         return fall_back(d, rc);
     rc = errno_of(d, rc, serial);
+    d->failures += rc == -EBADMSG && d->intact;
     return rc == -EBADMSG && !packets_are_pictures(d) ? 0 : rc;
 }
 
@@ -403,6 +407,9 @@ int decoder_send(struct decoder *d, const struct packet *packet)
     const bool waits = !is_awaiting(d, key) && waits_for_turn(d);
     if (waits && key && d->shown == 0)
         packet_history_drop_stale(&d->history, packet->received_ns - STALE_NS);
+    const bool begins = packet->keyframe && !d->hole && d->options.losses_known;
+    d->intact = !packet->hole && (d->intact || begins);
+    d->hole = packet->hole;
     if (packet_history_add(&d->history, packet, !d->awaiting && keep) < 0)
         return -ENOMEM;
     struct packet_info *info = packet_history_info(&d->history, d->history.serial);
@@ -580,6 +587,11 @@ bool decoder_waits(const struct decoder *d)
 int64_t decoder_pictures(const struct decoder *d)
 {
     return d->shown;
+}
+
+int64_t decoder_failures(const struct decoder *d)
+{
+    return d->failures;
 }
 
 void decoder_set_fps(struct decoder *d, double fps)

@@ -57,6 +57,9 @@ int64_t decoder_skipped(struct decoder *);
 bool decoder_waits(const struct decoder *);
 // Pictures that were decoded since it was opened, withheld ones too.
 int64_t decoder_pictures(const struct decoder *);
+// Packets that could not be decoded though they, and all since an intact keyframe, came whole.
+// Where that is not known (options.losses_known) it stays 0.
+int64_t decoder_failures(const struct decoder *);
 // After a seek, a flush or a new connection: forgets what it holds. NVDEC's decoder stays open.
 void decoder_restart(struct decoder *);
 void decoder_close(struct decoder *); // frames that are out stay valid; accepts NULL

@@ -4,7 +4,10 @@ enum {
     PICTURES_MIN = 4, // of 32 packets: now and then a decoder makes a picture of noise
     PACKETS_MIN = 50, // a decoder may hold as many back, which at a low rate takes long
     STALLS_MAX = 5,
+    FAILED_MIN = 5,  // packets, however fast they come
+    FAILED_BACK = 4, // fewer for a picture: more than every fifth are no noise
 };
+static const int64_t FAILING_NS = INT64_C(1000000000);
 static const int64_t UNKNOWN_DISTANCE_NS = 20 * INT64_C(1000000000); // of cameras that save bits
 static const int64_t DISTANCE_MAX_NS = 600 * INT64_C(1000000000);
 
@@ -17,8 +20,28 @@ static void end_stall(struct decode_stall *stall)
 void decode_stall_connect(struct decode_stall *stall)
 {
     end_stall(stall);
-    stall->key_ns = 0;
+    stall->key_ns = stall->failed_ns = 0;
     stall->recent = 0;
+    stall->failed = 0;
+}
+
+static void look_for_failures(struct decode_stall *stall, const struct decode_signs *signs)
+{
+    if (signs->pictures > stall->pictures)
+        stall->failed = stall->failed > FAILED_BACK ? stall->failed - FAILED_BACK : 0;
+    else if (signs->failures > stall->failures)
+        stall->failed++;
+    stall->failures = signs->failures;
+    if (stall->failed == 0)
+        stall->failed_ns = 0;
+    else if (!stall->failed_ns)
+        stall->failed_ns = signs->now_ns;
+}
+
+// Twice as long after each connection that ended so: perhaps the camera is not to blame.
+static bool keeps_failing(const struct decode_stall *stall, int64_t now_ns)
+{
+    return stall->failed >= FAILED_MIN && now_ns - stall->failed_ns >= FAILING_NS << stall->stalls;
 }
 
 static void look_for_pictures(struct decode_stall *stall, int64_t pictures)
@@ -59,22 +82,26 @@ static int64_t wait_for_keyframe_ns(const struct decode_stall *stall)
     return distance < DISTANCE_MAX_NS ? distance : DISTANCE_MAX_NS;
 }
 
-bool decode_stall_packet(struct decode_stall *stall, int64_t pictures, int64_t now_ns,
-                         bool keyframe, int64_t patience_ns)
+bool decode_stall_packet(struct decode_stall *stall, const struct decode_signs *signs)
 {
-    look_for_pictures(stall, pictures);
-    if (!stall->key_ns)
+    const int64_t now_ns = signs->now_ns;
+    if (!stall->key_ns) {
         stall->key_ns = now_ns;
+        stall->failures = signs->failures;
+    }
+    look_for_failures(stall, signs);
+    look_for_pictures(stall, signs->pictures);
     if (!stall->begun_ns) {
         stall->begun_ns = now_ns;
         count_from(stall, now_ns);
     }
-    if (keyframe)
+    if (signs->keyframe)
         keyframe_came(stall, now_ns);
-    stall->lasted_ns = now_ns - stall->begun_ns;
-    const int64_t limit_ns = patience_ns + (stall->keyed ? 0 : wait_for_keyframe_ns(stall));
-    const bool over =
-        ++stall->packets >= PACKETS_MIN << stall->stalls && now_ns - stall->from_ns >= limit_ns;
+    const bool fails = keeps_failing(stall, now_ns);
+    const int64_t limit_ns = signs->patience_ns + (stall->keyed ? 0 : wait_for_keyframe_ns(stall));
+    const bool over = fails || (++stall->packets >= PACKETS_MIN << stall->stalls &&
+                                now_ns - stall->from_ns >= limit_ns);
+    stall->lasted_ns = now_ns - (fails ? stall->failed_ns : stall->begun_ns);
     stall->stalls += over && stall->stalls < STALLS_MAX;
     return over;
 }

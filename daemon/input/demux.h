@@ -25,6 +25,7 @@ struct packet {          // of one picture
     bool disposable;     // no other picture refers to it, as far as the demuxer knows
     bool damaged;        // a part of it is missing; AV_PKT_FLAG_CORRUPT is set, too
     bool reference_lost; // pictures before it are missing that it may refer to
+    bool hole;           // RTP packets are missing in it or before it, since the packet before
 };
 
 // What was learnt of a camera and helps its next connections. The owner keeps it as long as the
@@ -79,6 +80,7 @@ int64_t demux_patience_ns(const struct demux *);
 // as another one, over another connection or from a sender that began anew: what came before is
 // whole, the next packet is a keyframe; -EPROTO at the end where a file is cut short, as far as its
 // container tells (MPEG-TS and raw streams do not); -ETIMEDOUT after demux_patience_ns of silence;
+// -ETIME: an RTSP camera sends no pictures of the codec that it announced;
 // -ERESTART: the packets' numbers went back, from which libavformat does not recover; -EACCES: the
 // password was refused after all; -ECANCELED; negative errno.
 int demux_read(struct demux *, struct packet *);

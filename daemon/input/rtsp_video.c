@@ -239,6 +239,7 @@ int rtsp_video_packet(struct rtsp_video *video, const struct rtsp_unit *unit, st
         .disposable = own->disposable,
         .damaged = own->damaged,
         .reference_lost = own->reference_lost,
+        .hole = own->hole,
     };
     return 0;
 }

@@ -23,6 +23,7 @@ struct access_unit {
     // picture before it is damaged by the same packets and others refer to that.
     bool reference_lost;
     uint32_t lost;  // packets missing in it and before it, since the unit before
+    bool hole;      // some are, be it that their number is not known
     bool restarted; // the sender began anew with it
 };
 

@@ -161,6 +161,7 @@ static void note_hole(struct assembly *a, uint32_t lost, bool other)
 {
     struct assembly_unit *u = a->open;
     u->unit.lost += lost;
+    u->unit.hole = true;
     a->ended_received_ns = INT64_MIN;
     a->hole = true;
     a->hole_whole = !u->picture;

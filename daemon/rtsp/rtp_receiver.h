@@ -59,8 +59,8 @@ int rtp_receiver_put(struct rtp_receiver *, const uint8_t *data, size_t bytes, i
 int rtp_receiver_get(struct rtp_receiver *, int64_t now_ns, struct rtp_packet *ret);
 // When rtp_receiver_get will give a packet though nothing else comes; INT64_MAX: not.
 int64_t rtp_receiver_due_ns(const struct rtp_receiver *);
-// Bytes of the connection were skipped: the next packet's lost_unknown is set if its number tells no
-// loss. The packet before it may be wrong at its end.
+// Bytes of the connection were skipped: the next packet's lost_unknown is set if its number tells
+// no loss. The packet before it may be wrong at its end.
 void rtp_receiver_lose(struct rtp_receiver *);
 struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *);
 

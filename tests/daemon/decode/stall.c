@@ -1,5 +1,5 @@
 // When a stream counts as one that cannot be decoded: not while a keyframe may still come, nor for
-// want of packets.
+// want of packets, but soon where nothing is missing and all the same nothing can be decoded.
 #include "daemon/decode/stall.h"
 
 #include "tests/test.h"
@@ -12,8 +12,18 @@ enum {
 
 struct stream {
     struct decode_stall stall;
-    int64_t now_ms, pictures;
+    int64_t now_ms, pictures, failures;
+    bool fails; // packets that give no picture could not be decoded
 };
+
+static bool put_packet(struct stream *s, bool keyframe)
+{
+    return decode_stall_packet(&s->stall, &(struct decode_signs){.pictures = s->pictures,
+                                                                 .failures = s->failures,
+                                                                 .now_ns = START + s->now_ms * MS,
+                                                                 .patience_ns = PATIENCE_MS * MS,
+                                                                 .keyframe = keyframe});
+}
 
 // A picture of every `decodes` packets (0: of none), packets 40 ms apart, `keys_ms` from one
 // keyframe to the next (0: none), the first after `key_ms`. Returns after how many ms the stall
@@ -24,10 +34,11 @@ static int64_t run(struct stream *s, int64_t limit_ms, int64_t key_ms, int64_t k
     for (int64_t at = 0; at < limit_ms; at += 40) {
         const bool key = at == key_ms || (keys_ms && at > key_ms && (at - key_ms) % keys_ms == 0);
         s->now_ms = begin + at;
-        if (decode_stall_packet(&s->stall, s->pictures, START + s->now_ms * MS, key,
-                                PATIENCE_MS * MS))
+        if (put_packet(s, key))
             return at;
-        s->pictures += decodes && at / 40 % decodes == 0;
+        const bool decoded = decodes && at / 40 % decodes == 0;
+        s->pictures += decoded;
+        s->failures += s->fails && !decoded;
     }
     return -1;
 }
@@ -94,15 +105,66 @@ static void test_known_distance(void)
 // A decoder holds pictures back by their number, however long they take.
 static void test_low_rate(void)
 {
-    struct decode_stall stall = {0};
+    struct stream s = {0};
     int packets = 0;
-    while (!decode_stall_packet(&stall, 0, START + packets * 1000 * MS, true, PATIENCE_MS * MS))
-        packets++;
+    for (; !put_packet(&s, true); packets++)
+        s.now_ms += 1000;
     CHECK(packets == 49, "%d packets", packets);
-    decode_stall_connect(&stall);
-    while (!decode_stall_packet(&stall, 0, START + packets * 1000 * MS, true, PATIENCE_MS * MS))
-        packets++;
+    decode_stall_connect(&s.stall);
+    for (; !put_packet(&s, true); packets++)
+        s.now_ms += 1000;
     CHECK(packets == 49 + 99, "%d packets, and twice as many", packets);
+}
+
+// Whether a keyframe is due makes no difference, nor a picture now and then.
+static void test_failures(void)
+{
+    for (int decodes = 0; decodes <= 20; decodes += 20) {
+        struct stream s = {0};
+        run(&s, 30000, 0, 10000, 1);
+        s.fails = true;
+        const int64_t most_ms = decodes ? 1800 : 1040;
+        const int64_t took_ms = run(&s, 60000, -1, 0, decodes);
+        CHECK(took_ms >= 1000 && took_ms <= most_ms, "over after %lld ms", (long long)took_ms);
+        CHECK(s.stall.lasted_ns >= 1000 * MS && s.stall.lasted_ns <= took_ms * MS, "%lld",
+              (long long)s.stall.lasted_ns);
+    }
+}
+
+// Every third packet may be the stream's only picture: the others hold a part of it each.
+static void test_failures_between_pictures(void)
+{
+    struct stream s = {.fails = true};
+    CHECK(run(&s, 600000, 0, 1000, 3) == -1, "one of three");
+}
+
+// A camera that is not to blame is asked less and less often, until it shows pictures.
+static void test_failures_again(void)
+{
+    struct stream s = {.fails = true};
+    for (int64_t wait_ms = 1000, i = 0; i < 7; i++, wait_ms *= wait_ms < 32000 ? 2 : 1) {
+        decode_stall_connect(&s.stall);
+        const int64_t took_ms = run(&s, 600000, 0, 10000, 0);
+        CHECK(took_ms >= wait_ms && took_ms <= wait_ms + 80, "try %d: %lld ms", (int)i,
+              (long long)took_ms);
+    }
+    decode_stall_connect(&s.stall);
+    run(&s, 10000, 0, 1000, 1);
+    CHECK(run(&s, 600000, 0, 10000, 0) <= 1080, "behind pictures");
+}
+
+// Five packets at least, however seldom they come: and a burst is no second.
+static void test_failures_at_low_rate(void)
+{
+    struct stream s = {0};
+    int packets = 0;
+    for (; !put_packet(&s, true); packets++, s.failures++)
+        s.now_ms += 1000;
+    CHECK(packets == 5, "%d packets", packets);
+    s = (struct stream){0};
+    for (packets = 0; packets < 200 && !put_packet(&s, true); packets++, s.failures++)
+        s.now_ms += 1;
+    CHECK(packets == 200, "%d packets in as many ms", packets);
 }
 
 int main(void)
@@ -113,5 +175,9 @@ int main(void)
     TEST(test_awaited_keyframe());
     TEST(test_known_distance());
     TEST(test_low_rate());
+    TEST(test_failures());
+    TEST(test_failures_between_pictures());
+    TEST(test_failures_again());
+    TEST(test_failures_at_low_rate());
     return test_end();
 }

@@ -133,6 +133,8 @@ static inline void net_check_lost(const char *what)
     uint32_t sum = 0;
     for (int i = 0; i < net.n; i++)
         sum += net.got[i].unit.lost;
+    for (int i = 0; i < net.n; i++)
+        CHECK(net.got[i].unit.hole || !net.got[i].unit.lost, "%s: unit %d", what, i);
     CHECK(sum == net.withheld, "%s: %u of %u lost", what, sum, net.withheld);
 }
 
