@@ -49,6 +49,7 @@ struct rtsp_demux {
     int64_t timestamp;                  // of that unit
     int64_t pinged_ns;                  // CLOCK_MONOTONIC: in this silence; 0: not yet
     struct spare_pause pause;           // no spare is opened before it is over
+    bool other_codec;                   // the last spare was offered another codec
     struct secrets *secrets;
     char description[128], why[256];
 };
@@ -228,12 +229,18 @@ static int next_unit(struct rtsp_session *session, int64_t now_ns, struct rtsp_u
     return rc;
 }
 
+// The camera has become another one, which the session cannot say.
+static bool offers_other_codec(const struct rtsp_demux *in)
+{
+    return in->spare && rtsp_session_media(in->spare) && !same_codec(in, in->spare);
+}
+
 // 0: its keyframe is *ret, and the spare is the session now.
 static int read_spare(struct rtsp_demux *in, int64_t now_ns, struct rtsp_unit *ret)
 {
     int rc = -EAGAIN;
     while (in->spare && (rc = next_unit(in->spare, now_ns, ret)) == 0) {
-        if (!ret->unit.keyframe || ret->unit.damaged || !same_codec(in, in->spare))
+        if (!ret->unit.keyframe || ret->unit.damaged || offers_other_codec(in))
             continue;
         take_over(in, now_ns);
         return 0;
@@ -296,6 +303,11 @@ static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
             note_unit(in, ret, now_ns);
             return goes_on ? -EREMCHG : 0;
         }
+        if (offers_other_codec(in)) {
+            give_up_spare(in, now_ns);
+            in->other_codec = true;
+            in->ended = -ETIME;
+        }
         if (in->ended && !in->spare)
             return in->ended;
         if (is_silent(in, now_ns))
@@ -329,7 +341,9 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
 // A password as people write it may look like a host's name.
 static const char *hide_secrets(struct rtsp_demux *in)
 {
-    const char *said = in->session ? rtsp_session_why(in->session) : "";
+    const char *said = in->other_codec ? "the camera offers another codec by now"
+                       : in->session   ? rtsp_session_why(in->session)
+                                       : "";
     secrets_hide(in->secrets, in->why, sizeof in->why, said);
     return in->why;
 }

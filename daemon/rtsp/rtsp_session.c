@@ -266,6 +266,9 @@ static bool read_unit(struct rtsp_session *s)
     int rc = rtsp_track_read(s->d.track, s->d.now_ns, &s->unit);
     if (rc < 0 && rc != -EAGAIN)
         rtsp_dialogue_end(&s->d, rc, "out of memory");
+    if (rc == -EAGAIN && rtsp_track_is_barren(s->d.track))
+        rtsp_dialogue_end(&s->d, -ETIME, "%s sends packets, but no picture of %s in them",
+                          s->d.place, s->d.media.encoding);
     s->has_unit = rc == 0;
     return s->has_unit;
 }

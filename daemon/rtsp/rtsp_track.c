@@ -6,6 +6,9 @@
 
 #include "daemon/base/clock.h"
 
+enum { BARREN_STAMPS = 8 }; // at least: at a low rate a picture may be long on its way
+static const int64_t BARREN_NS = 1000000000;
+
 struct early_report { // of a sender, ahead of its first packet
     struct rtcp_events events;
     int64_t now_ns, realtime_ns; // when it came
@@ -21,6 +24,10 @@ struct rtsp_track {
     int64_t timestamp; // unwrapped: of the last unit
     bool has_timestamp;
     bool begun; // a unit came
+    // Of packets in a row that no unit came of, and none of which is missing:
+    int stamps; // how many timestamps
+    uint32_t stamp;
+    int64_t first_ns, last_ns; // when the first and the last came
     bool ending, flushed;
 };
 
@@ -131,6 +138,23 @@ static void time_unit(struct rtsp_track *t, struct rtsp_unit *unit)
     unit->capture_ns = rtcp_clock_read(&t->clock, unit->timestamp, t->clock_rate);
 }
 
+static void note_packet(struct rtsp_track *t, const struct rtp_packet *packet)
+{
+    if (packet->lost || packet->lost_unknown || t->stamps == 0) {
+        t->stamps = 1;
+        t->first_ns = packet->received_ns;
+    } else if (packet->timestamp != t->stamp) {
+        t->stamps++;
+    }
+    t->stamp = packet->timestamp;
+    t->last_ns = packet->received_ns;
+}
+
+bool rtsp_track_is_barren(const struct rtsp_track *t)
+{
+    return t->stamps >= BARREN_STAMPS && t->last_ns - t->first_ns >= BARREN_NS;
+}
+
 int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, struct rtsp_unit *ret)
 {
     struct rtp_packet packet;
@@ -139,12 +163,15 @@ int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, struct rtsp_unit *ret)
         if (depacketizer_get(t->depacketizer, now_ns, &ret->unit) == 0) {
             note_start(t, &ret->unit);
             time_unit(t, ret);
+            t->stamps = 0;
             return 0;
         }
         // At the end, a packet that others wait for does not come any more.
         rc = rtp_receiver_get(t->receiver, t->ending ? INT64_MAX : now_ns, &packet);
-        if (rc == 0)
+        if (rc == 0) {
+            note_packet(t, &packet);
             rc = depacketizer_put(t->depacketizer, &packet);
+        }
         if (rc == -EAGAIN && t->ending && !t->flushed) {
             depacketizer_flush(t->depacketizer);
             t->flushed = true;

@@ -42,6 +42,9 @@ int rtsp_track_put(struct rtsp_track *, const uint8_t *data, size_t bytes, int64
 void rtsp_track_lose(struct rtsp_track *); // bytes of the connection are missing
 // The next unit, valid until the next call. 0, -EAGAIN or -ENOMEM.
 int rtsp_track_read(struct rtsp_track *, int64_t now_ns, struct rtsp_unit *ret);
+// Packets came for a second, none was missing, and no unit could be made of them: they are not of
+// the codec that the SDP says.
+bool rtsp_track_is_barren(const struct rtsp_track *);
 void rtsp_track_end(struct rtsp_track *); // nothing more comes: what is there is complete
 int64_t rtsp_track_due_ns(const struct rtsp_track *); // when to read though nothing comes
 // Each writes a compound packet of RTCP to `to` of RTCP_REPORT_MAX bytes and returns its size.

@@ -15,7 +15,6 @@ SLACK = 2.0  # s to the first good picture once framed may try again
 BACK = 2.0  # s to the first good picture once service is back, by framed's own RTSP client, which has no deadlines set
 BACKOFF = (1, 1, 1.5, 1.5, 1.5)
 NOISE = 5.0  # s: noise is fewer packets, and a decoder makes pictures of some
-NOISE_KNOWN = 6.0  # s: to a keyframe, fifty packets that make no picture, 1 s of patience, a first pause
 UNDECODABLE = 2 * MEDIA + 1 + 2.4 + SLACK  # s: and a keyframe's distance, the packets that it takes, a first pause
 
 CAMERA = """
@@ -33,16 +32,17 @@ class Case:
     where framed's own client does."""
 
     def __init__(self, name, fault, within=SLACK, own=BACK, more="", user="", media=None, lost=0, epochs=None,
-                 harmed=False, **camera):
+                 harmed=False, keys="", **camera):
         self.name, self.fault, self.within, self.own, self.more = name, fault, within, own, more
         self.user, self.media, self.lost, self.epochs, self.harmed = user, media, lost, epochs, harmed
+        self.keys = keys
         self.options, self.took, self.problems, self.told, self.client = camera, None, [], "", "own"
 
     def text(self, where):
         media = f"media_timeout: {self.media or MEDIA}s" if self.media or self.client != "own" else ""
         deadlines = f"connect_timeout: {CONNECT}s\n    close_timeout: 300ms\n    demuxer: rtsp\n    "
         return CAMERA.format(name=self.name, url=self.camera.url(self.user), output=OUTPUT, more=self.more, where=where,
-                             keys=("" if self.client == "own" else deadlines) + media)
+                             keys=("" if self.client == "own" else deadlines) + (media or self.keys))
 
     def allowed(self):
         return (self.own if self.client == "own" else self.within) * PATIENCE
@@ -189,9 +189,11 @@ def other_in_stream(key):
     return fault
 
 
-def codec_in_stream(connection):
+def codec_in_stream(key):
     """Without a word, and it is another one to who asks again."""
-    connection.clip = connection.camera.clip = CLIPS["h265"]
+    def act(connection):
+        connection.clip = connection.camera.clip = CLIPS[key]
+    return act
 
 
 def slammed(case):
@@ -236,7 +238,7 @@ def cases(client="own"):
         Case("half-open", deaf_at_start, within=CONNECT + SLACK, start="deaf"),
         *(Case(f"mute-{method.lower()}", mute_at(method), within=CONNECT + SLACK, start=method)
           for method in ("OPTIONS", "DESCRIBE", "SETUP", "PLAY")),
-        Case("frozen", at_next(lambda c: c.freeze(1.2)), within=1.2 + SLACK, own=1.2 + BACK, lost=1),
+        Case("frozen", at_next(lambda c: c.freeze(1.2)), within=1.2 + SLACK, own=1.2 + BACK, lost=GOP),
         Case("frozen-max-age", at_next(lambda c: c.freeze(3)), within=3 + SLACK, own=3 + BACK, media=8,
              more=", max_age: 400ms", lost=80),
         Case("rtp-hour-on", several(jump(3600)), epochs=2),
@@ -262,9 +264,13 @@ def cases(client="own"):
         Case("size-in-stream", other_in_stream("large"), epochs=2),
         Case("pixels-in-stream", other_in_stream("deep")),
         Case("range-in-stream", other_in_stream("full")),
-        Case("garbage", at_next(Connection.garble, GOP + 12), within=UNDECODABLE + NOISE, own=NOISE_KNOWN, harmed=True),
-        Case("codec-in-stream", at_next(codec_in_stream, GOP + 12), within=UNDECODABLE, own=NOISE_KNOWN, epochs=1,
-             harmed=True),
+        Case("garbage", at_next(Connection.garble, GOP + 12), within=UNDECODABLE + NOISE, harmed=True),
+        Case("garbage-h265", at_next(Connection.garble, GOP + 12), within=UNDECODABLE + NOISE, harmed=True, clip="h265"),
+        Case("codec-in-stream", at_next(codec_in_stream("h265"), GOP + 12), within=UNDECODABLE, epochs=1, harmed=True),
+        Case("codec-in-stream-h265", at_next(codec_in_stream("plain"), GOP + 12), within=UNDECODABLE + NOISE, epochs=1,
+             harmed=True, clip="h265"),
+        Case("codec-no-spare", at_next(codec_in_stream("plain"), GOP + 12), within=UNDECODABLE + NOISE, epochs=1,
+             harmed=True, clip="h265", keys="spare: \"off\""),
         Case("no-parameter-sets", several(), start="bare"),
     ]
     for case in listed:

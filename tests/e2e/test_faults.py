@@ -11,7 +11,7 @@ import time
 
 from fault_cases import CLIPS, Case, begun, camera_of, cases, make_clips, refused
 from faulty_camera import Camera, Connection
-from framed_client import PATIENCE, Checks, Framed, folder, until
+from framed_client import PATIENCE, Checks, Framed, folder, status, until
 from numbered_clip import GOP
 from watch import CAPTURE_CLOCK, Account, Watcher, check_ledger, reference
 
@@ -46,6 +46,13 @@ def check_case(checks, framed, metrics, case):
         checks.check(account.epochs == case.epochs + extra, f"{case.name}: {account.epochs} epochs")
     print(f"{case.name:18} {took:>6} {len(account.missing):5} {len(account.doubled):7} {len(account.torn):5}"
           f" {account.flagged:8} {len(account.unflagged):9}  {dict(losses) or ''}", flush=True)
+
+
+def check_packets(checks, case, network):
+    """The packets that framed says it missed are those that the camera kept back."""
+    if network and network["transport"]:
+        checks.check(network["lost"] == case.camera.withheld,
+                     f"{case.name}: {network['lost']} packets lost, {case.camera.withheld} kept back")
 
 
 def check_capture_rises(checks, case):
@@ -109,6 +116,7 @@ def check_all(checks, where, listed):
             thread.start()
         for thread in threads:
             thread.join(150 * PATIENCE)
+        told = status(where)
         check_held(checks, before, until(lambda: (now := held(framed)) <= before and now, 3) or held(framed))
         print(f"{framed.resident_kib() / 1024:.1f} MiB resident")
         code = framed.stop()
@@ -118,6 +126,7 @@ def check_all(checks, where, listed):
         print("fault                   s  lost doubled torn flagged unflagged")
         for case in listed:
             check_case(checks, framed, framed.metrics(), case)
+            check_packets(checks, case, told.get(case.name, {}).get("network"))
             check_capture_rises(checks, case)
             if case.name == "frozen-max-age":
                 check_live(checks, case)
