@@ -120,7 +120,7 @@ static const struct config_row camera_rows[] = {
           .example = "{pixel_format: bgra, video_size: 1920x1080}"),
     FIELD(struct camera_config, decode, "auto",
           "auto: NVDEC if the GPU can decode this stream, else the cpu"),
-    FIELD(struct camera_config, decode_threads, "auto", "threads of the cpu decoder; each takes the memory of about one picture; for a live input the threads share each picture, which adds no delay and helps if pictures are coded in several slices, or in rows that can be decoded side by side (H.265's wavefronts); for a file each thread decodes a picture of its own, which adds one frame of delay for each thread after the first; auto: for a network input its share of the processors, at most 4; otherwise 1", RANGE(0, 64),
+    FIELD(struct camera_config, decode_threads, "auto", "threads of the cpu decoder; each takes the memory of about one picture; for a live input the threads share each picture, which adds no delay and helps if pictures are coded in several slices, or in rows that can be decoded side by side (H.265's wavefronts), but of H.264 it is one thread, as libavcodec tells damage only then; for a file each thread decodes a picture of its own, which adds one frame of delay for each thread after the first; auto: for a network input its share of the processors, at most 4; otherwise 1", RANGE(0, 64),
           .zero = "auto"),
     FIELD(struct camera_config, picture, "auto",
           "largest picture expected, for which memory is planned; auto: the size of the file or of the running camera, or 1920x1080 until that is known; larger pictures are accepted while memory is left",

@@ -20,6 +20,9 @@ static const int64_t NO_SERIAL = 0; // theirs begin with 1
 static void forbid_delay(AVCodecContext *context)
 {
     context->thread_type = FF_THREAD_SLICE;
+    // With several slices of H.264 at a time libavcodec neither mends damage nor tells it.
+    if (context->codec_id == AV_CODEC_ID_H264)
+        context->thread_count = 1;
     if (context->codec_id == AV_CODEC_ID_AV1)
         context->flags |= AV_CODEC_FLAG_LOW_DELAY;
 }

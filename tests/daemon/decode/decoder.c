@@ -405,6 +405,38 @@ static void test_low_delay(const char *encoder, const char *file, int threads)
     run_close(&run);
 }
 
+// Every eighth packet is damaged in its middle: how many pictures say so.
+static int count_damaged(const char *file, int threads)
+{
+    const struct decode_options live = {
+        .decode = DECODE_CPU, .threads = threads, .low_delay = true, .in_flight = 4};
+    struct run run;
+    struct frame frame;
+    struct packet packet;
+    int damaged = 0;
+    if (!run_open(&run, file, &live))
+        return -1;
+    for (int i = 0; demux_read(run.demux, &packet) == 0; i++) {
+        const int middle = packet.av->size / 2;
+        if (i % 8 == 5 && av_packet_make_writable(packet.av) == 0)
+            memset(packet.av->data + middle, 0xa5, (size_t)(packet.av->size - middle) / 2);
+        int rc = decoder_send(run.decoder, &packet);
+        CHECK(rc == 0, "packet %d: %s", i, strerror(-rc));
+        for (; decoder_receive(run.decoder, &frame) == 0; frame_release(&frame))
+            damaged += frame.lost || (frame.info.flags & FRAMED_FLAG_DAMAGED);
+    }
+    run_close(&run);
+    return damaged;
+}
+
+// Damage is told whatever the number of threads.
+static void test_live_damage(const char *encoder, const char *file)
+{
+    clips_make("320x180", 40, encoder, file);
+    const int one = count_damaged(file, 1), four = count_damaged(file, 4);
+    CHECK(one >= 5 && four == one, "%s: %d pictures by one thread, %d by four", file, one, four);
+}
+
 static void test_nvdec_missing(void)
 {
     struct run run;
@@ -484,6 +516,9 @@ int main(void)
     TEST(test_frames_outlive());
     TEST(test_restart());
     TEST(test_geometry_changes());
+    TEST(test_live_damage("-c:v libx264 -bf 0 -slices 4", "slices.h264"));
+    TEST(test_live_damage("-c:v libx265 -x265-params log-level=none:bframes=0:slices=4",
+                          "slices.hevc"));
     for (int threads = 0; threads <= 4; threads += threads ? threads : 1) {
         TEST(test_low_delay("-c:v libx264 -bf 0", "live.h264", threads));
         TEST(test_low_delay("-c:v libx265 -x265-params log-level=none:bframes=0", "live.hevc",
