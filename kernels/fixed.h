@@ -90,6 +90,23 @@ static inline FRAMED_HD int vertical(int h0, int h1, int w)
     return h0 + mulhrs(h1 - h0, 2 * w);
 }
 
+// Where a filter weighs samples: the sum over a column, whose weights sum to 1 << bits, to 7
+// fraction bits centred on 128; then the sum of these over a row.
+static inline FRAMED_HD int filtered_column8(int sum, int bits)
+{
+    return ((sum + (1 << (bits - 8))) >> (bits - 7)) - 16384;
+}
+
+static inline FRAMED_HD int filtered_column10(int sum, int bits)
+{
+    return ((sum + (1 << (bits - 6))) >> (bits - 5)) - 16384;
+}
+
+static inline FRAMED_HD int filtered_row(int sum)
+{
+    return (sum + WEIGHT_ONE / 2) >> WEIGHT_BITS;
+}
+
 // Levels with 6 fraction bits that carry LEVEL6_HALF, so that level_of only shifts.
 struct rgb6 {
     int r, g, b;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/filter.h"
 #include "kernels/sample.h"
 
 struct square { // 2x2, row major
@@ -220,7 +221,8 @@ static int tables_init(struct warp *warp, const double d[6])
     axis_fill(warp->coly, coly);
     axis_fill(warp->rowx, rowx);
     axis_fill(warp->rowy, rowy);
-    if (warp->rowx[h - 1] != 0 || warp->coly[w - 1] != 0) // monotone, from 0 on: the axes mix
+    // Monotone, from 0 on: where the last is another number, the axes mix.
+    if (warp->filter != FILTER_BILINEAR || warp->rowx[h - 1] != 0 || warp->coly[w - 1] != 0)
         return 0;
     warp->rows = (struct warp_row *)((uint8_t *)warp->colx + positions_bytes(warp));
     warp->luma_columns = (struct warp_column *)(warp->rows + h);
@@ -256,6 +258,8 @@ struct band with_chroma_rows(struct band rows, struct position at, int32_t first
 struct band warp_source_rows(const struct op *op, struct band out)
 {
     const struct warp *warp = &op->warp;
+    if (warp->filter != FILTER_BILINEAR)
+        return filter_source_rows(warp, out);
     // Both tables are monotone: the extremes lie in the corners.
     const int32_t c0 = warp->coly[0], c1 = warp->coly[warp->width - 1];
     const int32_t r0 = warp->rowy[out.y0], r1 = warp->rowy[out.y1 - 1];

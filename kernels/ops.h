@@ -13,13 +13,19 @@
 extern "C" {
 #endif
 
-// --- warp: affine map, bilinear samples, colour, normalisation to a tensor
+// --- warp: affine map, samples by a filter, colour, normalisation to a tensor
 
 enum fit { FIT_LETTERBOX, FIT_STRETCH, FIT_CROP, FIT_NONE };
 enum flip { FLIP_NONE, FLIP_HORIZONTAL, FLIP_VERTICAL, FLIP_BOTH };
 enum dtype { DTYPE_U8, DTYPE_S8, DTYPE_F16, DTYPE_F32 };
 enum layout { LAYOUT_NCHW, LAYOUT_NHWC };
 enum order { ORDER_RGB, ORDER_BGR, ORDER_GRAY };
+
+// What of the source an output pixel is made of: the 2x2 samples around its position, or along each
+// axis all samples that its own square covers, by how much of each (area), or those that lie nearer
+// than its square's width, by how near (triangle; where it enlarges, nearer than one sample). The
+// latter two want axes that do not mix.
+enum filter { FILTER_BILINEAR, FILTER_AREA, FILTER_TRIANGLE };
 
 struct rect {
     int x, y, width, height; // source pixels
@@ -29,12 +35,13 @@ struct rect {
 // 1/65536 pixel fit 32 bits, with room for the taps.
 enum { WARP_REACH_MAX = (1 << 15) - 4 };
 
-// Affine + bilinear + normalise. The source's crop (whole where its width is 0) is turned about its
+// Affine + filter + normalise. The source's crop (whole where its width is 0) is turned about its
 // centre as the source's orientation says, then rotated, flipped and fitted to width x height;
 // `affine` where has_affine stands for all of that.
 struct warp_params {
     int width, height; // of the tensor, pixels
     enum fit fit;
+    enum filter filter;
     struct rect crop;
     double rotate; // degrees, clockwise as seen on the screen
     enum flip flip;
@@ -71,6 +78,30 @@ struct warp_column {
     uint32_t offset, weights;
 } __attribute__((aligned(8)));
 
+// The samples of one plane's row or column that an output pixel is made of, where a filter weighs
+// them.
+struct filter_span {
+    uint16_t first, count;
+};
+
+// The same of all output pixels along one axis of the source. The weights of pixel i lie at
+// weights[i * stride]: `count` of them, which sum to 1 << bits, then zeroes.
+struct filter_axis {
+    struct filter_span *spans;
+    int16_t *weights;
+    int stride, bits; // stride: a multiple of 8
+};
+
+// What a filter other than the bilinear one reads. Pixels with a coverage of 0 have empty spans.
+struct filter_tables {
+    size_t bytes; // of the one allocation at luma_x.spans, in which all tables lie
+    // Along the source's x and y: of luma or RGB, and of chroma; and the share of an output pixel's
+    // square that lies in the window, in units of WEIGHT_ONE.
+    struct filter_axis luma_x, luma_y, chroma_x, chroma_y;
+    uint16_t *coverage_x, *coverage_y;
+    bool turned; // tables along x go by the output's y, those along y by the output's x
+};
+
 // Tables of columns are padded to whole groups of four, with copies of the last.
 static inline FRAMED_HD int warp_padded_width(int width)
 {
@@ -89,10 +120,13 @@ struct warp {
     struct yuv_to_rgb rgb; // for YUV sources
     int16_t gray[3];       // Q15 luma weights of R, G, B, for RGB sources; they sum to 32768
     uint8_t fill[3];
+    enum filter filter;
+    struct filter_tables filtered; // where the filter is not bilinear
     // Position of output pixel (dx, dy) in 1/65536 source pixel: sx = colx[dx] + rowx[dy],
     // sy = coly[dx] + rowy[dy]. The axes mix where rowx or coly has more than zeros.
     int32_t *colx, *coly, *rowx, *rowy;
-    // NULL where the axes mix: by row; by column for luma or RGB, for chroma, and the coverage.
+    // NULL where the axes mix or another filter than the bilinear one is used: by row; by column
+    // for luma or RGB, for chroma, and the coverage.
     struct warp_row *rows;
     struct warp_column *luma_columns, *chroma_columns;
     uint16_t *coverage_columns;
@@ -183,7 +217,8 @@ extern const struct op_type *const op_types[OP_KINDS]; // by enum op_kind
 // Makes the op for sources shaped like `src` (format, size, colour and, by warp, orientation are
 // read, planes are not).
 // Returns 0; -EINVAL where the parameters make no op for it (a singular affine, a crop outside the
-// picture, a format that is no source or no result); -ERANGE where a position would lie beyond
+// picture, axes that mix under a filter other than the bilinear one, a format that is no source or
+// no result); -ERANGE where a position would lie beyond
 // WARP_REACH_MAX; -ENOMEM. On error `op` needs no op_finish. Arithmetic: the pixel contract in
 // kernels/fixed.h.
 int op_init(struct op *op, const struct op_params *params, const struct image *src);

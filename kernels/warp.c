@@ -5,6 +5,7 @@
 
 #include "kernels/colour.h"
 #include "kernels/element.h"
+#include "kernels/filter.h"
 #include "kernels/geometry.h"
 #include "kernels/warp_pixel.h"
 
@@ -41,6 +42,7 @@ static int warp_init(struct op *op, const struct op_params *op_params, const str
     warp->source = pixel_format_read_as(src->format);
     warp->dtype = params->dtype;
     warp->layout = params->layout;
+    warp->filter = params->filter;
     warp->order = params->order;
     warp->luma = luma_position();
     warp->chroma_x = chroma_position_x(src->format, colour.siting);
@@ -57,11 +59,18 @@ static int warp_init(struct op *op, const struct op_params *op_params, const str
         element_bytes(warp->dtype) * warp->channels * (size_t)warp->width * warp->height;
     tensor_lay_out(warp, &op->dst);
     op->batch = (int)warp->dtype;
-    return geometry_init(op, params, src);
+    const int error = geometry_init(op, params, src);
+    if (error || warp->filter == FILTER_BILINEAR)
+        return error;
+    const int filter_error = filter_init(warp, op->dst_to_src);
+    if (filter_error)
+        free(warp->colx);
+    return filter_error;
 }
 
 static void warp_finish(struct op *op)
 {
+    filter_finish(&op->warp);
     free(op->warp.colx);
 }
 
@@ -77,9 +86,12 @@ static inline FRAMED_HD void warp_band(const struct image *dst, const struct ima
     const int step = planar ? 1 : warp.channels;
     for (int y = band.y0; y < band.y1; y++) {
         for (int x = 0; x < warp.width; x++) {
-            const int32_t sx = warp.colx[x] + warp.rowx[y], sy = warp.coly[x] + warp.rowy[y];
             uint8_t level[3] = {0};
-            warp_levels(&from, &warp, format, sx, sy, level);
+            if (warp.filter == FILTER_BILINEAR)
+                warp_levels(&from, &warp, format, warp.colx[x] + warp.rowx[y],
+                            warp.coly[x] + warp.rowy[y], level);
+            else
+                filtered_levels(&from, &warp, format, x, y, level);
             for (int c = 0; c < warp.channels; c++) {
                 const struct plane *plane = &to.plane[planar ? c : 0];
                 uint8_t *row = plane->data + (ptrdiff_t)y * plane->stride;

@@ -6,6 +6,42 @@
 #include "kernels/ops.h"
 #include "kernels/sample.h"
 
+// What the samples at a pixel show, in the order of RGB, where `coverage` of it is picture: its
+// levels in the tensor's channel order. Samples: R, G and B, or Y, U and V where those are read, in
+// 7 fraction bits centred on 128.
+static inline FRAMED_HD void levels_of_samples(const struct warp *warp, enum pixel_format format,
+                                               const int sample[3], int coverage, uint8_t level[3])
+{
+    const bool gray = warp->order == ORDER_GRAY;
+    struct rgb6 q;
+    if (source_is_rgb(format)) {
+        q.r = channel6(sample[0]);
+        q.g = channel6(sample[1]);
+        q.b = channel6(sample[2]);
+        if (gray)
+            q.r = gray6(q, warp->gray);
+    } else if (gray || !source_has_chroma(format)) {
+        q.r = q.g = q.b = luma6(&warp->rgb, sample[0]);
+    } else {
+        q = yuv_to_rgb6(&warp->rgb, sample[0], sample[1], sample[2]);
+    }
+
+    // What the window does not cover is fill.
+    const bool bgr = warp->order == ORDER_BGR;
+    const int q6[3] = {bgr ? q.b : q.r, q.g, bgr ? q.r : q.b};
+    for (int i = 0; i < 3; i++)
+        level[i] =
+            (uint8_t)(coverage == WEIGHT_ONE ? level_of(q6[i])
+                                             : level_blended(q6[i], warp->fill[i], coverage));
+}
+
+// How many components are read.
+static inline FRAMED_HD int components_read(const struct warp *warp, enum pixel_format format)
+{
+    const bool luma = warp->order == ORDER_GRAY || !source_has_chroma(format);
+    return !source_is_rgb(format) && luma ? 1 : 3;
+}
+
 // The levels of the output pixel whose source position is (sx, sy) in 1/65536 pixel, in the
 // tensor's channel order; for gray only level[0] means something. `format` is warp->source.
 static inline FRAMED_HD void warp_levels(const struct image *src, const struct warp *warp,
@@ -25,31 +61,71 @@ static inline FRAMED_HD void warp_levels(const struct image *src, const struct w
     // The picture there: samples that would lie outside the window are those at its edge.
     const struct taps x = taps_at(px, warp->x0, warp->x1 - 1);
     const struct taps y = taps_at(py, warp->y0, warp->y1 - 1);
-    const bool gray = warp->order == ORDER_GRAY;
-    struct rgb6 q;
+    int sample[3] = {sample_bilinear(src, format, 0, x, y), 0, 0};
     if (source_is_rgb(format)) {
-        q.r = channel6(sample_bilinear(src, format, 0, x, y));
-        q.g = channel6(sample_bilinear(src, format, 1, x, y));
-        q.b = channel6(sample_bilinear(src, format, 2, x, y));
-        if (gray)
-            q.r = gray6(q, warp->gray);
-    } else if (gray || !source_has_chroma(format)) {
-        q.r = q.g = q.b = luma6(&warp->rgb, sample_bilinear(src, format, 0, x, y));
-    } else {
+        sample[1] = sample_bilinear(src, format, 1, x, y);
+        sample[2] = sample_bilinear(src, format, 2, x, y);
+    } else if (components_read(warp, format) == 3) {
         const struct taps cx = chroma_taps(warp->chroma_x, sx, warp->x0, warp->x1);
         const struct taps cy = chroma_taps(warp->chroma_y, sy, warp->y0, warp->y1);
-        q = yuv_to_rgb6(&warp->rgb, sample_bilinear(src, format, 0, x, y),
-                        sample_bilinear(src, format, 1, cx, cy),
-                        sample_bilinear(src, format, 2, cx, cy));
+        sample[1] = sample_bilinear(src, format, 1, cx, cy);
+        sample[2] = sample_bilinear(src, format, 2, cx, cy);
     }
+    levels_of_samples(warp, format, sample, coverage, level);
+}
 
-    // What the window does not cover is fill.
-    const bool bgr = warp->order == ORDER_BGR;
-    const int q6[3] = {bgr ? q.b : q.r, q.g, bgr ? q.r : q.b};
-    for (int i = 0; i < 3; i++)
-        level[i] =
-            (uint8_t)(coverage == WEIGHT_ONE ? level_of(q6[i])
-                                             : level_blended(q6[i], warp->fill[i], coverage));
+// --- filters that weigh samples along each axis
+
+// Column x of component c's plane at entry iy of the axis y: the sum of its samples.
+static inline FRAMED_HD int column_filtered(const struct image *src, enum pixel_format format,
+                                            int c, int x, const struct filter_axis *y, int iy)
+{
+    const struct component k = component_of(format, c);
+    const struct filter_span rows = y->spans[iy];
+    const int16_t *weights = y->weights + (ptrdiff_t)iy * y->stride;
+    const ptrdiff_t stride = src->plane[k.plane].stride;
+    const uint8_t *at = component_row(src, k, rows.first) + x * k.step;
+    int sum = 0;
+    for (int i = 0; i < rows.count; i++, at += stride)
+        sum += weights[i] * sample_load(format, at);
+    return source_is_10bit(format) ? filtered_column10(sum, y->bits)
+                                   : filtered_column8(sum, y->bits);
+}
+
+// Component c at entries ix and iy of the axes: columns first, each rounded, then their row.
+static inline FRAMED_HD int sample_filtered(const struct image *src, enum pixel_format format,
+                                            int c, const struct filter_axis *x, int ix,
+                                            const struct filter_axis *y, int iy)
+{
+    const struct filter_span columns = x->spans[ix];
+    const int16_t *weights = x->weights + (ptrdiff_t)ix * x->stride;
+    int sum = 0;
+    for (int i = 0; i < columns.count; i++)
+        sum += weights[i] * column_filtered(src, format, c, columns.first + i, y, iy);
+    return filtered_row(sum);
+}
+
+// The levels of output pixel (dx, dy), as of warp_levels.
+static inline FRAMED_HD void filtered_levels(const struct image *src, const struct warp *warp,
+                                             enum pixel_format format, int dx, int dy,
+                                             uint8_t level[3])
+{
+    const struct filter_tables *f = &warp->filtered;
+    const int x = f->turned ? dy : dx, y = f->turned ? dx : dy;
+    const int coverage = coverage_of(f->coverage_x[x], f->coverage_y[y]);
+    if (coverage == 0) {
+        for (int i = 0; i < 3; i++)
+            level[i] = warp->fill[i];
+        return;
+    }
+    int sample[3] = {0};
+    FRAMED_ROLLED
+    for (int c = 0; c < components_read(warp, format); c++) {
+        const bool chroma = c > 0 && !source_is_rgb(format);
+        sample[c] = sample_filtered(src, format, c, chroma ? &f->chroma_x : &f->luma_x, x,
+                                    chroma ? &f->chroma_y : &f->luma_y, y);
+    }
+    levels_of_samples(warp, format, sample, coverage, level);
 }
 
 #endif

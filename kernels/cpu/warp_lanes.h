@@ -3,6 +3,7 @@
 #ifndef FRAMED_KERNELS_CPU_WARP_LANES_H
 #define FRAMED_KERNELS_CPU_WARP_LANES_H
 
+#include "kernels/cpu/warp_filtered.h"
 #include "kernels/cpu/warp_turned.h"
 
 // The output pixels of a band that see some of the picture.
@@ -10,16 +11,22 @@ struct visible_rect {
     int x0, y0, x1, y1;
 };
 
+static inline int row_coverage(const struct warp *warp, int y)
+{
+    return warp->rows ? warp->rows[y].coverage : warp->filtered.coverage_y[y];
+}
+
 static inline struct visible_rect visible_rect_of(const struct warp *warp, struct band band)
 {
+    const uint16_t *columns = warp->rows ? warp->coverage_columns : warp->filtered.coverage_x;
     struct visible_rect s = {0, band.y0, warp->width, band.y1};
-    while (s.y0 < s.y1 && warp->rows[s.y0].coverage == 0)
+    while (s.y0 < s.y1 && row_coverage(warp, s.y0) == 0)
         s.y0++;
-    while (s.y1 > s.y0 && warp->rows[s.y1 - 1].coverage == 0)
+    while (s.y1 > s.y0 && row_coverage(warp, s.y1 - 1) == 0)
         s.y1--;
-    while (s.x0 < s.x1 && warp->coverage_columns[s.x0] == 0)
+    while (s.x0 < s.x1 && columns[s.x0] == 0)
         s.x0++;
-    while (s.x1 > s.x0 && warp->coverage_columns[s.x1 - 1] == 0)
+    while (s.x1 > s.x0 && columns[s.x1 - 1] == 0)
         s.x1--;
     return s;
 }
@@ -53,12 +60,34 @@ static inline void axes_warp(const struct image *dst, const struct image *src,
     }
 }
 
+static inline void filtered_warp(const struct image *dst, const struct image *src,
+                                 const struct warp *warp, struct band band, bool filled)
+{
+    struct elements elements;
+    struct filtered_strip strip;
+    elements_init(&elements, dst, warp);
+    const struct visible_rect visible = visible_rect_of(warp, band);
+    if (!filled)
+        surround_fill(&elements, &visible, band);
+    for (int x = visible.x0; x < visible.x1; x += STRIP) {
+        filtered_strip_init(&strip, src, warp, x, visible.x1 - x < STRIP ? visible.x1 - x : STRIP);
+        for (int y = visible.y0; y < visible.y1; y++) {
+            filtered_strip_levels(&strip, y);
+            elements_store(&elements, x, y, &strip.strip.levels, 0, strip.strip.n);
+        }
+    }
+}
+
 static inline void lanes_warp(const struct image *dst, const struct image *src, const struct op *op,
                               struct band band, bool filled)
 {
     const struct warp *warp = &op->warp;
     if (warp->rows)
         axes_warp(dst, src, warp, band, filled);
+    else if (warp->filter != FILTER_BILINEAR && !warp->filtered.turned)
+        filtered_warp(dst, src, warp, band, filled);
+    else if (warp->filter != FILTER_BILINEAR)
+        op_reference(dst, src, op, band, filled);
     else if (turn_reaches(src))
         turn_warp(dst, src, warp, band, filled);
     else

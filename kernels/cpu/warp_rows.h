@@ -50,18 +50,25 @@ static inline enum picture picture_of(const struct warp *warp)
     return gray || !source_has_chroma(warp->source) ? PICTURE_LUMA : PICTURE_YUV;
 }
 
-static inline void strip_init(struct strip *s, const struct image *src, const struct warp *warp,
-                              int x, int n)
+// `coverage`: of all columns of the result.
+static inline void strip_place(struct strip *s, const struct image *src, const struct warp *warp,
+                               const uint16_t *coverage, int x, int n)
 {
     s->src = src;
     s->warp = warp;
     s->x = x;
     s->n = n;
-    s->coverage = warp->coverage_columns + x;
+    s->coverage = coverage + x;
     for (s->whole0 = 0; s->whole0 < n && s->coverage[s->whole0] < WEIGHT_ONE;)
         s->whole0++;
     for (s->whole1 = n; s->whole1 > s->whole0 && s->coverage[s->whole1 - 1] < WEIGHT_ONE;)
         s->whole1--;
+}
+
+static inline void strip_init(struct strip *s, const struct image *src, const struct warp *warp,
+                              int x, int n)
+{
+    strip_place(s, src, warp, warp->coverage_columns, x, n);
     for (int c = 0; c < 3; c++) {
         const struct component k = component_of(src->format, c);
         s->component[c] = (struct plane){component_row(src, k, 0), src->plane[k.plane].stride};
@@ -232,17 +239,9 @@ static void run_levels(struct strip *s, const struct lines lines[3], int from, i
         run_make(&s->levels, s->warp, lines, from, to, false, false);
 }
 
-// The strip's levels of an output row that sees some of the picture.
-static inline void strip_levels(struct strip *s, const struct warp_row *row)
+// The levels of a row of which `coverage` is picture.
+static inline void strip_finish(struct strip *s, const struct lines lines[3], int coverage)
 {
-    const struct warp *warp = s->warp;
-    const int coverage = row->coverage;
-    struct lines lines[3];
-    strip_lines(s, &s->group[0], row->luma, row->luma_weight, lines);
-    if (picture_of(warp) == PICTURE_LUMA)
-        lines[1] = lines[2] = lines[0];
-    else if (picture_of(warp) == PICTURE_YUV)
-        strip_lines(s, &s->group[1], row->chroma, row->chroma_weight, lines);
     if (coverage < WEIGHT_ONE) {
         run_blend(s, lines, 0, s->n, coverage);
         return;
@@ -252,6 +251,19 @@ static inline void strip_levels(struct strip *s, const struct warp_row *row)
         run_blend(s, lines, 0, s->whole0, coverage);
     if (s->whole1 < s->n)
         run_blend(s, lines, s->whole1, s->n, coverage);
+}
+
+// The strip's levels of an output row that sees some of the picture.
+static inline void strip_levels(struct strip *s, const struct warp_row *row)
+{
+    const struct warp *warp = s->warp;
+    struct lines lines[3];
+    strip_lines(s, &s->group[0], row->luma, row->luma_weight, lines);
+    if (picture_of(warp) == PICTURE_LUMA)
+        lines[1] = lines[2] = lines[0];
+    else if (picture_of(warp) == PICTURE_YUV)
+        strip_lines(s, &s->group[1], row->chroma, row->chroma_weight, lines);
+    strip_finish(s, lines, row->coverage);
 }
 
 #endif

@@ -1,11 +1,12 @@
-// The warp on CUDA. Where the axes do not mix, warp_axis.cuh makes it from tables; else a thread
-// makes one output pixel with the functions of warp_pixel.h.
+// The warp on CUDA. Where the axes do not mix, warp_axis.cuh makes it from tables, or
+// warp_filtered.cuh with a filter; else a thread makes one output pixel with the functions of
+// warp_pixel.h.
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/warp_axis.cuh"
 #include "kernels/cuda/warp_block.cuh"
-#include "kernels/warp_pixel.h"
+#include "kernels/cuda/warp_filtered.cuh"
 
 enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 8 };
 
@@ -37,24 +38,19 @@ static __global__ void warp_pixel(const __grid_constant__ struct pixel_batch bat
     for (int i = 0; i < PLANES_MAX; i++)
         src.plane[i] = item->src[i];
     uint8_t level[3];
-    warp_levels(&src, warp, FORMAT, warp->colx[x] + warp->rowx[y], warp->coly[x] + warp->rowy[y],
-                level);
-
-    const T *table = (const T *)&warp->table;
-    const bool planar = warp->layout == LAYOUT_NCHW;
-    const size_t pixel = (size_t)y * warp->width + x, plane = (size_t)warp->width * warp->height;
-    T *dst = (T *)item->dst + (planar ? pixel : pixel * warp->channels);
-#pragma unroll
-    for (int c = 0; c < 3; c++)
-        if (c < warp->channels)
-            dst[planar ? c * plane : c] = table[256 * c + level[c]];
+    if (warp->filter == FILTER_BILINEAR)
+        warp_levels(&src, warp, FORMAT, warp->colx[x] + warp->rowx[y],
+                    warp->coly[x] + warp->rowy[y], level);
+    else
+        filtered_levels(&src, warp, FORMAT, x, y, level);
+    pixel_store<T>(warp, item->dst, x, y, level);
 }
 
 // --- launch
 
 // The kernels of a source and dtype.
 struct kernels {
-    const void *pixel, *axis, *whole;
+    const void *pixel, *axis, *whole, *filtered;
 };
 
 template <typename T> static struct kernels kernels_for(enum pixel_format source)
@@ -63,11 +59,11 @@ template <typename T> static struct kernels kernels_for(enum pixel_format source
 #define CASE(format)                                                                               \
     case format:                                                                                   \
         return {(const void *)warp_pixel<format, T>, (const void *)warp_axis<format, T, false>,    \
-                (const void *)warp_axis<format, T, true>};
+                (const void *)warp_axis<format, T, true>, (const void *)warp_filtered<format, T>};
         FOR_EACH_SOURCE(CASE)
 #undef CASE
     default:
-        return {NULL, NULL, NULL};
+        return {NULL, NULL, NULL, NULL};
     }
 }
 
@@ -130,11 +126,20 @@ static cudaError_t launch_axis(const void *kernel, struct axis_batch *batch, str
     return cudaLaunchKernel(kernel, grid, dim3(AXIS_LANES, AXIS_WARPS), arguments, 0, stream);
 }
 
+static cudaError_t launch_filtered(const void *kernel, struct filtered_batch *batch,
+                                   struct extent extent, cudaStream_t stream)
+{
+    const dim3 grid(blocks(extent.width, FILTERED_RUN), extent.height, extent.n);
+    void *arguments[] = {batch};
+    return cudaLaunchKernel(kernel, grid, dim3(FILTERED_RUN), arguments, 0, stream);
+}
+
 // The items of one call, by kernel.
 struct launches {
     struct pixel_batch pixel;
     struct axis_batch axis[2]; // [1]: whole
-    struct extent pixels, axes[2];
+    struct filtered_batch filtered;
+    struct extent pixels, axes[2], filters;
 };
 
 static void add_pixel(struct launches *to, const struct cuda_item *item)
@@ -145,6 +150,17 @@ static void add_pixel(struct launches *to, const struct cuda_item *item)
     p->warp = (const struct warp *)item->block;
     p->band = item->band;
     extent_add(&to->pixels, item->op->warp.width, item->band.y1 - item->band.y0, 0);
+}
+
+static void add_filtered(struct launches *to, const struct cuda_item *item)
+{
+    struct filtered_item *f = &to->filtered.item[to->filters.n];
+    memcpy(f->src, item->src.plane, sizeof f->src);
+    f->dst = (uint8_t *)item->dst;
+    f->warp = (const struct warp *)item->block;
+    f->band = item->band;
+    filtered_visible(&item->op->warp, &f->left, &f->right);
+    extent_add(&to->filters, item->op->warp.width, item->band.y1 - item->band.y0, 0);
 }
 
 static void add_axis(struct launches *to, const struct cuda_item *item)
@@ -160,14 +176,16 @@ static void add_axis(struct launches *to, const struct cuda_item *item)
                (size_t)bars * warp->width * warp->channels * element_bytes(warp->dtype));
 }
 
-// One launch where one kernel can make all items, at most three.
+// One launch where one kernel can make all items, at most four.
 static cudaError_t warp_launch(const struct cuda_item items[], int n, cudaStream_t stream)
 {
     struct launches to;
-    to.pixels = to.axes[0] = to.axes[1] = {0, 0, 0, 0};
+    to.pixels = to.axes[0] = to.axes[1] = to.filters = {0, 0, 0, 0};
     for (int i = 0; i < n; i++) {
         if (axis_fits(&items[i].op->warp, &items[i].src))
             add_axis(&to, &items[i]);
+        else if (filtered_fits(&items[i].op->warp))
+            add_filtered(&to, &items[i]);
         else
             add_pixel(&to, &items[i]);
     }
@@ -176,6 +194,8 @@ static cudaError_t warp_launch(const struct cuda_item items[], int n, cudaStream
         CUDA_TRY(launch_axis(kernels.axis, &to.axis[0], to.axes[0], stream));
     if (to.axes[1].n)
         CUDA_TRY(launch_axis(kernels.whole, &to.axis[1], to.axes[1], stream));
+    if (to.filters.n)
+        CUDA_TRY(launch_filtered(kernels.filtered, &to.filtered, to.filters, stream));
     if (to.pixels.n)
         CUDA_TRY(launch_pixel(kernels.pixel, &to.pixel, to.pixels, stream));
     return cudaSuccess;
@@ -186,6 +206,7 @@ static cudaError_t warp_load(const struct op *op)
     const struct kernels kernels = kernels_of(&op->warp);
     struct cudaFuncAttributes attributes;
     CUDA_TRY(cudaFuncGetAttributes(&attributes, kernels.pixel));
+    CUDA_TRY(cudaFuncGetAttributes(&attributes, kernels.filtered));
     CUDA_TRY(cudaFuncGetAttributes(&attributes, kernels.whole));
     return cudaFuncGetAttributes(&attributes, kernels.axis);
 }

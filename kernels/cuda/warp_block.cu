@@ -6,9 +6,15 @@
 
 enum { TABLES_OFFSET = (sizeof(struct warp) + 15) & ~15 };
 
+// Where the tables of a filter lie.
+static size_t filter_offset(const struct warp *warp)
+{
+    return (TABLES_OFFSET + warp_tables_bytes(warp) + 15) & ~(size_t)15;
+}
+
 size_t warp_block_bytes(const struct op *op)
 {
-    return TABLES_OFFSET + warp_tables_bytes(&op->warp);
+    return filter_offset(&op->warp) + op->warp.filtered.bytes;
 }
 
 // Where a table of the op's will lie, whose block starts at `block`.
@@ -21,6 +27,26 @@ template <typename T> static T *in_block(const struct warp *warp, const void *bl
 const struct warp_row *warp_block_rows(const struct warp *warp, const void *block)
 {
     return in_block(warp, block, warp->rows);
+}
+
+// The same of a filter's tables.
+template <typename T> static T *in_filter(const struct warp *warp, const void *block, T *table)
+{
+    const ptrdiff_t offset = (const uint8_t *)table - (const uint8_t *)warp->filtered.luma_x.spans;
+    return (T *)((uint8_t *)block + filter_offset(warp) + offset);
+}
+
+static void filter_pack(const struct warp *warp, struct filter_tables *to, uint8_t *host,
+                        uint8_t *device)
+{
+    struct filter_axis *const axes[] = {&to->luma_x, &to->luma_y, &to->chroma_x, &to->chroma_y};
+    for (int i = 0; i < 4; i++) {
+        axes[i]->spans = in_filter(warp, device, axes[i]->spans);
+        axes[i]->weights = in_filter(warp, device, axes[i]->weights);
+    }
+    to->coverage_x = in_filter(warp, device, to->coverage_x);
+    to->coverage_y = in_filter(warp, device, to->coverage_y);
+    memcpy(host + filter_offset(warp), warp->filtered.luma_x.spans, to->bytes);
 }
 
 void warp_block_pack(const struct op *op, uint8_t *host, uint8_t *device)
@@ -37,4 +63,6 @@ void warp_block_pack(const struct op *op, uint8_t *host, uint8_t *device)
     copy->chroma_columns = in_block(warp, device, warp->chroma_columns);
     copy->coverage_columns = in_block(warp, device, warp->coverage_columns);
     memcpy(host + TABLES_OFFSET, warp->colx, warp_tables_bytes(warp));
+    if (warp->filter != FILTER_BILINEAR)
+        filter_pack(warp, &copy->filtered, host, device);
 }

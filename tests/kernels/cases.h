@@ -82,6 +82,31 @@ static inline struct warp_params warp_case(struct random *random, enum geometry 
     return p;
 }
 
+// A filter that wants axes that do not mix, and a geometry for it: quarters of turns, flips and
+// affine maps of two numbers an axis among them.
+static inline struct warp_params filter_case(struct random *random, const struct image *src,
+                                             int side_max)
+{
+    static const enum geometry straight[] = {
+        GEOMETRY_LETTERBOX, GEOMETRY_STRETCH,  GEOMETRY_CROP, GEOMETRY_NONE,
+        GEOMETRY_AFFINE,    GEOMETRY_QUARTERS, GEOMETRY_FLIP, GEOMETRY_WINDOW};
+    const enum geometry geometry = straight[random_in(random, 0, 7)];
+    struct warp_params p = warp_case(random, geometry, src, side_max);
+    p.filter = (enum filter)random_in(random, FILTER_AREA, FILTER_TRIANGLE);
+    if (geometry == GEOMETRY_AFFINE) {
+        const bool turned = random_in(random, 0, 1);
+        const double across = random_real(random, 0.1, 3) * (random_in(random, 0, 1) ? 1 : -1);
+        const double down = random_real(random, 0.1, 3) * (random_in(random, 0, 1) ? 1 : -1);
+        double *m = p.affine;
+        m[turned ? 1 : 0] = across;
+        m[turned ? 3 : 4] = down;
+        m[turned ? 0 : 1] = m[turned ? 4 : 3] = 0;
+        m[2] = random_real(random, 0, p.width) - (m[0] * src->width + m[1] * src->height) / 2;
+        m[5] = random_real(random, 0, p.height) - (m[3] * src->width + m[4] * src->height) / 2;
+    }
+    return p;
+}
+
 // Any element type, order, layout and normalisation.
 static inline void tensor_case(struct random *random, struct warp_params *p)
 {
@@ -120,14 +145,15 @@ static inline const char *warp_case_text(char text[400], const struct warp_param
                                          const struct image *src)
 {
     snprintf(text, 400,
-             "%s %dx%d colour %d/%d/%d orientation %d -> %dx%d fit %d rotate %.17g flip %d crop "
+             "%s %dx%d colour %d/%d/%d orientation %d -> %dx%d filter %d fit %d rotate %.17g flip "
+             "%d crop "
              "%d,%d %dx%d "
              "affine %d: %g %g %g %g %g %g order %d layout %d dtype %d",
              pixel_format_name(src->format), src->width, src->height, src->colour.matrix,
-             src->colour.range, src->colour.siting, src->orientation, p->width, p->height, p->fit,
-             p->rotate, p->flip, p->crop.x, p->crop.y, p->crop.width, p->crop.height, p->has_affine,
-             p->affine[0], p->affine[1], p->affine[2], p->affine[3], p->affine[4], p->affine[5],
-             p->order, p->layout, p->dtype);
+             src->colour.range, src->colour.siting, src->orientation, p->width, p->height,
+             p->filter, p->fit, p->rotate, p->flip, p->crop.x, p->crop.y, p->crop.width,
+             p->crop.height, p->has_affine, p->affine[0], p->affine[1], p->affine[2], p->affine[3],
+             p->affine[4], p->affine[5], p->order, p->layout, p->dtype);
     return text;
 }
 

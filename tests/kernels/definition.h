@@ -47,14 +47,65 @@ static inline double bilinear(const struct image *image, int c, double x, double
     return upper * (1 - wy) + lower * wy;
 }
 
+// How a component is sampled: a filter, and the width and height of an output pixel's square in
+// samples of its plane.
+struct footprint {
+    enum filter filter;
+    double width, height;
+};
+
+// How much sample k counts for an output pixel of that width at x, along one axis.
+static inline double filter_share(enum filter filter, double x, double width, int k)
+{
+    if (filter == FILTER_TRIANGLE)
+        return fmax(0, 1 - fabs(x - k) / fmax(1, width));
+    const double left = fmax(k - 0.5, x - width / 2), right = fmin(k + 0.5, x + width / 2);
+    return fmax(0, right - left);
+}
+
+// The mean of the samples of component c within the window, each as much as it counts; the nearest
+// of them where none does.
+static inline double weighed(const struct image *image, int c, double x, double y,
+                             struct footprint foot, struct window window)
+{
+    const int sx = shared_x(image->format, c), sy = shared_y(image->format, c);
+    const int x0 = window.x0 / sx, x1 = (window.x1 - 1) / sx;
+    const int y0 = window.y0 / sy, y1 = (window.y1 - 1) / sy;
+    double across = 0, down = 0, sum = 0;
+    for (int i = x0; i <= x1; i++)
+        across += filter_share(foot.filter, x, foot.width, i);
+    for (int i = y0; i <= y1; i++)
+        down += filter_share(foot.filter, y, foot.height, i);
+    const int near_x = (int)bounded(half_up(x), x0, x1), near_y = (int)bounded(half_up(y), y0, y1);
+    for (int j = y0; j <= y1; j++) {
+        const double wy =
+            down > 0 ? filter_share(foot.filter, y, foot.height, j) / down : j == near_y;
+        for (int i = x0; wy > 0 && i <= x1; i++) {
+            const double wx =
+                across > 0 ? filter_share(foot.filter, x, foot.width, i) / across : i == near_x;
+            if (wx > 0)
+                sum += wx * wy * sample_get(image, c, i, j);
+        }
+    }
+    return sum;
+}
+
+static inline double sampled(const struct image *image, int c, double x, double y,
+                             struct footprint foot, struct window window)
+{
+    if (foot.filter == FILTER_BILINEAR)
+        return bilinear(image, c, x, y, window);
+    return weighed(image, c, x, y, foot, window);
+}
+
 static inline double no_chroma(enum pixel_format format)
 {
     return is_10bit(format) ? 512 : 128;
 }
 
 // A chroma component where luma position (x, y) is.
-static inline double chroma(const struct image *image, int c, double x, double y,
-                            enum siting siting, struct window window)
+static inline double chroma_sampled(const struct image *image, int c, double x, double y,
+                                    struct footprint foot, enum siting siting, struct window window)
 {
     if (components(image->format) == 1)
         return no_chroma(image->format);
@@ -62,7 +113,16 @@ static inline double chroma(const struct image *image, int c, double x, double y
         x = (x - (siting == SITING_CENTER ? 0.5 : 0)) / 2;
     if (shared_y(image->format, c) == 2)
         y = (y - (siting == SITING_TOPLEFT ? 0 : 0.5)) / 2;
-    return bilinear(image, c, x, y, window);
+    foot.width /= shared_x(image->format, c);
+    foot.height /= shared_y(image->format, c);
+    return sampled(image, c, x, y, foot, window);
+}
+
+static inline double chroma(const struct image *image, int c, double x, double y,
+                            enum siting siting, struct window window)
+{
+    return chroma_sampled(image, c, x, y, (struct footprint){FILTER_BILINEAR, 1, 1}, siting,
+                          window);
 }
 
 // Levels of a YUV picture, `colour` resolved.
@@ -83,26 +143,33 @@ static inline struct rgb yuv_levels(const struct image *image, struct colour col
                         bounded(255 * blue, 0, 255)};
 }
 
-// The picture at (x, y): clamped at the window's edges, before any fill.
+// The picture at (x, y), within the window alone, before any fill.
+static inline struct rgb picture_sampled(const struct image *image, struct colour colour, double x,
+                                         double y, struct footprint foot, struct window window)
+{
+    if (source_is_rgb(image->format))
+        return (struct rgb){sampled(image, 0, x, y, foot, window),
+                            sampled(image, 1, x, y, foot, window),
+                            sampled(image, 2, x, y, foot, window)};
+    return yuv_levels(image, colour, sampled(image, 0, x, y, foot, window),
+                      chroma_sampled(image, 1, x, y, foot, colour.siting, window),
+                      chroma_sampled(image, 2, x, y, foot, colour.siting, window));
+}
+
 static inline struct rgb picture_at(const struct image *image, struct colour colour, double x,
                                     double y, struct window window)
 {
-    if (source_is_rgb(image->format))
-        return (struct rgb){bilinear(image, 0, x, y, window), bilinear(image, 1, x, y, window),
-                            bilinear(image, 2, x, y, window)};
-    return yuv_levels(image, colour, bilinear(image, 0, x, y, window),
-                      chroma(image, 1, x, y, colour.siting, window),
-                      chroma(image, 2, x, y, colour.siting, window));
+    return picture_sampled(image, colour, x, y, (struct footprint){FILTER_BILINEAR, 1, 1}, window);
 }
 
-static inline double gray_at(const struct image *image, struct colour colour, double x, double y,
-                             struct window window)
+static inline double gray_sampled(const struct image *image, struct colour colour, double x,
+                                  double y, struct footprint foot, struct window window)
 {
     if (!source_is_rgb(image->format)) {
         const double none = no_chroma(image->format);
-        return yuv_levels(image, colour, bilinear(image, 0, x, y, window), none, none).r;
+        return yuv_levels(image, colour, sampled(image, 0, x, y, foot, window), none, none).r;
     }
-    const struct rgb p = picture_at(image, colour, x, y, window);
+    const struct rgb p = picture_sampled(image, colour, x, y, foot, window);
     double kr, kb;
     matrix_weights(colour.matrix, &kr, &kb);
     return kr * p.r + (1 - kr - kb) * p.g + kb * p.b;
@@ -173,19 +240,43 @@ static inline void warp_position(const struct warp_params *params, const struct 
     *sy -= 0.5;
 }
 
+// The square of output pixel (dx, dy) in the source; the axes do not mix where that is asked for.
+static inline struct footprint warp_footprint(const struct warp_params *params,
+                                              const struct image *src, int dx, int dy)
+{
+    double x, y, right_x, right_y, below_x, below_y;
+    warp_position(params, src, dx, dy, &x, &y);
+    warp_position(params, src, dx + 1, dy, &right_x, &right_y);
+    warp_position(params, src, dx, dy + 1, &below_x, &below_y);
+    return (struct footprint){params->filter, fabs(right_x - x) + fabs(below_x - x),
+                              fabs(right_y - y) + fabs(below_y - y)};
+}
+
+// The share of an output pixel `width` wide at x that lies within pixels lo <= i < hi.
+static inline double square_covered(double x, double width, int lo, int hi)
+{
+    const double left = fmax(x - width / 2, lo - 0.5), right = fmin(x + width / 2, hi - 0.5);
+    return fmax(0, right - left) / width;
+}
+
 // The unrounded level of one channel of the tensor; `colour`: what the source resolves to.
 static inline double warp_definition(const struct warp_params *params, const struct image *src,
                                      struct colour colour, int dx, int dy, int channel)
 {
     const struct window window = warp_window(params, src);
+    const struct footprint foot = warp_footprint(params, src, dx, dy);
     double x, y;
     warp_position(params, src, dx, dy, &x, &y);
-    const double coverage = covered(x, window.x0, window.x1) * covered(y, window.y0, window.y1);
+    const double coverage =
+        params->filter == FILTER_BILINEAR
+            ? covered(x, window.x0, window.x1) * covered(y, window.y0, window.y1)
+            : square_covered(x, foot.width, window.x0, window.x1) *
+                  square_covered(y, foot.height, window.y0, window.y1);
     double level;
     if (params->order == ORDER_GRAY) {
-        level = gray_at(src, colour, x, y, window);
+        level = gray_sampled(src, colour, x, y, foot, window);
     } else {
-        const struct rgb p = picture_at(src, colour, x, y, window);
+        const struct rgb p = picture_sampled(src, colour, x, y, foot, window);
         level = channel == 1 ? p.g : (channel == 0) == (params->order == ORDER_RGB) ? p.r : p.b;
     }
     return level * coverage + params->fill[channel] * (1 - coverage);

@@ -68,6 +68,7 @@ static int warp_kinds(struct kind kinds[KINDS_MAX])
     const struct {
         const char *name;
         enum order order;
+        enum filter filter;
         enum fit fit;
         double rotate;
         enum flip flip;
@@ -79,10 +80,14 @@ static int warp_kinds(struct kind kinds[KINDS_MAX])
         {.name = "none-mirrored", .fit = FIT_NONE, .flip = FLIP_HORIZONTAL},
         {.name = "turned-window", .rotate = 270, .crop = {9, 5, 61, 33}},
         {.name = "affine", .affine = true},
+        {.name = "area", .filter = FILTER_AREA},
+        {.name = "triangle-mirrored", .filter = FILTER_TRIANGLE, .flip = FLIP_HORIZONTAL},
+        {.name = "triangle-turned", .filter = FILTER_TRIANGLE, .rotate = 90},
     };
     for (size_t i = 0; i < sizeof(geometries) / sizeof(geometries[0]); i++) {
         static const double affine[6] = {0.8, -0.45, 12.3, 0.4, 0.85, -11.7};
         p.warp.order = geometries[i].order;
+        p.warp.filter = geometries[i].filter;
         p.warp.fit = geometries[i].fit;
         p.warp.rotate = geometries[i].rotate;
         p.warp.flip = geometries[i].flip;

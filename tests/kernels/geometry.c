@@ -201,8 +201,9 @@ static void test_source_rows(struct random *random)
         struct op op;
         int error;
         if (i % 3) {
-            struct warp_params p =
-                warp_case(random, (enum geometry)(i % GEOMETRIES), &picture.image, 40);
+            const enum geometry geometry = (enum geometry)(i % GEOMETRIES);
+            struct warp_params p = i % 3 == 1 ? warp_case(random, geometry, &picture.image, 40)
+                                              : filter_case(random, &picture.image, 40);
             p.order = (enum order)random_in(random, ORDER_RGB, ORDER_GRAY);
             error = warp_op(&op, &p, &picture.image);
             warp_case_text(text, &p, &picture.image);
@@ -235,6 +236,14 @@ static void test_source_rows_tight(void)
     const struct band middle = op_source_rows(&op, (struct band){240, 250});
     CHECK(above.y0 == above.y1, "%d to %d", above.y0, above.y1);
     CHECK(middle.y0 >= 296 && middle.y1 <= 334, "%d to %d", middle.y0, middle.y1);
+    op_finish(&op);
+    struct warp_params filtered = p;
+    filtered.filter = FILTER_TRIANGLE;
+    CHECK(warp_op(&op, &filtered, &src) == 0, "op_init");
+    const struct band none = op_source_rows(&op, (struct band){0, 130});
+    const struct band read = op_source_rows(&op, (struct band){240, 250});
+    CHECK(none.y0 == none.y1, "%d to %d", none.y0, none.y1);
+    CHECK(read.y0 >= 296 && read.y1 <= 334, "%d to %d", read.y0, read.y1);
     op_finish(&op);
     CHECK(yuv_op(&op, (struct yuv_params){.format = PIXEL_YUV420P}, &src) == 0, "op_init");
     const struct band own = op_source_rows(&op, (struct band){100, 120});
@@ -280,6 +289,18 @@ static void test_warp_refusals(void)
     refuse_warp(p, &src, -ERANGE, "beyond 32 bits in x");
     memcpy(p.affine, (double[6]){1, 0, 0, 0, 1e-5, 0}, sizeof(p.affine));
     refuse_warp(p, &src, -ERANGE, "beyond 32 bits in y");
+    for (int filter = FILTER_BILINEAR; filter <= FILTER_TRIANGLE; filter++) {
+        const int mixed = filter == FILTER_BILINEAR ? 0 : -EINVAL;
+        p = plain(10, 10);
+        p.filter = (enum filter)filter;
+        p.rotate = 30;
+        refuse_warp(p, &src, mixed, "axes that mix");
+        p.rotate = 270;
+        refuse_warp(p, &src, 0, "axes that change places");
+        p.has_affine = true;
+        memcpy(p.affine, (double[6]){1, 1e-9, 0, 0, 1, 0}, sizeof(p.affine));
+        refuse_warp(p, &src, mixed, "axes that hardly mix");
+    }
     p = plain(10, 10);
     p.rotate = INFINITY;
     refuse_warp(p, &src, -EINVAL, "rotate without end");

@@ -107,6 +107,21 @@ static void test_large(struct random *random, enum pixel_format source)
     }
 }
 
+// Filters that weigh samples, in every geometry that they take; orientations as streams give them.
+static void test_filters(struct random *random, enum pixel_format source)
+{
+    for (int i = 0; i < 400; i++) {
+        struct picture picture = picture_random(source, i % 4 == 0 ? 90 : 24, random);
+        struct warp_params p = filter_case(random, &picture.image, 16);
+        p.order = (enum order)random_in(random, ORDER_RGB, ORDER_GRAY);
+        picture.image.orientation = (enum orientation)random_in(random, 0, 7);
+        const struct colour colour = colour_case(random);
+        give_colour(random, colour, &p, &picture.image);
+        check_levels(&p, &picture.image, colour);
+        picture_free(&picture);
+    }
+}
+
 static double half_value(int bits) // of a finite, positive binary16
 {
     const int exponent = bits >> 10, mantissa = bits & 1023;
@@ -255,6 +270,7 @@ int main(int argc, char **argv)
         for (long i = 0; i < rounds; i++)
             TEST(test_colours(&random, sources[source]));
         TEST(test_large(&random, sources[source]));
+        TEST(test_filters(&random, sources[source]));
     }
     TEST(test_elements(&random));
     TEST(test_summed());

@@ -24,7 +24,9 @@ enum {
     AREA_MAX = 6000,    // pixels, but for one case in LARGE
     LARGE = 1024,       // of so many cases one is
     STEPS = GEOMETRIES, // the geometry of whole steps: 1:1, 2:1, 3:1, 4:1, turned and flipped
-    TURNS = 2 * SOURCES * (GEOMETRIES + 1), // seeds that are every combination once
+    FILTERS,            // geometries of filters that weigh samples
+    WAYS,
+    TURNS = 2 * SOURCES * WAYS, // seeds that are every combination once
 };
 
 // --- what to repeat
@@ -199,7 +201,9 @@ static int trial_warp(struct trial *t, struct random *random, enum pixel_format 
     if (geometry == STEPS)
         from = steps_case(random, &p);
     t->source = source_new(format, from.width, from.height, random);
-    if (geometry != STEPS)
+    if (geometry == FILTERS)
+        p = filter_case(random, &t->source.image, size.width);
+    else if (geometry != STEPS)
         p = warp_case(random, (enum geometry)geometry, &t->source.image, size.width);
     p.width = size.width;
     p.height = size.height;
@@ -294,7 +298,7 @@ static void picture_invert(const struct image *image)
 // A result of the op for another picture; NULL where none is wanted.
 static uint8_t *run_earlier(const struct trial *t, const struct version *reference)
 {
-    if (t->op.kind != OP_WARP || now.seed / SOURCES / 2 / (GEOMETRIES + 1) % 3 != 0)
+    if (t->op.kind != OP_WARP || now.seed / SOURCES / 2 / WAYS % 3 != 0)
         return NULL;
     picture_invert(&t->source.image);
     uint8_t *memory = run(t, reference, NULL);
@@ -383,10 +387,9 @@ static void check_case(void)
     struct random random = {now.seed};
     struct trial t = {0};
     const enum pixel_format format = sources[now.seed % SOURCES];
-    const int error =
-        now.seed / SOURCES % 2
-            ? trial_yuv(&t, &random, format)
-            : trial_warp(&t, &random, format, (int)(now.seed / SOURCES / 2 % (GEOMETRIES + 1)));
+    const int error = now.seed / SOURCES % 2
+                          ? trial_yuv(&t, &random, format)
+                          : trial_warp(&t, &random, format, (int)(now.seed / SOURCES / 2 % WAYS));
     CHECK(error == 0, "%d: %s", error, t.text);
     if (error == 0) {
         lay_out_result(&t, &random);
@@ -468,7 +471,7 @@ int main(int argc, char **argv)
         if (!tried[i]->runs())
             SKIP("%s: not here", tried[i]->name);
     for (now.width = 1; now.width <= WIDTHS; now.width++)
-        for (int i = 0; i < (n < CASES ? TURNS / GEOMETRIES : TURNS); i++, now.seed++)
+        for (int i = 0; i < (n < CASES ? TURNS / WAYS : TURNS); i++, now.seed++)
             TEST(check_case());
     now.width = 0;
     for (long i = 0; i < n; i++, now.seed++)

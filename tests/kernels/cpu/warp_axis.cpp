@@ -1,5 +1,6 @@
-// The CUDA kernel of warps whose axes do not mix (kernels/cuda/warp_axis.cuh) on the host, thread
-// after thread, with stand-ins for what only a GPU has: one more version for versions.c.
+// The CUDA kernels of warps whose axes do not mix (kernels/cuda/warp_axis.cuh, warp_filtered.cuh)
+// on the host, thread after thread, with stand-ins for what only a GPU has: one more version for
+// versions.c.
 #include "kernels/fixed.h"
 
 #define __device__
@@ -84,6 +85,7 @@ static unsigned bytes_packed(int low, int high, unsigned above)
 }
 
 #include "kernels/cuda/warp_axis.cuh"
+#include "kernels/cuda/warp_filtered.cuh"
 
 enum { GUARD = 64, UNTOUCHED = 0xa5 };
 
@@ -122,6 +124,66 @@ static void launch(kernel *kernel, const struct axis_batch &batch, int rows)
                         kernel(batch, rows, bars);
 }
 
+// A filter's kernel; a block's threads run twice because they share its sums.
+typedef void filtered_kernel(const struct filtered_batch);
+
+template <typename T> static filtered_kernel *filtered_kernel_of(enum pixel_format source)
+{
+    switch (source) {
+#define CASE(format)                                                                               \
+    case format:                                                                                   \
+        return warp_filtered<format, T>;
+        FOR_EACH_SOURCE(CASE)
+#undef CASE
+    default:
+        return NULL;
+    }
+}
+
+static void launch_filtered(filtered_kernel *kernel, const struct filtered_batch &batch)
+{
+    const struct filtered_item &item = batch.item[0];
+    gridDim = {blocks(item.warp->width, FILTERED_RUN), blocks(item.band.y1 - item.band.y0, 1), 1};
+    threadIdx.y = 0;
+    for (blockIdx.y = 0; blockIdx.y < gridDim.y; blockIdx.y++)
+        for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++)
+            for (int time = 0; time < 2; time++)
+                for (threadIdx.x = 0; threadIdx.x < FILTERED_RUN; threadIdx.x++)
+                    kernel(batch);
+}
+
+static void run_filtered(const struct warp *warp, const struct image *src, uint8_t *result,
+                         struct band band)
+{
+    struct filtered_batch batch = {};
+    struct filtered_item *item = &batch.item[0];
+    memcpy(item->src, src->plane, sizeof item->src);
+    item->dst = result;
+    item->warp = warp;
+    item->band = band;
+    filtered_visible(warp, &item->left, &item->right);
+    const size_t element = element_bytes(warp->dtype);
+    launch_filtered(element == 1   ? filtered_kernel_of<uint8_t>(warp->source)
+                    : element == 2 ? filtered_kernel_of<uint16_t>(warp->source)
+                                   : filtered_kernel_of<uint32_t>(warp->source),
+                    batch);
+}
+
+static void run_axis(const struct warp *warp, const struct image *src, uint8_t *result,
+                     struct band band)
+{
+    struct axis_batch batch = {};
+    batch.item[0] = axis_item_of(warp, src, result, band);
+    batch.item[0].table = &warp->table;
+    batch.item[0].rows = warp->rows;
+    const size_t element = element_bytes(warp->dtype);
+    const bool whole = axis_is_whole(warp);
+    launch(element == 1   ? kernel_of<uint8_t>(warp->source, whole)
+           : element == 2 ? kernel_of<uint16_t>(warp->source, whole)
+                          : kernel_of<uint32_t>(warp->source, whole),
+           batch, 1 + band.y0 / 2 % 2);
+}
+
 // Copies the band's rows, and breaks the first byte where other rows were written.
 static void copy_band(const struct image *dst, const struct image *tight, struct band band)
 {
@@ -145,7 +207,8 @@ extern "C" void warp_axis_on_host(const struct image *dst, const struct image *s
                                   const struct op *op, struct band band, bool filled)
 {
     const struct warp *warp = &op->warp;
-    if (!axis_fits(warp, src)) {
+    const bool filtered = filtered_fits(warp);
+    if (!filtered && !axis_fits(warp, src)) {
         op_reference(dst, src, op, band, filled);
         return;
     }
@@ -153,16 +216,10 @@ extern "C" void warp_axis_on_host(const struct image *dst, const struct image *s
     memset(memory, UNTOUCHED, op->dst_bytes + 2 * GUARD);
     struct image tight;
     op_lay_out(op, &tight, memory + GUARD);
-    struct axis_batch batch = {};
-    batch.item[0] = axis_item_of(warp, src, memory + GUARD, band);
-    batch.item[0].table = &warp->table;
-    batch.item[0].rows = warp->rows;
-    const size_t element = element_bytes(warp->dtype);
-    const bool whole = axis_is_whole(warp);
-    launch(element == 1   ? kernel_of<uint8_t>(warp->source, whole)
-           : element == 2 ? kernel_of<uint16_t>(warp->source, whole)
-                          : kernel_of<uint32_t>(warp->source, whole),
-           batch, 1 + band.y0 / 2 % 2);
+    if (filtered)
+        run_filtered(warp, src, memory + GUARD, band);
+    else
+        run_axis(warp, src, memory + GUARD, band);
     copy_band(dst, &tight, band);
     free(memory);
 }

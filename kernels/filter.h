@@ -1,0 +1,22 @@
+// The tables of a warp whose filter weighs all samples under an output pixel: area and triangle.
+#ifndef FRAMED_KERNELS_FILTER_H
+#define FRAMED_KERNELS_FILTER_H
+
+#include "kernels/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Makes warp->filtered; all of `warp` but its tables is set. `d`: dst_to_src. Returns 0; -EINVAL
+// where the axes mix; -ENOMEM. On error there is nothing to finish.
+int filter_init(struct warp *warp, const double d[6]);
+void filter_finish(struct warp *warp); // accepts a warp without such tables
+
+// The source rows (luma) that rows [out.y0, out.y1) of the result read.
+struct band filter_source_rows(const struct warp *warp, struct band out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
