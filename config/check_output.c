@@ -1,6 +1,7 @@
 #include "config/check_output.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -74,6 +75,24 @@ static void check_keys_of_kernel(struct check *c)
     }
 }
 
+// Filters other than the bilinear one weigh rows and columns on their own.
+static void check_filter(struct check *c)
+{
+    const struct output_config *o = c->output;
+    const double *m = o->affine.m;
+    const bool mixed = o->affine.set && !(m[1] == 0 && m[3] == 0) && !(m[0] == 0 && m[4] == 0);
+    if (o->filter == FILTER_BILINEAR || is_wrong(c, "affine") || is_wrong(c, "rotate"))
+        return;
+    if (mixed)
+        refuse_value(c, "filter",
+                     "area and triangle cannot be combined with this affine, which turns or skews "
+                     "([a, 0, c, 0, e, f] or [0, b, c, d, 0, f], or filter bilinear)");
+    else if (!o->affine.set && fmod(o->rotate, 90) != 0)
+        refuse_value(c, "filter",
+                     "area and triangle cannot be combined with this rotate (0, 90, 180 or 270 "
+                     "degrees, or filter bilinear)");
+}
+
 static void check_warp(struct check *c)
 {
     struct output_config *o = c->output;
@@ -94,6 +113,7 @@ static void check_warp(struct check *c)
         refuse_value(
             c, "affine",
             "cannot be inverted (a 2x3 matrix [a, b, c, d, e, f] with a*e - b*d other than 0)");
+    check_filter(c);
     if (o->colour.matrix == MATRIX_BT601_8BIT && is_given(c, "colour.matrix"))
         refuse_value(c, "colour.matrix",
                      "bt601-8bit is only for kernel yuv (auto | bt601 | "

@@ -61,6 +61,7 @@ struct output_config {
     enum kernel kernel;
     struct dimensions size;
     enum fit fit;
+    enum filter filter;
     struct affine affine;
     double rotate; // degrees, clockwise
     enum flip flip;

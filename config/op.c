@@ -14,6 +14,7 @@ static void warp_params_of(const struct output_config *output, struct op_params 
         .width = output->size.width,
         .height = output->size.height,
         .fit = output->fit,
+        .filter = output->filter,
         .crop = output->crop.rect,
         .rotate = output->rotate,
         .flip = output->flip,

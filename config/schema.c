@@ -50,6 +50,10 @@ static const struct config_choice fit_choices[] = {{"letterbox", FIT_LETTERBOX},
                                                    {"crop", FIT_CROP},
                                                    {"none", FIT_NONE},
                                                    {0}};
+static const struct config_choice filter_choices[] = {{"bilinear", FILTER_BILINEAR},
+                                                      {"area", FILTER_AREA},
+                                                      {"triangle", FILTER_TRIANGLE},
+                                                      {0}};
 static const struct config_choice flip_choices[] = {{"none", FLIP_NONE},
                                                     {"horizontal", FLIP_HORIZONTAL},
                                                     {"vertical", FLIP_VERTICAL},
@@ -78,7 +82,7 @@ static const struct config_choice range_choices[] = {
     enum pace: pace_choices, enum turning: turning_choices, enum decoded_pictures: pictures_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum memory: memory_choices, \
     enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
-    enum fit: fit_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
+    enum fit: fit_choices, enum filter: filter_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
     enum matrix: matrix_choices, enum range: range_choices, default: NULL)
 
@@ -150,6 +154,8 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, size, "640x640", "width and height of the tensor in pixels",
           RANGE(1, IMAGE_SIDE_MAX), WARP),
     FIELD(struct output_config, fit, "letterbox", "how the source fits into the tensor", WARP),
+    FIELD(struct output_config, filter, "bilinear",
+          "what of the source an output pixel is made of; bilinear: the 2x2 pixels at its centre, also where it reduces more; area: the mean of all that it covers; triangle: all within twice its width, weighed by distance, as Pillow's and torchvision's antialias do; area and triangle want a rotation by 0, 90, 180 or 270 degrees", WARP),
     FIELD(struct output_config, affine, NULL,
           "2x3 matrix A from source to output, row by row, with integers at pixel centres: a corner p goes to A * (p - 1/2) + 1/2; replaces fit, rotate and flip; its inverse must put every output pixel within 32764 pixels of the source's first pixel",
           RANGE(-1e6, 1e6), .example = "[0.5, 0, 0, 0, 0.5, 0]", WARP),

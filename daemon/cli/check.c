@@ -1,6 +1,7 @@
 #include "daemon/cli/check.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "config/file.h"
 #include "config/mistakes.h"
+#include "config/op.h"
 #include "daemon/base/exit_code.h"
 #include "daemon/base/log.h"
 #include "daemon/cli/probe_cameras.h"
@@ -161,6 +163,51 @@ static void print_folders_to_be(const struct config *config)
     free(lines);
 }
 
+// How many source pixels an output pixel is wide or high, the more of both.
+static double reduction_of(const struct output_config *output, const struct stream_memory *stream)
+{
+    const struct image picture = {.width = stream->width, .height = stream->height};
+    struct op_params params;
+    double m[6];
+    output_config_op(output, &params);
+    if (warp_src_to_dst(&params.warp, &picture, m) < 0)
+        return 1;
+    const double area = fabs(m[0] * m[4] - m[1] * m[3]);
+    return fmax(hypot(m[0], m[1]), hypot(m[3], m[4])) / area;
+}
+
+// Says once, of the first output that has it, what bilinear samples leave out.
+static void print_left_out_pixels(const struct config *config)
+{
+    const struct output_config *first = NULL;
+    const struct camera_config *its_camera = NULL;
+    int more = 0;
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        const struct stream_memory stream = budget_stream(camera);
+        const bool known = camera->stream.width > 0 || camera->picture.width > 0;
+        for (int o = 0; known && o < camera->n_outputs; o++) {
+            const struct output_config *output = &camera->outputs[o];
+            if (output->kernel != KERNEL_WARP || output->filter != FILTER_BILINEAR ||
+                reduction_of(output, &stream) <= 2)
+                continue;
+            more += first != NULL;
+            its_camera = first ? its_camera : camera;
+            first = first ? first : output;
+        }
+    }
+    if (!first)
+        return;
+    const struct stream_memory stream = budget_stream(its_camera);
+    printf("output %s of %s reduces %dx%d %.3g times: filter bilinear leaves out pixels in between "
+           "(area and triangle take all; most YOLO models are validated with bilinear)",
+           first->name, its_camera->name, stream.width, stream.height,
+           reduction_of(first, &stream));
+    if (more > 0)
+        printf("; %d more output%s likewise", more, more == 1 ? "" : "s");
+    putchar('\n');
+}
+
 static void print_missing_processors(const struct config *config)
 {
     char *rest = pinning_left_out(config);
@@ -235,6 +282,7 @@ int check_box(struct config *config, const char *file, bool probes)
     print_table(config, &basis);
     print_missing_nvdec(config);
     print_missing_processors(config);
+    print_left_out_pixels(config);
     print_folders_to_be(config);
     if (rc == 0)
         return probes ? probe_cameras(config, file) : EXIT_OK;

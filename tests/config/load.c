@@ -341,7 +341,7 @@ static void test_op(void)
         load("cameras: {a: {url: x, outputs: {\n"
              "  w: {sink: 'tcp:0', size: 320x240, fill: [1, 2, 3], crop: [8, 6, 64, 48],\n"
              "      tensor: {scale: 1/255, mean: [1, 2, 3], std: 2, order: bgr},\n"
-             "      rotate: 90, flip: both, fit: none, colour: {range: full}},\n"
+             "      rotate: 90, flip: both, fit: none, filter: area, colour: {range: full}},\n"
              "  a: {sink: 'tcp:0', affine: [1, 2, 3, 4, 5, 6], fill: 9},\n"
              "  y: {sink: 'tcp:0', kernel: yuv, format: nv12,\n"
              "      colour: {matrix: bt601-8bit}}}}}");
@@ -356,6 +356,7 @@ static void test_op(void)
               op.warp.crop.height == 48,
           "crop");
     CHECK(op.warp.rotate == 90 && op.warp.flip == FLIP_BOTH && op.warp.fit == FIT_NONE, "fit");
+    CHECK(op.warp.filter == FILTER_AREA, "filter");
     CHECK(op.warp.colour.range == RANGE_FULL && !op.warp.has_affine, "colour");
     output_config_op(&c->cameras->outputs[1], &op);
     CHECK(op.warp.has_affine && op.warp.affine[0] == 1 && op.warp.affine[5] == 6, "affine");

@@ -85,6 +85,7 @@ BAD = [
     output(size="640"),
     output(fill=[1, 2]),
     output(fit="fill"),
+    output(filter="lanczos"),
     output(sink="/tmp/x"),
     output(sink="ring:"),
     output(sink="ring:/a", memory="pinned"),

@@ -91,6 +91,8 @@ static const struct {
     {"fit", "stretch", FIT_STRETCH},
     {"fit", "crop", FIT_CROP},
     {"fit", "none", FIT_NONE},
+    {"filter", "area", FILTER_AREA},
+    {"filter", "triangle", FILTER_TRIANGLE},
     {"flip", "none", FLIP_NONE},
     {"flip", "horizontal", FLIP_HORIZONTAL},
     {"flip", "vertical", FLIP_VERTICAL},
