@@ -50,10 +50,8 @@ static const struct config_choice fit_choices[] = {{"letterbox", FIT_LETTERBOX},
                                                    {"crop", FIT_CROP},
                                                    {"none", FIT_NONE},
                                                    {0}};
-static const struct config_choice filter_choices[] = {{"bilinear", FILTER_BILINEAR},
-                                                      {"area", FILTER_AREA},
-                                                      {"triangle", FILTER_TRIANGLE},
-                                                      {0}};
+static const struct config_choice filter_choices[] = {
+    {"bilinear", FILTER_BILINEAR}, {"area", FILTER_AREA}, {"triangle", FILTER_TRIANGLE}, {0}};
 static const struct config_choice flip_choices[] = {{"none", FLIP_NONE},
                                                     {"horizontal", FLIP_HORIZONTAL},
                                                     {"vertical", FLIP_VERTICAL},
@@ -155,7 +153,7 @@ static const struct config_row output_rows[] = {
           RANGE(1, IMAGE_SIDE_MAX), WARP),
     FIELD(struct output_config, fit, "letterbox", "how the source fits into the tensor", WARP),
     FIELD(struct output_config, filter, "bilinear",
-          "what of the source an output pixel is made of; bilinear: the 2x2 pixels at its centre, also where it reduces more; area: the mean of all that it covers; triangle: all within twice its width, weighed by distance, as Pillow's and torchvision's antialias do; area and triangle want a rotation by 0, 90, 180 or 270 degrees", WARP),
+          "what of the source an output pixel is made of; bilinear: the 2x2 pixels at its centre, also where it reduces more; area: the mean of all that it covers; triangle: all pixels nearer to its centre than it is wide, weighed by distance, as Pillow's and torchvision's antialias do; area and triangle want a rotation by 0, 90, 180 or 270 degrees", WARP),
     FIELD(struct output_config, affine, NULL,
           "2x3 matrix A from source to output, row by row, with integers at pixel centres: a corner p goes to A * (p - 1/2) + 1/2; replaces fit, rotate and flip; its inverse must put every output pixel within 32764 pixels of the source's first pixel",
           RANGE(-1e6, 1e6), .example = "[0.5, 0, 0, 0, 0.5, 0]", WARP),

@@ -13,12 +13,19 @@ struct visible_rect {
 
 static inline int row_coverage(const struct warp *warp, int y)
 {
-    return warp->rows ? warp->rows[y].coverage : warp->filtered.coverage_y[y];
+    const struct filter_tables *f = &warp->filtered;
+    return warp->rows ? warp->rows[y].coverage : f->turned ? f->coverage_x[y] : f->coverage_y[y];
+}
+
+static inline const uint16_t *coverage_of_columns(const struct warp *warp)
+{
+    const struct filter_tables *f = &warp->filtered;
+    return warp->rows ? warp->coverage_columns : f->turned ? f->coverage_y : f->coverage_x;
 }
 
 static inline struct visible_rect visible_rect_of(const struct warp *warp, struct band band)
 {
-    const uint16_t *columns = warp->rows ? warp->coverage_columns : warp->filtered.coverage_x;
+    const uint16_t *columns = coverage_of_columns(warp);
     struct visible_rect s = {0, band.y0, warp->width, band.y1};
     while (s.y0 < s.y1 && row_coverage(warp, s.y0) == 0)
         s.y0++;
@@ -78,6 +85,40 @@ static inline void filtered_warp(const struct image *dst, const struct image *sr
     }
 }
 
+enum { TURNED_ROWS = 128, TURNED_COLUMNS = 64 }; // of the result, that are made together
+
+// Where the axes change places: what makes a row then makes a column of the result.
+static inline void filtered_turned_warp(const struct image *dst, const struct image *src,
+                                        const struct warp *warp, struct band band, bool filled)
+{
+    struct elements elements;
+    struct filtered_strip strip;
+    struct levels row;
+    uint8_t level[3][TURNED_ROWS][TURNED_COLUMNS];
+    elements_init(&elements, dst, warp);
+    const struct visible_rect visible = visible_rect_of(warp, band);
+    if (!filled)
+        surround_fill(&elements, &visible, band);
+    for (int y = visible.y0; visible.x0 < visible.x1 && y < visible.y1; y += TURNED_ROWS) {
+        const int rows = visible.y1 - y < TURNED_ROWS ? visible.y1 - y : TURNED_ROWS;
+        filtered_strip_init(&strip, src, warp, y, rows);
+        for (int x = visible.x0; x < visible.x1; x += TURNED_COLUMNS) {
+            const int n = visible.x1 - x < TURNED_COLUMNS ? visible.x1 - x : TURNED_COLUMNS;
+            for (int i = 0; i < n; i++) {
+                filtered_strip_levels(&strip, x + i);
+                for (int c = 0; c < warp->channels; c++)
+                    for (int k = 0; k < rows; k++)
+                        level[c][k][i] = strip.strip.levels.row[c][k];
+            }
+            for (int k = 0; k < rows; k++) {
+                for (int c = 0; c < warp->channels; c++)
+                    memcpy(row.row[c], level[c][k], n);
+                elements_store(&elements, x, y + k, &row, 0, n);
+            }
+        }
+    }
+}
+
 static inline void lanes_warp(const struct image *dst, const struct image *src, const struct op *op,
                               struct band band, bool filled)
 {
@@ -87,7 +128,7 @@ static inline void lanes_warp(const struct image *dst, const struct image *src, 
     else if (warp->filter != FILTER_BILINEAR && !warp->filtered.turned)
         filtered_warp(dst, src, warp, band, filled);
     else if (warp->filter != FILTER_BILINEAR)
-        op_reference(dst, src, op, band, filled);
+        filtered_turned_warp(dst, src, warp, band, filled);
     else if (turn_reaches(src))
         turn_warp(dst, src, warp, band, filled);
     else

@@ -91,6 +91,7 @@ static const struct {
     {"fit", "stretch", FIT_STRETCH},
     {"fit", "crop", FIT_CROP},
     {"fit", "none", FIT_NONE},
+    {"filter", "bilinear", FILTER_BILINEAR},
     {"filter", "area", FILTER_AREA},
     {"filter", "triangle", FILTER_TRIANGLE},
     {"flip", "none", FLIP_NONE},
