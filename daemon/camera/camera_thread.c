@@ -140,14 +140,15 @@ static int orientation_of_pictures(const struct camera_thread *t)
     return orientation == -ENODATA ? demux_orientation(t->demux) : orientation;
 }
 
-static void say_running(struct camera_thread *t, const struct frame *frame)
+// A camera that fails again and again is logged once it has stayed.
+static void log_running(struct camera_thread *t, const struct frame *frame, bool begins)
 {
-    outage_end(&t->outage);
-    atomic_store(&t->context.report->state, CAMERA_RUNNING);
-    log_event(outage_is_quiet(&t->outage) ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
-              "running: %s, decoder %s, %s%s", demux_describe(t->demux),
-              decoder_describe(t->decoder), pixel_format_name(frame->image.format),
-              frame->image.memory == MEMORY_CUDA ? " on the device" : "");
+    const bool over = outage_is_over(&t->outage);
+    if (over || (begins && !outage_is_quiet(&t->outage)))
+        log_event(LOG_LEVEL_INFO, "running%s: %s, decoder %s, %s%s", over ? " again for 10 s" : "",
+                  demux_describe(t->demux), decoder_describe(t->decoder),
+                  pixel_format_name(frame->image.format),
+                  frame->image.memory == MEMORY_CUDA ? " on the device" : "");
 }
 
 static void retry_device(struct camera_thread *t);
@@ -170,8 +171,11 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
         retry_device(t);
     if (change == STREAM_BEGINS || strcmp(report->description.decoder, decoder) != 0)
         camera_report_stream(report, decoder, demux_describe(t->demux));
-    if (change == STREAM_BEGINS)
-        say_running(t, frame);
+    if (change == STREAM_BEGINS) {
+        outage_end(&t->outage);
+        atomic_store(&report->state, CAMERA_RUNNING);
+    }
+    log_running(t, frame, change == STREAM_BEGINS);
     decoder_memory(t->decoder, &memory);
     camera_report_picture(report, frame, &memory);
     camera_report_skipped(report, decoder_decodes(t->decoder), decoder_skipped(t->decoder));

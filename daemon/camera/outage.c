@@ -36,6 +36,14 @@ void outage_connect(struct outage *outage)
     outage->running_ns = 0;
 }
 
+bool outage_is_over(struct outage *outage)
+{
+    if (!outage_is_quiet(outage) || monotonic_ns() - outage->running_ns < STEADY_NS)
+        return false;
+    outage->failures = 0;
+    return true;
+}
+
 void outage_end(struct outage *outage)
 {
     outage->running_ns = monotonic_ns();
@@ -68,9 +76,10 @@ static void log_failure(struct outage *outage, const char *why, int64_t pause_ns
     snprintf(outage->last_logged, sizeof outage->last_logged, "%s", why);
     outage->last_logged_ns = now_ns;
     log_event(LOG_LEVEL_WARNING, "%s; next try in %.1f s%s", why, (double)pause_ns / 1e9,
-              refused                               ? ", or with a reload"
-              : outage->failures == LOGGED_FAILURES ? ", then on without a word"
-                                                    : "");
+              refused ? ", or with a reload"
+              : outage->failures == LOGGED_FAILURES
+                  ? "; the same is logged every 10 minutes from now on"
+                  : "");
 }
 
 int64_t outage_begin(struct outage *outage, int rc, const char *why,

@@ -8,7 +8,7 @@
 
 struct demux_memory;
 
-enum { WHY_MAX = 256 }; // bytes of a sentence on why a connection ended
+enum { WHY_MAX = 512 }; // bytes of a sentence on why a connection ended: with a fingerprint
 
 struct outage {
     struct login_pause *logins; // NULL, or no camera of RTSP with a user:
@@ -32,6 +32,9 @@ void outage_end(struct outage *);     // its first picture came
 // try, which outage_login_ns may put off further. *next_ns: both together.
 int64_t outage_begin(struct outage *, int rc, const char *why, const struct demux_memory *,
                      int64_t *next_ns);
-bool outage_is_quiet(const struct outage *); // so many failures that they are logged no more
+// So many failures that neither the same ones nor the first pictures in between are logged.
+bool outage_is_quiet(const struct outage *);
+// Asked at a picture. True once: the outage was quiet, and pictures have come for 10 s.
+bool outage_is_over(struct outage *);
 
 #endif

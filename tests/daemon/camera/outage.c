@@ -47,8 +47,37 @@ static void test_waits(void)
     }
 }
 
+// Whether the outage after so many failures is said to be over, at a picture so long after the
+// first.
+static bool is_over(struct outage *outage, int failures, int64_t after_ns)
+{
+    struct demux_memory *memory;
+    int64_t next_ns;
+    if (demux_memory_open(&memory) < 0)
+        abort();
+    outage_open(outage, "rtsp://192.0.2.1/", NULL);
+    for (int i = 0; i < failures; i++)
+        outage_begin(outage, -ECONNREFUSED, "it failed", memory, &next_ns);
+    outage_connect(outage);
+    outage_end(outage);
+    outage->running_ns -= after_ns;
+    demux_memory_close(memory);
+    return outage_is_over(outage);
+}
+
+// What is no longer logged one by one has an end that is logged, once.
+static void test_end_is_told(void)
+{
+    struct outage outage;
+    CHECK(!is_over(&outage, 6, 11 * SECOND), "said though each failure was logged");
+    CHECK(!is_over(&outage, 7, 9 * SECOND) && outage_is_quiet(&outage), "said after 9 s");
+    CHECK(is_over(&outage, 7, 11 * SECOND), "not said");
+    CHECK(!outage_is_over(&outage) && !outage_is_quiet(&outage), "said twice");
+}
+
 int main(void)
 {
     TEST(test_waits());
+    TEST(test_end_is_told());
     return test_end();
 }
