@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct last_error {
-    char text[256]; // "": none
+    char text[512]; // "": none
     int64_t ns;     // CLOCK_MONOTONIC
 };
 

@@ -20,7 +20,7 @@
 #include "daemon/input/libav_log.h"
 #include "daemon/wire.h"
 
-enum { SECONDS = 3, SECONDS_MAX = 3600, WHY_MAX = 256, MANY_B_FRAMES = 16 };
+enum { SECONDS = 3, SECONDS_MAX = 3600, WHY_MAX = 512, MANY_B_FRAMES = 16 };
 
 struct probe_options {
     const char *url;

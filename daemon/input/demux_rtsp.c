@@ -51,7 +51,7 @@ struct rtsp_demux {
     struct spare_pause pause;           // no spare is opened before it is over
     bool other_codec;                   // the last spare was offered another codec
     struct secrets *secrets;
-    char description[128], why[256];
+    char description[128], why[512];
 };
 
 // --- how long the camera may be silent
