@@ -31,6 +31,13 @@ static uint32_t read_ssrc(const char *text)
     return digits > 10 ? 0 : (uint32_t)strtoul(text, NULL, digits > 8 ? 10 : 16);
 }
 
+// An address, without the brackets that some cameras put around one of IPv6.
+static void read_address(const char *text, char *ret, size_t size)
+{
+    const char *begin = text + (*text == '[');
+    snprintf(ret, size, "%.*s", (int)strcspn(begin, "]"), begin);
+}
+
 static void read_parameter(struct rtsp_transport *t, const char *name, const char *value)
 {
     if (!strcasecmp(name, "interleaved"))
@@ -44,9 +51,9 @@ static void read_parameter(struct rtsp_transport *t, const char *name, const cha
     else if (!strcasecmp(name, "ttl"))
         t->ttl = read_bounded(value, 1, TTL_MAX, 0);
     else if (!strcasecmp(name, "source"))
-        snprintf(t->source, sizeof t->source, "%s", value);
+        read_address(value, t->source, sizeof t->source);
     else if (!strcasecmp(name, "destination"))
-        snprintf(t->destination, sizeof t->destination, "%s", value);
+        read_address(value, t->destination, sizeof t->destination);
     else if (!strcasecmp(name, "multicast"))
         t->multicast = true;
     else if (!strcasecmp(name, "RTP/AVP/TCP"))

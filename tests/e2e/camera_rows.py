@@ -16,6 +16,7 @@ HALF_INTERVAL = 0.5 / RATE  # s: who waits for the next picture is later
 LEARNING = 20  # pictures in which a camera's markers are learnt
 KEYS = ", connect_timeout: 5s, close_timeout: 600ms"
 USER = "viewer:right"
+IPV6 = "::1"
 HOUR = 3600
 
 CLIPS, DIGESTS = {}, {}
@@ -35,15 +36,15 @@ def make_clips(where):
 
 class Row:
     """`judge(result)` says what must hold; options go to the camera. A camera has an address of its own, since a wrong
-    password counts for all at one."""
+    password counts for all at one, but for those of IPv6, whose loopback has one address."""
 
-    def __init__(self, name, kind, judge, clip="plain", keys="", user="", other=None, **options):
+    def __init__(self, name, kind, judge, clip="plain", keys="", user="", other=None, host="", **options):
         self.name, self.kind, self.judge, self.clip, self.keys = name, kind, judge, clip, keys
-        self.user, self.other, self.options, self.watcher = user, other, options, None
+        self.user, self.other, self.host, self.options, self.watcher = user, other, host, options, None
 
     def start(self, index, demuxer):
         self.key, self.demuxer = f"camera{index}", demuxer
-        self.camera = self.kind(CLIPS[self.clip], host=f"127.0.1.{index + 1}", **self.options)
+        self.camera = self.kind(CLIPS[self.clip], host=self.host or f"127.0.1.{index + 1}", **self.options)
         self.camera.other_clip = CLIPS.get(self.other)
         self.camera.group, self.camera.group_port = f"239.255.77.{index + 1}", 20000 + 2 * index
 
@@ -156,6 +157,11 @@ def plays(result):
 def plays_at_once(result):
     plays(result)
     result.at_once()
+
+
+def plays_over_udp(result):
+    plays_at_once(result)
+    result.shows("transport", "udp")
 
 
 def learnt_at_once(result):
@@ -386,6 +392,9 @@ def rows():
         Row("redirects for ever", session.CirclingCamera, gives_up),
         Row("offers keyframes", stream.OffersKeyframes, keyframes_wanted),
         Row("multicast", Camera, plays_at_once, keys=", transport: multicast"),
+        Row("IPv6 sloppy replies", session.SloppyCamera, plays_at_once, host=IPV6),
+        Row("IPv6 redirects", session.RedirectingCamera, lambda result: result.plays(connections=3), host=IPV6),
+        Row("IPv6 UDP", Camera, plays_over_udp, keys=udp, host=IPV6),
         Row("H.265 marks slices", stream.SliceMarkingCamera, plays, clip="h265"),
         Row("H.265 never marks", stream.MarklessCamera, ended_by_silence, clip="h265"),
     ]

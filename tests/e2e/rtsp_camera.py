@@ -29,6 +29,20 @@ class Hangup(Exception):
     """Ends a connection."""
 
 
+def family_of(host):
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def why_no_ipv6():
+    """Why no camera can listen on ::1; None: one can."""
+    try:
+        with socket.socket(socket.AF_INET6) as listener:
+            listener.bind(("::1", 0))
+    except OSError as error:
+        return f"no IPv6 on loopback: {error.strerror}"
+    return None
+
+
 class Request:
     def __init__(self, text, moment):
         first, *lines = text.splitlines()
@@ -75,12 +89,13 @@ class Datagrams:
     @staticmethod
     def bind_pair(host):
         while True:
-            pair = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+            pair = [socket.socket(family_of(host), socket.SOCK_DGRAM) for _ in range(2)]
             port = random.randrange(10000, 32766, 2)
             try:
                 for i, each in enumerate(pair):
                     each.bind((host, port + i))
-                    each.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(host))
+                    if each.family == socket.AF_INET:
+                        each.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(host))
                     each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
                 return pair
             except OSError:
@@ -364,13 +379,17 @@ class Camera:
         self.place.close()
 
     def url(self, user=""):
-        return f"rtsp{'s' if self.tls else ''}://{user}{self.host}:{self.port}/live"
+        return f"rtsp{'s' if self.tls else ''}://{user}{self.authority()}/live"
+
+    def authority(self):
+        """Host and port as a URL has them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     # --- up and down
 
     def listen(self):
         self.refuse()
-        listener = socket.socket()
+        listener = socket.socket(family_of(self.host))
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((self.host, self.port))
         listener.listen()
@@ -381,7 +400,7 @@ class Camera:
         """One below those that the kernel deals, which nobody else gets until close(), also while nobody listens there. The
         option, set late, lets the camera's listeners share the port; other cameras first bind without it."""
         while not self.port:
-            port, self.place = random.randrange(10000, 32768), socket.socket()
+            port, self.place = random.randrange(10000, 32768), socket.socket(family_of(self.host))
             try:
                 self.place.bind((self.host, port))
                 self.port = port
@@ -461,7 +480,8 @@ class Camera:
 
     def description(self, _url):
         name = {"h264": "H264", "h265": "H265"}[self.clip.codec]
+        anywhere = "IP6 ::" if ":" in self.host else "IP4 0.0.0.0"
         return LINE.join((
-            "v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=live", "c=IN IP4 0.0.0.0", "t=0 0", "a=control:*",
+            "v=0", f"o=- 1 1 IN {anywhere}", "s=live", f"c=IN {anywhere}", "t=0 0", "a=control:*",
             "m=video 0 RTP/AVP 96", f"a=rtpmap:96 {name}/90000", f"a=fmtp:96 {self.format_parameters()}",
             "a=control:track0", ""))

@@ -15,7 +15,7 @@ class SloppyReplies(Connection):
         kept = [f"{name.lower()}:      {value}  " for name, _, value in (line.partition(": ") for line in headers)
                 if name != "Content-Type"]
         if body:
-            kept += [f"Content-length:{len(body)}", f"Content-Base: {self.camera.host}:{self.camera.port}/live/"]
+            kept += [f"Content-length:{len(body)}", f"Content-Base: {self.camera.authority()}/live/"]
         self.write("\n".join(("", f"RTSP/1.0 {status}", "Cseq: 0", *kept, "", body)).encode())
 
 
@@ -129,7 +129,7 @@ class Redirects(Connection):
     def on_describe(self, request):
         if self.camera.redirected < self.camera.redirects:
             self.camera.redirected += 1
-            base = f"rtsp://{self.camera.host}:{self.camera.port}/moved{self.camera.redirected}"
+            base = f"rtsp://{self.camera.authority()}/moved{self.camera.redirected}"
             self.reply(request, "302 Moved Temporarily", f"Location: {base}")
             return
         super().on_describe(request)

@@ -9,15 +9,18 @@ import sys
 import threading
 import time
 
-from camera_rows import DIGESTS, HEAD, SECONDS, Result, ask, line, make_clips, rows
+from camera_rows import DIGESTS, HEAD, IPV6, SECONDS, Result, ask, line, make_clips, rows
 from framed_client import PATIENCE, Checks, Framed, folder, until
+from rtsp_camera import why_no_ipv6
 from watch import Watcher, check_ledger
 
 
-def listed():
-    """Those whose names hold one of the words of FRAMED_CAMERAS (with commas between them), or all."""
+def listed(why_not):
+    """Those whose names hold one of the words of FRAMED_CAMERAS (with commas between them), or all; those of IPv6 unless
+    the box has none."""
     wanted = [word for word in os.environ.get("FRAMED_CAMERAS", "").split(",") if word]
-    return [row for row in rows() if not wanted or any(word in row.name for word in wanted)]
+    return [row for row in rows() if not wanted or any(word in row.name for word in wanted)
+            if row.host != IPV6 or not why_not]
 
 
 def log_of(framed, row):
@@ -42,7 +45,10 @@ def play(checks, where, played):
 
 
 def check_rows(checks, demuxer):
-    played = listed()
+    why_not = why_no_ipv6()
+    if why_not:
+        checks.skip(why_not)
+    played = listed(why_not)
     with folder() as where:
         for i, row in enumerate(played):
             row.start(i, demuxer)

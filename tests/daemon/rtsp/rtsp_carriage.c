@@ -218,6 +218,9 @@ static void test_transport_header(void)
     CHECK(t.multicast && !strcmp(t.destination, "239.1.1.1") && t.ports[0] == 5000 &&
               t.ports[1] == 5001 && t.ttl == 16,
           "multicast");
+    rtsp_transport_parse(&t, "RTP/AVP;multicast;destination=ff15::1;source=[2001:db8::7]");
+    CHECK(!strcmp(t.destination, "ff15::1") && !strcmp(t.source, "2001:db8::7"), "%s, %s",
+          t.destination, t.source);
     rtsp_transport_parse(&t, "RTP/AVP;interleaved=255");
     CHECK(t.tcp && t.channels[0] == 255 && t.channels[1] == -1, "the last channel");
     rtsp_transport_parse(&t, "interleaved=-1;server_port=99999999999;ttl=256;=;;ssrc=12345678901");
