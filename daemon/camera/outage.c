@@ -91,7 +91,8 @@ int64_t outage_begin(struct outage *outage, int rc, const char *why,
         outage->failures = 0;
     // A camera that has just sent packets is there, and need not come back first.
     const bool at_once = rc == -ETIME && outage->failures == 0;
-    const int64_t ns = at_once ? 0 : retry_next_ns(&outage->retry, rc == -EACCES && !pauses);
+    const bool refused = rc == -EPERM || (rc == -EACCES && !pauses);
+    const int64_t ns = at_once ? 0 : retry_next_ns(&outage->retry, refused);
     *next_ns = login_ns > ns ? login_ns : ns;
     log_failure(outage, why, *next_ns, login_ns > ns);
     return ns;

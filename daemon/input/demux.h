@@ -39,9 +39,9 @@ bool demux_memory_has_other_login(const struct demux_memory *);
 // Connects, or opens a file, within connect_timeout, and chooses the video track. RTSP's answer to
 // PLAY, and the first picture, may be on their way still. `why` (of `size` bytes) gets
 // one sentence for people when it fails, never with a password in it. Returns 0; -ETIMEDOUT,
-// -ECANCELED (*stop), -EACCES (authentication refused), -EINVAL (no video track, or an option that
-// the demuxer does not know), or what libavformat says as negative errno: -EIO where it has none,
-// or where the input ends before there is a stream.
+// -ECANCELED (*stop), -EACCES (authentication refused), -EPERM (the camera forbids the stream),
+// -EINVAL (no video track, or an option that the demuxer does not know), or what libavformat says
+// as negative errno: -EIO where it has none, or where the input ends before there is a stream.
 // `memory` (NULL: nothing is remembered) outlives the demux. `stages` (NULL: nobody watches) is
 // told of each step that may block, with its deadline.
 int demux_open(struct demux **ret, const struct camera_config *, struct demux_memory *memory,

@@ -85,8 +85,9 @@ static int errno_of(const struct libav_demux *in, int error)
     case AVERROR_EOF:
         return -ENODATA;
     case AVERROR_HTTP_UNAUTHORIZED:
-    case AVERROR_HTTP_FORBIDDEN:
         return -EACCES;
+    case AVERROR_HTTP_FORBIDDEN:
+        return -EPERM;
     case AVERROR_HTTP_NOT_FOUND:
         return -ENOENT;
     default:

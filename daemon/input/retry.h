@@ -10,7 +10,7 @@
 
 struct retry {
     int failures;  // in a row
-    int refusals;  // of the password, in a row
+    int refusals;  // of the password or of the stream, in a row
     uint32_t seed; // of the jitter: differs between cameras
 };
 

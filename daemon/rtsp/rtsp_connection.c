@@ -103,10 +103,10 @@ int rtsp_connection_poll(const struct rtsp_connection *c, struct pollfd *fds, in
 
 // --- connecting
 
-// -EACCES says elsewhere that a password was refused; here it is a firewall's word.
+// -EACCES and -EPERM are elsewhere a camera's refusals; here they are a firewall's word.
 static int connect_errno(int error)
 {
-    return error == EACCES ? -EHOSTUNREACH : -error;
+    return error == EACCES || error == EPERM ? -EHOSTUNREACH : -error;
 }
 
 static int begin_connect(struct rtsp_connection *c, int64_t now_ns)

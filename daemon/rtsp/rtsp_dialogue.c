@@ -193,14 +193,15 @@ static int end_by_status(struct rtsp_dialogue *d, const struct rtsp_message *rep
 {
     int rc = -EPROTO;
     if (reply->status == 403)
-        rc = -EACCES;
+        rc = -EPERM; // no word on the password: only 401 is
     else if (reply->status == 404)
         rc = -ENOENT;
     else if (reply->status == 453 || reply->status == 503)
         rc = -EUSERS;
-    return rtsp_dialogue_end(d, rc, "%s answered %s with %d %.60s", d->place,
+    return rtsp_dialogue_end(d, rc, "%s answered %s with %d %.60s%s", d->place,
                              rtsp_dialogue_method(d), reply->status,
-                             reply->reason ? reply->reason : "");
+                             reply->reason ? reply->reason : "",
+                             rc == -EPERM ? ": this user or this box may not see the stream" : "");
 }
 
 static int end_without_video(struct rtsp_dialogue *d, const struct sdp *sdp)

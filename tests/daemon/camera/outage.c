@@ -31,9 +31,9 @@ static void test_waits(void)
         const char *url;
         int rc, least_s, most_s;
     } cases[] = {
-        {"rtsp://u:p@192.0.2.1/", -EACCES, 590, 1800},
-        {"rtsp://192.0.2.1/", -EACCES, 30, 32},
+        {"rtsp://u:p@192.0.2.1/", -EACCES, 590, 1800},  {"rtsp://192.0.2.1/", -EACCES, 30, 32},
         {"http://u:p@192.0.2.1/", -EACCES, 30, 32}, // by libavformat, whose pauses these are not
+        {"rtsp://u:p@192.0.2.1/", -EPERM, 30, 32},  // 403, which is no word on the password
         {"rtsp://u:p@192.0.2.1/", -ECONNREFUSED, 0, 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

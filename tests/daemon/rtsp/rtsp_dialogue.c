@@ -216,6 +216,9 @@ static void test_refusals(void)
     } cases[] = {
         {"DESCRIBE", "RTSP/1.0 404 Stream Not Found\r\n\r\n", -ENOENT,
          "answered DESCRIBE with 404 Stream Not Found"},
+        {"DESCRIBE", "RTSP/1.0 403 Forbidden\r\n\r\n", -EPERM,
+         "answered DESCRIBE with 403 Forbidden: this user or this box may not see the stream"},
+        {"PLAY", "RTSP/1.0 403 No\r\n\r\n", -EPERM, "answered PLAY with 403 No: this user"},
         {"SETUP", "RTSP/1.0 453 Not Enough Bandwidth\r\n\r\n", -EUSERS, "SETUP with 453"},
         {"PLAY", "RTSP/1.0 503 Service Unavailable\r\n\r\n", -EUSERS, "PLAY with 503"},
         {"SETUP", "RTSP/1.0 461 Unsupported transport\r\n\r\n", -EPROTO, "SETUP with 461"},
