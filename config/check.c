@@ -170,14 +170,44 @@ static void settle_scheme(struct camera_config *camera)
         *c = (char)tolower((unsigned char)*c);
 }
 
+static const struct given *find_camera(const struct given given[], const char *key)
+{
+    return &given[table_find(&camera_table, key) - camera_table.rows];
+}
+
+// Whoever says by what a camera is known believes that framed looks at it. `defaults` may say it
+// for those cameras that have TLS.
+static void check_tls(struct mistakes *mistakes, const struct camera_config *camera,
+                      const struct given given[], const char *path)
+{
+    static const char *const keys[] = {"tls.ca", "tls.fingerprint"};
+    const char *wrong = strncasecmp(camera->url, "rtsps:", strlen("rtsps:"))
+                            ? "is only for a camera with TLS (url: rtsps://)"
+                        : camera->demuxer || camera->options.n > 0
+                            ? "is not for libavformat's client, which takes any certificate (no "
+                              "demuxer, no options)"
+                            : NULL;
+    char dotted[KEY_MAX];
+    if (!wrong || !object_is_known(&camera_table, camera, "url"))
+        return;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const struct given *key = find_camera(given, keys[i]);
+        snprintf(dotted, sizeof dotted, "%s.%s", path, keys[i]);
+        if (key->key.line)
+            mistake(mistakes, key->key, dotted, "%s", wrong);
+    }
+}
+
 void check_camera(struct mistakes *mistakes, struct camera_config *camera,
                   const struct given given[], const char *path)
 {
-    const struct given *url = &given[table_find(&camera_table, "url") - camera_table.rows];
+    const struct given *url = find_camera(given, "url");
     char dotted[KEY_MAX];
     const char *wrong = url->key.line && !url->wrong ? url_mistake(camera->url) : NULL;
     settle_scheme(camera);
     settle_overflow(camera);
+    if (!wrong && camera->url)
+        check_tls(mistakes, camera, given, path);
     if (!wrong)
         return;
     snprintf(dotted, sizeof dotted, "%s.url", path);
