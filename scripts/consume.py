@@ -1,16 +1,11 @@
 #!/usr/bin/python3
-"""Reads frames from a framed socket until it closes; says how many came, how fast, and how old they were.
-
-usage: consume.py unix:PATH|ring:PATH|tcp:HOST:PORT [--png FILE] [--json FILE]
-
---png FILE   the last tensor, as a picture (elements 0..1 or 0..255)
---json FILE  the numbers again, for programs
-"""
+"""Reads frames from a framed socket until it closes or Ctrl-C; then says how many came, how fast, and how old they were."""
 import argparse
 import collections
 import json
 import mmap
 import os
+import signal
 import socket
 import struct
 import sys
@@ -167,19 +162,26 @@ def write_png(path, header, payload):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("address")
-    parser.add_argument("--png")
-    parser.add_argument("--json")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("address", help="unix:PATH, ring:PATH or tcp:HOST:PORT, as the output's sink")
+    parser.add_argument("--png", metavar="FILE", help="for the last tensor, as a picture (elements 0..1 or 0..255)")
+    parser.add_argument("--json", metavar="FILE", help="for the numbers again, for programs")
     options = parser.parse_args()
+    if not options.address.startswith(("unix:", "ring:", "tcp:")):
+        parser.error(f"{options.address}: is no address (unix:PATH, ring:PATH or tcp:HOST:PORT)")
 
-    peer = connect(options.address)
+    try:
+        peer = connect(options.address)
+    except OSError as error:
+        sys.exit(f"consume: {options.address}: {error.strerror}")
     ring = Ring(peer) if options.address.startswith("ring:") else None
     ages, arrived, picture = [], [], None
+    signal.signal(signal.SIGINT, lambda *_: peer.shutdown(socket.SHUT_RD))  # as if framed closed it
     for header, payload in ring.frames() if ring else read_frames(peer.makefile("rb")):
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         if not arrived:
-            print("first frame", flush=True)
+            print(f"first frame: {header.width}x{header.height} {header.format} {header.dtype}; Ctrl-C for the numbers",
+                  flush=True)
         arrived.append(now)
         ages.append((now - header.received_ns) / 1e6)
         if options.png:
