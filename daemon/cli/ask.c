@@ -166,8 +166,11 @@ int ask_for(struct ask *ask, const char *request, int timeout_s, char **reply, c
         return 0;
     free(*reply);
     *reply = NULL;
-    snprintf(why, size, "framed does not answer on %s: %s", ask->path,
-             rc == -ENODATA ? "it hung up" : strerror(-rc));
+    snprintf(why, size, "framed does not answer on %s: %s%s", ask->path,
+             rc == -ENODATA ? "it hung up" : strerror(-rc),
+             rc == -ENOENT || rc == -ECONNREFUSED
+                 ? " (is it running? -c FILE or --socket PATH ask another daemon)"
+                 : "");
     return rc;
 }
 

@@ -115,7 +115,7 @@ static void print_table(const struct config *config, const struct basis *basis)
         print_row("cuda, shared by all", "", &shared, device);
     print_row("sum", "", &sum, device);
     if (any_is_assumed(config))
-        puts("* assumed, with as many pictures as H.264 allows: the stream was not opened");
+        puts("* assumed until the camera runs, with as many pictures as H.264 allows");
 }
 
 // Every build has NVDEC, through libavcodec; only opening it shows whether it works.

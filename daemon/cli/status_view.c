@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "daemon/cli/table.h"
@@ -191,15 +192,18 @@ static void add_state(struct table *table, const json_t *camera)
 static void add_camera(struct table *table, const json_t *camera)
 {
     const json_t *picture = json_object_get(camera, "picture"), *output;
+    const char *decodes = text_at(camera, "decodes");
+    const bool all = !*decodes || strcmp(decodes, "all") == 0;
     size_t i;
     table_begin_row(table);
     table_cell(table, "%s", text_at(camera, "name"));
     add_state(table, camera);
     table_cell(table, "%.1f", number_at(camera, "fps_in"));
     if (json_is_object(picture))
-        table_cell(table, "%s %lldx%lld, decoder %s, backend %s", text_at(camera, "codec"),
+        table_cell(table, "%s %lldx%lld, decoder %s%s%s%s, backend %s", text_at(camera, "codec"),
                    (long long)count_at(picture, "width"), (long long)count_at(picture, "height"),
-                   text_at(camera, "decoder"), text_at(camera, "backend"));
+                   text_at(camera, "decoder"), all ? "" : " (", all ? "" : decodes, all ? "" : ")",
+                   text_at(camera, "backend"));
     else
         table_cell(table, "%s", text_at(camera, "url"));
     add_complaint(table, camera);

@@ -298,7 +298,8 @@ def check_slow_answer(checks, where):
 
 def check_nobody_answers(checks, where):
     code, output, errors = run("status", "--socket", f"{where}/none.sock")
-    told = f"framed status: framed does not answer on {where}/none.sock: No such file or directory\n"
+    told = f"framed status: framed does not answer on {where}/none.sock: No such file or directory"
+    told += " (is it running? -c FILE or --socket PATH ask another daemon)\n"
     checks.check((code, output, errors) == (1, "", told), f"no socket: exit {code}: {errors}")
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(f"{where}/mute.sock")
