@@ -253,8 +253,9 @@ static void print_lines(const struct probe *probe)
     const char *hidden = strstr(url, "***");
     puts("\ncameras:\n  camera:");
     if (hidden)
-        printf("    url: %.*s${CAMERA_USER}:${CAMERA_PASSWORD}%s\n", (int)(hidden - url), url,
-               hidden + 3);
+        printf("    # both from the environment, or from credentials of the service\n"
+               "    url: %.*s${CAMERA_USER}:${CAMERA_PASSWORD}%s\n",
+               (int)(hidden - url), url, hidden + 3);
     else
         printf("    url: %s\n", url);
     if (network.transport && strcmp(network.transport, "tcp") != 0)
