@@ -50,6 +50,7 @@ struct rtsp_demux {
     int64_t pinged_ns;                  // CLOCK_MONOTONIC: in this silence; 0: not yet
     struct spare_pause pause;           // no spare is opened before it is over
     bool other_codec;                   // the last spare was offered another codec
+    bool refused; // the camera has refused the spare's password since the last unit
     struct secrets *secrets;
     char description[128], why[512];
 };
@@ -152,7 +153,14 @@ static void give_up_spare(struct rtsp_demux *in, int64_t now_ns)
 // With why it ended. A password that is refused now is not tried again beside this session.
 static void lose_spare(struct rtsp_demux *in, int rc, int64_t now_ns)
 {
-    in->learnt[in->own].single_session |= rc == -EUSERS;
+    struct rtsp_memory *own = &in->learnt[in->own];
+    own->single_session |= rc == -EUSERS;
+    if (rc == -EACCES) {
+        own->first_challenge = in->learnt[!in->own].first_challenge;
+        in->refused = true;
+        in->memory->accepted = false;
+        secrets_hide(in->secrets, in->why, sizeof in->why, rtsp_session_why(in->spare));
+    }
     give_up_spare(in, now_ns);
     if (rc == -EACCES)
         spare_pause_for_good(&in->pause);
@@ -259,12 +267,14 @@ static void note_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64
     learn_interval(in, unit);
     if (unit->unit.damaged || unit->unit.reference_lost)
         rtsp_session_want_keyframe(in->session);
-    if (!in->unit_ns)
+    if (!in->unit_ns) {
         in->memory->connect_ns = now_ns - in->opened_ns;
+        in->memory->accepted = true;
+    }
     in->memory->arrival_ns += (arrival_ns - in->memory->arrival_ns) / INTERVALS_MEAN;
-    in->memory->accepted = true;
     in->unit_ns = now_ns;
     in->pinged_ns = 0;
+    in->refused = false;
     if (in->spare)
         give_up_spare(in, now_ns);
 }
@@ -283,6 +293,16 @@ static void wait_for_more(const struct rtsp_demux *in, int64_t now_ns)
     }
     const int64_t ns = wake_ns > now_ns ? wake_ns - now_ns : 0;
     ppoll(fds, (nfds_t)n, &(struct timespec){ns / (1000 * MS), ns % (1000 * MS)}, NULL);
+}
+
+// Why no more units come; 0: they may. Where a password was refused, another connection would only
+// be another wrong try.
+static int why_ended(const struct rtsp_demux *in, int64_t now_ns)
+{
+    if (in->ended == -EACCES || (in->refused && !in->unit_ns))
+        return -EACCES;
+    const int rc = in->ended && !in->spare ? in->ended : is_silent(in, now_ns) ? -ETIMEDOUT : 0;
+    return rc < 0 && in->refused ? -EACCES : rc;
 }
 
 // As demux_read, with a unit in place of a packet.
@@ -308,10 +328,8 @@ static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
             in->other_codec = true;
             in->ended = -ETIME;
         }
-        if (in->ended && !in->spare)
-            return in->ended;
-        if (is_silent(in, now_ns))
-            return -ETIMEDOUT;
+        if ((rc = why_ended(in, now_ns)) < 0)
+            return rc;
         look_for_silence(in, now_ns);
         step_leaving(in, now_ns);
         wait_for_more(in, now_ns);
@@ -344,7 +362,8 @@ static const char *hide_secrets(struct rtsp_demux *in)
     const char *said = in->other_codec ? "the camera offers another codec by now"
                        : in->session   ? rtsp_session_why(in->session)
                                        : "";
-    secrets_hide(in->secrets, in->why, sizeof in->why, said);
+    if (!in->refused)
+        secrets_hide(in->secrets, in->why, sizeof in->why, said);
     return in->why;
 }
 
@@ -355,8 +374,12 @@ static const char *rtsp_why(const struct demux *demux)
 
 // --- opening and closing
 
+// Where the session answers after all, the spare is not to try the password beside it.
 static void step_spare(struct rtsp_demux *in, int64_t now_ns)
 {
+    const bool answers = !in->ended && rtsp_session_heard_ns(in->session) > in->spare_opened_ns;
+    if (in->spare && answers)
+        give_up_spare(in, now_ns);
     int rc = in->spare ? rtsp_session_step(in->spare, now_ns) : 0;
     if (rc < 0) {
         lose_spare(in, rc, now_ns);
@@ -376,8 +399,9 @@ static int connect_session(struct rtsp_demux *in)
             in->ended = rtsp_session_step(in->session, now_ns);
         if (in->ended || !rtsp_session_plays(in->session))
             step_spare(in, now_ns);
-        if (in->ended && !in->spare)
-            return in->ended;
+        const int rc = why_ended(in, now_ns);
+        if (rc < 0)
+            return rc;
         if (!in->ended && rtsp_session_plays(in->session))
             return 0;
         look_for_silence(in, now_ns);

@@ -411,6 +411,8 @@ int rtsp_dialogue_take(struct rtsp_dialogue *d, const struct rtsp_message *messa
     case RTSP_ANSWER_TAKEN:
         return take_answer(d, message);
     case RTSP_ANSWER_CHALLENGE:
+        if (d->phase == RTSP_LEAVING && !*d->exchange.session)
+            return rtsp_dialogue_finish(d); // nothing to end, and so no password to try
         return send_request(d, request, rtsp_exchange_repeat(&d->exchange, d->now_ns, request));
     case RTSP_ANSWER_REFUSED:
         break;

@@ -37,7 +37,7 @@ struct camera {
     struct camera_config config; // of the demux that open_demux opens
     struct link links[LINKS_MAX];
     int n_links;
-    bool answers;
+    _Atomic bool answers;
     int64_t session_ns; // media stop where no GET_PARAMETER came for so long; 0: they never do
     bool strangers;     // sends packets of another stream, too
     _Atomic bool stop, still, asks_password; // no password is right
@@ -263,7 +263,36 @@ static void test_password_is_wanted(void)
     camera_stop(&c);
 }
 
-// Beside a session that the camera plays, but silently, a refused password is tried once.
+static void *begin_to_answer(void *opaque)
+{
+    struct camera *c = opaque;
+    const struct timespec late = {1, 800 * MS};
+    nanosleep(&late, NULL);
+    c->answers = true;
+    return NULL;
+}
+
+// A camera that answers late has two connections by then, and a new password: one is tried.
+static void test_late_refusal_counts_once(void)
+{
+    struct camera c = {.asks_password = true};
+    struct demux_memory memory = {.accepted = true};
+    struct demux *demux;
+    pthread_t thread;
+    char why[256];
+    camera_start(&c);
+    pthread_create(&thread, NULL, begin_to_answer, &c);
+    const struct camera_config config = config_of(c.with_user, 4000, 0);
+    int rc = demux_open(&demux, &config, &memory, &stop, NULL, why, sizeof why);
+    CHECK(rc == -EACCES && strstr(why, "refused the user name"), "%s: %s", strerror(-rc), why);
+    CHECK(c.accepted == 2 && c.refused == 1 && !memory.accepted, "%d connections, %d refused",
+          c.accepted, c.refused);
+    pthread_join(thread, NULL);
+    camera_stop(&c);
+}
+
+// Beside a session that the camera plays, but silently, a refused password is tried once. It is why
+// the demux ends then: the owner is to wait, and not to try it again.
 static void test_spare_is_refused_once(void)
 {
     struct camera c = {.answers = true};
@@ -273,7 +302,9 @@ static void test_spare_is_refused_once(void)
         int rc = read_for(demux, 1000);
         c.still = c.asks_password = true;
         rc = rc ? rc : read_for(demux, 11500);
-        CHECK(rc == -ETIMEDOUT && c.refused == 1, "%s, %d refused", strerror(-rc), c.refused);
+        CHECK(rc == -EACCES && c.refused == 1, "%s, %d refused", strerror(-rc), c.refused);
+        CHECK(strstr(demux_why(demux), "refused the user name") && !memory.accepted, "%s",
+              demux_why(demux));
         demux_close(demux);
     }
     camera_stop(&c);
@@ -304,6 +335,7 @@ int main(void)
     TEST(test_keep_alive_is_learnt());
     TEST(test_password_is_tried_once());
     TEST(test_password_is_wanted());
+    TEST(test_late_refusal_counts_once());
     TEST(test_spare_is_refused_once());
     TEST(test_strangers());
     return test_end();
