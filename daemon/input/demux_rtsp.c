@@ -336,6 +336,16 @@ static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
     }
 }
 
+// The sets that the SDP named are not those of the stream where it has changed since, or where they
+// were wrong from the start.
+static int make_packet(struct rtsp_demux *in, struct packet *ret)
+{
+    size_t bytes;
+    const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
+    const int rc = in->next.unit.keyframe ? rtsp_video_sets(in->video, sets, bytes) : 0;
+    return rc < 0 ? rc : rtsp_video_packet(in->video, &in->next, ret);
+}
+
 static int rtsp_read(struct demux *demux, struct packet *ret)
 {
     struct rtsp_demux *in = (void *)demux;
@@ -353,7 +363,7 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
     if (rc < 0)
         return rc;
     in->has_next = false;
-    return rtsp_video_packet(in->video, &in->next, ret);
+    return make_packet(in, ret);
 }
 
 // A password as people write it may look like a host's name.

@@ -23,7 +23,7 @@ static const double RATE_LIES = 0.1; // a camera that is so far off its own word
 
 struct rtsp_video {
     AVCodecParameters *parameters;
-    AVCodecParserContext *parser; // tells the size from the first keyframe
+    AVCodecParserContext *parser; // tells the size from a keyframe
     AVCodecContext *parsing;
     AVPacket *packet;
     AVBufferPool *buffers[BUFFER_SIZES]; // NULL: none of this size was wanted yet
@@ -72,20 +72,27 @@ static void describe_track(struct rtsp_video *video)
              avcodec_get_name(parameters->codec_id), size, rate);
 }
 
-static int fill_parameters(AVCodecParameters *parameters, const struct sdp_media *media,
-                           const uint8_t *sets, size_t bytes)
+static bool has_sets(const struct rtsp_video *video, const uint8_t *sets, size_t bytes)
 {
-    parameters->codec_type = AVMEDIA_TYPE_VIDEO;
-    parameters->codec_id = codec_of(media);
-    if (parameters->codec_id == AV_CODEC_ID_NONE)
-        return -ENOTSUP;
-    if (bytes == 0)
+    const AVCodecParameters *parameters = video->parameters;
+    return (size_t)parameters->extradata_size == bytes &&
+           memcmp(parameters->extradata, sets, bytes) == 0;
+}
+
+int rtsp_video_sets(struct rtsp_video *video, const uint8_t *sets, size_t bytes)
+{
+    AVCodecParameters *parameters = video->parameters;
+    if (bytes == 0 || has_sets(video, sets, bytes))
         return 0;
-    if (!(parameters->extradata = av_mallocz(bytes + AV_INPUT_BUFFER_PADDING_SIZE)))
+    uint8_t *extradata = av_mallocz(bytes + AV_INPUT_BUFFER_PADDING_SIZE);
+    if (!extradata)
         return -ENOMEM;
-    memcpy(parameters->extradata, sets, bytes);
+    memcpy(extradata, sets, bytes);
+    av_freep(&parameters->extradata);
+    parameters->extradata = extradata;
     parameters->extradata_size = (int)bytes;
-    return 0;
+    parameters->width = parameters->height = 0; // the keyframe tells
+    return avcodec_parameters_to_context(video->parsing, parameters) < 0 ? -ENOMEM : 0;
 }
 
 int rtsp_video_open(struct rtsp_video **ret, const struct sdp_media *media, const uint8_t *sets,
@@ -101,10 +108,15 @@ int rtsp_video_open(struct rtsp_video **ret, const struct sdp_media *media, cons
     video->packet = av_packet_alloc();
     video->parameters = avcodec_parameters_alloc();
     video->parsing = avcodec_alloc_context3(NULL);
-    if (video->packet && video->parameters && video->parsing)
-        rc = fill_parameters(video->parameters, media, sets, bytes);
+    if (video->packet && video->parameters && video->parsing) {
+        video->parameters->codec_type = AVMEDIA_TYPE_VIDEO;
+        video->parameters->codec_id = codec_of(media);
+        rc = video->parameters->codec_id == AV_CODEC_ID_NONE ? -ENOTSUP : 0;
+    }
+    if (rc == 0 && avcodec_parameters_to_context(video->parsing, video->parameters) < 0)
+        rc = -ENOMEM;
     if (rc == 0)
-        rc = avcodec_parameters_to_context(video->parsing, video->parameters) < 0 ? -ENOMEM : 0;
+        rc = rtsp_video_sets(video, sets, bytes);
     if (rc < 0) {
         rtsp_video_close(video);
         return rc;

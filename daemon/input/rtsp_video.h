@@ -17,7 +17,11 @@ struct rtsp_video;
 int rtsp_video_open(struct rtsp_video **ret, const struct sdp_media *, const uint8_t *sets,
                     size_t bytes);
 void rtsp_video_close(struct rtsp_video *); // accepts NULL
+// Valid until rtsp_video_sets and rtsp_video_packet.
 const struct AVCodecParameters *rtsp_video_parameters(const struct rtsp_video *);
+// The parameter sets, as above, that hold from the next unit on, a keyframe: its size may be
+// another one. None (0 bytes) leave those before. 0 or -ENOMEM.
+int rtsp_video_sets(struct rtsp_video *, const uint8_t *sets, size_t bytes);
 // Makes a packet of the unit, whose data are copied. It is valid until the next call. 0 or -ENOMEM.
 int rtsp_video_packet(struct rtsp_video *, const struct rtsp_unit *, struct packet *ret);
 // The next unit is of another session, or of a sender that began anew: its time follows the last

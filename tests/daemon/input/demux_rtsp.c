@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <libavcodec/codec_par.h>
 #include <libavutil/log.h>
 #include <poll.h>
 #include <pthread.h>
@@ -40,6 +41,7 @@ struct camera {
     _Atomic bool answers;
     int64_t session_ns; // media stop where no GET_PARAMETER came for so long; 0: they never do
     bool strangers;     // sends packets of another stream, too
+    bool sets;          // sends its parameter sets, which its SDP lacks, ahead of the first picture
     _Atomic bool stop, still, asks_password; // no password is right
     _Atomic int accepted, refused, parameters;
 };
@@ -77,6 +79,20 @@ static void send_picture(struct link *link, bool strange)
         send(link->fd, frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+static const uint8_t sets[] = {0,    0,    0, 1, 0x67, 66, 0,    30,   0x95, 0xa0,
+                               0x50, 0x7c, 0, 0, 0,    1,  0x68, 0xce, 0x3c, 0x80};
+
+static void send_sets(const struct link *link)
+{
+    uint8_t frame[16 + sizeof sets] = {'$', 0, 0, 12 + sizeof sets, 0x80, 96, 0xff, 0xff};
+    frame[12] = 1;
+    frame[13] = 2;
+    frame[14] = 3;
+    frame[15] = 4;
+    memcpy(frame + 16, sets, sizeof sets);
+    send(link->fd, frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void answer(struct camera *c, struct link *link, const char *request)
 {
     char reply[1024];
@@ -100,6 +116,8 @@ static void answer(struct camera *c, struct link *link, const char *request)
         snprintf(reply, sizeof reply, "RTSP/1.0 %s\r\nCSeq: %d\r\n%sContent-Length: %zu\r\n\r\n%s",
                  status, cseq ? atoi(cseq + 6) : 0, more, strlen(body), body);
     send(link->fd, reply, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (c->sets && !strncmp(request, "PLAY ", 5))
+        send_sets(link);
 }
 
 static void take_bytes(struct link *link, size_t n)
@@ -329,6 +347,23 @@ static void test_strangers(void)
     }
 }
 
+// Copies of later keyframes, which come without them, need the sets that the stream began with.
+static void test_sets_are_of_the_stream(void)
+{
+    struct camera c = {.answers = true, .sets = true};
+    struct demux_memory memory = {0};
+    struct demux *demux = open_demux(&c, false, &memory, 2000);
+    if (demux) {
+        const int rc = read_for(demux, 300);
+        const AVCodecParameters *stream = demux_parameters(demux);
+        CHECK(rc == 0 && stream->extradata_size == sizeof sets &&
+                  !memcmp(stream->extradata, sets, sizeof sets),
+              "%s, %d bytes of sets", strerror(-rc), stream->extradata_size);
+        demux_close(demux);
+    }
+    camera_stop(&c);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET); // its pictures cannot be decoded
@@ -338,5 +373,6 @@ int main(void)
     TEST(test_late_refusal_counts_once());
     TEST(test_spare_is_refused_once());
     TEST(test_strangers());
+    TEST(test_sets_are_of_the_stream());
     return test_end();
 }
