@@ -211,8 +211,8 @@ static AVBufferRef *get(struct buffers *buffers, size_t bytes)
 {
     AVBufferRef *ref = NULL;
     pthread_mutex_lock(&buffers->sizing);
-    choose_pool(buffers, bytes);
-    while (is_at_another(buffers))
+    // Whoever is served during the wait may have wanted other sizes.
+    while (choose_pool(buffers, bytes), is_at_another(buffers))
         pthread_cond_wait(&buffers->changed, &buffers->sizing);
     if (buffers->n_ready > 0)
         ref = buffers->ready[--buffers->n_ready];

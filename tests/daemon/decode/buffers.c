@@ -1,7 +1,7 @@
 // Pictures in pinned memory: what is pinned, by whom, and until when.
 #include "daemon/decode/buffers.h"
 
-#include <libavcodec/codec_par.h>
+#include <libavcodec/avcodec.h>
 #include <libavutil/frame.h>
 #include <libavutil/log.h>
 #include <pthread.h>
@@ -292,6 +292,52 @@ static void count_free(void *counter, uint8_t *data)
     ++*(int *)counter;
 }
 
+struct asker { // a thread that wants a buffer
+    pthread_t thread;
+    struct buffers *buffers;
+    int width, height, rc;
+    size_t bytes;
+};
+
+static void *ask(void *opaque)
+{
+    struct asker *asker = opaque;
+    AVFrame *frame = av_frame_alloc();
+    asker->rc =
+        buffers_keep(asker->buffers, frame, AV_PIX_FMT_YUV420P, asker->width, asker->height);
+    asker->bytes = asker->rc < 0 ? 0 : frame->buf[0]->size;
+    av_frame_free(&frame);
+    return NULL;
+}
+
+// Two threads want buffers of different sizes while the first one is being made.
+static void test_two_sizes_at_once(void)
+{
+    enum { ROUNDS = 50, WIDTH = 2048, HEIGHT = 1024 };
+    AVCodecContext *like = avcodec_alloc_context3(NULL);
+    int small = 0, width = WIDTH, height = HEIGHT, align[AV_NUM_DATA_POINTERS];
+    like->codec_id = AV_CODEC_ID_H264;
+    like->pix_fmt = AV_PIX_FMT_YUV420P;
+    avcodec_align_dimensions2(like, &width, &height, align);
+    avcodec_free_context(&like);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct buffers *buffers;
+        if (buffers_open(&buffers) < 0)
+            abort();
+        struct asker asker[2] = {{.buffers = buffers, .width = width, .height = height},
+                                 {.buffers = buffers, .width = 64, .height = 64}};
+        buffers_prepare(buffers, AV_CODEC_ID_H264, AV_PIX_FMT_YUV420P, WIDTH, HEIGHT);
+        for (int i = 0; i < 2; i++)
+            pthread_create(&asker[i].thread, NULL, ask, &asker[i]);
+        for (int i = 0; i < 2; i++) {
+            pthread_join(asker[i].thread, NULL);
+            small += asker[i].bytes < (size_t)asker[i].width * (size_t)asker[i].height * 3 / 2;
+        }
+        buffers_close(buffers);
+    }
+    CHECK(small == 0, "%d of %d buffers are too small", small, 2 * ROUNDS);
+}
+
 // They go back to the device on the decoder's thread, once for all that were released; without a
 // decoder with the last user.
 static void test_reaping(void)
@@ -335,6 +381,7 @@ int main(void)
     TEST(test_ahead("-c:v libx264 -bf 0 -refs 1", "ahead.h264", 3));
     TEST(test_ahead("-c:v libx265 -x265-params log-level=none:bframes=0:ref=1", "ahead.h265", 4));
     TEST(test_ahead_in_vain());
+    TEST(test_two_sizes_at_once());
     TEST(test_reaping());
     clips_close();
     return test_end();
