@@ -11,6 +11,7 @@
 enum { LOGGED_FAILURES = 6 };                              // in a row that are logged one by one
 static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is well
 static const int64_t QUIET_NS = 600 * INT64_C(1000000000); // between log lines of later failures
+static const int64_t FORGETS_NS = 1000000000; // later than it says a camera forgets a session
 
 void outage_open(struct outage *outage, const char *url, struct login_pause *logins)
 {
@@ -47,6 +48,7 @@ bool outage_is_over(struct outage *outage)
 void outage_end(struct outage *outage)
 {
     outage->running_ns = monotonic_ns();
+    outage->room_ns = 0;
     retry_reset(&outage->retry);
     if (outage->logins)
         login_pause_accepted(outage->logins, &outage->login, outage->running_ns);
@@ -62,6 +64,17 @@ static int64_t note_refusal(struct outage *outage, const struct demux_memory *me
         login_pause_refused(outage->logins, &outage->login,
                             outage->has_other_login && !other_before, monotonic_ns());
     return outage_login_ns(outage);
+}
+
+// A camera without room for a session may keep one of ours, of a framed that was killed or over a
+// connection that broke. One try falls right behind when it has forgotten that.
+static int64_t aim_at_room(struct outage *outage, int64_t ns, const struct demux_memory *memory)
+{
+    const int64_t now_ns = monotonic_ns();
+    if (!outage->room_ns)
+        outage->room_ns = now_ns + demux_memory_session_ns(memory) + FORGETS_NS;
+    const int64_t left_ns = outage->room_ns - now_ns;
+    return left_ns > 0 && left_ns < ns ? left_ns : ns;
 }
 
 // A camera that stays away, or gives a picture and hangs up again and again, is logged every ten
@@ -92,7 +105,9 @@ int64_t outage_begin(struct outage *outage, int rc, const char *why,
     // A camera that has just sent packets is there, and need not come back first.
     const bool at_once = rc == -ETIME && outage->failures == 0;
     const bool refused = rc == -EPERM || (rc == -EACCES && !pauses);
-    const int64_t ns = at_once ? 0 : retry_next_ns(&outage->retry, refused);
+    int64_t ns = at_once ? 0 : retry_next_ns(&outage->retry, refused);
+    if (rc == -EUSERS)
+        ns = aim_at_room(outage, ns, memory);
     *next_ns = login_ns > ns ? login_ns : ns;
     log_failure(outage, why, *next_ns, login_ns > ns);
     return ns;

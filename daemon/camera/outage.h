@@ -15,8 +15,11 @@ struct outage {
                                 // wrong passwords are tried every 30 s
     struct login login;
     struct retry retry;
-    bool has_other_login;      // as of the last refusal
-    int64_t running_ns;        // when the first picture of the connection came; 0: not yet
+    bool has_other_login; // as of the last refusal
+    int64_t running_ns;   // when the first picture of the connection came; 0: not yet
+    // When a camera without room for a session has forgotten any of ours; 0: since the last picture
+    // it has refused none.
+    int64_t room_ns;
     int failures;              // since the camera was well
     char last_logged[WHY_MAX]; // of failures
     int64_t last_logged_ns;

@@ -22,6 +22,13 @@ bool demux_memory_has_other_login(const struct demux_memory *memory)
     return memory->rtsp.first_challenge;
 }
 
+int64_t demux_memory_session_ns(const struct demux_memory *memory)
+{
+    static const int otherwise_s = 65; // of live555, which most cameras' servers are made of
+    const int seconds = memory->rtsp.session_s;
+    return (seconds ? seconds : otherwise_s) * INT64_C(1000000000);
+}
+
 int demux_open(struct demux **ret, const struct camera_config *config, struct demux_memory *memory,
                const _Atomic bool *stop, struct stage_watch *stages, char *why, size_t size)
 {

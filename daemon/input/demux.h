@@ -35,6 +35,8 @@ void demux_memory_close(struct demux_memory *);   // accepts NULL
 // Whether a camera that has just refused the password takes another scheme of authentication next,
 // which may be tried at once.
 bool demux_memory_has_other_login(const struct demux_memory *);
+// How long the camera may keep a session of RTSP whose client is gone.
+int64_t demux_memory_session_ns(const struct demux_memory *);
 
 // Connects, or opens a file, within connect_timeout, and chooses the video track. RTSP's answer to
 // PLAY, and the first picture, may be on their way still. `why` (of `size` bytes) gets

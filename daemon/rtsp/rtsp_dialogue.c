@@ -368,6 +368,8 @@ static int take_answer(struct rtsp_dialogue *d, const struct rtsp_message *reply
     if (d->phase == RTSP_LEAVING)
         return !strcmp(d->exchange.answered, "TEARDOWN") ? rtsp_dialogue_finish(d)
                                                          : ask_teardown(d);
+    if (d->exchange.timeout_s)
+        d->memory->session_s = d->exchange.timeout_s;
     if (d->phase != RTSP_PLAYING &&
         (status == 301 || status == 302 || status == 303 || status == 305))
         return redirect(d, reply);

@@ -10,6 +10,8 @@ struct rtsp_memory {
     uint64_t sdp_hash;      // of the track that the verdict is of
     int keep_alive;         // so many methods did not keep a session alive (rtsp_keep_alive.c)
     bool keep_alive_proven; // the next method did, for several timeouts
+    int session_s;          // how long the camera keeps a session without a request, as it named
+                            // it last; 0: it has named nothing
     bool udp_fails;         // media came over TCP alone: ask for TCP
     bool first_challenge;   // after -EACCES: the best challenge was refused, and there is another,
                             // which the next session takes: it may be opened without a pause

@@ -6,6 +6,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/input/demux.h"
+#include "daemon/input/demux_driver.h"
 #include "tests/test.h"
 
 static const int64_t SECOND = 1000000000;
@@ -75,8 +76,35 @@ static void test_end_is_told(void)
     CHECK(!outage_is_over(&outage) && !outage_is_quiet(&outage), "said twice");
 }
 
+// A camera that has no room may keep a session of ours until it is forgotten: a try falls right
+// behind that, wherever the steps of the other tries are by then.
+static void test_no_room(void)
+{
+    static const struct {
+        int session_s; // as the camera named it
+        int passed_s;  // since its first refusal
+        int least_s, most_s;
+    } cases[] = {{20, 0, 20, 22}, {0, 40, 24, 27}, {0, 60, 4, 7}, {0, 70, 35, 55}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct outage outage;
+        struct demux_memory memory = {.rtsp.session_s = cases[i].session_s};
+        int64_t next_ns = 0;
+        outage_open(&outage, "rtsp://192.0.2.1/", NULL);
+        for (int n = 0; n < 15; n++) {
+            outage_begin(&outage, -EUSERS, "453", &memory, &next_ns);
+            outage.room_ns -= n == 0 ? cases[i].passed_s * SECOND : 0;
+        }
+        CHECK(next_ns >= cases[i].least_s * SECOND && next_ns <= cases[i].most_s * SECOND,
+              "case %zu: %.1f s", i, (double)next_ns / 1e9);
+        outage_end(&outage);
+        outage_begin(&outage, -EUSERS, "453", &memory, &next_ns);
+        CHECK(outage.room_ns > monotonic_ns() + 19 * SECOND, "case %zu: the next outage", i);
+    }
+}
+
 int main(void)
 {
+    TEST(test_no_room());
     TEST(test_waits());
     TEST(test_end_is_told());
     return test_end();

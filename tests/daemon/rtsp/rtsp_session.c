@@ -273,6 +273,7 @@ static void test_keep_alive(void)
     answer_plainly(&c);
     player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
     play_on(&c, &p, 1000, 3);
+    CHECK(p.memory.session_s == 20, "a session of %d s", p.memory.session_s);
     CHECK(
         strstr(find_request(&c, "OPTIONS", 0), "\r\nSession: 5\r\n") ||
             (play_on(&c, &p, 50, 99), strstr(find_request(&c, "OPTIONS", 0), "\r\nSession: 5\r\n")),
