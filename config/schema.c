@@ -103,7 +103,7 @@ static const struct config_choice range_choices[] = {
 
 static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, url, NULL,
-          "where the video comes from: rtsp://, rtsps:// (TLS), tcp://, unix:, pipe: or a file",
+          "where the video comes from: rtsp://, rtsps:// (TLS; without a port 322, then 7441), tcp://, unix:, pipe: or a file",
           .example = "rtsp://192.0.2.10/stream1", .required = true, .own = true),
     FIELD(struct camera_config, transport, "tcp", "how RTSP carries media; where no packet comes over udp or multicast, framed goes over to tcp; rtsps is always tcp"),
     FIELD(struct camera_config, spare, "auto", "auto: when an RTSP camera falls silent, a second connection is opened beside the first and takes over with its first keyframe, unless the camera allows one session only; off: the camera never sees two"),

@@ -103,8 +103,12 @@ int rtsp_dialogue_connect(struct rtsp_dialogue *d)
     int rc = rtsp_connection_connect(d->connection, d->now_ns, why, sizeof why);
     if (rc == -EAGAIN)
         return rc;
+    if (rc == -ECONNREFUSED && rtsp_url_take_other_port(&d->url))
+        return rtsp_dialogue_begin(d);
     if (rc < 0)
-        return rtsp_dialogue_end(d, rc, "%s %s", d->place, why);
+        return rtsp_dialogue_end(
+            d, rc, "%s %s%s", d->place, why,
+            d->url.port_changed ? " (port 322, which is tried first, refused the connection)" : "");
     d->phase = RTSP_DESCRIBING;
     return ask(d, "DESCRIBE", d->url.text, "Accept: application/sdp\r\n");
 }

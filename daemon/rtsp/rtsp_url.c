@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { PORT_RTSP = 554, PORT_RTSPS = 322 };
+enum { PORT_RTSP = 554, PORT_RTSPS = 322, PORT_RTSPS_OTHER = 7441 };
 
 static int put_url(char ret[RTSP_URL_MAX], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -102,7 +102,8 @@ static int parse_host(struct rtsp_url *ret, const char *begin, const char *end)
     const char *zone = bracket ? memchr(name, '%', (size_t)(name_end - name)) : NULL;
     const int shown = (int)((zone ? zone : name_end) - name);
     ret->port = ret->tls ? PORT_RTSPS : PORT_RTSP;
-    if (rest < end) {
+    ret->port_named = rest < end;
+    if (ret->port_named) {
         const size_t digits = strspn(rest + 1, "0123456789");
         ret->port = digits <= 5 ? atoi(rest + 1) : 0;
         if (*rest != ':' || rest + 1 + digits != end || ret->port < 1 || ret->port > 65535)
@@ -130,6 +131,19 @@ int rtsp_url_parse(struct rtsp_url *ret, const char *url)
         *ret = parsed;
     explicit_bzero(&parsed, sizeof parsed);
     return rc;
+}
+
+bool rtsp_url_take_other_port(struct rtsp_url *url)
+{
+    char text[RTSP_URL_MAX];
+    const char *path = authority_end(url->text + scheme_length(url->text));
+    if (!url->tls || url->port_named || url->port_changed ||
+        put_url(text, "%.*s:%d%s", (int)(path - url->text), url->text, PORT_RTSPS_OTHER, path) < 0)
+        return false;
+    memcpy(url->text, text, sizeof text);
+    url->port = PORT_RTSPS_OTHER;
+    url->port_changed = true;
+    return true;
 }
 
 // Whether a host is an IPv6 address that lacks its brackets, and where its port begins, or its end.

@@ -11,12 +11,17 @@ struct rtsp_url {
     char text[RTSP_URL_MAX];       // as it stands in a request line: without user and password
     char host[256];                // without brackets
     int port;                      // the scheme's own where the URL names none
+    bool port_named;               // by the URL
+    bool port_changed;             // by rtsp_url_take_other_port
     bool tls;                      // rtsps
     char user[256], password[256]; // percent-decoded; "": none
 };
 
 // 0; -EINVAL: no URL of RTSP, or too long.
 int rtsp_url_parse(struct rtsp_url *ret, const char *url);
+// Goes over to the second port of rtsps, which cameras of UniFi have, where the URL names no port.
+// False, and nothing changes: there is none, or this is it.
+bool rtsp_url_take_other_port(struct rtsp_url *);
 // The base for the tracks' URLs, from DESCRIBE's reply: `content_base`, else `content_location`,
 // else `asked` (any may be NULL but `asked`), repaired where cameras write it wrongly. It goes into
 // request lines alone: nobody connects to it. 0 or -EINVAL.

@@ -236,6 +236,39 @@ static void test_no_tls(void)
     camera_close(&c);
 }
 
+// The ports of rtsps: 322, where nobody listens at this address, and the other one.
+static void test_ports_of_rtsps(void)
+{
+    struct camera c;
+    struct player p = {.config.tls.verify = true};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7441)};
+    char host[32];
+    camera_open(&c);
+    c.mute = true;
+    close(c.listener);
+    snprintf(host, sizeof host, "127.1.%d.%d", getpid() >> 8 & 127, getpid() & 255);
+    inet_pton(AF_INET, host, &at.sin_addr);
+    c.listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    CHECK(bind(c.listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(c.listener, 8) == 0,
+          "%s:7441", host);
+    player_open(&p, "rtsps://%s/a", host);
+    for (int i = 0; i < 50 && !c.accepted && !p.rc; i++)
+        play_on(&c, &p, 20, 1);
+    CHECK(c.accepted == 1, "%d: %s", p.rc, rtsp_session_why(p.session));
+    player_close(&p);
+    player_open(&p, "rtsps://%s:322/a", host);
+    play_on(&c, &p, 500, 1);
+    CHECK(p.rc == -ECONNREFUSED && c.accepted == 1, "%d, although a port is named", p.rc);
+    player_close(&p);
+    camera_close(&c);
+    player_open(&p, "rtsps://%s/a", host); // neither port
+    play_on(&c, &p, 500, 1);
+    CHECK(p.rc == -ECONNREFUSED &&
+              strstr(rtsp_session_why(p.session), ":7441 refused the connection (port 322, which"),
+          "%d: %s", p.rc, rtsp_session_why(p.session));
+    player_close(&p);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN); // of the server's
@@ -245,6 +278,7 @@ int main(void)
     TEST(test_tls());
     TEST(test_old_tls());
     TEST(test_no_tls());
+    TEST(test_ports_of_rtsps());
     clips_close();
     return test_end();
 }

@@ -49,6 +49,27 @@ static void test_parse(void)
     }
 }
 
+static void test_other_port(void)
+{
+    static const struct {
+        const char *url, *text; // NULL: it has no other port
+    } cases[] = {
+        {"rtsps://u:p@cam/s?a@b:1", "rtsps://cam:7441/s?a@b:1"},
+        {"rtsps://cam", "rtsps://cam:7441"},
+        {"rtsps://[fe80::1%25eth0]/s", "rtsps://[fe80::1]:7441/s"},
+        {"rtsps://cam:322/s", NULL},
+        {"rtsp://cam/s", NULL},
+    };
+    struct rtsp_url url;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK(rtsp_url_parse(&url, cases[i].url) == 0, "%s", cases[i].url);
+        CHECK(rtsp_url_take_other_port(&url) == !!cases[i].text, "%s", cases[i].url);
+        CHECK(!cases[i].text || (url.port == 7441 && !strcmp(url.text, cases[i].text)), "%s: %s",
+              cases[i].url, url.text);
+        CHECK(!rtsp_url_take_other_port(&url), "%s: a third port", cases[i].url);
+    }
+}
+
 static void test_refused(void)
 {
     static const char *const cases[] = {
@@ -202,6 +223,7 @@ static void test_track(void)
 int main(void)
 {
     TEST(test_parse());
+    TEST(test_other_port());
     TEST(test_refused());
     TEST(test_long());
     TEST(test_base());
