@@ -10,7 +10,7 @@
 
 static const int64_t GOODBYE_NS = 500000000; // how long TEARDOWN's reply may take
 static const int64_t STOPPED_NS = 400000000; // without media: the camera has stopped sending
-enum { REDIRECTS_MAX = 5 };
+enum { REDIRECTS_MAX = 5, VIDEO_NAME_MAX = 64 };
 
 // --- the end
 
@@ -219,6 +219,36 @@ static int end_without_video(struct rtsp_dialogue *d, const struct sdp *sdp)
                              d->place, offered);
 }
 
+// "H264 1920x1080"
+static void name_video(char ret[VIDEO_NAME_MAX], const struct sdp_media *media)
+{
+    char size[32] = "";
+    if (media->width)
+        snprintf(size, sizeof size, " %dx%d", media->width, media->height);
+    if (*media->encoding)
+        snprintf(ret, VIDEO_NAME_MAX, "%s%s", media->encoding, size);
+    else
+        snprintf(ret, VIDEO_NAME_MAX, "payload type %d%s", media->payload_type, size);
+}
+
+static void log_choice(const struct rtsp_dialogue *d, const struct sdp *sdp, int chosen)
+{
+    char name[VIDEO_NAME_MAX], others[SDP_MEDIA_MAX * (VIDEO_NAME_MAX + 2)] = "";
+    size_t n = 0;
+    int tracks = 1;
+    for (int i = 0; i < sdp->n_media; i++) {
+        if (!sdp->media[i].video || i == chosen)
+            continue;
+        name_video(name, &sdp->media[i]);
+        n += (size_t)snprintf(others + n, sizeof others - n, "%s%s", n ? ", " : "", name);
+        tracks++;
+    }
+    name_video(name, &sdp->media[chosen]);
+    if (tracks > 1)
+        log_event(LOG_LEVEL_INFO, "%s offers %d video tracks: framed takes %s and passes over %s",
+                  d->place, tracks, name, others);
+}
+
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
 {
     const uint8_t *at = data;
@@ -227,16 +257,19 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-// What was learnt of the ends of pictures holds for this stream alone.
-static void recall_verdict(struct rtsp_dialogue *d)
+// What was learnt of the ends of pictures holds for this stream alone. Whether it is another one
+// than the last connection's.
+static bool recall_verdict(struct rtsp_dialogue *d)
 {
     const struct sdp_media *m = &d->media;
     const int facts[] = {m->codec, m->payload_type, m->width, m->height};
     uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), facts, sizeof facts);
     hash = hash_bytes(hash, m->sets, (size_t)m->sets_bytes);
-    if (hash != d->memory->sdp_hash)
-        d->memory->verdict = (struct picture_end_verdict){0};
+    if (hash == d->memory->sdp_hash)
+        return false;
+    d->memory->verdict = (struct picture_end_verdict){0};
     d->memory->sdp_hash = hash;
+    return true;
 }
 
 static int ask_setup(struct rtsp_dialogue *d)
@@ -299,7 +332,8 @@ out:
             d->other_video = d->other_video || (i != chosen && sdp->media[i].video);
         d->dynamic_rate = rtsp_message_header(reply, "x-Accept-Dynamic-Rate", NULL);
         d->memory->single_session |= is_old_live555(sdp->tool);
-        recall_verdict(d);
+        if (recall_verdict(d))
+            log_choice(d, sdp, chosen);
         rc = ask_setup(d);
     }
     free(sdp);

@@ -2,6 +2,8 @@
 // transports, refusals.
 #include "daemon/rtsp/rtsp_dialogue.h"
 
+#include "daemon/base/log.h"
+#include "tests/daemon/recorded_log.h"
 #include "tests/daemon/rtsp/scripted_camera.h"
 
 #define UNAUTHORIZED  "RTSP/1.0 401 Unauthorized\r\nCSeq: {cseq}\r\n"
@@ -278,8 +280,48 @@ static void test_old_servers(void)
     }
 }
 
+// Which of several video tracks is taken is said once for a camera, not with each connection.
+static void test_several_tracks(void)
+{
+    static const struct {
+        const char *media, *line; // NULL: nothing is said
+    } cases[] = {
+        {"m=audio 0 RTP/AVP 0\r\nm=video 0 RTP/AVP 98\r\na=rtpmap:98 VP9/90000\r\n"
+         "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=framesize:96 1920-1080\r\n"
+         "a=control:track1\r\nm=video 0 RTP/AVP 97\r\na=rtpmap:97 H265/90000\r\n"
+         "a=x-dimensions:640,480\r\nm=video 0 RTP/AVP 99\r\n",
+         " offers 4 video tracks: framed takes H264 1920x1080 and passes over VP9, H265 640x480, "
+         "payload type 99\n"},
+        {"m=audio 0 RTP/AVP 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n", NULL},
+    };
+    log_record_open();
+    log_level(LOG_LEVEL_INFO);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct camera c;
+        struct player p = {0};
+        char reply[2048];
+        open_camera(&c);
+        snprintf(reply, sizeof reply, OK "Content-Length: %zu\r\n\r\n%s", strlen(cases[i].media),
+                 cases[i].media);
+        answer_with(&c, "DESCRIBE", reply);
+        answer_plainly(&c);
+        for (int again = 0; again < 2; again++) {
+            record();
+            player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+            play_on(&c, &p, 500, 1);
+            player_close(&p);
+            const char *said = log_text(), *line = again ? NULL : cases[i].line;
+            CHECK(p.units == 1 && (line ? strstr(said, line) != NULL : !*said),
+                  "case %zu, connection %d: %d units, %s", i, again, p.units, said);
+            c.answers[0].given = false;
+        }
+        camera_close(&c);
+    }
+}
+
 int main(void)
 {
+    TEST(test_several_tracks());
     TEST(test_old_servers());
     TEST(test_password());
     TEST(test_wrong_password());
