@@ -292,11 +292,11 @@ static void test_keep_alive(void)
     play_on(&c, &p, 50, 99);
     CHECK(p.rc == 0 && count_requests(&c, "GET_PARAMETER") == 2, "%d, %d requests", p.rc,
           count_requests(&c, "GET_PARAMETER"));
+    const int64_t pinged = player_now(&p);
     rtsp_session_ping(p.session);
     play_on(&c, &p, 50, 99);
     CHECK(count_requests(&c, "GET_PARAMETER") == 3, "no ping");
-    const int64_t heard = rtsp_session_heard_ns(p.session);
-    CHECK(player_now(&p) - heard < 60 * MS, "the ping's answer was not heard");
+    CHECK(rtsp_session_heard_ns(p.session) >= pinged, "the ping's answer was not heard");
     player_close(&p);
     camera_close(&c);
 }
