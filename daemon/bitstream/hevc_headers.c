@@ -331,17 +331,16 @@ static uint32_t read_sps_id(struct bits *b, int *sub_layers)
 
 static void take_sps(struct hevc_parameter_sets *sets, struct bits *b)
 {
+    struct hevc_sps sps = {0};
     int sub_layers;
     const uint32_t id = read_sps_id(b, &sub_layers);
     if (b->failed)
         return;
-    struct hevc_sps *sps = &sets->sps[id];
-    *sps = (struct hevc_sps){0};
-    read_sps_start(sps, b, sub_layers);
-    if (sps->state == HEVC_SET_READY)
-        read_sps_end(sps, b, sub_layers);
-    if (b->failed)
-        sps->state = HEVC_SET_ABSENT;
+    read_sps_start(&sps, b, sub_layers);
+    if (sps.state == HEVC_SET_READY)
+        read_sps_end(&sps, b, sub_layers);
+    if (!b->failed)
+        sets->sps[id] = sps;
 }
 
 bool hevc_sps_is_readable(const struct nal *nal)
@@ -418,22 +417,24 @@ static void read_pps(struct hevc_pps *pps, struct bits *b)
     pps->state = read_extensions(b) ? HEVC_SET_UNSUPPORTED : HEVC_SET_READY;
 }
 
+static void take_pps(struct hevc_parameter_sets *sets, struct bits *b)
+{
+    struct hevc_pps pps = {0};
+    const uint32_t id = read_ue(b, HEVC_PPS_MAX - 1);
+    read_pps(&pps, b);
+    if (!b->failed && sets->sps[pps.sps_id].state != HEVC_SET_ABSENT)
+        sets->pps[id] = pps;
+}
+
 void hevc_parameter_sets_take(struct hevc_parameter_sets *sets, int unit_type, const uint8_t *rbsp,
                               size_t size)
 {
     struct bits b = {.data = rbsp, .end = 8 * size};
     skip(&b, 8 * UNIT_HEADER_BYTES);
-    if (unit_type == HEVC_UNIT_SPS) {
+    if (unit_type == HEVC_UNIT_SPS)
         take_sps(sets, &b);
-    } else if (unit_type == HEVC_UNIT_PPS) {
-        const uint32_t id = read_ue(&b, HEVC_PPS_MAX - 1);
-        if (b.failed)
-            return;
-        sets->pps[id] = (struct hevc_pps){0};
-        read_pps(&sets->pps[id], &b);
-        if (b.failed)
-            sets->pps[id].state = HEVC_SET_ABSENT;
-    }
+    else if (unit_type == HEVC_UNIT_PPS)
+        take_pps(sets, &b);
 }
 
 // --- slice segment header

@@ -34,7 +34,7 @@ enum hevc_unit { // nal_unit_type
 enum hevc_slice_type { HEVC_SLICE_B, HEVC_SLICE_P, HEVC_SLICE_I };
 
 enum hevc_set_state {
-    HEVC_SET_ABSENT,      // never came, or cannot be read
+    HEVC_SET_ABSENT,      // none came that can be read
     HEVC_SET_UNSUPPORTED, // has tools of another profile
     HEVC_SET_READY,
 };
@@ -89,7 +89,9 @@ struct hevc_slice_header {
     size_t data_at; // where the slice segment data begins in the unit's rbsp
 };
 
-// Takes an SPS or PPS over; others do nothing. `rbsp`: of the unit, with its header.
+// Takes an SPS or PPS over; others do nothing. As in libavcodec, a set that cannot be read does not
+// replace the one before it, nor does a PPS whose SPS is not there. `rbsp`: of the unit, with its
+// header.
 void hevc_parameter_sets_take(struct hevc_parameter_sets *, int unit_type, const uint8_t *rbsp,
                               size_t size);
 

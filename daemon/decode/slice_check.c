@@ -8,8 +8,11 @@
 #include "daemon/decode/hevc_slice.h"
 
 enum {
-    FAILED_MAX = 8,   // pictures of a kind in a row: then they are not believed to have errors
-    HVCC_ARRAYS = 22, // where a HEVCDecoderConfigurationRecord has numOfArrays
+    // Pictures of a kind in a row: then they are not believed to have errors.
+    FAILED_MAX = 8,
+    FAILED_AFTER_GOOD_MAX = 100,
+    NO_SETS = HEVC_SLICE_I + 1, // a kind of picture: cannot be read by its parameter sets
+    HVCC_ARRAYS = 22,           // where a HEVCDecoderConfigurationRecord has numOfArrays
 };
 
 struct slice_check {
@@ -19,9 +22,12 @@ struct slice_check {
     uint8_t *rbsp;
     size_t room;
     bool lacks_profile;
-    int failed[3]; // by enum hevc_slice_type of the picture's last slice: pictures in a row
+    // Pictures by enum hevc_slice_type of their last slice, or NO_SETS:
+    int failed[NO_SETS + 1]; // in a row
+    bool good[NO_SETS + 1];  // there was one; at NO_SETS: of any type
     // Of the picture at hand:
     int next; // CTB in tile scan, with which the next slice segment begins
+    int kind; // as the index of `failed`
     enum slice_check_result result;
 };
 
@@ -51,8 +57,10 @@ static enum slice_check_result check_segment(struct slice_check *check, int type
     int first;
     int rc = hevc_slice_header_read(&slice->header, &check->sets, type, rbsp, size);
     check->lacks_profile |= rc == -ENOTSUP;
-    if (rc == -ENOTSUP || rc == -ENOENT)
-        return SLICES_UNKNOWN;
+    const bool has_sets = rc != -ENOTSUP && rc != -ENOENT;
+    check->kind = has_sets ? (int)slice->header.type : NO_SETS;
+    if (!has_sets && !check->good[NO_SETS])
+        return SLICES_UNKNOWN; // else they were there, and noise has taken their place
     if (rc < 0)
         return SLICES_WRONG;
     if (slice->header.dependent && check->next == 0)
@@ -141,13 +149,16 @@ enum slice_check_result slice_check_packet(struct slice_check *check, const uint
     if (check->result == SLICES_GOOD &&
         check->next != header->sps->ctb_columns * header->sps->ctb_rows)
         check->result = SLICES_WRONG;
-    int *failed = &check->failed[header->type];
-    if (check->result == SLICES_GOOD)
-        *failed = 0;
-    else if (*failed == FAILED_MAX)
+    int *failed = &check->failed[check->kind];
+    bool *good = &check->good[check->kind];
+    if (check->result == SLICES_GOOD) {
+        *failed = check->failed[NO_SETS] = 0;
+        *good = check->good[NO_SETS] = true;
+    } else if (*failed == (*good ? FAILED_AFTER_GOOD_MAX : FAILED_MAX)) {
         return SLICES_UNKNOWN;
-    else
+    } else {
         ++*failed;
+    }
     return check->result;
 }
 

@@ -22,7 +22,8 @@ void slice_check_close(struct slice_check *); // or NULL
 
 // Of the stream's next packet, a picture. Pictures of a kind that fails many times in a row are
 // SLICES_UNKNOWN until one is good: no errors on the way look like that, but a mistake of ours or
-// of the encoder's does.
+// of the encoder's does. Behind a good picture it takes many more, and a picture whose parameter
+// sets are absent or of another profile is wrong: a camera may send noise for seconds.
 enum slice_check_result slice_check_packet(struct slice_check *, const uint8_t *data, size_t size);
 
 // Whether slices came that were not checked for their profile.
