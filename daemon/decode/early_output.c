@@ -128,7 +128,8 @@ static const AVFrame *find_decoded(const struct early_output *early)
     return picture->frame;
 }
 
-// Returns whether it was taken. What nobody waits for any more makes room.
+// Keeps a reference to the decoded picture until its turn in output order; pictures that are not
+// awaited any more make room. Returns whether there was room.
 static bool take(struct early_output *early, const AVFrame *decoded, int64_t serial,
                  bool recovery_point)
 {

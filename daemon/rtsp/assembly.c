@@ -8,7 +8,8 @@
 
 enum { ROOM_MIN = 4096 };
 
-// A place that is free, best one whose memory has served before, so that few places get any.
+// Returns a free place, if possible one that has memory already, so that few places allocate any.
+// NULL: none is free.
 static struct assembly_unit *take_place(struct assembly *a)
 {
     struct assembly_unit *ret = NULL;
@@ -155,8 +156,9 @@ bool assembly_breaks(const struct assembly *a, const struct rtp_packet *packet)
            packet->timestamp != a->timestamp;
 }
 
-// Packets are missing before one with the same or another stamp (`other`). They are counted with
-// the open unit, as its own loss where it has a slice: its trusted marker would have ended it.
+// Packets are missing before the present one, whose timestamp is the open unit's or another
+// (`other`). They count with the open unit. If that has a slice it is damaged: had its marker come,
+// it would have ended before.
 static void note_hole(struct assembly *a, uint32_t lost, bool other)
 {
     struct assembly_unit *u = a->open;
@@ -174,7 +176,7 @@ static void note_hole(struct assembly *a, uint32_t lost, bool other)
     }
 }
 
-// What came from the sender before is at its end.
+// The sender began anew: what came from it before is ended.
 static void begin_anew(struct assembly *a)
 {
     if (a->open->picture) {
@@ -204,7 +206,8 @@ void assembly_packet(struct assembly *a, const struct rtp_packet *packet)
     a->received_ns = packet->received_ns;
 }
 
-// Pieces ahead of the first slice were perhaps stamped, and sent, with the picture before theirs.
+// The open unit takes up the present packet's times. Up to its first slice it takes the timestamp
+// too: cameras stamp and send parameter sets with the picture before theirs.
 void assembly_goes_on(struct assembly *a)
 {
     struct assembly_unit *u = a->open;
@@ -218,7 +221,9 @@ void assembly_goes_on(struct assembly *a)
     u->unit.arrived_ns = a->received_ns;
 }
 
-// Another picture begins with the bytes from `at` on, of which the tail is not the present piece.
+// Another picture begins with the present piece, at `at`, or with the tail ahead of it. Ends the
+// open unit there and moves what is behind into the next one. Returns the piece's new place;
+// SIZE_MAX: no memory.
 static size_t cut_unit(struct assembly *a, size_t at)
 {
     struct assembly_unit *from = a->open;
@@ -243,7 +248,7 @@ static size_t cut_unit(struct assembly *a, size_t at)
     return place;
 }
 
-// The tail is of the open unit after all.
+// The tail, which might have begun the next picture, belongs to the open unit after all.
 static void join_tail(struct assembly_unit *u)
 {
     u->unit.has_sets |= u->tail > 0 && u->tail_sets;
@@ -261,7 +266,7 @@ static void tell_hole(struct assembly *a, bool begins)
     a->open->unit.reference_lost |= begins && a->hole_whole;
 }
 
-// A slice that begins no picture. Where none is open, that of the last unit goes on behind its end.
+// A slice that begins no picture. If none is open, the last unit was ended ahead of its last slice.
 static void go_on_with_picture(struct assembly *a, bool hole)
 {
     struct assembly_unit *u = a->open;

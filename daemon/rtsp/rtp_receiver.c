@@ -133,7 +133,7 @@ static int64_t first_waiting(const struct rtp_receiver *receiver)
     return number;
 }
 
-// When the first packet behind `number` came.
+// When the first packet with a higher number than `number` came.
 static int64_t passed_ns(const struct rtp_receiver *receiver, int64_t number)
 {
     int64_t ns = INT64_MAX;
