@@ -264,6 +264,14 @@ def one_try(result):
     result.want("password" in result.log, "the log does not say why")
 
 
+def forbidden(result):
+    """Which says nothing of the password: no login has to wait."""
+    result.want(len(result.camera.calls) == 2, f"{len(result.camera.calls)} connections")
+    pause = result.told.get("next_try_s")
+    result.want(pause is not None and pause < 33, f"the next try is in {pause} s")
+    result.want("may not see the stream" in result.log, "the log does not say why")
+
+
 def learns_keep_alive(result):
     """At the latest with the third session, and loses what was sent meanwhile."""
     calls = len(result.camera.calls)
@@ -373,6 +381,7 @@ def rows():
         Row("12 odd parameter", Camera, signed_by("MD5"), **guarded(Digest(more=', random="7s,=3", stale=FALSE'))),
         Row("12 stale nonces", session.ShortSessionCamera, signed_again, **guarded(Digest(), nonce_seconds=3)),
         Row("13 wrong password", Camera, one_try, **guarded(Digest(), user="viewer:wrong")),
+        Row("13 forbidden", session.ForbiddingCamera, forbidden, **guarded(Digest())),
         Row("14 wants reports", session.WantsReportsCamera, plays),
         Row("14 wants parameters", session.WantsParametersCamera, learns_keep_alive),
         Row("15 answers no life", session.NoLifeCamera, plays),

@@ -135,6 +135,13 @@ class Redirects(Connection):
         super().on_describe(request)
 
 
+class Forbids(Connection):
+    """403, also to who has the password."""
+
+    def on_describe(self, request):
+        self.reply(request, "403 Forbidden")
+
+
 class SilentDatagrams(Connection):
     """What goes by UDP does not arrive."""
 
@@ -205,6 +212,10 @@ class RedirectingCamera(Camera):
 
 class CirclingCamera(RedirectingCamera):
     redirects = 1 << 30
+
+
+class ForbiddingCamera(Camera):
+    connection = Forbids
 
 
 class SilentDatagramsCamera(Camera):
