@@ -13,19 +13,20 @@ enum {
     NOISE_IDR_MAX = 8,   // the decoder may have kept what it had: no other parameters need come
 };
 
-// By table A-1 of the standard, and by two bits of the constraints that are 0; or the stream has
-// its own way: from the first ones on, or since they changed, for noise does not come twice.
-static bool are_parameters(struct h264_loss *loss, int constraints, int level)
+// By table A-1 of the standard, by two bits of the constraints that are 0, and by numbers that may
+// be left out in the whole stream or nowhere; or the stream has its own way: from the first ones
+// on, or since they changed, for noise does not come twice.
+static bool are_parameters(struct h264_loss *loss, const struct h264_sps *sps)
 {
     static const uint8_t levels[] = {9,  10, 11, 12, 13, 20, 21, 22, 30, 31,
                                      32, 40, 41, 42, 50, 51, 52, 60, 61, 62};
-    const int form = constraints << 8 | level;
+    const int form = sps->gaps << 16 | sps->constraints << 8 | sps->level;
     const bool own_way = !loss->form || form == loss->form || form == loss->last_form;
     if (!loss->form)
         loss->form = form;
     loss->last_form = form;
     for (size_t i = 0; i < sizeof levels; i++)
-        if (levels[i] == level && !(constraints & 3))
+        if (levels[i] == sps->level && !(sps->constraints & 3) && sps->gaps == loss->form >> 16)
             return true;
     return own_way;
 }
@@ -33,7 +34,7 @@ static bool are_parameters(struct h264_loss *loss, int constraints, int level)
 static void read_sequence(struct h264_loss *loss, const uint8_t *unit, size_t size)
 {
     const struct h264_sps sps = h264_sps_read(unit, size);
-    loss->noise = are_parameters(loss, sps.constraints, sps.level) ? 0 : NOISE_IDR_MAX;
+    loss->noise = are_parameters(loss, &sps) ? 0 : NOISE_IDR_MAX;
     if (loss->noise || sps.id >= H264_LOSS_SEQUENCES)
         return;
     const bool numbered = sps.frame_num_bits <= 16 && !sps.gaps;

@@ -29,7 +29,7 @@ struct h264_loss {
     uint32_t last;                           // number of the last picture that others are made from
     bool keyed;                              // an IDR picture has come
     int misnumbered;                         // IDR pictures in a row that have other numbers than 0
-    int form;      // constraints and level of the first parameters; 0: none came
+    int form;      // gaps, constraints and level of the first parameters; 0: none came
     int last_form; // of the last ones
     int noise;     // where the last parameters were: IDR pictures that still count as made by them
 };

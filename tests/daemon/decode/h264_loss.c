@@ -130,6 +130,27 @@ static bool idr_numbered(struct h264_loss *loss, int number, int order)
     return h264_loss_before(loss, slice, sizeof slice);
 }
 
+// The parameters of a stream that may leave out numbers, or may not.
+static void take_sequence(struct h264_loss *loss, bool gaps)
+{
+    const uint8_t sps[] = {0, 0, 1, 0x67, 66, 0, 30, (uint8_t)(0xf4 | gaps), 0xf8, 0};
+    h264_loss_before(loss, sps, sizeof sps);
+}
+
+// Noise that would end all looking for missing numbers, or a stream that has changed its way.
+static void test_gaps(void)
+{
+    struct h264_loss without = {0}, with = {0};
+    take_sequence(&without, false);
+    CHECK(!idr_numbered(&without, 0, 0), "the first parameters");
+    take_sequence(&without, true);
+    CHECK(idr_numbered(&without, 0, 0), "numbers may be left out now");
+    take_sequence(&without, true);
+    CHECK(!idr_numbered(&without, 0, 0), "and again");
+    take_sequence(&with, true);
+    CHECK(!idr_numbered(&with, 0, 0), "from the first ones on");
+}
+
 // An encoder that counts on over its IDR pictures is let be: at once if it does so from its first
 // one on, and else from the ninth in a row.
 static void test_own_way(void)
@@ -239,6 +260,7 @@ int main(void)
                      "444.h264"));
     TEST(test_stream("-c:v libx264 -threads 1 -bf 0 -g 30 -profile:v baseline", "base.h264"));
     TEST(test_noisy_idr("-c:v libx264 -threads 1 -bf 0 -g 10", "noisy.h264"));
+    TEST(test_gaps());
     TEST(test_own_way());
     TEST(test_two_sequences());
     TEST(test_own_form());
