@@ -10,10 +10,11 @@ enum { KEYFRAME = 0x65, OTHER = 0x41, PICTURES = 5 };
 
 static const int64_t PICTURE_NS = 40000000;
 
-static void put_picture(struct rtsp_track *track, int i, int unit)
+// The packet is read when the unit is.
+static void put_picture(struct rtsp_track *track, int i, int unit, uint8_t packet[16])
 {
     const uint32_t timestamp = 3600u * (uint32_t)i;
-    const uint8_t packet[] = {
+    const uint8_t bytes[16] = {
         0x80,
         96 | 0x80,
         0,
@@ -31,7 +32,8 @@ static void put_picture(struct rtsp_track *track, int i, int unit)
         0x84,
         (uint8_t)i,
     };
-    CHECK(rtsp_track_put(track, packet, sizeof packet, (i + 1) * PICTURE_NS) == RTSP_TRACK_MEDIA,
+    memcpy(packet, bytes, sizeof bytes);
+    CHECK(rtsp_track_put(track, packet, sizeof bytes, (i + 1) * PICTURE_NS) == RTSP_TRACK_MEDIA,
           "picture %d", i);
 }
 
@@ -44,13 +46,14 @@ static void test_first_unit(void)
         struct picture_end_verdict verdict = {0};
         struct rtsp_track *track;
         struct rtsp_unit unit;
+        uint8_t packet[16];
         int n = 0;
         int rc = rtsp_track_open(
             &track,
             &(struct rtsp_track_options){.media = &media, .verdict = &verdict, .ordered = true});
         CHECK(rc == 0, "%s", strerror(-rc));
         for (int i = 0; i < PICTURES; i++) {
-            put_picture(track, i, i == 0 && begins_with_keyframe ? KEYFRAME : OTHER);
+            put_picture(track, i, i == 0 && begins_with_keyframe ? KEYFRAME : OTHER, packet);
             while (rtsp_track_read(track, (i + 1) * PICTURE_NS, &unit) == 0) {
                 CHECK(unit.unit.reference_lost == (n == 0 && !begins_with_keyframe),
                       "unit %d of a track that begins with %s keyframe", n,
