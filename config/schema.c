@@ -49,6 +49,9 @@ static const struct config_choice fit_choices[] = {{"letterbox", FIT_LETTERBOX},
                                                    {"stretch", FIT_STRETCH},
                                                    {"crop", FIT_CROP},
                                                    {"none", FIT_NONE},
+                                                   {"ultralytics", FIT_ULTRALYTICS},
+                                                   {"yolox", FIT_YOLOX},
+                                                   {"mmdet", FIT_MMDET},
                                                    {0}};
 static const struct config_choice filter_choices[] = {
     {"bilinear", FILTER_BILINEAR}, {"area", FILTER_AREA}, {"triangle", FILTER_TRIANGLE}, {0}};
@@ -151,7 +154,7 @@ static const struct config_row output_rows[] = {
           "warp: make a tensor by geometry and normalisation; yuv: convert to a YUV format; copy: write the camera's own packets, without decoding them, to a file or an RTSP server"),
     FIELD(struct output_config, size, "640x640", "width and height of the tensor in pixels",
           RANGE(1, IMAGE_SIDE_MAX), WARP),
-    FIELD(struct output_config, fit, "letterbox", "how the source fits into the tensor", WARP),
+    FIELD(struct output_config, fit, "letterbox", "how the source fits into the tensor; letterbox: whole, in the middle; ultralytics: the same, in whole pixels as Ultralytics rounds them; yolox and mmdet: whole, at the top left, in whole pixels as YOLOX and MMDetection round them", WARP),
     FIELD(struct output_config, filter, "bilinear",
           "what of the source an output pixel is made of; bilinear: the 2x2 pixels at its centre, also where it reduces more; area: the mean of all that it covers; triangle: all pixels nearer to its centre than it is wide, weighed by distance, as Pillow's and torchvision's antialias do; area and triangle want a rotation by 0, 90, 180 or 270 degrees", WARP),
     FIELD(struct output_config, affine, NULL,

@@ -61,27 +61,54 @@ static int crop_of(const struct warp_params *params, const struct image *src, st
     return 0;
 }
 
-// The crop turned and mirrored about its centre, then fitted.
-static struct square fitted(const struct warp_params *params, enum orientation orientation,
-                            struct rect crop)
+// Where a fit puts a box: how it scales the box, and where the box's middle lies in the tensor.
+struct placement {
+    double sx, sy, x, y;
+};
+
+static struct placement placed_on_pixels(struct rect at, double box_width, double box_height)
+{
+    return (struct placement){at.width / box_width, at.height / box_height, at.x + at.width / 2.0,
+                              at.y + at.height / 2.0};
+}
+
+static struct placement placed(const struct warp_params *params, double width, double height)
+{
+    const double sx = params->width / width, sy = params->height / height, s = fmin(sx, sy);
+    const double x = params->width / 2.0, y = params->height / 2.0;
+    struct rect at = {0};
+    switch (params->fit) {
+    case FIT_STRETCH:
+        return (struct placement){sx, sy, x, y};
+    case FIT_CROP:
+        return (struct placement){fmax(sx, sy), fmax(sx, sy), x, y};
+    case FIT_NONE:
+        return (struct placement){1, 1, x, y};
+    case FIT_ULTRALYTICS: // halves to the even number, as Python's round()
+        at.width = (int)fmax(1, rint(width * s));
+        at.height = (int)fmax(1, rint(height * s));
+        at.x = (int)rint((params->width - at.width) / 2.0 - 0.1);
+        at.y = (int)rint((params->height - at.height) / 2.0 - 0.1);
+        return placed_on_pixels(at, width, height);
+    case FIT_YOLOX:
+        at.width = (int)fmax(1, floor(width * s));
+        at.height = (int)fmax(1, floor(height * s));
+        return placed_on_pixels(at, width, height);
+    case FIT_MMDET:
+        at.width = (int)fmax(1, floor(width * s + 0.5));
+        at.height = (int)fmax(1, floor(height * s + 0.5));
+        return placed_on_pixels(at, width, height);
+    default:
+        return (struct placement){s, s, x, y};
+    }
+}
+
+// The crop turned and mirrored.
+static struct square turned(const struct warp_params *params, enum orientation orientation)
 {
     const double flip_x = params->flip & FLIP_HORIZONTAL ? -1 : 1;
     const double flip_y = params->flip & FLIP_VERTICAL ? -1 : 1;
-    const struct square shown = product(rotation(params->rotate), upright(orientation));
-    const struct square turn = scaled(shown, flip_x, flip_y);
-    const double box_width = fabs(turn.a) * crop.width + fabs(turn.b) * crop.height;
-    const double box_height = fabs(turn.c) * crop.width + fabs(turn.d) * crop.height;
-    const double sx = params->width / box_width, sy = params->height / box_height;
-    switch (params->fit) {
-    case FIT_STRETCH:
-        return scaled(turn, sx, sy);
-    case FIT_CROP:
-        return scaled(turn, fmax(sx, sy), fmax(sx, sy));
-    case FIT_NONE:
-        return turn;
-    default:
-        return scaled(turn, fmin(sx, sy), fmin(sx, sy));
-    }
+    return scaled(product(rotation(params->rotate), upright(orientation)), flip_x, flip_y);
 }
 
 int warp_src_to_dst(const struct warp_params *params, const struct image *src, double m[6])
@@ -96,14 +123,18 @@ int warp_src_to_dst(const struct warp_params *params, const struct image *src, d
     }
     // Continuous coordinates run from edge to edge, matrices from centre to centre of pixels: hence
     // the halves.
-    const struct square s = fitted(params, src->orientation, crop);
+    const struct square turn = turned(params, src->orientation);
+    const double box_width = fabs(turn.a) * crop.width + fabs(turn.b) * crop.height;
+    const double box_height = fabs(turn.c) * crop.width + fabs(turn.d) * crop.height;
+    const struct placement place = placed(params, box_width, box_height);
+    const struct square s = scaled(turn, place.sx, place.sy);
     const double cx = crop.x + crop.width / 2.0, cy = crop.y + crop.height / 2.0;
     m[0] = s.a;
     m[1] = s.b;
-    m[2] = -s.a * cx - s.b * cy + params->width / 2.0 + (s.a + s.b) / 2 - 0.5;
+    m[2] = -s.a * cx - s.b * cy + place.x + (s.a + s.b) / 2 - 0.5;
     m[3] = s.c;
     m[4] = s.d;
-    m[5] = -s.c * cx - s.d * cy + params->height / 2.0 + (s.c + s.d) / 2 - 0.5;
+    m[5] = -s.c * cx - s.d * cy + place.y + (s.c + s.d) / 2 - 0.5;
     for (int i = 0; i < 6; i++)
         m[i] += 0.0; // no -0: it would be printed
     return 0;

@@ -15,7 +15,13 @@ extern "C" {
 
 // --- warp: affine map, samples by a filter, colour, normalisation to a tensor
 
-enum fit { FIT_LETTERBOX, FIT_STRETCH, FIT_CROP, FIT_NONE };
+// Letterbox keeps the aspect and puts the picture into the middle, to fractions of a pixel. The
+// last three keep it but for what they round: with s the smaller of width / source width and
+// height / source height, the picture fills whole pixels, of each side at least one, and lies
+//   ultralytics: round(side * s), halves to even, from round((tensor's side - side) / 2 - 0.1) on
+//   yolox: floor(side * s), at the top left
+//   mmdet: floor(side * s + 1/2), at the top left
+enum fit { FIT_LETTERBOX, FIT_STRETCH, FIT_CROP, FIT_NONE, FIT_ULTRALYTICS, FIT_YOLOX, FIT_MMDET };
 enum flip { FLIP_NONE, FLIP_HORIZONTAL, FLIP_VERTICAL, FLIP_BOTH };
 enum dtype { DTYPE_U8, DTYPE_S8, DTYPE_F16, DTYPE_F32 };
 enum layout { LAYOUT_NCHW, LAYOUT_NHWC };
