@@ -7,6 +7,8 @@
 
 #include "config/op.h"
 #include "config/pattern.h"
+#include "config/preset.h"
+#include "config/value.h"
 
 struct check {
     struct mistakes *mistakes;
@@ -93,6 +95,41 @@ static void check_filter(struct check *c)
                      "degrees, or filter bilinear)");
 }
 
+static bool equals(const struct check *c, const struct output_config *other, const char *key)
+{
+    return value_equal(table_find(&output_table, key), c->output, other);
+}
+
+// A preset's mean and std may be for its order of channels, and its elements may be fractions.
+static void check_preset(struct check *c)
+{
+    static const char *const needed[] = {"preset",       "tensor.dtype", "tensor.order",
+                                         "tensor.scale", "tensor.mean",  "tensor.std"};
+    const struct output_config *o = c->output;
+    struct output_config plain = {.preset = o->preset};
+    const struct config_row *preset = table_find(&output_table, "preset");
+    const struct config_row *order = table_find(&output_table, "tensor.order");
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (is_wrong(c, needed[i]))
+            return;
+    preset_values(&plain);
+    const bool mean = equals(c, &plain, "tensor.mean"), std = equals(c, &plain, "tensor.std");
+    const bool by_channel = (mean && plain.tensor.mean.n == 3) || (std && plain.tensor.std.n == 3);
+    const bool fractions = mean && std && equals(c, &plain, "tensor.scale") &&
+                           (plain.tensor.scale.value < 1 || plain.tensor.std.n == 3);
+    if (by_channel && o->tensor.order != plain.tensor.order)
+        refuse_value(c, "tensor.order",
+                     "is another order than that of preset %s's mean and std (%s, or tensor.mean "
+                     "and tensor.std beside it)",
+                     row_choice(preset, (int)o->preset),
+                     row_choice(order, (int)plain.tensor.order));
+    if (fractions && (o->tensor.dtype == DTYPE_U8 || o->tensor.dtype == DTYPE_S8))
+        refuse_value(c, "tensor.dtype",
+                     "has whole numbers, but preset %s makes fractions (f16 | f32, or "
+                     "tensor.scale, tensor.mean and tensor.std beside it)",
+                     row_choice(preset, (int)o->preset));
+}
+
 static void check_warp(struct check *c)
 {
     struct output_config *o = c->output;
@@ -102,7 +139,7 @@ static void check_warp(struct check *c)
         int n;
     } lists[] = {
         {"fill", o->fill.n}, {"tensor.mean", o->tensor.mean.n}, {"tensor.std", o->tensor.std.n}};
-    static const char *const excluded[] = {"fit", "rotate", "flip"};
+    static const char *const excluded[] = {"preset", "fit", "rotate", "flip"};
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
         if (is_given(c, excluded[i]) && is_given(c, "affine"))
             refuse_key(c, excluded[i], "cannot be combined with affine (crop, size and fill can)");
@@ -114,6 +151,7 @@ static void check_warp(struct check *c)
             c, "affine",
             "cannot be inverted (a 2x3 matrix [a, b, c, d, e, f] with a*e - b*d other than 0)");
     check_filter(c);
+    check_preset(c);
     if (o->colour.matrix == MATRIX_BT601_8BIT && is_given(c, "colour.matrix"))
         refuse_value(c, "colour.matrix",
                      "bt601-8bit is only for kernel yuv (auto | bt601 | "

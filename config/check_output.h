@@ -5,14 +5,6 @@
 #include "config/mistakes.h"
 #include "config/schema.h"
 
-// What the file says about one row of a table.
-struct given {
-    struct place key; // line 0: nothing, so the member holds a default
-    struct place value;
-    int node;   // of the YAML document
-    bool wrong; // the value was a mistake already
-};
-
 // Notes every rule that `output`, the last of those in `config`, breaks, and settles its protocol.
 // A key from `defaults` that this output cannot have is no mistake: it gives way. `path` is the
 // output's dotted name; `given` goes by the rows of output_table.

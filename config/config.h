@@ -29,6 +29,16 @@ enum protocol {
 // What an output makes of its camera: the ops of kernels/, by their numbers, or a copy of the
 // camera's own packets.
 enum kernel { KERNEL_WARP = OP_WARP, KERNEL_YUV = OP_YUV, KERNEL_COPY = OP_KINDS };
+// A model's conventions: what an output's keys are that the file does not set beside it.
+enum preset {
+    PRESET_FRAMED,
+    PRESET_ULTRALYTICS,
+    PRESET_YOLOX,
+    PRESET_MMDET,
+    PRESET_STRETCH,
+    PRESET_IMAGENET_STRETCH,
+    PRESET_OPENCV_BLOB
+};
 enum ready_when { READY_ANY, READY_ALL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
@@ -59,6 +69,7 @@ struct output_config {
     struct place place;
     struct places places;
     enum kernel kernel;
+    enum preset preset;
     struct dimensions size;
     enum fit fit;
     enum filter filter;

@@ -8,6 +8,7 @@
 #include "config/expand.h"
 #include "config/file.h"
 #include "config/object.h"
+#include "config/preset.h"
 #include "config/reader.h"
 #include "config/value.h"
 
@@ -199,6 +200,8 @@ static void read_item(struct loader *l, int index, const struct config_row *row,
     if (!node)
         return;
     read_mapping(l, node, &m, "");
+    if (row->items == &output_table)
+        preset_apply(object, target.given);
     require_keys(l, *object_place(row->items, object), &target);
     for (int i = 0; i < row->items->n; i++) {
         const struct config_row *inner = &row->items->rows[i];
@@ -274,6 +277,7 @@ static void read_defaults(struct loader *l, int index, const struct config_row *
     const yaml_node_t *node = reader_mapping(&l->reader, index, row);
     if (node)
         read_mapping(l, node, &m, "");
+    preset_apply(&l->output, targets[1].given);
 }
 
 // Reads one key of the root. Mistakes elsewhere do not count, so no other key is looked at.

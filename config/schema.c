@@ -45,6 +45,14 @@ static const struct config_choice log_level_choices[] = {{"error", LOG_LEVEL_ERR
                                                          {0}};
 static const struct config_choice kernel_choices[] = {
     {"warp", KERNEL_WARP}, {"yuv", KERNEL_YUV}, {"copy", KERNEL_COPY}, {0}};
+static const struct config_choice preset_choices[] = {{"framed", PRESET_FRAMED},
+                                                      {"ultralytics", PRESET_ULTRALYTICS},
+                                                      {"yolox", PRESET_YOLOX},
+                                                      {"mmdet", PRESET_MMDET},
+                                                      {"stretch", PRESET_STRETCH},
+                                                      {"imagenet-stretch", PRESET_IMAGENET_STRETCH},
+                                                      {"opencv-blob", PRESET_OPENCV_BLOB},
+                                                      {0}};
 static const struct config_choice fit_choices[] = {{"letterbox", FIT_LETTERBOX},
                                                    {"stretch", FIT_STRETCH},
                                                    {"crop", FIT_CROP},
@@ -83,7 +91,7 @@ static const struct config_choice range_choices[] = {
     enum pace: pace_choices, enum turning: turning_choices, enum decoded_pictures: pictures_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum memory: memory_choices, \
     enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
-    enum fit: fit_choices, enum filter: filter_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
+    enum preset: preset_choices, enum fit: fit_choices, enum filter: filter_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
     enum matrix: matrix_choices, enum range: range_choices, default: NULL)
 
@@ -152,6 +160,9 @@ static const struct config_row camera_rows[] = {
 static const struct config_row output_rows[] = {
     FIELD(struct output_config, kernel, "warp",
           "warp: make a tensor by geometry and normalisation; yuv: convert to a YUV format; copy: write the camera's own packets, without decoding them, to a file or an RTSP server"),
+    FIELD(struct output_config, preset, NULL,
+          "a model's conventions by name: sets fit, filter, fill and tensor where the output, or the defaults that name the preset, set nothing beside it; framed: the defaults of these keys; ultralytics: YOLOv5 to YOLO26; yolox; mmdet: RTMDet; stretch: RT-DETR, D-FINE; imagenet-stretch: the same with ImageNet's mean and std; opencv-blob: cv2.dnn.blobFromImage",
+          .example = "ultralytics", WARP),
     FIELD(struct output_config, size, "640x640", "width and height of the tensor in pixels",
           RANGE(1, IMAGE_SIDE_MAX), WARP),
     FIELD(struct output_config, fit, "letterbox", "how the source fits into the tensor; letterbox: whole, in the middle; ultralytics: the same, in whole pixels as Ultralytics rounds them; yolox and mmdet: whole, at the top left, in whole pixels as YOLOX and MMDetection round them", WARP),

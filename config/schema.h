@@ -19,6 +19,14 @@ struct table {
     int name_max, items_max; // bytes of a name; objects in a map
 };
 
+// What the file says about one row of a table.
+struct given {
+    struct place key; // line 0: nothing, so the member holds a default
+    struct place value;
+    int node;   // of the YAML document
+    bool wrong; // the value was a mistake already
+};
+
 extern const struct table root_table, camera_table, output_table;
 
 // The row with that key, or NULL.

@@ -32,9 +32,10 @@ _framed
 
 
 def page(name):
-    """A page as it is shown, with each run of blanks as one."""
+    """A page as it is shown, with each run of blanks as one, and words that a line breaks at a hyphen whole."""
     done = subprocess.run(["mandoc", "-T", "utf8", f"{PAGES}/{name}"], capture_output=True, text=True, check=True)
-    return re.sub(r"[ \n]+", " ", re.sub(".\b", "", done.stdout).replace("‐", "-"))
+    text = re.sub(".\b", "", done.stdout).replace("‐", "-")
+    return re.sub(r"[ \n]+", " ", re.sub(r"(?<=\w-)\n\s+(?=\w)", "", text))
 
 
 def words_of(text):

@@ -1,0 +1,70 @@
+#include "config/preset.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "config/value.h"
+
+struct setting {
+    const char *key, *text[3]; // as a user writes it, one text or a list of three
+};
+
+// What presets set; the values are those of every preset that has no other.
+static const struct setting shared[] = {
+    {"fit", {"letterbox"}},      {"filter", {"bilinear"}},    {"fill", {"114"}},
+    {"tensor.dtype", {"f32"}},   {"tensor.layout", {"nchw"}}, {"tensor.order", {"rgb"}},
+    {"tensor.scale", {"1/255"}}, {"tensor.mean", {"0"}},      {"tensor.std", {"1"}},
+};
+
+enum { SETTINGS_MAX = 5 };
+
+static const struct setting own[][SETTINGS_MAX] = {
+    [PRESET_FRAMED] = {{"tensor.dtype", {"u8"}}, {"tensor.scale", {"1"}}},
+    [PRESET_ULTRALYTICS] = {{"fit", {"ultralytics"}}},
+    [PRESET_YOLOX] = {{"fit", {"yolox"}}, {"tensor.order", {"bgr"}}, {"tensor.scale", {"1"}}},
+    [PRESET_MMDET] = {{"fit", {"mmdet"}},
+                      {"tensor.order", {"bgr"}},
+                      {"tensor.scale", {"1"}},
+                      {"tensor.mean", {"103.53", "116.28", "123.675"}},
+                      {"tensor.std", {"57.375", "57.12", "58.395"}}},
+    [PRESET_STRETCH] = {{"fit", {"stretch"}}},
+    [PRESET_IMAGENET_STRETCH] = {{"fit", {"stretch"}},
+                                 {"tensor.mean", {"0.485", "0.456", "0.406"}},
+                                 {"tensor.std", {"0.229", "0.224", "0.225"}}},
+    [PRESET_OPENCV_BLOB] = {{"fit", {"stretch"}},
+                            {"tensor.order", {"bgr"}},
+                            {"tensor.scale", {"1"}}},
+};
+
+static void set(struct output_config *output, const struct setting *setting,
+                const struct given given[])
+{
+    const struct config_row *row = table_find(&output_table, setting->key);
+    const char *wrong;
+    if (given && given[row - output_table.rows].key.line)
+        return;
+    const int status = value_parse(row, output, setting->text, setting->text[1] ? 3 : 1, &wrong);
+    assert(status == 0); // none of these values needs memory
+    (void)status;
+}
+
+static void set_all(struct output_config *output, const struct given given[])
+{
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        set(output, &shared[i], given);
+    const struct setting *settings = own[output->preset];
+    for (int i = 0; i < SETTINGS_MAX && settings[i].key; i++)
+        set(output, &settings[i], given);
+}
+
+void preset_values(struct output_config *output)
+{
+    set_all(output, NULL);
+}
+
+void preset_apply(struct output_config *output, const struct given given[])
+{
+    const struct given *preset = &given[table_find(&output_table, "preset") - output_table.rows];
+    if (preset->key.line)
+        set_all(output, given);
+}

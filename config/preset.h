@@ -1,0 +1,14 @@
+// Presets: the conventions of frameworks, as values of an output's keys.
+#ifndef FRAMED_CONFIG_PRESET_H
+#define FRAMED_CONFIG_PRESET_H
+
+#include "config/schema.h"
+
+// Where the file sets `preset`, sets the keys that presets set but the file does not set beside it.
+// A preset has a value for each of them, so that it replaces whatever held before. `given` goes by
+// the rows of output_table.
+void preset_apply(struct output_config *output, const struct given given[]);
+// Sets all of these keys to what output->preset says.
+void preset_values(struct output_config *output);
+
+#endif
