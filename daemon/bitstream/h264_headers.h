@@ -49,6 +49,10 @@ struct h264_slice {
     bool field, bottom;
 };
 
+// Whether a packet's picture is an IDR: nothing after it refers to anything before it.
+// `length_bytes` as of a nal_reader (nal.h).
+bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes);
+
 // All from the unit's header byte on.
 struct h264_sps h264_sps_read(const uint8_t *unit, size_t bytes);
 void h264_pps_read(const uint8_t *unit, size_t bytes, uint32_t *id, uint32_t *sps);

@@ -22,13 +22,25 @@ enum {
 
 enum hevc_unit { // nal_unit_type
     HEVC_UNIT_RASL_R = 9,
+    HEVC_UNIT_RSV_VCL_N14 = 14, // up to here even types are of pictures that no other picture of
+                                // their sub-layer refers to
     HEVC_UNIT_BLA_W_LP = 16,
+    HEVC_UNIT_BLA_N_LP = 18,
     HEVC_UNIT_IDR_W_RADL = 19,
     HEVC_UNIT_IDR_N_LP = 20,
     HEVC_UNIT_CRA = 21,
     HEVC_UNIT_RSV_IRAP_VCL23 = 23,
+    HEVC_UNIT_RSV_VCL31 = 31, // the last that is a slice segment
+    HEVC_UNIT_VPS = 32,
     HEVC_UNIT_SPS = 33,
     HEVC_UNIT_PPS = 34,
+    HEVC_UNIT_AUD = 35,
+    HEVC_UNIT_END_OF_SEQUENCE = 36,
+    HEVC_UNIT_END_OF_BITSTREAM = 37,
+    HEVC_UNIT_PREFIX_SEI = 39,
+    HEVC_UNIT_SUFFIX_SEI = 40,
+    HEVC_UNIT_RSV_NVCL41 = 41, // to 44: ahead of a picture, as 48 to 55
+    HEVC_UNIT_RSV_NVCL44 = 44,
 };
 
 enum hevc_slice_type { HEVC_SLICE_B, HEVC_SLICE_P, HEVC_SLICE_I };

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "daemon/base/big_endian.h"
+
 enum {
-    H264_SLICE = 1, // types of H.264's units; between them parts of slices
-    H264_IDR = 5,
     HVCC_LENGTH_SIZE = 21, // where a HEVCDecoderConfigurationRecord says it
     HVCC_BYTES = 23,       // ahead of its parameter sets
 };
@@ -36,11 +36,11 @@ static bool next_started(struct nal_reader *reader, struct nal *ret)
 
 static bool next_measured(struct nal_reader *reader, struct nal *ret)
 {
-    size_t length = 0, left = reader->size - reader->at;
+    size_t left = reader->size - reader->at;
     if (left <= (size_t)reader->length_bytes)
         return false;
-    for (int i = 0; i < reader->length_bytes; i++)
-        length = length << 8 | reader->data[reader->at++];
+    const size_t length = big_endian_read(reader->data + reader->at, reader->length_bytes);
+    reader->at += (size_t)reader->length_bytes;
     left -= (size_t)reader->length_bytes;
     *ret = (struct nal){reader->data + reader->at, length < left ? length : left};
     reader->at += ret->size;
@@ -119,16 +119,9 @@ bool nal_ended(const struct nal_bits *bits)
     return bits->at > bits->size;
 }
 
-bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes)
+int h264_unit_type(const struct nal *nal)
 {
-    struct nal_reader reader = {.data = data, .size = size, .length_bytes = length_bytes};
-    struct nal nal;
-    while (nal_next(&reader, &nal)) {
-        const int type = nal.size > 0 ? nal.data[0] & 31 : 0;
-        if (type >= H264_SLICE && type <= H264_IDR)
-            return type == H264_IDR;
-    }
-    return false;
+    return nal->size > 0 ? nal->data[0] & 31 : -1;
 }
 
 int h264_length_bytes(const uint8_t *extradata, size_t size)

@@ -42,9 +42,8 @@ void nal_skip(struct nal_bits *, size_t n); // so many bits
 bool nal_ended(const struct nal_bits *);    // bits behind the end were read
 
 // --- H.264
-// Whether a packet's picture is an IDR: nothing after it refers to anything before it.
-// `length_bytes` as of a nal_reader.
-bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes);
+// nal_unit_type; -1: there is no header.
+int h264_unit_type(const struct nal *);
 // What the extradata of an H.264 stream, which may be NULL, says of length_bytes.
 int h264_length_bytes(const uint8_t *extradata, size_t size);
 

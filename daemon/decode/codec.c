@@ -61,7 +61,7 @@ static void read_h264_size(const AVCodecContext *context, int *width, int *heigh
         .size = (size_t)context->extradata_size,
         .length_bytes = h264_length_bytes(context->extradata, (size_t)context->extradata_size)};
     for (struct nal unit; reader.length_bytes == 0 && nal_next(&reader, &unit);) {
-        if (unit.size < 4 || (unit.data[0] & 31) != H264_UNIT_SPS)
+        if (unit.size < 4 || h264_unit_type(&unit) != H264_UNIT_SPS)
             continue;
         const struct h264_sps sps = h264_sps_read(unit.data, unit.size);
         if (sps.profile <= H264_HIGH && sps.mb_columns <= MACROBLOCKS_MAX &&

@@ -4,10 +4,6 @@
 #include "daemon/bitstream/nal.h"
 
 enum {
-    NAL_SLICE = 1,
-    NAL_IDR = 5,
-    NAL_SPS = 7,
-    NAL_PPS = 8,
     IDR_ID_MAX = 65535,
     MISNUMBERED_MAX = 8, // IDR pictures in a row: from there on it is taken for the stream's way
     NOISE_IDR_MAX = 8,   // the decoder may have kept what it had: no other parameters need come
@@ -120,13 +116,13 @@ bool h264_loss_before(struct h264_loss *loss, const uint8_t *data, size_t size)
             continue;
         const int type = data[i + 3] & 31;
         struct nal_bits bits = {.data = data + i + 4, .size = size - i - 4};
-        if (type == NAL_SPS)
+        if (type == H264_UNIT_SPS)
             read_sequence(loss, data + i + 3, size - i - 3);
-        else if (type == NAL_PPS)
+        else if (type == H264_UNIT_PPS)
             read_picture(loss, bits);
-        else if (type >= NAL_SLICE && type <= NAL_IDR)
-            return (type == NAL_SLICE || type == NAL_IDR) &&
-                   is_wrong(loss, bits, type == NAL_IDR, data[i + 3] & 0x60);
+        else if (type >= H264_UNIT_SLICE && type <= H264_UNIT_IDR)
+            return (type == H264_UNIT_SLICE || type == H264_UNIT_IDR) &&
+                   is_wrong(loss, bits, type == H264_UNIT_IDR, data[i + 3] & 0x60);
     }
     return false;
 }

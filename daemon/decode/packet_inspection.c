@@ -9,8 +9,7 @@
 #include "daemon/decode/slice_thread.h"
 
 enum {
-    H264_REFERENCE = 0x60,       // bits of a unit's first byte
-    HEVC_NON_REFERENCE_MAX = 14, // even types up to this one
+    H264_REFERENCE = 0x60, // bits of a unit's first byte
 };
 
 void packet_inspection_begin(struct packet_inspection *inspection)
@@ -70,7 +69,7 @@ static bool is_disposable_hevc(struct packet_inspection *inspection, const struc
     const int layer = (unit->data[1] & 7) - 1;
     if (layer > inspection->highest_layer)
         inspection->highest_layer = layer;
-    return type <= HEVC_NON_REFERENCE_MAX && type % 2 == 0 && layer == inspection->highest_layer;
+    return type <= HEVC_UNIT_RSV_VCL_N14 && type % 2 == 0 && layer == inspection->highest_layer;
 }
 
 bool packet_inspection_disposable(struct packet_inspection *inspection, const AVPacket *packet)
@@ -84,7 +83,7 @@ bool packet_inspection_disposable(struct packet_inspection *inspection, const AV
     reader.length_bytes =
         hevc ? hevc_length_bytes(own->extradata, size) : h264_length_bytes(own->extradata, size);
     for (struct nal unit; nal_next(&reader, &unit);) {
-        const int type = hevc ? hevc_unit_type(&unit) : unit.size > 0 ? unit.data[0] & 31 : -1;
+        const int type = hevc ? hevc_unit_type(&unit) : h264_unit_type(&unit);
         if (hevc && type >= 0 && type <= HEVC_UNIT_RSV_IRAP_VCL23)
             return is_disposable_hevc(inspection, &unit, type);
         if (!hevc && type >= H264_UNIT_SLICE && type <= H264_UNIT_IDR)

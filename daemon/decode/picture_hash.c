@@ -9,10 +9,10 @@
 #include <libavutil/pixdesc.h>
 #include <string.h>
 
+#include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
 
 enum {
-    NAL_SUFFIX_SEI = 40,
     SEI_PICTURE_HASH = 132,
     SEI_BYTES_MAX = 128, // a hash takes 51 with its headers; other messages may come before it
     // The standard begins with 0xffff and ends with 16 more bits of zeros, libavutil does without.
@@ -71,7 +71,7 @@ struct picture_hash picture_hash_read(const uint8_t *data, size_t size, int leng
     struct nal_reader reader = {.data = data, .size = size, .length_bytes = length_bytes};
     struct nal unit;
     while (nal_next(&reader, &unit))
-        if (hevc_unit_type(&unit) == NAL_SUFFIX_SEI)
+        if (hevc_unit_type(&unit) == HEVC_UNIT_SUFFIX_SEI)
             read_sei(&hash, &unit);
     return hash;
 }

@@ -13,10 +13,8 @@ enum {
     H264_REFERENCE = 0x60, // bits of a unit's first byte
     SEI_RECOVERY_POINT = 6,
     SEI_BYTES_MAX = 256,
-    HEVC_BLA_N_LP = 18,
-    HEVC_NON_REFERENCE_MAX = 14, // even types up to this one
-    AVCC_SEQUENCES = 5,          // where an AVCDecoderConfigurationRecord has their number
-    HVCC_ARRAYS = 22,            // where a HEVCDecoderConfigurationRecord has numOfArrays
+    AVCC_SEQUENCES = 5, // where an AVCDecoderConfigurationRecord has their number
+    HVCC_ARRAYS = 22,   // where a HEVCDecoderConfigurationRecord has numOfArrays
     NEVER_POC = INT_MIN,
     QUIET = 64, // added to the level of log messages: the decoder logs the same
 };
@@ -55,7 +53,7 @@ static bool is_recovery_point(const struct nal *unit)
 static bool read_h264(struct picture_place_reader *reader, const struct nal *unit,
                       struct picture_place *place)
 {
-    const int type = unit->size > 0 ? unit->data[0] & 31 : 0;
+    const int type = h264_unit_type(unit);
     if (type == H264_UNIT_SPS)
         reader->in_order = h264_sps_read(unit->data, unit->size).poc_type == 2;
     else if (type == H264_UNIT_SEI)
@@ -89,8 +87,8 @@ static bool read_hevc(struct picture_place_reader *reader, const struct nal *uni
     if (type < 0 || (type > HEVC_UNIT_RASL_R && !irap))
         return true;
     place->random_access = irap;
-    place->reference = type > HEVC_NON_REFERENCE_MAX || type % 2 == 1;
-    if (type == HEVC_UNIT_IDR_N_LP || type == HEVC_BLA_N_LP)
+    place->reference = type > HEVC_UNIT_RSV_VCL_N14 || type % 2 == 1;
+    if (type == HEVC_UNIT_IDR_N_LP || type == HEVC_UNIT_BLA_N_LP)
         place->start = ORDER_BEGINS_LOWEST;
     else if (irap && type < HEVC_UNIT_CRA)
         place->start = ORDER_BEGINS;
@@ -102,7 +100,7 @@ static bool read_hevc(struct picture_place_reader *reader, const struct nal *uni
 static bool is_sequence(const struct picture_place_reader *reader, const struct nal *unit)
 {
     return reader->hevc ? hevc_unit_type(unit) == HEVC_UNIT_SPS
-                        : unit->size > 0 && (unit->data[0] & 31) == H264_UNIT_SPS;
+                        : h264_unit_type(unit) == H264_UNIT_SPS;
 }
 
 static bool differs_from_last(struct picture_place_reader *reader, const struct nal *sequence)

@@ -12,6 +12,7 @@
 #include "daemon/base/big_endian.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/secrets.h"
+#include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/input/libav_log.h"
@@ -56,12 +57,10 @@ bool muxer_takes(const AVCodecParameters *stream)
 // Which of its stream's parameter sets a NAL unit is: a bit of `all`, or 0.
 static unsigned parameter_set(enum AVCodecID codec, const struct nal *nal)
 {
-    enum { H264_SPS = 7, HEVC_VPS = 32 };
-    if (nal->size == 0)
-        return 0;
-    const int type = codec == AV_CODEC_ID_H264 ? nal->data[0] & 31 : hevc_unit_type(nal);
-    const int first = codec == AV_CODEC_ID_H264 ? H264_SPS : HEVC_VPS;
-    const int last = codec == AV_CODEC_ID_H264 ? first + 1 : first + 2;
+    const bool h264 = codec == AV_CODEC_ID_H264;
+    const int type = h264 ? h264_unit_type(nal) : hevc_unit_type(nal);
+    const int first = h264 ? H264_UNIT_SPS : HEVC_UNIT_VPS;
+    const int last = h264 ? H264_UNIT_PPS : HEVC_UNIT_PPS;
     return type >= first && type <= last ? 1u << (type - first) : 0;
 }
 
@@ -281,7 +280,7 @@ static bool has_readable_sets(const AVCodecParameters *stream)
     if (stream->codec_id != AV_CODEC_ID_HEVC || !has_start_codes(stream))
         return true;
     while (nal_next(&reader, &nal)) {
-        if (nal.size == 0 || (nal.data[0] >> 1 & 63) != HEVC_UNIT_SPS)
+        if (nal.size == 0 || (nal.data[0] >> 1 & 63) != HEVC_UNIT_SPS) // of any layer
             continue;
         if (!(readable = hevc_sps_is_readable(&nal)))
             break;

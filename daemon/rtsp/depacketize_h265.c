@@ -1,6 +1,7 @@
 // H.265 in RTP (RFC 7798): single NAL units, aggregation packets, fragmentation units, with and
 // without decoding order numbers, which are skipped.
 #include "daemon/base/big_endian.h"
+#include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/rtsp/depacketize.h"
 #include "daemon/rtsp/nal_assembly.h"
@@ -9,22 +10,6 @@
 enum { AGGREGATION = 48, FRAGMENTATION, PACI };
 enum { FU_START = 0x80, FU_END = 0x40 };
 enum { HEADER_BYTES = 2, DONL_BYTES = 2, DOND_BYTES = 1 };
-enum { // nal_unit_type
-    H265_SUB_LAYER_END =
-        14, // up to here even types are of pictures that none of their layer refers to
-    H265_IRAP = 16,
-    H265_IRAP_END = 23,
-    H265_VCL_END = 31,
-    H265_VPS,
-    H265_SPS,
-    H265_PPS,
-    H265_AUD,
-    H265_END_OF_SEQUENCE,
-    H265_END_OF_BITSTREAM,
-    H265_PREFIX_SEI = 39,
-    H265_RESERVED_41 = 41, // to 44: ahead of a picture, as 48 to 55
-    H265_RESERVED_44 = 44,
-};
 enum { UNKNOWN_LAYERS = 8 };
 
 struct h265 {
@@ -49,16 +34,16 @@ static enum assembly_piece h265_tell(struct nal_assembly *nals, const uint8_t *n
     const int type = h265_type(nal);
     if (bytes < HEADER_BYTES || type >= AGGREGATION)
         return PIECE_SKIPPED;
-    if (type <= H265_VCL_END && bytes < HEADER_BYTES + 1)
+    if (type <= HEVC_UNIT_RSV_VCL31 && bytes < HEADER_BYTES + 1)
         return PIECE_SKIPPED;
     if (layer_of(nal) > 0)
-        return type <= H265_VCL_END ? PIECE_NEXT : PIECE_ANYWHERE;
-    if (type <= H265_VCL_END) // first_slice_segment_in_pic_flag
+        return type <= HEVC_UNIT_RSV_VCL31 ? PIECE_NEXT : PIECE_ANYWHERE;
+    if (type <= HEVC_UNIT_RSV_VCL31) // first_slice_segment_in_pic_flag
         return nal[HEADER_BYTES] & 0x80 ? PIECE_FIRST : PIECE_NEXT;
-    if (type == H265_END_OF_SEQUENCE || type == H265_END_OF_BITSTREAM)
+    if (type == HEVC_UNIT_END_OF_SEQUENCE || type == HEVC_UNIT_END_OF_BITSTREAM)
         return PIECE_ANYWHERE;
-    if (type <= H265_AUD || type == H265_PREFIX_SEI ||
-        (type >= H265_RESERVED_41 && type <= H265_RESERVED_44))
+    if (type <= HEVC_UNIT_AUD || type == HEVC_UNIT_PREFIX_SEI ||
+        (type >= HEVC_UNIT_RSV_NVCL41 && type <= HEVC_UNIT_RSV_NVCL44))
         return PIECE_AHEAD;
     return PIECE_BEHIND;
 }
@@ -83,15 +68,15 @@ static bool h265_learn(struct nal_assembly *nals, const uint8_t *nal, size_t byt
 {
     struct h265 *h = (struct h265 *)nals;
     const int type = h265_type(nal);
-    if (type < H265_VPS || type > H265_PPS || bytes <= HEADER_BYTES || layer_of(nal) > 0)
+    if (type < HEVC_UNIT_VPS || type > HEVC_UNIT_PPS || bytes <= HEADER_BYTES || layer_of(nal) > 0)
         return false;
     struct nal_bits bits = {.data = nal, .size = bytes, .at = HEADER_BYTES};
     uint32_t id;
-    if (type == H265_PPS) {
+    if (type == HEVC_UNIT_PPS) {
         id = nal_ue(&bits);
     } else {
         id = nal_u(&bits, 4); // of the VPS
-        if (type == H265_SPS) {
+        if (type == HEVC_UNIT_SPS) {
             h->sub_layers = (int)nal_u(&bits, 3) + 1;
             id = read_sps_id(&bits, h->sub_layers);
         }
@@ -106,14 +91,15 @@ static void h265_finish(struct nal_assembly *nals, const uint8_t *nal, size_t by
     const int type = h265_type(nal);
     if (h265_learn(nals, nal, bytes)) {
         assembly_sets(nals->assembly);
-    } else if (type <= H265_VCL_END && layer_of(nal) == 0) {
+    } else if (type <= HEVC_UNIT_RSV_VCL31 && layer_of(nal) == 0) {
         const int sub_layer = (nal[1] & 7) - 1;
-        assembly_slice(nals->assembly,
-                       &(struct assembly_slice){
-                           .disposable = type <= H265_SUB_LAYER_END && type % 2 == 0 &&
-                                         sub_layer == h->sub_layers - 1,
-                           .random_access = type >= H265_IRAP && type <= H265_IRAP_END,
-                       });
+        assembly_slice(
+            nals->assembly,
+            &(struct assembly_slice){
+                .disposable = type <= HEVC_UNIT_RSV_VCL_N14 && type % 2 == 0 &&
+                              sub_layer == h->sub_layers - 1,
+                .random_access = type >= HEVC_UNIT_BLA_W_LP && type <= HEVC_UNIT_RSV_IRAP_VCL23,
+            });
     }
 }
 

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/bitstream/h264_headers.h"
+#include "daemon/bitstream/hevc_headers.h"
+
 enum {
     FMTP_MAX = 32,  // a=fmtp lines that are kept
     UNITS_MAX = 16, // parameter sets of one track
@@ -100,7 +103,8 @@ static void copy_name(char *ret, size_t size, struct span span)
 // --- parameter sets
 
 // NAL unit types of parameter sets, in the order in which a decoder wants them.
-static const int h264_sets[] = {7, 8, 0}, h265_sets[] = {32, 33, 34, 0};
+static const int h264_sets[] = {H264_UNIT_SPS, H264_UNIT_PPS, 0};
+static const int h265_sets[] = {HEVC_UNIT_VPS, HEVC_UNIT_SPS, HEVC_UNIT_PPS, 0};
 static const uint8_t start_code[] = {0, 0, 0, 1};
 
 struct units { // parameter sets of one track with their start codes, as they came

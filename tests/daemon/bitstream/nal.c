@@ -1,6 +1,7 @@
 // NAL units and the hash of a picture are found in either form of a packet, and nothing is read
 // behind its end.
 #include "daemon/bitstream/nal.h"
+#include "daemon/bitstream/h264_headers.h"
 
 #include <string.h>
 
