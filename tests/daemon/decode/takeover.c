@@ -196,21 +196,29 @@ static void test_held_up(const char *file)
     run_close(&run);
 }
 
+// A live camera whose decoder stands in line behind `other`, which has the turn to be opened.
+static bool join_behind(struct run *run, const char *file, struct nvdec_turn *other)
+{
+    struct decode_options options = anywhere;
+    options.low_delay = true;
+    decode_all(&whole, file);
+    got.n = 0;
+    if (!run_join(run, file, &options, &with_device))
+        return false;
+    CHECK(nvdec_turn_came(other, &fake.device), "the line is empty");
+    return true;
+}
+
 // A live camera's packets, 40 ms apart, while another decoder has the turn to be opened: none is
 // decoded. Then those since the first keyframe are, or since the last one where more than a second
 // has passed.
 static void test_turn(const char *file, int packets, int skipped)
 {
-    struct decode_options options = anywhere;
     struct nvdec_turn other = {0};
     struct run run;
     struct frame frame;
-    options.low_delay = true;
-    decode_all(&whole, file);
-    got.n = 0;
-    if (!run_join(&run, file, &options, &with_device))
+    if (!join_behind(&run, file, &other))
         return;
-    CHECK(nvdec_turn_came(&other, &fake.device), "the line is empty");
     const int asked = fake.asked;
     for (int i = 0; i < packets; i++) {
         struct packet packet;
@@ -235,14 +243,11 @@ static void test_turn(const char *file, int packets, int skipped)
 // Who waits in line when a decoder is closed is not in it any more.
 static void test_closed_in_line(const char *file)
 {
-    struct decode_options options = anywhere;
     struct nvdec_turn other = {0};
     struct run run;
     struct frame frame;
-    options.low_delay = true;
-    if (!run_join(&run, file, &options, &with_device))
+    if (!join_behind(&run, file, &other))
         return;
-    CHECK(nvdec_turn_came(&other, &fake.device), "the line is empty");
     send_next(&run);
     CHECK(decoder_receive(run.decoder, &frame) == -EAGAIN && fake.device.turns.first, "no line");
     run_close(&run);
@@ -253,15 +258,10 @@ static void test_closed_in_line(const char *file)
 // Where more packets wait than can be kept, they are decoded without a turn.
 static void test_turn_too_late(const char *file)
 {
-    struct decode_options options = anywhere;
     struct nvdec_turn other = {0};
     struct run run;
-    options.low_delay = true;
-    decode_all(&whole, file);
-    got.n = 0;
-    if (!run_join(&run, file, &options, &with_device))
+    if (!join_behind(&run, file, &other))
         return;
-    CHECK(nvdec_turn_came(&other, &fake.device), "the line is empty");
     decode_some(&run, PICTURES_MAX);
     nvdec_turn_end(&other);
     CHECK(run.lost == 0, "%d lost", run.lost);

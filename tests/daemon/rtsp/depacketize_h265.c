@@ -145,16 +145,6 @@ static void send_unit(int type, int sub_layer, bool first, bool marker)
     net_send(nal, sizeof nal, marker);
 }
 
-static int units_in(int i)
-{
-    struct nal_reader reader = {.data = net.got[i].unit.data, .size = net.got[i].unit.bytes};
-    struct nal nal;
-    int n = 0;
-    while (nal_next(&reader, &nal))
-        n++;
-    return n;
-}
-
 // What stands ahead of a picture begins it, what stands behind one does not; no stamp or marker
 // tells.
 static void test_order(void)
@@ -169,7 +159,7 @@ static void test_order(void)
         send_unit(1, 0, false, false);
         CHECK(net.n == (int)i, "%d", net.n);
         send_unit(ahead[i], 0, true, false);
-        CHECK(net.n == (int)i + 1 && units_in((int)i) == 2 + (int)sizeof behind + (i > 0), "%d",
+        CHECK(net.n == (int)i + 1 && net_units((int)i) == 2 + (int)sizeof behind + (i > 0), "%d",
               net.n);
     }
 }
@@ -210,7 +200,7 @@ static void test_losses(void)
     net.timestamp += 3600;
     send_unit(1, 0, true, true);
     CHECK(net.n == 3, "%d", net.n);
-    CHECK(net.got[0].unit.damaged && net.got[0].unit.lost == 1 && units_in(0) == 1, "inside");
+    CHECK(net.got[0].unit.damaged && net.got[0].unit.lost == 1 && net_units(0) == 1, "inside");
     CHECK(!net.got[1].unit.damaged && net.got[1].unit.reference_lost, "between two whole ones");
     CHECK(!net.got[2].unit.damaged && !net.got[2].unit.reference_lost, "no more");
     net_check_lost("h265");
@@ -226,7 +216,7 @@ static void test_skipped(void)
     net_send(tail, sizeof tail, false); // an aggregation of nothing
     net_send("\x62", 1, false);
     send_unit(1, 0, false, true);
-    CHECK(net.n == 1 && units_in(0) == 2 && !net.got[0].unit.damaged, "%d", net.n);
+    CHECK(net.n == 1 && net_units(0) == 2 && !net.got[0].unit.damaged, "%d", net.n);
     net.timestamp += 3600;
     send_unit(1, 0, true, false);
     net_send(cut_short, sizeof cut_short, true);

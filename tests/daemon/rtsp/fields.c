@@ -65,16 +65,6 @@ static void send_delimiter(void)
     net_send("\x09\x10", 2, false);
 }
 
-static int count_units(int i)
-{
-    struct nal_reader reader = {.data = net.got[i].unit.data, .size = net.got[i].unit.bytes};
-    struct nal nal;
-    int n = 0;
-    while (nal_next(&reader, &nal))
-        n++;
-    return n;
-}
-
 // `two_stamps`: each field has its own; `delimited`: and a delimiter.
 static void test_pairs(bool two_stamps, bool delimited)
 {
@@ -94,8 +84,8 @@ static void test_pairs(bool two_stamps, bool delimited)
         send_slice('b', i % 16, false, true);
         CHECK(net.n == (int)i + 1 && net.got[i].taken_ns == net.now_ns, "%u: %d", i, net.n);
         CHECK(net.got[i].unit.timestamp == stamp, "%u: stamp of the first field", i);
-        CHECK(count_units((int)i) == 3 + 2 * delimited + 2 * (i == 0), "%u: %d units", i,
-              count_units((int)i));
+        CHECK(net_units((int)i) == 3 + 2 * delimited + 2 * (i == 0), "%u: %d units", i,
+              net_units((int)i));
         CHECK(!net.got[i].unit.damaged && !net.got[i].unit.reference_lost, "%u", i);
         net_wait(20 * MS);
         net.timestamp = stamp + 3600;
@@ -120,12 +110,12 @@ static void test_alone(void)
     CHECK(net.n == 4, "%d", net.n);
     static const int units[] = {3, 3, 1, 1};
     for (int i = 0; i < net.n; i++)
-        CHECK(count_units(i) == units[i] && !net.got[i].unit.damaged, "%d: %d", i, count_units(i));
+        CHECK(net_units(i) == units[i] && !net.got[i].unit.damaged, "%d: %d", i, net_units(i));
     CHECK(net.got[1].unit.timestamp == 3600, "stamp");
     send_slice('b', 4, true, true); // of the same parity: two frames
     send_slice('b', 4, true, true);
     send_slice('t', 4, true, true);
-    CHECK(net.n == 6 && count_units(4) == 1 && count_units(5) == 2, "parity: %d", net.n);
+    CHECK(net.n == 6 && net_units(4) == 1 && net_units(5) == 2, "parity: %d", net.n);
 }
 
 // The second field is missing: the first is damaged, and what follows is not paired with it,
@@ -153,7 +143,7 @@ static void test_hole(void)
     CHECK(net.n == 5, "%d", net.n);
     static const int units[] = {4, 1, 2, 1, 2};
     for (int i = 0; i < net.n; i++)
-        CHECK(count_units(i) == units[i], "%d: %d", i, count_units(i));
+        CHECK(net_units(i) == units[i], "%d: %d", i, net_units(i));
     CHECK(net.got[1].unit.reference_lost && !net.got[2].unit.damaged, "the first field missing");
     CHECK(net.got[3].unit.damaged && !net.got[4].unit.damaged, "the second field missing");
     net_check_lost("fields");

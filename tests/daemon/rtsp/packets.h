@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/bitstream/nal.h"
 #include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/picture_end.h"
 #include "daemon/rtsp/rtp_receiver.h"
@@ -80,6 +81,17 @@ static inline void net_take(void)
         net.got[net.n].unit = unit;
         net.got[net.n++].taken_ns = net.now_ns;
     }
+}
+
+// NAL units of unit i.
+static inline int net_units(int i)
+{
+    struct nal_reader reader = {.data = net.got[i].unit.data, .size = net.got[i].unit.bytes};
+    struct nal nal;
+    int n = 0;
+    while (nal_next(&reader, &nal))
+        n++;
+    return n;
 }
 
 // Time passes; whoever owns a depacketizer comes when it is due.
