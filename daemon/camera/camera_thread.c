@@ -482,7 +482,7 @@ static void *run(void *opaque)
     struct camera_thread *t = opaque;
     const struct camera_thread_context *context = &t->context;
     enum camera_state state;
-    char why[WHY_MAX];
+    char why[DEMUX_WHY_MAX];
 
     log_camera(context->config->name);
     name_thread(context->config->name);

@@ -3,12 +3,9 @@
 #ifndef FRAMED_DAEMON_CAMERA_OUTAGE_H
 #define FRAMED_DAEMON_CAMERA_OUTAGE_H
 
+#include "daemon/input/demux.h"
 #include "daemon/input/login_pause.h"
 #include "daemon/input/retry.h"
-
-struct demux_memory;
-
-enum { WHY_MAX = 512 }; // bytes of a sentence on why a connection ended: with a fingerprint
 
 struct outage {
     struct login_pause *logins; // NULL, or no camera of RTSP with a user:
@@ -20,8 +17,8 @@ struct outage {
     // When a camera without room for a session has forgotten any of ours; 0: since the last picture
     // it has refused none.
     int64_t room_ns;
-    int failures;              // since the camera was well
-    char last_logged[WHY_MAX]; // of failures
+    int failures;                    // since the camera was well
+    char last_logged[DEMUX_WHY_MAX]; // of failures
     int64_t last_logged_ns;
 };
 

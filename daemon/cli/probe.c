@@ -20,7 +20,7 @@
 #include "daemon/input/libav_log.h"
 #include "daemon/wire.h"
 
-enum { SECONDS = 3, SECONDS_MAX = 3600, WHY_MAX = 512, MANY_B_FRAMES = 16 };
+enum { SECONDS = 3, SECONDS_MAX = 3600, MANY_B_FRAMES = 16 };
 
 struct probe_options {
     const char *url;
@@ -271,7 +271,7 @@ static void print_lines(const struct probe *probe)
 static int probe_url(const struct probe_options *options)
 {
     struct probe *probe = calloc(1, sizeof *probe);
-    char why[WHY_MAX] = "", redacted[512];
+    char why[DEMUX_WHY_MAX] = "", redacted[512];
     if (!probe) {
         fprintf(stderr, "framed probe: %s\n", strerror(ENOMEM));
         return EXIT_RUNTIME;

@@ -38,6 +38,8 @@ bool demux_memory_has_other_login(const struct demux_memory *);
 // How long the camera may keep a session of RTSP whose client is gone.
 int64_t demux_memory_session_ns(const struct demux_memory *);
 
+enum { DEMUX_WHY_MAX = 512 }; // bytes for a sentence on why an input failed: with a fingerprint
+
 // Connects, or opens a file, within connect_timeout, and chooses the video track. RTSP's answer to
 // PLAY, and the first picture, may be on their way still. `why` (of `size` bytes) gets
 // one sentence for people when it fails, never with a password in it. Returns 0; -ETIMEDOUT,

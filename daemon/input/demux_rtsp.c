@@ -52,7 +52,7 @@ struct rtsp_demux {
     bool other_codec;                   // the last spare was offered another codec
     bool refused; // the camera has refused the spare's password since the last unit
     struct secrets *secrets;
-    char description[128], why[512];
+    char description[128], why[DEMUX_WHY_MAX];
 };
 
 // --- how long the camera may be silent
