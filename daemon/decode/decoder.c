@@ -134,7 +134,8 @@ static void await_keyframe(struct decoder *d)
     d->awaited = 0;
 }
 
-// Some streams have no keyframes, but refresh their pictures by and by.
+// Some streams have no keyframes: each picture refreshes a part (intra refresh). They begin without
+// one, behind as many packets as the history keeps.
 static bool is_awaiting(struct decoder *d, bool keyframe)
 {
     d->awaiting &= !keyframe && d->awaited++ < PACKETS_KEPT_MAX;
@@ -244,7 +245,6 @@ static int fall_back(struct decoder *d, int error)
         give_notice(d, "NVDEC", text);
     }
     d->device = NULL;
-    end_turn(d);
     give_up_codec(d);
     return open_codec(d);
 }
