@@ -42,6 +42,8 @@ enum preset {
 enum ready_when { READY_ANY, READY_ALL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
+enum { CAMERA_OUTPUTS_MAX = 16 };
+
 #define RING_CLIENTS_MAX 64 // each may hold slots that others wait for
 
 enum { TABLE_ROWS_MAX = 40 }; // keys of the root, of a camera or of an output

@@ -290,7 +290,7 @@ const struct table output_table = {.noun = "an output",
                                    .place_offset = offsetof(struct output_config, place),
                                    .places_offset = offsetof(struct output_config, places),
                                    .name_max = 15,
-                                   .items_max = PLAN_OPS_MAX};
+                                   .items_max = CAMERA_OUTPUTS_MAX};
 
 _Static_assert(COUNT(root_rows) <= TABLE_ROWS_MAX && COUNT(camera_rows) <= TABLE_ROWS_MAX &&
                    COUNT(output_rows) <= TABLE_ROWS_MAX,

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 enum {
-    PLAN_OPS_MAX = 16,
+    PLAN_OPS_MAX = 64,
     CUDA_STREAMS_MAX = 32,
 };
 
@@ -50,16 +50,22 @@ struct device_export {
     void *handle;     // the backend's
 };
 
-// One frame's work. The submitter owns the struct and keeps it, `src` and the results alive until
-// `done`. A result whose pointer is NULL is left out.
+// Where one op of a plan writes the result of a job.
+struct job_result {
+    // op.dst_bytes, tight; NULL: the result is left out. Host memory in a pinned range or any
+    // other, or with MEMORY_CUDA memory of the device (an export's), which the kernel then writes
+    // itself.
+    void *data;
+    enum memory memory;
+    bool filled; // data holds a whole earlier result of the same op: its fill need not be written
+};
+
+// One frame's work. The submitter owns the struct and keeps it, `src`, `results` and the memory
+// that they name alive until `done`.
 struct job {
     struct image src; // shaped like the plan's source, in memory of the same kind
-    // op.dst_bytes each, tight. Host memory in a pinned range or any other, or with result_memory
-    // MEMORY_CUDA memory of the device (an export's), which the kernel then writes itself.
-    void *result[PLAN_OPS_MAX];
-    enum memory result_memory[PLAN_OPS_MAX];
-    // A result's memory holds a whole earlier result of the same op: its fill need not be written.
-    bool filled[PLAN_OPS_MAX];
+    struct job_result *results;
+    int n; // results: one for each op of the plan, in their order
     // Called once for every job whose submit returned 0, on a thread of the backend, never from
     // within submit. status: 0, or negative errno (-EIO: the device failed). It must not block.
     void (*done)(struct job *, int status);
@@ -110,7 +116,8 @@ struct backend_driver {
     void (*plan_close)(struct plan *);
 
     // Starts a job; never waits for the device. -EBUSY where `depth` jobs are in flight already,
-    // -EIO where the device has failed. On error done is not called.
+    // -EIO where the device has failed, -EINVAL where the job does not suit the plan. On error done
+    // is not called.
     int (*submit)(struct plan *, struct job *);
 
     // After a failure, between close and the next open with the same options: gives up all that

@@ -186,8 +186,8 @@ static struct memory_need outputs_need(const struct camera_config *camera,
                                        const struct backend_driver *driver,
                                        const struct image *source, int depth, int packet_bytes)
 {
-    struct op op[PLAN_OPS_MAX];
-    const struct op *ops[PLAN_OPS_MAX];
+    struct op op[CAMERA_OUTPUTS_MAX];
+    const struct op *ops[CAMERA_OUTPUTS_MAX];
     struct memory_need need = {0};
     int n = 0;
     for (int i = 0; i < camera->n_outputs; i++) {

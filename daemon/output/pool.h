@@ -63,7 +63,7 @@ struct result {
     struct item *item; // one for each of the pool's options.items
     void *data;        // size bytes: of each item an equal share, one behind the other
     size_t size;
-    enum memory memory;         // of data: what the job's result_memory is to be
+    enum memory memory;         // of data: what the job's result is to say
     struct pool_region *region; // that data lies in, valid while the result is in use
     int number;                 // of the slot in each of the pool's regions
     uint64_t ticket;            // names this use of the slot, rising; never 0

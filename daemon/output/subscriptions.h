@@ -18,7 +18,7 @@ struct subscriptions {
     _Atomic int references;
     struct event released; // for the owner: posted where another thread released the last reference
     void *owner;
-    int n;          // 1 to PLAN_OPS_MAX
+    int n;          // 1 to CAMERA_OUTPUTS_MAX
     int n_pictures; // the first of them are made from pictures, the rest copy packets
     struct subscription list[];
 };

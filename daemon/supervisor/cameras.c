@@ -363,8 +363,8 @@ static void groups_were_searched(struct work *work)
 
 static void start_search(struct cameras *cameras)
 {
-    struct group_search *search =
-        calloc(1, sizeof *search + (size_t)cameras->n * PLAN_OPS_MAX * sizeof search->group[0]);
+    struct group_search *search = calloc(
+        1, sizeof *search + (size_t)cameras->n * CAMERA_OUTPUTS_MAX * sizeof search->group[0]);
     for (int i = 0; search && i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++) {

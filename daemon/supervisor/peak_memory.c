@@ -6,7 +6,7 @@
 
 static struct output_config *outputs_of(const struct peak_memory *peak, int camera)
 {
-    return peak->outputs + (size_t)camera * PLAN_OPS_MAX;
+    return peak->outputs + (size_t)camera * CAMERA_OUTPUTS_MAX;
 }
 
 int peak_memory_open(struct peak_memory *peak, const struct config *config, int more)
@@ -14,7 +14,7 @@ int peak_memory_open(struct peak_memory *peak, const struct config *config, int 
     const size_t room = (size_t)(config->n_cameras + more);
     peak->config = *config;
     peak->config.cameras = calloc(room, sizeof *config->cameras);
-    peak->outputs = calloc(room * PLAN_OPS_MAX, sizeof *peak->outputs);
+    peak->outputs = calloc(room * CAMERA_OUTPUTS_MAX, sizeof *peak->outputs);
     if (!peak->config.cameras || !peak->outputs)
         return -ENOMEM;
     for (int i = 0; i < config->n_cameras; i++) {
@@ -46,6 +46,6 @@ void peak_memory_add_camera(struct peak_memory *peak, const struct camera *camer
 void peak_memory_add_output(struct peak_memory *peak, int i, const struct output *output)
 {
     struct camera_config *camera = &peak->config.cameras[i];
-    if (camera->n_outputs < PLAN_OPS_MAX)
+    if (camera->n_outputs < CAMERA_OUTPUTS_MAX)
         camera->outputs[camera->n_outputs++] = *output->config;
 }

@@ -68,8 +68,8 @@ static void append_missing(const struct subscriptions *outputs, const struct sub
 static int find_differences(struct reconfigure *plan)
 {
     const struct cameras *cameras = plan->cameras;
-    plan->added = calloc((size_t)plan->n * PLAN_OPS_MAX + 1, sizeof *plan->added);
-    plan->removed = calloc((size_t)cameras->n * PLAN_OPS_MAX + 1, sizeof *plan->removed);
+    plan->added = calloc((size_t)plan->n * CAMERA_OUTPUTS_MAX + 1, sizeof *plan->added);
+    plan->removed = calloc((size_t)cameras->n * CAMERA_OUTPUTS_MAX + 1, sizeof *plan->removed);
     if (!plan->added || !plan->removed)
         return -ENOMEM;
     for (int i = 0; i < plan->n; i++) {

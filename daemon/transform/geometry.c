@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/pool_region.h"
-#include "daemon/device/budget.h"
 
 bool geometry_fits(const struct geometry *geometry, const struct image *source)
 {
@@ -28,58 +28,65 @@ static void note_output(const struct image *source, const char *output, int rc, 
                              : strerror(-rc));
 }
 
-// Returns how many ops there are, or -ENOMEM.
+// 0, or -ENOMEM.
 static int open_ops(struct geometry *geometry, const struct subscriptions *subscriptions,
-                    const struct op *ops[], char *notice, size_t size)
+                    char *notice, size_t size)
 {
-    int n = 0;
-    for (int i = 0; i < subscriptions->n_pictures; i++) {
+    const int n = subscriptions->n_pictures;
+    geometry->ops = calloc((size_t)n + 1, sizeof *geometry->ops);
+    geometry->results = calloc((size_t)n * FRAMES_IN_FLIGHT_MAX + 1, sizeof *geometry->results);
+    if (!geometry->ops || !geometry->results)
+        return -ENOMEM;
+    for (int i = 0; i < n; i++) {
         const struct subscription *subscription = &subscriptions->list[i];
-        int rc = op_init(&geometry->op[i], &subscription->op, &geometry->source);
+        int rc = op_init(&geometry->ops[geometry->n], &subscription->op, &geometry->source);
         if (rc == -ENOMEM)
             return rc;
-        if (rc < 0) {
+        if (rc < 0)
             note_output(&geometry->source, subscription->output->config->name, rc, notice, size);
-            continue;
-        }
-        geometry->has_op[i] = true;
-        geometry->index[i] = n;
-        ops[n++] = &geometry->op[i];
+        else
+            geometry->n++;
+        geometry->first[i + 1] = geometry->n;
     }
-    return n;
+    return 0;
 }
 
 // What the camera takes of the device: the plan's buffers, NVDEC's surfaces, and results that lie
 // there.
 static size_t device_bytes(const struct geometry *geometry, const struct backend_driver *driver,
                            const struct subscriptions *subscriptions, const struct frame *frame,
-                           const struct op *const ops[], int n)
+                           const struct op *const ops[])
 {
     const struct image *source = &frame->image;
-    size_t bytes = driver->plan_need(source, ops, n, frames_in_flight(driver)).device;
+    size_t bytes = driver->plan_need(source, ops, geometry->n, frames_in_flight(driver)).device;
     if (source->memory == MEMORY_CUDA)
         bytes += budget_nvdec(frame->codec, source->width, source->height,
                               source->format == PIXEL_P010 ? 10 : 8, frame->surfaces);
     for (int i = 0; driver->export_open && i < subscriptions->n_pictures; i++) {
         const struct output_config *output = subscriptions->list[i].output->config;
-        if (geometry->has_op[i] && output->memory == MEMORY_CUDA)
-            bytes +=
-                pool_region_need(REGION_DEVICE, output->slots, geometry->op[i].dst_bytes).device;
+        for (int k = geometry->first[i]; k < geometry->first[i + 1]; k++)
+            if (output->memory == MEMORY_CUDA)
+                bytes += pool_region_need(REGION_DEVICE, output->slots, geometry->ops[k].dst_bytes)
+                             .device;
     }
     return bytes;
 }
 
 static int open_plan(struct geometry *geometry, const struct device_lease *lease,
-                     const struct frame *frame, const struct op *const ops[], int n, size_t bytes,
+                     const struct subscriptions *subscriptions, const struct frame *frame,
                      char *notice, size_t size)
 {
     const struct backend_driver *driver = lease->driver;
+    const struct op *ops[PLAN_OPS_MAX];
+    for (int i = 0; i < geometry->n; i++)
+        ops[i] = &geometry->ops[i];
+    const size_t bytes = device_bytes(geometry, driver, subscriptions, frame, ops);
     size_t left = 0;
     int rc = device_reserve(lease, bytes, &left);
     if (rc == 0) {
         geometry->reserved = bytes;
         left = 0;
-        rc = driver->plan_open(lease->backend, &geometry->plan, &frame->image, ops, n,
+        rc = driver->plan_open(lease->backend, &geometry->plan, &frame->image, ops, geometry->n,
                                frames_in_flight(driver));
     }
     if (rc == -ENOMEM && driver->device_bytes)
@@ -94,15 +101,11 @@ int geometry_open(struct geometry *geometry, const struct device_lease *lease,
                   const struct subscriptions *subscriptions, const struct frame *frame,
                   char *notice, size_t size)
 {
-    const struct op *ops[PLAN_OPS_MAX];
     geometry->source = frame->image;
-    geometry->n = subscriptions->n_pictures;
     notice[0] = 0;
-    int rc = open_ops(geometry, subscriptions, ops, notice, size);
-    if (rc > 0)
-        rc = open_plan(geometry, lease, frame, ops, rc,
-                       device_bytes(geometry, lease->driver, subscriptions, frame, ops, rc), notice,
-                       size);
+    int rc = open_ops(geometry, subscriptions, notice, size);
+    if (rc == 0 && geometry->n > 0)
+        rc = open_plan(geometry, lease, subscriptions, frame, notice, size);
     if (rc < 0)
         geometry_close(geometry, lease);
     return rc;
@@ -114,11 +117,9 @@ void geometry_close(struct geometry *geometry, const struct device_lease *lease)
         lease->driver->plan_close(geometry->plan);
     if (geometry->reserved)
         device_unreserve(lease, geometry->reserved);
-    geometry->plan = NULL;
-    geometry->reserved = 0;
     for (int i = 0; i < geometry->n; i++)
-        if (geometry->has_op[i])
-            op_finish(&geometry->op[i]);
-    memset(geometry->has_op, 0, sizeof geometry->has_op);
-    geometry->source.format = PIXEL_NONE;
+        op_finish(&geometry->ops[i]);
+    free(geometry->ops);
+    free(geometry->results);
+    *geometry = (struct geometry){.source.format = PIXEL_NONE};
 }

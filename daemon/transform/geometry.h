@@ -4,15 +4,18 @@
 #define FRAMED_DAEMON_TRANSFORM_GEOMETRY_H
 
 #include "daemon/decode/frame.h"
+#include "daemon/device/budget.h"
 #include "daemon/device/devices.h"
 #include "daemon/output/subscriptions.h"
 
 struct geometry {
-    struct image source;        // pictures like this one; format PIXEL_NONE: closed
-    int n;                      // subscriptions
-    bool has_op[PLAN_OPS_MAX];  // the subscription's output can be made from such a source
-    struct op op[PLAN_OPS_MAX]; // where has_op
-    int index[PLAN_OPS_MAX];    // of that op in the plan
+    struct image source; // pictures like this one; format PIXEL_NONE: closed
+    struct op *ops;      // of the plan, by subscription
+    int n;
+    // Where each subscription's ops start: it has [first[i], first[i + 1]), none where its output
+    // cannot be made from such a source.
+    int first[CAMERA_OUTPUTS_MAX + 1];
+    struct job_result *results; // n of each frame in flight, FRAMES_IN_FLIGHT_MAX times
     struct plan *plan;          // NULL: no output can be made
     size_t reserved;            // device memory, of the lease
 };

@@ -20,7 +20,7 @@ static const int64_t RETRY_NS = 1000000000;     // between tries to get a backen
 struct in_flight {
     struct job job;
     struct frame frame;
-    struct result *result[PLAN_OPS_MAX];
+    struct result *result[CAMERA_OUTPUTS_MAX];
     struct transform *transform;
     bool busy; // under the transform's lock
 };
@@ -283,18 +283,30 @@ static int submit(struct transform *transform, struct in_flight *flight, int rat
         .stages = context->stages,
     };
     bool wanted = false;
-    flight->job = (struct job){.src = flight->frame.image, .done = job_done, .opaque = flight};
+    const struct geometry *geometry = &transform->geometry;
+    struct job_result *results = geometry->results + (flight - transform->in_flight) * geometry->n;
+    memset(results, 0, (size_t)geometry->n * sizeof *results);
+    flight->job = (struct job){
+        .src = flight->frame.image,
+        .results = results,
+        .n = geometry->n,
+        .done = job_done,
+        .opaque = flight,
+    };
     for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
-        const struct op *op = transform->geometry.has_op[i] ? &transform->geometry.op[i] : NULL;
+        const int at = geometry->first[i];
+        const struct op *op = at < geometry->first[i + 1] ? &geometry->ops[at] : NULL;
         const struct subscription *subscription = &transform->subscriptions->list[i];
         struct result *result = claim_frame(subscription, op, &claim);
         if (!result)
             continue;
         flight->result[i] = result;
-        flight->job.result[transform->geometry.index[i]] = result->data;
-        flight->job.result_memory[transform->geometry.index[i]] = result->memory;
         struct item *item = &result->item[subscription->first_item];
-        flight->job.filled[transform->geometry.index[i]] = item->valid_op == op->serial;
+        results[at] = (struct job_result){
+            .data = result->data,
+            .memory = result->memory,
+            .filled = item->valid_op == op->serial,
+        };
         item->valid_op = op->serial;
         wanted = true;
     }

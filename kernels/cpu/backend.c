@@ -26,6 +26,7 @@ struct job_slot { // of one job in flight
 struct plan {
     struct backend *backend;
     const struct op *ops[PLAN_OPS_MAX];
+    int n;
     int band_rows[PLAN_OPS_MAX]; // even
     int bands[PLAN_OPS_MAX];
     int bands_of_job; // their sum
@@ -59,15 +60,16 @@ static void run_band(const struct plan *plan, const struct job *job, int index)
     int i = 0;
     for (; index >= plan->bands[i]; i++)
         index -= plan->bands[i];
-    if (!job->result[i])
+    const struct job_result *result = &job->results[i];
+    if (!result->data)
         return;
     const struct op *op = plan->ops[i];
     struct image dst;
-    op_lay_out(op, &dst, job->result[i]);
+    op_lay_out(op, &dst, result->data);
     struct band band = {.y0 = index * plan->band_rows[i], .y1 = (index + 1) * plan->band_rows[i]};
     if (band.y1 > dst.height)
         band.y1 = dst.height;
-    plan->backend->version->run[op->kind](&dst, &job->src, op, band, job->filled[i]);
+    plan->backend->version->run[op->kind](&dst, &job->src, op, band, result->filled);
 }
 
 // The slot is idle before `done` is called, so that `done` may lead to the next submit at once.
@@ -258,6 +260,7 @@ static int cpu_plan_open(struct backend *backend, struct plan **ret, const struc
     if (!plan)
         return -ENOMEM;
     plan->backend = backend;
+    plan->n = n;
     struct image shape = *src;
     const size_t source_bytes = image_lay_out(&shape, NULL);
     for (int i = 0; i < n; i++) {
@@ -312,6 +315,8 @@ static void wake(struct backend *backend, int bands, int idle)
 static int cpu_submit(struct plan *plan, struct job *job)
 {
     assert(job->src.memory != MEMORY_CUDA);
+    if (job->n != plan->n)
+        return -EINVAL;
     struct backend *backend = plan->backend;
     const int bands = plan->bands_of_job;
     pthread_mutex_lock(&backend->lock);

@@ -325,7 +325,7 @@ static void enqueue(struct backend *backend, struct job *job)
 static int submit(struct plan *plan, struct job *job)
 {
     unsigned first_stream;
-    if (!takes(plan, job->src.memory))
+    if (!takes(plan, job->src.memory) || job->n != plan->ops)
         return -EINVAL;
     int error = take_slot(plan, job, &first_stream);
     if (error)

@@ -148,8 +148,9 @@ struct device_busy cuda_job_busy(struct job_slot *slot, const struct job *job)
     struct plan *plan = slot->plan;
     double kernel, download = 0, bytes = 0;
     for (int i = 0; i < plan->ops; i++) {
-        bytes += job->result[i] ? plan->op[i]->dst_bytes : 0;
-        if (job->result[i] && job->result_memory[i] != MEMORY_CUDA)
+        const struct job_result *result = &job->results[i];
+        bytes += result->data ? plan->op[i]->dst_bytes : 0;
+        if (result->data && result->memory != MEMORY_CUDA)
             download += plan->download_ns[i];
     }
     if (slot->watch && bytes > 0 && read(slot->watch, &kernel))

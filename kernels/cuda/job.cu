@@ -117,7 +117,8 @@ static cudaError_t upload(struct job_slot *slot, const struct image *from, struc
 
 static uint8_t *result_on_device(const struct job_slot *slot, const struct job *job, int op)
 {
-    return job->result_memory[op] == MEMORY_CUDA ? (uint8_t *)job->result[op] : slot->result[op];
+    const struct job_result *result = &job->results[op];
+    return result->memory == MEMORY_CUDA ? (uint8_t *)result->data : slot->result[op];
 }
 
 // A launch for all steps that can share it.
@@ -132,7 +133,7 @@ static cudaError_t launch(struct job_slot *slot, const struct job *job, const st
         int n = 0;
         do {
             const int op = step[i].op;
-            if (job->result[op])
+            if (job->results[op].data)
                 items[n++] = {slot->image, result_on_device(slot, job, op), plan->block[op],
                               plan->op[op], step[i].out};
             i++;
@@ -148,7 +149,8 @@ static cudaError_t launch(struct job_slot *slot, const struct job *job, const st
 
 static bool is_downloaded(const struct job *job, const struct step *step)
 {
-    return job->result[step->op] && job->result_memory[step->op] == MEMORY_PINNED;
+    const struct job_result *result = &job->results[step->op];
+    return result->data && result->memory == MEMORY_PINNED;
 }
 
 // Whole results are one copy, and so is a band of planes that are alike: of as many rows as there
@@ -157,7 +159,7 @@ static cudaError_t download(struct job_slot *slot, const struct job *job, const 
                             cudaStream_t stream)
 {
     const struct op *op = slot->plan->op[step->op];
-    uint8_t *to = (uint8_t *)job->result[step->op];
+    uint8_t *to = (uint8_t *)job->results[step->op].data;
     const uint8_t *from = slot->result[step->op];
     const int copies = schedule_copies(op, step->out), planes = image_planes(&op->dst);
     if (step->out.y1 - step->out.y0 == op->dst.height)
@@ -185,7 +187,7 @@ static bool has_step(const struct job_slot *slot, const struct job *job, const s
 {
     const struct step *step = slot->plan->schedule.step;
     for (int i = slice->first; i < slice->end; i++)
-        if (downloaded ? is_downloaded(job, &step[i]) : !!job->result[step[i].op])
+        if (downloaded ? is_downloaded(job, &step[i]) : !!job->results[step[i].op].data)
             return true;
     return false;
 }
@@ -349,10 +351,12 @@ static cudaError_t wait_and_collect(struct job_slot *slot, struct job *job)
     struct plan *plan = slot->plan;
     bool marked = plan->schedule.slices > 1 && plan->schedule.streams > 1 && !on_device(job);
     CUDA_TRY(wait_for_end(slot, marked));
-    for (int i = 0; i < plan->ops; i++)
-        if (job->result[i] && job->result_memory[i] == MEMORY_HOST)
+    for (int i = 0; i < plan->ops; i++) {
+        const struct job_result *result = &job->results[i];
+        if (result->data && result->memory == MEMORY_HOST)
             CUDA_TRY(
-                cuda_copy(plan->backend, job->result[i], slot->result[i], plan->op[i]->dst_bytes));
+                cuda_copy(plan->backend, result->data, slot->result[i], plan->op[i]->dst_bytes));
+    }
     return cudaSuccess;
 }
 

@@ -29,8 +29,10 @@ static int fill(struct flight *flight, const struct footage *footage)
         shuttle->job.src = flight->shape;
         image_lay_out(&shuttle->job.src, memory);
         shuttle->job.src.memory = flight->sources.memory;
-        shuttle->job.result[0] = flight->results.base + (size_t)i * flight->result_stride;
-        shuttle->job.result_memory[0] = flight->results.memory;
+        shuttle->result.data = flight->results.base + (size_t)i * flight->result_stride;
+        shuttle->result.memory = flight->results.memory;
+        shuttle->job.results = &shuttle->result;
+        shuttle->job.n = 1;
         shuttle->job.done = land;
         shuttle->job.opaque = shuttle;
         const int first = i % footage->n;

@@ -12,6 +12,7 @@ enum { FLIGHT_MAX = 32 };
 
 struct shuttle { // one frame's buffers
     struct job job;
+    struct job_result result;
     sem_t done;
     int status;
     int64_t landed_ns; // CLOCK_MONOTONIC: when the backend reported it

@@ -116,11 +116,11 @@ static void done(struct job *job, int status)
 
 static void spoil(struct job *job)
 {
-    for (int i = 0; i < PLAN_OPS_MAX; i++) {
-        if (!job->result[i])
+    for (int i = 0; i < job->n; i++) {
+        if (!job->results[i].data)
             continue;
-        job->result[i] = UNMAPPED;
-        job->result_memory[i] = MEMORY_CUDA;
+        job->results[i].data = UNMAPPED;
+        job->results[i].memory = MEMORY_CUDA;
     }
 }
 

@@ -39,6 +39,7 @@ static struct picture random_source(struct random *random)
 struct frame {
     struct job job;
     struct picture source;
+    struct job_result results[OPS_MAX];
     uint8_t *result[OPS_MAX]; // guard, result, guard; NULL where left out
 };
 
@@ -56,7 +57,11 @@ static void frame_init(struct plan_case *c, struct frame *frame, const struct im
 {
     frame->source = picture_sized(shape->format, shape->width, shape->height, random);
     frame->source.image.colour = shape->colour;
-    frame->job = (struct job){.src = frame->source.image, .done = tally_done, .opaque = &c->tally};
+    frame->job = (struct job){.src = frame->source.image,
+                              .results = frame->results,
+                              .n = c->n,
+                              .done = tally_done,
+                              .opaque = &c->tally};
     for (int i = 0; i < c->n; i++) {
         frame->result[i] = NULL;
         if (random_in(random, 0, 7) == 0)
@@ -66,8 +71,8 @@ static void frame_init(struct plan_case *c, struct frame *frame, const struct im
         frame->result[i] =
             pinned ? pinned_new(c->setting, c->backend, bytes) : (uint8_t *)malloc(bytes);
         memset(frame->result[i], UNTOUCHED, bytes);
-        frame->job.result[i] = frame->result[i] + GUARD;
-        frame->job.result_memory[i] = pinned ? MEMORY_PINNED : MEMORY_HOST;
+        frame->results[i].data = frame->result[i] + GUARD;
+        frame->results[i].memory = pinned ? MEMORY_PINNED : MEMORY_HOST;
     }
 }
 
@@ -101,7 +106,7 @@ static void frame_check(struct plan_case *c, const struct frame *frame)
 static void frame_finish(struct plan_case *c, struct frame *frame)
 {
     for (int i = 0; i < c->n; i++) {
-        if (frame->job.result_memory[i] == MEMORY_PINNED)
+        if (frame->results[i].memory == MEMORY_PINNED)
             pinned_free(c->setting, c->backend, frame->result[i]);
         else
             free(frame->result[i]);

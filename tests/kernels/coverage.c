@@ -97,7 +97,9 @@ static void run_setting(const struct setting *setting, struct backend *backend, 
 {
     struct plan *plan;
     struct tally tally = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
-    struct job job = {.src = *src, .result = {result}, .done = tally_done, .opaque = &tally};
+    struct job_result results[] = {{.data = result}};
+    struct job job = {
+        .src = *src, .results = results, .n = 1, .done = tally_done, .opaque = &tally};
     const int error = setting->driver->plan_open(backend, &plan, src, &op, 1, 1);
     CHECK(error == 0, "plan_open: %d: %s", error, setting->name);
     if (error)

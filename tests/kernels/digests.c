@@ -135,7 +135,9 @@ static unsigned long long digest(const struct setting *setting, struct backend *
         return 0;
     struct tally tally = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
     uint8_t *result = malloc(op.dst_bytes);
-    struct job job = {.src = *src, .result = {result}, .done = tally_done, .opaque = &tally};
+    struct job_result results[] = {{.data = result}};
+    struct job job = {
+        .src = *src, .results = results, .n = 1, .done = tally_done, .opaque = &tally};
     if (setting->driver->submit(plan, &job) == 0)
         tally_wait(&tally, 1);
     setting->driver->plan_close(plan);

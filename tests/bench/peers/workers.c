@@ -64,7 +64,8 @@ static void job_done(struct job *job, int status)
 static int run_frame(struct team *team, const struct image *src, void *result, double *ret_ms)
 {
     struct waiter waiter = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0};
-    struct job job = {.src = *src, .result = {result}, .done = job_done, .opaque = &waiter};
+    struct job_result results[] = {{.data = result}};
+    struct job job = {.src = *src, .results = results, .n = 1, .done = job_done, .opaque = &waiter};
     const double start = clock_ms(CLOCK_MONOTONIC);
     int rc = cpu_backend.submit(team->plan, &job);
     if (rc < 0)

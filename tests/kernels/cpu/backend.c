@@ -16,8 +16,8 @@ struct feeder {
     void *expected;
     struct feed {
         struct job job;
+        struct job_result result;
         struct feeder *feeder;
-        void *result;
         bool busy;
         int done;
     } feeds[DEPTH];
@@ -31,7 +31,7 @@ static void feed_done(struct job *job, int status)
     struct feed *feed = job->opaque;
     struct feeder *feeder = feed->feeder;
     const bool right =
-        status == 0 && memcmp(feed->result, feeder->expected, feeder->op.dst_bytes) == 0;
+        status == 0 && memcmp(feed->result.data, feeder->expected, feeder->op.dst_bytes) == 0;
     pthread_mutex_lock(&feeder->lock);
     feed->busy = false;
     feed->done++;
@@ -65,7 +65,7 @@ static void *feed_jobs(void *opaque)
         struct feed *feed = idle_feed(feeder);
         feed->busy = true;
         pthread_mutex_unlock(&feeder->lock);
-        memset(feed->result, UNTOUCHED, feeder->op.dst_bytes);
+        memset(feed->result.data, UNTOUCHED, feeder->op.dst_bytes);
         feeder->refused += cpu_backend.submit(plan, &feed->job) != 0;
     }
     cpu_backend.plan_close(plan);
@@ -91,9 +91,10 @@ static void feeder_init(struct feeder *feeder, struct backend *backend, int i,
     for (int k = 0; k < DEPTH; k++) {
         struct feed *feed = &feeder->feeds[k];
         feed->feeder = feeder;
-        feed->result = malloc(feeder->op.dst_bytes);
+        feed->result.data = malloc(feeder->op.dst_bytes);
         feed->job = (struct job){.src = feeder->source.image,
-                                 .result = {feed->result},
+                                 .results = &feed->result,
+                                 .n = 1,
                                  .done = feed_done,
                                  .opaque = feed};
     }
@@ -112,7 +113,7 @@ static void feeder_check(struct feeder *feeder)
 static void feeder_finish(struct feeder *feeder)
 {
     for (int k = 0; k < DEPTH; k++)
-        free(feeder->feeds[k].result);
+        free(feeder->feeds[k].result.data);
     free(feeder->expected);
     op_finish(&feeder->op);
     picture_free(&feeder->source);
@@ -164,10 +165,12 @@ static void test_depth(struct backend *one_worker, struct random *random)
     const int error = cpu_backend.plan_open(one_worker, &plan, &source.image, ops, 1, 2);
     CHECK(error == 0, "plan_open: %d", error);
     struct gate gate = {.tally = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0}};
-    struct job jobs[4]; // their only result is left out
+    struct job jobs[4];
+    struct job_result left_out = {0};
     int answers[4];
     for (int i = 0; i < 4; i++) {
-        jobs[i] = (struct job){.src = source.image, .done = gate_done, .opaque = &gate};
+        jobs[i] = (struct job){
+            .src = source.image, .results = &left_out, .n = 1, .done = gate_done, .opaque = &gate};
         answers[i] = cpu_backend.submit(plan, &jobs[i]);
         if (i == 0)
             tally_wait(&gate.tally, 1);
@@ -242,7 +245,9 @@ static struct processors run_somewhere(const struct backend_options *options)
     const struct image src = {.format = PIXEL_RGB24, .width = 8, .height = 8};
     const struct op_params params = {OP_YUV, {.yuv = {.format = PIXEL_NV12}}};
     struct place place = {.tally = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0}};
-    struct job job = {.src = src, .done = place_done, .opaque = &place}; // its result is left out
+    struct job_result left_out = {0};
+    struct job job = {
+        .src = src, .results = &left_out, .n = 1, .done = place_done, .opaque = &place};
     struct backend *backend = NULL;
     struct plan *plan = NULL;
     struct op op;

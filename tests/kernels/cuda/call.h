@@ -35,6 +35,7 @@ static inline bool wait_for(sem_t *sem)
 
 struct call {
     struct job job;
+    struct job_result results[OPS];
     sem_t done;
     int status, calls;
     enum memory memory; // of the results
@@ -75,6 +76,8 @@ static inline void call_init(struct call *call, struct backend *backend,
     call->job.src = *src;
     call->job.done = note_done;
     call->job.opaque = call;
+    call->job.results = call->results;
+    call->job.n = OPS;
     call->bytes = GUARD;
     for (int i = 0; i < OPS; i++)
         call->bytes += result_room(&camera->op[i]);
@@ -89,8 +92,8 @@ static inline void call_init(struct call *call, struct backend *backend,
     }
     base += GUARD;
     for (int i = 0; i < OPS; i++) {
-        call->job.result[i] = base;
-        call->job.result_memory[i] = memory;
+        call->results[i].data = base;
+        call->results[i].memory = memory;
         base += result_room(&camera->op[i]);
     }
     CHECK(call_clear(call), "memset");
@@ -125,7 +128,7 @@ static inline int call_wrong(struct call *call, const struct camera *camera)
     wrong += bytes_unlike(call->host, GUARD, GUARD_BYTE) != 0;
     for (int i = 0; i < OPS; i++) {
         const size_t bytes = camera->op[i].dst_bytes, room = result_room(&camera->op[i]);
-        if (call->job.result[i])
+        if (call->results[i].data)
             wrong += !!memcmp(at, camera->expected[i], bytes);
         else
             wrong += bytes_unlike(at, bytes, GUARD_BYTE) != 0;

@@ -35,7 +35,7 @@ static void test_placement(struct backend *backend, const struct camera *camera,
         }
         call_check(&call, camera, what);
     }
-    call.job.result[1] = NULL;
+    call.results[1].data = NULL;
     CHECK(cuda->submit(plan, &call.job) == 0, "%s", what);
     call_check(&call, camera, "one result left out");
     CHECK(call.calls == 3, "done was called %d times", call.calls);
