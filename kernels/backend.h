@@ -58,10 +58,14 @@ struct job_result {
     void *data;
     enum memory memory;
     bool filled; // data holds a whole earlier result of the same op: its fill need not be written
+    // Makes this result in place of the plan's op, which says that it moves: a region that is
+    // somewhere else in each picture. op_replaces(op, the plan's), and it reads the source at no
+    // larger a scale: make the plan's op for the whole picture. NULL: the plan's op makes it.
+    const struct op *op;
 };
 
-// One frame's work. The submitter owns the struct and keeps it, `src`, `results` and the memory
-// that they name alive until `done`.
+// One frame's work. The submitter owns the struct and keeps it, `src`, `results` and what they name
+// alive until `done`.
 struct job {
     struct image src; // shaped like the plan's source, in memory of the same kind
     struct job_result *results;
@@ -125,6 +129,10 @@ struct backend_driver {
     // may use the device meanwhile. NULL where there is nothing to reset.
     void (*reset)(const struct backend_options *);
 };
+
+// Whether a job's results are as many as the plan's ops, and the ops that it brings may stand in
+// their places.
+bool job_suits(const struct job *, const struct op *const ops[], int n);
 
 extern const struct backend_driver cpu_backend;
 extern const struct backend_driver cuda_backend; // in builds with FRAMED_CUDA only

@@ -203,6 +203,12 @@ int filter_init(struct warp *warp, const double d[6])
     return 0;
 }
 
+size_t filter_tables_room(const struct warp *warp)
+{
+    const int entries = 2 * (warp->width + warp->height) + 4 * PADDING;
+    return warp->filtered.bytes + (size_t)entries * STRIDE_UNIT * sizeof(int16_t) + 4 * 16;
+}
+
 void filter_finish(struct warp *warp)
 {
     free(warp->filtered.luma_x.spans);

@@ -11,6 +11,9 @@ extern "C" {
 // Makes warp->filtered; all of `warp` but its tables is set. `d`: dst_to_src. Returns 0; -EINVAL
 // where the axes mix; -ENOMEM. On error there is nothing to finish.
 int filter_init(struct warp *warp, const double d[6]);
+// The bytes that the tables of any other window take at no larger a scale: an output pixel may see
+// a few samples more there.
+size_t filter_tables_room(const struct warp *);
 void filter_finish(struct warp *warp); // accepts a warp without such tables
 
 // The source rows (luma) that rows [out.y0, out.y1) of the result read.

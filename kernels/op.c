@@ -30,6 +30,21 @@ void op_finish(struct op *op)
     *op = (struct op){0};
 }
 
+static enum pixel_format source_of(const struct op *op)
+{
+    return op->kind == OP_WARP ? op->warp.source : op->yuv.source;
+}
+
+bool op_replaces(const struct op *op, const struct op *planned)
+{
+    bool same = op->kind == planned->kind && op->batch == planned->batch &&
+                op->dst.format == planned->dst.format && op->dst.width == planned->dst.width &&
+                op->dst.height == planned->dst.height && source_of(op) == source_of(planned);
+    for (int i = 0; i < PLANES_MAX; i++)
+        same = same && op->dst.plane[i].stride == planned->dst.plane[i].stride;
+    return same;
+}
+
 void op_lay_out(const struct op *op, struct image *dst, void *base)
 {
     *dst = op->dst;

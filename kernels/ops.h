@@ -183,6 +183,7 @@ struct op {
     struct image dst; // the result's format, size, resolved colour; planes laid out from NULL
     size_t dst_bytes; // of one result laid out tightly
     int batch;        // ops of one kind and batch may share a launch; below 0: it shares none
+    bool moves;       // set by whoever makes a plan: its jobs may bring another op in this place
     // Where source pixels go in the result, and back: row major 2x3, integers at pixel centres. The
     // identity, unless the kind's init says otherwise.
     double src_to_dst[6], dst_to_src[6];
@@ -232,6 +233,10 @@ void op_finish(struct op *op); // accepts a zeroed op
 
 // src_to_dst of a fit, without an op: what letterbox & co. mean. Row major 2x3.
 int warp_src_to_dst(const struct warp_params *params, const struct image *src, double m[6]);
+
+// Whether `op` was made for the same sources as `planned`, and its results lie as those of that
+// one.
+bool op_replaces(const struct op *op, const struct op *planned);
 
 // Points `dst` at one tightly laid out result of `op` at `base` (host or device memory).
 void op_lay_out(const struct op *op, struct image *dst, void *base);

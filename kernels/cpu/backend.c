@@ -63,7 +63,7 @@ static void run_band(const struct plan *plan, const struct job *job, int index)
     const struct job_result *result = &job->results[i];
     if (!result->data)
         return;
-    const struct op *op = plan->ops[i];
+    const struct op *op = result->op ? result->op : plan->ops[i];
     struct image dst;
     op_lay_out(op, &dst, result->data);
     struct band band = {.y0 = index * plan->band_rows[i], .y1 = (index + 1) * plan->band_rows[i]};
@@ -315,7 +315,7 @@ static void wake(struct backend *backend, int bands, int idle)
 static int cpu_submit(struct plan *plan, struct job *job)
 {
     assert(job->src.memory != MEMORY_CUDA);
-    if (job->n != plan->n)
+    if (!job_suits(job, plan->ops, plan->n))
         return -EINVAL;
     struct backend *backend = plan->backend;
     const int bands = plan->bands_of_job;

@@ -325,7 +325,7 @@ static void enqueue(struct backend *backend, struct job *job)
 static int submit(struct plan *plan, struct job *job)
 {
     unsigned first_stream;
-    if (!takes(plan, job->src.memory) || job->n != plan->ops)
+    if (!takes(plan, job->src.memory) || !cuda_job_fits(plan, job))
         return -EINVAL;
     int error = take_slot(plan, job, &first_stream);
     if (error)

@@ -155,6 +155,8 @@ struct device_busy cuda_job_busy(struct job_slot *slot, const struct job *job)
     }
     if (slot->watch && bytes > 0 && read(slot->watch, &kernel))
         keep_least(&plan->kernel_rate, kernel / bytes);
-    return {job->src.memory == MEMORY_CUDA ? 0 : (uint64_t)plan->upload_ns,
+    const double rate = plan->backend->schedule.link.up / 1e9; // bytes a ns
+    const double upload = slot->brought_end > 0 ? (slot->brought_end - slot->brought) / rate : 0;
+    return {(uint64_t)(upload + (job->src.memory == MEMORY_CUDA ? 0 : plan->upload_ns)),
             (uint64_t)(plan->kernel_rate * bytes), (uint64_t)download};
 }

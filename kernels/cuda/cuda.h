@@ -68,6 +68,7 @@ struct job_slot {
     struct plan *plan;
     struct job_slot *next;           // plan::idle
     uint8_t *staging;                // pinned; NULL where sources are not MEMORY_HOST
+    uint8_t *blocks, *device_blocks; // of ops that come with the job, pinned and on the device
     uint8_t *source;                 // device memory; NULL where sources are on the device already
     uint8_t *result[PLAN_OPS_MAX];   // device memory
     cudaEvent_t ready[BANDS_MAX];    // a source band is on the device
@@ -75,8 +76,9 @@ struct job_slot {
     cudaEvent_t finished[CUDA_STREAMS_MAX]; // the job's last work on each stream that it used
 
     // Of the job:
-    struct image image;      // what the kernels read
-    struct stopwatch *watch; // the backend's, where the job is timed
+    struct image image;          // what the kernels read
+    size_t brought, brought_end; // the part of `blocks` that its ops fill; no end: none
+    struct stopwatch *watch;     // the backend's, where the job is timed
     unsigned first_stream;
     uint32_t used;     // bit i: the job put work on stream i
     int ends;          // of `finished`
@@ -92,6 +94,7 @@ struct plan {
     int wake;                           // slice: the completion thread sleeps no longer
     uint8_t *device, *staging;          // one allocation each, for all slots
     const uint8_t *block[PLAN_OPS_MAX]; // in `device`: what cuda_op.block_pack made
+    size_t own_block[PLAN_OPS_MAX];     // in job_slot.blocks: of an op that comes with the job
     struct job_slot *slot, *idle;
     int pending;                                 // jobs whose `done` has not returned
     bool timed;                                  // one of its jobs was; under the backend's lock
@@ -141,6 +144,8 @@ void cuda_plan_finish(struct plan *);
 size_t cuda_source_offset(const struct image *src, int plane);
 size_t cuda_source_pitch(const struct image *src, int plane);
 
+// Whether the plan has room for what the job brings.
+bool cuda_job_fits(const struct plan *, const struct job *);
 // Puts the whole job onto the streams, from stream `first_stream` on; never waits for the device.
 cudaError_t cuda_job_start(struct job_slot *, struct job *, unsigned first_stream);
 // Waits until no work of the job is left, also after an error.
@@ -163,6 +168,8 @@ struct cuda_op {
     // (16-byte aligned). NULL: the kernels read none.
     size_t (*block_bytes)(const struct op *);
     void (*block_pack)(const struct op *, uint8_t *host, uint8_t *device);
+    // The bytes of the largest block of an op that may come with a job in this one's place.
+    size_t (*block_room)(const struct op *);
     // Loads the kernels that an op needs ahead of their first launch, which could wait for the
     // device.
     cudaError_t (*load)(const struct op *);

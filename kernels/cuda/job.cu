@@ -11,7 +11,7 @@
 // kernel, so a frame takes little longer than its slower direction. Bands grow and then shrink
 // (bands.h): the first kernel starts early and little is left to do after the last row. A small
 // frame is one slice, with all its work on one stream; it overlaps with the frames before and
-// after it, which are on others.
+// after it, which are on others. So is a frame that is on the device, where no result leaves it.
 #include <errno.h>
 #include <string.h>
 
@@ -113,6 +113,47 @@ static cudaError_t upload(struct job_slot *slot, const struct image *from, struc
     return cudaSuccess;
 }
 
+// --- ops that come with the job
+
+bool cuda_job_fits(const struct plan *plan, const struct job *job)
+{
+    bool fits = job_suits(job, plan->op, plan->ops);
+    for (int i = 0; fits && i < plan->ops; i++) {
+        const struct op *op = job->results[i].op;
+        const struct cuda_op *kernels = cuda_ops[plan->op[i]->kind];
+        if (op && kernels->block_bytes)
+            fits = kernels->block_bytes(op) <= kernels->block_room(plan->op[i]);
+    }
+    return fits;
+}
+
+// Packs their blocks where the copy engines read them.
+static void pack_blocks(struct job_slot *slot, const struct job *job)
+{
+    const struct plan *plan = slot->plan;
+    slot->brought_end = 0;
+    for (int i = 0; i < plan->ops; i++) {
+        const struct op *op = job->results[i].op;
+        const struct cuda_op *kernels = cuda_ops[plan->op[i]->kind];
+        const size_t at = plan->own_block[i];
+        if (!op || !job->results[i].data || !kernels->block_pack)
+            continue;
+        kernels->block_pack(op, slot->blocks + at, slot->device_blocks + at);
+        if (slot->brought_end == 0)
+            slot->brought = at;
+        slot->brought_end = at + kernels->block_bytes(op);
+    }
+}
+
+// On the stream of the kernels that read them: those of the last slice.
+static cudaError_t upload_blocks(const struct job_slot *slot, cudaStream_t stream)
+{
+    if (slot->brought_end == 0)
+        return cudaSuccess;
+    return cudaMemcpyAsync(slot->device_blocks + slot->brought, slot->blocks + slot->brought,
+                           slot->brought_end - slot->brought, cudaMemcpyHostToDevice, stream);
+}
+
 // --- kernels
 
 static uint8_t *result_on_device(const struct job_slot *slot, const struct job *job, int op)
@@ -133,9 +174,11 @@ static cudaError_t launch(struct job_slot *slot, const struct job *job, const st
         int n = 0;
         do {
             const int op = step[i].op;
+            const struct op *own = job->results[op].op;
             if (job->results[op].data)
-                items[n++] = {slot->image, result_on_device(slot, job, op), plan->block[op],
-                              plan->op[op], step[i].out};
+                items[n++] = {slot->image, result_on_device(slot, job, op),
+                              own ? slot->device_blocks + plan->own_block[op] : plan->block[op],
+                              own ? own : plan->op[op], step[i].out};
             i++;
         } while (i < slice->end && n < CUDA_ITEMS_MAX &&
                  ops_share_launch(first, plan->op[step[i].op]));
@@ -230,14 +273,18 @@ static cudaError_t put_upload(struct job_slot *slot, int index, const struct ima
     return cudaEventRecord(slot->ready[index], stream);
 }
 
-static cudaError_t put_results(struct job_slot *slot, int index, const struct job *job)
+static cudaError_t put_results(struct job_slot *slot, const struct slice *slice,
+                               const struct job *job)
 {
     const struct schedule *schedule = &slot->plan->schedule;
-    const struct slice *slice = &schedule->slice[index];
+    const bool last = slice == &schedule->whole || slice == &schedule->slice[schedule->slices - 1];
+    const int index = slice == &schedule->whole ? 0 : (int)(slice - schedule->slice);
     if (!has_step(slot, job, slice, false))
         return cudaSuccess;
     CUDA_TRY(on_device(job) ? wait_for_frame(slot, slice->kernel) : wait_for_bands(slot, index));
     cudaStream_t kernel = use(slot, slice->kernel);
+    if (last)
+        CUDA_TRY(upload_blocks(slot, kernel));
     cuda_stopwatch_start(slot, index, kernel);
     CUDA_TRY(launch(slot, job, slice, kernel));
     cuda_stopwatch_stop(slot, index, kernel);
@@ -268,7 +315,7 @@ static cudaError_t put_slice(struct job_slot *slot, int index, const struct job 
 {
     if (!on_device(job))
         CUDA_TRY(put_upload(slot, index, from));
-    return put_results(slot, index, job);
+    return put_results(slot, &slot->plan->schedule.slice[index], job);
 }
 
 // --- job
@@ -293,6 +340,10 @@ static cudaError_t put_bands(struct job_slot *slot, const struct job *job, struc
     const struct schedule *schedule = &slot->plan->schedule;
     if (on_device(job))
         CUDA_TRY(cudaEventRecord(slot->ready[0], cudaStreamLegacy));
+    if (on_device(job) && !has_step(slot, job, &schedule->whole, true)) {
+        CUDA_TRY(put_results(slot, &schedule->whole, job));
+        return put_ends(slot);
+    }
     for (int i = 0; i < schedule->slices; i++) {
         if (job->src.memory == MEMORY_HOST)
             stage(slot, from, &job->src, schedule->slice[i].rows);
@@ -306,6 +357,7 @@ cudaError_t cuda_job_start(struct job_slot *slot, struct job *job, unsigned firs
     const struct schedule *schedule = &slot->plan->schedule;
     struct image from = job->src; // what the copy engines read
     slot->used = slot->ends = 0;
+    pack_blocks(slot, job);
     slot->first_stream = first_stream;
     if (on_device(job))
         slot->image = job->src;

@@ -37,30 +37,39 @@ size_t cuda_source_offset(const struct image *src, int plane)
 }
 
 struct footprint {
-    size_t block[PLAN_OPS_MAX];  // offsets in device memory, of the plan
-    size_t slots;                // the first slot's
-    size_t result[PLAN_OPS_MAX]; // offsets in a slot; the source is at 0
-    size_t slot;                 // bytes of a slot
-    size_t staging;              // bytes of a slot's pinned memory
+    size_t block[PLAN_OPS_MAX];     // offsets in device memory, of the plan
+    size_t slots;                   // the first slot's
+    size_t result[PLAN_OPS_MAX];    // offsets in a slot; the source is at 0
+    size_t own_block[PLAN_OPS_MAX]; // offsets in a slot's blocks
+    size_t blocks;                  // those blocks' offset in a slot
+    size_t slot;                    // bytes of a slot
+    size_t staging, staged;         // bytes of a slot's pinned memory, of which for the source
 };
 
 static struct footprint footprint_of(const struct image *src, const struct op *const ops[], int n)
 {
     struct footprint footprint;
     struct image tight = *src;
+    size_t blocks = 0;
     memset(&footprint, 0, sizeof footprint);
     if (src->memory != MEMORY_CUDA)
         footprint.slot = cuda_source_offset(src, pixel_format_planes(src->format));
     if (src->memory == MEMORY_HOST)
-        footprint.staging = round_up(image_lay_out(&tight, NULL), ALIGNMENT);
+        footprint.staged = round_up(image_lay_out(&tight, NULL), ALIGNMENT);
     for (int i = 0; i < n; i++) {
         const struct cuda_op *kernels = cuda_ops[ops[i]->kind];
         footprint.block[i] = footprint.slots;
+        footprint.own_block[i] = blocks;
         if (kernels->block_bytes)
             footprint.slots += round_up(kernels->block_bytes(ops[i]), ALIGNMENT);
+        if (kernels->block_room && ops[i]->moves)
+            blocks += round_up(kernels->block_room(ops[i]), ALIGNMENT);
         footprint.result[i] = footprint.slot;
         footprint.slot += round_up(ops[i]->dst_bytes, ALIGNMENT);
     }
+    footprint.blocks = footprint.slot;
+    footprint.slot += blocks;
+    footprint.staging = footprint.staged + blocks;
     return footprint;
 }
 
@@ -101,6 +110,7 @@ static int blocks_init(struct plan *plan, const struct footprint *footprint)
     for (int i = 0; i < plan->ops; i++) {
         const struct cuda_op *kernels = cuda_ops[plan->op[i]->kind];
         plan->block[i] = plan->device + footprint->block[i];
+        plan->own_block[i] = footprint->own_block[i];
         if (kernels->block_pack)
             kernels->block_pack(plan->op[i], host + footprint->block[i],
                                 plan->device + footprint->block[i]);
@@ -137,8 +147,12 @@ static cudaError_t slot_init(struct job_slot *slot, struct plan *plan,
     slot->plan = plan;
     if (plan->src.memory != MEMORY_CUDA)
         slot->source = device;
-    if (plan->staging)
-        slot->staging = plan->staging + index * footprint->staging;
+    if (plan->staging) {
+        uint8_t *pinned = plan->staging + index * footprint->staging;
+        slot->staging = footprint->staged > 0 ? pinned : NULL;
+        slot->blocks = pinned + footprint->staged;
+        slot->device_blocks = device + footprint->blocks;
+    }
     for (int i = 0; i < plan->ops; i++)
         slot->result[i] = device + footprint->result[i];
     CUDA_TRY(events_init(slot->ready, schedule->slices));

@@ -1,6 +1,6 @@
 // Every pair of output rows needs the source down to some row, and an affine map makes these needs
 // rise or fall steadily: the pairs that are free once a source band has come are one run of rows,
-// which is that band's step.
+// which is that band's step. An op that moves may read any row: its step is the last band's.
 #include "kernels/cuda/schedule.h"
 
 #include <errno.h>
@@ -28,12 +28,18 @@ static size_t result_bytes(const struct op *const ops[], int n)
     return bytes;
 }
 
+// The source rows that rows `out` of the result may read: of an op that moves, any.
+static struct band rows_for(const struct op *op, const struct image *src, struct band out)
+{
+    return op->moves ? (struct band){0, src->height} : op_source_rows(op, out);
+}
+
 // The source rows that any op reads, from an even row on; they alone are uploaded.
 static struct band rows_read(const struct image *src, const struct op *const ops[], int n)
 {
     struct band all = {src->height, 0};
     for (int i = 0; i < n; i++) {
-        const struct band rows = op_source_rows(ops[i], (struct band){0, ops[i]->dst.height});
+        const struct band rows = rows_for(ops[i], src, (struct band){0, ops[i]->dst.height});
         if (rows.y0 >= rows.y1)
             continue;
         all.y0 = rows.y0 < all.y0 ? rows.y0 : all.y0;
@@ -53,14 +59,15 @@ static struct band pair_at(const struct op *op, int y)
 
 // The source row below the last one that output rows y and y + 1 read. Rows that read nothing go
 // with those above them (`before`), so that no step is torn.
-static int need_of(const struct op *op, int y, int before)
+static int need_of(const struct op *op, const struct image *src, int y, int before)
 {
-    const struct band rows = op_source_rows(op, pair_at(op, y));
+    const struct band rows = rows_for(op, src, pair_at(op, y));
     return rows.y0 < rows.y1 ? rows.y1 : before;
 }
 
 // `made` of struct band_work, rows.y1 - rows.y0 + 1 numbers; NULL: no memory.
-static double *made_init(struct band rows, const struct op *const ops[], int n)
+static double *made_init(struct band rows, const struct image *src, const struct op *const ops[],
+                         int n)
 {
     const int height = rows.y1 - rows.y0;
     double *made = calloc(height + 1, sizeof(*made));
@@ -71,7 +78,7 @@ static double *made_init(struct band rows, const struct op *const ops[], int n)
         int need = rows.y0;
         for (int y = 0; y < ops[i]->dst.height; y += 2) {
             const struct band pair = pair_at(ops[i], y);
-            need = need_of(ops[i], y, need);
+            need = need_of(ops[i], src, y, need);
             made[need - rows.y0] += row_bytes * (pair.y1 - pair.y0);
         }
     }
@@ -92,7 +99,7 @@ static int cut_graded(struct band bands[BANDS_MAX], struct band rows, const stru
                       const struct op *const ops[], int n, const struct link *link)
 {
     struct band_work work = {.rows = rows, .up_copies = pixel_format_planes(src->format)};
-    double *made = made_init(rows, ops, n);
+    double *made = made_init(rows, src, ops, n);
     if (!made)
         return -ENOMEM;
     work.made = made;
@@ -160,8 +167,8 @@ struct run {
 };
 
 // The runs of output rows that become free with the same slice. Returns how many there are.
-static int runs_of(struct run *runs, const struct schedule *schedule, const struct op *op,
-                   int index)
+static int runs_of(struct run *runs, const struct schedule *schedule, const struct image *src,
+                   const struct op *op, int index)
 {
     int n = 0, need = schedule->slice[0].rows.y0 + 1;
     if (schedule->slices == 1) {
@@ -169,7 +176,7 @@ static int runs_of(struct run *runs, const struct schedule *schedule, const stru
         return 1;
     }
     for (int y = 0; y < op->dst.height; y += 2) {
-        need = need_of(op, y, need);
+        need = need_of(op, src, y, need);
         const int slice = slice_with(schedule, need - 1);
         if (n == 0 || runs[n - 1].slice != slice)
             runs[n++] = (struct run){{index, {y, y}}, slice, op->kind, op->batch};
@@ -192,10 +199,11 @@ static int by_slice(const void *a, const void *b)
     return x->step.out.y0 - y->step.out.y0;
 }
 
-static void add_step(struct schedule *schedule, const struct run *run, const struct op *op)
+static void add_step(struct schedule *schedule, const struct run *run, const struct image *src,
+                     const struct op *op)
 {
     struct slice *slice = &schedule->slice[run->slice];
-    const struct band rows = op_source_rows(op, run->step.out);
+    const struct band rows = rows_for(op, src, run->step.out);
     if (rows.y0 < rows.y1) {
         const int from = slice_with(schedule, rows.y0);
         slice->from = from < slice->from ? from : slice->from;
@@ -204,22 +212,38 @@ static void add_step(struct schedule *schedule, const struct run *run, const str
     slice->end = schedule->steps;
 }
 
-static int steps_init(struct schedule *schedule, const struct op *const ops[], int n)
+// A step for each op, whole.
+static void add_whole(struct schedule *schedule, struct run *runs, const struct op *const ops[],
+                      int n)
+{
+    for (int i = 0; i < n; i++)
+        runs[i] = (struct run){{i, {0, ops[i]->dst.height}}, 0, ops[i]->kind, ops[i]->batch};
+    qsort(runs, n, sizeof(*runs), by_slice);
+    schedule->whole = schedule->slice[0];
+    schedule->whole.first = schedule->steps;
+    schedule->whole.end = schedule->steps + n;
+    for (int i = 0; i < n; i++)
+        schedule->step[schedule->steps + i] = runs[i].step;
+}
+
+static int steps_init(struct schedule *schedule, const struct image *src,
+                      const struct op *const ops[], int n)
 {
     // A step per slice and op, and one for rows that read nothing above an upside down picture.
     const size_t most = (size_t)n * (schedule->slices + 1);
     struct run *runs = calloc(most, sizeof(*runs));
-    schedule->step = calloc(most, sizeof(*schedule->step));
+    schedule->step = calloc(most + n, sizeof(*schedule->step));
     int count = 0, slice = 0;
     if (runs && schedule->step) {
         for (int i = 0; i < n; i++)
-            count += runs_of(runs + count, schedule, ops[i], i);
+            count += runs_of(runs + count, schedule, src, ops[i], i);
         qsort(runs, count, sizeof(*runs), by_slice);
         for (int i = 0; i < count; i++) {
             for (; slice <= runs[i].slice; slice++)
                 schedule->slice[slice].first = schedule->slice[slice].end = schedule->steps;
-            add_step(schedule, &runs[i], ops[runs[i].step.op]);
+            add_step(schedule, &runs[i], src, ops[runs[i].step.op]);
         }
+        add_whole(schedule, runs, ops, n);
     }
     free(runs);
     return count > 0 ? 0 : -ENOMEM;
@@ -239,7 +263,7 @@ int schedule_init(struct schedule *schedule, const struct image *src, const stru
         schedule->slice[i].from = i;
     }
     streams_init(schedule, options->streams);
-    const int error = steps_init(schedule, ops, n);
+    const int error = steps_init(schedule, src, ops, n);
     if (error)
         schedule_finish(schedule);
     return error;

@@ -38,7 +38,10 @@ struct slice {
 struct schedule {
     int slices, steps;
     struct slice slice[BANDS_MAX];
-    struct step *step; // by slice; those of one kernel launch side by side
+    struct step *step; // by slice; those of one kernel launch side by side; then those of `whole`
+    // All results at once, for a frame that is on the device and whose results stay there: nothing
+    // is copied, and bands would only be more launches.
+    struct slice whole;
     int base, streams; // the streams that its frames use
     bool rotates;      // each frame starts on another of them
     int frame_streams; // the most that one frame uses

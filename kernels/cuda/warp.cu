@@ -214,6 +214,7 @@ static cudaError_t warp_load(const struct op *op)
 const struct cuda_op warp_cuda = {
     .block_bytes = warp_block_bytes,
     .block_pack = warp_block_pack,
+    .block_room = warp_block_room,
     .load = warp_load,
     .launch = warp_launch,
 };

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/cuda/warp_block.cuh"
+#include "kernels/filter.h"
 #include "kernels/geometry.h"
 
 enum { TABLES_OFFSET = (sizeof(struct warp) + 15) & ~15 };
@@ -15,6 +16,12 @@ static size_t filter_offset(const struct warp *warp)
 size_t warp_block_bytes(const struct op *op)
 {
     return filter_offset(&op->warp) + op->warp.filtered.bytes;
+}
+
+size_t warp_block_room(const struct op *op)
+{
+    const bool filtered = op->warp.filter != FILTER_BILINEAR;
+    return filter_offset(&op->warp) + (filtered ? filter_tables_room(&op->warp) : 0);
 }
 
 // Where a table of the op's will lie, whose block starts at `block`.

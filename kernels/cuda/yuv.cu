@@ -216,6 +216,7 @@ static cudaError_t yuv_load(const struct op *op)
 const struct cuda_op yuv_cuda = {
     .block_bytes = NULL,
     .block_pack = NULL,
+    .block_room = NULL,
     .load = yuv_load,
     .launch = yuv_launch,
 };

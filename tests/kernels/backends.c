@@ -7,12 +7,15 @@
 
 enum { DEPTH = 3, OPS_MAX = 4, GUARD = 64, PLANS = 200 };
 
-static int random_op(struct random *random, struct op *op, const struct image *src, int side_max)
+static int random_op(struct random *random, struct op *op, struct op_params *made_of,
+                     const struct image *src, int side_max)
 {
     struct op_params p = {.kind = (enum op_kind)random_in(random, OP_WARP, OP_YUV)};
     if (p.kind == OP_WARP) {
-        p.warp =
-            warp_case(random, (enum geometry)random_in(random, 0, GEOMETRIES - 1), src, side_max);
+        const bool filtered = random_in(random, 0, 3) == 0;
+        const enum geometry geometry = (enum geometry)random_in(random, 0, GEOMETRIES - 1);
+        p.warp = filtered ? filter_case(random, src, side_max)
+                          : warp_case(random, geometry, src, side_max);
         tensor_case(random, &p.warp);
     } else {
         p.yuv = yuv_case(random);
@@ -22,6 +25,7 @@ static int random_op(struct random *random, struct op *op, const struct image *s
     CHECK(error == 0, "%d: %s", error,
           p.kind == OP_WARP ? warp_case_text(text, &p.warp, src)
                             : yuv_case_text(text, &p.yuv, src));
+    *made_of = p;
     return error;
 }
 
@@ -40,17 +44,32 @@ struct frame {
     struct job job;
     struct picture source;
     struct job_result results[OPS_MAX];
+    struct op own[OPS_MAX];   // ops that come with the job
     uint8_t *result[OPS_MAX]; // guard, result, guard; NULL where left out
 };
 
 struct plan_case {
     const struct setting *setting;
     struct backend *backend;
+    struct op_params params[OPS_MAX];
     struct op op[OPS_MAX];
     int n;
     struct frame frame[DEPTH];
     struct tally tally;
 };
+
+// A plan's op that was made for the whole picture takes any region of it in its place.
+static void bring_op(struct plan_case *c, struct frame *frame, int i, struct random *random)
+{
+    struct op_params p = c->params[i];
+    const struct image *src = &frame->source.image;
+    if (p.kind == OP_WARP)
+        p.warp.crop = rect_case(random, src->width, src->height);
+    else
+        p.yuv.colour = yuv_case(random).colour;
+    if (op_init(&frame->own[i], &p, src) == 0)
+        frame->results[i].op = &frame->own[i];
+}
 
 static void frame_init(struct plan_case *c, struct frame *frame, const struct image *shape,
                        struct random *random)
@@ -63,6 +82,8 @@ static void frame_init(struct plan_case *c, struct frame *frame, const struct im
                               .done = tally_done,
                               .opaque = &c->tally};
     for (int i = 0; i < c->n; i++) {
+        if (c->op[i].moves && random_in(random, 0, 3) > 0)
+            bring_op(c, frame, i, random);
         frame->result[i] = NULL;
         if (random_in(random, 0, 7) == 0)
             continue;
@@ -89,7 +110,7 @@ static void frame_check(struct plan_case *c, const struct frame *frame)
     for (int i = 0; i < c->n; i++) {
         if (!frame->result[i])
             continue;
-        const struct op *op = &c->op[i];
+        const struct op *op = frame->results[i].op ? frame->results[i].op : &c->op[i];
         void *expected = malloc(op->dst_bytes);
         run_reference(op, &frame->source.image, expected);
         CHECK(memcmp(expected, frame->result[i] + GUARD, op->dst_bytes) == 0,
@@ -110,14 +131,35 @@ static void frame_finish(struct plan_case *c, struct frame *frame)
             pinned_free(c->setting, c->backend, frame->result[i]);
         else
             free(frame->result[i]);
+        if (frame->results[i].op)
+            op_finish(&frame->own[i]);
     }
     picture_free(&frame->source);
+}
+
+// Jobs that do not suit the plan: of another number of results, or with an op that may not come.
+static void check_refusals(struct plan_case *c, struct plan *plan)
+{
+    const struct backend_driver *driver = c->setting->driver;
+    struct job_result results[OPS_MAX + 1] = {0};
+    struct job job = {.src = c->frame[0].job.src, .results = results, .n = c->n + 1};
+    struct op op;
+    CHECK(driver->submit(plan, &job) == -EINVAL, "a result too many: %s", c->setting->name);
+    job.n = c->n;
+    results[0].op = &op;
+    op = c->op[0];
+    op.dst.height++;
+    CHECK(driver->submit(plan, &job) == -EINVAL, "another size: %s", c->setting->name);
+    op = c->op[0];
+    if (!op.moves)
+        CHECK(driver->submit(plan, &job) == -EINVAL, "it does not move: %s", c->setting->name);
 }
 
 // Fills the plan to its depth twice over.
 static void run_plan(struct plan_case *c, struct plan *plan)
 {
     const struct backend_driver *driver = c->setting->driver;
+    check_refusals(c, plan);
     int submitted = 0;
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < DEPTH; i++) {
@@ -143,8 +185,11 @@ static void check_plan(const struct setting *setting, struct backend *backend,
     const struct op *ops[OPS_MAX];
     for (int i = 0; i < c.n; i++) {
         ops[i] = &c.op[i];
-        if (random_op(random, &c.op[i], &shape.image, 64) < 0)
+        if (random_op(random, &c.op[i], &c.params[i], &shape.image, 64) < 0)
             exit(test_end());
+        const struct warp_params *warp = &c.params[i].warp;
+        const bool whole = c.op[i].kind != OP_WARP || (!warp->has_affine && warp->crop.width == 0);
+        c.op[i].moves = whole && random_in(random, 0, 1);
     }
     for (int i = 0; i < DEPTH; i++)
         frame_init(&c, &c.frame[i], &shape.image, random);
@@ -220,8 +265,9 @@ static bool result_is(const struct op *op, const struct picture *got, const stru
 static void check_bands(struct random *random)
 {
     struct picture source = random_source(random);
+    struct op_params params;
     struct op op;
-    if (random_op(random, &op, &source.image, 64) < 0)
+    if (random_op(random, &op, &params, &source.image, 64) < 0)
         exit(test_end());
     void *memory = malloc(op.dst_bytes);
     struct image expected;

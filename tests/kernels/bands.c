@@ -198,6 +198,7 @@ static void plan_case_init(struct plan_case *c, struct random *random)
             p = (struct op_params){.kind = OP_YUV, .yuv = {.format = PIXEL_NV12}};
             CHECK(op_init(&c->op[i], &p, &c->src) == 0, "op_init");
         }
+        c->op[i].moves = random_in(random, 0, 3) == 0;
         c->ops[i] = &c->op[i];
     }
 }
@@ -243,7 +244,9 @@ static void check_slices(const struct schedule *schedule, const struct plan_case
         end = slice->end;
         for (int k = slice->first; k < slice->end; k++) {
             const struct step *step = &schedule->step[k];
-            const struct band rows = op_source_rows(c->ops[step->op], step->out);
+            const struct op *op = c->ops[step->op];
+            const struct band read = op_source_rows(op, step->out);
+            const struct band rows = op->moves ? (struct band){0, c->src.height} : read;
             unread += rows.y0 < rows.y1 && (rows.y0 < y0 || rows.y1 > y1);
         }
     }
@@ -255,8 +258,8 @@ static void check_slices(const struct schedule *schedule, const struct plan_case
 // As few launches a slice as there are element types and yuv steps.
 static void check_launches(const struct schedule *schedule, const struct plan_case *c)
 {
-    for (int i = 0; i < schedule->slices; i++) {
-        const struct slice *slice = &schedule->slice[i];
+    for (int i = 0; i <= schedule->slices; i++) {
+        const struct slice *slice = i < schedule->slices ? &schedule->slice[i] : &schedule->whole;
         int launches = 0, least = 0;
         bool seen[DTYPE_F32 + 1] = {false};
         for (int k = slice->first; k < slice->end; k++) {
@@ -269,6 +272,21 @@ static void check_launches(const struct schedule *schedule, const struct plan_ca
         }
         CHECK(launches == least, "slice %d: %d launches, not %d", i, launches, least);
     }
+}
+
+// Every result once, and all of it.
+static void check_whole(const struct schedule *schedule, const struct plan_case *c)
+{
+    const struct slice *whole = &schedule->whole;
+    uint64_t made = 0;
+    for (int k = whole->first; k < whole->end; k++) {
+        const struct step *step = &schedule->step[k];
+        if (step->out.y0 == 0 && step->out.y1 == c->ops[step->op]->dst.height)
+            made |= UINT64_C(1) << step->op;
+    }
+    CHECK(whole->end - whole->first == c->n && made == (UINT64_C(1) << c->n) - 1,
+          "%d steps make %llx of %d results", whole->end - whole->first, (unsigned long long)made,
+          c->n);
 }
 
 static void check_streams(const struct schedule *schedule, int streams)
@@ -314,6 +332,7 @@ static void test_schedules(struct random *random)
         check_rows(&schedule, &c);
         check_slices(&schedule, &c);
         check_launches(&schedule, &c);
+        check_whole(&schedule, &c);
         check_streams(&schedule, options.streams);
         if (options.streams == 1 && options.band_bytes == 0)
             CHECK(schedule.slices == 1, "%d slices on one stream", schedule.slices);

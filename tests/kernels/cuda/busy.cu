@@ -56,8 +56,10 @@ static void work_init(struct work *work, struct backend *backend, enum placement
     work->in_flight = in_flight;
     camera_init(&work->camera, PIXEL_BGRA, 1920, 1080);
     source_init(&work->source, &work->camera, placement);
-    for (int i = 0; i < DEPTH; i++)
+    for (int i = 0; i < DEPTH; i++) {
         call_init(&work->call[i], backend, &work->camera, &work->source.image, results);
+        work->call[i].results[MOVES].op = NULL; // whose tables would be uploaded
+    }
     CHECK(!cuda->plan_open(backend, &work->plan, &work->source.image, work->camera.ops, OPS, DEPTH),
           "plan_open");
 }

@@ -96,6 +96,8 @@ static inline void call_init(struct call *call, struct backend *backend,
         call->results[i].memory = memory;
         base += result_room(&camera->op[i]);
     }
+    if (memory != MEMORY_HOST)
+        call->results[MOVES].op = &camera->moved;
     CHECK(call_clear(call), "memset");
 }
 
@@ -128,8 +130,10 @@ static inline int call_wrong(struct call *call, const struct camera *camera)
     wrong += bytes_unlike(call->host, GUARD, GUARD_BYTE) != 0;
     for (int i = 0; i < OPS; i++) {
         const size_t bytes = camera->op[i].dst_bytes, room = result_room(&camera->op[i]);
+        const uint8_t *expected =
+            call->results[i].op ? camera->moved_expected : camera->expected[i];
         if (call->results[i].data)
-            wrong += !!memcmp(at, camera->expected[i], bytes);
+            wrong += !!memcmp(at, expected, bytes);
         else
             wrong += bytes_unlike(at, bytes, GUARD_BYTE) != 0;
         wrong += bytes_unlike(at + bytes, room - bytes, GUARD_BYTE) != 0;

@@ -10,13 +10,15 @@
 #include "kernels/ops.h"
 #include "tests/test.h"
 
-enum { OPS = 5 };
+enum { OPS = 5, MOVES = 4 /* the op that a job may bring another one for */ };
 
 struct camera {
     struct image src; // tight, on the host
     struct op op[OPS];
     const struct op *ops[OPS];
     uint8_t *expected[OPS];
+    struct op moved; // comes with a job
+    uint8_t *moved_expected;
 };
 
 static inline void fill_random(uint8_t *memory, size_t bytes, unsigned seed)
@@ -62,6 +64,19 @@ static inline void params_init(struct op_params params[OPS])
     params[4].warp.fit = FIT_STRETCH;
 }
 
+// The op, and what the reference makes of the picture by it.
+static inline uint8_t *camera_op(struct op *op, const struct op_params *params,
+                                 const struct image *src)
+{
+    struct image dst;
+    CHECK(op_init(op, params, src) == 0, "op");
+    uint8_t *expected = (uint8_t *)malloc(op->dst_bytes);
+    op_lay_out(op, &dst, expected);
+    struct band all = {0, op->dst.height};
+    op_reference(&dst, src, op, all, false);
+    return expected;
+}
+
 static inline void camera_init(struct camera *camera, enum pixel_format format, int width,
                                int height)
 {
@@ -77,15 +92,12 @@ static inline void camera_init(struct camera *camera, enum pixel_format format, 
 
     params_init(params);
     for (int i = 0; i < OPS; i++) {
-        struct op *op = &camera->op[i];
-        struct image dst;
-        CHECK(op_init(op, &params[i], &camera->src) == 0, "op %d", i);
-        camera->ops[i] = op;
-        camera->expected[i] = (uint8_t *)malloc(op->dst_bytes);
-        op_lay_out(op, &dst, camera->expected[i]);
-        struct band all = {0, op->dst.height};
-        op_reference(&dst, &camera->src, op, all, false);
+        camera->expected[i] = camera_op(&camera->op[i], &params[i], &camera->src);
+        camera->ops[i] = &camera->op[i];
     }
+    camera->op[MOVES].moves = true;
+    params[MOVES].warp.crop = {width / 3, height / 4, width / 2, height / 5};
+    camera->moved_expected = camera_op(&camera->moved, &params[MOVES], &camera->src);
 }
 
 static inline void camera_finish(struct camera *camera)
@@ -94,6 +106,8 @@ static inline void camera_finish(struct camera *camera)
         op_finish(&camera->op[i]);
         free(camera->expected[i]);
     }
+    op_finish(&camera->moved);
+    free(camera->moved_expected);
     free(camera->src.plane[0].data);
 }
 

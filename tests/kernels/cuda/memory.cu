@@ -139,6 +139,10 @@ static void test_need(struct backend *backend)
     struct image pinned = source.image;
     pinned.memory = MEMORY_PINNED;
     need = cuda->plan_need(&pinned, camera.ops, OPS, 3);
+    CHECK(need.pinned > 3 * 160 * sizeof(struct warp_column), "%zu for tables that come with jobs",
+          need.pinned);
+    camera.op[MOVES].moves = false;
+    need = cuda->plan_need(&pinned, camera.ops, OPS, 3);
     CHECK(need.pinned == 0, "%zu for sources that are uploaded in place", need.pinned);
     CHECK(!cuda->plan_open(backend, &plan, &pinned, camera.ops, OPS, 1), "plan_open");
     CHECK(cuda->submit(plan, &call.job) == -EINVAL, "a host source where there is no staging");
