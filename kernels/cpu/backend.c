@@ -236,15 +236,30 @@ static struct memory_need cpu_plan_need(const struct image *src, const struct op
     return (struct memory_need){0};
 }
 
-static int band_rows_of(const struct backend *backend, const struct op *op, size_t source_bytes)
+// What the op reads, by whole rows of the source, and writes.
+static size_t bytes_of(const struct op *op, const struct image *src)
 {
-    const size_t bytes = op->dst_bytes + source_bytes;
-    size_t band = backend->band_bytes;
-    if (band == 0) {
-        band = bytes / (BANDS_PER_WORKER * (size_t)backend->workers);
-        if (band < BAND_BYTES_MIN)
-            band = BAND_BYTES_MIN;
-    }
+    struct image shape = *src;
+    const size_t source_bytes = image_lay_out(&shape, NULL);
+    const struct band rows = op_source_rows(op, (struct band){0, op->dst.height});
+    return op->dst_bytes + source_bytes / (size_t)src->height * (size_t)(rows.y1 - rows.y0);
+}
+
+// The bands of a job are few for each worker, however many ops make them.
+static size_t band_bytes_of(const struct backend *backend, const struct image *src,
+                            const struct op *const ops[], int n)
+{
+    size_t bytes = 0;
+    if (backend->band_bytes > 0)
+        return backend->band_bytes;
+    for (int i = 0; i < n; i++)
+        bytes += bytes_of(ops[i], src);
+    const size_t band = bytes / (BANDS_PER_WORKER * (size_t)backend->workers);
+    return band < BAND_BYTES_MIN ? BAND_BYTES_MIN : band;
+}
+
+static int band_rows_of(const struct op *op, size_t bytes, size_t band)
+{
     if (band >= bytes)
         return (op->dst.height + 1) & ~1;
     const int rows = (int)((double)band / bytes * op->dst.height) & ~1; // 4:2:0: even
@@ -261,11 +276,10 @@ static int cpu_plan_open(struct backend *backend, struct plan **ret, const struc
         return -ENOMEM;
     plan->backend = backend;
     plan->n = n;
-    struct image shape = *src;
-    const size_t source_bytes = image_lay_out(&shape, NULL);
+    const size_t band = band_bytes_of(backend, src, ops, n);
     for (int i = 0; i < n; i++) {
         plan->ops[i] = ops[i];
-        plan->band_rows[i] = band_rows_of(backend, ops[i], source_bytes);
+        plan->band_rows[i] = band_rows_of(ops[i], bytes_of(ops[i], src), band);
         plan->bands[i] = (ops[i]->dst.height + plan->band_rows[i] - 1) / plan->band_rows[i];
         plan->bands_of_job += plan->bands[i];
     }
