@@ -7,11 +7,15 @@
 #define FRAMED_DAEMON_OUTPUT_SUBSCRIPTIONS_H
 
 #include "daemon/output/output.h"
+#include "kernels/tiles.h"
 
 struct subscription {
     struct output *output;
     int first_item;      // that the camera fills of each result; results have one item so far: 0
     struct op_params op; // makes the item from a picture; of a copy nothing
+    // Of a warp: into what its crop, or the whole picture, is cut, each tile an element of its own.
+    // Size 0: one element.
+    struct tiling tiling;
 };
 
 struct subscriptions {

@@ -25,30 +25,73 @@ static void note_output(const struct image *source, const char *output, int rc, 
              source->height,
              rc == -EINVAL   ? "the crop or affine leaves the picture"
              : rc == -ERANGE ? "positions leave 32 bits"
+             : rc == -E2BIG  ? "tiles and outputs are more than 64"
                              : strerror(-rc));
 }
 
+// The regions of the source that a subscription's elements show. Returns how many, or as
+// tiles_make.
+static int regions_of(struct rect regions[TILES_MAX], const struct subscription *subscription,
+                      const struct image *source)
+{
+    const struct op_params *op = &subscription->op;
+    regions[0] = (struct rect){0, 0, source->width, source->height};
+    if (op->kind == OP_WARP && op->warp.crop.width > 0)
+        regions[0] = op->warp.crop;
+    if (subscription->tiling.size == 0)
+        return 1;
+    return op->kind == OP_WARP ? tiles_make(regions, &subscription->tiling, regions[0]) : -EINVAL;
+}
+
+static void finish_elements(struct geometry *geometry, int from)
+{
+    while (geometry->n > from)
+        op_finish(&geometry->elements[--geometry->n].op);
+}
+
+// All elements of a subscription, or none of them. The array grows by them. 0 or negative errno.
+static int open_elements(struct geometry *geometry, const struct subscription *subscription)
+{
+    const int before = geometry->n;
+    struct rect regions[TILES_MAX];
+    const int n = regions_of(regions, subscription, &geometry->source);
+    if (n < 0 || before + n > PLAN_OPS_MAX)
+        return n < 0 ? n : -E2BIG;
+    struct element *elements = realloc(geometry->elements, (size_t)(before + n) * sizeof *elements);
+    if (!elements)
+        return -ENOMEM;
+    geometry->elements = elements;
+    int rc = 0;
+    for (int i = 0; i < n && rc == 0; i++) {
+        struct op_params params = subscription->op;
+        struct element *element = &elements[geometry->n];
+        if (subscription->tiling.size)
+            params.warp.crop = regions[i];
+        element->region = regions[i];
+        rc = op_init(&element->op, &params, &geometry->source);
+        geometry->n += rc == 0;
+    }
+    if (rc < 0)
+        finish_elements(geometry, before);
+    return rc;
+}
+
 // 0, or -ENOMEM.
-static int open_ops(struct geometry *geometry, const struct subscriptions *subscriptions,
+static int open_all(struct geometry *geometry, const struct subscriptions *subscriptions,
                     char *notice, size_t size)
 {
-    const int n = subscriptions->n_pictures;
-    geometry->ops = calloc((size_t)n + 1, sizeof *geometry->ops);
-    geometry->results = calloc((size_t)n * FRAMES_IN_FLIGHT_MAX + 1, sizeof *geometry->results);
-    if (!geometry->ops || !geometry->results)
-        return -ENOMEM;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < subscriptions->n_pictures; i++) {
         const struct subscription *subscription = &subscriptions->list[i];
-        int rc = op_init(&geometry->ops[geometry->n], &subscription->op, &geometry->source);
+        int rc = open_elements(geometry, subscription);
         if (rc == -ENOMEM)
             return rc;
         if (rc < 0)
             note_output(&geometry->source, subscription->output->config->name, rc, notice, size);
-        else
-            geometry->n++;
         geometry->first[i + 1] = geometry->n;
     }
-    return 0;
+    geometry->results =
+        calloc((size_t)geometry->n * FRAMES_IN_FLIGHT_MAX + 1, sizeof *geometry->results);
+    return geometry->results ? 0 : -ENOMEM;
 }
 
 // What the camera takes of the device: the plan's buffers, NVDEC's surfaces, and results that lie
@@ -66,7 +109,8 @@ static size_t device_bytes(const struct geometry *geometry, const struct backend
         const struct output_config *output = subscriptions->list[i].output->config;
         for (int k = geometry->first[i]; k < geometry->first[i + 1]; k++)
             if (output->memory == MEMORY_CUDA)
-                bytes += pool_region_need(REGION_DEVICE, output->slots, geometry->ops[k].dst_bytes)
+                bytes += pool_region_need(REGION_DEVICE, output->slots,
+                                          geometry->elements[k].op.dst_bytes)
                              .device;
     }
     return bytes;
@@ -79,7 +123,7 @@ static int open_plan(struct geometry *geometry, const struct device_lease *lease
     const struct backend_driver *driver = lease->driver;
     const struct op *ops[PLAN_OPS_MAX];
     for (int i = 0; i < geometry->n; i++)
-        ops[i] = &geometry->ops[i];
+        ops[i] = &geometry->elements[i].op;
     const size_t bytes = device_bytes(geometry, driver, subscriptions, frame, ops);
     size_t left = 0;
     int rc = device_reserve(lease, bytes, &left);
@@ -103,7 +147,7 @@ int geometry_open(struct geometry *geometry, const struct device_lease *lease,
 {
     geometry->source = frame->image;
     notice[0] = 0;
-    int rc = open_ops(geometry, subscriptions, notice, size);
+    int rc = open_all(geometry, subscriptions, notice, size);
     if (rc == 0 && geometry->n > 0)
         rc = open_plan(geometry, lease, subscriptions, frame, notice, size);
     if (rc < 0)
@@ -117,9 +161,8 @@ void geometry_close(struct geometry *geometry, const struct device_lease *lease)
         lease->driver->plan_close(geometry->plan);
     if (geometry->reserved)
         device_unreserve(lease, geometry->reserved);
-    for (int i = 0; i < geometry->n; i++)
-        op_finish(&geometry->ops[i]);
-    free(geometry->ops);
+    finish_elements(geometry, 0);
+    free(geometry->elements);
     free(geometry->results);
     *geometry = (struct geometry){.source.format = PIXEL_NONE};
 }

@@ -1,5 +1,5 @@
-// What a camera's pictures of one geometry need: an op for each output, and the backend's plan with
-// its buffers. The camera's thread calls everything here.
+// What a camera's pictures of one geometry need: the elements that are made of each picture, and
+// the backend's plan with its buffers. The camera's thread calls everything here.
 #ifndef FRAMED_DAEMON_TRANSFORM_GEOMETRY_H
 #define FRAMED_DAEMON_TRANSFORM_GEOMETRY_H
 
@@ -8,12 +8,18 @@
 #include "daemon/device/devices.h"
 #include "daemon/output/subscriptions.h"
 
+// What one op makes of a picture: all that an output shows of it, or a tile.
+struct element {
+    struct op op;
+    struct rect region; // of the picture, which the op sees
+};
+
 struct geometry {
-    struct image source; // pictures like this one; format PIXEL_NONE: closed
-    struct op *ops;      // of the plan, by subscription
+    struct image source;      // pictures like this one; format PIXEL_NONE: closed
+    struct element *elements; // by subscription, and in the order of the plan's ops
     int n;
-    // Where each subscription's ops start: it has [first[i], first[i + 1]), none where its output
-    // cannot be made from such a source.
+    // Where each subscription's elements start: it has [first[i], first[i + 1]), in the order of
+    // tiles_make, and none where its output cannot be made from such a source.
     int first[CAMERA_OUTPUTS_MAX + 1];
     struct job_result *results; // n of each frame in flight, FRAMES_IN_FLIGHT_MAX times
     struct plan *plan;          // NULL: no output can be made

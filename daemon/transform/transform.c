@@ -295,7 +295,7 @@ static int submit(struct transform *transform, struct in_flight *flight, int rat
     };
     for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
         const int at = geometry->first[i];
-        const struct op *op = at < geometry->first[i + 1] ? &geometry->ops[at] : NULL;
+        const struct op *op = at < geometry->first[i + 1] ? &geometry->elements[at].op : NULL;
         const struct subscription *subscription = &transform->subscriptions->list[i];
         struct result *result = claim_frame(subscription, op, &claim);
         if (!result)
