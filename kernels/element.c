@@ -66,6 +66,20 @@ static void sums_init(struct warp *warp, const struct warp_params *params)
     }
 }
 
+static void fill_init(struct warp *warp, const struct warp_params *params)
+{
+    const size_t bytes = element_bytes(warp->dtype);
+    for (int c = 0; c < warp->channels; c++) {
+        const double mean = params->mean[c] / params->scale;
+        warp->fill[c] = params->fill[c];
+        if (params->fill_mean) // 0 * scale may be all there is
+            warp->fill[c] = (uint8_t)(isfinite(mean) ? integer_of(mean, 0, 255) : 0);
+        else
+            memcpy(&warp->fill_element[c],
+                   (const uint8_t *)&warp->table + (256 * c + warp->fill[c]) * bytes, bytes);
+    }
+}
+
 void element_tables_init(struct warp *warp, const struct warp_params *params)
 {
     for (int c = 0; c < warp->channels; c++) {
@@ -88,4 +102,5 @@ void element_tables_init(struct warp *warp, const struct warp_params *params)
         }
     }
     sums_init(warp, params);
+    fill_init(warp, params);
 }

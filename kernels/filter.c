@@ -99,14 +99,18 @@ static void axis_make(struct filter_axis *axis, const struct filter_map *map,
 }
 
 // The share of each output pixel's square, along one axis of luma, that lies in the window.
-static void coverage_make(uint16_t *coverage, const struct filter_map *luma)
+static void coverage_make(uint16_t *coverage, const struct filter_map *luma, enum edge edge)
 {
     const double width = fabs(luma->slope);
     for (int i = 0; i < luma->n; i++) {
         const double centre = luma->slope * i + luma->origin;
         const double inside =
             fmin(centre + width / 2, luma->hi - 0.5) - fmax(centre - width / 2, luma->lo - 0.5);
-        coverage[i] = (uint16_t)floor(fmin(fmax(inside / width, 0), 1) * WEIGHT_ONE + 0.5);
+        const int32_t nearest = position_snapped((int32_t)floor(65536 * centre + 0.5)) >> 16;
+        if (edge == EDGE_REPEAT)
+            coverage[i] = nearest >= luma->lo && nearest < luma->hi ? WEIGHT_ONE : 0;
+        else
+            coverage[i] = (uint16_t)floor(fmin(fmax(inside / width, 0), 1) * WEIGHT_ONE + 0.5);
     }
 }
 
@@ -195,8 +199,8 @@ int filter_init(struct warp *warp, const double d[6])
     }
     f->coverage_x = (uint16_t *)at;
     f->coverage_y = (uint16_t *)(at + coverage_bytes(&luma[0]));
-    coverage_make(f->coverage_x, &luma[0]);
-    coverage_make(f->coverage_y, &luma[1]);
+    coverage_make(f->coverage_x, &luma[0], warp->edge);
+    coverage_make(f->coverage_y, &luma[1], warp->edge);
     for (int i = 0; i < 4; i++)
         axis_make(axes[i], &maps[i], i < 2 ? f->coverage_x : f->coverage_y, scratch);
     free(scratch);

@@ -56,6 +56,12 @@ static inline FRAMED_HD int32_t position_of(struct position at, int32_t s)
     return (s + at.add) >> at.shift;
 }
 
+// The centre of the pixel nearest to source position s, of two the one behind.
+static inline FRAMED_HD int32_t position_snapped(int32_t s)
+{
+    return (s + 32768) & ~65535;
+}
+
 // log2 of the pixels that share a sample along the axis.
 static inline FRAMED_HD int position_sub(struct position at)
 {

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/filter.h"
-#include "kernels/sample.h"
+#include "kernels/fit.h"
+#include "kernels/warp_pixel.h"
 
 struct square { // 2x2, row major
     double a, b, c, d;
@@ -57,50 +59,8 @@ static int crop_of(const struct warp_params *params, const struct image *src, st
     if (crop.x < 0 || crop.y < 0 || crop.width < 1 || crop.height < 1 ||
         crop.width > src->width - crop.x || crop.height > src->height - crop.y)
         return -EINVAL;
-    *ret = crop;
-    return 0;
-}
-
-// Where a fit puts a box: how it scales the box, and where the box's middle lies in the tensor.
-struct placement {
-    double sx, sy, x, y;
-};
-
-static struct placement placed_on_pixels(struct rect at, double box_width, double box_height)
-{
-    return (struct placement){at.width / box_width, at.height / box_height, at.x + at.width / 2.0,
-                              at.y + at.height / 2.0};
-}
-
-static struct placement placed(const struct warp_params *params, double width, double height)
-{
-    const double sx = params->width / width, sy = params->height / height, s = fmin(sx, sy);
-    const double x = params->width / 2.0, y = params->height / 2.0;
-    struct rect at = {0};
-    switch (params->fit) {
-    case FIT_STRETCH:
-        return (struct placement){sx, sy, x, y};
-    case FIT_CROP:
-        return (struct placement){fmax(sx, sy), fmax(sx, sy), x, y};
-    case FIT_NONE:
-        return (struct placement){1, 1, x, y};
-    case FIT_ULTRALYTICS: // halves to the even number, as Python's round()
-        at.width = (int)fmax(1, rint(width * s));
-        at.height = (int)fmax(1, rint(height * s));
-        at.x = (int)rint((params->width - at.width) / 2.0 - 0.1);
-        at.y = (int)rint((params->height - at.height) / 2.0 - 0.1);
-        return placed_on_pixels(at, width, height);
-    case FIT_YOLOX:
-        at.width = (int)fmax(1, floor(width * s));
-        at.height = (int)fmax(1, floor(height * s));
-        return placed_on_pixels(at, width, height);
-    case FIT_MMDET:
-        at.width = (int)fmax(1, floor(width * s + 0.5));
-        at.height = (int)fmax(1, floor(height * s + 0.5));
-        return placed_on_pixels(at, width, height);
-    default:
-        return (struct placement){s, s, x, y};
-    }
+    *ret = fit_crop(params->fit, crop, src);
+    return ret->width < 1 || ret->height < 1 ? -EINVAL : 0;
 }
 
 // The crop turned and mirrored.
@@ -111,22 +71,24 @@ static struct square turned(const struct warp_params *params, enum orientation o
     return scaled(product(rotation(params->rotate), upright(orientation)), flip_x, flip_y);
 }
 
-int warp_src_to_dst(const struct warp_params *params, const struct image *src, double m[6])
+// The map of the source's crop to the tensor, and the tensor's size.
+static int map_init(const struct warp_params *params, const struct image *src, struct rect crop,
+                    double m[6], int *width, int *height)
 {
-    struct rect crop;
-    if (crop_of(params, src, &crop) < 0 || !isfinite(params->rotate))
-        return -EINVAL;
+    *width = params->width;
+    *height = params->height;
     if (params->has_affine) {
-        for (int i = 0; i < 6; i++)
-            m[i] = params->affine[i];
+        memcpy(m, params->affine, sizeof params->affine);
         return 0;
     }
+    if (!isfinite(params->rotate))
+        return -EINVAL;
     // Continuous coordinates run from edge to edge, matrices from centre to centre of pixels: hence
     // the halves.
     const struct square turn = turned(params, src->orientation);
     const double box_width = fabs(turn.a) * crop.width + fabs(turn.b) * crop.height;
     const double box_height = fabs(turn.c) * crop.width + fabs(turn.d) * crop.height;
-    const struct placement place = placed(params, box_width, box_height);
+    const struct placement place = fit_place(params, box_width, box_height);
     const struct square s = scaled(turn, place.sx, place.sy);
     const double cx = crop.x + crop.width / 2.0, cy = crop.y + crop.height / 2.0;
     m[0] = s.a;
@@ -137,7 +99,16 @@ int warp_src_to_dst(const struct warp_params *params, const struct image *src, d
     m[5] = -s.c * cx - s.d * cy + place.y + (s.c + s.d) / 2 - 0.5;
     for (int i = 0; i < 6; i++)
         m[i] += 0.0; // no -0: it would be printed
-    return 0;
+    *width = place.tensor_width;
+    *height = place.tensor_height;
+    return size_is_valid(*width, *height) ? 0 : -EINVAL;
+}
+
+int warp_src_to_dst(const struct warp_params *params, const struct image *src, double m[6])
+{
+    struct rect crop;
+    int width, height, rc = crop_of(params, src, &crop);
+    return rc < 0 ? rc : map_init(params, src, crop, m, &width, &height);
 }
 
 static int inverse(const double m[6], double ret[6])
@@ -176,13 +147,13 @@ static void axis_fill(int32_t *table, struct axis axis)
 
 static struct warp_row row_at(const struct warp *warp, int32_t s)
 {
-    const int32_t p = position_of(warp->luma, s);
-    const struct taps luma = taps_at(p, warp->y0, warp->y1 - 1);
-    const struct taps chroma = chroma_taps(warp->chroma_y, s, warp->y0, warp->y1);
+    const int32_t at = position_sampled(warp, s);
+    const struct taps luma = taps_at(position_of(warp->luma, at), warp->y0, warp->y1 - 1);
+    const struct taps chroma = chroma_taps(warp->chroma_y, at, warp->y0, warp->y1);
     return (struct warp_row){
         .luma = {(uint16_t)luma.t0, (uint16_t)(luma.w ? luma.t1 : luma.t0)},
         .luma_weight = (uint16_t)luma.w,
-        .coverage = (uint16_t)coverage_axis(p, warp->y0, warp->y1),
+        .coverage = (uint16_t)coverage_at(warp, s, warp->y0, warp->y1),
         .chroma = {(uint16_t)chroma.t0, (uint16_t)(chroma.w ? chroma.t1 : chroma.t0)},
         .chroma_weight = (uint16_t)chroma.w,
     };
@@ -206,11 +177,11 @@ static void rows_and_columns_fill(struct warp *warp)
         warp->rows[y] = row_at(warp, warp->rowy[y]);
     for (int x = 0; x < warp_padded_width(warp->width); x++) {
         const int32_t s = warp->colx[x < warp->width ? x : warp->width - 1];
-        const int32_t p = position_of(warp->luma, s);
+        const int32_t at = position_sampled(warp, s), p = position_of(warp->luma, at);
         warp->luma_columns[x] = column_at(taps_at(p, warp->x0, last), warp->x0, last, luma_step);
-        warp->chroma_columns[x] = column_at(chroma_taps(warp->chroma_x, s, warp->x0, warp->x1),
+        warp->chroma_columns[x] = column_at(chroma_taps(warp->chroma_x, at, warp->x0, warp->x1),
                                             warp->x0 >> sub, last >> sub, chroma_step);
-        warp->coverage_columns[x] = (uint16_t)coverage_axis(p, warp->x0, warp->x1);
+        warp->coverage_columns[x] = (uint16_t)coverage_at(warp, s, warp->x0, warp->x1);
     }
 }
 
@@ -253,7 +224,7 @@ static int tables_init(struct warp *warp, const double d[6])
     axis_fill(warp->rowx, rowx);
     axis_fill(warp->rowy, rowy);
     // Monotone, from 0 on: where the last is another number, the axes mix.
-    if (warp->filter != FILTER_BILINEAR || warp->rowx[h - 1] != 0 || warp->coly[w - 1] != 0)
+    if (filter_weighs(warp->filter) || warp->rowx[h - 1] != 0 || warp->coly[w - 1] != 0)
         return 0;
     warp->rows = (struct warp_row *)((uint8_t *)warp->colx + positions_bytes(warp));
     warp->luma_columns = (struct warp_column *)(warp->rows + h);
@@ -267,7 +238,8 @@ int geometry_init(struct op *op, const struct warp_params *params, const struct 
 {
     struct warp *warp = &op->warp;
     struct rect crop;
-    if (crop_of(params, src, &crop) < 0 || warp_src_to_dst(params, src, op->src_to_dst) < 0 ||
+    if (crop_of(params, src, &crop) < 0 ||
+        map_init(params, src, crop, op->src_to_dst, &warp->width, &warp->height) < 0 ||
         inverse(op->src_to_dst, op->dst_to_src) < 0)
         return -EINVAL;
     warp->x0 = crop.x;
@@ -289,13 +261,13 @@ struct band with_chroma_rows(struct band rows, struct position at, int32_t first
 struct band warp_source_rows(const struct op *op, struct band out)
 {
     const struct warp *warp = &op->warp;
-    if (warp->filter != FILTER_BILINEAR)
+    if (filter_weighs(warp->filter))
         return filter_source_rows(warp, out);
     // Both tables are monotone: the extremes lie in the corners.
     const int32_t c0 = warp->coly[0], c1 = warp->coly[warp->width - 1];
     const int32_t r0 = warp->rowy[out.y0], r1 = warp->rowy[out.y1 - 1];
-    const int32_t first = (c0 < c1 ? c0 : c1) + (r0 < r1 ? r0 : r1);
-    const int32_t last = (c0 < c1 ? c1 : c0) + (r0 < r1 ? r1 : r0);
+    const int32_t first = position_sampled(warp, (c0 < c1 ? c0 : c1) + (r0 < r1 ? r0 : r1));
+    const int32_t last = position_sampled(warp, (c0 < c1 ? c1 : c0) + (r0 < r1 ? r1 : r0));
     const int tap0 = position_of(warp->luma, first) >> WEIGHT_BITS;
     const int tap1 = (position_of(warp->luma, last) >> WEIGHT_BITS) + 1;
     if (tap1 < warp->y0 || tap0 >= warp->y1)

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-// Sets the matrices of an op of kind OP_WARP, and the window and the tables of its warp, whose
-// width and height are set already. Errors as op_init. On success the tables are one allocation at
+// Sets the matrices of an op of kind OP_WARP, and the size, the window and the tables of its warp.
+// Errors as op_init. On success the tables are one allocation at
 // op->warp.colx, which the caller frees.
 int geometry_init(struct op *op, const struct warp_params *params, const struct image *src);
 

@@ -15,23 +15,53 @@ extern "C" {
 
 // --- warp: affine map, samples by a filter, colour, normalisation to a tensor
 
-// Letterbox keeps the aspect and puts the picture into the middle, to fractions of a pixel. The
-// last three keep it but for what they round: with s the smaller of width / source width and
-// height / source height, the picture fills whole pixels, of each side at least one, and lies
+// Letterbox keeps the aspect and puts the picture into the middle, to fractions of a pixel; crop is
+// the same but covers the tensor. Those behind FIT_NONE round as their frameworks do (fit.c); with
+// s the smaller of width / source width and height / source height, the picture fills whole pixels,
+// of each side at least one:
 //   ultralytics: round(side * s), halves to even, from round((tensor's side - side) / 2 - 0.1) on
+//   rect: the same, but of the rest of each of the tensor's sides only what `stride` leaves of it
 //   yolox: floor(side * s), at the top left
 //   mmdet: floor(side * s + 1/2), at the top left
-enum fit { FIT_LETTERBOX, FIT_STRETCH, FIT_CROP, FIT_NONE, FIT_ULTRALYTICS, FIT_YOLOX, FIT_MMDET };
+//   torchvision: the same as yolox, where s is the smaller of the tensor's short side / the
+//   source's
+//     and its long side / the source's, as floats; each of the tensor's sides is the picture's, up
+//     to a multiple of `stride`
+//   deepstream: one side whole, the other truncated, at the top left or (symmetric) in the middle,
+//     floored; the crop begins at and has even numbers of pixels
+//   opencv_crop: covers the tensor, as crop, but the scaled picture is cropped at whole pixels
+// Tensors of rect and torchvision have a size that hangs on the source's.
+enum fit {
+    FIT_LETTERBOX,
+    FIT_STRETCH,
+    FIT_CROP,
+    FIT_NONE,
+    FIT_ULTRALYTICS,
+    FIT_YOLOX,
+    FIT_MMDET,
+    FIT_RECT,
+    FIT_TORCHVISION,
+    FIT_DEEPSTREAM,
+    FIT_DEEPSTREAM_SYMMETRIC,
+    FIT_OPENCV_CROP,
+    FITS
+};
 enum flip { FLIP_NONE, FLIP_HORIZONTAL, FLIP_VERTICAL, FLIP_BOTH };
 enum dtype { DTYPE_U8, DTYPE_S8, DTYPE_F16, DTYPE_F32 };
 enum layout { LAYOUT_NCHW, LAYOUT_NHWC };
 enum order { ORDER_RGB, ORDER_BGR, ORDER_GRAY };
 
-// What of the source an output pixel is made of: the 2x2 samples around its position, or along each
-// axis all samples that its own square covers, by how much of each (area), or those that lie nearer
-// than its square's width, by how near (triangle; where it enlarges, nearer than one sample). The
-// latter two want axes that do not mix.
-enum filter { FILTER_BILINEAR, FILTER_AREA, FILTER_TRIANGLE };
+// What of the source an output pixel is made of: the 2x2 samples around its position; those of the
+// source pixel nearest to it, of two the one behind (nearest); or along each axis all samples that
+// its own square covers, by how much of each (area), or those that lie nearer than its square's
+// width, by how near (triangle; where it enlarges, nearer than one sample). The latter two want
+// axes that do not mix.
+enum filter { FILTER_BILINEAR, FILTER_AREA, FILTER_TRIANGLE, FILTER_NEAREST };
+
+// Where the picture ends: an output pixel is picture and fill by how much of its 2x2 samples, or of
+// its square, is picture; or it is picture if its position lies in the picture, whose last samples
+// go on, and else fill.
+enum edge { EDGE_BLEND, EDGE_REPEAT };
 
 struct rect {
     int x, y, width, height; // source pixels
@@ -45,15 +75,20 @@ enum { WARP_REACH_MAX = (1 << 15) - 4 };
 // centre as the source's orientation says, then rotated, flipped and fitted to width x height;
 // `affine` where has_affine stands for all of that.
 struct warp_params {
-    int width, height; // of the tensor, pixels
+    int width, height; // of the tensor, pixels; at most, where its size hangs on the source's
     enum fit fit;
+    bool shrink_only; // s is at most 1, of letterbox, ultralytics, rect, yolox and mmdet
+    int stride;       // of rect and torchvision; below 2: any size
     enum filter filter;
+    enum edge edge;
     struct rect crop;
     double rotate; // degrees, clockwise as seen on the screen
     enum flip flip;
     bool has_affine;
     double affine[6]; // source to output, row major 2x3, integers at pixel centres
     uint8_t fill[3];  // in the tensor's channel order, before scale, mean and std
+    bool
+        fill_mean; // instead: the element 0, and where it is blended with picture the level nearest
     enum order order;
     enum layout layout;
     enum dtype dtype;
@@ -98,7 +133,7 @@ struct filter_axis {
     int stride, bits; // stride: a multiple of 8
 };
 
-// What a filter other than the bilinear one reads. Pixels with a coverage of 0 have empty spans.
+// What area and triangle read. Pixels with a coverage of 0 have empty spans.
 struct filter_tables {
     size_t bytes; // of the one allocation at luma_x.spans, in which all tables lie
     // Along the source's x and y: of luma or RGB, and of chroma; and the share of an output pixel's
@@ -114,6 +149,11 @@ static inline FRAMED_HD int warp_padded_width(int width)
     return (width + 3) & ~3;
 }
 
+static inline FRAMED_HD bool filter_weighs(enum filter filter)
+{
+    return filter == FILTER_AREA || filter == FILTER_TRIANGLE;
+}
+
 // Made for one geometry of sources.
 struct warp {
     int width, height, channels;
@@ -123,15 +163,17 @@ struct warp {
     enum order order;
     int x0, y0, x1, y1; // the window of source pixels that count: x0 <= x < x1, y0 <= y < y1
     struct position luma, chroma_x, chroma_y;
-    struct yuv_to_rgb rgb; // for YUV sources
-    int16_t gray[3];       // Q15 luma weights of R, G, B, for RGB sources; they sum to 32768
-    uint8_t fill[3];
+    struct yuv_to_rgb rgb;    // for YUV sources
+    int16_t gray[3];          // Q15 luma weights of R, G, B, for RGB sources; they sum to 32768
+    uint8_t fill[3];          // that picture is blended with
+    uint32_t fill_element[3]; // the bits of pixels that are nothing but fill, per channel
     enum filter filter;
-    struct filter_tables filtered; // where the filter is not bilinear
+    enum edge edge;
+    struct filter_tables filtered; // where the filter is area or triangle
     // Position of output pixel (dx, dy) in 1/65536 source pixel: sx = colx[dx] + rowx[dy],
     // sy = coly[dx] + rowy[dy]. The axes mix where rowx or coly has more than zeros.
     int32_t *colx, *coly, *rowx, *rowy;
-    // NULL where the axes mix or another filter than the bilinear one is used: by row; by column
+    // NULL where the axes mix or a filter weighs samples: by row; by column
     // for luma or RGB, for chroma, and the coverage.
     struct warp_row *rows;
     struct warp_column *luma_columns, *chroma_columns;
@@ -224,8 +266,8 @@ extern const struct op_type *const op_types[OP_KINDS]; // by enum op_kind
 // Makes the op for sources shaped like `src` (format, size, colour and, by warp, orientation are
 // read, planes are not).
 // Returns 0; -EINVAL where the parameters make no op for it (a singular affine, a crop outside the
-// picture, axes that mix under a filter other than the bilinear one, a format that is no source or
-// no result); -ERANGE where a position would lie beyond
+// picture, a stride that makes the tensor too large, axes that mix under area or triangle, a
+// format that is no source or no result); -ERANGE where a position would lie beyond
 // WARP_REACH_MAX; -ENOMEM. On error `op` needs no op_finish. Arithmetic: the pixel contract in
 // kernels/fixed.h.
 int op_init(struct op *op, const struct op_params *params, const struct image *src);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/colour.h"
 #include "kernels/element.h"
@@ -36,22 +37,22 @@ static int warp_init(struct op *op, const struct op_params *op_params, const str
     const struct colour colour =
         colour_resolve(colour_override(params->colour, src->colour), src->height);
     struct warp *warp = &op->warp;
-    warp->width = params->width;
-    warp->height = params->height;
     warp->channels = params->order == ORDER_GRAY ? 1 : 3;
     warp->source = pixel_format_read_as(src->format);
     warp->dtype = params->dtype;
     warp->layout = params->layout;
     warp->filter = params->filter;
+    warp->edge = params->edge;
     warp->order = params->order;
     warp->luma = luma_position();
     warp->chroma_x = chroma_position_x(src->format, colour.siting);
     warp->chroma_y = chroma_position_y(src->format, colour.siting);
     warp->rgb = colour_to_rgb(colour, pixel_layout_of(src->format).bits);
     colour_gray_weights(colour.matrix, warp->gray);
-    for (int c = 0; c < warp->channels; c++)
-        warp->fill[c] = params->fill[c];
     element_tables_init(warp, params);
+    const int error = geometry_init(op, params, src);
+    if (error)
+        return error;
 
     op->dst = (struct image){
         .format = PIXEL_TENSOR, .width = warp->width, .height = warp->height, .colour = colour};
@@ -59,9 +60,8 @@ static int warp_init(struct op *op, const struct op_params *op_params, const str
         element_bytes(warp->dtype) * warp->channels * (size_t)warp->width * warp->height;
     tensor_lay_out(warp, &op->dst);
     op->batch = (int)warp->dtype;
-    const int error = geometry_init(op, params, src);
-    if (error || warp->filter == FILTER_BILINEAR)
-        return error;
+    if (!filter_weighs(warp->filter))
+        return 0;
     const int filter_error = filter_init(warp, op->dst_to_src);
     if (filter_error)
         free(warp->colx);
@@ -84,19 +84,21 @@ static inline FRAMED_HD void warp_band(const struct image *dst, const struct ima
     const struct image to = *dst, from = *src;
     const bool planar = warp.layout == LAYOUT_NCHW;
     const int step = planar ? 1 : warp.channels;
+    const size_t bytes = element_bytes(warp.dtype);
     for (int y = band.y0; y < band.y1; y++) {
         for (int x = 0; x < warp.width; x++) {
             uint8_t level[3] = {0};
-            if (warp.filter == FILTER_BILINEAR)
-                warp_levels(&from, &warp, format, warp.colx[x] + warp.rowx[y],
-                            warp.coly[x] + warp.rowy[y], level);
-            else
-                filtered_levels(&from, &warp, format, x, y, level);
+            const bool seen = filter_weighs(warp.filter)
+                                  ? filtered_levels(&from, &warp, format, x, y, level)
+                                  : warp_levels(&from, &warp, format, warp.colx[x] + warp.rowx[y],
+                                                warp.coly[x] + warp.rowy[y], level);
             for (int c = 0; c < warp.channels; c++) {
                 const struct plane *plane = &to.plane[planar ? c : 0];
                 uint8_t *row = plane->data + (ptrdiff_t)y * plane->stride;
                 const size_t i = (size_t)x * step + (planar ? 0 : c);
-                if (warp.dtype == DTYPE_F32)
+                if (!seen)
+                    memcpy(row + i * bytes, &warp.fill_element[c], bytes);
+                else if (warp.dtype == DTYPE_F32)
                     ((float *)row)[i] = warp.table.f32[c][level[c]];
                 else if (warp.dtype == DTYPE_F16)
                     ((uint16_t *)row)[i] = warp.table.f16[c][level[c]];

@@ -35,6 +35,20 @@ static inline FRAMED_HD void levels_of_samples(const struct warp *warp, enum pix
                                              : level_blended(q6[i], warp->fill[i], coverage));
 }
 
+// Where samples are taken for source position s.
+static inline FRAMED_HD int32_t position_sampled(const struct warp *warp, int32_t s)
+{
+    return warp->filter == FILTER_NEAREST ? position_snapped(s) : s;
+}
+
+// How much of what is seen at source position s is picture, whose pixels are lo <= i < hi, along
+// one axis: 0 to WEIGHT_ONE.
+static inline FRAMED_HD int coverage_at(const struct warp *warp, int32_t s, int lo, int hi)
+{
+    const bool whole = warp->filter == FILTER_NEAREST || warp->edge == EDGE_REPEAT;
+    return coverage_axis(position_of(warp->luma, whole ? position_snapped(s) : s), lo, hi);
+}
+
 // How many components are read.
 static inline FRAMED_HD int components_read(const struct warp *warp, enum pixel_format format)
 {
@@ -43,24 +57,22 @@ static inline FRAMED_HD int components_read(const struct warp *warp, enum pixel_
 }
 
 // The levels of the output pixel whose source position is (sx, sy) in 1/65536 pixel, in the
-// tensor's channel order; for gray only level[0] means something. `format` is warp->source.
-static inline FRAMED_HD void warp_levels(const struct image *src, const struct warp *warp,
+// tensor's channel order; for gray only level[0] means something. `format` is warp->source. False,
+// and no levels: it sees nothing of the picture.
+static inline FRAMED_HD bool warp_levels(const struct image *src, const struct warp *warp,
                                          enum pixel_format format, int32_t sx, int32_t sy,
                                          uint8_t level[3])
 {
-    // How much of the 2x2 footprint lies in the window, per axis.
-    const int32_t px = position_of(warp->luma, sx), py = position_of(warp->luma, sy);
-    const int coverage =
-        coverage_of(coverage_axis(px, warp->x0, warp->x1), coverage_axis(py, warp->y0, warp->y1));
-    if (coverage == 0) {
-        for (int i = 0; i < 3; i++)
-            level[i] = warp->fill[i];
-        return;
-    }
+    const int across = coverage_at(warp, sx, warp->x0, warp->x1);
+    const int down = coverage_at(warp, sy, warp->y0, warp->y1);
+    if (across == 0 || down == 0)
+        return false;
 
     // The picture there: samples that would lie outside the window are those at its edge.
-    const struct taps x = taps_at(px, warp->x0, warp->x1 - 1);
-    const struct taps y = taps_at(py, warp->y0, warp->y1 - 1);
+    sx = position_sampled(warp, sx);
+    sy = position_sampled(warp, sy);
+    const struct taps x = taps_at(position_of(warp->luma, sx), warp->x0, warp->x1 - 1);
+    const struct taps y = taps_at(position_of(warp->luma, sy), warp->y0, warp->y1 - 1);
     int sample[3] = {sample_bilinear(src, format, 0, x, y), 0, 0};
     if (source_is_rgb(format)) {
         sample[1] = sample_bilinear(src, format, 1, x, y);
@@ -71,7 +83,8 @@ static inline FRAMED_HD void warp_levels(const struct image *src, const struct w
         sample[1] = sample_bilinear(src, format, 1, cx, cy);
         sample[2] = sample_bilinear(src, format, 2, cx, cy);
     }
-    levels_of_samples(warp, format, sample, coverage, level);
+    levels_of_samples(warp, format, sample, coverage_of(across, down), level);
+    return true;
 }
 
 // --- filters that weigh samples along each axis
@@ -106,18 +119,14 @@ static inline FRAMED_HD int sample_filtered(const struct image *src, enum pixel_
 }
 
 // The levels of output pixel (dx, dy), as of warp_levels.
-static inline FRAMED_HD void filtered_levels(const struct image *src, const struct warp *warp,
+static inline FRAMED_HD bool filtered_levels(const struct image *src, const struct warp *warp,
                                              enum pixel_format format, int dx, int dy,
                                              uint8_t level[3])
 {
     const struct filter_tables *f = &warp->filtered;
     const int x = f->turned ? dy : dx, y = f->turned ? dx : dy;
-    const int coverage = coverage_of(f->coverage_x[x], f->coverage_y[y]);
-    if (coverage == 0) {
-        for (int i = 0; i < 3; i++)
-            level[i] = warp->fill[i];
-        return;
-    }
+    if (f->coverage_x[x] == 0 || f->coverage_y[y] == 0)
+        return false;
     int sample[3] = {0};
     FRAMED_ROLLED
     for (int c = 0; c < components_read(warp, format); c++) {
@@ -125,7 +134,8 @@ static inline FRAMED_HD void filtered_levels(const struct image *src, const stru
         sample[c] = sample_filtered(src, format, c, chroma ? &f->chroma_x : &f->luma_x, x,
                                     chroma ? &f->chroma_y : &f->luma_y, y);
     }
-    levels_of_samples(warp, format, sample, coverage, level);
+    levels_of_samples(warp, format, sample, coverage_of(f->coverage_x[x], f->coverage_y[y]), level);
+    return true;
 }
 
 #endif

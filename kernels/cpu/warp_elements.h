@@ -17,9 +17,10 @@ _Static_assert(PATTERN % (3 * sizeof(float)) == 0, "whole pixels of any type");
 struct elements {
     const struct image *dst;
     const struct warp *warp;
-    bool packed;                    // channels lie side by side
-    bool same;                      // a byte is its level
-    struct sum_registers sum[3][3]; // of planar channels; packed: the first, of all in turn
+    bool packed;                          // channels lie side by side
+    bool same;                            // a byte is its level
+    alignas(64) uint8_t fill[3][PATTERN]; // of planar channels; packed: the first, of all in turn
+    struct sum_registers sum[3][3];       // of planar channels; packed: the first, of all in turn
 };
 
 // --- floats as sums
@@ -102,10 +103,9 @@ static inline bool bytes_stay(const struct warp *warp)
 static inline void fill_make(uint8_t to[PATTERN], const struct warp *warp, int c, int channels)
 {
     const int bytes = (int)element_bytes(warp->dtype);
-    const uint8_t *tables = (const uint8_t *)&warp->table;
     int n = channels * bytes;
     for (int k = 0; k < channels; k++)
-        memcpy(to + k * bytes, tables + (256 * (c + k) + warp->fill[c + k]) * bytes, bytes);
+        memcpy(to + k * bytes, &warp->fill_element[c + k], bytes);
     for (; n < PATTERN; n *= 2)
         memcpy(to + n, to, n < PATTERN - n ? n : PATTERN - n);
 }
@@ -118,8 +118,11 @@ static inline void elements_init(struct elements *e, const struct image *dst,
     e->warp = warp;
     e->packed = warp->layout == LAYOUT_NHWC && warp->channels == 3;
     e->same = bytes && bytes_stay(warp);
-    for (int c = 0; warp->summed && c < (e->packed ? 1 : warp->channels); c++)
-        sums_init(e->sum[c], warp, c, e->packed);
+    for (int c = 0; c < (e->packed ? 1 : warp->channels); c++) {
+        fill_make(e->fill[c], warp, c, e->packed ? 3 : 1);
+        if (warp->summed)
+            sums_init(e->sum[c], warp, c, e->packed);
+    }
 }
 
 // --- fill
@@ -144,14 +147,12 @@ static inline void elements_fill(const struct elements *e, int x0, int x1, int y
     for (int c = 0; c < (e->packed ? 1 : e->warp->channels); c++) {
         const struct plane *plane = &e->dst->plane[c];
         uint8_t *to = plane->data + (ptrdiff_t)y0 * plane->stride + x0 * pixel;
-        alignas(64) uint8_t fill[PATTERN];
-        fill_make(fill, e->warp, c, e->packed ? 3 : 1);
         if (row == (size_t)plane->stride) {
-            pattern_store(to, row * (y1 - y0), fill);
+            pattern_store(to, row * (y1 - y0), e->fill[c]);
             continue;
         }
         for (int y = y0; y < y1; y++, to += plane->stride)
-            pattern_store(to, row, fill);
+            pattern_store(to, row, e->fill[c]);
     }
 }
 

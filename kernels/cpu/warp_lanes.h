@@ -125,9 +125,9 @@ static inline void lanes_warp(const struct image *dst, const struct image *src, 
     const struct warp *warp = &op->warp;
     if (warp->rows)
         axes_warp(dst, src, warp, band, filled);
-    else if (warp->filter != FILTER_BILINEAR && !warp->filtered.turned)
+    else if (filter_weighs(warp->filter) && !warp->filtered.turned)
         filtered_warp(dst, src, warp, band, filled);
-    else if (warp->filter != FILTER_BILINEAR)
+    else if (filter_weighs(warp->filter))
         filtered_turned_warp(dst, src, warp, band, filled);
     else if (turn_reaches(src))
         turn_warp(dst, src, warp, band, filled);

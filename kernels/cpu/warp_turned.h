@@ -62,6 +62,12 @@ static inline struct span span_both(struct span a, struct span b)
     return (struct span){a.lo > b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
 }
 
+// The positions whose nearest pixels have their centres in the span.
+static inline struct span span_snapped(struct span in)
+{
+    return (struct span){((in.lo + 65535) & ~65535) - 32768, ((in.hi + 65535) & ~65535) - 32768};
+}
+
 static inline struct turn_limits turn_limits_of(const struct warp *warp)
 {
     struct turn_limits l = {
@@ -78,6 +84,15 @@ static inline struct turn_limits turn_limits_of(const struct warp *warp)
             span_both(l.inner_x, span_between(warp->chroma_x, warp->x0 >> x, (warp->x1 - 1) >> x));
         l.inner_y =
             span_both(l.inner_y, span_between(warp->chroma_y, warp->y0 >> y, (warp->y1 - 1) >> y));
+    }
+    const bool nearest = warp->filter == FILTER_NEAREST;
+    if (nearest || warp->edge == EDGE_REPEAT) {
+        l.seen_x = span_snapped(l.seen_x);
+        l.seen_y = span_snapped(l.seen_y);
+    }
+    if (nearest) {
+        l.inner_x = span_snapped(l.inner_x);
+        l.inner_y = span_snapped(l.inner_y);
     }
     return l;
 }
@@ -133,12 +148,14 @@ static void turn_taps_make(struct turn_taps *t, const struct warp *warp, struct 
 {
     const int32_t *colx = warp->colx + x, *coly = warp->coly + x;
     const int32_t rowx = warp->rowx[y], rowy = warp->rowy[y];
+    const bool nearest = warp->filter == FILTER_NEAREST;
+    const int32_t add = nearest ? 32768 : 0, keep = nearest ? ~65535 : -1; // position_sampled
     const int far = y + AHEAD < warp->height ? y + AHEAD : y;
     t->rows_ahead = samples_between(at_y, rowy, warp->rowy[far]);
     t->columns_ahead = samples_between(at_x, rowx, warp->rowx[far]) * step;
     for (int i = run.lo; i < run.hi; i++) {
-        const int32_t px = position_of(at_x, colx[i] + rowx);
-        const int32_t py = position_of(at_y, coly[i] + rowy);
+        const int32_t px = position_of(at_x, (colx[i] + rowx + add) & keep);
+        const int32_t py = position_of(at_y, (coly[i] + rowy + add) & keep);
         t->column[i] = (px >> WEIGHT_BITS) * step;
         t->row[i] = py >> WEIGHT_BITS;
         t->weight_x[i] = (int16_t)(2 * (px & WEIGHT_MASK));
@@ -299,14 +316,6 @@ static inline struct span turn_levels(struct turn *t, int x, int y, int n)
     return seen;
 }
 
-static inline void turn_fill(struct turn *t, int n, struct span seen)
-{
-    for (int c = 0; c < 3; c++) {
-        memset(t->levels.row[c], t->warp->fill[c], seen.lo);
-        memset(t->levels.row[c] + seen.hi, t->warp->fill[c], n - seen.hi);
-    }
-}
-
 // Whether 32 bits hold the offset of every sample.
 static inline bool turn_reaches(const struct image *src)
 {
@@ -327,12 +336,12 @@ static inline void turn_warp(const struct image *dst, const struct image *src,
     for (int x = 0; x < warp->width; x += TURN) {
         const int n = warp->width - x < TURN ? warp->width - x : TURN;
         for (int y = band.y0; y < band.y1; y++) {
-            struct span out = turn_levels(&turn, x, y, n);
+            const struct span seen = turn_levels(&turn, x, y, n);
             if (!filled) {
-                turn_fill(&turn, n, out);
-                out = (struct span){0, n};
+                elements_fill(&elements, x, x + seen.lo, y, y + 1);
+                elements_fill(&elements, x + seen.hi, x + n, y, y + 1);
             }
-            elements_store(&elements, x, y, &turn.levels, out.lo, out.hi);
+            elements_store(&elements, x, y, &turn.levels, seen.lo, seen.hi);
         }
     }
 }

@@ -38,12 +38,11 @@ static __global__ void warp_pixel(const __grid_constant__ struct pixel_batch bat
     for (int i = 0; i < PLANES_MAX; i++)
         src.plane[i] = item->src[i];
     uint8_t level[3];
-    if (warp->filter == FILTER_BILINEAR)
-        warp_levels(&src, warp, FORMAT, warp->colx[x] + warp->rowx[y],
-                    warp->coly[x] + warp->rowy[y], level);
-    else
-        filtered_levels(&src, warp, FORMAT, x, y, level);
-    pixel_store<T>(warp, item->dst, x, y, level);
+    const bool seen = filter_weighs(warp->filter)
+                          ? filtered_levels(&src, warp, FORMAT, x, y, level)
+                          : warp_levels(&src, warp, FORMAT, warp->colx[x] + warp->rowx[y],
+                                        warp->coly[x] + warp->rowy[y], level);
+    pixel_store<T>(warp, item->dst, x, y, level, seen);
 }
 
 // --- launch

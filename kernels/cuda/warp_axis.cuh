@@ -91,12 +91,6 @@ static __device__ inline void axis_levels(const struct axis_item *item, const st
                                           int level[3][AXIS_COLUMNS])
 {
     const bool bgr = item->flags & AXIS_BGR;
-    if (columns->none) {
-        for (int i = 0; i < AXIS_COLUMNS; i++)
-            for (int c = 0; c < 3; c++)
-                level[c][i] = item->fill[bgr ? 2 - c : c];
-        return;
-    }
     axis_pixels<FORMAT, WHOLE>(item, row, columns, level);
     if (row->coverage == WEIGHT_ONE && columns->all) {
 #pragma unroll
@@ -130,6 +124,19 @@ static __device__ inline void elements_of(const struct axis_item *item, const T 
         for (int i = 0; i < AXIS_COLUMNS; i++)
             value[c][i] = (int)table[256 * (bgr ? 2 - c : c) + __vimin_s32_relu(value[c][i], 255)];
     }
+}
+
+// Elements of columns that see nothing of the picture.
+static __device__ inline void elements_fill(const struct axis_item *item,
+                                            const struct axis_columns *columns,
+                                            int value[3][AXIS_COLUMNS])
+{
+    const bool bgr = item->flags & AXIS_BGR;
+#pragma unroll
+    for (int i = 0; i < AXIS_COLUMNS; i++)
+        for (int c = 0; c < 3; c++)
+            if (columns->coverage[i] == 0)
+                value[c][i] = (int)item->element[bgr ? 2 - c : c];
 }
 
 // Elements side by side, as words because the compiler would take bytes apart.
@@ -344,9 +351,13 @@ static __global__ void __launch_bounds__(AXIS_THREADS, axis_resident(FORMAT, WHO
     for (; y < end; y += AXIS_WARPS, to += AXIS_WARPS * pitch) {
         const struct warp_row row = next;
         next = item->rows[min(y + AXIS_WARPS, end - 1)];
-        int value[3][AXIS_COLUMNS];
-        axis_levels<FORMAT, WHOLE>(item, &row, &columns, value);
-        elements_of(item, table, value);
+        int value[3][AXIS_COLUMNS] = {{0}};
+        if (!columns.none) {
+            axis_levels<FORMAT, WHOLE>(item, &row, &columns, value);
+            elements_of(item, table, value);
+        }
+        if (!columns.all)
+            elements_fill(item, &columns, value);
         if (packed)
             store_packed(item, to, item->width - x, value);
         else

@@ -70,6 +70,6 @@ void warp_block_pack(const struct op *op, uint8_t *host, uint8_t *device)
     copy->chroma_columns = in_block(warp, device, warp->chroma_columns);
     copy->coverage_columns = in_block(warp, device, warp->coverage_columns);
     memcpy(host + TABLES_OFFSET, warp->colx, warp_tables_bytes(warp));
-    if (warp->filter != FILTER_BILINEAR)
+    if (filter_weighs(warp->filter))
         filter_pack(warp, &copy->filtered, host, device);
 }

@@ -59,7 +59,7 @@ static inline void filtered_visible(const struct warp *warp, int *left, int *rig
 static inline bool filtered_fits(const struct warp *warp)
 {
     int left, right;
-    if (warp->filter == FILTER_BILINEAR || warp->filtered.turned)
+    if (!filter_weighs(warp->filter) || warp->filtered.turned)
         return false;
     filtered_visible(warp, &left, &right);
     for (int x = 0; x < warp->width; x += FILTERED_RUN) {
@@ -88,9 +88,10 @@ static __device__ inline int run_sum(const int16_t *sums, const struct filter_ax
     return filtered_row(sum);
 }
 
+// `seen`: the pixel has levels, for it sees some of the picture.
 template <typename T>
 static __device__ inline void pixel_store(const struct warp *warp, uint8_t *to, int x, int y,
-                                          const uint8_t level[3])
+                                          const uint8_t level[3], bool seen)
 {
     const T *table = (const T *)&warp->table;
     const bool planar = warp->layout == LAYOUT_NCHW;
@@ -99,7 +100,8 @@ static __device__ inline void pixel_store(const struct warp *warp, uint8_t *to, 
 #pragma unroll
     for (int c = 0; c < 3; c++)
         if (c < warp->channels)
-            dst[planar ? c * plane : c] = table[256 * c + level[c]];
+            dst[planar ? c * plane : c] =
+                seen ? table[256 * c + level[c]] : (T)warp->fill_element[c];
 }
 
 // T has the size of the tensor's element.
@@ -140,18 +142,16 @@ static __global__ void __launch_bounds__(FILTERED_RUN)
     if (x >= warp->width)
         return;
     uint8_t level[3];
-    const int coverage = coverage_of(f->coverage_x[x], f->coverage_y[y]);
-    if (coverage == 0) {
-        for (int c = 0; c < 3; c++)
-            level[c] = warp->fill[c];
-    } else {
+    const bool seen = f->coverage_x[x] > 0 && f->coverage_y[y] > 0;
+    if (seen) {
+        const int coverage = coverage_of(f->coverage_x[x], f->coverage_y[y]);
         const struct filter_axis *axis = source_is_rgb(FORMAT) ? &f->luma_x : &f->chroma_x;
         int sample[3] = {run_sum(sums, &f->luma_x, x, luma.from), 0, 0};
         for (int c = 1; c < components; c++)
             sample[c] = run_sum(sums + luma.n + (c - 1) * chroma.n, axis, x, chroma.from);
         levels_of_samples(warp, FORMAT, sample, coverage, level);
     }
-    pixel_store<T>(warp, item->dst, x, y, level);
+    pixel_store<T>(warp, item->dst, x, y, level, seen);
 }
 
 #endif

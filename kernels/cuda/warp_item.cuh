@@ -82,25 +82,12 @@ static inline bool steps_are_whole(const int32_t *table, int n)
 // Whether no output pixel lies between luma or RGB samples.
 static inline bool axis_is_whole(const struct warp *warp)
 {
+    if (warp->filter == FILTER_NEAREST)
+        return true;
     return steps_are_whole(warp->colx, warp->width) && steps_are_whole(warp->rowy, warp->height);
 }
 
 // --- the item
-
-static inline uint32_t fill_element(const struct warp *warp, int c)
-{
-    const int level = warp->fill[c];
-    uint32_t f32;
-    memcpy(&f32, &warp->table.f32[c][level], sizeof f32);
-    switch (element_bytes(warp->dtype)) {
-    case 1:
-        return warp->table.u8[c][level];
-    case 2:
-        return warp->table.f16[c][level];
-    default:
-        return f32;
-    }
-}
 
 static inline uint8_t axis_flags_of(const struct warp *warp, const void *dst)
 {
@@ -129,7 +116,7 @@ static inline struct axis_item axis_item_of(const struct warp *warp, const struc
         a.fill[i] = warp->fill[i];
     }
     for (int i = 0; i < warp->channels; i++)
-        a.element[i] = fill_element(warp, i);
+        a.element[i] = warp->fill_element[i];
     a.dst = (uint8_t *)dst;
     a.y0 = a.top = band.y0;
     a.y1 = a.bottom = band.y1;

@@ -107,6 +107,20 @@ static inline struct warp_params filter_case(struct random *random, const struct
     return p;
 }
 
+// What any fit, filter and geometry can be combined with: how edges are made, and pixels that are
+// nothing but fill; for some a filter and a fit of whole pixels.
+static inline void edges_case(struct random *random, struct warp_params *p)
+{
+    p->edge = (enum edge)random_in(random, EDGE_BLEND, EDGE_REPEAT);
+    p->fill_mean = random_in(random, 0, 3) == 0;
+    if (p->filter == FILTER_BILINEAR && random_in(random, 0, 3) == 0)
+        p->filter = FILTER_NEAREST;
+    if (random_in(random, 0, 3) == 0)
+        p->fit = (enum fit)random_in(random, FIT_NONE + 1, FITS - 1);
+    p->shrink_only = random_in(random, 0, 1);
+    p->stride = random_in(random, 0, 40);
+}
+
 // Any element type, order, layout and normalisation.
 static inline void tensor_case(struct random *random, struct warp_params *p)
 {
@@ -145,15 +159,17 @@ static inline const char *warp_case_text(char text[400], const struct warp_param
                                          const struct image *src)
 {
     snprintf(text, 400,
-             "%s %dx%d colour %d/%d/%d orientation %d -> %dx%d filter %d fit %d rotate %.17g flip "
+             "%s %dx%d colour %d/%d/%d orientation %d -> %dx%d filter %d edge %d mean %d fit %d "
+             "(%d, %d) rotate %.17g flip "
              "%d crop "
              "%d,%d %dx%d "
              "affine %d: %g %g %g %g %g %g order %d layout %d dtype %d",
              pixel_format_name(src->format), src->width, src->height, src->colour.matrix,
              src->colour.range, src->colour.siting, src->orientation, p->width, p->height,
-             p->filter, p->fit, p->rotate, p->flip, p->crop.x, p->crop.y, p->crop.width,
-             p->crop.height, p->has_affine, p->affine[0], p->affine[1], p->affine[2], p->affine[3],
-             p->affine[4], p->affine[5], p->order, p->layout, p->dtype);
+             p->filter, p->edge, p->fill_mean, p->fit, p->shrink_only, p->stride, p->rotate,
+             p->flip, p->crop.x, p->crop.y, p->crop.width, p->crop.height, p->has_affine,
+             p->affine[0], p->affine[1], p->affine[2], p->affine[3], p->affine[4], p->affine[5],
+             p->order, p->layout, p->dtype);
     return text;
 }
 

@@ -93,6 +93,8 @@ static inline double weighed(const struct image *image, int c, double x, double 
 static inline double sampled(const struct image *image, int c, double x, double y,
                              struct footprint foot, struct window window)
 {
+    if (foot.filter == FILTER_NEAREST)
+        return bilinear(image, c, x, y, window); // which lies at a pixel's centre
     if (foot.filter == FILTER_BILINEAR)
         return bilinear(image, c, x, y, window);
     return weighed(image, c, x, y, foot, window);
@@ -259,6 +261,17 @@ static inline double square_covered(double x, double width, int lo, int hi)
     return fmax(0, right - left) / width;
 }
 
+// Whether the definition and positions of 1/65536 pixel may find another pixel nearest.
+static inline bool warp_is_undecided(const struct warp_params *params, const struct image *src,
+                                     int dx, int dy)
+{
+    double x, y;
+    warp_position(params, src, dx, dy, &x, &y);
+    if (params->filter != FILTER_NEAREST && params->edge != EDGE_REPEAT)
+        return false;
+    return fabs(x + 0.5 - rint(x + 0.5)) < 1e-4 || fabs(y + 0.5 - rint(y + 0.5)) < 1e-4;
+}
+
 // The unrounded level of one channel of the tensor; `colour`: what the source resolves to.
 static inline double warp_definition(const struct warp_params *params, const struct image *src,
                                      struct colour colour, int dx, int dy, int channel)
@@ -267,8 +280,15 @@ static inline double warp_definition(const struct warp_params *params, const str
     const struct footprint foot = warp_footprint(params, src, dx, dy);
     double x, y;
     warp_position(params, src, dx, dy, &x, &y);
+    const bool inside = half_up(x) >= window.x0 && half_up(x) < window.x1 &&
+                        half_up(y) >= window.y0 && half_up(y) < window.y1;
+    if (params->filter == FILTER_NEAREST) {
+        x = half_up(x);
+        y = half_up(y);
+    }
     const double coverage =
-        params->filter == FILTER_BILINEAR
+        params->filter == FILTER_NEAREST || params->edge == EDGE_REPEAT ? inside
+        : params->filter == FILTER_BILINEAR
             ? covered(x, window.x0, window.x1) * covered(y, window.y0, window.y1)
             : square_covered(x, foot.width, window.x0, window.x1) *
                   square_covered(y, foot.height, window.y0, window.y1);

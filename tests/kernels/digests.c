@@ -69,7 +69,10 @@ static int warp_kinds(struct kind kinds[KINDS_MAX])
         const char *name;
         enum order order;
         enum filter filter;
+        enum edge edge;
+        bool fill_mean;
         enum fit fit;
+        int stride;
         double rotate;
         enum flip flip;
         struct rect crop;
@@ -83,12 +86,20 @@ static int warp_kinds(struct kind kinds[KINDS_MAX])
         {.name = "area", .filter = FILTER_AREA},
         {.name = "triangle-mirrored", .filter = FILTER_TRIANGLE, .flip = FLIP_HORIZONTAL},
         {.name = "triangle-turned", .filter = FILTER_TRIANGLE, .rotate = 90},
+        {.name = "nearest", .filter = FILTER_NEAREST},
+        {.name = "nearest-affine", .filter = FILTER_NEAREST, .affine = true},
+        {.name = "repeat-window", .edge = EDGE_REPEAT, .fit = FIT_YOLOX, .crop = {9, 5, 31, 23}},
+        {.name = "repeat-rotated", .edge = EDGE_REPEAT, .rotate = 33, .crop = {9, 5, 31, 23}},
+        {.name = "rect-mean", .edge = EDGE_REPEAT, .fill_mean = true, .fit = FIT_RECT, .stride = 8},
     };
     for (size_t i = 0; i < sizeof(geometries) / sizeof(geometries[0]); i++) {
         static const double affine[6] = {0.8, -0.45, 12.3, 0.4, 0.85, -11.7};
         p.warp.order = geometries[i].order;
         p.warp.filter = geometries[i].filter;
+        p.warp.edge = geometries[i].edge;
+        p.warp.fill_mean = geometries[i].fill_mean;
         p.warp.fit = geometries[i].fit;
+        p.warp.stride = geometries[i].stride;
         p.warp.rotate = geometries[i].rotate;
         p.warp.flip = geometries[i].flip;
         p.warp.crop = geometries[i].crop;

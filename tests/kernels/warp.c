@@ -27,6 +27,8 @@ static double worst_level(const struct warp_params *p, const struct image *src,
     for (int c = 0; c < (p->order == ORDER_GRAY ? 1 : 3); c++)
         for (int y = 0; y < p->height; y++)
             for (int x = 0; x < p->width; x++) {
+                if (warp_is_undecided(p, src, x, y))
+                    continue;
                 const double expected = half_up(warp_definition(p, src, colour, x, y, c));
                 worst = fmax(worst, fabs(levels[element_index(p, c, x, y)] - expected));
             }
@@ -118,6 +120,85 @@ static void test_filters(struct random *random, enum pixel_format source)
         const struct colour colour = colour_case(random);
         give_colour(random, colour, &p, &picture.image);
         check_levels(&p, &picture.image, colour);
+        picture_free(&picture);
+    }
+}
+
+// The same with edges that repeat the picture's last samples, and with the nearest pixel.
+static void test_edges(struct random *random, enum pixel_format source)
+{
+    for (int i = 0; i < 600; i++) {
+        struct picture picture = picture_random(source, 24, random);
+        struct warp_params p;
+        if (i % 2)
+            p = filter_case(random, &picture.image, 40);
+        else
+            p = warp_case(random, (enum geometry)(i / 2 % GEOMETRIES), &picture.image, 40);
+        p.edge = (enum edge)random_in(random, EDGE_BLEND, EDGE_REPEAT);
+        if (i % 2 == 0 && random_in(random, 0, 1))
+            p.filter = FILTER_NEAREST;
+        const struct colour colour = colour_case(random);
+        give_colour(random, colour, &p, &picture.image);
+        check_levels(&p, &picture.image, colour);
+        picture_free(&picture);
+    }
+}
+
+// Which pixel is nearest, ties included, where one side is stretched to another.
+static void test_nearest(struct random *random)
+{
+    for (int i = 0; i < 400; i++) {
+        const int side_max = i % 4 ? 60 : 9000, n = random_in(random, 1, side_max);
+        const int steps = random_in(random, 1, 6);
+        struct picture picture = picture_sized(PIXEL_GRAY, i % 3 ? n : steps * 64, 1, random);
+        struct warp_params p = {.scale = 1, .std = {1, 1, 1}, .height = 1};
+        struct op op;
+        p.width = i % 3 ? random_in(random, 1, side_max) : 64;
+        p.order = ORDER_GRAY;
+        p.fit = FIT_STRETCH;
+        p.filter = FILTER_NEAREST;
+        picture.image.colour.range = RANGE_FULL;
+        CHECK(op_init(&op, &(struct op_params){OP_WARP, {.warp = p}}, &picture.image) == 0, "op");
+        uint8_t *levels = run(&op, &picture.image);
+        const int64_t from = picture.image.width;
+        int wrong = 0;
+        for (int x = 0; x < p.width; x++)
+            wrong +=
+                levels[x] != sample_get(&picture.image, 0, (2 * x + 1) * from / (2 * p.width), 0);
+        CHECK(wrong == 0, "%d of %d to %d pixels", wrong, picture.image.width, p.width);
+        free(levels);
+        op_finish(&op);
+        picture_free(&picture);
+    }
+}
+
+// Rows above and below the picture hold the element 0, whose bits are 0 in every type.
+static void test_mean(struct random *random)
+{
+    for (int i = 0; i < 4 * 3; i++) {
+        struct picture picture = picture_sized(PIXEL_BGR24, 40, 20, random);
+        struct warp_params p = {.width = 64, .height = 64, .fit = FIT_ULTRALYTICS};
+        struct op op;
+        p.dtype = (enum dtype)(i % 4);
+        p.order = (enum order)(i / 4);
+        p.layout = LAYOUT_NHWC;
+        p.scale = p.dtype < DTYPE_F16 ? 1.0 / 3 : 1.0 / 255;
+        p.fill_mean = true;
+        p.edge = EDGE_REPEAT;
+        for (int c = 0; c < 3; c++) {
+            p.mean[c] = (p.dtype < DTYPE_F16 ? 100.123 : 0.485) - c / 16.0;
+            p.std[c] = 0.229;
+        }
+        CHECK(op_init(&op, &(struct op_params){OP_WARP, {.warp = p}}, &picture.image) == 0, "op");
+        uint8_t *elements = run(&op, &picture.image);
+        const size_t row = op.dst_bytes / 64;
+        int set = 0, bars = 0;
+        for (size_t k = 0; k < op.dst_bytes; k++)
+            *(k / row < 16 || k / row >= 48 ? &bars : &set) |= elements[k];
+        CHECK(bars == 0 && (set != 0 || p.dtype == DTYPE_U8), // which has no numbers below 0
+              "dtype %d, order %d: bars %d, picture %d", p.dtype, p.order, bars, set);
+        free(elements);
+        op_finish(&op);
         picture_free(&picture);
     }
 }
@@ -271,7 +352,10 @@ int main(int argc, char **argv)
             TEST(test_colours(&random, sources[source]));
         TEST(test_large(&random, sources[source]));
         TEST(test_filters(&random, sources[source]));
+        TEST(test_edges(&random, sources[source]));
     }
+    TEST(test_nearest(&random));
+    TEST(test_mean(&random));
     TEST(test_elements(&random));
     TEST(test_summed());
     TEST(test_extremes(&random));

@@ -209,11 +209,12 @@ static int trial_warp(struct trial *t, struct random *random, enum pixel_format 
     p.height = size.height;
     for (int c = 0; c < 3; c++)
         p.fill[c] = random_in(random, 0, 1) ? 114 : (uint8_t)random_next(random);
+    edges_case(random, &p);
     tensor_case(random, &p);
     normalisation_case(random, &p);
     struct op_params params = {OP_WARP, {.warp = p}};
     int error = op_init(&t->op, &params, &t->source.image);
-    if (error == -ERANGE) { // a line letterboxed into a box
+    if (error) { // a line letterboxed into a box, or one that deepstream makes none of
         params.warp.fit = FIT_STRETCH;
         params.warp.has_affine = false;
         error = op_init(&t->op, &params, &t->source.image);
