@@ -54,10 +54,13 @@ static void check_path(struct mistakes *mistakes, const struct config *config, c
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
         for (int o = 0; o < camera->n_outputs; o++)
-            if (address_collides(&camera->outputs[o].sink, address))
+            if (!camera->outputs[o].is_batch && address_collides(&camera->outputs[o].sink, address))
                 mistake(mistakes, at, key, "is also the sink of cameras.%s.outputs.%s",
                         camera->name, camera->outputs[o].name);
     }
+    for (int i = 0; i < config->n_batches; i++)
+        if (address_collides(&config->batches[i].sink, address))
+            mistake(mistakes, at, key, "is also the sink of batches.%s", config->batches[i].name);
 }
 
 static struct place place_or_start(struct place at)
@@ -105,6 +108,26 @@ static void settle_threads(struct config *config)
     }
 }
 
+// Only a regular file can be read more slowly without harm: a fifo or device may be live.
+static bool is_file_at_full_pace(const struct camera_config *camera)
+{
+    struct stat st;
+    if (!camera->url || config_url_kind(camera->url) != URL_FILE || camera->pace != PACE_FULL)
+        return false;
+    return stat(config_url_path(camera->url), &st) < 0 || S_ISREG(st.st_mode);
+}
+
+static void settle_overflow(struct camera_config *camera)
+{
+    enum overflow chosen = is_file_at_full_pace(camera) ? OVERFLOW_WAIT : OVERFLOW_DROP_OLDEST;
+    for (int i = 0; i < camera->n_outputs; i++) {
+        struct output_config *output = &camera->outputs[i];
+        output->overflow_auto = output->overflow == OVERFLOW_AUTO;
+        if (output->overflow_auto)
+            output->overflow = chosen;
+    }
+}
+
 void check_root(struct mistakes *mistakes, struct config *config, const struct given given[])
 {
     struct place control = find_root(given, "control")->value;
@@ -118,6 +141,8 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
         mistake(mistakes, http, "http", "is also the control socket");
     check_descriptors(mistakes, config);
     settle_threads(config);
+    for (int i = 0; i < config->n_cameras; i++)
+        settle_overflow(&config->cameras[i]);
 }
 
 // --- cameras
@@ -137,26 +162,6 @@ static const char *url_mistake(const char *url)
     if (!strcasecmp(url, "unix:") || !strcasecmp(url, "file:"))
         return "has no path (unix:PATH or file:PATH)";
     return NULL;
-}
-
-// Only a regular file can be read more slowly without harm: a fifo or device may be live.
-static bool is_file_at_full_pace(const struct camera_config *camera)
-{
-    struct stat st;
-    if (!camera->url || config_url_kind(camera->url) != URL_FILE || camera->pace != PACE_FULL)
-        return false;
-    return stat(config_url_path(camera->url), &st) < 0 || S_ISREG(st.st_mode);
-}
-
-static void settle_overflow(struct camera_config *camera)
-{
-    enum overflow chosen = is_file_at_full_pace(camera) ? OVERFLOW_WAIT : OVERFLOW_DROP_OLDEST;
-    for (int i = 0; i < camera->n_outputs; i++) {
-        struct output_config *output = &camera->outputs[i];
-        output->overflow_auto = output->overflow == OVERFLOW_AUTO;
-        if (output->overflow_auto)
-            output->overflow = chosen;
-    }
 }
 
 // Schemes are case-insensitive (RFC 3986), but libavformat only knows them in lower case.
@@ -205,7 +210,6 @@ void check_camera(struct mistakes *mistakes, struct camera_config *camera,
     char dotted[KEY_MAX];
     const char *wrong = url->key.line && !url->wrong ? url_mistake(camera->url) : NULL;
     settle_scheme(camera);
-    settle_overflow(camera);
     if (!wrong && camera->url)
         check_tls(mistakes, camera, given, path);
     if (!wrong)

@@ -5,13 +5,13 @@
 
 #include "config/check_output.h"
 
-// Notes what is wrong with a camera whose outputs are read, and settles their `overflow`. `given`
-// goes by the rows of camera_table.
+// Notes what is wrong with a camera. `given` goes by the rows of camera_table.
 void check_camera(struct mistakes *, struct camera_config *camera, const struct given given[],
                   const char *path);
 
-// Notes what is wrong with the keys of the root, once everything is read. `given` goes by the rows
-// of root_table.
+// Notes what is wrong with the keys of the root, once everything is read and batches have their
+// members, and settles what depends on the whole: threads, and `overflow` of the cameras' outputs.
+// `given` goes by the rows of root_table.
 void check_root(struct mistakes *, struct config *config, const struct given given[]);
 
 // Notes each key that differs between the running configuration and the next but is not `live`.

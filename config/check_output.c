@@ -191,6 +191,23 @@ static void check_copy(struct check *c)
                      "drop_newest | wait)");
 }
 
+// --- batches
+
+// The elements of a batch are tensors of one shape.
+static void check_batch(struct check *c)
+{
+    const struct output_config *o = c->output;
+    if (o->kernel != KERNEL_WARP)
+        refuse_value(c, "kernel",
+                     "is not for a batch, whose elements are tensors of one size (warp)");
+    if (o->count && o->per_camera > o->count)
+        refuse_value(c, "per_camera", "is more than the batch holds (count: %d)", o->count);
+    if (o->order == BATCH_FIXED && o->per_camera > 1)
+        refuse_value(c, "per_camera",
+                     "cannot be combined with order fixed, where each member has one index (1, or "
+                     "order: arrival)");
+}
+
 static void (*const kernel_checks[])(struct check *) = {
     [KERNEL_WARP] = check_warp,
     [KERNEL_YUV] = check_yuv,
@@ -305,6 +322,12 @@ static void check_rivals(struct check *c)
             }
         }
     }
+    for (int i = 0; i < c->config->n_batches; i++) {
+        const struct output_config *other = &c->config->batches[i];
+        if (other != c->output && address_collides(&other->sink, &c->output->sink))
+            refuse_value(c, "sink", "is already the sink of batches.%s (each batch needs its own)",
+                         other->name);
+    }
 }
 
 // --- protocols
@@ -360,6 +383,10 @@ static void check_protocol(struct check *c)
             return;
     }
     const bool container = o->protocol == PROTOCOL_MP4 || o->protocol == PROTOCOL_MKV;
+    if (o->is_batch && o->protocol == PROTOCOL_Y4M) {
+        refuse_value(c, key, "y4m cannot hold the tensors of a batch (framed, npy or raw)");
+        return;
+    }
     if (output_config_fits(o, o->protocol))
         return;
     if (container || o->kernel == KERNEL_COPY)
@@ -383,6 +410,8 @@ void check_output(struct mistakes *mistakes, const struct config *config,
     if (!is_wrong(&c, "kernel")) {
         check_keys_of_kernel(&c);
         kernel_checks[output->kernel](&c);
+        if (output->is_batch)
+            check_batch(&c);
     }
     if (output->sink.kind == SINK_NONE)
         return;

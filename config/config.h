@@ -39,14 +39,19 @@ enum preset {
     PRESET_IMAGENET_STRETCH,
     PRESET_OPENCV_BLOB
 };
+// Which index of a batch a frame takes: the next free index, or that of its camera.
+enum batch_order { BATCH_ARRIVAL, BATCH_FIXED };
+// The elements of a batch that hold no frame: left out behind the last frame, or full of `fill`.
+enum batch_tail { BATCH_CUT, BATCH_ZERO };
 enum ready_when { READY_ANY, READY_ALL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 enum { CAMERA_OUTPUTS_MAX = 16 };
 
+#define BATCH_AUTO_MAX   32 // elements that `count: auto` gives at most
 #define RING_CLIENTS_MAX 64 // each may hold slots that others wait for
 
-enum { TABLE_ROWS_MAX = 40 }; // keys of the root, of a camera or of an output
+enum { TABLE_ROWS_MAX = 64 }; // keys of the root, of a camera or of an output
 
 // Where the values of an object stand in the file, by the rows of its table (config/object.h).
 struct places {
@@ -66,6 +71,8 @@ struct colour_config {
     enum range range;
 };
 
+// A product of a camera; or a batch, a product that cameras share. A camera that is a member of a
+// batch has an output with the batch's name, a copy of the batch.
 struct output_config {
     char *name;
     struct place place;
@@ -100,6 +107,14 @@ struct output_config {
     char *group;    // of the socket or file; NULL: that of the process
     gid_t group_id; // of `group`, once it was looked up (daemon/base/groups.h)
     bool has_group_id;
+    bool is_batch; // not a key: a batch, or a camera's share in one; the keys below hold for these
+    struct name_patterns cameras; // the members
+    int count;                    // most elements; 0: auto
+    int capacity;                 // not a key: `count`, or what config_load chose for auto
+    struct batch_wait wait;
+    int per_camera; // most frames of one camera in one batch
+    enum batch_order order;
+    enum batch_tail tail;
 };
 
 // The codecs that NVDEC needs different amounts of memory for.
@@ -181,6 +196,8 @@ struct config {
     char *tuned; // ignored; NULL: not set
     struct camera_config *cameras;
     int n_cameras;
+    struct output_config *batches;
+    int n_batches;
 };
 
 #endif

@@ -84,7 +84,7 @@ static void print_required(FILE *f, const struct table *table)
 {
     const char *before = ", \"required\": [";
     for (int i = 0; i < table->n; i++) {
-        if (table->rows[i].required) {
+        if (table->rows[i].required && table_has(table, &table->rows[i])) {
             fprintf(f, "%s\"%s\"", before, table->rows[i].key);
             before = ", ";
         }
@@ -103,6 +103,7 @@ static void print_members(FILE *f, const struct table *const tables[], int n, co
         for (int i = 0; i < tables[t]->n; i++) {
             const struct config_row *row = &tables[t]->rows[i];
             if (!row_in_section(row, section) || (defaults && row->own) ||
+                (!defaults && !table_has(tables[t], row)) ||
                 (t > 0 && table_find(tables[0], row->key)))
                 continue;
             fputs(before, f);
@@ -118,11 +119,11 @@ static void print_members(FILE *f, const struct table *const tables[], int n, co
 void config_print_schema(FILE *f)
 {
     static const struct table *const root[] = {&root_table};
-    fputs(
-        "{\"$schema\": \"http://json-schema.org/draft-07/schema#\",\n"
-        " \"title\": \"framed\",\n"
-        " \"definitions\": {\"expanded\": {\"type\": \"string\", \"pattern\": \"\\\\$\\\\{\"}},\n ",
-        f);
+    fputs("{\"$schema\": \"http://json-schema.org/draft-07/schema#\",\n"
+          " \"title\": \"framed\",\n"
+          " \"definitions\": {\"expanded\": {\"type\": \"string\", \"pattern\": \"\\\\$\\\\{\"},\n"
+          "  \"pattern\": {\"type\": \"string\", \"pattern\": \"^!?[A-Za-z0-9_*?-]{1,31}$\"}},\n ",
+          f);
     print_members(f, root, 1, "", false, 0);
     fputs("}\n", f);
 }

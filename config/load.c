@@ -7,6 +7,7 @@
 #include "config/check.h"
 #include "config/expand.h"
 #include "config/file.h"
+#include "config/members.h"
 #include "config/object.h"
 #include "config/preset.h"
 #include "config/reader.h"
@@ -41,11 +42,13 @@ static void read_mapping(struct loader *l, const yaml_node_t *node, struct mappi
 
 static void unknown_key(struct loader *l, int index, const struct mapping *m, const char *key)
 {
-    static const struct table *const tables[] = {&root_table, &camera_table, &output_table};
+    static const struct table *const tables[] = {&camera_table, &output_table, &batch_table,
+                                                 &root_table};
     struct mistakes *mistakes = &l->reader.mistakes;
     struct place at = reader_place(&l->reader, index);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        if (table_find(tables[i], key)) {
+        const struct config_row *row = table_find(tables[i], key);
+        if (row && table_has(tables[i], row)) {
             mistake(mistakes, at, l->reader.path, "unknown key here (it is a key of %s)",
                     tables[i]->noun);
             return;
@@ -86,7 +89,8 @@ static struct target *find_target(struct loader *l, struct mapping *m, const cha
     struct target *found = NULL;
     for (int i = 0; i < m->n; i++) {
         const struct config_row *one = table_find(m->targets[i].table, key);
-        if (!one || (found && !is_outside_choices(l, *row, node)))
+        if (!one || (!m->defaults && !table_has(m->targets[i].table, one)) ||
+            (found && !is_outside_choices(l, *row, node)))
             continue;
         found = &m->targets[i];
         *row = one;
@@ -130,7 +134,9 @@ static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct map
                 given->key.line);
     } else if (m->defaults && row->own) {
         mistake(mistakes, at, l->reader.path, "cannot be set in defaults (each %s has its own)",
-                target->table == &camera_table ? "camera" : "output");
+                target->table == &camera_table ? "camera"
+                : row->batch                   ? "batch"
+                                               : "output");
     } else {
         *given = (struct given){at, reader_place(&l->reader, pair->value), pair->value, false};
         given->wrong = !read_row(l, pair->value, row, target->object, m);
@@ -163,7 +169,7 @@ static void require_keys(struct loader *l, struct place at, const struct target 
 {
     for (int i = 0; i < target->table->n; i++) {
         const struct config_row *row = &target->table->rows[i];
-        if (!row->required || target->given[i].key.line)
+        if (!row->required || !table_has(target->table, row) || target->given[i].key.line)
             continue;
         size_t path = reader_enter(&l->reader, row->key);
         mistake(&l->reader.mistakes, at, l->reader.path, "is missing (for example %s: %s)",
@@ -191,16 +197,20 @@ static const char *name_wrong(const struct table *table, const char *name, const
 static void read_items(struct loader *l, const struct config_row *row, int index, void *owner,
                        const void *prototype);
 
-// Reads a camera or output, which already has its name and defaults.
+// Reads a camera, output or batch, which already has its name and defaults.
 static void read_item(struct loader *l, int index, const struct config_row *row, void *object)
 {
     struct target target = {.table = row->items, .object = object};
     struct mapping m = {.targets = &target, .n = 1};
     const yaml_node_t *node = reader_mapping(&l->reader, index, NULL);
+    for (int i = 0; !node && i < row->items->n; i++)
+        object_set_place(row->items, object, &row->items->rows[i], (struct place){-1, -1});
     if (!node)
         return;
+    if (row->items == &batch_table)
+        ((struct output_config *)object)->is_batch = true;
     read_mapping(l, node, &m, "");
-    if (row->items == &output_table)
+    if (table_is_of_outputs(row->items))
         preset_apply(object, target.given);
     require_keys(l, *object_place(row->items, object), &target);
     for (int i = 0; i < row->items->n; i++) {
@@ -213,7 +223,7 @@ static void read_item(struct loader *l, int index, const struct config_row *row,
     }
     if (row->items == &camera_table)
         check_camera(&l->reader.mistakes, object, target.given, l->reader.path);
-    if (row->items == &output_table)
+    if (table_is_of_outputs(row->items))
         check_output(&l->reader.mistakes, l->config, object, target.given, l->reader.path);
 }
 
@@ -317,9 +327,12 @@ static void read_root(struct loader *l)
         if (row->type == VALUE_DEFAULTS && target.given[i].key.line)
             read_defaults(l, target.given[i].node, row);
         if (row->type == VALUE_ITEMS && target.given[i].key.line)
-            read_items(l, row, target.given[i].node, l->config, &l->camera);
+            read_items(l, row, target.given[i].node, l->config,
+                       table_is_of_outputs(row->items) ? (void *)&l->output : (void *)&l->camera);
         reader_leave(&l->reader, path);
     }
+    if (members_join(&l->reader.mistakes, l->config) < 0)
+        l->reader.no_memory = true;
     check_root(&l->reader.mistakes, l->config, target.given);
     l->config->secret = l->reader.secret;
     if (l->options->judge)

@@ -87,30 +87,41 @@ static void forget_items(const struct table *table, void *object)
     }
 }
 
+int object_copy_to(const struct table *table, void *to, const void *object)
+{
+    memcpy(to, object, table->size);
+    forget_items(table, to);
+    char **name = object_name(table, to);
+    *name = strdup(*name);
+    if (object_own(table, to) == 0 && *name)
+        return 0;
+    object_free(table, to);
+    return -ENOMEM;
+}
+
 void *object_copy(const struct table *table, const void *object)
 {
     void *copy = malloc(table->size);
-    if (!copy)
-        return NULL;
-    memcpy(copy, object, table->size);
-    forget_items(table, copy);
-    char **name = object_name(table, copy);
-    *name = strdup(*name);
-    if (object_own(table, copy) == 0 && *name)
+    if (copy && object_copy_to(table, copy, object) == 0)
         return copy;
-    object_free(table, copy);
     free(copy);
     return NULL;
 }
 
 bool object_equal(const struct table *table, const void *a, const void *b)
 {
-    // Keys of other kernels, which `defaults` may set, do not count.
-    const struct output_config *output = table == &output_table ? a : NULL;
+    const bool outputs = table_is_of_outputs(table);
+    const struct output_config *output = outputs ? a : NULL, *other = outputs ? b : NULL;
+    if (outputs && output->is_batch != other->is_batch)
+        return false;
     for (int i = 0; i < table->n; i++) {
         const struct config_row *row = &table->rows[i];
-        if (row_has_value(row) && (!output || row_is_of(row, output->kernel)) &&
-            !value_equal(row, a, b))
+        // Keys of other kernels, or of batches, which `defaults` may set, do not count; nor do the
+        // patterns: members come and go while the batch stays.
+        const bool counts =
+            row_has_value(row) && row->type != VALUE_NAME_PATTERNS &&
+            (!outputs || (row_is_of(row, output->kernel) && (output->is_batch || !row->batch)));
+        if (counts && !value_equal(row, a, b))
             return false;
     }
     return true;

@@ -10,10 +10,14 @@ int object_init(const struct table *, void *object);
 // Gives `object` its own copy of the memory that a memcpy made it share. 0; -ENOMEM, and members
 // that could not be copied are empty.
 int object_own(const struct table *, void *object);
+// Makes `to` a copy with name and place but without items (VALUE_ITEMS), for object_free. 0;
+// -ENOMEM, and `to` is empty.
+int object_copy_to(const struct table *, void *to, const void *object);
 // A copy with name and place but without items (VALUE_ITEMS), for object_free and then free. NULL:
 // no memory.
 void *object_copy(const struct table *, const void *object);
-// Whether all values are equal. Items, name, place and keys of other kernels do not count.
+// Whether all values are equal. Items, name, place, keys of other kernels and the patterns of a
+// batch do not count.
 bool object_equal(const struct table *, const void *a, const void *b);
 void object_free(const struct table *,
                  void *object); // frees what it owns and empties it, not itself

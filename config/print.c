@@ -6,8 +6,9 @@
 
 enum { ALLOWED_MAX = 256, HELP_COLUMN = 40, COLUMNS_MAX = 120, INDENT = 2 };
 
-// An output of the example configuration, with the values that are not defaults.
+// An output or batch of the example configuration, with the values that are not defaults.
 struct example {
+    const struct table *table;
     const char *name;
     enum kernel kernel;
     bool all; // every key, else only those that no other kernel has
@@ -15,9 +16,10 @@ struct example {
 };
 
 static const struct example examples[] = {
-    {"detector", KERNEL_WARP, true, "unix:/run/framed/gate-detector.sock"},
-    {"archive", KERNEL_YUV, false, "file:/var/lib/framed/gate.y4m"},
-    {"recording", KERNEL_COPY, false, "file:/var/lib/framed/gate-%Y%m%d-%H%M%S.mp4"},
+    {&output_table, "detector", KERNEL_WARP, true, "unix:/run/framed/gate-detector.sock"},
+    {&output_table, "archive", KERNEL_YUV, false, "file:/var/lib/framed/gate.y4m"},
+    {&output_table, "recording", KERNEL_COPY, false, "file:/var/lib/framed/gate-%Y%m%d-%H%M%S.mp4"},
+    {&batch_table, "detectors", KERNEL_WARP, false, "ring:/run/framed/detectors.ring"},
 };
 
 static const char *text_of(const struct config_row *row, const struct example *e)
@@ -33,6 +35,10 @@ static bool is_shown(const struct config_row *row, const struct example *e)
 {
     if (!e)
         return true;
+    if (e->table == &batch_table)
+        return row->batch || !strcmp(row->key, "sink");
+    if (!table_has(e->table, row))
+        return false;
     if (!row->kernels)
         return e->all || !strcmp(row->key, "kernel") || !strcmp(row->key, "sink");
     const bool of_many = row->kernels & (row->kernels - 1);
@@ -80,6 +86,8 @@ static void print_items(FILE *f, const struct config_row *row, int indent)
         return;
     }
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        if (examples[i].table != row->items)
+            continue;
         fprintf(f, "%*s%s:\n", indent, "", examples[i].name);
         print_rows(f, row->items, "", &examples[i], indent + INDENT);
     }
@@ -146,8 +154,10 @@ static void print_keys(FILE *f, const char *title, const struct table *table)
 {
     fprintf(f, "%s\n\n| key | value | default | meaning |\n|---|---|---|---|\n", title);
     for (int i = 0; i < table->n; i++) {
-        if (table->rows[i].type != VALUE_SECTION)
-            print_key(f, &table->rows[i]);
+        const struct config_row *row = &table->rows[i];
+        if (row->type != VALUE_SECTION &&
+            (table == &batch_table ? row->batch : table_has(table, row)))
+            print_key(f, row);
     }
 }
 
@@ -156,4 +166,6 @@ void config_print_keys(FILE *f)
     print_keys(f, "At the top:", &root_table);
     print_keys(f, "\nOf a camera, `cameras.NAME`:", &camera_table);
     print_keys(f, "\nOf an output, `cameras.NAME.outputs.NAME`:", &output_table);
+    print_keys(f, "\nOf a batch, `batches.NAME`, beside the keys of an output with kernel warp:",
+               &batch_table);
 }

@@ -79,6 +79,10 @@ static const struct config_choice format_choices[] = {{"nv12", PIXEL_NV12},
                                                       {"yuv444p", PIXEL_YUV444P},
                                                       {"yuv24", PIXEL_YUV24},
                                                       {0}};
+static const struct config_choice batch_order_choices[] = {
+    {"arrival", BATCH_ARRIVAL}, {"fixed", BATCH_FIXED}, {0}};
+static const struct config_choice batch_tail_choices[] = {
+    {"cut", BATCH_CUT}, {"zero", BATCH_ZERO}, {0}};
 static const struct config_choice matrix_choices[] = {
     {"auto", MATRIX_UNSPECIFIED}, {"bt601", MATRIX_BT601},           {"bt709", MATRIX_BT709},
     {"bt2020", MATRIX_BT2020},    {"bt601-8bit", MATRIX_BT601_8BIT}, {0}};
@@ -93,6 +97,7 @@ static const struct config_choice range_choices[] = {
     enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
     enum preset: preset_choices, enum fit: fit_choices, enum filter: filter_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
+    enum batch_order: batch_order_choices, enum batch_tail: batch_tail_choices, \
     enum matrix: matrix_choices, enum range: range_choices, default: NULL)
 
 #define MEMBER(type, member) (((type *)0)->member)
@@ -104,8 +109,9 @@ static const struct config_choice range_choices[] = {
     {.key = name, .type = VALUE_SECTION, .help = help_text, ##__VA_ARGS__}
 #define ITEMS(struct_type, member, table, help_text, ...) \
     {.key = #member, .type = VALUE_ITEMS, .offset = offsetof(struct_type, member), \
-     .count_offset = offsetof(struct_type, n_##member), .items = &table, .required = true, \
+     .count_offset = offsetof(struct_type, n_##member), .items = &table, \
      .help = help_text, ##__VA_ARGS__}
+#define BATCH .batch = true
 #define RANGE(low, high) .min = low, .max = high
 #define WARP .kernels = 1 << KERNEL_WARP
 #define YUV .kernels = 1 << KERNEL_YUV
@@ -154,7 +160,7 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, media_timeout, "auto", "time without media after which the input counts as lost; auto: for RTSP cameras, ten of the camera's own intervals between pictures, 1 s at least; 5 s for other inputs",
           RANGE(0.1, 3600), .zero = "auto"),
     FIELD(struct camera_config, close_timeout, "1s", "longest time to close the input", RANGE(0.1, 60)),
-    ITEMS(struct camera_config, outputs, output_table, "what to make of the camera's frames; each output has a name", .own = true),
+    ITEMS(struct camera_config, outputs, output_table, "what to make of the camera's frames; each output has a name; required unless the camera is in a batch", .own = true),
 };
 
 static const struct config_row output_rows[] = {
@@ -224,6 +230,20 @@ static const struct config_row output_rows[] = {
           RANGE(0, 600), COPY),
     FIELD(struct output_config, mode, "0660", "permissions of the socket or file", RANGE(0, 0777)),
     FIELD(struct output_config, group, NULL, "group of the socket or file", .example = "video"),
+    FIELD(struct output_config, cameras, NULL,
+          "the members: patterns over the names of cameras, in which * stands for any characters and ? for one; of the patterns that fit a name the last decides",
+          .example = "[\"gate*\", \"yard-?\", \"!yard-9\"]", .required = true, .own = true, BATCH),
+    FIELD(struct output_config, count, "auto",
+          "N of the tensor, the most elements of one batch; auto: as many as there are members at the start, at most 32, and at least per_camera",
+          RANGE(1, 256), .zero = "auto", BATCH),
+    FIELD(struct output_config, wait, "auto",
+          "longest time that a batch waits for more frames after its first; auto: so long that the next frames of the fastest camera come in, less the time that clients need for a batch, 2 to 100 ms",
+          RANGE(0, 1), BATCH),
+    FIELD(struct output_config, per_camera, "1", "most frames of one camera in one batch", RANGE(1, 16), BATCH),
+    FIELD(struct output_config, order, "arrival",
+          "arrival: each frame takes the next free index; fixed: each member keeps its index, and the index of a member without a frame is marked as empty", BATCH),
+    FIELD(struct output_config, tail, "cut",
+          "cut: the batch ends behind its last frame; zero: it always has N elements, and those without a frame hold `fill`", BATCH),
 };
 
 static const struct config_row root_rows[] = {
@@ -261,7 +281,9 @@ static const struct config_row root_rows[] = {
           .example = "\"cpu=Intel(R) N100, 4 processors; gpu=none; driver=none\"", .live = true),
     {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}",
      .help = "keys of cameras and outputs that hold unless a camera or output sets its own"},
-    ITEMS(struct config, cameras, camera_table, "the inputs; each camera has a name"),
+    ITEMS(struct config, cameras, camera_table, "the inputs; each camera has a name", .required = true),
+    ITEMS(struct config, batches, batch_table,
+          "outputs that several cameras share: each result is one tensor N x C x H x W of their frames; each batch has a name, and every member gets an output of that name"),
 };
 // clang-format on
 
@@ -292,9 +314,29 @@ const struct table output_table = {.noun = "an output",
                                    .name_max = 15,
                                    .items_max = CAMERA_OUTPUTS_MAX};
 
+const struct table batch_table = {.noun = "a batch",
+                                  .rows = output_rows,
+                                  .n = COUNT(output_rows),
+                                  .size = sizeof(struct output_config),
+                                  .name_offset = offsetof(struct output_config, name),
+                                  .place_offset = offsetof(struct output_config, place),
+                                  .places_offset = offsetof(struct output_config, places),
+                                  .name_max = 15,
+                                  .items_max = BATCHES_MAX};
+
 _Static_assert(COUNT(root_rows) <= TABLE_ROWS_MAX && COUNT(camera_rows) <= TABLE_ROWS_MAX &&
                    COUNT(output_rows) <= TABLE_ROWS_MAX,
                "TABLE_ROWS_MAX is too small");
+
+bool table_is_of_outputs(const struct table *table)
+{
+    return table->rows == output_rows;
+}
+
+bool table_has(const struct table *table, const struct config_row *row)
+{
+    return !row->batch || table == &batch_table;
+}
 
 const struct config_row *table_find(const struct table *table, const char *key)
 {

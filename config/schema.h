@@ -7,7 +7,7 @@
 
 #include "config/config.h"
 
-enum { CAMERAS_MAX = 1024 };
+enum { CAMERAS_MAX = 1024, BATCHES_MAX = 64 };
 
 struct table {
     const char *noun; // names one object: "a camera"
@@ -27,7 +27,13 @@ struct given {
     bool wrong; // the value was a mistake already
 };
 
-extern const struct table root_table, camera_table, output_table;
+// A batch is an output that cameras share: both tables have the same rows.
+extern const struct table root_table, camera_table, output_table, batch_table;
+
+// Whether the objects of a table are outputs or batches, struct output_config.
+bool table_is_of_outputs(const struct table *);
+// Whether objects of the table have the key of its row: outputs lack the keys of batches.
+bool table_has(const struct table *, const struct config_row *);
 
 // The row with that key, or NULL.
 const struct config_row *table_find(const struct table *, const char *key);

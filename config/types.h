@@ -44,6 +44,13 @@ struct fingerprint { // of a certificate
     bool set;
     uint8_t sha256[32];
 };
+struct batch_wait { // how long a batch waits for more elements
+    int64_t ns;     // WAIT_AUTO: as the members' rates and the clients' pace say
+};
+struct name_patterns { // over names of cameras, see config/name_patterns.h; owns them
+    char **list;
+    int n;
+};
 struct filemode { // octal permissions of a socket or file
     int mode;
 };
@@ -74,6 +81,8 @@ enum value_type {
     VALUE_FINGERPRINT,
     VALUE_FILEMODE,
     VALUE_SPLIT,
+    VALUE_BATCH_WAIT,
+    VALUE_NAME_PATTERNS,
     VALUE_PIN,
     VALUE_SINK,
     VALUE_CONTROL,
@@ -103,6 +112,8 @@ enum value_type {
     struct fingerprint: VALUE_FINGERPRINT, \
     struct filemode: VALUE_FILEMODE, \
     struct split: VALUE_SPLIT, \
+    struct batch_wait: VALUE_BATCH_WAIT, \
+    struct name_patterns: VALUE_NAME_PATTERNS, \
     struct pin: VALUE_PIN, \
     struct sink_address: VALUE_SINK, \
     struct control_address: VALUE_CONTROL, \
@@ -111,8 +122,10 @@ enum value_type {
     default: VALUE_CHOICE)
 // clang-format on
 
-enum { VALUE_LIST_MAX = 6 }; // entries of the longest list
-#define OPTIONS_MAX 64       // entries of a map
+enum { WAIT_AUTO = -1 };
+enum { NAME_PATTERN_MAX = 31 }; // bytes of a pattern without its !
+enum { VALUE_LIST_MAX = 64 };   // entries of the longest list
+#define OPTIONS_MAX 64          // entries of a map
 
 struct config_choice {
     const char *name;
@@ -133,6 +146,7 @@ struct config_row {
     const struct config_choice *choices; // VALUE_CHOICE; the last has no name
     const struct table *items;           // VALUE_ITEMS
     unsigned kernels; // output keys: a bit `1 << kernel` for each enum kernel; 0: all
+    bool batch;       // output keys: only batches have it
     bool required;
     bool live; // root keys: a reload applies a change
     bool own;  // differs from object to object: cannot stand under `defaults`

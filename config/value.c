@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "config/describe.h"
+#include "config/name_patterns.h"
 #include "config/quantity.h"
 
 static const char out_of_range[] = "is out of range";
@@ -45,10 +46,12 @@ static const char *parse_bool(const struct config_row *row, void *member, const 
 static const char *parse_int(const struct config_row *row, void *member, const char *text)
 {
     int value = 0;
-    if (!is_zero_word(row, text) && !whole_read(text, strlen(text), &value))
-        return "is not a whole number";
-    if (!in_range(row, value))
-        return out_of_range;
+    if (!is_zero_word(row, text)) {
+        if (!whole_read(text, strlen(text), &value))
+            return "is not a whole number";
+        if (!in_range(row, value))
+            return out_of_range;
+    }
     *(int *)member = value;
     return NULL;
 }
@@ -112,6 +115,16 @@ static const char *parse_bytes(const struct config_row *row, void *member, const
     const char *wrong = read_quantity(row, text, size_units, &bytes);
     if (!wrong)
         ((struct bytes *)member)->n = llround(bytes);
+    return wrong;
+}
+
+static const char *parse_batch_wait(const struct config_row *row, void *member, const char *text)
+{
+    const bool automatic = !strcmp(text, "auto");
+    double seconds = 0;
+    const char *wrong = automatic ? NULL : read_quantity(row, text, duration_units, &seconds);
+    if (!wrong)
+        ((struct batch_wait *)member)->ns = automatic ? WAIT_AUTO : llround(seconds * 1e9);
     return wrong;
 }
 
@@ -435,6 +448,36 @@ static bool equal_control(const void *a, const void *b)
     return p->off == q->off && address_equal(&p->at, &q->at);
 }
 
+static const char *parse_name_patterns(const struct config_row *row, void *member,
+                                       const char *const text[], int n)
+{
+    (void)row;
+    struct name_patterns patterns;
+    const char *wrong = NULL;
+    const int status = name_patterns_parse(&patterns, text, n, &wrong);
+    if (status == 0) {
+        name_patterns_free(member);
+        *(struct name_patterns *)member = patterns;
+    }
+    return status == -ENOMEM ? out_of_memory : wrong;
+}
+
+static bool equal_name_patterns(const void *a, const void *b)
+{
+    return name_patterns_equal(a, b);
+}
+
+static int own_name_patterns(void *member)
+{
+    const struct name_patterns shared = *(struct name_patterns *)member;
+    return name_patterns_copy(member, &shared);
+}
+
+static void free_name_patterns(void *member)
+{
+    name_patterns_free(member);
+}
+
 static int add_option(void *member, const char *name, char *value, struct place place)
 {
     struct demuxer_options *options = member;
@@ -503,11 +546,12 @@ static const struct type {
     const char *(*parse)(const struct config_row *, void *member, const char *text);
     const char *(*parse_list)(const struct config_row *, void *member, const char *const text[],
                               int n);
-    int list;    // entries of a list; 0: is never one
-    bool single; // can be one entry without brackets too
-    bool quoted; // its default is a text in JSON, though it may look like a number
-    bool text;   // value_is_text
-    size_t size; // of a member whose bytes are equal where two values are; else 0, and `equal`
+    int list;     // entries of a list; 0: is never one
+    bool single;  // can be one entry without brackets too
+    bool shorter; // can be a list of fewer entries
+    bool quoted;  // its default is a text in JSON, though it may look like a number
+    bool text;    // value_is_text
+    size_t size;  // of a member whose bytes are equal where two values are; else 0, and `equal`
     bool (*equal)(const void *a, const void *b);
     int (*own)(void *member); // of types that own memory, with `free`
     void (*free)(void *member);
@@ -527,6 +571,14 @@ static const struct type {
     [VALUE_SPLIT] = {"0, @spans; or 1MiB to 1024GiB; units GiB, MiB, KiB",
                      "{\"enum\": [0, \"0\"]}, @span, @size", parse_split, .quoted = true,
                      .size = sizeof(struct split)},
+    [VALUE_BATCH_WAIT] = {"auto, or @durations", "{\"const\": \"auto\"}, @duration",
+                          parse_batch_wait, .quoted = true, .size = sizeof(struct batch_wait)},
+    [VALUE_NAME_PATTERNS] =
+        {"1 to 64 names of cameras with * and ? in quotes; \"!NAME\" takes out",
+         "{\"$ref\": \"#/definitions/pattern\"}, {\"type\": \"array\", \"items\": {\"$ref\": "
+         "\"#/definitions/pattern\"}, \"minItems\": 1, \"maxItems\": 64}",
+         .parse_list = parse_name_patterns, .list = VALUE_LIST_MAX, .single = true, .shorter = true,
+         .equal = equal_name_patterns, .own = own_name_patterns, .free = free_name_patterns},
     [VALUE_DIMENSIONS] = {"WIDTHxHEIGHT, each @range",
                           "{\"type\": \"string\", \"pattern\": \"^[1-9][0-9]*x[1-9][0-9]*$\"}",
                           parse_dimensions, .size = sizeof(struct dimensions)},
@@ -608,7 +660,7 @@ int value_parse(const struct config_row *row, void *object, const char *const te
     const struct type *type = type_of(row);
     if (!type->list)
         *wrong = type->parse(row, value_member(row, object), text[0]);
-    else if (n == type->list || (n == 1 && type->single))
+    else if (n == type->list || (n == 1 && type->single) || (n < type->list && type->shorter))
         *wrong = type->parse_list(row, value_member(row, object), text, n);
     else
         *wrong = "has the wrong number of entries";

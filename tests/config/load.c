@@ -166,6 +166,86 @@ static void test_overflow(void)
 }
 
 // A camera of the network has its share of the processors.
+// Every camera that the patterns choose has an output of the batch's name.
+static void test_batches(void)
+{
+    struct config *c =
+        load("batches:\n"
+             "  all: {cameras: ['*', '!b*', 'b2'], sink: 'ring:/all', size: 8x4}\n"
+             "  two: {cameras: b?, sink: 'file:/two.npy', count: 7, wait: 0, "
+             "group: video, per_camera: 3}\n"
+             "cameras:\n"
+             "  a: {url: x, outputs: {o: {sink: 'tcp:0'}}}\n"
+             "  b1: {url: rtsp://h/}\n"
+             "  b2: {url: x, pace: realtime}\n"
+             "  c: {url: x}\n"
+             "defaults: {tensor: {dtype: f16}, slots: 3, tail: zero, crop: [0, 0, 4, 4]}\n");
+    static const char *const outputs[] = {"a o all", "b1 two", "b2 all two", "c all"};
+    if (!c)
+        return;
+    const struct output_config *all = &c->batches[0], *two = &c->batches[1];
+    CHECK(c->n_batches == 2 && c->n_cameras == 4, "%d batches", c->n_batches);
+    for (int i = 0; i < c->n_cameras; i++) {
+        const struct camera_config *camera = &c->cameras[i];
+        char names[64];
+        int n = snprintf(names, sizeof names, "%s", camera->name);
+        for (int o = 0; o < camera->n_outputs; o++)
+            n += snprintf(names + n, sizeof names - (size_t)n, " %s", camera->outputs[o].name);
+        CHECK(!strcmp(names, outputs[i]), "%s", names);
+    }
+    const struct output_config *o = &c->cameras[0].outputs[0], *member = &c->cameras[0].outputs[1];
+    const struct output_config *live = &c->cameras[2].outputs[1];
+    CHECK(!o->is_batch && all->is_batch && member->is_batch, "is_batch");
+    CHECK(all->capacity == 3 && member->capacity == 3 && all->count == 0 &&
+              all->wait.ns == WAIT_AUTO,
+          "%d elements", all->capacity);
+    CHECK(two->capacity == 7 && two->count == 7 && two->wait.ns == 0 && two->per_camera == 3, "%d",
+          two->capacity);
+    CHECK(all->order == BATCH_ARRIVAL && all->tail == BATCH_ZERO && all->slots == 3 &&
+              all->tensor.dtype == DTYPE_F16 && all->size.height == 4 && member->size.width == 8,
+          "the keys of an output");
+    CHECK(member->name != all->name && member->sink.path != all->sink.path &&
+              live->group != two->group && member->cameras.list != all->cameras.list,
+          "memory of its own");
+    CHECK(member->place.line == 2 && live->place.line == 3, "line %d", member->place.line);
+    CHECK(all->overflow == OVERFLOW_AUTO && member->overflow == OVERFLOW_WAIT &&
+              member->overflow_auto && live->overflow == OVERFLOW_DROP_OLDEST,
+          "overflow");
+    CHECK(two->protocol == PROTOCOL_NPY && live->protocol == PROTOCOL_NPY, "protocol");
+    config_free(c);
+}
+
+// `count: auto` gives an element for each member, but not more than 32 and no fewer than one camera
+// may take.
+static void test_batch_capacity(void)
+{
+    static const struct {
+        int cameras;
+        const char *keys;
+        int capacity;
+    } cases[] = {{1, "", 1},
+                 {31, "", 31},
+                 {32, "", 32},
+                 {33, "", 32},
+                 {2, ", per_camera: 16", 16},
+                 {33, ", count: 200", 200},
+                 {32, ", order: fixed", 32}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[2048];
+        int n =
+            snprintf(text, sizeof text,
+                     "{batches: {b: {cameras: '*', sink: 'ring:/s'%s}}, cameras: {", cases[i].keys);
+        for (int k = 0; k < cases[i].cameras; k++)
+            n += snprintf(text + n, sizeof text - (size_t)n, "c%d: {url: x}, ", k);
+        snprintf(text + n, sizeof text - (size_t)n, "}}");
+        struct config *c = load(text);
+        if (c)
+            CHECK(c->batches->capacity == cases[i].capacity, "%d cameras%s: %d", cases[i].cameras,
+                  cases[i].keys, c->batches->capacity);
+        config_free(c);
+    }
+}
+
 static void test_threads(void)
 {
     static const char one[] = "", two[] = ", b: {url: 'rtsp://h/b', outputs: {o: {sink: 'tcp:1'}}}";
@@ -494,6 +574,8 @@ int main(void)
     TEST(test_range_gives_way());
     TEST(test_protocols());
     TEST(test_overflow());
+    TEST(test_batches());
+    TEST(test_batch_capacity());
     TEST(test_threads());
     TEST(test_ring());
     TEST(test_segments());

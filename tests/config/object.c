@@ -25,6 +25,8 @@ static const char *const values[][2] = {
                            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a09"},
     [VALUE_FILEMODE] = {"0600", "0640"},
     [VALUE_SPLIT] = {"10m", "20m"},
+    [VALUE_BATCH_WAIT] = {"auto", "0"},
+    [VALUE_NAME_PATTERNS] = {"gate*", "!gate*"},
     [VALUE_PIN] = {"0", "0-1"},
     [VALUE_SINK] = {"unix:/a", "unix:/b"},
     [VALUE_CONTROL] = {"/a", "/b"},
@@ -119,6 +121,44 @@ static void test_other_kernel(void)
     CHECK(!config_same_output(&a->cameras->outputs[0], &b->cameras->outputs[0]), "warp");
     config_free(a);
     config_free(b);
+}
+
+// Members of a batch and their number do not make it another batch, nor do keys of batches a plain
+// output.
+static void test_batches(void)
+{
+    static const struct {
+        const char *defaults, *batch;
+        bool same_batch;
+    } others[] = {
+        {"", "cameras: '*'", true},
+        {"", "cameras: [c, '!d']", true},
+        {"", "cameras: '*', count: 1", false},
+        {"", "cameras: '*', wait: 0", false},
+        {"", "cameras: '*', per_camera: 2", false},
+        {"", "cameras: '*', order: fixed", false},
+        {"", "cameras: '*', tail: zero", false},
+        {"defaults: {tail: zero, count: 4},", "cameras: '*'", false},
+    };
+    static const char format[] = "{%s cameras: {c: {url: u, outputs: {o: {sink: 'tcp:1'}}}, d: "
+                                 "{url: v, outputs: {o: {sink: 'tcp:2'}}}}, batches: {b: {sink: "
+                                 "'tcp:3', %s}}}";
+    char text[256];
+    snprintf(text, sizeof text, format, others[0].defaults, others[0].batch);
+    struct config *a = load(text);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(text, sizeof text, format, others[i].defaults, others[i].batch);
+        struct config *b = load(text);
+        const bool same = others[i].same_batch;
+        CHECK(config_same_output(a->batches, b->batches) == same, "%s", text);
+        CHECK(config_same_output(&a->cameras->outputs[1], &b->cameras->outputs[1]) == same, "%s",
+              text);
+        CHECK(config_same_output(a->cameras->outputs, b->cameras->outputs), "%s", text);
+        config_free(b);
+    }
+    a->cameras->outputs[1].is_batch = false;
+    CHECK(!config_same_output(a->batches, &a->cameras->outputs[1]), "an output that is no batch");
+    config_free(a);
 }
 
 static void test_credential(void)
@@ -222,6 +262,7 @@ int main(void)
                 TEST(test_row(tables[t], &tables[t]->rows[i]));
     TEST(test_cases());
     TEST(test_other_kernel());
+    TEST(test_batches());
     TEST(test_credential());
     TEST(test_copies());
     TEST(test_restarts());

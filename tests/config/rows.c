@@ -8,7 +8,8 @@
 #include "config/value.h"
 #include "tests/test.h"
 
-static const struct table *const tables[] = {&root_table, &camera_table, &output_table};
+static const struct table *const tables[] = {&root_table, &camera_table, &output_table,
+                                             &batch_table};
 
 static char *printed(void print(FILE *))
 {
@@ -73,20 +74,24 @@ static void compare(const struct table *table, void *a, void *b)
 // A configuration that says every default is the same as one that says none.
 static void test_defaults_say_the_defaults(const char *defaults)
 {
-    static const char none[] = "cameras: {gate: {url: 'rtsp://192.0.2.10/stream1', outputs: {"
+    static const char none[] = "{cameras: {gate: {url: 'rtsp://192.0.2.10/stream1', outputs: {"
                                "detector: {sink: 'unix:/run/framed/gate-detector.sock'},"
                                "archive: {kernel: yuv, sink: 'file:/var/lib/framed/gate.y4m'},"
                                "recording: {kernel: copy, sink: "
-                               "'file:/var/lib/framed/gate-%Y%m%d-%H%M%S.mp4'}}}}";
+                               "'file:/var/lib/framed/gate-%Y%m%d-%H%M%S.mp4'}}}},"
+                               "batches: {detectors: {cameras: ['gate*', 'yard-?', '!yard-9'],"
+                               "sink: 'ring:/run/framed/detectors.ring'}}}";
     struct config *a = NULL, *b = NULL;
     CHECK(!config_load_text(&a, defaults, strlen(defaults), "defaults", stderr), "defaults");
     CHECK(!config_load_text(&b, none, strlen(none), "none", stderr), "none");
     if (a && b) {
-        CHECK(a->n_cameras == 1 && a->cameras->n_outputs == 3, "%d cameras", a->n_cameras);
+        CHECK(a->n_cameras == 1 && a->cameras->n_outputs == 4 && a->n_batches == 1, "%d cameras",
+              a->n_cameras);
         compare(&root_table, a, b);
         compare(&camera_table, a->cameras, b->cameras);
         for (int i = 0; i < a->cameras->n_outputs; i++)
             compare(&output_table, &a->cameras->outputs[i], &b->cameras->outputs[i]);
+        compare(&batch_table, a->batches, b->batches);
     }
     config_free(a);
     config_free(b);

@@ -46,6 +46,11 @@ static const struct {
     {&output_table, "mode", "0660|660|0000|0777", "0888|66|00660|rw|1777|0o660|-660|"},
     {&output_table, "segment", "0|1s|10m|24h|1500ms|1d|1MiB|1.5GiB|1024GiB",
      "|1|10|0s|999ms|25h|2d|1023KiB|1025GiB|1TiB|1GB|-1h|10 m|m|GiB|0MiB|auto"},
+    {&output_table, "wait", "auto|0|0ms|1s|12.5ms", "|1|2s|1001ms|-1s|off|Auto"},
+    {&output_table, "count", "auto|1|256", "0|257|-1|1.5|off|"},
+    {&output_table, "per_camera", "1|16", "0|17|auto"},
+    {&output_table, "cameras", "gate|gate*|!yard-?|*|a_B-9|0123456789abcdef0123456789abcde",
+     "|!|!!a|a b|a.b|[ab]|\\*|gäte|0123456789abcdef0123456789abcdef"},
     {&output_table, "affine", "", "1"},
     {&output_table, "crop", "", "1"},
     {&output_table, "sink",
@@ -78,6 +83,8 @@ static const struct {
     {"affine", 5, {"1", "0", "0", "0", "1"}, false},
     {"affine", 6, {"1", "0", "0", "0", "1", "1e7"}, false},
     {"crop", 4, {"0", "0", "1", "1"}, true},
+    {"cameras", 3, {"gate*", "yard-?", "!yard-9"}, true},
+    {"cameras", 3, {"gate*", "", "!yard-9"}, false},
     {"crop", 4, {"0", "0", "0", "1"}, false},
     {"crop", 4, {"-1", "0", "1", "1"}, false},
     {"crop", 4, {"0.5", "0", "1", "1"}, false},
@@ -108,6 +115,10 @@ static const struct {
     {"flip", "horizontal", FLIP_HORIZONTAL},
     {"flip", "vertical", FLIP_VERTICAL},
     {"flip", "both", FLIP_BOTH},
+    {"order", "arrival", BATCH_ARRIVAL},
+    {"order", "fixed", BATCH_FIXED},
+    {"tail", "cut", BATCH_CUT},
+    {"tail", "zero", BATCH_ZERO},
     {"tensor.dtype", "u8", DTYPE_U8},
     {"tensor.dtype", "s8", DTYPE_S8},
     {"tensor.dtype", "f16", DTYPE_F16},
@@ -203,6 +214,7 @@ static void test_lists(void)
         int status = value_parse(row, &output, lists[i].entries, lists[i].n, &wrong);
         CHECK((status == 0) == lists[i].good, "%s, row %zu: %s", lists[i].key, i,
               wrong ? wrong : "");
+        value_free(row, &output);
     }
 }
 
