@@ -12,6 +12,23 @@ static inline FRAMED_HD vec_u8 weights_of_pair(int first, int second)
     return (vec_u8)vcombine_u8(vdup_n_u8((uint8_t)first), vdup_n_u8((uint8_t)second));
 }
 
+// What a block reads: of triples of samples three quarters of a register.
+static inline FRAMED_HD vec_u8 block_load(const uint8_t *at, bool triples)
+{
+    if (!triples)
+        return load_u8(at);
+    uint32_t last;
+    memcpy(&last, at + 8, sizeof(last));
+    return (vec_u8)vcombine_u8(vld1_u8(at), vcreate_u8(last));
+}
+
+// Samples that have all the weight.
+static inline FRAMED_HD void block_copy(vec_s16 v[2], vec_u8 a)
+{
+    v[0] = (vec_s16)vshll_n_u8(vget_low_u8((uint8x16_t)a), 7);
+    v[1] = (vec_s16)vshll_n_u8(vget_high_u8((uint8x16_t)a), 7);
+}
+
 struct column_sums {
     vec_u16 high[2], low[2];
 };
@@ -41,10 +58,66 @@ static inline FRAMED_HD void column_sums_add(struct column_sums *s, vec_u8 a, ve
     }
 }
 
+// --- columns: words, in two halves of 32-bit sums
+
+struct word_sums {
+    vec_s32 part[2];
+};
+
+typedef int16x4_t word_weights; // the first two count
+
+static inline FRAMED_HD word_weights word_weights_of(const int16_t *two)
+{
+    return vld1_s16(two); // axes have room for eight
+}
+
+static inline FRAMED_HD void word_sums_add(struct word_sums *s, vec_s16 a, vec_s16 b,
+                                           word_weights w)
+{
+    const int16x8_t row[2] = {(int16x8_t)a, (int16x8_t)b};
+    int32x4_t low = (int32x4_t)s->part[0], high = (int32x4_t)s->part[1];
+    low = vmlal_lane_s16(low, vget_low_s16(row[0]), w, 0);
+    high = vmlal_high_lane_s16(high, row[0], w, 0);
+    s->part[0] = (vec_s32)vmlal_lane_s16(low, vget_low_s16(row[1]), w, 1);
+    s->part[1] = (vec_s32)vmlal_high_lane_s16(high, row[1], w, 1);
+}
+
+static inline FRAMED_HD vec_s16 word_sums_narrow(const struct word_sums *s, int shift)
+{
+    const int16x4_t low = vmovn_s32((int32x4_t)(s->part[0] >> shift));
+    return (vec_s16)vmovn_high_s32(low, (int32x4_t)(s->part[1] >> shift));
+}
+
+// --- columns: where the sums of a block go
+
 static inline FRAMED_HD void columns_store(int16_t *to, vec_s16 a, vec_s16 b)
 {
     store_s16(to, a);
     store_s16(to + LANES, b);
+}
+
+struct column_split {
+    uint8_t order[2][VECTOR_BYTES]; // of bytes
+};
+
+// `sample`: which of a block's samples each lane of its four quarters takes.
+static inline void column_split_init(struct column_split *s, const uint8_t sample[2 * LANES],
+                                     bool words, bool triples)
+{
+    (void)words;
+    (void)triples;
+    for (int i = 0; i < 2 * VECTOR_BYTES; i++)
+        s->order[i / VECTOR_BYTES][i % VECTOR_BYTES] = (uint8_t)(2 * sample[i / 2] + i % 2);
+}
+
+static inline FRAMED_HD void columns_split(int16_t *const to[4], const struct column_split *s,
+                                           const vec_s16 v[2], bool words)
+{
+    (void)words;
+    const uint8x16x2_t both = {{(uint8x16_t)v[0], (uint8x16_t)v[1]}};
+    for (int i = 0; i < 2; i++)
+        halves_store((uint8_t *)to[2 * i], (uint8_t *)to[2 * i + 1],
+                     (vec_u8)vqtbl2q_u8(both, vld1q_u8(s->order[i])));
 }
 
 // --- rows: DOTS output pixels at a time. The samples of pixel i start at row[at[i]], its weights
@@ -56,7 +129,7 @@ enum { DOTS = 4 };
 static inline FRAMED_HD void dots_store(int16_t *to, const int32x4_t sum[DOTS])
 {
     const int32x4_t sums = vpaddq_s32(vpaddq_s32(sum[0], sum[1]), vpaddq_s32(sum[2], sum[3]));
-    vst1_s16(to, vrshrn_n_s32(sums, WEIGHT_BITS));
+    vst1_s16(to, vrshrn_n_s32(vsubq_s32(sums, vdupq_n_s32(128 * 128 * WEIGHT_ONE)), WEIGHT_BITS));
 }
 
 static inline FRAMED_HD void dots_make(int16_t *to, const int16_t *row, const int32_t at[DOTS],
@@ -73,25 +146,6 @@ static inline FRAMED_HD void dots_make(int16_t *to, const int16_t *row, const in
         }
     }
     dots_store(to, sum);
-}
-
-// The same of two components whose samples lie by turns.
-static inline FRAMED_HD void dots_make_two(int16_t *first, int16_t *second, const int16_t *row,
-                                           const int32_t at[DOTS], const int16_t *weights,
-                                           int stride, int most)
-{
-    int32x4_t sum[2][DOTS];
-    for (int k = 0; k < DOTS; k++) {
-        sum[0][k] = sum[1][k] = vdupq_n_s32(0);
-        for (int i = 0; i < most; i += 4) {
-            const int16x4_t w = vld1_s16(weights + k * stride + i);
-            const int16x4x2_t v = vld2_s16(row + 2 * (at[k] + i));
-            sum[0][k] = vmlal_s16(sum[0][k], v.val[0], w);
-            sum[1][k] = vmlal_s16(sum[1][k], v.val[1], w);
-        }
-    }
-    dots_store(first, sum[0]);
-    dots_store(second, sum[1]);
 }
 
 #endif

@@ -4,11 +4,31 @@
 #define FRAMED_KERNELS_CPU_FILTER_X86_H
 
 #include "kernels/cpu/vector_x86.h"
+#include "kernels/ops.h"
 
 // Two rows' weights, the high parts or the low ones, for all pairs of bytes.
 static inline FRAMED_HD vec_u8 weights_of_pair(int first, int second)
 {
     return (vec_u8)all_s16(first | second << 8);
+}
+
+// What a block reads: of triples of samples three quarters of a register, whose second half starts
+// with the last 4 of AVX2's first.
+static inline FRAMED_HD vec_u8 block_load(const uint8_t *at, bool triples)
+{
+#if defined(__AVX512VBMI__)
+    return triples ? (vec_u8)_mm512_maskz_loadu_epi32(0x0fff, at) : load_u8(at);
+#else
+    return triples ? (vec_u8)quarters_load(at, at + 8) : load_u8(at);
+#endif
+}
+
+// Samples that have all the weight.
+static inline FRAMED_HD void block_copy(vec_s16 v[2], vec_u8 a)
+{
+    const mm zero = (mm)(vec_u8){0};
+    v[0] = (vec_s16)((vec_u16)MM(unpacklo_epi8)(zero, (mm)a) >> 1);
+    v[1] = (vec_s16)((vec_u16)MM(unpackhi_epi8)(zero, (mm)a) >> 1);
 }
 
 // Sums of a column's samples by high and by low parts of weights, in the order in which unpacking
@@ -29,6 +49,39 @@ static inline FRAMED_HD void column_sums_add(struct column_sums *s, vec_u8 a, ve
     }
 }
 
+// --- columns: words, in two halves of 32-bit sums
+
+struct word_sums {
+    vec_s32 part[2];
+};
+
+typedef vec_s16 word_weights;
+
+// Two rows' weights by turns.
+static inline FRAMED_HD word_weights word_weights_of(const int16_t *two)
+{
+    int32_t both;
+    memcpy(&both, two, sizeof(both));
+    return (word_weights)all_s32(both);
+}
+
+static inline FRAMED_HD void word_sums_add(struct word_sums *s, vec_s16 a, vec_s16 b,
+                                           word_weights w)
+{
+    const mm low = MM(unpacklo_epi16)((mm)a, (mm)b), high = MM(unpackhi_epi16)((mm)a, (mm)b);
+    s->part[0] = (vec_s32)dot((mm)s->part[0], low, (mm)w);
+    s->part[1] = (vec_s32)dot((mm)s->part[1], high, (mm)w);
+}
+
+static inline FRAMED_HD vec_s16 word_sums_narrow(const struct word_sums *s, int shift)
+{
+    return (vec_s16)MM(packs_epi32)((mm)(s->part[0] >> shift), (mm)(s->part[1] >> shift));
+}
+
+// --- columns: where the sums of a block go
+
+// The order in which a block's two registers hold its samples is that of unpacking bytes, or, where
+// `words`, of memory.
 static inline FRAMED_HD void columns_store(int16_t *to, vec_s16 a, vec_s16 b)
 {
 #if defined(__AVX512VBMI__)
@@ -42,7 +95,85 @@ static inline FRAMED_HD void columns_store(int16_t *to, vec_s16 a, vec_s16 b)
 #endif
 }
 
-// --- rows: eight output pixels at a time, those with even numbers in the lower half of a register
+#if defined(__AVX512VBMI__)
+
+struct column_split {
+    alignas(64) uint16_t order[2 * LANES];
+};
+
+// `sample`: which of a block's samples each lane of its four quarters takes.
+static inline void column_split_init(struct column_split *s, const uint8_t sample[2 * LANES],
+                                     bool words, bool triples)
+{
+    (void)triples;
+    for (int i = 0; i < 2 * LANES; i++) {
+        const int n = sample[i];
+        s->order[i] = (uint16_t)(words ? n : n % 16 / 8 * LANES + n / 16 * 8 + n % 8);
+    }
+}
+
+static inline FRAMED_HD void columns_split(int16_t *const to[4], const struct column_split *s,
+                                           const vec_s16 v[2], bool words)
+{
+    (void)words;
+    for (int i = 0; i < 2; i++) {
+        const mm order = (mm)load_u8(s->order + i * LANES);
+        halves_store((uint8_t *)to[2 * i], (uint8_t *)to[2 * i + 1],
+                     (vec_u8)_mm512_permutex2var_epi16((mm)v[0], order, (mm)v[1]));
+    }
+}
+
+#else
+
+// First within quarters of both registers, then among four samples each.
+struct column_split {
+    alignas(32) uint8_t bytes[2][2][VECTOR_BYTES]; // of either result from either register
+    alignas(32) int32_t fours[2][VECTOR_BYTES / 4];
+};
+
+static inline void column_split_init(struct column_split *s, const uint8_t sample[2 * LANES],
+                                     bool words, bool triples)
+{
+    (void)words;
+    memset(s->bytes, 0x80, sizeof s->bytes);
+    for (int i = 0; i < 2; i++) {
+        int used[2] = {0, 0}; // fours of either half
+        for (int four = 0; four < LANES / 4; four++) {
+            const uint8_t *from = sample + i * LANES + four * 4;
+            const int half = triples ? from[0] >= 12 : from[0] >= 16;
+            const int place = half * 2 + used[half]++;
+            for (int k = 0; k < 4; k++) {
+                const int n = triples && half ? from[k] - 8 : from[k] % 16;
+                for (int byte = 0; byte < 2; byte++)
+                    s->bytes[i][n / 8][place * 8 + k * 2 + byte] = (uint8_t)(n % 8 * 2 + byte);
+            }
+            s->fours[i][2 * four] = 2 * place;
+            s->fours[i][2 * four + 1] = 2 * place + 1;
+        }
+    }
+}
+
+static inline FRAMED_HD void columns_split(int16_t *const to[4], const struct column_split *s,
+                                           const vec_s16 v[2], bool words)
+{
+    const mm a = words ? _mm256_permute2x128_si256((mm)v[0], (mm)v[1], 0x20) : (mm)v[0];
+    const mm b = words ? _mm256_permute2x128_si256((mm)v[0], (mm)v[1], 0x31) : (mm)v[1];
+    for (int i = 0; i < 2; i++) {
+        const mm both = _mm256_or_si256(_mm256_shuffle_epi8(a, (mm)load_u8(s->bytes[i][0])),
+                                        _mm256_shuffle_epi8(b, (mm)load_u8(s->bytes[i][1])));
+        const mm order = (mm)load_u8(s->fours[i]);
+        halves_store((uint8_t *)to[2 * i], (uint8_t *)to[2 * i + 1],
+                     (vec_u8)_mm256_permutevar8x32_epi32(both, order));
+    }
+}
+
+#endif
+
+// --- rows: sums start with what rounds them, and with what centres them in the end
+
+#define ROW_START (WEIGHT_ONE / 2 - 128 * 128 * WEIGHT_ONE)
+
+// Eight output pixels at a time, those with even numbers in the lower half of a register.
 
 enum { DOTS = 8 };
 
@@ -56,7 +187,7 @@ static inline FRAMED_HD __m256i both_load(const int16_t *even, const int16_t *od
 static inline FRAMED_HD void dots_store(int16_t *to, __m256i sums)
 {
     const __m256i rounded =
-        _mm256_srai_epi32(_mm256_add_epi32(sums, _mm256_set1_epi32(WEIGHT_ONE / 2)), WEIGHT_BITS);
+        _mm256_srai_epi32(_mm256_add_epi32(sums, _mm256_set1_epi32(ROW_START)), WEIGHT_BITS);
     const __m128i odd = _mm_slli_epi32(_mm256_extracti128_si256(rounded, 1), 16);
     const __m128i even = _mm256_castsi256_si128(rounded);
     _mm_storeu_si128((void *)to, _mm_blend_epi16(even, odd, 0xaa));
@@ -84,95 +215,142 @@ static inline FRAMED_HD void dots_make(int16_t *to, const int16_t *row, const in
                                      _mm256_hadd_epi32(sum[2], sum[3])));
 }
 
-// Four samples of each of two components that lie by turns, times the first or the second half of
-// eight weights.
-static inline FRAMED_HD __m256i two_dots(const int16_t *even, const int16_t *odd, __m256i weights,
-                                         bool second)
-{
-    const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, //
-                                           0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-    const __m256i half =
-        second ? _mm256_shuffle_epi32(weights, 0xee) : _mm256_shuffle_epi32(weights, 0x44);
-    return _mm256_madd_epi16(_mm256_shuffle_epi8(both_load(even, odd), order), half);
-}
-
-static inline FRAMED_HD void dots_make_two(int16_t *first, int16_t *second, const int16_t *row,
-                                           const int32_t at[DOTS], const int16_t *weights,
-                                           int stride, int most)
-{
-    __m256i sum[4];
-    for (int k = 0; k < 4; k++) {
-        const int16_t *even = row + 2 * at[2 * k], *odd = row + 2 * at[2 * k + 1];
-        const int16_t *w = weights + 2 * k * stride;
-        sum[k] = two_dots(even, odd, weights_load(w, stride), false);
-        for (int i = 4; i < most; i += 4)
-            sum[k] = _mm256_add_epi32(sum[k], two_dots(even + 2 * i, odd + 2 * i,
-                                                       weights_load(w + (i & ~7), stride), i & 4));
-    }
-    const __m256 low = (__m256)_mm256_hadd_epi32(sum[0], sum[1]);
-    const __m256 high = (__m256)_mm256_hadd_epi32(sum[2], sum[3]);
-    dots_store(first, (__m256i)_mm256_shuffle_ps(low, high, 0x88));
-    dots_store(second, (__m256i)_mm256_shuffle_ps(low, high, 0xdd));
-}
-
-#if defined(__AVX512VBMI__)
-
-// --- rows where 16 output pixels see no more than 64 words of sums: these are looked up in
-// registers
+// --- rows where the sums that some output pixels see are looked up in registers, two at a time
 
 #define WINDOWS
-enum { WINDOW = 64, WINDOW_PIXELS = 16, WINDOW_PAIRS = 4, WINDOW_STRIP = 1024 };
+enum { WINDOW_PAIRS = 4, WINDOW_STRIP = 1024 };
+
+// So many pixels see what a window of that many bytes holds; the vector of FLOATS pixels that are
+// made at a time has two windows, or one twice over.
+enum { WINDOW_WAYS = 2 };
+#if defined(__AVX512VBMI__)
+static const struct reach window_ways[WINDOW_WAYS] = {{FLOATS, 64}, {FLOATS, 128}};
+#else
+static const struct reach window_ways[WINDOW_WAYS] = {{FLOATS, 32}, {FLOATS / 2, 32}};
+#endif
 
 struct windows {
-    int32_t base[WINDOW_STRIP / WINDOW_PIXELS];              // the first word
-    alignas(64) uint16_t index[2 * WINDOW_STRIP];            // of a pixel's first two samples
-    alignas(64) int32_t weights[WINDOW_PAIRS][WINDOW_STRIP]; // of two samples
+    int way, pairs;
+    int32_t base[WINDOW_STRIP / FLOATS][2];                  // the first sums; even
+    alignas(64) int32_t index[WINDOW_STRIP];                 // of a pixel's first pair
+    alignas(64) int32_t weights[WINDOW_PAIRS][WINDOW_STRIP]; // of pairs
 };
 
-// False where they see more, or are made of more samples. `turns`: words from a sample to the next.
-static inline bool windows_init(struct windows *w, const int32_t *at, const int16_t *weights,
-                                int stride, int most, int n, int turns)
+static inline bool windows_place(struct windows *w, const int32_t *at,
+                                 const struct filter_span *spans, int n, struct reach reach)
 {
-    const int pairs = (most + 1) / 2;
-    if (pairs > WINDOW_PAIRS || n > WINDOW_STRIP)
-        return false;
-    for (int i = 0; i < n; i += WINDOW_PIXELS) {
-        int32_t lo = at[i], last = at[i];
-        for (int k = i; k < i + WINDOW_PIXELS; k++) {
-            lo = at[k] < lo ? at[k] : lo;
-            last = at[k] > last ? at[k] : last;
+    for (int i = 0; i < (n + LANES - 1) / LANES * LANES; i += reach.lanes) {
+        int lo = INT32_MAX, end = 0;
+        for (int k = i; k < i + reach.lanes; k++) {
+            const int pixel_end = at[k] + spans[k < n ? k : n - 1].count;
+            lo = (at[k] & ~1) < lo ? at[k] & ~1 : lo;
+            end = pixel_end > end ? pixel_end : end;
         }
-        if ((last + 2 * pairs - lo) * turns > WINDOW)
+        if ((end - lo) * 2 > reach.bytes)
             return false;
-        w->base[i / WINDOW_PIXELS] = lo * turns;
-        for (int k = i; k < i + WINDOW_PIXELS; k++) {
-            w->index[2 * k] = (uint16_t)((at[k] - lo) * turns);
-            w->index[2 * k + 1] = (uint16_t)((at[k] - lo + 1) * turns);
-        }
+        for (int half = 0; half < 2; half++)
+            if (reach.lanes == FLOATS || half == i % FLOATS / reach.lanes)
+                w->base[i / FLOATS][half] = lo;
+        for (int k = i; k < i + reach.lanes; k++)
+            w->index[k] = (at[k] - lo) / 2;
     }
-    for (int j = 0; j < pairs; j++)
-        for (int i = 0; i < n; i++)
-            memcpy(&w->weights[j][i], weights + (ptrdiff_t)i * stride + 2 * j, sizeof(int32_t));
     return true;
 }
 
-// The samples `second` words behind those that the index names.
-static inline FRAMED_HD void windows_make(int16_t *to, const int16_t *row, const struct windows *w,
-                                          int n, int turns, int second, int pairs)
+// False where windows are too small, or pixels see too much. Pixel i sees the sums from at[i] on;
+// behind the last one's follow its copies, to PIXELS of them.
+static inline bool windows_init(struct windows *w, const int32_t *at,
+                                const struct filter_span *spans, const int16_t *weights, int stride,
+                                int n)
 {
-    for (int i = 0; i < n; i += WINDOW_PIXELS) {
-        const int16_t *window = row + w->base[i / WINDOW_PIXELS];
-        const mm low = (mm)load_u8(window), high = (mm)load_u8(window + LANES);
-        vec_s16 index = load_s16(w->index + 2 * i) + (int16_t)second;
-        mm sum = (mm)all_s32(WEIGHT_ONE / 2);
-        for (int j = 0; j < pairs; j++, index += (int16_t)(2 * turns))
-            sum = dot(sum, _mm512_permutex2var_epi16(low, (mm)index, high),
-                      (mm)load_u8(&w->weights[j][i]));
-        _mm256_storeu_si256((void *)(to + i),
-                            _mm512_cvtepi32_epi16(_mm512_srai_epi32(sum, WEIGHT_BITS)));
+    if (n > WINDOW_STRIP)
+        return false;
+    w->pairs = 0;
+    for (int i = 0; i < n; i++) {
+        const int pairs = ((at[i] & 1) + spans[i].count + 1) / 2;
+        w->pairs = pairs > w->pairs ? pairs : w->pairs;
+    }
+    if (w->pairs > WINDOW_PAIRS)
+        return false;
+    for (w->way = 0; w->way < WINDOW_WAYS; w->way++)
+        if (windows_place(w, at, spans, n, window_ways[w->way]))
+            break;
+    memset(w->weights, 0, sizeof w->weights);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < spans[i].count; k++) {
+            const int place = (at[i] & 1) + k;
+            memcpy((int16_t *)&w->weights[place / 2][i] + place % 2,
+                   weights + (ptrdiff_t)i * stride + k, sizeof(int16_t));
+        }
+    return w->way < WINDOW_WAYS;
+}
+
+static inline FRAMED_HD mm window_pairs(const mm window[2], mm index, int way)
+{
+#if defined(__AVX512VBMI__)
+    return way == 0 ? _mm512_permutexvar_epi32(index, window[0])
+                    : _mm512_permutex2var_epi32(window[0], index, window[1]);
+#else
+    const mm first = _mm256_permutevar8x32_epi32(window[0], index);
+    return way == 0
+               ? first
+               : _mm256_blend_epi32(first, _mm256_permutevar8x32_epi32(window[1], index), 0xf0);
+#endif
+}
+
+// FLOATS pixels from i on of `count` components.
+static inline FRAMED_HD void window_sums(mm sum[], const int16_t *const row[], int count,
+                                         const struct windows *w, int i, int pairs, int way)
+{
+    mm window[3][2];
+    for (int c = 0; c < count; c++) {
+        const int16_t *second = row[c] + w->base[i / FLOATS][1];
+        window[c][0] = (mm)load_u8(row[c] + w->base[i / FLOATS][0]);
+        window[c][1] =
+            (mm)load_u8(second + (way == 1 && window_ways[1].lanes == FLOATS ? LANES : 0));
+        sum[c] = (mm)all_s32(ROW_START);
+    }
+    vec_s32 index = (vec_s32)load_u8(w->index + i);
+    for (int j = 0; j < pairs; j++, index += 1)
+        for (int c = 0; c < count; c++)
+            sum[c] = dot(sum[c], window_pairs(window[c], (mm)index, way),
+                         (mm)load_u8(&w->weights[j][i]));
+}
+
+static inline FRAMED_HD void windows_make_of(int16_t *const to[], const int16_t *const row[],
+                                             int count, const struct windows *w, int n, int pairs,
+                                             int way)
+{
+    for (int i = 0; i < n; i += LANES) {
+        mm low[3], high[3];
+        window_sums(low, row, count, w, i, pairs, way);
+        window_sums(high, row, count, w, i + FLOATS, pairs, way);
+        for (int c = 0; c < count; c++) {
+            const mm a = (mm)((vec_s32)low[c] >> WEIGHT_BITS);
+            const mm b = (mm)((vec_s32)high[c] >> WEIGHT_BITS);
+            store_u8(to[c] + i, (vec_u8)order_packed2(MM(packs_epi32)(a, b)));
+        }
     }
 }
 
-#endif
+// `count`, a constant: components, whose sums lie alike in their rows.
+static inline FRAMED_HD void windows_make(int16_t *const to[], const int16_t *const row[],
+                                          int count, const struct windows *w, int n)
+{
+    switch (w->way * WINDOW_PAIRS + w->pairs) {
+#define CASE(pairs)                                                                                \
+    case pairs:                                                                                    \
+        windows_make_of(to, row, count, w, n, pairs, 0);                                           \
+        break;                                                                                     \
+    case WINDOW_PAIRS + pairs:                                                                     \
+        windows_make_of(to, row, count, w, n, pairs, 1);                                           \
+        break;
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+#undef CASE
+    }
+}
 
 #endif
