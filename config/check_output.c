@@ -77,13 +77,13 @@ static void check_keys_of_kernel(struct check *c)
     }
 }
 
-// Filters other than the bilinear one weigh rows and columns on their own.
+// Area and triangle weigh rows and columns on their own.
 static void check_filter(struct check *c)
 {
     const struct output_config *o = c->output;
     const double *m = o->affine.m;
     const bool mixed = o->affine.set && !(m[1] == 0 && m[3] == 0) && !(m[0] == 0 && m[4] == 0);
-    if (o->filter == FILTER_BILINEAR || is_wrong(c, "affine") || is_wrong(c, "rotate"))
+    if (!filter_weighs(o->filter) || is_wrong(c, "affine") || is_wrong(c, "rotate"))
         return;
     if (mixed)
         refuse_value(c, "filter",
@@ -98,6 +98,32 @@ static void check_filter(struct check *c)
 static bool equals(const struct check *c, const struct output_config *other, const char *key)
 {
     return value_equal(table_find(&output_table, key), c->output, other);
+}
+
+// Keys that only some fits read.
+static void check_fit(struct check *c)
+{
+    struct output_config *o = c->output;
+    const bool limited = o->fit == FIT_LETTERBOX || o->fit == FIT_ULTRALYTICS ||
+                         o->fit == FIT_RECT || o->fit == FIT_YOLOX || o->fit == FIT_MMDET;
+    struct output_config plain = {.preset = o->preset};
+    if (is_wrong(c, "fit") || is_wrong(c, "preset"))
+        return;
+    preset_values(&plain);
+    if (!fit_follows_source(o->fit) && is_given(c, "stride") && !equals(c, &plain, "stride"))
+        refuse_value(c, "stride", "is only for fit rect and torchvision");
+    if (!limited && !o->scaleup && is_given(c, "scaleup"))
+        refuse_value(c, "scaleup",
+                     "false is only for fit letterbox, ultralytics, rect, yolox and mmdet (true)");
+    if (!limited)
+        o->scaleup = true;
+    const int width = o->size.width % o->stride, height = o->size.height % o->stride;
+    if (o->fit == FIT_RECT && (width || height) && !is_wrong(c, "size") && !is_wrong(c, "stride"))
+        refuse_value(c, is_given(c, "stride") ? "stride" : "size",
+                     "of fit rect leaves sides that are no multiples of the stride (%dx%d, or "
+                     "another stride than %d)",
+                     o->size.width + (width ? o->stride - width : 0),
+                     o->size.height + (height ? o->stride - height : 0), o->stride);
 }
 
 // A preset's mean and std may be for its order of channels, and its elements may be fractions.
@@ -139,7 +165,7 @@ static void check_warp(struct check *c)
         int n;
     } lists[] = {
         {"fill", o->fill.n}, {"tensor.mean", o->tensor.mean.n}, {"tensor.std", o->tensor.std.n}};
-    static const char *const excluded[] = {"preset", "fit", "rotate", "flip"};
+    static const char *const excluded[] = {"preset", "fit", "scaleup", "stride", "rotate", "flip"};
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
         if (is_given(c, excluded[i]) && is_given(c, "affine"))
             refuse_key(c, excluded[i], "cannot be combined with affine (crop, size and fill can)");
@@ -150,6 +176,7 @@ static void check_warp(struct check *c)
         refuse_value(
             c, "affine",
             "cannot be inverted (a 2x3 matrix [a, b, c, d, e, f] with a*e - b*d other than 0)");
+    check_fit(c);
     check_filter(c);
     check_preset(c);
     if (o->colour.matrix == MATRIX_BT601_8BIT && is_given(c, "colour.matrix"))

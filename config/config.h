@@ -37,7 +37,10 @@ enum preset {
     PRESET_MMDET,
     PRESET_STRETCH,
     PRESET_IMAGENET_STRETCH,
-    PRESET_OPENCV_BLOB
+    PRESET_OPENCV_BLOB,
+    PRESET_ULTRALYTICS_RECT,
+    PRESET_TORCHVISION,
+    PRESET_DEEPSTREAM
 };
 // Which index of a batch a frame takes: the next free index, or that of its camera.
 enum batch_order { BATCH_ARRIVAL, BATCH_FIXED };
@@ -81,7 +84,10 @@ struct output_config {
     enum preset preset;
     struct dimensions size;
     enum fit fit;
+    bool scaleup; // whether a fit may enlarge
+    int stride;   // of the fits rect and torchvision
     enum filter filter;
+    enum edge edge;
     struct affine affine;
     double rotate; // degrees, clockwise
     enum flip flip;

@@ -9,9 +9,11 @@ struct setting {
     const char *key, *text[3]; // as a user writes it, one text or a list of three
 };
 
-// What presets set; the values are those of every preset that has no other.
+// What presets set; the values are those of every preset that has no other. Only those that are
+// trained with one size set `size` too.
 static const struct setting shared[] = {
-    {"fit", {"letterbox"}},      {"filter", {"bilinear"}},    {"fill", {"114"}},
+    {"fit", {"letterbox"}},      {"scaleup", {"true"}},       {"stride", {"32"}},
+    {"filter", {"bilinear"}},    {"edge", {"repeat"}},        {"fill", {"114"}},
     {"tensor.dtype", {"f32"}},   {"tensor.layout", {"nchw"}}, {"tensor.order", {"rgb"}},
     {"tensor.scale", {"1/255"}}, {"tensor.mean", {"0"}},      {"tensor.std", {"1"}},
 };
@@ -19,7 +21,7 @@ static const struct setting shared[] = {
 enum { SETTINGS_MAX = 5 };
 
 static const struct setting own[][SETTINGS_MAX] = {
-    [PRESET_FRAMED] = {{"tensor.dtype", {"u8"}}, {"tensor.scale", {"1"}}},
+    [PRESET_FRAMED] = {{"edge", {"blend"}}, {"tensor.dtype", {"u8"}}, {"tensor.scale", {"1"}}},
     [PRESET_ULTRALYTICS] = {{"fit", {"ultralytics"}}},
     [PRESET_YOLOX] = {{"fit", {"yolox"}}, {"tensor.order", {"bgr"}}, {"tensor.scale", {"1"}}},
     [PRESET_MMDET] = {{"fit", {"mmdet"}},
@@ -34,6 +36,16 @@ static const struct setting own[][SETTINGS_MAX] = {
     [PRESET_OPENCV_BLOB] = {{"fit", {"stretch"}},
                             {"tensor.order", {"bgr"}},
                             {"tensor.scale", {"1"}}},
+    [PRESET_ULTRALYTICS_RECT] = {{"fit", {"rect"}}},
+    [PRESET_TORCHVISION] = {{"size", {"1333x800"}},
+                            {"fit", {"torchvision"}},
+                            {"fill", {"mean"}},
+                            {"tensor.mean", {"0.485", "0.456", "0.406"}},
+                            {"tensor.std", {"0.229", "0.224", "0.225"}}},
+    [PRESET_DEEPSTREAM] = {{"fit", {"deepstream"}},
+                           {"filter", {"nearest"}},
+                           {"fill", {"0"}},
+                           {"tensor.scale", {"1"}}},
 };
 
 static void set(struct output_config *output, const struct setting *setting,

@@ -52,17 +52,31 @@ static const struct config_choice preset_choices[] = {{"framed", PRESET_FRAMED},
                                                       {"stretch", PRESET_STRETCH},
                                                       {"imagenet-stretch", PRESET_IMAGENET_STRETCH},
                                                       {"opencv-blob", PRESET_OPENCV_BLOB},
+                                                      {"ultralytics-rect", PRESET_ULTRALYTICS_RECT},
+                                                      {"torchvision", PRESET_TORCHVISION},
+                                                      {"deepstream", PRESET_DEEPSTREAM},
                                                       {0}};
-static const struct config_choice fit_choices[] = {{"letterbox", FIT_LETTERBOX},
-                                                   {"stretch", FIT_STRETCH},
-                                                   {"crop", FIT_CROP},
-                                                   {"none", FIT_NONE},
-                                                   {"ultralytics", FIT_ULTRALYTICS},
-                                                   {"yolox", FIT_YOLOX},
-                                                   {"mmdet", FIT_MMDET},
-                                                   {0}};
-static const struct config_choice filter_choices[] = {
-    {"bilinear", FILTER_BILINEAR}, {"area", FILTER_AREA}, {"triangle", FILTER_TRIANGLE}, {0}};
+static const struct config_choice fit_choices[] = {
+    {"letterbox", FIT_LETTERBOX},
+    {"stretch", FIT_STRETCH},
+    {"crop", FIT_CROP},
+    {"none", FIT_NONE},
+    {"ultralytics", FIT_ULTRALYTICS},
+    {"yolox", FIT_YOLOX},
+    {"mmdet", FIT_MMDET},
+    {"rect", FIT_RECT},
+    {"torchvision", FIT_TORCHVISION},
+    {"deepstream", FIT_DEEPSTREAM},
+    {"deepstream-symmetric", FIT_DEEPSTREAM_SYMMETRIC},
+    {"opencv-crop", FIT_OPENCV_CROP},
+    {0}};
+static const struct config_choice filter_choices[] = {{"bilinear", FILTER_BILINEAR},
+                                                      {"area", FILTER_AREA},
+                                                      {"triangle", FILTER_TRIANGLE},
+                                                      {"nearest", FILTER_NEAREST},
+                                                      {0}};
+static const struct config_choice edge_choices[] = {
+    {"blend", EDGE_BLEND}, {"repeat", EDGE_REPEAT}, {0}};
 static const struct config_choice flip_choices[] = {{"none", FLIP_NONE},
                                                     {"horizontal", FLIP_HORIZONTAL},
                                                     {"vertical", FLIP_VERTICAL},
@@ -95,7 +109,7 @@ static const struct config_choice range_choices[] = {
     enum pace: pace_choices, enum turning: turning_choices, enum decoded_pictures: pictures_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum memory: memory_choices, \
     enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
-    enum preset: preset_choices, enum fit: fit_choices, enum filter: filter_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
+    enum preset: preset_choices, enum fit: fit_choices, enum filter: filter_choices, enum edge: edge_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
     enum batch_order: batch_order_choices, enum batch_tail: batch_tail_choices, \
     enum matrix: matrix_choices, enum range: range_choices, default: NULL)
@@ -167,13 +181,15 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, kernel, "warp",
           "warp: make a tensor by geometry and normalisation; yuv: convert to a YUV format; copy: write the camera's own packets, without decoding them, to a file or an RTSP server"),
     FIELD(struct output_config, preset, NULL,
-          "a model's conventions by name: sets fit, filter, fill and tensor where the output, or the defaults that name the preset, set nothing beside it; framed: the defaults of these keys; ultralytics: YOLOv5 to YOLO26; yolox; mmdet: RTMDet; stretch: RT-DETR, D-FINE; imagenet-stretch: the same with ImageNet's mean and std; opencv-blob: cv2.dnn.blobFromImage",
+          "a model's conventions by name: sets fit, scaleup, stride, filter, edge, fill and tensor (torchvision: size too) where the output, or the defaults that name the preset, set nothing beside it; framed.yaml(5) has the table of presets and their models",
           .example = "ultralytics", WARP),
-    FIELD(struct output_config, size, "640x640", "width and height of the tensor in pixels",
+    FIELD(struct output_config, size, "640x640", "width and height of the tensor in pixels; at most, with fit rect and torchvision",
           RANGE(1, IMAGE_SIDE_MAX), WARP),
-    FIELD(struct output_config, fit, "letterbox", "how the source fits into the tensor; letterbox: whole, in the middle; ultralytics: the same, in whole pixels as Ultralytics rounds them; yolox and mmdet: whole, at the top left, in whole pixels as YOLOX and MMDetection round them", WARP),
+    FIELD(struct output_config, fit, "letterbox", "how the source fits into the tensor; letterbox: whole, in the middle; rect: the same in a tensor cut down to multiples of `stride`; crop: covers it; those with a framework's name: in whole pixels, as it rounds them; framed.yaml(5) has the formulas", WARP),
+    FIELD(struct output_config, scaleup, "true", "false: pictures smaller than the tensor keep their size (fit letterbox, ultralytics, rect, yolox and mmdet)", WARP),
+    FIELD(struct output_config, stride, "32", "of fit rect and torchvision: the model's largest stride, of which the tensor's sides are multiples", RANGE(1, 1024), WARP),
     FIELD(struct output_config, filter, "bilinear",
-          "what of the source an output pixel is made of; bilinear: the 2x2 pixels at its centre, also where it reduces more; area: the mean of all that it covers; triangle: all pixels nearer to its centre than it is wide, weighed by distance, as Pillow's and torchvision's antialias do; area and triangle want a rotation by 0, 90, 180 or 270 degrees", WARP),
+          "what of the source an output pixel is made of; bilinear: the 2x2 pixels at its centre, also where it reduces more; area: the mean of all that it covers; triangle: all pixels nearer to its centre than it is wide, weighed by distance, as Pillow's and torchvision's antialias do; nearest: the pixel nearest to its centre; area and triangle want a rotation by 0, 90, 180 or 270 degrees", WARP),
     FIELD(struct output_config, affine, NULL,
           "2x3 matrix A from source to output, row by row, with integers at pixel centres: a corner p goes to A * (p - 1/2) + 1/2; replaces fit, rotate and flip; its inverse must put every output pixel within 32764 pixels of the source's first pixel",
           RANGE(-1e6, 1e6), .example = "[0.5, 0, 0, 0, 0.5, 0]", WARP),
@@ -182,7 +198,8 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, flip, "none", "mirror the picture, after the rotation", WARP),
     FIELD(struct output_config, crop, NULL, "the part of the source to use, in pixels as coded; without it the whole picture",
           RANGE(0, IMAGE_SIDE_MAX), .example = "[0, 0, 1280, 720]", WARP),
-    FIELD(struct output_config, fill, "114", "level of pixels outside the source, or one level per channel",
+    FIELD(struct output_config, edge, "blend", "what pixels at the picture's edge are made of where it is enlarged; blend: of picture and fill; repeat: of the picture's last pixels again, as frameworks make them", WARP),
+    FIELD(struct output_config, fill, "114", "level of pixels outside the source, or one level per channel; mean: elements of exactly 0",
           RANGE(0, 255), WARP),
     SECTION("tensor", "the elements of a warp output: (level * scale - mean) / std", WARP),
     FIELD(struct output_config, tensor.dtype, "u8", "element type", WARP),

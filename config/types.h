@@ -18,7 +18,8 @@ struct bytes {
 struct dimensions {
     int width, height; // pixels
 };
-struct levels { // one level, or one for each of three channels
+struct levels { // one level, or one for each of three channels; or the mean, without levels
+    bool mean;
     int n;
     uint8_t v[3];
 };

@@ -274,6 +274,10 @@ static const char *parse_levels(const struct config_row *row, void *member,
 {
     double v[3];
     struct levels levels = {.n = n};
+    if (n == 1 && !strcmp(text[0], "mean")) {
+        *(struct levels *)member = (struct levels){.mean = true};
+        return NULL;
+    }
     const char *wrong = read_list(row, text, n, true, v);
     if (wrong)
         return wrong;
@@ -286,7 +290,7 @@ static const char *parse_levels(const struct config_row *row, void *member,
 static bool equal_levels(const void *a, const void *b)
 {
     const struct levels *p = a, *q = b;
-    return p->n == q->n && !memcmp(p->v, q->v, (size_t)p->n * sizeof p->v[0]);
+    return p->mean == q->mean && p->n == q->n && !memcmp(p->v, q->v, (size_t)p->n * sizeof p->v[0]);
 }
 
 static const char *parse_channels(const struct config_row *row, void *member,
@@ -595,8 +599,9 @@ static const struct type {
                    "@integer, {\"type\": \"string\", \"pattern\": "
                    "\"^(auto|none|[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)$\"}",
                    parse_pin, .equal = equal_pin},
-    [VALUE_LEVELS] = {"one or a list of three, @range", "@integer, @integer3",
-                      .parse_list = parse_levels, .list = 3, .single = true, .equal = equal_levels},
+    [VALUE_LEVELS] = {"mean, or one or a list of three, @range",
+                      "@integer, @integer3, {\"const\": \"mean\"}", .parse_list = parse_levels,
+                      .list = 3, .single = true, .equal = equal_levels},
     [VALUE_CHANNELS] = {"one or a list of three, @range", "@number, @number3",
                         .parse_list = parse_channels, .list = 3, .single = true,
                         .equal = equal_channels},

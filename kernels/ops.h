@@ -30,7 +30,6 @@ extern "C" {
 //   deepstream: one side whole, the other truncated, at the top left or (symmetric) in the middle,
 //     floored; the crop begins at and has even numbers of pixels
 //   opencv_crop: covers the tensor, as crop, but the scaled picture is cropped at whole pixels
-// Tensors of rect and torchvision have a size that hangs on the source's.
 enum fit {
     FIT_LETTERBOX,
     FIT_STRETCH,
@@ -46,6 +45,12 @@ enum fit {
     FIT_OPENCV_CROP,
     FITS
 };
+// Whether the tensor's size hangs on the source's: sources of different aspect give different ones.
+static inline bool fit_follows_source(enum fit fit)
+{
+    return fit == FIT_RECT || fit == FIT_TORCHVISION;
+}
+
 enum flip { FLIP_NONE, FLIP_HORIZONTAL, FLIP_VERTICAL, FLIP_BOTH };
 enum dtype { DTYPE_U8, DTYPE_S8, DTYPE_F16, DTYPE_F32 };
 enum layout { LAYOUT_NCHW, LAYOUT_NHWC };

@@ -117,7 +117,7 @@ refuse_output(const struct output_judge *judge, const char *key, const char *for
 // Whether the file has a valid value for every key that op_init depends on.
 static bool has_known_geometry(const struct output_judge *judge)
 {
-    static const char *const keys[] = {"kernel", "size",   "fit",  "filter",
+    static const char *const keys[] = {"kernel", "size",   "fit",  "stride", "filter",
                                        "affine", "rotate", "flip", "crop"};
     const double *m = judge->output->affine.m;
     bool known = judge->output->kernel != KERNEL_COPY &&

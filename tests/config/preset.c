@@ -59,6 +59,15 @@ static void test_values(void)
          {0.485, 0.456, 0.406},
          {0.229, 0.224, 0.225}},
         {"opencv-blob", FIT_STRETCH, DTYPE_F32, ORDER_BGR, 1, {0, 0, 0}, {1, 1, 1}},
+        {"ultralytics-rect", FIT_RECT, DTYPE_F32, ORDER_RGB, 1.0 / 255, {0, 0, 0}, {1, 1, 1}},
+        {"torchvision",
+         FIT_TORCHVISION,
+         DTYPE_F32,
+         ORDER_RGB,
+         1.0 / 255,
+         {0.485, 0.456, 0.406},
+         {0.229, 0.224, 0.225}},
+        {"deepstream", FIT_DEEPSTREAM, DTYPE_F32, ORDER_RGB, 1, {0, 0, 0}, {1, 1, 1}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[256];
@@ -68,12 +77,21 @@ static void test_values(void)
         if (!c)
             continue;
         const struct warp_params p = warp_of(c, 0);
-        CHECK(p.fit == rows[i].fit && p.filter == FILTER_BILINEAR, "%s: fit %d, filter %d",
-              rows[i].name, p.fit, p.filter);
+        const bool framed = strcmp(rows[i].name, "framed") == 0;
+        const bool torchvision = rows[i].fit == FIT_TORCHVISION;
+        const bool deepstream = rows[i].fit == FIT_DEEPSTREAM;
+        CHECK(p.fit == rows[i].fit && p.filter == (deepstream ? FILTER_NEAREST : FILTER_BILINEAR),
+              "%s: fit %d, filter %d", rows[i].name, p.fit, p.filter);
+        CHECK(p.edge == (framed ? EDGE_BLEND : EDGE_REPEAT) && !p.shrink_only && p.stride == 32,
+              "%s: edge %d, shrink_only %d, stride %d", rows[i].name, p.edge, p.shrink_only,
+              p.stride);
+        CHECK(p.width == (torchvision ? 1333 : 640) && p.fill_mean == torchvision,
+              "%s: width %d, mean %d", rows[i].name, p.width, p.fill_mean);
         CHECK(p.dtype == rows[i].dtype && p.layout == LAYOUT_NCHW && p.order == rows[i].order,
               "%s: dtype %d, layout %d, order %d", rows[i].name, p.dtype, p.layout, p.order);
-        CHECK(p.fill[0] == 114 && p.fill[1] == 114 && p.fill[2] == 114, "%s: fill %d", rows[i].name,
-              p.fill[0]);
+        const int fill = deepstream || torchvision ? 0 : 114;
+        CHECK(p.fill[0] == fill && p.fill[1] == fill && p.fill[2] == fill, "%s: fill %d",
+              rows[i].name, p.fill[0]);
         expect_numbers(&p, rows[i].name, rows[i].scale, rows[i].mean, rows[i].std);
         config_free(c);
     }

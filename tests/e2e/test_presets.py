@@ -7,7 +7,7 @@ import numpy
 from framed_client import Checks, Framed, folder
 
 SIZE = (640, 384)
-SOURCES = [(1920, 1080), (1081, 607), (704, 576), (1081, 1920)]
+SOURCES = [(1920, 1080), (1081, 607), (704, 576), (1081, 1920), (100, 75)]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # preset: order of channels, scale, mean, std
 PRESETS = {
