@@ -94,6 +94,38 @@ static void check_descriptors(struct mistakes *mistakes, const struct config *co
     }
 }
 
+// cuda.device and cuda.devices are one value, and each camera's GPU is among those. Which GPU has a
+// UUID is not known before they are opened.
+static void check_gpus(struct mistakes *mistakes, const struct config *config,
+                       const struct given given[])
+{
+    const struct given *one = find_root(given, "cuda.device"),
+                       *all = find_root(given, "cuda.devices");
+    const struct gpu_list *gpus = &config->cuda.devices;
+    char key[KEY_MAX], list[4 * GPUS_MAX] = "";
+    size_t used = 0;
+    if (one->key.line && all->key.line)
+        mistake(mistakes, one->key, "cuda.device",
+                "is the short form of cuda.devices, which line %d gives (one of both)",
+                all->key.line);
+    if (one->wrong || all->wrong)
+        return;
+    for (int i = 0; i < gpus->n; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%d", i ? ", " : "",
+                                 gpus->number[i]);
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        int at = 0;
+        while (at < gpus->n && gpus->number[at] != camera->device.number)
+            at++;
+        if (camera->device.by != GPU_BY_NUMBER || gpus->n == 0 || at < gpus->n)
+            continue;
+        snprintf(key, sizeof key, "cameras.%s.device", camera->name);
+        mistake(mistakes, object_value_place(&camera_table, camera, "device"), key,
+                "GPU %d is not among cuda.devices (auto, or of %s)", camera->device.number, list);
+    }
+}
+
 // Threads beyond the processors make no picture sooner, and few streams keep more than four busy.
 static void settle_threads(struct config *config)
 {
@@ -140,6 +172,7 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
     if (address_collides(&config->control.at, &config->http.at))
         mistake(mistakes, http, "http", "is also the control socket");
     check_descriptors(mistakes, config);
+    check_gpus(mistakes, config, given);
     settle_threads(config);
     for (int i = 0; i < config->n_cameras; i++)
         settle_overflow(&config->cameras[i]);
@@ -218,13 +251,25 @@ void check_camera(struct mistakes *mistakes, struct camera_config *camera,
     mistake(mistakes, url->value, dotted, "%s", wrong);
 }
 
+// Of keys that are one value the one in the file counts, else the first.
+static bool counts_as_another(int i, const struct given given[])
+{
+    bool another = false;
+    for (int j = 0; j < root_table.n && !given[i].key.line; j++)
+        another |= j != i && row_has_value(&root_table.rows[j]) &&
+                   root_table.rows[j].offset == root_table.rows[i].offset &&
+                   (given[j].key.line || j < i);
+    return another;
+}
+
 void check_restart(struct mistakes *mistakes, const struct config *running,
                    const struct config *next, const struct given given[])
 {
     for (int i = 0; i < root_table.n; i++) {
         const struct config_row *row = &root_table.rows[i];
         struct place at = place_or_start(given[i].value);
-        if (row_has_value(row) && !row->live && !given[i].wrong && !value_equal(row, running, next))
+        if (row_has_value(row) && !row->live && !given[i].wrong && !counts_as_another(i, given) &&
+            !value_equal(row, running, next))
             mistake(mistakes, at, row->key,
                     "needs a restart (a reload keeps the value that framed started with)");
     }

@@ -154,6 +154,7 @@ struct camera_config {
     enum spare spare;      // whether another connection may be opened beside a silent one
     struct demuxer_options options;
     enum decode decode;
+    struct gpu_choice device;    // that decodes and computes, while it works
     int decode_threads;          // of the cpu decoder; 0: auto
     int threads;                 // not a key: decode_threads, or what config_load chose for auto
     struct dimensions picture;   // largest picture expected; 0x0: auto, as `stream` says
@@ -170,11 +171,12 @@ struct camera_config {
 };
 
 struct cuda_config {
-    int device;
+    struct gpu_list devices; // cuda.device is its short form
+    // Of each device:
     int streams;         // 0: auto
     struct bytes band;   // 0: auto
-    int decoders;        // threads that may use NVDEC at once; 0: auto
-    struct bytes memory; // most device memory to use; 0: auto, all of it
+    int decoders;        // threads that may use its NVDEC at once; 0: auto
+    struct bytes memory; // most of its memory to use; 0: auto, all of it
 };
 
 struct cpu_config {

@@ -56,6 +56,16 @@ struct filemode { // octal permissions of a socket or file
     int mode;
 };
 
+#define GPUS_MAX 16 // that one daemon uses
+struct gpu_list {   // by their numbers; n 0: auto, all that the box has
+    int n, number[GPUS_MAX];
+};
+struct gpu_choice { // of a camera
+    enum { GPU_AUTO, GPU_BY_NUMBER, GPU_BY_UUID } by;
+    int number;
+    uint8_t uuid[16];
+};
+
 struct demuxer_option {
     char *name, *value;
     struct place place; // of its name in the configuration file
@@ -85,6 +95,8 @@ enum value_type {
     VALUE_BATCH_WAIT,
     VALUE_NAME_PATTERNS,
     VALUE_PIN,
+    VALUE_GPUS,
+    VALUE_GPU,
     VALUE_SINK,
     VALUE_CONTROL,
     VALUE_HTTP,
@@ -116,6 +128,8 @@ enum value_type {
     struct batch_wait: VALUE_BATCH_WAIT, \
     struct name_patterns: VALUE_NAME_PATTERNS, \
     struct pin: VALUE_PIN, \
+    struct gpu_list: VALUE_GPUS, \
+    struct gpu_choice: VALUE_GPU, \
     struct sink_address: VALUE_SINK, \
     struct control_address: VALUE_CONTROL, \
     struct http_address: VALUE_HTTP, \

@@ -238,6 +238,43 @@ static const char *parse_pin(const struct config_row *row, void *member, const c
     return NULL;
 }
 
+// "auto", a number, or a UUID as nvidia-smi prints it: GPU-, then 32 hex digits in groups of 8, 4,
+// 4, 4 and 12.
+static const char *parse_gpu(const struct config_row *row, void *member, const char *text)
+{
+    static const char no_gpu[] = "is neither a number nor a UUID of a GPU";
+    struct gpu_choice gpu = {.by = GPU_AUTO};
+    if (strncmp(text, "GPU-", 4) == 0) {
+        gpu.by = GPU_BY_UUID;
+        text += 4;
+        for (size_t i = 0; i < sizeof gpu.uuid; i++) {
+            if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
+                return no_gpu;
+            const int high = hex_digit(text[0]), low = high < 0 ? -1 : hex_digit(text[1]);
+            if (low < 0)
+                return no_gpu;
+            gpu.uuid[i] = (uint8_t)(high << 4 | low);
+            text += 2;
+        }
+        if (*text)
+            return no_gpu;
+    } else if (strcmp(text, "auto") != 0) {
+        gpu.by = GPU_BY_NUMBER;
+        if (!whole_read(text, strlen(text), &gpu.number))
+            return no_gpu;
+        if (!in_range(row, gpu.number))
+            return out_of_range;
+    }
+    *(struct gpu_choice *)member = gpu;
+    return NULL;
+}
+
+static bool equal_gpu(const void *a, const void *b)
+{
+    const struct gpu_choice *p = a, *q = b;
+    return p->by == q->by && p->number == q->number && !memcmp(p->uuid, q->uuid, sizeof p->uuid);
+}
+
 static bool equal_number(const void *a, const void *b)
 {
     return *(const double *)a == *(const double *)b;
@@ -350,6 +387,30 @@ static bool equal_crop(const void *a, const void *b)
 {
     const struct crop *p = a, *q = b;
     return p->set == q->set && (!p->set || !memcmp(&p->rect, &q->rect, sizeof p->rect));
+}
+
+// Numbers of GPUs, each once; or the row's word for all of them.
+static const char *parse_gpus(const struct config_row *row, void *member, const char *const text[],
+                              int n)
+{
+    double v[GPUS_MAX];
+    struct gpu_list gpus = {0};
+    const bool all = n == 1 && is_zero_word(row, text[0]);
+    const char *wrong = all ? NULL : read_list(row, text, n, true, v);
+    for (int i = 0; !wrong && !all && i < n; i++) {
+        for (int before = 0; before < i; before++)
+            wrong = v[before] == v[i] ? "names a GPU twice" : wrong;
+        gpus.number[gpus.n++] = (int)v[i];
+    }
+    if (!wrong)
+        *(struct gpu_list *)member = gpus;
+    return wrong;
+}
+
+static bool equal_gpus(const void *a, const void *b)
+{
+    const struct gpu_list *p = a, *q = b;
+    return p->n == q->n && !memcmp(p->number, q->number, (size_t)p->n * sizeof p->number[0]);
 }
 
 // --- values that own memory
@@ -599,6 +660,18 @@ static const struct type {
                    "@integer, {\"type\": \"string\", \"pattern\": "
                    "\"^(auto|none|[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)$\"}",
                    parse_pin, .equal = equal_pin},
+    [VALUE_GPUS] =
+        {"one number or a list such as [0, 1], @range",
+         "@integer, {\"type\": \"array\", \"items\": {\"anyOf\": [@integer, "
+         "{\"$ref\": \"#/definitions/expanded\"}]}, \"minItems\": 1, \"maxItems\": " TEXT_OF(
+             GPUS_MAX) ", \"uniqueItems\": true}",
+         .parse_list = parse_gpus, .list = GPUS_MAX, .shorter = true, .single = true,
+         .equal = equal_gpus},
+    [VALUE_GPU] =
+        {"auto, @range, or a UUID: GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",
+         "@integer, {\"type\": \"string\", \"pattern\": \"^(auto|[0-9]+|GPU-[0-9a-fA-F]{8}"
+         "(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$\"}",
+         parse_gpu, .equal = equal_gpu},
     [VALUE_LEVELS] = {"mean, or one or a list of three, @range",
                       "@integer, @integer3, {\"const\": \"mean\"}", .parse_list = parse_levels,
                       .list = 3, .single = true, .equal = equal_levels},

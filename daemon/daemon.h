@@ -20,7 +20,7 @@
 // atomics, one list of subscriptions that replaces another, one flag that stops a thread. Who waits
 // for a result or for the next try is woken through its condition.
 //
-// Locks, in the order in which they may be taken: devices (device/devices.c), a transform
+// Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
 // (transform/transform.c), the memory of a pool, a pool (output/pool.c). Those of a camera's texts,
 // of its pictures and their buffers, a semaphore, the event queue and the log are taken last. Two
 // are held while a thread waits: that of a pool's memory, while memory is mapped and pinned, and

@@ -18,7 +18,7 @@ enum {
 struct backend_options {
     int workers;    // cpu: threads; 0 = one for each processor that this process may use
     struct pin pin; // cpu: where they run; a list says also how many where `workers` does not
-    int device;     // cuda: ordinal
+    int device;     // cuda: ordinal, less than `count`
     // cuda: 0 = chosen by the backend; else at most CUDA_STREAMS_MAX, and band i of a frame is
     // uploaded, computed and downloaded on stream i mod streams.
     int streams;
@@ -83,6 +83,8 @@ struct backend_driver {
     bool takes_cuda;  // sources may lie in MEMORY_CUDA of the device's primary context
     int depth;        // jobs in flight that keep it busy with one camera; 0: not known
 
+    // How many devices of its kind this box has; NULL: one.
+    int (*count)(void);
     // -ENODEV: no such device or driver on this box.
     int (*open)(struct backend **ret, const struct backend_options *);
     void (*close)(struct backend *); // every plan must be closed before; accepts NULL
@@ -92,6 +94,8 @@ struct backend_driver {
 
     // Memory of the device, all of it, bytes; NULL where there is none.
     size_t (*device_bytes)(struct backend *);
+    // The 16 bytes that name the device in every process; NULL where there is none.
+    const uint8_t *(*device_uuid)(struct backend *);
 
     // NULL where there is no device. Any thread.
     struct device_busy (*busy)(struct backend *);
@@ -99,7 +103,8 @@ struct backend_driver {
     // Page-locks `bytes` at `memory`, both multiples of the page size, so that frames there are
     // MEMORY_PINNED and results there are downloaded in place; for the cpu there is nothing to do.
     // The memory stays the caller's, who unpins it before it is unmapped, before close, and after
-    // the jobs that use it. Any thread. 0, -ENOMEM or -EIO.
+    // the jobs that use it. Backends of several devices may pin the same memory: it stays
+    // page-locked until the last of them unpins it. Any thread. 0, -ENOMEM or -EIO.
     int (*pin)(struct backend *, void *memory, size_t bytes);
     void (*unpin)(struct backend *, void *memory); // accepts NULL
 

@@ -10,14 +10,14 @@ $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS
 $(B)/tests/daemon/output/disk $(B)/tests/daemon/output/keep: $(B)/tests/faults/disk.o
 $(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
 $(B)/tests/daemon/decode/early_output: LDFLAGS += -Wl,--wrap=early_output_open
-$(B)/tests/daemon/device/devices: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close
+$(B)/tests/daemon/device/devices $(B)/tests/daemon/device/several: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close
 
 # A framed whose cuda side and disk fail to order, on any box: the devices alone are built anew.
-$(B)/faults/devices.o: daemon/device/devices.c
+$(B)/faults/device_set.o: daemon/device/device_set.c
 	$(call compile,$(CC) $(CPPFLAGS) -DFRAMED_CUDA -Dcuda_backend=faulty_backend $(PKG_CFLAGS) $(CFLAGS))
 
-$(B)/framed-faults: $(B)/faults/devices.o $(B)/tests/faults/faults.o $(B)/tests/faults/disk.o $(B)/daemon/main.o \
-		$(filter-out $(B)/daemon/device/devices.o,$(DAEMON_OBJ)) $(CONFIG_OBJ) $(KERNELS_OBJ)
+$(B)/framed-faults: $(B)/faults/device_set.o $(B)/tests/faults/faults.o $(B)/tests/faults/disk.o $(B)/daemon/main.o \
+		$(filter-out $(B)/daemon/device/device_set.o,$(DAEMON_OBJ)) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(DAEMON_LIBS)
 
 # Preloaded into a framed, makes one of its calls fail.

@@ -38,6 +38,7 @@ struct camera_report {
     _Atomic uint64_t reconnects;
     _Atomic int64_t next_try_ns; // CLOCK_MONOTONIC; of CAMERA_RETRYING
     const char *_Atomic backend; // that its pictures go to, its name; NULL: to none yet
+    _Atomic int gpu;             // the number of that backend's GPU; -1: it has none
     // Pictures that the decoder gave out, and of these:
     _Atomic uint64_t pictures;
     _Atomic uint64_t flagged[COUNTED_FLAGS];

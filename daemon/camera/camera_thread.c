@@ -33,9 +33,7 @@ struct camera_thread {
     struct decoder *decoder; // kept over connections; NULL: none
     struct transform *transform;
     struct device_lease lease;
-    bool cpu_only;       // the device had no room for pictures of this size, in this connection
-    bool changes_device; // before the next picture
-    bool live;           // the input can come back
+    bool live; // the input can come back
     bool cut_short_logged;
     struct stream stream;
     struct decode_stall stall;
@@ -151,8 +149,6 @@ static void log_running(struct camera_thread *t, const struct frame *frame, bool
                   frame->image.memory == MEMORY_CUDA ? " on the device" : "");
 }
 
-static void retry_device(struct camera_thread *t);
-
 // Completes what is known of the frame, and reports what it says of the camera.
 static void describe_frame(struct camera_thread *t, struct frame *frame)
 {
@@ -168,7 +164,7 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
     const enum stream_change change =
         stream_picture(&t->stream, frame, orientation_of_pictures(t), rtsp, t->subscriptions);
     if (change == STREAM_RESIZED)
-        retry_device(t);
+        device_reconsider(&t->lease);
     if (change == STREAM_BEGINS || strcmp(report->description.decoder, decoder) != 0)
         camera_report_stream(report, decoder, demux_describe(t->demux));
     if (change == STREAM_BEGINS) {
@@ -197,7 +193,7 @@ static void note_submitted(struct camera_thread *t, int rc)
     if (notice)
         log_error(t, notice);
     if (rc == -ENOSPC) {
-        t->cpu_only = t->changes_device = true;
+        device_avoid(&t->lease); // in this connection, for pictures of this size
     } else if (rc < 0) {
         snprintf(what, sizeof what, "backend %s failed: %s", t->lease.driver->name, strerror(-rc));
         log_error(t, what);
@@ -242,10 +238,11 @@ static void update_subscriptions(struct camera_thread *t)
 static int acquire_device(struct camera_thread *t)
 {
     const struct camera_thread_context *context = &t->context;
-    int rc = device_acquire(context->devices, t->cpu_only ? DEVICE_CPU : DEVICE_AUTO, &t->lease);
+    int rc = device_acquire(context->devices, context->config, &t->lease);
     if (rc < 0)
         return rc;
     atomic_store(&context->report->backend, t->lease.driver->name);
+    atomic_store(&context->report->gpu, t->lease.number);
     transform_attach(t->transform);
     return 0;
 }
@@ -274,7 +271,6 @@ static int change_device(struct camera_thread *t)
 {
     const int64_t begun_ns = monotonic_ns();
     stage_enter(&t->context.report->stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
-    t->changes_device = false;
     release_device(t);
     int rc = acquire_device(t);
     if (rc == 0 && (rc = join_decoder(t)) < 0)
@@ -283,20 +279,13 @@ static int change_device(struct camera_thread *t)
     return rc == -EAGAIN ? -ENOMEM : rc; // -EAGAIN is the decoder's, which wants packets
 }
 
-// A device that had no room may have room for what comes now.
-static void retry_device(struct camera_thread *t)
-{
-    t->changes_device |= t->cpu_only && t->lease.device;
-    t->cpu_only = false;
-}
-
 // The connection and the decoder go on over all of these changes.
 static int camera_update(struct camera_thread *t)
 {
     if (atomic_load(&t->stop))
         return -ECANCELED;
     update_subscriptions(t);
-    return t->changes_device || device_is_stale(&t->lease) ? change_device(t) : 0;
+    return device_is_stale(&t->lease) ? change_device(t) : 0;
 }
 
 // --- one connection
@@ -381,7 +370,7 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
         malloc_trim(0); // of the pictures that libavformat decoded to know the stream
     stream_connect(&t->stream);
     decode_stall_connect(&t->stall);
-    retry_device(t);
+    device_reconsider(&t->lease);
     rc = prepare_decoder(t);
     if (rc == 0)
         rc = pass_frames(t);

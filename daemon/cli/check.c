@@ -1,5 +1,6 @@
 #include "daemon/cli/check.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "daemon/decode/decoder.h"
 #include "daemon/decode/dpb_files.h"
 #include "daemon/device/budget.h"
+#include "daemon/device/devices.h"
 #include "daemon/device/pinning.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/supervisor/machine_check.h"
@@ -28,36 +30,43 @@ static const int64_t PROBE_NS = 30 * INT64_C(1000000000);
 // What memory is computed for.
 struct basis {
     const struct backend_driver *driver; // NULL: this build cannot run the configuration
-    size_t device_bytes;                 // 0: no device works here
+    struct placement_gpu gpus[GPUS_MAX]; // that work here
+    uint8_t uuids[GPUS_MAX][16];
+    int n_gpus;
 };
 
 #ifdef FRAMED_CUDA
-static bool ask_device(struct basis *basis, const struct config *config)
+static void ask_gpu(struct basis *basis, const struct config *config, int number)
 {
     // With streams and band given the backend measures nothing.
-    const struct backend_options options = {
-        .device = config->cuda.device, .streams = 1, .band_bytes = 1 << 20};
+    const struct backend_options options = {.device = number, .streams = 1, .band_bytes = 1 << 20};
     struct backend *backend;
     if (basis->driver->open(&backend, &options) < 0)
-        return false;
-    basis->device_bytes = basis->driver->device_bytes(backend);
+        return;
+    uint8_t *uuid = basis->uuids[basis->n_gpus];
+    memcpy(uuid, basis->driver->device_uuid(backend), sizeof basis->uuids[0]);
+    basis->gpus[basis->n_gpus++] = (struct placement_gpu){
+        .number = number,
+        .uuid = uuid,
+        .limit = budget_limit(config, basis->driver->device_bytes(backend)),
+    };
     basis->driver->close(backend);
-    return true;
 }
 
 // cuda if a device works, or if the configuration demands it: another machine may run it.
-static struct basis choose(const struct config *config)
+static void choose(struct basis *basis, const struct config *config)
 {
-    struct basis cuda = {.driver = &cuda_backend};
-    if (config->backend != BACKEND_CPU &&
-        (ask_device(&cuda, config) || config->backend == BACKEND_CUDA))
-        return cuda;
-    return (struct basis){.driver = &cpu_backend};
+    *basis = (struct basis){.driver = &cuda_backend};
+    const struct gpu_list wanted = devices_wanted(config, basis->driver);
+    for (int i = 0; config->backend != BACKEND_CPU && i < wanted.n; i++)
+        ask_gpu(basis, config, wanted.number[i]);
+    if (basis->n_gpus == 0 && config->backend != BACKEND_CUDA)
+        basis->driver = &cpu_backend;
 }
 #else
-static struct basis choose(const struct config *config)
+static void choose(struct basis *basis, const struct config *config)
 {
-    return (struct basis){.driver = config->backend == BACKEND_CUDA ? NULL : &cpu_backend};
+    *basis = (struct basis){.driver = config->backend == BACKEND_CUDA ? NULL : &cpu_backend};
 }
 #endif
 
@@ -103,7 +112,7 @@ static void print_table(const struct config *config, const struct basis *basis)
     const struct memory_need sum = budget_sum(config, basis->driver, true);
     const bool device = sum.device > 0;
     printf("memory in MiB with backend %s%s:\n%-24s %12s", basis->driver->name,
-           basis->driver->takes_cuda && !basis->device_bytes ? ", which does not answer here" : "",
+           basis->driver->takes_cuda && basis->n_gpus == 0 ? ", which does not answer here" : "",
            "camera", "picture");
     if (device)
         printf(" %11s", "device");
@@ -118,16 +127,41 @@ static void print_table(const struct config *config, const struct basis *basis)
         puts("* assumed until the camera runs, with as many pictures as H.264 allows");
 }
 
-// Every build has NVDEC, through libavcodec; only opening it shows whether it works.
-static void print_missing_nvdec(const struct config *config)
+// Every build has NVDEC, through libavcodec; only opening it shows whether it works. One GPU that
+// has it is enough.
+static void print_missing_nvdec(const struct config *config, const struct basis *basis)
 {
     struct decode_device *device = NULL;
     const struct camera_config *camera = config->cameras, *end = camera + config->n_cameras;
+    const int n = basis->n_gpus > 0 ? basis->n_gpus : 1;
+    int rc = -ENODEV;
     while (camera < end && camera->decode != DECODE_NVDEC)
         camera++;
-    if (camera < end && decode_device_open(&device, config->cuda.device, 0) < 0)
+    if (camera == end)
+        return;
+    for (int i = 0; rc < 0 && i < n; i++)
+        rc = decode_device_open(
+            &device, basis->n_gpus > 0 ? basis->gpus[i].number : config->cuda.devices.number[0], 0);
+    if (rc < 0)
         printf("camera %s needs NVDEC, which does not work here\n", camera->name);
     decode_device_close(device);
+}
+
+static const struct placement_gpu *find_gpu(const struct basis *basis,
+                                            const struct gpu_choice *choice)
+{
+    for (int i = 0; i < basis->n_gpus; i++)
+        if (placement_is_chosen(&basis->gpus[i], choice))
+            return &basis->gpus[i];
+    return NULL;
+}
+
+static void print_missing_gpus(const struct config *config, const struct basis *basis)
+{
+    for (int i = 0; basis->n_gpus > 0 && i < config->n_cameras; i++)
+        if (config->cameras[i].device.by != GPU_AUTO &&
+            !find_gpu(basis, &config->cameras[i].device))
+            printf("camera %s chooses a GPU that is not here\n", config->cameras[i].name);
 }
 
 // Prints the folder of a sink that does not exist but will, since the unit makes it. `lines` are
@@ -271,16 +305,18 @@ int check_box(struct config *config, const char *file, bool probes)
     int code = check_auto_pictures(config, file, probes);
     if (code != EXIT_OK)
         return code;
-    struct basis basis = choose(config);
+    struct basis basis;
+    choose(&basis, config);
     if (!basis.driver) {
         fprintf(stderr, "%s: backend: cuda: this framed was built without CUDA\n", file);
         return EXIT_NO_DEVICE;
     }
-    int rc = budget_check(config, basis.driver, true, basis.device_bytes, why, sizeof why);
+    int rc = budget_check(config, basis.driver, true, basis.gpus, basis.n_gpus, why, sizeof why);
     if (rc == 0)
         print_good(config, file);
     print_table(config, &basis);
-    print_missing_nvdec(config);
+    print_missing_gpus(config, &basis);
+    print_missing_nvdec(config, &basis);
     print_missing_processors(config);
     print_left_out_pixels(config);
     print_folders_to_be(config);

@@ -146,7 +146,7 @@ static int open_decoder(struct probe *probe)
         .in_flight = 1,
         .damaged = DAMAGED_FLAG,
     };
-    int rc = device_acquire(probe->devices, DEVICE_AUTO, &probe->lease);
+    int rc = device_acquire(probe->devices, &probe->camera, &probe->lease);
     if (rc == 0)
         rc = decoder_open(&probe->decoder, demux_parameters(probe->demux), &options);
     if (rc == 0)
@@ -161,6 +161,7 @@ static int open_probe(struct probe *probe, const char *url, char *why, size_t si
     if (object_init(&root_table, &probe->config) < 0 ||
         object_init(&camera_table, &probe->camera) < 0 || !(probe->camera.url = strdup(url)))
         return -ENOMEM;
+    probe->config.cuda.devices = (struct gpu_list){1, {0}}; // one will do
     int rc = devices_open(&probe->devices, &probe->config);
     if (rc < 0)
         return rc;

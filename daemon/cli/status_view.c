@@ -65,6 +65,54 @@ static void print_daemon(const json_t *status, FILE *to)
     fprintf(to, ", %.0f MiB resident\n", number_at(process, "resident_bytes") / (1 << 20));
 }
 
+// ", NVDEC 41 %" where the device has it.
+static void print_share(const json_t *device, const char *key, const char *name, FILE *to)
+{
+    const json_t *share = json_object_get(device, key);
+    if (json_is_number(share))
+        fprintf(to, ", %s %.0f %%", name, 100 * json_number_value(share));
+}
+
+static bool is_gpu(const json_t *device)
+{
+    return json_is_integer(json_object_get(device, "number"));
+}
+
+static size_t count_gpus(const json_t *devices)
+{
+    const json_t *device;
+    size_t i, gpus = 0;
+    json_array_foreach((json_t *)devices, i, device)
+    {
+        gpus += is_gpu(device);
+    }
+    return gpus;
+}
+
+static void print_gpus(const json_t *devices, FILE *to)
+{
+    const json_t *device;
+    size_t i;
+    json_array_foreach((json_t *)devices, i, device)
+    {
+        const json_t *limit = json_object_get(device, "memory_limit_bytes");
+        const bool works = json_is_true(json_object_get(device, "works"));
+        if (!is_gpu(device))
+            continue;
+        fprintf(to, "GPU %lld: %s, %lld cameras", (long long)count_at(device, "number"),
+                works ? text_at(device, "description") : "failed",
+                (long long)count_at(device, "cameras"));
+        print_share(device, "nvdec", "NVDEC", to);
+        print_share(device, "upload", "upload", to);
+        print_share(device, "kernel", "kernels", to);
+        print_share(device, "download", "download", to);
+        fprintf(to, ", %.0f", number_at(device, "memory_bytes") / (1 << 20));
+        if (json_is_number(limit))
+            fprintf(to, " of %.0f", json_number_value(limit) / (1 << 20));
+        fputs(" MiB\n", to);
+    }
+}
+
 // What each bottleneck means; a newer daemon may know others.
 static const struct {
     const char *stage, *text;
@@ -86,14 +134,17 @@ static const char *describe_bottleneck(const char *stage)
     return "bottleneck not known";
 }
 
-static void print_bottleneck(const json_t *bottleneck, FILE *to)
+static void print_bottleneck(const json_t *bottleneck, bool several, FILE *to)
 {
     const json_t *share = json_object_get(bottleneck, "share");
     const json_t *more = json_object_get(bottleneck, "cameras_more");
+    const json_t *device = json_object_get(bottleneck, "device");
     const char *end = text_at(bottleneck, "ends_first");
     if (strcmp(end, "device_memory") == 0)
         end = "device memory";
     fputs(describe_bottleneck(text_at(bottleneck, "leg")), to);
+    if (json_is_integer(device) && several)
+        fprintf(to, " of GPU %lld", (long long)json_integer_value(device));
     if (json_is_number(share))
         fprintf(to, " (%.0f %%)", 100 * json_number_value(share));
     if (json_is_integer(more) && json_integer_value(more) == 0)
@@ -189,21 +240,25 @@ static void add_state(struct table *table, const json_t *camera)
         table_cell(table, "%s", text_at(camera, "state"));
 }
 
-static void add_camera(struct table *table, const json_t *camera)
+static void add_camera(struct table *table, const json_t *camera, bool several_gpus)
 {
+    const json_t *gpu = json_object_get(camera, "device");
+    char device[32] = "";
     const json_t *picture = json_object_get(camera, "picture"), *output;
     const char *decodes = text_at(camera, "decodes");
     const bool all = !*decodes || strcmp(decodes, "all") == 0;
     size_t i;
+    if (several_gpus && json_is_integer(gpu))
+        snprintf(device, sizeof device, ", GPU %lld", (long long)json_integer_value(gpu));
     table_begin_row(table);
     table_cell(table, "%s", text_at(camera, "name"));
     add_state(table, camera);
     table_cell(table, "%.1f", number_at(camera, "fps_in"));
     if (json_is_object(picture))
-        table_cell(table, "%s %lldx%lld, decoder %s%s%s%s, backend %s", text_at(camera, "codec"),
+        table_cell(table, "%s %lldx%lld, decoder %s%s%s%s, backend %s%s", text_at(camera, "codec"),
                    (long long)count_at(picture, "width"), (long long)count_at(picture, "height"),
                    text_at(camera, "decoder"), all ? "" : " (", all ? "" : decodes, all ? "" : ")",
-                   text_at(camera, "backend"));
+                   text_at(camera, "backend"), device);
     else
         table_cell(table, "%s", text_at(camera, "url"));
     add_complaint(table, camera);
@@ -225,17 +280,21 @@ static void add_head(struct table *table)
 
 void status_view(const json_t *status, FILE *to)
 {
+    const json_t *devices = json_object_get(status, "devices");
+    const bool several = count_gpus(devices) > 1;
     struct table table = {0};
     const json_t *camera;
     size_t i;
     print_daemon(status, to);
-    print_bottleneck(json_object_get(status, "bound"), to);
+    if (several)
+        print_gpus(devices, to);
+    print_bottleneck(json_object_get(status, "bound"), several, to);
     print_unfinished(json_object_get(status, "unfinished"), to);
     putc('\n', to);
     add_head(&table);
     json_array_foreach((json_t *)json_object_get(status, "cameras"), i, camera)
     {
-        add_camera(&table, camera);
+        add_camera(&table, camera, several);
     }
     table_print(&table, to);
     table_free(&table);

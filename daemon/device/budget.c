@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "config/op.h"
@@ -229,12 +230,24 @@ struct memory_need budget_camera(const struct camera_config *camera,
     return need;
 }
 
-// --- all of them
-
 bool budget_wants_nvdec(const struct camera_config *camera, const struct backend_driver *driver)
 {
     return camera->decode == DECODE_NVDEC || (camera->decode == DECODE_AUTO && driver->takes_cuda);
 }
+
+struct gpu_share budget_share(const struct camera_config *camera,
+                              const struct backend_driver *driver, bool nvdec)
+{
+    const struct stream_memory stream = budget_stream(camera);
+    const bool decodes = nvdec && budget_wants_nvdec(camera, driver);
+    return (struct gpu_share){
+        .bytes = budget_camera(camera, driver, decodes).device,
+        .pixels = decodes ? (uint64_t)stream.width * (uint64_t)stream.height : 0,
+        .cameras = 1,
+    };
+}
+
+// --- all of them
 
 struct memory_need budget_shared(const struct config *config, const struct backend_driver *driver,
                                  bool nvdec)
@@ -293,16 +306,43 @@ static int check_host(size_t need, const char *what, char *why, size_t size)
     return check_one(need, what, box, "this box has", why, size);
 }
 
-int budget_check(const struct config *config, const struct backend_driver *driver, bool nvdec,
-                 size_t device_bytes, char *why, size_t size)
+// Gives out all cameras as they would go to the GPUs.
+static void place_cameras(const struct config *config, const struct backend_driver *driver,
+                          bool nvdec, struct placement_gpu gpus[], int n)
 {
-    struct memory_need sum = budget_sum(config, driver, nvdec);
-    size_t limit = budget_limit(config, device_bytes);
-    bool own = limit == (size_t)config->cuda.memory.n;
-    int rc = check_one(sum.device, "device memory", limit,
+    for (int i = 0; i < n; i++) {
+        gpus[i].usable = true;
+        gpus[i].taken = (struct gpu_share){0};
+    }
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        const struct gpu_share share = budget_share(camera, driver, nvdec);
+        struct gpu_share *taken =
+            &gpus[placement_choose(gpus, n, &camera->device, share.bytes)].taken;
+        taken->bytes += share.bytes;
+        taken->pixels += share.pixels;
+        taken->cameras++;
+    }
+}
+
+int budget_check(const struct config *config, const struct backend_driver *driver, bool nvdec,
+                 const struct placement_gpu gpus[], int n, char *why, size_t size)
+{
+    struct placement_gpu placed[GPUS_MAX] = {{.limit = budget_limit(config, 0)}};
+    const size_t pinned = budget_sum(config, driver, nvdec).pinned;
+    char what[40] = "device memory";
+    int rc = 0;
+    if (n > 0)
+        memcpy(placed, gpus, (size_t)n * sizeof *placed);
+    place_cameras(config, driver, nvdec, placed, n > 0 ? n : 1);
+    for (int i = 0; rc == 0 && i < (n > 0 ? n : 1); i++) {
+        const bool own = placed[i].limit == (size_t)config->cuda.memory.n;
+        if (n > 1)
+            snprintf(what, sizeof what, "the memory of GPU %d", placed[i].number);
+        rc = check_one(placed[i].taken.bytes, what, placed[i].limit,
                        own ? "cuda.memory allows" : "the device has room for", why, size);
+    }
     if (rc == 0)
-        rc =
-            check_host(sum.pinned, driver->takes_cuda ? "page-locked memory" : "memory", why, size);
+        rc = check_host(pinned, driver->takes_cuda ? "page-locked memory" : "memory", why, size);
     return rc;
 }

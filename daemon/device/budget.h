@@ -3,6 +3,7 @@
 #define FRAMED_DAEMON_DEVICE_BUDGET_H
 
 #include "config/config.h"
+#include "daemon/device/placement.h"
 #include "kernels/backend.h"
 
 enum { FRAMES_IN_FLIGHT_MAX = 4 }; // the most frames of one camera in a backend at once
@@ -24,6 +25,10 @@ struct stream_memory budget_stream(const struct camera_config *);
 struct memory_need budget_camera(const struct camera_config *, const struct backend_driver *,
                                  bool nvdec);
 
+// What such a camera takes of a GPU with that backend.
+struct gpu_share budget_share(const struct camera_config *, const struct backend_driver *,
+                              bool nvdec);
+
 // Whether a camera is to be decoded by NVDEC, on a box that has it.
 bool budget_wants_nvdec(const struct camera_config *, const struct backend_driver *);
 
@@ -33,15 +38,16 @@ struct memory_need budget_shared(const struct config *, const struct backend_dri
 // All cameras together, and what they share; `nvdec`: this box has it.
 struct memory_need budget_sum(const struct config *, const struct backend_driver *, bool nvdec);
 
-// Device memory that may be used on a device that has `device_bytes` (0: not known): `cuda.memory`,
+// Memory that may be used of a device that has `device_bytes` (0: not known): `cuda.memory`,
 // and never more than leaves some for contexts and kernels. SIZE_MAX where nothing is known.
 size_t budget_limit(const struct config *, size_t device_bytes);
 
-// Whether that sum has room: within budget_limit, and in the memory that this box has and the
-// control group allows. `framed check` and `framed run` ask it before a camera starts. 0; or
+// Whether all cameras have room: on each GPU, once placement_choose has given them out in their
+// order, within its limit (budget_limit), and in the memory that this box has and the control group
+// allows. n 0: no GPU. `framed check` and `framed run` ask it before a camera starts. 0; or
 // -ENOSPC, and `why` says what is too much: "cameras need 151.2 GiB of device memory, cuda.memory
 // allows 139.0 GiB", and what to turn.
 int budget_check(const struct config *, const struct backend_driver *, bool nvdec,
-                 size_t device_bytes, char *why, size_t size);
+                 const struct placement_gpu[], int n, char *why, size_t size);
 
 #endif

@@ -29,15 +29,50 @@ static double cpu_share(const struct bottleneck_facts *facts)
     return facts->processors > 0 ? fmin(busiest / facts->processors, 1) : 0;
 }
 
-// The busiest stage of the device; on the CPU the only one.
+struct device_shares bottleneck_busiest_shares(const struct bottleneck_facts *facts)
+{
+    struct device_shares busiest = {-1, -1, -1, -1, -1};
+    for (int i = 0; i < facts->n_devices; i++) {
+        const struct device_shares *device = &facts->device[i];
+        busiest.nvdec = fmax(busiest.nvdec, device->nvdec);
+        busiest.upload = fmax(busiest.upload, device->upload);
+        busiest.kernel = fmax(busiest.kernel, device->kernel);
+        busiest.download = fmax(busiest.download, device->download);
+    }
+    return busiest;
+}
+
+static void keep_busier(struct bottleneck *busiest, enum bottleneck_stage stage, int device,
+                        double share)
+{
+    if (share > busiest->share)
+        *busiest = (struct bottleneck){.stage = stage, .device = device, .share = share};
+}
+
+static struct bottleneck busiest_nvdec(const struct bottleneck_facts *facts)
+{
+    struct bottleneck busiest = {.stage = BOTTLENECK_DECODER, .device = -1, .share = -1};
+    for (int i = 0; i < facts->n_devices; i++)
+        keep_busier(&busiest, BOTTLENECK_DECODER, facts->device[i].number, facts->device[i].nvdec);
+    return busiest;
+}
+
+// The busiest stage of any device; on the CPU the only one.
 static struct bottleneck busiest_device_stage(const struct bottleneck_facts *facts)
 {
-    struct bottleneck busiest = {.stage = BOTTLENECK_KERNEL, .share = facts->kernel};
-    if (facts->upload > busiest.share)
-        busiest = (struct bottleneck){.stage = BOTTLENECK_UPLOAD, .share = facts->upload};
-    if (facts->download > busiest.share)
-        busiest = (struct bottleneck){.stage = BOTTLENECK_DOWNLOAD, .share = facts->download};
+    struct bottleneck busiest = {.stage = BOTTLENECK_KERNEL, .device = -1, .share = -1};
+    for (int i = 0; i < facts->n_devices; i++) {
+        const struct device_shares *device = &facts->device[i];
+        keep_busier(&busiest, BOTTLENECK_KERNEL, device->number, device->kernel);
+        keep_busier(&busiest, BOTTLENECK_UPLOAD, device->number, device->upload);
+        keep_busier(&busiest, BOTTLENECK_DOWNLOAD, device->number, device->download);
+    }
     return busiest;
+}
+
+static struct bottleneck not_of_a_device(enum bottleneck_stage stage, double share)
+{
+    return (struct bottleneck){.stage = stage, .device = -1, .share = share};
 }
 
 // A cause comes before its effects: when processors are short, everything else waits, and a thread
@@ -45,24 +80,25 @@ static struct bottleneck busiest_device_stage(const struct bottleneck_facts *fac
 static struct bottleneck find_stage(const struct bottleneck_facts *facts)
 {
     const double overflow = facts->offered > 0 ? facts->overflow / facts->offered : 0;
-    const struct bottleneck device = busiest_device_stage(facts);
+    const struct bottleneck nvdec = busiest_nvdec(facts), device = busiest_device_stage(facts);
     if (facts->running == 0)
-        return (struct bottleneck){.stage = BOTTLENECK_UNKNOWN};
+        return not_of_a_device(BOTTLENECK_UNKNOWN, 0);
     if (cpu_share(facts) >= BUSY)
-        return (struct bottleneck){.stage = BOTTLENECK_CPU, .share = cpu_share(facts)};
-    if (facts->nvdec >= BUSY)
-        return (struct bottleneck){.stage = BOTTLENECK_DECODER, .share = facts->nvdec};
+        return not_of_a_device(BOTTLENECK_CPU, cpu_share(facts));
+    if (nvdec.share >= BUSY)
+        return nvdec;
     if (device.share >= BUSY)
         return device;
     if (facts->submit >= WAITING && facts->waits)
-        return (struct bottleneck){.stage = BOTTLENECK_CLIENT, .share = facts->submit};
+        return not_of_a_device(BOTTLENECK_CLIENT, facts->submit);
     if (facts->submit >= WAITING)
-        return (struct bottleneck){.stage = device.stage, .share = facts->submit};
+        return (struct bottleneck){
+            .stage = device.stage, .device = device.device, .share = facts->submit};
     if (overflow >= OVERFLOW)
-        return (struct bottleneck){.stage = BOTTLENECK_CLIENT, .share = fmin(overflow, 1)};
+        return not_of_a_device(BOTTLENECK_CLIENT, fmin(overflow, 1));
     if (facts->decode >= BUSY)
-        return (struct bottleneck){.stage = BOTTLENECK_DECODER, .share = facts->decode};
-    return (struct bottleneck){.stage = BOTTLENECK_NETWORK};
+        return not_of_a_device(BOTTLENECK_DECODER, facts->decode);
+    return not_of_a_device(BOTTLENECK_NETWORK, 0);
 }
 
 // There is room for as many more cameras as `left` holds times what one of them needs.
@@ -103,6 +139,35 @@ static void add_nvdec(struct room *room, double share)
         room->surely = 0;
 }
 
+// Of those devices that have such a share, since cameras that are added go to all of them; -1: none
+// has.
+static double mean_share(const struct bottleneck_facts *facts, size_t offset)
+{
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < facts->n_devices; i++) {
+        const double share = *(const double *)((const char *)&facts->device[i] + offset);
+        sum += fmax(share, 0);
+        n += share >= 0;
+    }
+    return n > 0 ? sum / n : -1;
+}
+
+static void add_devices(struct room *room, const struct bottleneck_facts *facts)
+{
+    static const struct {
+        size_t offset;
+        const char *what;
+    } kinds[] = {{offsetof(struct device_shares, upload), "upload"},
+                 {offsetof(struct device_shares, kernel), "kernel"},
+                 {offsetof(struct device_shares, download), "download"}};
+    add_nvdec(room, mean_share(facts, offsetof(struct device_shares, nvdec)));
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const double share = mean_share(facts, kinds[i].offset);
+        add_share(room, share, share, kinds[i].what);
+    }
+}
+
 static void judge_room(struct bottleneck *bottleneck, const struct bottleneck_facts *facts)
 {
     struct room room = {
@@ -113,10 +178,7 @@ static void judge_room(struct bottleneck *bottleneck, const struct bottleneck_fa
         return;
     if (facts->processors > 0)
         add_share(&room, facts->used / facts->processors, cpu_share(facts), "cpu");
-    add_nvdec(&room, facts->nvdec);
-    add_share(&room, facts->upload, facts->upload, "upload");
-    add_share(&room, facts->kernel, facts->kernel, "kernel");
-    add_share(&room, facts->download, facts->download, "download");
+    add_devices(&room, facts);
     if (facts->memory_need > 0)
         add_room(bottleneck, facts->memory_need, facts->memory_left, "memory");
     if (facts->device_need > 0)

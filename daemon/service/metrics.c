@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -86,12 +87,17 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
                 atomic_load(&camera->report.state) == CAMERA_RUNNING);
     }
     head(to, "framed_camera_info", "gauge",
-         "Backend, decoder and stream of the camera, as labels.");
+         "Backend, GPU (if any), decoder and stream of the camera, as labels.");
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera *camera = metrics->cameras[i];
         const struct camera_description description = camera_report_describe(&camera->report);
-        fprintf(to, "framed_camera_info{camera=\"%s\",backend=\"%s\",", camera->config->name,
-                devices_backend_name(metrics->devices));
+        const char *backend = atomic_load(&camera->report.backend);
+        const int gpu = atomic_load(&camera->report.gpu);
+        fprintf(to, "framed_camera_info{camera=\"%s\",backend=\"%s\",device=\"",
+                camera->config->name, backend ? backend : "");
+        if (backend && gpu >= 0)
+            fprintf(to, "%d", gpu);
+        fputs("\",", to);
         print_label(to, "decoder", description.decoder);
         putc(',', to);
         print_label(to, "stream", description.stream);
@@ -114,23 +120,81 @@ static void print_backend(FILE *to, struct devices *devices)
     for (int i = 0; i < 2; i++)
         fprintf(to, "framed_backend{backend=\"%s\"} %d\n", names[i], strcmp(names[i], works) == 0);
     head(to, "framed_backend_fallbacks_total", "counter",
-         "Times that the CPU took over from a device that failed.");
+         "Times that other devices took over from a GPU that failed.");
     fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", devices_fallbacks(devices));
 }
 
-// Where there is a device; seconds a second are the share of it that is taken.
-static void print_device(FILE *to, struct devices *devices)
+typedef void print_device_fn(FILE *, const char *labels, const struct device_status *);
+
+// Of each GPU.
+static void each_device(FILE *to, const struct device_status status[], int n,
+                        print_device_fn *print)
 {
-    struct device_busy busy;
-    if (!devices_device_busy(devices, &busy))
-        return;
+    char labels[32];
+    for (int i = 0; i < n; i++) {
+        if (status[i].number < 0)
+            continue;
+        snprintf(labels, sizeof labels, "{device=\"%d\"", status[i].number);
+        print(to, labels, &status[i]);
+    }
+}
+
+static void print_up(FILE *to, const char *labels, const struct device_status *status)
+{
+    fprintf(to, "framed_device_up%s} %d\n", labels, status->works);
+}
+
+static void print_leases(FILE *to, const char *labels, const struct device_status *status)
+{
+    fprintf(to, "framed_device_cameras%s} %d\n", labels, status->cameras);
+}
+
+static void print_memory(FILE *to, const char *labels, const struct device_status *status)
+{
+    fprintf(to, "framed_device_memory_bytes%s,kind=\"reserved\"} %zu\n", labels, status->reserved);
+    if (status->limit < SIZE_MAX)
+        fprintf(to, "framed_device_memory_bytes%s,kind=\"limit\"} %zu\n", labels, status->limit);
+}
+
+// Seconds a second are the share of it that is taken.
+static void print_busy(FILE *to, const char *labels, const struct device_status *status)
+{
+    static const char name[] = "framed_device_busy_seconds_total";
+    const struct device_busy *busy = &status->busy;
+    if (status->has_busy)
+        fprintf(to,
+                "%s%s,leg=\"upload\"} %.9f\n%s%s,leg=\"kernel\"} %.9f\n"
+                "%s%s,leg=\"download\"} %.9f\n",
+                name, labels, (double)busy->upload / 1e9, name, labels, (double)busy->kernel / 1e9,
+                name, labels, (double)busy->download / 1e9);
+}
+
+static void print_nvdec(FILE *to, const char *labels, const struct device_status *status)
+{
+    if (status->has_nvdec)
+        fprintf(to, "framed_nvdec_busy_seconds_total%s} %.9f\n", labels,
+                (double)status->nvdec_busy_ns / 1e9);
+}
+
+static void print_devices(FILE *to, struct devices *devices)
+{
+    struct device_status status[DEVICES_MAX];
+    const int n = devices_status(devices, status);
+    if (n == 1)
+        return; // the CPU
+    head(to, "framed_device_up", "gauge", "1 while the GPU works.");
+    each_device(to, status, n, print_up);
+    head(to, "framed_device_cameras", "gauge", "Cameras that the GPU works for.");
+    each_device(to, status, n, print_leases);
+    head(to, "framed_device_memory_bytes", "gauge",
+         "Memory of the GPU: that cameras have reserved, and that they may.");
+    each_device(to, status, n, print_memory);
     head(to, "framed_device_busy_seconds_total", "counter",
          "Time that copies and kernels took on the GPU, each as if it ran alone.");
-    fprintf(to,
-            "framed_device_busy_seconds_total{leg=\"upload\"} %.9f\n"
-            "framed_device_busy_seconds_total{leg=\"kernel\"} %.9f\n"
-            "framed_device_busy_seconds_total{leg=\"download\"} %.9f\n",
-            (double)busy.upload / 1e9, (double)busy.kernel / 1e9, (double)busy.download / 1e9);
+    each_device(to, status, n, print_busy);
+    head(to, "framed_nvdec_busy_seconds_total", "counter",
+         "Time that the places inside the GPU's NVDEC were taken: 1 a second is all of them.");
+    each_device(to, status, n, print_nvdec);
 }
 
 static void print_reloads(FILE *to, const struct reload *reload)
@@ -254,7 +318,7 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     fprintf(to, "framed_build_info{version=\"%s\"} 1\n", FRAMED_VERSION_TEXT);
     print_reloads(to, metrics->reload);
     print_backend(to, metrics->devices);
-    print_device(to, metrics->devices);
+    print_devices(to, metrics->devices);
     print_cameras(to, metrics);
     head(to, "framed_frames_total", "counter", "Frames offered to and emitted by an output.");
     each_output(to, metrics, print_frames);

@@ -30,10 +30,20 @@ static json_t *process_json(const struct status *status)
                      processor_time_limit(), "resident_bytes", (json_int_t)resident_bytes());
 }
 
+// Of several GPUs how many work; else what works.
 static json_t *backend_json(struct devices *devices)
 {
-    char description[128];
-    devices_describe(devices, description, sizeof description);
+    struct device_status status[DEVICES_MAX];
+    const int n = devices_status(devices, status);
+    char description[sizeof status[0].description];
+    int first = 0, work = 0;
+    while (first < n - 1 && !status[first].works)
+        first++;
+    for (int i = 0; i < n - 1; i++)
+        work += status[i].works;
+    snprintf(description, sizeof description, "%s", status[first].description);
+    if (n > 2 && work > 0)
+        snprintf(description, sizeof description, "%d of %d GPUs work", work, n - 1);
     return json_pack("{s:s, s:s, s:I}", "name", devices_backend_name(devices), "description",
                      description, "fallbacks", (json_int_t)devices_fallbacks(devices));
 }
@@ -92,10 +102,11 @@ static json_t *unfinished_json(const struct unfinished_files *files)
 static json_t *status_json(const struct status *status, const struct metrics *metrics)
 {
     double uptime = (double)(monotonic_ns() - status->started_ns) / 1e9;
-    return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "schema_version",
+    return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema_version",
                      STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT, "uptime_s", uptime,
                      "config", config_json(metrics->reload), "process", process_json(status),
-                     "backend", backend_json(metrics->devices), "bound",
+                     "backend", backend_json(metrics->devices), "devices",
+                     status_devices_json(&status->load), "bound",
                      status_bottleneck_json(&status->load, metrics), "unfinished",
                      unfinished_json(metrics->unfinished), "cameras", cameras_json(metrics));
 }

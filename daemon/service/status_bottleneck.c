@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/base/cgroup.h"
@@ -37,17 +38,27 @@ static int count_seen(const struct metrics *metrics)
     return n;
 }
 
+// Which devices work, and have NVDEC.
+static unsigned devices_bits(const struct load *load)
+{
+    unsigned bits = 0;
+    for (int i = 0; i < load->n_devices; i++) {
+        const struct device_status *status = &load->device[i].status;
+        bits = bits << 2 | (status->works ? 2u : 0) | (status->has_nvdec ? 1u : 0);
+    }
+    return bits;
+}
+
 // The plan takes a while for hundreds of cameras: it is made anew only for others, for first
-// pictures, or for another device.
+// pictures, or for other devices.
 static void plan_memory(struct load *load, const struct metrics *metrics)
 {
     struct peak_memory peak;
     const struct config none = {0};
-    const char *backend = devices_backend_name(metrics->devices);
+    const unsigned devices = devices_bits(load);
     const int seen = count_seen(metrics);
     if (load->has_memory && load->memory_seen == seen &&
-        load->memory_reload == metrics->reload->applied && load->memory_backend == backend &&
-        load->memory_nvdec == load->has_nvdec)
+        load->memory_reload == metrics->reload->applied && load->memory_devices == devices)
         return;
     load->has_memory = peak_memory_open(&peak, &none, metrics->n_cameras) == 0;
     if (load->has_memory) {
@@ -57,26 +68,30 @@ static void plan_memory(struct load *load, const struct metrics *metrics)
     }
     peak_memory_close(&peak);
     load->memory_reload = metrics->reload->applied;
-    load->memory_backend = backend;
+    load->memory_devices = devices;
     load->memory_seen = seen;
-    load->memory_nvdec = load->has_nvdec;
+}
+
+static void sample_devices(struct load *load, struct devices *devices, int64_t now)
+{
+    struct device_status status[DEVICES_MAX];
+    load->n_devices = devices_status(devices, status);
+    for (int i = 0; i < load->n_devices; i++) {
+        struct device_load *device = &load->device[i];
+        device->status = status[i];
+        rate_counter_sample(&device->nvdec, status[i].nvdec_busy_ns, now);
+        rate_counter_sample(&device->upload, status[i].busy.upload, now);
+        rate_counter_sample(&device->kernel, status[i].busy.kernel, now);
+        rate_counter_sample(&device->download, status[i].busy.download, now);
+    }
 }
 
 void load_sample(struct load *load, const struct metrics *metrics, int64_t now)
 {
-    struct devices *devices = metrics->devices;
-    uint64_t busy = 0;
     sample_running(load, metrics, now);
     rate_counter_sample(&load->own, (uint64_t)processor_time_own_ns(), now);
     rate_counter_sample(&load->all, (uint64_t)processor_time_all_ns(), now);
-    load->has_nvdec = devices_nvdec_busy(devices, &busy);
-    rate_counter_sample(&load->nvdec, busy, now);
-
-    struct device_busy device = {0};
-    load->has_device = devices_device_busy(devices, &device);
-    rate_counter_sample(&load->upload, device.upload, now);
-    rate_counter_sample(&load->kernel, device.kernel, now);
-    rate_counter_sample(&load->download, device.download, now);
+    sample_devices(load, metrics->devices, now);
     plan_memory(load, metrics);
 }
 
@@ -86,10 +101,72 @@ static double share(const struct rate_counter *counter, bool has)
     return has ? fmin(rate_counter_rate(counter) / 1e9, 1) : -1;
 }
 
+static struct device_shares shares_of(const struct device_load *device)
+{
+    const struct device_status *status = &device->status;
+    return (struct device_shares){
+        .number = status->number,
+        .nvdec = share(&device->nvdec, status->has_nvdec),
+        .upload = share(&device->upload, status->has_busy),
+        .kernel = share(&device->kernel, status->has_busy),
+        .download = share(&device->download, status->has_busy),
+    };
+}
+
 static json_t *share_json(double share)
 {
     return share >= 0 ? json_real(share) : json_null();
 }
+
+// --- devices
+
+// As nvidia-smi prints it; NULL: not known.
+static const char *uuid_text(const uint8_t uuid[16], char to[48])
+{
+    static const uint8_t none[16];
+    size_t used = 0;
+    if (memcmp(uuid, none, sizeof none) == 0)
+        return NULL;
+    for (int i = 0; i < 16; i++)
+        used += (size_t)snprintf(to + used, 48 - used, "%s%02x",
+                                 i == 0                                  ? "GPU-"
+                                 : i == 4 || i == 6 || i == 8 || i == 10 ? "-"
+                                                                         : "",
+                                 uuid[i]);
+    return to;
+}
+
+static json_t *bytes_json(size_t bytes)
+{
+    return bytes == SIZE_MAX ? json_null() : json_integer((json_int_t)bytes);
+}
+
+static json_t *device_json(const struct device_load *device)
+{
+    const struct device_status *status = &device->status;
+    const struct device_shares shares = shares_of(device);
+    char uuid[48];
+    return json_pack("{s:o, s:s?, s:s, s:b, s:i, s:I, s:o, s:o, s:o, s:o, s:o}", "number",
+                     status->number >= 0 ? json_integer(status->number) : json_null(), "uuid",
+                     uuid_text(status->uuid, uuid), "description", status->description, "works",
+                     status->works, "cameras", status->cameras, "memory_bytes",
+                     (json_int_t)status->reserved, "memory_limit_bytes", bytes_json(status->limit),
+                     "nvdec", share_json(shares.nvdec), "upload", share_json(shares.upload),
+                     "kernel", share_json(shares.kernel), "download", share_json(shares.download));
+}
+
+json_t *status_devices_json(const struct load *load)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < load->n_devices; i++)
+        if (json_array_append_new(list, device_json(&load->device[i])) < 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    return list;
+}
+
+// --- cameras
 
 static void add_output(struct bottleneck_facts *facts, const struct output *output)
 {
@@ -175,21 +252,22 @@ json_t *status_bottleneck_json(const struct load *load, const struct metrics *me
         .processors = processor_time_limit(),
         .used = rate_counter_rate(&load->own) / 1e9,
         .busy = rate_counter_rate(&load->all) / 1e9,
-        .nvdec = share(&load->nvdec, load->has_nvdec),
-        .upload = share(&load->upload, load->has_device),
-        .kernel = share(&load->kernel, load->has_device),
-        .download = share(&load->download, load->has_device),
     };
+    for (int i = 0; i < load->n_devices; i++)
+        if (load->device[i].status.works)
+            facts.device[facts.n_devices++] = shares_of(&load->device[i]);
     for (int i = 0; i < metrics->n_cameras; i++)
         add_camera(&facts, metrics->cameras[i], now);
     add_memory(&facts, load, metrics->n_cameras);
     struct bottleneck bottleneck = bottleneck_judge(&facts);
+    const struct device_shares busiest = bottleneck_busiest_shares(&facts);
     return json_pack(
-        "{s:s, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o}", "leg",
-        bottleneck_stage_name(bottleneck.stage), "share",
+        "{s:s, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o}", "leg",
+        bottleneck_stage_name(bottleneck.stage), "device",
+        bottleneck.device >= 0 ? json_integer(bottleneck.device) : json_null(), "share",
         bottleneck.share > 0 ? json_real(bottleneck.share) : json_null(), "cameras_more",
         bottleneck.more >= 0 ? json_integer(bottleneck.more) : json_null(), "ends_first",
         bottleneck.ends_first, "cpu", facts.busy > 0 ? json_real(facts.busy) : json_null(), "nvdec",
-        share_json(facts.nvdec), "upload", share_json(facts.upload), "kernel",
-        share_json(facts.kernel), "download", share_json(facts.download));
+        share_json(busiest.nvdec), "upload", share_json(busiest.upload), "kernel",
+        share_json(busiest.kernel), "download", share_json(busiest.download));
 }

@@ -136,7 +136,8 @@ static int open_plan(struct geometry *geometry, const struct device_lease *lease
     if (rc == -ENOMEM && driver->device_bytes)
         rc = -ENOSPC;
     if (rc == -ENOSPC)
-        snprintf(notice, size, "needs %zu MiB of device memory, %zu MiB are left: runs on the cpu",
+        snprintf(notice, size,
+                 "needs %zu MiB of device memory, %zu MiB are left: goes to another device",
                  (bytes + (1 << 20) - 1) >> 20, left >> 20);
     return rc;
 }

@@ -99,6 +99,12 @@ static void *complete(void *argument)
 
 // --- backend
 
+static int count(void)
+{
+    int devices = 0;
+    return cuda_errno(cudaGetDeviceCount(&devices)) ? 0 : devices;
+}
+
 // libavcodec decodes in the same primary context and refuses one that spins in its waits, so the
 // context is made with that flag.
 static cudaError_t device_init(struct backend *backend, struct cudaDeviceProp *properties)
@@ -226,6 +232,11 @@ static size_t device_bytes(struct backend *backend)
     return backend->device_bytes;
 }
 
+static const uint8_t *device_uuid(struct backend *backend)
+{
+    return backend->uuid;
+}
+
 static struct device_busy busy(struct backend *backend)
 {
     pthread_mutex_lock(&backend->lock);
@@ -340,10 +351,12 @@ extern "C" const struct backend_driver cuda_backend = {
     .name = "cuda",
     .takes_cuda = true,
     .depth = 4, // upload, kernel, download, and the next
+    .count = count,
     .open = cuda_open,
     .close = cuda_close,
     .describe = describe,
     .device_bytes = device_bytes,
+    .device_uuid = device_uuid,
     .busy = busy,
     .pin = cuda_pin,
     .unpin = cuda_unpin,

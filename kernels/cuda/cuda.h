@@ -19,11 +19,6 @@
             return error_;                                                                         \
     } while (0)
 
-struct pinned_range {
-    struct pinned_range *next;
-    void *memory;
-};
-
 // Times the kernels of one job at a time.
 struct stopwatch {
     cudaEvent_t begin[BANDS_MAX], end[BANDS_MAX];
@@ -58,8 +53,7 @@ struct backend {
     struct job *head, *tail; // in flight, in order of submission
     struct stopwatch watch;
     struct device_busy busy;
-    unsigned first_stream;       // the stream that the next frame starts on
-    struct pinned_range *pinned; // by pin
+    unsigned first_stream; // the stream that the next frame starts on
     bool closing, failed;
 };
 

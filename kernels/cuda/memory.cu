@@ -12,60 +12,90 @@
 
 // --- page-locked ranges
 
+struct pinned_range {
+    struct pinned_range *next;
+    const struct backend *backend;
+    void *memory;
+};
+
+// CUDA page-locks memory for the whole process, so that who pins what is known for all backends of
+// it: the first that pins a range locks it, and the last that unpins it unlocks it.
+static struct {
+    pthread_mutex_t lock;
+    struct pinned_range *list;
+} pinned = {PTHREAD_MUTEX_INITIALIZER, NULL};
+
+// Under the lock: whether a backend other than this one has pinned it.
+static bool others_pin(const struct backend *backend, const void *memory)
+{
+    const struct pinned_range *range = pinned.list;
+    while (range && (range->memory != memory || range->backend == backend))
+        range = range->next;
+    return range != NULL;
+}
+
+// Also where it is locked already: what another device locked may have gone with its reset.
+static int lock_pages(const struct backend *backend, void *memory, size_t bytes)
+{
+    const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+    const int rc = cuda_errno(error);
+    if (error == cudaErrorHostMemoryAlreadyRegistered && others_pin(backend, memory))
+        return 0;
+    return rc == 0 || rc == -ENOMEM ? rc : -EIO;
+}
+
 int cuda_pin(struct backend *backend, void *memory, size_t bytes)
 {
     struct pinned_range *range = (struct pinned_range *)malloc(sizeof *range);
     if (!range)
         return -ENOMEM;
-    cudaError_t error = cudaSetDevice(backend->device);
-    if (error == cudaSuccess)
-        error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
-    if (error != cudaSuccess) {
-        free(range);
-        return cuda_errno(error) == -ENOMEM ? -ENOMEM : -EIO;
+    int error = cuda_errno(cudaSetDevice(backend->device)) ? -EIO : 0;
+    pthread_mutex_lock(&pinned.lock);
+    if (!error)
+        error = lock_pages(backend, memory, bytes);
+    if (!error) {
+        range->backend = backend;
+        range->memory = memory;
+        range->next = pinned.list;
+        pinned.list = range;
     }
-    range->memory = memory;
-    pthread_mutex_lock(&backend->lock);
-    range->next = backend->pinned;
-    backend->pinned = range;
-    pthread_mutex_unlock(&backend->lock);
-    return 0;
+    pthread_mutex_unlock(&pinned.lock);
+    if (error)
+        free(range);
+    return error;
 }
 
-// Takes the range that starts at `memory`, or any where that is NULL, off the list.
-static struct pinned_range *take_range(struct backend *backend, const void *memory)
+// Unpins the backend's range that starts at `memory`, or any where that is NULL. False: there is
+// none.
+static bool unpin(const struct backend *backend, void *memory)
 {
-    pthread_mutex_lock(&backend->lock);
-    struct pinned_range **at = &backend->pinned;
-    while (*at && memory && (*at)->memory != memory)
+    pthread_mutex_lock(&pinned.lock);
+    struct pinned_range **at = &pinned.list;
+    while (*at && ((*at)->backend != backend || (memory && (*at)->memory != memory)))
         at = &(*at)->next;
     struct pinned_range *range = *at;
-    if (range)
+    if (range) {
         *at = range->next;
-    pthread_mutex_unlock(&backend->lock);
-    return range;
-}
-
-static void unpin_range(struct pinned_range *range)
-{
-    cuda_errno(cudaHostUnregister(range->memory));
+        if (!others_pin(backend, range->memory))
+            cuda_errno(cudaHostUnregister(range->memory));
+    }
+    pthread_mutex_unlock(&pinned.lock);
     free(range);
+    return range != NULL;
 }
 
 void cuda_unpin(struct backend *backend, void *memory)
 {
-    struct pinned_range *range = memory ? take_range(backend, memory) : NULL;
-    if (!range)
+    if (!memory)
         return;
     cudaSetDevice(backend->device);
-    unpin_range(range);
+    unpin(backend, memory);
 }
 
 void cuda_unpin_all(struct backend *backend)
 {
-    struct pinned_range *range;
-    while ((range = take_range(backend, NULL)))
-        unpin_range(range);
+    while (unpin(backend, NULL))
+        ;
 }
 
 // --- device memory for other processes

@@ -45,7 +45,7 @@ static int open_decoder(struct alone *alone)
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return rc;
     }
-    rc = device_acquire(alone->devices, DEVICE_AUTO, &alone->lease);
+    rc = device_acquire(alone->devices, alone->config, &alone->lease);
     if (rc == 0)
         rc = decoder_open(&alone->decoder, demux_parameters(alone->demux), &options);
     return rc == 0 ? decoder_join(alone->decoder,

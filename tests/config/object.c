@@ -28,6 +28,9 @@ static const char *const values[][2] = {
     [VALUE_BATCH_WAIT] = {"auto", "0"},
     [VALUE_NAME_PATTERNS] = {"gate*", "!gate*"},
     [VALUE_PIN] = {"0", "0-1"},
+    [VALUE_GPUS] = {"0", "1"},
+    [VALUE_GPU] = {"GPU-5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b58",
+                   "GPU-5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b59"},
     [VALUE_SINK] = {"unix:/a", "unix:/b"},
     [VALUE_CONTROL] = {"/a", "/b"},
     [VALUE_HTTP] = {"1", "2"},
@@ -205,6 +208,9 @@ static const struct {
     {"backend: auto\n", "text:1:10: backend: needs a restart"},
     {"cuda: {streams: 3}\nbackend: cpu\ncpu: {pin: auto}\n",
      "text:1:17: cuda.streams: needs a restart|text:3:12: cpu.pin: needs a restart"},
+    {"cuda: {device: 1}\n", "text:1:16: cuda.device: needs a restart"},
+    {"cuda: {devices: auto}\n", ""},
+    {"cuda: {devices: [1, 0]}\n", "text:1:17: cuda.devices: needs a restart"},
     {"backend: none\n", "text:1:10: backend: 'none' is not"},
     {"", "text:1:1: backend: needs a restart"},
 };
@@ -250,6 +256,11 @@ static void test_restarts(void)
         snprintf(said, sizeof said, "%s%s", changes[i].text, names ? "" : "backend: cpu\n");
         test_change(running, said, changes[i].errors);
     }
+    config_free(running);
+    running = load("cuda: {devices: [1]}\ncameras: {c: {url: u, outputs: {o: {sink: 'unix:/s'}}}}");
+    test_change(running, "cuda: {device: 1}\n", "");
+    test_change(running, "cuda: {device: 0}\n", "text:1:16: cuda.device: needs a restart");
+    test_change(running, "", "text:1:1: cuda.devices: needs a restart");
     config_free(running);
 }
 

@@ -16,6 +16,13 @@ static const struct {
     {&camera_table, "decode_threads", "0|1|64|auto", "-1|65|1.5|01|0x1|1 | 1|+1||1e1|99999999999"},
     {&root_table, "cuda.streams", "auto|0|32", "33|64|-1"},
     {&root_table, "cuda.device", "0|63", "auto|64|-1"},
+    {&root_table, "cuda.devices", "auto|0|63", "all|64|-1|0,1|0 1||cpu"},
+    {&camera_table, "device",
+     "auto|0|63|GPU-5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b58|GPU-5AE5BBB2-16F9-8BD6-A4EF-FA2E57DD4B58",
+     "64|-1|cpu||GPU-|gpu-5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b58|"
+     "GPU-5ae5bbb216f98bd6a4effa2e57dd4b58|GPU-5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b5|"
+     "GPU-5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b58a|GPU-5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b5x|"
+     "5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b58"},
     {&camera_table, "fps", "0|0.5|25|29.97|1e2|1000", "-1|1001|nan|inf|0x10|1,5| 1||1e|--1|1e999"},
     {&camera_table, "url", "x|rtsp://h/|/dev/video0|\xc3\xa4", "|a\nb|a\x7f|\x1b[0m"},
     {&camera_table, "transport", "tcp|udp|multicast", "TCP|tc|tcpp||auto"},
@@ -88,6 +95,11 @@ static const struct {
     {"crop", 4, {"0", "0", "0", "1"}, false},
     {"crop", 4, {"-1", "0", "1", "1"}, false},
     {"crop", 4, {"0.5", "0", "1", "1"}, false},
+    {"cuda.devices", 1, {"1"}, true},
+    {"cuda.devices", 3, {"2", "0", "63"}, true},
+    {"cuda.devices", 2, {"0", "64"}, false},
+    {"cuda.devices", 3, {"1", "0", "1"}, false},
+    {"cuda.devices", 2, {"auto", "0"}, false},
 };
 
 static const struct {
@@ -219,13 +231,16 @@ static void test_texts(const struct table *table, const char *key, const char *t
 static void test_lists(void)
 {
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        struct output_config output = {0};
+        static max_align_t object[1024];
+        memset(object, 0, sizeof object);
         const struct config_row *row = table_find(&output_table, lists[i].key);
+        if (!row)
+            row = table_find(&root_table, lists[i].key);
         const char *wrong = NULL;
-        int status = value_parse(row, &output, lists[i].entries, lists[i].n, &wrong);
+        int status = value_parse(row, object, lists[i].entries, lists[i].n, &wrong);
         CHECK((status == 0) == lists[i].good, "%s, row %zu: %s", lists[i].key, i,
               wrong ? wrong : "");
-        value_free(row, &output);
+        value_free(row, object);
     }
 }
 

@@ -237,7 +237,8 @@ static void test_limit(void)
 static void check(const struct config *config, size_t device, const char *expected)
 {
     char why[256] = "", want[256] = "";
-    int rc = budget_check(config, &gpu, true, device, why, sizeof why);
+    const struct placement_gpu one = {.limit = budget_limit(config, device)};
+    int rc = budget_check(config, &gpu, true, &one, 1, why, sizeof why);
     if (*expected)
         snprintf(want, sizeof want, "%s " HINT, expected);
     CHECK(rc == (*expected ? -ENOSPC : 0) && !strcmp(why, want), "%d: '%s'", rc, why);
@@ -263,16 +264,49 @@ static void test_check(void)
     config_free(config);
 }
 
+static void check_two(const struct config *config, size_t first, size_t second,
+                      const char *expected)
+{
+    const struct placement_gpu two[] = {{.number = 3, .limit = first},
+                                        {.number = 1, .limit = second}};
+    char why[256] = "", want[256] = "";
+    int rc = budget_check(config, &gpu, true, two, 2, why, sizeof why);
+    if (*expected)
+        snprintf(want, sizeof want, "%s " HINT, expected);
+    CHECK(rc == (*expected ? -ENOSPC : 0) && !strcmp(why, want), "%d: '%s'", rc, why);
+}
+
+// Each GPU has to have room for its cameras.
+static void test_check_two(void)
+{
+    const size_t need = NVDEC + 4 * TENSOR; // 233.5 MiB
+    struct config *config = load("", "", "");
+    struct camera_config cameras[3] = {*config->cameras, *config->cameras, *config->cameras};
+    struct config three = *config;
+    three.cameras = cameras;
+    three.n_cameras = 3;
+    check_two(&three, 2 * need, need, "");
+    check_two(&three, need, 2 * need, "");
+    check_two(&three, 2 * need, need - 1,
+              "cameras need 233.5 MiB of the memory of GPU 1, the device has room for 233.5 MiB");
+    cameras[0].device = (struct gpu_choice){.by = GPU_BY_NUMBER, .number = 1};
+    cameras[2].device = cameras[0].device;
+    check_two(&three, need, 2 * need, "");
+    check_two(&three, 2 * need, need,
+              "cameras need 467.0 MiB of the memory of GPU 1, the device has room for 233.5 MiB");
+    config_free(config);
+}
+
 // 3 PiB of slots, more than a configuration can ask of one output.
 static void test_check_host(void)
 {
     struct config *config = load("", "", "size: 16384x16384, tensor: {dtype: f32}");
     char why[256] = "";
     config->cameras->outputs->slots = 1 << 20;
-    int rc = budget_check(config, &cpu_backend, false, 0, why, sizeof why);
+    int rc = budget_check(config, &cpu_backend, false, NULL, 0, why, sizeof why);
     CHECK(rc == -ENOSPC && strstr(why, "cameras need 3145728.1 GiB of memory, "), "%d: '%s'", rc,
           why);
-    rc = budget_check(config, &gpu, true, 0, why, sizeof why);
+    rc = budget_check(config, &gpu, true, NULL, 0, why, sizeof why);
     CHECK(rc == -ENOSPC && strstr(why, " GiB of page-locked memory, "), "%d: '%s'", rc, why);
     config_free(config);
 }
@@ -292,6 +326,7 @@ int main(void)
     TEST(test_sum());
     TEST(test_limit());
     TEST(test_check());
+    TEST(test_check_two());
     TEST(test_check_host());
     return test_end();
 }

@@ -138,7 +138,8 @@ static const struct backend_driver cpu_driver = {
     .describe = describe,
 };
 
-static struct config config = {.cpu.workers = 2, .cuda = {.device = 3, .streams = 5, .band = {7}}};
+static struct config config = {.cpu.workers = 2,
+                               .cuda = {.devices = {1, {3}}, .streams = 5, .band = {7}}};
 
 static struct devices *start(enum backend_kind kind)
 {
@@ -163,19 +164,32 @@ static struct counts *counts_of(const struct device_lease *lease)
     return (struct counts *)lease->backend;
 }
 
-static void acquire(struct devices *devices, struct device_lease *lease, enum device_wish wish)
+static void acquire_again(struct devices *devices, struct device_lease *lease)
 {
-    int rc = device_acquire(devices, wish, lease);
+    int rc = device_acquire(devices, NULL, lease);
     if (rc == 0)
         counts_of(lease)->users++;
     else
         cpu.mistakes++;
 }
 
+static void acquire(struct devices *devices, struct device_lease *lease)
+{
+    *lease = (struct device_lease){0};
+    acquire_again(devices, lease);
+}
+
 static void release(struct device_lease *lease)
 {
     counts_of(lease)->users--;
     device_release(lease);
+}
+
+// For what the GPU had no room for.
+static void acquire_cpu(struct devices *devices, struct device_lease *lease)
+{
+    *lease = (struct device_lease){.place.avoided = 1};
+    acquire_again(devices, lease);
 }
 
 static bool works(struct devices *devices, const char *name)
@@ -227,24 +241,28 @@ static void test_fallback(void)
 {
     struct devices *devices = start(BACKEND_CUDA);
     struct device_lease a, b, c;
-    struct device_busy took;
-    acquire(devices, &a, DEVICE_AUTO);
-    acquire(devices, &b, DEVICE_AUTO);
+    struct device_status status[DEVICES_MAX];
+    acquire(devices, &a);
+    acquire(devices, &b);
     CHECK(a.driver == &cuda_driver && !device_is_stale(&a), "the device");
-    CHECK(devices_device_busy(devices, &took) && took.upload == 1 && took.kernel == 2 &&
-              took.download == 3,
+    CHECK(devices_status(devices, status) == 2 && status[0].number == 3 && status[0].works &&
+              status[0].cameras == 2 && status[1].number == -1 && !status[1].works,
+          "a GPU that works, and the CPU, which is not open");
+    CHECK(status[0].has_busy && status[0].busy.upload == 1 && status[0].busy.kernel == 2 &&
+              status[0].busy.download == 3,
           "what the device's legs took");
     cuda.failures = 1;
     device_failed(&a, -EIO);
     device_failed(&b, -EIO);
     CHECK(devices_fallbacks(devices) == 1, "%d fallbacks", (int)devices_fallbacks(devices));
     CHECK(works(devices, "cpu") && device_is_stale(&a) && device_is_stale(&b), "stale");
-    CHECK(!devices_device_busy(devices, &took), "the cpu has no such legs");
+    devices_status(devices, status);
+    CHECK(!status[0].works && !status[0].has_busy && !status[1].has_busy, "nobody has such legs");
     release(&a);
     CHECK(!a.device && !device_is_stale(&a), "who has left has nothing that is stale");
-    acquire(devices, &a, DEVICE_AUTO);
+    acquire(devices, &a);
     CHECK(a.driver == &cpu_driver && !device_is_stale(&a), "the cpu");
-    acquire(devices, &c, DEVICE_CPU);
+    acquire_cpu(devices, &c);
     CHECK(cuda.closes == 0 && cuda.resets == 0, "b still uses it");
     release(&b);
     CHECK(comes_back(devices), "%d opens", cuda.opens);
@@ -253,11 +271,11 @@ static void test_fallback(void)
     CHECK(device_is_stale(&a), "the device has taken over again");
     CHECK(!device_is_stale(&c), "but not from whom it has no room for");
     release(&a);
-    acquire(devices, &a, DEVICE_AUTO);
+    acquire(devices, &a);
     CHECK(a.driver == &cuda_driver && cpu.closes == 0, "c still uses the cpu");
     release(&c);
     CHECK(comes_to(&cpu.closes, 1), "the cpu is not closed when its last user has left");
-    acquire(devices, &c, DEVICE_CPU);
+    acquire_cpu(devices, &c);
     CHECK(c.driver == &cpu_driver && cpu.opens == 2, "and opened for the next");
     release(&a);
     release(&c);
@@ -274,9 +292,9 @@ static void test_watch(void)
     struct devices *devices = start(BACKEND_AUTO);
     struct device_lease a, b, late;
     int calls[3] = {0};
-    acquire(devices, &a, DEVICE_AUTO);
-    acquire(devices, &b, DEVICE_AUTO);
-    acquire(devices, &late, DEVICE_AUTO);
+    acquire(devices, &a);
+    acquire(devices, &b);
+    acquire(devices, &late);
     device_on_failure(&a, count_call, &calls[0]);
     device_on_failure(&b, count_call, &calls[1]);
     release(&a);
@@ -295,7 +313,7 @@ static void test_cpu_fails(void)
 {
     struct devices *devices = start(BACKEND_CPU);
     struct device_lease lease;
-    acquire(devices, &lease, DEVICE_AUTO);
+    acquire(devices, &lease);
     device_failed(&lease, -EIO);
     CHECK(works(devices, "cpu") && devices_fallbacks(devices) == 0, "there is nothing behind it");
     CHECK(!device_is_stale(&lease), "not stale");
@@ -309,14 +327,14 @@ static void test_close_in_between(void)
     struct devices *devices = start(BACKEND_AUTO);
     struct device_lease lease;
     cuda.failures = 1000;
-    acquire(devices, &lease, DEVICE_AUTO);
+    acquire(devices, &lease);
     device_failed(&lease, -EIO);
     release(&lease);
     CHECK(comes_to(&cuda.resets, 1), "no reset");
     end(devices);
 
     devices = start(BACKEND_AUTO);
-    acquire(devices, &lease, DEVICE_AUTO);
+    acquire(devices, &lease);
     device_failed(&lease, -EIO);
     CHECK(cuda.closes == 0, "it is in use");
     release(&lease);
@@ -334,16 +352,16 @@ static void test_nvdec_comes_late(bool is_missing)
     struct device_lease lease;
     char why[256] = "";
     nvdec.is_missing = is_missing;
-    acquire(devices, &lease, DEVICE_AUTO);
+    acquire(devices, &lease);
     device_failed(&lease, -EIO);
     int rc = devices_provide(devices, &next, why, sizeof why);
     CHECK(rc == 0 && nvdec.opens == 0, "%d %s: %d devices", rc, why, nvdec.opens);
     release(&lease);
-    acquire(devices, &lease, DEVICE_AUTO);
+    acquire(devices, &lease);
     CHECK(!lease.nvdec, "a device of what has failed");
     CHECK(comes_back(devices), "%d opens", cuda.opens);
     release(&lease);
-    acquire(devices, &lease, DEVICE_AUTO);
+    acquire(devices, &lease);
     CHECK(!lease.nvdec == is_missing, "NVDEC did not come with the device");
     device_failed(&lease, -EIO);
     release(&lease);
@@ -370,8 +388,8 @@ static void test_reserve(void)
     struct devices *devices = start(BACKEND_AUTO);
     struct device_lease on_device, on_cpu;
     size_t left = 0;
-    acquire(devices, &on_device, DEVICE_AUTO);
-    acquire(devices, &on_cpu, DEVICE_CPU);
+    acquire(devices, &on_device);
+    acquire_cpu(devices, &on_cpu);
     CHECK(device_reserve(&on_device, 900000, &left) == 0, "fits");
     CHECK(device_reserve(&on_device, 50001, &left) == -ENOSPC && left == 50000, "%zu left", left);
     CHECK(device_reserve(&on_cpu, 50001, &left) == 0, "the cpu has no such limit");
@@ -384,7 +402,7 @@ static void test_reserve(void)
 
     config.cuda.memory.n = 1234;
     devices = start(BACKEND_AUTO);
-    acquire(devices, &on_device, DEVICE_AUTO);
+    acquire(devices, &on_device);
     CHECK(device_reserve(&on_device, 1235, &left) == -ENOSPC && left == 1234, "%zu left", left);
     release(&on_device);
     end(devices);
@@ -393,10 +411,10 @@ static void test_reserve(void)
 
 // --- a driver that hangs
 
-static void *acquire_cpu(void *opaque)
+static void *use_cpu(void *opaque)
 {
     struct device_lease lease;
-    acquire(opaque, &lease, DEVICE_CPU);
+    acquire_cpu(opaque, &lease);
     release(&lease);
     return NULL;
 }
@@ -417,23 +435,21 @@ static void test_open_hangs(void *(*open)(void *), bool acquires)
     struct devices *devices = start(BACKEND_AUTO);
     struct devices_memory memory;
     struct device_lease before, during;
-    struct device_busy busy_now;
+    struct device_status status[DEVICES_MAX];
     pthread_t thread;
-    char text[64];
-    uint64_t ns;
-    acquire(devices, &before, DEVICE_AUTO);
+    acquire(devices, &before);
     hangs = true;
     pthread_create(&thread, NULL, open, devices);
     for (int ms = 0; ms < WAIT_MS && !hanging; ms += 10)
         usleep(10000);
     CHECK(hanging, "it opens");
-    devices_describe(devices, text, sizeof text);
-    CHECK(strcmp(text, "made up") == 0 && works(devices, "cuda"), "\"%s\"", text);
-    CHECK(devices_device_busy(devices, &busy_now), "the device's stages");
-    CHECK(!devices_nvdec_busy(devices, &ns), "NVDEC is not open yet");
+    devices_status(devices, status);
+    CHECK(strcmp(status->description, "made up") == 0 && works(devices, "cuda"), "\"%s\"",
+          status->description);
+    CHECK(status->has_busy && !status->has_nvdec, "NVDEC is not open yet");
     devices_memory(devices, &config, &memory);
     if (acquires) {
-        acquire(devices, &during, DEVICE_AUTO);
+        acquire(devices, &during);
         release(&during);
     }
     release(&before);
@@ -459,7 +475,7 @@ static void *live(void *opaque)
     struct crowd *crowd = opaque;
     struct device_lease lease;
     size_t left, mine = 0;
-    acquire(crowd->devices, &lease, DEVICE_AUTO);
+    acquire(crowd->devices, &lease);
     while (!atomic_load(&crowd->over)) {
         if (device_reserve(&lease, 100, &left) == 0)
             mine += 100;
@@ -470,7 +486,7 @@ static void *live(void *opaque)
         device_unreserve(&lease, mine);
         mine = 0;
         release(&lease);
-        acquire(crowd->devices, &lease, DEVICE_AUTO);
+        acquire(crowd->devices, &lease);
     }
     if (lease.driver == &cuda_driver)
         atomic_fetch_add(&crowd->reserved, mine);
@@ -485,7 +501,7 @@ static void test_crowd(void)
     struct device_lease lease;
     for (int i = 0; i < THREADS; i++)
         pthread_create(&thread[i], NULL, live, &crowd);
-    acquire(crowd.devices, &lease, DEVICE_AUTO);
+    acquire(crowd.devices, &lease);
     device_failed(&lease, -EIO);
     release(&lease);
     CHECK(comes_back(crowd.devices), "%d opens", cuda.opens);
@@ -513,7 +529,7 @@ int main(void)
     TEST(test_nvdec_comes_late(true));
     TEST(test_nvdec_refused());
     TEST(test_reserve());
-    TEST(test_open_hangs(acquire_cpu, true));
+    TEST(test_open_hangs(use_cpu, true));
     TEST(test_open_hangs(admit_nvdec, false));
     TEST(test_crowd());
     return test_end();

@@ -10,10 +10,8 @@ static const struct bottleneck_facts easy = {
     .processors = 4,
     .used = 1,
     .busy = 1.2,
-    .nvdec = -1,
-    .upload = -1,
-    .kernel = -1,
-    .download = -1,
+    .device = {{-1, -1, -1, -1, -1}},
+    .n_devices = 1,
     .running = 10,
     .running_mean = 10,
     .decode = 0.1,
@@ -42,7 +40,7 @@ static void test_legs(void)
     expect(&facts, "kernel", 0.5);
     facts.waits = true;
     expect(&facts, "client", 0.5);
-    facts.nvdec = 0.92;
+    facts.device[0].nvdec = 0.92;
     expect(&facts, "decoder", 0.92);
     facts.busy = 3.8; // others' work counts too
     expect(&facts, "cpu", 0.95);
@@ -57,25 +55,47 @@ static void test_legs(void)
 static void test_device(void)
 {
     struct bottleneck_facts facts = easy;
-    facts.upload = facts.kernel = facts.download = 0;
+    facts.device[0].upload = facts.device[0].kernel = facts.device[0].download = 0;
     expect(&facts, "network", 0);
     facts.submit = 0.5;
     expect(&facts, "kernel", 0.5); // nothing was measured yet
-    facts.upload = 0.3;
+    facts.device[0].upload = 0.3;
     expect(&facts, "upload", 0.5);
-    facts.download = 0.4;
+    facts.device[0].download = 0.4;
     expect(&facts, "download", 0.5);
-    facts.kernel = 0.7;
+    facts.device[0].kernel = 0.7;
     expect(&facts, "kernel", 0.5);
     facts.waits = true;
     expect(&facts, "client", 0.5);
-    facts.upload = 0.95; // clients would get no more if they took more
+    facts.device[0].upload = 0.95; // clients would get no more if they took more
     expect(&facts, "upload", 0.95);
     facts.submit = 0; // the cameras' threads need not wait for it to be at its end
-    facts.download = 1;
+    facts.device[0].download = 1;
     expect(&facts, "download", 1);
-    facts.nvdec = 0.92;
+    facts.device[0].nvdec = 0.92;
     expect(&facts, "decoder", 0.92);
+}
+
+// Of several the busiest is the bottleneck, and all of them have room for more cameras.
+static void test_two_devices(void)
+{
+    struct bottleneck_facts facts = easy;
+    facts.device[0] = (struct device_shares){3, 0.5, 0.2, 0.1, 0.3};
+    facts.device[1] = (struct device_shares){1, 0.93, 0.1, 0.4, 0.2};
+    facts.device[2] = (struct device_shares){-1, -1, -1, -1, -1};
+    facts.n_devices = 3;
+    const struct device_shares most = bottleneck_busiest_shares(&facts);
+    CHECK(most.nvdec == 0.93 && most.upload == 0.2 && most.kernel == 0.4 && most.download == 0.3,
+          "%g %g %g %g", most.nvdec, most.upload, most.kernel, most.download);
+    struct bottleneck found = bottleneck_judge(&facts);
+    CHECK(found.stage == BOTTLENECK_DECODER && found.device == 1, "device %d", found.device);
+    CHECK(found.more == 2, "%d more", found.more); // 0.0715 each, 0.185 of it to be had on average
+    facts.device[1].nvdec = 0.6;
+    facts.device[0].upload = 0.95;
+    found = bottleneck_judge(&facts);
+    CHECK(found.stage == BOTTLENECK_UPLOAD && found.device == 3, "device %d", found.device);
+    facts.used = facts.busy = 3.9;
+    CHECK(bottleneck_judge(&facts).device == -1, "the processors are no device");
 }
 
 static void expect_more(const struct bottleneck_facts *facts, int more, const char *end)
@@ -91,25 +111,25 @@ static void test_room(void)
 {
     struct bottleneck_facts facts = easy;
     expect_more(&facts, 24, "cpu"); // 0.1 of a processor each, 2.4 to be had
-    facts.nvdec = 0.6;
+    facts.device[0].nvdec = 0.6;
     expect_more(&facts, 5, "nvdec");
     facts.running_mean = 5; // the others have only come
     expect_more(&facts, 2, "nvdec");
-    facts.nvdec = 0.99;
+    facts.device[0].nvdec = 0.99;
     expect_more(&facts, 0, "nvdec");
     facts.busy = 4;
     expect_more(&facts, 0, "cpu");
     facts = easy;
-    facts.upload = 0.5;
+    facts.device[0].upload = 0.5;
     expect_more(&facts, 8, "upload");
-    facts.kernel = 0.6;
+    facts.device[0].kernel = 0.6;
     expect_more(&facts, 5, "kernel");
-    facts.download = 0.8;
+    facts.device[0].download = 0.8;
     expect_more(&facts, 1, "download");
-    facts.download = 1;
+    facts.device[0].download = 1;
     expect_more(&facts, 0, "download");
     facts = easy;
-    facts.upload = facts.kernel = facts.download = 0; // idle
+    facts.device[0].upload = facts.device[0].kernel = facts.device[0].download = 0; // idle
     expect_more(&facts, 24, "cpu");
     facts = easy;
     facts.running = 0;
@@ -124,31 +144,31 @@ static void test_too_little(void)
     expect_more(&facts, -1, NULL);
     facts.used = facts.busy = 0.041;
     expect_more(&facts, 868, "cpu");
-    facts.kernel = 0.001; // for 899 cameras at least
+    facts.device[0].kernel = 0.001; // for 899 cameras at least
     expect_more(&facts, 868, "cpu");
     facts.used = facts.busy = 0.04; // 890, by the same measure
-    facts.kernel = 0.02;
+    facts.device[0].kernel = 0.02;
     expect_more(&facts, 440, "kernel");
     facts.running = 1;
     facts.running_mean = 1;
-    facts.kernel = -1;
+    facts.device[0].kernel = -1;
     facts.used = facts.busy = 0.1;
     expect_more(&facts, 35, "cpu");
-    facts.upload = 0.009; // for 89 at least
+    facts.device[0].upload = 0.009; // for 89 at least
     expect_more(&facts, 35, "cpu");
-    facts.upload = 0.5;
+    facts.device[0].upload = 0.5;
     facts.used = facts.busy = 0.001;
     expect_more(&facts, 0, "upload");
-    facts.upload = -1;
+    facts.device[0].upload = -1;
     facts.used = 0; // nothing was measured yet
     expect_more(&facts, -1, NULL);
-    facts.nvdec = 0.2; // of places tells nothing of NVDEC's engines
+    facts.device[0].nvdec = 0.2; // of places tells nothing of NVDEC's engines
     facts.used = facts.busy = 0.4;
     expect_more(&facts, -1, NULL);
     facts.busy = 4; // nothing has room beside this
     expect_more(&facts, 0, "cpu");
     facts.busy = 0.4;
-    facts.nvdec = 0; // all cameras are decoded elsewhere
+    facts.device[0].nvdec = 0; // all cameras are decoded elsewhere
     expect_more(&facts, 8, "cpu");
 }
 
@@ -177,10 +197,8 @@ static void test_h200(void)
         .processors = 16,
         .used = 0.01,
         .busy = 0.1,
-        .nvdec = 25 * 1.45e-3 / 48,
-        .upload = 0,
-        .kernel = 25 * 20e-6,
-        .download = 25 * 25e-6,
+        .device = {{0, 25 * 1.45e-3 / 48, 0, 25 * 20e-6, 25 * 25e-6}},
+        .n_devices = 1,
         .running = 1,
         .running_mean = 1,
         .offered = 25,
@@ -193,11 +211,11 @@ static void test_h200(void)
     expect_more(&facts, -1, NULL);
     facts.device_left = 100 * mib; // another program has the rest
     expect_more(&facts, 0, "device_memory");
-    facts = (struct bottleneck_facts){.processors = 16, .used = 1.6, .busy = 1.7, .nvdec = 0.75};
+    facts = (struct bottleneck_facts){.processors = 16, .used = 1.6, .busy = 1.7};
     facts.running = 165;
     facts.running_mean = 165;
-    facts.upload = 0;
-    facts.kernel = facts.download = 0.1;
+    facts.device[0] = (struct device_shares){0, 0.75, 0, 0.1, 0.1};
+    facts.n_devices = 1;
     expect_more(&facts, 33, "nvdec");
 }
 
@@ -217,6 +235,7 @@ int main(void)
 {
     TEST(test_legs());
     TEST(test_device());
+    TEST(test_two_devices());
     TEST(test_room());
     TEST(test_too_little());
     TEST(test_memory());

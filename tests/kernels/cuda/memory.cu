@@ -89,6 +89,42 @@ static void test_pin(struct backend *backend)
     close(fd);
 }
 
+static bool is_page_locked(const void *memory)
+{
+    struct cudaPointerAttributes attributes;
+    return !cudaPointerGetAttributes(&attributes, memory) && attributes.type == cudaMemoryTypeHost;
+}
+
+// By backends of the box's first and last device, which may be the same. Whichever of them goes
+// first, the memory stays locked for the other.
+static void test_pin_by_two(void)
+{
+    const size_t bytes = 1 << 16;
+    struct backend_options options = {};
+    struct backend *backend[2];
+    void *memory = aligned_alloc(4096, bytes);
+    for (int i = 0; i < 2; i++) {
+        options.device = i * (cuda->count() - 1);
+        CHECK(cuda->open(&backend[i], &options) == 0, "open %d", i);
+    }
+    for (int first = 0; first < 2; first++) {
+        CHECK(!cuda->pin(backend[0], memory, bytes), "pin");
+        CHECK(!cuda->pin(backend[1], memory, bytes), "pinned by another");
+        cuda->unpin(backend[first], memory);
+        CHECK(is_page_locked(memory), "%d took the other's lock", first);
+        cuda->unpin(backend[first], memory);
+        CHECK(is_page_locked(memory), "%d unpins what it has not pinned", first);
+        cuda->unpin(backend[!first], memory);
+        CHECK(!is_page_locked(memory), "%d left it locked", !first);
+    }
+    CHECK(!cuda->pin(backend[0], memory, bytes) && !cuda->pin(backend[1], memory, bytes), "pin");
+    cuda->close(backend[0]);
+    CHECK(is_page_locked(memory), "close took the other's lock");
+    cuda->close(backend[1]);
+    CHECK(!is_page_locked(memory), "close left it locked");
+    free(memory);
+}
+
 static void test_export(struct backend *backend)
 {
     struct device_export memory;
@@ -103,6 +139,7 @@ static void test_export(struct backend *backend)
     CHECK(bytes_unlike(bytes, sizeof bytes, 0) == 0, "not zeroed");
     CHECK(!cudaGetDeviceProperties(&properties, 0), "properties");
     CHECK(!memcmp(memory.uuid, properties.uuid.bytes, sizeof memory.uuid), "another device's uuid");
+    CHECK(!memcmp(memory.uuid, cuda->device_uuid(backend), sizeof memory.uuid), "two uuids");
     const int fd = memory.fd;
     cuda->export_close(backend, &memory);
     CHECK(fcntl(fd, F_GETFD) < 0, "the descriptor is still open");
@@ -200,6 +237,7 @@ int main(void)
     TEST(test_context_flags());
     const bool gates = gates_work();
     cuda->close(backend);
+    TEST(test_pin_by_two());
     TEST(test_memory(&options));
     TEST(test_placements(&options, gates));
     TEST(test_placements(&bands, gates));

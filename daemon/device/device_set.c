@@ -1,0 +1,346 @@
+#include "daemon/device/device_set.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/device/budget.h"
+#include "daemon/device/pinning.h"
+
+bool devices_have_gpu(const struct devices *devices)
+{
+    for (int i = 0; i < devices->n_gpus; i++)
+        if (!atomic_load(&devices->device[i].failed))
+            return true;
+    return false;
+}
+
+// The first GPU that works, else the CPU.
+static struct device *first_device(struct devices *devices)
+{
+    struct device *device = devices->device;
+    while (atomic_load(&device->failed)) // never the CPU
+        device++;
+    return device;
+}
+
+// --- from the start to the end
+
+static struct device *add_device(struct devices *devices, const struct backend_driver *driver,
+                                 int gpu, bool is_one_of_many)
+{
+    const struct config *config = devices->config;
+    struct device *device = device_cpu(devices);
+    *device = (struct device){
+        .driver = driver,
+        .options = {.workers = config->cpu.workers,
+                    .pin = config->cpu.pin,
+                    .device = gpu,
+                    .streams = config->cuda.streams,
+                    .band_bytes = (size_t)config->cuda.band.n},
+    };
+    snprintf(device->label, sizeof device->label, is_one_of_many ? "%s:%d" : "%s", driver->name,
+             gpu);
+    return device;
+}
+
+struct gpu_list devices_wanted(const struct config *config, const struct backend_driver *gpu)
+{
+    struct gpu_list wanted = config->cuda.devices;
+    const int count = wanted.n == 0 && gpu->count ? gpu->count() : 1;
+    for (int i = 0; config->cuda.devices.n == 0 && i < count && i < GPUS_MAX; i++)
+        wanted.number[wanted.n++] = i;
+    return wanted;
+}
+
+// Keeps what opens. Returns 0; or, where a GPU is demanded, -ENODEV. What a box without any GPU
+// misses is not worth a line.
+static int add_gpus(struct devices *devices, const struct backend_driver *gpu)
+{
+    const struct config *config = devices->config;
+    const struct gpu_list wanted = devices_wanted(config, gpu);
+    const bool is_listed = config->cuda.devices.n > 0 && (!gpu->count || gpu->count() > 0);
+    const bool demanded = config->backend == BACKEND_CUDA;
+    int rc = -ENODEV, missing = 0;
+    for (int i = 0; i < wanted.n; i++) {
+        rc = device_open_backend(devices, add_device(devices, gpu, wanted.number[i], wanted.n > 1));
+        devices->n_gpus += rc == 0;
+        missing += rc < 0;
+        if (rc < 0 && is_listed)
+            log_event(demanded ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+                      "GPU %d of cuda.devices is missing: %s", wanted.number[i], strerror(-rc));
+    }
+    if (!demanded || (devices->n_gpus > 0 && (missing == 0 || !is_listed)))
+        return 0;
+    log_event(LOG_LEVEL_ERROR, "backend cuda is demanded but missing: %s", strerror(-rc));
+    return -ENODEV;
+}
+
+// Without a GPU the CPU is opened at once, else when somebody needs it.
+static int add_devices(struct devices *devices, const struct backend_driver *gpu,
+                       const struct backend_driver *cpu)
+{
+    const struct config *config = devices->config;
+    int rc = 0;
+    if (config->backend == BACKEND_CUDA && !gpu) {
+        log_event(LOG_LEVEL_ERROR, "backend cuda is demanded but missing: built without CUDA");
+        rc = -ENODEV;
+    } else if (config->backend != BACKEND_CPU && gpu) {
+        rc = add_gpus(devices, gpu);
+    }
+    if (rc < 0)
+        return rc;
+    // Its number is for NVDEC, which the CPU may decode with.
+    add_device(devices, cpu, config->cuda.devices.number[0], false);
+    if (devices->n_gpus == 0) {
+        rc = device_open_backend(devices, devices->device);
+        if (rc < 0)
+            log_event(LOG_LEVEL_ERROR, "backend cpu: %s", strerror(-rc));
+    }
+    return rc;
+}
+
+static const char *camera_that_demands_nvdec(const struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        if (config->cameras[i].decode == DECODE_NVDEC)
+            return config->cameras[i].name;
+    return NULL;
+}
+
+// 0, also where it will be opened with a GPU that is to come back.
+static int add_nvdec_of(struct devices *devices, struct device *device)
+{
+    while (device->busy && !atomic_load(&device->failed))
+        pthread_cond_wait(&devices->changed, &devices->lock);
+    if (device->has_nvdec)
+        return 0;
+    device->nvdec_wanted = atomic_load(&device->failed);
+    return device->nvdec_wanted ? 0 : device_open_nvdec(devices, device);
+}
+
+// NVDEC is worth it where frames may stay on the device; elsewhere only where a camera demands it.
+// 0; or -ENODEV: the camera *demanding, NULL where none does, demands it and no device has it.
+static int add_nvdec(struct devices *devices, const struct config *config, const char **demanding)
+{
+    const int n = devices->n_gpus > 0 ? devices->n_gpus : 1;
+    bool wanted = false;
+    int missing = 0;
+    *demanding = camera_that_demands_nvdec(config);
+    for (int i = 0; i < config->n_cameras; i++)
+        wanted |= budget_wants_nvdec(&config->cameras[i], devices->device->driver);
+    for (int i = 0; wanted && i < n; i++)
+        missing += add_nvdec_of(devices, &devices->device[i]) < 0;
+    return *demanding && missing == n ? -ENODEV : 0;
+}
+
+int devices_open_with(struct devices **ret, const struct config *config,
+                      const struct backend_driver *gpu, const struct backend_driver *cpu)
+{
+    pthread_condattr_t attributes;
+    const char *demanding;
+    struct devices *devices = calloc(1, sizeof *devices);
+    if (!devices) {
+        log_event(LOG_LEVEL_ERROR, "backend: %s", strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    devices->config = config;
+    pthread_mutex_init(&devices->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&devices->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_lock(&devices->lock);
+    int rc = add_devices(devices, gpu, cpu);
+    if (rc == 0) {
+        rc = add_nvdec(devices, config, &demanding);
+        if (rc < 0) {
+            log_camera(demanding);
+            log_event(LOG_LEVEL_ERROR, "NVDEC is demanded but missing");
+            log_camera(NULL);
+        }
+    }
+    pthread_mutex_unlock(&devices->lock);
+    if (rc == 0 && devices->n_gpus > 0)
+        rc = devices_start_keeper(devices);
+    if (rc < 0) {
+        devices_close(devices);
+        return rc;
+    }
+    *ret = devices;
+    return 0;
+}
+
+static void warn_of_pin(const struct config *config)
+{
+    char *rest = pinning_left_out(config);
+    if (rest)
+        log_event(LOG_LEVEL_WARNING, "%s", rest);
+    free(rest);
+}
+
+int devices_open(struct devices **ret, const struct config *config)
+{
+    const struct backend_driver *gpu = NULL;
+#ifdef FRAMED_CUDA
+    gpu = &cuda_backend;
+#endif
+    warn_of_pin(config);
+    return devices_open_with(ret, config, gpu, &cpu_backend);
+}
+
+void devices_close(struct devices *devices)
+{
+    if (!devices)
+        return;
+    pthread_mutex_lock(&devices->lock);
+    devices->closing = true;
+    pthread_cond_broadcast(&devices->changed);
+    pthread_mutex_unlock(&devices->lock);
+    if (devices->has_keeper)
+        pthread_join(devices->keeper, NULL);
+    pthread_mutex_lock(&devices->lock);
+    for (int i = 0; i <= devices->n_gpus; i++)
+        device_shut_down(devices, &devices->device[i]);
+    pthread_mutex_unlock(&devices->lock);
+    pthread_cond_destroy(&devices->changed);
+    pthread_mutex_destroy(&devices->lock);
+    free(devices);
+}
+
+int devices_provide(struct devices *devices, const struct config *config, char *why, size_t size)
+{
+    const char *demanding;
+    pthread_mutex_lock(&devices->lock);
+    const int rc = add_nvdec(devices, config, &demanding);
+    pthread_mutex_unlock(&devices->lock);
+    if (rc < 0)
+        snprintf(why, size, "NVDEC, which camera %s demands, is missing", demanding);
+    return rc;
+}
+
+// The GPUs that work, for the budget. Under the lock. Returns their number.
+static int working_gpus(struct devices *devices, struct placement_gpu ret[GPUS_MAX])
+{
+    int n = 0;
+    for (int i = 0; i < devices->n_gpus; i++)
+        if (!atomic_load(&devices->device[i].failed))
+            ret[n++] = device_placement(&devices->device[i]);
+    return n;
+}
+
+// Whether one of the GPUs is what the camera chooses, also where it has failed.
+static bool has_chosen_gpu(const struct devices *devices, const struct gpu_choice *choice)
+{
+    bool found = choice->by == GPU_AUTO;
+    for (int i = 0; i < devices->n_gpus; i++) {
+        const struct placement_gpu gpu = device_placement(&devices->device[i]);
+        found |= placement_is_chosen(&gpu, choice);
+    }
+    return found;
+}
+
+static void warn_of_camera(const char *camera, const char *text)
+{
+    log_camera(camera);
+    log_event(LOG_LEVEL_WARNING, "%s", text);
+    log_camera(NULL);
+}
+
+// Cameras that choose a GPU that this box does not have, or has not for framed.
+static int check_choices(struct devices *devices, const struct config *config, char *why,
+                         size_t size)
+{
+    for (int i = 0; devices->n_gpus > 0 && i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        if (has_chosen_gpu(devices, &camera->device))
+            continue;
+        if (config->backend == BACKEND_CUDA) {
+            snprintf(why, size, "the GPU that camera %s chooses is missing", camera->name);
+            return -ENODEV;
+        }
+        warn_of_camera(camera->name, "the GPU that `device` chooses is missing: as with auto");
+    }
+    return 0;
+}
+
+int devices_admit(struct devices *devices, const struct config *config, char *why, size_t size)
+{
+    struct placement_gpu gpus[GPUS_MAX];
+    pthread_mutex_lock(&devices->lock);
+    const struct device *device = first_device(devices);
+    const struct backend_driver *driver = device->driver;
+    const bool nvdec = device->has_nvdec;
+    const int n = working_gpus(devices, gpus);
+    int rc = check_choices(devices, config, why, size);
+    pthread_mutex_unlock(&devices->lock);
+    if (rc == 0)
+        rc = budget_check(config, driver, nvdec, gpus, n, why, size);
+    const char *demanding = camera_that_demands_nvdec(config);
+    if (rc == 0 && demanding && devices->n_gpus > 0 && n == 0)
+        warn_of_camera(demanding, "NVDEC is demanded and its device has failed: the cpu decodes "
+                                  "until it is back");
+    return rc;
+}
+
+// --- status and metrics
+
+const char *devices_backend_name(struct devices *devices)
+{
+    return first_device(devices)->driver->name;
+}
+
+static struct device_status status_of(struct device *device, bool is_gpu)
+{
+    const bool works = !atomic_load(&device->failed) && device->backend;
+    struct device_status status = {
+        .number = is_gpu ? device->options.device : -1,
+        .works = works,
+        .cameras = device->n_leases,
+        .reserved = atomic_load(&device->reserved),
+        .limit = device->backend ? device->limit : SIZE_MAX,
+        .has_nvdec = works && device->nvdec,
+        .has_busy = works && device->driver->busy,
+    };
+    memcpy(status.uuid, device->uuid, sizeof status.uuid);
+    if (works)
+        snprintf(status.description, sizeof status.description, "%s",
+                 device->driver->describe(device->backend));
+    if (status.has_nvdec)
+        status.nvdec_busy_ns = decode_device_busy_ns(device->nvdec);
+    if (status.has_busy)
+        status.busy = device->driver->busy(device->backend);
+    return status;
+}
+
+int devices_status(struct devices *devices, struct device_status ret[DEVICES_MAX])
+{
+    pthread_mutex_lock(&devices->lock);
+    for (int i = 0; i <= devices->n_gpus; i++)
+        ret[i] = status_of(&devices->device[i], i < devices->n_gpus);
+    pthread_mutex_unlock(&devices->lock);
+    return devices->n_gpus + 1;
+}
+
+void devices_memory(struct devices *devices, const struct config *config,
+                    struct devices_memory *ret)
+{
+    struct placement_gpu gpus[GPUS_MAX];
+    pthread_mutex_lock(&devices->lock);
+    const struct device *device = first_device(devices);
+    const struct backend_driver *driver = device->driver;
+    const bool nvdec = device->has_nvdec;
+    const int n = working_gpus(devices, gpus);
+    pthread_mutex_unlock(&devices->lock);
+    ret->device_limit = n > 0 ? 0 : SIZE_MAX;
+    for (int i = 0; i < n; i++)
+        ret->device_limit += gpus[i].limit;
+    ret->need = budget_sum(config, driver, nvdec);
+}
+
+uint64_t devices_fallbacks(const struct devices *devices)
+{
+    return atomic_load(&devices->fallbacks);
+}
