@@ -1,5 +1,6 @@
-// A GPU that fails to order, for a framed in which this takes cuda_backend's place. The
-// environment's FRAMED_FAULTS lists which call is to fail, by its number from 1 ("job:200,open:1"):
+// GPUs that fail to order, for a framed in which this takes cuda_backend's place. The environment's
+// FRAMED_FAULTS lists which call of which GPU is to fail, by its number from 1 ("job:200,open:1" of
+// GPU 0, "job@1:200" of GPU 1):
 //
 //     plan    opening a plan: the device has failed
 //     submit  a job is refused: the device has failed
@@ -8,7 +9,7 @@
 //     open    opening the device anew: it is not there
 //
 // A device that has failed stays so until it is opened anew. Where there is none, the cpu backend
-// poses as one.
+// poses as one, or as FRAMED_GPUS of them.
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,24 +20,53 @@
 
 #define UNMAPPED ((void *)4096)
 
+enum { DEVICES = 4 };
+
+struct device {
+    _Atomic bool dead;
+    _Atomic int opens, plans, jobs;
+    uint8_t uuid[16];
+};
+
+struct backend {
+    struct backend *real;
+    struct device *device;
+};
+
+struct plan {
+    struct plan *real;
+    struct device *device;
+};
+
 static const struct backend_driver *real;
-static _Atomic bool dead;
-static _Atomic int opens, plans, jobs;
+static struct device devices[DEVICES];
 static void (*_Atomic job_done)(struct job *, int); // the same for every job of a framed
 
-static bool is_due(const char *fault, int number)
+static bool is_due(const char *fault, const struct device *device, int number)
 {
     const char *list = getenv("FRAMED_FAULTS");
-    char wanted[32], listed[256];
-    snprintf(wanted, sizeof wanted, ",%s:%d,", fault, number);
+    char wanted[48], listed[256];
     snprintf(listed, sizeof listed, ",%s,", list ? list : "");
-    return strstr(listed, wanted) != NULL;
+    snprintf(wanted, sizeof wanted, ",%s@%d:%d,", fault, (int)(device - devices), number);
+    const bool due = strstr(listed, wanted) != NULL;
+    snprintf(wanted, sizeof wanted, ",%s:%d,", fault, number);
+    return due || (device == devices && strstr(listed, wanted));
 }
 
-static int open_device(struct backend **ret, const struct backend_options *options)
+static int count(void)
 {
-    if (is_due("open", atomic_fetch_add(&opens, 1)))
-        return -ENODEV;
+    const char *posing = getenv("FRAMED_GPUS");
+    int n = 0;
+#ifdef FRAMED_CUDA
+    n = cuda_backend.count();
+#endif
+    if (n == 0)
+        n = posing ? atoi(posing) : 1;
+    return n < DEVICES ? n : DEVICES;
+}
+
+static int open_real(struct backend **ret, const struct backend_options *options)
+{
     int rc = -ENODEV;
 #ifdef FRAMED_CUDA
     real = &cuda_backend;
@@ -46,48 +76,77 @@ static int open_device(struct backend **ret, const struct backend_options *optio
         real = &cpu_backend;
         rc = real->open(ret, options);
     }
-    atomic_store(&dead, false);
     return rc;
+}
+
+static int open_device(struct backend **ret, const struct backend_options *options)
+{
+    if (options->device >= count())
+        return -ENODEV;
+    struct device *device = &devices[options->device];
+    if (is_due("open", device, atomic_fetch_add(&device->opens, 1)))
+        return -ENODEV;
+    struct backend *backend = calloc(1, sizeof *backend);
+    if (!backend)
+        return -ENOMEM;
+    backend->device = device;
+    const int rc = open_real(&backend->real, options);
+    if (rc < 0) {
+        free(backend);
+        return rc;
+    }
+    atomic_store(&device->dead, false);
+    memset(device->uuid, 0x10 + options->device, sizeof device->uuid);
+    if (real->device_uuid)
+        memcpy(device->uuid, real->device_uuid(backend->real), sizeof device->uuid);
+    *ret = backend;
+    return 0;
 }
 
 static void close_device(struct backend *backend)
 {
-    real->close(backend);
+    real->close(backend->real);
+    free(backend);
 }
 
 static const char *describe(struct backend *backend)
 {
-    return real->describe(backend);
+    return real->describe(backend->real);
 }
 
 static size_t device_bytes(struct backend *backend)
 {
-    return real->device_bytes ? real->device_bytes(backend) : (size_t)1 << 40;
+    return real->device_bytes ? real->device_bytes(backend->real) : (size_t)1 << 40;
+}
+
+static const uint8_t *device_uuid(struct backend *backend)
+{
+    return backend->device->uuid;
 }
 
 static struct device_busy busy(struct backend *backend)
 {
-    return real->busy ? real->busy(backend) : (struct device_busy){0};
+    return real->busy ? real->busy(backend->real) : (struct device_busy){0};
 }
 
 static int pin(struct backend *backend, void *memory, size_t bytes)
 {
-    return real->pin(backend, memory, bytes);
+    return real->pin(backend->real, memory, bytes);
 }
 
 static void unpin(struct backend *backend, void *memory)
 {
-    real->unpin(backend, memory);
+    real->unpin(backend->real, memory);
 }
 
 static int export_open(struct backend *backend, struct device_export *ret, size_t bytes)
 {
-    return real->export_open ? real->export_open(backend, ret, bytes) : -ENOTSUP;
+    return real->export_open ? real->export_open(backend->real, ret, bytes) : -ENOTSUP;
 }
 
 static void export_close(struct backend *backend, struct device_export *memory)
 {
-    real->export_close(backend, memory);
+    real->export_close(backend->real, memory);
 }
 
 static struct memory_need plan_need(const struct image *src, const struct op *const ops[], int n,
@@ -99,20 +158,47 @@ static struct memory_need plan_need(const struct image *src, const struct op *co
 static int plan_open(struct backend *backend, struct plan **ret, const struct image *src,
                      const struct op *const ops[], int n, int depth)
 {
-    if (is_due("plan", atomic_fetch_add(&plans, 1) + 1))
-        atomic_store(&dead, true);
-    return atomic_load(&dead) ? -EIO : real->plan_open(backend, ret, src, ops, n, depth);
+    struct device *device = backend->device;
+    if (is_due("plan", device, atomic_fetch_add(&device->plans, 1) + 1))
+        atomic_store(&device->dead, true);
+    if (atomic_load(&device->dead))
+        return -EIO;
+    struct plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return -ENOMEM;
+    plan->device = device;
+    const int rc = real->plan_open(backend->real, &plan->real, src, ops, n, depth);
+    if (rc < 0)
+        free(plan);
+    else
+        *ret = plan;
+    return rc;
 }
 
 static void plan_close(struct plan *plan)
 {
-    real->plan_close(plan);
+    if (!plan)
+        return;
+    real->plan_close(plan->real);
+    free(plan);
 }
 
-static void done(struct job *job, int status)
+// A job says nothing of its device once it is done, so that each device has a `done` of its own.
+static void done_on(const struct device *device, struct job *job, int status)
 {
-    atomic_load (&job_done)(job, atomic_load(&dead) ? -EIO : status);
+    atomic_load (&job_done)(job, atomic_load(&device->dead) ? -EIO : status);
 }
+
+#define DONE(number)                                                                               \
+    static void done_##number(struct job *job, int status)                                         \
+    {                                                                                              \
+        done_on(&devices[number], job, status);                                                    \
+    }
+DONE(0)
+DONE(1)
+DONE(2)
+DONE(3)
+static void (*const dones[DEVICES])(struct job *, int) = {done_0, done_1, done_2, done_3};
 
 static void spoil(struct job *job)
 {
@@ -126,18 +212,19 @@ static void spoil(struct job *job)
 
 static int submit(struct plan *plan, struct job *job)
 {
-    int number = atomic_fetch_add(&jobs, 1) + 1;
-    if (is_due("submit", number))
-        atomic_store(&dead, true);
-    if (atomic_load(&dead))
+    struct device *device = plan->device;
+    const int number = atomic_fetch_add(&device->jobs, 1) + 1;
+    if (is_due("submit", device, number))
+        atomic_store(&device->dead, true);
+    if (atomic_load(&device->dead))
         return -EIO;
-    if (is_due("job", number))
-        atomic_store(&dead, true);
-    if (is_due("trap", number))
+    if (is_due("job", device, number))
+        atomic_store(&device->dead, true);
+    if (is_due("trap", device, number))
         spoil(job);
     atomic_store(&job_done, job->done);
-    job->done = done;
-    return real->submit(plan, job);
+    job->done = dones[device - devices];
+    return real->submit(plan->real, job);
 }
 
 static void reset(const struct backend_options *options)
@@ -152,10 +239,12 @@ const struct backend_driver faulty_backend = {
 #ifdef FRAMED_CUDA
     .takes_cuda = true,
 #endif
+    .count = count,
     .open = open_device,
     .close = close_device,
     .describe = describe,
     .device_bytes = device_bytes,
+    .device_uuid = device_uuid,
     .busy = busy,
     .pin = pin,
     .unpin = unpin,
