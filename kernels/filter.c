@@ -18,19 +18,31 @@ enum {
     PADDING = 8, // pixels whose weights are read with those of the last
 };
 
-// One axis of a plane, in its samples: output pixel i has its centre at slope * i + origin, samples
-// lo <= k < hi count.
+// One axis of a plane, in its samples: output pixel i has its centre at slope * point + origin, and
+// samples lo <= k < hi count.
 struct filter_map {
     enum filter filter;
     int n;
+    const struct warp_points *points;
     double slope, origin;
     int lo, hi;
 };
 
+static double centre_of(const struct filter_map *map, int i)
+{
+    return map->slope * warp_point_at(map->points, i) + map->origin;
+}
+
+// How many samples an output pixel is wide, whose square reaches half way to the next ones.
+static double width_of(const struct filter_map *map)
+{
+    return fabs(map->slope) * map->points->step;
+}
+
 // How much of sample k there is in the output pixel at `centre`, in any unit.
 static double share_of(const struct filter_map *map, double centre, int k)
 {
-    const double width = fabs(map->slope), reach = fmax(width, 1);
+    const double width = width_of(map), reach = fmax(width, 1);
     if (map->filter == FILTER_TRIANGLE)
         return fmax(0, 1 - fabs(k - centre) / reach);
     return fmax(0, fmin(k + 0.5, centre + width / 2) - fmax(k - 0.5, centre - width / 2));
@@ -39,7 +51,7 @@ static double share_of(const struct filter_map *map, double centre, int k)
 // The span of output pixel i, and its weights: room for map->hi - map->lo.
 static struct filter_span span_at(const struct filter_map *map, int i, int bits, int16_t *weights)
 {
-    const double centre = map->slope * i + map->origin, width = fabs(map->slope);
+    const double centre = centre_of(map, i), width = width_of(map);
     const double reach = map->filter == FILTER_TRIANGLE ? fmax(width, 1) : width / 2 + 0.5;
     const int first = (int)fmax(ceil(centre - reach), map->lo);
     const int last = (int)fmin(floor(centre + reach), map->hi - 1);
@@ -98,12 +110,13 @@ static void axis_make(struct filter_axis *axis, const struct filter_map *map,
         axis->weights[(ptrdiff_t)map->n * axis->stride + k] = 0;
 }
 
-// The share of each output pixel's square, along one axis of luma, that lies in the window.
+// The share of the square of each of the picture's pixels, along one axis of luma, that lies in the
+// window.
 static void coverage_make(uint16_t *coverage, const struct filter_map *luma, enum edge edge)
 {
     const double width = fabs(luma->slope);
     for (int i = 0; i < luma->n; i++) {
-        const double centre = luma->slope * i + luma->origin;
+        const double centre = centre_of(luma, i);
         const double inside =
             fmin(centre + width / 2, luma->hi - 0.5) - fmax(centre - width / 2, luma->lo - 0.5);
         const int32_t nearest = position_snapped((int32_t)floor(65536 * centre + 0.5)) >> 16;
@@ -136,10 +149,13 @@ static int maps_of(struct filter_map maps[2], const struct warp *warp, const dou
     if (!straight && !(d[0] == 0 && d[4] == 0))
         return -EINVAL;
     *turned = !straight;
-    maps[0] = (struct filter_map){warp->filter, straight ? w : h, straight ? d[0] : d[1],
-                                  d[2],         warp->x0,         warp->x1};
-    maps[1] = (struct filter_map){warp->filter, straight ? h : w, straight ? d[4] : d[3],
-                                  d[5],         warp->y0,         warp->y1};
+    const struct warp_points *x = &warp->across, *y = &warp->down;
+    maps[0] = (struct filter_map){
+        warp->filter, straight ? w : h, straight ? x : y, straight ? d[0] : d[1],
+        d[2],         warp->x0,         warp->x1};
+    maps[1] = (struct filter_map){
+        warp->filter, straight ? h : w, straight ? y : x, straight ? d[4] : d[3],
+        d[5],         warp->y0,         warp->y1};
     return 0;
 }
 

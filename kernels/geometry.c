@@ -111,6 +111,30 @@ int warp_src_to_dst(const struct warp_params *params, const struct image *src, d
     return rc < 0 ? rc : map_init(params, src, crop, m, &width, &height);
 }
 
+int yuv_geometry(struct warp_params *ret, int *width, int *height, const struct yuv_params *params,
+                 const struct image *src)
+{
+    struct rect crop;
+    double m[6];
+    *ret = params->geometry;
+    const bool natural = ret->width == 0;
+    if (natural)
+        ret->fit = FIT_NONE;
+    if (crop_of(ret, src, &crop) < 0 || !isfinite(ret->rotate))
+        return -EINVAL;
+    if (natural) {
+        const struct square one = {1, 0, 0, 1};
+        const struct square turn = ret->has_affine ? one : turned(ret, src->orientation);
+        // Quarter turns are exact; of others, what rounding adds to a whole number is no pixel.
+        const double least = 1 - 1e-6;
+        ret->width = (int)(fabs(turn.a) * crop.width + fabs(turn.b) * crop.height + least);
+        ret->height = (int)(fabs(turn.c) * crop.width + fabs(turn.d) * crop.height + least);
+    }
+    if (!size_is_valid(ret->width, ret->height))
+        return -EINVAL;
+    return map_init(ret, src, crop, m, width, height);
+}
+
 static int inverse(const double m[6], double ret[6])
 {
     const double determinant = m[0] * m[4] - m[1] * m[3];
@@ -126,23 +150,28 @@ static int inverse(const double m[6], double ret[6])
     return 0;
 }
 
-// A table's entries: 65536 * (slope * i + origin), rounded half up.
+// A table's entries: 65536 * (slope * point + origin), rounded half up.
 struct axis {
     int n;
+    const struct warp_points *points;
     double slope, origin;
 };
 
 // In source pixels.
-static double axis_reach(struct axis axis)
+static double axis_at(const struct axis *axis, int i)
 {
-    const double last = axis.slope * (axis.n - 1) + axis.origin;
-    return fmax(fabs(axis.origin), fabs(last));
+    return axis->slope * warp_point_at(axis->points, i) + axis->origin;
 }
 
-static void axis_fill(int32_t *table, struct axis axis)
+static double axis_reach(const struct axis *axis)
 {
-    for (int i = 0; i < axis.n; i++)
-        table[i] = (int32_t)floor(65536 * (axis.slope * i + axis.origin) + 0.5);
+    return fmax(fabs(axis_at(axis, 0)), fabs(axis_at(axis, axis->n - 1)));
+}
+
+static void axis_fill(int32_t *table, const struct axis *axis)
+{
+    for (int i = 0; i < axis->n; i++)
+        table[i] = (int32_t)floor(65536 * axis_at(axis, i) + 0.5);
 }
 
 static struct warp_row row_at(const struct warp *warp, int32_t s)
@@ -207,10 +236,11 @@ size_t warp_tables_bytes(const struct warp *warp)
 static int tables_init(struct warp *warp, const double d[6])
 {
     const int w = warp->width, h = warp->height;
-    const struct axis colx = {w, d[0], d[2]}, rowx = {h, d[1], 0};
-    const struct axis coly = {w, d[3], 0}, rowy = {h, d[4], d[5]};
+    const struct warp_points *x = &warp->across, *y = &warp->down;
+    const struct axis colx = {w, x, d[0], d[2]}, rowx = {h, y, d[1], 0};
+    const struct axis coly = {w, x, d[3], 0}, rowy = {h, y, d[4], d[5]};
     const double reach =
-        fmax(axis_reach(colx) + axis_reach(rowx), axis_reach(coly) + axis_reach(rowy));
+        fmax(axis_reach(&colx) + axis_reach(&rowx), axis_reach(&coly) + axis_reach(&rowy));
     if (!(reach < WARP_REACH_MAX)) // or is no number
         return -ERANGE;
     warp->colx = malloc(positions_bytes(warp) + rows_and_columns_bytes(warp));
@@ -219,12 +249,13 @@ static int tables_init(struct warp *warp, const double d[6])
     warp->coly = warp->colx + w;
     warp->rowx = warp->coly + w;
     warp->rowy = warp->rowx + h;
-    axis_fill(warp->colx, colx);
-    axis_fill(warp->coly, coly);
-    axis_fill(warp->rowx, rowx);
-    axis_fill(warp->rowy, rowy);
-    // Monotone, from 0 on: where the last is another number, the axes mix.
-    if (filter_weighs(warp->filter) || warp->rowx[h - 1] != 0 || warp->coly[w - 1] != 0)
+    axis_fill(warp->colx, &colx);
+    axis_fill(warp->coly, &coly);
+    axis_fill(warp->rowx, &rowx);
+    axis_fill(warp->rowy, &rowy);
+    // Monotone, from 0 or nearly 0 on: where an end is another number, the axes mix.
+    if (filter_weighs(warp->filter) || warp->rowx[0] != 0 || warp->rowx[h - 1] != 0 ||
+        warp->coly[0] != 0 || warp->coly[w - 1] != 0)
         return 0;
     warp->rows = (struct warp_row *)((uint8_t *)warp->colx + positions_bytes(warp));
     warp->luma_columns = (struct warp_column *)(warp->rows + h);
@@ -234,19 +265,25 @@ static int tables_init(struct warp *warp, const double d[6])
     return 0;
 }
 
-int geometry_init(struct op *op, const struct warp_params *params, const struct image *src)
+int geometry_init(struct warp *warp, double src_to_dst[6], double dst_to_src[6],
+                  const struct warp_params *params, const struct image *src,
+                  const struct warp_points points[2])
 {
-    struct warp *warp = &op->warp;
     struct rect crop;
+    int width, height;
     if (crop_of(params, src, &crop) < 0 ||
-        map_init(params, src, crop, op->src_to_dst, &warp->width, &warp->height) < 0 ||
-        inverse(op->src_to_dst, op->dst_to_src) < 0)
+        map_init(params, src, crop, src_to_dst, &width, &height) < 0 ||
+        inverse(src_to_dst, dst_to_src) < 0)
         return -EINVAL;
+    warp->across = points ? points[0] : (struct warp_points){1, width - 1, 0};
+    warp->down = points ? points[1] : (struct warp_points){1, height - 1, 0};
+    warp->width = (width - 1) / warp->across.step + 1;
+    warp->height = (height - 1) / warp->down.step + 1;
     warp->x0 = crop.x;
     warp->y0 = crop.y;
     warp->x1 = crop.x + crop.width;
     warp->y1 = crop.y + crop.height;
-    return tables_init(warp, op->dst_to_src);
+    return tables_init(warp, dst_to_src);
 }
 
 struct band with_chroma_rows(struct band rows, struct position at, int32_t first, int32_t last,
@@ -258,9 +295,8 @@ struct band with_chroma_rows(struct band rows, struct position at, int32_t first
     return (struct band){y0 < rows.y0 ? y0 : rows.y0, y1 > rows.y1 ? y1 : rows.y1};
 }
 
-struct band warp_source_rows(const struct op *op, struct band out)
+struct band warp_source_rows(const struct warp *warp, struct band out)
 {
-    const struct warp *warp = &op->warp;
     if (filter_weighs(warp->filter))
         return filter_source_rows(warp, out);
     // Both tables are monotone: the extremes lie in the corners.

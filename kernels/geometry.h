@@ -8,15 +8,17 @@
 extern "C" {
 #endif
 
-// Sets the matrices of an op of kind OP_WARP, and the size, the window and the tables of its warp.
-// Errors as op_init. On success the tables are one allocation at
-// op->warp.colx, which the caller frees.
-int geometry_init(struct op *op, const struct warp_params *params, const struct image *src);
+// Makes the matrices, and the size, the points, the window and the tables of a warp. `points`: of
+// the result's picture along x and y; NULL: all. Errors as op_init. On success the tables are one
+// allocation at warp->colx, which the caller frees.
+int geometry_init(struct warp *warp, double src_to_dst[6], double dst_to_src[6],
+                  const struct warp_params *params, const struct image *src,
+                  const struct warp_points points[2]);
 
 // The bytes of that allocation. The tables lie in it in the order of struct warp.
 size_t warp_tables_bytes(const struct warp *warp);
 
-struct band warp_source_rows(const struct op *op, struct band out); // as op_source_rows
+struct band warp_source_rows(const struct warp *, struct band out); // as op_source_rows
 
 // Widens the luma rows `rows` of the window [lo, hi) by those whose chroma, which lies at `at`, is
 // read between source positions `first` and `last`.

@@ -32,7 +32,8 @@ void op_finish(struct op *op)
 
 static enum pixel_format source_of(const struct op *op)
 {
-    return op->kind == OP_WARP ? op->warp.source : op->yuv.source;
+    const struct warp *warp = op->kind == OP_WARP ? &op->warp : op->yuv.warps;
+    return warp ? warp->source : op->yuv.source;
 }
 
 bool op_replaces(const struct op *op, const struct op *planned)

@@ -54,7 +54,8 @@ static inline bool fit_follows_source(enum fit fit)
 enum flip { FLIP_NONE, FLIP_HORIZONTAL, FLIP_VERTICAL, FLIP_BOTH };
 enum dtype { DTYPE_U8, DTYPE_S8, DTYPE_F16, DTYPE_F32 };
 enum layout { LAYOUT_NCHW, LAYOUT_NHWC };
-enum order { ORDER_RGB, ORDER_BGR, ORDER_GRAY };
+// The last three are of the op `yuv` alone: samples of a YUV source that keep their values.
+enum order { ORDER_RGB, ORDER_BGR, ORDER_GRAY, ORDER_YUV, ORDER_Y, ORDER_UV };
 
 // What of the source an output pixel is made of: the 2x2 samples around its position; those of the
 // source pixel nearest to it, of two the one behind (nearest); or along each axis all samples that
@@ -148,6 +149,19 @@ struct filter_tables {
     bool turned; // tables along x go by the output's y, those along y by the output's x
 };
 
+// Where along one axis of the result's picture a warp's pixels lie, in pixels of that picture:
+// number i at i * step + first, but not beyond `last`. All of the picture: step 1 from 0 on.
+struct warp_points {
+    int step, last;
+    double first;
+};
+
+static inline double warp_point_at(const struct warp_points *points, int i)
+{
+    const double at = i * points->step + points->first;
+    return at < points->last ? at : points->last;
+}
+
 // Tables of columns are padded to whole groups of four, with copies of the last.
 static inline FRAMED_HD int warp_padded_width(int width)
 {
@@ -165,8 +179,9 @@ struct warp {
     enum pixel_format source; // pixel_format_read_as the source's: positions know what is halved
     enum dtype dtype;
     enum layout layout;
-    enum order order;
+    enum order order;   // never ORDER_Y: that is gray whose coefficients change nothing
     int x0, y0, x1, y1; // the window of source pixels that count: x0 <= x < x1, y0 <= y < y1
+    struct warp_points across, down; // along the result's x and y
     struct position luma, chroma_x, chroma_y;
     struct yuv_to_rgb rgb;    // for YUV sources
     int16_t gray[3];          // Q15 luma weights of R, G, B, for RGB sources; they sum to 32768
@@ -194,14 +209,31 @@ struct warp {
     struct level_sum sum[3];
 };
 
-// --- yuv: to a YUV format of the same size
+// --- yuv: to a YUV format, of the source's size or of another geometry
 
+// With a geometry the result is one of two. Where samples keep their values (a YUV source, and the
+// same matrix and range), each plane of it is sampled as `warp` samples: luma from luma, chroma
+// from chroma where the result's siting says that its samples lie, each rounded once; what the
+// window does not cover is the fill colour in the result's YUV. The last column of chroma of an odd
+// width lies no further right than the picture's last pixel, and the last row likewise. Else
+// colours are converted: the result is what `warp` makes of the same geometry as u8, rgb, nhwc, and
+// `yuv` without a geometry makes of that picture as rgb24.
 struct yuv_params {
     enum pixel_format format; // nv12, yuv420p, yuv444p or yuv24
-    struct colour colour;     // of the result; what is unspecified is the source's
+    // Of the result; what is unspecified is the source's. The siting can be chosen only where
+    // a geometry is given and samples keep their values.
+    struct colour colour;
+    bool resized; // has a geometry
+    // What of it speaks of geometry, the filter and the fill, which is R, G and B here. A width of
+    // 0: the least size that holds the crop, turned, at its own scale (with `affine`: the crop's
+    // size); `fit` then means nothing.
+    struct warp_params geometry;
 };
 
-// Made for one geometry of sources.
+enum { YUV_WARPS_MAX = 2 };
+
+// Made for one geometry of sources. What stands above `warps` speaks of the picture that is
+// converted, or whose samples are kept: the source, or with a geometry RGB24 as warps[0] makes it.
 struct yuv {
     int width, height;
     enum pixel_format source;           // as in struct warp
@@ -210,6 +242,10 @@ struct yuv {
     struct position chroma_x, chroma_y; // where the source's chroma is sampled
     struct yuv_to_rgb rgb;              // for YUV sources that are converted
     struct rgb_to_yuv yuv;
+    // NULL without a geometry. Where samples keep their values, what makes the result's planes:
+    // [0] all of 4:4:4; or [0] luma, [1] chroma.
+    struct warp *warps;
+    int n_warps;
 };
 
 // --- any op
@@ -272,7 +308,8 @@ extern const struct op_type *const op_types[OP_KINDS]; // by enum op_kind
 // read, planes are not).
 // Returns 0; -EINVAL where the parameters make no op for it (a singular affine, a crop outside the
 // picture, a stride that makes the tensor too large, axes that mix under area or triangle, a
-// format that is no source or no result); -ERANGE where a position would lie beyond
+// format that is no source or no result, a size that no picture has); -ERANGE where a position
+// would lie beyond
 // WARP_REACH_MAX; -ENOMEM. On error `op` needs no op_finish. Arithmetic: the pixel contract in
 // kernels/fixed.h.
 int op_init(struct op *op, const struct op_params *params, const struct image *src);
@@ -280,6 +317,11 @@ void op_finish(struct op *op); // accepts a zeroed op
 
 // src_to_dst of a fit, without an op: what letterbox & co. mean. Row major 2x3.
 int warp_src_to_dst(const struct warp_params *params, const struct image *src, double m[6]);
+
+// The geometry of yuv_params, where it asks for the natural size with that, and the size of its
+// result. 0 or -EINVAL.
+int yuv_geometry(struct warp_params *ret, int *width, int *height, const struct yuv_params *params,
+                 const struct image *src);
 
 // Whether `op` was made for the same sources as `planned`, and its results lie as those of that
 // one.

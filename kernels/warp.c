@@ -8,7 +8,11 @@
 #include "kernels/element.h"
 #include "kernels/filter.h"
 #include "kernels/geometry.h"
+#include "kernels/warp.h"
 #include "kernels/warp_pixel.h"
+
+// luma6 is then channel6.
+static const struct yuv_to_rgb values_kept = {.y = 1 << 14, .offset = 128 * 64 + LEVEL6_HALF};
 
 static bool normalisation_is_valid(const struct warp_params *params)
 {
@@ -29,49 +33,76 @@ static void tensor_lay_out(const struct warp *warp, struct image *dst)
     }
 }
 
-static int warp_init(struct op *op, const struct op_params *op_params, const struct image *src)
+static struct colour colour_of(const struct warp_params *params, const struct image *src)
 {
-    const struct warp_params *params = &op_params->warp;
+    return colour_resolve(colour_override(params->colour, src->colour), src->height);
+}
+
+int warp_make(struct warp *warp, double src_to_dst[6], double dst_to_src[6],
+              const struct warp_params *params, const struct image *src,
+              const struct warp_points points[2])
+{
+    const enum order order = params->order;
     if (!size_is_valid(params->width, params->height) || !normalisation_is_valid(params))
         return -EINVAL;
-    const struct colour colour =
-        colour_resolve(colour_override(params->colour, src->colour), src->height);
-    struct warp *warp = &op->warp;
-    warp->channels = params->order == ORDER_GRAY ? 1 : 3;
-    warp->source = pixel_format_read_as(src->format);
+    const struct colour colour = colour_of(params, src);
+    *warp = (struct warp){.source = pixel_format_read_as(src->format)};
+    warp->channels = order == ORDER_GRAY || order == ORDER_Y ? 1 : order == ORDER_UV ? 2 : 3;
     warp->dtype = params->dtype;
     warp->layout = params->layout;
     warp->filter = params->filter;
     warp->edge = params->edge;
-    warp->order = params->order;
+    warp->order = order == ORDER_Y ? ORDER_GRAY : order;
     warp->luma = luma_position();
     warp->chroma_x = chroma_position_x(src->format, colour.siting);
     warp->chroma_y = chroma_position_y(src->format, colour.siting);
-    warp->rgb = colour_to_rgb(colour, pixel_layout_of(src->format).bits);
+    warp->rgb =
+        order >= ORDER_YUV ? values_kept : colour_to_rgb(colour, pixel_layout_of(src->format).bits);
     colour_gray_weights(colour.matrix, warp->gray);
     element_tables_init(warp, params);
-    const int error = geometry_init(op, params, src);
-    if (error)
+    const int error = geometry_init(warp, src_to_dst, dst_to_src, params, src, points);
+    if (error || !filter_weighs(warp->filter))
         return error;
-
-    op->dst = (struct image){
-        .format = PIXEL_TENSOR, .width = warp->width, .height = warp->height, .colour = colour};
-    op->dst_bytes =
-        element_bytes(warp->dtype) * warp->channels * (size_t)warp->width * warp->height;
-    tensor_lay_out(warp, &op->dst);
-    op->batch = (int)warp->dtype;
-    if (!filter_weighs(warp->filter))
-        return 0;
-    const int filter_error = filter_init(warp, op->dst_to_src);
+    const int filter_error = filter_init(warp, dst_to_src);
     if (filter_error)
         free(warp->colx);
     return filter_error;
 }
 
+void warp_free(struct warp *warp)
+{
+    filter_finish(warp);
+    free(warp->colx);
+}
+
+static int warp_init(struct op *op, const struct op_params *op_params, const struct image *src)
+{
+    const struct warp_params *params = &op_params->warp;
+    struct warp *warp = &op->warp;
+    if (params->order > ORDER_GRAY)
+        return -EINVAL;
+    const int error = warp_make(warp, op->src_to_dst, op->dst_to_src, params, src, NULL);
+    if (error)
+        return error;
+    op->dst = (struct image){.format = PIXEL_TENSOR,
+                             .width = warp->width,
+                             .height = warp->height,
+                             .colour = colour_of(params, src)};
+    op->dst_bytes =
+        element_bytes(warp->dtype) * warp->channels * (size_t)warp->width * warp->height;
+    tensor_lay_out(warp, &op->dst);
+    op->batch = (int)warp->dtype;
+    return 0;
+}
+
 static void warp_finish(struct op *op)
 {
-    filter_finish(&op->warp);
-    free(op->warp.colx);
+    warp_free(&op->warp);
+}
+
+static struct band warp_op_rows(const struct op *op, struct band out)
+{
+    return warp_source_rows(&op->warp, out);
 }
 
 // --- the reference
@@ -88,10 +119,7 @@ static inline FRAMED_HD void warp_band(const struct image *dst, const struct ima
     for (int y = band.y0; y < band.y1; y++) {
         for (int x = 0; x < warp.width; x++) {
             uint8_t level[3] = {0};
-            const bool seen = filter_weighs(warp.filter)
-                                  ? filtered_levels(&from, &warp, format, x, y, level)
-                                  : warp_levels(&from, &warp, format, warp.colx[x] + warp.rowx[y],
-                                                warp.coly[x] + warp.rowy[y], level);
+            const bool seen = pixel_levels(&from, &warp, format, x, y, level);
             for (int c = 0; c < warp.channels; c++) {
                 const struct plane *plane = &to.plane[planar ? c : 0];
                 uint8_t *row = plane->data + (ptrdiff_t)y * plane->stride;
@@ -109,14 +137,14 @@ static inline FRAMED_HD void warp_band(const struct image *dst, const struct ima
     }
 }
 
-static void warp_reference(const struct image *dst, const struct image *src, const struct op *op,
-                           struct band band, bool filled)
+void warp_reference(const struct image *dst, const struct image *src, const struct warp *warp,
+                    struct band band, bool filled)
 {
     (void)filled;
-    switch (op->warp.source) {
+    switch (warp->source) {
 #define CASE(format)                                                                               \
     case format:                                                                                   \
-        warp_band(dst, src, &op->warp, format, band);                                              \
+        warp_band(dst, src, warp, format, band);                                                   \
         break;
         FOR_EACH_SOURCE(CASE)
 #undef CASE
@@ -125,10 +153,16 @@ static void warp_reference(const struct image *dst, const struct image *src, con
     }
 }
 
+static void warp_op_reference(const struct image *dst, const struct image *src, const struct op *op,
+                              struct band band, bool filled)
+{
+    warp_reference(dst, src, &op->warp, band, filled);
+}
+
 const struct op_type warp_type = {
     .name = "warp",
     .init = warp_init,
     .finish = warp_finish,
-    .source_rows = warp_source_rows,
-    .reference = warp_reference,
+    .source_rows = warp_op_rows,
+    .reference = warp_op_reference,
 };

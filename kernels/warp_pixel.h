@@ -6,17 +6,36 @@
 #include "kernels/ops.h"
 #include "kernels/sample.h"
 
+// Whether samples of a YUV source keep their values.
+static inline FRAMED_HD bool samples_are_kept(const struct warp *warp)
+{
+    return warp->order == ORDER_YUV || warp->order == ORDER_UV;
+}
+
+// Which components are read: from the first one up to, but without, the end.
+static inline FRAMED_HD int components_first(const struct warp *warp)
+{
+    return warp->order == ORDER_UV ? 1 : 0;
+}
+
+static inline FRAMED_HD int components_end(const struct warp *warp, enum pixel_format format)
+{
+    const bool luma = warp->order == ORDER_GRAY || !source_has_chroma(format);
+    return !source_is_rgb(format) && luma ? 1 : 3;
+}
+
 // What the samples at a pixel show, in the order of RGB, where `coverage` of it is picture: its
 // levels in the tensor's channel order. Samples: R, G and B, or Y, U and V where those are read, in
-// 7 fraction bits centred on 128.
+// 7 fraction bits centred on 128, else 0.
 static inline FRAMED_HD void levels_of_samples(const struct warp *warp, enum pixel_format format,
                                                const int sample[3], int coverage, uint8_t level[3])
 {
     const bool gray = warp->order == ORDER_GRAY;
     struct rgb6 q;
-    if (source_is_rgb(format)) {
-        q.r = channel6(sample[0]);
-        q.g = channel6(sample[1]);
+    if (source_is_rgb(format) || samples_are_kept(warp)) {
+        const int first = components_first(warp);
+        q.r = channel6(sample[first]);
+        q.g = channel6(sample[first + 1]);
         q.b = channel6(sample[2]);
         if (gray)
             q.r = gray6(q, warp->gray);
@@ -49,13 +68,6 @@ static inline FRAMED_HD int coverage_at(const struct warp *warp, int32_t s, int 
     return coverage_axis(position_of(warp->luma, whole ? position_snapped(s) : s), lo, hi);
 }
 
-// How many components are read.
-static inline FRAMED_HD int components_read(const struct warp *warp, enum pixel_format format)
-{
-    const bool luma = warp->order == ORDER_GRAY || !source_has_chroma(format);
-    return !source_is_rgb(format) && luma ? 1 : 3;
-}
-
 // The levels of the output pixel whose source position is (sx, sy) in 1/65536 pixel, in the
 // tensor's channel order; for gray only level[0] means something. `format` is warp->source. False,
 // and no levels: it sees nothing of the picture.
@@ -73,11 +85,13 @@ static inline FRAMED_HD bool warp_levels(const struct image *src, const struct w
     sy = position_sampled(warp, sy);
     const struct taps x = taps_at(position_of(warp->luma, sx), warp->x0, warp->x1 - 1);
     const struct taps y = taps_at(position_of(warp->luma, sy), warp->y0, warp->y1 - 1);
-    int sample[3] = {sample_bilinear(src, format, 0, x, y), 0, 0};
+    int sample[3] = {0};
+    if (components_first(warp) == 0)
+        sample[0] = sample_bilinear(src, format, 0, x, y);
     if (source_is_rgb(format)) {
         sample[1] = sample_bilinear(src, format, 1, x, y);
         sample[2] = sample_bilinear(src, format, 2, x, y);
-    } else if (components_read(warp, format) == 3) {
+    } else if (components_end(warp, format) == 3) {
         const struct taps cx = chroma_taps(warp->chroma_x, sx, warp->x0, warp->x1);
         const struct taps cy = chroma_taps(warp->chroma_y, sy, warp->y0, warp->y1);
         sample[1] = sample_bilinear(src, format, 1, cx, cy);
@@ -129,13 +143,23 @@ static inline FRAMED_HD bool filtered_levels(const struct image *src, const stru
         return false;
     int sample[3] = {0};
     FRAMED_ROLLED
-    for (int c = 0; c < components_read(warp, format); c++) {
+    for (int c = components_first(warp); c < components_end(warp, format); c++) {
         const bool chroma = c > 0 && !source_is_rgb(format);
         sample[c] = sample_filtered(src, format, c, chroma ? &f->chroma_x : &f->luma_x, x,
                                     chroma ? &f->chroma_y : &f->luma_y, y);
     }
     levels_of_samples(warp, format, sample, coverage_of(f->coverage_x[x], f->coverage_y[y]), level);
     return true;
+}
+
+// The levels of output pixel (x, y), by whichever filter the warp has; false as of warp_levels.
+static inline FRAMED_HD bool pixel_levels(const struct image *src, const struct warp *warp,
+                                          enum pixel_format format, int x, int y, uint8_t level[3])
+{
+    if (filter_weighs(warp->filter))
+        return filtered_levels(src, warp, format, x, y, level);
+    return warp_levels(src, warp, format, warp->colx[x] + warp->rowx[y],
+                       warp->coly[x] + warp->rowy[y], level);
 }
 
 #endif

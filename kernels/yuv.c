@@ -4,17 +4,17 @@
 #include "kernels/colour.h"
 #include "kernels/geometry.h"
 #include "kernels/yuv_pixel.h"
+#include "kernels/yuv_resized.h"
 
-// What the samples of the result mean. 0, or -EINVAL where the kernel cannot give what is asked
-// for.
+// What the samples of the result, whose height it is, mean. 0, or -EINVAL where the kernel cannot
+// give what is asked for.
 static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const struct image *src,
-                      struct colour *ret)
+                      int height, struct colour *ret)
 {
     const bool rgb = source_is_rgb(src->format);
     const struct colour from = colour_resolve(src->colour, src->height);
     const struct colour none = {0};
-    struct colour to =
-        colour_resolve(colour_override(params->colour, rgb ? none : from), src->height);
+    struct colour to = colour_resolve(colour_override(params->colour, rgb ? none : from), height);
     if (to.matrix == MATRIX_BT601_8BIT) {
         if (params->colour.range == RANGE_FULL)
             return -EINVAL;
@@ -29,7 +29,9 @@ static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const st
         else if (layout.sub_y == 0 && to.siting == SITING_TOPLEFT)
             to.siting = SITING_LEFT; // of two, one above the other
     }
-    if (params->colour.siting != SITING_UNSPECIFIED && params->colour.siting != to.siting)
+    if (params->colour.siting != SITING_UNSPECIFIED && params->resized && !yuv->convert)
+        to.siting = params->colour.siting;
+    else if (params->colour.siting != SITING_UNSPECIFIED && params->colour.siting != to.siting)
         return -EINVAL;
     yuv->chroma_x = chroma_position_x(src->format, from.siting);
     yuv->chroma_y = chroma_position_y(src->format, from.siting);
@@ -42,21 +44,33 @@ static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const st
 static int yuv_init(struct op *op, const struct op_params *op_params, const struct image *src)
 {
     const struct yuv_params *params = &op_params->yuv;
+    struct warp_params geometry;
+    int width = src->width, height = src->height;
     if (!(pixel_layout_of(params->format).uses & FORMAT_RESULT))
         return -EINVAL;
-    op->yuv.width = src->width;
-    op->yuv.height = src->height;
+    if (params->resized && yuv_geometry(&geometry, &width, &height, params, src) < 0)
+        return -EINVAL;
+    op->yuv.width = width;
+    op->yuv.height = height;
     op->yuv.source = pixel_format_read_as(src->format);
     op->yuv.format = params->format;
-    op->dst = (struct image){.format = params->format, .width = src->width, .height = src->height};
+    op->dst = (struct image){.format = params->format, .width = width, .height = height};
     op->batch = -1;
     op->dst_bytes = image_lay_out(&op->dst, NULL);
-    return yuv_colour(&op->yuv, params, src, &op->dst.colour);
+    const int error = yuv_colour(&op->yuv, params, src, height, &op->dst.colour);
+    return error || !params->resized ? error : yuv_resized_init(op, &geometry, src);
+}
+
+static void yuv_finish(struct op *op)
+{
+    yuv_resized_finish(&op->yuv);
 }
 
 static struct band yuv_source_rows(const struct op *op, struct band out)
 {
     const struct yuv *yuv = &op->yuv;
+    if (yuv->warps)
+        return yuv_resized_source_rows(yuv, out);
     if (!source_has_chroma(yuv->source) || position_sub(yuv->chroma_y) == 0 ||
         (format_is_420(yuv->format) && !yuv->convert))
         return out;
@@ -75,7 +89,7 @@ static inline FRAMED_HD void yuv_band(const struct image *dst, const struct imag
     const struct pixel_layout layout = pixel_layout_of(yuv.format);
     for (int y = band.y0; y < band.y1; y += 1 + halved)
         for (int x = 0; x < yuv.width; x += 1 + halved)
-            yuv_block(&to, &from, &yuv, layout.component, format, convert, halved, x, y);
+            yuv_block(&to, &from, &yuv, NULL, layout.component, format, convert, halved, x, y);
 }
 
 static inline FRAMED_HD void yuv_band_of(const struct image *dst, const struct image *src,
@@ -93,14 +107,13 @@ static inline FRAMED_HD void yuv_band_of(const struct image *dst, const struct i
         yuv_band(dst, src, yuv, format, false, false, band);
 }
 
-static void yuv_reference(const struct image *dst, const struct image *src, const struct op *op,
-                          struct band band, bool filled)
+static void yuv_reference(const struct image *dst, const struct image *src, const struct yuv *yuv,
+                          struct band band)
 {
-    (void)filled;
-    switch (op->yuv.source) {
+    switch (yuv->source) {
 #define CASE(format)                                                                               \
     case format:                                                                                   \
-        yuv_band_of(dst, src, &op->yuv, format, band);                                             \
+        yuv_band_of(dst, src, yuv, format, band);                                                  \
         break;
         FOR_EACH_SOURCE(CASE)
 #undef CASE
@@ -109,9 +122,19 @@ static void yuv_reference(const struct image *dst, const struct image *src, cons
     }
 }
 
+static void yuv_op_reference(const struct image *dst, const struct image *src, const struct op *op,
+                             struct band band, bool filled)
+{
+    if (op->yuv.warps)
+        yuv_resized(dst, src, &op->yuv, band, filled, warp_reference, yuv_reference);
+    else
+        yuv_reference(dst, src, &op->yuv, band);
+}
+
 const struct op_type yuv_type = {
     .name = "yuv",
     .init = yuv_init,
+    .finish = yuv_finish,
     .source_rows = yuv_source_rows,
-    .reference = yuv_reference,
+    .reference = yuv_op_reference,
 };

@@ -4,7 +4,7 @@
 #define FRAMED_KERNELS_YUV_PIXEL_H
 
 #include "kernels/ops.h"
-#include "kernels/sample.h"
+#include "kernels/warp_pixel.h"
 
 // In all of these `format` is yuv->source.
 
@@ -37,6 +37,15 @@ static inline FRAMED_HD void rgb_at(const struct image *src, const struct yuv *y
     rgb[0] = (uint8_t)level_of(q.r);
     rgb[1] = (uint8_t)level_of(q.g);
     rgb[2] = (uint8_t)level_of(q.b);
+}
+
+// R, G and B of pixel (x, y) of the picture that a warp of bytes makes.
+static inline FRAMED_HD void resized_rgb_at(const struct image *src, const struct warp *warp,
+                                            enum pixel_format format, int x, int y, uint8_t rgb[3])
+{
+    if (!pixel_levels(src, warp, format, x, y, rgb))
+        for (int c = 0; c < 3; c++)
+            rgb[c] = (uint8_t)warp->fill_element[c];
 }
 
 // Sample (x, y) of component c, counted in that component's own plane, where it keeps its value.
@@ -79,11 +88,12 @@ static inline FRAMED_HD void yuv_store(const struct image *dst, struct component
 
 // The block of the result that has one sample of chroma: 2 x 2 pixels from (x, y) on in 4:2:0, one
 // pixel in 4:4:4. `to`: the result's components; `convert` and `halved`: yuv->convert and whether
-// the result is 4:2:0, constants for those who want code without branches.
+// the result is 4:2:0, constants for those who want code without branches. `resized`: NULL, or the
+// warp that makes the picture that is converted; `format` is then its source.
 static inline FRAMED_HD void yuv_block(const struct image *dst, const struct image *src,
-                                       const struct yuv *yuv, const struct component to[3],
-                                       enum pixel_format format, bool convert, bool halved, int x,
-                                       int y)
+                                       const struct yuv *yuv, const struct warp *resized,
+                                       const struct component to[3], enum pixel_format format,
+                                       bool convert, bool halved, int x, int y)
 {
     int sum[3] = {0, 0, 0};
     FRAMED_ROLLED
@@ -94,7 +104,10 @@ static inline FRAMED_HD void yuv_block(const struct image *dst, const struct ima
         int luma;
         if (convert) {
             uint8_t rgb[3];
-            rgb_at(src, yuv, format, px, py, rgb);
+            if (resized)
+                resized_rgb_at(src, resized, format, px, py, rgb);
+            else
+                rgb_at(src, yuv, format, px, py, rgb);
             luma = yuv_level(&yuv->yuv, 0, rgb[0], rgb[1], rgb[2]);
             for (int c = 0; c < 3; c++)
                 sum[c] += rgb[c];

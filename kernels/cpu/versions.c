@@ -33,14 +33,14 @@ static bool avx512_runs(void)
 }
 
 static const struct version avx2 = {
-    "avx2", avx2_runs, {[OP_WARP] = warp_avx2, [OP_YUV] = yuv_avx2}};
+    "avx2", avx2_runs, {[OP_WARP] = warp_op_avx2, [OP_YUV] = yuv_avx2}};
 static const struct version avx512 = {
-    "avx512", avx512_runs, {[OP_WARP] = warp_avx512, [OP_YUV] = yuv_avx512}};
+    "avx512", avx512_runs, {[OP_WARP] = warp_op_avx512, [OP_YUV] = yuv_avx512}};
 #endif
 
 #ifdef __aarch64__
 static const struct version neon = {
-    "neon", everywhere, {[OP_WARP] = warp_neon, [OP_YUV] = yuv_neon}};
+    "neon", everywhere, {[OP_WARP] = warp_op_neon, [OP_YUV] = yuv_neon}};
 #endif
 
 const struct version *const versions[] = {

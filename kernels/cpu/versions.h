@@ -3,7 +3,7 @@
 #ifndef FRAMED_KERNELS_CPU_VERSIONS_H
 #define FRAMED_KERNELS_CPU_VERSIONS_H
 
-#include "kernels/ops.h"
+#include "kernels/warp.h"
 
 struct version {
     const char *name;
@@ -12,7 +12,8 @@ struct version {
 };
 
 // Each where its CPUs are.
-op_fn warp_avx2, warp_avx512, warp_neon;
+warp_fn warp_avx2, warp_avx512, warp_neon;
+op_fn warp_op_avx2, warp_op_avx512, warp_op_neon;
 op_fn yuv_avx2, yuv_avx512, yuv_neon;
 
 // Best first, then NULL; the last is "scalar", the reference, which runs everywhere.

@@ -1,8 +1,14 @@
 #include "kernels/cpu/versions.h"
 #include "kernels/cpu/warp_lanes.h"
 
-void warp_avx512(const struct image *dst, const struct image *src, const struct op *op,
+void warp_avx512(const struct image *dst, const struct image *src, const struct warp *warp,
                  struct band band, bool filled)
 {
-    lanes_warp(dst, src, op, band, filled);
+    lanes_warp(dst, src, warp, band, filled);
+}
+
+void warp_op_avx512(const struct image *dst, const struct image *src, const struct op *op,
+                    struct band band, bool filled)
+{
+    lanes_warp(dst, src, &op->warp, band, filled);
 }

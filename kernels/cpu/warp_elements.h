@@ -116,10 +116,10 @@ static inline void elements_init(struct elements *e, const struct image *dst,
     const bool bytes = warp->dtype == DTYPE_U8 || warp->dtype == DTYPE_S8;
     e->dst = dst;
     e->warp = warp;
-    e->packed = warp->layout == LAYOUT_NHWC && warp->channels == 3;
+    e->packed = warp->layout == LAYOUT_NHWC && warp->channels > 1;
     e->same = bytes && bytes_stay(warp);
     for (int c = 0; c < (e->packed ? 1 : warp->channels); c++) {
-        fill_make(e->fill[c], warp, c, e->packed ? 3 : 1);
+        fill_make(e->fill[c], warp, c, e->packed ? warp->channels : 1);
         if (warp->summed)
             sums_init(e->sum[c], warp, c, e->packed);
     }
@@ -140,7 +140,8 @@ static inline void pattern_store(uint8_t *to, size_t bytes, const uint8_t patter
 // Columns [x0, x1) of rows [y0, y1).
 static inline void elements_fill(const struct elements *e, int x0, int x1, int y0, int y1)
 {
-    const size_t pixel = element_bytes(e->warp->dtype) * (e->packed ? 3 : 1);
+    const int channels = e->packed ? e->warp->channels : 1; // side by side
+    const size_t pixel = element_bytes(e->warp->dtype) * channels;
     const size_t row = (x1 - x0) * pixel;
     if (x0 >= x1 || y0 >= y1)
         return;
@@ -189,38 +190,41 @@ static inline void levels_store(const struct elements *e, void *to, int c, const
     else if (e->warp->summed)
         sums_store(to, e->sum[c], level, n, e->warp->dtype == DTYPE_F16);
     else
-        table_store(to, e->warp, c, e->packed ? 3 : 1, level, n);
+        table_store(to, e->warp, c, e->packed ? e->warp->channels : 1, level, n);
 }
 
-// R, G, B of levels [from, to) in turn.
-static inline void levels_pack(uint8_t *packed, const struct levels *levels, int from, int to)
+// The channels of levels [from, to) in turn.
+static inline void levels_pack(uint8_t *packed, const struct levels *levels, int channels, int from,
+                               int to)
 {
+    const uint8_t(*row)[STRIP + LEVELS_SPARE] = levels->row;
     int i = from;
-    for (; i + PIXELS <= to; i += PIXELS, packed += 3 * PIXELS)
-        store_triples(packed, load_u8(levels->row[0] + i), load_u8(levels->row[1] + i),
-                      load_u8(levels->row[2] + i));
+    for (; channels == 3 && i + PIXELS <= to; i += PIXELS, packed += 3 * PIXELS)
+        store_triples(packed, load_u8(row[0] + i), load_u8(row[1] + i), load_u8(row[2] + i));
+    for (; channels == 2 && i + LANES <= to; i += LANES, packed += 2 * LANES)
+        store_u8(packed, halves_zip(halves_load(row[0] + i, row[1] + i)));
     for (; i < to; i++)
-        for (int c = 0; c < 3; c++)
-            *packed++ = levels->row[c][i];
+        for (int c = 0; c < channels; c++)
+            *packed++ = row[c][i];
 }
 
 // Levels [from, to) to the pixels from (x + from, y) on.
 static inline void elements_store(const struct elements *e, int x, int y,
                                   const struct levels *levels, int from, int to)
 {
-    const size_t pixel = element_bytes(e->warp->dtype) * (e->packed ? 3 : 1);
-    const int n = to - from;
+    const int channels = e->warp->channels, n = to - from;
+    const size_t pixel = element_bytes(e->warp->dtype) * (e->packed ? channels : 1);
     x += from;
     if (e->packed) {
         const struct plane *plane = &e->dst->plane[0];
         uint8_t *at = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
         alignas(64) uint8_t packed[3 * STRIP + LEVELS_SPARE];
-        levels_pack(e->same ? at : packed, levels, from, to);
+        levels_pack(e->same ? at : packed, levels, channels, from, to);
         if (!e->same)
-            levels_store(e, at, 0, packed, 3 * n);
+            levels_store(e, at, 0, packed, channels * n);
         return;
     }
-    for (int c = 0; c < e->warp->channels; c++) {
+    for (int c = 0; c < channels; c++) {
         const struct plane *plane = &e->dst->plane[c];
         uint8_t *at = plane->data + (ptrdiff_t)y * plane->stride + x * pixel;
         levels_store(e, at, c, levels->row[c] + from, n);

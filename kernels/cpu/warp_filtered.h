@@ -7,7 +7,6 @@
 
 #include "kernels/cpu/warp_rows.h"
 #include "kernels/cpu/warp_sums.h"
-#include "kernels/warp_pixel.h"
 
 enum {
     SUMS = IMAGE_SIDE_MAX + 2 * PIXELS, // of a component: blocks are stored whole
@@ -32,8 +31,8 @@ struct component_group {
 
 struct filtered_strip {
     struct strip strip;
-    struct component_group group[2];
-    int groups, passes;
+    struct component_group group[2]; // those from the first one on are made
+    int first, groups, passes;
     struct column_pass pass[PLANES_MAX];
     // Of each component. Behind a column's samples as many as the strip's widest column has are
     // read, and weigh nothing.
@@ -71,12 +70,11 @@ static inline void pass_init(struct filtered_strip *s, struct column_pass *pass,
 {
     const struct warp *warp = s->strip.warp;
     const struct filter_tables *f = &warp->filtered;
-    const int read = components_read(warp, warp->source);
     const int bytes = sample_bytes_of(warp->source);
     *pass = (struct column_pass){.format = warp->source, .plane = i, .spare = s->spare};
     pass->unit = plane_unit(warp->source, i);
     pass->from = INT32_MAX;
-    for (int c = 0; c < read; c++) {
+    for (int c = components_first(warp); c < components_end(warp, warp->source); c++) {
         const struct component k = component_of(warp->source, c);
         const struct component_group *g = group_of(s, c);
         const int samples = pass->unit * bytes / k.step; // of a unit
@@ -108,10 +106,16 @@ static inline void filtered_strip_init(struct filtered_strip *s, const struct im
 {
     const struct filter_tables *f = &warp->filtered;
     strip_place(&s->strip, src, warp, f->coverage_x, x, n);
-    s->groups = picture_of(warp) == PICTURE_YUV ? 2 : 1;
-    group_init(&s->group[0], &s->strip, 0, source_is_rgb(warp->source) ? 3 : 1, &f->luma_x);
+    s->first = luma_is_read(warp) ? 0 : 1;
+    s->groups = chroma_is_read(warp) ? 2 : 1;
+    s->group[0].count = 1;
+    if (s->first == 0)
+        group_init(&s->group[0], &s->strip, 0, source_is_rgb(warp->source) ? 3 : 1, &f->luma_x);
     if (s->groups == 2)
         group_init(&s->group[1], &s->strip, 1, 2, &f->chroma_x);
+    else if (samples_are_kept(warp))
+        for (int c = 1; c < 3; c++)
+            memset(s->strip.row[c][0], 0, sizeof s->strip.row[c][0]); // gray's chroma
     s->passes = 0;
     for (int i = 0; i < pixel_format_planes(warp->source); i++) {
         pass_init(s, &s->pass[s->passes], i);
@@ -168,11 +172,10 @@ static inline void filtered_strip_levels(struct filtered_strip *s, int y)
     struct lines lines[3];
     for (int i = 0; i < s->passes; i++)
         pass_make(&s->pass[i], s->strip.src, y);
-    for (int i = 0; i < s->groups; i++)
+    for (int i = s->first; i < s->groups; i++)
         group_make(s, &s->group[i]);
     for (int c = 0; c < 3; c++) {
-        const int16_t *row =
-            s->strip.row[components_read(s->strip.warp, s->strip.warp->source) == 3 ? c : 0][0];
+        const int16_t *row = s->strip.row[picture_of(s->strip.warp) == PICTURE_LUMA ? 0 : c][0];
         lines[c] = (struct lines){row, row, 0};
     }
     strip_finish(&s->strip, lines, s->strip.warp->filtered.coverage_y[y]);

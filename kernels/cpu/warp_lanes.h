@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/warp_filtered.h"
 #include "kernels/cpu/warp_turned.h"
+#include "kernels/warp.h"
 
 // The output pixels of a band that see some of the picture.
 struct visible_rect {
@@ -119,10 +120,9 @@ static inline void filtered_turned_warp(const struct image *dst, const struct im
     }
 }
 
-static inline void lanes_warp(const struct image *dst, const struct image *src, const struct op *op,
-                              struct band band, bool filled)
+static inline void lanes_warp(const struct image *dst, const struct image *src,
+                              const struct warp *warp, struct band band, bool filled)
 {
-    const struct warp *warp = &op->warp;
     if (warp->rows)
         axes_warp(dst, src, warp, band, filled);
     else if (filter_weighs(warp->filter) && !warp->filtered.turned)
@@ -132,7 +132,7 @@ static inline void lanes_warp(const struct image *dst, const struct image *src, 
     else if (turn_reaches(src))
         turn_warp(dst, src, warp, band, filled);
     else
-        op_reference(dst, src, op, band, filled);
+        warp_reference(dst, src, warp, band, filled);
 }
 
 #endif

@@ -4,6 +4,7 @@
 #define FRAMED_KERNELS_CPU_WARP_ROWS_H
 
 #include "kernels/cpu/warp_columns.h"
+#include "kernels/warp_pixel.h"
 
 enum { LEVELS_SPARE = 3 * FLOATS }; // so that levels can be read a whole register at a time
 
@@ -40,14 +41,35 @@ struct strip {
     alignas(64) int16_t level6[3][STRIP];
 };
 
-enum picture { PICTURE_RGB, PICTURE_YUV, PICTURE_RGB_GRAY, PICTURE_LUMA };
+// The last two: Y, U and V, or U and V alone, that keep their values.
+enum picture {
+    PICTURE_RGB,
+    PICTURE_YUV,
+    PICTURE_RGB_GRAY,
+    PICTURE_LUMA,
+    PICTURE_KEPT,
+    PICTURE_KEPT_CHROMA
+};
 
 static inline enum picture picture_of(const struct warp *warp)
 {
     const bool gray = warp->order == ORDER_GRAY;
+    if (samples_are_kept(warp))
+        return warp->order == ORDER_UV ? PICTURE_KEPT_CHROMA : PICTURE_KEPT;
     if (source_is_rgb(warp->source))
         return gray ? PICTURE_RGB_GRAY : PICTURE_RGB;
     return gray || !source_has_chroma(warp->source) ? PICTURE_LUMA : PICTURE_YUV;
+}
+
+static inline bool luma_is_read(const struct warp *warp)
+{
+    return components_first(warp) == 0;
+}
+
+// Whether chroma is read, from where it lies.
+static inline bool chroma_is_read(const struct warp *warp)
+{
+    return !source_is_rgb(warp->source) && components_end(warp, warp->source) == 3;
 }
 
 // `coverage`: of all columns of the result.
@@ -74,8 +96,10 @@ static inline void strip_init(struct strip *s, const struct image *src, const st
         s->component[c] = (struct plane){component_row(src, k, 0), src->plane[k.plane].stride};
     }
     columns_init(&s->luma, src, warp, 0, x, n);
-    if (picture_of(warp) == PICTURE_YUV)
+    if (chroma_is_read(warp))
         columns_init(&s->chroma, src, warp, 1, x, n);
+    else if (samples_are_kept(warp))
+        memset(s->row[1][0], 0, sizeof s->row[1][0]); // gray's chroma
     s->group[0] = (struct row_group){0, source_is_rgb(src->format) ? 3 : 1, &s->luma, {-1, -1}};
     s->group[1] = (struct row_group){1, 2, &s->chroma, {-1, -1}};
 }
@@ -138,7 +162,8 @@ static inline FRAMED_HD vec_s16 lines_at(struct lines lines, int i, vec_s16 weig
 static inline FRAMED_HD struct rgb6_lanes
 lanes6(const struct colour_registers *c, const struct lines lines[3], int i, enum picture picture)
 {
-    const vec_s16 first = lines_at(lines[0], i, c->weight, c->both);
+    const bool chroma = picture == PICTURE_KEPT_CHROMA;
+    const vec_s16 first = chroma ? all_s16(0) : lines_at(lines[0], i, c->weight, c->both);
     struct rgb6_lanes q = {first, first, first};
     if (picture == PICTURE_LUMA) {
         q.r = q.g = q.b = luma6_lanes(&c->rgb, first);
@@ -151,6 +176,10 @@ lanes6(const struct colour_registers *c, const struct lines lines[3], int i, enu
     q.r = channel6_lanes(first);
     q.g = channel6_lanes(second);
     q.b = channel6_lanes(third);
+    if (chroma) {
+        q.r = q.g;
+        q.g = q.b;
+    }
     if (picture == PICTURE_RGB_GRAY)
         q.r = gray6_lanes(q, c->gray);
     return q;
@@ -174,6 +203,8 @@ static inline FRAMED_HD void levels_make(struct levels *levels, const struct war
         if (picture == PICTURE_RGB_GRAY || (picture == PICTURE_LUMA && warp->channels == 1))
             continue;
         store_u8(g + i, pack_level6(p.g, q.g));
+        if (picture == PICTURE_KEPT_CHROMA)
+            continue;
         store_u8(b + i, pack_level6(p.b, q.b));
     }
 }
@@ -193,7 +224,13 @@ static inline FRAMED_HD void levels6_make(struct strip *s, const struct lines li
     }
 }
 
-#define FOR_EACH_PICTURE(X) X(PICTURE_RGB) X(PICTURE_YUV) X(PICTURE_RGB_GRAY) X(PICTURE_LUMA)
+#define FOR_EACH_PICTURE(X)                                                                        \
+    X(PICTURE_RGB)                                                                                 \
+    X(PICTURE_YUV)                                                                                 \
+    X(PICTURE_RGB_GRAY)                                                                            \
+    X(PICTURE_LUMA)                                                                                \
+    X(PICTURE_KEPT)                                                                                \
+    X(PICTURE_KEPT_CHROMA)
 
 static inline FRAMED_HD void run_make(struct levels *levels, const struct warp *warp,
                                       const struct lines lines[3], int from, int to, bool both,
@@ -257,12 +294,14 @@ static inline void strip_finish(struct strip *s, const struct lines lines[3], in
 static inline void strip_levels(struct strip *s, const struct warp_row *row)
 {
     const struct warp *warp = s->warp;
-    struct lines lines[3];
-    strip_lines(s, &s->group[0], row->luma, row->luma_weight, lines);
-    if (picture_of(warp) == PICTURE_LUMA)
-        lines[1] = lines[2] = lines[0];
-    else if (picture_of(warp) == PICTURE_YUV)
+    const struct lines none = {s->row[1][0], s->row[1][0], 0};
+    struct lines lines[3] = {none, none, none};
+    if (luma_is_read(warp))
+        strip_lines(s, &s->group[0], row->luma, row->luma_weight, lines);
+    if (chroma_is_read(warp))
         strip_lines(s, &s->group[1], row->chroma, row->chroma_weight, lines);
+    else if (picture_of(warp) == PICTURE_LUMA)
+        lines[1] = lines[2] = lines[0];
     strip_finish(s, lines, row->coverage);
 }
 

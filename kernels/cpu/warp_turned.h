@@ -5,7 +5,6 @@
 #define FRAMED_KERNELS_CPU_WARP_TURNED_H
 
 #include "kernels/cpu/warp_elements.h"
-#include "kernels/warp_pixel.h"
 
 enum {
     TURN = 128,  // columns of a run: the next row finds its source lines in the first cache
@@ -78,7 +77,7 @@ static inline struct turn_limits turn_limits_of(const struct warp *warp)
         .inner_x = span_between(warp->luma, warp->x0, warp->x1 - 1),
         .inner_y = span_between(warp->luma, warp->y0, warp->y1 - 1),
     };
-    if (picture_of(warp) == PICTURE_YUV) {
+    if (chroma_is_read(warp)) {
         const int x = position_sub(warp->chroma_x), y = position_sub(warp->chroma_y);
         l.inner_x =
             span_both(l.inner_x, span_between(warp->chroma_x, warp->x0 >> x, (warp->x1 - 1) >> x));
@@ -255,8 +254,9 @@ static inline FRAMED_HD void turn_component(struct turn *t, int c, enum pixel_fo
 static inline FRAMED_HD void turn_components(struct turn *t, enum pixel_format format,
                                              struct span run)
 {
-    turn_component(t, 0, format, &t->luma, run);
-    if (picture_of(t->warp) == PICTURE_LUMA)
+    if (luma_is_read(t->warp))
+        turn_component(t, 0, format, &t->luma, run);
+    if (components_end(t->warp, format) == 1)
         return;
     const struct turn_taps *taps = source_is_rgb(format) ? &t->luma : &t->chroma;
     turn_component(t, 1, format, taps, run);
@@ -269,9 +269,10 @@ static inline FRAMED_HD void turn_components(struct turn *t, enum pixel_format f
 static void turn_inner(struct turn *t, int x, int y, struct span run)
 {
     const struct warp *warp = t->warp;
-    turn_taps_make(&t->luma, warp, warp->luma, warp->luma, component_of(warp->source, 0).step, x, y,
-                   run);
-    if (picture_of(warp) == PICTURE_YUV)
+    if (luma_is_read(warp))
+        turn_taps_make(&t->luma, warp, warp->luma, warp->luma, component_of(warp->source, 0).step,
+                       x, y, run);
+    if (chroma_is_read(warp))
         turn_taps_make(&t->chroma, warp, warp->chroma_x, warp->chroma_y,
                        component_of(warp->source, 1).step, x, y, run);
     switch (warp->source) {

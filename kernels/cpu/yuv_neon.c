@@ -1,9 +1,12 @@
 #include "kernels/cpu/versions.h"
 #include "kernels/cpu/yuv_rows.h"
+#include "kernels/yuv_resized.h"
 
 void yuv_neon(const struct image *dst, const struct image *src, const struct op *op,
               struct band band, bool filled)
 {
-    (void)filled;
-    yuv_rows(dst, src, &op->yuv, band);
+    if (op->yuv.warps)
+        yuv_resized(dst, src, &op->yuv, band, filled, warp_neon, yuv_rows);
+    else
+        yuv_rows(dst, src, &op->yuv, band);
 }

@@ -7,6 +7,7 @@
 #include "kernels/cuda/warp_axis.cuh"
 #include "kernels/cuda/warp_block.cuh"
 #include "kernels/cuda/warp_filtered.cuh"
+#include "kernels/cuda/warp_launch.cuh"
 
 enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 8 };
 
@@ -38,10 +39,7 @@ static __global__ void warp_pixel(const __grid_constant__ struct pixel_batch bat
     for (int i = 0; i < PLANES_MAX; i++)
         src.plane[i] = item->src[i];
     uint8_t level[3];
-    const bool seen = filter_weighs(warp->filter)
-                          ? filtered_levels(&src, warp, FORMAT, x, y, level)
-                          : warp_levels(&src, warp, FORMAT, warp->colx[x] + warp->rowx[y],
-                                        warp->coly[x] + warp->rowy[y], level);
+    const bool seen = pixel_levels(&src, warp, FORMAT, x, y, level);
     pixel_store<T>(warp, item->dst, x, y, level, seen);
 }
 
@@ -66,8 +64,27 @@ template <typename T> static struct kernels kernels_for(enum pixel_format source
     }
 }
 
-static struct kernels kernels_of(const struct warp *warp)
+// The axis kernels of samples that keep their values.
+static const void *kept_kernel_of(enum pixel_format source)
 {
+    switch (source) {
+#define CASE(format)                                                                               \
+    case format:                                                                                   \
+        return (const void *)warp_axis<format, uint8_t, false, true>;
+        FOR_EACH_YUV_SOURCE(CASE)
+#undef CASE
+    default:
+        return NULL;
+    }
+}
+
+static struct kernels kernels_of(const struct warp *warp, bool kept)
+{
+    if (kept) {
+        struct kernels kernels = kernels_for<uint8_t>(warp->source);
+        kernels.axis = kernels.whole = kept_kernel_of(warp->source);
+        return kernels;
+    }
     switch (element_bytes(warp->dtype)) {
     case 1:
         return kernels_for<uint8_t>(warp->source);
@@ -133,7 +150,7 @@ static cudaError_t launch_filtered(const void *kernel, struct filtered_batch *ba
     return cudaLaunchKernel(kernel, grid, dim3(FILTERED_RUN), arguments, 0, stream);
 }
 
-// The items of one call, by kernel.
+// The warps of one call, by kernel.
 struct launches {
     struct pixel_batch pixel;
     struct axis_batch axis[2]; // [1]: whole
@@ -141,31 +158,31 @@ struct launches {
     struct extent pixels, axes[2], filters;
 };
 
-static void add_pixel(struct launches *to, const struct cuda_item *item)
+static void add_pixel(struct launches *to, const struct cuda_warp *item)
 {
     struct pixel_item *p = &to->pixel.item[to->pixels.n];
     memcpy(p->src, item->src.plane, sizeof p->src);
     p->dst = (uint8_t *)item->dst;
     p->warp = (const struct warp *)item->block;
     p->band = item->band;
-    extent_add(&to->pixels, item->op->warp.width, item->band.y1 - item->band.y0, 0);
+    extent_add(&to->pixels, item->warp->width, item->band.y1 - item->band.y0, 0);
 }
 
-static void add_filtered(struct launches *to, const struct cuda_item *item)
+static void add_filtered(struct launches *to, const struct cuda_warp *item)
 {
     struct filtered_item *f = &to->filtered.item[to->filters.n];
     memcpy(f->src, item->src.plane, sizeof f->src);
     f->dst = (uint8_t *)item->dst;
     f->warp = (const struct warp *)item->block;
     f->band = item->band;
-    filtered_visible(&item->op->warp, &f->left, &f->right);
-    extent_add(&to->filters, item->op->warp.width, item->band.y1 - item->band.y0, 0);
+    filtered_visible(item->warp, &f->left, &f->right);
+    extent_add(&to->filters, item->warp->width, item->band.y1 - item->band.y0, 0);
 }
 
-static void add_axis(struct launches *to, const struct cuda_item *item)
+static void add_axis(struct launches *to, const struct cuda_warp *item, bool kept)
 {
-    const struct warp *warp = &item->op->warp;
-    const int i = axis_is_whole(warp);
+    const struct warp *warp = item->warp;
+    const int i = !kept && axis_is_whole(warp);
     struct axis_item *a = &to->axis[i].item[to->axes[i].n];
     *a = axis_item_of(warp, &item->src, item->dst, item->band);
     a->table = (const uint8_t *)item->block + offsetof(struct warp, table);
@@ -175,20 +192,19 @@ static void add_axis(struct launches *to, const struct cuda_item *item)
                (size_t)bars * warp->width * warp->channels * element_bytes(warp->dtype));
 }
 
-// One launch where one kernel can make all items, at most four.
-static cudaError_t warp_launch(const struct cuda_item items[], int n, cudaStream_t stream)
+cudaError_t warps_launch(const struct cuda_warp warps[], int n, bool kept, cudaStream_t stream)
 {
     struct launches to;
     to.pixels = to.axes[0] = to.axes[1] = to.filters = {0, 0, 0, 0};
     for (int i = 0; i < n; i++) {
-        if (axis_fits(&items[i].op->warp, &items[i].src))
-            add_axis(&to, &items[i]);
-        else if (filtered_fits(&items[i].op->warp))
-            add_filtered(&to, &items[i]);
+        if (axis_fits(warps[i].warp, &warps[i].src))
+            add_axis(&to, &warps[i], kept);
+        else if (filtered_fits(warps[i].warp))
+            add_filtered(&to, &warps[i]);
         else
-            add_pixel(&to, &items[i]);
+            add_pixel(&to, &warps[i]);
     }
-    const struct kernels kernels = kernels_of(&items[0].op->warp);
+    const struct kernels kernels = kernels_of(warps[0].warp, kept);
     if (to.axes[0].n)
         CUDA_TRY(launch_axis(kernels.axis, &to.axis[0], to.axes[0], stream));
     if (to.axes[1].n)
@@ -200,9 +216,9 @@ static cudaError_t warp_launch(const struct cuda_item items[], int n, cudaStream
     return cudaSuccess;
 }
 
-static cudaError_t warp_load(const struct op *op)
+cudaError_t warps_load(const struct warp *warp, bool kept)
 {
-    const struct kernels kernels = kernels_of(&op->warp);
+    const struct kernels kernels = kernels_of(warp, kept);
     struct cudaFuncAttributes attributes;
     CUDA_TRY(cudaFuncGetAttributes(&attributes, kernels.pixel));
     CUDA_TRY(cudaFuncGetAttributes(&attributes, kernels.filtered));
@@ -210,10 +226,40 @@ static cudaError_t warp_load(const struct op *op)
     return cudaFuncGetAttributes(&attributes, kernels.axis);
 }
 
+// --- the op
+
+static size_t op_block_bytes(const struct op *op)
+{
+    return warp_block_bytes(&op->warp);
+}
+
+static size_t op_block_room(const struct op *op)
+{
+    return warp_block_room(&op->warp);
+}
+
+static void op_block_pack(const struct op *op, uint8_t *host, uint8_t *device)
+{
+    warp_block_pack(&op->warp, host, device);
+}
+
+static cudaError_t warp_load(const struct op *op)
+{
+    return warps_load(&op->warp, false);
+}
+
+static cudaError_t warp_launch(const struct cuda_item items[], int n, cudaStream_t stream)
+{
+    struct cuda_warp warps[CUDA_ITEMS_MAX];
+    for (int i = 0; i < n; i++)
+        warps[i] = {items[i].src, items[i].dst, items[i].block, &items[i].op->warp, items[i].band};
+    return warps_launch(warps, n, false, stream);
+}
+
 const struct cuda_op warp_cuda = {
-    .block_bytes = warp_block_bytes,
-    .block_pack = warp_block_pack,
-    .block_room = warp_block_room,
+    .block_bytes = op_block_bytes,
+    .block_pack = op_block_pack,
+    .block_room = op_block_room,
     .load = warp_load,
     .launch = warp_launch,
 };

@@ -84,14 +84,47 @@ static __device__ inline void axis_pixels(const struct axis_item *item, const st
             level21[c][i] = pixel[i][c];
 }
 
+// One row's samples that keep their values, as many channels as the item has; zeroes in the others.
+template <enum pixel_format FORMAT>
+static __device__ inline void axis_kept(const struct axis_item *item, const struct warp_row *row,
+                                        const struct axis_columns *columns,
+                                        int level21[3][AXIS_COLUMNS])
+{
+    const bool alone = item->flags & AXIS_CHROMA;
+    for (int i = 0; i < AXIS_COLUMNS; i++)
+        level21[0][i] = level21[1][i] = level21[2][i] = 0;
+    if (!alone) {
+        const struct axis_lines lines = lines_at(item, 0, 1, row->luma, row->luma_weight);
+#pragma unroll
+        for (int i = 0; i < AXIS_COLUMNS; i++)
+            level21[0][i] = luma21<FORMAT, false>(item, &lines, columns->luma[i]);
+    }
+    if (item->flags & AXIS_GRAY)
+        return;
+    const int packed = component_of(FORMAT, 1).plane == 0;
+    const struct axis_lines lines = lines_at(item, packed ? 0 : 1, pixel_format_planes(FORMAT),
+                                             row->chroma, row->chroma_weight);
+#pragma unroll
+    for (int i = 0; i < AXIS_COLUMNS; i++) {
+        int uv[2] = {item->round, item->round};
+        if (source_has_chroma(FORMAT))
+            chroma21<FORMAT>(item, &lines, columns->chroma[i], uv);
+        level21[alone ? 0 : 1][i] = uv[0];
+        level21[alone ? 1 : 2][i] = uv[1];
+    }
+}
+
 // The same as levels, in picture and out, before they are clamped to bytes.
-template <enum pixel_format FORMAT, bool WHOLE>
+template <enum pixel_format FORMAT, bool WHOLE, bool KEPT>
 static __device__ inline void axis_levels(const struct axis_item *item, const struct warp_row *row,
                                           const struct axis_columns *columns,
                                           int level[3][AXIS_COLUMNS])
 {
     const bool bgr = item->flags & AXIS_BGR;
-    axis_pixels<FORMAT, WHOLE>(item, row, columns, level);
+    if (KEPT)
+        axis_kept<FORMAT>(item, row, columns, level);
+    else
+        axis_pixels<FORMAT, WHOLE>(item, row, columns, level);
     if (row->coverage == WEIGHT_ONE && columns->all) {
 #pragma unroll
         for (int i = 0; i < AXIS_COLUMNS; i++)
@@ -195,7 +228,7 @@ static __device__ inline void run_store(T *to, const struct axis_words<T> &run, 
 }
 
 // `to`: the first pixel of the run in the first channel; `n`: pixels from there to the row's end.
-template <typename T>
+template <typename T, bool KEPT>
 static __device__ inline void store_planar(const struct axis_item *item, T *to, int n,
                                            const int value[3][AXIS_COLUMNS])
 {
@@ -204,6 +237,8 @@ static __device__ inline void store_planar(const struct axis_item *item, T *to, 
 #pragma unroll
     for (int c = 0; c < 3; c++) {
         if (c > 0 && item->flags & AXIS_GRAY)
+            break;
+        if (KEPT && c > 1 && item->flags & AXIS_CHROMA)
             break;
         run_store(to + (item->flags & AXIS_BGR ? 2 - c : c) * plane, words_of<T>(value[c]), wide,
                   n);
@@ -223,6 +258,23 @@ static __device__ inline void store_packed(const struct axis_item *item, T *to, 
             run[i] = bgr ? value[2 - element % 3][element / 3] : value[element % 3][element / 3];
         }
         run_store(to + k * AXIS_COLUMNS, words_of<T>(run), wide, 3 * n - k * AXIS_COLUMNS);
+    }
+}
+
+// U and V.
+template <typename T>
+static __device__ inline void store_pairs(const struct axis_item *item, T *to, int n,
+                                          const int value[3][AXIS_COLUMNS])
+{
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        int run[AXIS_COLUMNS];
+        for (int i = 0; i < AXIS_COLUMNS; i++) {
+            const int element = k * AXIS_COLUMNS + i;
+            run[i] = value[element % 2][element / 2];
+        }
+        run_store(to + k * AXIS_COLUMNS, words_of<T>(run), item->flags & AXIS_WIDE,
+                  2 * n - k * AXIS_COLUMNS);
     }
 }
 
@@ -252,7 +304,8 @@ static __device__ inline void pattern_store(T *to, size_t n, const uint32_t elem
     for (int i = 0; i < PERIOD; i++)
         word[i] = pattern_word<T, PERIOD>(element, i);
     for (unsigned i = thread; i < runs; i += threads) {
-        const unsigned phase = i % PERIOD; // 4 * i % PERIOD, as PERIOD is 1 or 3
+        const unsigned phase =
+            i % PERIOD; // 4 * i % PERIOD where that is 1 or 3; of 2 words are alike
         const uint32_t a = word[0], b = word[PERIOD > 1], c = word[PERIOD - 1];
         ((uint4 *)to)[i] = phase == 0   ? make_uint4(a, b, c, a)
                            : phase == 1 ? make_uint4(b, c, a, b)
@@ -262,18 +315,30 @@ static __device__ inline void pattern_store(T *to, size_t n, const uint32_t elem
         to[i] = (T)element[i % PERIOD];
 }
 
+// How many channels lie side by side.
+template <bool KEPT> static __device__ inline int axis_packed(const struct axis_item *item)
+{
+    const int channels = KEPT && item->flags & AXIS_CHROMA ? 2 : 3;
+    return item->flags & AXIS_PACKED ? channels : 1;
+}
+
 // Rows [y0, y1).
-template <typename T>
+template <typename T, bool KEPT>
 static __device__ inline void bar_store(const struct axis_item *item, int y0, int y1,
                                         unsigned thread, unsigned threads)
 {
     const size_t first = (size_t)y0 * item->width, n = (size_t)(y1 - y0) * item->width;
     T *to = (T *)item->dst;
-    if (item->flags & AXIS_PACKED) {
+    if (axis_packed<KEPT>(item) == 3) {
         pattern_store<T, 3>(to + 3 * first, 3 * n, item->element, thread, threads);
         return;
     }
-    for (int c = 0; c < (item->flags & AXIS_GRAY ? 1 : 3); c++)
+    if (axis_packed<KEPT>(item) == 2) {
+        pattern_store<T, 2>(to + 2 * first, 2 * n, item->element, thread, threads);
+        return;
+    }
+    const int all = KEPT && item->flags & AXIS_CHROMA ? 2 : 3;
+    for (int c = 0; c < (item->flags & AXIS_GRAY ? 1 : all); c++)
         pattern_store<T, 1>(to + (size_t)c * item->width * item->height + first, n,
                             item->element + c, thread, threads);
 }
@@ -316,8 +381,8 @@ static __device__ inline void table_load(const struct axis_item *item, T table[3
 
 // A block makes AXIS_SPAN pixels of AXIS_WARPS * rows rows: row by row its warps one each. Those
 // from blockIdx.y == bars on share the item's bars instead. WHOLE: no output pixel lies between
-// luma or RGB samples.
-template <enum pixel_format FORMAT, typename T, bool WHOLE>
+// luma or RGB samples. KEPT: samples keep their values; T is a byte, and WHOLE is false.
+template <enum pixel_format FORMAT, typename T, bool WHOLE, bool KEPT = false>
 static __global__ void __launch_bounds__(AXIS_THREADS, axis_resident(FORMAT, WHOLE))
     warp_axis(const __grid_constant__ struct axis_batch batch, int rows, unsigned bars)
 {
@@ -327,8 +392,8 @@ static __global__ void __launch_bounds__(AXIS_THREADS, axis_resident(FORMAT, WHO
         const unsigned block = (blockIdx.y - bars) * gridDim.x + blockIdx.x;
         const unsigned thread = block * AXIS_THREADS + threadIdx.y * AXIS_LANES + threadIdx.x;
         const unsigned threads = (gridDim.y - bars) * gridDim.x * AXIS_THREADS;
-        bar_store<T>(item, item->y0, item->top, thread, threads);
-        bar_store<T>(item, item->bottom, item->y1, thread, threads);
+        bar_store<T, KEPT>(item, item->y0, item->top, thread, threads);
+        bar_store<T, KEPT>(item, item->bottom, item->y1, thread, threads);
         return;
     }
     const int x = blockIdx.x * AXIS_SPAN + threadIdx.x * AXIS_COLUMNS;
@@ -344,24 +409,26 @@ static __global__ void __launch_bounds__(AXIS_THREADS, axis_resident(FORMAT, WHO
 
     struct axis_columns columns;
     columns_load<WHOLE>(item, component_of(FORMAT, 0).step, x, &columns);
-    const bool packed = item->flags & AXIS_PACKED;
-    const ptrdiff_t pitch = packed ? 3 * item->width : item->width;
-    T *to = (T *)item->dst + y * pitch + (packed ? 3 * x : x);
+    const int packed = axis_packed<KEPT>(item);
+    const ptrdiff_t pitch = packed * item->width;
+    T *to = (T *)item->dst + y * pitch + packed * x;
     struct warp_row next = item->rows[y];
     for (; y < end; y += AXIS_WARPS, to += AXIS_WARPS * pitch) {
         const struct warp_row row = next;
         next = item->rows[min(y + AXIS_WARPS, end - 1)];
         int value[3][AXIS_COLUMNS] = {{0}};
         if (!columns.none) {
-            axis_levels<FORMAT, WHOLE>(item, &row, &columns, value);
+            axis_levels<FORMAT, WHOLE, KEPT>(item, &row, &columns, value);
             elements_of(item, table, value);
         }
         if (!columns.all)
             elements_fill(item, &columns, value);
-        if (packed)
+        if (packed == 3)
             store_packed(item, to, item->width - x, value);
+        else if (packed == 2)
+            store_pairs(item, to, item->width - x, value);
         else
-            store_planar(item, to, item->width - x, value);
+            store_planar<T, KEPT>(item, to, item->width - x, value);
     }
 }
 

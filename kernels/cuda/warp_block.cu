@@ -1,4 +1,4 @@
-// What the warp kernels read of an op, packed by the host: the struct, with its tables behind it.
+// What the warp kernels read of a warp, packed by the host: the struct, with its tables behind it.
 #include <string.h>
 
 #include "kernels/cuda/warp_block.cuh"
@@ -13,18 +13,18 @@ static size_t filter_offset(const struct warp *warp)
     return (TABLES_OFFSET + warp_tables_bytes(warp) + 15) & ~(size_t)15;
 }
 
-size_t warp_block_bytes(const struct op *op)
+size_t warp_block_bytes(const struct warp *warp)
 {
-    return filter_offset(&op->warp) + op->warp.filtered.bytes;
+    return (filter_offset(warp) + warp->filtered.bytes + 15) & ~(size_t)15;
 }
 
-size_t warp_block_room(const struct op *op)
+size_t warp_block_room(const struct warp *warp)
 {
-    const bool filtered = op->warp.filter != FILTER_BILINEAR;
-    return filter_offset(&op->warp) + (filtered ? filter_tables_room(&op->warp) : 0);
+    const bool filtered = warp->filter != FILTER_BILINEAR;
+    return (filter_offset(warp) + (filtered ? filter_tables_room(warp) : 0) + 15) & ~(size_t)15;
 }
 
-// Where a table of the op's will lie, whose block starts at `block`.
+// Where a table of the warp's will lie, whose block starts at `block`.
 template <typename T> static T *in_block(const struct warp *warp, const void *block, const T *table)
 {
     const ptrdiff_t offset = (const uint8_t *)table - (const uint8_t *)warp->colx;
@@ -56,9 +56,8 @@ static void filter_pack(const struct warp *warp, struct filter_tables *to, uint8
     memcpy(host + filter_offset(warp), warp->filtered.luma_x.spans, to->bytes);
 }
 
-void warp_block_pack(const struct op *op, uint8_t *host, uint8_t *device)
+void warp_block_pack(const struct warp *warp, uint8_t *host, uint8_t *device)
 {
-    const struct warp *warp = &op->warp;
     struct warp *copy = (struct warp *)host;
     *copy = *warp;
     copy->colx = in_block(warp, device, warp->colx);

@@ -118,7 +118,7 @@ static __global__ void __launch_bounds__(FILTERED_RUN)
         return;
     const int x0 = begin > item->left ? begin : item->left;
     const int x1 = begin + FILTERED_RUN < item->right ? begin + FILTERED_RUN : item->right;
-    const int components = components_read(warp, FORMAT);
+    const int first = components_first(warp), end = components_end(warp, FORMAT);
     struct run_columns luma = {0, 0}, chroma = {0, 0};
     if (x0 < x1 && f->coverage_y[y] > 0) {
         struct image src;
@@ -127,7 +127,7 @@ static __global__ void __launch_bounds__(FILTERED_RUN)
         luma = run_columns_of(&f->luma_x, x0, x1);
         chroma = source_is_rgb(FORMAT) ? luma : run_columns_of(&f->chroma_x, x0, x1);
         int16_t *to = sums;
-        for (int c = 0; c < components; c++) {
+        for (int c = first; c < end; c++) {
             const bool of_luma = c == 0 || source_is_rgb(FORMAT);
             const struct run_columns columns = of_luma ? luma : chroma;
             const struct filter_axis *axis = of_luma ? &f->luma_y : &f->chroma_y;
@@ -146,9 +146,12 @@ static __global__ void __launch_bounds__(FILTERED_RUN)
     if (seen) {
         const int coverage = coverage_of(f->coverage_x[x], f->coverage_y[y]);
         const struct filter_axis *axis = source_is_rgb(FORMAT) ? &f->luma_x : &f->chroma_x;
-        int sample[3] = {run_sum(sums, &f->luma_x, x, luma.from), 0, 0};
-        for (int c = 1; c < components; c++)
-            sample[c] = run_sum(sums + luma.n + (c - 1) * chroma.n, axis, x, chroma.from);
+        const int16_t *rest = sums + (first == 0 ? luma.n : 0);
+        int sample[3] = {0, 0, 0};
+        if (first == 0)
+            sample[0] = run_sum(sums, &f->luma_x, x, luma.from);
+        for (int c = 1; c < end; c++)
+            sample[c] = run_sum(rest + (c - 1) * chroma.n, axis, x, chroma.from);
         levels_of_samples(warp, FORMAT, sample, coverage, level);
     }
     pixel_store<T>(warp, item->dst, x, y, level, seen);

@@ -14,9 +14,10 @@ enum { AXIS_COLUMNS = 4 }; // pixels of a row that one thread makes; divides war
 enum axis_flags {
     AXIS_GRAY = 1,
     AXIS_BGR = 2,
-    AXIS_PACKED = 4, // nhwc
-    AXIS_WIDE = 8,   // a thread's pixels may be stored as one
-    AXIS_LOOKUP = 16 // elements come out of the table; else they are the levels
+    AXIS_PACKED = 4,  // nhwc
+    AXIS_WIDE = 8,    // a thread's pixels may be stored as one
+    AXIS_LOOKUP = 16, // elements come out of the table; else they are the levels
+    AXIS_CHROMA = 32, // U and V alone, which keep their values
 };
 
 // One cuda_item in the parameters of the kernel, whose 4 KB hold CUDA_ITEMS_MAX of them.
@@ -92,7 +93,7 @@ static inline bool axis_is_whole(const struct warp *warp)
 static inline uint8_t axis_flags_of(const struct warp *warp, const void *dst)
 {
     const size_t run = AXIS_COLUMNS * element_bytes(warp->dtype);
-    const bool gray = warp->order == ORDER_GRAY;
+    const bool gray = warp->order == ORDER_GRAY, chroma = warp->order == ORDER_UV;
     const bool wide = warp->width % AXIS_COLUMNS == 0 && (uintptr_t)dst % run == 0;
     uint8_t other = warp->dtype != DTYPE_U8; // than the level
     for (int c = 0; c < warp->channels; c++)
@@ -100,7 +101,7 @@ static inline uint8_t axis_flags_of(const struct warp *warp, const void *dst)
             other |= warp->table.u8[c][i] ^ i;
     return (gray ? AXIS_GRAY : 0) | (warp->order == ORDER_BGR ? AXIS_BGR : 0) |
            (warp->layout == LAYOUT_NHWC && !gray ? AXIS_PACKED : 0) | (wide ? AXIS_WIDE : 0) |
-           (other ? AXIS_LOOKUP : 0);
+           (other ? AXIS_LOOKUP : 0) | (chroma ? AXIS_CHROMA : 0);
 }
 
 // All of an item but where the op's tables are.

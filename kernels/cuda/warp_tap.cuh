@@ -201,6 +201,18 @@ static __device__ inline int luma21(const struct axis_item *item, const struct a
            item->round;
 }
 
+// U and V that keep their values.
+template <enum pixel_format FORMAT>
+static __device__ inline void chroma21(const struct axis_item *item, const struct axis_lines *lines,
+                                       struct warp_column column, int uv21[2])
+{
+    int above[2], below[2];
+    pair_chroma<FORMAT>(lines->above, column, above);
+    pair_chroma<FORMAT>(lines->below, column, below);
+    for (int i = 0; i < 2; i++)
+        uv21[i] = vertical31(above[i], below[i], lines->weight) * item->luma + item->round;
+}
+
 // A sum with 15 more fraction bits than what mulhrs would make of it, ready to be added to.
 static __device__ inline int to_15(int sum)
 {

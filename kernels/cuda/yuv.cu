@@ -1,8 +1,12 @@
-// RGB or YUV to YUV on CUDA. A thread makes four pixels of a row of a 4:4:4 result, or of two rows
+// RGB or YUV to YUV on CUDA: of another geometry by the warp's kernels, or through RGB that is made
+// as the warp makes it; else a thread makes four pixels of a row of a 4:4:4 result, or of two rows
 // of a 4:2:0 result: with wide loads and stores where addresses and the picture's edges allow, else
 // block by block with yuv_block.
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/warp_block.cuh"
+#include "kernels/cuda/warp_launch.cuh"
 #include "kernels/cuda/yuv_tile.cuh"
+#include "kernels/yuv_resized.h"
 
 enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 8 };
 
@@ -124,7 +128,7 @@ static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT,
         const struct pixel_layout layout = pixel_layout_of(yuv.format);
         FRAMED_ROLLED
         for (int i = x; i < end; i += 1 + HALVED)
-            yuv_block(&dst, &src, &yuv, layout.component, FORMAT, CONVERT, HALVED, i, y);
+            yuv_block(&dst, &src, &yuv, NULL, layout.component, FORMAT, CONVERT, HALVED, i, y);
     } else if (CONVERT && HALVED) {
         convert_tile_420<FORMAT>(&dst, &src, &yuv, x, y);
     } else if (CONVERT) {
@@ -134,6 +138,22 @@ static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT,
     } else {
         keep_tile<FORMAT>(&dst, &src, &yuv, x, y);
     }
+}
+
+// A thread makes a block of a picture of another geometry, through the RGB that `warp`, in device
+// memory, makes.
+template <enum pixel_format FORMAT, bool HALVED>
+static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT)
+    yuv_resized_blocks(const __grid_constant__ struct image dst,
+                       const __grid_constant__ struct image src,
+                       const __grid_constant__ struct yuv yuv, struct band band,
+                       const struct warp *__restrict__ warp)
+{
+    const int x = (1 + HALVED) * (blockIdx.x * BLOCK_WIDTH + threadIdx.x);
+    const int y = tile_y(band, 1 + HALVED);
+    const struct pixel_layout layout = pixel_layout_of(yuv.format);
+    if (x < yuv.width && y < band.y1)
+        yuv_block(&dst, &src, &yuv, warp, layout.component, FORMAT, true, HALVED, x, y);
 }
 
 // --- launch
@@ -186,11 +206,59 @@ static bool result_is_wide(const struct image *dst, enum pixel_format format)
     return true;
 }
 
+static const void *resized_kernel_of(const struct yuv *yuv)
+{
+    const bool halved = format_is_420(yuv->format);
+    switch (yuv->warps[0].source) {
+#define CASE(format)                                                                               \
+    case format:                                                                                   \
+        return halved ? (const void *)yuv_resized_blocks<format, true>                             \
+                      : (const void *)yuv_resized_blocks<format, false>;
+        FOR_EACH_SOURCE(CASE)
+#undef CASE
+    default:
+        return NULL;
+    }
+}
+
+static cudaError_t launch_converted(const struct cuda_item *item, const struct image *dst,
+                                    cudaStream_t stream)
+{
+    const struct yuv *yuv = &item->op->yuv;
+    const int block = format_is_420(yuv->format) ? 2 : 1;
+    const int width = BLOCK_WIDTH * block, height = BLOCK_HEIGHT * block;
+    const int rows = item->band.y1 - item->band.y0;
+    const dim3 grid((yuv->width + width - 1) / width, (rows + height - 1) / height);
+    void *arguments[] = {(void *)dst, (void *)&item->src, (void *)yuv, (void *)&item->band,
+                         (void *)&item->block};
+    return cudaLaunchKernel(resized_kernel_of(yuv), grid, dim3(BLOCK_WIDTH, BLOCK_HEIGHT),
+                            arguments, 0, stream);
+}
+
+static cudaError_t launch_resized(const struct cuda_item *item, const struct image *dst,
+                                  cudaStream_t stream)
+{
+    const struct yuv *yuv = &item->op->yuv;
+    struct yuv_part parts[YUV_WARPS_MAX];
+    struct cuda_warp warps[YUV_WARPS_MAX];
+    const uint8_t *block = (const uint8_t *)item->block;
+    if (yuv->convert)
+        return launch_converted(item, dst, stream);
+    const int n = yuv_parts(parts, yuv, dst, item->band);
+    for (int i = 0; i < n; i++) {
+        warps[i] = {item->src, parts[i].dst.plane[0].data, block, parts[i].warp, parts[i].band};
+        block += warp_block_bytes(parts[i].warp);
+    }
+    return warps_launch(warps, n, true, stream);
+}
+
 static cudaError_t launch_item(const struct cuda_item *item, cudaStream_t stream)
 {
     const struct yuv *yuv = &item->op->yuv;
     struct image dst;
     op_lay_out(item->op, &dst, item->dst);
+    if (yuv->warps)
+        return launch_resized(item, &dst, stream);
     const int width = BLOCK_WIDTH * TILE, rows = item->band.y1 - item->band.y0;
     const int height = BLOCK_HEIGHT * (format_is_420(yuv->format) ? 2 : 1);
     const dim3 block(BLOCK_WIDTH, BLOCK_HEIGHT);
@@ -207,16 +275,45 @@ static cudaError_t yuv_launch(const struct cuda_item items[], int n, cudaStream_
     return cudaSuccess;
 }
 
+static size_t yuv_block_bytes(const struct op *op)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < op->yuv.n_warps; i++)
+        bytes += warp_block_bytes(&op->yuv.warps[i]);
+    return bytes;
+}
+
+static size_t yuv_block_room(const struct op *op)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < op->yuv.n_warps; i++)
+        bytes += warp_block_room(&op->yuv.warps[i]);
+    return bytes;
+}
+
+static void yuv_block_pack(const struct op *op, uint8_t *host, uint8_t *device)
+{
+    size_t at = 0;
+    for (int i = 0; i < op->yuv.n_warps; i++) {
+        warp_block_pack(&op->yuv.warps[i], host + at, device + at);
+        at += warp_block_bytes(&op->yuv.warps[i]);
+    }
+}
+
 static cudaError_t yuv_load(const struct op *op)
 {
     struct cudaFuncAttributes attributes;
+    if (op->yuv.warps && !op->yuv.convert)
+        return warps_load(&op->yuv.warps[0], true);
+    if (op->yuv.warps)
+        return cudaFuncGetAttributes(&attributes, resized_kernel_of(&op->yuv));
     return cudaFuncGetAttributes(&attributes, kernel_of(&op->yuv));
 }
 
 const struct cuda_op yuv_cuda = {
-    .block_bytes = NULL,
-    .block_pack = NULL,
-    .block_room = NULL,
+    .block_bytes = yuv_block_bytes,
+    .block_pack = yuv_block_pack,
+    .block_room = yuv_block_room,
     .load = yuv_load,
     .launch = yuv_launch,
 };

@@ -1,5 +1,7 @@
 // Every backend against the reference, byte by byte: any source and stride, several ops to a plan,
 // several jobs in flight, results between guards. And the reference itself, band by band.
+#include <errno.h>
+
 #include "tests/test.h"
 
 #include "tests/kernels/backends.h"
@@ -19,8 +21,14 @@ static int random_op(struct random *random, struct op *op, struct op_params *mad
         tensor_case(random, &p.warp);
     } else {
         p.yuv = yuv_case(random);
+        if (random_in(random, 0, 1))
+            yuv_geometry_case(random, &p.yuv, src, side_max);
     }
-    const int error = op_init(op, &p, src);
+    int error = op_init(op, &p, src);
+    if (error == -ERANGE) { // a line turned within its own size
+        p.yuv.resized = false;
+        error = op_init(op, &p, src);
+    }
     char text[400];
     CHECK(error == 0, "%d: %s", error,
           p.kind == OP_WARP ? warp_case_text(text, &p.warp, src)
@@ -58,6 +66,14 @@ struct plan_case {
     struct tally tally;
 };
 
+// Whether the op's size is not that of a region, and it was made for the whole picture.
+static bool takes_regions(const struct op_params *p)
+{
+    const struct warp_params *g = p->kind == OP_WARP ? &p->warp : &p->yuv.geometry;
+    return (p->kind == OP_YUV && !p->yuv.resized) ||
+           (g->width > 0 && !g->has_affine && g->crop.width == 0);
+}
+
 // A plan's op that was made for the whole picture takes any region of it in its place.
 static void bring_op(struct plan_case *c, struct frame *frame, int i, struct random *random)
 {
@@ -65,6 +81,8 @@ static void bring_op(struct plan_case *c, struct frame *frame, int i, struct ran
     const struct image *src = &frame->source.image;
     if (p.kind == OP_WARP)
         p.warp.crop = rect_case(random, src->width, src->height);
+    else if (p.yuv.resized)
+        p.yuv.geometry.crop = rect_case(random, src->width, src->height);
     else
         p.yuv.colour = yuv_case(random).colour;
     if (op_init(&frame->own[i], &p, src) == 0)
@@ -187,9 +205,7 @@ static void check_plan(const struct setting *setting, struct backend *backend,
         ops[i] = &c.op[i];
         if (random_op(random, &c.op[i], &c.params[i], &shape.image, 64) < 0)
             exit(test_end());
-        const struct warp_params *warp = &c.params[i].warp;
-        const bool whole = c.op[i].kind != OP_WARP || (!warp->has_affine && warp->crop.width == 0);
-        c.op[i].moves = whole && random_in(random, 0, 1);
+        c.op[i].moves = takes_regions(&c.params[i]) && random_in(random, 0, 1);
     }
     for (int i = 0; i < DEPTH; i++)
         frame_init(&c, &c.frame[i], &shape.image, random);

@@ -191,6 +191,8 @@ static void plan_case_init(struct plan_case *c, struct random *random)
             tensor_case(random, &p.warp);
         } else {
             p.yuv = yuv_case(random);
+            if (random_in(random, 0, 1))
+                yuv_geometry_case(random, &p.yuv, &c->src, side);
         }
         const int error = op_init(&c->op[i], &p, &c->src);
         CHECK(error == 0 || error == -ERANGE, "op_init: %d", error);

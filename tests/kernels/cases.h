@@ -154,6 +154,22 @@ static inline struct yuv_params yuv_case(struct random *random)
     return p;
 }
 
+// A geometry, any fill and any filter; a size of 0 asks for the natural one. Where samples keep
+// their values, any siting too.
+static inline void yuv_geometry_case(struct random *random, struct yuv_params *p,
+                                     const struct image *src, int side_max)
+{
+    const bool filtered = random_in(random, 0, 2) == 0;
+    const enum geometry geometry = (enum geometry)random_in(random, 0, GEOMETRIES - 1);
+    p->resized = true;
+    p->geometry =
+        filtered ? filter_case(random, src, side_max) : warp_case(random, geometry, src, side_max);
+    if (random_in(random, 0, 7) == 0)
+        p->geometry.width = p->geometry.height = 0;
+    if (!source_is_rgb(src->format) && random_in(random, 0, 2) != 0)
+        p->colour = (struct colour){.siting = (enum siting)random_in(random, 0, SITING_TOPLEFT)};
+}
+
 // What a failed check prints; `text` holds the result.
 static inline const char *warp_case_text(char text[400], const struct warp_params *p,
                                          const struct image *src)
@@ -176,10 +192,13 @@ static inline const char *warp_case_text(char text[400], const struct warp_param
 static inline const char *yuv_case_text(char text[400], const struct yuv_params *p,
                                         const struct image *src)
 {
-    snprintf(text, 400, "%s %dx%d colour %d/%d/%d -> %s colour %d/%d",
-             pixel_format_name(src->format), src->width, src->height, src->colour.matrix,
-             src->colour.range, src->colour.siting, pixel_format_name(p->format), p->colour.matrix,
-             p->colour.range);
+    char geometry[400];
+    int n = snprintf(text, 400, "%s %dx%d colour %d/%d/%d -> %s colour %d/%d/%d",
+                     pixel_format_name(src->format), src->width, src->height, src->colour.matrix,
+                     src->colour.range, src->colour.siting, pixel_format_name(p->format),
+                     p->colour.matrix, p->colour.range, p->colour.siting);
+    if (p->resized)
+        snprintf(text + n, 400 - n, ": %.300s", warp_case_text(geometry, &p->geometry, src));
     return text;
 }
 

@@ -111,7 +111,7 @@ static int warp_kinds(struct kind kinds[KINDS_MAX])
     return n;
 }
 
-// Every format as the source's colour, through RGB, and in the 8-bit form.
+// Every format as the source's colour, through RGB, and in the 8-bit form; then geometries.
 static int yuv_kinds(struct kind kinds[KINDS_MAX])
 {
     static const enum pixel_format formats[] = {PIXEL_NV12, PIXEL_YUV420P, PIXEL_YUV444P,
@@ -132,6 +132,29 @@ static int yuv_kinds(struct kind kinds[KINDS_MAX])
             kinds[n++].params = (struct op_params){
                 .kind = OP_YUV, .yuv = {.format = formats[f], .colour = colours[c].colour}};
         }
+    static const struct {
+        const char *name;
+        struct yuv_params yuv;
+    } geometries[] = {
+        {"nv12-letterbox",
+         {.format = PIXEL_NV12, .geometry = {.width = 80, .height = 72, .fill = {114, 7, 250}}}},
+        {"yuv420p-turned",
+         {.format = PIXEL_YUV420P, .geometry = {.rotate = 270, .crop = {9, 5, 61, 33}}}},
+        {"nv12-slanted",
+         {.format = PIXEL_NV12, .geometry = {.width = 55, .height = 41, .rotate = 30}}},
+        {"yuv24-area",
+         {.format = PIXEL_YUV24,
+          .geometry = {.width = 40, .height = 30, .filter = FILTER_AREA, .fit = FIT_STRETCH}}},
+        {"nv12-triangle-bt709",
+         {.format = PIXEL_NV12,
+          .colour = {MATRIX_BT709, RANGE_FULL, 0},
+          .geometry = {.width = 33, .height = 31, .filter = FILTER_TRIANGLE}}},
+    };
+    for (size_t i = 0; i < sizeof geometries / sizeof *geometries; i++) {
+        kinds[n] = (struct kind){.params = {.kind = OP_YUV, .yuv = geometries[i].yuv}};
+        snprintf(kinds[n].name, NAME, "%s", geometries[i].name);
+        kinds[n++].params.yuv.resized = true;
+    }
     return n;
 }
 

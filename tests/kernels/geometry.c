@@ -208,11 +208,13 @@ static void test_source_rows(struct random *random)
             error = warp_op(&op, &p, &picture.image);
             warp_case_text(text, &p, &picture.image);
         } else {
-            const struct yuv_params p = yuv_case(random);
+            struct yuv_params p = yuv_case(random);
+            if (random_in(random, 0, 2) > 0)
+                yuv_geometry_case(random, &p, &picture.image, 40);
             error = yuv_op(&op, p, &picture.image);
             yuv_case_text(text, &p, &picture.image);
         }
-        CHECK(error == 0, "%d: %s", error, text);
+        CHECK(error == 0 || error == -ERANGE, "%d: %s", error, text);
         if (error == 0) {
             struct band out = {.y0 = random_in(random, 0, op.dst.height - 1) & ~1};
             out.y1 = random_in(random, out.y0 + 1, op.dst.height);
@@ -248,6 +250,29 @@ static void test_source_rows_tight(void)
     CHECK(yuv_op(&op, (struct yuv_params){.format = PIXEL_YUV420P}, &src) == 0, "op_init");
     const struct band own = op_source_rows(&op, (struct band){100, 120});
     CHECK(own.y0 == 100 && own.y1 == 120, "%d to %d", own.y0, own.y1);
+    op_finish(&op);
+}
+
+// What a reader of the header sees of a resized picture: its size, and where its pixels come from.
+static void test_yuv_matrices(void)
+{
+    const struct image src = {.format = PIXEL_NV12, .width = 1920, .height = 1080};
+    struct yuv_params p = {.format = PIXEL_YUV420P, .resized = true, .geometry = plain(640, 360)};
+    struct op op;
+    CHECK(yuv_op(&op, p, &src) == 0, "op_init");
+    expect_corner(&op, 0, 0, 0, 0, "resized");
+    expect_corner(&op, 640, 360, 1920, 1080, "resized");
+    const struct band rows = op_source_rows(&op, (struct band){100, 110});
+    CHECK(rows.y0 >= 296 && rows.y1 <= 334, "%d to %d", rows.y0, rows.y1);
+    CHECK(op.dst_bytes == 640 * 360 * 3 / 2, "%zu", op.dst_bytes);
+    op_finish(&op);
+    p.geometry = plain(0, 0);
+    p.geometry.rotate = 90;
+    p.geometry.crop = (struct rect){100, 50, 300, 201};
+    CHECK(yuv_op(&op, p, &src) == 0, "op_init");
+    CHECK(op.dst.width == 201 && op.dst.height == 300, "%dx%d", op.dst.width, op.dst.height);
+    expect_corner(&op, 201, 0, 100, 50, "turned");
+    expect_corner(&op, 0, 300, 400, 251, "turned");
     op_finish(&op);
 }
 
@@ -334,10 +359,26 @@ static void test_yuv_refusals(void)
     refuse_yuv((struct yuv_params){.format = PIXEL_P010}, &src, "a format that is no result");
     refuse_yuv((struct yuv_params){.format = PIXEL_BGRA}, &src, "a format that is no result");
     refuse_yuv((struct yuv_params){.format = PIXEL_NV12}, &wide, "too wide");
-    refuse_yuv((struct yuv_params){PIXEL_NV12, {MATRIX_BT601_8BIT, RANGE_FULL, 0}}, &src,
-               "bt601-8bit in full range");
-    refuse_yuv((struct yuv_params){PIXEL_NV12, {.siting = SITING_TOPLEFT}}, &src,
+    refuse_yuv(
+        (struct yuv_params){.format = PIXEL_NV12, .colour = {MATRIX_BT601_8BIT, RANGE_FULL, 0}},
+        &src, "bt601-8bit in full range");
+    refuse_yuv((struct yuv_params){.format = PIXEL_NV12, .colour.siting = SITING_TOPLEFT}, &src,
                "a siting that the result does not have");
+    struct yuv_params p = {.format = PIXEL_NV12, .resized = true, .geometry = plain(10, 10)};
+    p.geometry.crop = (struct rect){91, 0, 10, 10};
+    refuse_yuv(p, &src, "a crop outside the picture");
+    p.geometry = plain(10, 10);
+    p.geometry.filter = FILTER_AREA;
+    p.geometry.rotate = 30;
+    refuse_yuv(p, &src, "axes that mix under a filter");
+    p.geometry = plain(IMAGE_SIDE_MAX + 1, 10);
+    refuse_yuv(p, &src, "too wide");
+    p.geometry = plain(0, 0);
+    p.geometry.rotate = NAN;
+    refuse_yuv(p, &src, "a rotation that is no number");
+    const struct image widest = {.format = PIXEL_NV12, .width = 16384, .height = 16384};
+    p.geometry.rotate = 45;
+    refuse_yuv(p, &widest, "a natural size that no picture has");
 }
 
 static void test_resolve(void)
@@ -410,6 +451,7 @@ int main(int argc, char **argv)
     TEST(test_outer_corners());
     TEST(test_source_rows(&random));
     TEST(test_source_rows_tight());
+    TEST(test_yuv_matrices());
     TEST(test_warp_refusals());
     TEST(test_yuv_refusals());
     TEST(test_resolve());

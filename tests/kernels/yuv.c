@@ -197,8 +197,8 @@ static void test_grays(void)
         for (int range = RANGE_LIMITED; range <= RANGE_FULL; range++) {
             if (matrix == MATRIX_BT601_8BIT && range == RANGE_FULL)
                 continue;
-            const struct yuv_params p = {PIXEL_YUV444P,
-                                         {(enum matrix)matrix, (enum range)range, 0}};
+            const struct yuv_params p = {.format = PIXEL_YUV444P,
+                                         .colour = {(enum matrix)matrix, (enum range)range, 0}};
             struct op op;
             if (op_init(&op, &(struct op_params){OP_YUV, {.yuv = p}}, &picture.image) < 0) {
                 CHECK(false, "op_init: matrix %d range %d", matrix, range);
@@ -232,7 +232,7 @@ static void test_bt601_8bit(struct random *random, enum pixel_format source)
         else
             set_pixel(&picture.image, x, bits & 255, bits >> 8 & 255, bits >> 16 & 255);
     }
-    const struct yuv_params p = {PIXEL_YUV24, {.matrix = MATRIX_BT601_8BIT}};
+    const struct yuv_params p = {.format = PIXEL_YUV24, .colour.matrix = MATRIX_BT601_8BIT};
     struct op op;
     if (op_init(&op, &(struct op_params){OP_YUV, {.yuv = p}}, &picture.image) == 0)
         op_reference(&dst, &picture.image, &op, (struct band){0, 1}, false);

@@ -223,6 +223,20 @@ static int trial_warp(struct trial *t, struct random *random, enum pixel_format 
     return error;
 }
 
+// Of the width that is to be tried, from a source of any size.
+static void resized_case(struct trial *t, struct random *random, struct yuv_params *p)
+{
+    const struct size from = size_case(random, 0), to = size_case(random, now.width);
+    const enum pixel_format format = t->source.image.format;
+    picture_free(&t->source);
+    t->source = source_new(format, from.width, from.height, random);
+    yuv_geometry_case(random, p, &t->source.image, to.width);
+    if (p->geometry.width > 0) {
+        p->geometry.width = to.width;
+        p->geometry.height = to.height;
+    }
+}
+
 static int trial_yuv(struct trial *t, struct random *random, enum pixel_format format)
 {
     const struct size size = size_case(random, now.width);
@@ -230,8 +244,16 @@ static int trial_yuv(struct trial *t, struct random *random, enum pixel_format f
     struct op_params params = {OP_YUV, {.yuv = yuv_case(random)}};
     if (random_in(random, 0, 2) == 0)
         params.yuv.colour = (struct colour){0};
+    if (random_in(random, 0, 1))
+        resized_case(t, random, &params.yuv);
+    int error = op_init(&t->op, &params, &t->source.image);
+    if (error == -ERANGE) { // a line letterboxed into a box
+        params.yuv.geometry.fit = FIT_STRETCH;
+        params.yuv.geometry.has_affine = false;
+        error = op_init(&t->op, &params, &t->source.image);
+    }
     yuv_case_text(t->text, &params.yuv, &t->source.image);
-    return op_init(&t->op, &params, &t->source.image);
+    return error;
 }
 
 // Planes one behind the other as a backend has them, or each on its own with any stride.
@@ -299,7 +321,8 @@ static void picture_invert(const struct image *image)
 // A result of the op for another picture; NULL where none is wanted.
 static uint8_t *run_earlier(const struct trial *t, const struct version *reference)
 {
-    if (t->op.kind != OP_WARP || now.seed / SOURCES / 2 / WAYS % 3 != 0)
+    const bool may_fill = t->op.kind == OP_WARP || t->op.yuv.warps;
+    if (!may_fill || now.seed / SOURCES / 2 / WAYS % 3 != 0)
         return NULL;
     picture_invert(&t->source.image);
     uint8_t *memory = run(t, reference, NULL);
@@ -337,8 +360,8 @@ static void check_version(const struct trial *t, const uint8_t *expected, const 
 
 // --- versions
 
-// A kernel of CUDA's on the host: absent where nothing compiles C++. It does not know `filled`.
-__attribute__((weak)) op_fn warp_axis_on_host;
+// Kernels of CUDA's on the host: absent where nothing compiles C++. They do not know `filled`.
+__attribute__((weak)) op_fn warp_axis_on_host, yuv_axis_on_host;
 
 static bool cuda_on_host_runs(void)
 {
@@ -354,6 +377,7 @@ static void tried_init(void)
 {
     static struct version cuda_on_host = {.name = "cuda on the host", .runs = cuda_on_host_runs};
     cuda_on_host.run[OP_WARP] = warp_axis_on_host;
+    cuda_on_host.run[OP_YUV] = yuv_axis_on_host;
     int n = 0;
     for (int i = 0; versions[i]; i++)
         tried[n++] = versions[i];

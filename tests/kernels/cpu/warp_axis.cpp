@@ -86,6 +86,8 @@ static unsigned bytes_packed(int low, int high, unsigned above)
 
 #include "kernels/cuda/warp_axis.cuh"
 #include "kernels/cuda/warp_filtered.cuh"
+#include "kernels/warp.h"
+#include "kernels/yuv_resized.h"
 
 enum { GUARD = 64, UNTOUCHED = 0xa5 };
 
@@ -98,6 +100,19 @@ template <typename T> static kernel *kernel_of(enum pixel_format source, bool wh
     case format:                                                                                   \
         return whole ? warp_axis<format, T, true> : warp_axis<format, T, false>;
         FOR_EACH_SOURCE(CASE)
+#undef CASE
+    default:
+        return NULL;
+    }
+}
+
+static kernel *kept_kernel_of(enum pixel_format source)
+{
+    switch (source) {
+#define CASE(format)                                                                               \
+    case format:                                                                                   \
+        return warp_axis<format, uint8_t, false, true>;
+        FOR_EACH_YUV_SOURCE(CASE)
 #undef CASE
     default:
         return NULL;
@@ -170,7 +185,7 @@ static void run_filtered(const struct warp *warp, const struct image *src, uint8
 }
 
 static void run_axis(const struct warp *warp, const struct image *src, uint8_t *result,
-                     struct band band)
+                     struct band band, bool kept)
 {
     struct axis_batch batch = {};
     batch.item[0] = axis_item_of(warp, src, result, band);
@@ -178,7 +193,8 @@ static void run_axis(const struct warp *warp, const struct image *src, uint8_t *
     batch.item[0].rows = warp->rows;
     const size_t element = element_bytes(warp->dtype);
     const bool whole = axis_is_whole(warp);
-    launch(element == 1   ? kernel_of<uint8_t>(warp->source, whole)
+    launch(kept           ? kept_kernel_of(warp->source)
+           : element == 1 ? kernel_of<uint8_t>(warp->source, whole)
            : element == 2 ? kernel_of<uint16_t>(warp->source, whole)
                           : kernel_of<uint32_t>(warp->source, whole),
            batch, 1 + band.y0 / 2 % 2);
@@ -203,23 +219,55 @@ static void copy_band(const struct image *dst, const struct image *tight, struct
         dst->plane[0].data[band.y0 * dst->plane[0].stride] ^= 1;
 }
 
-extern "C" void warp_axis_on_host(const struct image *dst, const struct image *src,
-                                  const struct op *op, struct band band, bool filled)
+// Planes one behind the other, as the kernels write them.
+static size_t lay_out_tight(struct image *tight, const struct warp *warp, uint8_t *base)
 {
-    const struct warp *warp = &op->warp;
+    const bool packed = warp->layout == LAYOUT_NHWC;
+    const size_t row = element_bytes(warp->dtype) * warp->width * (packed ? warp->channels : 1);
+    *tight = {};
+    tight->height = warp->height;
+    for (int i = 0; i < (packed ? 1 : warp->channels); i++)
+        tight->plane[i] = {base + i * row * warp->height, (ptrdiff_t)row};
+    return element_bytes(warp->dtype) * warp->channels * (size_t)warp->width * warp->height;
+}
+
+// `kept`: a part of a result of yuv whose samples keep their values.
+static void warp_on_host(const struct image *dst, const struct image *src, const struct warp *warp,
+                         struct band band, bool filled, bool kept)
+{
     const bool filtered = filtered_fits(warp);
     if (!filtered && !axis_fits(warp, src)) {
-        op_reference(dst, src, op, band, filled);
+        warp_reference(dst, src, warp, band, filled);
         return;
     }
-    uint8_t *memory = (uint8_t *)aligned_alloc(64, (op->dst_bytes + 2 * GUARD + 63) & ~63);
-    memset(memory, UNTOUCHED, op->dst_bytes + 2 * GUARD);
     struct image tight;
-    op_lay_out(op, &tight, memory + GUARD);
+    const size_t bytes = lay_out_tight(&tight, warp, NULL) + 2 * GUARD;
+    uint8_t *memory = (uint8_t *)aligned_alloc(64, (bytes + 63) & ~63);
+    memset(memory, UNTOUCHED, bytes);
+    lay_out_tight(&tight, warp, memory + GUARD);
     if (filtered)
         run_filtered(warp, src, memory + GUARD, band);
     else
-        run_axis(warp, src, memory + GUARD, band);
+        run_axis(warp, src, memory + GUARD, band, kept);
     copy_band(dst, &tight, band);
     free(memory);
+}
+
+extern "C" void warp_axis_on_host(const struct image *dst, const struct image *src,
+                                  const struct op *op, struct band band, bool filled)
+{
+    warp_on_host(dst, src, &op->warp, band, filled, false);
+}
+
+extern "C" void yuv_axis_on_host(const struct image *dst, const struct image *src,
+                                 const struct op *op, struct band band, bool filled)
+{
+    struct yuv_part parts[YUV_WARPS_MAX];
+    if (!op->yuv.warps || op->yuv.convert) {
+        op_reference(dst, src, op, band, filled);
+        return;
+    }
+    const int n = yuv_parts(parts, &op->yuv, dst, band);
+    for (int i = 0; i < n; i++)
+        warp_on_host(&parts[i].dst, src, parts[i].warp, parts[i].band, filled, true);
 }
