@@ -156,15 +156,10 @@ static void check_preset(struct check *c)
                      row_choice(preset, (int)o->preset));
 }
 
-static void check_warp(struct check *c)
+static void check_geometry(struct check *c)
 {
     struct output_config *o = c->output;
     const double *m = o->affine.m;
-    const struct {
-        const char *key;
-        int n;
-    } lists[] = {
-        {"fill", o->fill.n}, {"tensor.mean", o->tensor.mean.n}, {"tensor.std", o->tensor.std.n}};
     static const char *const excluded[] = {"preset", "fit", "scaleup", "stride", "rotate", "flip"};
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
         if (is_given(c, excluded[i]) && is_given(c, "affine"))
@@ -178,6 +173,17 @@ static void check_warp(struct check *c)
             "cannot be inverted (a 2x3 matrix [a, b, c, d, e, f] with a*e - b*d other than 0)");
     check_fit(c);
     check_filter(c);
+}
+
+static void check_warp(struct check *c)
+{
+    struct output_config *o = c->output;
+    const struct {
+        const char *key;
+        int n;
+    } lists[] = {
+        {"fill", o->fill.n}, {"tensor.mean", o->tensor.mean.n}, {"tensor.std", o->tensor.std.n}};
+    check_geometry(c);
     check_preset(c);
     if (o->colour.matrix == MATRIX_BT601_8BIT && is_given(c, "colour.matrix"))
         refuse_value(c, "colour.matrix",
@@ -194,9 +200,49 @@ static void check_warp(struct check *c)
     }
 }
 
+static const char *const geometry_keys[] = {"size",   "fit",    "scaleup", "stride",
+                                            "filter", "affine", "rotate",  "flip",
+                                            "crop",   "edge",   "fill"};
+
+// Geometry under `defaults` is that of warp outputs: what a yuv output does not set itself is as if
+// nobody had set it.
+static void own_geometry(struct check *c)
+{
+    struct output_config *o = c->output;
+    const char *wrong;
+    for (size_t i = 0; i < sizeof geometry_keys / sizeof *geometry_keys; i++) {
+        const struct config_row *row = table_find(&output_table, geometry_keys[i]);
+        if (is_given(c, row->key))
+            o->resized = true;
+        else if (row->text)
+            value_parse(row, o, &row->text, 1, &wrong);
+    }
+    if (!is_given(c, "affine"))
+        o->affine = (struct affine){0};
+    if (!is_given(c, "crop"))
+        o->crop = (struct crop){0};
+    if (!is_given(c, "size"))
+        o->size = (struct dimensions){0};
+}
+
+static void check_yuv_geometry(struct check *c)
+{
+    static const char *const sized[] = {"fit", "scaleup", "stride"};
+    own_geometry(c);
+    if (!c->output->resized)
+        return;
+    for (size_t i = 0; i < sizeof sized / sizeof *sized; i++)
+        if (is_given(c, sized[i]) && !is_given(c, "size"))
+            refuse_key(c, sized[i], "needs a size to fit the picture into (size: WIDTHxHEIGHT)");
+    if (c->output->fill.mean)
+        refuse_value(c, "fill", "mean is only for kernel warp (0 to 255, or [R, G, B])");
+    check_geometry(c);
+}
+
 static void check_yuv(struct check *c)
 {
     struct colour_config *colour = &c->output->colour;
+    check_yuv_geometry(c);
     if (colour->matrix != MATRIX_BT601_8BIT)
         return;
     if (is_given(c, "colour.matrix") && !is_given(c, "colour.range"))

@@ -95,6 +95,7 @@ struct output_config {
     struct levels fill;
     struct tensor_config tensor;
     enum pixel_format format;
+    bool resized; // not a key: a yuv output that sets a key of geometry; size 0x0: the natural one
     struct colour_config colour;
     double fps;              // most frames per second; 0: all
     enum overflow overflow;  // never OVERFLOW_AUTO after config_load

@@ -7,10 +7,9 @@ static double channel(const struct channels *channels, int i)
     return channels->v[channels->n == 3 ? i : 0];
 }
 
-static void warp_params_of(const struct output_config *output, struct op_params *op)
+static struct warp_params warp_of(const struct output_config *output)
 {
-    struct warp_params *ret = &op->warp;
-    *ret = (struct warp_params){
+    struct warp_params ret = {
         .width = output->size.width,
         .height = output->size.height,
         .fit = output->fit,
@@ -29,17 +28,25 @@ static void warp_params_of(const struct output_config *output, struct op_params 
         .scale = output->tensor.scale.value,
         .colour = {.matrix = output->colour.matrix, .range = output->colour.range},
     };
-    memcpy(ret->affine, output->affine.m, sizeof ret->affine);
+    memcpy(ret.affine, output->affine.m, sizeof ret.affine);
     for (int i = 0; i < 3; i++) {
-        ret->fill[i] = output->fill.v[output->fill.n == 3 ? i : 0];
-        ret->mean[i] = channel(&output->tensor.mean, i);
-        ret->std[i] = channel(&output->tensor.std, i);
+        ret.fill[i] = output->fill.v[output->fill.n == 3 ? i : 0];
+        ret.mean[i] = channel(&output->tensor.mean, i);
+        ret.std[i] = channel(&output->tensor.std, i);
     }
+    return ret;
+}
+
+static void warp_params_of(const struct output_config *output, struct op_params *op)
+{
+    op->warp = warp_of(output);
 }
 
 static void yuv_params_of(const struct output_config *output, struct op_params *op)
 {
     op->yuv.format = output->format;
+    op->yuv.resized = output->resized;
+    op->yuv.geometry = warp_of(output);
     op->yuv.colour =
         (struct colour){.matrix = output->colour.matrix, .range = output->colour.range};
 }

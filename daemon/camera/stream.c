@@ -24,7 +24,7 @@ void stream_rewind(struct stream *stream)
 static bool any_keeps_orientation(const struct subscriptions *subscriptions)
 {
     for (int i = 0; i < subscriptions->n; i++)
-        if (subscriptions->list[i].op.kind == OP_YUV)
+        if (subscriptions->list[i].op.kind == OP_YUV && !subscriptions->list[i].op.yuv.resized)
             return true;
     return false;
 }
@@ -37,8 +37,9 @@ static void log_orientation(int orientation, const struct subscriptions *subscri
     else
         log_event(LOG_LEVEL_INFO, "pictures are %s, as the stream says%s",
                   orientation_name((enum orientation)orientation),
-                  any_keeps_orientation(subscriptions) ? "; in yuv outputs they stay as coded"
-                                                       : "");
+                  any_keeps_orientation(subscriptions)
+                      ? "; in yuv outputs without a geometry they stay as coded"
+                      : "");
 }
 
 // The first picture of a connection, and of another size, begins another stream.

@@ -202,9 +202,16 @@ static double reduction_of(const struct output_config *output, const struct stre
 {
     const struct image picture = {.width = stream->width, .height = stream->height};
     struct op_params params;
+    struct warp_params geometry;
     double m[6];
+    int width, height;
     output_config_op(output, &params);
-    if (warp_src_to_dst(&params.warp, &picture, m) < 0)
+    if (output->kernel == KERNEL_WARP)
+        geometry = params.warp;
+    else if (!output->resized ||
+             yuv_geometry(&geometry, &width, &height, &params.yuv, &picture) < 0)
+        return 1;
+    if (warp_src_to_dst(&geometry, &picture, m) < 0)
         return 1;
     const double area = fabs(m[0] * m[4] - m[1] * m[3]);
     return fmax(hypot(m[0], m[1]), hypot(m[3], m[4])) / area;
@@ -222,7 +229,7 @@ static void print_left_out_pixels(const struct config *config)
         const bool known = camera->stream.width > 0 || camera->picture.width > 0;
         for (int o = 0; known && o < camera->n_outputs; o++) {
             const struct output_config *output = &camera->outputs[o];
-            if (output->kernel != KERNEL_WARP || output->filter != FILTER_BILINEAR ||
+            if (output->kernel == KERNEL_COPY || output->filter != FILTER_BILINEAR ||
                 reduction_of(output, &stream) <= 2)
                 continue;
             more += first != NULL;

@@ -31,7 +31,7 @@ enum { POOL_RESULTS_MAX = 256 }; // of one pool
 struct item {
     struct frame_info frame;
     const char *camera;                  // its name; outlives the pool
-    double src_to_dst[6], dst_to_src[6]; // identity for yuv
+    double src_to_dst[6], dst_to_src[6]; // identity for yuv without a geometry
     uint64_t sequence;                   // counts every frame that the camera offered
     uint64_t ordinal;                    // the same without the thinned ones: gaps are losses
     uint64_t valid_op;   // serial of the op whose whole picture lies in the data; 0: of none

@@ -355,6 +355,36 @@ static void test_pin(void)
     config_free(c);
 }
 
+// A yuv output has a geometry where it sets a key of it; what `defaults` say is for warp outputs.
+static void test_yuv_geometry(void)
+{
+    struct config *c =
+        load("cameras: {a: {url: x, outputs: {\n"
+             "  p: {sink: 'tcp:0', kernel: yuv},\n"
+             "  s: {sink: 'tcp:0', kernel: yuv, size: 640x360, fill: [1, 2, 3]},\n"
+             "  t: {sink: 'tcp:0', kernel: yuv, rotate: 90, edge: repeat},\n"
+             "  w: {sink: 'tcp:0'}}}}\n"
+             "defaults: {size: 320x240, fit: crop, crop: [8, 8, 16, 16], filter: area, fill: 7}\n");
+    if (!c)
+        return;
+    struct op_params op[4];
+    for (int i = 0; i < 4; i++)
+        output_config_op(&c->cameras->outputs[i], &op[i]);
+    const struct warp_params *s = &op[1].yuv.geometry, *t = &op[2].yuv.geometry;
+    CHECK(op[0].kind == OP_YUV && !op[0].yuv.resized, "plain");
+    CHECK(op[1].yuv.resized && s->width == 640 && s->height == 360, "%dx%d", s->width, s->height);
+    CHECK(s->fit == FIT_LETTERBOX && s->crop.width == 0 && s->filter == FILTER_BILINEAR, "%d",
+          s->fit);
+    CHECK(s->fill[0] == 1 && s->fill[2] == 3 && s->edge == EDGE_BLEND, "%d", s->fill[0]);
+    CHECK(op[2].yuv.resized && t->width == 0 && t->rotate == 90 && t->fill[1] == 114, "%d",
+          t->width);
+    CHECK(t->edge == EDGE_REPEAT, "%d", t->edge);
+    CHECK(op[3].warp.width == 320 && op[3].warp.fit == FIT_CROP && op[3].warp.fill[0] == 7 &&
+              op[3].warp.crop.width == 16 && op[3].warp.filter == FILTER_AREA,
+          "%d", op[3].warp.width);
+    config_free(c);
+}
+
 static void test_wrong_pin(const char *pin, const char *what)
 {
     char text[160], said[160], *errors = NULL;
@@ -588,6 +618,7 @@ int main(void)
     TEST(test_files());
     TEST(test_hostile_texts());
     TEST(test_pin());
+    TEST(test_yuv_geometry());
     TEST(test_wrong_pins());
     TEST(test_listening());
     TEST(test_control_alone());

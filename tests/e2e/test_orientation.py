@@ -124,7 +124,7 @@ def check_rest(checks, where, clip):
                  "ffmpeg-quarter"):
         same(checks, where, name, "plain-" + name.split("-")[1], name)
     lines = errors.splitlines()
-    for name, word in (("quarter", "in yuv outputs they stay as coded"), ("slanted", "other than 90, 180 or 270"),
+    for name, word in (("quarter", "in yuv outputs without a geometry they stay as coded"), ("slanted", "other than 90, 180 or 270"),
                        ("ffmpeg", "turned by 90 degrees clockwise")):
         told = [line for line in lines if f"camera={name} " in line and word in line]
         checks.check(len(told) == 1, f"{name}: told {told}")
