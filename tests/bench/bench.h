@@ -31,7 +31,8 @@ struct bench {
 // Each group of rows. 0, -EINTR where a signal asks to stop, or negative errno after a note in the
 // report; the groups after it still run.
 typedef int bench_group(struct bench *);
-bench_group bench_copies, bench_yuv, bench_warp, bench_cameras, bench_live, bench_ffmpeg, bench_try;
+bench_group bench_copies, bench_yuv, bench_warp, bench_tiles, bench_ready, bench_cameras,
+    bench_live, bench_ffmpeg, bench_try;
 // Whether every combination of the settings to try is a good configuration; EXIT_OK, or EXIT_USAGE
 // after a line on stderr that says which is not and what is allowed.
 int try_check(const struct bench_options *);

@@ -118,7 +118,8 @@ static const struct {
     bench_group *run;
 } groups[ROWS] = {
     [ROWS_COPIES] = {"copies", bench_copies}, [ROWS_YUV] = {"yuv", bench_yuv},
-    [ROWS_WARP] = {"warp", bench_warp},       [ROWS_CAMERAS] = {"cameras", bench_cameras},
+    [ROWS_WARP] = {"warp", bench_warp},       [ROWS_TILES] = {"tiles", bench_tiles},
+    [ROWS_READY] = {"ready", bench_ready},    [ROWS_CAMERAS] = {"cameras", bench_cameras},
     [ROWS_LIVE] = {"live", bench_live},       [ROWS_TRY] = {"try", bench_try},
     [ROWS_FFMPEG] = {"ffmpeg", bench_ffmpeg},
 };

@@ -21,6 +21,12 @@ struct measure_copies {
     bool in_turn; // in one queue, all up before the first down; else each direction has its own
 };
 
+// What a round cost, seconds: from its start until all of it was known to be done; the processor
+// time of this thread until all was on its way, and of the whole process; and of the kernels.
+struct measure_cost {
+    double wall, submit, cpu, kernel;
+};
+
 // All times are seconds of one round; each call does `rounds` rounds and fills seconds[rounds]. 0,
 // -ENOMEM or -EIO.
 struct measure_driver {
@@ -40,6 +46,14 @@ struct measure_driver {
     // each, one after another, or one launch of all.
     int (*warp)(struct measure *, const struct image src[], int n, const struct op *, bool together,
                 int rounds, double seconds[]);
+    // The kernels alone that make all elements of a picture on the device, as a job launches them.
+    int (*elements)(struct measure *, const struct image *src, const struct op *const ops[], int n,
+                    int rounds, double seconds[]);
+    // n pictures of cameras of their own, all like src[0], which are ready at once on the device,
+    // to results there: a job of the backend for each, or one launch of all that this thread waits
+    // for. Fills costs[rounds].
+    int (*ready)(struct measure *, const struct image src[], int n, const struct op *,
+                 bool together, int rounds, struct measure_cost costs[]);
     // The kernel alone over a whole picture.
     int (*yuv)(struct measure *, const struct image *src, const struct op *, int rounds,
                double seconds[]);

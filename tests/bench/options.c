@@ -13,9 +13,9 @@ enum { CAMERAS_MOST = 1024 };
 static const double SECONDS_MOST = 3600;
 
 static const char *const rows_names[ROWS] = {
-    [ROWS_COPIES] = "copies",   [ROWS_YUV] = "yuv",   [ROWS_WARP] = "warp",
-    [ROWS_CAMERAS] = "cameras", [ROWS_LIVE] = "live", [ROWS_TRY] = "try",
-    [ROWS_FFMPEG] = "ffmpeg",
+    [ROWS_COPIES] = "copies", [ROWS_YUV] = "yuv",     [ROWS_WARP] = "warp",
+    [ROWS_TILES] = "tiles",   [ROWS_READY] = "ready", [ROWS_CAMERAS] = "cameras",
+    [ROWS_LIVE] = "live",     [ROWS_TRY] = "try",     [ROWS_FFMPEG] = "ffmpeg",
 };
 
 static void usage(FILE *to)
@@ -46,7 +46,8 @@ static void usage(FILE *to)
         "                      copy=off,on: with their packets recorded to files, too\n"
         "  --runs N            runs of each combination (5)\n"
         "  --ffmpeg PATH       the ffmpeg program at the cameras' job\n"
-        "  --rows NAME[,...]   only these: copies, yuv, warp, cameras, live, try, ffmpeg\n"
+        "  --rows NAME[,...]   only these: copies, yuv, warp, tiles, ready, cameras, live, try,\n"
+        "                      ffmpeg\n"
         "  --backend WHICH     auto (default): both where there is a GPU; cpu; cuda\n"
         "  --framed PATH       the framed of the camera rows (the one beside framed-bench)\n"
         "  --decode-alone FILE decode the cameras of a configuration and do nothing with them:\n"
@@ -290,7 +291,8 @@ static int take(void *opaque, int option, const char *text)
     case LIST:
         return each_word(options, text, take_rows)
                    ? EXIT_OK
-                   : refuse("--rows", "copies, yuv, warp, cameras, live, try or ffmpeg");
+                   : refuse("--rows",
+                            "copies, yuv, warp, tiles, ready, cameras, live, try or ffmpeg");
     case BACKEND:
         return take_backend(options, text) ? EXIT_OK : refuse("--backend", "auto, cpu or cuda");
     default:
@@ -344,6 +346,7 @@ static void choose_rows(struct bench_options *options)
             return;
     const bool tries = options->n_tries > 0;
     options->rows[ROWS_COPIES] = options->rows[ROWS_YUV] = options->rows[ROWS_WARP] = !tries;
+    options->rows[ROWS_TILES] = options->rows[ROWS_READY] = !tries;
     options->rows[ROWS_CAMERAS] = options->n_cameras && !options->live && !tries;
     options->rows[ROWS_LIVE] = options->live && !tries;
     options->rows[ROWS_TRY] = tries;

@@ -12,6 +12,8 @@ enum rows {
     ROWS_COPIES,
     ROWS_YUV,
     ROWS_WARP,
+    ROWS_TILES,
+    ROWS_READY,
     ROWS_CAMERAS,
     ROWS_LIVE,
     ROWS_TRY,

@@ -221,6 +221,11 @@ static int device_copy(struct measure *measure, size_t bytes, int rounds, double
 }
 
 extern const struct measure_driver cuda_measure = {
-    open_device, close_device, describe,    memory_peak,  memory_used, alloc,
-    free_memory, copies,       device_copy, measure_warp, measure_yuv, measure_yuv_plain,
+    open_device,      close_device,
+    describe,         memory_peak,
+    memory_used,      alloc,
+    free_memory,      copies,
+    device_copy,      measure_warp,
+    measure_elements, measure_ready,
+    measure_yuv,      measure_yuv_plain,
 };

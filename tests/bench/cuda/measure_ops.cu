@@ -6,17 +6,19 @@
 
 // --- warp alone
 
-struct warping {
-    struct cuda_item items[CUDA_ITEMS_MAX];
-    int n;
-    uint8_t *src, *dst, *block;
-    cudaGraphExec_t graph; // the launches one by one, without the host's part in them
-};
+cudaError_t warping_launch(const struct warping *warping, cudaStream_t stream)
+{
+    for (int i = 0; i < warping->n; i += CUDA_ITEMS_MAX) {
+        const int left = warping->n - i;
+        CUDA_TRY(warp_cuda.launch(&warping->items[i], left < CUDA_ITEMS_MAX ? left : CUDA_ITEMS_MAX,
+                                  stream));
+    }
+    return cudaSuccess;
+}
 
 static cudaError_t warp_together(struct measure *measure, void *work)
 {
-    const struct warping *warping = (const struct warping *)work;
-    return warp_cuda.launch(warping->items, warping->n, measure->up);
+    return warping_launch((const struct warping *)work, measure->up);
 }
 
 static cudaError_t warp_one_by_one(struct measure *measure, void *work)
@@ -59,41 +61,53 @@ static size_t aligned(size_t bytes)
     return (bytes + 511) & ~(size_t)511; // what device memory of its own would have
 }
 
-static cudaError_t upload_block(struct warping *warping, const struct op *op)
+// One behind the other; every item learns where its own is.
+static cudaError_t upload_blocks(struct warping *warping, const struct op *const ops[], int n)
 {
-    const size_t bytes = warp_cuda.block_bytes(op);
+    size_t bytes = 0, at = 0;
+    for (int i = 0; i < n; i++)
+        bytes += aligned(warp_cuda.block_bytes(ops[i]));
     uint8_t *host = (uint8_t *)malloc(bytes);
     cudaError_t error =
         host ? cudaMalloc((void **)&warping->block, bytes) : cudaErrorMemoryAllocation;
-    if (error == cudaSuccess) {
-        warp_cuda.block_pack(op, host, warping->block);
-        error = cudaMemcpy(warping->block, host, bytes, cudaMemcpyHostToDevice);
+    for (int i = 0; i < warping->n && error == cudaSuccess; i++) {
+        warping->items[i].op = ops[i % n];
+        warping->items[i].block = i < n ? warping->block + at : warping->items[i % n].block;
+        if (i < n) {
+            warp_cuda.block_pack(ops[i], host + at, warping->block + at);
+            at += aligned(warp_cuda.block_bytes(ops[i]));
+        }
     }
+    if (error == cudaSuccess)
+        error = cudaMemcpy(warping->block, host, bytes, cudaMemcpyHostToDevice);
     free(host);
     return error;
 }
 
-static cudaError_t warping_init(struct measure *measure, struct warping *warping,
-                                const struct image src[], const struct op *op)
+cudaError_t warping_init(struct measure *measure, struct warping *warping, const struct image src[],
+                         int n_src, const struct op *const ops[], int n_ops)
 {
     struct image layout = src[0];
-    const size_t bytes = aligned(image_lay_out(&layout, NULL)), result = aligned(op->dst_bytes);
-    CUDA_TRY(upload_block(warping, op));
-    CUDA_TRY(cudaMalloc((void **)&warping->src, warping->n * bytes));
+    const size_t bytes = aligned(image_lay_out(&layout, NULL)), result = aligned(ops[0]->dst_bytes);
+    memset(warping, 0, sizeof *warping);
+    warping->n = n_src > n_ops ? n_src : n_ops;
+    CUDA_TRY(upload_blocks(warping, ops, n_ops));
+    CUDA_TRY(cudaMalloc((void **)&warping->src, n_src * bytes));
     CUDA_TRY(cudaMalloc((void **)&warping->dst, warping->n * result));
     for (int i = 0; i < warping->n; i++) {
         struct cuda_item *item = &warping->items[i];
-        CUDA_TRY(upload_picture(&src[i], warping->src + i * bytes, item->src.plane));
+        item->src = src[i % n_src];
+        item->src.memory = MEMORY_CUDA;
+        CUDA_TRY(
+            upload_picture(&src[i % n_src], warping->src + i % n_src * bytes, item->src.plane));
         item->dst = warping->dst + i * result;
-        item->block = warping->block;
-        item->op = op;
-        item->band.y1 = op->dst.height;
+        item->band.y1 = item->op->dst.height;
     }
-    CUDA_TRY(warp_cuda.load(op));
+    CUDA_TRY(warp_cuda.load(ops[0]));
     return make_graph(measure, warping);
 }
 
-static void warping_finish(struct warping *warping)
+void warping_finish(struct warping *warping)
 {
     if (warping->graph)
         cudaGraphExecDestroy(warping->graph);
@@ -106,12 +120,23 @@ int measure_warp(struct measure *measure, const struct image src[], int n, const
                  bool together, int rounds, double seconds[])
 {
     struct warping warping;
-    memset(&warping, 0, sizeof warping);
-    warping.n = n < CUDA_ITEMS_MAX ? n : CUDA_ITEMS_MAX;
-    cudaError_t error = warping_init(measure, &warping, src, op);
+    const struct op *const ops[] = {op};
+    cudaError_t error =
+        warping_init(measure, &warping, src, n < CUDA_ITEMS_MAX ? n : CUDA_ITEMS_MAX, ops, 1);
     if (error == cudaSuccess)
         error = measure_by_device(measure, together ? warp_together : warp_one_by_one, &warping,
                                   rounds, seconds);
+    warping_finish(&warping);
+    return cuda_errno(error);
+}
+
+int measure_elements(struct measure *measure, const struct image *src, const struct op *const ops[],
+                     int n, int rounds, double seconds[])
+{
+    struct warping warping;
+    cudaError_t error = warping_init(measure, &warping, src, 1, ops, n < TILES_MAX ? n : TILES_MAX);
+    if (error == cudaSuccess)
+        error = measure_by_device(measure, warp_together, &warping, rounds, seconds);
     warping_finish(&warping);
     return cuda_errno(error);
 }
