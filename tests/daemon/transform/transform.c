@@ -84,7 +84,7 @@ static struct fixture *configure(void)
         .name = "warp",
         .kernel = KERNEL_WARP,
         .size = {32, 32},
-        .fill = {1, {114}},
+        .fill = {.n = 1, .v = {114}},
         .tensor = {.scale = {1}, .mean = {1, {0}}, .std = {1, {1}}},
         .slots = 8,
     };
