@@ -36,7 +36,7 @@ static struct fixture *start(void)
     struct fixture *f = calloc(1, sizeof *f);
     f->top.cpu.workers = 1;
     CHECK(devices_open_with(&f->devices, &f->top, NULL, &cpu_backend) == 0, "devices");
-    CHECK(device_acquire(f->devices, DEVICE_CPU, &f->lease) == 0, "device");
+    CHECK(device_acquire(f->devices, NULL, &f->lease) == 0, "device");
     f->subscriptions = calloc(1, sizeof *f->subscriptions + OUTPUTS * sizeof(struct subscription));
     f->subscriptions->n = f->subscriptions->n_pictures = OUTPUTS;
     for (int i = 0; i < OUTPUTS; i++) {
