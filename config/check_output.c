@@ -95,6 +95,35 @@ static void check_filter(struct check *c)
                      "degrees, or filter bilinear)");
 }
 
+// `crop`, `roi` and `tiles` each say what the elements show of the picture. What the output says
+// itself replaces what `defaults` say.
+static void check_regions(struct check *c)
+{
+    struct output_config *o = c->output;
+    const struct {
+        const char *key;
+        bool set, given;
+    } keys[] = {{"crop", o->crop.set, is_given(c, "crop")},
+                {"roi", o->roi.name != NULL, is_given(c, "roi")},
+                {"tiles.size", o->tiles.size > 0, o->tiles.size > 0}};
+    for (int i = 0; i < 3; i++)
+        for (int k = i + 1; k < 3; k++)
+            if (keys[i].set && keys[k].set && keys[i].given == keys[k].given)
+                refuse_value(c, keys[k].key, "cannot be combined with %s", keys[i].key);
+    const bool given = keys[0].given || keys[1].given || keys[2].given;
+    if (given && !keys[0].given)
+        o->crop = (struct crop){0};
+    if (given && !keys[1].given)
+        value_free(table_find(&output_table, "roi"), o);
+    if (!o->is_batch && o->roi.name && !strcmp(o->roi.name, ROI_ALL)) {
+        if (keys[1].given)
+            refuse_value(c, "roi",
+                         "all is only for a batch, whose elements the regions are (a name of "
+                         "`rois`, or batches: {NAME: ...})");
+        value_free(table_find(&output_table, "roi"), o);
+    }
+}
+
 static bool equals(const struct check *c, const struct output_config *other, const char *key)
 {
     return value_equal(table_find(&output_table, key), c->output, other);
@@ -172,6 +201,7 @@ static void check_geometry(struct check *c)
             c, "affine",
             "cannot be inverted (a 2x3 matrix [a, b, c, d, e, f] with a*e - b*d other than 0)");
     check_fit(c);
+    check_regions(c);
     check_filter(c);
 }
 
@@ -202,7 +232,7 @@ static void check_warp(struct check *c)
 
 static const char *const geometry_keys[] = {"size",   "fit",    "scaleup", "stride",
                                             "filter", "affine", "rotate",  "flip",
-                                            "crop",   "edge",   "fill"};
+                                            "crop",   "roi",    "edge",    "fill"};
 
 // Geometry under `defaults` is that of warp outputs: what a yuv output does not set itself is as if
 // nobody had set it.
@@ -221,6 +251,8 @@ static void own_geometry(struct check *c)
         o->affine = (struct affine){0};
     if (!is_given(c, "crop"))
         o->crop = (struct crop){0};
+    if (!is_given(c, "roi"))
+        value_free(table_find(&output_table, "roi"), o);
     if (!is_given(c, "size"))
         o->size = (struct dimensions){0};
 }
@@ -269,6 +301,7 @@ static void check_copy(struct check *c)
 // The elements of a batch are tensors of one shape.
 static void check_batch(struct check *c)
 {
+    static const char *const details[] = {"tiles.overlap", "tiles.full"};
     const struct output_config *o = c->output;
     if (o->kernel != KERNEL_WARP)
         refuse_value(c, "kernel",
@@ -279,6 +312,19 @@ static void check_batch(struct check *c)
         refuse_value(c, "per_camera",
                      "cannot be combined with order fixed, where each member has one index (1, or "
                      "order: arrival)");
+    if ((o->fit == FIT_RECT || o->fit == FIT_TORCHVISION) && !o->affine.set)
+        refuse_value(c, is_given(c, "fit") || !is_given(c, "preset") ? "fit" : "preset",
+                     "makes tensors whose size goes by the source, but the elements of a batch "
+                     "have one size");
+    if (o->affine.set && o->tiles.size)
+        refuse_value(c, "affine", "cannot be combined with tiles");
+    for (size_t i = 0; i < sizeof details / sizeof *details; i++)
+        if (is_given(c, details[i]) && !is_given(c, "tiles.size"))
+            refuse_key(c, details[i], "has no effect without tiles.size beside it");
+    if (o->order == BATCH_FIXED && o->tiles.size)
+        refuse_value(c, "order",
+                     "fixed cannot be combined with tiles, whose number hangs on the picture "
+                     "(arrival)");
 }
 
 static void (*const kernel_checks[])(struct check *) = {

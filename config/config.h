@@ -69,6 +69,12 @@ struct tensor_config {
     struct channels mean, std;
 };
 
+struct tiles_config {
+    int size; // of a tile's sides, source pixels; 0: no tiles
+    struct percent overlap;
+    bool full; // the whole picture is an element, too
+};
+
 struct colour_config {
     enum matrix matrix;
     enum range range;
@@ -92,6 +98,8 @@ struct output_config {
     double rotate; // degrees, clockwise
     enum flip flip;
     struct crop crop;
+    struct roi_choice roi;
+    struct tiles_config tiles;
     struct levels fill;
     struct tensor_config tensor;
     enum pixel_format format;
@@ -166,6 +174,7 @@ struct camera_config {
     enum pace pace;
     enum turning rotate; // whether pictures are rotated as the stream says
     enum damaged damaged;
+    struct rois rois;
     struct duration connect_timeout, media_timeout, close_timeout;
     struct output_config *outputs;
     int n_outputs;

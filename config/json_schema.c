@@ -38,7 +38,7 @@ static void print_value(FILE *f, const struct config_row *row, const struct conf
         fputs(", ", f);
         value_print_schemas(f, other);
     }
-    if (!value_is_map(row))
+    if (!value_pairs(row))
         fprintf(f, ", %s", expanded);
     fputs("]}", f);
 }

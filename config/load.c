@@ -11,6 +11,7 @@
 #include "config/object.h"
 #include "config/preset.h"
 #include "config/reader.h"
+#include "config/regions.h"
 #include "config/value.h"
 
 struct loader {
@@ -331,7 +332,8 @@ static void read_root(struct loader *l)
                        table_is_of_outputs(row->items) ? (void *)&l->output : (void *)&l->camera);
         reader_leave(&l->reader, path);
     }
-    if (members_join(&l->reader.mistakes, l->config) < 0)
+    if (members_join(&l->reader.mistakes, l->config) < 0 ||
+        regions_choose(&l->reader.mistakes, l->config) < 0)
         l->reader.no_memory = true;
     check_root(&l->reader.mistakes, l->config, target.given);
     l->config->secret = l->reader.secret;

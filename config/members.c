@@ -26,25 +26,54 @@ static int at_least(int n, int least)
     return n > least ? n : least;
 }
 
-static int count_members(const struct config *config, const struct output_config *batch)
+// What the members give a batch.
+struct crowd {
+    int members;
+    int elements; // of one picture of each member; of tiles, whose number hangs on the picture, 1
+    int most;     // elements of one picture
+    const char *its_camera;
+};
+
+static struct crowd count_members(const struct config *config, const struct output_config *batch)
 {
-    int n = 0;
-    for (int i = 0; i < config->n_cameras; i++)
-        n += name_patterns_choose(&batch->cameras, config->cameras[i].name);
-    return n;
+    const bool all = batch->roi.name && !strcmp(batch->roi.name, ROI_ALL);
+    struct crowd crowd = {.most = 1};
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        const int elements = all ? at_least(camera->rois.n, 1) : 1;
+        if (!name_patterns_choose(&batch->cameras, camera->name))
+            continue;
+        crowd.members++;
+        crowd.elements += elements;
+        if (elements > crowd.most)
+            crowd.its_camera = camera->name;
+        crowd.most = at_least(crowd.most, elements);
+    }
+    return crowd;
 }
 
-static void check_members(struct mistakes *mistakes, struct output_config *batch, int n)
+static void settle_capacity(struct output_config *batch, const struct crowd *crowd)
 {
-    const int most = n < BATCH_AUTO_MAX ? n : BATCH_AUTO_MAX;
-    batch->capacity = batch->count ? batch->count : at_least(most, batch->per_camera);
-    if (n == 0 && object_is_known(&batch_table, batch, "cameras") && batch->cameras.n)
+    const bool many = batch->tiles.size || crowd->elements > BATCH_AUTO_MAX;
+    const int all = many ? BATCH_AUTO_MAX : crowd->elements;
+    batch->capacity = batch->count ? batch->count : at_least(all, batch->per_camera * crowd->most);
+}
+
+static void check_members(struct mistakes *mistakes, const struct output_config *batch,
+                          const struct crowd *crowd)
+{
+    if (crowd->members == 0 && batch->cameras.n)
         refuse(mistakes, batch, "cameras", "match no camera (the names under `cameras`)");
-    if (batch->order == BATCH_FIXED && n > batch->capacity)
+    if (crowd->most > batch->capacity)
+        refuse(mistakes, batch, "count",
+               "is less than the %d regions of camera %s, which are the elements of one picture "
+               "(%d to 256)",
+               crowd->most, crowd->its_camera, crowd->most);
+    else if (batch->order == BATCH_FIXED && crowd->elements > batch->capacity)
         refuse(mistakes, batch, "order",
-               "fixed needs an index for each of the %d members, but the batch has %d (count: %d, "
-               "or order: arrival)",
-               n, batch->capacity, n);
+               "fixed needs an index for each of the members' %d elements, but the batch has %d "
+               "(count: %d, or order: arrival)",
+               crowd->elements, batch->capacity, crowd->elements);
 }
 
 // Whether the camera may have one more output, of the batch's name.
@@ -109,7 +138,9 @@ int members_join(struct mistakes *mistakes, struct config *config)
     int rc = 0;
     for (int b = 0; b < config->n_batches; b++) {
         struct output_config *batch = &config->batches[b];
-        check_members(mistakes, batch, count_members(config, batch));
+        const struct crowd crowd = count_members(config, batch);
+        settle_capacity(batch, &crowd);
+        check_members(mistakes, batch, &crowd);
         for (int i = 0; rc == 0 && i < config->n_cameras; i++) {
             struct camera_config *camera = &config->cameras[i];
             if (name_patterns_choose(&batch->cameras, camera->name) &&

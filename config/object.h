@@ -16,8 +16,8 @@ int object_copy_to(const struct table *, void *to, const void *object);
 // A copy with name and place but without items (VALUE_ITEMS), for object_free and then free. NULL:
 // no memory.
 void *object_copy(const struct table *, const void *object);
-// Whether all values are equal. Items, name, place, keys of other kernels and the patterns of a
-// batch do not count.
+// Whether all values are equal. Items, name, place, keys of other kernels, patterns and `rois` do
+// not count.
 bool object_equal(const struct table *, const void *a, const void *b);
 void object_free(const struct table *,
                  void *object); // frees what it owns and empties it, not itself

@@ -18,7 +18,7 @@ static struct warp_params warp_of(const struct output_config *output)
         .filter = output->filter,
         .edge = output->edge,
         .fill_mean = output->fill.mean,
-        .crop = output->crop.rect,
+        .crop = output->roi.chosen.n > 0 ? output->roi.chosen.list[0].rect : output->crop.rect,
         .rotate = output->rotate,
         .flip = output->flip,
         .has_affine = output->affine.set,

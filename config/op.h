@@ -4,7 +4,8 @@
 
 #include "config/config.h"
 
-// The parameters of the kernel that an output asks for, which is not copy.
+// The parameters of the kernel that an output asks for, which is not copy; of its first region
+// where it shows several.
 void output_config_op(const struct output_config *, struct op_params *ret);
 // Whether frames of `protocol` can hold the output's results.
 bool output_config_fits(const struct output_config *, enum protocol);

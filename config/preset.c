@@ -74,9 +74,15 @@ void preset_values(struct output_config *output)
     set_all(output, NULL);
 }
 
+static bool is_given(const struct given given[], const char *key)
+{
+    return given[table_find(&output_table, key) - output_table.rows].key.line > 0;
+}
+
 void preset_apply(struct output_config *output, const struct given given[])
 {
-    const struct given *preset = &given[table_find(&output_table, "preset") - output_table.rows];
-    if (preset->key.line)
+    if (is_given(given, "preset"))
         set_all(output, given);
+    if (is_given(given, "tiles.size") && !is_given(given, "size") && output->tiles.size)
+        output->size = (struct dimensions){output->tiles.size, output->tiles.size};
 }

@@ -5,8 +5,8 @@
 #include "config/schema.h"
 
 // Where the file sets `preset`, sets the keys that presets set but the file does not set beside it.
-// A preset has a value for each of them, so that it replaces whatever held before. `given` goes by
-// the rows of output_table.
+// A preset has a value for each of them, so that it replaces whatever held before. Likewise
+// `tiles.size` sets `size`. `given` goes by the rows of output_table.
 void preset_apply(struct output_config *output, const struct given given[]);
 // Sets all of these keys to what output->preset says.
 void preset_values(struct output_config *output);

@@ -136,35 +136,6 @@ static char *read_scalar(struct reader *r, int index, const struct config_row *r
     return text;
 }
 
-// Reads "name: value" pairs in place of what the member holds.
-static bool read_map(struct reader *r, int index, const struct config_row *row, void *object)
-{
-    const int before = r->mistakes.total;
-    const yaml_node_t *node = reader_mapping(r, index, row);
-    if (!node)
-        return false;
-    value_free(row, object);
-    const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-    if (node->data.mapping.pairs.top - pair > OPTIONS_MAX)
-        reader_refuse(r, index, row, "has too many entries");
-    else
-        for (; pair < node->data.mapping.pairs.top; pair++) {
-            const char *name = reader_key(r, pair->key);
-            bool unknown;
-            if (!name)
-                continue;
-            const size_t path = reader_enter(r, name);
-            char *text = read_scalar(r, pair->value, row, &unknown);
-            int status = text ? value_add(row, object, name, text, reader_place(r, pair->key)) : 0;
-            if (status == -EEXIST)
-                mistake(&r->mistakes, reader_place(r, pair->key), r->path,
-                        "is already given (each key once)");
-            r->no_memory |= status == -ENOMEM;
-            reader_leave(r, path);
-        }
-    return r->mistakes.total == before;
-}
-
 // A scalar is shown as it stands in the file, so that nothing that was looked up gets out. A text
 // can be anything, so it is not shown.
 static void refuse_value(struct reader *r, int index, const struct config_row *row,
@@ -180,18 +151,32 @@ static void refuse_value(struct reader *r, int index, const struct config_row *r
     reader_refuse(r, index, row, wrong);
 }
 
-bool reader_value(struct reader *r, int index, const struct config_row *row, void *object)
+// The texts of a value: of a scalar, or of each entry of a list.
+struct texts {
+    char *text[VALUE_LIST_MAX];
+    int n;
+    bool unknown; // only the unit can read a part of them
+};
+
+static void free_texts(struct texts *texts)
+{
+    for (int i = 0; i < texts->n; i++)
+        secret_free(texts->text[i]);
+}
+
+// For free_texts. False: a mistake was noted.
+static bool read_texts(struct reader *r, int index, const struct config_row *row, bool list_allowed,
+                       struct texts *ret)
 {
     const yaml_node_t *node = reader_node(r, index);
     const bool list = node->type == YAML_SEQUENCE_NODE;
     const int *entry = list ? node->data.sequence.items.start : &index;
     const ptrdiff_t n = list ? node->data.sequence.items.top - entry : 1;
     const char *wrong = NULL;
-    if (value_is_map(row))
-        return read_map(r, index, row, object);
+    *ret = (struct texts){0};
     if (list && has_tag(node))
         wrong = tagged;
-    else if (list && !value_is_list(row))
+    else if (list && !list_allowed)
         wrong = "cannot be a list";
     else if (n < 1 || n > VALUE_LIST_MAX)
         wrong = "has the wrong number of entries";
@@ -199,22 +184,78 @@ bool reader_value(struct reader *r, int index, const struct config_row *row, voi
         reader_refuse(r, index, row, wrong);
         return false;
     }
-    char *text[VALUE_LIST_MAX] = {0};
-    bool any_unknown = false;
-    int read = 0, status = -EINVAL;
-    for (; read < n; read++) {
+    while (ret->n < n) {
         bool unknown = false;
-        if (!(text[read] = read_scalar(r, entry[read], row, &unknown)))
-            break;
-        any_unknown |= unknown;
+        if (!(ret->text[ret->n] = read_scalar(r, entry[ret->n], row, &unknown)))
+            return false;
+        ret->n++;
+        ret->unknown |= unknown;
     }
-    if (read == n && (!any_unknown || value_is_text(row))) {
-        status = value_parse(row, object, (const char *const *)text, read, &wrong);
+    return true;
+}
+
+// Returns whether the member holds the pair.
+static bool read_pair(struct reader *r, const yaml_node_pair_t *pair, const char *name,
+                      const struct config_row *row, void *object)
+{
+    struct texts texts;
+    const char *wrong;
+    int status = -EINVAL;
+    if (read_texts(r, pair->value, row, !value_is_text(row), &texts) &&
+        (!texts.unknown || value_is_text(row))) {
+        status = value_add(row, object, name, (const char *const *)texts.text, texts.n,
+                           reader_place(r, pair->key), &wrong);
+        if (status == -EEXIST)
+            mistake(&r->mistakes, reader_place(r, pair->key), r->path,
+                    "is already given (each key once)");
+        if (status == -EINVAL)
+            refuse_value(r, pair->value, row, wrong);
+        r->no_memory |= status == -ENOMEM;
+    }
+    free_texts(&texts);
+    return status == 0;
+}
+
+// Reads "name: value" pairs in place of what the member holds.
+static bool read_map(struct reader *r, int index, const struct config_row *row, void *object)
+{
+    bool good = true;
+    const yaml_node_t *node = reader_mapping(r, index, row);
+    if (!node)
+        return false;
+    value_free(row, object);
+    const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+    if (node->data.mapping.pairs.top - pair > value_pairs(row)) {
+        reader_refuse(r, index, row, "has too many entries");
+        return false;
+    }
+    for (; pair < node->data.mapping.pairs.top; pair++) {
+        const char *name = reader_key(r, pair->key);
+        if (name) {
+            const size_t path = reader_enter(r, name);
+            good &= read_pair(r, pair, name, row, object);
+            reader_leave(r, path);
+        }
+        good &= name != NULL;
+    }
+    return good;
+}
+
+bool reader_value(struct reader *r, int index, const struct config_row *row, void *object)
+{
+    struct texts texts;
+    const char *wrong;
+    int status = -EINVAL;
+    if (value_pairs(row))
+        return read_map(r, index, row, object);
+    const bool read = read_texts(r, index, row, value_is_list(row), &texts);
+    if (read && (!texts.unknown || value_is_text(row))) {
+        status = value_parse(row, object, (const char *const *)texts.text, texts.n, &wrong);
         if (status == -EINVAL)
             refuse_value(r, index, row, wrong);
         r->no_memory |= status == -ENOMEM;
     }
-    for (int i = 0; i < read; i++)
-        secret_free(text[i]);
-    return status == 0 && !any_unknown;
+    const bool known = status == 0 && !texts.unknown;
+    free_texts(&texts);
+    return known;
 }

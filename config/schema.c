@@ -177,6 +177,9 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, media_timeout, "auto", "time without media after which the input counts as lost; auto: for RTSP cameras, ten of the camera's own intervals between pictures, 1 s at least; 5 s for other inputs",
           RANGE(0.1, 3600), .zero = "auto"),
     FIELD(struct camera_config, close_timeout, "1s", "longest time to close the input", RANGE(0.1, 60)),
+    FIELD(struct camera_config, rois, NULL,
+          "regions of the picture by name, in pixels as coded, which outputs show by `roi`", RANGE(0, IMAGE_SIDE_MAX),
+          .example = "{door: [0, 0, 640, 480], lane: [640, 200, 1280, 880]}"),
     ITEMS(struct camera_config, outputs, output_table, "what to make of the camera's frames; each output has a name; required unless the camera is in a batch", .own = true),
 };
 
@@ -201,6 +204,9 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, flip, "none", "mirror the picture, after the rotation", PICTURES),
     FIELD(struct output_config, crop, NULL, "the part of the source to use, in pixels as coded; without it the whole picture",
           RANGE(0, IMAGE_SIDE_MAX), .example = "[0, 0, 1280, 720]", PICTURES),
+    FIELD(struct output_config, roi, NULL,
+          "in place of `crop`: the region of the camera with this name; all (of a batch): each region of the camera is an element",
+          .example = "door", PICTURES),
     FIELD(struct output_config, edge, "blend", "what pixels at the picture's edge are made of where it is enlarged; blend: of picture and fill; repeat: of the picture's last pixels again, as frameworks make them", PICTURES),
     FIELD(struct output_config, fill, "114", "level of pixels outside the source, or one level per channel (of a yuv output R, G and B); mean: elements of exactly 0 (warp)",
           RANGE(0, 255), PICTURES),
@@ -262,6 +268,11 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, per_camera, "1", "most frames of one camera in one batch", RANGE(1, 16), BATCH),
     FIELD(struct output_config, order, "arrival",
           "arrival: each frame takes the next free index; fixed: each member keeps its index, and the index of a member without a frame is marked as empty", BATCH),
+    SECTION("tiles", "cut each picture into parts of one size in an even grid, each of which is an element; not with crop, roi or affine", .own = true, BATCH),
+    FIELD(struct output_config, tiles.size, "none", "width and height of a tile in source pixels; also of the tensor, where `size` is not set beside it",
+          RANGE(8, IMAGE_SIDE_MAX), .zero = "none", BATCH),
+    FIELD(struct output_config, tiles.overlap, "20%", "least part of a tile that its neighbour shows too", RANGE(0, 50), .unit = "%", BATCH),
+    FIELD(struct output_config, tiles.full, "true", "add the whole picture as the last element", BATCH),
     FIELD(struct output_config, tail, "cut",
           "cut: the batch ends behind its last frame; zero: it always has N elements, and those without a frame hold `fill`", BATCH),
 };

@@ -35,6 +35,22 @@ struct crop {
     bool set;
     struct rect rect;
 };
+struct roi { // a region of a camera's pictures
+    char name[24];
+    struct rect rect; // source pixels
+};
+struct rois { // see config/rois.h; owns them
+    struct roi *list;
+    int n;
+};
+#define ROI_ALL "all"
+struct roi_choice {
+    char *name;         // of a region, or ROI_ALL; NULL: none, the whole picture
+    struct rois chosen; // not in the value: those regions of the output's camera; owns them
+};
+struct percent {
+    int n;
+};
 struct fraction { // "1/255" or a number
     double value;
 };
@@ -92,6 +108,7 @@ enum value_type {
     VALUE_FINGERPRINT,
     VALUE_FILEMODE,
     VALUE_SPLIT,
+    VALUE_PERCENT,
     VALUE_BATCH_WAIT,
     VALUE_NAME_PATTERNS,
     VALUE_PIN,
@@ -101,6 +118,8 @@ enum value_type {
     VALUE_CONTROL,
     VALUE_HTTP,
     VALUE_OPTIONS,
+    VALUE_ROIS,
+    VALUE_ROI,
     VALUE_TYPES,                 // their number; what follows holds no value
     VALUE_SECTION = VALUE_TYPES, // no member: the rows "key.*" follow it
     VALUE_DEFAULTS,              // no member: rows of the camera and the output table
@@ -125,6 +144,7 @@ enum value_type {
     struct fingerprint: VALUE_FINGERPRINT, \
     struct filemode: VALUE_FILEMODE, \
     struct split: VALUE_SPLIT, \
+    struct percent: VALUE_PERCENT, \
     struct batch_wait: VALUE_BATCH_WAIT, \
     struct name_patterns: VALUE_NAME_PATTERNS, \
     struct pin: VALUE_PIN, \
@@ -134,13 +154,16 @@ enum value_type {
     struct control_address: VALUE_CONTROL, \
     struct http_address: VALUE_HTTP, \
     struct demuxer_options: VALUE_OPTIONS, \
+    struct rois: VALUE_ROIS, \
+    struct roi_choice: VALUE_ROI, \
     default: VALUE_CHOICE)
 // clang-format on
 
 enum { WAIT_AUTO = -1 };
 enum { NAME_PATTERN_MAX = 31 }; // bytes of a pattern without its !
 enum { VALUE_LIST_MAX = 64 };   // entries of the longest list
-#define OPTIONS_MAX 64          // entries of a map
+#define OPTIONS_MAX 64          // entries of maps
+#define ROIS_MAX    32
 
 struct config_choice {
     const char *name;

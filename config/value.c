@@ -11,6 +11,7 @@
 #include "config/describe.h"
 #include "config/name_patterns.h"
 #include "config/quantity.h"
+#include "config/rois.h"
 
 static const char out_of_range[] = "is out of range";
 static const char out_of_memory[] = "needs more memory than there is";
@@ -77,6 +78,18 @@ static const char *parse_fraction(const struct config_row *row, void *member, co
     if (b == 0 || !in_range(row, a / b))
         return out_of_range;
     ((struct fraction *)member)->value = a / b;
+    return NULL;
+}
+
+static const char *parse_percent(const struct config_row *row, void *member, const char *text)
+{
+    const size_t n = strcspn(text, "%");
+    int value;
+    if (strcmp(text + n, "%") != 0 || !whole_read(text, n, &value))
+        return "is not a whole number with a %";
+    if (!in_range(row, value))
+        return out_of_range;
+    ((struct percent *)member)->n = value;
     return NULL;
 }
 
@@ -543,22 +556,21 @@ static void free_name_patterns(void *member)
     name_patterns_free(member);
 }
 
-static int add_option(void *member, const char *name, char *value, struct place place)
+static int add_option(const struct config_row *row, void *member, const char *name,
+                      const char *const text[], struct place place, const char **wrong)
 {
+    (void)row, (void)wrong;
     struct demuxer_options *options = member;
-    int rc = 0;
     for (int i = 0; i < options->n; i++)
         if (!strcmp(options->list[i].name, name))
-            rc = -EEXIST;
+            return -EEXIST;
     if (!options->list)
         options->list = calloc(OPTIONS_MAX, sizeof *options->list);
-    char *copy = strdup(name);
-    if (rc == 0 && (!options->list || !copy || !value))
-        rc = -ENOMEM;
-    if (rc < 0) {
+    char *copy = strdup(name), *value = strdup(text[0]);
+    if (!options->list || !copy || !value) {
         free(copy);
         secret_free(value);
-        return rc;
+        return -ENOMEM;
     }
     options->list[options->n++] = (struct demuxer_option){copy, value, place};
     return 0;
@@ -592,13 +604,67 @@ static int own_options(void *member)
     const struct demuxer_options shared = *options;
     *options = (struct demuxer_options){0};
     for (int i = 0; i < shared.n; i++) {
-        if (add_option(options, shared.list[i].name, strdup(shared.list[i].value),
-                       shared.list[i].place) < 0) {
+        const struct demuxer_option *option = &shared.list[i];
+        if (add_option(NULL, options, option->name, (const char *const *)&option->value,
+                       option->place, NULL) < 0) {
             free_options(options);
             return -ENOMEM;
         }
     }
     return 0;
+}
+
+static int add_roi(const struct config_row *row, void *member, const char *name,
+                   const char *const text[], struct place place, const char **wrong)
+{
+    (void)place;
+    struct crop crop;
+    *wrong = parse_crop(row, &crop, text, 4);
+    return *wrong ? -EINVAL : rois_add(member, name, crop.rect, wrong);
+}
+
+static bool equal_rois(const void *a, const void *b)
+{
+    return rois_equal(a, b);
+}
+
+static int own_rois(void *member)
+{
+    const struct rois shared = *(struct rois *)member;
+    return rois_copy(member, &shared);
+}
+
+static void free_rois(void *member)
+{
+    rois_free(member);
+}
+
+static const char *parse_roi(const struct config_row *row, void *member, const char *text)
+{
+    return parse_string(row, &((struct roi_choice *)member)->name, text);
+}
+
+// Other regions of that name are another value.
+static bool equal_roi(const void *a, const void *b)
+{
+    const struct roi_choice *p = a, *q = b;
+    return equal_string(&p->name, &q->name) && rois_equal(&p->chosen, &q->chosen);
+}
+
+static void free_roi(void *member)
+{
+    struct roi_choice *roi = member;
+    free_string(&roi->name);
+    rois_free(&roi->chosen);
+}
+
+static int own_roi(void *member)
+{
+    struct roi_choice *roi = member;
+    const int chosen = own_rois(&roi->chosen), name = own_string(&roi->name);
+    if (chosen < 0 || name < 0)
+        free_roi(roi);
+    return chosen < 0 ? chosen : name;
 }
 
 // --- the table
@@ -620,7 +686,10 @@ static const struct type {
     bool (*equal)(const void *a, const void *b);
     int (*own)(void *member); // of types that own memory, with `free`
     void (*free)(void *member);
-    int (*add)(void *member, const char *name, char *value, struct place); // of maps
+    // Of maps: most pairs, entries of each value, and what adds one.
+    int pairs, entries;
+    int (*add)(const struct config_row *, void *member, const char *name, const char *const text[],
+               struct place, const char **wrong);
 } types[VALUE_TYPES] = {
     [VALUE_BOOL] = {"true | false", "{\"type\": \"boolean\"}", parse_bool, .size = sizeof(bool)},
     [VALUE_INT] = {"@range", "@integer", parse_int, .size = sizeof(int)},
@@ -636,12 +705,15 @@ static const struct type {
     [VALUE_SPLIT] = {"0, @spans; or 1MiB to 1024GiB; units GiB, MiB, KiB",
                      "{\"enum\": [0, \"0\"]}, @span, @size", parse_split, .quoted = true,
                      .size = sizeof(struct split)},
+    [VALUE_PERCENT] = {"@range", "{\"type\": \"string\", \"pattern\": \"^[0-9]+%$\"}",
+                       parse_percent, .quoted = true, .size = sizeof(struct percent)},
     [VALUE_BATCH_WAIT] = {"auto, or @durations", "{\"const\": \"auto\"}, @duration",
                           parse_batch_wait, .quoted = true, .size = sizeof(struct batch_wait)},
     [VALUE_NAME_PATTERNS] =
         {"1 to 64 names of cameras with * and ? in quotes; \"!NAME\" takes out",
-         "{\"$ref\": \"#/definitions/pattern\"}, {\"type\": \"array\", \"items\": {\"$ref\": "
-         "\"#/definitions/pattern\"}, \"minItems\": 1, \"maxItems\": 64}",
+         "{\"$ref\": \"#/definitions/pattern\"}, {\"type\": \"array\", \"items\": {\"anyOf\": "
+         "[{\"$ref\": \"#/definitions/pattern\"}, {\"$ref\": \"#/definitions/expanded\"}]}, "
+         "\"minItems\": 1, \"maxItems\": 64}",
          .parse_list = parse_name_patterns, .list = VALUE_LIST_MAX, .single = true, .shorter = true,
          .equal = equal_name_patterns, .own = own_name_patterns, .free = free_name_patterns},
     [VALUE_DIMENSIONS] = {"WIDTHxHEIGHT, each @range",
@@ -703,7 +775,18 @@ static const struct type {
                            OPTIONS_MAX) ", \"additionalProperties\": "
                                         "{\"type\": [\"string\", \"number\", \"boolean\"]}}",
                        .text = true, .equal = equal_options, .own = own_options,
-                       .free = free_options, .add = add_option},
+                       .free = free_options, .pairs = OPTIONS_MAX, .entries = 1, .add = add_option},
+    [VALUE_ROIS] =
+        {"up to " TEXT_OF(ROIS_MAX) " of name: [x, y, width, height] in pixels",
+         "{\"type\": \"object\", \"maxProperties\": " TEXT_OF(
+             ROIS_MAX) ", \"patternProperties\": {\"^[A-Za-z0-9_-]{1,23}$\": @integer4}, "
+                       "\"additionalProperties\": false, "
+                       "\"not\": {\"required\": [\"" ROI_ALL "\"]}}",
+         .equal = equal_rois, .own = own_rois, .free = free_rois, .pairs = ROIS_MAX, .entries = 4,
+         .add = add_roi},
+    [VALUE_ROI] = {"a name of `rois` of the camera, or " ROI_ALL,
+                   "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9_-]{1,23}$\"}", parse_roi,
+                   .equal = equal_roi, .own = own_roi, .free = free_roi},
 };
 
 static const struct type *type_of(const struct config_row *row)
@@ -722,9 +805,9 @@ bool value_is_list(const struct config_row *row)
     return type_of(row)->list > 0;
 }
 
-bool value_is_map(const struct config_row *row)
+int value_pairs(const struct config_row *row)
 {
-    return type_of(row)->add != NULL;
+    return type_of(row)->pairs;
 }
 
 bool value_is_text(const struct config_row *row)
@@ -745,10 +828,12 @@ int value_parse(const struct config_row *row, void *object, const char *const te
     return !*wrong ? 0 : *wrong == out_of_memory ? -ENOMEM : -EINVAL;
 }
 
-int value_add(const struct config_row *row, void *object, const char *name, char *value,
-              struct place place)
+int value_add(const struct config_row *row, void *object, const char *name,
+              const char *const text[], int n, struct place place, const char **wrong)
 {
-    return type_of(row)->add(value_member(row, object), name, value, place);
+    const struct type *type = type_of(row);
+    *wrong = n == type->entries ? NULL : "has the wrong number of entries";
+    return *wrong ? -EINVAL : type->add(row, value_member(row, object), name, text, place, wrong);
 }
 
 bool value_equal(const struct config_row *row, const void *left, const void *right)

@@ -15,9 +15,10 @@
 // value.
 int value_parse(const struct config_row *, void *object, const char *const text[], int n,
                 const char **wrong);
-// Adds "name: value" to a member that is a map, and takes `value` over in any case. 0; -EEXIST: the
-// name is there already; -ENOMEM.
-int value_add(const struct config_row *, void *object, const char *name, char *value, struct place);
+// Adds "name: value" to a member that is a map; the value is one text, or the `n` texts of a list.
+// 0; -EINVAL with *wrong as value_parse; -EEXIST: the name is there already; -ENOMEM.
+int value_add(const struct config_row *, void *object, const char *name, const char *const text[],
+              int n, struct place, const char **wrong);
 // Whether the members of two objects mean the same.
 bool value_equal(const struct config_row *, const void *a, const void *b);
 // Gives the member its own copy of the memory that a memcpy made it share. 0; -ENOMEM, and the
@@ -34,7 +35,8 @@ void value_print_schemas(FILE *, const struct config_row *);
 void value_print_default(FILE *, const struct config_row *);
 
 bool value_is_list(const struct config_row *); // can be written as a list
-bool value_is_map(const struct config_row *);  // is written as "name: value" pairs
+// Most "name: value" pairs that it is written as; 0: it is no map.
+int value_pairs(const struct config_row *);
 // Can hold any text, so a secret too; a part that is not known here does not make it invalid.
 bool value_is_text(const struct config_row *);
 void *value_member(const struct config_row *, void *object);

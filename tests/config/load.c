@@ -246,6 +246,66 @@ static void test_batch_capacity(void)
     }
 }
 
+// A region takes the place of a crop; a batch may have all regions of each member, or tiles.
+static void test_regions(void)
+{
+    struct config *c = load("defaults: {crop: [0, 0, 4, 4]}\n"
+                            "cameras:\n"
+                            "  a:\n"
+                            "    url: x\n"
+                            "    rois: {door: [1, 2, 30, 40], lane: [5, 6, 70, 80]}\n"
+                            "    outputs: {o: {sink: 'tcp:0', roi: lane}, p: {sink: 'tcp:0'}}\n"
+                            "  b:\n"
+                            "    url: x\n"
+                            "    rois: {door: [9, 8, 7, 6]}\n"
+                            "    outputs: {y: {sink: 'tcp:0', kernel: yuv, roi: door}}\n"
+                            "batches:\n"
+                            "  doors: {cameras: '*', sink: 'tcp:0', roi: door}\n"
+                            "  all: {cameras: '*', sink: 'tcp:0', roi: all, per_camera: 4}\n"
+                            "  tiles: {cameras: '*', sink: 'tcp:0', tiles: {size: 320}}\n"
+                            "  small: {cameras: '*', sink: 'tcp:0', size: 64x48,\n"
+                            "          tiles: {size: 640, overlap: 0%, full: false}}\n");
+    struct op_params op;
+    if (!c)
+        return;
+    const struct output_config *a = c->cameras[0].outputs, *b = c->cameras[1].outputs;
+    CHECK(c->cameras[0].rois.n == 2 && !strcmp(c->cameras[0].rois.list[1].name, "lane") &&
+              c->cameras[0].rois.list[1].rect.width == 70,
+          "rois");
+    output_config_op(&a[0], &op);
+    CHECK(op.warp.crop.x == 5 && op.warp.crop.height == 80 && !a[0].crop.set, "roi of an output");
+    output_config_op(&a[1], &op);
+    CHECK(op.warp.crop.x == 0 && op.warp.crop.height == 4 && !a[1].roi.name, "crop of defaults");
+    output_config_op(&b[0], &op);
+    CHECK(op.yuv.resized && op.yuv.geometry.crop.width == 7, "roi of a yuv output");
+    output_config_op(&b[1], &op);
+    CHECK(op.warp.crop.x == 9 && op.warp.crop.height == 6, "roi of a batch");
+    CHECK(a[2].roi.chosen.n == 1 && a[3].roi.chosen.n == 2 && b[2].roi.chosen.n == 1 &&
+              !strcmp(a[3].roi.chosen.list[0].name, "door") && c->batches[1].roi.chosen.n == 0,
+          "regions of the members");
+    CHECK(c->batches[0].capacity == 2 && c->batches[1].capacity == 8 && b[2].capacity == 8,
+          "%d elements", c->batches[1].capacity);
+    CHECK(a[4].tiles.size == 320 && a[4].tiles.overlap.n == 20 && a[4].tiles.full &&
+              a[4].size.width == 320 && a[4].size.height == 320 && a[4].capacity == 32 &&
+              !a[4].crop.set,
+          "tiles");
+    CHECK(a[5].tiles.size == 640 && a[5].tiles.overlap.n == 0 && !a[5].tiles.full &&
+              a[5].size.width == 64 && a[5].size.height == 48,
+          "tiles of another size");
+    config_free(c);
+}
+
+// `roi: all` in the defaults is for batches alone.
+static void test_default_roi(void)
+{
+    struct config *c = load("{defaults: {roi: all}, cameras: {a: {url: x, rois: {r: [0, 0, 8, 8]}, "
+                            "outputs: {o: {sink: 'tcp:0'}}}}, batches: {b: {cameras: a, sink: "
+                            "'tcp:0'}}}");
+    if (c)
+        CHECK(!c->cameras->outputs[0].roi.name && c->cameras->outputs[1].roi.chosen.n == 1, "roi");
+    config_free(c);
+}
+
 static void test_threads(void)
 {
     static const char one[] = "", two[] = ", b: {url: 'rtsp://h/b', outputs: {o: {sink: 'tcp:1'}}}";
@@ -606,6 +666,8 @@ int main(void)
     TEST(test_overflow());
     TEST(test_batches());
     TEST(test_batch_capacity());
+    TEST(test_regions());
+    TEST(test_default_roi());
     TEST(test_threads());
     TEST(test_ring());
     TEST(test_segments());

@@ -12,7 +12,7 @@
 // Two values of a type that differ from each other and lie in every row's range.
 static const char *const values[][2] = {
     [VALUE_BOOL] = {"true", "false"},
-    [VALUE_INT] = {"3", "4"},
+    [VALUE_INT] = {"8", "9"},
     [VALUE_NUMBER] = {"1.5", "2"},
     [VALUE_STRING] = {"a", "ab"},
     [VALUE_DURATION] = {"1s", "1001ms"},
@@ -25,6 +25,8 @@ static const char *const values[][2] = {
                            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a09"},
     [VALUE_FILEMODE] = {"0600", "0640"},
     [VALUE_SPLIT] = {"10m", "20m"},
+    [VALUE_PERCENT] = {"0%", "50%"},
+    [VALUE_ROI] = {"door", "doors"},
     [VALUE_BATCH_WAIT] = {"auto", "0"},
     [VALUE_NAME_PATTERNS] = {"gate*", "!gate*"},
     [VALUE_PIN] = {"0", "0-1"},
@@ -164,6 +166,39 @@ static void test_batches(void)
     config_free(a);
 }
 
+// Other regions make another output of those that show them, and of no other; the camera goes on.
+static void test_regions(void)
+{
+    static const struct {
+        const char *rois;
+        bool same_door, same_all;
+    } others[] = {
+        {"door: [0, 0, 8, 8], lane: [8, 0, 8, 8]", true, true},
+        {"lane: [8, 0, 8, 8], door: [0, 0, 8, 8]", true, false},
+        {"door: [0, 0, 8, 8], lane: [8, 0, 8, 9]", true, false},
+        {"door: [0, 0, 8, 8]", true, false},
+        {"door: [1, 0, 8, 8], lane: [8, 0, 8, 8]", false, false},
+    };
+    static const char format[] =
+        "{cameras: {c: {url: u, rois: {%s}, outputs: {o: {sink: 'tcp:1', crop: [0, 0, 8, 8]}, "
+        "door: {sink: 'tcp:2', roi: door}}}}, batches: {b: {cameras: c, sink: 'tcp:3', roi: all}}}";
+    char text[512];
+    snprintf(text, sizeof text, format, others[0].rois);
+    struct config *a = load(text);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(text, sizeof text, format, others[i].rois);
+        struct config *b = load(text);
+        const struct output_config *p = a->cameras->outputs, *q = b->cameras->outputs;
+        CHECK(config_same_camera(a->cameras, b->cameras), "%s", text);
+        CHECK(config_same_output(&p[0], &q[0]), "%s", text);
+        CHECK(config_same_output(&p[1], &q[1]) == others[i].same_door, "%s", text);
+        CHECK(config_same_output(&p[2], &q[2]) == others[i].same_all, "%s", text);
+        CHECK(config_same_output(a->batches, b->batches), "%s", text);
+        config_free(b);
+    }
+    config_free(a);
+}
+
 static void test_credential(void)
 {
     static const char text[] =
@@ -183,7 +218,8 @@ static void test_credential(void)
 static void test_copies(void)
 {
     struct config *config =
-        load("cameras: {c: {url: u, options: {a: b}, outputs: {o: {group: g, sink: 'unix:/s'}}}}");
+        load("cameras: {c: {url: u, options: {a: b}, rois: {door: [0, 1, 2, 3]}, outputs: {o: {"
+             "roi: door, group: g, sink: 'unix:/s'}}}}");
     struct camera_config *camera = config_copy_camera(config->cameras);
     struct output_config *output = config_copy_output(config->cameras->outputs);
     CHECK(camera->outputs == NULL && camera->n_outputs == 0, "without outputs");
@@ -193,6 +229,8 @@ static void test_copies(void)
     config_free(config);
     CHECK(strcmp(camera->name, "c") == 0 && strcmp(camera->options.list->value, "b") == 0,
           "outlives");
+    CHECK(camera->rois.n == 1 && strcmp(camera->rois.list->name, "door") == 0, "outlives");
+    CHECK(output->roi.chosen.n == 1 && output->roi.chosen.list->rect.height == 3, "outlives");
     CHECK(strcmp(output->name, "o") == 0 && strcmp(output->sink.path, "/s") == 0, "outlives");
     config_free_camera(camera);
     config_free_output(output);
@@ -269,11 +307,12 @@ int main(void)
     static const struct table *const tables[] = {&root_table, &camera_table, &output_table};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (int i = 0; i < tables[t]->n; i++)
-            if (row_has_value(&tables[t]->rows[i]) && tables[t]->rows[i].type != VALUE_OPTIONS)
+            if (row_has_value(&tables[t]->rows[i]) && !value_pairs(&tables[t]->rows[i]))
                 TEST(test_row(tables[t], &tables[t]->rows[i]));
     TEST(test_cases());
     TEST(test_other_kernel());
     TEST(test_batches());
+    TEST(test_regions());
     TEST(test_credential());
     TEST(test_copies());
     TEST(test_restarts());

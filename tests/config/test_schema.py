@@ -35,6 +35,10 @@ def output(**keys):
     return camera(outputs={"o": {"sink": "tcp:0", **keys}})
 
 
+def batch(**keys):
+    return {"cameras": {"gate": {"url": "x", "rois": {"door": [0, 0, 8, 8]}}}, "batches": {"b": {"cameras": "gate", "sink": "tcp:0", **keys}}}
+
+
 PROCESSOR = min(os.sched_getaffinity(0))  # check wants one that it may use
 GOOD = [
     camera(),
@@ -60,7 +64,42 @@ GOOD = [
     {**camera(rotate="ignore"), "defaults": {"rotate": 90}},
     {**output(rotate=90), "defaults": {"rotate": "ignore"}},
 ]
+# The batch of the contract, and one of each other key.
+GOOD += [
+    batch(cameras=["gate*", "yard-?", "!yard-9"], count=16, wait="auto", per_camera=1, order="arrival", tail="cut", size="640x640",
+          tensor={"dtype": "f16", "scale": "1/255"}, slots=3, memory="cuda", sink="ring:/run/framed/detector.ring"),
+    batch(count="auto", wait=0, order="fixed", tail="zero"),
+    batch(wait="250ms", roi="all"),
+    batch(roi="door", cameras=["${GATES:-gate}"]),
+    batch(tiles={"size": 640, "overlap": "20%", "full": True}),
+    batch(tiles={"size": "none"}),
+    camera(rois={"door": [0, "${LEFT:-0}", 8, 8]}),
+    {**batch(), "defaults": {"count": 4, "tail": "zero", "roi": "all"}},
+]
 BAD = [
+    batch(cameras=[]),
+    batch(cameras="ga te"),
+    batch(cameras="!"),
+    {"cameras": camera()["cameras"], "batches": {"b": {"sink": "tcp:0"}}},
+    {"cameras": camera()["cameras"], "batches": {"b": {"cameras": "gate"}}},
+    {"cameras": camera()["cameras"], "batches": {}},
+    batch(count=0),
+    batch(count=257),
+    batch(wait="auto "),
+    batch(wait=1),
+    batch(order="random"),
+    batch(tail=0),
+    batch(tiles={"size": 7}),
+    batch(tiles={"size": 640, "overlap": 20}),
+    output(count=4),
+    output(cameras="gate"),
+    output(tiles={"size": 640}),
+    {**camera(), "defaults": {"cameras": "gate"}},
+    {**camera(), "defaults": {"tiles": {"size": 640}}},
+    camera(rois={"all": [0, 0, 8, 8]}),
+    camera(rois={"a b": [0, 0, 8, 8]}),
+    camera(rois={"door": [0, 0, 8]}),
+    camera(rois={"door": "0,0,8,8"}),
     {},
     {"cameras": {}},
     {**camera(), "backnd": "cpu"},
