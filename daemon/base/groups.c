@@ -15,14 +15,19 @@ int group_look_up(const char *name, gid_t *ret)
     return 0;
 }
 
+static void look_up(struct output_config *output)
+{
+    if (output->group)
+        output->has_group_id = group_look_up(output->group, &output->group_id) == 0;
+}
+
 void groups_look_up(struct config *config)
 {
     for (int i = 0; i < config->n_cameras; i++)
-        for (int o = 0; o < config->cameras[i].n_outputs; o++) {
-            struct output_config *output = &config->cameras[i].outputs[o];
-            if (output->group)
-                output->has_group_id = group_look_up(output->group, &output->group_id) == 0;
-        }
+        for (int o = 0; o < config->cameras[i].n_outputs; o++)
+            look_up(&config->cameras[i].outputs[o]);
+    for (int i = 0; i < config->n_batches; i++)
+        look_up(&config->batches[i]);
 }
 
 int group_of_output(const struct output_config *output, gid_t *ret, char *why, size_t size)

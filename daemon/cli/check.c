@@ -70,13 +70,36 @@ static void choose(struct basis *basis, const struct config *config)
 }
 #endif
 
+// Which cameras the patterns chose is not to be read off the file.
+static void print_batch(const struct config *config, const struct output_config *batch)
+{
+    const char *before = "";
+    printf("batch %s, %d element%s: ", batch->name, batch->capacity,
+           batch->capacity == 1 ? "" : "s");
+    for (int i = 0; i < config->n_cameras; i++)
+        for (int o = 0; o < config->cameras[i].n_outputs; o++) {
+            const struct output_config *output = &config->cameras[i].outputs[o];
+            if (!output->is_batch || strcmp(output->name, batch->name) != 0)
+                continue;
+            printf("%s%s", before, config->cameras[i].name);
+            before = " ";
+        }
+    putchar('\n');
+}
+
 static void print_good(const struct config *config, const char *file)
 {
     int outputs = 0;
     for (int i = 0; i < config->n_cameras; i++)
-        outputs += config->cameras[i].n_outputs;
-    printf("%s: good: %d camera%s, %d output%s\n", file, config->n_cameras,
+        for (int o = 0; o < config->cameras[i].n_outputs; o++)
+            outputs += !config->cameras[i].outputs[o].is_batch;
+    printf("%s: good: %d camera%s, %d output%s", file, config->n_cameras,
            config->n_cameras == 1 ? "" : "s", outputs, outputs == 1 ? "" : "s");
+    if (config->n_batches > 0)
+        printf(", %d batch%s", config->n_batches, config->n_batches == 1 ? "" : "es");
+    putchar('\n');
+    for (int i = 0; i < config->n_batches; i++)
+        print_batch(config, &config->batches[i]);
 }
 
 static void print_row(const char *name, const char *picture, const struct memory_need *need,

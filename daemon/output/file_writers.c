@@ -10,13 +10,18 @@ enum {
     OTHERS = 5 // what else blocks at once: see base/work.h
 };
 
+// The members of a batch share its file.
 static int count_files(const struct config *config)
 {
     int files = 0;
     for (int i = 0; i < config->n_cameras; i++)
-        for (int o = 0; o < config->cameras[i].n_outputs; o++)
-            files += config->cameras[i].outputs[o].sink.kind == SINK_FILE ||
-                     config->cameras[i].outputs[o].sink.kind == SINK_RTSP;
+        for (int o = 0; o < config->cameras[i].n_outputs; o++) {
+            const struct output_config *output = &config->cameras[i].outputs[o];
+            files += !output->is_batch &&
+                     (output->sink.kind == SINK_FILE || output->sink.kind == SINK_RTSP);
+        }
+    for (int i = 0; i < config->n_batches; i++)
+        files += config->batches[i].sink.kind == SINK_FILE;
     return files;
 }
 

@@ -20,6 +20,7 @@
 #include "daemon/input/demux_options.h"
 #include "daemon/output/sink.h"
 #include "kernels/colour.h"
+#include "kernels/tiles.h"
 
 // --- what the process has
 
@@ -93,7 +94,7 @@ static void judge_demuxer(struct mistakes *mistakes, const struct camera_config 
 
 struct output_judge {
     struct mistakes *mistakes;
-    const struct camera_config *camera;
+    const struct camera_config *camera; // NULL: of a batch as a whole
     const struct output_config *output;
     const struct image *picture; // of the camera
     const char *whose;           // how messages name the picture
@@ -108,8 +109,11 @@ refuse_output(const struct output_judge *judge, const char *key, const char *for
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    snprintf(dotted, sizeof dotted, "cameras.%s.outputs.%s.%s", judge->camera->name,
-             judge->output->name, key);
+    if (judge->camera)
+        snprintf(dotted, sizeof dotted, "cameras.%s.outputs.%s.%s", judge->camera->name,
+                 judge->output->name, key);
+    else
+        snprintf(dotted, sizeof dotted, "batches.%s.%s", judge->output->name, key);
     mistake(judge->mistakes, object_value_place(&output_table, judge->output, key), dotted, "%s",
             what);
 }
@@ -118,7 +122,7 @@ refuse_output(const struct output_judge *judge, const char *key, const char *for
 static bool has_known_geometry(const struct output_judge *judge)
 {
     static const char *const keys[] = {"kernel", "size",   "fit",  "stride", "filter",
-                                       "affine", "rotate", "flip", "crop"};
+                                       "affine", "rotate", "flip", "crop",   "roi"};
     const double *m = judge->output->affine.m;
     bool known = judge->output->kernel != KERNEL_COPY &&
                  object_is_known(&camera_table, judge->camera, "picture") &&
@@ -128,22 +132,23 @@ static bool has_known_geometry(const struct output_judge *judge)
     return known;
 }
 
-static bool is_outside(const struct crop *crop, const struct image *picture)
+static bool is_outside(const struct rect *rect, const struct image *picture)
 {
-    const struct rect *rect = &crop->rect;
-    return crop->set &&
-           (rect->x + rect->width > picture->width || rect->y + rect->height > picture->height);
+    return rect->x + rect->width > picture->width || rect->y + rect->height > picture->height;
 }
 
-static void refuse_geometry(const struct output_judge *judge, int rc)
+static void refuse_geometry(const struct output_judge *judge, const struct roi *region, int rc)
 {
     const int width = judge->picture->width, height = judge->picture->height;
     const struct output_config *output = judge->output;
     const char *more = judge->assumed ? ", or the camera's own size as `picture`" : "";
-    if (is_outside(&output->crop, judge->picture))
+    if (output->crop.set && is_outside(&output->crop.rect, judge->picture))
         refuse_output(judge, "crop",
                       "reaches beyond %s of %dx%d ([x, y, width, height] within it%s)",
                       judge->whose, width, height, more);
+    else if (region && is_outside(&region->rect, judge->picture))
+        refuse_output(judge, "roi", "region %s reaches beyond %s of %dx%d (a region within it%s)",
+                      region->name, judge->whose, width, height, more);
     else if (rc == -ERANGE && output->affine.set)
         refuse_output(judge, "affine",
                       "places output pixels more than %d pixels away from the source's first pixel "
@@ -160,18 +165,39 @@ static void refuse_geometry(const struct output_judge *judge, int rc)
                       height);
 }
 
+static void judge_tiles(const struct output_judge *judge)
+{
+    const struct tiles_config *tiles = &judge->output->tiles;
+    const struct tiling tiling = {tiles->size, tiles->overlap.n, tiles->full};
+    const int width = judge->picture->width, height = judge->picture->height;
+    struct rect areas[TILES_MAX];
+    if (judge->output->is_batch && tiles->size > 0 &&
+        tiles_make(areas, &tiling, (struct rect){0, 0, width, height}) == -E2BIG)
+        refuse_output(judge, "tiles.size",
+                      "cuts %s of %dx%d into more than %d parts (larger tiles)", judge->whose,
+                      width, height, TILES_MAX);
+}
+
+// Of each region that the output shows, or of the one that it has in place of regions.
 static void judge_geometry(const struct output_judge *judge)
 {
-    struct op_params params;
-    struct op op;
+    const struct rois *regions = &judge->output->roi.chosen;
     if (!has_known_geometry(judge))
         return;
-    output_config_op(judge->output, &params);
-    const int rc = op_init(&op, &params, judge->picture);
-    if (rc == 0)
-        op_finish(&op);
-    else if (rc != -ENOMEM)
-        refuse_geometry(judge, rc);
+    for (int i = 0; i == 0 || i < regions->n; i++) {
+        const struct roi *region = i < regions->n ? &regions->list[i] : NULL;
+        struct op_params params;
+        struct op op;
+        output_config_op(judge->output, &params);
+        if (region && params.kind == OP_WARP)
+            params.warp.crop = region->rect;
+        const int rc = op_init(&op, &params, judge->picture);
+        if (rc == 0)
+            op_finish(&op);
+        else if (rc != -ENOMEM)
+            refuse_geometry(judge, region, rc);
+    }
+    judge_tiles(judge);
 }
 
 void machine_check_picture(struct mistakes *mistakes, const struct camera_config *camera,
@@ -288,7 +314,8 @@ static void judge_socket(struct mistakes *mistakes, const struct config *config,
 static bool has_fixed_geometry(const struct output_judge *judge)
 {
     const struct output_config *output = judge->output;
-    return judge->camera->picture.width > 0 || (output->affine.set && !output->crop.set);
+    return judge->camera->picture.width > 0 ||
+           (output->affine.set && !output->crop.set && !output->roi.name);
 }
 
 void machine_check_machine(struct mistakes *mistakes, const struct config *config)
@@ -305,8 +332,15 @@ void machine_check_machine(struct mistakes *mistakes, const struct config *confi
                                                &picture, "`picture`", false};
             if (has_fixed_geometry(&judge))
                 judge_geometry(&judge);
+            if (judge.output->is_batch)
+                continue; // the batch itself follows
             judge_group(&judge);
             judge_sink(&judge);
         }
+    }
+    for (int i = 0; i < config->n_batches; i++) {
+        const struct output_judge judge = {.mistakes = mistakes, .output = &config->batches[i]};
+        judge_group(&judge);
+        judge_sink(&judge);
     }
 }

@@ -49,6 +49,15 @@ MISTAKES = [
      "places output pixels more than 32764 pixels away from the first pixel of `picture` of 640x480 ("),
     (config(output='sink: "tcp:0", size: 4000x10, affine: [0.1, 0, 0, 0, 1, 0]'), "[0.1", "cameras.gate.outputs.o.affine",
      "places output pixels more than 32764 pixels away from the source's first pixel ("),
+    (config("url: x, picture: 64x64, rois: {in: [0, 0, 8, 8], out: [60, 0, 8, 8]}", 'sink: "tcp:0", roi: out'), "out}",
+     "cameras.gate.outputs.o.roi", "region out reaches beyond `picture` of 64x64 ("),
+    (config("url: x, picture: 64x64, rois: {in: [0, 0, 8, 8], out: [60, 0, 8, 8]}", top='batches: {b: {cameras: gate, roi: all, sink: "tcp:0"}}\n'),
+     "all,", "cameras.gate.outputs.b.roi", "region out reaches beyond `picture` of 64x64 ("),
+    (config("url: x, picture: 640x640", top='batches: {b: {cameras: gate, tiles: {size: 64}, sink: "tcp:0"}}\n'), "64}, s",
+     "cameras.gate.outputs.b.tiles.size", "cuts `picture` of 640x640 into more than 64 parts ("),
+    (config(top='batches: {b: {cameras: gate, sink: "unix:/no/such/b"}}\n'), '"unix:/no', "batches.b.sink", "its folder /no/such: No such"),
+    (config(top='batches: {b: {cameras: gate, sink: "unix:/tmp/b", group: no-such-group}}\n'), "no-such-group", "batches.b.group",
+     'there is no group "no-such-group" on this machine ('),
     (config(top="cpu: {pin: '1000-1023'}\n"), "'1000", "cpu.pin", "this process may use none of 1000-1023 ("),
     (config("url: 'pipe:77'"), "'pipe:77", "cameras.gate.url", "framed was started without a readable descriptor 77 "),
 ]
@@ -225,6 +234,20 @@ def check_package(checks, where):
         checks.check(code == 0 and said == expected, f"postinst on {stat}: exit {code}, {said!r}")
 
 
+def check_batches(checks):
+    """The members of a batch, which the file does not show, and that they are no outputs of their own."""
+    text = """cameras:
+  gate: {url: 'tcp://127.0.0.1:1'}
+  gate2: {url: 'tcp://127.0.0.1:1', outputs: {o: {sink: 'tcp:0'}}}
+  yard-1: {url: 'tcp://127.0.0.1:1'}
+  yard-9: {url: 'tcp://127.0.0.1:1', outputs: {o: {sink: 'tcp:0'}}}
+batches:
+  b: {cameras: ["gate*", "yard-?", "!yard-9"], count: 16, sink: "tcp:0"}
+"""
+    code, out, errors = run("check", "-c", "-", stdin=text)
+    checks.check(code == 0 and "good: 4 cameras, 2 outputs, 1 batch\nbatch b, 16 elements: gate gate2 yard-1\n" in out, f"batches: {code}, {out}, {errors}")
+
+
 def check_together(checks):
     """Mistakes of the text and of the machine come in one run, in the order of their places."""
     text = config("url: x, speed: 3, demuxer: nutt", 'sink: "unix:/no/such/s", slots: 1000', "cpu: {pin: '1000'}\n")
@@ -379,6 +402,7 @@ def main():
         clip = make_clip(os.path.join(where, "clip.mp4"))
         check_mistakes(checks, where)
         check_pairs(checks, where)
+        check_batches(checks)
         check_together(checks)
         check_credentials(checks, where)
         check_readers(checks, where, clip)
