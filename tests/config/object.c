@@ -161,8 +161,13 @@ static void test_batches(void)
         CHECK(config_same_output(a->cameras->outputs, b->cameras->outputs), "%s", text);
         config_free(b);
     }
-    a->cameras->outputs[1].is_batch = false;
-    CHECK(!config_same_output(a->batches, &a->cameras->outputs[1]), "an output that is no batch");
+    struct config *plain = load(text);
+    struct config *batch = load(text);
+    plain->cameras->outputs[1].is_batch = false;
+    CHECK(!config_same_output(&plain->cameras->outputs[1], &batch->cameras->outputs[1]),
+          "an output that is no batch");
+    config_free(plain);
+    config_free(batch);
     config_free(a);
 }
 
