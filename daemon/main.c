@@ -120,6 +120,7 @@ static const struct command commands[] = {
     {"reload", "make the running daemon read its configuration again", NULL, 0, reload_main},
     {"probe", "play a camera for some seconds and print what it sends", NULL, 0, probe_main},
     {"record", "make the running daemon write a clip of a camera", NULL, 0, record_main},
+    {"verify", "hold the tensors of presets to those of their frameworks", NULL, 0, verify_main},
     {"defaults", "print a configuration with every key and its default", defaults, 0, NULL},
     {"schema", "print the configuration's JSON Schema (draft-07)", schema, 0, NULL},
     {"keys", "print the table of keys as Markdown", keys, 0, NULL},

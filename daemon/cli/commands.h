@@ -9,5 +9,6 @@ int status_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
 int probe_main(int argc, char **argv);
 int record_main(int argc, char **argv);
+int verify_main(int argc, char **argv);
 
 #endif

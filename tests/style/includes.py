@@ -57,7 +57,7 @@ FILES = [
     (r"daemon/cli/probe\.c", ["libavcodec/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
-    (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls))\.c", ["openssl/"]),
+    (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls)|cli/verify_image)\.c", ["openssl/"]),
     (r"tests/daemon/rtsp/rtsp_connection\.c", ["openssl/"]),
     (r"daemon/output/unread\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),

@@ -1,0 +1,298 @@
+// framed verify: the tensors of presets beside those of the frameworks that they are named after.
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/object.h"
+#include "config/op.h"
+#include "config/preset.h"
+#include "config/url.h"
+#include "config/value.h"
+#include "daemon/base/command_line.h"
+#include "daemon/base/exit_code.h"
+#include "daemon/base/log.h"
+#include "daemon/cli/commands.h"
+#include "daemon/cli/verify_image.h"
+#include "daemon/cli/verify_vectors.h"
+#include "daemon/input/libav_log.h"
+#include "kernels/cpu/versions.h"
+
+// --- the vectors
+
+// From 255 down to 0 and up again.
+static int wave(int t, int period)
+{
+    return abs(t % period * 2 - period) * 255 / period;
+}
+
+// BGR by the formula of scripts/verify_vectors; NULL: no memory.
+static uint8_t *picture_new(int width, int height)
+{
+    uint8_t *picture = malloc((size_t)width * (size_t)height * 3), *level = picture;
+    for (int y = 0; picture && y < height; y++)
+        for (int x = 0; x < width; x++)
+            for (int c = 0; c < 3; c++) {
+                const int slopes =
+                    wave(3 * x + 2 * y + 90 * c, 1111) + wave(7 * y + x + 333 * c, 1777);
+                const int edge = wave(2 * x + y + 31 * c, 340) * 20 - 2423;
+                const int edges = edge < 0 ? 0 : edge > 255 ? 255 : edge;
+                *level++ = (uint8_t)((slopes + 2 * edges) / 4);
+            }
+    return picture;
+}
+
+// An output with the values of the preset, and of `key` (or NULL). 0 or -ENOMEM.
+static int output_of_preset(struct output_config *output, int preset, const char *key,
+                            const char *value)
+{
+    const char *wrong;
+    int rc = object_init(&output_table, output);
+    if (rc < 0)
+        return rc;
+    output->size = (struct dimensions){640, 640};
+    output->preset = (enum preset)preset;
+    preset_values(output);
+    return key ? value_parse(table_find(&output_table, key), output, &value, 1, &wrong) : 0;
+}
+
+// The op of a vector whose tensor is levels, channels side by side. Errors as op_init.
+static int op_of_vector(struct op *op, const struct verify_vector *vector, int preset,
+                        const struct image *src)
+{
+    struct output_config output = {0};
+    struct op_params params;
+    int rc = output_of_preset(&output, preset, vector->key, vector->value);
+    if (rc == 0) {
+        output_config_op(&output, &params);
+        params.warp.layout = LAYOUT_NHWC;
+        params.warp.dtype = DTYPE_U8;
+        params.warp.scale = 1;
+        for (int c = 0; c < 3; c++) {
+            params.warp.mean[c] = 0;
+            params.warp.std[c] = 1;
+        }
+        rc = op_init(op, &params, src);
+    }
+    object_free(&output_table, &output);
+    return rc;
+}
+
+// Whether the tensor has the vector's size, and the matrix brings the picture's edges to those of
+// vector->at: the picture may reach beyond the tensor.
+static bool same_geometry(const struct verify_vector *vector, const struct op *op)
+{
+    const double *m = op->src_to_dst;
+    const struct rect *at = &vector->at;
+    const double left = m[2] + 0.5 - m[0] / 2, right = left + m[0] * vector->source_width;
+    const double top = m[5] + 0.5 - m[4] / 2, below = top + m[4] * vector->source_height;
+    const double far = fabs(fmax(left, 0) - at->x) + fabs(fmax(top, 0) - at->y) +
+                       fabs(fmin(right, op->dst.width) - at->x - at->width) +
+                       fabs(fmin(below, op->dst.height) - at->y - at->height);
+    return op->dst.width == vector->width && op->dst.height == vector->height && far < 1e-6;
+}
+
+// Pixel i of `count` along an axis, by the formula of scripts/verify_vectors: the first four are
+// the ends of the picture (`first`, `length`) and the pixels beside them.
+static int kept(int i, int first, int length, int size, int count, int shift)
+{
+    const int ends[] = {first - 1, first, first + length - 1, first + length};
+    if (i < 4)
+        return ends[i] < 0 ? 0 : ends[i] < size ? ends[i] : size - 1;
+    return ((2 * i - 7) * size / (2 * (count - 4)) + shift) % size;
+}
+
+struct difference {
+    int largest, padding; // of levels: in the picture, and the largest in the padding
+    int sum, levels;      // of those in the picture, without their signs, and their number
+};
+
+static struct difference difference_of(const struct verify_vector *vector, const struct image *dst)
+{
+    struct difference ret = {0};
+    const struct rect *at = &vector->at;
+    for (int r = 0; r < VERIFY_ROWS; r++) {
+        const int y = kept(r, at->y, at->height, vector->height, VERIFY_ROWS, 0);
+        for (int i = 0; i < 3 * VERIFY_COLUMNS; i++) {
+            const int x = kept(i / 3, at->x, at->width, vector->width, VERIFY_COLUMNS, 5 * r);
+            const char digits[3] = {vector->levels[r][2 * i], vector->levels[r][2 * i + 1], 0};
+            const int ours = dst->plane[0].data[y * dst->plane[0].stride + 3 * x + i % 3];
+            const int apart = abs(ours - (int)strtol(digits, NULL, 16));
+            const bool inside =
+                x >= at->x && x < at->x + at->width && y >= at->y && y < at->y + at->height;
+            int *largest = inside ? &ret.largest : &ret.padding;
+            *largest = apart > *largest ? apart : *largest;
+            ret.sum += inside ? apart : 0;
+            ret.levels += inside;
+        }
+    }
+    return ret;
+}
+
+// Prints a line. 0; 1: another geometry, or a level is too far from the framework's; or a negative
+// errno. Adds to `all`.
+static int compare(const struct verify_vector *vector, int preset, struct difference *all)
+{
+    const int width = vector->source_width, height = vector->source_height;
+    uint8_t *picture = picture_new(width, height), *result = NULL;
+    struct image src = {.format = PIXEL_BGR24, .width = width, .height = height}, dst;
+    struct op op = {0};
+    src.plane[0] = (struct plane){picture, 3 * (ptrdiff_t)width};
+    int rc = picture ? op_of_vector(&op, vector, preset, &src) : -ENOMEM;
+    if (rc < 0)
+        goto out;
+    rc = -ENOMEM;
+    if (!(result = malloc(op.dst_bytes)))
+        goto out;
+    printf("%-17s%-12s %4dx%-4d to %4dx%-4d  ", vector->preset, vector->key ? vector->value : "",
+           width, height, op.dst.width, op.dst.height);
+    rc = 1;
+    if (!same_geometry(vector, &op)) {
+        printf("not %dx%d with the picture at %d,%d of size %dx%d\n", vector->width, vector->height,
+               vector->at.x, vector->at.y, vector->at.width, vector->at.height);
+        goto out;
+    }
+    op_lay_out(&op, &dst, result);
+    version_find(NULL)->run[op.kind](&dst, &src, &op, (struct band){0, dst.height}, false);
+    const struct difference found = difference_of(vector, &dst);
+    rc = found.largest > vector->largest || found.padding > 0;
+    printf("largest %d, mean %.4f, padding %d%s\n", found.largest, (double)found.sum / found.levels,
+           found.padding, rc ? ": too much" : "");
+    all->sum += found.sum;
+    all->levels += found.levels;
+out:
+    free(result);
+    op_finish(&op);
+    free(picture);
+    return rc;
+}
+
+// Vectors of one preset and key follow each other.
+static bool last_of_case(const struct verify_vector *vector)
+{
+    const struct verify_vector *next = vector + 1;
+    return next == verify_vectors + verify_vectors_n || strcmp(next->preset, vector->preset) != 0 ||
+           strcmp(next->value ? next->value : "", vector->value ? vector->value : "") != 0;
+}
+
+// Of a preset, or of all.
+static int compare_vectors(const struct config_choice *preset)
+{
+    struct difference all = {0};
+    int code = EXIT_OK;
+    for (int i = 0; i < verify_vectors_n; i++) {
+        const struct verify_vector *vector = &verify_vectors[i];
+        const struct config_choice *choice = table_find(&output_table, "preset")->choices;
+        while (strcmp(choice->name, vector->preset) != 0)
+            choice++;
+        if (preset && preset->value != choice->value)
+            continue;
+        const int rc = compare(vector, choice->value, &all);
+        if (rc < 0)
+            fprintf(stderr, "framed verify: %s\n", strerror(-rc));
+        code = rc ? EXIT_RUNTIME : code;
+        if (!last_of_case(vector))
+            continue;
+        if (all.sum > vector->mean * all.levels) {
+            printf("%s: mean %.4f of all its pictures: too much\n", vector->preset,
+                   (double)all.sum / all.levels);
+            code = EXIT_RUNTIME;
+        }
+        all = (struct difference){0};
+    }
+    return code;
+}
+
+// --- the command line
+
+struct verify {
+    const struct config_choice *preset; // NULL: all
+    const char *size;                   // of the tensors of images; NULL: the preset's, or 640x640
+    int images;                         // their number: the command line's last arguments
+};
+
+static void usage(FILE *to)
+{
+    fputs(
+        "usage: framed verify [--preset NAME [--size WIDTHxHEIGHT] [IMAGE...]]\n"
+        "Makes tensors of fixed pictures by each preset, or by one, and prints how far their\n"
+        "levels are from those that the preset's framework makes: 2 at most, and 0.01 in the "
+        "mean.\n"
+        "Of each IMAGE, a picture or a video whose first picture it takes, it prints the tensor's\n"
+        "size, matrix, means and digest.\n\n"
+        "  --preset NAME       one preset alone\n"
+        "  --size WxH          of the tensors of images (640x640; of torchvision 1333x800)\n",
+        to);
+}
+
+static int take(void *opaque, int option, const char *text)
+{
+    struct verify *verify = opaque;
+    const struct config_choice *choice = table_find(&output_table, "preset")->choices;
+    if (option == 's') {
+        verify->size = text;
+        return EXIT_OK;
+    }
+    while (choice->name && strcmp(choice->name, text) != 0)
+        choice++;
+    verify->preset = choice;
+    return choice->name ? EXIT_OK
+                        : command_line_refuse("framed verify", text,
+                                              "is no preset (framed.yaml(5) lists them)");
+}
+
+static int take_image(void *opaque, const char *text)
+{
+    struct verify *verify = opaque;
+    if (config_url_kind(text) != URL_FILE)
+        return command_line_refuse("framed verify", text, "is no file");
+    verify->images++;
+    return EXIT_OK;
+}
+
+static int print_images(const struct verify *verify, char *const images[])
+{
+    struct output_config output = {0};
+    const char *wrong = NULL;
+    int code = EXIT_OK;
+    int rc = output_of_preset(&output, verify->preset->value, NULL, NULL);
+    if (rc == 0 && verify->size)
+        rc = value_parse(table_find(&output_table, "size"), &output, &verify->size, 1, &wrong);
+    output.tensor.dtype = DTYPE_F32;
+    if (rc < 0)
+        code = wrong ? command_line_refuse("framed verify", "--size", wrong) : EXIT_RUNTIME;
+    for (int i = 0; rc == 0 && i < verify->images; i++)
+        if (verify_image(images[i], &output) != EXIT_OK)
+            code = EXIT_RUNTIME;
+    object_free(&output_table, &output);
+    return code;
+}
+
+int verify_main(int argc, char **argv)
+{
+    static const struct option options[] = {{"preset", required_argument, NULL, 'p'},
+                                            {"size", required_argument, NULL, 's'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    static const struct command_line line = {"framed verify", ":h", options,
+                                             usage,           take, take_image};
+    struct verify verify = {0};
+    bool help;
+    int code = command_line_read(&line, argc, argv, &verify, &help);
+    if (code != EXIT_OK || help)
+        return code;
+    if (!verify.preset && (verify.images || verify.size)) {
+        fputs("framed verify: images and a size want a --preset\n", stderr);
+        return EXIT_USAGE;
+    }
+    if (verify.preset && verify.preset->value == PRESET_FRAMED && !verify.images)
+        return command_line_refuse("framed verify", verify.preset->name,
+                                   "is no preset of another framework, and no image is named");
+    log_open(LOG_LEVEL_WARNING);
+    libav_log_open();
+    const int images = verify.images ? print_images(&verify, argv + argc - verify.images) : EXIT_OK;
+    code = compare_vectors(verify.preset);
+    return images == EXIT_OK ? code : images;
+}
