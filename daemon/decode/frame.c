@@ -1,6 +1,42 @@
 #include "daemon/decode/frame.h"
 
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
 #include "daemon/base/clock.h"
+
+struct shared {
+    _Atomic int owners;
+    void *owner;
+    void (*release)(void *owner);
+};
+
+static void release_shared(void *opaque)
+{
+    struct shared *shared = opaque;
+    if (atomic_fetch_sub(&shared->owners, 1) > 1)
+        return;
+    if (shared->release)
+        shared->release(shared->owner);
+    free(shared);
+}
+
+int frame_share(struct frame *frame, struct frame *ret)
+{
+    struct shared *shared = frame->owner;
+    if (frame->release != release_shared) {
+        shared = malloc(sizeof *shared);
+        if (!shared)
+            return -ENOMEM;
+        *shared = (struct shared){1, frame->owner, frame->release};
+        frame->owner = shared;
+        frame->release = release_shared;
+    }
+    atomic_fetch_add(&shared->owners, 1);
+    *ret = *frame;
+    return 0;
+}
 
 void frame_release(struct frame *frame)
 {

@@ -39,5 +39,8 @@ struct frame {
 bool frame_is_late(const struct frame_info *, int64_t max_age_ns);
 
 void frame_release(struct frame *); // empties *frame; accepts an empty one
+// Makes *ret another owner of the picture, which is given back when both are released. 0 or
+// -ENOMEM.
+int frame_share(struct frame *, struct frame *ret);
 
 #endif
