@@ -16,6 +16,7 @@ enum framed_flags {
     FRAMED_FLAG_CAPTURE_CLOCK = 8,  // capture_ns comes from the camera's sender reports
     FRAMED_FLAG_INTERLACED = 16, // the picture is two fields in alternate rows, or a single field
     FRAMED_FLAG_HDR = 32,        // the picture's transfer is PQ or HLG; framed does not tone-map
+    FRAMED_FLAG_EMPTY = 64, // no picture: an element of a batch that nobody filled, or that failed
 };
 
 // Boxes. The matrices count from pixel centres: the centre of the first pixel is (0, 0). Corners of
@@ -57,6 +58,58 @@ struct framed_header {
     char camera[24], output[16]; // UTF-8, zero padded, cut at a character
 };
 
+// --- Batches: outputs of `batches:`, and outputs with several regions or tiles of a picture. A
+// batch is a framed_batch, `count` headers and the payload. Element i is header i and the
+// element_bytes behind i * element_bytes of the payload, which together are an array of count x C x
+// H x W. A socket or file has all three one behind the other; of a ring's batch the message is the
+// framed_batch alone, and the headers lie in the memory that is shared.
+
+#define FRAMED_BATCH_MAGIC "FRBT"
+
+enum framed_closed_by {
+    FRAMED_CLOSED_FULL = 1,     // no element is free
+    FRAMED_CLOSED_ALL = 2,      // every live camera of the batch is in it
+    FRAMED_CLOSED_WAIT = 3,     // its `wait` was over
+    FRAMED_CLOSED_RELOAD = 4,   // its cameras or its memory changed
+    FRAMED_CLOSED_STOPPING = 5, // the output ends
+};
+
+struct framed_batch {
+    char magic[4];          // FRAMED_BATCH_MAGIC
+    uint16_t version;       // FRAMED_VERSION
+    uint16_t bytes;         // 128, of this struct
+    uint32_t count;         // elements, headers and payload alike, those between that are empty too
+    uint32_t capacity;      // elements that the output's batches have at most
+    uint32_t closed_by;     // enum framed_closed_by
+    uint32_t header_bytes;  // of each header: sizeof(struct framed_element_header)
+    uint64_t element_bytes; // of the payload of each element
+    uint64_t payload_bytes; // count * element_bytes
+    uint64_t sequence;      // counts the batches of the output, from 0
+    uint64_t lost;          // batches that this client has missed
+    int64_t opened_ns;      // CLOCK_MONOTONIC: the first picture took an element
+    int64_t closed_ns;      // CLOCK_MONOTONIC: no further picture could
+    int64_t finished_ns;    // CLOCK_MONOTONIC: the last element was complete in memory
+    uint32_t slot;          // of a ring: where the payload lies; else 0
+    uint32_t elements;      // that are not empty
+    uint64_t ticket;        // of a ring, never 0; else 0
+    uint8_t reserved[32];
+};
+
+// The header of an element, the same for all clients: `header` says 320 header_bytes, the
+// payload_bytes of the element, batch_index i and plane offsets from the start of the batch's
+// payload. Its `lost` counts the camera's frames that no batch got, from the camera's first element
+// on; batches that a client has missed are in framed_batch.lost. FRAMED_FLAG_FIRST_OF_EPOCH is at
+// the camera's first element of the epoch in any batch. Empty elements have the flag
+// FRAMED_FLAG_EMPTY, payload_bytes, the shape, batch_index and output; the rest is 0.
+struct framed_element_header {
+    struct framed_header header;
+    char region[24];          // name of the camera's region, zero padded; "": all of the picture
+    uint64_t parent_sequence; // of the picture that the element is a part of: header.sequence
+    uint32_t object;          // 0
+    uint32_t part, parts; // which of the picture's elements this is, from 0, and how many it has
+    uint8_t reserved[20];
+};
+
 // --- The ring, `sink: ring:PATH`: a SOCK_SEQPACKET unix socket for programs on the same machine,
 // which read the frames in memory that framed shares with them.
 //
@@ -65,7 +118,10 @@ struct framed_header {
 //    FRAMED_RING_CUDA the second is device memory (cuMemImportFromShareableHandle,
 //    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR).
 // 2. Each frame is one framed_ring_frame message. Its payload begins slot_offset + slot *
-//    slot_stride bytes behind the start of the memfd, or of the device memory.
+//    slot_stride bytes behind the start of the memfd, or of the device memory. Where the hello's
+//    `batch` is not 0, each message is a framed_batch, and the headers of its elements begin
+//    header_offset + slot * batch * header_bytes bytes behind the start of the memfd. They belong
+//    to the slot as the payload does.
 // 3. The client holds the slot until it sends a framed_ring_return. One message may carry up to 256
 //    of them.
 // 4. framed may revoke a slot: after `max_age` (if that is 0, after 1 s, but never under
@@ -93,18 +149,22 @@ struct framed_ring_hello {
     uint32_t memory;       // enum framed_ring_memory
     uint64_t slot_offset;  // of slot 0
     uint64_t slot_stride;  // bytes from the start of a slot to the start of the next
-    uint64_t slot_bytes;   // of the payload of the frames behind this hello
+    uint64_t slot_bytes;   // of the payload of the frames behind this hello; of batches at most
     uint64_t state_offset; // of the state words in the memfd: 64-bit words, one a slot
     uint64_t memfd_bytes;  // that the client maps
     uint64_t device_bytes; // of the device allocation; 0 for host memory
     uint8_t device_uuid[16];
-    uint32_t width, height; // from here as in framed_header, for the frames behind this hello
+    // From here as in framed_header, for the frames behind this hello; of batches for element 0,
+    // with no camera.
+    uint32_t width, height;
     char format[8], dtype[4], layout[4];
-    uint32_t planes, reserved0;
+    uint32_t planes;
+    uint32_t batch; // elements that a slot has room for; 0: single frames
     uint64_t plane_offset[4];
     uint32_t plane_stride[4];
     char camera[24], output[16];
-    uint8_t reserved1[56];
+    uint64_t header_offset; // of slot 0's headers in the memfd, where `batch` is not 0
+    uint8_t reserved[48];
 };
 
 struct framed_ring_frame {
@@ -121,11 +181,15 @@ struct framed_ring_return {
 
 #ifdef __cplusplus
 static_assert(sizeof(struct framed_header) == 256, "the wire header is 256 bytes");
+static_assert(sizeof(struct framed_batch) == 128, "a batch's header is 128 bytes");
+static_assert(sizeof(struct framed_element_header) == 320, "an element's header is 320 bytes");
 static_assert(sizeof(struct framed_ring_hello) == 256, "the ring's hello is 256 bytes");
 static_assert(sizeof(struct framed_ring_frame) == 272, "a ring frame is 272 bytes");
 static_assert(sizeof(struct framed_ring_return) == 16, "a ring return is 16 bytes");
 #else
 _Static_assert(sizeof(struct framed_header) == 256, "the wire header is 256 bytes");
+_Static_assert(sizeof(struct framed_batch) == 128, "a batch's header is 128 bytes");
+_Static_assert(sizeof(struct framed_element_header) == 320, "an element's header is 320 bytes");
 _Static_assert(sizeof(struct framed_ring_hello) == 256, "the ring's hello is 256 bytes");
 _Static_assert(sizeof(struct framed_ring_frame) == 272, "a ring frame is 272 bytes");
 _Static_assert(sizeof(struct framed_ring_return) == 16, "a ring return is 16 bytes");

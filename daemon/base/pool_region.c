@@ -32,28 +32,32 @@ struct memory_need pool_region_need(enum region_kind kind, int n, size_t size)
     return (struct memory_need){0, words_of(n) + round_up(slots, PAGE)};
 }
 
-// The words are on the host in any case: clients look at them with the CPU.
+// Words and headers are on the host in any case: clients look at them with the CPU.
 static int open_regions(struct pool_region *region, enum region_kind kind, int n,
                         const struct backend_driver *driver, struct backend *backend)
 {
-    size_t words = words_of(n), slots = (size_t)n * region->stride;
+    const size_t slots = (size_t)n * region->stride;
+    region->headers = words_of(n);
+    size_t front = region->headers + round_up((size_t)n * region->header_stride, PAGE);
     if (kind != REGION_DEVICE) {
-        region->first = words;
-        return region_open(&region->host, kind, words + slots, NULL, NULL);
+        region->first = front;
+        return region_open(&region->host, kind, front + slots, NULL, NULL);
     }
     int rc = region_open(&region->device, REGION_DEVICE, slots, driver, backend);
     if (rc == 0)
-        rc = region_open(&region->host, REGION_SHARED, words, NULL, NULL);
+        rc = region_open(&region->host, REGION_SHARED, front, NULL, NULL);
     return rc;
 }
 
 int pool_region_open(struct pool_region **ret, enum region_kind kind, int n, size_t size,
-                     const struct backend_driver *driver, struct backend *backend)
+                     size_t header_bytes, const struct backend_driver *driver,
+                     struct backend *backend)
 {
     struct pool_region *region = calloc(1, sizeof *region);
     if (!region)
         return -ENOMEM;
     region->stride = stride_of(size);
+    region->header_stride = header_bytes;
     int rc = open_regions(region, kind, n, driver, backend);
     if (rc < 0) {
         pool_region_close(region);
@@ -79,6 +83,11 @@ void *pool_region_data(const struct pool_region *region, int number)
 {
     uint8_t *base = pool_region_on_device(region) ? region->device.base : region->host.base;
     return base + region->first + (size_t)number * region->stride;
+}
+
+void *pool_region_headers(const struct pool_region *region, int number)
+{
+    return region->host.base + region->headers + (size_t)number * region->header_stride;
 }
 
 _Atomic uint64_t *pool_region_word(const struct pool_region *region, int number)

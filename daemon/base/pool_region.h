@@ -8,24 +8,29 @@
 #include "daemon/base/region.h"
 
 struct pool_region {
-    struct region host;   // 64-bit words, one a slot; then the slots, unless they are on the device
+    struct region
+        host; // 64-bit words, one a slot; headers; the slots, unless they are on the device
     struct region device; // the slots; base NULL: they are on the host
     size_t first, stride; // slot i is `first` + i * `stride` bytes behind the start
-    uint32_t generation;  // counts the regions of a pool from 1
-    int users;            // slots that are in use; under the pool's lock
+    // Room for headers of slot i: `header_stride` bytes at `headers` + i * `header_stride` in host.
+    size_t headers, header_stride;
+    uint32_t generation;      // counts the regions of a pool from 1
+    int users;                // slots that are in use; under the pool's lock
     struct pool_region *next; // of the same pool, older
 };
 
-// For n slots of `size` bytes. A REGION_DEVICE is of `backend`, and so has to be closed before it.
-// 0, -ENOMEM, -ENOTSUP or -EIO.
+// For n slots of `size` bytes, with `header_bytes` of headers each, which may be 0. A REGION_DEVICE
+// is of `backend`, and so has to be closed before it. 0, -ENOMEM, -ENOTSUP or -EIO.
 int pool_region_open(struct pool_region **ret, enum region_kind, int n, size_t size,
-                     const struct backend_driver *driver, struct backend *backend);
+                     size_t header_bytes, const struct backend_driver *driver,
+                     struct backend *backend);
 void pool_region_close(struct pool_region *);
 // What it takes of the device and of the host, bytes. Needs neither.
 struct memory_need pool_region_need(enum region_kind, int n, size_t size);
 
 bool pool_region_on_device(const struct pool_region *);
 void *pool_region_data(const struct pool_region *, int number);
+void *pool_region_headers(const struct pool_region *, int number);
 // The word of slot `number`: its ticket while clients may rely on what is in the slot, else 0.
 _Atomic uint64_t *pool_region_word(const struct pool_region *, int number);
 

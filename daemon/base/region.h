@@ -15,7 +15,7 @@ struct region {
     int fd;             // a memfd that cannot change size, or the device's export; -1: private
     enum memory memory; // MEMORY_HOST or MEMORY_PINNED; MEMORY_CUDA for a device region
     uint8_t uuid[16];   // of a device region's device
-    // Private to region.c:
+    // Of a device region, whose it is; else private to region.c:
     const struct backend_driver *driver;
     struct backend *backend;
     struct device_export device;

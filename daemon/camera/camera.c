@@ -53,7 +53,8 @@ int camera_open(struct camera *camera, const struct camera_config *config,
     if (!camera->config)
         return -ENOMEM;
     camera_report_open(&camera->report);
-    int rc = subscriptions_open(&subscriptions, camera->config->name, config, NULL);
+    int rc =
+        subscriptions_open(&subscriptions, camera->config->name, config, NULL, context->batches);
     if (rc == 0) {
         set_subscriptions(camera, subscriptions);
         rc = open_thread(camera);

@@ -11,6 +11,7 @@ struct camera_context {
     struct devices *devices;
     struct login_pause *logins; // as of struct camera_thread_context
     struct event_queue *events;
+    struct output **batches;            // the list that shares are of (subscriptions_open)
     struct histogram *decode, *process; // as of struct transform_context
     void (*ended)(struct event *);      // the thread has ended (camera_of_event)
     // Outputs that the camera had before camera_subscribe may have no subscribers now.

@@ -38,6 +38,11 @@ static const struct output_config *config_of(const struct file_sink *file)
 
 // --- the job
 
+static int64_t time_of(const struct result *result)
+{
+    return protocol_first_item(result)->frame.capture_ns;
+}
+
 // The open file is the one that the frame belongs into.
 static int choose_file(struct file_sink *file)
 {
@@ -46,7 +51,7 @@ static int choose_file(struct file_sink *file)
     if (segment_is_open(segment) && !segment_takes(segment, file->result))
         rc = segment_finish(segment);
     if (rc == 0 && !segment_is_open(segment))
-        rc = segment_open(segment, file->result->item[0].frame.capture_ns);
+        rc = segment_open(segment, time_of(file->result));
     return rc;
 }
 
@@ -60,7 +65,7 @@ static int append_to_next(struct file_sink *file, const struct stream_position *
 {
     int rc = segment_finish(&file->segment);
     if (rc == 0)
-        rc = segment_open(&file->segment, file->result->item[0].frame.capture_ns);
+        rc = segment_open(&file->segment, time_of(file->result));
     return rc < 0 ? rc : append_frame(file, position);
 }
 
@@ -69,7 +74,7 @@ static void write_frame(uv_work_t *job)
     struct file_sink *file = job->data;
     struct stream_position position = file->position;
 
-    stream_advance(&position, &file->result->item[0]);
+    stream_advance(&position, file->result);
     file->status = choose_file(file);
     if (file->status == 0)
         file->status = append_frame(file, &position);

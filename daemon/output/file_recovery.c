@@ -32,14 +32,22 @@ static bool begins_like(const char *bytes, ssize_t n, const char *magic)
 
 static off_t framed_record(int fd, off_t offset, off_t end)
 {
-    struct framed_header header;
-    ssize_t n = read_at(fd, &header, sizeof header, offset);
-    if (n < 0)
-        return n;
-    if (n < (ssize_t)sizeof header || memcmp(header.magic, FRAMED_MAGIC, 4) != 0)
-        return 0;
-    uint64_t size = (uint64_t)le16toh(header.header_bytes);
-    uint64_t payload = le64toh(header.payload_bytes), left = (uint64_t)(end - offset);
+    union {
+        struct framed_batch batch;
+        struct framed_header frame; // which is larger, but says its sizes first
+    } header;
+    uint64_t size = 0, payload = 0, left = (uint64_t)(end - offset);
+    ssize_t n = read_at(fd, &header, sizeof header.batch, offset);
+    if (n < (ssize_t)sizeof header.batch)
+        return n < 0 ? n : 0;
+    if (memcmp(header.batch.magic, FRAMED_BATCH_MAGIC, 4) == 0) {
+        size = le16toh(header.batch.bytes) +
+               (uint64_t)le32toh(header.batch.count) * le32toh(header.batch.header_bytes);
+        payload = le64toh(header.batch.payload_bytes);
+    } else if (memcmp(header.frame.magic, FRAMED_MAGIC, 4) == 0) {
+        size = le16toh(header.frame.header_bytes);
+        payload = le64toh(header.frame.payload_bytes);
+    }
     return size <= left && payload <= left - size ? (off_t)(size + payload) : 0;
 }
 
@@ -175,7 +183,8 @@ off_t file_recovery_whole(enum protocol protocol, int fd)
     ssize_t n = read_at(fd, start, sizeof start, behind);
     if (n < 0)
         return n;
-    if (!begins_like(start, n, magics[protocol]))
+    if (!begins_like(start, n, magics[protocol]) &&
+        !(protocol == PROTOCOL_FRAMED && begins_like(start, n, FRAMED_BATCH_MAGIC)))
         return -EILSEQ;
     if (protocol == PROTOCOL_RAW)
         return st.st_size;

@@ -7,6 +7,7 @@
 #include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/log.h"
+#include "daemon/wire.h"
 
 static void results_are_ready(struct event *event)
 {
@@ -25,17 +26,39 @@ static enum region_kind memory_kind(const struct output_config *config)
 
 static int open_pool(struct output *output)
 {
+    const struct output_config *config = output->config;
+    const int items = config->is_batch ? config->capacity : 1;
     struct pool_options options = {
-        .n = output->config->slots,
-        .items = 1,
-        .name = output->config->name,
-        .kind = memory_kind(output->config),
-        .overflow = output->config->overflow,
-        .max_age_ns = output->config->max_age.ns,
-        .undelivered = output->config->sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT,
-        .ledger = &output->ledger,
+        .n = config->slots,
+        .items = items,
+        .name = config->name,
+        .header_bytes = config->is_batch && config->sink.kind == SINK_RING
+                            ? (size_t)items * sizeof(struct framed_element_header)
+                            : 0,
+        .kind = memory_kind(config),
+        .overflow = config->overflow,
+        .max_age_ns = config->max_age.ns,
+        .undelivered = config->sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT,
     };
+    // Frames wait for a batch (output/batch.h): of batches only what slower clients leave is given
+    // up.
+    if (config->is_batch && config->overflow != OVERFLOW_WAIT)
+        options.overflow = OVERFLOW_DROP_NEWEST;
     return pool_open(&output->pool, &options);
+}
+
+static int open_batch(struct output *output)
+{
+    const struct output_config *config = output->config;
+    const struct batch_options options = {
+        .pool = output->pool,
+        .capacity = config->capacity,
+        .per_camera = config->per_camera,
+        .fixed = config->order == BATCH_FIXED,
+        .fills_tail = config->tail == BATCH_ZERO,
+        .wait_ns = config->wait.ns,
+    };
+    return batch_open(&output->batch, &options);
 }
 
 enum {
@@ -55,7 +78,7 @@ static int open_packets(struct output *output)
     return packet_queue_open(&output->packets, &options);
 }
 
-int output_open(struct output **ret, const char *camera, const struct output_config *config)
+static int make_output(struct output **ret, const char *camera, const struct output_config *config)
 {
     struct output *output = calloc(1, sizeof *output);
     if (!output)
@@ -65,14 +88,47 @@ int output_open(struct output **ret, const char *camera, const struct output_con
     output->listener.fd = -1;
     output->ready.callback = results_are_ready;
     output->rate.fps = config->fps;
-    int rc = output->config ? 0 : -ENOMEM;
+    *ret = output;
+    return output->config ? 0 : -ENOMEM;
+}
+
+int output_open(struct output **ret, const char *camera, const struct output_config *config)
+{
+    int rc = make_output(ret, camera, config);
     if (rc == 0)
-        rc = output->config->kernel == KERNEL_COPY ? open_packets(output) : open_pool(output);
+        rc = config->kernel == KERNEL_COPY ? open_packets(*ret) : open_pool(*ret);
+    if (rc < 0)
+        output_close(*ret);
+    return rc;
+}
+
+int output_open_batch(struct output **ret, const struct output_config *config)
+{
+    int rc = make_output(ret, "", config);
+    if (rc == 0)
+        rc = open_pool(*ret);
+    if (rc == 0)
+        rc = open_batch(*ret);
+    if (rc < 0)
+        output_close(*ret);
+    return rc;
+}
+
+int output_open_share(struct output **ret, const char *camera, const struct output_config *config,
+                      struct output *parent)
+{
+    int rc = make_output(ret, camera, config);
     if (rc < 0) {
-        output_close(output);
+        output_close(*ret);
         return rc;
     }
-    *ret = output;
+    struct output *output = *ret;
+    output->pool = parent->pool;
+    output->parent = parent;
+    output->share.ledger = &output->ledger;
+    output->share.overflow = output->config->overflow;
+    output->share.max_age_ns = output->config->max_age.ns;
+    parent->subscribers++;
     return 0;
 }
 
@@ -80,15 +136,28 @@ void output_close(struct output *output)
 {
     if (!output)
         return;
+    if (output->share.batch)
+        batch_leave(&output->share);
+    if (output->parent)
+        output->parent->subscribers--;
+    else
+        pool_close(output->pool);
+    batch_close(output->batch);
     listener_close(&output->listener);
-    pool_close(output->pool);
     packet_queue_close(output->packets);
     config_free_output(output->config);
     free(output);
 }
 
+struct output *output_owner(struct output *output)
+{
+    return output->parent ? output->parent : output;
+}
+
 static void set_sink(struct output *output, enum pool_sink sink)
 {
+    if (output->parent)
+        return;
     if (output->pool)
         pool_set_sink(output->pool, sink);
     else
@@ -158,6 +227,8 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
 void output_finish(struct output *output, int grace_ms)
 {
     output->finished = true;
+    if (output->batch)
+        batch_finish(output->batch);
     if (output->sink)
         sink_finish(output->sink, grace_ms);
     else

@@ -1,4 +1,6 @@
-// One product of a camera: what the camera thread, the backend and the loop share of it.
+// One product of a camera: what the camera thread, the backend and the loop share of it. A batch is
+// an output without a camera; each camera that fills it has an output of the batch's name, which
+// counts that camera's frames, and takes pool and sink of the batch's.
 #ifndef FRAMED_DAEMON_OUTPUT_OUTPUT_H
 #define FRAMED_DAEMON_OUTPUT_OUTPUT_H
 
@@ -8,6 +10,7 @@
 #include "daemon/base/latency.h"
 #include "daemon/base/ledger.h"
 #include "daemon/base/rate_counter.h"
+#include "daemon/output/batch.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/rate.h"
@@ -15,13 +18,17 @@
 #include "kernels/backend.h"
 
 struct output {
-    const char *camera; // its name
+    const char *camera; // its name; of a batch ""
     struct output_config *config;
     struct ledger ledger;
     struct latency latency;       // received to finished
     struct pool *pool;            // NULL of a copy, which has:
     struct packet_queue *packets; // NULL of others
     struct event ready;           // results may be ready, or many packets wait
+    struct batch *batch;          // of a batch's own output; NULL: of others
+    struct collector *collector;  // of that, the supervisor's; NULL: not started
+    struct output *parent;        // the batch's own output, of a camera's share; NULL: of others
+    struct batch_member share;    // where there is a parent
 
     // loop thread:
     struct listener listener; // for the sink that is to be opened; closed: it makes its own
@@ -29,8 +36,8 @@ struct output {
     bool refused;             // the last try to open the sink failed
     bool finished;            // no sink is wanted any more
     void (*closed)(struct output *);
-    void *owner;                                   // of whoever gave `closed`
-    int subscribers;                               // lists of subscriptions that the output is in
+    void *owner;     // of whoever gave `closed`
+    int subscribers; // lists of subscriptions that the output is in; of a batch: its shares
     struct last_error last_error;                  // of the sink
     struct rate_counter emitted, lost, overflowed; // sampled by the status, like:
     struct latency_window recent;
@@ -39,13 +46,19 @@ struct output {
     uint64_t sequence, ordinal; // of the next frame offered
     struct rate rate;           // by `fps`
 
-    // Of an output that its camera is to do without: the caller's list.
+    // Of an output that its camera is to do without, and of a batch: the caller's list.
     struct output *next;
 };
 
 // With a copy of the configuration. `camera`, its name, outlives the output.
 int output_open(struct output **ret, const char *camera, const struct output_config *);
+// A batch's own output, and a camera's share in it.
+int output_open_batch(struct output **ret, const struct output_config *);
+int output_open_share(struct output **ret, const char *camera, const struct output_config *,
+                      struct output *parent);
 void output_close(struct output *); // after sink and camera are gone; accepts NULL
+// The output that has the sink: the parent, or itself.
+struct output *output_owner(struct output *);
 // Whether no frame reached anybody: all were lost, or none came. A copy that waits for requests may
 // get none.
 bool output_is_silent(const struct output *);

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/base/log.h"
 
-enum { FREE_MIN = 2 }; // results that stalled consumers leave: one to fill while another is read
+enum {
+    FREE_MIN = 2,  // results that stalled consumers leave: one to fill while another is read
+    HELD_PART = 5, // of pool.held_ns is what the last result was held for
+};
 
 static uint64_t *lent_word(struct consumer *consumer, int number)
 {
@@ -67,36 +69,44 @@ static bool is_pending(struct pool *pool, uint64_t ticket, bool emitted)
     return found;
 }
 
+static bool is_good(const struct item *item)
+{
+    return item->state == ITEM_COMPLETE && item->status >= 0;
+}
+
 static int count_good(const struct result *result)
 {
     int good = 0;
-    for (int i = 0; i < result->claimed; i++)
-        good += result->item[i].status >= 0;
+    for (int i = 0; i < result->n_items; i++)
+        good += is_good(&result->item[i]);
     return good;
 }
 
-// Under lock: counts items that are over for every consumer, or leaves that to the last consumer
-// whose delivery of them is pending.
-static void account_items(struct pool *pool, uint64_t ticket, int items, bool delivered,
-                          enum result_fate fate)
+static void account_item(struct pool *pool, struct ledger *ledger, bool delivered,
+                         enum result_fate fate)
 {
-    bool pending = is_pending(pool, ticket, delivered);
-    for (int i = 0; i < items; i++) {
-        if (delivered)
-            ledger_emit(pool->options.ledger);
-        else if (!pending)
-            ledger_lose(pool->options.ledger, loss_of(pool, fate));
-    }
+    if (!ledger)
+        return; // an element of a picture whose first one counts
+    if (delivered)
+        ledger_emit(ledger);
+    else
+        ledger_lose(ledger, loss_of(pool, fate));
 }
 
 // Under lock: the one end of every result. The slot's word falls before anything of the next result
-// can be written there: that is how a late reader knows.
-static void end_result(struct pool *pool, struct result *result)
+// can be written there: that is how a late reader knows. What a consumer has detached the payload
+// of is counted when its delivery ends, unless another consumer got it.
+void pool_end_result(struct pool *pool, struct result *result)
 {
-    int good = count_good(result);
-    for (int i = good; i < result->claimed; i++)
-        ledger_lose(pool->options.ledger, loss_of(pool, FATE_FAILED));
-    account_items(pool, result->ticket, good, result->delivered, result->fate);
+    const bool pending = is_pending(pool, result->ticket, result->delivered);
+    for (int i = 0; i < result->n_items; i++) {
+        struct item *item = &result->item[i];
+        if (is_good(item) && (result->delivered || !pending))
+            account_item(pool, item->ledger, result->delivered, result->fate);
+        else if (item->state != ITEM_EMPTY && !is_good(item))
+            account_item(pool, item->ledger, false, item->status < 0 ? FATE_FAILED : result->fate);
+        item->state = ITEM_EMPTY;
+    }
     for (struct consumer *c = pool->consumers; c && result->lent > 0; c = c->next)
         *lent_word(c, result->number) &= ~lent_bit(result->number);
     atomic_store(pool_region_word(result->region, result->number), 0);
@@ -113,152 +123,7 @@ static void end_unneeded(struct pool *pool, struct result *result)
     bool kept = pool->options.overflow == OVERFLOW_WAIT && pool->n_consumers == 0 &&
                 pool->sink == POOL_SINK_OPEN;
     if (result->awaited == 0 && result->held == 0 && result->lent == 0 && !kept)
-        end_result(pool, result);
-}
-
-// --- memory. Mapping and page-locking take their time, which nobody waits for under `lock`.
-
-static void close_unused_regions(struct pool *pool)
-{
-    struct pool_region *unused = NULL;
-    pthread_mutex_lock(&pool->lock);
-    for (struct pool_region **link = &pool->regions; *link;) {
-        struct pool_region *region = *link;
-        if (region == pool->region || region->users > 0) {
-            link = &region->next;
-            continue;
-        }
-        *link = region->next;
-        region->next = unused;
-        unused = region;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    for (struct pool_region *next; unused; unused = next) {
-        next = unused->next;
-        pool_region_close(unused);
-    }
-}
-
-static void pin_region(struct pool *pool, struct pool_region *region)
-{
-    if (pool->driver && !pool_region_on_device(region))
-        region_pin(&region->host, pool->driver, pool->backend);
-}
-
-// Once: without a device it is so with every new size, on a full one with every backend.
-static void log_host_memory(struct pool *pool, int error)
-{
-    if (!pool->logged)
-        log_event(LOG_LEVEL_WARNING, "output=%s memory: cuda: its slots are on the host: %s%s",
-                  pool->options.name,
-                  error ? "the device gives no memory: " : "the frames are not made on a GPU",
-                  error ? strerror(-error) : "");
-    pool->logged = true;
-}
-
-static int open_region(struct pool *pool, struct pool_region **ret, size_t size)
-{
-    const struct pool_options *options = &pool->options;
-    enum region_kind host = options->kind == REGION_PRIVATE ? REGION_PRIVATE : REGION_SHARED;
-    int rc = 0;
-    if (pool->wants_device) {
-        rc = pool_region_open(ret, REGION_DEVICE, options->n, size, pool->driver, pool->backend);
-        if (rc == 0)
-            return 0;
-    }
-    if (options->kind == REGION_DEVICE)
-        log_host_memory(pool, rc);
-    rc = pool_region_open(ret, host, options->n, size, NULL, NULL);
-    if (rc == 0)
-        pin_region(pool, *ret);
-    return rc;
-}
-
-// Under lock.
-static bool region_fits(const struct pool *pool, size_t size)
-{
-    const struct pool_region *region = pool->region;
-    return region && region->stride >= size && pool_region_on_device(region) == pool->wants_device;
-}
-
-// Opens a region for results of `size` bytes, where no other producer has meanwhile.
-static int open_larger_region(struct pool *pool, size_t size)
-{
-    struct pool_region *region = NULL;
-    int rc = 0;
-    pthread_mutex_lock(&pool->memory_lock);
-    pthread_mutex_lock(&pool->lock);
-    bool opens = !region_fits(pool, size);
-    if (opens)
-        pool->region = NULL;
-    pthread_mutex_unlock(&pool->lock);
-    if (opens) {
-        close_unused_regions(pool); // first: where nothing is in use, no need for both at a time
-        rc = open_region(pool, &region, size);
-    }
-    if (opens && rc == 0) {
-        pthread_mutex_lock(&pool->lock);
-        region->generation = ++pool->generation;
-        region->next = pool->regions;
-        pool->region = pool->regions = region;
-        // A device that is full is not asked again until the next pool_set_backend.
-        pool->wants_device = pool_region_on_device(region);
-        pthread_mutex_unlock(&pool->lock);
-    }
-    pthread_mutex_unlock(&pool->memory_lock);
-    return rc < 0 ? -ENOMEM : 0;
-}
-
-// The list of regions changes under both locks, so that either is enough to walk it.
-void pool_set_backend(struct pool *pool, const struct backend_driver *driver,
-                      struct backend *backend)
-{
-    pthread_mutex_lock(&pool->memory_lock);
-    pool->driver = driver;
-    pool->backend = backend;
-    pthread_mutex_lock(&pool->lock);
-    pool->wants_device = pool->options.kind == REGION_DEVICE && driver->export_open;
-    pthread_mutex_unlock(&pool->lock);
-    for (struct pool_region *region = pool->regions; region; region = region->next)
-        pin_region(pool, region);
-    pthread_mutex_unlock(&pool->memory_lock);
-}
-
-// Under lock: a consumer is about to be told of a result on the device, with the region's
-// descriptor.
-static bool is_device_held(const struct pool *pool)
-{
-    for (int i = 0; i < pool->options.n; i++) {
-        const struct result *result = &pool->result[i];
-        if (result->state == RESULT_READY && result->memory == MEMORY_CUDA && result->held > 0)
-            return true;
-    }
-    return false;
-}
-
-void pool_clear_backend(struct pool *pool)
-{
-    pthread_mutex_lock(&pool->memory_lock);
-    pthread_mutex_lock(&pool->lock);
-    while (is_device_held(pool)) // that takes no time
-        pthread_cond_wait(&pool->room, &pool->lock);
-    for (int i = 0; i < pool->options.n; i++) {
-        struct result *result = &pool->result[i];
-        if (result->state != RESULT_READY || result->memory != MEMORY_CUDA)
-            continue;
-        result->fate = FATE_FAILED;
-        end_result(pool, result);
-    }
-    if (pool->region && pool_region_on_device(pool->region))
-        pool->region = NULL;
-    pool->wants_device = false;
-    pthread_mutex_unlock(&pool->lock);
-    close_unused_regions(pool); // those on the device among them
-    for (struct pool_region *region = pool->regions; region; region = region->next)
-        region_unpin(&region->host);
-    pool->driver = NULL;
-    pool->backend = NULL;
-    pthread_mutex_unlock(&pool->memory_lock);
+        pool_end_result(pool, result);
 }
 
 // --- producers
@@ -299,18 +164,37 @@ static struct result *find_evictable(struct pool *pool)
     return newest && passed ? passed : spare;
 }
 
+int pool_check_sink(const struct pool *pool)
+{
+    if (pool->sink == POOL_SINK_REFUSED)
+        return -EPIPE;
+    if (pool->sink != POOL_SINK_OPEN)
+        return -ESHUTDOWN;
+    return pool->n_consumers == 0 ? -ENOTCONN : 0;
+}
+
 // Under lock.
 static bool is_worth_waiting(struct pool *pool)
 {
-    if (pool->sink != POOL_SINK_OPEN || pool->open)
+    if (pool->sink != POOL_SINK_OPEN)
         return false;
     if (pool->n_consumers == 0)
         return pool->options.overflow == OVERFLOW_WAIT;
     return !find_free(pool);
 }
 
-// Under lock: the result to claim an item of, by the policy, or why there is none.
-static int find_room(struct pool *pool, const struct pool_request *request, struct result **ret)
+struct result *pool_find_room(struct pool *pool, bool evicts)
+{
+    struct result *found = find_free(pool);
+    if (!found && evicts && (found = find_evictable(pool))) {
+        found->fate = FATE_EVICTED;
+        pool_end_result(pool, found);
+    }
+    return found;
+}
+
+// Under lock: the result to claim, by the policy, or why there is none.
+static int wait_for_room(struct pool *pool, const struct pool_request *request, struct result **ret)
 {
     bool waits = pool->options.overflow == OVERFLOW_WAIT;
     int64_t until_ns = waits ? INT64_MAX : request->wait_until_ns;
@@ -319,75 +203,68 @@ static int find_room(struct pool *pool, const struct pool_request *request, stru
         pthread_cond_timedwait(&pool->room, &pool->lock, &until);
     if (atomic_load(request->stop))
         return -ECANCELED;
-    if (pool->sink == POOL_SINK_REFUSED)
-        return -EPIPE;
-    if (pool->sink != POOL_SINK_OPEN)
-        return -ESHUTDOWN;
-    if (pool->n_consumers == 0)
-        return -ENOTCONN;
-    struct result *found = pool->open ? pool->open : find_free(pool);
-    if (!found && !waits && (found = find_evictable(pool))) {
-        found->fate = FATE_EVICTED;
-        end_result(pool, found);
-    }
-    if (!found)
-        return -EAGAIN;
-    *ret = found;
-    return 0;
+    int rc = pool_check_sink(pool);
+    if (rc < 0)
+        return rc;
+    *ret = pool_find_room(pool, !waits);
+    return *ret ? 0 : -EAGAIN;
 }
 
-// Under lock: a free result's use begins.
-static void begin_result(struct pool *pool, struct result *result, size_t item_size)
+void pool_begin_result(struct pool *pool, struct result *result, const struct pool_request *request)
 {
     struct pool_region *region = pool->region;
     region->users++;
     result->region = region;
     result->data = pool_region_data(region, result->number);
-    result->size = item_size * (size_t)pool->options.items;
+    result->n_items = request->items;
+    result->size = request->size * (size_t)request->items;
     result->memory = pool_region_on_device(region) ? MEMORY_CUDA : region->host.memory;
     result->ticket = pool->next_ticket++;
     result->state = RESULT_FILLING;
-    result->claimed = result->complete = 0;
+    result->sealed = false;
+    result->closed_by = CLOSED_NOT;
+    result->filling = 0;
     result->awaited = result->held = result->lent = 0;
     result->delivered = false;
     result->fate = FATE_NOT_REACHED;
-    for (int i = 0; i < pool->options.items; i++) {
-        result->item[i].status = 0;
-        if (result->generation != region->generation)
-            result->item[i].valid_op = 0;
-    }
+    for (int i = 0; i < pool->options.items && result->generation != region->generation; i++)
+        result->item[i].valid_op = 0;
     result->generation = region->generation;
+}
+
+void pool_claim_items(struct result *result, int first, int n, struct ledger *ledger)
+{
+    for (int i = first; i < first + n; i++) {
+        result->item[i].state = ITEM_FILLING;
+        result->item[i].status = 0;
+        result->item[i].ledger = i == first ? ledger : NULL;
+    }
+    result->filling += n;
 }
 
 int pool_claim(struct pool *pool, struct pool_request *request, struct result **ret)
 {
-    const size_t size = request->size * (size_t)pool->options.items;
-    struct result *result = NULL;
+    const size_t size = request->size * (size_t)request->items;
     int rc;
     pthread_mutex_lock(&pool->lock);
-    while ((rc = find_room(pool, request, &result)) == 0 && !region_fits(pool, size)) {
+    while ((rc = wait_for_room(pool, request, ret)) == 0 && !pool_region_fits(pool, size)) {
         pthread_mutex_unlock(&pool->lock);
         const int64_t begun_ns = monotonic_ns();
-        rc = open_larger_region(pool, size);
+        rc = pool_open_region(pool, size);
         request->opening_ns += monotonic_ns() - begun_ns;
         if (rc < 0)
             return rc;
         pthread_mutex_lock(&pool->lock);
     }
     if (rc == 0) {
-        if (result != pool->open)
-            begin_result(pool, result, request->size);
-        rc = result->claimed++;
-        pool->open = result->claimed < pool->options.items ? result : NULL;
-        *ret = result;
+        pool_begin_result(pool, *ret, request);
+        pool_claim_items(*ret, 0, request->items, request->ledger);
+        (*ret)->sealed = true;
     }
     bool moved = pool->regions && pool->regions->next;
     pthread_mutex_unlock(&pool->lock);
-    if (moved) {
-        pthread_mutex_lock(&pool->memory_lock);
-        close_unused_regions(pool);
-        pthread_mutex_unlock(&pool->memory_lock);
-    }
+    if (moved)
+        pool_close_unused_regions(pool);
     return rc;
 }
 
@@ -399,7 +276,7 @@ static void publish_done(struct pool *pool)
     while ((result = find_ticket(pool, RESULT_DONE, pool->head))) {
         pool->head++;
         if (count_good(result) == 0) {
-            end_result(pool, result);
+            pool_end_result(pool, result);
             continue;
         }
         result->state = RESULT_READY;
@@ -410,17 +287,35 @@ static void publish_done(struct pool *pool)
     }
 }
 
-void pool_complete(struct pool *pool, struct result *result, int index, int status)
+// Under lock.
+static void finish_when_complete(struct pool *pool, struct result *result)
 {
-    struct item *item = &result->item[index];
-    pthread_mutex_lock(&pool->lock);
-    item->finished_ns = monotonic_ns();
-    item->status = status;
-    if (status < 0)
-        item->valid_op = 0;
-    if (++result->complete == pool->options.items)
-        result->state = RESULT_DONE;
+    if (!result->sealed || result->filling > 0)
+        return;
+    result->state = RESULT_DONE;
     publish_done(pool);
+}
+
+void pool_seal(struct pool *pool, struct result *result)
+{
+    result->sealed = true;
+    finish_when_complete(pool, result);
+}
+
+void pool_complete(struct pool *pool, struct result *result, int first, int n, int status)
+{
+    const int64_t now_ns = monotonic_ns();
+    pthread_mutex_lock(&pool->lock);
+    for (int i = first; i < first + n; i++) {
+        struct item *item = &result->item[i];
+        item->finished_ns = now_ns;
+        item->status = status;
+        item->state = ITEM_COMPLETE;
+        if (status < 0)
+            item->valid_op = 0;
+    }
+    result->filling -= n;
+    finish_when_complete(pool, result);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -475,8 +370,11 @@ static void end_delivery(struct pool *pool, struct consumer *consumer, bool deli
     consumer->pending.ticket = 0;
     if (result)
         result->delivered |= delivered;
-    else if (!consumer->pending.emitted)
-        account_items(pool, ticket, consumer->pending.items, delivered, FATE_UNDELIVERED);
+    if (result || consumer->pending.emitted)
+        return;
+    const bool others = is_pending(pool, ticket, delivered);
+    for (int i = 0; i < consumer->pending.items && (delivered || !others); i++)
+        account_item(pool, consumer->pending.ledger[i], delivered, FATE_UNDELIVERED);
 }
 
 void pool_detach(struct pool *pool, struct consumer *consumer)
@@ -503,11 +401,23 @@ void pool_detach(struct pool *pool, struct consumer *consumer)
         end_delivery(pool, consumer, false);
     pthread_cond_broadcast(&pool->room);
     pthread_mutex_unlock(&pool->lock);
+    free(consumer->pending.ledger);
+    consumer->pending.ledger = NULL;
 }
 
 bool pool_has_next(struct pool *pool, const struct consumer *consumer)
 {
     return consumer->cursor < atomic_load(&pool->head);
+}
+
+// A result is as old as its newest item.
+static bool is_late(const struct pool *pool, const struct result *result)
+{
+    for (int i = 0; i < result->n_items; i++)
+        if (is_good(&result->item[i]) &&
+            !frame_is_late(&result->item[i].frame, pool->options.max_age_ns))
+            return false;
+    return true;
 }
 
 struct result *pool_acquire(struct pool *pool, struct consumer *consumer)
@@ -527,8 +437,9 @@ struct result *pool_acquire(struct pool *pool, struct consumer *consumer)
         if (!found)
             break;
         found->awaited--;
-        if (!frame_is_late(&found->item[0].frame, pool->options.max_age_ns)) {
+        if (!is_late(pool, found)) {
             found->held++;
+            consumer->acquired_ns = monotonic_ns();
             break;
         }
         found->fate = FATE_LATE;
@@ -537,6 +448,12 @@ struct result *pool_acquire(struct pool *pool, struct consumer *consumer)
     consumer->held = found;
     pthread_mutex_unlock(&pool->lock);
     return found;
+}
+
+// Under lock: a consumer kept a result for so long.
+static void observe_held(struct pool *pool, int64_t ns)
+{
+    pool->held_ns += (ns - pool->held_ns) / HELD_PART;
 }
 
 // Under lock.
@@ -554,6 +471,7 @@ void pool_release(struct pool *pool, struct consumer *consumer, bool delivered)
     pthread_mutex_lock(&pool->lock);
     if (consumer->held) {
         struct result *result = end_hold(pool, consumer);
+        observe_held(pool, monotonic_ns() - consumer->acquired_ns);
         result->delivered |= delivered;
         if (!delivered)
             result->fate = FATE_UNDELIVERED;
@@ -574,15 +492,25 @@ bool pool_is_short(struct pool *pool)
     return held > pool->options.n - FREE_MIN;
 }
 
-void pool_detach_payload(struct pool *pool, struct consumer *consumer)
+int pool_detach_payload(struct pool *pool, struct consumer *consumer)
 {
+    int n = 0;
+    if (!consumer->pending.ledger)
+        consumer->pending.ledger =
+            calloc((size_t)pool->options.items, sizeof consumer->pending.ledger[0]);
+    if (!consumer->pending.ledger)
+        return -ENOMEM;
     pthread_mutex_lock(&pool->lock);
     struct result *result = end_hold(pool, consumer);
+    for (int i = 0; i < result->n_items; i++)
+        if (is_good(&result->item[i]))
+            consumer->pending.ledger[n++] = result->item[i].ledger;
     consumer->pending.ticket = result->ticket;
-    consumer->pending.items = count_good(result);
+    consumer->pending.items = n;
     consumer->pending.emitted = false;
     end_unneeded(pool, result);
     pthread_mutex_unlock(&pool->lock);
+    return 0;
 }
 
 void pool_lend(struct pool *pool, struct consumer *consumer, bool told)
@@ -610,6 +538,7 @@ bool pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, 
     if (result->ticket == ticket && (*lent & bit)) {
         *lent &= ~bit;
         result->lent--;
+        observe_held(pool, monotonic_ns() - result->lent_ns);
         result->delivered = true;
         end_unneeded(pool, result);
     }
@@ -688,9 +617,9 @@ void pool_close(struct pool *pool)
     pool->sink = POOL_SINK_STOPPED;
     for (int i = 0; i < pool->options.n; i++)
         if (pool->result[i].state != RESULT_FREE)
-            end_result(pool, &pool->result[i]);
+            pool_end_result(pool, &pool->result[i]);
     pool->region = NULL;
-    close_unused_regions(pool);
+    pool_close_unused_regions(pool);
     pthread_cond_destroy(&pool->room);
     pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->memory_lock);

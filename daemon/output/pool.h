@@ -3,15 +3,17 @@
 //
 //     free -> filling (claim to complete) -> done -> ready, in the order of claims -> free
 //
-// A result is an entry of n items, one a picture; n is 1 for an output of one camera. It is ready
-// when all its items are complete. It ends when no consumer needs it any more, when a newer result
-// needs its slot, or with its device; then the ledger counts each item: as emitted where at least
-// one consumer got all of it, else as lost. pool.c:loss_of decides the reason. A picture for which
-// no result could be claimed is lost and counted in transform/claim.c.
+// A result is an entry of items: one for a plain output, one for each region or tile of a picture,
+// or one for each picture of a batch (output/batch.h, which fills a result by and by and seals it).
+// It is ready when it is sealed and all its items are complete. It ends when no consumer needs it
+// any more, when a newer result needs its slot, or with its device; then the ledger of each item
+// counts it: as emitted where at least one consumer got all of it, else as lost. pool.c:loss_of
+// decides the reason. A picture for which no result could be claimed is lost and counted in
+// transform/claim.c.
 //
 // The data of all results lies in one region, which clients of a ring map; a result has the slot of
 // its number there. A larger result moves the pool to a new region; results in use stay in the old
-// one until they end.
+// one until they end (output/pool_memory.c).
 //
 // All functions are thread-safe; each names the thread that calls it. `lock` is the last in the
 // order of locks: nothing is locked, posted or logged under it.
@@ -25,18 +27,40 @@
 #include "daemon/base/pool_region.h"
 #include "daemon/decode/frame.h"
 
-enum { POOL_RESULTS_MAX = 256 }; // of one pool
+enum {
+    POOL_RESULTS_MAX = 256, // of one pool
+    POOL_BACKENDS_MAX = 65, // that fill one pool: every GPU and the CPU
+};
 
-// One picture in a result: its producer fills it in between claim and complete.
+// One picture, or an element of one, in a result: its producer fills it in between claim and
+// complete.
 struct item {
     struct frame_info frame;
-    const char *camera;                  // its name; outlives the pool
+    // Names, or the first 24 bytes of them: one more than the wire has, which cuts at a character.
+    char camera[25];
+    char region[25];                     // of the camera, that the element shows; "": the picture
+    int part, parts;                     // which element of its picture it is, and of how many
     double src_to_dst[6], dst_to_src[6]; // identity for yuv without a geometry
     uint64_t sequence;                   // counts every frame that the camera offered
     uint64_t ordinal;                    // the same without the thinned ones: gaps are losses
+    uint64_t lost;       // of a batch: the camera's pictures since its first one that no batch got
+    bool new_epoch;      // of a batch: no picture of its epoch was in one before
     uint64_t valid_op;   // serial of the op whose whole picture lies in the data; 0: of none
     int64_t finished_ns; // CLOCK_MONOTONIC, by pool_complete
     int status;          // 0, or what its job failed with
+    // Private to the pool, under its lock:
+    struct ledger *ledger; // that counts it; outlives the item's use; NULL: part 0 is counted
+    enum item_state { ITEM_EMPTY, ITEM_FILLING, ITEM_COMPLETE } state;
+};
+
+// Why a batch takes no more items.
+enum batch_close {
+    CLOSED_NOT,
+    CLOSED_FULL,
+    CLOSED_ALL,
+    CLOSED_WAIT,
+    CLOSED_RELOAD,
+    CLOSED_STOPPING
 };
 
 // How to read a result's data: of the first item, and so of all.
@@ -60,22 +84,28 @@ enum result_fate {
 
 struct result {
     struct result_format format;
-    struct item *item; // one for each of the pool's options.items
+    struct item *item; // n_items of them
+    int n_items;       // that it has room for
     void *data;        // size bytes: of each item an equal share, one behind the other
     size_t size;
     enum memory memory;         // of data: what the job's result is to say
     struct pool_region *region; // that data lies in, valid while the result is in use
-    int number;                 // of the slot in each of the pool's regions
-    uint64_t ticket;            // names this use of the slot, rising; never 0
+    // Of a batch; CLOSED_NOT: the result is none. Times are CLOCK_MONOTONIC.
+    enum batch_close closed_by;
+    int64_t opened_ns, closed_ns;
+    uint64_t batch_sequence; // counts the output's batches
+    int number;              // of the slot in each of the pool's regions
+    uint64_t ticket;         // names this use of the slot, rising; never 0
     // Private to pool.c, under the lock:
     enum result_state { RESULT_FREE, RESULT_FILLING, RESULT_DONE, RESULT_READY } state;
-    uint32_t generation;   // of the region that data last lay in
-    int claimed, complete; // items
-    int awaited;           // by consumers that have not come to it
-    int held;              // by consumers that acquired it
-    int lent;              // to consumers that read it themselves
-    int64_t lent_ns;       // CLOCK_MONOTONIC: when the last of them was told
-    bool delivered;        // some consumer got all of it
+    uint32_t generation; // of the region that data last lay in
+    int filling;         // items that are claimed and not complete
+    bool sealed;         // no further item is claimed
+    int awaited;         // by consumers that have not come to it
+    int held;            // by consumers that acquired it
+    int lent;            // to consumers that read it themselves
+    int64_t lent_ns;     // CLOCK_MONOTONIC: when the last of them was told
+    bool delivered;      // some consumer got all of it
     enum result_fate fate;
 };
 
@@ -85,10 +115,12 @@ struct consumer {
     uint64_t cursor;     // ticket from which on results are still to come to it
     struct result *held; // acquired and neither released nor lent; NULL: none
     struct {
-        uint64_t ticket; // of the result whose payload the consumer detached; 0: of none
-        int items;       // to count once it is delivered or not
-        bool emitted;    // they are counted already: another consumer got them
+        uint64_t ticket;        // of the result whose payload the consumer detached; 0: of none
+        int items;              // to count once it is delivered or not
+        struct ledger **ledger; // of each of these; room for as many as a result has
+        bool emitted;           // they are counted already: another consumer got them
     } pending;
+    int64_t acquired_ns;                  // CLOCK_MONOTONIC: when it came to what it holds
     uint64_t lent[POOL_RESULTS_MAX / 64]; // bit i: result i
 };
 
@@ -102,21 +134,25 @@ enum pool_sink {
 
 struct pool_options {
     int n;                  // results, at most POOL_RESULTS_MAX
-    int items;              // of each
+    int items;              // of each, at most
     const char *name;       // of the output, for the log; outlives the pool
+    size_t header_bytes;    // of a result, beside the data for clients of a ring; or 0
     enum region_kind kind;  // private: no ring; shared: host memory; device: fallback is shared
     enum overflow overflow; // what claims do where no result is free
     int64_t max_age_ns;     // older results are passed over; 0: none are
     enum loss undelivered;  // what a result counts as that consumers did not get
-    struct ledger *ledger;  // outlives the pool
 };
 
 struct pool {
     struct pool_options options;
 
-    pthread_mutex_t memory_lock;         // one thread at a time changes the memory; before `lock`
-    const struct backend_driver *driver; // NULL: no backend
-    struct backend *backend;
+    pthread_mutex_t memory_lock; // one thread at a time changes the memory; before `lock`
+    struct pool_backend {
+        const struct backend_driver *driver;
+        struct backend *backend;
+        int users;                 // producers that it works for
+    } backends[POOL_BACKENDS_MAX]; // the first pins the memory on the host
+    int n_backends;
     bool logged; // that the data is not on the device
 
     pthread_mutex_t lock;        // guards all below, and users and next of the regions
@@ -127,7 +163,7 @@ struct pool {
     struct pool_region *regions; // all of them, newest first
     uint64_t next_ticket;        // of the next result to be claimed
     _Atomic uint64_t head;       // ticket of the next result to become ready; may be read without
-    struct result *open;         // claimed items are not all yet; NULL: none
+    int64_t held_ns;             // that consumers keep a result: a mean that the last ones rule
     enum pool_sink sink;
     int n_consumers;
     struct consumer *consumers;
@@ -141,33 +177,37 @@ int pool_open(struct pool **ret, const struct pool_options *);
 void pool_close(struct pool *);
 
 // --- producers: camera threads
-// The backend that fills results from now on: pins the pool's memory for it. A device pool gets a
-// region of it with the next claim.
-void pool_set_backend(struct pool *, const struct backend_driver *, struct backend *);
-// The backend goes; none of its jobs may be in flight. Results on the host stay as they are, those
-// on the device end as LOSS_BACKEND, whoever holds them.
-void pool_clear_backend(struct pool *);
+// A backend fills results from now on, for one producer more: it pins the pool's memory, where no
+// other does. A device pool gets a region of it with the next claim, as long as all producers have
+// that backend.
+void pool_add_backend(struct pool *, const struct backend_driver *, struct backend *);
+// One producer less has the backend; none of that producer's jobs may be in flight. With the last
+// one the backend goes: results on the host stay as they are, those on its device end as
+// LOSS_BACKEND, whoever holds them.
+void pool_remove_backend(struct pool *, struct backend *);
 
 struct pool_request {
-    size_t size;              // bytes of an item; a pool of several items gets the same for all
+    size_t size;              // bytes of an item
+    int items;                // of the result, at most the pool's
+    struct ledger *ledger;    // that counts the picture; outlives the items' use
     int64_t wait_until_ns;    // CLOCK_MONOTONIC: until then waits for room under any `overflow`...
     const _Atomic bool *stop; // ...and not while this is set
     int64_t opening_ns;       // what the opening of memory took is added here
 };
 
-// The next item to fill: returns its index in *ret, 0 in a pool of one item. Under OVERFLOW_WAIT
-// waits for room and for a first consumer, but not for a sink that is refused. Else makes room when
-// the time to wait is over. OVERFLOW_DROP_OLDEST evicts the oldest ready result that no consumer
-// holds and that is not the oldest lent to any consumer: what a client is at it keeps, and a client
-// that is stuck loses what it hoards before others lose anything newer. OVERFLOW_DROP_NEWEST evicts
-// only what waits for slower consumers: what some consumer has passed and nobody holds, or what was
-// delivered and is no consumer's oldest. Errors: -ENOTCONN: there is no consumer; -EPIPE: the sink
-// is refused; -EAGAIN: no room; -ECANCELED: *stop; -ESHUTDOWN: the sink finishes; -ENOMEM. On error
-// nothing is counted: the caller does.
+// The next result to fill, with all its items claimed. Under OVERFLOW_WAIT waits for room and for a
+// first consumer, but not for a sink that is refused. Else makes room when the time to wait is
+// over. OVERFLOW_DROP_OLDEST evicts the oldest ready result that no consumer holds and that is not
+// the oldest lent to any consumer: what a client is at it keeps, and a client that is stuck loses
+// what it hoards before others lose anything newer. OVERFLOW_DROP_NEWEST evicts only what waits for
+// slower consumers: what some consumer has passed and nobody holds, or what was delivered and is no
+// consumer's oldest. 0, or: -ENOTCONN: there is no consumer; -EPIPE: the sink is refused; -EAGAIN:
+// no room; -ECANCELED: *stop; -ESHUTDOWN: the sink finishes; -ENOMEM. On error nothing is counted:
+// the caller does.
 int pool_claim(struct pool *, struct pool_request *, struct result **ret);
-// The item is complete (status 0) or will never be (negative errno). Any thread. Whatever became
-// ready by it is so when this returns.
-void pool_complete(struct pool *, struct result *, int item, int status);
+// `n` items from `first` on are complete (status 0) or will never be (negative errno). Any thread.
+// Whatever became ready by it is so when this returns.
+void pool_complete(struct pool *, struct result *, int first, int n, int status);
 void pool_wake(struct pool *); // lets those that wait look at *stop again; any thread
 
 // --- the sink: loop thread
@@ -189,8 +229,8 @@ void pool_release(struct pool *, struct consumer *, bool delivered);
 // Whether so many results are held that the next consumer to stall should detach its payload.
 bool pool_is_short(struct pool *);
 // The consumer has copied what it still needs of the result that it holds. The delivery stays
-// pending until pool_release.
-void pool_detach_payload(struct pool *, struct consumer *);
+// pending until pool_release. 0; -ENOMEM: the consumer holds it as before.
+int pool_detach_payload(struct pool *, struct consumer *);
 // Whether it holds anything, was lent anything or has a delivery pending.
 bool pool_is_busy(struct pool *, const struct consumer *);
 
@@ -204,5 +244,26 @@ bool pool_return(struct pool *, struct consumer *, uint32_t number, uint64_t tic
 // Revokes what was last lent before `lent_ns`. Returns when the first of the results that are still
 // lent was; 0: none is.
 int64_t pool_revoke(struct pool *, int64_t lent_ns);
+
+// --- between pool.c, pool_memory.c and batch.c; all but the last two with `lock` held
+// Whether results of `size` bytes fit into the present region, and that is where it should be.
+bool pool_region_fits(const struct pool *, size_t size);
+// Whether the sink takes results at all: 0, -EPIPE, -ESHUTDOWN or -ENOTCONN, as of pool_claim.
+int pool_check_sink(const struct pool *);
+// A free result; under `evicts` also one that the policy gives up for a newer one. NULL: none.
+struct result *pool_find_room(struct pool *, bool evicts);
+// A free result's use begins, in the present region, which fits: none of its items is claimed.
+void pool_begin_result(struct pool *, struct result *, const struct pool_request *);
+// For one picture, which `ledger` counts.
+void pool_claim_items(struct result *, int first, int n, struct ledger *);
+// No further item of the result is claimed. May make results ready.
+void pool_seal(struct pool *, struct result *);
+void pool_end_result(struct pool *, struct result *);
+
+// Opens a region for results of `size` bytes, where no other thread has meanwhile. 0 or -ENOMEM.
+// May take long.
+int pool_open_region(struct pool *, size_t size);
+// Closes regions that no result is in any more, but for the present one.
+void pool_close_unused_regions(struct pool *);
 
 #endif

@@ -6,14 +6,61 @@
 
 #include "daemon/wire.h"
 
-void stream_advance(struct stream_position *position, const struct item *item)
+enum { HEADER_MAX = 512 }; // bytes before a payload, but for the headers of elements
+
+static bool is_batch(const struct result *result)
 {
+    return result->closed_by != CLOSED_NOT;
+}
+
+static bool is_filled(const struct item *item)
+{
+    return item->state == ITEM_COMPLETE && item->status >= 0;
+}
+
+const struct item *protocol_first_item(const struct result *result)
+{
+    int i = 0;
+    while (i < result->n_items - 1 && !is_filled(&result->item[i]))
+        i++;
+    return &result->item[i];
+}
+
+void stream_advance(struct stream_position *position, const struct result *result)
+{
+    const struct item *item = protocol_first_item(result);
+    const uint64_t number = is_batch(result) ? result->batch_sequence : item->ordinal;
     if (position->begun)
-        position->lost += item->ordinal - position->expected;
+        position->lost += number - position->expected;
     position->new_epoch = !position->begun || position->epoch != item->frame.epoch;
     position->begun = true;
     position->epoch = item->frame.epoch;
-    position->expected = item->ordinal + 1;
+    position->expected = number + 1;
+}
+
+// The elements that consumers get, filled or not.
+static int count_elements(const struct output_config *config, const struct result *result)
+{
+    int n = result->n_items;
+    while (is_batch(result) && config->tail == BATCH_CUT && !is_filled(&result->item[n - 1]))
+        n--;
+    return n;
+}
+
+static size_t element_size(const struct result *result)
+{
+    return result->size / (size_t)result->n_items;
+}
+
+size_t protocol_payload_size(const struct output_config *config, const struct result *result)
+{
+    return (size_t)count_elements(config, result) * element_size(result);
+}
+
+size_t protocol_header_max(const struct result *result)
+{
+    const size_t elements = is_batch(result) ? (size_t)result->n_items : 0;
+    return HEADER_MAX + elements * sizeof(struct framed_element_header);
 }
 
 static bool is_tensor(const struct result_format *format)
@@ -79,13 +126,15 @@ static float put_float(double value)
     return number;
 }
 
-static void put_planes(struct framed_header *to, const struct result *result)
+// Of the element whose payload begins `offset` bytes behind the first one's.
+static void put_planes(struct framed_header *to, const struct result *result, size_t offset)
 {
     int n = plane_count(&result->format);
     to->planes = htole32((uint32_t)n);
     for (int i = 0; i < n; i++) {
         const struct plane *plane = &result->format.image.plane[i];
-        to->plane_offset[i] = htole64((uint64_t)(plane->data - (uint8_t *)result->data));
+        const size_t first = (size_t)(plane->data - (uint8_t *)result->data);
+        to->plane_offset[i] = htole64(first + offset);
         to->plane_stride[i] = htole32((uint32_t)plane->stride);
     }
 }
@@ -118,24 +167,108 @@ static void put_item(struct framed_header *to, const struct item *item)
     put_name(to->camera, sizeof to->camera, item->camera);
 }
 
-static size_t framed_header(const struct result *result, const char *output,
-                            const struct stream_position *position, char *to)
+// All but what `lost` and flags are, and what is an item's.
+static struct framed_header shape_header(const struct result *result, const char *output,
+                                         size_t bytes, int element)
 {
-    uint32_t first = position->new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
     struct framed_header header = {
         .magic = {'F', 'R', 'M', 'D'},
         .version = htole16(FRAMED_VERSION),
-        .header_bytes = htole16(sizeof header),
-        .payload_bytes = htole64(result->size),
-        .lost = htole64(position->lost),
-        .flags = htole32(result->item[0].frame.flags | first),
+        .header_bytes = htole16((uint16_t)bytes),
+        .payload_bytes = htole64(element_size(result)),
+        .batch_index = htole32((uint32_t)element),
     };
-    put_item(&header, &result->item[0]);
     put_format(&header, &result->format);
-    put_planes(&header, result);
+    put_planes(&header, result, (size_t)element * element_size(result));
     put_name(header.output, sizeof header.output, output);
+    return header;
+}
+
+static size_t frame_header(const struct output_config *config, const struct result *result,
+                           const struct stream_position *position, char *to)
+{
+    const uint32_t first = position->new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
+    struct framed_header header = shape_header(result, config->name, sizeof header, 0);
+    put_item(&header, &result->item[0]);
+    header.lost = htole64(position->lost);
+    header.flags = htole32(result->item[0].frame.flags | first);
     memcpy(to, &header, sizeof header);
     return sizeof header;
+}
+
+static struct framed_element_header element_header(const struct output_config *config,
+                                                   const struct result *result, int element)
+{
+    const struct item *item = &result->item[element];
+    struct framed_element_header to = {
+        .header = shape_header(result, config->name, sizeof to, element),
+        .parent_sequence = htole64(is_filled(item) ? item->sequence : 0),
+        .part = htole32(is_filled(item) ? (uint32_t)item->part : 0),
+        .parts = htole32(is_filled(item) ? (uint32_t)item->parts : 0),
+    };
+    to.header.flags = htole32(is_filled(item) ? item->frame.flags : FRAMED_FLAG_EMPTY);
+    if (is_filled(item)) {
+        put_item(&to.header, item);
+        put_name(to.region, sizeof to.region, item->region);
+        to.header.lost = htole64(item->lost);
+    }
+    return to;
+}
+
+size_t protocol_element_headers(void *to, const struct output_config *config,
+                                const struct result *result)
+{
+    const int n = count_elements(config, result);
+    for (int i = 0; i < n; i++) {
+        const struct framed_element_header header = element_header(config, result, i);
+        memcpy((uint8_t *)to + (size_t)i * sizeof header, &header, sizeof header);
+    }
+    return (size_t)n * sizeof(struct framed_element_header);
+}
+
+void protocol_batch(struct framed_batch *to, const struct output_config *config,
+                    const struct result *result, const struct stream_position *position)
+{
+    static const uint8_t reasons[] = {
+        [CLOSED_FULL] = FRAMED_CLOSED_FULL,         [CLOSED_ALL] = FRAMED_CLOSED_ALL,
+        [CLOSED_WAIT] = FRAMED_CLOSED_WAIT,         [CLOSED_RELOAD] = FRAMED_CLOSED_RELOAD,
+        [CLOSED_STOPPING] = FRAMED_CLOSED_STOPPING,
+    };
+    int64_t finished_ns = 0;
+    uint32_t filled = 0;
+    for (int i = 0; i < result->n_items; i++) {
+        const struct item *item = &result->item[i];
+        if (!is_filled(item))
+            continue;
+        filled++;
+        finished_ns = item->finished_ns > finished_ns ? item->finished_ns : finished_ns;
+    }
+    *to = (struct framed_batch){
+        .magic = {'F', 'R', 'B', 'T'},
+        .version = htole16(FRAMED_VERSION),
+        .bytes = htole16(sizeof *to),
+        .count = htole32((uint32_t)count_elements(config, result)),
+        .capacity = htole32((uint32_t)result->n_items),
+        .closed_by = htole32(reasons[result->closed_by]),
+        .header_bytes = htole32(sizeof(struct framed_element_header)),
+        .element_bytes = htole64(element_size(result)),
+        .payload_bytes = htole64(protocol_payload_size(config, result)),
+        .sequence = htole64(result->batch_sequence),
+        .lost = htole64(position->lost),
+        .opened_ns = (int64_t)htole64((uint64_t)result->opened_ns),
+        .closed_ns = (int64_t)htole64((uint64_t)result->closed_ns),
+        .finished_ns = (int64_t)htole64((uint64_t)finished_ns),
+        .elements = htole32(filled),
+    };
+}
+
+static size_t batch_header(const struct output_config *config, const struct result *result,
+                           const struct stream_position *position, char *to)
+{
+    struct framed_batch batch;
+    protocol_batch(&batch, config, result, position);
+    memcpy(to, &batch, sizeof batch);
+    return sizeof batch + protocol_element_headers(to + sizeof batch, config, result);
 }
 
 // --- y4m
@@ -175,9 +308,9 @@ static size_t y4m_header(const struct result_format *format, bool first, char *t
     // A gray tensor is luma over all 256 levels, whatever range its source has.
     bool full = is_tensor(format) || format->image.colour.range == RANGE_FULL;
     if (!first)
-        return (size_t)snprintf(to, PROTOCOL_HEADER_MAX, "%s", frame);
+        return (size_t)snprintf(to, HEADER_MAX, "%s", frame);
     return (size_t)snprintf(
-        to, PROTOCOL_HEADER_MAX, "YUV4MPEG2 W%d H%d F%d:%d I%c A1:1 C%s XCOLORRANGE=%s\n%s",
+        to, HEADER_MAX, "YUV4MPEG2 W%d H%d F%d:%d I%c A1:1 C%s XCOLORRANGE=%s\n%s",
         format->image.width, format->image.height, has_rate ? format->rate_num : 25,
         has_rate ? format->rate_den : 1, y4m_interlacing(format), y4m_colour(format),
         full ? "FULL" : "LIMITED", frame);
@@ -191,32 +324,37 @@ static bool is_planar(const struct result_format *format)
                              : format->image.format == PIXEL_YUV444P;
 }
 
-// The shape as a Python tuple. What has planes of different sizes is one row of bytes.
-static void npy_shape(const struct result *result, char *to, size_t size)
+// The shape as a Python tuple, behind the number of elements of a batch. What has planes of
+// different sizes is one row of bytes.
+static void npy_shape(const struct output_config *config, const struct result *result, char *to,
+                      size_t size)
 {
     const struct result_format *format = &result->format;
     int width = format->image.width, height = format->image.height;
     int depth = is_tensor(format) ? channel_count(format) : 3;
     bool even = is_tensor(format) || format->image.format == PIXEL_YUV444P ||
                 format->image.format == PIXEL_YUV24;
+    char count[16] = "";
+    if (is_batch(result))
+        snprintf(count, sizeof count, "%d, ", count_elements(config, result));
     if (!even)
-        snprintf(to, size, "(%zu,)", result->size);
+        snprintf(to, size, is_batch(result) ? "(%s%zu)" : "(%s%zu,)", count, element_size(result));
     else if (is_planar(format))
-        snprintf(to, size, "(%d, %d, %d)", depth, height, width);
+        snprintf(to, size, "(%s%d, %d, %d)", count, depth, height, width);
     else
-        snprintf(to, size, "(%d, %d, %d)", height, width, depth);
+        snprintf(to, size, "(%s%d, %d, %d)", count, height, width, depth);
 }
 
 // Version 1.0: magic, length of the dictionary, the dictionary, padded so that the data starts at a
 // multiple of 64.
-static size_t npy_header(const struct result *result, char *to)
+static size_t npy_header(const struct output_config *config, const struct result *result, char *to)
 {
     static const char *const descr[] = {
         [DTYPE_U8] = "|u1", [DTYPE_S8] = "|i1", [DTYPE_F16] = "<f2", [DTYPE_F32] = "<f4"};
     enum { PREFIX = 10, ALIGN = 64 };
-    char shape[48];
-    npy_shape(result, shape, sizeof shape);
-    size_t end = PREFIX + (size_t)snprintf(to + PREFIX, PROTOCOL_HEADER_MAX - PREFIX,
+    char shape[64];
+    npy_shape(config, result, shape, sizeof shape);
+    size_t end = PREFIX + (size_t)snprintf(to + PREFIX, HEADER_MAX - PREFIX,
                                            "{'descr': '%s', 'fortran_order': False, 'shape': %s}",
                                            descr[result->format.dtype], shape);
     size_t whole = (end + 1 + ALIGN - 1) / ALIGN * ALIGN;
@@ -228,17 +366,17 @@ static size_t npy_header(const struct result *result, char *to)
     return whole;
 }
 
-size_t protocol_header(enum protocol protocol, const struct result *result, const char *output,
-                       const struct stream_position *position, bool first,
-                       char to[PROTOCOL_HEADER_MAX])
+size_t protocol_header(const struct output_config *config, const struct result *result,
+                       const struct stream_position *position, bool first, char *to)
 {
-    switch (protocol) {
+    switch (config->protocol) {
     case PROTOCOL_FRAMED:
-        return framed_header(result, output, position, to);
+        return is_batch(result) ? batch_header(config, result, position, to)
+                                : frame_header(config, result, position, to);
     case PROTOCOL_Y4M:
         return y4m_header(&result->format, first, to);
     case PROTOCOL_NPY:
-        return npy_header(result, to);
+        return npy_header(config, result, to);
     case PROTOCOL_RAW:
     case PROTOCOL_AUTO:
     case PROTOCOL_MP4: // libavformat writes it: output/muxer.c

@@ -26,7 +26,8 @@ struct ring_client {
 
 struct ring_sink {
     struct server server;
-    uv_timer_t timer; // runs while results are lent
+    uv_timer_t timer;                      // runs while results are lent
+    uint64_t headers_of[POOL_RESULTS_MAX]; // ticket of the batch whose headers lie in each slot
 };
 
 // --- the age of what is lent
@@ -78,22 +79,47 @@ static int send_message(int fd, void *bytes, size_t size, const int fds[], int n
     return 0;
 }
 
-static void put_frame(struct framed_ring_frame *to, const struct server *server,
-                      const struct result *result, const struct stream_position *position)
-{
-    char header[PROTOCOL_HEADER_MAX];
-    protocol_header(PROTOCOL_FRAMED, result, server->sink.context.config->name, position, false,
-                    header);
-    *to = (struct framed_ring_frame){
-        .slot = htole32((uint32_t)result->number),
-        .ticket = htole64(result->ticket),
+// The one message that tells a client of a result.
+struct notice {
+    union {
+        struct framed_ring_frame frame;
+        struct framed_batch batch; // the headers of its elements lie in the region
     };
-    memcpy(&to->header, header, sizeof to->header);
+    size_t size;
+};
+
+// Writes the headers of a batch's elements to where all clients read them.
+static void share_headers(struct ring_sink *ring, const struct result *result)
+{
+    void *headers = pool_region_headers(result->region, result->number);
+    if (ring->headers_of[result->number] != result->ticket)
+        protocol_element_headers(headers, ring->server.sink.context.config, result);
+    ring->headers_of[result->number] = result->ticket;
+}
+
+static struct notice notice_of(struct ring_sink *ring, const struct result *result,
+                               const struct stream_position *position)
+{
+    const struct output_config *config = ring->server.sink.context.config;
+    const uint32_t slot = htole32((uint32_t)result->number);
+    const uint64_t ticket = htole64(result->ticket);
+    struct notice notice;
+    if (result->closed_by != CLOSED_NOT) {
+        share_headers(ring, result);
+        protocol_batch(&notice.batch, config, result, position);
+        notice.batch.slot = slot;
+        notice.batch.ticket = ticket;
+        notice.size = sizeof notice.batch;
+        return notice;
+    }
+    notice.frame = (struct framed_ring_frame){.slot = slot, .ticket = ticket};
+    protocol_header(config, result, position, false, (char *)&notice.frame.header);
+    notice.size = sizeof notice.frame;
+    return notice;
 }
 
 static void put_shape(struct framed_ring_hello *to, const struct framed_header *from)
 {
-    to->slot_bytes = from->payload_bytes;
     to->width = from->width;
     to->height = from->height;
     to->planes = from->planes;
@@ -106,9 +132,25 @@ static void put_shape(struct framed_ring_hello *to, const struct framed_header *
     memcpy(to->output, from->output, sizeof to->output);
 }
 
-static int send_hello(int fd, const struct server *server, const struct pool_region *region,
-                      const struct framed_header *header)
+// The shape stands in the header of a frame, or of a batch's first element.
+static void put_result(struct framed_ring_hello *to, const struct result *result,
+                       const struct notice *notice)
 {
+    to->slot_bytes = htole64(result->size);
+    if (result->closed_by == CLOSED_NOT) {
+        put_shape(to, &notice->frame.header);
+        return;
+    }
+    put_shape(to, pool_region_headers(result->region, result->number));
+    memset(to->camera, 0, sizeof to->camera);
+    to->batch = htole32((uint32_t)result->n_items);
+    to->header_offset = htole64(result->region->headers);
+}
+
+static int send_hello(int fd, const struct server *server, const struct result *result,
+                      const struct notice *notice)
+{
+    const struct pool_region *region = result->region;
     bool on_device = pool_region_on_device(region);
     int fds[2] = {region->host.fd, region->device.fd};
     struct framed_ring_hello hello = {
@@ -123,7 +165,7 @@ static int send_hello(int fd, const struct server *server, const struct pool_reg
         .device_bytes = htole64(region->device.bytes),
     };
     memcpy(hello.device_uuid, region->device.uuid, sizeof hello.device_uuid);
-    put_shape(&hello, header);
+    put_result(&hello, result, notice);
     return send_message(fd, &hello, sizeof hello, fds, on_device ? 2 : 1);
 }
 
@@ -132,19 +174,18 @@ static int send_hello(int fd, const struct server *server, const struct pool_reg
 static int tell_client(struct server *server, struct ring_client *client,
                        const struct result *result)
 {
-    struct framed_ring_frame frame;
     struct stream_position position = client->base.position;
-    stream_advance(&position, &result->item[0]);
-    put_frame(&frame, server, result, &position);
+    stream_advance(&position, result);
+    struct notice notice = notice_of((struct ring_sink *)server, result, &position);
     if (client->generation != result->region->generation ||
         !protocol_continues(PROTOCOL_RAW, &client->format, &result->format)) {
-        int rc = send_hello(client->base.fd, server, result->region, &frame.header);
+        int rc = send_hello(client->base.fd, server, result, &notice);
         if (rc < 0)
             return rc;
         client->generation = result->region->generation;
         client->format = result->format;
     }
-    int rc = send_message(client->base.fd, &frame, sizeof frame, NULL, 0);
+    int rc = send_message(client->base.fd, &notice, notice.size, NULL, 0);
     if (rc == 0)
         client->base.position = position;
     return rc;

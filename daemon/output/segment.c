@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/uio.h>
@@ -228,10 +229,12 @@ bool segment_continues(const struct segment *segment, int64_t time_ns, int64_t b
 
 bool segment_takes(const struct segment *segment, const struct result *result)
 {
-    enum protocol protocol = segment->config->protocol;
-    return segment_continues(segment, result->item[0].frame.capture_ns,
-                             PROTOCOL_HEADER_MAX + (int64_t)result->size) &&
-           (segment->whole == 0 || protocol_continues(protocol, &segment->format, &result->format));
+    const struct output_config *config = segment->config;
+    const size_t size = protocol_header_max(result) + protocol_payload_size(config, result);
+    return segment_continues(segment, protocol_first_item(result)->frame.capture_ns,
+                             (int64_t)size) &&
+           (segment->whole == 0 ||
+            protocol_continues(config->protocol, &segment->format, &result->format));
 }
 
 static int write_all(int fd, struct iovec *piece, int n, off_t offset)
@@ -257,18 +260,22 @@ int segment_append(struct segment *segment, const struct result *result,
                    const struct stream_position *position)
 {
     const struct output_config *config = segment->config;
-    char header[PROTOCOL_HEADER_MAX];
-    size_t size = protocol_header(config->protocol, result, config->name, position,
-                                  segment->whole == 0, header);
-    struct iovec piece[2] = {{header, size}, {result->data, result->size}};
+    char *header = malloc(protocol_header_max(result));
+    if (!header)
+        return -ENOMEM;
+    const size_t header_size =
+        protocol_header(config, result, position, segment->whole == 0, header);
+    const size_t payload_size = protocol_payload_size(config, result);
+    struct iovec piece[2] = {{header, header_size}, {result->data, payload_size}};
     int rc = write_all(segment->fd, piece, 2, segment->whole);
     if (rc == 0) {
         if (segment->whole == 0)
             segment->format = result->format;
-        segment->whole += (off_t)(size + result->size);
+        segment->whole += (off_t)(header_size + payload_size);
     } else {
         segment_cut(segment);
     }
+    free(header);
     return rc;
 }
 

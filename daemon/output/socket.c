@@ -40,8 +40,8 @@ struct socket_client {
     // The frame on its way: `sent` bytes of header and payload are with the kernel. The payload
     // lies in the result that the client holds, or in `spill` once that is detached.
     bool sending;
-    char header[PROTOCOL_HEADER_MAX];
-    size_t header_size;
+    char *header;
+    size_t header_size, header_capacity;
     const char *payload;
     size_t payload_size;
     size_t frame_size; // of header and payload, of the last frame begun
@@ -90,8 +90,21 @@ static bool has_read(struct socket_sink *sink, struct socket_client *client)
     return !client->behind;
 }
 
-// Begins the next frame that is ready for the client. -ENODATA: there is none. -EAGAIN: the client
-// has not read the frame before. -ESTALE: the protocol cannot go on with it on this connection.
+static int grow(char **buffer, size_t *capacity, size_t needed)
+{
+    if (*capacity >= needed)
+        return 0;
+    char *larger = realloc(*buffer, needed);
+    if (!larger)
+        return -ENOMEM;
+    *buffer = larger;
+    *capacity = needed;
+    return 0;
+}
+
+// Begins the next result that is ready for the client. -ENODATA: there is none. -EAGAIN: the client
+// has not read the one before. -ESTALE: the protocol cannot go on with it on this connection.
+// -ENOMEM.
 static int begin_frame(struct server *server, struct socket_client *client)
 {
     const struct output_config *config = server->sink.context.config;
@@ -107,12 +120,14 @@ static int begin_frame(struct server *server, struct socket_client *client)
         client->format = result->format;
     else if (!protocol_continues(config->protocol, &client->format, &result->format))
         return -ESTALE;
-    stream_advance(&base->position, &result->item[0]);
-    client->header_size = protocol_header(config->protocol, result, config->name, &base->position,
-                                          first, client->header);
+    int rc = grow(&client->header, &client->header_capacity, protocol_header_max(result));
+    if (rc < 0)
+        return rc;
+    stream_advance(&base->position, result);
+    client->header_size = protocol_header(config, result, &base->position, first, client->header);
     client->payload = result->data;
-    client->payload_size = result->size;
-    client->frame_size = client->header_size + result->size;
+    client->payload_size = protocol_payload_size(config, result);
+    client->frame_size = client->header_size + client->payload_size;
     client->sent = 0;
     client->sending = true;
     return 0;
@@ -124,7 +139,7 @@ static int get_rest(const struct socket_client *client, struct iovec piece[2])
     size_t sent = client->sent, header = client->header_size;
     int n = 0;
     if (sent < header)
-        piece[n++] = (struct iovec){(char *)client->header + sent, header - sent};
+        piece[n++] = (struct iovec){client->header + sent, header - sent};
     size_t offset = sent > header ? sent - header : 0;
     if (offset < client->payload_size)
         piece[n++] =
@@ -158,14 +173,10 @@ static int detach_stalled(struct server *server, struct socket_client *client)
     if (server_waits(server) || !consumer->held || !pool_is_short(pool))
         return -EAGAIN;
     // Room for a whole frame, so that no later one of this size asks again.
-    size_t capacity = PROTOCOL_HEADER_MAX + consumer->held->size;
-    if (client->spill_capacity < capacity) {
-        char *larger = realloc(client->spill, capacity);
-        if (!larger)
-            return -ENOMEM;
-        client->spill = larger;
-        client->spill_capacity = capacity;
-    }
+    int rc = grow(&client->spill, &client->spill_capacity,
+                  protocol_header_max(consumer->held) + consumer->held->size);
+    if (rc < 0)
+        return rc;
     int n = get_rest(client, piece);
     for (int i = 0; i < n; i++) {
         memcpy(client->spill + size, piece[i].iov_base, piece[i].iov_len);
@@ -174,8 +185,8 @@ static int detach_stalled(struct server *server, struct socket_client *client)
     client->payload = client->spill;
     client->payload_size = size;
     client->header_size = client->sent = 0;
-    pool_detach_payload(pool, consumer);
-    return -EAGAIN;
+    rc = pool_detach_payload(pool, consumer);
+    return rc < 0 ? rc : -EAGAIN;
 }
 
 static int send_ready(struct server *server, struct server_client *base)
@@ -207,10 +218,12 @@ static int discard_received(struct server *server, struct server_client *base)
     return -EAGAIN;
 }
 
-static void free_spill(struct server *server, struct server_client *base)
+static void free_buffers(struct server *server, struct server_client *base)
 {
+    struct socket_client *client = (struct socket_client *)base;
     (void)server;
-    free(((struct socket_client *)base)->spill);
+    free(client->header);
+    free(client->spill);
 }
 
 static void close_netlink(struct server *server)
@@ -224,7 +237,7 @@ static const struct server_driver socket_driver = {
     .client_size = sizeof(struct socket_client),
     .send = send_ready,
     .receive = discard_received,
-    .leave = free_spill,
+    .leave = free_buffers,
     .alarm = check_behind,
     .close = close_netlink,
 };

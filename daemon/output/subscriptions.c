@@ -7,16 +7,48 @@
 #include "config/object.h"
 #include "config/op.h"
 
+// Shares may differ in what each camera has of its own: the overflow that `auto` chose, and where
+// its regions lie.
+static bool is_same_batch(const struct output *parent, const struct output_config *config)
+{
+    struct output_config shared = *parent->config;
+    if (shared.overflow_auto && config->overflow_auto)
+        shared.overflow = config->overflow;
+    shared.roi.chosen = config->roi.chosen;
+    return !parent->finished && strcmp(shared.name, config->name) == 0 &&
+           config_same_output(&shared, config);
+}
+
+static int open_share(struct output **ret, const char *camera, const struct output_config *config,
+                      struct output **batches)
+{
+    struct output *parent = *batches;
+    while (parent && !is_same_batch(parent, config))
+        parent = parent->next;
+    int rc = 0;
+    if (!parent) {
+        rc = output_open_batch(&parent, config);
+        if (rc < 0)
+            return rc;
+        parent->next = *batches;
+        *batches = parent;
+    }
+    return output_open_share(ret, camera, config, parent);
+}
+
 static int subscribe(struct subscriptions *subscriptions, const char *camera,
-                     const struct output_config *config, const struct subscriptions *before)
+                     const struct output_config *config, const struct subscriptions *before,
+                     struct output **batches)
 {
     struct subscription *own = &subscriptions->list[subscriptions->n];
     int rc = 0;
     if (config->kernel != KERNEL_COPY)
         output_config_op(config, &own->op);
+    own->tiling = (struct tiling){config->tiles.size, config->tiles.overlap.n, config->tiles.full};
     own->output = before ? subscriptions_find_same(before, config) : NULL;
     if (!own->output)
-        rc = output_open(&own->output, camera, config);
+        rc = config->is_batch ? open_share(&own->output, camera, config, batches)
+                              : output_open(&own->output, camera, config);
     if (rc < 0)
         return rc;
     own->output->subscribers++;
@@ -26,7 +58,8 @@ static int subscribe(struct subscriptions *subscriptions, const char *camera,
 }
 
 int subscriptions_open(struct subscriptions **ret, const char *camera,
-                       const struct camera_config *config, const struct subscriptions *before)
+                       const struct camera_config *config, const struct subscriptions *before,
+                       struct output **batches)
 {
     const size_t bytes = (size_t)config->n_outputs * sizeof(struct subscription);
     struct subscriptions *subscriptions = calloc(1, sizeof *subscriptions + bytes);
@@ -34,7 +67,7 @@ int subscriptions_open(struct subscriptions **ret, const char *camera,
     for (int copies = 0; copies < 2; copies++)
         for (int i = 0; rc == 0 && i < config->n_outputs; i++)
             if ((config->outputs[i].kernel == KERNEL_COPY) == copies)
-                rc = subscribe(subscriptions, camera, &config->outputs[i], before);
+                rc = subscribe(subscriptions, camera, &config->outputs[i], before, batches);
     if (rc < 0) {
         if (subscriptions)
             subscriptions_close(subscriptions, output_close);

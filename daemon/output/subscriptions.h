@@ -11,7 +11,6 @@
 
 struct subscription {
     struct output *output;
-    int first_item;      // that the camera fills of each result; results have one item so far: 0
     struct op_params op; // makes the item from a picture; of a copy nothing
     // Of a warp: into what its crop, or the whole picture, is cut, each tile an element of its own.
     // Size 0: one element.
@@ -30,10 +29,11 @@ struct subscriptions {
 // --- loop thread
 // Subscribes to all outputs of a camera, in the order of its configuration but for copies, which
 // come last: to those of `before` (which may be NULL) that are configured alike, and to new ones.
-// `camera`, its name, outlives the outputs. 0 or negative errno; the caller holds the only
-// reference.
+// Shares in batches are of those batches in the list *batches, by output.next, that are configured
+// alike, and new batches are added to it. `camera`, its name, outlives the outputs. 0 or negative
+// errno; the caller holds the only reference.
 int subscriptions_open(struct subscriptions **ret, const char *camera, const struct camera_config *,
-                       const struct subscriptions *before);
+                       const struct subscriptions *before, struct output **batches);
 // After the last reference was released. Calls `detached` (NULL: nothing) for each output that is
 // in no list any more: no thread fills it.
 void subscriptions_close(struct subscriptions *, void (*detached)(struct output *));

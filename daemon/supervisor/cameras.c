@@ -7,15 +7,14 @@
 #include "config/address.h"
 #include "daemon/base/groups.h"
 #include "daemon/base/log.h"
+#include "daemon/supervisor/batches.h"
 
 enum {
-    DRAIN_MS = 10000,       // that clients of a file that has ended may take to read the rest
-    DRAIN_LEAVING_MS = 500, // the same when the daemon or the output is asked to stop
-    BURST = 16,             // cameras that start at once when none runs yet...
-    START_MS = 43,          // ...and then one by one: probing a stream takes a processor;
-                            // no multiple of a frame's interval, or all would come at once
-    RETRY_MS = 1000,        // between tries to have a thread
-    TEND_MS = 1000,         // between looks at all sinks
+    BURST = 16,      // cameras that start at once when none runs yet...
+    START_MS = 43,   // ...and then one by one: probing a stream takes a processor;
+                     // no multiple of a frame's interval, or all would come at once
+    RETRY_MS = 1000, // between tries to have a thread
+    TEND_MS = 1000,  // between looks at all sinks
 };
 
 // --- who is there
@@ -36,10 +35,27 @@ static bool is_leaving(const struct cameras *cameras, const struct camera *camer
     return leaving;
 }
 
+// A batch's sink counts once it finishes: before that other cameras fill it.
 static bool has_sink(const struct camera *camera)
 {
+    for (int i = 0; i < camera->subscriptions->n; i++) {
+        const struct output *output = camera->subscriptions->list[i].output;
+        if (output->sink || (output->parent && output->parent->finished && output->parent->sink))
+            return true;
+    }
+    return false;
+}
+
+// Clients of a batch may have frames of an output that nobody fills any more.
+static bool has_frames_in_batches(const struct output *output)
+{
+    return output->parent && ledger_in_flight(&output->ledger) > 0;
+}
+
+static bool any_frames_in_batches(const struct camera *camera)
+{
     for (int i = 0; i < camera->subscriptions->n; i++)
-        if (camera->subscriptions->list[i].output->sink)
+        if (has_frames_in_batches(camera->subscriptions->list[i].output))
             return true;
     return false;
 }
@@ -81,7 +97,7 @@ static void forget_outputs(struct cameras *cameras)
     struct output **link = &cameras->leaving_outputs;
     while (*link) {
         struct output *output = *link;
-        if (output->sink || output->subscribers > 0) {
+        if (output->sink || output->subscribers > 0 || has_frames_in_batches(output)) {
             link = &output->next;
             continue;
         }
@@ -95,7 +111,8 @@ static void forget_cameras(struct cameras *cameras)
     struct camera **link = &cameras->leaving;
     while (*link) {
         struct camera *camera = *link;
-        if (!camera->released || has_leaving_outputs(cameras, camera)) {
+        if (!camera->released || has_leaving_outputs(cameras, camera) ||
+            any_frames_in_batches(camera)) {
             link = &camera->next;
             continue;
         }
@@ -148,14 +165,17 @@ void cameras_settle(struct cameras *cameras)
     release_next_device(cameras);
     forget_outputs(cameras);
     forget_cameras(cameras);
+    batches_forget(&cameras->batches);
     if (!cameras->stopping) {
         cameras_open_sinks(cameras);
         if (!uv_is_active((uv_handle_t *)&cameras->starts))
             start_next(&cameras->starts);
     }
-    if (cameras->n_threads == 0 && cameras->n_sinks == 0 && !cameras->leaving_outputs &&
-        !cameras->releasing)
-        cameras->context.done(cameras->context.opaque);
+    if (cameras->n_threads > 0 || cameras->n_sinks > 0 || cameras->leaving_outputs ||
+        cameras->releasing)
+        return;
+    batches_stop(cameras->batches);
+    cameras->context.done(cameras->context.opaque);
 }
 
 static void sink_was_closed(struct output *output)
@@ -168,8 +188,10 @@ static void sink_was_closed(struct output *output)
 static void finish_sinks(struct cameras *cameras, struct camera *camera)
 {
     bool soon = cameras->stopping || is_leaving(cameras, camera);
+    const int grace_ms = soon ? DRAIN_LEAVING_MS : DRAIN_MS;
     for (int i = 0; i < camera->subscriptions->n; i++)
-        output_finish(camera->subscriptions->list[i].output, soon ? DRAIN_LEAVING_MS : DRAIN_MS);
+        output_finish(camera->subscriptions->list[i].output, grace_ms);
+    batches_finish(cameras->batches, cameras->list, cameras->n, camera, grace_ms);
 }
 
 static void end_camera(struct cameras *cameras, struct camera *camera)
@@ -211,6 +233,7 @@ int cameras_make_camera(struct cameras *cameras, const struct camera_config *con
         .devices = cameras->context.devices,
         .logins = cameras->context.logins,
         .events = cameras->context.events,
+        .batches = &cameras->batches,
         .decode = cameras->context.decode,
         .process = cameras->context.process,
         .ended = camera_ended,
@@ -285,13 +308,17 @@ const struct output *cameras_writer(const struct cameras *cameras, const struct 
         for (int i = 0; i < camera->subscriptions->n; i++)
             if (writes_to(camera->subscriptions->list[i].output, file))
                 return camera->subscriptions->list[i].output;
+    for (const struct output *batch = cameras->batches; batch; batch = batch->next)
+        if (batch->finished && writes_to(batch, file))
+            return batch;
     return NULL;
 }
 
 // Opens the output's sink, where it is not open and is wanted.
 static void open_sink(struct cameras *cameras, struct output *output)
 {
-    if (output->sink || output->finished || cameras_writer(cameras, &output->config->sink))
+    if (output->sink || output->parent || output->finished ||
+        cameras_writer(cameras, &output->config->sink))
         return;
     if (output_listen(output, cameras->context.loop, sink_was_closed, cameras) == 0)
         cameras->n_sinks++;
@@ -304,6 +331,10 @@ void cameras_open_sinks(struct cameras *cameras)
         for (int o = 0; o < outputs->n; o++)
             open_sink(cameras, outputs->list[o].output);
     }
+    for (struct output *batch = cameras->batches; batch; batch = batch->next)
+        if (batch_is_filled(batch, cameras->list, cameras->n))
+            open_sink(cameras, batch);
+    batches_start(cameras->batches, cameras->list, cameras->n, cameras->context.events);
 }
 
 static void check_paths(const struct cameras *cameras)
@@ -314,6 +345,9 @@ static void check_paths(const struct cameras *cameras)
             if (outputs->list[o].output->sink)
                 sink_check_path(outputs->list[o].output->sink);
     }
+    for (const struct output *batch = cameras->batches; batch; batch = batch->next)
+        if (batch->sink)
+            sink_check_path(batch->sink);
 }
 
 // --- groups that outputs name and nobody has found yet: look-ups may block
@@ -353,7 +387,7 @@ static void groups_were_searched(struct work *work)
     for (int i = 0; i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            set_group(outputs->list[o].output->config, search);
+            set_group(output_owner(outputs->list[o].output)->config, search);
     }
     for (int i = 0; i < search->n; i++)
         free(search->group[i].name);
@@ -368,7 +402,7 @@ static void start_search(struct cameras *cameras)
     for (int i = 0; search && i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++) {
-            const struct output_config *output = outputs->list[o].output->config;
+            const struct output_config *output = output_owner(outputs->list[o].output)->config;
             struct group *group = &search->group[search->n];
             if (output->group && !output->has_group_id)
                 search->n += (group->name = strdup(output->group)) != NULL;
@@ -390,6 +424,9 @@ static void tend_sinks(uv_timer_t *timer)
 {
     struct cameras *cameras = timer->data;
     check_paths(cameras);
+    forget_outputs(cameras); // whose frames clients had
+    forget_cameras(cameras);
+    batches_forget(&cameras->batches);
     cameras_open_sinks(cameras);
     if (!cameras->search)
         start_search(cameras);
@@ -506,4 +543,5 @@ void cameras_close(struct cameras *cameras)
         free(cameras->list[i]);
     }
     free(cameras->list);
+    batches_forget(&cameras->batches);
 }

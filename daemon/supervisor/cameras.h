@@ -7,6 +7,11 @@
 #include "daemon/base/work.h"
 #include "daemon/camera/camera.h"
 
+enum {
+    DRAIN_MS = 10000,       // that clients of a file that has ended may take to read the rest
+    DRAIN_LEAVING_MS = 500, // the same when the daemon or the output is asked to stop
+};
+
 struct cameras_context {
     uv_loop_t *loop;
     struct work_queue *work;
@@ -24,6 +29,7 @@ struct cameras {
     struct camera **list;
     int n;
     struct camera *leaving;         // removed cameras, by camera.next
+    struct output *batches;         // what shares are of, by output.next (supervisor/batches.h)
     struct output *leaving_outputs; // removed outputs of cameras that stay, by output.next
     int n_threads;                  // cameras whose thread has not ended, or not begun
     int n_sinks;                    // not closed

@@ -7,7 +7,10 @@
 #include "config/address.h"
 #include "config/object.h"
 #include "daemon/base/log.h"
+#include "daemon/supervisor/batches.h"
 #include "daemon/supervisor/peak_memory.h"
+
+enum { PATH_MAX_BYTES = 96 }; // of a key's dotted path, names of 23 and 15 bytes in it
 
 // One camera of the new configuration.
 struct entry {
@@ -56,20 +59,47 @@ static const struct entry *entry_of(const struct reconfigure *plan, const struct
     return NULL;
 }
 
-// Appends to a list those outputs that are not among others.
+// Appends to a list those outputs that are not among others. Shares have no sink of their own.
 static void append_missing(const struct subscriptions *outputs, const struct subscriptions *others,
                            struct output **list, int *n)
 {
     for (int i = 0; i < outputs->n; i++)
-        if (!others || !subscriptions_have(others, outputs->list[i].output))
+        if (!outputs->list[i].output->parent &&
+            (!others || !subscriptions_have(others, outputs->list[i].output)))
             list[(*n)++] = outputs->list[i].output;
+}
+
+static bool will_be_filled(const struct reconfigure *plan, const struct output *batch)
+{
+    for (int i = 0; i < plan->n; i++)
+        for (int o = 0; o < plan->entries[i].subscriptions->n; o++)
+            if (plan->entries[i].subscriptions->list[o].output->parent == batch)
+                return true;
+    return false;
+}
+
+static void find_batches(struct reconfigure *plan)
+{
+    const struct cameras *cameras = plan->cameras;
+    for (struct output *batch = cameras->batches; batch; batch = batch->next) {
+        const bool is = batch_is_filled(batch, cameras->list, cameras->n),
+                   will = will_be_filled(plan, batch);
+        if (will && !is)
+            plan->added[plan->n_added++] = batch;
+        else if (is && !will)
+            plan->removed[plan->n_removed++] = batch;
+    }
 }
 
 static int find_differences(struct reconfigure *plan)
 {
     const struct cameras *cameras = plan->cameras;
-    plan->added = calloc((size_t)plan->n * CAMERA_OUTPUTS_MAX + 1, sizeof *plan->added);
-    plan->removed = calloc((size_t)cameras->n * CAMERA_OUTPUTS_MAX + 1, sizeof *plan->removed);
+    size_t batches = 0;
+    for (const struct output *batch = cameras->batches; batch; batch = batch->next)
+        batches++;
+    plan->added = calloc((size_t)plan->n * CAMERA_OUTPUTS_MAX + batches + 1, sizeof *plan->added);
+    plan->removed =
+        calloc((size_t)cameras->n * CAMERA_OUTPUTS_MAX + batches + 1, sizeof *plan->removed);
     if (!plan->added || !plan->removed)
         return -ENOMEM;
     for (int i = 0; i < plan->n; i++) {
@@ -82,6 +112,7 @@ static int find_differences(struct reconfigure *plan)
         append_missing(cameras->list[i]->subscriptions, entry ? entry->subscriptions : NULL,
                        plan->removed, &plan->n_removed);
     }
+    find_batches(plan);
     return 0;
 }
 
@@ -104,7 +135,7 @@ static int build_camera(struct reconfigure *plan, const struct camera_config *co
         entry->subscriptions = camera->subscriptions;
     if (rc == 0 && entry->differs)
         rc = subscriptions_open(&entry->subscriptions, camera->config->name, config,
-                                camera->subscriptions);
+                                camera->subscriptions, &plan->cameras->batches);
     entry->differs &= rc == 0;
     plan->list[plan->n] = entry->camera;
     plan->n += entry->camera != NULL;
@@ -150,11 +181,22 @@ static bool inherits_listener(const struct output *added, const struct output *h
     return holder && holder->sink && same_listener(holder->config, added->config);
 }
 
+// Where the configuration has it.
+static const char *path_of(const struct output *output, char to[PATH_MAX_BYTES])
+{
+    if (output->batch)
+        snprintf(to, PATH_MAX_BYTES, "batches.%s", output->config->name);
+    else
+        snprintf(to, PATH_MAX_BYTES, "cameras.%s.outputs.%s", output->camera, output->config->name);
+    return to;
+}
+
 static void refuse_sink(struct reconfigure *plan, const struct output *output, const char *why)
 {
     const struct place at = output->config->place;
-    fprintf(plan->errors, "%s:%d:%d: cameras.%s.outputs.%s.sink: %s\n", plan->file, at.line,
-            at.column, output->camera, output->config->name, why);
+    char path[PATH_MAX_BYTES];
+    fprintf(plan->errors, "%s:%d:%d: %s.sink: %s\n", plan->file, at.line, at.column,
+            path_of(output, path), why);
     plan->mistakes++;
 }
 
@@ -168,7 +210,7 @@ static bool keeps_port(const struct output *added, const struct output *holder)
 static void prepare_sink(struct reconfigure *plan, struct output *added)
 {
     const struct output *before = output_at_address(plan, added);
-    char why[256] = "";
+    char why[256] = "", path[PATH_MAX_BYTES];
     if (inherits_listener(added, before))
         return;
     if (!before || !before->sink)
@@ -177,9 +219,9 @@ static void prepare_sink(struct reconfigure *plan, struct output *added)
                           sizeof why);
     if (rc == -EADDRINUSE && keeps_port(added, before))
         snprintf(why, sizeof why,
-                 "cameras.%s.outputs.%s listens on %s port %d, whose host no reload can change "
-                 "(another port, or a restart of framed)",
-                 before->camera, before->config->name, address_host(&before->config->sink),
+                 "%s listens on %s port %d, whose host no reload can change (another port, or a "
+                 "restart of framed)",
+                 path_of(before, path), address_host(&before->config->sink),
                  before->config->sink.port);
     if (rc < 0)
         refuse_sink(plan, added, why);
@@ -347,6 +389,9 @@ void reconfigure_apply(struct reconfigure *plan, struct reload_result *ret)
     for (int i = 0; i < plan->n_removed; i++)
         if (plan->removed[i]->sink)
             sink_yield(plan->removed[i]->sink, NULL);
+    for (int i = 0; i < plan->n_removed; i++)
+        if (plan->removed[i]->batch)
+            output_finish(plan->removed[i], DRAIN_LEAVING_MS);
     for (int i = 0; i < plan->n; i++)
         if (plan->entries[i].kept && plan->entries[i].differs)
             cameras_set_outputs(plan->cameras, plan->entries[i].camera,
@@ -374,6 +419,7 @@ void reconfigure_close(struct reconfigure *plan)
         return;
     for (int i = 0; i < plan->n && !plan->applied; i++)
         drop_entry(&plan->entries[i]);
+    batches_forget(&plan->cameras->batches); // new ones of a plan that was not applied
     free(plan->list);
     free(plan->entries);
     free(plan->added);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/wire.h"
 
 // Of a claim that failed: no result exists, so that the pool cannot count the loss.
 static enum loss loss_of_claim(int rc, const struct claim *claim)
@@ -24,73 +25,133 @@ static enum loss loss_of_claim(int rc, const struct claim *claim)
     }
 }
 
-static void describe_format(struct result *result, const struct op *op, const struct claim *claim)
+// With the result's data at `data`.
+static struct result_format format_of(const struct op *op, const struct output *output,
+                                      const struct claim *claim, void *data)
 {
-    struct result_format *format = &result->format;
     bool warp = op->kind == OP_WARP;
-    op_lay_out(op, &format->image, result->data);
-    format->dtype = warp ? op->warp.dtype : DTYPE_U8;
-    format->layout = warp ? op->warp.layout : LAYOUT_NCHW;
-    format->order = warp ? op->warp.order : ORDER_RGB;
-    format->field_order = claim->info->field_order;
-    format->rate_num = claim->rate_num;
-    format->rate_den = claim->rate_den;
+    struct result_format format = {
+        .dtype = warp ? op->warp.dtype : DTYPE_U8,
+        .layout = warp ? op->warp.layout : LAYOUT_NCHW,
+        .order = warp ? op->warp.order : ORDER_RGB,
+        .field_order = claim->frame->info.field_order,
+        .rate_num = claim->rate_num,
+        .rate_den = claim->rate_den,
+    };
+    op_lay_out(op, &format.image, data);
+    rate_limit(&output->rate, &format.rate_num, &format.rate_den);
+    return format;
 }
 
-static void describe_item(struct item *item, const struct op *op, const struct claim *claim)
+void claim_describe(struct result *result, int first, const struct elements *elements,
+                    const struct output *output, const struct frame_info *info, uint64_t sequence,
+                    uint64_t ordinal)
 {
-    item->frame = *claim->info;
-    memcpy(item->src_to_dst, op->src_to_dst, sizeof item->src_to_dst);
-    memcpy(item->dst_to_src, op->dst_to_src, sizeof item->dst_to_src);
+    for (int i = 0; i < elements->n; i++) {
+        const struct op *op = &elements->list[i].op;
+        const bool new_epoch = result->item[first].new_epoch;
+        const uint64_t lost = result->item[first].lost;
+        struct item *item = &result->item[first + i];
+        item->frame = *info;
+        item->frame.flags |= new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
+        item->lost = lost;
+        item->sequence = sequence;
+        item->ordinal = ordinal;
+        item->part = i;
+        item->parts = elements->n;
+        strncpy(item->camera, output->camera, sizeof item->camera - 1);
+        memset(item->region, 0, sizeof item->region);
+        strncpy(item->region, elements->list[i].name, sizeof item->region - 1);
+        memcpy(item->src_to_dst, op->src_to_dst, sizeof item->src_to_dst);
+        memcpy(item->dst_to_src, op->dst_to_src, sizeof item->dst_to_src);
+    }
 }
 
-// As pool_claim. Consumers may take as long as they like.
-static int claim_result(struct output *output, size_t size, struct claim *claim,
+static int claim_result(struct output *output, const struct elements *elements, struct claim *claim,
                         struct result **ret)
 {
     struct pool_request request = {
-        .size = size,
+        .size = elements->list[0].op.dst_bytes,
+        .items = elements->n,
+        .ledger = &output->ledger,
         .wait_until_ns = claim->wait_until_ns,
         .stop = claim->interrupted,
     };
-    if (output->config->overflow == OVERFLOW_WAIT || monotonic_ns() < claim->wait_until_ns)
-        stage_enter(claim->stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
     int rc = pool_claim(output->pool, &request, ret);
-    stage_enter(claim->stages, STAGE_SUBMIT, 0);
     claim->opening_ns += request.opening_ns;
+    if (rc == 0)
+        (*ret)->format = format_of(&elements->list[0].op, output, claim, (*ret)->data);
     return rc;
 }
 
-struct result *claim_frame(const struct subscription *subscription, const struct op *op,
-                           struct claim *claim)
+static int claim_of_batch(struct output *output, const struct elements *elements,
+                          struct claim *claim, uint64_t ordinal, struct result **ret)
+{
+    struct batch_request request = {
+        .size = elements->list[0].op.dst_bytes,
+        .format = format_of(&elements->list[0].op, output, claim, NULL),
+        .parts = elements->n,
+        .ordinal = ordinal,
+        .epoch = claim->frame->info.epoch,
+        .stop = claim->interrupted,
+    };
+    memcpy(request.fill, elements->list[0].op.warp.fill_element, sizeof request.fill);
+    int first = 0;
+    int rc = batch_claim(&output->share, &request, ret, &first);
+    claim->opening_ns += request.opening_ns;
+    return rc < 0 ? rc : first;
+}
+
+// Whether the batch has taken the frame over, to fill its items later.
+static bool park(struct output *output, struct claim *claim, int parts, uint64_t sequence,
+                 uint64_t ordinal)
+{
+    struct parked parked = {.sequence = sequence, .ordinal = ordinal};
+    if (output->config->overflow == OVERFLOW_WAIT || frame_share(claim->frame, &parked.frame) < 0)
+        return false;
+    batch_park(&output->share, &parked, parts);
+    return true;
+}
+
+// As pool_claim, or the index of the first item. Consumers may take as long as they like.
+static int claim_items(struct output *output, const struct elements *elements, struct claim *claim,
+                       uint64_t ordinal, struct result **ret)
+{
+    if (output->config->overflow == OVERFLOW_WAIT || monotonic_ns() < claim->wait_until_ns)
+        stage_enter(claim->stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
+    int rc = output->parent ? claim_of_batch(output, elements, claim, ordinal, ret)
+                            : claim_result(output, elements, claim, ret);
+    stage_enter(claim->stages, STAGE_SUBMIT, 0);
+    return rc;
+}
+
+int claim_frame(const struct subscription *subscription, const struct elements *elements,
+                struct claim *claim, struct result **ret)
 {
     struct output *output = subscription->output;
-    struct result *result = NULL;
+    const struct frame_info *info = &claim->frame->info;
     enum loss reason = LOSS_CONFIG;
-    int rc = 0;
+    int rc = -1;
     uint64_t sequence = output->sequence++;
     ledger_offer(&output->ledger);
-    if (!rate_keeps(&output->rate, claim->info->pts_ns)) {
+    if (!rate_keeps(&output->rate, info->pts_ns)) {
         ledger_lose(&output->ledger, LOSS_THINNED);
-        return NULL;
+        return -1;
     }
     uint64_t ordinal = output->ordinal++;
-    if (op && frame_is_late(claim->info, output->config->max_age.ns))
+    if (elements->n > 0 && frame_is_late(info, output->config->max_age.ns)) {
         reason = LOSS_LATE;
-    else if (op && (rc = claim_result(output, op->dst_bytes, claim, &result)) < 0)
+    } else if (elements->n > 0) {
+        rc = claim_items(output, elements, claim, ordinal, ret);
+        if (rc == -EAGAIN && output->parent && park(output, claim, elements->n, sequence, ordinal))
+            return -1;
         reason = loss_of_claim(rc, claim);
-    if (!result) {
-        ledger_lose(&output->ledger, reason);
-        return NULL;
     }
-    struct item *item = &result->item[subscription->first_item];
-    describe_format(result, op, claim);
-    rate_limit(&output->rate, &result->format.rate_num, &result->format.rate_den);
-    describe_item(item, op, claim);
-    item->camera = output->camera;
-    item->sequence = sequence;
-    item->ordinal = ordinal;
-    return result;
+    if (rc < 0)
+        ledger_lose(&output->ledger, reason);
+    else
+        claim_describe(*ret, rc, elements, output, info, sequence, ordinal);
+    return rc < 0 ? -1 : rc;
 }
 
 // Thinned frames are no loss to a client: they take no ordinal.

@@ -35,6 +35,11 @@ static int regions_of(struct rect regions[TILES_MAX], const struct subscription 
                       const struct image *source)
 {
     const struct op_params *op = &subscription->op;
+    const struct rois *chosen = &subscription->output->config->roi.chosen;
+    for (int i = 0; i < chosen->n && i < TILES_MAX; i++)
+        regions[i] = chosen->list[i].rect;
+    if (chosen->n > 0)
+        return chosen->n < TILES_MAX ? chosen->n : TILES_MAX;
     regions[0] = (struct rect){0, 0, source->width, source->height};
     if (op->kind == OP_WARP && op->warp.crop.width > 0)
         regions[0] = op->warp.crop;
@@ -61,13 +66,15 @@ static int open_elements(struct geometry *geometry, const struct subscription *s
     if (!elements)
         return -ENOMEM;
     geometry->elements = elements;
+    const struct rois *rois = &subscription->output->config->roi.chosen;
     int rc = 0;
     for (int i = 0; i < n && rc == 0; i++) {
         struct op_params params = subscription->op;
         struct element *element = &elements[geometry->n];
-        if (subscription->tiling.size)
+        if (n > 1 || subscription->tiling.size)
             params.warp.crop = regions[i];
         element->region = regions[i];
+        element->name = rois->n > 0 ? rois->list[i].name : "";
         rc = op_init(&element->op, &params, &geometry->source);
         geometry->n += rc == 0;
     }

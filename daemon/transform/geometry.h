@@ -12,6 +12,7 @@
 struct element {
     struct op op;
     struct rect region; // of the picture, which the op sees
+    const char *name;   // of the camera's region that it is; "": none. The output's.
 };
 
 struct geometry {

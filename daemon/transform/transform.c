@@ -20,7 +20,8 @@ static const int64_t RETRY_NS = 1000000000;     // between tries to get a backen
 struct in_flight {
     struct job job;
     struct frame frame;
-    struct result *result[CAMERA_OUTPUTS_MAX];
+    struct result *result[CAMERA_OUTPUTS_MAX]; // NULL: the output does not want the frame
+    int first[CAMERA_OUTPUTS_MAX];             // item of that result
     struct transform *transform;
     bool busy; // under the transform's lock
 };
@@ -63,16 +64,35 @@ int transform_open(struct transform **ret, const struct transform_context *conte
     return 0;
 }
 
+// Pictures that wait for a batch are of the geometry that goes.
+static void withdraw_parked(const struct subscriptions *outputs)
+{
+    for (int i = 0; i < outputs->n_pictures; i++)
+        if (outputs->list[i].output->share.batch)
+            batch_withdraw(&outputs->list[i].output->share);
+}
+
 void transform_drain(struct transform *transform)
 {
+    withdraw_parked(transform->subscriptions);
     geometry_close(&transform->geometry, transform->context.lease);
     transform->retry_ns = 0;
 }
 
-static void attach_output(const struct transform *transform, struct output *output)
+static void attach_output(struct transform *transform, struct output *output)
 {
     const struct device_lease *lease = transform->context.lease;
-    pool_set_backend(output->pool, lease->driver, lease->backend);
+    pool_add_backend(output->pool, lease->driver, lease->backend);
+    if (!output->parent)
+        return;
+    output->share.producer = transform;
+    if (!output->share.batch)
+        batch_join(output->parent->batch, &output->share);
+}
+
+static void detach_output(const struct transform *transform, struct output *output)
+{
+    pool_remove_backend(output->pool, transform->context.lease->backend);
 }
 
 void transform_subscribe(struct transform *transform, struct subscriptions *next)
@@ -87,7 +107,7 @@ void transform_subscribe(struct transform *transform, struct subscriptions *next
             attach_output(transform, next->list[i].output);
     for (int i = 0; transform->attached && i < before->n_pictures; i++)
         if (!subscriptions_have(next, before->list[i].output))
-            pool_clear_backend(before->list[i].output->pool);
+            detach_output(transform, before->list[i].output);
 }
 
 void transform_close(struct transform *transform)
@@ -105,8 +125,12 @@ static void interrupt(void *opaque)
     struct transform *transform = opaque;
     atomic_store(&transform->interrupted, true);
     pthread_mutex_lock(&transform->lock);
-    for (int i = 0; i < transform->subscriptions->n_pictures; i++)
-        pool_wake(transform->subscriptions->list[i].output->pool);
+    for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
+        struct output *output = transform->subscriptions->list[i].output;
+        pool_wake(output->pool);
+        if (output->share.batch)
+            batch_wake(&output->share);
+    }
     pthread_cond_broadcast(&transform->room);
     pthread_mutex_unlock(&transform->lock);
 }
@@ -132,7 +156,7 @@ void transform_detach(struct transform *transform)
 {
     transform_drain(transform);
     for (int i = 0; transform->attached && i < transform->subscriptions->n_pictures; i++)
-        pool_clear_backend(transform->subscriptions->list[i].output->pool);
+        detach_output(transform, transform->subscriptions->list[i].output);
     transform->attached = false;
 }
 
@@ -206,6 +230,16 @@ static struct in_flight *wait_for_free(struct transform *transform, int64_t unti
     return flight;
 }
 
+static struct in_flight *take_in_flight(struct transform *transform, int64_t until_ns)
+{
+    pthread_mutex_lock(&transform->lock);
+    struct in_flight *flight = wait_for_free(transform, until_ns);
+    if (flight)
+        flight->busy = true;
+    pthread_mutex_unlock(&transform->lock);
+    return flight;
+}
+
 // NULL where the backend has its hands full for longer than the frame may wait. A burst (what was
 // read while probing comes all at once, and other cameras start too) may wait for longer: what is
 // behind it is in the socket.
@@ -217,11 +251,7 @@ static struct in_flight *begin_in_flight(struct transform *transform, int64_t pa
         until = now + patience_ns + BURST_NS - transform->waited_ns;
     if (until < transform->patient_until_ns)
         until = transform->patient_until_ns;
-    pthread_mutex_lock(&transform->lock);
-    struct in_flight *flight = wait_for_free(transform, until);
-    if (flight)
-        flight->busy = true;
-    pthread_mutex_unlock(&transform->lock);
+    struct in_flight *flight = take_in_flight(transform, until);
     if (patience_ns < INT64_MAX && !is_patient) {
         int64_t waited = transform->waited_ns + monotonic_ns() - now - patience_ns;
         transform->waited_ns = waited < 0 ? 0 : waited < BURST_NS ? waited : BURST_NS;
@@ -245,14 +275,17 @@ static void complete(struct in_flight *flight, int status)
     int64_t now = monotonic_ns();
     stage_job_ends(transform->context.stages, now);
     for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
-        const struct subscription *subscription = &transform->subscriptions->list[i];
-        struct output *output = subscription->output;
+        struct output *output = transform->subscriptions->list[i].output;
         if (!flight->result[i])
             continue;
         if (status == 0)
             latency_observe(&output->latency, now - flight->frame.info.received_ns);
-        pool_complete(output->pool, flight->result[i], subscription->first_item, status);
-        event_post(transform->context.events, &output->ready);
+        const int n = transform->geometry.first[i + 1] - transform->geometry.first[i];
+        if (output->parent)
+            batch_complete(&output->share, flight->result[i], flight->first[i], n, status);
+        else
+            pool_complete(output->pool, flight->result[i], 0, n, status);
+        event_post(transform->context.events, &output_owner(output)->ready);
     }
     release_in_flight(flight);
 }
@@ -268,23 +301,11 @@ static void job_done(struct job *job, int status)
     complete(flight, status);
 }
 
-// Gives the frame in `flight` to every output that wants it, as one job.
-static int submit(struct transform *transform, struct in_flight *flight, int rate_num, int rate_den)
+static void begin_job(struct in_flight *flight)
 {
-    const struct transform_context *context = &transform->context;
-    rate_limit(&transform->rate, &rate_num, &rate_den);
-    struct claim claim = {
-        .info = &flight->frame.info,
-        .rate_num = rate_num,
-        .rate_den = rate_den,
-        .wait_until_ns = transform->patient_until_ns,
-        .interrupted = &transform->interrupted,
-        .stop = context->stop,
-        .stages = context->stages,
-    };
-    bool wanted = false;
-    const struct geometry *geometry = &transform->geometry;
-    struct job_result *results = geometry->results + (flight - transform->in_flight) * geometry->n;
+    const struct geometry *geometry = &flight->transform->geometry;
+    const size_t at = (size_t)(flight - flight->transform->in_flight) * (size_t)geometry->n;
+    struct job_result *results = geometry->results + at;
     memset(results, 0, (size_t)geometry->n * sizeof *results);
     flight->job = (struct job){
         .src = flight->frame.image,
@@ -293,33 +314,102 @@ static int submit(struct transform *transform, struct in_flight *flight, int rat
         .done = job_done,
         .opaque = flight,
     };
-    for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
-        const int at = geometry->first[i];
-        const struct op *op = at < geometry->first[i + 1] ? &geometry->elements[at].op : NULL;
-        const struct subscription *subscription = &transform->subscriptions->list[i];
-        struct result *result = claim_frame(subscription, op, &claim);
-        if (!result)
-            continue;
-        flight->result[i] = result;
-        struct item *item = &result->item[subscription->first_item];
-        results[at] = (struct job_result){
-            .data = result->data,
+}
+
+static struct elements elements_of(const struct transform *transform, int subscription)
+{
+    const struct geometry *geometry = &transform->geometry;
+    const int at = geometry->first[subscription];
+    return (struct elements){geometry->elements + at, geometry->first[subscription + 1] - at};
+}
+
+// The job is to fill the items from `first` on with the elements of that subscription.
+static void add_elements(struct in_flight *flight, int subscription, struct result *result,
+                         int first)
+{
+    const struct elements elements = elements_of(flight->transform, subscription);
+    struct job_result *to = flight->job.results + flight->transform->geometry.first[subscription];
+    flight->result[subscription] = result;
+    flight->first[subscription] = first;
+    for (int i = 0; i < elements.n; i++) {
+        const struct op *op = &elements.list[i].op;
+        struct item *item = &result->item[first + i];
+        to[i] = (struct job_result){
+            .data = (uint8_t *)result->data + (size_t)(first + i) * op->dst_bytes,
             .memory = result->memory,
             .filled = item->valid_op == op->serial,
         };
         item->valid_op = op->serial;
-        wanted = true;
     }
-    transform_delayed(transform, claim.opening_ns);
-    if (!wanted) {
-        release_in_flight(flight);
-        return 0;
-    }
-    stage_job_begins(context->stages);
-    int rc = context->lease->driver->submit(transform->geometry.plan, &flight->job);
+}
+
+static int start_job(struct in_flight *flight)
+{
+    const struct transform *transform = flight->transform;
+    stage_job_begins(transform->context.stages);
+    int rc = transform->context.lease->driver->submit(transform->geometry.plan, &flight->job);
     if (rc < 0)
         complete(flight, rc);
     return rc;
+}
+
+// Gives the frame in `flight` to every output that wants it, as one job.
+static int submit(struct transform *transform, struct in_flight *flight, int rate_num, int rate_den)
+{
+    rate_limit(&transform->rate, &rate_num, &rate_den);
+    struct claim claim = {
+        .frame = &flight->frame,
+        .rate_num = rate_num,
+        .rate_den = rate_den,
+        .wait_until_ns = transform->patient_until_ns,
+        .interrupted = &transform->interrupted,
+        .stop = transform->context.stop,
+        .stages = transform->context.stages,
+    };
+    bool wanted = false;
+    begin_job(flight);
+    for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
+        const struct elements elements = elements_of(transform, i);
+        struct result *result;
+        int first = claim_frame(&transform->subscriptions->list[i], &elements, &claim, &result);
+        if (first < 0)
+            continue;
+        add_elements(flight, i, result, first);
+        wanted = true;
+    }
+    transform_delayed(transform, claim.opening_ns);
+    if (wanted)
+        return start_job(flight);
+    release_in_flight(flight);
+    return 0;
+}
+
+static int find_subscription(const struct subscriptions *outputs, const struct batch_member *share)
+{
+    int i = 0;
+    while (&outputs->list[i].output->share != share)
+        i++;
+    return i;
+}
+
+// The jobs before it end within the time of a kernel.
+void transform_resume(struct batch_grant *grant)
+{
+    struct transform *transform = grant->member->producer;
+    const int i = find_subscription(transform->subscriptions, grant->member);
+    const struct elements elements = elements_of(transform, i);
+    struct in_flight *flight = take_in_flight(transform, INT64_MAX);
+    if (!flight) {
+        batch_complete(grant->member, grant->result, grant->first, elements.n, -ECANCELED);
+        frame_release(&grant->parked.frame);
+        return;
+    }
+    flight->frame = grant->parked.frame;
+    begin_job(flight);
+    claim_describe(grant->result, grant->first, &elements, transform->subscriptions->list[i].output,
+                   &flight->frame.info, grant->parked.sequence, grant->parked.ordinal);
+    add_elements(flight, i, grant->result, grant->first);
+    report_failure(transform, start_job(flight));
 }
 
 // Makes ops and plan anew where the source looks different from before. -EAGAIN: that failed a

@@ -42,6 +42,9 @@ void transform_delayed(struct transform *, int64_t ns);
 // for this source, as transform_notice says: the cpu has to do it. Else what rebuilding for a new
 // geometry failed with. On error every output has counted the frame as lost.
 int transform_submit(struct transform *, struct frame *);
+// Submits a picture that was parked for a batch, and that transform_submit has seen before. The
+// batch's collector calls it.
+void transform_resume(struct batch_grant *);
 // Goes over to these outputs: waits for the frames in flight. Those that stay lose nothing.
 void transform_subscribe(struct transform *, struct subscriptions *);
 // A sentence on what cannot be made from the present source, once a geometry; else NULL. Valid

@@ -51,12 +51,35 @@ static const struct field hello[] = {
     FIELD(framed_ring_hello, dtype, 96, 4),
     FIELD(framed_ring_hello, layout, 100, 4),
     FIELD(framed_ring_hello, planes, 104, 4),
-    FIELD(framed_ring_hello, reserved0, 108, 4),
+    FIELD(framed_ring_hello, batch, 108, 4),
     FIELD(framed_ring_hello, plane_offset, 112, 32),
     FIELD(framed_ring_hello, plane_stride, 144, 16),
     FIELD(framed_ring_hello, camera, 160, 24),
     FIELD(framed_ring_hello, output, 184, 16),
-    FIELD(framed_ring_hello, reserved1, 200, 56),
+    FIELD(framed_ring_hello, header_offset, 200, 8),
+    FIELD(framed_ring_hello, reserved, 208, 48),
+};
+
+static const struct field batch[] = {
+    FIELD(framed_batch, magic, 0, 4),          FIELD(framed_batch, version, 4, 2),
+    FIELD(framed_batch, bytes, 6, 2),          FIELD(framed_batch, count, 8, 4),
+    FIELD(framed_batch, capacity, 12, 4),      FIELD(framed_batch, closed_by, 16, 4),
+    FIELD(framed_batch, header_bytes, 20, 4),  FIELD(framed_batch, element_bytes, 24, 8),
+    FIELD(framed_batch, payload_bytes, 32, 8), FIELD(framed_batch, sequence, 40, 8),
+    FIELD(framed_batch, lost, 48, 8),          FIELD(framed_batch, opened_ns, 56, 8),
+    FIELD(framed_batch, closed_ns, 64, 8),     FIELD(framed_batch, finished_ns, 72, 8),
+    FIELD(framed_batch, slot, 80, 4),          FIELD(framed_batch, elements, 84, 4),
+    FIELD(framed_batch, ticket, 88, 8),        FIELD(framed_batch, reserved, 96, 32),
+};
+
+static const struct field element[] = {
+    FIELD(framed_element_header, header, 0, 256),
+    FIELD(framed_element_header, region, 256, 24),
+    FIELD(framed_element_header, parent_sequence, 280, 8),
+    FIELD(framed_element_header, object, 288, 4),
+    FIELD(framed_element_header, part, 292, 4),
+    FIELD(framed_element_header, parts, 296, 4),
+    FIELD(framed_element_header, reserved, 300, 20),
 };
 
 static const struct field frame[] = {
@@ -93,9 +116,11 @@ int main(void)
     CHECK_LAYOUT(hello, framed_ring_hello);
     CHECK_LAYOUT(frame, framed_ring_frame);
     CHECK_LAYOUT(ret, framed_ring_return);
+    CHECK_LAYOUT(batch, framed_batch);
+    CHECK_LAYOUT(element, framed_element_header);
     CHECK(FRAMED_FLAG_DAMAGED == 1 && FRAMED_FLAG_KEYFRAME == 2 &&
               FRAMED_FLAG_FIRST_OF_EPOCH == 4 && FRAMED_FLAG_CAPTURE_CLOCK == 8 &&
-              FRAMED_FLAG_INTERLACED == 16 && FRAMED_FLAG_HDR == 32,
+              FRAMED_FLAG_INTERLACED == 16 && FRAMED_FLAG_HDR == 32 && FRAMED_FLAG_EMPTY == 64,
           "flags");
     const char *compile = "echo '#include \"daemon/wire.h\"' | "
                           "c++ -std=c++11 -Wall -Wextra -Werror -I. -fsyntax-only -x c++ -";

@@ -175,7 +175,8 @@ static void offer(int width, int height)
 {
     _Atomic bool stop = false;
     struct result *result;
-    struct pool_request request = {.size = (size_t)width * (size_t)height, .stop = &stop};
+    struct pool_request request = {
+        .size = (size_t)width * (size_t)height, .items = 1, .ledger = &rig.ledger, .stop = &stop};
     uint64_t ordinal = rig.ordinal++;
     ledger_offer(&rig.ledger);
     if (pool_claim(rig.pool, &request, &result) < 0) {
@@ -186,11 +187,11 @@ static void offer(int width, int height)
                                                       .width = width,
                                                       .height = height,
                                                       .plane = {{result->data, width}}}};
-    result->item[0] = (struct item){.frame = {.received_ns = monotonic_ns()},
-                                    .camera = "gate",
-                                    .sequence = ordinal,
-                                    .ordinal = ordinal};
-    pool_complete(rig.pool, result, 0, 0);
+    struct item *item = &result->item[0];
+    item->frame = (struct frame_info){.received_ns = monotonic_ns()};
+    strcpy(item->camera, "gate");
+    item->sequence = item->ordinal = ordinal;
+    pool_complete(rig.pool, result, 0, 1, 0);
 }
 
 static const struct expected *oldest_of(const struct client *client)
@@ -336,8 +337,7 @@ static void open_rig(uint8_t choice)
                                          .max_age_ns = rig.config.max_age.ns,
                                          .undelivered = LOSS_CLIENT,
                                          .name = rig.config.name,
-                                         .kind = REGION_SHARED,
-                                         .ledger = &rig.ledger};
+                                         .kind = REGION_SHARED};
     log_level(LOG_LEVEL_ERROR);
     uv_loop_init(&rig.loop);
     MUST(pool_open(&rig.pool, &options) == 0);

@@ -72,7 +72,8 @@ static void start(struct fixture *f)
     CHECK(devices_open_with(&f->devices, f->config, &f->device, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
-    CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL) == 0, "outputs");
+    CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL, NULL) == 0,
+          "outputs");
     pool_attach(f->subscriptions->list[0].output->pool, &f->consumer);
     camera_report_open(&f->report);
     struct camera_thread_context context = {

@@ -24,7 +24,7 @@ static struct subscriptions *choose(struct fixture *f, const char *names)
     struct subscriptions *ret = NULL;
     for (int i = 0; names[i]; i++)
         config[i] = f->config[names[i] - 'A'];
-    CHECK(subscriptions_open(&ret, "gate", &camera, f->last) == 0, "subscriptions");
+    CHECK(subscriptions_open(&ret, "gate", &camera, f->last, NULL) == 0, "subscriptions");
     for (int i = 0; names[i]; i++)
         f->output[names[i] - 'A'] = ret->list[i].output;
     return ret;

@@ -138,7 +138,8 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     CHECK(devices_open_with(&f->devices, f->config, NULL, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
-    CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL) == 0, "outputs");
+    CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL, NULL) == 0,
+          "outputs");
     for (int i = 0; i < 2; i++) {
         f->output[i] = f->subscriptions->list[i].output;
         pool_attach(f->output[i]->pool, &f->consumer[i]);

@@ -43,6 +43,7 @@ struct rig {
     int width, height;  // of the frames to feed; one byte a pixel
     int64_t capture_ns; // of the frames to feed
     uint64_t ordinal, last;
+    uint64_t batches; // offered
 };
 
 static inline void rig_called(uv_async_t *async)
@@ -117,12 +118,15 @@ static inline int rig_try_open(struct rig *rig)
 
 static inline void rig_open_pool(struct rig *rig)
 {
-    struct pool_options options = {.n = rig->config.slots,
-                                   .items = 1,
-                                   .name = rig->config.name,
-                                   .overflow = rig->config.overflow,
-                                   .max_age_ns = rig->config.max_age.ns,
-                                   .ledger = &rig->ledger};
+    const int items = rig->config.is_batch ? rig->config.capacity : 1;
+    struct pool_options options = {
+        .n = rig->config.slots,
+        .items = items,
+        .header_bytes =
+            rig->config.is_batch ? (size_t)items * sizeof(struct framed_element_header) : 0,
+        .name = rig->config.name,
+        .overflow = rig->config.overflow,
+        .max_age_ns = rig->config.max_age.ns};
     options.kind = rig->config.sink.kind != SINK_RING  ? REGION_PRIVATE
                    : rig->config.memory == MEMORY_CUDA ? REGION_DEVICE
                                                        : REGION_SHARED;
@@ -224,12 +228,41 @@ static inline enum loss reason_of(int rc)
                               : LOSS_BACKEND;
 }
 
+static inline void rig_describe(const struct rig *rig, struct result *result)
+{
+    result->format = (struct result_format){.image = {.format = PIXEL_TENSOR,
+                                                      .width = rig->width,
+                                                      .height = rig->height,
+                                                      .plane = {{result->data, rig->width}}},
+                                            .layout = LAYOUT_NHWC,
+                                            .order = ORDER_GRAY};
+}
+
+// Frame `ordinal` into an item that is claimed.
+static inline void rig_fill(const struct rig *rig, struct result *result, int element,
+                            uint64_t ordinal)
+{
+    struct item *item = &result->item[element];
+    const size_t size = (size_t)rig->width * (size_t)rig->height;
+    uint8_t *data = (uint8_t *)result->data + (size_t)element * size;
+    for (size_t i = 0; i < size; i++)
+        data[i] = sample(ordinal, i);
+    strcpy(item->camera, "gate");
+    item->sequence = item->ordinal = ordinal;
+    // received now: filling takes time under a sanitizer
+    item->frame = (struct frame_info){.received_ns = monotonic_ns(),
+                                      .capture_ns = rig->capture_ns,
+                                      .source_width = 4,
+                                      .source_height = 2};
+}
+
 // Offers one frame; what pool_claim said. The sequence is the ordinal.
 static inline int rig_feed(struct rig *rig)
 {
     struct result *result;
     size_t size = (size_t)rig->width * (size_t)rig->height;
-    struct pool_request request = {.size = size, .stop = &rig->stop};
+    struct pool_request request = {
+        .size = size, .items = 1, .ledger = &rig->ledger, .stop = &rig->stop};
     uint64_t ordinal = rig->ordinal++;
     ledger_offer(&rig->ledger);
     int rc = pool_claim(rig->pool, &request, &result);
@@ -237,23 +270,9 @@ static inline int rig_feed(struct rig *rig)
         ledger_lose(&rig->ledger, reason_of(rc));
         return rc;
     }
-    uint8_t *data = result->data;
-    result->format = (struct result_format){.image = {.format = PIXEL_TENSOR,
-                                                      .width = rig->width,
-                                                      .height = rig->height,
-                                                      .plane = {{data, rig->width}}},
-                                            .layout = LAYOUT_NHWC,
-                                            .order = ORDER_GRAY};
-    result->item[0] = (struct item){
-        .frame = {.capture_ns = rig->capture_ns, .source_width = 4, .source_height = 2},
-        .camera = "gate",
-        .sequence = ordinal,
-        .ordinal = ordinal};
-    for (size_t i = 0; i < size; i++)
-        data[i] = sample(ordinal, i);
-    // now: filling takes time under a sanitizer
-    result->item[0].frame.received_ns = monotonic_ns();
-    pool_complete(rig->pool, result, 0, 0);
+    rig_describe(rig, result);
+    rig_fill(rig, result, 0, ordinal);
+    pool_complete(rig->pool, result, 0, 1, 0);
     return 0;
 }
 

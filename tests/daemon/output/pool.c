@@ -22,8 +22,7 @@ static void start_items(struct fixture *f, int n, int items, enum overflow overf
                                    .items = items,
                                    .kind = REGION_PRIVATE,
                                    .overflow = overflow,
-                                   .undelivered = LOSS_CLIENT,
-                                   .ledger = &f->ledger};
+                                   .undelivered = LOSS_CLIENT};
     *f = (struct fixture){0};
     CHECK(pool_open(&f->pool, &options) == 0, "open");
 }
@@ -46,16 +45,17 @@ static void end(struct fixture *f)
     CHECK(ledger_in_flight(&f->ledger) == 0, "%d in flight", (int)ledger_in_flight(&f->ledger));
 }
 
-// Claims an item of `size` bytes: its index, or a negative errno.
+// Claims a result of as many items of `size` bytes as it has room for.
 static int claim(struct fixture *f, size_t size, struct result **ret)
 {
-    struct pool_request request = {.size = size, .stop = &f->stop};
+    struct pool_request request = {
+        .size = size, .items = f->pool->options.items, .ledger = &f->ledger, .stop = &f->stop};
     ledger_offer(&f->ledger);
     int rc = pool_claim(f->pool, &request, ret);
     if (rc < 0)
         ledger_lose(&f->ledger, LOSS_OVERFLOW);
     else
-        (*ret)->item[rc].ordinal = f->ordinal;
+        (*ret)->item[0].ordinal = f->ordinal;
     f->ordinal++;
     return rc;
 }
@@ -72,7 +72,7 @@ static void feed(struct fixture *f)
 {
     struct result *result = claim_one(f);
     if (result)
-        pool_complete(f->pool, result, 0, 0);
+        pool_complete(f->pool, result, 0, 1, 0);
 }
 
 static void deliver_to(struct fixture *f, struct consumer *consumer, uint64_t expected)
@@ -93,11 +93,11 @@ static void test_order(void)
     struct fixture f;
     start(&f, 3, OVERFLOW_DROP_OLDEST);
     struct result *first = claim_one(&f), *second = claim_one(&f), *third = claim_one(&f);
-    pool_complete(f.pool, third, 0, 0);
-    pool_complete(f.pool, second, 0, -EIO);
+    pool_complete(f.pool, third, 0, 1, 0);
+    pool_complete(f.pool, second, 0, 1, -EIO);
     CHECK(!pool_has_next(f.pool, &f.consumer), "the first is not done");
     CHECK(!pool_acquire(f.pool, &f.consumer), "nothing is ready");
-    pool_complete(f.pool, first, 0, 0);
+    pool_complete(f.pool, first, 0, 1, 0);
     CHECK(lost(&f, LOSS_BACKEND) == 1, "the second failed");
     deliver(&f, 0);
     deliver(&f, 2);
@@ -160,7 +160,7 @@ static void test_nobody(void)
     feed(&f);
     pool_detach(f.pool, &f.consumer);
     CHECK(lost(&f, LOSS_CLIENT) == 0, "not in its turn");
-    pool_complete(f.pool, result, 0, 0);
+    pool_complete(f.pool, result, 0, 1, 0);
     CHECK(lost(&f, LOSS_CLIENT) == 2, "the consumer left");
     end(&f);
 }
@@ -183,7 +183,7 @@ static void test_stop(void)
     pool_release(f.pool, &f.consumer, true);
     CHECK(atomic_load(&f.ledger.emitted) == 1, "what was held is delivered");
     CHECK(!pool_acquire(f.pool, &f.consumer), "more after the stop");
-    pool_complete(f.pool, late, 0, 0);
+    pool_complete(f.pool, late, 0, 1, 0);
     CHECK(lost(&f, LOSS_STOPPING) == 3, "%d stopped", (int)lost(&f, LOSS_STOPPING));
     end(&f);
 }
@@ -319,6 +319,7 @@ static void test_detached_payload(bool delivered)
     pool_release(f.pool, &f.other, false);
     CHECK(atomic_load(&f.ledger.emitted) == delivered, "emitted");
     CHECK(lost(&f, LOSS_CLIENT) == !delivered, "lost");
+    pool_detach(f.pool, &f.other);
     end(&f);
 }
 
@@ -331,7 +332,7 @@ static void test_growth(void)
         CHECK(claim(&f, size, &result) == 0, "claim");
         memset(result->data, 1, size);
         CHECK(result->size == size && result->region->stride >= size, "size");
-        pool_complete(f.pool, result, 0, 0);
+        pool_complete(f.pool, result, 0, 1, 0);
         deliver(&f, f.ordinal - 1);
     }
     end(&f);
@@ -348,7 +349,7 @@ static uint64_t use(struct fixture *f, size_t size, uint64_t serial, int status)
         return UINT64_MAX;
     uint64_t before = result->item[0].valid_op;
     result->item[0].valid_op = serial;
-    pool_complete(f->pool, result, 0, status);
+    pool_complete(f->pool, result, 0, 1, status);
     if (status == 0)
         deliver(f, f->ordinal - 1);
     return before;
@@ -369,91 +370,108 @@ static void test_valid_op(void)
 
 // --- results of several items
 
+// Elements of one picture, which counts once.
 static void test_items(void)
 {
     enum { ITEMS = 3, SIZE = 100 };
     struct fixture f;
-    struct result *result[ITEMS], *next;
+    struct result *result = NULL;
     start_items(&f, 2, ITEMS, OVERFLOW_DROP_OLDEST);
     pool_attach(f.pool, &f.consumer);
-    for (int i = 0; i < ITEMS; i++) {
-        CHECK(claim(&f, SIZE, &result[i]) == i && result[i] == result[0], "item %d", i);
-        memset((uint8_t *)result[i]->data + i * SIZE, i, SIZE);
-    }
-    CHECK(result[0]->size == ITEMS * SIZE, "%zu bytes", result[0]->size);
-    CHECK(claim(&f, SIZE, &next) == 0 && next != result[0], "not the next result");
-    pool_complete(f.pool, result[0], 2, 0);
-    pool_complete(f.pool, result[0], 0, 0);
+    CHECK(claim(&f, SIZE, &result) == 0 && result->n_items == ITEMS, "claim");
+    CHECK(result->size == ITEMS * SIZE, "%zu bytes", result->size);
+    memset(result->data, 1, result->size);
+    pool_complete(f.pool, result, 2, 1, 0);
+    pool_complete(f.pool, result, 0, 1, 0);
     CHECK(!pool_has_next(f.pool, &f.consumer), "ready without item 1");
-    pool_complete(f.pool, result[0], 1, -EIO);
-    CHECK(pool_acquire(f.pool, &f.consumer) == result[0], "not ready");
-    CHECK(result[0]->item[1].status == -EIO && result[0]->item[2].status == 0, "status");
+    pool_complete(f.pool, result, 1, 1, -EIO);
+    CHECK(pool_acquire(f.pool, &f.consumer) == result, "not ready");
+    CHECK(result->item[1].status == -EIO && result->item[2].status == 0, "status");
     pool_release(f.pool, &f.consumer, true);
-    CHECK(atomic_load(&f.ledger.emitted) == 2 && lost(&f, LOSS_BACKEND) == 1, "each by itself");
+    CHECK(atomic_load(&f.ledger.emitted) == 1 && ledger_lost(&f.ledger) == 0, "not counted once");
     end(&f);
-    CHECK(lost(&f, LOSS_STOPPING) == 1, "the only item claimed of the next result");
 }
 
-struct producer {
-    struct fixture *f;
-    pthread_t thread;
-    const char *camera;
-    int claimed;
+static void test_all_items_fail(void)
+{
+    enum { ITEMS = 3 };
+    struct fixture f;
+    struct result *result = NULL;
+    start_items(&f, 2, ITEMS, OVERFLOW_DROP_OLDEST);
+    pool_attach(f.pool, &f.consumer);
+    CHECK(claim(&f, 100, &result) == 0, "claim");
+    pool_complete(f.pool, result, 0, ITEMS, -EIO);
+    CHECK(lost(&f, LOSS_BACKEND) == 1 && ledger_in_flight(&f.ledger) == 0, "not lost once");
+    CHECK(!pool_acquire(f.pool, &f.consumer), "ready with nothing in it");
+    end(&f);
+}
+
+enum { PRODUCED = 3000, PRODUCERS = 4 };
+
+struct production {
+    struct fixture f;
+    struct result *_Atomic claimed[PRODUCED];
+    _Atomic int next; // number of the next producer
 };
 
+// Completes one item of each result.
 static void *produce(void *opaque)
 {
-    struct producer *producer = opaque;
-    struct fixture *f = producer->f;
-    struct pool_request request = {.size = sizeof producer->camera, .stop = &f->stop};
-    struct result *result;
-    for (int i = 0; i < 3000; i++) {
-        ledger_offer(&f->ledger);
-        int index = pool_claim(f->pool, &request, &result);
-        if (index < 0) {
-            ledger_lose(&f->ledger, LOSS_STOPPING);
-            continue;
-        }
-        memcpy((char *)result->data + (size_t)index * request.size, &producer->camera,
-               request.size);
-        result->item[index].camera = producer->camera;
-        pool_complete(f->pool, result, index, 0);
-        producer->claimed++;
+    struct production *production = opaque;
+    const int index = atomic_fetch_add(&production->next, 1);
+    for (uint64_t i = 0; i < PRODUCED; i++) {
+        struct result *result;
+        while (!(result = atomic_load(&production->claimed[i])))
+            usleep(10);
+        const uint64_t number = i * PRODUCERS + (uint64_t)index;
+        memcpy((char *)result->data + (size_t)index * sizeof number, &number, sizeof number);
+        result->item[index].sequence = number;
+        pool_complete(production->f.pool, result, index, 1, 0);
     }
     return NULL;
 }
 
-// Several cameras fill the items of one result.
+static void *claim_all(void *opaque)
+{
+    struct production *production = opaque;
+    for (int i = 0; i < PRODUCED; i++) {
+        struct result *result = NULL;
+        CHECK(claim(&production->f, sizeof(uint64_t), &result) == 0, "claim %d", i);
+        atomic_store(&production->claimed[i], result);
+    }
+    return NULL;
+}
+
+// Several threads fill the items of each result: it is ready when the last of them is through.
 static void test_producers(void)
 {
-    enum { ITEMS = 4, PRODUCERS = 3 };
-    struct fixture f;
-    struct producer producer[PRODUCERS];
+    static struct production production;
+    struct fixture *f = &production.f;
+    pthread_t thread[PRODUCERS + 1];
     int n = 0, wrong = 0;
-    start_items(&f, 3, ITEMS, OVERFLOW_WAIT);
-    pool_attach(f.pool, &f.consumer);
-    for (int i = 0; i < PRODUCERS; i++) {
-        producer[i] = (struct producer){.f = &f, .camera = i == 0 ? "a" : i == 1 ? "b" : "c"};
-        pthread_create(&producer[i].thread, NULL, produce, &producer[i]);
-    }
-    for (int idle = 0; n < PRODUCERS * 3000 / ITEMS && idle < 100000;) {
-        struct result *result = pool_acquire(f.pool, &f.consumer);
+    start_items(f, 3, PRODUCERS, OVERFLOW_WAIT);
+    pool_attach(f->pool, &f->consumer);
+    pthread_create(&thread[PRODUCERS], NULL, claim_all, &production);
+    for (int i = 0; i < PRODUCERS; i++)
+        pthread_create(&thread[i], NULL, produce, &production);
+    for (int idle = 0; n < PRODUCED && idle < 100000;) {
+        struct result *result = pool_acquire(f->pool, &f->consumer);
         if (!result) {
             idle++;
             usleep(100);
             continue;
         }
-        for (int i = 0; i < ITEMS; i++)
-            wrong += ((const char **)result->data)[i] != result->item[i].camera;
-        pool_release(f.pool, &f.consumer, true);
+        for (uint64_t i = 0; i < PRODUCERS; i++)
+            wrong += ((const uint64_t *)result->data)[i] != (uint64_t)n * PRODUCERS + i ||
+                     result->item[i].sequence != (uint64_t)n * PRODUCERS + i;
+        pool_release(f->pool, &f->consumer, true);
         n++;
     }
-    for (int i = 0; i < PRODUCERS; i++) {
-        pthread_join(producer[i].thread, NULL);
-        CHECK(producer[i].claimed == 3000, "%d claimed", producer[i].claimed);
-    }
-    CHECK(n == PRODUCERS * 3000 / ITEMS && wrong == 0, "%d results, %d wrong", n, wrong);
-    end(&f);
+    CHECK(n == PRODUCED && wrong == 0, "%d results, %d wrong", n, wrong);
+    for (int i = 0; i <= PRODUCERS && n == PRODUCED; i++)
+        pthread_join(thread[i], NULL);
+    CHECK(atomic_load(&f->ledger.emitted) == PRODUCED, "%d", (int)f->ledger.emitted);
+    end(f);
 }
 
 int main(void)
@@ -472,6 +490,7 @@ int main(void)
     TEST(test_growth());
     TEST(test_valid_op());
     TEST(test_items());
+    TEST(test_all_items_fail());
     TEST(test_producers());
     return test_end();
 }

@@ -29,8 +29,7 @@ static void start(struct fixture *f, int n, enum region_kind kind, enum overflow
                                    .name = "o",
                                    .kind = kind,
                                    .overflow = overflow,
-                                   .undelivered = LOSS_CLIENT,
-                                   .ledger = &f->ledger};
+                                   .undelivered = LOSS_CLIENT};
     *f = (struct fixture){0};
     CHECK(pool_open(&f->pool, &options) == 0, "open");
     for (int i = 0; i < consumers; i++)
@@ -57,7 +56,8 @@ static uint64_t word(const struct result *result)
 static struct result *claim(struct fixture *f, size_t size)
 {
     struct result *result = NULL;
-    struct pool_request request = {.size = size, .stop = &f->stop};
+    struct pool_request request = {
+        .size = size, .items = 1, .ledger = &f->ledger, .stop = &f->stop};
     ledger_offer(&f->ledger);
     int rc = pool_claim(f->pool, &request, &result);
     if (rc == 0)
@@ -75,7 +75,7 @@ static struct result *feed(struct fixture *f)
 {
     struct result *result = claim(f, SIZE);
     if (result) {
-        pool_complete(f->pool, result, 0, 0);
+        pool_complete(f->pool, result, 0, 1, 0);
         CHECK(result->ticket != 0 && word(result) == result->ticket, "the word is not the ticket");
     }
     return result;
@@ -310,7 +310,7 @@ static void test_move(enum region_kind kind)
     struct result *large = claim(&f, 100 * SIZE);
     CHECK(large->region != region && large->region->generation == region->generation + 1, "new");
     memset(large->data, 8, 100 * SIZE);
-    pool_complete(f.pool, large, 0, 0);
+    pool_complete(f.pool, large, 0, 1, 0);
     CHECK(data[0] == 7 && data[SIZE - 1] == 7 && word(old) == ticket, "the old one changed");
     give_back(&f, old->number, ticket, A);
     struct result *small = feed(&f); // closes the old region
@@ -331,7 +331,7 @@ static void test_layout(void)
     for (int i = 0; i < N; i++) {
         result[i] = claim(&f, SIZE);
         memset(result[i]->data, i, SIZE);
-        pool_complete(f.pool, result[i], 0, 0);
+        pool_complete(f.pool, result[i], 0, 1, 0);
     }
     for (int i = 0; i < N; i++) {
         const uint8_t *data = result[i]->data;
@@ -348,15 +348,15 @@ static void test_pinning(void)
 {
     struct fixture f;
     start(&f, 3, REGION_SHARED, OVERFLOW_DROP_OLDEST, 1);
-    pool_set_backend(f.pool, &fake_driver, NULL);
+    pool_add_backend(f.pool, &fake_driver, NULL);
     CHECK(feed(&f)->memory == MEMORY_PINNED && pinned == 1, "not pinned");
-    pool_clear_backend(f.pool);
+    pool_remove_backend(f.pool, NULL);
     CHECK(pinned == 0 && is_ready(&f, 0), "left pinned, or the frame is gone");
-    pool_set_backend(f.pool, &plain, NULL);
+    pool_add_backend(f.pool, &plain, NULL);
     CHECK(pinned == 1, "not pinned again");
     CHECK(feed(&f)->memory == MEMORY_PINNED, "memory");
     CHECK(exports == 0, "on the device");
-    pool_clear_backend(f.pool);
+    pool_remove_backend(f.pool, NULL);
     CHECK(feed(&f)->memory == MEMORY_HOST && pinned == 0, "pinned by nobody");
     end(&f);
 }
@@ -366,7 +366,7 @@ static void test_device(void)
 {
     struct fixture f;
     start(&f, 4, REGION_DEVICE, OVERFLOW_DROP_OLDEST, 1);
-    pool_set_backend(f.pool, &fake_driver, NULL);
+    pool_add_backend(f.pool, &fake_driver, NULL);
     struct result *result = feed(&f);
     CHECK(result->memory == MEMORY_CUDA && result->region->device.base == device_memory,
           "not there");
@@ -375,24 +375,24 @@ static void test_device(void)
           "data");
     lend(&f, 0, A);
     struct result *unseen = claim(&f, SIZE);
-    pool_complete(f.pool, unseen, 0, 0);
-    pool_clear_backend(f.pool);
+    pool_complete(f.pool, unseen, 0, 1, 0);
+    pool_remove_backend(f.pool, NULL);
     CHECK(exports == 0 && !is_ready(&f, 0) && !is_busy(&f, A), "not taken back");
     CHECK(lost(&f, LOSS_BACKEND) == 2, "%d", (int)lost(&f, LOSS_BACKEND)); // the unseen one too
 
-    pool_set_backend(f.pool, &plain, NULL);
+    pool_add_backend(f.pool, &plain, NULL);
     result = claim(&f, SIZE);
-    pool_complete(f.pool, result, 0, 0);
+    pool_complete(f.pool, result, 0, 1, 0);
     CHECK(word(result) == result->ticket, "not ready");
     CHECK(result->memory == MEMORY_PINNED && !pool_region_on_device(result->region), "on a device");
     lend(&f, 2, A);
-    pool_clear_backend(f.pool);
-    pool_set_backend(f.pool, &fake_driver, NULL);
+    pool_remove_backend(f.pool, NULL);
+    pool_add_backend(f.pool, &fake_driver, NULL);
     result = feed(&f);
     CHECK(result->memory == MEMORY_CUDA && result->region->generation == 3, "not back");
     CHECK(is_ready(&f, 2) && is_busy(&f, A), "the frame on the host is gone");
     pool_detach(f.pool, &f.consumer[A]);
-    pool_clear_backend(f.pool);
+    pool_remove_backend(f.pool, NULL);
     CHECK(pinned == 0 && exports == 0, "%d pinned, %d exports", pinned, exports);
     end(&f);
 }
@@ -402,7 +402,7 @@ static void test_device_full(void)
     struct fixture f;
     start(&f, 3, REGION_DEVICE, OVERFLOW_DROP_OLDEST, 1);
     device_is_full = true;
-    pool_set_backend(f.pool, &fake_driver, NULL);
+    pool_add_backend(f.pool, &fake_driver, NULL);
     uint32_t generation = 0;
     for (int i = 0; i < 3; i++) {
         struct result *result = feed(&f);
@@ -411,7 +411,7 @@ static void test_device_full(void)
         generation = result->region->generation;
     }
     device_is_full = false;
-    pool_clear_backend(f.pool);
+    pool_remove_backend(f.pool, NULL);
     end(&f);
 }
 
@@ -431,12 +431,12 @@ static void test_clear_waits(void)
     struct fixture f;
     pthread_t thread;
     start(&f, 3, REGION_DEVICE, OVERFLOW_DROP_OLDEST, 1);
-    pool_set_backend(f.pool, &fake_driver, NULL);
+    pool_add_backend(f.pool, &fake_driver, NULL);
     feed(&f);
     pthread_create(&thread, NULL, lend_soon, &f);
     while (!atomic_load(&f.stop))
         usleep(100);
-    pool_clear_backend(f.pool);
+    pool_remove_backend(f.pool, NULL);
     pthread_join(thread, NULL);
     CHECK(lost(&f, LOSS_BACKEND) == 1 && exports == 0, "not taken back");
     end(&f);

@@ -22,12 +22,8 @@ struct fixture {
 
 static void start(struct fixture *f, enum region_kind kind)
 {
-    struct pool_options options = {.n = 3,
-                                   .items = 1,
-                                   .name = "detector",
-                                   .kind = kind,
-                                   .overflow = OVERFLOW_DROP_OLDEST,
-                                   .ledger = &f->ledger};
+    struct pool_options options = {
+        .n = 3, .items = 1, .name = "detector", .kind = kind, .overflow = OVERFLOW_DROP_OLDEST};
     char name[] = "/tmp/framed-fallback-XXXXXX";
     *f = (struct fixture){.terminal = dup(STDERR_FILENO)};
     CHECK(pool_open(&f->pool, &options) == 0, "open");
@@ -43,13 +39,14 @@ static void use(struct fixture *f, const struct backend_driver *driver, bool on_
 {
     for (size_t size = 100; size < 20000; size *= 10) {
         struct result *result;
-        struct pool_request request = {.size = size, .stop = &f->stop};
-        pool_set_backend(f->pool, driver, NULL);
+        struct pool_request request = {
+            .size = size, .items = 1, .ledger = &f->ledger, .stop = &f->stop};
+        pool_add_backend(f->pool, driver, NULL);
         ledger_offer(&f->ledger);
         int rc = pool_claim(f->pool, &request, &result);
         CHECK(rc == 0 && (result->memory == MEMORY_CUDA) == on_device, "%zu bytes: %d", size, rc);
-        pool_complete(f->pool, result, 0, 0);
-        pool_clear_backend(f->pool);
+        pool_complete(f->pool, result, 0, 1, 0);
+        pool_remove_backend(f->pool, NULL);
     }
 }
 

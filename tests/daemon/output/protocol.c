@@ -10,6 +10,12 @@
 
 static uint8_t data[1 << 16];
 static struct item item; // of each result
+enum { HEADER_MAX = 512 };
+
+static struct output_config config_of(const char *output, enum protocol protocol)
+{
+    return (struct output_config){.name = (char *)output, .protocol = protocol};
+}
 
 static struct result tensor(enum dtype dtype, enum layout layout, enum order order)
 {
@@ -17,8 +23,10 @@ static struct result tensor(enum dtype dtype, enum layout layout, enum order ord
         [DTYPE_U8] = 1, [DTYPE_S8] = 1, [DTYPE_F16] = 2, [DTYPE_F32] = 4};
     const int width = 6, height = 4, channels = order == ORDER_GRAY ? 1 : 3;
     const bool planar = layout == LAYOUT_NCHW;
-    struct result result = {
-        .item = &item, .data = data, .size = bytes[dtype] * width * height * channels};
+    struct result result = {.item = &item,
+                            .n_items = 1,
+                            .data = data,
+                            .size = bytes[dtype] * width * height * channels};
     result.format =
         (struct result_format){.image = {.format = PIXEL_TENSOR, .width = width, .height = height},
                                .dtype = dtype,
@@ -32,7 +40,7 @@ static struct result tensor(enum dtype dtype, enum layout layout, enum order ord
 
 static struct result picture(enum pixel_format format, int width, int height)
 {
-    struct result result = {.item = &item, .data = data};
+    struct result result = {.item = &item, .n_items = 1, .data = data};
     result.format.image = (struct image){.format = format, .width = width, .height = height};
     result.size = image_lay_out(&result.format.image, data);
     return result;
@@ -42,10 +50,11 @@ static struct framed_header framed(const struct result *result, const char *came
                                    const char *output)
 {
     struct framed_header header;
-    char bytes[PROTOCOL_HEADER_MAX];
+    char bytes[HEADER_MAX];
     const struct stream_position position = {.begun = true, .lost = 17};
-    item.camera = camera;
-    size_t n = protocol_header(PROTOCOL_FRAMED, result, output, &position, false, bytes);
+    snprintf(item.camera, sizeof item.camera, "%s", camera);
+    const struct output_config config = config_of(output, PROTOCOL_FRAMED);
+    size_t n = protocol_header(&config, result, &position, false, bytes);
     CHECK(n == sizeof header, "%zu bytes", n);
     memcpy(&header, bytes, sizeof header);
     return header;
@@ -142,15 +151,16 @@ static char path[] = "/tmp/framed-protocol.XXXXXX";
 // A file of `n` frames of each result, whose bytes are 0, 1, 2...
 static void write_stream(enum protocol protocol, const struct result results[], int count, int n)
 {
-    char header[PROTOCOL_HEADER_MAX];
+    char header[HEADER_MAX];
     const struct stream_position position = {0};
-    item.camera = "gate";
+    const struct output_config config = config_of("detector", protocol);
+    strcpy(item.camera, "gate");
     FILE *file = fopen(path, "w");
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)i;
     for (int i = 0; i < count * n; i++) {
         const struct result *result = &results[i / n];
-        size_t size = protocol_header(protocol, result, "detector", &position, i == 0, header);
+        size_t size = protocol_header(&config, result, &position, i == 0, header);
         CHECK(size <= sizeof header, "%zu bytes", size);
         fwrite(header, 1, size, file);
         fwrite(result->data, 1, result->size, file);
@@ -236,15 +246,16 @@ static void test_y4m_interlacing(void)
     const struct stream_position position = {0};
     struct result result = picture(PIXEL_YUV420P, 6, 4);
     struct result gray = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_GRAY);
+    const struct output_config config = config_of("", PROTOCOL_Y4M);
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
-        char header[PROTOCOL_HEADER_MAX];
+        char header[HEADER_MAX];
         result.format.field_order = gray.format.field_order = orders[i].order;
-        protocol_header(PROTOCOL_Y4M, &result, "", &position, true, header);
+        protocol_header(&config, &result, &position, true, header);
         CHECK(strstr(header, orders[i].letter) != NULL, "%s", header);
         write_stream(PROTOCOL_Y4M, &result, 1, 1);
         expect_output("ffprobe -v error -show_entries stream=field_order -of csv=p=0 %s",
                       orders[i].ffprobe);
-        protocol_header(PROTOCOL_Y4M, &gray, "", &position, true, header);
+        protocol_header(&config, &gray, &position, true, header);
         CHECK(strstr(header, " Ip ") != NULL, "rows of a tensor are no fields: %s", header);
     }
 }
@@ -259,14 +270,15 @@ static void test_stream_position(void)
     } frames[] = {
         {5, 0, 0, true}, {6, 0, 0, false}, {9, 2, 1, true}, {10, 2, 1, false}, {20, 11, 4, true}};
     struct result result = tensor(DTYPE_U8, LAYOUT_NCHW, ORDER_RGB);
+    const struct output_config config = config_of("b", PROTOCOL_FRAMED);
     struct stream_position position = {0};
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
         struct framed_header header;
-        char bytes[PROTOCOL_HEADER_MAX];
+        char bytes[HEADER_MAX];
         item.ordinal = frames[i].ordinal;
         item.frame.epoch = frames[i].epoch;
-        stream_advance(&position, &item);
-        protocol_header(PROTOCOL_FRAMED, &result, "b", &position, i == 0, bytes);
+        stream_advance(&position, &result);
+        protocol_header(&config, &result, &position, i == 0, bytes);
         memcpy(&header, bytes, sizeof header);
         bool first = le32toh(header.flags) & FRAMED_FLAG_FIRST_OF_EPOCH;
         CHECK(first == frames[i].first, "frame %zu: first of its epoch", i);
@@ -274,12 +286,190 @@ static void test_stream_position(void)
     }
 }
 
+// --- batches
+
+enum { ITEMS = 256 }; // the most
+
+static struct item items[ITEMS];
+
+// Of this shape; the items with an index in `filled`, which ends in -1, are.
+static struct result batch_of(struct result shape, int n, const int filled[])
+{
+    shape.item = items;
+    shape.n_items = n;
+    shape.size *= (size_t)n;
+    shape.closed_by = CLOSED_FULL;
+    memset(items, 0, sizeof items);
+    for (int i = 0; filled[i] >= 0; i++)
+        items[filled[i]].state = ITEM_COMPLETE;
+    return shape;
+}
+
+static struct {
+    struct framed_batch batch;
+    struct framed_element_header element[ITEMS];
+} written;
+
+// What is written for a batch, which has to have room.
+static void write_batch(const struct result *result, enum batch_tail tail)
+{
+    const struct output_config config = {
+        .name = "detector", .protocol = PROTOCOL_FRAMED, .tail = tail};
+    const struct stream_position position = {.begun = true, .lost = 17};
+    const size_t room = protocol_header_max(result);
+    char *bytes = malloc(room);
+    size_t n = protocol_header(&config, result, &position, false, bytes);
+    memset(&written, 0xff, sizeof written);
+    CHECK(n <= room && n <= sizeof written, "%zu bytes", n);
+    memcpy(&written, bytes, n <= sizeof written ? n : 0);
+    CHECK(n == sizeof written.batch + written.batch.count * sizeof written.element[0], "%zu", n);
+    CHECK(written.batch.payload_bytes == protocol_payload_size(&config, result), "payload %d",
+          (int)written.batch.payload_bytes);
+    free(bytes);
+}
+
+static void test_batch_numbers(void)
+{
+    struct result result =
+        batch_of(tensor(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB), 4, (int[]){0, 2, -1});
+    const struct framed_batch *b = &written.batch;
+    result.opened_ns = 5;
+    result.closed_ns = 6;
+    result.batch_sequence = 0x0102030405060708;
+    items[0].finished_ns = 9;
+    items[1].finished_ns = 99; // of a frame before
+    items[2].finished_ns = 8;
+    items[3] = (struct item){.state = ITEM_COMPLETE, .status = -5, .finished_ns = 99};
+    write_batch(&result, BATCH_CUT);
+    CHECK(memcmp(b, "FRBT\x01\x00\x80\x00\x03\x00\x00\x00", 12) == 0, "magic, bytes, count");
+    CHECK(b->capacity == 4 && b->elements == 2 && b->header_bytes == 320, "%d of %d elements",
+          (int)b->elements, (int)b->capacity);
+    CHECK(b->element_bytes == 288 && b->payload_bytes == 3 * 288, "sizes");
+    CHECK(b->sequence == 0x0102030405060708 && b->lost == 17, "sequence, lost");
+    CHECK(b->opened_ns == 5 && b->closed_ns == 6 && b->finished_ns == 9, "times");
+    CHECK(b->slot == 0 && b->ticket == 0, "of no ring");
+    write_batch(&result, BATCH_ZERO);
+    CHECK(b->count == 4 && b->elements == 2 && b->payload_bytes == 4 * 288, "tail: zero");
+    CHECK(written.element[3].header.flags == FRAMED_FLAG_EMPTY, "an element that failed");
+}
+
+static void test_batch_reasons(void)
+{
+    static const uint8_t wire[] = {
+        [CLOSED_FULL] = FRAMED_CLOSED_FULL,         [CLOSED_ALL] = FRAMED_CLOSED_ALL,
+        [CLOSED_WAIT] = FRAMED_CLOSED_WAIT,         [CLOSED_RELOAD] = FRAMED_CLOSED_RELOAD,
+        [CLOSED_STOPPING] = FRAMED_CLOSED_STOPPING,
+    };
+    struct result result = batch_of(picture(PIXEL_NV12, 5, 3), 2, (int[]){0, 1, -1});
+    for (enum batch_close reason = CLOSED_FULL; reason <= CLOSED_STOPPING; reason++) {
+        result.closed_by = reason;
+        write_batch(&result, BATCH_CUT);
+        CHECK(written.batch.closed_by == wire[reason], "%d: %d", reason,
+              (int)written.batch.closed_by);
+    }
+}
+
+static void test_elements(void)
+{
+    struct result result = batch_of(picture(PIXEL_YUV420P, 5, 3), 3, (int[]){1, 2, -1});
+    const struct framed_element_header *e = written.element;
+    strcpy(items[0].camera, "before");
+    strcpy(items[0].region, "before");
+    items[0].sequence = 77;
+    items[0].frame.flags = FRAMED_FLAG_KEYFRAME;
+    strcpy(items[1].camera, "gate");
+    strcpy(items[1].region, "abcdefghijklmnopqrstu\xe2\x82\xac"); // is cut at a character
+    items[1].sequence = 5;
+    items[1].ordinal = 4;
+    items[1].lost = 3;
+    items[1].part = 1;
+    items[1].parts = 6;
+    items[1].frame.flags = FRAMED_FLAG_FIRST_OF_EPOCH | FRAMED_FLAG_DAMAGED;
+    items[1].frame.epoch = 8;
+    items[1].dst_to_src[5] = 2.5;
+    strcpy(items[2].camera, "yard");
+    write_batch(&result, BATCH_CUT);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct framed_header *h = &e[i].header;
+        CHECK(memcmp(h, "FRMD\x01\x00\x40\x01", 8) == 0 && h->batch_index == i &&
+                  h->payload_bytes == 27 && h->width == 5 && h->height == 3 && h->planes == 3 &&
+                  strcmp(h->format, "yuv420p") == 0 && strcmp(h->output, "detector") == 0,
+              "shape of %d", (int)i);
+        CHECK(h->plane_offset[0] == 27 * i && h->plane_offset[1] == 27 * i + 15 &&
+                  h->plane_offset[2] == 27 * i + 21 && h->plane_stride[1] == 3,
+              "planes of %d", (int)i);
+    }
+    CHECK(e[0].header.flags == FRAMED_FLAG_EMPTY && e[0].header.camera[0] == 0 &&
+              e[0].header.sequence == 0 && e[0].region[0] == 0,
+          "a hole shows what was there");
+    CHECK(e[1].header.flags == (FRAMED_FLAG_FIRST_OF_EPOCH | FRAMED_FLAG_DAMAGED) &&
+              e[1].header.sequence == 5 && e[1].header.lost == 3 && e[1].header.epoch == 8 &&
+              e[1].header.dst_to_src[5] == 2.5f && strcmp(e[1].header.camera, "gate") == 0,
+          "header");
+    CHECK(e[1].parent_sequence == 5 && e[1].object == 0 && e[1].part == 1 && e[1].parts == 6 &&
+              strncmp(e[1].region, "abcdefghijklmnopqrstu", 24) == 0,
+          "region %.24s", e[1].region);
+    CHECK(strcmp(e[2].header.camera, "yard") == 0 && e[2].header.flags == 0, "another camera");
+}
+
+static void test_largest_batch(void)
+{
+    struct result result = batch_of(picture(PIXEL_NV12, 2, 2), ITEMS, (int[]){ITEMS - 1, -1});
+    write_batch(&result, BATCH_CUT);
+    CHECK(written.batch.count == ITEMS && written.batch.elements == 1, "%d elements",
+          (int)written.batch.count);
+    CHECK(protocol_first_item(&result) == &items[ITEMS - 1], "the first item is another");
+    result = batch_of(picture(PIXEL_NV12, 2, 2), 1, (int[]){0, -1});
+    write_batch(&result, BATCH_CUT);
+    CHECK(written.batch.count == 1 && written.batch.capacity == 1, "a batch of one");
+}
+
+// numpy finds N x C x H x W, and raw is the payload alone.
+static void test_batches_of_arrays(void)
+{
+    static const struct {
+        enum dtype dtype;
+        enum layout layout;
+        const char *shape;
+    } cases[] = {{DTYPE_F32, LAYOUT_NCHW, "(2, 3, 4, 6)"}, {DTYPE_U8, LAYOUT_NHWC, "(2, 4, 6, 3)"}};
+    char header[HEADER_MAX + 3 * sizeof(struct framed_element_header)] = "";
+    const struct stream_position position = {0};
+    struct output_config config = config_of("", PROTOCOL_NPY);
+    struct result result;
+    for (int i = 0; i < 2; i++) {
+        result = batch_of(tensor(cases[i].dtype, cases[i].layout, ORDER_RGB), 3, (int[]){1, -1});
+        protocol_header(&config, &result, &position, true, header);
+        CHECK(strstr(header + 10, cases[i].shape), "%s: %s", cases[i].shape, header + 10);
+    }
+    result = batch_of(picture(PIXEL_YUV420P, 5, 3), 3, (int[]){1, -1});
+    protocol_header(&config, &result, &position, true, header);
+    CHECK(strstr(header + 10, "(2, 27)}"), "%s", header + 10);
+    config.protocol = PROTOCOL_RAW;
+    CHECK(protocol_header(&config, &result, &position, true, header) == 0, "no header");
+    CHECK(protocol_payload_size(&config, &result) == 54, "payload");
+}
+
+// Batches count by their own number, whatever frames they hold.
+static void test_position_among_batches(void)
+{
+    static const uint64_t numbers[] = {5, 6, 9, 10}, lost[] = {0, 0, 2, 2};
+    struct result result = batch_of(picture(PIXEL_NV12, 5, 3), 2, (int[]){1, -1});
+    struct stream_position position = {0};
+    for (int i = 0; i < 4; i++) {
+        result.batch_sequence = numbers[i];
+        items[1].ordinal += 100;
+        stream_advance(&position, &result);
+        CHECK(position.lost == lost[i], "%d lost", (int)position.lost);
+    }
+}
+
 static void test_raw(void)
 {
-    char header[PROTOCOL_HEADER_MAX];
+    char header[HEADER_MAX];
     struct result result = picture(PIXEL_NV12, 5, 3);
     const struct stream_position position = {0};
-    CHECK(protocol_header(PROTOCOL_RAW, &result, "", &position, true, header) == 0, "no header");
+    const struct output_config config = config_of("", PROTOCOL_RAW);
+    CHECK(protocol_header(&config, &result, &position, true, header) == 0, "no header");
 }
 
 static void test_continues(void)
@@ -323,6 +513,12 @@ int main(void)
     TEST(test_stream_position());
     TEST(test_raw());
     TEST(test_continues());
+    TEST(test_batch_numbers());
+    TEST(test_batch_reasons());
+    TEST(test_elements());
+    TEST(test_largest_batch());
+    TEST(test_batches_of_arrays());
+    TEST(test_position_among_batches());
     unlink(path);
     return test_end();
 }

@@ -154,6 +154,7 @@ static void test_hello(void)
               hello->planes == 1 && hello->plane_stride[0] == SMALL,
           "shape");
     CHECK(strcmp(hello->camera, "gate") == 0 && strcmp(hello->output, "detector") == 0, "names");
+    CHECK(hello->batch == 0 && hello->header_offset == 0, "single frames");
     CHECK(is_intact(&consumer, &frame), "the frame is not there");
     CHECK(frame.header.flags & FRAMED_FLAG_FIRST_OF_EPOCH, "first of its epoch");
     rig_frame(&rig);
@@ -231,7 +232,7 @@ static void test_device(void)
     const struct framed_ring_hello *hello = &consumer.hello;
     for (int turn = 0; turn < 2; turn++) {
         uint64_t sequence = rig.ordinal;
-        pool_set_backend(rig.pool, &fake_driver, NULL);
+        pool_add_backend(rig.pool, &fake_driver, NULL);
         rig_frame(&rig);
         struct framed_ring_frame frame = expect(&consumer, sequence, 0);
         CHECK(hello->memory == FRAMED_RING_CUDA && hello->slot_offset == 0 &&
@@ -240,7 +241,7 @@ static void test_device(void)
               "not on the device");
         CHECK(word(&consumer, &frame) == frame.ticket, "the frame is not there");
         CHECK(device_memory[frame.slot * hello->slot_stride] == sample(sequence, 0), "nor there");
-        pool_clear_backend(rig.pool);
+        pool_remove_backend(rig.pool, NULL);
         CHECK(word(&consumer, &frame) == 0 && exports == 0, "the slot on the device is left");
         rig_frame(&rig);
         frame = expect(&consumer, sequence + 1, 0);

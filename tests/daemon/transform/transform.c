@@ -54,7 +54,7 @@ static void start(struct fixture *f, double camera_fps)
     CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
     const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
-    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, NULL) == 0, "outputs");
+    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, NULL, NULL) == 0, "outputs");
     for (int i = 0; i < OUTPUTS; i++) {
         f->output[i] = f->subscriptions->list[i].output;
         pool_attach(f->output[i]->pool, &f->consumer[i]);

@@ -1,0 +1,626 @@
+#include "daemon/output/batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+
+static const int64_t LIVE_NS = 250 * 1000000;          // without a picture, of a fast camera
+static const int64_t GAP_NS = 2000 * INT64_C(1000000); // after which a period is measured anew
+static const int64_t WAIT_MIN_NS = 2 * 1000000;        // by the periods
+static const int64_t WAIT_MAX_NS = 100 * 1000000;      // the same, and before there are any
+static const int64_t PARKED_NS = 500 * 1000000;        // that a picture may wait under any max_age
+static const uint64_t BLANK = UINT64_MAX;   // as an item's valid_op: no op has that serial
+enum { LIVE_PERIODS = 3, PERIODS_MIN = 8 }; // pictures that say what a member's period is
+
+static void lock(const struct batch *batch)
+{
+    pthread_mutex_lock(&batch->options.pool->lock);
+}
+
+static void unlock(const struct batch *batch)
+{
+    pthread_mutex_unlock(&batch->options.pool->lock);
+}
+
+// Under lock, as all below but for what is declared in batch.h.
+static void wake_collector(const struct batch *batch)
+{
+    pthread_cond_broadcast(&batch->options.pool->room);
+}
+
+// --- members
+
+// 0: not known.
+static int64_t period_of(const struct batch_member *member)
+{
+    if (member->n_arrivals < PERIODS_MIN)
+        return 0;
+    const int newest = (member->next_arrival + BATCH_PERIODS - 1) % BATCH_PERIODS;
+    const int oldest = (member->next_arrival + BATCH_PERIODS - member->n_arrivals) % BATCH_PERIODS;
+    return (member->arrival_ns[newest] - member->arrival_ns[oldest]) / (member->n_arrivals - 1);
+}
+
+static int64_t last_arrival(const struct batch_member *member)
+{
+    return member->arrival_ns[(member->next_arrival + BATCH_PERIODS - 1) % BATCH_PERIODS];
+}
+
+static void note_arrival(struct batch_member *member, int64_t now_ns)
+{
+    if (member->n_arrivals > 0 && now_ns - last_arrival(member) > GAP_NS)
+        member->n_arrivals = 0;
+    member->arrival_ns[member->next_arrival] = now_ns;
+    member->next_arrival = (member->next_arrival + 1) % BATCH_PERIODS;
+    member->n_arrivals += member->n_arrivals < BATCH_PERIODS;
+    member->missed = false;
+}
+
+static bool is_live(const struct batch_member *member, int64_t now_ns)
+{
+    const int64_t periods = LIVE_PERIODS * period_of(member);
+    return member->n_arrivals > 0 && !member->missed &&
+           now_ns - last_arrival(member) < (periods > LIVE_NS ? periods : LIVE_NS);
+}
+
+// How long a batch that opens now stays open.
+static int64_t wait_of(const struct batch *batch, int64_t now_ns)
+{
+    int64_t shortest = INT64_MAX;
+    if (batch->options.wait_ns >= 0)
+        return batch->options.wait_ns;
+    for (const struct batch_member *m = batch->members; m; m = m->next)
+        if (is_live(m, now_ns) && period_of(m) > 0 && period_of(m) < shortest)
+            shortest = period_of(m);
+    if (shortest == INT64_MAX)
+        return WAIT_MAX_NS;
+    const int64_t wait = shortest - batch->options.pool->held_ns;
+    return wait < WAIT_MIN_NS ? WAIT_MIN_NS : wait > WAIT_MAX_NS ? WAIT_MAX_NS : wait;
+}
+
+static int pictures_in_open(const struct batch_member *member)
+{
+    return member->ticket == member->batch->open_ticket ? member->pictures : 0;
+}
+
+// --- the open batch
+
+// Its pool may have ended it, with the device that it lay on.
+static bool is_open(const struct batch *batch)
+{
+    const struct result *open = batch->open;
+    return open && open->ticket == batch->open_ticket && open->state == RESULT_FILLING &&
+           !open->sealed;
+}
+
+static void count_filled(struct batch *batch, const struct result *result)
+{
+    int n = 0, bucket = 0;
+    for (int i = 0; i < result->n_items; i++)
+        n += result->item[i].state != ITEM_EMPTY;
+    while (1 << bucket < n && bucket < BATCH_FILLED - 1)
+        bucket++;
+    atomic_fetch_add(&batch->filled[bucket], 1);
+    atomic_fetch_add(&batch->elements, (uint64_t)n);
+}
+
+// The item becomes a tensor of nothing but fill.
+static void blank_item(const struct batch *batch, struct result *result, int item)
+{
+    const struct result_format *format = &batch->format;
+    const size_t width = format->dtype == DTYPE_F32 ? 4 : format->dtype == DTYPE_F16 ? 2 : 1;
+    const size_t channels = format->order == ORDER_GRAY ? 1 : 3;
+    const size_t n = batch->item_size / width, plane = n / channels;
+    uint8_t *to = (uint8_t *)result->data + (size_t)item * batch->item_size;
+    for (size_t i = 0; i < n; i++) {
+        const size_t channel = format->layout == LAYOUT_NCHW ? i / plane : i % channels;
+        memcpy(to + i * width, &batch->fill[channel], width); // little-endian
+    }
+    result->item[item].valid_op = BLANK;
+}
+
+static void blank_empty(const struct batch *batch, struct result *result)
+{
+    for (int i = 0; i < result->n_items; i++)
+        if (result->item[i].state == ITEM_EMPTY && result->item[i].valid_op != BLANK)
+            blank_item(batch, result, i);
+}
+
+static void close_open(struct batch *batch, enum batch_close reason)
+{
+    struct result *open = batch->open;
+    const int64_t now_ns = monotonic_ns();
+    batch->open = NULL;
+    for (struct batch_member *m = batch->members; m && reason == CLOSED_WAIT; m = m->next)
+        m->missed |= m->ticket != open->ticket && m->n_parked == 0 && !m->waits;
+    count_filled(batch, open);
+    if (batch->options.fills_tail)
+        blank_empty(batch, open);
+    atomic_fetch_add(&batch->closed[reason], 1);
+    histogram_observe(&batch->wait, now_ns - open->opened_ns);
+    open->closed_by = reason;
+    open->closed_ns = now_ns;
+    open->batch_sequence = batch->sequence++;
+    pool_seal(batch->options.pool, open);
+    batch->announce = true;
+    wake_collector(batch);
+}
+
+static void close_if_open(struct batch *batch, enum batch_close reason)
+{
+    if (is_open(batch))
+        close_open(batch, reason);
+}
+
+static bool is_full(const struct result *open)
+{
+    for (int i = 0; i < open->n_items; i++)
+        if (open->item[i].state == ITEM_EMPTY)
+            return false;
+    return true;
+}
+
+static bool has_all(const struct batch *batch, int64_t now_ns)
+{
+    for (const struct batch_member *m = batch->members; m; m = m->next)
+        if (is_live(m, now_ns) && pictures_in_open(m) == 0)
+            return false;
+    return true;
+}
+
+static void close_when_due(struct batch *batch)
+{
+    const int64_t now_ns = monotonic_ns();
+    if (!is_open(batch))
+        return;
+    if (is_full(batch->open))
+        close_open(batch, CLOSED_FULL);
+    else if (has_all(batch, now_ns))
+        close_open(batch, CLOSED_ALL);
+    else if (now_ns >= batch->due_ns)
+        close_open(batch, CLOSED_WAIT);
+}
+
+// The first item of a run of free ones for the member's picture; -1: there is none.
+static int find_items(const struct batch_member *member, int parts)
+{
+    const struct batch *batch = member->batch;
+    const struct result *open = batch->open;
+    const int begin = batch->options.fixed ? member->index * parts : 0;
+    const int end = batch->options.fixed ? begin + parts : open->n_items;
+    int run = 0;
+    for (int i = begin; i < end && i < open->n_items; i++) {
+        run = open->item[i].state == ITEM_EMPTY ? run + 1 : 0;
+        if (run == parts)
+            return i + 1 - parts;
+    }
+    return -1;
+}
+
+static bool has_room_for(const struct batch_member *member, int parts)
+{
+    return pictures_in_open(member) < member->batch->options.per_camera &&
+           find_items(member, parts) >= 0;
+}
+
+// Opens the next batch where there is a free result for it. Leaves the lock while memory is opened.
+// 0, -EAGAIN or -ENOMEM.
+static int open_next(struct batch *batch, int64_t *opening_ns)
+{
+    struct pool *pool = batch->options.pool;
+    const struct pool_request request = {.size = batch->item_size,
+                                         .items = batch->options.capacity};
+    const size_t size = request.size * (size_t)request.items;
+    int rc = batch->opening ? -EAGAIN : 0;
+    while (rc == 0 && !pool_region_fits(pool, size)) {
+        batch->opening = true;
+        unlock(batch);
+        const int64_t begun_ns = monotonic_ns();
+        rc = pool_open_region(pool, size);
+        *opening_ns += monotonic_ns() - begun_ns;
+        lock(batch);
+        batch->opening = false;
+    }
+    struct result *result = NULL;
+    if (rc == 0 && !(result = pool_find_room(pool, pool->options.overflow != OVERFLOW_WAIT)))
+        rc = -EAGAIN;
+    if (rc < 0)
+        return rc;
+    pool_begin_result(pool, result, &request);
+    result->format = batch->format;
+    for (int i = 0; i < PLANES_MAX && result->format.image.plane[i].stride > 0; i++)
+        result->format.image.plane[i].data =
+            (uint8_t *)result->data + (uintptr_t)batch->format.image.plane[i].data;
+    result->opened_ns = monotonic_ns();
+    batch->open = result;
+    batch->open_ticket = result->ticket;
+    batch->due_ns = result->opened_ns + wait_of(batch, result->opened_ns);
+    wake_collector(batch);
+    return 0;
+}
+
+// Says in the first of a picture's items what was lost before it.
+static void mark_item(struct batch_member *member, struct item *item, uint64_t ordinal,
+                      uint32_t epoch)
+{
+    item->new_epoch = !member->position.begun || member->position.epoch != epoch;
+    if (member->position.begun)
+        member->position.lost += ordinal - member->position.expected;
+    item->lost = member->position.lost;
+    member->position.begun = true;
+    member->position.epoch = epoch;
+    member->position.expected = ordinal + 1;
+}
+
+static int claim_items(struct batch_member *member, int parts, uint64_t ordinal, uint32_t epoch)
+{
+    struct batch *batch = member->batch;
+    const int first = find_items(member, parts);
+    member->pictures = pictures_in_open(member) + 1;
+    member->ticket = batch->open_ticket;
+    member->served = ++batch->serial;
+    pool_claim_items(batch->open, first, parts, member->ledger);
+    mark_item(member, &batch->open->item[first], ordinal, epoch);
+    return first;
+}
+
+// --- who waits
+
+static bool is_waiting(const struct batch_member *member)
+{
+    return member->n_parked > 0 || (member->waits && !member->grant);
+}
+
+// The waiting member to be served next: of all, or where a batch is open of those that it has room
+// for.
+static struct batch_member *next_waiting(const struct batch *batch)
+{
+    const bool open = is_open(batch);
+    struct batch_member *found = NULL;
+    for (struct batch_member *m = batch->members; m && batch->n_waiting > 0; m = m->next)
+        if (is_waiting(m) && (!found || m->served < found->served) &&
+            (!open || has_room_for(m, m->parts)))
+            found = m;
+    return found;
+}
+
+static struct parked unpark(struct batch_member *member)
+{
+    const struct parked oldest = member->parked[0];
+    member->n_parked--;
+    member->batch->n_waiting--;
+    for (int i = 0; i < member->n_parked; i++)
+        member->parked[i] = member->parked[i + 1];
+    return oldest;
+}
+
+// The present memory is not that of the open batch: a larger region, or another device.
+static void close_moved(struct batch *batch)
+{
+    const struct pool *pool = batch->options.pool;
+    if (is_open(batch) && (batch->open->region != pool->region ||
+                           pool_region_on_device(pool->region) != pool->wants_device))
+        close_open(batch, CLOSED_RELOAD);
+}
+
+// Whether a picture of the member may be served at once, before all that wait.
+static bool is_next(const struct batch_member *member, int parts)
+{
+    const struct batch *batch = member->batch;
+    if (member->n_parked > 0 || next_waiting(batch))
+        return false;
+    return !is_open(batch) || has_room_for(member, parts);
+}
+
+// Waits until the collector gives the member items, or there is nothing to wait for any more.
+static int wait_for_grant(struct batch_member *member, struct batch_request *request,
+                          struct result **ret, int *first)
+{
+    struct batch *batch = member->batch;
+    const struct pool *pool = batch->options.pool;
+    member->waits = true;
+    member->grant = NULL;
+    member->parts = request->parts;
+    member->ordinal = request->ordinal;
+    member->epoch = request->epoch;
+    batch->n_waiting++;
+    wake_collector(batch);
+    while (!member->grant && !atomic_load(request->stop) && !batch->stopped &&
+           pool->sink == POOL_SINK_OPEN)
+        pthread_cond_wait(&member->granted, &batch->options.pool->lock);
+    member->waits = false;
+    if (!member->grant) {
+        batch->n_waiting--;
+        return atomic_load(request->stop)        ? -ECANCELED
+               : pool->sink == POOL_SINK_REFUSED ? -EPIPE
+                                                 : -ESHUTDOWN;
+    }
+    *ret = member->grant;
+    *first = member->grant_first;
+    return 0;
+}
+
+int batch_claim(struct batch_member *member, struct batch_request *request, struct result **ret,
+                int *first)
+{
+    struct batch *batch = member->batch;
+    const bool waits = member->overflow == OVERFLOW_WAIT;
+    lock(batch);
+    note_arrival(member, monotonic_ns());
+    if (batch->item_size == 0) {
+        batch->item_size = request->size;
+        batch->format = request->format;
+        memcpy(batch->fill, request->fill, sizeof batch->fill);
+    }
+    close_moved(batch);
+    int rc = pool_check_sink(batch->options.pool);
+    if (rc == -ENOTCONN && waits)
+        rc = 0;
+    if (rc == 0)
+        rc = is_next(member, request->parts) ? 0 : -EAGAIN;
+    if (rc == 0 && !is_open(batch))
+        rc =
+            batch->options.pool->n_consumers > 0 ? open_next(batch, &request->opening_ns) : -EAGAIN;
+    if (rc == 0 && !has_room_for(member, request->parts)) // opening took the lock away
+        rc = -EAGAIN;
+    if (rc == 0) {
+        *ret = batch->open;
+        *first = claim_items(member, request->parts, request->ordinal, request->epoch);
+        close_when_due(batch);
+    } else if (rc == -EAGAIN && waits) {
+        rc = wait_for_grant(member, request, ret, first);
+    }
+    unlock(batch);
+    return rc;
+}
+
+static int parked_max(const struct parked *parked)
+{
+    return parked->frame.image.memory == MEMORY_CUDA ? BATCH_PARKED_DEVICE : BATCH_PARKED_MAX;
+}
+
+void batch_park(struct batch_member *member, struct parked *parked, int parts)
+{
+    struct batch *batch = member->batch;
+    struct frame lost = {0};
+    lock(batch);
+    const bool full = member->n_parked >= parked_max(parked);
+    const bool refused = full && member->overflow == OVERFLOW_DROP_NEWEST;
+    if (full) {
+        ledger_lose(member->ledger, LOSS_OVERFLOW);
+        lost = refused ? parked->frame : unpark(member).frame;
+    }
+    if (!refused) {
+        parked->since_ns = monotonic_ns();
+        member->parked[member->n_parked++] = *parked;
+        member->parts = parts;
+        batch->n_waiting++;
+        wake_collector(batch);
+    }
+    unlock(batch);
+    *parked = (struct parked){0};
+    frame_release(&lost);
+}
+
+void batch_withdraw(struct batch_member *member)
+{
+    struct batch *batch = member->batch;
+    lock(batch);
+    while (member->n_parked > 0) {
+        struct frame lost = unpark(member).frame;
+        ledger_lose(member->ledger, LOSS_OVERFLOW);
+        unlock(batch);
+        frame_release(&lost);
+        lock(batch);
+    }
+    while (batch->submitting == member)
+        pthread_cond_wait(&batch->submitted, &batch->options.pool->lock);
+    unlock(batch);
+}
+
+void batch_complete(struct batch_member *member, struct result *result, int first, int n,
+                    int status)
+{
+    struct batch *batch = member->batch;
+    lock(batch);
+    const bool again = status < 0 && is_open(batch) && batch->open == result;
+    if (again) {
+        for (int i = first; i < first + n; i++) {
+            result->item[i].state = ITEM_EMPTY;
+            result->item[i].valid_op = 0;
+        }
+        ledger_lose(member->ledger, LOSS_BACKEND);
+        result->filling -= n;
+        member->pictures--;
+        wake_collector(batch);
+    }
+    unlock(batch);
+    if (!again)
+        pool_complete(batch->options.pool, result, first, n, status);
+}
+
+void batch_wake(struct batch_member *member)
+{
+    lock(member->batch);
+    pthread_cond_broadcast(&member->granted);
+    unlock(member->batch);
+}
+
+// --- the collector
+
+// The first picture that has waited for too long; false: there is none.
+static bool take_overdue(struct batch *batch, struct frame *ret)
+{
+    const int64_t now_ns = monotonic_ns();
+    for (struct batch_member *m = batch->members; m && batch->n_waiting > 0; m = m->next) {
+        if (m->n_parked == 0)
+            continue;
+        const bool late = frame_is_late(&m->parked[0].frame.info, m->max_age_ns);
+        if (!late && now_ns - m->parked[0].since_ns < PARKED_NS)
+            continue;
+        ledger_lose(m->ledger, late ? LOSS_LATE : LOSS_OVERFLOW);
+        *ret = unpark(m).frame;
+        return true;
+    }
+    return false;
+}
+
+// Gives a thread that waits its items, or fills *ret. False: nobody can be served.
+static bool serve_next(struct batch *batch, struct batch_grant *ret)
+{
+    struct batch_member *member = next_waiting(batch);
+    int64_t opening_ns = 0;
+    if (!member || pool_check_sink(batch->options.pool) < 0)
+        return false;
+    if (!is_open(batch)) {
+        if (open_next(batch, &opening_ns) < 0)
+            return false;
+        member = next_waiting(batch); // opening may have taken the lock away
+    }
+    if (!member)
+        return false;
+    struct result *open = batch->open;
+    if (member->n_parked > 0) {
+        const struct parked parked = unpark(member);
+        const int first =
+            claim_items(member, member->parts, parked.ordinal, parked.frame.info.epoch);
+        *ret = (struct batch_grant){member, parked, open, first};
+        batch->submitting = member;
+    } else {
+        member->grant = open;
+        member->grant_first = claim_items(member, member->parts, member->ordinal, member->epoch);
+        batch->n_waiting--;
+        pthread_cond_signal(&member->granted);
+    }
+    close_when_due(batch);
+    return true;
+}
+
+// Until the open batch's wait is over, or the first picture has waited for too long.
+static void wait_for_change(struct batch *batch)
+{
+    int64_t until_ns = is_open(batch) ? batch->due_ns : INT64_MAX;
+    for (const struct batch_member *m = batch->members; m; m = m->next) {
+        if (m->n_parked == 0)
+            continue;
+        const int64_t due_ns = m->parked[0].since_ns + PARKED_NS;
+        until_ns = due_ns < until_ns ? due_ns : until_ns;
+    }
+    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    pthread_cond_timedwait(&batch->options.pool->room, &batch->options.pool->lock, &until);
+}
+
+// What closes a batch beside its members.
+static void update_open(struct batch *batch)
+{
+    const struct pool *pool = batch->options.pool;
+    close_moved(batch);
+    if (pool->sink != POOL_SINK_OPEN || batch->stopped) {
+        close_if_open(batch, CLOSED_STOPPING);
+        for (struct batch_member *m = batch->members; m; m = m->next)
+            pthread_cond_broadcast(&m->granted);
+    } else {
+        close_when_due(batch);
+    }
+}
+
+int batch_take(struct batch *batch, struct batch_grant *ret)
+{
+    *ret = (struct batch_grant){0};
+    lock(batch);
+    batch->submitting = NULL;
+    pthread_cond_broadcast(&batch->submitted);
+    while (!batch->stopped && !ret->member && !batch->announce) {
+        struct frame lost = {0};
+        update_open(batch);
+        if (take_overdue(batch, &lost)) {
+            unlock(batch);
+            frame_release(&lost);
+            lock(batch);
+        } else if (!serve_next(batch, ret) && !batch->announce) {
+            wait_for_change(batch);
+        }
+    }
+    if (!ret->member)
+        batch->announce = false;
+    const bool stopped = batch->stopped && !ret->member;
+    unlock(batch);
+    return stopped ? -ESHUTDOWN : 0;
+}
+
+void batch_stop(struct batch *batch)
+{
+    lock(batch);
+    batch->stopped = true;
+    wake_collector(batch);
+    unlock(batch);
+}
+
+// --- life
+
+static bool is_taken(const struct batch *batch, int index)
+{
+    for (const struct batch_member *m = batch->members; m; m = m->next)
+        if (m->index == index)
+            return true;
+    return false;
+}
+
+void batch_join(struct batch *batch, struct batch_member *member)
+{
+    lock(batch);
+    close_if_open(batch, CLOSED_RELOAD);
+    member->batch = batch;
+    member->index = 0;
+    while (is_taken(batch, member->index))
+        member->index++;
+    pthread_cond_init(&member->granted, NULL);
+    member->next = batch->members;
+    batch->members = member;
+    batch->n_members++;
+    if (member->overflow == OVERFLOW_WAIT)
+        batch->options.pool->options.overflow = OVERFLOW_WAIT; // nothing of it is given up
+    unlock(batch);
+}
+
+void batch_leave(struct batch_member *member)
+{
+    struct batch *batch = member->batch;
+    lock(batch);
+    close_if_open(batch, CLOSED_RELOAD);
+    struct batch_member **link = &batch->members;
+    while (*link != member)
+        link = &(*link)->next;
+    *link = member->next;
+    batch->n_members--;
+    unlock(batch);
+    pthread_cond_destroy(&member->granted);
+    member->batch = NULL;
+}
+
+int batch_open(struct batch **ret, const struct batch_options *options)
+{
+    struct batch *batch = calloc(1, sizeof *batch);
+    if (!batch)
+        return -ENOMEM;
+    batch->options = *options;
+    pthread_cond_init(&batch->submitted, NULL);
+    *ret = batch;
+    return 0;
+}
+
+void batch_finish(struct batch *batch)
+{
+    lock(batch);
+    close_if_open(batch, CLOSED_STOPPING);
+    unlock(batch);
+}
+
+void batch_close(struct batch *batch)
+{
+    if (!batch)
+        return;
+    pthread_cond_destroy(&batch->submitted);
+    free(batch);
+}

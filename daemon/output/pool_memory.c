@@ -1,0 +1,210 @@
+// The memory of a pool: its regions, and the backends that they are pinned by or lie on. Mapping
+// and page-locking take their time, which nobody waits for under `lock`. The list of regions
+// changes under both locks, so that either is enough to walk it.
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/output/pool.h"
+
+// Under memory_lock.
+static void close_unused_regions(struct pool *pool)
+{
+    struct pool_region *unused = NULL;
+    pthread_mutex_lock(&pool->lock);
+    for (struct pool_region **link = &pool->regions; *link;) {
+        struct pool_region *region = *link;
+        if (region == pool->region || region->users > 0) {
+            link = &region->next;
+            continue;
+        }
+        *link = region->next;
+        region->next = unused;
+        unused = region;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    for (struct pool_region *next; unused; unused = next) {
+        next = unused->next;
+        pool_region_close(unused);
+    }
+}
+
+void pool_close_unused_regions(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->memory_lock);
+    close_unused_regions(pool);
+    pthread_mutex_unlock(&pool->memory_lock);
+}
+
+static void pin_region(struct pool *pool, struct pool_region *region)
+{
+    if (pool->n_backends > 0 && !pool_region_on_device(region))
+        region_pin(&region->host, pool->backends[0].driver, pool->backends[0].backend);
+}
+
+// Once: without a device it is so with every new size, on a full one with every backend.
+static void log_host_memory(struct pool *pool, int error)
+{
+    const char *why = error                  ? "the device gives no memory: "
+                      : pool->n_backends > 1 ? "the frames are not all made on one GPU"
+                                             : "the frames are not made on a GPU";
+    if (!pool->logged)
+        log_event(LOG_LEVEL_WARNING, "output=%s memory: cuda: its slots are on the host: %s%s",
+                  pool->options.name, why, error ? strerror(-error) : "");
+    pool->logged = true;
+}
+
+static int open_region(struct pool *pool, struct pool_region **ret, size_t size)
+{
+    const struct pool_options *options = &pool->options;
+    const struct pool_backend *first = &pool->backends[0];
+    enum region_kind host = options->kind == REGION_PRIVATE ? REGION_PRIVATE : REGION_SHARED;
+    int rc = 0;
+    if (pool->wants_device) {
+        rc = pool_region_open(ret, REGION_DEVICE, options->n, size, options->header_bytes,
+                              first->driver, first->backend);
+        if (rc == 0)
+            return 0;
+    }
+    if (options->kind == REGION_DEVICE)
+        log_host_memory(pool, rc);
+    rc = pool_region_open(ret, host, options->n, size, options->header_bytes, NULL, NULL);
+    if (rc == 0)
+        pin_region(pool, *ret);
+    return rc;
+}
+
+bool pool_region_fits(const struct pool *pool, size_t size)
+{
+    const struct pool_region *region = pool->region;
+    return region && region->stride >= size && pool_region_on_device(region) == pool->wants_device;
+}
+
+int pool_open_region(struct pool *pool, size_t size)
+{
+    struct pool_region *region = NULL;
+    int rc = 0;
+    pthread_mutex_lock(&pool->memory_lock);
+    pthread_mutex_lock(&pool->lock);
+    bool opens = !pool_region_fits(pool, size);
+    if (opens)
+        pool->region = NULL;
+    pthread_mutex_unlock(&pool->lock);
+    if (opens) {
+        close_unused_regions(pool); // first: where nothing is in use, no need for both at a time
+        rc = open_region(pool, &region, size);
+    }
+    if (opens && rc == 0) {
+        pthread_mutex_lock(&pool->lock);
+        region->generation = ++pool->generation;
+        region->next = pool->regions;
+        pool->region = pool->regions = region;
+        // A device that is full is not asked again until the pool's backends change.
+        pool->wants_device = pool_region_on_device(region);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    pthread_mutex_unlock(&pool->memory_lock);
+    return rc < 0 ? -ENOMEM : 0;
+}
+
+static struct pool_backend *find_backend(struct pool *pool, const struct backend *backend)
+{
+    for (int i = 0; i < pool->n_backends; i++)
+        if (pool->backends[i].backend == backend)
+            return &pool->backends[i];
+    return NULL;
+}
+
+// Under memory_lock, after the list of backends has changed: results lie on the device only where
+// all producers have it.
+static void update_device(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->wants_device = pool->options.kind == REGION_DEVICE && pool->n_backends == 1 &&
+                         pool->backends[0].driver->export_open;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_add_backend(struct pool *pool, const struct backend_driver *driver,
+                      struct backend *backend)
+{
+    pthread_mutex_lock(&pool->memory_lock);
+    struct pool_backend *known = find_backend(pool, backend);
+    if (known) {
+        known->users++;
+    } else if (pool->n_backends < POOL_BACKENDS_MAX) {
+        pool->backends[pool->n_backends++] = (struct pool_backend){driver, backend, 1};
+        update_device(pool);
+        for (struct pool_region *region = pool->regions; region && pool->n_backends == 1;
+             region = region->next)
+            pin_region(pool, region);
+    }
+    pthread_mutex_unlock(&pool->memory_lock);
+}
+
+static bool is_on(const struct result *result, const struct backend *backend)
+{
+    return result->state != RESULT_FREE && result->memory == MEMORY_CUDA &&
+           result->region->device.backend == backend;
+}
+
+// Under lock: a consumer is about to be told of a result on the device, with the region's
+// descriptor.
+static bool is_device_held(const struct pool *pool, const struct backend *backend)
+{
+    for (int i = 0; i < pool->options.n; i++)
+        if (is_on(&pool->result[i], backend) && pool->result[i].held > 0)
+            return true;
+    return false;
+}
+
+// Under lock. What is still being filled is a batch that waits for more items.
+static void end_result_on(struct pool *pool, struct result *result)
+{
+    result->fate = FATE_FAILED;
+    if (result->state == RESULT_READY) {
+        pool_end_result(pool, result);
+        return;
+    }
+    for (int i = 0; i < result->n_items; i++)
+        result->item[i].status = -EIO;
+    pool_seal(pool, result);
+}
+
+static void end_results_on(struct pool *pool, const struct backend *backend)
+{
+    pthread_mutex_lock(&pool->lock);
+    while (is_device_held(pool, backend)) // that takes no time
+        pthread_cond_wait(&pool->room, &pool->lock);
+    for (int i = 0; i < pool->options.n; i++)
+        if (is_on(&pool->result[i], backend))
+            end_result_on(pool, &pool->result[i]);
+    if (pool->region && pool_region_on_device(pool->region))
+        pool->region = NULL;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+// The backend that is the first from now on pins what the former one had pinned.
+static void hand_over_pins(struct pool *pool)
+{
+    for (struct pool_region *region = pool->regions; region; region = region->next) {
+        region_unpin(&region->host);
+        pin_region(pool, region);
+    }
+}
+
+void pool_remove_backend(struct pool *pool, struct backend *backend)
+{
+    pthread_mutex_lock(&pool->memory_lock);
+    struct pool_backend *known = find_backend(pool, backend);
+    if (known && --known->users == 0) {
+        const bool first = known == pool->backends;
+        end_results_on(pool, backend);
+        *known = pool->backends[--pool->n_backends];
+        update_device(pool);
+        close_unused_regions(pool); // those on the device among them
+        if (first)
+            hand_over_pins(pool);
+    }
+    pthread_mutex_unlock(&pool->memory_lock);
+}

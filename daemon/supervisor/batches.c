@@ -1,0 +1,76 @@
+#include "daemon/supervisor/batches.h"
+
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/transform/collector.h"
+
+static bool has_share(const struct camera *camera, const struct output *batch)
+{
+    for (int i = 0; i < camera->subscriptions->n; i++)
+        if (camera->subscriptions->list[i].output->parent == batch)
+            return true;
+    return false;
+}
+
+bool batch_is_filled(const struct output *batch, struct camera *const cameras[], int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!cameras[i]->joined && has_share(cameras[i], batch))
+            return true;
+    return false;
+}
+
+void batches_start(struct output *batches, struct camera *const cameras[], int n,
+                   struct event_queue *events)
+{
+    for (struct output *batch = batches; batch; batch = batch->next) {
+        if (batch->collector || batch->finished || !batch_is_filled(batch, cameras, n))
+            continue;
+        int rc = collector_open(&batch->collector, batch, events);
+        if (rc < 0)
+            log_event(LOG_LEVEL_ERROR, "output=%s no thread: %s", batch->config->name,
+                      strerror(-rc));
+    }
+}
+
+void batches_finish(struct output *batches, struct camera *const cameras[], int n,
+                    const struct camera *ended, int grace_ms)
+{
+    for (struct output *batch = batches; batch; batch = batch->next)
+        if (has_share(ended, batch) && !batch_is_filled(batch, cameras, n))
+            output_finish(batch, grace_ms);
+}
+
+static void close_batch(struct output *batch)
+{
+    collector_close(batch->collector);
+    output_close(batch);
+}
+
+// An event of it may be in the queue until then.
+static bool is_over(const struct output *batch)
+{
+    return batch->subscribers == 0 && !batch->sink && !atomic_load(&batch->ready.posted);
+}
+
+void batches_forget(struct output **link)
+{
+    while (*link) {
+        struct output *batch = *link;
+        if (!is_over(batch)) {
+            link = &batch->next;
+            continue;
+        }
+        *link = batch->next;
+        close_batch(batch);
+    }
+}
+
+void batches_stop(struct output *batches)
+{
+    for (struct output *batch = batches; batch; batch = batch->next) {
+        collector_close(batch->collector);
+        batch->collector = NULL;
+    }
+}

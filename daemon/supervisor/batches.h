@@ -1,0 +1,22 @@
+// The own outputs of batches, from the first share in each to its end. `batches` is their list, by
+// output.next; `cameras` are those that do not leave. Loop thread only.
+#ifndef FRAMED_DAEMON_SUPERVISOR_BATCHES_H
+#define FRAMED_DAEMON_SUPERVISOR_BATCHES_H
+
+#include "daemon/camera/camera.h"
+
+// Whether one of the cameras that has not ended delivers to it.
+bool batch_is_filled(const struct output *batch, struct camera *const cameras[], int n);
+// Starts the collectors of batches that are filled. A thread that cannot be had is logged, and the
+// next call tries again.
+void batches_start(struct output *batches, struct camera *const cameras[], int n,
+                   struct event_queue *);
+// `ended` has ended: finishes the sinks of its batches that no camera fills any more.
+void batches_finish(struct output *batches, struct camera *const cameras[], int n,
+                    const struct camera *ended, int grace_ms);
+// Closes batches without shares whose sinks are closed.
+void batches_forget(struct output **batches);
+// Ends all collectors: no camera has a thread.
+void batches_stop(struct output *batches);
+
+#endif

@@ -1,0 +1,15 @@
+// The thread of one batch: submits pictures that waited for room in it, and closes it when its wait
+// is over (output/batch.h).
+#ifndef FRAMED_DAEMON_TRANSFORM_COLLECTOR_H
+#define FRAMED_DAEMON_TRANSFORM_COLLECTOR_H
+
+#include "daemon/output/output.h"
+
+struct collector;
+
+// Of a batch's own output, which outlives it. Loop thread. 0 or negative errno.
+int collector_open(struct collector **ret, struct output *, struct event_queue *);
+// Ends the thread, once the batch has no members. Accepts NULL.
+void collector_close(struct collector *);
+
+#endif
