@@ -22,12 +22,28 @@ Header = collections.namedtuple(
     " finished_ns width height source_width source_height format dtype layout planes batch_index plane_offset"
     " plane_stride src_to_dst dst_to_src camera output",
 )
-HELLO = struct.Struct("<4sHHII6Q16s")  # what comes first in a ring's hello
+HELLO = struct.Struct("<4sHHII6Q16s28xI88xQ48x")  # of a ring, but for the shape
 Hello = collections.namedtuple(
     "Hello",
     "magic version hello_bytes slots memory slot_offset slot_stride slot_bytes state_offset memfd_bytes device_bytes"
-    " device_uuid",
+    " device_uuid batch header_offset",
 )
+BATCH = struct.Struct("<4sHHIIIIQQQQqqqIIQ32x")
+Batch = collections.namedtuple(
+    "Batch",
+    "magic version bytes count capacity closed_by header_bytes element_bytes payload_bytes sequence lost opened_ns"
+    " closed_ns finished_ns slot elements ticket headers",  # headers: an array of ELEMENT, `count` of them
+)
+ELEMENT = numpy.dtype(
+    [("magic", "S4"), ("version", "<u2"), ("header_bytes", "<u2"), ("payload_bytes", "<u8"), ("sequence", "<u8")]
+    + [("lost", "<u8"), ("pts_ns", "<i8"), ("epoch", "<u4"), ("flags", "<u4"), ("capture_ns", "<i8")]
+    + [("received_ns", "<i8"), ("decoded_ns", "<i8"), ("finished_ns", "<i8"), ("width", "<u4"), ("height", "<u4")]
+    + [("source_width", "<u4"), ("source_height", "<u4"), ("format", "S8"), ("dtype", "S4"), ("layout", "S4")]
+    + [("planes", "<u4"), ("batch_index", "<u4"), ("plane_offset", "<u8", 4), ("plane_stride", "<u4", 4)]
+    + [("src_to_dst", "<f4", 6), ("dst_to_src", "<f4", 6), ("camera", "S24"), ("output", "S16"), ("region", "S24")]
+    + [("parent_sequence", "<u8"), ("object", "<u4"), ("part", "<u4"), ("parts", "<u4"), ("reserved", "V20")]
+)
+EMPTY = 64  # a flag: nobody filled the element
 SLOT = struct.Struct("<IIQ")  # slot, 0, ticket: behind the header of a ring's frame, and all of a return
 DTYPES = {"u8": "<u1", "s8": "<i1", "f16": "<f2", "f32": "<f4"}
 
@@ -40,12 +56,46 @@ def header_of(data):
     return Header(*text, rest[:4], rest[4:8], rest[8:14], rest[14:20], *names)
 
 
+def batch_of(data, headers):
+    """A Batch of its bytes, and of those of its headers."""
+    head, *fields = BATCH.unpack(data)
+    headers = numpy.frombuffer(headers, ELEMENT, fields[2])
+    return Batch(head.decode(), *fields, headers)
+
+
+def element_of(batch, index):
+    """The Header of an element of a batch, whose payload is for itself."""
+    element = batch.headers[index].tobytes()[: WIRE.size]
+    return header_of(element)._replace(plane_offset=tuple(int(x) for x in batch.headers[0]["plane_offset"]))
+
+
+def elements_of(header, payload):
+    """(Header, payload) of each element of a batch that is filled; of a single frame that alone."""
+    if not isinstance(header, Batch):
+        yield header, payload
+        return
+    for index in numpy.flatnonzero(header.headers["flags"] & EMPTY == 0):
+        start = int(index) * header.element_bytes
+        yield element_of(header, index), payload[start : start + header.element_bytes]
+
+
+def shape_of(header):
+    """The shape of a payload, C x H x W or H x W x C of a `warp` output, else its bytes; of a batch N times that. And
+    its dtype."""
+    is_batch = isinstance(header, Batch)
+    first = element_of(header, 0) if is_batch else header
+    channels = 1 if first.format == "gray" else 3
+    shape = {
+        "nchw": (channels, first.height, first.width),
+        "nhwc": (first.height, first.width, channels),
+    }.get(first.layout, (first.payload_bytes,))
+    return ((header.count, *shape) if is_batch else shape), DTYPES[first.dtype]
+
+
 def tensor_of(header, payload):
-    """The payload of a `warp` output as an array of its shape, without a copy."""
-    channels = 1 if header.format == "gray" else 3
-    height, width = header.height, header.width
-    shape = (channels, height, width) if header.layout == "nchw" else (height, width, channels)
-    return numpy.frombuffer(payload, DTYPES[header.dtype]).reshape(shape)
+    """A payload as an array of its shape, without a copy."""
+    shape, dtype = shape_of(header)
+    return numpy.frombuffer(payload, dtype).reshape(shape)
 
 
 def corner_in_source(header, x, y):
@@ -75,7 +125,7 @@ def connect(address, patience=10.0):
 
 
 def frames_from(address, patience=10.0):
-    """(Header, payload) of every whole frame until the sink closes."""
+    """(Header, payload) of every whole frame, or (Batch, payload) of every batch, until the sink closes."""
     peer = connect(address, patience)
     return Ring(peer).frames() if address.startswith("ring:") else read_frames(peer.makefile("rb"))
 
@@ -93,6 +143,12 @@ class Ring:
         self.hello = hello
         self.memory = mmap.mmap(files[0], hello.memfd_bytes, prot=mmap.PROT_READ)
 
+    def headers(self, slot):
+        """Of a batch's elements: where they lie, too."""
+        size = self.hello.batch * ELEMENT.itemsize
+        start = self.hello.header_offset + slot * size
+        return memoryview(self.memory)[start : start + size]
+
     def payload(self, header, slot):
         start = self.hello.slot_offset + slot * self.hello.slot_stride
         return memoryview(self.memory)[start : start + header.payload_bytes]
@@ -106,8 +162,8 @@ class Ring:
         return self.is_there(*self.held)
 
     def frames(self):
-        """(Header, payload). A frame is given back when the next one is asked for, the very last one too: what is
-        wanted for longer has to be copied before."""
+        """(Header, payload), or (Batch, payload). It is given back when the next one is asked for, the very last one
+        too: what is wanted for longer has to be copied before, the headers of a batch too."""
         while True:
             message, files, _, _ = socket.recv_fds(self.peer, WIRE.size + SLOT.size, 2)
             if not message:
@@ -117,8 +173,12 @@ class Ring:
                 for file in files:
                     os.close(file)
                 continue
-            header = header_of(message[: WIRE.size])
-            slot, _, ticket = SLOT.unpack_from(message, WIRE.size)
+            if message.startswith(b"FRBT"):
+                *_, slot, _, ticket = BATCH.unpack(message)
+                header = batch_of(message, self.headers(slot))
+            else:
+                header = header_of(message[: WIRE.size])
+                slot, _, ticket = SLOT.unpack_from(message, WIRE.size)
             self.held = slot, ticket
             if self.is_whole():
                 yield header, self.payload(header, slot)
@@ -128,12 +188,24 @@ class Ring:
             self.peer.send(SLOT.pack(slot, 0, ticket))
 
 
+def read_header(stream):
+    """A Header or a Batch; None: the stream has ended."""
+    data = stream.read(BATCH.size)
+    if len(data) < BATCH.size:
+        return None
+    magic, version, size = struct.unpack_from("<4sHH", data)
+    if (magic, version, size) == (b"FRBT", 1, BATCH.size):
+        headers = stream.read(struct.unpack_from("<I", data, 8)[0] * ELEMENT.itemsize)
+        return batch_of(data, headers) if headers else None
+    if (magic, version, size) != (b"FRMD", 1, WIRE.size):
+        raise ValueError(f"no framed header: {data[:8]!r}")
+    data += stream.read(WIRE.size - BATCH.size)
+    return header_of(data) if len(data) == WIRE.size else None
+
+
 def read_frames(stream):
-    """(Header, payload) of every whole frame until the stream ends."""
-    while len(data := stream.read(WIRE.size)) == WIRE.size:
-        header = header_of(data)
-        if header.magic != "FRMD" or header.version != 1 or header.header_bytes != WIRE.size:
-            raise ValueError(f"no framed header: {data[:8]!r}")
+    """(Header, payload) of every whole frame, or (Batch, payload) of every batch, until the stream ends."""
+    while header := read_header(stream):
         payload = stream.read(header.payload_bytes)
         if len(payload) < header.payload_bytes:
             return
@@ -179,20 +251,21 @@ def main():
     signal.signal(signal.SIGINT, lambda *_: peer.shutdown(socket.SHUT_RD))  # as if framed closed it
     for header, payload in ring.frames() if ring else read_frames(peer.makefile("rb")):
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        if not arrived:
-            print(f"first frame: {header.width}x{header.height} {header.format} {header.dtype}; Ctrl-C for the numbers",
-                  flush=True)
-        arrived.append(now)
-        ages.append((now - header.received_ns) / 1e6)
-        if options.png:
-            copy = bytes(payload)  # while it is ours
-            picture = (header, copy) if not ring or ring.is_whole() else picture
+        for element, data in elements_of(header, payload):
+            if not arrived:
+                print(f"first frame: {element.width}x{element.height} {element.format} {element.dtype};"
+                      " Ctrl-C for the numbers", flush=True)
+            arrived.append(now)
+            ages.append((now - element.received_ns) / 1e6)
+            if options.png:
+                copy = bytes(data)  # while it is ours
+                picture = (element, copy) if not ring or ring.is_whole() else picture
     if not ages:
         sys.exit("consume: the stream ended before a whole frame")
 
     numbers = {
         "frames": len(ages),
-        "lost": header.lost,
+        "lost": header.lost,  # batches, of batches
         "torn": ring.torn if ring else 0,
         "rate": (len(ages) - 1) / max((arrived[-1] - arrived[0]) / 1e9, 1e-9),
         "median_ms": float(numpy.median(ages)),

@@ -9,6 +9,7 @@ usage: ring_cuda.py ring:PATH      prints the mean of every frame, by PyTorch
 
 The tensor is the slot's own memory: be through with it (torch.cuda.synchronize) before the next frame is asked for, and
 then ask ring.is_whole(): a slot that is kept for too long goes to another frame. ring.torn counts those that went.
+Of a batch the header is a consume.Batch and the tensor is N x C x H x W.
 consume.corner_in_source(header, x, y) leads from a box's corner in the tensor to the camera's picture.
 """
 import ctypes
@@ -79,18 +80,14 @@ class DeviceMemory:
 
 
 class DeviceArray:
-    """One frame on the GPU."""
+    """One frame or batch on the GPU."""
 
     def __init__(self, memory, offset, header):
         self.memory = memory
-        channels = 1 if header.format == "gray" else 3
-        shape = {
-            "nchw": (channels, header.height, header.width),
-            "nhwc": (header.height, header.width, channels),
-        }.get(header.layout, (header.payload_bytes,))
+        shape, dtype = consume.shape_of(header)
         self.__cuda_array_interface__ = {
             "shape": shape,
-            "typestr": consume.DTYPES[header.dtype].replace("<u1", "|u1").replace("<i1", "|i1"),
+            "typestr": dtype.replace("<u1", "|u1").replace("<i1", "|i1"),
             "data": (memory.address.value + offset, False),  # PyTorch takes nothing that is marked read-only
             "version": 3,
         }

@@ -10,6 +10,7 @@ from framed_client import PATIENCE, ROOT, Checks, Framed, folder, make_clip, run
 
 SOCKET = "/run/framed/gate-detector.sock"
 RING = "/run/framed/gate.ring"
+BATCHES = "/run/framed/yard.ring"
 LOOP = ["demux_read", "decoder_send", "decoder_receive", "transform_submit"]
 NPY = "/run/framed/gate-npy.sock"
 CONFIG = """
@@ -26,6 +27,13 @@ cameras:
         sink: unix:{where}/t.sock
       {shared}
       {tensors}
+batches:
+  yard:
+    cameras: ["*"]
+    count: 2
+    size: 640x640
+    tensor: {{dtype: f32, layout: nchw, order: rgb, scale: 1/255}}
+    sink: ring:{where}/yard.ring
 """
 
 
@@ -99,6 +107,17 @@ def check_ring(checks, pages, where):
         checks.check(mean and 25 < float(mean[1]) < 230, f"the ring's reader prints {line!r}")
 
 
+def check_batches(checks, readme, where):
+    snippet = block(readme, "python", "headers")
+    lines = [line for line in snippet.splitlines() if line.strip()]
+    checks.check(len(lines) <= 10, f"the reader of batches has {len(lines)} lines, not ten")
+    env = {**os.environ, "PYTHONPATH": os.path.join(ROOT, "scripts")}
+    command = ["/usr/bin/python3", "-c", snippet.replace(BATCHES, f"{where}/yard.ring")]
+    for line in first_lines(command, 3, env=env):
+        mean = re.fullmatch(r"gate \d+ mean (0\.\d+) whole True\n", line)
+        checks.check(mean and 0.1 < float(mean[1]) < 0.9, f"the reader of batches prints {line!r}")
+
+
 def check_npy(checks, pages, where):
     """The second record and the third are found too: they begin in the middle of what was read ahead."""
     snippet = block(pages, "python", "read_array")
@@ -149,6 +168,7 @@ def main():
             until(lambda: os.path.exists(f"{where}/t.sock"), 10)
             check_python(checks, readme, where)
             check_ring(checks, pages, where)
+            check_batches(checks, readme, where)
             check_npy(checks, pages, where)
             check_c(checks, pages, where)
             framed.stop()
