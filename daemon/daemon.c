@@ -85,6 +85,7 @@ static void take_snapshot(void *opaque, struct metrics *ret)
     *ret = (struct metrics){
         .cameras = daemon->cameras.list,
         .n_cameras = daemon->cameras.n,
+        .batches = daemon->cameras.batches,
         .devices = daemon->devices,
         .decode = &daemon->decode,
         .process = &daemon->process,

@@ -197,15 +197,15 @@ static void add_latency(struct table *table, const json_t *output, const char *k
         table_cell(table, "-");
 }
 
-// "12: late 4, client 8"
-static void add_losses(struct table *table, const json_t *output)
+// Counts by reason: "12: late 4, client 8".
+static void add_reasons(struct table *table, const json_t *counts)
 {
     char text[256] = "";
     const char *reason;
     const json_t *n;
     json_int_t sum = 0;
     size_t used = 0;
-    json_object_foreach((json_t *)json_object_get(output, "lost"), reason, n)
+    json_object_foreach((json_t *)counts, reason, n)
     {
         sum += json_integer_value(n);
         if (json_integer_value(n) && used < sizeof text)
@@ -215,11 +215,16 @@ static void add_losses(struct table *table, const json_t *output)
     table_cell(table, "%lld%s", (long long)sum, text);
 }
 
+static void add_openness(struct table *table, const json_t *output)
+{
+    table_cell(table, "%s", json_is_true(json_object_get(output, "open")) ? "open" : "closed");
+}
+
 static void add_output(struct table *table, const json_t *output)
 {
     table_begin_row(table);
     table_cell(table, "  %s", text_at(output, "name"));
-    table_cell(table, "%s", json_is_true(json_object_get(output, "open")) ? "open" : "closed");
+    add_openness(table, output);
     table_cell(table, "%.1f", number_at(output, "fps_out"));
     table_cell(table, "%s", text_at(output, "sink"));
     table_cell(table, "%lld", (long long)count_at(output, "clients"));
@@ -227,7 +232,7 @@ static void add_output(struct table *table, const json_t *output)
     add_latency(table, output, "p99_s");
     table_cell(table, "%lld", (long long)count_at(output, "offered"));
     table_cell(table, "%lld", (long long)count_at(output, "emitted"));
-    add_losses(table, output);
+    add_reasons(table, json_object_get(output, "lost"));
     add_complaint(table, output);
 }
 
@@ -268,34 +273,81 @@ static void add_camera(struct table *table, const json_t *camera, bool several_g
     }
 }
 
-static void add_head(struct table *table)
+// Up to NULL.
+static void add_head(struct table *table, const char *const heads[])
 {
-    static const char *const heads[] = {"CAMERA", "STATE", "PER S",   "STREAM OR SINK", "CLIENTS",
-                                        "P50",    "P99",   "OFFERED", "EMITTED",        "LOST"};
-    table->right = "llrlrrrrrl";
     table_begin_row(table);
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+    for (int i = 0; heads[i]; i++)
         table_cell(table, "%s", heads[i]);
 }
+
+static void print_cameras(const json_t *cameras, bool several_gpus, FILE *to)
+{
+    static const char *const heads[] = {"CAMERA",  "STATE", "PER S", "STREAM OR SINK",
+                                        "CLIENTS", "P50",   "P99",   "OFFERED",
+                                        "EMITTED", "LOST",  NULL};
+    struct table table = {.right = "llrlrrrrrl"};
+    const json_t *camera;
+    size_t i;
+    add_head(&table, heads);
+    json_array_foreach((json_t *)cameras, i, camera)
+    {
+        add_camera(&table, camera, several_gpus);
+    }
+    table_print(&table, to);
+    table_free(&table);
+}
+
+// --- batches
+
+static void add_batch(struct table *table, const json_t *batch)
+{
+    const json_t *mean = json_object_get(batch, "elements_mean");
+    table_begin_row(table);
+    table_cell(table, "%s", text_at(batch, "name"));
+    add_openness(table, batch);
+    table_cell(table, "%lld", (long long)count_at(batch, "capacity"));
+    if (json_is_number(mean))
+        table_cell(table, "%.1f", json_number_value(mean));
+    else
+        table_cell(table, "-");
+    table_cell(table, "%s", text_at(batch, "sink"));
+    table_cell(table, "%lld", (long long)count_at(batch, "clients"));
+    add_reasons(table, json_object_get(batch, "closed"));
+    add_complaint(table, batch);
+}
+
+static void print_batches(const json_t *batches, FILE *to)
+{
+    static const char *const heads[] = {"BATCH", "STATE",   "CAPACITY", "MEAN",
+                                        "SINK",  "CLIENTS", "BATCHES",  NULL};
+    struct table table = {.right = "llrrlrl"};
+    const json_t *batch;
+    size_t i;
+    if (json_array_size(batches) == 0)
+        return;
+    putc('\n', to);
+    add_head(&table, heads);
+    json_array_foreach((json_t *)batches, i, batch)
+    {
+        add_batch(&table, batch);
+    }
+    table_print(&table, to);
+    table_free(&table);
+}
+
+// --- all of it
 
 void status_view(const json_t *status, FILE *to)
 {
     const json_t *devices = json_object_get(status, "devices");
     const bool several = count_gpus(devices) > 1;
-    struct table table = {0};
-    const json_t *camera;
-    size_t i;
     print_daemon(status, to);
     if (several)
         print_gpus(devices, to);
     print_bottleneck(json_object_get(status, "bound"), several, to);
     print_unfinished(json_object_get(status, "unfinished"), to);
     putc('\n', to);
-    add_head(&table);
-    json_array_foreach((json_t *)json_object_get(status, "cameras"), i, camera)
-    {
-        add_camera(&table, camera, several);
-    }
-    table_print(&table, to);
-    table_free(&table);
+    print_cameras(json_object_get(status, "cameras"), several, to);
+    print_batches(json_object_get(status, "batches"), to);
 }

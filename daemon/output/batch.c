@@ -14,6 +14,15 @@ static const int64_t PARKED_NS = 500 * 1000000;        // that a picture may wai
 static const uint64_t BLANK = UINT64_MAX;   // as an item's valid_op: no op has that serial
 enum { LIVE_PERIODS = 3, PERIODS_MIN = 8 }; // pictures that say what a member's period is
 
+const char *batch_close_name(enum batch_close reason)
+{
+    static const char *const names[] = {
+        [CLOSED_NOT] = "not",   [CLOSED_FULL] = "full",     [CLOSED_ALL] = "all",
+        [CLOSED_WAIT] = "wait", [CLOSED_RELOAD] = "reload", [CLOSED_STOPPING] = "stopping",
+    };
+    return names[reason];
+}
+
 static void lock(const struct batch *batch)
 {
     pthread_mutex_lock(&batch->options.pool->lock);

@@ -101,6 +101,9 @@ struct batch {
     _Atomic uint64_t elements; // items of all of them
 };
 
+// "full", "all", "wait", "reload", "stopping"; any thread.
+const char *batch_close_name(enum batch_close);
+
 // 0 or -ENOMEM.
 int batch_open(struct batch **ret, const struct batch_options *);
 // Closes the batch that is open, whose jobs are done, so that consumers get it: none comes behind.

@@ -154,6 +154,11 @@ struct output *output_owner(struct output *output)
     return output->parent ? output->parent : output;
 }
 
+struct sink *output_sink(const struct output *output)
+{
+    return output->parent ? output->parent->sink : output->sink;
+}
+
 static void set_sink(struct output *output, enum pool_sink sink)
 {
     if (output->parent)

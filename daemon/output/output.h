@@ -59,6 +59,8 @@ int output_open_share(struct output **ret, const char *camera, const struct outp
 void output_close(struct output *); // after sink and camera are gone; accepts NULL
 // The output that has the sink: the parent, or itself.
 struct output *output_owner(struct output *);
+// That output's sink, where results of this output go; NULL: it is not open. Loop thread.
+struct sink *output_sink(const struct output *);
 // Whether no frame reached anybody: all were lost, or none came. A copy that waits for requests may
 // get none.
 bool output_is_silent(const struct output *);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/supervisor/batches.h"
+
 static void head(FILE *to, const char *name, const char *type, const char *help)
 {
     fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -272,7 +274,7 @@ static void print_losses(FILE *to, const char *labels, const struct output *outp
 static void print_clients(FILE *to, const char *labels, const struct output *output)
 {
     print_sample(to, "framed_sink_clients", labels, NULL, NULL,
-                 output->sink ? (uint64_t)sink_clients(output->sink) : 0);
+                 output_sink(output) ? (uint64_t)sink_clients(output_sink(output)) : 0);
 }
 
 static void print_latency(FILE *to, const char *labels, const struct output *output)
@@ -294,23 +296,84 @@ static void print_latency(FILE *to, const char *labels, const struct output *out
     print_sample(to, "framed_output_latency_seconds_count", labels, NULL, NULL, count);
 }
 
-// --- all of it
+// --- batches and stages
 
-static void print_histogram(FILE *to, const char *stage, const struct histogram *histogram)
+// Of batches or stages: the label is "batch" or "stage".
+static void print_histogram(FILE *to, const char *name, const char *label, const char *value,
+                            const struct histogram *histogram)
 {
     uint64_t count = 0;
     for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
         count += atomic_load(&histogram->bucket[i]);
-        fprintf(to, "framed_stage_duration_seconds_bucket{stage=\"%s\",le=\"%g\"} %" PRIu64 "\n",
-                stage, (double)histogram_bounds_ns[i] / 1e9, count);
+        fprintf(to, "%s_bucket{%s=\"%s\",le=\"%g\"} %" PRIu64 "\n", name, label, value,
+                (double)histogram_bounds_ns[i] / 1e9, count);
     }
     count += atomic_load(&histogram->bucket[HISTOGRAM_BUCKETS]);
     fprintf(to,
-            "framed_stage_duration_seconds_bucket{stage=\"%s\",le=\"+Inf\"} %" PRIu64 "\n"
-            "framed_stage_duration_seconds_sum{stage=\"%s\"} %.9f\n"
-            "framed_stage_duration_seconds_count{stage=\"%s\"} %" PRIu64 "\n",
-            stage, count, stage, (double)atomic_load(&histogram->sum_ns) / 1e9, stage, count);
+            "%s_bucket{%s=\"%s\",le=\"+Inf\"} %" PRIu64 "\n"
+            "%s_sum{%s=\"%s\"} %.9f\n"
+            "%s_count{%s=\"%s\"} %" PRIu64 "\n",
+            name, label, value, count, name, label, value,
+            (double)atomic_load(&histogram->sum_ns) / 1e9, name, label, value, count);
 }
+
+const struct output *metrics_next_batch(const struct metrics *metrics, const struct output *batch)
+{
+    batch = batch ? batch->next : metrics->batches;
+    while (batch && !batch_has_cameras(batch, metrics->cameras, metrics->n_cameras))
+        batch = batch->next;
+    return batch;
+}
+
+static void print_closed(FILE *to, const char *name, const struct batch *batch)
+{
+    for (int i = CLOSED_FULL; i <= CLOSED_STOPPING; i++)
+        fprintf(to, "framed_batches_total{batch=\"%s\",closed=\"%s\"} %" PRIu64 "\n", name,
+                batch_close_name((enum batch_close)i), atomic_load(&batch->closed[i]));
+}
+
+static void print_elements(FILE *to, const char *name, const struct batch *batch)
+{
+    uint64_t count = 0;
+    for (int i = 0; i < BATCH_FILLED; i++) {
+        count += atomic_load(&batch->filled[i]);
+        fprintf(to, "framed_batch_elements_bucket{batch=\"%s\",le=\"%d\"} %" PRIu64 "\n", name,
+                1 << i, count);
+    }
+    fprintf(to,
+            "framed_batch_elements_bucket{batch=\"%s\",le=\"+Inf\"} %" PRIu64 "\n"
+            "framed_batch_elements_sum{batch=\"%s\"} %" PRIu64 "\n"
+            "framed_batch_elements_count{batch=\"%s\"} %" PRIu64 "\n",
+            name, count, name, atomic_load(&batch->elements), name, count);
+}
+
+static void print_wait(FILE *to, const char *name, const struct batch *batch)
+{
+    print_histogram(to, "framed_batch_wait_seconds", "batch", name, &batch->wait);
+}
+
+static void each_batch(FILE *to, const struct metrics *metrics,
+                       void (*print)(FILE *, const char *name, const struct batch *))
+{
+    const struct output *output = NULL;
+    while ((output = metrics_next_batch(metrics, output)))
+        print(to, output->config->name, output->batch);
+}
+
+static void print_batches(FILE *to, const struct metrics *metrics)
+{
+    if (!metrics_next_batch(metrics, NULL))
+        return;
+    head(to, "framed_batches_total", "counter", "Batches that were closed, by reason.");
+    each_batch(to, metrics, print_closed);
+    head(to, "framed_batch_elements", "histogram", "Elements of a batch that hold a picture.");
+    each_batch(to, metrics, print_elements);
+    head(to, "framed_batch_wait_seconds", "histogram",
+         "Time from a batch's first picture to its close.");
+    each_batch(to, metrics, print_wait);
+}
+
+// --- all of it
 
 void metrics_print(FILE *to, const struct metrics *metrics)
 {
@@ -331,8 +394,9 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     each_output(to, metrics, print_latency);
     head(to, "framed_stage_duration_seconds", "histogram",
          "Time of a frame in a stage; decode: received to decoded, process: decoded to finished.");
-    print_histogram(to, "decode", metrics->decode);
-    print_histogram(to, "process", metrics->process);
+    print_histogram(to, "framed_stage_duration_seconds", "stage", "decode", metrics->decode);
+    print_histogram(to, "framed_stage_duration_seconds", "stage", "process", metrics->process);
+    print_batches(to, metrics);
 }
 
 int metrics_write(const char *path, const struct metrics *metrics)

@@ -11,6 +11,7 @@
 struct metrics {
     struct camera *const *cameras;
     int n_cameras;
+    const struct output *batches; // of cameras.h
     struct devices *devices;
     const struct histogram *decode, *process;
     const struct reload *reload;
@@ -20,6 +21,9 @@ struct metrics {
     int64_t up_ns;                             // since the start
 };
 
+// The own output of the batch that follows `batch`, or of the first where that is NULL; NULL: there
+// is none. Batches that a reload has removed or replaced, and that no camera is in, are left out.
+const struct output *metrics_next_batch(const struct metrics *, const struct output *batch);
 void metrics_print(FILE *, const struct metrics *);
 // The same into a file, which readers see whole or not at all. 0 or negative errno.
 int metrics_write(const char *path, const struct metrics *);

@@ -81,6 +81,19 @@ static json_t *cameras_json(const struct metrics *metrics)
     return list;
 }
 
+static json_t *batches_json(const struct metrics *metrics)
+{
+    json_t *list = json_array();
+    const int64_t now = monotonic_ns();
+    const struct output *batch = NULL;
+    while (list && (batch = metrics_next_batch(metrics, batch)))
+        if (json_array_append_new(list, status_batch_json(batch, now)) < 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    return list;
+}
+
 static json_t *unfinished_file_json(const struct unfinished_file *file)
 {
     const int64_t age = realtime_ns() - file->modified_ns;
@@ -102,13 +115,14 @@ static json_t *unfinished_json(const struct unfinished_files *files)
 static json_t *status_json(const struct status *status, const struct metrics *metrics)
 {
     double uptime = (double)(monotonic_ns() - status->started_ns) / 1e9;
-    return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema_version",
+    return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema_version",
                      STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT, "uptime_s", uptime,
                      "config", config_json(metrics->reload), "process", process_json(status),
                      "backend", backend_json(metrics->devices), "devices",
                      status_devices_json(&status->load), "bound",
                      status_bottleneck_json(&status->load, metrics), "unfinished",
-                     unfinished_json(metrics->unfinished), "cameras", cameras_json(metrics));
+                     unfinished_json(metrics->unfinished), "batches", batches_json(metrics),
+                     "cameras", cameras_json(metrics));
 }
 
 // Gives `json` away.

@@ -67,7 +67,7 @@ static json_t *sink_json(const struct output *output)
     const struct sink_address *address = &output->config->sink;
     const char *host = address_host(address);
     const bool brackets = strchr(host, ':');
-    int port = output->sink ? sink_port(output->sink) : address->port;
+    int port = output_sink(output) ? sink_port(output_sink(output)) : address->port;
     char text[PATH_MAX + 16];
     if (address->kind == SINK_TCP)
         snprintf(text, sizeof text, "tcp:%s%s%s:%d", brackets ? "[" : "", host, brackets ? "]" : "",
@@ -101,6 +101,11 @@ static json_t *latency_json(const struct output *output)
                      seconds(latency_quantile_ns(&output->recent, &output->latency, 0.99)));
 }
 
+static int clients_of(const struct output *output)
+{
+    return output_sink(output) ? sink_clients(output_sink(output)) : 0;
+}
+
 static json_t *output_json(const struct output *output, int64_t now)
 {
     // Offered is read last, so that the parts never exceed it.
@@ -109,10 +114,10 @@ static json_t *output_json(const struct output *output, int64_t now)
     json_int_t offered = (json_int_t)atomic_load(&output->ledger.offered);
     return json_pack("{s:s, s:s, s:o, s:b, s:i, s:I, s:I, s:o, s:f, s:f, s:o, s:o}", "name",
                      output->config->name, "kernel", kernel_name(output->config->kernel), "sink",
-                     sink_json(output), "open", output->sink != NULL, "clients",
-                     output->sink ? sink_clients(output->sink) : 0, "offered", offered, "emitted",
-                     emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted),
-                     "fps_lost", rate_counter_rate(&output->lost), "latency", latency_json(output),
+                     sink_json(output), "open", output_sink(output) != NULL, "clients",
+                     clients_of(output), "offered", offered, "emitted", emitted, "lost", losses,
+                     "fps_out", rate_counter_rate(&output->emitted), "fps_lost",
+                     rate_counter_rate(&output->lost), "latency", latency_json(output),
                      "last_error", last_error_json(&output->last_error, now));
 }
 
@@ -125,6 +130,27 @@ static json_t *outputs_json(const struct subscriptions *outputs, int64_t now)
             list = NULL;
         }
     return list;
+}
+
+// --- what a batch is and does
+
+json_t *status_batch_json(const struct output *output, int64_t now)
+{
+    const struct batch *batch = output->batch;
+    const double elements = (double)atomic_load(&batch->elements);
+    uint64_t count = 0;
+    json_t *closed = json_object();
+    for (int i = CLOSED_FULL; closed && i <= CLOSED_STOPPING; i++) {
+        const uint64_t n = atomic_load(&batch->closed[i]);
+        count += n;
+        json_object_set_new(closed, batch_close_name((enum batch_close)i),
+                            json_integer((json_int_t)n));
+    }
+    return json_pack("{s:s, s:o, s:b, s:i, s:i, s:o, s:o, s:o}", "name", output->config->name,
+                     "sink", sink_json(output), "open", output_sink(output) != NULL, "clients",
+                     clients_of(output), "capacity", output->config->capacity, "elements_mean",
+                     count > 0 ? json_real(elements / (double)count) : json_null(), "closed",
+                     closed, "last_error", last_error_json(&output->last_error, now));
 }
 
 // --- what a camera is and does

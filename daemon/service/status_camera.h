@@ -1,4 +1,4 @@
-// The part of the status that is one camera's. Loop thread.
+// The parts of the status that are one camera's, or one batch's. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_STATUS_CAMERA_H
 #define FRAMED_DAEMON_SERVICE_STATUS_CAMERA_H
 
@@ -19,5 +19,7 @@ struct json_t;
 // Of a text that others wrote: bytes that are no UTF-8 become '?'. NULL: out of memory.
 struct json_t *status_string(const char *);
 struct json_t *status_camera_json(struct camera *, int64_t now_ns); // NULL: out of memory
+// Of a batch's own output. NULL: out of memory.
+struct json_t *status_batch_json(const struct output *, int64_t now_ns);
 
 #endif

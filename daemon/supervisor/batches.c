@@ -13,6 +13,14 @@ static bool has_share(const struct camera *camera, const struct output *batch)
     return false;
 }
 
+bool batch_has_cameras(const struct output *batch, struct camera *const cameras[], int n)
+{
+    for (int i = 0; i < n; i++)
+        if (has_share(cameras[i], batch))
+            return true;
+    return false;
+}
+
 bool batch_is_filled(const struct output *batch, struct camera *const cameras[], int n)
 {
     for (int i = 0; i < n; i++)

@@ -5,6 +5,9 @@
 
 #include "daemon/camera/camera.h"
 
+// Whether one of the cameras is in the batch, ended or not: else a reload has removed or replaced
+// it.
+bool batch_has_cameras(const struct output *batch, struct camera *const cameras[], int n);
 // Whether one of the cameras that has not ended delivers to it.
 bool batch_is_filled(const struct output *batch, struct camera *const cameras[], int n);
 // Starts the collectors of batches that are filled. A thread that cannot be had is logged, and the

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""A batch of two cameras read by scripts/consume.py from a ring, a socket and a file: headers and payloads agree."""
+"""A batch of two cameras read by scripts/consume.py from a ring, a socket and a file: headers and payloads agree; and
+what status and counters say of it meanwhile."""
 import itertools
 import os
+import re
 
 import numpy
 
-from framed_client import PATIENCE, Checks, Framed, consume, folder, make_clip, until
+from framed_client import PATIENCE, Checks, Framed, consume, folder, make_clip, run, until
 
 CONFIG = """
 cameras:
@@ -53,6 +55,27 @@ def check_batch(checks, name, batch, tensor, elements):
         checks.check(abs(x - 320) < 0.01 and abs(y - 240) < 0.01, f"{name}: corner at {x} {y}")
 
 
+def check_status(checks, where):
+    """A line a batch, and cameras show the sinks of their batches."""
+    table = run("status", "--socket", f"{where}/control.sock")[1]
+    reasons = r"\d+: (?:(?:full|all|wait|reload) \d+(?:, )?)+"
+    for line in ("BATCH +STATE +CAPACITY +MEAN +SINK +CLIENTS +BATCHES",
+                 rf"ring +open +4 +[1-4]\.\d +ring:\S+/b\.ring +\d +{reasons}",
+                 rf"file +open +4 +[1-4]\.\d +file:\S+/b\.framed +\d +{reasons}"):
+        checks.check(re.search(f"^{line}$", table, re.M), f"no line {line!r} in\n{table}")
+    checks.check(len(re.findall(r"^  ring +open ", table, re.M)) == 2, f"the cameras' shares in\n{table}")
+
+
+def check_counters(checks, metrics):
+    for name in ("ring", "socket", "file"):
+        closed = metrics.sum("framed_batches_total", batch=name)
+        elements = metrics.sum("framed_batch_elements_sum", batch=name)
+        checks.check(0 < closed <= elements <= 4 * closed, f"{name}: {elements} elements of {closed} batches")
+        for histogram in ("framed_batch_elements", "framed_batch_wait_seconds"):
+            count = metrics.sum(f"{histogram}_count", batch=name)
+            checks.check(count == closed, f"{name}: {histogram} counts {count} of {closed} batches")
+
+
 def main():
     checks = Checks("batch_readers")
     with folder() as where:
@@ -63,7 +86,9 @@ def main():
         with Framed(where, CONFIG.format(where=where, batches=batches)) as framed:
             found = {name: read(sinks[name], 20) for name in ("ring", "socket")}
             until(lambda: os.path.getsize(f"{where}/b.framed") > 200000, 20)
+            check_status(checks, where)
             framed.stop()
+            check_counters(checks, framed.metrics())
         with open(f"{where}/b.framed", "rb") as file:
             found["file"] = [copied(*frame) for frame in consume.read_frames(file)]
         for name, batches in found.items():

@@ -10,17 +10,20 @@
 #include "daemon/base/clock.h"
 #include "daemon/decode/frame.h"
 #include "daemon/service/status_camera.h"
+#include "daemon/supervisor/batches.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
 
 static const char text[] =
     "{backend: cpu, cameras: {gate: {url: 'rtsp://viewer:geheim@10.0.0.5/a', outputs: {"
-    "o: {size: 32x32, sink: 'tcp:[::1]:5000'}, f: {kernel: yuv, sink: 'file:/a/é.y4m'}}}}}";
+    "o: {size: 32x32, sink: 'tcp:[::1]:5000'}, f: {kernel: yuv, sink: 'file:/a/é.y4m'}}}}, "
+    "batches: {all: {cameras: gate, count: 8, size: 32x32, sink: 'tcp:[::1]:0'}}}";
 
 static struct fixture {
     struct config *config;
     struct devices *devices;
     struct camera camera, *list[1];
+    struct output *batches;
     struct reload reload;
     struct histogram decode, process;
     struct status status;
@@ -32,12 +35,13 @@ static void start(void)
     rig = (struct fixture){.reload = {.file = "/etc/\xff/framed.yaml", .loaded_ns = 7000000000}};
     CHECK(config_load_text(&rig.config, text, strlen(text), "test", stderr) == 0, "config");
     CHECK(devices_open(&rig.devices, rig.config) == 0, "devices");
-    struct camera_context context = {.devices = rig.devices};
+    struct camera_context context = {.devices = rig.devices, .batches = &rig.batches};
     CHECK(camera_open(&rig.camera, rig.config->cameras, &context) == 0, "camera");
     rig.list[0] = &rig.camera;
     rig.metrics = (struct metrics){
         .cameras = rig.list,
         .n_cameras = 1,
+        .batches = rig.batches,
         .devices = rig.devices,
         .decode = &rig.decode,
         .process = &rig.process,
@@ -49,6 +53,7 @@ static void start(void)
 static void end(void)
 {
     camera_close(&rig.camera);
+    batches_forget(&rig.batches);
     devices_close(rig.devices);
     config_free(rig.config);
 }
@@ -211,8 +216,66 @@ static void test_reloads(void)
     end();
 }
 
+static int three_clients(const struct sink *sink)
+{
+    (void)sink;
+    return 3;
+}
+
+static int port_4242(const struct sink *sink)
+{
+    (void)sink;
+    return 4242;
+}
+
+// The batch has a sink, and the camera's share in it shows that.
+static void test_batch(void)
+{
+    static const struct sink_driver driver = {.clients = three_clients, .port = port_4242};
+    struct sink sink = {.driver = &driver};
+    start();
+    json_t *json = snapshot();
+    expect_text(json, "batches.0.elements_mean", NULL);
+    expect_text(json, "batches.0.sink", "tcp:[::1]:0");
+    CHECK(json_is_false(at(json, "batches.0.open")), "the batch is open");
+    CHECK(json_is_false(at(json, "cameras.0.outputs.2.open")), "the share is open");
+    json_decref(json);
+    struct batch *batch = rig.batches->batch;
+    atomic_store(&batch->closed[CLOSED_FULL], 3);
+    atomic_store(&batch->closed[CLOSED_WAIT], 1);
+    atomic_store(&batch->elements, 26);
+    last_error_set(&rig.batches->last_error, "no port");
+    rig.batches->sink = &sink;
+    json = snapshot();
+    rig.batches->sink = NULL;
+    CHECK(json_array_size(at(json, "batches")) == 1, "batches");
+    expect_text(json, "batches.0.name", "all");
+    expect_text(json, "batches.0.last_error.text", "no port");
+    expect_number(json, "batches.0.capacity", 8, 8);
+    expect_number(json, "batches.0.elements_mean", 6.5, 6.5);
+    expect_number(json, "batches.0.closed.full", 3, 3);
+    expect_number(json, "batches.0.closed.all", 0, 0);
+    expect_number(json, "batches.0.closed.wait", 1, 1);
+    expect_number(json, "batches.0.closed.reload", 0, 0);
+    expect_number(json, "batches.0.closed.stopping", 0, 0);
+    expect_text(json, "cameras.0.outputs.2.name", "all");
+    for (const char *const *owner = (const char *const[]){"batches.0", "cameras.0.outputs.2", NULL};
+         *owner; owner++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s.open", *owner);
+        CHECK(json_is_true(at(json, path)), "%s", path);
+        snprintf(path, sizeof path, "%s.clients", *owner);
+        expect_number(json, path, 3, 3);
+        snprintf(path, sizeof path, "%s.sink", *owner);
+        expect_text(json, path, "tcp:[::1]:4242");
+    }
+    json_decref(json);
+    end();
+}
+
 int main(void)
 {
+    TEST(test_batch());
     TEST(test_before_the_first_picture());
     TEST(test_submit_so_far());
     TEST(test_at_work());

@@ -1,0 +1,166 @@
+// What the counters say of batches: by how many pictures, why and when they were closed.
+#include "daemon/service/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/load.h"
+#include "daemon/supervisor/batches.h"
+#include "tests/test.h"
+
+static const char text[] = "{backend: cpu, cameras: {gate: {url: /a}, yard: {url: /b}}, batches: {"
+                           "all: {cameras: '*', count: 8, size: 32x32, sink: 'tcp:0'}, "
+                           "one: {cameras: yard, count: 2, size: 32x32, sink: 'tcp:0'}}}";
+
+static struct rig {
+    struct config *config;
+    struct devices *devices;
+    struct output *batches;
+    struct camera camera[2], *list[2];
+    struct reload reload;
+    struct histogram decode, process;
+    struct metrics metrics;
+} rig;
+
+static void start(void)
+{
+    memset(&rig, 0, sizeof rig);
+    CHECK(config_load_text(&rig.config, text, strlen(text), "test", stderr) == 0, "config");
+    CHECK(devices_open(&rig.devices, rig.config) == 0, "devices");
+    struct camera_context context = {.devices = rig.devices, .batches = &rig.batches};
+    for (int i = 0; i < 2; i++) {
+        CHECK(camera_open(&rig.camera[i], &rig.config->cameras[i], &context) == 0, "camera");
+        rig.list[i] = &rig.camera[i];
+    }
+    rig.metrics = (struct metrics){
+        .cameras = rig.list,
+        .n_cameras = 2,
+        .batches = rig.batches,
+        .devices = rig.devices,
+        .decode = &rig.decode,
+        .process = &rig.process,
+        .reload = &rig.reload,
+    };
+}
+
+static void end(void)
+{
+    for (int i = 0; i < 2; i++)
+        camera_close(&rig.camera[i]);
+    batches_forget(&rig.batches);
+    devices_close(rig.devices);
+    config_free(rig.config);
+}
+
+static struct output *batch_of(const char *name)
+{
+    struct output *batch = rig.batches;
+    while (batch && strcmp(batch->config->name, name) != 0)
+        batch = batch->next;
+    CHECK(batch, "no batch %s", name);
+    return batch;
+}
+
+// The counters as they are now; freed by the caller.
+static char *counters(void)
+{
+    char *ret = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&ret, &size);
+    metrics_print(to, &rig.metrics);
+    fclose(to);
+    return ret;
+}
+
+static bool has_line(const char *all, const char *line)
+{
+    const size_t size = strlen(line);
+    for (const char *at = all; (at = strstr(at, line)); at++)
+        if ((at == all || at[-1] == '\n') && at[size] == '\n')
+            return true;
+    return false;
+}
+
+static void test_batches(void)
+{
+    start();
+    struct batch *batch = batch_of("all")->batch;
+    atomic_store(&batch->closed[CLOSED_FULL], 5);
+    atomic_store(&batch->closed[CLOSED_WAIT], 2);
+    atomic_store(&batch->filled[0], 1); // 1 + 3 + 3 + 4 * 8
+    atomic_store(&batch->filled[2], 2);
+    atomic_store(&batch->filled[3], 4);
+    atomic_store(&batch->elements, 39);
+    histogram_observe(&batch->wait, 700000);
+    histogram_observe(&batch->wait, 40000000);
+    char *all = counters();
+    for (const char *const *line =
+             (const char *const[]){"framed_batches_total{batch=\"all\",closed=\"full\"} 5",
+                                   "framed_batches_total{batch=\"all\",closed=\"all\"} 0",
+                                   "framed_batches_total{batch=\"all\",closed=\"wait\"} 2",
+                                   "framed_batches_total{batch=\"all\",closed=\"reload\"} 0",
+                                   "framed_batches_total{batch=\"all\",closed=\"stopping\"} 0",
+                                   "framed_batches_total{batch=\"one\",closed=\"full\"} 0",
+                                   "framed_batch_elements_bucket{batch=\"all\",le=\"1\"} 1",
+                                   "framed_batch_elements_bucket{batch=\"all\",le=\"2\"} 1",
+                                   "framed_batch_elements_bucket{batch=\"all\",le=\"4\"} 3",
+                                   "framed_batch_elements_bucket{batch=\"all\",le=\"8\"} 7",
+                                   "framed_batch_elements_bucket{batch=\"all\",le=\"256\"} 7",
+                                   "framed_batch_elements_bucket{batch=\"all\",le=\"+Inf\"} 7",
+                                   "framed_batch_elements_sum{batch=\"all\"} 39",
+                                   "framed_batch_elements_count{batch=\"all\"} 7",
+                                   "framed_batch_wait_seconds_bucket{batch=\"all\",le=\"+Inf\"} 2",
+                                   "framed_batch_wait_seconds_sum{batch=\"all\"} 0.040700000",
+                                   "framed_batch_wait_seconds_count{batch=\"all\"} 2", NULL};
+         *line; line++)
+        CHECK(has_line(all, *line), "no line %s in\n%s", *line, all);
+    free(all);
+    end();
+}
+
+static int three_clients(const struct sink *sink)
+{
+    (void)sink;
+    return 3;
+}
+
+// The clients of a batch are those of each camera's share in it.
+static void test_clients(void)
+{
+    static const struct sink_driver driver = {.clients = three_clients};
+    struct sink sink = {.driver = &driver};
+    start();
+    struct output *batch = batch_of("all");
+    batch->sink = &sink;
+    char *all = counters();
+    batch->sink = NULL;
+    CHECK(has_line(all, "framed_sink_clients{camera=\"gate\",output=\"all\"} 3"), "%s", all);
+    CHECK(has_line(all, "framed_sink_clients{camera=\"yard\",output=\"all\"} 3"), "%s", all);
+    CHECK(has_line(all, "framed_sink_clients{camera=\"yard\",output=\"one\"} 0"), "%s", all);
+    free(all);
+    end();
+}
+
+// After a reload the batch that was replaced has the name of its successor.
+static void test_no_camera_is_in_it(void)
+{
+    start();
+    rig.metrics.n_cameras = 1;
+    char *all = counters();
+    CHECK(strstr(all, "framed_batches_total{batch=\"all\""), "%s", all);
+    CHECK(!strstr(all, "{batch=\"one\""), "%s", all);
+    free(all);
+    rig.metrics.n_cameras = 0;
+    all = counters();
+    CHECK(!strstr(all, "batch"), "%s", all);
+    free(all);
+    end();
+}
+
+int main(void)
+{
+    TEST(test_batches());
+    TEST(test_clients());
+    TEST(test_no_camera_is_in_it());
+    return test_end();
+}
