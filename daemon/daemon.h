@@ -9,6 +9,9 @@
 //   that it acquires. libavcodec has threads of its own beside it.
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
 //   camera's thread puts on the streams) finish jobs. They wait for nothing but work.
+// - Each batch has a collector (transform/collector.h), which waits for pictures that found no
+//   room when they came, submits them, and closes batches whose wait is over. It may block in the
+//   drivers, as a camera's thread does.
 // - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
 // - libuv's threads run work that may block, for the loop (base/work.h): they write files and to
 //   RTSP servers, read the configuration of a reload, look up groups, open NVDEC, follow links,
@@ -21,10 +24,10 @@
 // for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
-// (transform/transform.c), the memory of a pool, a pool (output/pool.c). Those of a camera's texts,
-// of its pictures and their buffers, a semaphore, the event queue and the log are taken last. Two
-// are held while a thread waits: that of a pool's memory, while memory is mapped and pinned, and
-// that of the log, while a line is written.
+// (transform/transform.c), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
+// batch too (output/batch.h). Those of a camera's texts, of its pictures and their buffers, a
+// semaphore, the event queue and the log are taken last. Two are held while a thread waits: that of
+// a pool's memory, while memory is mapped and pinned, and that of the log, while a line is written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

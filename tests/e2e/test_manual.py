@@ -10,7 +10,7 @@ from framed_client import BENCH, BINARY, ROOT, Checks, run
 PAGES = os.path.join(os.path.dirname(BINARY), "man")
 COMPLETION = os.path.join(ROOT, "scripts", "completion")
 # Layouts in framed-wire(7), and the bytes that each ends at.
-LAYOUTS = [256, 256, 272, 16]
+LAYOUTS = [256, 128, 320, 256, 272, 16]
 BASH = """
 source {folder}/framed.bash
 compopt() {{ :; }}
@@ -87,6 +87,15 @@ def check_commands(checks):
         checks.check(re.search(rf" {code} [a-z]", section), f"framed(1) lacks the exit code {code}")
 
 
+def check_metrics(checks):
+    with open(f"{ROOT}/daemon/service/metrics.c") as file:
+        names = re.findall(r'head\(to, "(\w+)"', file.read())
+    checks.check(len(names) > 20, f"metrics: {names}")
+    section = page("framed.1").partition(" METRICS ")[2].partition(" EXIT STATUS ")[0]
+    for name in names:
+        checks.check(re.search(rf" {name}[ {{,.]", section), f"framed(1) lacks {name}")
+
+
 def check_keys(checks):
     shown = page("framed.yaml.5")
     rows = [line for line in run("keys")[1].splitlines() if line.startswith("| `")]
@@ -157,6 +166,7 @@ def main():
     check_form(checks)
     check_commands(checks)
     check_keys(checks)
+    check_metrics(checks)
     check_wire(checks)
     check_completion(checks)
     checks.end()
