@@ -301,11 +301,11 @@ class Connection:
         first = self.camera.next_keyframe() + self.camera.late
         index = 0
         while not self.camera.over.is_set():
-            due = start + index / RATE
+            due = start + self.camera.delay + self.camera.moment(index)
             while (left := due - time.monotonic()) > 0:
                 if request := self.receive(left):
                     self.answer(request)
-            number, seconds = first + index, index / RATE
+            number, seconds = first + index, index / self.camera.rate
             for act in self.camera.acts(number):
                 act(self)
             self.before(number, seconds)
@@ -347,6 +347,7 @@ class Camera:
     session_seconds = 60
     payload_max = PAYLOAD_MAX
     group, group_port = "239.255.77.1", 0
+    rate, delay = RATE, 0  # pictures a second; seconds that the first one comes late
 
     def __init__(self, clip, guard=None, start=True, rtp_base=None, host="127.0.0.1", tls=None):
         self.clip, self.guard, self.host, self.tls = clip, guard, host, tls
@@ -448,6 +449,10 @@ class Camera:
 
     def left(self, connection):
         """It is gone."""
+
+    def moment(self, index):
+        """Seconds from the first picture of a connection to its picture `index`."""
+        return index / self.rate
 
     def next_keyframe(self):
         return -(-self.number // GOP) * GOP
