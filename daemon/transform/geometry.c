@@ -23,10 +23,11 @@ static void note_output(const struct image *source, const char *output, int rc, 
     snprintf(notice + used, size - used, "%soutput %s cannot be made from %s %dx%d: %s",
              used ? "; " : "", output, pixel_format_name(source->format), source->width,
              source->height,
-             rc == -EINVAL   ? "the crop or affine leaves the picture"
-             : rc == -ERANGE ? "positions leave 32 bits"
-             : rc == -E2BIG  ? "tiles and outputs are more than 64"
-                             : strerror(-rc));
+             rc == -EINVAL      ? "the crop or affine leaves the picture"
+             : rc == -ERANGE    ? "positions leave 32 bits"
+             : rc == -E2BIG     ? "tiles and outputs are more than 64"
+             : rc == -EOVERFLOW ? "its tiles are more than the batch holds (count)"
+                                : strerror(-rc));
 }
 
 // The regions of the source that a subscription's elements show. Returns how many, or as
@@ -60,13 +61,16 @@ static int open_elements(struct geometry *geometry, const struct subscription *s
     const int before = geometry->n;
     struct rect regions[TILES_MAX];
     const int n = regions_of(regions, subscription, &geometry->source);
+    const struct output_config *config = subscription->output->config;
     if (n < 0 || before + n > PLAN_OPS_MAX)
         return n < 0 ? n : -E2BIG;
+    if (config->is_batch && n > config->capacity)
+        return -EOVERFLOW;
     struct element *elements = realloc(geometry->elements, (size_t)(before + n) * sizeof *elements);
     if (!elements)
         return -ENOMEM;
     geometry->elements = elements;
-    const struct rois *rois = &subscription->output->config->roi.chosen;
+    const struct rois *rois = &config->roi.chosen;
     int rc = 0;
     for (int i = 0; i < n && rc == 0; i++) {
         struct op_params params = subscription->op;

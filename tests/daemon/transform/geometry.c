@@ -157,10 +157,23 @@ static void test_refused(void)
     finish(f);
 }
 
+// A picture's tiles go into one batch, or into none.
+static void test_small_batch(void)
+{
+    struct fixture *f = start();
+    f->config[TILED].is_batch = true;
+    f->config[TILED].capacity = 32;
+    open_for(f, 3840, 2160);
+    expect_first(f, 1, 0, 1);
+    CHECK(strstr(f->notice, "output tiled") && strstr(f->notice, "count"), "%s", f->notice);
+    finish(f);
+}
+
 int main(void)
 {
     TEST(test_tiles());
     TEST(test_region());
     TEST(test_refused());
+    TEST(test_small_batch());
     return test_end();
 }
