@@ -412,13 +412,13 @@ void batch_park(struct batch_member *member, struct parked *parked, int parts)
     frame_release(&lost);
 }
 
-void batch_withdraw(struct batch_member *member)
+void batch_withdraw(struct batch_member *member, enum loss reason)
 {
     struct batch *batch = member->batch;
     lock(batch);
     while (member->n_parked > 0) {
         struct frame lost = unpark(member).frame;
-        ledger_lose(member->ledger, LOSS_OVERFLOW);
+        ledger_lose(member->ledger, reason);
         unlock(batch);
         frame_release(&lost);
         lock(batch);

@@ -133,8 +133,9 @@ int batch_claim(struct batch_member *, struct batch_request *, struct result **r
 // Takes the picture over, which empties `parked`; where too many wait, the oldest is lost, or the
 // new one under OVERFLOW_DROP_NEWEST. The picture needs `parts` items.
 void batch_park(struct batch_member *, struct parked *, int parts);
-// Loses what is parked, and waits until the collector has submitted what it took before.
-void batch_withdraw(struct batch_member *);
+// Loses what is parked, for that reason, and waits until the collector has submitted what it took
+// before.
+void batch_withdraw(struct batch_member *, enum loss reason);
 // As pool_complete; any thread. Where the job failed while the batch is open, the items are free
 // again, and the picture is lost.
 void batch_complete(struct batch_member *, struct result *, int first, int n, int status);

@@ -65,16 +65,18 @@ int transform_open(struct transform **ret, const struct transform_context *conte
 }
 
 // Pictures that wait for a batch are of the geometry that goes.
-static void withdraw_parked(const struct subscriptions *outputs)
+static void withdraw_parked(const struct transform *transform)
 {
+    const struct subscriptions *outputs = transform->subscriptions;
+    const enum loss reason = atomic_load(transform->context.stop) ? LOSS_STOPPING : LOSS_OVERFLOW;
     for (int i = 0; i < outputs->n_pictures; i++)
         if (outputs->list[i].output->share.batch)
-            batch_withdraw(&outputs->list[i].output->share);
+            batch_withdraw(&outputs->list[i].output->share, reason);
 }
 
 void transform_drain(struct transform *transform)
 {
-    withdraw_parked(transform->subscriptions);
+    withdraw_parked(transform);
     geometry_close(&transform->geometry, transform->context.lease);
     transform->retry_ns = 0;
 }

@@ -117,7 +117,7 @@ static void end(struct fixture *f)
 {
     for (int i = 0; i < MEMBERS_MAX; i++)
         if (f->member[i].batch) {
-            batch_withdraw(&f->member[i]);
+            batch_withdraw(&f->member[i], LOSS_STOPPING);
             batch_leave(&f->member[i]);
         }
     batch_stop(f->batch);
@@ -265,7 +265,7 @@ static void test_reload(void)
     join(&f, 2, &setting);
     expect(&f, CLOSED_RELOAD, 1);
     feed(&f, 2);
-    batch_withdraw(&f.member[2]);
+    batch_withdraw(&f.member[2], LOSS_STOPPING);
     batch_leave(&f.member[2]); // its picture stays
     expect(&f, CLOSED_RELOAD, 1);
     end(&f);
@@ -599,7 +599,7 @@ static void test_members(void)
     }
     for (int i = 0; i < 100; i++) {
         feed(&f, MEMBERS - 1);
-        batch_withdraw(&f.member[MEMBERS - 1]);
+        batch_withdraw(&f.member[MEMBERS - 1], LOSS_STOPPING);
         batch_leave(&f.member[MEMBERS - 1]);
         usleep(300);
         for (int n = 0; n < 4 && pool_acquire(f.pool, &f.consumer); n++)
