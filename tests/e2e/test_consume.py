@@ -39,7 +39,7 @@ class Sender:
     def accept(self):
         peer, _ = self.listener.accept()
         peer.settimeout(10 * PATIENCE)
-        fields = (b"FRNG", 1, 256, SLOTS, 0, 0, BYTES, BYTES, STATE, LENGTH, 0, bytes(16))
+        fields = (b"FRNG", 1, 256, SLOTS, 0, 0, BYTES, BYTES, STATE, LENGTH, 0, bytes(16), 0, 0)
         socket.send_fds(peer, [consume.HELLO.pack(*fields).ljust(256, b"\0")], [self.file])
         return peer
 
