@@ -107,6 +107,14 @@ bool subscriptions_have(const struct subscriptions *subscriptions, const struct 
     return false;
 }
 
+bool subscriptions_fill(const struct subscriptions *subscriptions, const struct output *batch)
+{
+    for (int i = 0; i < subscriptions->n; i++)
+        if (subscriptions->list[i].output->parent == batch)
+            return true;
+    return false;
+}
+
 struct output *subscriptions_find(const struct subscriptions *subscriptions, const char *name)
 {
     for (int i = 0; i < subscriptions->n; i++)

@@ -43,6 +43,8 @@ struct subscriptions *subscriptions_acquire(struct subscriptions *); // returns 
 // True: that was the last reference.
 bool subscriptions_release(struct subscriptions *);
 bool subscriptions_have(const struct subscriptions *, const struct output *);
+// Whether one of the outputs is a share in the batch, given by its own output.
+bool subscriptions_fill(const struct subscriptions *, const struct output *batch);
 struct output *subscriptions_find(const struct subscriptions *, const char *name); // or NULL
 // The output of that name, if it is configured exactly so; else NULL.
 struct output *subscriptions_find_same(const struct subscriptions *, const struct output_config *);

@@ -5,18 +5,10 @@
 #include "daemon/base/log.h"
 #include "daemon/transform/collector.h"
 
-static bool has_share(const struct camera *camera, const struct output *batch)
-{
-    for (int i = 0; i < camera->subscriptions->n; i++)
-        if (camera->subscriptions->list[i].output->parent == batch)
-            return true;
-    return false;
-}
-
 bool batch_has_cameras(const struct output *batch, struct camera *const cameras[], int n)
 {
     for (int i = 0; i < n; i++)
-        if (has_share(cameras[i], batch))
+        if (subscriptions_fill(cameras[i]->subscriptions, batch))
             return true;
     return false;
 }
@@ -24,7 +16,7 @@ bool batch_has_cameras(const struct output *batch, struct camera *const cameras[
 bool batch_is_filled(const struct output *batch, struct camera *const cameras[], int n)
 {
     for (int i = 0; i < n; i++)
-        if (!cameras[i]->joined && has_share(cameras[i], batch))
+        if (!cameras[i]->joined && subscriptions_fill(cameras[i]->subscriptions, batch))
             return true;
     return false;
 }
@@ -46,7 +38,7 @@ void batches_finish(struct output *batches, struct camera *const cameras[], int 
                     const struct camera *ended, int grace_ms)
 {
     for (struct output *batch = batches; batch; batch = batch->next)
-        if (has_share(ended, batch) && !batch_is_filled(batch, cameras, n))
+        if (subscriptions_fill(ended->subscriptions, batch) && !batch_is_filled(batch, cameras, n))
             output_finish(batch, grace_ms);
 }
 

@@ -72,9 +72,8 @@ static void append_missing(const struct subscriptions *outputs, const struct sub
 static bool will_be_filled(const struct reconfigure *plan, const struct output *batch)
 {
     for (int i = 0; i < plan->n; i++)
-        for (int o = 0; o < plan->entries[i].subscriptions->n; o++)
-            if (plan->entries[i].subscriptions->list[o].output->parent == batch)
-                return true;
+        if (subscriptions_fill(plan->entries[i].subscriptions, batch))
+            return true;
     return false;
 }
 
