@@ -69,7 +69,7 @@ static bool is_pending(struct pool *pool, uint64_t ticket, bool emitted)
     return found;
 }
 
-static bool is_good(const struct item *item)
+bool item_is_filled(const struct item *item)
 {
     return item->state == ITEM_COMPLETE && item->status >= 0;
 }
@@ -78,7 +78,7 @@ static int count_good(const struct result *result)
 {
     int good = 0;
     for (int i = 0; i < result->n_items; i++)
-        good += is_good(&result->item[i]);
+        good += item_is_filled(&result->item[i]);
     return good;
 }
 
@@ -101,9 +101,9 @@ void pool_end_result(struct pool *pool, struct result *result)
     const bool pending = is_pending(pool, result->ticket, result->delivered);
     for (int i = 0; i < result->n_items; i++) {
         struct item *item = &result->item[i];
-        if (is_good(item) && (result->delivered || !pending))
+        if (item_is_filled(item) && (result->delivered || !pending))
             account_item(pool, item->ledger, result->delivered, result->fate);
-        else if (item->state != ITEM_EMPTY && !is_good(item))
+        else if (item->state != ITEM_EMPTY && !item_is_filled(item))
             account_item(pool, item->ledger, false, item->status < 0 ? FATE_FAILED : result->fate);
         item->state = ITEM_EMPTY;
     }
@@ -414,7 +414,7 @@ bool pool_has_next(struct pool *pool, const struct consumer *consumer)
 static bool is_late(const struct pool *pool, const struct result *result)
 {
     for (int i = 0; i < result->n_items; i++)
-        if (is_good(&result->item[i]) &&
+        if (item_is_filled(&result->item[i]) &&
             !frame_is_late(&result->item[i].frame, pool->options.max_age_ns))
             return false;
     return true;
@@ -462,7 +462,7 @@ static struct result *end_hold(struct pool *pool, struct consumer *consumer)
     struct result *result = consumer->held;
     consumer->held = NULL;
     result->held--;
-    pthread_cond_broadcast(&pool->room); // pool_clear_backend may wait for it
+    pthread_cond_broadcast(&pool->room); // pool_remove_backend may wait for it
     return result;
 }
 
@@ -503,7 +503,7 @@ int pool_detach_payload(struct pool *pool, struct consumer *consumer)
     pthread_mutex_lock(&pool->lock);
     struct result *result = end_hold(pool, consumer);
     for (int i = 0; i < result->n_items; i++)
-        if (is_good(&result->item[i]))
+        if (item_is_filled(&result->item[i]))
             consumer->pending.ledger[n++] = result->item[i].ledger;
     consumer->pending.ticket = result->ticket;
     consumer->pending.items = n;

@@ -53,6 +53,9 @@ struct item {
     enum item_state { ITEM_EMPTY, ITEM_FILLING, ITEM_COMPLETE } state;
 };
 
+// Whether a picture is in it, whole: any thread, of a result that is ready.
+bool item_is_filled(const struct item *);
+
 // Why a batch takes no more items.
 enum batch_close {
     CLOSED_NOT,
@@ -173,7 +176,7 @@ struct pool {
 // No memory yet. 0, -ENOMEM, or -EINVAL for more results than POOL_RESULTS_MAX.
 int pool_open(struct pool **ret, const struct pool_options *);
 // No thread may use it any more. Counts what is left as LOSS_STOPPING; accepts NULL. After
-// pool_clear_backend, where it had one.
+// pool_remove_backend, where it had one.
 void pool_close(struct pool *);
 
 // --- producers: camera threads

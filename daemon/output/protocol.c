@@ -13,15 +13,10 @@ static bool is_batch(const struct result *result)
     return result->closed_by != CLOSED_NOT;
 }
 
-static bool is_filled(const struct item *item)
-{
-    return item->state == ITEM_COMPLETE && item->status >= 0;
-}
-
 const struct item *protocol_first_item(const struct result *result)
 {
     int i = 0;
-    while (i < result->n_items - 1 && !is_filled(&result->item[i]))
+    while (i < result->n_items - 1 && !item_is_filled(&result->item[i]))
         i++;
     return &result->item[i];
 }
@@ -42,7 +37,7 @@ void stream_advance(struct stream_position *position, const struct result *resul
 static int count_elements(const struct output_config *config, const struct result *result)
 {
     int n = result->n_items;
-    while (is_batch(result) && config->tail == BATCH_CUT && !is_filled(&result->item[n - 1]))
+    while (is_batch(result) && config->tail == BATCH_CUT && !item_is_filled(&result->item[n - 1]))
         n--;
     return n;
 }
@@ -202,12 +197,12 @@ static struct framed_element_header element_header(const struct output_config *c
     const struct item *item = &result->item[element];
     struct framed_element_header to = {
         .header = shape_header(result, config->name, sizeof to, element),
-        .parent_sequence = htole64(is_filled(item) ? item->sequence : 0),
-        .part = htole32(is_filled(item) ? (uint32_t)item->part : 0),
-        .parts = htole32(is_filled(item) ? (uint32_t)item->parts : 0),
+        .parent_sequence = htole64(item_is_filled(item) ? item->sequence : 0),
+        .part = htole32(item_is_filled(item) ? (uint32_t)item->part : 0),
+        .parts = htole32(item_is_filled(item) ? (uint32_t)item->parts : 0),
     };
-    to.header.flags = htole32(is_filled(item) ? item->frame.flags : FRAMED_FLAG_EMPTY);
-    if (is_filled(item)) {
+    to.header.flags = htole32(item_is_filled(item) ? item->frame.flags : FRAMED_FLAG_EMPTY);
+    if (item_is_filled(item)) {
         put_item(&to.header, item);
         put_name(to.region, sizeof to.region, item->region);
         to.header.lost = htole64(item->lost);
@@ -238,7 +233,7 @@ void protocol_batch(struct framed_batch *to, const struct output_config *config,
     uint32_t filled = 0;
     for (int i = 0; i < result->n_items; i++) {
         const struct item *item = &result->item[i];
-        if (!is_filled(item))
+        if (!item_is_filled(item))
             continue;
         filled++;
         finished_ns = item->finished_ns > finished_ns ? item->finished_ns : finished_ns;
