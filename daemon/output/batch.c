@@ -11,8 +11,8 @@ static const int64_t GAP_NS = 2000 * INT64_C(1000000); // after which a period i
 static const int64_t WAIT_MIN_NS = 2 * 1000000;        // by the periods
 static const int64_t WAIT_MAX_NS = 100 * 1000000;      // the same, and before there are any
 static const int64_t PARKED_NS = 500 * 1000000;        // that a picture may wait under any max_age
-static const uint64_t BLANK = UINT64_MAX;   // as an item's valid_op: no op has that serial
-enum { LIVE_PERIODS = 3, PERIODS_MIN = 8 }; // pictures that say what a member's period is
+static const uint64_t OP_OF_FILL = UINT64_MAX; // as an item's valid_op: no op has that serial
+enum { LIVE_PERIODS = 3, PERIODS_MIN = 8 };    // pictures that say what a member's period is
 
 const char *batch_close_name(enum batch_close reason)
 {
@@ -108,9 +108,9 @@ static void count_filled(struct batch *batch, const struct result *result)
     int n = 0, bucket = 0;
     for (int i = 0; i < result->n_items; i++)
         n += result->item[i].state != ITEM_EMPTY;
-    while (1 << bucket < n && bucket < BATCH_FILLED - 1)
+    while (1 << bucket < n && bucket < BATCH_FILL_BUCKETS - 1)
         bucket++;
-    atomic_fetch_add(&batch->filled[bucket], 1);
+    atomic_fetch_add(&batch->by_filled[bucket], 1);
     atomic_fetch_add(&batch->elements, (uint64_t)n);
 }
 
@@ -126,13 +126,13 @@ static void blank_item(const struct batch *batch, struct result *result, int ite
         const size_t channel = format->layout == LAYOUT_NCHW ? i / plane : i % channels;
         memcpy(to + i * width, &batch->fill[channel], width); // little-endian
     }
-    result->item[item].valid_op = BLANK;
+    result->item[item].valid_op = OP_OF_FILL;
 }
 
 static void blank_empty(const struct batch *batch, struct result *result)
 {
     for (int i = 0; i < result->n_items; i++)
-        if (result->item[i].state == ITEM_EMPTY && result->item[i].valid_op != BLANK)
+        if (result->item[i].state == ITEM_EMPTY && result->item[i].valid_op != OP_OF_FILL)
             blank_item(batch, result, i);
 }
 
@@ -587,7 +587,6 @@ void batch_join(struct batch *batch, struct batch_member *member)
     pthread_cond_init(&member->granted, NULL);
     member->next = batch->members;
     batch->members = member;
-    batch->n_members++;
     if (member->overflow == OVERFLOW_WAIT)
         batch->options.pool->options.overflow = OVERFLOW_WAIT; // nothing of it is given up
     unlock(batch);
@@ -602,7 +601,6 @@ void batch_leave(struct batch_member *member)
     while (*link != member)
         link = &(*link)->next;
     *link = member->next;
-    batch->n_members--;
     unlock(batch);
     pthread_cond_destroy(&member->granted);
     member->batch = NULL;

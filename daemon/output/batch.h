@@ -22,7 +22,7 @@ enum {
     BATCH_PARKED_MAX = 8,    // pictures of one member
     BATCH_PARKED_DEVICE = 2, // the same where they lie in surfaces of NVDEC, which has few
     BATCH_PERIODS = 64,      // pictures that a member's period is measured over
-    BATCH_FILLED = 9,        // up to 256 items
+    BATCH_FILL_BUCKETS = 9,  // up to 256 items
 };
 
 struct batch_options {
@@ -77,7 +77,6 @@ struct batch_member {
 struct batch {
     struct batch_options options;
     struct batch_member *members;
-    int n_members;
     struct result *open;  // takes pictures; NULL: none
     uint64_t open_ticket; // of that
     int64_t due_ns;       // CLOCK_MONOTONIC: its wait ends
@@ -97,7 +96,7 @@ struct batch {
     struct histogram wait;                        // from the first picture to the close
     // Batches by the items that are filled: element i counts those with up to 2^i, and more than
     // the one before.
-    _Atomic uint64_t filled[BATCH_FILLED];
+    _Atomic uint64_t by_filled[BATCH_FILL_BUCKETS];
     _Atomic uint64_t elements; // items of all of them
 };
 
@@ -106,13 +105,14 @@ const char *batch_close_name(enum batch_close);
 
 // 0 or -ENOMEM.
 int batch_open(struct batch **ret, const struct batch_options *);
-// Closes the batch that is open, whose jobs are done, so that consumers get it: none comes behind.
+// Closes the batch that is open: no more follow. Where its jobs are done, consumers can have it
+// when this returns.
 void batch_finish(struct batch *);
 void batch_close(struct batch *); // without members and collector; accepts NULL
 
-// --- loop thread. Both close a batch that is open: members change with the next one.
+// Both close a batch that is open: members change with the next one. The camera's thread joins.
 void batch_join(struct batch *, struct batch_member *);
-// After batch_withdraw. Items of the member stay in the batches that it is in.
+// Loop thread, after batch_withdraw. Items of the member stay in the batches that it is in.
 void batch_leave(struct batch_member *);
 
 // --- camera threads

@@ -335,8 +335,8 @@ static void print_closed(FILE *to, const char *name, const struct batch *batch)
 static void print_elements(FILE *to, const char *name, const struct batch *batch)
 {
     uint64_t count = 0;
-    for (int i = 0; i < BATCH_FILLED; i++) {
-        count += atomic_load(&batch->filled[i]);
+    for (int i = 0; i < BATCH_FILL_BUCKETS; i++) {
+        count += atomic_load(&batch->by_filled[i]);
         fprintf(to, "framed_batch_elements_bucket{batch=\"%s\",le=\"%d\"} %" PRIu64 "\n", name,
                 1 << i, count);
     }

@@ -87,9 +87,9 @@ static void test_batches(void)
     struct batch *batch = batch_of("all")->batch;
     atomic_store(&batch->closed[CLOSED_FULL], 5);
     atomic_store(&batch->closed[CLOSED_WAIT], 2);
-    atomic_store(&batch->filled[0], 1); // 1 + 3 + 3 + 4 * 8
-    atomic_store(&batch->filled[2], 2);
-    atomic_store(&batch->filled[3], 4);
+    atomic_store(&batch->by_filled[0], 1); // 1 + 3 + 3 + 4 * 8
+    atomic_store(&batch->by_filled[2], 2);
+    atomic_store(&batch->by_filled[3], 4);
     atomic_store(&batch->elements, 39);
     histogram_observe(&batch->wait, 700000);
     histogram_observe(&batch->wait, 40000000);
