@@ -131,7 +131,9 @@ void region_close(struct region *region)
 
 void region_pin(struct region *region, const struct backend_driver *driver, struct backend *backend)
 {
-    if (driver->pin(backend, region->base, region->bytes) < 0)
+    const int rc = driver->pin(backend, region->base, region->bytes);
+    region_unpin(region);
+    if (rc < 0)
         return;
     region->memory = MEMORY_PINNED;
     region->driver = driver;

@@ -11,10 +11,10 @@ enum region_kind { REGION_PRIVATE, REGION_SHARED, REGION_DEVICE };
 struct region {
     enum region_kind kind;
     uint8_t *base;
-    size_t bytes;       // whole pages
-    int fd;             // a memfd that cannot change size, or the device's export; -1: private
-    enum memory memory; // MEMORY_HOST or MEMORY_PINNED; MEMORY_CUDA for a device region
-    uint8_t uuid[16];   // of a device region's device
+    size_t bytes; // whole pages
+    int fd;       // a memfd that cannot change size, or the device's export; -1: private
+    _Atomic enum memory memory; // MEMORY_HOST or MEMORY_PINNED; MEMORY_CUDA for a device region
+    uint8_t uuid[16];           // of a device region's device
     // Of a device region, whose it is; else private to region.c:
     const struct backend_driver *driver;
     struct backend *backend;
@@ -28,7 +28,7 @@ int region_open(struct region *, enum region_kind, size_t bytes,
 void region_close(struct region *); // unpins; accepts a zeroed one
 
 // Host regions: `memory` becomes MEMORY_PINNED where the backend pins it. Failing to pin is no
-// failure: copies are slower then.
+// failure: copies are slower then. What another backend has pinned stays pinned while it goes over.
 void region_pin(struct region *, const struct backend_driver *driver, struct backend *backend);
 void region_unpin(struct region *); // of the backend that it was pinned by; else does nothing
 
