@@ -45,10 +45,15 @@ void frame_release(struct frame *frame)
     *frame = (struct frame){0};
 }
 
-bool frame_is_late(const struct frame_info *info, int64_t max_age_ns)
+int64_t frame_late_ns(const struct frame_info *info, int64_t max_age_ns)
 {
     int64_t since_ns = info->received_ns, due_ns = info->decoded_ns - info->delay_ns;
     if (info->delay_ns > 0 && due_ns < since_ns)
         since_ns = due_ns;
-    return max_age_ns > 0 && monotonic_ns() - since_ns > max_age_ns;
+    return max_age_ns > 0 ? since_ns + max_age_ns : INT64_MAX;
+}
+
+bool frame_is_late(const struct frame_info *info, int64_t max_age_ns)
+{
+    return monotonic_ns() > frame_late_ns(info, max_age_ns);
 }

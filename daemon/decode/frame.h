@@ -35,7 +35,8 @@ struct frame {
     void (*release)(void *owner); // any thread but a CUDA host function
 };
 
-// Whether it became older than `max_age_ns` by now; 0 is no limit.
+// CLOCK_MONOTONIC: when it is older than `max_age_ns`; 0 is no limit, and gives INT64_MAX.
+int64_t frame_late_ns(const struct frame_info *, int64_t max_age_ns);
 bool frame_is_late(const struct frame_info *, int64_t max_age_ns);
 
 void frame_release(struct frame *); // empties *frame; accepts an empty one

@@ -114,7 +114,7 @@ static void count_filled(struct batch *batch, const struct result *result)
     atomic_fetch_add(&batch->elements, (uint64_t)n);
 }
 
-// The item becomes a tensor of nothing but fill.
+// The item becomes a tensor of nothing but fill. Without the lock.
 static void blank_item(const struct batch *batch, struct result *result, int item)
 {
     const struct result_format *format = &batch->format;
@@ -129,11 +129,47 @@ static void blank_item(const struct batch *batch, struct result *result, int ite
     result->item[item].valid_op = OP_OF_FILL;
 }
 
-static void blank_empty(const struct batch *batch, struct result *result)
+// The oldest result that is closed and waits for nothing but its fill; NULL: none.
+static struct result *find_unfilled(const struct batch *batch)
+{
+    const struct pool *pool = batch->options.pool;
+    struct result *found = NULL;
+    for (int i = 0; i < pool->options.n; i++) {
+        struct result *result = &batch->options.pool->result[i];
+        if (result->state == RESULT_FILLING && result->closed_by != CLOSED_NOT && !result->sealed &&
+            result->filling == 0 && (!found || result->ticket < found->ticket))
+            found = result;
+    }
+    return found;
+}
+
+// Fills what no picture has filled of batches that are closed, and delivers them. Leaves the lock
+// meanwhile: these are megabytes.
+static void fill_closed(struct batch *batch)
+{
+    struct result *result;
+    while (batch->fills)
+        pthread_cond_wait(&batch->filled, &batch->options.pool->lock);
+    while ((result = find_unfilled(batch))) {
+        batch->fills = true;
+        unlock(batch);
+        for (int i = 0; i < result->n_items; i++)
+            if (!item_is_filled(&result->item[i]) && result->item[i].valid_op != OP_OF_FILL)
+                blank_item(batch, result, i);
+        lock(batch);
+        batch->fills = false;
+        pthread_cond_broadcast(&batch->filled);
+        pool_seal(batch->options.pool, result);
+        batch->announce = true;
+    }
+}
+
+static bool is_empty(const struct result *result)
 {
     for (int i = 0; i < result->n_items; i++)
-        if (result->item[i].state == ITEM_EMPTY && result->item[i].valid_op != OP_OF_FILL)
-            blank_item(batch, result, i);
+        if (result->item[i].state != ITEM_EMPTY)
+            return false;
+    return true;
 }
 
 static void close_open(struct batch *batch, enum batch_close reason)
@@ -142,16 +178,19 @@ static void close_open(struct batch *batch, enum batch_close reason)
     const int64_t now_ns = monotonic_ns();
     batch->open = NULL;
     for (struct batch_member *m = batch->members; m && reason == CLOSED_WAIT; m = m->next)
-        m->missed |= m->ticket != open->ticket && m->n_parked == 0 && !m->waits;
+        m->missed |= m->ticket != open->ticket && m->n_parked == 0;
+    if (is_empty(open)) { // the jobs of all its pictures failed: it is no batch
+        pool_seal(batch->options.pool, open);
+        return;
+    }
     count_filled(batch, open);
-    if (batch->options.fills_tail)
-        blank_empty(batch, open);
     atomic_fetch_add(&batch->closed[reason], 1);
     histogram_observe(&batch->wait, now_ns - open->opened_ns);
     open->closed_by = reason;
     open->closed_ns = now_ns;
     open->batch_sequence = batch->sequence++;
-    pool_seal(batch->options.pool, open);
+    if (!batch->options.fills_tail)
+        pool_seal(batch->options.pool, open); // else fill_closed does so
     batch->announce = true;
     wake_collector(batch);
 }
@@ -173,7 +212,7 @@ static bool is_full(const struct result *open)
 static bool has_all(const struct batch *batch, int64_t now_ns)
 {
     for (const struct batch_member *m = batch->members; m; m = m->next)
-        if (is_live(m, now_ns) && pictures_in_open(m) == 0)
+        if (is_live(m, now_ns) && pictures_in_open(m) == 0 && !m->unplaced)
             return false;
     return true;
 }
@@ -196,10 +235,10 @@ static int find_items(const struct batch_member *member, int parts)
 {
     const struct batch *batch = member->batch;
     const struct result *open = batch->open;
-    const int begin = batch->options.fixed ? member->index * parts : 0;
-    const int end = batch->options.fixed ? begin + parts : open->n_items;
+    const int begin = batch->options.fixed ? member->first : 0;
+    const int end = batch->options.fixed ? begin + member->n : open->n_items;
     int run = 0;
-    for (int i = begin; i < end && i < open->n_items; i++) {
+    for (int i = begin; i < end; i++) {
         run = open->item[i].state == ITEM_EMPTY ? run + 1 : 0;
         if (run == parts)
             return i + 1 - parts;
@@ -211,6 +250,38 @@ static bool has_room_for(const struct batch_member *member, int parts)
 {
     return pictures_in_open(member) < member->batch->options.per_camera &&
            find_items(member, parts) >= 0;
+}
+
+// Whether no other member has any of these items under `fixed`.
+static bool are_unreserved(const struct batch_member *member, int first, int n)
+{
+    if (first + n > member->batch->options.capacity)
+        return false;
+    for (const struct batch_member *m = member->batch->members; m; m = m->next)
+        if (m->index != member->index && m->first < first + n && first < m->first + m->n)
+            return false;
+    return true;
+}
+
+// Under `fixed` gives the member items of its own for pictures of so many parts: where all members
+// have as many, by their indices. 0 or -ENOSPC.
+static int reserve_items(struct batch_member *member, int parts)
+{
+    const struct batch_options *options = &member->batch->options;
+    int first = member->index * parts;
+    if (!options->fixed || member->n == parts)
+        return 0;
+    member->n = 0;
+    member->unplaced = false;
+    if (!are_unreserved(member, first, parts))
+        for (first = 0; first < options->capacity && !are_unreserved(member, first, parts);)
+            first++;
+    member->unplaced = first >= options->capacity;
+    if (member->unplaced)
+        return -ENOSPC;
+    member->first = first;
+    member->n = parts;
+    return 0;
 }
 
 // Opens the next batch where there is a free result for it. Leaves the lock while memory is opened.
@@ -232,7 +303,7 @@ static int open_next(struct batch *batch, int64_t *opening_ns)
         batch->opening = false;
     }
     struct result *result = NULL;
-    if (rc == 0 && !(result = pool_find_room(pool, pool->options.overflow != OVERFLOW_WAIT)))
+    if (rc == 0 && !(result = pool_find_room(pool, !pool_waits(pool))))
         rc = -EAGAIN;
     if (rc < 0)
         return rc;
@@ -253,11 +324,13 @@ static int open_next(struct batch *batch, int64_t *opening_ns)
 static void mark_item(struct batch_member *member, struct item *item, uint64_t ordinal,
                       uint32_t epoch)
 {
-    item->new_epoch = !member->position.begun || member->position.epoch != epoch;
+    item->new_epoch =
+        !member->position.begun || member->position.epoch != epoch || member->position.epoch_failed;
     if (member->position.begun)
         member->position.lost += ordinal - member->position.expected;
     item->lost = member->position.lost;
     member->position.begun = true;
+    member->position.epoch_failed = false;
     member->position.epoch = epoch;
     member->position.expected = ordinal + 1;
 }
@@ -274,21 +347,16 @@ static int claim_items(struct batch_member *member, int parts, uint64_t ordinal,
     return first;
 }
 
-// --- who waits
+// --- parked pictures
 
-static bool is_waiting(const struct batch_member *member)
-{
-    return member->n_parked > 0 || (member->waits && !member->grant);
-}
-
-// The waiting member to be served next: of all, or where a batch is open of those that it has room
-// for.
+// The member with parked pictures to be served next: of all, or where a batch is open of those that
+// it has room for.
 static struct batch_member *next_waiting(const struct batch *batch)
 {
     const bool open = is_open(batch);
     struct batch_member *found = NULL;
-    for (struct batch_member *m = batch->members; m && batch->n_waiting > 0; m = m->next)
-        if (is_waiting(m) && (!found || m->served < found->served) &&
+    for (struct batch_member *m = batch->members; m && batch->n_parked > 0; m = m->next)
+        if (m->n_parked > 0 && (!found || m->served < found->served) &&
             (!open || has_room_for(m, m->parts)))
             found = m;
     return found;
@@ -298,9 +366,10 @@ static struct parked unpark(struct batch_member *member)
 {
     const struct parked oldest = member->parked[0];
     member->n_parked--;
-    member->batch->n_waiting--;
+    member->batch->n_parked--;
     for (int i = 0; i < member->n_parked; i++)
         member->parked[i] = member->parked[i + 1];
+    pthread_cond_broadcast(&member->changed);
     return oldest;
 }
 
@@ -322,39 +391,21 @@ static bool is_next(const struct batch_member *member, int parts)
     return !is_open(batch) || has_room_for(member, parts);
 }
 
-// Waits until the collector gives the member items, or there is nothing to wait for any more.
-static int wait_for_grant(struct batch_member *member, struct batch_request *request,
-                          struct result **ret, int *first)
+void batch_wait(struct batch_member *member, int parked, const _Atomic bool *stop)
 {
-    struct batch *batch = member->batch;
-    const struct pool *pool = batch->options.pool;
-    member->waits = true;
-    member->grant = NULL;
-    member->parts = request->parts;
-    member->ordinal = request->ordinal;
-    member->epoch = request->epoch;
-    batch->n_waiting++;
-    wake_collector(batch);
-    while (!member->grant && !atomic_load(request->stop) && !batch->stopped &&
-           pool->sink == POOL_SINK_OPEN)
-        pthread_cond_wait(&member->granted, &batch->options.pool->lock);
-    member->waits = false;
-    if (!member->grant) {
-        batch->n_waiting--;
-        return atomic_load(request->stop)        ? -ECANCELED
-               : pool->sink == POOL_SINK_REFUSED ? -EPIPE
-                                                 : -ESHUTDOWN;
-    }
-    *ret = member->grant;
-    *first = member->grant_first;
-    return 0;
+    const struct batch *batch = member->batch;
+    struct pool *pool = batch->options.pool;
+    lock(batch);
+    while (member->overflow == OVERFLOW_WAIT && member->n_parked > parked && !atomic_load(stop) &&
+           !batch->stopped && pool->sink == POOL_SINK_OPEN)
+        pthread_cond_wait(&member->changed, &pool->lock);
+    unlock(batch);
 }
 
 int batch_claim(struct batch_member *member, struct batch_request *request, struct result **ret,
                 int *first)
 {
     struct batch *batch = member->batch;
-    const bool waits = member->overflow == OVERFLOW_WAIT;
     lock(batch);
     note_arrival(member, monotonic_ns());
     if (batch->item_size == 0) {
@@ -364,26 +415,26 @@ int batch_claim(struct batch_member *member, struct batch_request *request, stru
     }
     close_moved(batch);
     int rc = pool_check_sink(batch->options.pool);
-    if (rc == -ENOTCONN && waits)
-        rc = 0;
+    if (rc == -ENOTCONN && member->overflow == OVERFLOW_WAIT)
+        rc = -EAGAIN;
+    if (rc == 0)
+        rc = reserve_items(member, request->parts);
     if (rc == 0)
         rc = is_next(member, request->parts) ? 0 : -EAGAIN;
     if (rc == 0 && !is_open(batch))
-        rc =
-            batch->options.pool->n_consumers > 0 ? open_next(batch, &request->opening_ns) : -EAGAIN;
+        rc = open_next(batch, &request->opening_ns);
     if (rc == 0 && !has_room_for(member, request->parts)) // opening took the lock away
         rc = -EAGAIN;
     if (rc == 0) {
         *ret = batch->open;
         *first = claim_items(member, request->parts, request->ordinal, request->epoch);
         close_when_due(batch);
-    } else if (rc == -EAGAIN && waits) {
-        rc = wait_for_grant(member, request, ret, first);
     }
     unlock(batch);
     return rc;
 }
 
+// Under OVERFLOW_WAIT more than BATCH_PARKED_WAIT come only where nothing was worth the wait.
 static int parked_max(const struct parked *parked)
 {
     return parked->frame.image.memory == MEMORY_CUDA ? BATCH_PARKED_DEVICE : BATCH_PARKED_MAX;
@@ -404,7 +455,7 @@ void batch_park(struct batch_member *member, struct parked *parked, int parts)
         parked->since_ns = monotonic_ns();
         member->parked[member->n_parked++] = *parked;
         member->parts = parts;
-        batch->n_waiting++;
+        batch->n_parked++;
         wake_collector(batch);
     }
     unlock(batch);
@@ -434,12 +485,16 @@ void batch_complete(struct batch_member *member, struct result *result, int firs
     struct batch *batch = member->batch;
     lock(batch);
     const bool again = status < 0 && is_open(batch) && batch->open == result;
+    if (status < 0) {
+        member->position.lost++; // as items claimed from now on will say
+        member->position.epoch_failed |= result->item[first].new_epoch;
+    }
     if (again) {
         for (int i = first; i < first + n; i++) {
             result->item[i].state = ITEM_EMPTY;
             result->item[i].valid_op = 0;
         }
-        ledger_lose(member->ledger, LOSS_BACKEND);
+        ledger_lose(member->ledger, status == -ECANCELED ? LOSS_STOPPING : LOSS_BACKEND);
         result->filling -= n;
         member->pictures--;
         wake_collector(batch);
@@ -447,27 +502,36 @@ void batch_complete(struct batch_member *member, struct result *result, int firs
     unlock(batch);
     if (!again)
         pool_complete(batch->options.pool, result, first, n, status);
+    if (batch->options.fills_tail)
+        wake_collector(batch); // all of its jobs may be done
 }
 
 void batch_wake(struct batch_member *member)
 {
     lock(member->batch);
-    pthread_cond_broadcast(&member->granted);
+    pthread_cond_broadcast(&member->changed);
     unlock(member->batch);
 }
 
 // --- the collector
 
+// CLOCK_MONOTONIC: when the first parked picture of a member has waited for too long.
+static int64_t overdue_ns(const struct batch_member *member)
+{
+    const int64_t late_ns = frame_late_ns(&member->parked[0].frame.info, member->max_age_ns);
+    const int64_t parked_ns =
+        member->overflow == OVERFLOW_WAIT ? INT64_MAX : member->parked[0].since_ns + PARKED_NS;
+    return late_ns < parked_ns ? late_ns : parked_ns;
+}
+
 // The first picture that has waited for too long; false: there is none.
 static bool take_overdue(struct batch *batch, struct frame *ret)
 {
     const int64_t now_ns = monotonic_ns();
-    for (struct batch_member *m = batch->members; m && batch->n_waiting > 0; m = m->next) {
-        if (m->n_parked == 0)
+    for (struct batch_member *m = batch->members; m && batch->n_parked > 0; m = m->next) {
+        if (m->n_parked == 0 || now_ns < overdue_ns(m))
             continue;
-        const bool late = frame_is_late(&m->parked[0].frame.info, m->max_age_ns);
-        if (!late && now_ns - m->parked[0].since_ns < PARKED_NS)
-            continue;
+        const bool late = now_ns >= frame_late_ns(&m->parked[0].frame.info, m->max_age_ns);
         ledger_lose(m->ledger, late ? LOSS_LATE : LOSS_OVERFLOW);
         *ret = unpark(m).frame;
         return true;
@@ -475,7 +539,7 @@ static bool take_overdue(struct batch *batch, struct frame *ret)
     return false;
 }
 
-// Gives a thread that waits its items, or fills *ret. False: nobody can be served.
+// The next parked picture that has room. False: there is none.
 static bool serve_next(struct batch *batch, struct batch_grant *ret)
 {
     struct batch_member *member = next_waiting(batch);
@@ -490,18 +554,10 @@ static bool serve_next(struct batch *batch, struct batch_grant *ret)
     if (!member)
         return false;
     struct result *open = batch->open;
-    if (member->n_parked > 0) {
-        const struct parked parked = unpark(member);
-        const int first =
-            claim_items(member, member->parts, parked.ordinal, parked.frame.info.epoch);
-        *ret = (struct batch_grant){member, parked, open, first};
-        batch->submitting = member;
-    } else {
-        member->grant = open;
-        member->grant_first = claim_items(member, member->parts, member->ordinal, member->epoch);
-        batch->n_waiting--;
-        pthread_cond_signal(&member->granted);
-    }
+    const struct parked parked = unpark(member);
+    const int first = claim_items(member, member->parts, parked.ordinal, parked.frame.info.epoch);
+    *ret = (struct batch_grant){.member = member, .parked = parked, .result = open, .first = first};
+    batch->submitting = member;
     close_when_due(batch);
     return true;
 }
@@ -511,9 +567,7 @@ static void wait_for_change(struct batch *batch)
 {
     int64_t until_ns = is_open(batch) ? batch->due_ns : INT64_MAX;
     for (const struct batch_member *m = batch->members; m; m = m->next) {
-        if (m->n_parked == 0)
-            continue;
-        const int64_t due_ns = m->parked[0].since_ns + PARKED_NS;
+        const int64_t due_ns = m->n_parked > 0 ? overdue_ns(m) : INT64_MAX;
         until_ns = due_ns < until_ns ? due_ns : until_ns;
     }
     const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
@@ -528,10 +582,11 @@ static void update_open(struct batch *batch)
     if (pool->sink != POOL_SINK_OPEN || batch->stopped) {
         close_if_open(batch, CLOSED_STOPPING);
         for (struct batch_member *m = batch->members; m; m = m->next)
-            pthread_cond_broadcast(&m->granted);
+            pthread_cond_broadcast(&m->changed);
     } else {
         close_when_due(batch);
     }
+    fill_closed(batch);
 }
 
 int batch_take(struct batch *batch, struct batch_grant *ret)
@@ -553,6 +608,7 @@ int batch_take(struct batch *batch, struct batch_grant *ret)
     }
     if (!ret->member)
         batch->announce = false;
+    ret->moved = batch->options.pool->regions && batch->options.pool->regions->next;
     const bool stopped = batch->stopped && !ret->member;
     unlock(batch);
     return stopped ? -ESHUTDOWN : 0;
@@ -568,27 +624,56 @@ void batch_stop(struct batch *batch)
 
 // --- life
 
-static bool is_taken(const struct batch *batch, int index)
+static const struct batch_member *find_member(const struct batch *batch, int index)
 {
-    for (const struct batch_member *m = batch->members; m; m = m->next)
-        if (m->index == index)
-            return true;
-    return false;
+    const struct batch_member *member = batch->members;
+    while (member && member->index != index)
+        member = member->next;
+    return member;
 }
 
-void batch_join(struct batch *batch, struct batch_member *member)
+// That of the member of the same name, or the first that no member has.
+static int find_index(const struct batch *batch, const char *camera)
+{
+    int index = 0;
+    for (const struct batch_member *m = batch->members; m; m = m->next)
+        if (strcmp(m->camera, camera) == 0)
+            return m->index;
+    while (find_member(batch, index))
+        index++;
+    return index;
+}
+
+// Where one member loses nothing, the pool gives up nothing.
+static void update_policy(struct batch *batch)
+{
+    struct pool *pool = batch->options.pool;
+    enum overflow overflow = pool->options.overflow;
+    for (const struct batch_member *m = batch->members; m; m = m->next)
+        if (m->overflow == OVERFLOW_WAIT)
+            overflow = OVERFLOW_WAIT;
+    atomic_store(&pool->overflow, overflow);
+}
+
+void batch_add(struct batch *batch, struct batch_member *member)
 {
     lock(batch);
-    close_if_open(batch, CLOSED_RELOAD);
     member->batch = batch;
-    member->index = 0;
-    while (is_taken(batch, member->index))
-        member->index++;
-    pthread_cond_init(&member->granted, NULL);
+    member->index = find_index(batch, member->camera);
+    pthread_cond_init(&member->changed, NULL);
     member->next = batch->members;
     batch->members = member;
-    if (member->overflow == OVERFLOW_WAIT)
-        batch->options.pool->options.overflow = OVERFLOW_WAIT; // nothing of it is given up
+    update_policy(batch);
+    unlock(batch);
+}
+
+void batch_join(struct batch_member *member)
+{
+    struct batch *batch = member->batch;
+    lock(batch);
+    if (!member->joined)
+        close_if_open(batch, CLOSED_RELOAD);
+    member->joined = true;
     unlock(batch);
 }
 
@@ -596,13 +681,15 @@ void batch_leave(struct batch_member *member)
 {
     struct batch *batch = member->batch;
     lock(batch);
-    close_if_open(batch, CLOSED_RELOAD);
+    if (member->joined)
+        close_if_open(batch, CLOSED_RELOAD);
     struct batch_member **link = &batch->members;
     while (*link != member)
         link = &(*link)->next;
     *link = member->next;
+    update_policy(batch);
     unlock(batch);
-    pthread_cond_destroy(&member->granted);
+    pthread_cond_destroy(&member->changed);
     member->batch = NULL;
 }
 
@@ -613,6 +700,7 @@ int batch_open(struct batch **ret, const struct batch_options *options)
         return -ENOMEM;
     batch->options = *options;
     pthread_cond_init(&batch->submitted, NULL);
+    pthread_cond_init(&batch->filled, NULL);
     *ret = batch;
     return 0;
 }
@@ -621,6 +709,7 @@ void batch_finish(struct batch *batch)
 {
     lock(batch);
     close_if_open(batch, CLOSED_STOPPING);
+    fill_closed(batch);
     unlock(batch);
 }
 
@@ -629,5 +718,6 @@ void batch_close(struct batch *batch)
     if (!batch)
         return;
     pthread_cond_destroy(&batch->submitted);
+    pthread_cond_destroy(&batch->filled);
     free(batch);
 }

@@ -6,6 +6,7 @@
 #include "config/address.h"
 #include "config/object.h"
 #include "config/url.h"
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/wire.h"
 
@@ -40,9 +41,9 @@ static int open_pool(struct output *output)
         .max_age_ns = config->max_age.ns,
         .undelivered = config->sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT,
     };
-    // Frames wait for a batch (output/batch.h): of batches only what slower clients leave is given
-    // up.
-    if (config->is_batch && config->overflow != OVERFLOW_WAIT)
+    // Frames wait for a batch (output/batch.h), which follows its members: at most what slower
+    // clients leave is given up.
+    if (config->is_batch)
         options.overflow = OVERFLOW_DROP_NEWEST;
     return pool_open(&output->pool, &options);
 }
@@ -125,9 +126,11 @@ int output_open_share(struct output **ret, const char *camera, const struct outp
     struct output *output = *ret;
     output->pool = parent->pool;
     output->parent = parent;
+    output->share.camera = camera;
     output->share.ledger = &output->ledger;
     output->share.overflow = output->config->overflow;
     output->share.max_age_ns = output->config->max_age.ns;
+    batch_add(parent->batch, &output->share);
     parent->subscribers++;
     return 0;
 }
@@ -231,6 +234,9 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
 
 void output_finish(struct output *output, int grace_ms)
 {
+    const int64_t drained_ns = monotonic_ns() + grace_ms * INT64_C(1000000);
+    if (!output->finished || drained_ns < output->drained_ns)
+        output->drained_ns = drained_ns;
     output->finished = true;
     if (output->batch)
         batch_finish(output->batch);
@@ -238,6 +244,13 @@ void output_finish(struct output *output, int grace_ms)
         sink_finish(output->sink, grace_ms);
     else
         set_sink(output, POOL_SINK_STOPPED);
+}
+
+bool output_has_drained(struct output *output)
+{
+    if (ledger_in_flight(&output->ledger) > 0 && monotonic_ns() >= output->drained_ns)
+        pool_forget_ledger(output->pool, &output->ledger);
+    return ledger_in_flight(&output->ledger) == 0;
 }
 
 bool output_is_silent(const struct output *output)

@@ -34,7 +34,8 @@ struct output {
     struct listener listener; // for the sink that is to be opened; closed: it makes its own
     struct sink *sink;        // NULL: not open, or closed
     bool refused;             // the last try to open the sink failed
-    bool finished;            // no sink is wanted any more
+    bool finished;            // no sink is wanted any more, and of a share:
+    int64_t drained_ns;       // CLOCK_MONOTONIC: until when clients may take what is ready
     void (*closed)(struct output *);
     void *owner;     // of whoever gave `closed`
     int subscribers; // lists of subscriptions that the output is in; of a batch: its shares
@@ -74,5 +75,8 @@ int output_listen(struct output *, uv_loop_t *, void (*closed)(struct output *),
 // No more frames will come: consumers have `grace_ms` to take what is ready. Calling it again may
 // shorten that.
 void output_finish(struct output *, int grace_ms);
+// Of a camera's share that no thread fills any more, after output_finish: whether clients of the
+// batch have what is its. When their time is over they keep what they have, and it counts as lost.
+bool output_has_drained(struct output *);
 
 #endif

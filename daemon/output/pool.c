@@ -26,13 +26,9 @@ static struct result *older_result(struct result *a, struct result *b)
     return !a || b->ticket < a->ticket ? b : a;
 }
 
-// Under lock: the result in `state` that was claimed as `ticket`; NULL: there is none.
-static struct result *find_ticket(struct pool *pool, enum result_state state, uint64_t ticket)
+bool pool_waits(const struct pool *pool)
 {
-    for (int i = 0; i < pool->options.n; i++)
-        if (pool->result[i].state == state && pool->result[i].ticket == ticket)
-            return &pool->result[i];
-    return NULL;
+    return atomic_load(&pool->overflow) == OVERFLOW_WAIT;
 }
 
 // --- the end of a result
@@ -49,6 +45,8 @@ static enum loss loss_of(const struct pool *pool, enum result_fate fate)
         return LOSS_LATE;
     case FATE_UNDELIVERED:
         return pool->options.undelivered;
+    case FATE_STOPPED:
+        return LOSS_STOPPING;
     case FATE_NOT_REACHED:
         break;
     }
@@ -82,6 +80,13 @@ static int count_good(const struct result *result)
     return good;
 }
 
+static enum result_fate fate_of(const struct result *result, const struct item *item)
+{
+    if (item->status >= 0)
+        return result->fate;
+    return item->status == -ECANCELED ? FATE_STOPPED : FATE_FAILED;
+}
+
 static void account_item(struct pool *pool, struct ledger *ledger, bool delivered,
                          enum result_fate fate)
 {
@@ -104,7 +109,7 @@ void pool_end_result(struct pool *pool, struct result *result)
         if (item_is_filled(item) && (result->delivered || !pending))
             account_item(pool, item->ledger, result->delivered, result->fate);
         else if (item->state != ITEM_EMPTY && !item_is_filled(item))
-            account_item(pool, item->ledger, false, item->status < 0 ? FATE_FAILED : result->fate);
+            account_item(pool, item->ledger, false, fate_of(result, item));
         item->state = ITEM_EMPTY;
     }
     for (struct consumer *c = pool->consumers; c && result->lent > 0; c = c->next)
@@ -120,8 +125,7 @@ void pool_end_result(struct pool *pool, struct result *result)
 // when there is no consumer stays for the next one.
 static void end_unneeded(struct pool *pool, struct result *result)
 {
-    bool kept = pool->options.overflow == OVERFLOW_WAIT && pool->n_consumers == 0 &&
-                pool->sink == POOL_SINK_OPEN;
+    bool kept = pool_waits(pool) && pool->n_consumers == 0 && pool->sink == POOL_SINK_OPEN;
     if (result->awaited == 0 && result->held == 0 && result->lent == 0 && !kept)
         pool_end_result(pool, result);
 }
@@ -151,7 +155,7 @@ static struct result *find_evictable(struct pool *pool)
         if (oldest)
             is_oldest_lent[oldest->number] = true;
     }
-    bool newest = pool->options.overflow == OVERFLOW_DROP_NEWEST;
+    bool newest = atomic_load(&pool->overflow) == OVERFLOW_DROP_NEWEST;
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &pool->result[i];
         if (result->state != RESULT_READY || result->held > 0)
@@ -179,7 +183,7 @@ static bool is_worth_waiting(struct pool *pool)
     if (pool->sink != POOL_SINK_OPEN)
         return false;
     if (pool->n_consumers == 0)
-        return pool->options.overflow == OVERFLOW_WAIT;
+        return pool_waits(pool);
     return !find_free(pool);
 }
 
@@ -196,7 +200,7 @@ struct result *pool_find_room(struct pool *pool, bool evicts)
 // Under lock: the result to claim, by the policy, or why there is none.
 static int wait_for_room(struct pool *pool, const struct pool_request *request, struct result **ret)
 {
-    bool waits = pool->options.overflow == OVERFLOW_WAIT;
+    bool waits = pool_waits(pool);
     int64_t until_ns = waits ? INT64_MAX : request->wait_until_ns;
     const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     while (!atomic_load(request->stop) && is_worth_waiting(pool) && monotonic_ns() < until_ns)
@@ -268,13 +272,24 @@ int pool_claim(struct pool *pool, struct pool_request *request, struct result **
     return rc;
 }
 
-// Under lock: makes ready what is done, in the order of claims: a backend may finish a younger
-// result first.
-static void publish_done(struct pool *pool)
+// Under lock: the result that was claimed as `ticket` and has not ended; NULL: it has.
+static struct result *find_ticket(struct pool *pool, uint64_t ticket)
 {
-    struct result *result;
-    while ((result = find_ticket(pool, RESULT_DONE, pool->head))) {
+    for (int i = 0; i < pool->options.n; i++)
+        if (pool->result[i].state != RESULT_FREE && pool->result[i].ticket == ticket)
+            return &pool->result[i];
+    return NULL;
+}
+
+void pool_publish_done(struct pool *pool)
+{
+    while (pool->head < pool->next_ticket) {
+        struct result *result = find_ticket(pool, pool->head);
+        if (result && result->state != RESULT_DONE)
+            break;
         pool->head++;
+        if (!result) // it ended with its device
+            continue;
         if (count_good(result) == 0) {
             pool_end_result(pool, result);
             continue;
@@ -293,7 +308,7 @@ static void finish_when_complete(struct pool *pool, struct result *result)
     if (!result->sealed || result->filling > 0)
         return;
     result->state = RESULT_DONE;
-    publish_done(pool);
+    pool_publish_done(pool);
 }
 
 void pool_seal(struct pool *pool, struct result *result)
@@ -316,6 +331,28 @@ void pool_complete(struct pool *pool, struct result *result, int first, int n, i
     }
     result->filling -= n;
     finish_when_complete(pool, result);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_forget_ledger(struct pool *pool, struct ledger *ledger)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (int r = 0; r < pool->options.n; r++) {
+        const struct result *result = &pool->result[r];
+        for (int i = 0; i < result->n_items && result->state != RESULT_FREE; i++) {
+            if (result->item[i].ledger != ledger)
+                continue;
+            result->item[i].ledger = NULL;
+            if (result->delivered && item_is_filled(&result->item[i]))
+                ledger_emit(ledger);
+        }
+    }
+    for (struct consumer *c = pool->consumers; c; c = c->next)
+        for (int i = 0; c->pending.ticket && i < c->pending.items; i++)
+            if (c->pending.ledger[i] == ledger)
+                c->pending.ledger[i] = NULL;
+    while (ledger_in_flight(ledger) > 0)
+        ledger_lose(ledger, LOSS_STOPPING);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -351,7 +388,7 @@ void pool_set_sink(struct pool *pool, enum pool_sink sink)
 void pool_attach(struct pool *pool, struct consumer *consumer)
 {
     pthread_mutex_lock(&pool->lock);
-    bool takes_all = pool->options.overflow == OVERFLOW_WAIT && pool->n_consumers == 0;
+    bool takes_all = pool_waits(pool) && pool->n_consumers == 0;
     *consumer = (struct consumer){.next = pool->consumers, .cursor = takes_all ? 0 : pool->head};
     pool->consumers = consumer;
     pool->n_consumers++;
@@ -366,7 +403,7 @@ void pool_attach(struct pool *pool, struct consumer *consumer)
 static void end_delivery(struct pool *pool, struct consumer *consumer, bool delivered)
 {
     const uint64_t ticket = consumer->pending.ticket;
-    struct result *result = find_ticket(pool, RESULT_READY, ticket);
+    struct result *result = find_ticket(pool, ticket);
     consumer->pending.ticket = 0;
     if (result)
         result->delivered |= delivered;
@@ -594,6 +631,7 @@ int pool_open(struct pool **ret, const struct pool_options *options)
         return -ENOMEM;
     }
     pool->options = *options;
+    pool->overflow = options->overflow;
     for (int i = 0; i < options->n; i++) {
         pool->result[i].number = i;
         pool->result[i].item = item + (size_t)i * items;

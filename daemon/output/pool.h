@@ -49,7 +49,8 @@ struct item {
     int64_t finished_ns; // CLOCK_MONOTONIC, by pool_complete
     int status;          // 0, or what its job failed with
     // Private to the pool, under its lock:
-    struct ledger *ledger; // that counts it; outlives the item's use; NULL: part 0 is counted
+    struct ledger *ledger; // that counts it; outlives the item's use; NULL: part 0 is counted, or
+                           // its camera is gone
     enum item_state { ITEM_EMPTY, ITEM_FILLING, ITEM_COMPLETE } state;
 };
 
@@ -83,6 +84,7 @@ enum result_fate {
     FATE_EVICTED,     // a newer result has its slot
     FATE_LATE,        // it was too old for a consumer that came to it, or was held for too long
     FATE_UNDELIVERED, // a consumer released it without having got all of it
+    FATE_STOPPED,     // its camera stopped before its job began
 };
 
 struct result {
@@ -141,13 +143,15 @@ struct pool_options {
     const char *name;       // of the output, for the log; outlives the pool
     size_t header_bytes;    // of a result, beside the data for clients of a ring; or 0
     enum region_kind kind;  // private: no ring; shared: host memory; device: fallback is shared
-    enum overflow overflow; // what claims do where no result is free
+    enum overflow overflow; // what claims do where no result is free, from the start
     int64_t max_age_ns;     // older results are passed over; 0: none are
     enum loss undelivered;  // what a result counts as that consumers did not get
 };
 
 struct pool {
     struct pool_options options;
+
+    _Atomic enum overflow overflow; // of the present producers
 
     pthread_mutex_t memory_lock; // one thread at a time changes the memory; before `lock`
     struct pool_backend {
@@ -211,7 +215,11 @@ int pool_claim(struct pool *, struct pool_request *, struct result **ret);
 // `n` items from `first` on are complete (status 0) or will never be (negative errno). Any thread.
 // Whatever became ready by it is so when this returns.
 void pool_complete(struct pool *, struct result *, int first, int n, int status);
-void pool_wake(struct pool *); // lets those that wait look at *stop again; any thread
+// The items that the ledger counts are in no job, and consumers take too long: counts those that
+// none of them has got as LOSS_STOPPING, and nothing counts there from now on. Loop thread.
+void pool_forget_ledger(struct pool *, struct ledger *);
+bool pool_waits(const struct pool *); // under OVERFLOW_WAIT; any thread
+void pool_wake(struct pool *);        // lets those that wait look at *stop again; any thread
 
 // --- the sink: loop thread
 void pool_set_sink(struct pool *, enum pool_sink);
@@ -261,7 +269,10 @@ void pool_begin_result(struct pool *, struct result *, const struct pool_request
 void pool_claim_items(struct result *, int first, int n, struct ledger *);
 // No further item of the result is claimed. May make results ready.
 void pool_seal(struct pool *, struct result *);
+// Whoever calls it for a result that is not ready calls pool_publish_done afterwards.
 void pool_end_result(struct pool *, struct result *);
+// Makes ready what is done, in the order of claims: a backend may finish a younger result first.
+void pool_publish_done(struct pool *);
 
 // Opens a region for results of `size` bytes, where no other thread has meanwhile. 0 or -ENOMEM.
 // May take long.

@@ -158,39 +158,33 @@ static bool is_device_held(const struct pool *pool, const struct backend *backen
     return false;
 }
 
-// Under lock. What is still being filled is a batch that waits for more items.
-static void end_result_on(struct pool *pool, struct result *result)
-{
-    result->fate = FATE_FAILED;
-    if (result->state == RESULT_READY) {
-        pool_end_result(pool, result);
-        return;
-    }
-    for (int i = 0; i < result->n_items; i++)
-        result->item[i].status = -EIO;
-    pool_seal(pool, result);
-}
-
 static void end_results_on(struct pool *pool, const struct backend *backend)
 {
     pthread_mutex_lock(&pool->lock);
     while (is_device_held(pool, backend)) // that takes no time
         pthread_cond_wait(&pool->room, &pool->lock);
-    for (int i = 0; i < pool->options.n; i++)
-        if (is_on(&pool->result[i], backend))
-            end_result_on(pool, &pool->result[i]);
+    for (int i = 0; i < pool->options.n; i++) {
+        struct result *result = &pool->result[i];
+        if (!is_on(result, backend))
+            continue;
+        result->fate = FATE_FAILED;
+        pool_end_result(pool, result);
+    }
+    pool_publish_done(pool); // those behind them
     if (pool->region && pool_region_on_device(pool->region))
         pool->region = NULL;
     pthread_mutex_unlock(&pool->lock);
 }
 
-// The backend that is the first from now on pins what the former one had pinned.
+// The backend that is the first from now on pins what the former one had pinned. Others may be
+// filling it.
 static void hand_over_pins(struct pool *pool)
 {
-    for (struct pool_region *region = pool->regions; region; region = region->next) {
-        region_unpin(&region->host);
-        pin_region(pool, region);
-    }
+    for (struct pool_region *region = pool->regions; region; region = region->next)
+        if (pool->n_backends > 0)
+            pin_region(pool, region);
+        else
+            region_unpin(&region->host);
 }
 
 void pool_remove_backend(struct pool *pool, struct backend *backend)
@@ -198,8 +192,8 @@ void pool_remove_backend(struct pool *pool, struct backend *backend)
     pthread_mutex_lock(&pool->memory_lock);
     struct pool_backend *known = find_backend(pool, backend);
     if (known && --known->users == 0) {
-        const bool first = known == pool->backends;
         end_results_on(pool, backend);
+        const bool first = known == pool->backends;
         *known = pool->backends[--pool->n_backends];
         update_device(pool);
         close_unused_regions(pool); // those on the device among them

@@ -18,7 +18,7 @@ enum {
 
 bool server_waits(const struct server *server)
 {
-    return server->sink.context.config->overflow == OVERFLOW_WAIT;
+    return pool_waits(server->sink.context.pool);
 }
 
 // --- clients

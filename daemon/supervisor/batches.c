@@ -42,16 +42,20 @@ void batches_finish(struct output *batches, struct camera *const cameras[], int 
             output_finish(batch, grace_ms);
 }
 
-static void close_batch(struct output *batch)
+static void stop_collector(struct output *batch)
 {
     collector_close(batch->collector);
-    output_close(batch);
+    batch->collector = NULL;
 }
 
-// An event of it may be in the queue until then.
-static bool is_over(const struct output *batch)
+// An event of it may be in the queue until then, and the collector posts events.
+static bool is_over(struct output *batch)
 {
-    return batch->subscribers == 0 && !batch->sink && !atomic_load(&batch->ready.posted);
+    if (batch->subscribers > 0 || batch->sink)
+        return false;
+    stop_collector(batch);
+    batch->finished = true; // nobody joins it any more
+    return !atomic_load(&batch->ready.posted);
 }
 
 void batches_forget(struct output **link)
@@ -63,14 +67,21 @@ void batches_forget(struct output **link)
             continue;
         }
         *link = batch->next;
-        close_batch(batch);
+        output_close(batch);
+    }
+}
+
+void batches_close(struct output **link)
+{
+    while (*link) {
+        struct output *batch = *link;
+        *link = batch->next;
+        output_close(batch);
     }
 }
 
 void batches_stop(struct output *batches)
 {
-    for (struct output *batch = batches; batch; batch = batch->next) {
-        collector_close(batch->collector);
-        batch->collector = NULL;
-    }
+    for (struct output *batch = batches; batch; batch = batch->next)
+        stop_collector(batch);
 }

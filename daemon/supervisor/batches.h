@@ -19,6 +19,8 @@ void batches_finish(struct output *batches, struct camera *const cameras[], int 
                     const struct camera *ended, int grace_ms);
 // Closes batches without shares whose sinks are closed.
 void batches_forget(struct output **batches);
+// Closes all, when no event is handled any more.
+void batches_close(struct output **batches);
 // Ends all collectors: no camera has a thread.
 void batches_stop(struct output *batches);
 

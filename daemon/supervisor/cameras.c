@@ -47,9 +47,9 @@ static bool has_sink(const struct camera *camera)
 }
 
 // Clients of a batch may have frames of an output that nobody fills any more.
-static bool has_frames_in_batches(const struct output *output)
+static bool has_frames_in_batches(struct output *output)
 {
-    return output->parent && ledger_in_flight(&output->ledger) > 0;
+    return output->parent && !output_has_drained(output);
 }
 
 static bool any_frames_in_batches(const struct camera *camera)
@@ -543,5 +543,5 @@ void cameras_close(struct cameras *cameras)
         free(cameras->list[i]);
     }
     free(cameras->list);
-    batches_forget(&cameras->batches);
+    batches_close(&cameras->batches);
 }

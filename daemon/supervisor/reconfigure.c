@@ -83,6 +83,8 @@ static void find_batches(struct reconfigure *plan)
     for (struct output *batch = cameras->batches; batch; batch = batch->next) {
         const bool is = batch_is_filled(batch, cameras->list, cameras->n),
                    will = will_be_filled(plan, batch);
+        if (batch->finished)
+            continue;
         if (will && !is)
             plan->added[plan->n_added++] = batch;
         else if (is && !will)

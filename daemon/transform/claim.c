@@ -16,6 +16,8 @@ static enum loss loss_of_claim(int rc, const struct claim *claim)
         return LOSS_SINK;
     case -EAGAIN:
         return LOSS_OVERFLOW;
+    case -ENOSPC:
+        return LOSS_CONFIG;
     case -ESHUTDOWN:
         return LOSS_STOPPING;
     case -ECANCELED:
@@ -47,10 +49,10 @@ void claim_describe(struct result *result, int first, const struct elements *ele
                     const struct output *output, const struct frame_info *info, uint64_t sequence,
                     uint64_t ordinal)
 {
+    const bool new_epoch = result->item[first].new_epoch;
+    const uint64_t lost = result->item[first].lost;
     for (int i = 0; i < elements->n; i++) {
         const struct op *op = &elements->list[i].op;
-        const bool new_epoch = result->item[first].new_epoch;
-        const uint64_t lost = result->item[first].lost;
         struct item *item = &result->item[first + i];
         item->frame = *info;
         item->frame.flags |= new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
@@ -93,7 +95,6 @@ static int claim_of_batch(struct output *output, const struct elements *elements
         .parts = elements->n,
         .ordinal = ordinal,
         .epoch = claim->frame->info.epoch,
-        .stop = claim->interrupted,
     };
     memcpy(request.fill, elements->list[0].op.warp.fill_element, sizeof request.fill);
     int first = 0;
@@ -107,20 +108,22 @@ static bool park(struct output *output, struct claim *claim, int parts, uint64_t
                  uint64_t ordinal)
 {
     struct parked parked = {.sequence = sequence, .ordinal = ordinal};
-    if (output->config->overflow == OVERFLOW_WAIT || frame_share(claim->frame, &parked.frame) < 0)
+    if (frame_share(claim->frame, &parked.frame) < 0)
         return false;
     batch_park(&output->share, &parked, parts);
     return true;
 }
 
-// As pool_claim, or the index of the first item. Consumers may take as long as they like.
+// As pool_claim, or the index of the first item. Consumers may take as long as they like, but those
+// of batches: transform.c waits for them before it claims anything.
 static int claim_items(struct output *output, const struct elements *elements, struct claim *claim,
                        uint64_t ordinal, struct result **ret)
 {
+    if (output->parent)
+        return claim_of_batch(output, elements, claim, ordinal, ret);
     if (output->config->overflow == OVERFLOW_WAIT || monotonic_ns() < claim->wait_until_ns)
         stage_enter(claim->stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
-    int rc = output->parent ? claim_of_batch(output, elements, claim, ordinal, ret)
-                            : claim_result(output, elements, claim, ret);
+    int rc = claim_result(output, elements, claim, ret);
     stage_enter(claim->stages, STAGE_SUBMIT, 0);
     return rc;
 }

@@ -17,6 +17,8 @@ static void *collect(void *opaque)
     struct batch_grant grant;
     pthread_setname_np(pthread_self(), "batch");
     while (batch_take(collector->output->batch, &grant) == 0) {
+        if (grant.moved)
+            pool_close_unused_regions(collector->output->pool);
         if (grant.member)
             transform_resume(&grant);
         else

@@ -64,18 +64,34 @@ int transform_open(struct transform **ret, const struct transform_context *conte
     return 0;
 }
 
-// Pictures that wait for a batch are of the geometry that goes.
+// Under OVERFLOW_WAIT, until at most so many pictures are parked in each batch.
+static void wait_for_batches(const struct transform *transform, int parked)
+{
+    const struct subscriptions *outputs = transform->subscriptions;
+    for (int i = 0; i < outputs->n_pictures; i++) {
+        if (!outputs->list[i].output->parent)
+            continue;
+        stage_enter(transform->context.stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
+        batch_wait(&outputs->list[i].output->share, parked, &transform->interrupted);
+        stage_enter(transform->context.stages, STAGE_SUBMIT, 0);
+    }
+}
+
+// Pictures that are parked are of the geometry that goes.
 static void withdraw_parked(const struct transform *transform)
 {
     const struct subscriptions *outputs = transform->subscriptions;
-    const enum loss reason = atomic_load(transform->context.stop) ? LOSS_STOPPING : LOSS_OVERFLOW;
+    const enum loss reason = atomic_load(transform->context.stop)   ? LOSS_STOPPING
+                             : atomic_load(&transform->interrupted) ? LOSS_BACKEND
+                                                                    : LOSS_OVERFLOW;
     for (int i = 0; i < outputs->n_pictures; i++)
-        if (outputs->list[i].output->share.batch)
+        if (outputs->list[i].output->parent)
             batch_withdraw(&outputs->list[i].output->share, reason);
 }
 
 void transform_drain(struct transform *transform)
 {
+    wait_for_batches(transform, 0);
     withdraw_parked(transform);
     geometry_close(&transform->geometry, transform->context.lease);
     transform->retry_ns = 0;
@@ -88,8 +104,7 @@ static void attach_output(struct transform *transform, struct output *output)
     if (!output->parent)
         return;
     output->share.producer = transform;
-    if (!output->share.batch)
-        batch_join(output->parent->batch, &output->share);
+    batch_join(&output->share);
 }
 
 static void detach_output(const struct transform *transform, struct output *output)
@@ -130,7 +145,7 @@ static void interrupt(void *opaque)
     for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
         struct output *output = transform->subscriptions->list[i].output;
         pool_wake(output->pool);
-        if (output->share.batch)
+        if (output->parent)
             batch_wake(&output->share);
     }
     pthread_cond_broadcast(&transform->room);
@@ -355,7 +370,28 @@ static int start_job(struct in_flight *flight)
     return rc;
 }
 
-// Gives the frame in `flight` to every output that wants it, as one job.
+// Claims what the job is to fill, of shares in batches or of the other outputs. False: nothing.
+static bool claim_outputs(struct in_flight *flight, struct claim *claim, bool shares)
+{
+    const struct transform *transform = flight->transform;
+    bool any = false;
+    for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
+        const struct subscription *subscription = &transform->subscriptions->list[i];
+        const struct elements elements = elements_of(transform, i);
+        struct result *result;
+        if ((subscription->output->parent != NULL) != shares)
+            continue;
+        int first = claim_frame(subscription, &elements, claim, &result);
+        if (first < 0)
+            continue;
+        add_elements(flight, i, result, first);
+        any = true;
+    }
+    return any;
+}
+
+// Gives the frame in `flight` to every output that wants it, as one job. Batches come last: other
+// cameras wait for what is claimed there, and a client of an output may take its time.
 static int submit(struct transform *transform, struct in_flight *flight, int rate_num, int rate_den)
 {
     rate_limit(&transform->rate, &rate_num, &rate_den);
@@ -368,17 +404,9 @@ static int submit(struct transform *transform, struct in_flight *flight, int rat
         .stop = transform->context.stop,
         .stages = transform->context.stages,
     };
-    bool wanted = false;
     begin_job(flight);
-    for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
-        const struct elements elements = elements_of(transform, i);
-        struct result *result;
-        int first = claim_frame(&transform->subscriptions->list[i], &elements, &claim, &result);
-        if (first < 0)
-            continue;
-        add_elements(flight, i, result, first);
-        wanted = true;
-    }
+    bool wanted = claim_outputs(flight, &claim, false);
+    wanted |= claim_outputs(flight, &claim, true);
     transform_delayed(transform, claim.opening_ns);
     if (wanted)
         return start_job(flight);
@@ -462,6 +490,7 @@ int transform_submit(struct transform *transform, struct frame *frame)
     rc = update_geometry(transform, frame);
     if (rc < 0)
         goto lost;
+    wait_for_batches(transform, BATCH_PARKED_WAIT - 1);
     flight = begin_in_flight(transform, patience_of(transform->subscriptions, rate_num, rate_den));
     reason = atomic_load(transform->context.stop) ? LOSS_STOPPING : LOSS_BACKEND_BUSY;
     if (!flight)

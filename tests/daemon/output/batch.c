@@ -19,6 +19,7 @@ struct fixture {
     struct batch_member member[MEMBERS_MAX];
     struct ledger ledger[MEMBERS_MAX];
     uint64_t ordinal[MEMBERS_MAX];
+    int parts[MEMBERS_MAX]; // of each member's pictures; 0: 1
     int n;
     _Atomic bool stop;
     _Atomic int frames; // that are parked or on their way
@@ -43,7 +44,7 @@ static void *collect(void *opaque)
         item->ordinal = grant.parked.ordinal;
         item->frame = grant.parked.frame.info;
         item->part = (int)(grant.member - f->member);
-        batch_complete(grant.member, grant.result, grant.first, 1, 0);
+        batch_complete(grant.member, grant.result, grant.first, grant.member->parts, 0);
         frame_release(&grant.parked.frame);
     }
     return NULL;
@@ -60,10 +61,14 @@ struct setting {
 
 static void join(struct fixture *f, int i, const struct setting *setting)
 {
-    f->member[i] = (struct batch_member){.ledger = &f->ledger[i],
+    static const char names[MEMBERS_MAX][2] = {"a", "b", "c", "d", "e", "f", "g", "h",
+                                               "i", "j", "k", "l", "m", "n", "o", "p"};
+    f->member[i] = (struct batch_member){.camera = names[i],
+                                         .ledger = &f->ledger[i],
                                          .overflow = setting->overflow,
                                          .max_age_ns = setting->max_age_ms * 1000000};
-    batch_join(f->batch, &f->member[i]);
+    batch_add(f->batch, &f->member[i]);
+    batch_join(&f->member[i]);
 }
 
 static void start(struct fixture *f, const struct setting *setting)
@@ -131,14 +136,18 @@ static void end(struct fixture *f)
     CHECK(atomic_load(&f->frames) == 0, "%d frames not released", atomic_load(&f->frames));
 }
 
+static int parts_of(const struct fixture *f, int member)
+{
+    return f->parts[member] ? f->parts[member] : 1;
+}
+
 static int claim(struct fixture *f, int member, struct result **ret)
 {
     struct batch_request request = {.fill = {7, 8, 9},
                                     .format = {.order = ORDER_RGB, .dtype = DTYPE_U8},
                                     .size = SIZE,
-                                    .parts = 1,
-                                    .ordinal = f->ordinal[member],
-                                    .stop = &f->stop};
+                                    .parts = parts_of(f, member),
+                                    .ordinal = f->ordinal[member]};
     int first = 0;
     ledger_offer(&f->ledger[member]);
     int rc = batch_claim(&f->member[member], &request, ret, &first);
@@ -159,20 +168,23 @@ static void park(struct fixture *f, int member)
                   .release = release_frame,
                   .info = {.received_ns = monotonic_ns(), .decoded_ns = monotonic_ns()}}};
     atomic_fetch_add(&f->frames, 1);
-    batch_park(&f->member[member], &parked, 1);
+    batch_park(&f->member[member], &parked, parts_of(f, member));
 }
 
 // A picture of a member, done at once. False: it was parked or lost.
 static bool feed(struct fixture *f, int member)
 {
     struct result *result;
+    batch_wait(&f->member[member], BATCH_PARKED_WAIT - 1, &f->stop);
     int first = claim(f, member, &result);
     if (first >= 0)
-        batch_complete(&f->member[member], result, first, 1, 0);
+        batch_complete(&f->member[member], result, first, parts_of(f, member), 0);
     else if (first == -EAGAIN)
         park(f, member);
     else
-        ledger_lose(&f->ledger[member], first == -ENOTCONN ? LOSS_CLIENT : LOSS_STOPPING);
+        ledger_lose(&f->ledger[member], first == -ENOTCONN ? LOSS_CLIENT
+                                        : first == -ENOSPC ? LOSS_CONFIG
+                                                           : LOSS_STOPPING);
     return first >= 0;
 }
 
@@ -366,6 +378,83 @@ static void test_fixed(void)
     end(&f);
 }
 
+// Members with pictures of several items have places beside each other; who has no room there loses
+// its pictures, and nobody waits for it.
+static void test_fixed_parts(void)
+{
+    const struct setting setting = {.members = 4, .capacity = 5, .wait_ms = 1000, .fixed = true};
+    struct fixture f;
+    int places[5] = {0};
+    start(&f, &setting);
+    f.parts[0] = f.parts[1] = 2;
+    f.parts[2] = 1;
+    f.parts[3] = 2;
+    wake_members(&f);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 3; i++)
+            CHECK(feed(&f, i), "round %d: member %d has no place", round, i);
+        struct result *result = next(&f);
+        CHECK(result && filled(result) == 5, "%d filled", result ? filled(result) : -1);
+        for (int i = 0; result && i < 5; i += i < 4 ? 2 : 1)
+            places[i] += result->item[i].part;
+        pool_release(f.pool, &f.consumer, true);
+        CHECK(!feed(&f, 3), "a place for member 3");
+    }
+    CHECK(places[0] == 0 && places[2] == 3 && places[4] == 6, "%d %d %d", places[0], places[2],
+          places[4]);
+    CHECK(sum(&f, LOSS_CONFIG) == 3, "%d refused", (int)sum(&f, LOSS_CONFIG));
+    f.parts[0] = 1; // a picture of another size has another place
+    feed(&f, 0);
+    feed(&f, 1);
+    feed(&f, 2);
+    expect(&f, CLOSED_ALL, 4);
+    end(&f);
+}
+
+// A camera that a reload replaces keeps its place.
+static void test_fixed_again(void)
+{
+    const struct setting setting = {.members = 3, .capacity = 3, .wait_ms = 40, .fixed = true};
+    struct fixture f;
+    start(&f, &setting);
+    struct batch_member former = {.camera = "b", .ledger = &f.ledger[9]};
+    batch_leave(&f.member[1]);
+    batch_add(f.batch, &former);
+    join(&f, 1, &setting);
+    CHECK(f.member[1].index == 1 && former.index == 1, "place %d", f.member[1].index);
+    batch_leave(&former);
+    join(&f, 3, &setting);
+    CHECK(f.member[3].index == 3, "place %d", f.member[3].index);
+    end(&f);
+}
+
+// A batch whose pictures all failed is none: it takes no number. The next picture says what was
+// lost, and that its epoch is new.
+static void test_all_failed(void)
+{
+    struct fixture f;
+    struct result *result;
+    start(&f, &(struct setting){.members = 2, .capacity = 2, .wait_ms = 30});
+    f.member[1].arrival_ns[0] = monotonic_ns();
+    f.member[1].n_arrivals = f.member[1].next_arrival = 1;
+    int first = claim(&f, 0, &result);
+    batch_complete(&f.member[0], result, first, 1, -EIO);
+    usleep(60 * 1000);
+    CHECK(!pool_acquire(f.pool, &f.consumer), "an empty batch");
+    f.member[1].n_arrivals = 0;
+    feed(&f, 0);
+    result = next(&f);
+    CHECK(result && result->batch_sequence == 0, "a number was taken");
+    CHECK(result && result->item[0].lost == 1 && result->item[0].new_epoch, "lost %d, epoch %d",
+          result ? (int)result->item[0].lost : -1, result && result->item[0].new_epoch);
+    uint64_t closed = 0;
+    for (int i = 0; i <= CLOSED_STOPPING; i++)
+        closed += atomic_load(&f.batch->closed[i]);
+    CHECK(closed == 1, "%d counted", (int)closed);
+    pool_release(f.pool, &f.consumer, true);
+    end(&f);
+}
+
 // The place of a job that failed is given out again, as long as the batch is open.
 static void test_place_again(void)
 {
@@ -415,6 +504,25 @@ static void test_tail(void)
         pool_release(f.pool, &f.consumer, true);
         f.member[1].n_arrivals = 0;
     }
+    end(&f);
+}
+
+// The same where the job failed, after the batch was closed.
+static void test_tail_of_failed(void)
+{
+    struct fixture f;
+    struct result *result;
+    start(&f, &(struct setting){.members = 2, .capacity = 2, .wait_ms = 1000, .fills_tail = true});
+    wake_members(&f);
+    const int first = claim(&f, 0, &result), second = claim(&f, 1, &result);
+    memset(result->data, 100, 2 * SIZE);
+    batch_complete(&f.member[1], result, second, 1, -EIO);
+    batch_complete(&f.member[0], result, first, 1, 0);
+    result = next(&f);
+    const uint8_t *data = result ? result->data : NULL;
+    CHECK(data && data[first * SIZE] == 100 && data[second * SIZE] == 7, "%d %d",
+          data ? data[first * SIZE] : -1, data ? data[second * SIZE] : -1);
+    pool_release(f.pool, &f.consumer, true);
     end(&f);
 }
 
@@ -544,6 +652,47 @@ static void test_nothing_lost(void)
     end(&f);
 }
 
+// However long that takes; and the pool may give up results again once no member loses nothing.
+static void test_policy(void)
+{
+    struct fixture f;
+    const struct setting setting = {
+        .members = 1, .capacity = 1, .wait_ms = 5, .slots = 2, .overflow = OVERFLOW_WAIT};
+    start(&f, &setting);
+    join(&f, 1, &(struct setting){.overflow = OVERFLOW_DROP_OLDEST});
+    CHECK(pool_waits(f.pool), "gives up results of a file");
+    for (int i = 0; i < 4; i++)
+        feed(&f, 0); // two are ready and two parked
+    usleep(600 * 1000);
+    CHECK(sum(&f, LOSS_OVERFLOW) == 0 && f.member[0].n_parked == 2, "%d lost, %d parked",
+          (int)sum(&f, LOSS_OVERFLOW), f.member[0].n_parked);
+    for (int i = 0; i < 4; i++)
+        expect(&f, CLOSED_FULL, 1);
+    batch_leave(&f.member[0]);
+    CHECK(!pool_waits(f.pool), "keeps all for nobody");
+    end(&f);
+    CHECK(emitted(&f) == 4, "%d emitted", (int)emitted(&f));
+}
+
+// A client that is stuck keeps the pictures of a camera that is gone, and the camera's sums close.
+static void test_forgotten(void)
+{
+    struct fixture f;
+    start(&f, &(struct setting){.members = 2, .capacity = 2, .wait_ms = 1000});
+    wake_members(&f);
+    for (int i = 0; i < 4; i++) // one is delivered half, one is ready
+        feed(&f, i % 2);
+    CHECK(next(&f) && pool_detach_payload(f.pool, &f.consumer) == 0, "no batch");
+    pool_forget_ledger(f.pool, &f.ledger[1]);
+    CHECK(ledger_in_flight(&f.ledger[1]) == 0 && sum(&f, LOSS_STOPPING) == 2, "%d in flight",
+          (int)ledger_in_flight(&f.ledger[1]));
+    pool_release(f.pool, &f.consumer, true);
+    expect(&f, CLOSED_FULL, 2);
+    CHECK(emitted(&f) == 2 && atomic_load(&f.ledger[0].emitted) == 2, "%d emitted",
+          (int)emitted(&f));
+    end(&f);
+}
+
 static void *stop_soon(void *opaque)
 {
     struct fixture *f = opaque;
@@ -553,23 +702,25 @@ static void *stop_soon(void *opaque)
     return NULL;
 }
 
-// A thread that waits for room is woken to stop.
+// A thread that waits for its parked pictures is woken to stop.
 static void test_woken(void)
 {
     struct fixture f;
-    struct result *result;
     pthread_t thread;
     start(&f, &(struct setting){
                   .members = 2, .capacity = 2, .wait_ms = 1000, .overflow = OVERFLOW_WAIT});
     feed(&f, 1);
     expect(&f, CLOSED_ALL, 1);
-    feed(&f, 0);
+    for (int i = 0; i < 1 + BATCH_PARKED_WAIT; i++)
+        feed(&f, 0);
     pthread_create(&thread, NULL, stop_soon, &f);
-    int rc = claim(&f, 0, &result);
-    CHECK(rc == -ECANCELED, "%d", rc);
-    ledger_lose(&f.ledger[0], LOSS_STOPPING);
+    const int64_t begun_ns = monotonic_ns();
+    batch_wait(&f.member[0], BATCH_PARKED_WAIT - 1, &f.stop);
+    CHECK(f.member[0].n_parked == BATCH_PARKED_WAIT && monotonic_ns() - begun_ns > 40 * 1000000,
+          "%d parked", f.member[0].n_parked);
     pthread_join(thread, NULL);
     end(&f);
+    CHECK(sum(&f, LOSS_STOPPING) == BATCH_PARKED_WAIT, "%d", (int)sum(&f, LOSS_STOPPING));
 }
 
 // Without a client all is lost at once, and nobody waits.
@@ -625,6 +776,12 @@ int main(void)
     TEST(test_auto());
     TEST(test_per_camera());
     TEST(test_fixed());
+    TEST(test_fixed_parts());
+    TEST(test_fixed_again());
+    TEST(test_all_failed());
+    TEST(test_tail_of_failed());
+    TEST(test_policy());
+    TEST(test_forgotten());
     TEST(test_place_again());
     TEST(test_tail());
     TEST(test_fairness());
