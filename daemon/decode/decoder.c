@@ -256,6 +256,13 @@ static void await_keyframe_on_device(struct decoder *d)
         await_keyframe(d);
 }
 
+// A live camera that comes from a device that failed shows pictures at once: the cpu decodes until
+// NVDEC, which opens the decoders of all these cameras one after another, takes over.
+static bool bridges(const struct decoder *d)
+{
+    return d->device && d->shown > 0 && d->options.low_delay && d->options.decode == DECODE_AUTO;
+}
+
 int decoder_join(struct decoder *d, const struct decode_target *target)
 {
     if (d->options.decode == DECODE_NVDEC && !target->device && !d->joined)
@@ -274,7 +281,7 @@ int decoder_join(struct decoder *d, const struct decode_target *target)
     if (d->codec.context && (begun || !d->device))
         return 0;
     close_codec(d);
-    int rc = open_codec(d);
+    int rc = bridges(d) ? open_on(d, NULL) : open_codec(d);
     if (rc == 0 && !begun)
         await_keyframe_on_device(d);
     return rc;

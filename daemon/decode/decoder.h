@@ -16,7 +16,8 @@ int decoder_open(struct decoder **ret, const struct AVCodecParameters *,
 
 // What the pictures are for. Pictures that the cpu decodes lie in memory that `driver` has pinned
 // from now on. With a device, NVDEC takes over where the options allow it: at once before the first
-// packet and after decoder_leave on NVDEC, else behind the next keyframe that the cpu gives out.
+// packet, and after decoder_leave on NVDEC unless the stream is live, else behind the next keyframe
+// that the cpu gives out.
 // Frames stay on the device where driver->takes_cuda. Both outlive decoder_leave. 0; -ENODEV:
 // decode is nvdec, and there is no device at the first join; -ENOTSUP: nothing here decodes this
 // stream; -ENOMEM.

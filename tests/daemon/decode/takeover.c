@@ -240,6 +240,34 @@ static void test_turn(const char *file, int packets, int skipped)
     run_close(&run);
 }
 
+// A live camera that comes from another device does not wait in line: the cpu gives out pictures
+// until its turn has come and NVDEC takes over behind a keyframe.
+static void test_bridged(const char *file, int before)
+{
+    struct nvdec_turn other = {0};
+    struct run run;
+    struct decode_options options = anywhere;
+    options.low_delay = true;
+    decode_all(&whole, file);
+    got.n = 0;
+    if (!run_join(&run, file, &options, &with_device))
+        return;
+    decode_some(&run, before);
+    CHECK(on_device(&run), "%s", decoder_describe(run.decoder));
+    CHECK(nvdec_turn_came(&other, &fake.device), "the line is empty");
+    decoder_leave(run.decoder);
+    CHECK(decoder_join(run.decoder, &with_device) == 0 && !on_device(&run), "not on the cpu");
+    decode_some(&run, 15);
+    CHECK(got.n == before + 15 && !on_device(&run), "%d pictures, %s", got.n,
+          decoder_describe(run.decoder));
+    nvdec_turn_end(&other);
+    decode_some(&run, PICTURES_MAX);
+    CHECK(run.lost == 0 && on_device(&run), "%d lost, %s", run.lost, decoder_describe(run.decoder));
+    same(&got, &whole, 0, 0, file);
+    CHECK(fake.device.turns.room == 1, "the turn was not given on");
+    run_close(&run);
+}
+
 // Who waits in line when a decoder is closed is not in it any more.
 static void test_closed_in_line(const char *file)
 {
@@ -329,6 +357,9 @@ int main(void)
     TEST(test_turn("closed.mp4", 20, 0));
     TEST(test_turn("closed.mp4", 40, 36));
     TEST(test_turn("open.mkv", 30, 0));
+    TEST(test_bridged("closed.mp4", 5));
+    TEST(test_bridged("open.mkv", 20));
+    TEST(test_bridged("vp9.mkv", 14));
     TEST(test_closed_in_line("closed.mp4"));
     TEST(test_begin_late("closed.mp4", 5, 12));
     TEST(test_begin_late("flat.ts", 13, 24));

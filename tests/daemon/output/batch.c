@@ -32,6 +32,11 @@ static void release_frame(void *opaque)
     atomic_fetch_sub(&f->frames, 1);
 }
 
+static int parts_of(const struct fixture *f, int member)
+{
+    return f->parts[member] ? f->parts[member] : 1;
+}
+
 // Submits what was parked: it is done at once.
 static void *collect(void *opaque)
 {
@@ -44,7 +49,8 @@ static void *collect(void *opaque)
         item->ordinal = grant.parked.ordinal;
         item->frame = grant.parked.frame.info;
         item->part = (int)(grant.member - f->member);
-        batch_complete(grant.member, grant.result, grant.first, grant.member->parts, 0);
+        batch_complete(grant.member, grant.result, grant.first,
+                       parts_of(f, (int)(grant.member - f->member)), 0);
         frame_release(&grant.parked.frame);
     }
     return NULL;
@@ -134,11 +140,6 @@ static void end(struct fixture *f)
         CHECK(ledger_in_flight(&f->ledger[i]) == 0, "member %d: %d in flight", i,
               (int)ledger_in_flight(&f->ledger[i]));
     CHECK(atomic_load(&f->frames) == 0, "%d frames not released", atomic_load(&f->frames));
-}
-
-static int parts_of(const struct fixture *f, int member)
-{
-    return f->parts[member] ? f->parts[member] : 1;
 }
 
 static int claim(struct fixture *f, int member, struct result **ret)
