@@ -160,17 +160,22 @@ static void release_next_device(struct cameras *cameras)
     work_start(cameras->context.work, &cameras->release);
 }
 
+// What waited for the end of others: sinks for an address, cameras for a name.
+static void open_and_start(struct cameras *cameras)
+{
+    cameras_open_sinks(cameras);
+    if (!uv_is_active((uv_handle_t *)&cameras->starts))
+        start_next(&cameras->starts);
+}
+
 void cameras_settle(struct cameras *cameras)
 {
     release_next_device(cameras);
     forget_outputs(cameras);
     forget_cameras(cameras);
     batches_forget(&cameras->batches);
-    if (!cameras->stopping) {
-        cameras_open_sinks(cameras);
-        if (!uv_is_active((uv_handle_t *)&cameras->starts))
-            start_next(&cameras->starts);
-    }
+    if (!cameras->stopping)
+        open_and_start(cameras);
     if (cameras->n_threads > 0 || cameras->n_sinks > 0 || cameras->leaving_outputs ||
         cameras->releasing)
         return;
@@ -427,7 +432,7 @@ static void tend_sinks(uv_timer_t *timer)
     forget_outputs(cameras); // whose frames clients had
     forget_cameras(cameras);
     batches_forget(&cameras->batches);
-    cameras_open_sinks(cameras);
+    open_and_start(cameras);
     if (!cameras->search)
         start_search(cameras);
 }

@@ -5,6 +5,7 @@ members change (10)."""
 import collections
 import contextlib
 import os
+import socket
 import time
 
 import numpy
@@ -165,6 +166,37 @@ def test_reload(checks):
             checks.check(set(counts) == set("abcd"), f"elements of {set(counts)}")
 
 
+def stalled_config(where, names):
+    rows = "".join(f'  {name}: {{url: "{where}/clip.mp4", loop: true, pace: realtime, outputs: '
+                   f'{{own: {{{TENSOR}, sink: "unix:{where}/{name}.sock"}}}}}}\n' for name in names)
+    return (f'cameras:\n{rows}batches: {{detector: {{cameras: "*", size: 640x640, tensor: {{dtype: u8}}, count: 2,'
+            f' sink: "unix:{where}/detector.sock"}}}}\n')
+
+
+def test_stalled_client(checks):
+    """A client of a batch reads nothing while a camera goes: the camera's sums close, and it can come back."""
+    with folder() as where, contextlib.ExitStack() as stack:
+        make_clip(os.path.join(where, "clip.mp4"))
+        framed = stack.enter_context(Reloaded(where, stalled_config(where, "ab")))
+        stalled = stack.enter_context(socket.socket(socket.AF_UNIX))
+        until(lambda: os.path.exists(f"{where}/detector.sock"), 5)
+        stalled.connect(f"{where}/detector.sock")
+        former = Reader(f"unix:{where}/b.sock", limit=20, keep=False)
+        checks.check(until(lambda: former.count == 20, 10), f"{former.count} frames, {former.error}")
+        checks.check(framed.reload(stalled_config(where, "a")), "the camera was not removed")
+        checks.check(framed.reload(stalled_config(where, "ab")), "the camera did not come back")
+
+        def delivers():
+            successor = Reader(f"unix:{where}/b.sock", limit=5, keep=False)
+            successor.join(1)
+            return successor.count == 5
+
+        checks.check(until(delivers, 8), "no frames of its successor")
+        stopped = [line for line in framed.errors().splitlines() if "camera=b" in line and "output=detector" in line]
+        checks.check(any("stopping" in line for line in stopped), f"nothing counted as lost: {stopped}")
+        checks.check(framed.stop(10) == 0, framed.errors()[-3000:])
+
+
 def main():
     checks = Checks("batches")
     test_bursts(checks, "auto", 1, 0.95)
@@ -172,6 +204,7 @@ def main():
     test_bursts(checks, "200ms", 8, 0.99, 7)
     test_bad_members(checks)
     test_reload(checks)
+    test_stalled_client(checks)
     checks.end()
 
 
