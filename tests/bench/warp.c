@@ -25,7 +25,9 @@ struct test {
     struct bench *bench;
     enum pixel_format format;
     enum dtype dtype;
+    enum filter filter;
     struct flight flight;
+    double seconds; // by filter_time
 };
 
 __attribute__((format(printf, 5, 6))) static void add_us(const struct test *test, const char *what,
@@ -45,11 +47,12 @@ __attribute__((format(printf, 5, 6))) static void add_us(const struct test *test
     report_add(&test->bench->report, &row);
 }
 
-static struct op_params params_of(enum dtype dtype)
+static struct op_params params_of(const struct test *test)
 {
     struct op_params params = {.kind = OP_WARP, .warp = {.width = 640, .height = 640}};
-    params.warp.dtype = dtype;
-    params.warp.scale = dtype == DTYPE_U8 ? 1 : 1 / 255.0;
+    params.warp.dtype = test->dtype;
+    params.warp.filter = test->filter;
+    params.warp.scale = test->dtype == DTYPE_U8 ? 1 : 1 / 255.0;
     for (int i = 0; i < 3; i++) {
         params.warp.fill[i] = 114;
         params.warp.std[i] = 1;
@@ -155,30 +158,80 @@ static int cpu_rows(struct test *test)
 
 typedef int test_rows(struct test *);
 
-static int run_test(struct bench *bench, const struct backend_driver *driver,
-                    struct backend *backend, int i, test_rows *rows)
+static int run_test(struct test *test, const struct backend_driver *driver, struct backend *backend,
+                    test_rows *rows)
 {
-    static const enum dtype types[] = {DTYPE_U8, DTYPE_F16, DTYPE_F32};
-    struct test test = {.bench = bench, .format = formats[i / 3], .dtype = types[i % 3]};
-    const struct image shape = {.format = test.format, .width = 1920, .height = 1080};
-    const struct op_params params = params_of(test.dtype);
+    struct bench *bench = test->bench;
+    const struct image shape = {.format = test->format, .width = 1920, .height = 1080};
+    const struct op_params params = params_of(test);
     int rc =
-        flight_open(&test.flight, driver, backend, &params, &shape, &bench->footage, FLIGHT_MAX);
-    if (rc == 0 && driver == bench->cuda && !flight_pinned(&test.flight))
+        flight_open(&test->flight, driver, backend, &params, &shape, &bench->footage, FLIGHT_MAX);
+    if (rc == 0 && driver == bench->cuda && !flight_pinned(&test->flight))
         report_note(&bench->report, "the backend could not pin memory: copies are slow");
     if (rc == 0)
-        rc = rows(&test);
-    flight_close(&test.flight);
+        rc = rows(test);
+    flight_close(&test->flight);
+    return rc;
+}
+
+// --- filters, beside bilinear in the same run
+
+static int filter_time(struct test *test)
+{
+    struct bench *bench = test->bench;
+    const bool on_device = test->flight.driver != &cpu_backend;
+    struct image src[FLIGHT_MAX];
+    double seconds[ROUNDS];
+    int rc;
+    for (int i = 0; i < FLIGHT_MAX; i++)
+        src[i] = test->flight.shuttle[i].job.src;
+    if (on_device)
+        rc = bench->driver->warp(bench->device, src, FLIGHT_MAX, &test->flight.op, true, ROUNDS,
+                                 seconds);
+    else
+        rc = flight_alone(&test->flight, CPU_ROUNDS, seconds);
+    test->seconds = on_device ? sample_median(seconds, ROUNDS) / FLIGHT_MAX
+                              : sample_median(seconds, CPU_ROUNDS);
+    return rc;
+}
+
+static void add_filter(struct test *test, const char *name, bool on_device, double bilinear)
+{
+    char what[64];
+    snprintf(what, sizeof what, "%s, %s", name,
+             on_device ? "kernel, 32 in one launch" : "cpu, one frame");
+    add_us(test, what, test->seconds, bilinear, "bilinear");
+}
+
+static int run_filters(struct bench *bench, const struct backend_driver *driver,
+                       struct backend *backend, enum pixel_format format)
+{
+    static const char *const names[] = {"", "area", "triangle"}; // by enum filter
+    double bilinear = 0;
+    int rc = 0;
+    for (enum filter filter = FILTER_BILINEAR; rc == 0 && filter <= FILTER_TRIANGLE; filter++) {
+        struct test test = {.bench = bench, .format = format, .dtype = DTYPE_U8, .filter = filter};
+        rc = run_test(&test, driver, backend, filter_time);
+        if (filter == FILTER_BILINEAR)
+            bilinear = test.seconds;
+        else if (rc == 0)
+            add_filter(&test, names[filter], driver != &cpu_backend, bilinear);
+    }
     return rc;
 }
 
 static int run_tests(struct bench *bench, const struct backend_driver *driver, test_rows *rows)
 {
+    static const enum dtype types[] = {DTYPE_U8, DTYPE_F16, DTYPE_F32};
     const struct backend_options options = {.workers = bench->workers};
     struct backend *backend = NULL;
     int rc = driver->open(&backend, &options);
-    for (int i = 0; rc == 0 && i < 9; i++)
-        rc = interrupted() ? -EINTR : run_test(bench, driver, backend, i, rows);
+    for (int i = 0; rc == 0 && i < 9; i++) {
+        struct test test = {.bench = bench, .format = formats[i / 3], .dtype = types[i % 3]};
+        rc = interrupted() ? -EINTR : run_test(&test, driver, backend, rows);
+    }
+    for (int i = 0; rc == 0 && i < 3; i++)
+        rc = interrupted() ? -EINTR : run_filters(bench, driver, backend, formats[i]);
     if (backend)
         driver->close(backend);
     return rc;
