@@ -121,7 +121,7 @@ static inline void filtered_strip_init(struct filtered_strip *s, const struct im
         pass_init(s, &s->pass[s->passes], i);
         s->passes += s->pass[s->passes].rows > 0;
     }
-    for (int i = 0; i < s->groups; i++) {
+    for (int i = s->first; i < s->groups; i++) {
         struct component_group *g = &s->group[i];
         g->sums = s->sums + g->first * SUMS;
 #ifdef WINDOWS
