@@ -79,9 +79,11 @@ static inline FRAMED_HD struct rgb6_lanes yuv_to_rgb6_lanes(const struct rgb_reg
     return q;
 }
 
+// Halved by a product, since v + 1 may overflow in lanes behind the last pixel, which hold
+// anything.
 static inline FRAMED_HD vec_s16 channel6_lanes(vec_s16 v)
 {
-    return ((v + 1) >> 1) + (128 * 64 + LEVEL6_HALF);
+    return mulhrs_s16(v, all_s16(1 << 14)) + (128 * 64 + LEVEL6_HALF);
 }
 
 static inline FRAMED_HD vec_s16 gray6_lanes(struct rgb6_lanes q, const vec_s16 weight[3])
