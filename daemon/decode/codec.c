@@ -166,6 +166,21 @@ void codec_close(struct codec *codec)
     *codec = (struct codec){0};
 }
 
+void codec_abandon(struct codec *codec)
+{
+    if (!codec_on_device(codec)) {
+        codec_close(codec);
+        return;
+    }
+    enter(codec);
+    pictures_reap(codec->pictures);
+    leave(codec);
+    early_output_close(codec->early);
+    nvdec_abandon(codec->nvdec.device, codec->context);
+    av_packet_free(&codec->idr);
+    *codec = (struct codec){0};
+}
+
 // --- H.264 on a device: libavcodec's flush would close the decoder in the driver
 //
 // So it gets no flush. An IDR picture ends what was before it as well: the pictures that are held

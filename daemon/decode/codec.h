@@ -32,6 +32,8 @@ struct codec {               // not moved while it is open
 int codec_open(struct codec *, const AVCodecParameters *, const struct decode_options *,
                struct decode_device *device, struct buffers *buffers, struct pictures *pictures);
 void codec_close(struct codec *); // accepts a closed one
+// The same without waiting for the device; all its pictures were released.
+void codec_abandon(struct codec *);
 
 bool codec_on_device(const struct codec *);
 // Whether a keyframe comes out in its place where only keyframes are sent: libavcodec's order of

@@ -156,13 +156,18 @@ static int open_on(struct decoder *d, struct decode_device *device)
 
 // How far pictures are out of order a stream need not say: a codec learns it from what it gets too
 // late to give out, and the next one is to know it at once.
-static void close_codec(struct decoder *d)
+static void end_codec(struct decoder *d, void (*end)(struct codec *))
 {
     AVCodecContext *context = d->codec.context;
     if (context && context->has_b_frames > d->parameters->video_delay)
         d->parameters->video_delay = context->has_b_frames;
     d->held_up_ns += d->codec.nvdec.held_up_ns;
-    codec_close(&d->codec);
+    end(&d->codec);
+}
+
+static void close_codec(struct decoder *d)
+{
+    end_codec(d, codec_close);
 }
 
 // NVDEC opens one decoder after another. A live camera is read meanwhile: what has come since its
@@ -219,11 +224,11 @@ static int open_codec(struct decoder *d)
 
 // The next codec gives out what this one has not: it begins with the packets that are kept. What
 // they do not hold is lost.
-static void give_up_codec(struct decoder *d)
+static void give_up_codec(struct decoder *d, void (*end)(struct codec *))
 {
     int reach = 4 * d->codec.context->has_b_frames + 2; // packets whose pictures it may hold
     bool begun = d->history.serial >= d->history.first;
-    close_codec(d);
+    end_codec(d, end);
     if (!d->history.whole && begun) {
         d->lost += packet_history_missing(&d->history, reach);
         corruption_begin(&d->corruption, d->options.damaged);
@@ -245,7 +250,7 @@ static int fall_back(struct decoder *d, int error)
         give_notice(d, "NVDEC", text);
     }
     d->device = NULL;
-    give_up_codec(d);
+    give_up_codec(d, codec_close);
     return open_codec(d);
 }
 
@@ -291,7 +296,7 @@ void decoder_leave(struct decoder *d)
 {
     end_turn(d);
     if (codec_on_device(&d->codec))
-        give_up_codec(d);
+        give_up_codec(d, codec_abandon);
     pictures_reap(d->pictures);
     buffers_leave(d->buffers);
     d->device = NULL;
@@ -485,7 +490,7 @@ static int receive(struct decoder *d, AVFrame *av)
 {
     for (int rc = 0;;) {
         if (rc == 0 && can_take_over(d)) {
-            give_up_codec(d);
+            give_up_codec(d, codec_close);
             rc = open_codec(d);
         }
         if (rc < 0 || !d->codec.context)

@@ -4,7 +4,9 @@
 #include <libavutil/hwcontext.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/decode/decode_options.h"
 #include "daemon/decode/early_output.h"
 
@@ -176,6 +178,69 @@ static int prepare(AVCodecContext *codec, const struct decode_device *device, in
     return codec->hw_device_ctx ? 0 : -ENOMEM;
 }
 
+// --- decoders that nobody waits for
+
+struct abandoned {
+    AVCodecContext *context;
+    struct abandoned *next;
+};
+
+// Between two decoders it leaves the driver to those that work, for as long as the last one took.
+static void *close_abandoned(void *opaque)
+{
+    struct decode_device *device = opaque;
+    pthread_setname_np(pthread_self(), "nvdec close");
+    pthread_mutex_lock(&device->lock);
+    for (struct abandoned *first; (first = device->abandoned);) {
+        device->abandoned = first->next;
+        pthread_mutex_unlock(&device->lock);
+        const int64_t begun_ns = monotonic_ns();
+        avcodec_free_context(&first->context);
+        free(first);
+        usleep((useconds_t)((monotonic_ns() - begun_ns) / 1000));
+        pthread_mutex_lock(&device->lock);
+    }
+    device->closes = false;
+    pthread_cond_broadcast(&device->closed);
+    pthread_mutex_unlock(&device->lock);
+    return NULL;
+}
+
+// Under the lock.
+static bool start_closing(struct decode_device *device)
+{
+    pthread_t thread;
+    if (!device->closes && pthread_create(&thread, NULL, close_abandoned, device) == 0) {
+        pthread_detach(thread);
+        device->closes = true;
+    }
+    return device->closes;
+}
+
+void nvdec_abandon(struct decode_device *device, AVCodecContext *context)
+{
+    struct abandoned *abandoned = malloc(sizeof *abandoned);
+    context->opaque = NULL; // the owner's
+    pthread_mutex_lock(&device->lock);
+    if (abandoned && start_closing(device)) {
+        *abandoned = (struct abandoned){context, device->abandoned};
+        device->abandoned = abandoned;
+        abandoned = NULL;
+        context = NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
+    free(abandoned);
+    avcodec_free_context(&context);
+}
+
+void nvdec_wait_for_abandoned(struct decode_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    while (device->closes)
+        pthread_cond_wait(&device->closed, &device->lock);
+    pthread_mutex_unlock(&device->lock);
+}
+
 // --- the device
 
 static int open_context(AVBufferRef **ret, int ordinal)
@@ -207,6 +272,8 @@ int decode_device_open(struct decode_device **ret, int ordinal, int threads)
     fair_semaphore_init(&device->inside, threads);
     fair_semaphore_init(&device->opening, 1);
     fair_semaphore_init(&device->turns, TURNS);
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_cond_init(&device->closed, NULL);
     *ret = device;
     return 0;
 }
@@ -220,7 +287,10 @@ void decode_device_close(struct decode_device *device)
 {
     if (!device)
         return;
+    nvdec_wait_for_abandoned(device);
     av_buffer_unref(&device->context);
+    pthread_cond_destroy(&device->closed);
+    pthread_mutex_destroy(&device->lock);
     fair_semaphore_finish(&device->turns);
     fair_semaphore_finish(&device->opening);
     fair_semaphore_finish(&device->inside);

@@ -21,6 +21,10 @@ struct decode_device {
     struct fair_semaphore opening; // those that open a decoder in the driver: one at a time
     int opening_places;            // that one of those takes inside
     struct fair_semaphore turns;   // decoders that may begin, see nvdec_turn_came
+    pthread_mutex_t lock;          // guards, for nvdec_abandon:
+    struct abandoned *abandoned;
+    bool closes; // a thread closes them, and then:
+    pthread_cond_t closed;
 };
 
 // One decoder's use of the device: its context's `opaque`.
@@ -47,6 +51,12 @@ struct nvdec_turn {
 // to follow soon: only a few have a turn at a time.
 bool nvdec_turn_came(struct nvdec_turn *, struct decode_device *);
 void nvdec_turn_end(struct nvdec_turn *); // or leaves the line; accepts one in none
+
+// Closes the context of a decoder whose camera has another device, some time before this device is
+// closed: the driver takes up to 50 ms for each, one after another. No frame of the decoder is out.
+// Takes the context over; closes it at once where there is no thread for that.
+void nvdec_abandon(struct decode_device *, AVCodecContext *);
+void nvdec_wait_for_abandoned(struct decode_device *);
 
 // Around each call of libavcodec that may call the driver.
 void nvdec_enter(struct nvdec *);
