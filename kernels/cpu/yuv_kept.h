@@ -47,16 +47,20 @@ static inline FRAMED_HD void keep_samples(enum pixel_format source, uint8_t *to,
 }
 
 // n samples of luma from pixel x on.
-static inline FRAMED_HD void keep_luma(enum pixel_format source, uint8_t *to,
-                                       const struct image *src, int x, int y, int n)
+static inline void keep_luma(enum pixel_format source, uint8_t *to, const struct image *src, int x,
+                             int y, int n)
 {
     const struct component k = component_of(source, 0);
     const uint8_t *from = component_row(src, k, y) + x * k.step;
-    if (k.step == kept_bytes(source))
-        keep_samples(source, to, from, n);
+    if (source == PIXEL_P010)
+        keep_samples(PIXEL_P010, to, from, n);
+    else if (source == PIXEL_YUV420P10)
+        keep_samples(PIXEL_YUV420P10, to, from, n);
+    else if (k.step == 1)
+        memcpy(to, from, n);
     else
         for (int i = 0; i < n; i++)
-            to[i] = from[i * k.step];
+            to[i] = from[2 * i];
 }
 
 // n pairs of samples that take turns.

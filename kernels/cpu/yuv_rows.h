@@ -140,9 +140,35 @@ static inline FRAMED_HD void convert_rows_of(const struct rows *rows, enum packi
         block_of_end(rows, packing, format, weights, x, n - x);
 }
 
+#define FOR_EACH_RESULT(X)                                                                         \
+    X(PIXEL_NV12)                                                                                  \
+    X(PIXEL_YUV420P)                                                                               \
+    X(PIXEL_YUV444P)                                                                               \
+    X(PIXEL_YUV24)
+
+static inline void convert_rows(const struct rows *rows, enum packing packing,
+                                enum pixel_format format, const struct weights *weights, int n)
+{
+    switch (format) {
+#define CASE(format)                                                                               \
+    case format:                                                                                   \
+        if (packing == PACKING_4)                                                                  \
+            convert_rows_of(rows, PACKING_4, format, weights, n);                                  \
+        else if (packing == PACKING_3)                                                             \
+            convert_rows_of(rows, PACKING_3, format, weights, n);                                  \
+        else                                                                                       \
+            convert_rows_of(rows, PACKING_PLANES, format, weights, n);                             \
+        break;
+        FOR_EACH_RESULT(CASE)
+#undef CASE
+    default:
+        break;
+    }
+}
+
 // --- bands
 
-static inline FRAMED_HD void to_rows(struct rows *rows, const struct image *dst, int y, int below)
+static inline void to_rows(struct rows *rows, const struct image *dst, int y, int below)
 {
     const int halved = format_is_420(dst->format);
     for (int i = 0; i < to_planes(dst->format); i++) {
@@ -152,12 +178,19 @@ static inline FRAMED_HD void to_rows(struct rows *rows, const struct image *dst,
     rows->to[1][0] = dst->plane[0].data + (ptrdiff_t)below * dst->plane[0].stride;
 }
 
-static inline FRAMED_HD void convert_rgb_of(const struct image *dst, const struct image *src,
-                                            const struct yuv *yuv, struct band band,
-                                            enum packing packing, enum pixel_format format)
+static inline enum packing packing_of(enum pixel_format source)
+{
+    if (source == PIXEL_GBRP)
+        return PACKING_PLANES;
+    return source == PIXEL_BGRA || source == PIXEL_RGBA ? PACKING_4 : PACKING_3;
+}
+
+static inline void convert_rgb(const struct image *dst, const struct image *src,
+                               const struct yuv *yuv, struct band band)
 {
     static const uint8_t bgr[PLANES_MAX] = {1, 0, 2}; // planes of gbrp
-    const enum pixel_format source = yuv->source;
+    const enum pixel_format source = yuv->source, format = yuv->format;
+    const enum packing packing = packing_of(source);
     const struct weights weights =
         weights_of(&yuv->yuv, source != PIXEL_RGBA && source != PIXEL_RGB24);
     for (int y = band.y0; y < band.y1; y += format_is_420(format) ? 2 : 1) {
@@ -169,42 +202,15 @@ static inline FRAMED_HD void convert_rgb_of(const struct image *dst, const struc
             rows.from[1][i] = plane->data + below * plane->stride;
         }
         to_rows(&rows, dst, y, below);
-        convert_rows_of(&rows, packing, format, &weights, yuv->width);
-    }
-}
-
-#define FOR_EACH_RESULT(X)                                                                         \
-    X(PIXEL_NV12)                                                                                  \
-    X(PIXEL_YUV420P)                                                                               \
-    X(PIXEL_YUV444P)                                                                               \
-    X(PIXEL_YUV24)
-
-static inline void convert_rgb(const struct image *dst, const struct image *src,
-                               const struct yuv *yuv, struct band band)
-{
-    const enum pixel_format source = yuv->source;
-    switch (yuv->format) {
-#define CASE(format)                                                                               \
-    case format:                                                                                   \
-        if (source == PIXEL_BGRA || source == PIXEL_RGBA)                                          \
-            convert_rgb_of(dst, src, yuv, band, PACKING_4, format);                                \
-        else if (source == PIXEL_GBRP)                                                             \
-            convert_rgb_of(dst, src, yuv, band, PACKING_PLANES, format);                           \
-        else                                                                                       \
-            convert_rgb_of(dst, src, yuv, band, PACKING_3, format);                                \
-        break;
-        FOR_EACH_RESULT(CASE)
-#undef CASE
-    default:
-        break;
+        convert_rows(&rows, packing, format, &weights, yuv->width);
     }
 }
 
 // --- YUV sources
 
-static inline FRAMED_HD void convert_yuv_run(const struct image *dst, const struct upsampling *up,
-                                             const struct weights *weights,
-                                             enum pixel_format format, int x, int y, int n)
+static inline void convert_yuv_run(const struct image *dst, const struct upsampling *up,
+                                   const struct weights *weights, enum pixel_format format, int x,
+                                   int y, int n)
 {
     const int halved = format_is_420(format);
     const int below = y + 1 < up->yuv->height ? y + 1 : y;
@@ -218,11 +224,11 @@ static inline FRAMED_HD void convert_yuv_run(const struct image *dst, const stru
         for (int i = 0; i < (row == 0 ? to_planes(format) : 1); i++)
             rows.to[row][i] += to_bytes(format, i, x);
     }
-    convert_rows_of(&rows, PACKING_PLANES, format, weights, n);
+    convert_rows(&rows, PACKING_PLANES, format, weights, n);
 }
 
-static inline FRAMED_HD void triples_run(uint8_t *to, const uint8_t *y, const uint8_t *u,
-                                         const uint8_t *v, int n)
+static inline void triples_run(uint8_t *to, const uint8_t *y, const uint8_t *u, const uint8_t *v,
+                               int n)
 {
     int i = 0;
     for (; i + PIXELS <= n; i += PIXELS)
@@ -234,11 +240,11 @@ static inline FRAMED_HD void triples_run(uint8_t *to, const uint8_t *y, const ui
     memcpy(to + 3 * i, end, 3 * (n - i));
 }
 
-static inline FRAMED_HD void keep_444_run(const struct image *dst, const struct upsampling *up,
-                                          enum pixel_format format, int x, int y, int n)
+static inline void keep_444_run(const struct image *dst, const struct upsampling *up,
+                                enum pixel_format format, int x, int y, int n)
 {
     uint8_t yuv[3][UPSAMPLE_RUN] = {{0}};
-    keep_luma(up->source, yuv[0], up->src, x, y, n);
+    keep_luma(up->yuv->source, yuv[0], up->src, x, y, n);
     chroma_run(yuv[1], up, 1, x, y, n);
     chroma_run(yuv[2], up, 2, x, y, n);
     if (format == PIXEL_YUV24) {
@@ -250,13 +256,13 @@ static inline FRAMED_HD void keep_444_run(const struct image *dst, const struct 
 }
 
 // Two rows of a 4:2:0 result, of which each sample of chroma is the mean of a block.
-static inline FRAMED_HD void keep_means_run(const struct image *dst, const struct upsampling *up,
-                                            enum pixel_format format, int x, int y, int n)
+static inline void keep_means_run(const struct image *dst, const struct upsampling *up,
+                                  enum pixel_format format, int x, int y, int n)
 {
     const int blocks = (n + 1) / 2;
     uint8_t chroma[2][UPSAMPLE_RUN / 2];
     for (int row = y; row < y + 2 && row < up->yuv->height; row++)
-        keep_luma(up->source, plane_row(dst, 0, row) + x, up->src, x, row, n);
+        keep_luma(up->yuv->source, plane_row(dst, 0, row) + x, up->src, x, row, n);
     for (int c = 1; c < 3; c++)
         kept_means_run(chroma[c - 1], up, c, x, y, blocks);
     if (format == PIXEL_NV12) {
@@ -267,11 +273,10 @@ static inline FRAMED_HD void keep_means_run(const struct image *dst, const struc
         memcpy(plane_row(dst, c, y / 2) + x / 2, chroma[c - 1], blocks);
 }
 
-static inline FRAMED_HD void from_yuv_of(const struct image *dst, const struct image *src,
-                                         const struct yuv *yuv, struct band band,
-                                         enum pixel_format source)
+static inline void from_yuv(const struct image *dst, const struct image *src, const struct yuv *yuv,
+                            struct band band)
 {
-    const struct upsampling up = {src, yuv, source};
+    const struct upsampling up = {src, yuv};
     const struct weights weights = weights_of(&yuv->yuv, false);
     for (int y = band.y0; y < band.y1; y += format_is_420(yuv->format) ? 2 : 1) {
         for (int x = 0; x < yuv->width; x += UPSAMPLE_RUN) {
@@ -283,21 +288,6 @@ static inline FRAMED_HD void from_yuv_of(const struct image *dst, const struct i
             else
                 keep_444_run(dst, &up, yuv->format, x, y, n);
         }
-    }
-}
-
-static inline void from_yuv(const struct image *dst, const struct image *src, const struct yuv *yuv,
-                            struct band band)
-{
-    switch (yuv->source) {
-#define CASE(source)                                                                               \
-    case source:                                                                                   \
-        from_yuv_of(dst, src, yuv, band, source);                                                  \
-        break;
-        FOR_EACH_YUV_SOURCE(CASE)
-#undef CASE
-    default:
-        break;
     }
 }
 
