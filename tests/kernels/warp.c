@@ -112,7 +112,8 @@ static void test_large(struct random *random, enum pixel_format source)
 // Filters that weigh samples, in every geometry that they take; orientations as streams give them.
 static void test_filters(struct random *random, enum pixel_format source)
 {
-    for (int i = 0; i < 400; i++) {
+    const long n = cases_from(400);
+    for (long i = 0; i < n; i++) {
         struct picture picture = picture_random(source, i % 4 == 0 ? 90 : 24, random);
         struct warp_params p = filter_case(random, &picture.image, 16);
         p.order = (enum order)random_in(random, ORDER_RGB, ORDER_GRAY);
@@ -127,7 +128,8 @@ static void test_filters(struct random *random, enum pixel_format source)
 // The same with edges that repeat the picture's last samples, and with the nearest pixel.
 static void test_edges(struct random *random, enum pixel_format source)
 {
-    for (int i = 0; i < 600; i++) {
+    const long n = cases_from(600);
+    for (long i = 0; i < n; i++) {
         struct picture picture = picture_random(source, 24, random);
         struct warp_params p;
         if (i % 2)
