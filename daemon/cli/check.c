@@ -145,6 +145,12 @@ static void print_table(const struct config *config, const struct basis *basis)
     const struct memory_need shared = budget_shared(config, basis->driver, true);
     if (shared.device + shared.pinned > 0)
         print_row("cuda, shared by all", "", &shared, device);
+    for (int i = 0; i < config->n_batches; i++) {
+        const struct memory_need need = budget_batch(config, &config->batches[i], basis->driver);
+        char name[64];
+        snprintf(name, sizeof name, "batch %s", config->batches[i].name);
+        print_row(name, "", &need, device);
+    }
     print_row("sum", "", &sum, device);
     if (any_is_assumed(config))
         puts("* assumed until the camera runs, with as many pictures as H.264 allows");

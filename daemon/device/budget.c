@@ -168,12 +168,11 @@ static void add(struct memory_need *sum, struct memory_need need)
     sum->pinned += need.pinned;
 }
 
-static struct memory_need slots_need(const struct output_config *output, const struct op *op,
+static struct memory_need slots_need(const struct output_config *output, size_t size,
                                      bool takes_cuda)
 {
     bool on_device = output->memory == MEMORY_CUDA && takes_cuda;
-    return pool_region_need(on_device ? REGION_DEVICE : REGION_SHARED, output->slots,
-                            op->dst_bytes);
+    return pool_region_need(on_device ? REGION_DEVICE : REGION_SHARED, output->slots, size);
 }
 
 // A copy's packets of a second, which wait to be written, and those that wait for a request.
@@ -200,7 +199,8 @@ static struct memory_need outputs_need(const struct camera_config *camera,
         output_config_op(&camera->outputs[i], &params);
         if (op_init(&op[n], &params, source) < 0)
             continue;
-        add(&need, slots_need(&camera->outputs[i], &op[n], driver->takes_cuda));
+        if (!camera->outputs[i].is_batch) // else budget_batch has them
+            add(&need, slots_need(&camera->outputs[i], op[n].dst_bytes, driver->takes_cuda));
         ops[n] = &op[n];
         n++;
     }
@@ -247,6 +247,39 @@ struct gpu_share budget_share(const struct camera_config *camera,
     };
 }
 
+// --- batches
+
+// The camera's share in the batch; NULL: it has none.
+static const struct output_config *find_share(const struct camera_config *camera, const char *batch)
+{
+    for (int i = 0; i < camera->n_outputs; i++)
+        if (camera->outputs[i].is_batch && strcmp(camera->outputs[i].name, batch) == 0)
+            return &camera->outputs[i];
+    return NULL;
+}
+
+// Elements of all members have the same size.
+struct memory_need budget_batch(const struct config *config, const struct output_config *batch,
+                                const struct backend_driver *driver)
+{
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct output_config *share = find_share(&config->cameras[i], batch->name);
+        const struct stream_memory stream = budget_stream(&config->cameras[i]);
+        const struct image source = picture_of(&stream, driver, false);
+        struct op_params params;
+        struct op op;
+        if (!share)
+            continue;
+        output_config_op(share, &params);
+        if (op_init(&op, &params, &source) < 0)
+            continue;
+        const size_t size = op.dst_bytes * (size_t)share->capacity;
+        op_finish(&op);
+        return slots_need(share, size, driver->takes_cuda);
+    }
+    return (struct memory_need){0};
+}
+
 // --- all of them
 
 struct memory_need budget_shared(const struct config *config, const struct backend_driver *driver,
@@ -266,6 +299,8 @@ struct memory_need budget_sum(const struct config *config, const struct backend_
         const struct camera_config *camera = &config->cameras[i];
         add(&sum, budget_camera(camera, driver, nvdec && budget_wants_nvdec(camera, driver)));
     }
+    for (int i = 0; i < config->n_batches; i++)
+        add(&sum, budget_batch(config, &config->batches[i], driver));
     return sum;
 }
 
@@ -335,6 +370,8 @@ int budget_check(const struct config *config, const struct backend_driver *drive
     if (n > 0)
         memcpy(placed, gpus, (size_t)n * sizeof *placed);
     place_cameras(config, driver, nvdec, placed, n > 0 ? n : 1);
+    for (int i = 0; i < config->n_batches && n <= 1; i++) // with more GPUs they are on the host
+        placed[0].taken.bytes += budget_batch(config, &config->batches[i], driver).device;
     for (int i = 0; rc == 0 && i < (n > 0 ? n : 1); i++) {
         const bool own = placed[i].limit == (size_t)config->cuda.memory.n;
         if (n > 1)

@@ -25,6 +25,10 @@ struct stream_memory budget_stream(const struct camera_config *);
 struct memory_need budget_camera(const struct camera_config *, const struct backend_driver *,
                                  bool nvdec);
 
+// The results of a batch, which its cameras share and budget_camera leaves out.
+struct memory_need budget_batch(const struct config *, const struct output_config *batch,
+                                const struct backend_driver *);
+
 // What such a camera takes of a GPU with that backend.
 struct gpu_share budget_share(const struct camera_config *, const struct backend_driver *,
                               bool nvdec);
@@ -35,7 +39,7 @@ bool budget_wants_nvdec(const struct camera_config *, const struct backend_drive
 // What the cameras share beside what each takes; `nvdec`: this box has it.
 struct memory_need budget_shared(const struct config *, const struct backend_driver *, bool nvdec);
 
-// All cameras together, and what they share; `nvdec`: this box has it.
+// All cameras and batches together, and what they share; `nvdec`: this box has it.
 struct memory_need budget_sum(const struct config *, const struct backend_driver *, bool nvdec);
 
 // Memory that may be used of a device that has `device_bytes` (0: not known): `cuda.memory`,

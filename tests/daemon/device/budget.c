@@ -220,6 +220,36 @@ static void test_sum(void)
     config_free(config);
 }
 
+// Its cameras have a batch together: with more of them it takes no more.
+static void test_batch(void)
+{
+    size_t host[2], device[2];
+    for (int i = 0; i < 2; i++) {
+        static const char *const cameras[] = {"a: {url: x}", "a: {url: x}, b: {url: y}"};
+        char text[512];
+        struct config *config = NULL;
+        int n = snprintf(text, sizeof text,
+                         "batches: {d: {cameras: '*', count: 5, slots: 3, size: 64x64, sink: "
+                         "'ring:/r'}}\ncameras: {%s}",
+                         cameras[i]);
+        CHECK(config_load_text(&config, text, (size_t)n, "test", stderr) == 0, "%s", text);
+        const size_t slots = 4096 + 3 * 5 * 64 * 64 * 3;
+        if (!config)
+            return;
+        host[i] = budget_batch(config, &config->batches[0], &cpu_backend).pinned;
+        CHECK(host[i] == slots, "%zu, not %zu", host[i], slots);
+        size_t sum = budget_shared(config, &cpu_backend, false).pinned + host[i];
+        for (int c = 0; c < config->n_cameras; c++)
+            sum += budget_camera(&config->cameras[c], &cpu_backend, false).pinned;
+        CHECK(budget_sum(config, &cpu_backend, false).pinned == sum, "counted not once");
+        config->cameras[0].outputs[0].memory = MEMORY_CUDA;
+        device[i] = budget_batch(config, &config->batches[0], &gpu).device;
+        CHECK(device[i] > slots - 4096, "%zu of the device", device[i]);
+        config_free(config);
+    }
+    CHECK(host[0] == host[1] && device[0] == device[1], "by the number of cameras");
+}
+
 static void test_limit(void)
 {
     struct config config = {0};
@@ -324,6 +354,7 @@ int main(void)
     TEST(test_growth(&cuda_backend, true));
 #endif
     TEST(test_sum());
+    TEST(test_batch());
     TEST(test_limit());
     TEST(test_check());
     TEST(test_check_two());
