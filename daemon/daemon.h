@@ -13,6 +13,7 @@
 //   room when they came, submits them, and closes batches whose wait is over. It may block in the
 //   drivers, as a camera's thread does.
 // - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
+//   A thread of each such GPU first closes the decoders of NVDEC that its cameras left behind.
 // - libuv's threads run work that may block, for the loop (base/work.h): they write files and to
 //   RTSP servers, read the configuration of a reload, look up groups, open NVDEC, follow links,
 //   scan folders, and give back what a camera that has ended holds of its device.
