@@ -368,9 +368,6 @@ static void check_ring(struct check *c)
     if (ring && o->memory == MEMORY_CUDA && c->config->backend == BACKEND_CPU)
         refuse_value(c, "memory",
                      "cuda needs the GPU, but backend is cpu (host, or backend: auto | cuda)");
-    if (ring && o->memory == MEMORY_CUDA && o->is_batch && o->tail == BATCH_ZERO)
-        refuse_value(c, "tail",
-                     "zero cannot be combined with memory: cuda yet (cut, or memory: host)");
     if (!ring && o->memory == MEMORY_CUDA) {
         if (is_given(c, "memory"))
             refuse_value(c, "memory", "cuda is only for a ring (sink: ring:PATH)");

@@ -111,6 +111,8 @@ struct backend_driver {
     // NULL where there is no device memory. Any thread. 0, -ENOMEM, -ENOTSUP or -EIO.
     int (*export_open)(struct backend *, struct device_export *ret, size_t bytes);
     void (*export_close)(struct backend *, struct device_export *);
+    // Copies host memory to memory that export_open gave; returns when it is there. 0 or -EIO.
+    int (*export_write)(struct backend *, void *to, const void *from, size_t bytes);
 
     // What plan_open with the same arguments takes. Needs no open backend.
     struct memory_need (*plan_need)(const struct image *src, const struct op *const ops[], int n,

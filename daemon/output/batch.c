@@ -114,19 +114,32 @@ static void count_filled(struct batch *batch, const struct result *result)
     atomic_fetch_add(&batch->elements, (uint64_t)n);
 }
 
-// The item becomes a tensor of nothing but fill. Without the lock.
-static void blank_item(const struct batch *batch, struct result *result, int item)
+// A tensor of nothing but fill; NULL without memory.
+static void *make_blank(const struct batch_request *request)
 {
-    const struct result_format *format = &batch->format;
+    const struct result_format *format = &request->format;
     const size_t width = format->dtype == DTYPE_F32 ? 4 : format->dtype == DTYPE_F16 ? 2 : 1;
     const size_t channels = format->order == ORDER_GRAY ? 1 : 3;
-    const size_t n = batch->item_size / width, plane = n / channels;
-    uint8_t *to = (uint8_t *)result->data + (size_t)item * batch->item_size;
-    for (size_t i = 0; i < n; i++) {
+    const size_t n = request->size / width, plane = n / channels;
+    uint8_t *blank = malloc(request->size);
+    for (size_t i = 0; blank && i < n; i++) {
         const size_t channel = format->layout == LAYOUT_NCHW ? i / plane : i % channels;
-        memcpy(to + i * width, &batch->fill[channel], width); // little-endian
+        memcpy(blank + i * width, &request->fill[channel], width); // little-endian
     }
-    result->item[item].valid_op = OP_OF_FILL;
+    return blank;
+}
+
+// Without the lock.
+static void blank_item(const struct batch *batch, struct result *result, int item)
+{
+    const struct region *device = &result->region->device;
+    uint8_t *to = (uint8_t *)result->data + (size_t)item * batch->item_size;
+    int rc = 0;
+    if (result->memory == MEMORY_CUDA)
+        rc = device->driver->export_write(device->backend, to, batch->blank, batch->item_size);
+    else
+        memcpy(to, batch->blank, batch->item_size);
+    result->item[item].valid_op = rc == 0 ? OP_OF_FILL : 0; // its next job finds that it failed
 }
 
 // The oldest result that is closed and waits for nothing but its fill; NULL: none.
@@ -152,13 +165,16 @@ static void fill_closed(struct batch *batch)
         pthread_cond_wait(&batch->filled, &batch->options.pool->lock);
     while ((result = find_unfilled(batch))) {
         batch->fills = true;
+        result->held++; // its device waits
         unlock(batch);
         for (int i = 0; i < result->n_items; i++)
             if (!item_is_filled(&result->item[i]) && result->item[i].valid_op != OP_OF_FILL)
                 blank_item(batch, result, i);
         lock(batch);
         batch->fills = false;
+        result->held--;
         pthread_cond_broadcast(&batch->filled);
+        pthread_cond_broadcast(&batch->options.pool->room);
         pool_seal(batch->options.pool, result);
         batch->announce = true;
     }
@@ -402,19 +418,28 @@ void batch_wait(struct batch_member *member, int parked, const _Atomic bool *sto
     unlock(batch);
 }
 
+// Of the first picture: those of all later ones are like it.
+static int learn_format(struct batch *batch, const struct batch_request *request)
+{
+    if (batch->item_size > 0)
+        return 0;
+    if (batch->options.fills_tail && !(batch->blank = make_blank(request)))
+        return -ENOMEM;
+    batch->item_size = request->size;
+    batch->format = request->format;
+    return 0;
+}
+
 int batch_claim(struct batch_member *member, struct batch_request *request, struct result **ret,
                 int *first)
 {
     struct batch *batch = member->batch;
     lock(batch);
     note_arrival(member, monotonic_ns());
-    if (batch->item_size == 0) {
-        batch->item_size = request->size;
-        batch->format = request->format;
-        memcpy(batch->fill, request->fill, sizeof batch->fill);
-    }
+    int rc = learn_format(batch, request);
     close_moved(batch);
-    int rc = pool_check_sink(batch->options.pool);
+    if (rc == 0)
+        rc = pool_check_sink(batch->options.pool);
     if (rc == -ENOTCONN && member->overflow == OVERFLOW_WAIT)
         rc = -EAGAIN;
     if (rc == 0)
@@ -719,5 +744,6 @@ void batch_close(struct batch *batch)
         return;
     pthread_cond_destroy(&batch->submitted);
     pthread_cond_destroy(&batch->filled);
+    free(batch->blank);
     free(batch);
 }

@@ -87,7 +87,7 @@ struct batch {
     uint64_t sequence; // of the next batch
     size_t item_size;  // of the first request, like:
     struct result_format format;
-    uint32_t fill[3];
+    void *blank;                           // where tails are filled: an item of nothing but fill
     bool announce;                         // a batch was closed since batch_take last said so
     int n_parked;                          // of all members
     const struct batch_member *submitting; // of the picture that the collector has

@@ -244,6 +244,16 @@ int cuda_export_open(struct backend *backend, struct device_export *ret, size_t 
     return 0;
 }
 
+int cuda_export_write(struct backend *backend, void *to, const void *from, size_t bytes)
+{
+    cudaError_t error = cudaSetDevice(backend->device);
+    if (error == cudaSuccess)
+        error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, cudaStreamPerThread);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(cudaStreamPerThread);
+    return cuda_errno(error) ? -EIO : 0;
+}
+
 void cuda_export_close(struct backend *backend, struct device_export *memory)
 {
     struct vmm vmm;

@@ -149,6 +149,11 @@ static void export_close(struct backend *backend, struct device_export *memory)
     real->export_close(backend->real, memory);
 }
 
+static int export_write(struct backend *backend, void *to, const void *from, size_t bytes)
+{
+    return real->export_write(backend->real, to, from, bytes);
+}
+
 static struct memory_need plan_need(const struct image *src, const struct op *const ops[], int n,
                                     int depth)
 {
@@ -250,6 +255,7 @@ const struct backend_driver faulty_backend = {
     .unpin = unpin,
     .export_open = export_open,
     .export_close = export_close,
+    .export_write = export_write,
     .plan_need = plan_need,
     .plan_open = plan_open,
     .plan_close = plan_close,

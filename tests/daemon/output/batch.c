@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "tests/daemon/fake_driver.h"
 #include "tests/test.h"
 
 enum { MEMBERS_MAX = 16, SIZE = 63 };
@@ -60,7 +61,7 @@ struct setting {
     int members, capacity, slots; // slots 0: 3
     int64_t wait_ms;              // below 0: auto
     int per_camera;               // 0: 1
-    bool fixed, fills_tail;
+    bool fixed, fills_tail, on_device;
     enum overflow overflow;
     int64_t max_age_ms;
 };
@@ -83,9 +84,12 @@ static void start(struct fixture *f, const struct setting *setting)
     struct pool_options options = {.n = setting->slots ? setting->slots : 3,
                                    .items = setting->capacity,
                                    .name = "batch",
+                                   .kind = setting->on_device ? REGION_DEVICE : REGION_PRIVATE,
                                    .overflow = OVERFLOW_DROP_NEWEST,
                                    .undelivered = LOSS_CLIENT};
     CHECK(pool_open(&f->pool, &options) == 0, "pool");
+    if (setting->on_device)
+        pool_add_backend(f->pool, &fake_driver, NULL);
     struct batch_options of_batch = {.pool = f->pool,
                                      .capacity = setting->capacity,
                                      .per_camera = setting->per_camera ? setting->per_camera : 1,
@@ -134,6 +138,8 @@ static void end(struct fixture *f)
     batch_stop(f->batch);
     pthread_join(f->collector, NULL);
     pool_detach(f->pool, &f->consumer);
+    if (f->pool->n_backends > 0)
+        pool_remove_backend(f->pool, NULL);
     pool_close(f->pool);
     batch_close(f->batch);
     for (int i = 0; i < MEMBERS_MAX; i++)
@@ -481,11 +487,16 @@ static void test_place_again(void)
 }
 
 // What no picture fills is fill, whatever was there before.
-static void test_tail(void)
+static void test_tail(bool on_device)
 {
     enum { PLANE = SIZE / 3 };
     struct fixture f;
-    start(&f, &(struct setting){.members = 2, .capacity = 2, .wait_ms = 1000, .fills_tail = true});
+    const int written = exports_written;
+    start(&f, &(struct setting){.members = 2,
+                                .capacity = 2,
+                                .wait_ms = 1000,
+                                .fills_tail = true,
+                                .on_device = on_device});
     for (int round = 0; round < 6; round++) {
         struct result *result;
         if (round == 3)
@@ -505,6 +516,7 @@ static void test_tail(void)
         pool_release(f.pool, &f.consumer, true);
         f.member[1].n_arrivals = 0;
     }
+    CHECK((exports_written > written) == on_device, "not by the device");
     end(&f);
 }
 
@@ -784,7 +796,8 @@ int main(void)
     TEST(test_policy());
     TEST(test_forgotten());
     TEST(test_place_again());
-    TEST(test_tail());
+    TEST(test_tail(false));
+    TEST(test_tail(true));
     TEST(test_fairness());
     TEST(test_drop_oldest());
     TEST(test_drop_newest());

@@ -137,6 +137,12 @@ static void test_export(struct backend *backend)
                       cudaMemcpyDeviceToHost),
           "memcpy");
     CHECK(bytes_unlike(bytes, sizeof bytes, 0) == 0, "not zeroed");
+    memset(bytes, 7, sizeof bytes);
+    CHECK(!cuda->export_write(backend, (uint8_t *)memory.address + 100, bytes, 1000), "write");
+    CHECK(!cudaMemcpy(bytes, memory.address, sizeof bytes, cudaMemcpyDeviceToHost), "memcpy");
+    CHECK(bytes_unlike(bytes, 100, 0) == 0 && bytes_unlike(bytes + 100, 1000, 7) == 0 &&
+              bytes_unlike(bytes + 1100, 2000, 0) == 0,
+          "written elsewhere");
     CHECK(!cudaGetDeviceProperties(&properties, 0), "properties");
     CHECK(!memcmp(memory.uuid, properties.uuid.bytes, sizeof memory.uuid), "another device's uuid");
     CHECK(!memcmp(memory.uuid, cuda->device_uuid(backend), sizeof memory.uuid), "two uuids");
