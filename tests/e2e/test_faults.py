@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Cameras that misbehave, each in its own way and all at once in one framed: how soon each is good again, that every
 picture which could be decoded comes once and in order, that damage is flagged and nothing old passes for live. Prints
-a row for each fault. They are read by framed's own RTSP client; test_faults_libavformat.py does the same with
+a row for each fault. Beside its own output each has elements in a batch, of which two good cameras lose nothing whatever
+the others do. They are read by framed's own RTSP client; test_faults_libavformat.py does the same with
 libavformat's."""
 import os
 import re
@@ -13,9 +14,12 @@ from fault_cases import CLIPS, Case, begun, camera_of, cases, make_clips, refuse
 from faulty_camera import Camera, Connection
 from framed_client import PATIENCE, Checks, Framed, folder, status, until
 from numbered_clip import GOP
-from watch import CAPTURE_CLOCK, Account, Watcher, check_ledger, reference
+from watch import CAPTURE_CLOCK, OUTPUT, Account, BatchWatcher, Watcher, check_ledger, check_steady, reference
 
 DIGESTS = {}
+GOOD = ("good0", "good1")
+GROUP = 8  # cameras of a batch that misbehave
+ORDERS = ("count: 8, per_camera: 4, wait: auto", "count: 10, order: fixed, wait: 20ms, tail: zero")
 
 
 # --- the verdict
@@ -26,7 +30,7 @@ def check_case(checks, framed, metrics, case):
     if case.told:
         print(case.told)
     offered, lost = check_ledger(checks, metrics, case.name, case.watcher.seen)
-    losses = metrics.losses(camera=case.name)
+    losses = metrics.losses(camera=case.name, output="o")
     took = "-" if case.took is None else f"{case.took:.2f}"
     if case.fault is refused:
         said = len(re.findall(rf"camera={case.name} .*password", framed.errors()))
@@ -78,16 +82,69 @@ def check_capture(checks, case):
     checks.check(shifts == {0, 1, -1}, f"{case.name}: capture times are {shifts} hours off")
 
 
+# --- batches
+
+class Batches:
+    """Good cameras, each a member of every batch, and batches of some cases each."""
+
+    def __init__(self, where, listed):
+        self.where, self.good = where, {name: Camera(CLIPS["plain"], start=False) for name in GOOD}
+        self.groups = {f"batch{i // GROUP}": listed[i : i + GROUP] for i in range(0, len(listed), GROUP)}
+
+    def text(self):
+        rows = "batches:\n"
+        for i, (name, group) in enumerate(self.groups.items()):
+            members = ", ".join([case.name for case in group] + ["good?"])
+            keys = OUTPUT.replace("slots: 128", "slots: 32")
+            rows += f'  {name}: {keys}, cameras: [{members}], {ORDERS[i % 2]}, sink: "unix:{self.where}/{name}.sock"}}\n'
+        return rows
+
+    def good_text(self):
+        cases = [Case(name, None) for name in GOOD]
+        for case in cases:
+            case.camera = self.good[case.name]
+        return "".join(case.text(self.where) for case in cases)
+
+    def watch(self):
+        self.plain = {name: Watcher(f"unix:{self.where}/{name}.sock", DIGESTS, camera)
+                      for name, camera in self.good.items()}
+        self.watchers = {name: BatchWatcher(f"unix:{self.where}/{name}.sock", DIGESTS, self.good)
+                         for name in self.groups}
+        return [*self.plain.values(), *self.watchers.values()]
+
+    def listen(self):
+        for camera in self.good.values():
+            camera.listen()
+
+    def close(self):
+        for camera in self.good.values():
+            camera.close()
+
+    def check(self, checks, metrics):
+        for name, watcher in self.watchers.items():
+            watcher.check(checks, metrics, name, {case.name: case.camera for case in self.groups[name]} | self.good)
+            print(f"{name}: {watcher.batches} batches, {watcher.elements} elements, lost of the good cameras "
+                  + " ".join(str(dict(metrics.losses(camera=good, output=name))) for good in GOOD))
+        for name, camera in self.good.items():
+            self.plain[name].join(5)
+            check_ledger(checks, metrics, name, self.plain[name].seen)
+            check_steady(checks, metrics, name, camera, self.plain[name].seen)
+            for batch, watcher in self.watchers.items():
+                check_steady(checks, metrics, name, camera, watcher.shares[name], batch)
+
+
+# --- the run
+
 def held(framed):
     """(descriptors, threads) of a process."""
     return [len(os.listdir(f"/proc/{framed.child.pid}/{kind}")) for kind in ("fd", "task")]
 
 
-def at_rest(where, config, listed):
+def at_rest(where, config, listed, batches):
     """What framed holds with every camera gone and every client there."""
     with Framed(where, config) as framed:
-        watchers = [Watcher(f"unix:{where}/{case.name}.sock", DIGESTS) for case in listed]
-        until(lambda: framed.errors().count("next try") >= len(listed), 20)
+        watchers = [Watcher(f"unix:{where}/{case.name}.sock", DIGESTS) for case in listed] + batches.watch()
+        until(lambda: framed.errors().count("next try") >= len(listed) + len(GOOD), 20)
         time.sleep(0.5)
         counts = held(framed)
         framed.stop()
@@ -102,21 +159,25 @@ def check_held(checks, before, after):
     checks.check(after[1] <= before[1], f"{after[1]} threads, {before[1]} before")
 
 
-def check_all(checks, where, listed):
-    config = "log: {level: info}\ncameras:" + "".join(case.text(where) for case in listed)
-    before = at_rest(where, config, listed)
+def check_all(checks, where, listed, batches):
+    config = ("log: {level: info}\ncameras:" + "".join(case.text(where) for case in listed) + batches.good_text()
+              + batches.text())
+    before = at_rest(where, config, listed, batches)
+    batches.listen()
     for case in listed:
         if case.camera.starts:
             case.camera.listen()
     with Framed(where, config) as framed:
         for case in listed:
             case.watcher = Watcher(f"unix:{where}/{case.name}.sock", DIGESTS)
+        batches.watch()
         threads = [threading.Thread(target=case.run, daemon=True) for case in listed]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(150 * PATIENCE)
         told = status(where)
+        batches.close()
         check_held(checks, before, until(lambda: (now := held(framed)) <= before and now, 3) or held(framed))
         print(f"{framed.resident_kib() / 1024:.1f} MiB resident")
         code = framed.stop()
@@ -132,6 +193,7 @@ def check_all(checks, where, listed):
                 check_live(checks, case)
             if case.name == "report-steps":
                 check_capture(checks, case)
+        batches.check(checks, framed.metrics())
         if checks.failed:
             print(framed.errors())
 
@@ -197,9 +259,11 @@ def main(client="own", name="faults"):
         listed = [case for case in cases(client) if not wanted or case.name in wanted]
         for case in listed:
             case.camera = camera_of(case)
+        batches = Batches(where, listed)
         try:
-            check_all(checks, where, listed)
+            check_all(checks, where, listed, batches)
         finally:
+            batches.close()
             for case in listed:
                 case.camera.close()
         check_terms(checks, where, client)

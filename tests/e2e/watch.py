@@ -56,20 +56,21 @@ class Watcher(threading.Thread):
         except (OSError, ValueError) as error:
             self.error = error
 
-    def look(self, header, payload):
+    def look(self, header, payload, camera=None):
         read = time.monotonic()
         known = self.digests.get(zlib.crc32(payload), UNKNOWN)
         numbers = (known, known)
         if known == UNKNOWN:
             numbers = read_numbers(numpy.frombuffer(payload, "u1").reshape(HEIGHT, WIDTH))
         slim = Header(*(getattr(header, name) for name in Header._fields))
-        return Seen(slim, *map(self.unwrap, (known, *numbers)), read)
+        return Seen(slim, *(self.unwrap(number, camera or self.camera) for number in (known, *numbers)), read)
 
-    def unwrap(self, number):
-        if number == UNKNOWN or not self.camera:
+    @staticmethod
+    def unwrap(number, camera):
+        if number == UNKNOWN or not camera:
             return number
-        turn = len(self.camera.clip.units)
-        return number + turn * round((self.camera.number - number) / turn)
+        turn = len(camera.clip.units)
+        return number + turn * round((camera.number - number) / turn)
 
     def good_after(self, number):
         """When good pictures from `number` on were finished (CLOCK_MONOTONIC, s)."""
@@ -82,14 +83,60 @@ class Watcher(threading.Thread):
         return late[::-1]
 
 
-def check_ledger(checks, metrics, name, seen):
-    """Every frame of output o is accounted for, and emitted are those that the client saw. Returns how many were offered
-    and lost."""
-    offered, emitted, lost = metrics.account(camera=name, output="o")
-    losses = metrics.losses(camera=name, output="o")
-    checks.check(offered == emitted + lost, f"{name}: {offered} offered, {emitted} emitted, {losses}")
-    checks.check(emitted == len(seen), f"{name}: {emitted} emitted, {len(seen)} seen")
+class BatchWatcher(Watcher):
+    """The same of a batch: `shares` has what was seen of each camera. `cameras`: by name those whose clip goes round."""
+
+    def __init__(self, address, digests, cameras=()):
+        self.cameras, self.shares = dict(cameras), collections.defaultdict(list)
+        self.batches, self.elements, self.missed = 0, 0, 0
+        super().__init__(address, digests)
+
+    def run(self):
+        try:
+            for batch, payload in consume.frames_from(self.address, 10 * PATIENCE):
+                self.batches, self.missed = self.batches + 1, batch.lost
+                self.elements += batch.elements
+                for header, element in consume.elements_of(batch, payload):
+                    self.shares[header.camera].append(self.look(header, element, self.cameras.get(header.camera)))
+        except (OSError, ValueError) as error:
+            self.error = error
+
+    def check(self, checks, metrics, name, members):
+        """The ledger of the batch `name` as a whole, and the share of each member, where no fault excuses anything."""
+        self.join(5)
+        checks.check(not self.error, f"{name}: {self.error}")
+        closed = metrics.sum("framed_batches_total", batch=name)
+        filled = metrics.sum("framed_batch_elements_sum", batch=name)
+        seen = sum(map(len, self.shares.values()))
+        checks.check(closed == self.batches and not self.missed,
+                     f"{name}: {closed} batches closed, {self.batches} seen, {self.missed} missed")
+        checks.check(filled == self.elements == seen, f"{name}: {filled} elements, {self.elements} told, {seen} seen")
+        checks.check(set(self.shares) <= set(members), f"{name}: elements of {set(self.shares)}")
+        for member, camera in members.items():
+            check_ledger(checks, metrics, member, self.shares[member], name)
+            Account(camera.sent, self.shares[member]).check(checks, f"{member} in {name}")
+
+
+def check_ledger(checks, metrics, name, seen, output="o"):
+    """Every frame of the camera's output is accounted for, and emitted are those that the client saw. Returns how many
+    were offered and lost."""
+    offered, emitted, lost = metrics.account(camera=name, output=output)
+    losses = metrics.losses(camera=name, output=output)
+    checks.check(offered == emitted + lost, f"{name}, {output}: {offered} offered, {emitted} emitted, {losses}")
+    checks.check(emitted == len(seen), f"{name}, {output}: {emitted} emitted, {len(seen)} seen")
     return offered, lost
+
+
+def check_steady(checks, metrics, name, camera, seen, output="o"):
+    """A good camera's pictures came, each once, in one epoch, from when the client was there."""
+    losses = metrics.losses(camera=name, output=output)
+    account = Account(camera.sent, seen)
+    what = f"{name}, {output}"
+    checks.check(set(losses) <= {"client", "stopping"}, f"{what}: lost {dict(losses)}")
+    missing = [number for number in account.missing if not seen or number >= seen[0].top]
+    checks.check(seen and not missing, f"{what}: {len(seen)} seen, missing {missing[:10]}")
+    checks.check(account.flagged == 0 and account.epochs == 1,
+                 f"{what}: {account.flagged} flagged, {account.epochs} epochs")
 
 
 class Account:
