@@ -5,7 +5,7 @@ import time
 
 from torment import Stage
 from framed_client import PATIENCE, Checks, Framed, folder, until
-from watch import Account
+from watch import Account, check_steady
 
 CAMERAS, REFUSES, DEAF = 20, "camera7", "camera13"
 START = 2.0  # s from framed's own to the first picture of the slowest
@@ -35,13 +35,17 @@ def main():
             for name in well:
                 stage.watchers[name].join(5)
                 pictures += len(stage.watchers[name].seen)
-                offered, emitted, lost = framed.metrics().account(camera=name)
-                losses = framed.metrics().losses(camera=name)
+                offered, emitted, lost = framed.metrics().account(camera=name, output="o")
+                losses = framed.metrics().losses(camera=name, output="o")
                 checks.check(offered == emitted + lost, f"{name}: {offered} offered, {emitted} emitted, {lost} lost")
                 checks.check(lost == losses["stopping"], f"{name}: {losses}")
                 account = Account(stage.cameras[name].sent, stage.watchers[name].seen)
                 checks.check(not account.missing and not account.doubled and not account.unflagged,
                              f"{name}: {vars(account)}")
+            stage.batches.check(checks, framed.metrics())
+            for batch, watcher in stage.batches.watchers.items():
+                for name in set(well) & set(stage.batches.members(framed.metrics(), batch)):
+                    check_steady(checks, framed.metrics(), name, stage.cameras[name], watcher.shares[name], batch)
             print(f"{pictures} pictures, none lost" if not checks.failed else "")
     checks.end()
 

@@ -59,6 +59,7 @@ def main():
                 account = Account(stage.cameras[name].sent, watcher.seen)
                 account.check(checks, name)
                 checks.check(len(account.missing) <= lost, f"{name}: lost {account.missing}")
+            stage.batches.check(checks, framed.metrics())
     checks.end()
 
 

@@ -1,24 +1,35 @@
 #!/usr/bin/python3
 """A thousand reloads (FRAMED_RELOADS) of a framed with twenty cameras: at each, cameras and outputs come, change and
 go, swap sockets and files, or the file is a bad one. Ten cameras never change: they lose no picture, and memory,
-descriptors and threads stay flat."""
+descriptors and threads stay flat. Cameras that come and go join batches and leave them by their names: what their clients
+saw is what was closed, and cameras that stay have each picture once."""
 import os
 import random
 import statistics
 import threading
 import time
 
-from torment import Holdings  # also the path to the rest
+from torment import Batches, Holdings  # also the path to the rest
 from framed_client import Checks, folder
 from reloading import Reloaded, Street, camera, check_untouched, config, output
-from watch import check_ledger
+from watch import Account, check_ledger, check_steady
 
 KEPT, OTHERS = 10, 10
 RELOADS = int(os.environ.get("FRAMED_RELOADS", "1000"))
 SEED = int(os.environ.get("SEED", "0")) or random.randrange(1 << 30)
 SAMPLE_EVERY = 5  # reloads
 
+BATCHES = {
+    "joined": ("unix", '["kept0", "other*"], count: 4, per_camera: 2, wait: auto'),
+    "chosen": ("ring", '["kept?", "other*", "!other3"], count: 8, wait: 20ms, tail: zero'),
+    "stable": ("unix", '["kept?", "!kept8", "!kept9"], count: 8, order: fixed, wait: 50ms'),
+}
+
 BAD = ("backend: cpu\n", "cameras: [", "nothing: 1\n", None)
+
+
+def text_of(cameras, batches, top=""):
+    return config(cameras, top) + batches.text()
 
 
 class Others:
@@ -85,17 +96,18 @@ def forget_files(where):
             os.remove(os.path.join(where, name))
 
 
-def run(checks, framed, kept, others, dice):
+def run(checks, framed, kept, others, batches, dice):
     """Returns what one reload after another took, from signal to counters."""
     holdings, took = Holdings(framed), []
     applied = refused = 0
     for i in range(RELOADS):
         bad = dice.random() < 0.1
         if bad:
-            text = dice.choice(BAD) or config({**kept, **others.cameras()}).replace("connect_timeout", "conect_timeout")
+            text = (dice.choice(BAD)
+                    or text_of({**kept, **others.cameras()}, batches).replace("connect_timeout", "conect_timeout"))
         else:
             others.step()
-            text = config({**kept, **others.cameras()})
+            text = text_of({**kept, **others.cameras()}, batches)
         begin = time.monotonic()
         done = framed.reload(text)
         took.append(time.monotonic() - begin)
@@ -130,13 +142,31 @@ class Box(threading.Thread):
 def check_kept(checks, street, watchers, metrics, box):
     print(f"{'camera':8} pictures    lost  longest wait for one, ms")
     for name, watcher in watchers.items():
-        losses = metrics.losses(camera=name)
+        losses = metrics.losses(camera=name, output="o")
         print(f"{name:8} {len(watcher.seen):8} {losses.total():7} {1000 * longest_wait(watcher):8.0f}", flush=True)
         # Before its client came, a camera had nobody to show anything to.
         checks.check(set(losses) <= {"client", "overflow", "backend_busy"}, f"{name}: lost {dict(losses)}")
         check_untouched(checks, name, street.cameras[name], watcher, (losses["overflow"] or losses["backend_busy"]) and box.longest > Box.LATE)
     if box.longest > Box.LATE:
         print(f"the box let a program wait for {1000 * box.longest:.0f} ms: what cameras lost to that is not judged")
+
+
+def check_batches(checks, street, kept, batches, metrics, box):
+    """What was closed was seen. Of cameras that stay each picture came, of others none twice or out of order."""
+    for batch, watcher in batches.watchers.items():
+        watcher.check_sums(checks, metrics, batch)
+        members = set(batches.members(metrics, batch)) & set(kept)
+        checks.check(members and (batch == "stable" or set(watcher.shares) - set(kept)), f"{batch}: {set(watcher.shares)}")
+        for name, seen in watcher.shares.items():
+            Account(street.cameras[name].sent, seen).check(checks, f"{name} in {batch}", name not in kept)
+        for name in members:
+            check_ledger(checks, metrics, name, watcher.shares[name], batch)
+            if box.longest <= Box.LATE:
+                check_steady(checks, metrics, name, street.cameras[name], watcher.shares[name], batch)
+        closed = {has["closed"]: int(n) for has, n in metrics.all("framed_batches_total", batch=batch) if n}
+        lost = metrics.losses(output=batch)
+        print(f"batch {batch}: {watcher.elements} elements of {len(watcher.shares)} cameras, closed {closed},"
+              f" lost {dict(lost)}", flush=True)
 
 
 def longest_wait(watcher):
@@ -151,13 +181,15 @@ def main():
     with folder() as where, Street(where, sum(names, []), 4000) as street:
         kept = {name: street.plain(name) for name in names[0]}
         others = Others(street, names[1], dice)
-        with Reloaded(where, config({**kept, **others.cameras()}, "log: {level: warning}")) as framed:
+        batches = Batches(where, street.cameras, street.digests, BATCHES)
+        with Reloaded(where, text_of({**kept, **others.cameras()}, batches, "log: {level: warning}")) as framed:
             framed.where = where
             box = Box()
             watchers = {name: street.watch(name) for name in kept}
+            batches.watch()
             time.sleep(2)
             listeners = {path: inode for path, inode in framed.listeners().items() if "kept" in str(path)}
-            took = run(checks, framed, {**kept}, others, dice)
+            took = run(checks, framed, {**kept}, others, batches, dice)
             same = {path: framed.listeners().get(path) for path in listeners}
             checks.check(same == listeners, f"listening sockets: {listeners} became {same}")
             check_kept(checks, street, watchers, framed.live_metrics(), box)
@@ -167,6 +199,7 @@ def main():
         for name, watcher in watchers.items():
             watcher.join(5)
             check_ledger(checks, framed.metrics(), name, watcher.seen)
+        check_batches(checks, street, kept, batches, framed.metrics(), box)
     checks.end()
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Eighteen cameras for FRAMED_SOAK_SECONDS (600): of H.264 and H.265, over TCP, UDP and TLS, two of three recorded by
-kernel: copy. Twelve flap at random: of those nothing is doubled, out of order or damaged without a flag, and each is good
-at the end; the other six lose nothing, and their recordings are what they sent. Every ledger is exact, and memory,
-descriptors and threads stay flat."""
+kernel: copy, and in several batches. Twelve flap at random: of those nothing is doubled, out of order or damaged without a
+flag, and each is good at the end; the other six lose nothing, and their recordings are what they sent. Every ledger is
+exact, of the batches too, and memory, descriptors and threads stay flat."""
 import collections
 import gc
 import glob
@@ -12,13 +12,15 @@ import ssl
 import threading
 import time
 
-from torment import Holdings, Stage
+from torment import Batches, Holdings, Stage
+import batch_client
+from batch_client import BatchReader
 from certificate import make_certificate
 from containers import samples
 from faulty_camera import Camera, Connection
 from framed_client import Checks, Framed, folder, until
 from numbered_clip import GOP, NumberedClip, encode
-from watch import OUTPUT, Account, check_ledger, reference
+from watch import OUTPUT, Account, check_ledger, check_steady, reference
 
 SECONDS = float(os.environ.get("FRAMED_SOAK_SECONDS", "600"))
 WARM_SECONDS = 60  # until memory that is used for the first time no longer counts
@@ -32,6 +34,7 @@ CAMERA = """
     url: {url}
     transport: {transport}
     tls: {{verify: false}}
+    rois: {{door: [16, 32, 120, 96], lane: [101, 33, 64, 128]}}
     media_timeout: 2s
     close_timeout: 300ms
     outputs:
@@ -40,6 +43,14 @@ CAMERA = """
 RECORDING = """
       recording: {{kernel: copy, segment: 1m, keep: 5m, sink: "file:{where}/{name}-%Y%m%d-%H%M%S.{container}"}}
 """
+
+# Beside the batches of Batches: of regions and tiles, and to a file, which is kept small.
+PARTS = """
+  regions: {{cameras: ["*tcp*"], roi: all, size: 64x48, count: 8, wait: 20ms, slots: 48, sink: "unix:{where}/regions"}}
+  tiles: {{cameras: ["*udp*", "!*udp2"], tiles: {{size: 160}}, size: 64x64, count: 8, slots: 48, fps: 5, sink: "ring:{where}/tiles"}}
+  filed: {{cameras: "*", size: 32x32, tensor: {{dtype: u8}}, count: 6, fps: 2, sink: "file:{where}/filed.framed"}}
+"""
+THINNED = ("tiles", "filed")
 
 # recorded: in which container, or ""
 Kind = collections.namedtuple("Kind", "codec transport recorded")
@@ -65,6 +76,11 @@ class Varied(Stage):
         for name, kind in self.kinds.items():
             self.cameras[name] = Camera(self.clips[kind.codec][0], tls=secure if kind.transport == "tls" else None)
             self.cameras[name].clips = self.clips[kind.codec]
+        self.batches, self.parts = Batches(where, self.cameras, self.digests), {}
+
+    def watch(self):
+        super().watch()
+        self.parts = {"regions": BatchReader(f"unix:{self.where}/regions"), "tiles": BatchReader(f"ring:{self.where}/tiles")}
 
     def config(self):
         text = "log: {level: warning}\ncameras:"
@@ -73,7 +89,7 @@ class Varied(Stage):
             text += CAMERA.format(name=name, url=url, transport=transport, output=OUTPUT, where=self.where)
             if kind.recorded:
                 text += RECORDING.format(name=name, container=kind.recorded, where=self.where)
-        return text
+        return text + self.batches.text() + PARTS.format(where=self.where)
 
     def recordings(self, name):
         return sorted(glob.glob(f"{self.where}/{name}-*.{self.kinds[name].recorded}"))
@@ -182,12 +198,28 @@ def check_end(checks, stage, framed):
         checks.check(good, f"{name}: not good at the end:\n{framed.errors()[-2000:]}")
 
 
-def check_steady(checks, name, losses, account):
-    """Its pictures came, each once, over one connection."""
-    checks.check(set(losses) <= {"stopping"}, f"{name}: lost {dict(losses)}")
-    checks.check(not account.missing, f"{name}: missing {account.missing[:10]}")
-    checks.check(account.flagged == 0 and account.epochs == 1,
-                 f"{name}: {account.flagged} flagged, {account.epochs} epochs")
+def check_batches(checks, stage, metrics, acts):
+    """Every sum; and of steady cameras each picture is in each batch that they are members of."""
+    stage.batches.check(checks, metrics)
+    for batch, watcher in stage.batches.watchers.items():
+        for name in set(stage.batches.members(metrics, batch)) - set(acts):
+            check_steady(checks, metrics, name, stage.cameras[name], watcher.shares[name], batch)
+    found = {"filed": batch_client.read_file(f"{stage.where}/filed.framed")}
+    for name, reader in stage.parts.items():
+        reader.join(5)
+        checks.check(not reader.error, f"{name}: {reader.error}")
+        found[name] = reader.batches
+    for name, batches in found.items():
+        pictures = collections.Counter(element.camera for batch in batches for element in batch.elements
+                                       if element.part == 0)
+        elements = [element for batch in batches for element in batch.elements]
+        whole = sum(element.part == element.parts - 1 for element in elements)
+        checks.check(whole == sum(pictures.values()), f"{name}: {whole} pictures end, {sum(pictures.values())} begin")
+        closed = metrics.sum("framed_batches_total", batch=name)
+        checks.check(closed == len(batches), f"{name}: {closed} batches closed, {len(batches)} seen")
+        lost = batch_client.check_ledger(checks, metrics, name, pictures, stage.batches.members(metrics, name))
+        batch_client.check_order(checks, name, batches, name in THINNED)
+        print(f"batch {name}: {len(batches)} batches, {len(elements)} elements, lost {dict(sum(lost.values(), collections.Counter()))}")
 
 
 def check_recordings(checks, stage, metrics, name):
@@ -223,7 +255,7 @@ def check_accounts(checks, stage, metrics, acts):
         account = Account(stage.cameras[name].sent, watcher.seen)
         account.check(checks, name)
         if name not in acts:
-            check_steady(checks, name, metrics.losses(camera=name, output="o"), account)
+            check_steady(checks, metrics, name, stage.cameras[name], watcher.seen)
         tell_unflagged(name, account, watcher.seen, acts.get(name, []))
         totals["flap" if name in acts else "are steady"].update(
             {"cameras": 1, "connections": stage.cameras[name].plays, "recordings": files, "seen": account.count,
@@ -257,6 +289,7 @@ def main():
             if SECONDS >= WARM_SECONDS:
                 holdings.check_flat(checks)
             check_accounts(checks, stage, framed.metrics(), acts)
+            check_batches(checks, stage, framed.metrics(), acts)
     checks.end()
 
 

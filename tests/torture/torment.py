@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
 from faulty_camera import Camera
 from framed_client import SANITIZED
 from numbered_clip import NumberedClip, encode
-from watch import OUTPUT, Watcher, reference
+from watch import OUTPUT, BatchWatcher, Watcher, reference
 
 GROWTH_KIB = 4096  # of resident memory, that the last third of the time may have over the one before
 
@@ -23,6 +23,48 @@ CAMERA = """
 """
 
 
+# Sinks of every kind that a client reads, both orders and tails; slots for a client of Python.
+BATCH = OUTPUT.replace("slots: 128", "slots: 48")
+BATCHES = {
+    "most": ("unix", '"*", count: 8, wait: auto, per_camera: 2'),
+    "few": ("ring", '["*", "!*1?"], count: 2, wait: 10ms, tail: zero'),
+    "fixed": ("unix", '["*?3", "*?5", "*?7"], count: 8, order: fixed, wait: 50ms, tail: zero'),
+}
+
+
+class Batches:
+    """Batches over these cameras (name -> Camera), and their watchers."""
+
+    def __init__(self, where, cameras, digests, wanted=None):
+        self.where, self.cameras, self.digests, self.wanted = where, cameras, digests, wanted or BATCHES
+        self.watchers = {}
+
+    def address(self, name):
+        return f"{self.wanted[name][0]}:{self.where}/{name}.batch"
+
+    def text(self):
+        return "batches:\n" + "".join(
+            f'  {name}: {BATCH}, cameras: {keys}, sink: "{self.address(name)}"}}\n' for name, (_, keys) in self.wanted.items())
+
+    def watch(self):
+        self.watchers = {name: BatchWatcher(self.address(name), self.digests, self.cameras) for name in self.wanted}
+
+    def members(self, metrics, name):
+        """As framed has them: cameras with an output of the batch's name."""
+        return {has["camera"]: self.cameras[has["camera"]]
+                for has, _ in metrics.all("framed_frames_total", output=name, stage="offered")}
+
+    def check(self, checks, metrics):
+        """Every sum, and no member's element twice, out of order or damaged without a flag."""
+        for name, watcher in self.watchers.items():
+            members = self.members(metrics, name)
+            checks.check(members, f"{name}: no members")
+            watcher.check(checks, metrics, name, members)
+            losses = dict(metrics.losses(output=name))
+            print(f"batch {name}: {watcher.batches} batches of {len(members)} cameras, {watcher.elements} elements,"
+                  f" lost {losses}", flush=True)
+
+
 class Stage:
     """So many cameras that show one clip."""
 
@@ -30,15 +72,16 @@ class Stage:
         path = encode(os.path.join(where, "clip.h264"), pictures)
         self.where, self.clip, self.digests = where, NumberedClip(path), reference(path)
         self.cameras = {f"camera{i}": Camera(self.clip) for i in range(count)}
-        self.watchers = {}
+        self.watchers, self.batches = {}, Batches(where, self.cameras, self.digests)
 
     def config(self):
         return "log: {level: warning}\ncameras:" + "".join(
             CAMERA.format(name=name, url=camera.url(), output=OUTPUT, where=self.where)
             for name, camera in self.cameras.items()
-        )
+        ) + self.batches.text()
 
     def watch(self):
+        self.batches.watch()
         for name, camera in self.cameras.items():
             self.watchers[name] = Watcher(f"unix:{self.where}/{name}.sock", self.digests, camera)
 
