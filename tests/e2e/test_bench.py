@@ -108,7 +108,9 @@ def check_alone(checks, where):
     for source in ("nv12", "yuv420p", "bgra"):
         for dtype in ("u8", "f16", "f32"):
             own = [name for name in names["warp"] if name.startswith(f"{source} to {dtype},")]
-            checks.check(len(own) == 2, f"{source} to {dtype}: {own}")
+            filters = [name.split(", ")[1] for name in own if not name.startswith(f"{source} to {dtype}, cpu")]
+            checks.check(len(own) - len(filters) == 2, f"{source} to {dtype}: {own}")
+            checks.check(filters == (["area", "triangle"] if dtype == "u8" else []), f"filters of {source} to {dtype}: {own}")
     root = xml.etree.ElementTree.parse(drawing).getroot()
     words = [text.text for text in root.iter(f"{SVG}text")]
     checks.check(root.tag == f"{SVG}svg" and len(list(root.iter(f"{SVG}circle"))) >= 1, "the drawing has no points")
