@@ -40,7 +40,15 @@ static __global__ void warp_pixel(const __grid_constant__ struct pixel_batch bat
         src.plane[i] = item->src[i];
     uint8_t level[3];
     const bool seen = pixel_levels(&src, warp, FORMAT, x, y, level);
-    pixel_store<T>(warp, item->dst, x, y, level, seen);
+    const T *table = (const T *)&warp->table;
+    const bool planar = warp->layout == LAYOUT_NCHW;
+    const size_t pixel = (size_t)y * warp->width + x, plane = (size_t)warp->width * warp->height;
+    T *dst = (T *)item->dst + (planar ? pixel : pixel * warp->channels);
+#pragma unroll
+    for (int c = 0; c < 3; c++)
+        if (c < warp->channels)
+            dst[planar ? c * plane : c] =
+                seen ? table[256 * c + level[c]] : (T)warp->fill_element[c];
 }
 
 // --- launch
@@ -64,27 +72,27 @@ template <typename T> static struct kernels kernels_for(enum pixel_format source
     }
 }
 
-// The axis kernels of samples that keep their values.
-static const void *kept_kernel_of(enum pixel_format source)
+// Those of samples that keep their values.
+static struct kernels kept_kernels_for(enum pixel_format source)
 {
+    struct kernels kernels = kernels_for<uint8_t>(source);
     switch (source) {
 #define CASE(format)                                                                               \
     case format:                                                                                   \
-        return (const void *)warp_axis<format, uint8_t, false, true>;
+        kernels.axis = kernels.whole = (const void *)warp_axis<format, uint8_t, false, true>;      \
+        kernels.filtered = (const void *)warp_filtered<format, uint8_t, true>;                     \
+        return kernels;
         FOR_EACH_YUV_SOURCE(CASE)
 #undef CASE
     default:
-        return NULL;
+        return kernels;
     }
 }
 
 static struct kernels kernels_of(const struct warp *warp, bool kept)
 {
-    if (kept) {
-        struct kernels kernels = kernels_for<uint8_t>(warp->source);
-        kernels.axis = kernels.whole = kept_kernel_of(warp->source);
-        return kernels;
-    }
+    if (kept)
+        return kept_kernels_for(warp->source);
     switch (element_bytes(warp->dtype)) {
     case 1:
         return kernels_for<uint8_t>(warp->source);
@@ -125,37 +133,48 @@ static cudaError_t launch_pixel(const void *kernel, struct pixel_batch *batch, s
 
 enum {
     AXIS_ROWS = 2,   // that a thread makes of each of many items
+    FEW_ROWS = 4,    // that a thread of a filter's makes of each of few items
+    FEW = 4,         // items
     BAR_BYTES = 256, // that a thread stores
 };
+
+// A grid of `y` rows of blocks that make pictures, then of those that make bars.
+static cudaError_t launch_rows(const void *kernel, struct axis_batch *batch, struct extent extent,
+                               unsigned x, unsigned y, int rows, dim3 block, cudaStream_t stream)
+{
+    const unsigned threads = x * block.x * block.y;
+    const unsigned bars = (unsigned)((extent.bars + BAR_BYTES - 1) / BAR_BYTES);
+    const dim3 grid(x, y + (bars + threads - 1) / threads, extent.n);
+    void *arguments[] = {batch, &rows, &y};
+    return cudaLaunchKernel(kernel, grid, block, arguments, 0, stream);
+}
 
 // Few items need all the threads they can make; with many, a thread's start is paid for by more
 // rows.
 static cudaError_t launch_axis(const void *kernel, struct axis_batch *batch, struct extent extent,
                                cudaStream_t stream)
 {
-    int rows = extent.n > 4 ? AXIS_ROWS : 1;
-    const unsigned x = blocks(extent.width, AXIS_SPAN);
-    const unsigned bars = (unsigned)((extent.bars + BAR_BYTES - 1) / BAR_BYTES);
-    unsigned y = blocks(extent.height, AXIS_WARPS * rows);
-    const dim3 grid(x, y + (bars + x * AXIS_THREADS - 1) / (x * AXIS_THREADS), extent.n);
-    void *arguments[] = {batch, &rows, &y};
-    return cudaLaunchKernel(kernel, grid, dim3(AXIS_LANES, AXIS_WARPS), arguments, 0, stream);
+    const int rows = extent.n > FEW ? AXIS_ROWS : 1;
+    return launch_rows(kernel, batch, extent, blocks(extent.width, AXIS_SPAN),
+                       blocks(extent.height, AXIS_WARPS * rows), rows, dim3(AXIS_LANES, AXIS_WARPS),
+                       stream);
 }
 
-static cudaError_t launch_filtered(const void *kernel, struct filtered_batch *batch,
-                                   struct extent extent, cudaStream_t stream)
+// `most`: rows that a block of any item can make.
+static cudaError_t launch_filtered(const void *kernel, struct axis_batch *batch,
+                                   struct extent extent, int most, cudaStream_t stream)
 {
-    const dim3 grid(blocks(extent.width, FILTERED_RUN), extent.height, extent.n);
-    void *arguments[] = {batch};
-    return cudaLaunchKernel(kernel, grid, dim3(FILTERED_RUN), arguments, 0, stream);
+    const int rows = extent.n > FEW || most < FEW_ROWS ? most : FEW_ROWS;
+    return launch_rows(kernel, batch, extent, blocks(extent.width, COLUMN_THREADS),
+                       blocks(extent.height, rows), rows, dim3(COLUMN_THREADS), stream);
 }
 
 // The warps of one call, by kernel.
 struct launches {
     struct pixel_batch pixel;
-    struct axis_batch axis[2]; // [1]: whole
-    struct filtered_batch filtered;
+    struct axis_batch axis[2], filtered; // axis[1]: whole
     struct extent pixels, axes[2], filters;
+    int filtered_rows;
 };
 
 static void add_pixel(struct launches *to, const struct cuda_warp *item)
@@ -168,27 +187,16 @@ static void add_pixel(struct launches *to, const struct cuda_warp *item)
     extent_add(&to->pixels, item->warp->width, item->band.y1 - item->band.y0, 0);
 }
 
-static void add_filtered(struct launches *to, const struct cuda_warp *item)
-{
-    struct filtered_item *f = &to->filtered.item[to->filters.n];
-    memcpy(f->src, item->src.plane, sizeof f->src);
-    f->dst = (uint8_t *)item->dst;
-    f->warp = (const struct warp *)item->block;
-    f->band = item->band;
-    filtered_visible(item->warp, &f->left, &f->right);
-    extent_add(&to->filters, item->warp->width, item->band.y1 - item->band.y0, 0);
-}
-
-static void add_axis(struct launches *to, const struct cuda_warp *item, bool kept)
+static void add_item(struct axis_batch *batch, struct extent *extent, const struct cuda_warp *item)
 {
     const struct warp *warp = item->warp;
-    const int i = !kept && axis_is_whole(warp);
-    struct axis_item *a = &to->axis[i].item[to->axes[i].n];
+    struct axis_item *a = &batch->item[extent->n];
     *a = axis_item_of(warp, &item->src, item->dst, item->band);
     a->table = (const uint8_t *)item->block + offsetof(struct warp, table);
-    a->rows = warp_block_rows(warp, item->block);
+    if (!filter_weighs(warp->filter))
+        a->rows = warp_block_rows(warp, item->block);
     const int picture = a->bottom - a->top, bars = a->y1 - a->y0 - picture;
-    extent_add(&to->axes[i], warp->width, picture,
+    extent_add(extent, warp->width, picture,
                (size_t)bars * warp->width * warp->channels * element_bytes(warp->dtype));
 }
 
@@ -196,13 +204,19 @@ cudaError_t warps_launch(const struct cuda_warp warps[], int n, bool kept, cudaS
 {
     struct launches to;
     to.pixels = to.axes[0] = to.axes[1] = to.filters = {0, 0, 0, 0};
+    to.filtered_rows = FILTERED_ROWS;
     for (int i = 0; i < n; i++) {
-        if (axis_fits(warps[i].warp, &warps[i].src))
-            add_axis(&to, &warps[i], kept);
-        else if (filtered_fits(warps[i].warp))
-            add_filtered(&to, &warps[i]);
+        const struct warp *warp = warps[i].warp;
+        const int rows = filtered_rows(warp, &warps[i].src);
+        const bool whole = !kept && axis_is_whole(warp);
+        if (axis_fits(warp, &warps[i].src))
+            add_item(&to.axis[whole], &to.axes[whole], &warps[i]);
+        else if (rows > 0)
+            add_item(&to.filtered, &to.filters, &warps[i]);
         else
             add_pixel(&to, &warps[i]);
+        if (rows > 0)
+            to.filtered_rows = min(to.filtered_rows, rows);
     }
     const struct kernels kernels = kernels_of(warps[0].warp, kept);
     if (to.axes[0].n)
@@ -210,7 +224,8 @@ cudaError_t warps_launch(const struct cuda_warp warps[], int n, bool kept, cudaS
     if (to.axes[1].n)
         CUDA_TRY(launch_axis(kernels.whole, &to.axis[1], to.axes[1], stream));
     if (to.filters.n)
-        CUDA_TRY(launch_filtered(kernels.filtered, &to.filtered, to.filters, stream));
+        CUDA_TRY(
+            launch_filtered(kernels.filtered, &to.filtered, to.filters, to.filtered_rows, stream));
     if (to.pixels.n)
         CUDA_TRY(launch_pixel(kernels.pixel, &to.pixel, to.pixels, stream));
     return cudaSuccess;

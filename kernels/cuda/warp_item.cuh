@@ -24,8 +24,13 @@ enum axis_flags {
 struct axis_item {
     const uint8_t *plane[PLANES_MAX];
     uint8_t *dst;
-    const void *table;           // the op's, 3 x 256 elements
-    const struct warp_row *rows; // then luma columns, chroma columns, coverage of columns
+    const void *table; // the op's, 3 x 256 elements
+    union {
+        const struct warp_row *rows; // then luma columns, chroma columns, coverage of columns
+        struct {
+            int32_t left, right;
+        } seen; // of a filter's warp, whose table lies in it: columns that see some of the picture
+    };
     int32_t stride[PLANES_MAX];
     int32_t y0, top, bottom, y1; // the band; rows outside [top, bottom) are fill alone
     uint32_t element[3];         // of fill, per channel of the tensor
@@ -90,6 +95,20 @@ static inline bool axis_is_whole(const struct warp *warp)
 
 // --- the item
 
+struct interval {
+    int from, to;
+};
+
+// Those of entries [from, to) along an axis, that see some of the picture, which lie side by side.
+static inline struct interval range_seen(const uint16_t *coverage, int from, int to)
+{
+    while (from < to && coverage[from] == 0)
+        from++;
+    while (to > from && coverage[to - 1] == 0)
+        to--;
+    return {from, to};
+}
+
 static inline uint8_t axis_flags_of(const struct warp *warp, const void *dst)
 {
     const size_t run = AXIS_COLUMNS * element_bytes(warp->dtype);
@@ -121,10 +140,18 @@ static inline struct axis_item axis_item_of(const struct warp *warp, const struc
     a.dst = (uint8_t *)dst;
     a.y0 = a.top = band.y0;
     a.y1 = a.bottom = band.y1;
-    while (a.top < a.y1 && warp->rows[a.top].coverage == 0)
-        a.top++;
-    while (a.bottom > a.top && warp->rows[a.bottom - 1].coverage == 0)
-        a.bottom--;
+    if (filter_weighs(warp->filter)) {
+        const struct interval columns = range_seen(warp->filtered.coverage_x, 0, warp->width);
+        const struct interval rows = range_seen(warp->filtered.coverage_y, band.y0, band.y1);
+        a.seen = {columns.from, columns.to};
+        a.top = rows.from;
+        a.bottom = rows.to;
+    } else {
+        while (a.top < a.y1 && warp->rows[a.top].coverage == 0)
+            a.top++;
+        while (a.bottom > a.top && warp->rows[a.bottom - 1].coverage == 0)
+            a.bottom--;
+    }
     a.width = (uint16_t)warp->width;
     a.height = (uint16_t)warp->height;
     // RGB: the rounding of vertical, channel6's offset, and its rounding and level_of's; YUV:

@@ -219,6 +219,16 @@ static __device__ inline int to_15(int sum)
     return (sum & ~32767) | 16384;
 }
 
+// R, G, B of luma with 21 fraction bits and of samples of chroma.
+static __device__ inline void rgb21_of_yuv(const struct axis_item *item, int luma, int u, int v,
+                                           int level21[3])
+{
+    const int y = to_15(luma);
+    level21[0] = v * item->rv + y;
+    level21[1] = v * item->gv + to_15(u * item->gu + y);
+    level21[2] = u * item->blue + y;
+}
+
 template <enum pixel_format FORMAT>
 static __device__ inline void yuv21(const struct axis_item *item, int luma,
                                     const struct axis_lines *lines, struct warp_column column,
@@ -229,10 +239,7 @@ static __device__ inline void yuv21(const struct axis_item *item, int luma,
     pair_chroma<FORMAT>(lines->below, column, below);
     const int u = vertical31(above[0], below[0], lines->weight);
     const int v = vertical31(above[1], below[1], lines->weight);
-    const int y = to_15(luma);
-    level21[0] = v * item->rv + y;
-    level21[1] = v * item->gv + to_15(u * item->gu + y);
-    level21[2] = u * item->blue + y;
+    rgb21_of_yuv(item, luma, u, v, level21);
 }
 
 #endif

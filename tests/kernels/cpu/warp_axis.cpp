@@ -60,6 +60,16 @@ static unsigned __byte_perm(unsigned low, unsigned high, unsigned order)
     return result;
 }
 
+static unsigned __umulhi(unsigned a, unsigned b)
+{
+    return (unsigned)((uint64_t)a * b >> 32);
+}
+
+static unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift)
+{
+    return (unsigned)(((uint64_t)high << 32 | low) << (shift & 31) >> 32);
+}
+
 static int min(int a, int b)
 {
     return a < b ? a : b;
@@ -106,12 +116,13 @@ template <typename T> static kernel *kernel_of(enum pixel_format source, bool wh
     }
 }
 
-static kernel *kept_kernel_of(enum pixel_format source)
+static kernel *kept_kernel_of(enum pixel_format source, bool filtered)
 {
     switch (source) {
 #define CASE(format)                                                                               \
     case format:                                                                                   \
-        return warp_axis<format, uint8_t, false, true>;
+        return filtered ? warp_filtered<format, uint8_t, true>                                     \
+                        : warp_axis<format, uint8_t, false, true>;
         FOR_EACH_YUV_SOURCE(CASE)
 #undef CASE
     default:
@@ -119,30 +130,7 @@ static kernel *kept_kernel_of(enum pixel_format source)
     }
 }
 
-static unsigned blocks(int length, int block)
-{
-    return (unsigned)((length + block - 1) / block);
-}
-
-// Every thread of a block runs twice: the first time fills the block's table, which its threads
-// share.
-static void launch(kernel *kernel, const struct axis_batch &batch, int rows)
-{
-    const struct axis_item &item = batch.item[0];
-    const unsigned bars = blocks(item.bottom - item.top, AXIS_WARPS * rows);
-    gridDim = {blocks(item.width, AXIS_SPAN), bars + 1, 1};
-    for (blockIdx.y = 0; blockIdx.y < gridDim.y; blockIdx.y++)
-        for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++)
-            for (int time = 0; time < 2; time++)
-                for (threadIdx.y = 0; threadIdx.y < AXIS_WARPS; threadIdx.y++)
-                    for (threadIdx.x = 0; threadIdx.x < AXIS_LANES; threadIdx.x++)
-                        kernel(batch, rows, bars);
-}
-
-// A filter's kernel; a block's threads run twice because they share its sums.
-typedef void filtered_kernel(const struct filtered_batch);
-
-template <typename T> static filtered_kernel *filtered_kernel_of(enum pixel_format source)
+template <typename T> static kernel *filtered_kernel_of(enum pixel_format source)
 {
     switch (source) {
 #define CASE(format)                                                                               \
@@ -155,49 +143,47 @@ template <typename T> static filtered_kernel *filtered_kernel_of(enum pixel_form
     }
 }
 
-static void launch_filtered(filtered_kernel *kernel, const struct filtered_batch &batch)
+static unsigned blocks(int length, int block)
 {
-    const struct filtered_item &item = batch.item[0];
-    gridDim = {blocks(item.warp->width, FILTERED_RUN), blocks(item.band.y1 - item.band.y0, 1), 1};
-    threadIdx.y = 0;
+    return (unsigned)((length + block - 1) / block);
+}
+
+// Every thread of a block runs twice: the first time fills what its threads share. `columns` and
+// `height`: output pixels that a block makes.
+static void launch(kernel *kernel, const struct axis_batch &batch, int rows, unsigned width,
+                   unsigned height, int columns, int block_rows)
+{
+    const struct axis_item &item = batch.item[0];
+    const unsigned bars = blocks(item.bottom - item.top, block_rows);
+    gridDim = {blocks(item.width, columns), bars + 1, 1};
     for (blockIdx.y = 0; blockIdx.y < gridDim.y; blockIdx.y++)
         for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++)
             for (int time = 0; time < 2; time++)
-                for (threadIdx.x = 0; threadIdx.x < FILTERED_RUN; threadIdx.x++)
-                    kernel(batch);
+                for (threadIdx.y = 0; threadIdx.y < height; threadIdx.y++)
+                    for (threadIdx.x = 0; threadIdx.x < width; threadIdx.x++)
+                        kernel(batch, rows, bars);
 }
 
-static void run_filtered(const struct warp *warp, const struct image *src, uint8_t *result,
-                         struct band band)
+static void run_filtered(const struct warp *warp, const struct axis_batch &batch, int rows,
+                         bool kept)
 {
-    struct filtered_batch batch = {};
-    struct filtered_item *item = &batch.item[0];
-    memcpy(item->src, src->plane, sizeof item->src);
-    item->dst = result;
-    item->warp = warp;
-    item->band = band;
-    filtered_visible(warp, &item->left, &item->right);
     const size_t element = element_bytes(warp->dtype);
-    launch_filtered(element == 1   ? filtered_kernel_of<uint8_t>(warp->source)
-                    : element == 2 ? filtered_kernel_of<uint16_t>(warp->source)
-                                   : filtered_kernel_of<uint32_t>(warp->source),
-                    batch);
+    launch(kept           ? kept_kernel_of(warp->source, true)
+           : element == 1 ? filtered_kernel_of<uint8_t>(warp->source)
+           : element == 2 ? filtered_kernel_of<uint16_t>(warp->source)
+                          : filtered_kernel_of<uint32_t>(warp->source),
+           batch, rows, COLUMN_THREADS, 1, COLUMN_THREADS, rows);
 }
 
-static void run_axis(const struct warp *warp, const struct image *src, uint8_t *result,
-                     struct band band, bool kept)
+static void run_axis(const struct warp *warp, const struct axis_batch &batch, int rows, bool kept)
 {
-    struct axis_batch batch = {};
-    batch.item[0] = axis_item_of(warp, src, result, band);
-    batch.item[0].table = &warp->table;
-    batch.item[0].rows = warp->rows;
     const size_t element = element_bytes(warp->dtype);
     const bool whole = axis_is_whole(warp);
-    launch(kept           ? kept_kernel_of(warp->source)
+    launch(kept           ? kept_kernel_of(warp->source, false)
            : element == 1 ? kernel_of<uint8_t>(warp->source, whole)
            : element == 2 ? kernel_of<uint16_t>(warp->source, whole)
                           : kernel_of<uint32_t>(warp->source, whole),
-           batch, 1 + band.y0 / 2 % 2);
+           batch, rows, AXIS_LANES, AXIS_WARPS, AXIS_SPAN, AXIS_WARPS * rows);
 }
 
 // Copies the band's rows, and breaks the first byte where other rows were written.
@@ -235,8 +221,8 @@ static size_t lay_out_tight(struct image *tight, const struct warp *warp, uint8_
 static void warp_on_host(const struct image *dst, const struct image *src, const struct warp *warp,
                          struct band band, bool filled, bool kept)
 {
-    const bool filtered = filtered_fits(warp);
-    if (!filtered && !axis_fits(warp, src)) {
+    const int filtered = filtered_rows(warp, src);
+    if (filtered == 0 && !axis_fits(warp, src)) {
         warp_reference(dst, src, warp, band, filled);
         return;
     }
@@ -245,10 +231,16 @@ static void warp_on_host(const struct image *dst, const struct image *src, const
     uint8_t *memory = (uint8_t *)aligned_alloc(64, (bytes + 63) & ~63);
     memset(memory, UNTOUCHED, bytes);
     lay_out_tight(&tight, warp, memory + GUARD);
-    if (filtered)
-        run_filtered(warp, src, memory + GUARD, band);
-    else
-        run_axis(warp, src, memory + GUARD, band, kept);
+    struct axis_batch batch = {};
+    batch.item[0] = axis_item_of(warp, src, memory + GUARD, band);
+    batch.item[0].table = &warp->table;
+    const int some = 1 + band.y0 / 2 % 2;
+    if (filtered) {
+        run_filtered(warp, batch, some < filtered ? filtered - some + 1 : filtered, kept);
+    } else {
+        batch.item[0].rows = warp->rows;
+        run_axis(warp, batch, some, kept);
+    }
     copy_band(dst, &tight, band);
     free(memory);
 }
