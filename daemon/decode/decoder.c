@@ -286,7 +286,9 @@ int decoder_join(struct decoder *d, const struct decode_target *target)
     if (d->codec.context && (begun || !d->device))
         return 0;
     close_codec(d);
-    int rc = bridges(d) ? open_on(d, NULL) : open_codec(d);
+    int rc = bridges(d) ? open_on(d, NULL) : -ENOTSUP;
+    if (rc < 0)
+        rc = open_codec(d);
     if (rc == 0 && !begun)
         await_keyframe_on_device(d);
     return rc;

@@ -364,14 +364,18 @@ int budget_check(const struct config *config, const struct backend_driver *drive
                  const struct placement_gpu gpus[], int n, char *why, size_t size)
 {
     struct placement_gpu placed[GPUS_MAX] = {{.limit = budget_limit(config, 0)}};
-    const size_t pinned = budget_sum(config, driver, nvdec).pinned;
+    size_t pinned = budget_sum(config, driver, nvdec).pinned;
     char what[40] = "device memory";
     int rc = 0;
     if (n > 0)
         memcpy(placed, gpus, (size_t)n * sizeof *placed);
     place_cameras(config, driver, nvdec, placed, n > 0 ? n : 1);
-    for (int i = 0; i < config->n_batches && n <= 1; i++) // with more GPUs they are on the host
-        placed[0].taken.bytes += budget_batch(config, &config->batches[i], driver).device;
+    for (int i = 0; i < config->n_batches; i++) {
+        const struct memory_need need = budget_batch(config, &config->batches[i], driver);
+        for (int k = 0; k < (n > 0 ? n : 1); k++) // on one of them, or of several GPUs on the host
+            placed[k].taken.bytes += need.device;
+        pinned += n > 1 ? need.device : 0;
+    }
     for (int i = 0; rc == 0 && i < (n > 0 ? n : 1); i++) {
         const bool own = placed[i].limit == (size_t)config->cuda.memory.n;
         if (n > 1)

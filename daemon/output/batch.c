@@ -172,6 +172,7 @@ static void fill_closed(struct batch *batch)
                 blank_item(batch, result, i);
         lock(batch);
         batch->fills = false;
+        batch->was_unlocked = true;
         result->held--;
         pthread_cond_broadcast(&batch->filled);
         pthread_cond_broadcast(&batch->options.pool->room);
@@ -225,27 +226,6 @@ static bool is_full(const struct result *open)
     return true;
 }
 
-static bool has_all(const struct batch *batch, int64_t now_ns)
-{
-    for (const struct batch_member *m = batch->members; m; m = m->next)
-        if (is_live(m, now_ns) && pictures_in_open(m) == 0 && !m->unplaced)
-            return false;
-    return true;
-}
-
-static void close_when_due(struct batch *batch)
-{
-    const int64_t now_ns = monotonic_ns();
-    if (!is_open(batch))
-        return;
-    if (is_full(batch->open))
-        close_open(batch, CLOSED_FULL);
-    else if (has_all(batch, now_ns))
-        close_open(batch, CLOSED_ALL);
-    else if (now_ns >= batch->due_ns)
-        close_open(batch, CLOSED_WAIT);
-}
-
 // The first item of a run of free ones for the member's picture; -1: there is none.
 static int find_items(const struct batch_member *member, int parts)
 {
@@ -268,14 +248,41 @@ static bool has_room_for(const struct batch_member *member, int parts)
            find_items(member, parts) >= 0;
 }
 
+// But those whose parked pictures it has no room for.
+static bool has_all(const struct batch *batch, int64_t now_ns)
+{
+    for (const struct batch_member *m = batch->members; m; m = m->next) {
+        const bool fits = m->n_parked == 0 || has_room_for(m, m->parts);
+        if (is_live(m, now_ns) && pictures_in_open(m) == 0 && !m->unplaced && fits)
+            return false;
+    }
+    return true;
+}
+
+static void close_when_due(struct batch *batch)
+{
+    const int64_t now_ns = monotonic_ns();
+    if (!is_open(batch))
+        return;
+    if (is_full(batch->open))
+        close_open(batch, CLOSED_FULL);
+    else if (has_all(batch, now_ns))
+        close_open(batch, CLOSED_ALL);
+    else if (now_ns >= batch->due_ns)
+        close_open(batch, CLOSED_WAIT);
+}
+
 // Whether no other member has any of these items under `fixed`.
 static bool are_unreserved(const struct batch_member *member, int first, int n)
 {
     if (first + n > member->batch->options.capacity)
         return false;
-    for (const struct batch_member *m = member->batch->members; m; m = m->next)
-        if (m->index != member->index && m->first < first + n && first < m->first + m->n)
+    for (const struct batch_member *m = member->batch->members; m; m = m->next) {
+        const bool awaited = m->n == 0 && !m->unplaced; // its first picture is yet to come
+        const int from = awaited ? m->index * n : m->first, to = from + (awaited ? n : m->n);
+        if (m->index != member->index && from < first + n && first < to)
             return false;
+    }
     return true;
 }
 
@@ -317,6 +324,8 @@ static int open_next(struct batch *batch, int64_t *opening_ns)
         *opening_ns += monotonic_ns() - begun_ns;
         lock(batch);
         batch->opening = false;
+        batch->was_unlocked = true;
+        wake_collector(batch); // what was parked meanwhile
     }
     struct result *result = NULL;
     if (rc == 0 && !(result = pool_find_room(pool, !pool_waits(pool))))
@@ -492,6 +501,8 @@ void batch_withdraw(struct batch_member *member, enum loss reason)
 {
     struct batch *batch = member->batch;
     lock(batch);
+    if (batch->options.pool->sink != POOL_SINK_OPEN)
+        reason = batch->options.pool->sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING;
     while (member->n_parked > 0) {
         struct frame lost = unpark(member).frame;
         ledger_lose(member->ledger, reason);
@@ -564,17 +575,22 @@ static bool take_overdue(struct batch *batch, struct frame *ret)
     return false;
 }
 
-// The next parked picture that has room. False: there is none.
-static bool serve_next(struct batch *batch, struct batch_grant *ret)
+// The next parked picture that has room, or *lost where memory cannot be had. False: there is none.
+static bool serve_next(struct batch *batch, struct batch_grant *ret, struct frame *lost)
 {
     struct batch_member *member = next_waiting(batch);
     int64_t opening_ns = 0;
     if (!member || pool_check_sink(batch->options.pool) < 0)
         return false;
     if (!is_open(batch)) {
-        if (open_next(batch, &opening_ns) < 0)
-            return false;
+        const int rc = open_next(batch, &opening_ns);
         member = next_waiting(batch); // opening may have taken the lock away
+        if (rc == -ENOMEM && member) {
+            *lost = unpark(member).frame;
+            ledger_lose(member->ledger, LOSS_BACKEND);
+        }
+        if (rc < 0)
+            return false;
     }
     if (!member)
         return false;
@@ -622,12 +638,14 @@ int batch_take(struct batch *batch, struct batch_grant *ret)
     pthread_cond_broadcast(&batch->submitted);
     while (!batch->stopped && !ret->member && !batch->announce) {
         struct frame lost = {0};
+        batch->was_unlocked = false;
         update_open(batch);
-        if (take_overdue(batch, &lost)) {
+        const bool idle = !take_overdue(batch, &lost) && !serve_next(batch, ret, &lost);
+        if (lost.release) {
             unlock(batch);
             frame_release(&lost);
             lock(batch);
-        } else if (!serve_next(batch, ret) && !batch->announce) {
+        } else if (idle && !batch->announce && !batch->was_unlocked) {
             wait_for_change(batch);
         }
     }
@@ -675,7 +693,7 @@ static void update_policy(struct batch *batch)
     struct pool *pool = batch->options.pool;
     enum overflow overflow = pool->options.overflow;
     for (const struct batch_member *m = batch->members; m; m = m->next)
-        if (m->overflow == OVERFLOW_WAIT)
+        if (m->overflow == OVERFLOW_WAIT && !m->ended)
             overflow = OVERFLOW_WAIT;
     atomic_store(&pool->overflow, overflow);
 }
@@ -690,6 +708,14 @@ void batch_add(struct batch *batch, struct batch_member *member)
     batch->members = member;
     update_policy(batch);
     unlock(batch);
+}
+
+void batch_end(struct batch_member *member)
+{
+    lock(member->batch);
+    member->ended = true;
+    update_policy(member->batch);
+    unlock(member->batch);
 }
 
 void batch_join(struct batch_member *member)

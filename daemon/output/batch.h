@@ -52,7 +52,7 @@ struct batch_member {
     // Private to batch.c:
     struct batch *batch;
     struct batch_member *next;
-    bool joined;
+    bool joined, ended;
     int index;       // among the members; those of the same name have the same
     int first, n;    // its items under `fixed`, from its first picture on; n 0: none yet
     bool unplaced;   // it wants more of them than there are
@@ -83,6 +83,7 @@ struct batch {
     int64_t due_ns;       // CLOCK_MONOTONIC: its wait ends
     bool opening;         // a thread opens memory for the next one
     bool stopped;
+    bool was_unlocked; // since the collector last looked at everything
     uint64_t serial;   // counts what was served
     uint64_t sequence; // of the next batch
     size_t item_size;  // of the first request, like:
@@ -118,6 +119,8 @@ void batch_add(struct batch *, struct batch_member *);
 // Loop thread, after batch_withdraw. Closes a batch that is open; items of the member stay in the
 // batches that it is in.
 void batch_leave(struct batch_member *);
+// The member's camera has ended: the batch follows the others' overflow. Loop thread.
+void batch_end(struct batch_member *);
 // The member sends pictures from now on: closes a batch that is open, the first time. Camera
 // thread.
 void batch_join(struct batch_member *);

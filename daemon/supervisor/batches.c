@@ -37,6 +37,9 @@ void batches_start(struct output *batches, struct camera *const cameras[], int n
 void batches_finish(struct output *batches, struct camera *const cameras[], int n,
                     const struct camera *ended, int grace_ms)
 {
+    for (int i = 0; i < ended->subscriptions->n; i++)
+        if (ended->subscriptions->list[i].output->parent)
+            batch_end(&ended->subscriptions->list[i].output->share);
     for (struct output *batch = batches; batch; batch = batch->next)
         if (subscriptions_fill(ended->subscriptions, batch) && !batch_is_filled(batch, cameras, n))
             output_finish(batch, grace_ms);

@@ -418,6 +418,40 @@ static void test_fixed_parts(void)
     end(&f);
 }
 
+// The place of a member that has shown nothing yet is not given away.
+static void test_fixed_absent(void)
+{
+    const struct setting setting = {.members = 2, .capacity = 2, .wait_ms = 40, .fixed = true};
+    struct fixture f;
+    start(&f, &setting);
+    join(&f, 2, &setting);
+    feed(&f, 1);
+    expect(&f, CLOSED_ALL, 1);
+    CHECK(!feed(&f, 2) && sum(&f, LOSS_CONFIG) == 1, "member 2 has the place of member 0");
+    batch_leave(&f.member[1]);
+    CHECK(feed(&f, 2) && f.member[2].first == 1, "place %d", f.member[2].first);
+    expect(&f, CLOSED_ALL, 1);
+    end(&f);
+}
+
+// A batch with too little room for what is parked does not wait for its time.
+static void test_too_little_room(void)
+{
+    struct fixture f;
+    start(&f, &(struct setting){.members = 2, .capacity = 8, .wait_ms = 1000});
+    f.parts[0] = f.parts[1] = 5;
+    wake_members(&f);
+    const int64_t begun_ns = monotonic_ns();
+    for (int i = 0; i < 6; i++) {
+        feed(&f, i % 2);
+        if (i > 0)
+            expect(&f, CLOSED_ALL, 5);
+    }
+    CHECK(monotonic_ns() - begun_ns < 500 * 1000000, "it waited");
+    end(&f);
+    CHECK(sum(&f, LOSS_OVERFLOW) == 0, "%d lost", (int)sum(&f, LOSS_OVERFLOW));
+}
+
 // A camera that a reload replaces keeps its place.
 static void test_fixed_again(void)
 {
@@ -791,6 +825,8 @@ int main(void)
     TEST(test_fixed());
     TEST(test_fixed_parts());
     TEST(test_fixed_again());
+    TEST(test_fixed_absent());
+    TEST(test_too_little_room());
     TEST(test_all_failed());
     TEST(test_tail_of_failed());
     TEST(test_policy());
