@@ -70,7 +70,7 @@ endif
 $(B)/%.o: %.c
 	$(call compile,$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS))
 
-include tests/bench/bench.mk tests/fuzz/fuzz.mk tests/tests.mk scripts/packages.mk
+include client/client.mk tests/bench/bench.mk tests/fuzz/fuzz.mk tests/tests.mk scripts/packages.mk
 
 # --- what a user calls. Set-up comes first and in a make of its own: before it there is no compiler. Where nobody says how
 # many jobs to run at once, it is one for each processor.

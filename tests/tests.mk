@@ -1,5 +1,5 @@
 # The tests: a program per file, linked with no more than its folder may know.
-PART_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/config/*.c tests/daemon/*.c tests/daemon/*/*.c)) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
+PART_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/config/*.c tests/daemon/*.c tests/daemon/*/*.c tests/client/*.c)) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
 TESTS := $(KERNEL_TESTS) $(PART_TESTS) $(patsubst %.c,$(B)/%,$(wildcard tests/bench/tests/*.c))
 
 # A program holds most of the daemon, and there are 130: gold links one in a third of the time that GNU's ld takes. Of
@@ -10,6 +10,12 @@ endif
 
 $(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(CONFIG_LIBS)
+
+$(B)/tests/client/%: $(B)/tests/client/%.o $(CLIENT_OBJ)
+	$(link)
+
+$(B)/tests/e2e/client_frames: $(B)/tests/e2e/client_frames.o $(CLIENT_OBJ)
+	$(link)
 
 $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(DAEMON_LIBS)
@@ -37,7 +43,7 @@ $(B)/faults/nth.so: tests/faults/nth.c
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
 .PHONY: part-tests tests torture
 part-tests: $(B)/framed $(PART_TESTS) ## build those tests alone that check-sanitized runs
-tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so manuals units ## build every test
+tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/tests/e2e/client_frames client manuals units ## build every test
 
 # At -O1 sanitizers see as much as at -O3, and are built in half the time; -g1 has the lines that their reports name, and
 # takes two thirds of -g's time. Tests of kernels and benches are not built, since none of them is run. A loop that gcov counts takes ten times as long:
@@ -46,14 +52,14 @@ tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so manuals units ## build eve
 check-sanitized: ## run the tests of the configuration, of the daemon's parts and the fuzzers' corpora under ASan and UBSan
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(JOBS) NVCC= SAN=address,undefined CFLAGS='-O1 -g1' B=$(B)/sanitized part-tests
-	@B=$(B)/sanitized SAN=address,undefined tests/run tests/config tests/daemon tests/fuzz
+	@B=$(B)/sanitized SAN=address,undefined tests/run tests/config tests/daemon tests/client tests/fuzz
 
 coverage: ## print which share of each folder's lines the tests run, and the files with the smallest
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(JOBS) NVCC= CFLAGS='-O1 -g --coverage' B=$(B)/coverage \
 		$(B)/coverage/framed $(B)/coverage/framed-bench tests
 	@find $(B)/coverage -name '*.gcda' -delete
-	-@B=$(B)/coverage SAN=coverage CASES=300 tests/run tests/kernels tests/config tests/daemon tests/fuzz tests/e2e
+	-@B=$(B)/coverage SAN=coverage CASES=300 tests/run tests/kernels tests/config tests/daemon tests/client tests/fuzz tests/e2e
 	@tests/coverage.py $(B)/coverage
 
 # Cameras that fail for long, a thousand reloads, MUTATIONS of a clip of each codec and FLIPS of bits in each H.265 clip

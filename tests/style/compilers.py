@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """gcc and clang both take every C file without a warning, each header stands by itself, those for CUDA with nvcc, and
-wire.h is C++ too."""
+wire.h and framed.h are C++ too."""
 import glob
 import os
 import platform
@@ -46,8 +46,8 @@ def main():
     os.chdir(ROOT)
     packages = subprocess.run(["pkg-config", "--cflags", *PACKAGES], check=True, capture_output=True, text=True).stdout
     packages = packages.split()
-    sources = sorted(glob.glob("kernels/**/*.c", recursive=True) + glob.glob("config/*.c") + glob.glob("daemon/**/*.c", recursive=True))
-    headers = sorted(glob.glob("kernels/**/*.h", recursive=True) + glob.glob("config/*.h") + glob.glob("daemon/**/*.h", recursive=True))
+    sources = sorted(glob.glob("kernels/**/*.c", recursive=True) + glob.glob("config/*.c") + glob.glob("client/*.c") + glob.glob("daemon/**/*.c", recursive=True))
+    headers = sorted(glob.glob("kernels/**/*.h", recursive=True) + glob.glob("config/*.h") + glob.glob("client/*.h") + glob.glob("daemon/**/*.h", recursive=True))
     cuda = sorted(glob.glob("kernels/**/*.cuh", recursive=True)) + [path for path in headers if "cuda" in path]
     headers = [path for path in headers if path not in cuda]
     version = '-DFRAMED_VERSION_TEXT="0"'
@@ -55,7 +55,7 @@ def main():
         *([*call, version, path] for path in sources for call in calls(path, packages, "gcc", "clang")),
         *([*call, "-x", "c", "-include", path, "/dev/null"]
           for path in headers for call in calls(path, packages, "gcc")),
-        ["clang", *CXX, "-Wno-pragma-once-outside-header", "daemon/wire.h"],
+        *(["clang", *CXX, "-I.", "-Wno-pragma-once-outside-header", path] for path in ("daemon/wire.h", "client/framed.h")),
     ]
     checks = Checks("compilers")
     if nvcc := next((path for path in NVCC if path and os.path.exists(path)), None):

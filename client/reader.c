@@ -1,0 +1,363 @@
+// The reader: one connection after another, and the view that is out.
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/address.h"
+#include "client/framed.h"
+#include "client/memory.h"
+#include "client/ring.h"
+#include "client/stream.h"
+
+enum {
+    RETRY_MS_MIN = 100,
+    RETRY_MS_MAX = 5000,
+};
+
+enum state { WAITING, CONNECTING, CONNECTED };
+
+struct framed_reader {
+    struct address address;
+    char name[300];
+    unsigned flags;
+    int epoll, timer; // what framed_fd gives; the time of the next connection
+    int fd;           // of the connection; -1: none
+    enum state state;
+    bool wants_write;  // epoll says when the socket takes bytes
+    unsigned attempts; // since the last frame
+    struct ring ring;
+    struct stream stream;
+    struct framed_counts counts;
+    uint64_t lost_now; // on this connection
+    int reason;        // negative errno of the last connection's end
+    char error[400];
+
+    // The view that is out.
+    bool is_out;
+    uint64_t connection;          // that it came from: counts.connections
+    struct framed_memory *memory; // where it lies
+    const uint64_t *state_word;   // of a ring
+    uint32_t slot;
+    uint64_t ticket;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void set_timer(const struct framed_reader *reader, int ms)
+{
+    const struct itimerspec when = {
+        .it_value = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L + 1}};
+    timerfd_settime(reader->timer, 0, &when, NULL);
+}
+
+static bool is_ring(const struct framed_reader *reader)
+{
+    return reader->address.kind == ADDRESS_RING;
+}
+
+// --- open and close
+
+static int watch(int epoll, int fd, uint32_t events, int operation)
+{
+    struct epoll_event event = {.events = events};
+    return epoll_ctl(epoll, operation, fd, &event) == 0 ? 0 : -errno;
+}
+
+static int open_descriptors(struct framed_reader *reader)
+{
+    reader->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (reader->epoll < 0)
+        return -errno;
+    reader->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (reader->timer < 0)
+        return -errno;
+    set_timer(reader, 0);
+    return watch(reader->epoll, reader->timer, EPOLLIN, EPOLL_CTL_ADD);
+}
+
+struct framed_reader *framed_open(const char *address, unsigned flags)
+{
+    struct framed_reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return NULL;
+    reader->epoll = reader->timer = reader->fd = -1;
+    reader->flags = flags;
+    stream_reset(&reader->stream);
+    int rc = flags & ~(unsigned)(FRAMED_NEWEST | FRAMED_ONCE) ? -EINVAL : 0;
+    if (rc == 0)
+        rc = address_parse(&reader->address, address);
+    if (rc == 0)
+        rc = open_descriptors(reader);
+    if (rc == 0) {
+        snprintf(reader->name, sizeof reader->name, "%s", address);
+        return reader;
+    }
+    framed_close(reader);
+    errno = -rc;
+    return NULL;
+}
+
+static void close_descriptor(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+void framed_close(struct framed_reader *reader)
+{
+    if (!reader)
+        return;
+    memory_drop(reader->memory);
+    ring_close(&reader->ring);
+    stream_close(&reader->stream);
+    close_descriptor(reader->fd);
+    close_descriptor(reader->timer);
+    close_descriptor(reader->epoll);
+    free(reader);
+}
+
+int framed_fd(const struct framed_reader *reader)
+{
+    return reader->epoll;
+}
+
+const char *framed_error(const struct framed_reader *reader)
+{
+    return reader->error;
+}
+
+void framed_count(const struct framed_reader *reader, struct framed_counts *ret)
+{
+    *ret = reader->counts;
+    ret->lost += reader->lost_now;
+}
+
+// --- the connection
+
+static const char *text_of(int rc)
+{
+    switch (rc) {
+    case -EPIPE:
+        return "framed closed the connection";
+    case -EPROTO:
+        return "what came is not framed's protocol";
+    case -EADDRNOTAVAIL:
+        return "the host's name is not known";
+    case -ENODEV:
+        return "the frames are on a GPU that is not visible here";
+    default:
+        return strerror(-rc);
+    }
+}
+
+// Ends the connection and says when the next one is due. The view that is out stays.
+static void disconnect(struct framed_reader *reader, int rc)
+{
+    close_descriptor(reader->fd); // epoll forgets it
+    reader->fd = -1;
+    reader->state = WAITING;
+    reader->reason = rc;
+    reader->counts.lost += reader->lost_now;
+    reader->lost_now = 0;
+    ring_reset(&reader->ring);
+    stream_reset(&reader->stream);
+    snprintf(reader->error, sizeof reader->error, "%s: %s", reader->name, text_of(rc));
+    int ms = RETRY_MS_MIN;
+    for (unsigned i = 0; i < reader->attempts && ms < RETRY_MS_MAX; i++)
+        ms *= 2;
+    set_timer(reader, ms < RETRY_MS_MAX ? ms : RETRY_MS_MAX);
+    reader->attempts++;
+}
+
+// Whether it is time for another connection.
+static bool is_due(const struct framed_reader *reader)
+{
+    uint64_t times;
+    return read(reader->timer, &times, sizeof times) == sizeof times;
+}
+
+static int start_connection(struct framed_reader *reader)
+{
+    const int fd = address_connect(&reader->address, reader->attempts);
+    if (fd < 0)
+        return fd;
+    reader->fd = fd;
+    reader->state = CONNECTING;
+    reader->wants_write = true;
+    return watch(reader->epoll, fd, EPOLLIN | EPOLLOUT, EPOLL_CTL_ADD);
+}
+
+// Asks to be woken when the socket takes bytes, or no longer.
+static int set_wants_write(struct framed_reader *reader, bool wants)
+{
+    if (wants == reader->wants_write)
+        return 0;
+    reader->wants_write = wants;
+    return watch(reader->epoll, reader->fd, wants ? EPOLLIN | EPOLLOUT : EPOLLIN, EPOLL_CTL_MOD);
+}
+
+// 0 too while the connection is under way.
+static int finish_connection(struct framed_reader *reader)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer, error_size = sizeof(int);
+    int error = 0;
+    if (getsockopt(reader->fd, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0 || error != 0)
+        return error != 0 ? -error : -errno;
+    if (getpeername(reader->fd, (struct sockaddr *)&peer, &size) != 0)
+        return errno == ENOTCONN ? 0 : -errno;
+    reader->state = CONNECTED;
+    reader->counts.connections++;
+    return set_wants_write(reader, false);
+}
+
+// --- frames
+
+// Takes note of the view that goes out.
+static void lend(struct framed_reader *reader, const struct framed_view *view,
+                 struct framed_memory *memory)
+{
+    reader->is_out = true;
+    reader->connection = reader->counts.connections;
+    reader->memory = memory;
+    memory_hold(memory);
+    reader->slot = view->slot;
+    reader->ticket = view->ticket;
+    reader->state_word = is_ring(reader) ? ring_state(&reader->ring, view->slot) : NULL;
+    reader->lost_now = view->batch.count > 0 ? view->batch.lost : view->header.lost;
+    reader->counts.frames++;
+    reader->attempts = 0;
+}
+
+static int flush(struct framed_reader *reader)
+{
+    ring_flush(&reader->ring, reader->fd);
+    return set_wants_write(reader, reader->ring.n_returns > 0);
+}
+
+static int receive(struct framed_reader *reader, struct framed_view *view)
+{
+    const bool newest = reader->flags & FRAMED_NEWEST;
+    uint64_t *skipped = &reader->counts.skipped;
+    struct framed_memory *memory;
+    int rc;
+    if (is_ring(reader)) {
+        rc = ring_next(&reader->ring, reader->fd, newest, view, skipped);
+        memory = reader->ring.memory;
+    } else {
+        rc = stream_next(&reader->stream, reader->fd, newest, view, &memory, skipped);
+    }
+    if (rc == 1)
+        lend(reader, view, memory);
+    if (rc < 0 || !is_ring(reader))
+        return rc;
+    const int flushed = flush(reader);
+    return rc == 1 || flushed == 0 ? rc : flushed;
+}
+
+// Does what can be done now. 1: a view. 0: nothing more. Negative errno: with FRAMED_ONCE.
+static int advance(struct framed_reader *reader, struct framed_view *view)
+{
+    int rc = 0;
+    if (reader->state == WAITING) {
+        if (reader->reason != 0 && (reader->flags & FRAMED_ONCE))
+            return reader->reason;
+        if (!is_due(reader))
+            return 0;
+        rc = start_connection(reader);
+    }
+    if (rc == 0 && reader->state == CONNECTING)
+        rc = finish_connection(reader);
+    if (rc == 0 && reader->state == CONNECTED)
+        rc = receive(reader, view);
+    if (rc >= 0)
+        return rc;
+    disconnect(reader, rc);
+    return reader->flags & FRAMED_ONCE ? rc : 0;
+}
+
+// Until there is something to do; false: the time is over. end_ms below 0: there is no end.
+static bool wait_until(const struct framed_reader *reader, int64_t end_ms)
+{
+    struct epoll_event event;
+    int64_t left_ms = -1;
+    if (end_ms >= 0) {
+        left_ms = end_ms - now_ms();
+        if (left_ms <= 0)
+            return false;
+    }
+    epoll_wait(reader->epoll, &event, 1, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
+    return true;
+}
+
+int framed_next(struct framed_reader *reader, struct framed_view *view, int timeout_ms)
+{
+    const int64_t end_ms = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+    if (reader->is_out)
+        framed_release(reader, NULL);
+    *view = (struct framed_view){.device = -1};
+    int rc;
+    do
+        rc = advance(reader, view);
+    while (rc == 0 && wait_until(reader, end_ms));
+    if (rc >= 0)
+        return rc;
+    errno = -rc;
+    return -1;
+}
+
+int framed_whole(const struct framed_reader *reader, const struct framed_view *view)
+{
+    return reader->is_out && view->ticket == reader->ticket &&
+           (!reader->state_word || ring_has(reader->state_word, reader->ticket));
+}
+
+int framed_release(struct framed_reader *reader, struct framed_view *view)
+{
+    if (!reader->is_out || (view && view->ticket != reader->ticket)) {
+        errno = EINVAL;
+        return -1;
+    }
+    const bool is_whole = !reader->state_word || ring_has(reader->state_word, reader->ticket);
+    const bool is_here =
+        reader->state == CONNECTED && reader->connection == reader->counts.connections;
+    reader->counts.torn += !is_whole;
+    reader->is_out = false;
+    memory_drop(reader->memory);
+    reader->memory = NULL;
+    if (view)
+        *view = (struct framed_view){.device = -1};
+    if (is_ring(reader) && is_here) {
+        int rc = ring_return(&reader->ring, reader->fd, reader->slot, reader->ticket);
+        rc = rc < 0 ? rc : flush(reader);
+        if (rc < 0)
+            disconnect(reader, rc);
+    }
+    errno = ESTALE;
+    return is_whole ? 0 : -1;
+}
+
+struct framed_memory *framed_hold(const struct framed_reader *reader)
+{
+    if (reader->is_out)
+        memory_hold(reader->memory);
+    return reader->is_out ? reader->memory : NULL;
+}
+
+void framed_drop(struct framed_memory *memory)
+{
+    memory_drop(memory);
+}

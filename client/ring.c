@@ -1,0 +1,304 @@
+#include "client/ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "client/header.h"
+
+enum {
+    SLOTS_MAX = 1 << 16,
+    DRAIN_MAX = 1024, // messages at a time, before the newest frame is shown
+};
+
+struct message {
+    _Alignas(8) uint8_t bytes[HEADER_BYTES_MAX];
+    size_t size;
+    int fds[2];
+    int n_fds;
+};
+
+// A frame or batch that a message told of.
+struct notice {
+    struct framed_header header; // of a frame
+    struct framed_batch batch;   // batch.count is 0: a frame
+    uint32_t slot;
+    uint64_t ticket;
+};
+
+void ring_reset(struct ring *ring)
+{
+    memory_drop(ring->memory);
+    ring->memory = NULL;
+    ring->hello.slots = 0;
+    ring->n_returns = 0;
+}
+
+void ring_close(struct ring *ring)
+{
+    ring_reset(ring);
+    free(ring->headers);
+}
+
+// --- receiving
+
+static void take_descriptors(struct message *message, struct msghdr *received)
+{
+    for (struct cmsghdr *control = CMSG_FIRSTHDR(received); control;
+         control = CMSG_NXTHDR(received, control)) {
+        if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
+            continue;
+        message->n_fds = (int)((control->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(message->fds, CMSG_DATA(control), (size_t)message->n_fds * sizeof(int));
+    }
+}
+
+// 0, -EAGAIN, -EPIPE: the daemon has ended; -EPROTO: a message that is too long.
+static int receive(int fd, struct message *message)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof message->fds)];
+    struct iovec piece = {message->bytes, sizeof message->bytes};
+    struct msghdr received = {.msg_iov = &piece,
+                              .msg_iovlen = 1,
+                              .msg_control = control,
+                              .msg_controllen = sizeof control};
+    ssize_t n;
+    do
+        n = recvmsg(fd, &received, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET)); // once, before what is there to read
+    message->n_fds = 0;
+    if (n < 0)
+        return -errno;
+    take_descriptors(message, &received);
+    if (n == 0)
+        return -EPIPE;
+    message->size = (size_t)n;
+    return received.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EPROTO : 0;
+}
+
+static bool starts_with(const struct message *message, const char magic[4])
+{
+    return message->size >= 4 && memcmp(message->bytes, magic, 4) == 0;
+}
+
+// --- hellos
+
+// Whether `n` pieces, each `stride` bytes behind the one before, lie within `bytes` from `offset`.
+static bool fits(uint64_t offset, uint64_t n, uint64_t stride, uint64_t bytes)
+{
+    return offset <= bytes && (n == 0 || stride <= (bytes - offset) / n);
+}
+
+static bool hello_is_good(const struct framed_ring_hello *hello, int n_fds)
+{
+    const bool on_device = hello->memory == FRAMED_RING_CUDA;
+    const uint64_t bytes = on_device ? hello->device_bytes : hello->memfd_bytes;
+    const uint64_t headers =
+        (uint64_t)hello->slots * hello->batch; // of all slots; at least of our size
+    return hello->version == FRAMED_VERSION && hello->hello_bytes >= sizeof *hello &&
+           hello->memory <= FRAMED_RING_CUDA && n_fds == (on_device ? 2 : 1) && hello->slots > 0 &&
+           hello->slots <= SLOTS_MAX && hello->batch <= ELEMENTS_MAX && hello->slot_bytes > 0 &&
+           hello->slot_bytes <= hello->slot_stride && hello->memfd_bytes <= INT64_MAX &&
+           fits(hello->slot_offset, hello->slots, hello->slot_stride, bytes) &&
+           hello->state_offset % 8 == 0 &&
+           fits(hello->state_offset, hello->slots, 8, hello->memfd_bytes) &&
+           fits(hello->header_offset, headers, sizeof(struct framed_element_header),
+                hello->memfd_bytes);
+}
+
+static int take_hello(struct ring *ring, const struct message *message)
+{
+    struct framed_ring_hello hello;
+    struct framed_memory *memory;
+    if (message->size < sizeof hello)
+        return -EPROTO;
+    memcpy(&hello, message->bytes, sizeof hello);
+    if (!hello_is_good(&hello, message->n_fds))
+        return -EPROTO;
+    int rc = memory_map(&memory, message->fds[0], hello.memfd_bytes);
+    if (rc < 0)
+        return rc;
+    if (hello.memory == FRAMED_RING_CUDA)
+        rc = cuda_import(&memory->device, message->fds[1], hello.device_bytes, hello.device_uuid);
+    if (rc < 0) {
+        memory_drop(memory);
+        return rc;
+    }
+    memory_drop(ring->memory);
+    ring->memory = memory;
+    ring->hello = hello;
+    return 0;
+}
+
+// --- frames and batches
+
+static int take_batch(const struct ring *ring, const struct message *message, struct notice *notice)
+{
+    struct framed_batch *batch = &notice->batch;
+    if (message->size < sizeof *batch)
+        return -EPROTO;
+    memcpy(batch, message->bytes, sizeof *batch);
+    if (!batch_is_good(batch) || batch->bytes > message->size || batch->count > ring->hello.batch ||
+        batch->payload_bytes > ring->hello.slot_bytes ||
+        !fits(ring->hello.header_offset, (uint64_t)ring->hello.slots * ring->hello.batch,
+              batch->header_bytes, ring->hello.memfd_bytes))
+        return -EPROTO;
+    notice->slot = batch->slot;
+    notice->ticket = batch->ticket;
+    return 0;
+}
+
+// Slot and ticket stand behind the header, which may be longer than ours.
+static int take_frame(const struct ring *ring, const struct message *message, struct notice *notice)
+{
+    struct framed_header *header = &notice->header;
+    struct framed_ring_return place;
+    notice->batch.count = 0;
+    if (message->size < sizeof(struct framed_ring_frame))
+        return -EPROTO;
+    memcpy(header, message->bytes, sizeof *header);
+    if (ring->hello.batch != 0 || header->payload_bytes > ring->hello.slot_bytes ||
+        !header_is_good(header, 0, header->payload_bytes) ||
+        header->header_bytes > message->size - sizeof place)
+        return -EPROTO;
+    memcpy(&place, message->bytes + header->header_bytes, sizeof place);
+    notice->slot = place.slot;
+    notice->ticket = place.ticket;
+    return 0;
+}
+
+// 1: the next frame or batch; 0: the message was a hello. -EAGAIN, -EPIPE, -EPROTO, other errno.
+static int take_message(struct ring *ring, int fd, struct notice *notice)
+{
+    struct message message;
+    int rc = receive(fd, &message);
+    if (rc == 0 && starts_with(&message, FRAMED_RING_MAGIC)) {
+        rc = take_hello(ring, &message);
+    } else if (rc == 0) {
+        const bool is_batch = starts_with(&message, FRAMED_BATCH_MAGIC);
+        rc = is_batch ? take_batch(ring, &message, notice) : take_frame(ring, &message, notice);
+        if (rc == 0)
+            rc = notice->slot < ring->hello.slots && notice->ticket != 0 ? 1 : -EPROTO;
+    }
+    for (int i = 0; i < message.n_fds; i++)
+        close(message.fds[i]);
+    return rc;
+}
+
+bool ring_has(const uint64_t *state, uint64_t ticket)
+{
+    atomic_thread_fence(memory_order_acquire); // of what was read before
+    return atomic_load_explicit((const _Atomic uint64_t *)state, memory_order_acquire) == ticket;
+}
+
+const uint64_t *ring_state(const struct ring *ring, uint32_t slot)
+{
+    return (const uint64_t *)(const void *)(ring->memory->host + ring->hello.state_offset) + slot;
+}
+
+// Copies the headers of a batch's elements out of the memory that the daemon can change. -EPROTO,
+// -ENOMEM.
+static int copy_headers(struct ring *ring, const struct notice *notice)
+{
+    const struct framed_ring_hello *hello = &ring->hello;
+    const size_t header_bytes = notice->batch.header_bytes;
+    const size_t bytes = hello->batch * header_bytes;
+    if (ring->headers_bytes < bytes) {
+        free(ring->headers);
+        ring->headers = malloc(bytes);
+        ring->headers_bytes = ring->headers ? bytes : 0;
+        if (!ring->headers)
+            return -ENOMEM;
+    }
+    memcpy(ring->headers, ring->memory->host + hello->header_offset + notice->slot * bytes,
+           notice->batch.count * header_bytes);
+    return 0;
+}
+
+// 1: `view` has it. 0: the slot has been taken away.
+static int show(struct ring *ring, const struct notice *notice, struct framed_view *view)
+{
+    const struct framed_ring_hello *hello = &ring->hello;
+    const struct framed_memory *memory = ring->memory;
+    const uint64_t *state = ring_state(ring, notice->slot);
+    const uint64_t offset = hello->slot_offset + notice->slot * hello->slot_stride;
+    const bool on_device = hello->memory == FRAMED_RING_CUDA;
+    if (!ring_has(state, notice->ticket))
+        return 0;
+    *view = (struct framed_view){
+        .data = on_device ? (const void *)(uintptr_t)(memory->device.address + offset)
+                          : memory->host + offset,
+        .memory = hello->memory,
+        .device = on_device ? memory->device.device : -1,
+        .slot = notice->slot,
+        .ticket = notice->ticket,
+    };
+    if (notice->batch.count == 0) {
+        view->header = notice->header;
+        view->bytes = notice->header.payload_bytes;
+        return 1;
+    }
+    const int rc = copy_headers(ring, notice);
+    if (rc < 0 || !ring_has(state, notice->ticket))
+        return rc;
+    if (!take_elements(ring->headers, &notice->batch))
+        return -EPROTO;
+    view->elements = ring->headers;
+    view->header = view->elements[0].header;
+    view->batch = notice->batch;
+    view->bytes = notice->batch.payload_bytes;
+    return 1;
+}
+
+// --- returns
+
+void ring_flush(struct ring *ring, int fd)
+{
+    const size_t size = (size_t)ring->n_returns * sizeof ring->returns[0];
+    while (size > 0 && send(fd, ring->returns, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        if (errno == EAGAIN)
+            return;
+        else if (errno != EINTR)
+            break;
+    ring->n_returns = 0;
+}
+
+int ring_return(struct ring *ring, int fd, uint32_t slot, uint64_t ticket)
+{
+    if (ring->n_returns == RING_RETURNS_MAX)
+        ring_flush(ring, fd);
+    if (ring->n_returns == RING_RETURNS_MAX)
+        return -ENOBUFS;
+    ring->returns[ring->n_returns++] = (struct framed_ring_return){.slot = slot, .ticket = ticket};
+    return 0;
+}
+
+int ring_next(struct ring *ring, int fd, bool newest, struct framed_view *view, uint64_t *skipped)
+{
+    struct notice latest, notice;
+    bool has_latest = false, is_enough = false;
+    int rc = 0;
+    for (int i = 0; i < DRAIN_MAX && !is_enough; i++) {
+        rc = take_message(ring, fd, &notice);
+        if (rc < 0)
+            break;
+        if (has_latest) { // a newer one is there, or another hello, behind which it cannot be found
+            (*skipped)++;
+            rc = ring_return(ring, fd, latest.slot, latest.ticket) < 0 ? -ENOBUFS : rc;
+        }
+        latest = notice;
+        has_latest = rc == 1;
+        is_enough = rc < 0 || (has_latest && !newest);
+    }
+    if (rc < 0 && rc != -EAGAIN && !(rc == -EPIPE && has_latest))
+        return rc;
+    const int shown = has_latest ? show(ring, &latest, view) : 0;
+    if (shown == 0 && has_latest) {
+        (*skipped)++;
+        return ring_return(ring, fd, latest.slot, latest.ticket);
+    }
+    return shown;
+}
