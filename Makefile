@@ -86,14 +86,14 @@ check: ## build and run every test
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/framed-bench tests $(if $(SAN),,check-aarch64-build)
 	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) tests/run
 
-install: $(B)/framed $(B)/framed-bench manuals units ## install both with service and manual pages (PREFIX=/usr DESTDIR=FOLDER)
+install: $(B)/framed $(B)/framed-bench manuals units install-client ## install all with service and manual pages (PREFIX=/usr DESTDIR=FOLDER)
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/framed $(B)/framed-bench
-	install -D -m 644 daemon/wire.h $(DESTDIR)$(PREFIX)/include/framed/wire.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/framed/examples config/framed.yaml
 	install -D -m 644 -t $(DESTDIR)$(UNITS) $(filter %.service,$(INSTALLED))
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/framed $(filter %.conf,$(INSTALLED))
 	install -D -m 644 systemd/framed.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/framed.conf
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(filter %.1,$(MANUALS))
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man3 $(filter %.3,$(MANUALS))
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(filter %.5,$(MANUALS))
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man7 $(filter %.7,$(MANUALS))
 	install -D -m 644 scripts/completion/framed.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/framed

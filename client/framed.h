@@ -72,7 +72,8 @@ int framed_whole(const struct framed_reader *, const struct framed_view *view);
 // was taken away before. EINVAL: it is not the reader's latest view.
 int framed_release(struct framed_reader *, struct framed_view *view);
 
-void framed_close(struct framed_reader *); // NULL does nothing
+// Ends the connection and all else of the reader. NULL does nothing.
+void framed_close(struct framed_reader *);
 
 // Why the last connection could not be made or ended; "" where there was none that did. Valid until
 // the next call for the reader.
@@ -80,17 +81,21 @@ const char *framed_error(const struct framed_reader *);
 
 struct framed_counts {
     uint64_t frames;      // and batches, that framed_next gave
-    uint64_t skipped;     // given back unread, because a newer one was there or the slot was gone
+    uint64_t skipped;     // given back unread: a newer one was there, or the slot was gone
     uint64_t torn;        // views whose slot was taken away before they were released
     uint64_t lost;        // frames or batches that the daemon had no room for, by its own count
     uint64_t connections; // that were made
 };
+
+// What the reader has counted since it was opened.
 void framed_count(const struct framed_reader *, struct framed_counts *);
 
-// Keeps the memory of a view mapped beyond its reader, until framed_drop. The frame itself does not
-// stay: later frames go to the same memory. For languages that cannot tell when a pointer is last
-// used. Any thread may drop.
+// Keeps the memory of the view that is out mapped beyond its reader, until framed_drop, for
+// languages that cannot tell when a pointer is used last. The frame does not stay: later frames go
+// to the same memory. NULL: there is no view.
 struct framed_memory *framed_hold(const struct framed_reader *);
+
+// Ends a framed_hold, in any thread. NULL does nothing.
 void framed_drop(struct framed_memory *);
 
 // --- from the payload to the camera's picture
@@ -98,10 +103,10 @@ void framed_drop(struct framed_memory *);
 // What a detector found: 32 bytes.
 struct framed_detection {
     float x1, y1, x2, y2; // corners are edges: the first pixel reaches from (0, 0) to (1, 1)
-    float score;
-    uint16_t class_id;
-    uint16_t flags; // 0
-    int64_t track;  // 0
+    float score;          // as the detector gives it
+    uint16_t class_id;    // from 0
+    uint16_t flags;       // 0
+    int64_t track;        // of a tracker; 0: none
 };
 
 enum framed_map_flags { FRAMED_CLIP = 1 }; // to the picture: 0 to source_width, 0 to source_height

@@ -77,7 +77,7 @@ static bool planes_fit(const struct framed_header *header, uint64_t first, uint6
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t stride = header->plane_stride[i], offset = header->plane_offset[i];
         const uint64_t size = (plane[i].rows - 1) * stride + plane[i].row_bytes; // below 2^49
-        if (stride < plane[i].row_bytes || offset < first || offset - first > bytes ||
+        if (stride < plane[i].row_bytes || offset - first > bytes ||
             size > bytes - (offset - first))
             return false;
         used += plane[i].rows * plane[i].row_bytes;
@@ -89,10 +89,9 @@ bool header_is_good(const struct framed_header *header, uint64_t first, uint64_t
 {
     return memcmp(header->magic, FRAMED_MAGIC, sizeof header->magic) == 0 &&
            header->version == FRAMED_VERSION && header->header_bytes >= sizeof *header &&
-           header->header_bytes <= HEADER_BYTES_MAX && header->payload_bytes == bytes &&
-           bytes > 0 && bytes <= PAYLOAD_BYTES_MAX && header->width > 0 &&
-           header->width <= SIDE_MAX && header->height > 0 && header->height <= SIDE_MAX &&
-           header->planes > 0 && header->planes <= 4 &&
+           header->payload_bytes == bytes && bytes > 0 && bytes <= PAYLOAD_BYTES_MAX &&
+           header->width > 0 && header->width <= SIDE_MAX && header->height > 0 &&
+           header->height <= SIDE_MAX && header->planes > 0 && header->planes <= 4 &&
            is_text(header->format, sizeof header->format) &&
            is_text(header->dtype, sizeof header->dtype) &&
            is_text(header->camera, sizeof header->camera) &&
@@ -101,13 +100,12 @@ bool header_is_good(const struct framed_header *header, uint64_t first, uint64_t
 
 bool batch_is_good(const struct framed_batch *batch)
 {
-    return memcmp(batch->magic, FRAMED_BATCH_MAGIC, sizeof batch->magic) == 0 &&
-           batch->version == FRAMED_VERSION && batch->bytes >= sizeof *batch &&
-           batch->bytes <= HEADER_BYTES_MAX && batch->count > 0 && batch->count <= ELEMENTS_MAX &&
-           batch->capacity >= batch->count && batch->elements <= batch->count &&
+    return batch->version == FRAMED_VERSION && batch->bytes >= sizeof *batch && batch->count > 0 &&
+           batch->count <= ELEMENTS_MAX && batch->capacity >= batch->count &&
+           batch->elements <= batch->count &&
            batch->header_bytes >= sizeof(struct framed_element_header) &&
            batch->header_bytes <= HEADER_BYTES_MAX && batch->header_bytes % 8 == 0 &&
-           batch->element_bytes > 0 && batch->element_bytes <= PAYLOAD_BYTES_MAX &&
+           batch->element_bytes <= PAYLOAD_BYTES_MAX &&
            batch->payload_bytes == batch->count * batch->element_bytes &&
            batch->payload_bytes <= PAYLOAD_BYTES_MAX;
 }

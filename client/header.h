@@ -22,7 +22,7 @@ static const uint64_t PAYLOAD_BYTES_MAX = (uint64_t)1 << 32;
 // plane offsets count from.
 bool header_is_good(const struct framed_header *, uint64_t first, uint64_t bytes);
 
-// What a batch says of itself, without the headers of its elements.
+// What a batch, which begins with its magic, says of itself, without the headers of its elements.
 bool batch_is_good(const struct framed_batch *);
 
 // Brings the `batch->count` headers, each of batch->header_bytes, to the size of ours, in place.

@@ -42,7 +42,6 @@ struct framed_reader {
 
     // The view that is out.
     bool is_out;
-    uint64_t connection;          // that it came from: counts.connections
     struct framed_memory *memory; // where it lies
     const uint64_t *state_word;   // of a ring
     uint32_t slot;
@@ -231,7 +230,6 @@ static void lend(struct framed_reader *reader, const struct framed_view *view,
                  struct framed_memory *memory)
 {
     reader->is_out = true;
-    reader->connection = reader->counts.connections;
     reader->memory = memory;
     memory_hold(memory);
     reader->slot = view->slot;
@@ -332,15 +330,13 @@ int framed_release(struct framed_reader *reader, struct framed_view *view)
         return -1;
     }
     const bool is_whole = !reader->state_word || ring_has(reader->state_word, reader->ticket);
-    const bool is_here =
-        reader->state == CONNECTED && reader->connection == reader->counts.connections;
     reader->counts.torn += !is_whole;
     reader->is_out = false;
     memory_drop(reader->memory);
     reader->memory = NULL;
     if (view)
         *view = (struct framed_view){.device = -1};
-    if (is_ring(reader) && is_here) {
+    if (is_ring(reader)) {
         int rc = ring_return(&reader->ring, reader->fd, reader->slot, reader->ticket);
         rc = rc < 0 ? rc : flush(reader);
         if (rc < 0)

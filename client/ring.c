@@ -10,7 +10,6 @@
 #include "client/header.h"
 
 enum {
-    SLOTS_MAX = 1 << 16,
     DRAIN_MAX = 1024, // messages at a time, before the newest frame is shown
 };
 
@@ -100,8 +99,7 @@ static bool hello_is_good(const struct framed_ring_hello *hello, int n_fds)
         (uint64_t)hello->slots * hello->batch; // of all slots; at least of our size
     return hello->version == FRAMED_VERSION && hello->hello_bytes >= sizeof *hello &&
            hello->memory <= FRAMED_RING_CUDA && n_fds == (on_device ? 2 : 1) && hello->slots > 0 &&
-           hello->slots <= SLOTS_MAX && hello->batch <= ELEMENTS_MAX && hello->slot_bytes > 0 &&
-           hello->slot_bytes <= hello->slot_stride && hello->memfd_bytes <= INT64_MAX &&
+           hello->slot_bytes > 0 && hello->slot_bytes <= hello->slot_stride &&
            fits(hello->slot_offset, hello->slots, hello->slot_stride, bytes) &&
            hello->state_offset % 8 == 0 &&
            fits(hello->state_offset, hello->slots, 8, hello->memfd_bytes) &&

@@ -4,7 +4,7 @@ INSTALLED := $(B)/systemd/framed.service $(B)/systemd/framed@.service $(B)/syste
 UNITS ?= $(PREFIX)/lib/systemd/system
 ZSH ?= $(PREFIX)/share/zsh/site-functions
 
-$(B)/man/%: scripts/man/%.md scripts/manual daemon/wire.h $(B)/framed $(B)/framed-bench
+$(B)/man/%: scripts/man/%.md scripts/manual daemon/wire.h client/framed.h $(B)/framed $(B)/framed-bench
 	@mkdir -p $(@D)
 	$(Q)scripts/manual $(B)/framed $< $(VERSION) > $@
 
