@@ -12,7 +12,10 @@ $(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(CONFIG_LIBS)
 
 $(B)/tests/client/%: $(B)/tests/client/%.o $(CLIENT_OBJ)
-	$(link)
+	$(link) $(KERNELS_LIBS)
+
+$(B)/tests/client/boxes: $(KERNELS_OBJ)
+$(B)/tests/client/reader: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=mmap
 
 $(B)/tests/e2e/client_frames: $(B)/tests/e2e/client_frames.o $(CLIENT_OBJ)
 	$(link)

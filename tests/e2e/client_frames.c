@@ -24,11 +24,11 @@ static void print_view(const struct framed_reader *reader, const struct framed_v
 {
     const uint8_t *data = view->data;
     uint64_t sum = 0, weighted = 0;
+    usleep((useconds_t)hold_ms * 1000);
     for (uint64_t i = 0; i < view->bytes; i++) {
         sum += data[i];
         weighted += data[i] * i;
     }
-    usleep((useconds_t)hold_ms * 1000);
     printf("{\"sequence\": %ju, \"epoch\": %u, \"bytes\": %ju, \"sums\": [%ju, %ju]",
            (uintmax_t)view->header.sequence, view->header.epoch, (uintmax_t)view->bytes,
            (uintmax_t)sum, (uintmax_t)weighted);

@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 """libframed with the real daemon: over a ring, a unix and a tcp socket it gives the frames and batches that a reader of
-the bytes sees; a program of three lines lives through restarts of the daemon."""
+the bytes sees; a program reads on through restarts of the daemon and of the camera, and is told of each torn frame."""
+import glob
 import json
 import os
+import re
 import subprocess
+import threading
 
 import numpy
-from framed_client import BINARY, PATIENCE, Checks, Framed, Reader, consume, folder, free_port, make_clip, until
+from framed_client import BINARY, PATIENCE, ROOT, SANITIZED, Checks, Framed, Reader, Server, consume, folder, free_port, make_clip, until
 
 FRAMES = os.path.join(os.path.dirname(BINARY), "tests", "e2e", "client_frames")
 COUNT = 40
@@ -32,6 +35,34 @@ cameras:
 batches:
   ring: {{cameras: ["*"], count: 2, wait: 200ms, sink: "ring:{where}/batches.ring"}}
   unix: {{cameras: ["*"], count: 2, wait: 200ms, sink: "unix:{where}/batches.sock"}}
+"""
+SHOWN = """
+backend: cpu
+cameras:
+  gate:
+    url: {where}/clip.mp4
+    loop: true
+    pace: realtime
+    outputs:
+      detector: {{size: 640x640, tensor: {{dtype: f32, scale: 1/255}}, sink: "ring:{where}/gate.ring"}}
+"""
+SANITIZERS = [f"-fsanitize={os.environ['SAN']}"] if SANITIZED else []
+
+RESTARTS = int(os.environ.get("RESTARTS", 8))  # of the daemon, and half as many of the camera
+# A slot is revoked while the program still holds it.
+RESTARTED = """
+backend: cpu
+cameras:
+  gate:
+    url: "{url}"
+    outputs:
+      ring: {{size: 160x160, slots: 4, max_age: 60ms, sink: "ring:{where}/gate.ring"}}
+      unix: {{size: 160x160, sink: "unix:{where}/gate.sock"}}
+"""
+REFERENCE = """
+backend: cpu
+cameras:
+  gate: {{url: {where}/clip.mp4, outputs: {{bytes: {{size: 160x160, overflow: wait, sink: "unix:{where}/known.sock"}}}}}}
 """
 
 
@@ -96,9 +127,129 @@ def check_batches(checks, where):
             checks.check(both >= 10, f"{address}: {both} of 20 batches have two pictures")
 
 
+class Restarted(threading.Thread):
+    """Reads on until it is stopped, and keeps what it saw."""
+
+    def __init__(self, *arguments):
+        super().__init__(daemon=True)
+        self.program, self.frames = Frames(*arguments), []
+        self.start()
+
+    def run(self):
+        for line in self.program.child.stdout:
+            self.frames.append(json.loads(line))
+
+    def wait_for_more(self):
+        """Whether another frame comes."""
+        seen = len(self.frames)
+        return until(lambda: len(self.frames) > seen, 20)
+
+    def stop(self):
+        self.program.child.kill()
+        self.program.child.wait()
+        self.join()
+        return self.frames
+
+
+def known_pictures(where):
+    """The sums of every picture of the clip."""
+    reader = Reader(f"unix:{where}/known.sock")
+    with Framed(where, REFERENCE.format(where=where)) as framed:
+        framed.wait(30)
+        reader.join(10 * PATIENCE)
+    return {tuple(sums(payload)) for _, payload in reader.frames}
+
+
+def check_restarts(checks, where):
+    """Three programs: a fast one and one that holds each frame for too long on the ring, and one on the socket."""
+    known = known_pictures(where)
+    checks.check(len(known) == 50, f"{len(known)} pictures are known, not 50")
+    programs = {
+        "fast": Restarted(f"ring:{where}/gate.ring", "newest", 10**9),
+        "slow": Restarted(f"ring:{where}/gate.ring", "all", 10**9, 300),
+        "socket": Restarted(f"unix:{where}/gate.sock", "all", 10**9),
+    }
+    port = free_port()
+    camera = Server(where, f"{where}/clip.mp4", "--port", str(port))
+    config = RESTARTED.format(url=f"rtsp://127.0.0.1:{port}/0", where=where)
+    with camera:
+        for number in range(RESTARTS):
+            with Framed(where, config):
+                for name, program in programs.items():
+                    checks.check(program.wait_for_more(), f"{name}: no frame behind restart {number} of the daemon")
+    with Framed(where, config):
+        for number in range(RESTARTS // 2):
+            with camera:
+                for name, program in programs.items():
+                    checks.check(program.wait_for_more(), f"{name}: no frame behind restart {number} of the camera")
+    torn = {}
+    for name, program in programs.items():
+        frames = program.stop()
+        wrong = [frame for frame in frames if frame["whole"] and tuple(frame["sums"]) not in known]
+        checks.check(not wrong, f"{name}: {len(wrong)} of {len(frames)} frames are torn and nobody was told: {wrong[:3]}")
+        torn[name] = sum(not frame["whole"] for frame in frames)
+    checks.check(torn["slow"] > 0 and torn["socket"] == 0, f"torn: {torn}")
+
+
+def installed(where):
+    """Where `make install-client` has put the library."""
+    variables = [f"B={os.path.dirname(BINARY)}", f"PREFIX={where}/usr", "NVCC="]
+    subprocess.run(["make", "-s", *variables, "install-client"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return f"{where}/usr"
+
+
+def program_of(text, usr, where):
+    """A program that is built as its author would, from the C text that a page shows."""
+    environment = {**os.environ, "PKG_CONFIG_PATH": f"{usr}/lib/pkgconfig"}
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "framed"], env=environment, check=True, capture_output=True,
+                           text=True).stdout.split()
+    with open(f"{where}/program.c", "w") as file:
+        file.write(text.replace("/run/framed/", f"{where}/"))
+    warnings = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["cc", *warnings, "-o", f"{where}/program", f"{where}/program.c", *flags, *SANITIZERS], check=True)
+    return f"{where}/program"
+
+
+def lines_of(program, usr, count):
+    """What it prints first, to a terminal, so that it keeps no line to itself."""
+    screen, terminal = os.openpty()
+    child = subprocess.Popen([program], stdout=terminal, env={**os.environ, "LD_LIBRARY_PATH": f"{usr}/lib"})
+    silent = threading.Timer(20 * PATIENCE, child.kill)
+    silent.start()
+    os.close(terminal)
+    with open(screen) as lines:
+        try:
+            return [lines.readline() for _ in range(count)]
+        except OSError:  # it has ended
+            return []
+        finally:
+            silent.cancel()
+            child.kill()
+            child.wait()
+
+
+def check_shown(checks, where):
+    """The programs in README.md and framed(3), against the installed library, shared and static."""
+    usr = installed(where)
+    texts = {}
+    for path in (f"{ROOT}/README.md", f"{ROOT}/scripts/man/framed.3.md"):
+        with open(path) as file:
+            texts[os.path.basename(path)] = re.search(r"```c\n(.*?)```", file.read(), re.S)[1]
+    checks.check(len(texts["README.md"].splitlines()) <= 11, "the README's program has more than eleven lines")
+    with Framed(where, SHOWN.format(where=where)):
+        lines = lines_of(program_of(texts["framed.3.md"], usr, where), usr, 3)
+        good = [re.fullmatch(r"gate \d+: 0 0 160 120\n", line) for line in lines]
+        checks.check(all(good), f"framed(3)'s program prints {lines}")
+        for library in glob.glob(f"{usr}/lib/*.so*"):
+            os.remove(library)
+        lines = lines_of(program_of(texts["README.md"], usr, where), usr, 3)
+        good = [re.fullmatch(r"gate \d+: 0\.\d+\n", line) for line in lines]
+        checks.check(all(good), f"the README's program, linked statically, prints {lines}")
+
+
 def main():
     checks = Checks("client")
-    for check in (check_frames, check_batches):
+    for check in (check_frames, check_batches, check_restarts, check_shown):
         with folder() as where:
             make_clip(os.path.join(where, "clip.mp4"))
             check(checks, where)

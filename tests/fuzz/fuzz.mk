@@ -1,7 +1,7 @@
 # Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
 # corpus once, by a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
-FUZZERS := config control h264 h265 http jpeg ring rtcp rtp rtsp sdp slices
+FUZZERS := client config control h264 h265 http jpeg ring rtcp rtp rtsp sdp slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image processors)
@@ -10,6 +10,7 @@ FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/base/% $(B)/daemon/outpu
 FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
 
 $(filter %_control %_http,$(FUZZED_BY)): $(B)/tests/fuzz/dialogue.o
+$(filter %_client,$(FUZZED_BY)): $(CLIENT_OBJ)
 $(filter %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/ring_model.o
 $(filter %_slices,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/%.o,bitstream/hevc_headers bitstream/nal $(addprefix decode/,hevc_cabac hevc_residual hevc_slice slice_check))
 $(filter %_rtcp,$(FUZZED_BY)): $(B)/daemon/rtsp/rtcp.o
@@ -20,7 +21,7 @@ $(filter %_h264 %_h265 %_jpeg,$(FUZZED_BY)): $(B)/tests/fuzz/rtp_payloads.o $(pa
 	$(patsubst %,$(B)/daemon/rtsp/%.o,assembly depacketize_h264 depacketize_h265 depacketize_jpeg depacketizer jpeg_header \
 	nal_assembly parameter_sets picture_end)
 $(filter-out %_config %_slices,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
-$(filter-out %_config %_h264 %_h265 %_jpeg %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
+$(filter-out %_client %_config %_h264 %_h265 %_jpeg %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
 $(filter %_config,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o
