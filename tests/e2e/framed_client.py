@@ -49,6 +49,16 @@ def run(*arguments, stdin=None, env=None, timeout=30, program=BINARY):
     return done.returncode, done.stdout, done.stderr
 
 
+def framedio_environment():
+    """In which Python finds framedio and the library that it loads. A library with a sanitizer wants that in the process
+    from its start; what Python itself leaks is left out."""
+    environment = {**os.environ, "PYTHONPATH": os.path.join(ROOT, "client"), "LD_LIBRARY_PATH": os.path.dirname(BINARY)}
+    if "address" in os.environ.get("SAN", ""):
+        library = subprocess.run(["cc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True)
+        environment |= {"LD_PRELOAD": library.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0"}
+    return environment
+
+
 def status(where):
     """camera -> what `framed status` says of it."""
     code, output, _ = run("status", "-c", f"{where}/framed.yaml", "--json", env={"RUNTIME_DIRECTORY": where})

@@ -1,0 +1,20 @@
+"""Reads the frames of framed: from a socket, or from a ring without a copy, over restarts of the daemon.
+
+    import framedio
+    for frame in framedio.open("ring:/run/framed/gate.ring"):
+        boxes = detector(frame.numpy())
+        print(frame.camera, frame.time, frame.to_source(boxes))
+
+A frame, and every array that was made of it, is valid until the next frame is asked for or frame.release() is called;
+frame.keep() copies it. framed may take a frame away that is held for too long: ask frame.whole behind the reading.
+
+The arrays of a ring are read-only. PyTorch has no tensors that are: frame.torch() is the ring's own memory all the same,
+and writing into it ends the process. Use frame.torch().clone() where something writes.
+"""
+from .frame import (CAPTURE_CLOCK, DAMAGED, EMPTY, FIRST_OF_EPOCH, HDR, INTERLACED, KEYFRAME, Batch, Frame, Torn)
+from .reader import Gone, Reader, Timeout, aopen, open
+
+__all__ = [
+    "open", "aopen", "Reader", "Frame", "Batch", "Gone", "Timeout", "Torn", "DAMAGED", "KEYFRAME", "FIRST_OF_EPOCH",
+    "CAPTURE_CLOCK", "INTERLACED", "HDR", "EMPTY",
+]

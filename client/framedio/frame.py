@@ -1,0 +1,306 @@
+"""What a reader gives out: frames and batches, as arrays of whatever library reads them."""
+import ctypes
+import time
+
+from .dlpack import CPU, CUDA, capsule_of
+from .library import CLIP, ElementHeader, Header, libframed
+from .library import CUDA as MEMORY_CUDA
+
+DAMAGED, KEYFRAME, FIRST_OF_EPOCH, CAPTURE_CLOCK, INTERLACED, HDR, EMPTY = (1 << bit for bit in range(7))
+TYPES = {b"u8": "|u1", b"s8": "|i1", b"f16": "<f2", b"f32": "<f4"}
+CHANNELS = {b"rgb": 3, b"bgr": 3, b"gray": 1}
+
+
+class Torn(Exception):
+    """framed took the frame away while it was read."""
+
+
+class Memory:
+    """Keeps what a frame lies in mapped for as long as something refers to it."""
+
+    def __init__(self, reader):
+        self.handle = libframed.framed_hold(reader)
+
+    def __del__(self, drop=libframed.framed_drop):
+        drop(self.handle)
+
+
+def shape_of(header, bytes_):
+    """C x H x W or H x W x C of a tensor; of other formats the number of bytes."""
+    channels = CHANNELS.get(header.format)
+    if channels and header.layout == b"nchw":
+        return channels, header.height, header.width
+    if channels and header.layout == b"nhwc":
+        return header.height, header.width, channels
+    return (bytes_,)
+
+
+class Payload:
+    """An array in memory of the host or of a GPU. `owner` keeps that memory."""
+
+    header = None  # of the frame or of the first element
+
+    def place(self, address, bytes_, shape, device, readonly, owner):
+        self._address, self.bytes, self.shape, self._owner = address, bytes_, shape, owner
+        self._device, self._readonly = device, readonly
+
+    @property
+    def on_gpu(self):
+        return self._device is not None
+
+    @property
+    def pointer(self):
+        """The address of the payload, on the host or on the GPU."""
+        return self._address
+
+    def _interface(self, readonly):
+        return {"shape": self.shape, "typestr": TYPES[self.header.dtype], "data": (self._address, readonly), "version": 3}
+
+    @property
+    def __array_interface__(self):
+        if self.on_gpu:
+            raise AttributeError("the frame is on a GPU: use torch(), cupy() or __cuda_array_interface__")
+        return self._interface(self._readonly)
+
+    @property
+    def __cuda_array_interface__(self):
+        if not self.on_gpu:
+            raise AttributeError("the frame is in host memory: use numpy()")
+        return self._interface(False)  # PyTorch takes nothing that is marked read-only
+
+    def __dlpack_device__(self):
+        return (CUDA, self._device) if self.on_gpu else (CPU, 0)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """Of host memory a copy, unless the consumer can be told that the array is read-only."""
+        if self.on_gpu:
+            return capsule_of(self, TYPES[self.header.dtype], max_version)
+        import numpy
+
+        array = self.numpy()
+        if self._readonly and max_version and numpy.lib.NumpyVersion(numpy.__version__) >= "2.1.0":
+            return array.__dlpack__(max_version=max_version, copy=copy)
+        return (array.copy() if self._readonly else array).__dlpack__()
+
+    def numpy(self):
+        """The array where it lies; read-only where that is a ring."""
+        import numpy
+
+        if self.on_gpu:
+            raise ValueError("the frame is on a GPU: use torch() or cupy()")
+        return numpy.asarray(self)
+
+    def torch(self):
+        """The tensor where it lies. That of a ring must not be written to."""
+        import torch
+
+        if self.on_gpu:
+            return torch.as_tensor(self, device=f"cuda:{self._device}")
+        return torch.from_numpy(_Writable(self).numpy())
+
+    def cupy(self):
+        import cupy
+
+        if not self.on_gpu:
+            raise ValueError("the frame is in host memory: use numpy()")
+        return cupy.asarray(self)
+
+    @property
+    def data(self):
+        """The bytes, for programs without numpy: a memoryview, read-only where that is a ring."""
+        if self.on_gpu:
+            raise ValueError("the frame is on a GPU: use torch() or cupy()")
+        array = (ctypes.c_ubyte * self.bytes).from_address(self._address)
+        array.owner = self
+        view = memoryview(array).cast("B")
+        return view.toreadonly() if self._readonly else view
+
+
+class _Writable:
+    """A payload for a library that refuses read-only arrays."""
+
+    def __init__(self, payload):
+        self.payload = payload
+        self.__array_interface__ = payload._interface(False)
+
+    def numpy(self):
+        import numpy
+
+        return numpy.asarray(self)
+
+
+class Picture(Payload):
+    """What frames and elements of batches know of their picture."""
+
+    def _text(name):
+        return property(lambda self: getattr(self.header, name).decode(errors="replace"))
+
+    camera, output, format, dtype, layout = map(_text, ("camera", "output", "format", "dtype", "layout"))
+    sequence = property(lambda self: self.header.sequence)
+    epoch = property(lambda self: self.header.epoch)
+    flags = property(lambda self: self.header.flags)
+    lost = property(lambda self: self.header.lost)
+    time = property(lambda self: self.header.capture_ns / 1e9, doc="When it was captured, seconds since 1970.")
+    pts = property(lambda self: self.header.pts_ns / 1e9, doc="Presentation time, seconds.")
+    age = property(lambda self: (time.monotonic_ns() - self.header.received_ns) / 1e9,
+                   doc="Seconds since the picture's first packet came.")
+    source_size = property(lambda self: (self.header.source_width, self.header.source_height))
+
+    def to_source(self, boxes, clip=True):
+        """Boxes x1, y1, x2, y2 in the tensor, N rows of four columns or more, as boxes in the camera's picture: a new
+        float32 array, or lists where lists came."""
+        return _mapped(libframed.framed_to_source, 4, self.header, boxes, clip)
+
+    def points_to_source(self, points, clip=False):
+        """The same of points x, y."""
+        return _mapped(libframed.framed_points_to_source, 2, self.header, points, clip)
+
+
+def _mapped(function, columns, header, rows, clip):
+    flags = CLIP if clip else 0
+    if isinstance(rows, (list, tuple)):
+        width = len(rows[0]) if rows else columns
+        if width < columns or any(len(row) != width for row in rows):
+            raise ValueError(f"rows of {columns} numbers or more are wanted, all of one length")
+        numbers = (ctypes.c_float * (len(rows) * width))(*(number for row in rows for number in row))
+        function(header, numbers, len(rows), width, flags)
+        return [list(numbers[at : at + width]) for at in range(0, len(numbers), width)]
+    import numpy
+
+    array = numpy.array(rows, "f4", order="C")
+    if array.size and (array.ndim != 2 or array.shape[1] < columns):
+        raise ValueError(f"an array of N x {columns} is wanted, not {array.shape}")
+    if array.size:
+        function(header, array.ctypes.data, len(array), array.shape[1], flags)
+    return array
+
+
+class Lent:
+    """What is of a view of a reader: given back, whole, kept."""
+
+    def _lend(self, reader, view):
+        self._reader, self._view = reader, view
+        self.header = Header.from_buffer_copy(view.header)
+        device = view.device if view.memory == MEMORY_CUDA else None
+        self.place(view.data, view.bytes, None, device, view.ticket != 0, Memory(reader._handle))
+
+    @property
+    def valid(self):
+        """Whether it is still the reader's, or a copy."""
+        return self._reader is None or self._reader._lent is self
+
+    @property
+    def whole(self):
+        """Whether what was read of it up to now was this frame."""
+        if self._reader is None:
+            return True
+        return self.valid and bool(libframed.framed_whole(self._reader._handle, self._view))
+
+    def release(self):
+        """Gives it back before the next one is asked for."""
+        if self._reader is not None and self.valid:
+            self._reader._release()
+
+    def _copy(self):
+        """The bytes of a copy. Torn: it is not whole."""
+        if self.on_gpu:
+            raise ValueError("the frame is on a GPU: keep torch().clone()")
+        copied = ctypes.create_string_buffer(self.bytes)
+        ctypes.memmove(copied, self._address, self.bytes)
+        if not self.whole:
+            raise Torn(f"frame {self.header.sequence} was taken away")
+        return copied
+
+
+class Frame(Lent, Picture):
+    """One frame. header: every field of the wire's header."""
+
+    @classmethod
+    def _of(cls, reader, view):
+        frame = cls()
+        frame._lend(reader, view)
+        frame.shape = shape_of(frame.header, view.bytes)
+        return frame
+
+    def keep(self):
+        """A copy, valid for ever. Torn: framed has taken the frame away."""
+        copied, frame = self._copy(), Frame()
+        frame._reader, frame.header = None, self.header
+        frame.place(ctypes.addressof(copied), self.bytes, self.shape, None, False, copied)
+        return frame
+
+    def __repr__(self):
+        return f"<framedio.Frame {self.camera} {self.sequence}: {self.format} {self.dtype} {self.shape}>"
+
+
+class Element(Picture):
+    """One picture of a batch. header: the wire's header; region, part, parts."""
+
+    def __init__(self, batch, index, element):
+        self.batch, self.index, self.header = batch, index, element.header
+        self.region, self.part, self.parts = element.region.decode(errors="replace"), element.part, element.parts
+        size = batch.info.element_bytes
+        self.place(batch.pointer + index * size, size, shape_of(self.header, size), batch._device, batch._readonly, batch)
+
+    @property
+    def empty(self):
+        """Whether there is no picture."""
+        return bool(self.header.flags & EMPTY)
+
+    def __repr__(self):
+        return f"<framedio.Element {self.index}: {self.camera} {self.sequence}>"
+
+
+class Batch(Lent, Payload):
+    """Pictures of several cameras, or several parts of pictures: an array of count x C x H x W. A sequence of Elements;
+    those that are empty have no picture. info: every field of the wire's struct framed_batch."""
+
+    @classmethod
+    def _of(cls, reader, view):
+        batch = cls()
+        batch._lend(reader, view)
+        batch.info = type(view.batch).from_buffer_copy(view.batch)
+        batch._set_elements(ctypes.string_at(view.elements, view.batch.count * ctypes.sizeof(ElementHeader)))
+        return batch
+
+    def _set_elements(self, headers):
+        self.headers = (ElementHeader * self.info.count).from_buffer_copy(headers)
+        self.shape = (self.info.count, *shape_of(self.header, self.info.element_bytes))
+        self.elements = [Element(self, index, element) for index, element in enumerate(self.headers)]
+
+    count = property(lambda self: self.info.count)
+    capacity = property(lambda self: self.info.capacity)
+    sequence = property(lambda self: self.info.sequence)
+    lost = property(lambda self: self.info.lost)
+    cameras = property(lambda self: [element.camera for element in self.elements])
+
+    def __len__(self):
+        return self.info.count
+
+    def __getitem__(self, index):
+        return self.elements[index]
+
+    @property
+    def matrices(self):
+        """count x 2 x 3: each element's matrix from its pixels to the camera's picture (pixel centres)."""
+        import numpy
+
+        rows = [element.header.dst_to_src[:] for element in self.elements]
+        return numpy.array(rows, "f4").reshape(-1, 2, 3)
+
+    def to_source(self, boxes, clip=True):
+        """For each element its boxes, in a list as long as the batch, as boxes in its camera's picture."""
+        if len(boxes) != len(self):
+            raise ValueError(f"{len(boxes)} lists of boxes for {len(self)} elements")
+        return [element.to_source(rows, clip) for element, rows in zip(self.elements, boxes)]
+
+    def keep(self):
+        """A copy, valid for ever. Torn: framed has taken the batch away."""
+        copied, batch = self._copy(), Batch()
+        batch._reader, batch.header, batch.info = None, self.header, self.info
+        batch.place(ctypes.addressof(copied), self.bytes, None, None, False, copied)
+        batch._set_elements(bytes(self.headers))
+        return batch
+
+    def __repr__(self):
+        return f"<framedio.Batch {self.sequence}: {self.info.elements} of {self.capacity}, {self.shape}>"

@@ -1,0 +1,161 @@
+"""Readers: one for loops, one for asyncio."""
+import ctypes
+import os
+import select
+import time
+
+from .frame import Batch, Frame
+from .library import NEWEST, ONCE, Counts, View, libframed
+
+
+class Gone(ConnectionError):
+    """The connection could not be made or has ended, and none else is to be made."""
+
+
+class Timeout(TimeoutError):
+    """No frame came in time."""
+
+
+class Base:
+    """The handle of a reader, and what it counts."""
+
+    _handle = None
+
+    def __init__(self, address, newest=True, reconnect=True, timeout=None):
+        flags = (NEWEST if newest else 0) | (0 if reconnect else ONCE)
+        self.address, self.timeout, self._lent = address, timeout, None
+        self._handle = libframed.framed_open(os.fsencode(address), flags)
+        if not self._handle:
+            error = ctypes.get_errno()
+            raise ValueError(f"{address}: {os.strerror(error)} (unix:PATH, tcp:HOST:PORT or ring:PATH)")
+
+    def _poll(self):
+        """A Frame or Batch that is there now, or None."""
+        if not self._handle:
+            raise ValueError("the reader is closed")
+        self._lent, view = None, View()
+        rc = libframed.framed_next(self._handle, view, 0)
+        if rc < 0:
+            raise Gone(self.error)
+        if rc > 0:
+            self._lent = (Batch if view.batch.count else Frame)._of(self, view)
+        return self._lent
+
+    def _release(self):
+        self._lent = None
+        libframed.framed_release(self._handle, None)
+
+    def fileno(self):
+        """Readable when there is something to do; then call poll(), if not a loop does."""
+        return libframed.framed_fd(self._handle)
+
+    def close(self):
+        handle, self._handle, self._lent = self._handle, None, None
+        libframed.framed_close(handle)
+
+    def __del__(self):
+        if self._handle:
+            self.close()
+
+    @property
+    def error(self):
+        """Why the last connection could not be made or ended; "" where there was none that did."""
+        return libframed.framed_error(self._handle).decode(errors="replace")
+
+    def counts(self):
+        """frames, skipped, torn, lost, connections, since it was opened."""
+        counts = Counts()
+        libframed.framed_count(self._handle, counts)
+        return {name: getattr(counts, name) for name, _ in Counts._fields_}
+
+    skipped = property(lambda self: self.counts()["skipped"], doc="Frames given back unread: newer ones were there.")
+    torn = property(lambda self: self.counts()["torn"], doc="Frames that were taken away while they were out.")
+    lost = property(lambda self: self.counts()["lost"], doc="Frames that framed had no room for.")
+
+
+class Reader(Base):
+    """Frames or batches, as an iterator that never ends by itself."""
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.next(self.timeout)
+
+    def next(self, timeout=None):
+        """The next Frame or Batch. Timeout: there was none for so many seconds. Gone: without reconnect."""
+        end = None if timeout is None else time.monotonic() + timeout
+        wait = select.poll()
+        wait.register(self.fileno(), select.POLLIN)
+        while (view := self._poll()) is None:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                raise Timeout(f"{self.address}: no frame for {timeout} s {self.error}".rstrip())
+            wait.poll(None if left is None else left * 1000 + 1)
+        return view
+
+    def poll(self):
+        """The Frame or Batch that is there now, or None."""
+        return self._poll()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class AsyncReader(Base):
+    """The same for `async for`: the event loop watches the reader's descriptor, and there is no thread."""
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        end = None if self.timeout is None else loop.time() + self.timeout
+        while (view := self._poll()) is None:
+            if end is not None and loop.time() >= end:
+                raise Timeout(f"{self.address}: no frame for {self.timeout} s {self.error}".rstrip())
+            await self._readable(loop, end)
+        return view
+
+    async def _readable(self, loop, end):
+        """Until there is something to do, or the time is over."""
+        ready = loop.create_future()
+
+        def wake():
+            if not ready.done():
+                ready.set_result(None)
+
+        descriptor = self.fileno()
+        loop.add_reader(descriptor, wake)
+        timer = loop.call_at(end, wake) if end is not None else None
+        try:
+            await ready
+        finally:
+            loop.remove_reader(descriptor)
+            if timer:
+                timer.cancel()
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        self.close()
+
+
+def open(address, newest=True, reconnect=True, timeout=None):
+    """A Reader of `unix:PATH`, `tcp:HOST:PORT` or `ring:PATH`, the address of an output's sink.
+
+    newest: skip to the newest frame, else each in turn. reconnect: connect again after 0.1, 0.2 ... 5 s, for ever; else
+    Gone is raised. timeout: seconds without a frame behind which Timeout is raised.
+    """
+    return Reader(address, newest, reconnect, timeout)
+
+
+def aopen(address, newest=True, reconnect=True, timeout=None):
+    """The same as an AsyncReader, for `async for`."""
+    return AsyncReader(address, newest, reconnect, timeout)

@@ -1,0 +1,320 @@
+#!/usr/bin/python3
+"""framedio, the Python client: with the real daemon it gives what a reader of the bytes sees; opposite a ring of this
+test's own it is told of torn frames, and its arrays stay readable. Its structs are those of the headers in C."""
+import asyncio
+import ctypes
+import fcntl
+import gc
+import itertools
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy
+from framed_client import PATIENCE, ROOT, Checks, Framed, Reader, consume, folder, framedio_environment, free_port, make_clip, run
+
+if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+    os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
+import framedio
+from framedio import dlpack, library
+
+COUNT = 30
+CONFIG = """
+backend: cpu
+defaults: {{overflow: wait, slots: 8}}
+cameras:
+  clip:
+    url: {where}/clip.mp4
+    outputs:
+      ring: {{size: 320x256, tensor: {{dtype: f16, layout: nhwc}}, sink: "ring:{where}/frames.ring"}}
+      unix: {{size: 320x256, tensor: {{dtype: f16, layout: nhwc}}, sink: "unix:{where}/frames.sock"}}
+      tcp: {{size: 320x256, tensor: {{dtype: f16, layout: nhwc}}, sink: "tcp:127.0.0.1:{port}"}}
+      bytes: {{size: 320x256, tensor: {{dtype: f16, layout: nhwc}}, sink: "unix:{where}/bytes.sock"}}
+"""
+BATCHES = """
+backend: cpu
+defaults: {{loop: true, pace: realtime, size: 160x160, slots: 8}}
+cameras:
+  gate: {{url: {where}/clip.mp4, outputs: {{one: {{sink: "ring:{where}/gate.ring"}}}}}}
+  yard: {{url: {where}/clip.mp4}}
+batches:
+  ring: {{cameras: ["*"], count: 3, tail: zero, wait: 200ms, sink: "ring:{where}/batches.ring"}}
+"""
+SIZES = """
+#include <stdio.h>
+#include "client/framed.h"
+#define SIZE(type) printf("%zu ", sizeof(struct type))
+#define OFFSET(field) printf("%zu ", offsetof(struct framed_view, field))
+int main(void)
+{
+    SIZE(framed_header); SIZE(framed_element_header); SIZE(framed_batch); SIZE(framed_view); SIZE(framed_counts);
+    OFFSET(header); OFFSET(batch); OFFSET(elements); OFFSET(ticket);
+}
+"""
+
+
+class Taker(threading.Thread):
+    """The first frames of a sink, by framedio."""
+
+    def __init__(self, address):
+        super().__init__(daemon=True)
+        self.address, self.frames = address, []
+        self.start()
+
+    def run(self):
+        with framedio.open(self.address, newest=False, timeout=20 * PATIENCE) as reader:
+            for frame in itertools.islice(reader, COUNT):
+                array = frame.numpy()
+                facts = frame.camera, frame.sequence, frame.epoch, frame.source_size, frame.age < 10 * PATIENCE
+                box = frame.to_source([[10, 20, 30, 40, 0.5]], clip=False)
+                self.frames.append((facts, array.tobytes(), array.shape, array.dtype, array.flags.writeable, frame.whole, box))
+
+
+def check_frames(checks, where):
+    port = free_port()
+    plain = Reader(f"unix:{where}/bytes.sock", COUNT)
+    takers = {kind: Taker(address) for kind, address in (
+        ("ring", f"ring:{where}/frames.ring"), ("unix", f"unix:{where}/frames.sock"), ("tcp", f"tcp:127.0.0.1:{port}"))}
+    with Framed(where, CONFIG.format(where=where, port=port)):
+        plain.join(30 * PATIENCE)
+        for kind, taker in takers.items():
+            taker.join(30 * PATIENCE)
+            checks.check(len(taker.frames) == COUNT == plain.count, f"{kind}: {len(taker.frames)} of {plain.count} frames")
+            for (header, payload), seen in zip(plain.frames, taker.frames):
+                facts, data, shape, dtype, writeable, whole, box = seen
+                expected = "clip", header.sequence, header.epoch, (header.source_width, header.source_height), True
+                checks.check(facts == expected and data == payload, f"{kind}: {facts}, not {expected}")
+                checks.check(shape == (256, 320, 3) and dtype == "f2" and writeable == (kind != "ring") and whole,
+                             f"{kind}: {shape} {dtype} writeable {writeable} whole {whole}")
+                corners = [*consume.corner_in_source(header, 10, 20), *consume.corner_in_source(header, 30, 40), 0.5]
+                checks.check(numpy.allclose(box, [corners], atol=1e-3), f"{kind}: {box}, not {corners}")
+
+
+def check_batches(checks, where):
+    with Framed(where, BATCHES.format(where=where)):
+        with framedio.open(f"ring:{where}/batches.ring", newest=False, timeout=20 * PATIENCE) as reader:
+            for batch in itertools.islice(reader, 10):
+                array = batch.numpy()
+                checks.check(array.shape == (len(batch), 3, 160, 160) == batch.shape and batch.capacity == 3, f"{batch}")
+                filled = [element for element in batch if not element.empty]
+                checks.check(1 <= len(filled) <= 2 and {e.camera for e in filled} <= {"gate", "yard"}, f"{batch.cameras}")
+                boxes = batch.to_source([[[0, 20, 160, 140]]] * len(batch))
+                for element in filled:
+                    checks.check(numpy.shares_memory(element.numpy(), array[element.index]), f"{element}: another memory")
+                    checks.check((element.numpy() == array[element.index]).all(), f"{element}: other bytes")
+                    checks.check(boxes[element.index] == [[0, 0, 320, 240]], f"{element}: {boxes}")
+                    matrix = batch.matrices[element.index]
+                    checks.check(numpy.allclose(matrix, [[2, 0, 0.5], [0, 2, -39.5]]), f"{element}: {matrix}")
+                kept, before = batch.keep(), array.copy()
+            reader.close()
+            checks.check((kept.numpy() == before).all() and kept[0].camera == batch.cameras[0], "a batch that was kept")
+
+
+def check_async(checks, where):
+    """Three outputs at once on one thread; a timeout."""
+
+    async def take(address, count):
+        seen = []
+        async with framedio.aopen(address, timeout=20 * PATIENCE) as reader:
+            async for frame in reader:
+                seen.append((frame.numpy().mean(), frame.whole))
+                if len(seen) == count:
+                    return seen
+
+    async def take_all():
+        addresses = [f"ring:{where}/gate.ring", f"ring:{where}/batches.ring", f"ring:{where}/gate.ring"]
+        taken = await asyncio.gather(*(take(address, 20) for address in addresses))
+        for address, seen in zip(addresses, taken):
+            checks.check(len(seen) == 20 and all(whole and 25 < mean < 230 for mean, whole in seen), f"{address}: {seen}")
+        begun = time.monotonic()
+        try:
+            await anext(framedio.aopen(f"unix:{where}/nothing.sock", timeout=0.3))
+            checks.check(False, "a frame from nowhere")
+        except framedio.Timeout as error:
+            took = time.monotonic() - begun
+            checks.check(took >= 0.29 and "No such file" in str(error), f"{error} after {took} s")
+        checks.check(threading.active_count() == 1, f"{threading.enumerate()}")
+
+    with Framed(where, BATCHES.format(where=where)):
+        asyncio.run(asyncio.wait_for(take_all(), 60 * PATIENCE))
+
+
+class Sender:
+    """A ring of 16 x 4 RGB bytes with one client and three slots, which takes slots away whenever it likes."""
+
+    SLOTS, BYTES = 3, 3 * 16 * 4
+    STATE = SLOTS * BYTES
+
+    def __init__(self, where):
+        self.path = f"{where}/own.ring"
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        self.listener.settimeout(10 * PATIENCE)
+
+    def accept(self):
+        """A new daemon's memory for the next client."""
+        self.file = os.memfd_create("ring", os.MFD_ALLOW_SEALING)
+        length = self.STATE + 8 * self.SLOTS
+        os.ftruncate(self.file, length)
+        fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        self.peer, _ = self.listener.accept()
+        fields = (b"FRNG", 1, 256, self.SLOTS, 0, 0, self.BYTES, self.BYTES, self.STATE, length, 0, bytes(16), 0, 0)
+        socket.send_fds(self.peer, [consume.HELLO.pack(*fields).ljust(256, b"\0")], [self.file])
+
+    def send(self, slot, level, ticket, tell=True):
+        os.pwrite(self.file, ticket.to_bytes(8, "little"), self.STATE + 8 * slot)
+        os.pwrite(self.file, bytes([level]) * self.BYTES, slot * self.BYTES)
+        if tell:
+            header = consume.WIRE.pack(
+                b"FRMD", 1, 256, self.BYTES, ticket, 0, 0, 0, 0, 0, 0, 0, 0, 16, 4, 16, 4, b"rgb", b"u8", b"nchw", 3, 0,
+                0, 64, 128, 0, 16, 16, 16, 0, *[1.0, 0, 0, 0, 1, 0] * 2, b"camera", b"output")
+            self.peer.send(header + consume.SLOT.pack(slot, 0, ticket))
+
+    def hang_up(self):
+        self.peer.close()
+        os.close(self.file)
+
+
+def check_torn(checks, where):
+    sender = Sender(where)
+    with framedio.open(f"ring:{sender.path}", timeout=10 * PATIENCE) as reader:
+        checks.check(reader.poll() is None, "a frame from nowhere")
+        sender.accept()
+        for slot, level in enumerate((10, 20, 30)):
+            sender.send(slot, level, slot + 1)
+        frame = next(reader)
+        checks.check(frame.sequence == 3 and reader.skipped == 2 and frame.whole and frame.valid, f"{frame}")
+        checks.check(frame.shape == frame.numpy().shape == (3, 4, 16), f"{frame}")
+        boxes = frame.to_source([[-5, 1, 20, 99]]), frame.to_source([[-5, 1, 20, 99]], clip=False)
+        checks.check(boxes == ([[0, 1, 16, 4]], [[-5, 1, 20, 99]]), f"{boxes}")
+        array, kept, memory = frame.numpy(), frame.keep(), frame.data
+        sender.send(2, 35, 4, tell=False)
+        checks.check(not frame.whole, "a frame that was taken away is whole")
+        try:
+            frame.keep()
+            checks.check(False, "a torn frame was kept")
+        except framedio.Torn:
+            pass
+        checks.check((kept.numpy() == 30).all() and kept.whole and kept.sequence == 3, "the copy has changed")
+        sender.send(0, 40, 5)
+        second = next(reader)
+        checks.check(reader.torn == 1 and not frame.valid and not frame.whole and second.whole, f"{reader.counts()}")
+        second.release()
+        second.release()
+        checks.check(not second.valid, "released, but valid")
+        returned = consume.SLOT.iter_unpack(sender.peer.recv(4096) + sender.peer.recv(4096) + sender.peer.recv(4096))
+        checks.check([ticket for *_, ticket in returned] == [1, 2, 3, 5], "the slots that were given back")
+        sender.hang_up()
+        checks.check(reader.poll() is None and "closed the connection" in reader.error, reader.error)
+        threading.Timer(0.05, sender.accept).start()
+        time.sleep(0.1)
+        threading.Timer(0.3, lambda: sender.send(1, 50, 6)).start()
+        checks.check(next(reader).numpy()[0, 0, 0] == 50, "the next daemon's frame")
+        gc.collect()
+        checks.check((array == 35).all() and bytes(memory) == bytes([35]) * 192, "the first daemon's memory")
+    checks.check((array == 35).all(), "memory behind the reader's end")
+    sender.hang_up()
+
+
+def check_errors(checks, where):
+    for address in ("gate.ring", "tcp:host", f"unix:{'x' * 200}"):
+        try:
+            framedio.open(address)
+            checks.check(False, f"{address}: was opened")
+        except ValueError as error:
+            checks.check(address in str(error), str(error))
+    try:
+        next(framedio.open(f"unix:{where}/nothing.sock", reconnect=False))
+        checks.check(False, "a frame from nowhere")
+    except framedio.Gone as error:
+        checks.check("No such file" in str(error), str(error))
+    try:
+        framedio.open(f"unix:{where}/nothing.sock").next(timeout=0.2)
+        checks.check(False, "a frame from nowhere")
+    except framedio.Timeout:
+        pass
+    reader = framedio.open(f"unix:{where}/nothing.sock")
+    reader.close()
+    try:
+        reader.poll()
+        checks.check(False, "a closed reader reads")
+    except ValueError:
+        pass
+
+
+def check_dlpack(checks):
+    """The capsules that GPU memory goes out in, here around host memory, which numpy can read."""
+    array = numpy.arange(24, dtype="f4").reshape(2, 3, 4)
+
+    class Payload:
+        pointer, shape = array.ctypes.data, array.shape
+
+        def __dlpack_device__(self):
+            return dlpack.CPU, 0
+
+        def __dlpack__(self, stream=None):
+            return dlpack.capsule_of(self, "<f4", None)
+
+    read = numpy.from_dlpack(Payload())
+    checks.check(read.shape == (2, 3, 4) and (read == array).all() and numpy.shares_memory(read, array), f"{read}")
+    del read
+    gc.collect()
+    capsule = dlpack.capsule_of(Payload(), "<f4", (1, 0))
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    made = dlpack.Versioned.from_address(get(capsule, b"dltensor_versioned"))
+    checks.check((made.major, made.flags, made.tensor.ndim, made.tensor.data) == (1, 1, 3, array.ctypes.data), "versioned")
+
+
+def check_structs(checks, where):
+    with open(f"{where}/sizes.c", "w") as file:
+        file.write(SIZES)
+    subprocess.run(["cc", "-I", ROOT, "-o", f"{where}/sizes", f"{where}/sizes.c"], check=True)
+    plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    said = subprocess.run([f"{where}/sizes"], check=True, capture_output=True, text=True, env=plain).stdout
+    kinds = library.Header, library.ElementHeader, library.BatchHeader, library.View, library.Counts
+    offsets = [getattr(library.View, name).offset for name in ("header", "batch", "elements", "ticket")]
+    ours = [*map(ctypes.sizeof, kinds), *offsets]
+    checks.check(list(map(int, said.split())) == ours, f"in C {said}, here {ours}")
+
+
+def check_package(checks, where):
+    """pip installs it from the tree without a network; it imports neither numpy nor asyncio."""
+    with open(f"{ROOT}/client/pyproject.toml") as file:
+        version = re.search(r'^version = "(.*)"$', file.read(), re.M)[1]
+    checks.check(f"framed {version}" in run("version")[1], f"version {version}, not that of framed")
+    tree = f"{where}/client"
+    subprocess.run(["cp", "-r", f"{ROOT}/client", tree], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-build-isolation", "--no-deps", "--root-user-action",
+           "ignore", "--target", f"{where}/site", tree]
+    plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    done = subprocess.run(pip, capture_output=True, text=True, env=plain)
+    if not checks.check(done.returncode == 0, done.stderr):
+        return
+    ask = "import sys, framedio; print(framedio.__file__, {'numpy', 'asyncio', 'torch'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, cwd=where,
+                          env={**os.environ, "PYTHONPATH": f"{where}/site"})
+    checks.check(done.stdout == f"{where}/site/framedio/__init__.py set()\n", done.stdout + done.stderr)
+
+
+def main():
+    checks = Checks("framedio")
+    with folder() as where:
+        make_clip(os.path.join(where, "clip.mp4"))
+        check_frames(checks, where)
+        check_batches(checks, where)
+        check_async(checks, where)
+        check_torn(checks, where)
+        check_errors(checks, where)
+        check_dlpack(checks)
+        check_structs(checks, where)
+        check_package(checks, where)
+    checks.end()
+
+
+main()
