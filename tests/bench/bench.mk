@@ -37,7 +37,7 @@ $(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/late
 # Real footage, which is no part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
 
-.PHONY: bench-clips bench-core bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
+.PHONY: bench-client bench-clips bench-core bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -86,6 +86,11 @@ bench-scrape: ## what scraping the counters costs under full load (CLIP=FILE SCR
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_scrape.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(SCRAPE_ARGS)
+
+bench-client: ## what reading frames costs a program, by libframed and by framedio (SECONDS=8)
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/libframed.so.1 $(B)/tests/e2e/client_frames
+	@scripts/bench_client.py --build $(B) $(if $(SECONDS),--seconds $(SECONDS))
 
 bench-sockets: ## ages of frames after a client stood still, and rates, over unix and tcp (SOCKETS_ARGS="--framed OTHER")
 	@scripts/setup demo

@@ -1,5 +1,6 @@
 // What a program sees through libframed, a line of JSON for each frame or batch and a last one with
-// the counts. usage: client_frames ADDRESS newest|all COUNT [HOLD_MS]
+// the counts. usage: client_frames ADDRESS newest|all COUNT [HOLD_MS] (-1: takes frames and looks
+// at none)
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,8 @@ int main(int argc, char **argv)
         return 1;
     }
     for (int n = atoi(argv[3]); n > 0 && framed_next(reader, &view, -1) > 0; n--)
-        print_view(reader, &view, hold_ms);
+        if (hold_ms >= 0)
+            print_view(reader, &view, hold_ms);
     framed_release(reader, &view);
     framed_count(reader, &counts);
     printf("{\"frames\": %ju, \"skipped\": %ju, \"torn\": %ju, \"lost\": %ju, "
