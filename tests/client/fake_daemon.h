@@ -199,24 +199,30 @@ static inline bool fake_send(const struct fake_daemon *daemon, const void *bytes
     return send(daemon->peer, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
 }
 
-// With as many copies of one descriptor.
-static inline bool fake_send_with(const struct fake_daemon *daemon, const void *bytes, size_t size,
-                                  int fd, int n)
+static inline bool fake_send_fds(const struct fake_daemon *daemon, const void *bytes, size_t size,
+                                 const int fds[], int n)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = "";
     struct iovec piece = {(void *)(uintptr_t)bytes, size};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
     if (n > 0) {
         message.msg_control = control;
-        message.msg_controllen = CMSG_SPACE((size_t)n * sizeof fd);
+        message.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
         struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
         rights->cmsg_level = SOL_SOCKET;
         rights->cmsg_type = SCM_RIGHTS;
-        rights->cmsg_len = CMSG_LEN((size_t)n * sizeof fd);
-        for (int i = 0; i < n; i++)
-            memcpy(CMSG_DATA(rights) + (size_t)i * sizeof fd, &fd, sizeof fd);
+        rights->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
+        memcpy(CMSG_DATA(rights), fds, (size_t)n * sizeof(int));
     }
     return sendmsg(daemon->peer, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+}
+
+// With as many copies of one descriptor, four at most.
+static inline bool fake_send_with(const struct fake_daemon *daemon, const void *bytes, size_t size,
+                                  int fd, int n)
+{
+    const int fds[4] = {fd, fd, fd, fd};
+    return fake_send_fds(daemon, bytes, size, fds, n);
 }
 
 static inline bool fake_say_hello(const struct fake_daemon *daemon, uint32_t batch)

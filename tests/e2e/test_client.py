@@ -9,7 +9,7 @@ import subprocess
 import threading
 
 import numpy
-from framed_client import BINARY, PATIENCE, ROOT, SANITIZED, Checks, Framed, Reader, Server, consume, folder, free_port, make_clip, until
+from framed_client import BINARY, PATIENCE, ROOT, Checks, Framed, Reader, Server, consume, folder, free_port, make_clip, until
 
 FRAMES = os.path.join(os.path.dirname(BINARY), "tests", "e2e", "client_frames")
 COUNT = 40
@@ -46,7 +46,8 @@ cameras:
     outputs:
       detector: {{size: 640x640, tensor: {{dtype: f32, scale: 1/255}}, sink: "ring:{where}/gate.ring"}}
 """
-SANITIZERS = [f"-fsanitize={os.environ['SAN']}"] if SANITIZED else []
+BUILT_WITH = os.environ.get("SAN", "")
+SANITIZERS = ["--coverage"] if BUILT_WITH == "coverage" else [f"-fsanitize={BUILT_WITH}"] if BUILT_WITH else []
 
 RESTARTS = int(os.environ.get("RESTARTS", 8))  # of the daemon, and half as many of the camera
 # A slot is revoked while the program still holds it.
