@@ -98,6 +98,7 @@ struct framed_reader *framed_open(const char *address, unsigned flags)
     int rc = flags & ~(unsigned)(FRAMED_NEWEST | FRAMED_ONCE) ? -EINVAL : 0;
     if (rc == 0)
         rc = address_parse(&reader->address, address);
+    reader->stream.is_tcp = reader->address.kind == ADDRESS_TCP;
     if (rc == 0)
         rc = open_descriptors(reader);
     if (rc == 0) {

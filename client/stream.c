@@ -8,6 +8,7 @@
 enum {
     HEAD_MIN = sizeof(struct framed_batch), // what frames and batches both have
     DRAIN_MAX = 64,                         // frames at a time, before the newest is shown
+    WAKE_BYTES = 256 * 1024,
 };
 
 static void begin(struct stream *stream, enum stream_part part, uint64_t wanted)
@@ -20,6 +21,7 @@ static void begin(struct stream *stream, enum stream_part part, uint64_t wanted)
 void stream_reset(struct stream *stream)
 {
     begin(stream, STREAM_HEAD, HEAD_MIN);
+    stream->wake_bytes = 1;
 }
 
 void stream_close(struct stream *stream)
@@ -159,6 +161,19 @@ static void show(const struct stream_frame *frame, struct framed_view *view)
     }
 }
 
+// In the middle of a large payload tcp would wake the reader for each segment, eighty times a frame
+// of 5 MB. A unix socket knows no such threshold.
+static void set_wake_bytes(struct stream *stream, int fd)
+{
+    const uint64_t left = stream->wanted - stream->got;
+    int bytes = left < WAKE_BYTES ? (int)left : WAKE_BYTES;
+    if (stream->part != STREAM_PAYLOAD)
+        bytes = 1;
+    if (stream->is_tcp && bytes != stream->wake_bytes &&
+        setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0)
+        stream->wake_bytes = bytes;
+}
+
 int stream_next(struct stream *stream, int fd, bool newest, struct framed_view *view,
                 struct framed_memory **memory, uint64_t *skipped)
 {
@@ -167,7 +182,9 @@ int stream_next(struct stream *stream, int fd, bool newest, struct framed_view *
         rc = advance(stream, fd);
         complete += rc == 1;
     }
-    if (rc < 0 && rc != -EAGAIN && !(rc == -EPIPE && complete > 0))
+    if (rc == -EAGAIN)
+        set_wake_bytes(stream, fd);
+    else if (rc < 0 && !(rc == -EPIPE && complete > 0))
         return rc;
     if (complete == 0)
         return 0;

@@ -26,6 +26,8 @@ struct stream {
     enum stream_part part;
     _Alignas(8) uint8_t head[HEADER_BYTES_MAX];
     uint64_t got, wanted; // bytes of the part
+    bool is_tcp;          // set before the first call
+    int wake_bytes;       // that must be there before the socket wakes who waits for it
 };
 
 void stream_reset(struct stream *); // for another connection; what was shown stays
