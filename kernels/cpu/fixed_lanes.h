@@ -15,7 +15,10 @@
 //                                     which count from base[lane / 4]; `reach`: a constant index of
 //                                     `reaches`
 //   levels_widened                    FLOATS bytes to lanes of 32 bits
-//   store_half                        floats to FLOATS binary16
+//   load_half, store_half             FLOATS binary16 to floats, and back
+//   max_f32, min_f32                  a > b ? a : b; a < b ? a : b
+//   select_s32                        a where the mask's lane is all ones, b where it is 0
+//   lanes_bits                        of such a mask, lane 0 in the lowest bit
 #ifndef FRAMED_KERNELS_CPU_FIXED_LANES_H
 #define FRAMED_KERNELS_CPU_FIXED_LANES_H
 

@@ -200,6 +200,21 @@ static inline FRAMED_HD vec_s32 levels_widened(const uint8_t *at)
     return (vec_s32)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)at));
 }
 
+static inline FRAMED_HD vec_s32 select_s32(vec_s32 mask, vec_s32 a, vec_s32 b)
+{
+    return (vec_s32)_mm256_blendv_epi8((mm)b, (mm)a, (mm)mask);
+}
+
+static inline FRAMED_HD unsigned lanes_bits(vec_s32 mask)
+{
+    return (unsigned)_mm256_movemask_ps((__m256)mask);
+}
+
+static inline FRAMED_HD vec_f32 load_half(const uint16_t *at)
+{
+    return (vec_f32)_mm256_cvtph_ps(_mm_loadu_si128((const void *)at));
+}
+
 static inline FRAMED_HD void store_half(uint16_t *to, vec_f32 a)
 {
     _mm_storeu_si128((void *)to, _mm256_cvtps_ph((__m256)a, _MM_FROUND_TO_NEAREST_INT));

@@ -192,6 +192,21 @@ static inline FRAMED_HD vec_s32 levels_widened(const uint8_t *at)
     return (vec_s32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)at));
 }
 
+static inline FRAMED_HD vec_s32 select_s32(vec_s32 mask, vec_s32 a, vec_s32 b)
+{
+    return (vec_s32)_mm512_mask_blend_epi32(_mm512_movepi32_mask((mm)mask), (mm)b, (mm)a);
+}
+
+static inline FRAMED_HD unsigned lanes_bits(vec_s32 mask)
+{
+    return _mm512_movepi32_mask((__m512i)mask);
+}
+
+static inline FRAMED_HD vec_f32 load_half(const uint16_t *at)
+{
+    return (vec_f32)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)at));
+}
+
 static inline FRAMED_HD void store_half(uint16_t *to, vec_f32 a)
 {
     _mm256_storeu_si256((void *)to, _mm512_cvtps_ph((__m512)a, _MM_FROUND_TO_NEAREST_INT));

@@ -119,6 +119,32 @@ static inline FRAMED_HD vec_s32 levels_widened(const uint8_t *at)
     return (vec_s32)vmovl_u16(vget_low_u16(wide));
 }
 
+static inline FRAMED_HD vec_f32 max_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)vbslq_f32((uint32x4_t)(a > b), (float32x4_t)a, (float32x4_t)b);
+}
+
+static inline FRAMED_HD vec_f32 min_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)vbslq_f32((uint32x4_t)(a < b), (float32x4_t)a, (float32x4_t)b);
+}
+
+static inline FRAMED_HD vec_s32 select_s32(vec_s32 mask, vec_s32 a, vec_s32 b)
+{
+    return (vec_s32)vbslq_s32((uint32x4_t)mask, (int32x4_t)a, (int32x4_t)b);
+}
+
+static inline FRAMED_HD unsigned lanes_bits(vec_s32 mask)
+{
+    const vec_u32 bit = {1, 2, 4, 8};
+    return vaddvq_u32((uint32x4_t)((vec_u32)mask & bit));
+}
+
+static inline FRAMED_HD vec_f32 load_half(const uint16_t *at)
+{
+    return (vec_f32)vcvt_f32_f16((float16x4_t)vld1_u16(at));
+}
+
 static inline FRAMED_HD void store_half(uint16_t *to, vec_f32 a)
 {
     vst1_u16(to, (uint16x4_t)vcvt_f16_f32((float32x4_t)a));

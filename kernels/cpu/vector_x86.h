@@ -24,6 +24,16 @@ static inline FRAMED_HD vec_f32 fma_f32(vec_f32 a, vec_f32 b, vec_f32 c)
     return (vec_f32)MM(fmadd_ps)(a, b, c);
 }
 
+static inline FRAMED_HD vec_f32 max_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)MM(max_ps)(a, b);
+}
+
+static inline FRAMED_HD vec_f32 min_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)MM(min_ps)(a, b);
+}
+
 static inline FRAMED_HD vec_s16 weigh_pairs(vec_s16 pairs, vec_s16 weights)
 {
     return (vec_s16)MM(maddubs_epi16)((mm)weights, (mm)((vec_u8)pairs ^ 128));

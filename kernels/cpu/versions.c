@@ -11,7 +11,7 @@ static bool everywhere(void)
 }
 
 static const struct version scalar = {
-    "scalar", everywhere, {[OP_WARP] = op_reference, [OP_YUV] = op_reference}};
+    "scalar", everywhere, {[OP_WARP] = op_reference, [OP_YUV] = op_reference}, detect_reference};
 
 #ifdef __x86_64__
 static bool f16c_runs(void) // clang 14's __builtin_cpu_supports does not know it
@@ -33,14 +33,14 @@ static bool avx512_runs(void)
 }
 
 static const struct version avx2 = {
-    "avx2", avx2_runs, {[OP_WARP] = warp_op_avx2, [OP_YUV] = yuv_avx2}};
+    "avx2", avx2_runs, {[OP_WARP] = warp_op_avx2, [OP_YUV] = yuv_avx2}, detect_avx2};
 static const struct version avx512 = {
-    "avx512", avx512_runs, {[OP_WARP] = warp_op_avx512, [OP_YUV] = yuv_avx512}};
+    "avx512", avx512_runs, {[OP_WARP] = warp_op_avx512, [OP_YUV] = yuv_avx512}, detect_avx512};
 #endif
 
 #ifdef __aarch64__
 static const struct version neon = {
-    "neon", everywhere, {[OP_WARP] = warp_op_neon, [OP_YUV] = yuv_neon}};
+    "neon", everywhere, {[OP_WARP] = warp_op_neon, [OP_YUV] = yuv_neon}, detect_neon};
 #endif
 
 const struct version *const versions[] = {

@@ -1,0 +1,309 @@
+// Where a head has a candidate's score, class, box and extra columns.
+#ifndef FRAMED_KERNELS_DETECT_HEAD_H
+#define FRAMED_KERNELS_DETECT_HEAD_H
+
+#include <math.h>
+
+#include "kernels/detect_angle.h"
+#include "kernels/detect_number.h"
+
+static inline FRAMED_HD float value_of(const struct detect *d, const struct detect_input *in,
+                                       uint32_t anchor, int column)
+{
+    const size_t i = (size_t)anchor * d->anchor_step + (size_t)column * d->column_step;
+    return element_at(in->tensor[DETECT_BOXES], &d->params.format[DETECT_BOXES], i);
+}
+
+// --- scores
+
+// Of one anchor: what is to be known before its first score.
+struct score_terms {
+    float objectness; // 1 where the head has none
+    float largest, sum;
+};
+
+static inline FRAMED_HD float logit_of(const struct detect *d, const struct detect_input *in,
+                                       uint32_t anchor, int label)
+{
+    const int t = d->score_tensor;
+    const size_t i =
+        (size_t)anchor * d->score_step + d->score_column + (size_t)label * d->score_next;
+    return element_at(in->tensor[t], &d->params.format[t], i);
+}
+
+// The sum has sixteen parts: part i is of classes i, i + 16, ..., and then i takes in i + 8, i + 4,
+// i + 2 and i + 1. That is the order in which registers of any width find it.
+static inline FRAMED_HD void softmax_terms(struct score_terms *terms, const struct detect *d,
+                                           const struct detect_input *in, uint32_t anchor)
+{
+    float part[16] = {0};
+    terms->largest = -INFINITY;
+    for (int c = 0; c < d->scores; c++) {
+        const float logit = logit_of(d, in, anchor, c);
+        terms->largest = logit > terms->largest ? logit : terms->largest;
+    }
+    for (int c = 0; c < d->scores; c++)
+        part[c & 15] += exp_steps(logit_of(d, in, anchor, c) - terms->largest);
+    for (int n = 8; n > 0; n /= 2)
+        for (int i = 0; i < n; i++)
+            part[i] += part[i + n];
+    terms->sum = part[0];
+}
+
+static inline FRAMED_HD struct score_terms
+score_terms_of(const struct detect *d, const struct detect_input *in, uint32_t anchor)
+{
+    struct score_terms terms = {1, 0, 1};
+    if (d->objectness) {
+        terms.objectness = value_of(d, in, anchor, 4);
+        if (d->params.activation == DETECT_SIGMOID)
+            terms.objectness = sigmoid_steps(terms.objectness);
+    }
+    if (d->params.activation == DETECT_SOFTMAX)
+        softmax_terms(&terms, d, in, anchor);
+    return terms;
+}
+
+static inline FRAMED_HD float score_of(const struct detect *d, const struct detect_input *in,
+                                       uint32_t anchor, int label, const struct score_terms *terms)
+{
+    const float logit = logit_of(d, in, anchor, label);
+    float score = logit;
+    if (d->params.activation == DETECT_SIGMOID)
+        score = sigmoid_steps(logit);
+    else if (d->params.activation == DETECT_SOFTMAX)
+        score = exp_steps(logit - terms->largest) / terms->sum;
+    return d->objectness ? terms->objectness * score : score;
+}
+
+// The class that a head says on its own; -1 where it says none. `label_tensor` is 0 or more.
+static inline FRAMED_HD int label_of(const struct detect *d, const struct detect_input *in,
+                                     uint32_t anchor)
+{
+    const int t = d->label_tensor;
+    const size_t i = (size_t)anchor * d->label_step + d->label_column;
+    const float label = element_at(in->tensor[t], &d->params.format[t], i);
+    if (!(label >= 0 && label < (float)d->params.classes) || label != (float)(int)label)
+        return -1;
+    return (int)label;
+}
+
+// The rows that count, of those that a head fills.
+static inline FRAMED_HD uint32_t rows_of(const struct detect *d, const struct detect_input *in)
+{
+    if (d->params.head != DETECT_EFFICIENTNMS && d->params.head != DETECT_TFLITE)
+        return (uint32_t)d->params.anchors;
+    const float rows = element_at(in->tensor[DETECT_COUNT], &d->params.format[DETECT_COUNT], 0);
+    if (!(rows > 0))
+        return 0;
+    return rows < (float)d->params.anchors ? (uint32_t)rows : (uint32_t)d->params.anchors;
+}
+
+// --- boxes
+
+// In the network's input. Rotated boxes have a centre and sides as well, which else are 0.
+struct detect_box {
+    float x1, y1, x2, y2; // the corners; of rotated boxes the hull's
+    float x, y, width, height, angle;
+};
+
+// The cell of an anchor, and its stride, 0 where the strides have no such anchor.
+static inline FRAMED_HD float cell_of(const struct detect *d, uint32_t anchor, float *ret_x,
+                                      float *ret_y)
+{
+    for (int i = 0; i < DETECT_STRIDES_MAX && d->params.strides[i] > 0; i++) {
+        const uint32_t stride = (uint32_t)d->params.strides[i];
+        const uint32_t across = (uint32_t)d->params.width / stride;
+        const uint32_t cells = across * ((uint32_t)d->params.height / stride);
+        if (anchor < cells) {
+            *ret_x = (float)(anchor % across);
+            *ret_y = (float)(anchor / across);
+            return (float)stride;
+        }
+        anchor -= cells;
+    }
+    *ret_x = *ret_y = 0;
+    return 0;
+}
+
+static inline FRAMED_HD bool has_corners(const struct detect *d)
+{
+    return d->params.head == DETECT_EFFICIENTNMS ||
+           (d->params.head == DETECT_END2END && !d->params.rotated);
+}
+
+// The four corners as the box turns, first those of its right side, in the network's input.
+// Binary64 up to the last step.
+static inline FRAMED_HD void box_corners(const struct detect_box *box, bool rotated, float q[8])
+{
+    if (!rotated) {
+        q[0] = q[6] = box->x1;
+        q[1] = q[3] = box->y1;
+        q[2] = q[4] = box->x2;
+        q[5] = q[7] = box->y2;
+        return;
+    }
+    double c, s;
+    sincos_steps(box->angle, &s, &c);
+    const double ax = box->width * 0.5 * c, ay = box->width * 0.5 * s;
+    const double bx = box->height * -0.5 * s, by = box->height * 0.5 * c;
+    q[0] = (float)(box->x + ax + bx);
+    q[1] = (float)(box->y + ay + by);
+    q[2] = (float)(box->x + ax - bx);
+    q[3] = (float)(box->y + ay - by);
+    q[4] = (float)(box->x - ax - bx);
+    q[5] = (float)(box->y - ay - by);
+    q[6] = (float)(box->x - ax + bx);
+    q[7] = (float)(box->y - ay + by);
+}
+
+static inline FRAMED_HD void hull_of(const float q[8], float *x1, float *y1, float *x2, float *y2)
+{
+    *x1 = *x2 = q[0];
+    *y1 = *y2 = q[1];
+    for (int i = 2; i < 8; i += 2) {
+        *x1 = q[i] < *x1 ? q[i] : *x1;
+        *x2 = q[i] > *x2 ? q[i] : *x2;
+        *y1 = q[i + 1] < *y1 ? q[i + 1] : *y1;
+        *y2 = q[i + 1] > *y2 ? q[i + 1] : *y2;
+    }
+}
+
+// False: not finite, or an angle of more than ANGLE_MOST.
+static inline FRAMED_HD bool box_of(const struct detect *d, const struct detect_input *in,
+                                    uint32_t anchor, struct detect_box *box)
+{
+    float v[4];
+    for (int i = 0; i < 4; i++)
+        v[i] = value_of(d, in, anchor, i);
+    *box = (struct detect_box){v[0], v[1], v[2], v[3], 0, 0, 0, 0, 0};
+    if (d->params.head == DETECT_YOLOX && d->params.strides[0] > 0) {
+        float column, row;
+        const float stride = cell_of(d, anchor, &column, &row);
+        v[0] = (v[0] + column) * stride;
+        v[1] = (v[1] + row) * stride;
+        v[2] = exp_steps(v[2]) * stride;
+        v[3] = exp_steps(v[3]) * stride;
+    }
+    if (d->params.rotated) {
+        float q[8];
+        *box = (struct detect_box){0, 0, 0, 0, v[0], v[1], v[2], v[3], 0};
+        box->angle = value_of(d, in, anchor, d->extra_column + d->extra);
+        if (!(box->angle >= -ANGLE_MOST && box->angle <= ANGLE_MOST))
+            return false;
+        box_corners(box, true, q);
+        hull_of(q, &box->x1, &box->y1, &box->x2, &box->y2);
+    } else if (d->params.head == DETECT_TFLITE) {
+        *box = (struct detect_box){v[1], v[0], v[3], v[2], 0, 0, 0, 0, 0};
+    } else if (!has_corners(d)) {
+        const float across = v[2] * 0.5f, down = v[3] * 0.5f;
+        *box = (struct detect_box){
+            v[0] - across, v[1] - down, v[0] + across, v[1] + down, 0, 0, 0, 0, 0};
+    }
+    if (d->params.normalised) {
+        box->x1 *= (float)d->params.width;
+        box->y1 *= (float)d->params.height;
+        box->x2 *= (float)d->params.width;
+        box->y2 *= (float)d->params.height;
+    }
+    return is_finite(box->x1) && is_finite(box->y1) && is_finite(box->x2) && is_finite(box->y2) &&
+           is_finite(box->width) && is_finite(box->height);
+}
+
+// --- to the source's pixels
+
+// The maps are of centres, these are edges.
+static inline FRAMED_HD void point_map(const double m[6], float x, float y, float *ret_x,
+                                       float *ret_y)
+{
+    const double px = (double)x - 0.5, py = (double)y - 0.5;
+    *ret_x = (float)(m[0] * px + m[1] * py + m[2] + 0.5);
+    *ret_y = (float)(m[3] * px + m[4] * py + m[5] + 0.5);
+}
+
+static inline FRAMED_HD void corners_map(const double m[6], const float from[8], float to[8])
+{
+    for (int i = 0; i < 8; i += 2)
+        point_map(m, from[i], from[i + 1], &to[i], &to[i + 1]);
+}
+
+// Whether the size of a box in the source is one of those that are wanted.
+static inline FRAMED_HD bool size_is_wanted(const struct detect *d, const struct detect_input *in,
+                                            const struct detect_box *box)
+{
+    const struct detect_params *p = &d->params;
+    float q[8], x1, y1, x2, y2;
+    if (!d->limited)
+        return true;
+    box_corners(box, p->rotated, q);
+    corners_map(in->dst_to_src, q, q);
+    hull_of(q, &x1, &y1, &x2, &y2);
+    const float width = x2 - x1, height = y2 - y1;
+    return width >= p->width_min && height >= p->height_min &&
+           (p->width_max == 0 || width <= p->width_max) &&
+           (p->height_max == 0 || height <= p->height_max);
+}
+
+static inline FRAMED_HD float clipped(float x, int32_t most)
+{
+    return x < 0 ? 0 : x > (float)most ? (float)most : x;
+}
+
+// Where the direction of the box's first axis points to in the source.
+static inline FRAMED_HD float angle_map(const double m[6], float angle)
+{
+    double c, s;
+    sincos_steps(angle, &s, &c);
+    return (float)atan2_steps(m[3] * c + m[4] * s, m[0] * c + m[1] * s);
+}
+
+// The detection number i of the result.
+static inline FRAMED_HD void detection_write(const struct detect *d, const struct detect_input *in,
+                                             struct detect_result *result, uint32_t i,
+                                             uint32_t anchor, int32_t label, float score)
+{
+    struct detection *to = detect_found(result) + i;
+    struct detect_box box;
+    float q[8];
+    box_of(d, in, anchor, &box);
+    box_corners(&box, d->params.rotated, q);
+    corners_map(in->dst_to_src, q, q);
+    hull_of(q, &to->x1, &to->y1, &to->x2, &to->y2);
+    if (d->params.clip) {
+        to->x1 = clipped(to->x1, in->width);
+        to->y1 = clipped(to->y1, in->height);
+        to->x2 = clipped(to->x2, in->width);
+        to->y2 = clipped(to->y2, in->height);
+    }
+    to->score = score;
+    to->label = label;
+    to->anchor = anchor;
+    to->angle = d->params.rotated ? angle_map(in->dst_to_src, box.angle) : 0;
+    if (d->params.quads)
+        memcpy(detect_quads(d, result) + 8 * i, q, sizeof q);
+}
+
+// Extra column j of that detection, or j and j + 1 where these are a keypoint's x and y.
+static inline FRAMED_HD void extra_write(const struct detect *d, const struct detect_input *in,
+                                         struct detect_result *result, uint32_t i, int j)
+{
+    const uint32_t anchor = detect_found(result)[i].anchor;
+    float *to = detect_extras(d, result) + (size_t)i * d->extra + j;
+    const int of_point =
+        j < d->params.keypoints * d->params.keypoint_columns ? j % d->params.keypoint_columns : 2;
+    if (of_point == 1)
+        return;
+    to[0] = value_of(d, in, anchor, d->extra_column + j);
+    if (of_point == 0) {
+        float x = to[0], y = value_of(d, in, anchor, d->extra_column + j + 1);
+        if (d->params.normalised) {
+            x *= (float)d->params.width;
+            y *= (float)d->params.height;
+        }
+        point_map(in->dst_to_src, x, y, &to[0], &to[1]);
+        to[1] = nan_without_payload(to[1]);
+    }
+    to[0] = nan_without_payload(to[0]);
+}
+
+#endif

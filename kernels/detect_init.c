@@ -1,0 +1,261 @@
+// A descriptor's checks, what follows from it, and the layout of memory.
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/detect_workspace.h"
+
+enum { ALIGN = 64 };
+
+// What the heads hold: columns before the first score, and what their boxes and classes are.
+static const struct head {
+    int first;       // column of the first score
+    bool objectness, // in the column before
+        one_tensor,  // as rows or planes of columns
+        listed,      // one score, and a class of its own
+        finished,    // without duplicates
+        normalised;
+} heads[DETECT_HEADS] = {
+    [DETECT_YOLOV8] = {.first = 4, .one_tensor = true},
+    [DETECT_YOLOV5] = {.first = 5, .one_tensor = true, .objectness = true},
+    [DETECT_YOLOX] = {.first = 5, .one_tensor = true, .objectness = true},
+    [DETECT_END2END] = {.first = 4, .one_tensor = true, .listed = true, .finished = true},
+    [DETECT_DETR] = {.finished = true, .normalised = true},
+    [DETECT_EFFICIENTNMS] = {.listed = true, .finished = true},
+    [DETECT_TFLITE] = {.listed = true, .finished = true, .normalised = true},
+};
+
+struct detect_params detect_defaults(enum detect_head head)
+{
+    struct detect_params params = {
+        .bytes = sizeof params,
+        .head = head,
+        .conf = 0.25f,
+        .iou = 0.45,
+        .candidates = DETECT_CANDIDATES,
+        .max_det = 300,
+        .soft_floor = 0.001f,
+        .activation = head == DETECT_DETR ? DETECT_SIGMOID : DETECT_PLAIN,
+        .suppression = heads[head].finished ? DETECT_KEEP : DETECT_GREEDY,
+        .normalised = heads[head].normalised,
+    };
+    for (int i = 0; i < DETECT_TENSORS; i++)
+        params.format[i].scale = 1;
+    if (head == DETECT_EFFICIENTNMS)
+        params.format[DETECT_LABELS].dtype = params.format[DETECT_COUNT].dtype = DETECT_S32;
+    return params;
+}
+
+// --- checks: NULL, or what is wrong
+
+static bool is_within(int64_t x, int64_t least, int64_t most)
+{
+    return x >= least && x <= most;
+}
+
+static const char *sizes_mistake(const struct detect_params *p)
+{
+    if (!is_within(p->width, 1, 1 << 16) || !is_within(p->height, 1, 1 << 16))
+        return "width and height: 1 to 65536 pixels each";
+    if (!is_within(p->anchors, 1, DETECT_ANCHORS_MAX))
+        return "anchors: 1 to 1048576";
+    if (!is_within(p->classes, 1, DETECT_CLASSES_MAX))
+        return "classes: 1 to 4096";
+    if (p->keypoints ? !is_within(p->keypoints, 1, DETECT_EXTRA_MAX) ||
+                           !is_within(p->keypoint_columns, 2, DETECT_EXTRA_MAX)
+                     : p->keypoint_columns != 0)
+        return "keypoints: 0, or each of 2 columns or more";
+    if (!is_within(p->coefficients, 0, DETECT_EXTRA_MAX) ||
+        (int64_t)p->keypoints * p->keypoint_columns + p->coefficients > DETECT_EXTRA_MAX)
+        return "extra columns: at most 1024";
+    if (!is_within(p->candidates, 0, DETECT_ANCHORS_MAX) ||
+        !is_within(p->max_det, 0, DETECT_MAX_DET))
+        return "candidates: at most 1048576; max_det: at most 65536";
+    if (!is_within((int64_t)p->anchors * (p->multi_label ? p->classes : 1), 1, 1 << 28))
+        return "multi_label: at most 268435456 anchors times classes";
+    return NULL;
+}
+
+static const char *head_mistake(const struct detect_params *p)
+{
+    const struct head *head = &heads[p->head];
+    const bool extra = p->keypoints > 0 || p->coefficients > 0 || p->rotated;
+    if (!head->one_tensor && (p->planes || extra))
+        return "planes and extra columns: only of heads of one tensor";
+    if (head->listed && (p->multi_label || p->activation != DETECT_PLAIN))
+        return "multi_label and activations: not of a head with a class of its own";
+    if (p->activation == DETECT_SOFTMAX && p->head != DETECT_DETR)
+        return "softmax: only of detr";
+    if (p->rotated && (p->normalised || p->offset))
+        return "rotated boxes: neither normalised nor with an offset";
+    int64_t cells = 0;
+    for (int i = 0; i < DETECT_STRIDES_MAX && p->strides[i] != 0; i++) {
+        if (p->head != DETECT_YOLOX || p->strides[i] < 0)
+            return "strides: above 0, and only of yolox";
+        cells += (int64_t)(p->width / p->strides[i]) * (p->height / p->strides[i]);
+    }
+    if (p->strides[0] && (cells != p->anchors || p->normalised))
+        return "strides: as many cells as anchors, and boxes that are not normalised";
+    return NULL;
+}
+
+static const char *format_mistake(const struct detect_params *p)
+{
+    const struct head *head = &heads[p->head];
+    for (int i = 0; i < DETECT_TENSORS; i++) {
+        const struct detect_format *f = &p->format[i];
+        const bool whole = head->listed && !head->one_tensor && i >= DETECT_LABELS;
+        if ((int)f->dtype < 0 || f->dtype >= (whole ? DETECT_DTYPES : DETECT_S32))
+            return "dtype: f32, f16, bf16, s8 or u8; of classes and counts also s32 or s64";
+        if ((f->dtype == DETECT_S8 || f->dtype == DETECT_U8) &&
+            !(f->scale > 0 && is_finite(f->scale) && is_within(f->zero, -255, 255)))
+            return "s8 and u8: a scale above 0, and a zero from -255 to 255";
+    }
+    return NULL;
+}
+
+static const char *threshold_mistake(const struct detect_params *p)
+{
+    for (int i = 0; i < (p->class_conf ? p->classes : 1); i++)
+        if (!is_finite(p->class_conf ? p->class_conf[i] : p->conf))
+            return "conf: a finite number";
+    if (!(p->iou >= 0 && p->iou <= 1) || !is_finite(p->soft_floor))
+        return "iou: 0 to 1; soft_floor: a finite number";
+    if (!is_within(p->offset, 0, 1))
+        return "offset: 0 or 1";
+    const float sizes[] = {p->width_min, p->width_max, p->height_min, p->height_max};
+    for (int i = 0; i < 4; i++)
+        if (!(sizes[i] >= 0 && is_finite(sizes[i])))
+            return "sizes of boxes: 0 or more, finite";
+    if ((int)p->suppression < 0 || p->suppression > DETECT_KEEP || (int)p->activation < 0 ||
+        p->activation > DETECT_SOFTMAX)
+        return "suppression or activation: none of those that there are";
+    return NULL;
+}
+
+static const char *mistake_of(const struct detect_params *p)
+{
+    if ((int)p->head < 0 || p->head >= DETECT_HEADS)
+        return "head: none of those that there are";
+    const char *why = sizes_mistake(p);
+    why = why ? why : head_mistake(p);
+    why = why ? why : format_mistake(p);
+    return why ? why : threshold_mistake(p);
+}
+
+// --- what follows from a descriptor
+
+static void columns_init(struct detect *d)
+{
+    const struct detect_params *p = &d->params;
+    const struct head *head = &heads[p->head];
+    d->objectness = head->objectness;
+    d->extra = p->keypoints * p->keypoint_columns + p->coefficients;
+    d->scores = head->listed ? 1 : p->classes + (p->activation == DETECT_SOFTMAX);
+    d->extra_column = head->first + d->scores + head->listed;
+    d->columns = head->one_tensor ? d->extra_column + d->extra + p->rotated : 4;
+    d->anchor_step = p->planes ? 1 : d->columns;
+    d->column_step = p->planes ? p->anchors : 1;
+    d->label_tensor = -1;
+    if (head->one_tensor) {
+        d->score_tensor = DETECT_BOXES;
+        d->score_column = head->first * d->column_step;
+        d->score_step = d->label_step = d->anchor_step;
+        d->score_next = d->column_step;
+        d->label_column = (head->first + 1) * d->column_step;
+    } else {
+        d->score_tensor = DETECT_SCORES;
+        d->score_step = d->scores;
+        d->score_next = d->label_step = 1;
+    }
+    if (head->listed)
+        d->label_tensor = head->one_tensor ? DETECT_BOXES : DETECT_LABELS;
+}
+
+// q > the result is q > x of the binary64 x, for every binary32 q.
+static float floor_float(double x)
+{
+    const float nearest = (float)x;
+    return (double)nearest > x ? nextafterf(nearest, -INFINITY) : nearest;
+}
+
+static void thresholds_init(struct detect *d, const struct detect_params *p)
+{
+    d->overlap = floor_float(p->iou);
+    d->conf_least = NAN; // which no score is above
+    for (int i = 0; i < p->classes; i++) {
+        float conf = p->class_conf ? p->class_conf[i] : p->conf;
+        if (p->head == DETECT_YOLOX) // >= is > of the number before
+            conf = nextafterf(conf, -INFINITY);
+        d->conf[i] = p->class_list && !p->class_list[i] ? NAN : conf;
+        if (!isnan(d->conf[i]) && !(d->conf_least <= conf))
+            d->conf_least = conf;
+    }
+}
+
+int detect_init(struct detect *detect, const struct detect_params *params, const char **ret_why)
+{
+    struct detect_params p = {0};
+    const char *why = "bytes: those of a struct detect_params";
+    if (params->bytes == sizeof p) {
+        p = *params;
+        why = mistake_of(&p);
+    }
+    if (ret_why)
+        *ret_why = why;
+    if (why)
+        return -EINVAL;
+    p.candidates = p.candidates ? p.candidates : DETECT_CANDIDATES;
+    p.max_det = p.max_det ? p.max_det : 300;
+    memset(detect, 0, sizeof *detect);
+    detect->params = p;
+    columns_init(detect);
+    thresholds_init(detect, &p);
+    detect->params.class_conf = NULL;
+    detect->params.class_list = NULL;
+    detect->limited = p.width_min > 0 || p.height_min > 0 || p.width_max > 0 || p.height_max > 0;
+    detect->capacity = p.anchors * (p.multi_label ? p.classes : 1);
+    if (detect->params.candidates > detect->capacity)
+        detect->params.candidates = detect->capacity;
+    return 0;
+}
+
+// --- memory
+
+size_t detect_result_bytes(const struct detect *d)
+{
+    const size_t floats = (size_t)(d->params.quads ? 8 : 0) + (size_t)d->extra;
+    const size_t bytes =
+        sizeof(struct detect_result) +
+        (size_t)d->params.max_det * (sizeof(struct detection) + floats * sizeof(float));
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static void *take(struct detect_workspace *w, void *base, size_t bytes)
+{
+    void *part = base ? (uint8_t *)base + w->bytes : NULL;
+    w->bytes += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return part;
+}
+
+struct detect_workspace detect_workspace_at(const struct detect *d, void *base)
+{
+    struct detect_workspace w = {0};
+    const size_t boxes = ((size_t)d->params.candidates + BOX_GROUP - 1) / BOX_GROUP * BOX_GROUP;
+    float **const floats[] = {&w.boxes.x1, &w.boxes.y1,   &w.boxes.x2,
+                              &w.boxes.y2, &w.boxes.area, &w.scores};
+    w.keys = take(&w, base, (size_t)d->capacity * sizeof *w.keys);
+    w.spare = take(&w, base, (size_t)d->capacity * sizeof *w.spare);
+    for (int i = 0; i < 6; i++)
+        *floats[i] = take(&w, base, boxes * sizeof(float));
+    w.boxes.label = take(&w, base, boxes * sizeof *w.boxes.label);
+    w.boxes.quad = take(&w, base, d->params.rotated ? boxes * sizeof *w.boxes.quad : 0);
+    w.kept = take(&w, base, (size_t)d->params.max_det * sizeof *w.kept);
+    w.gone = take(&w, base, boxes / 8);
+    return w;
+}
+
+size_t detect_workspace_bytes(const struct detect *d)
+{
+    return detect_workspace_at(d, NULL).bytes;
+}

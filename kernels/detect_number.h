@@ -1,0 +1,143 @@
+// The numbers of a detector's output: elements, activations and keys. Every step is one binary32
+// operation, rounded to nearest, or one on integers, so that C, SIMD and CUDA give the same bits
+// wherever fused products are off (-ffp-contract=off, -fmad=false).
+#ifndef FRAMED_KERNELS_DETECT_NUMBER_H
+#define FRAMED_KERNELS_DETECT_NUMBER_H
+
+#include <string.h>
+
+#include "kernels/detect.h"
+#include "kernels/format.h"
+
+static inline FRAMED_HD float float_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline FRAMED_HD uint32_t bits_of_float(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+// --- elements
+
+// Exact. Subnormals are counted, not shifted: a thread may take them for zeroes.
+static inline FRAMED_HD float float_of_half(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000) << 16, low = half & 0x7fff;
+    if (low < 0x0400)
+        return float_of_bits(sign | bits_of_float((float)low * 0x1p-24f));
+    return float_of_bits(sign | ((low << 13) + (low < 0x7c00 ? 0x38000000u : 0x70000000u)));
+}
+
+static inline FRAMED_HD float element_at(const void *data, const struct detect_format *format,
+                                         size_t i)
+{
+    switch (format->dtype) {
+    case DETECT_F32:
+        return ((const float *)data)[i];
+    case DETECT_F16:
+        return float_of_half(((const uint16_t *)data)[i]);
+    case DETECT_BF16:
+        return float_of_bits((uint32_t)((const uint16_t *)data)[i] << 16);
+    case DETECT_S8:
+        return (float)(((const int8_t *)data)[i] - format->zero) * format->scale;
+    case DETECT_U8:
+        return (float)(((const uint8_t *)data)[i] - format->zero) * format->scale;
+    case DETECT_S32:
+        return (float)((const int32_t *)data)[i];
+    default:
+        return (float)((const int64_t *)data)[i];
+    }
+}
+
+// --- e to the power of x
+
+// x = n * ln 2 + r, |r| <= 0.35: 1 + r + r^2 / 2 + ... + r^7 / 5040, times 2^n. n * EXP_LN2_HIGH is
+// exact. At most 1 ulp from the truth, which tests/kernels/detect.c measures; but 0 for all of
+// which the power, or a step to it, is subnormal.
+#define EXP_MOST     89.0f
+#define EXP_LEAST    -86.9f
+#define EXP_LOG2E    0x1.715476p+0f
+#define EXP_ROUND    0x1.8p+23f // adding and subtracting it rounds to a whole number
+#define EXP_LN2_HIGH 0x1.62e4p-1f
+#define EXP_LN2_LOW  0x1.7f7d1cp-20f
+
+static inline FRAMED_HD float exp_steps(float x)
+{
+    if (x < EXP_LEAST)
+        return 0;
+    if (x > EXP_MOST)
+        x = EXP_MOST;
+    const float shifted = x * EXP_LOG2E + EXP_ROUND, n = shifted - EXP_ROUND;
+    const float r = (x - n * EXP_LN2_HIGH) - n * EXP_LN2_LOW;
+    float p = r * 0x1.a01a02p-13f + 0x1.6c16c2p-10f;
+    p = p * r + 0x1.111112p-7f;
+    p = p * r + 0x1.555556p-5f;
+    p = p * r + 0x1.555556p-3f;
+    p = p * r + 0.5f;
+    p = (p * (r * r) + r) + 1;
+    // 2^n as 2 * 2^(n - 1): n reaches 128. Of a NaN any bits will do, the sum is one.
+    const uint32_t power = (bits_of_float(shifted) + 126) << 23;
+    return p * float_of_bits(power & 0x7f800000) * 2;
+}
+
+// At most 2.5 ulp from the truth where exp_steps(-x) is neither 0 nor inf.
+static inline FRAMED_HD float sigmoid_steps(float x)
+{
+    return 1 / (1 + exp_steps(-x));
+}
+
+// --- keys: what is to come first has the smaller one
+
+// Scores as numbers that are in reverse order. -0 becomes 0.
+static inline FRAMED_HD uint32_t score_order(float score)
+{
+    const uint32_t bits = bits_of_float(score + 0.0f);
+    return bits >> 31 ? bits : ~bits ^ 0x80000000;
+}
+
+static inline FRAMED_HD float score_of_order(uint32_t order)
+{
+    return float_of_bits(order >> 31 ? order : ~order ^ 0x80000000);
+}
+
+enum { KEY_LABEL_BITS = 12, KEY_SCORE_SHIFT = 32 };
+
+static inline FRAMED_HD uint64_t key_of(float score, uint32_t anchor, uint32_t label)
+{
+    return (uint64_t)score_order(score) << KEY_SCORE_SHIFT | anchor << KEY_LABEL_BITS | label;
+}
+
+static inline FRAMED_HD float key_score(uint64_t key)
+{
+    return score_of_order((uint32_t)(key >> KEY_SCORE_SHIFT));
+}
+
+static inline FRAMED_HD uint32_t key_anchor(uint64_t key)
+{
+    return (uint32_t)key >> KEY_LABEL_BITS;
+}
+
+static inline FRAMED_HD int32_t key_label(uint64_t key)
+{
+    return (int32_t)(key & (DETECT_CLASSES_MAX - 1));
+}
+
+// --- finite
+
+static inline FRAMED_HD bool is_finite(float x)
+{
+    return (bits_of_float(x) & 0x7f800000) != 0x7f800000;
+}
+
+static inline FRAMED_HD float nan_without_payload(float x)
+{
+    return x != x ? float_of_bits(0x7fc00000) : x;
+}
+
+#endif
