@@ -177,6 +177,9 @@ struct detect_params detect_defaults(enum detect_head head);
 // no number. `ret_why`: what is wrong and what is allowed, for a user; NULL: not wanted.
 int detect_init(struct detect *, const struct detect_params *, const char **ret_why);
 
+// What a tensor of one picture holds, in bytes; 0: the head has no such tensor.
+size_t detect_tensor_bytes(const struct detect *, int tensor);
+
 // Of one picture's result, and of the memory that detecting needs beside it, on a CPU.
 size_t detect_result_bytes(const struct detect *);
 size_t detect_workspace_bytes(const struct detect *);
@@ -208,25 +211,24 @@ static inline float *detect_extras(const struct detect *detect, const struct det
 
 enum detect_metric { DETECT_IOU, DETECT_IOS }; // shared area by the union's, by the smaller box's
 
-// Greedy, as above, over boxes in source pixels; of equal scores the first of the list is better.
+// Greedy over boxes in source pixels: of equal scores the first of the list is better, and a box
+// goes with the best of the kept ones that it overlaps by a quotient greater than the threshold.
 struct detect_merge {
     enum detect_metric metric;
-    bool absorb; // SAHI's greedy NMM: a kept box grows to the hull of those it suppresses, as they
-                 // are
+    bool absorb; // as SAHI's greedy NMM: a kept box becomes the hull of itself, as it was, and all
+                 // that go with it
     bool agnostic;
-    double threshold;
-    int32_t max_det; // 0: all
+    double threshold; // 0 to 1
+    int32_t max_det;  // 0: all
 };
 
-size_t detect_merge_bytes(int n); // of the workspace
+size_t detect_merge_bytes(int n); // of the workspace, on a multiple of 8 bytes
 
-// Writes to `to` (n) what is left of `from`, and to `ret_source` (n; NULL: not wanted) which of
-// `from` each is. Boxes that are not finite are dropped, and scores that are NaN. Returns how many
-// there are; -EINVAL: a threshold that is not in 0..1.
-typedef int detect_merge_fn(struct detection to[], int32_t ret_source[],
-                            const struct detection from[], int n, const struct detect_merge *,
-                            void *workspace);
-detect_merge_fn detect_merge_reference;
+// Writes to `to` (n, not `from`) what is left of `from`, and to `ret_source` (n; NULL: not wanted)
+// which of `from` each is. Boxes that are not finite are dropped, and scores that are NaN. Returns
+// how many there are; -EINVAL: a threshold out of range, or numbers below 0. Thread-safe.
+int detect_merge(struct detection to[], int32_t ret_source[], const struct detection from[], int n,
+                 const struct detect_merge *, void *workspace);
 
 #ifdef __cplusplus
 }

@@ -21,6 +21,9 @@ $(B)/bench-peers: $(PEERS_OBJ) $(KERNELS_OBJ)
 	$(Q)$(CXX) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs libavformat libavcodec libswscale libavutil) \
 		-lyuv -lopencv_imgproc -lopencv_core $(KERNELS_LIBS)
 
+$(B)/bench-detect: $(B)/tests/bench/detect/main.o $(KERNELS_OBJ)
+	$(link) $(KERNELS_LIBS)
+
 $(B)/bench-workers: $(B)/tests/bench/peers/workers.o $(KERNELS_OBJ)
 	$(link) $(KERNELS_LIBS)
 

@@ -69,14 +69,6 @@ static inline void element_put(uint8_t *data, const struct detect_format *format
     }
 }
 
-static inline size_t dtype_bytes(enum detect_dtype dtype)
-{
-    static const size_t bytes[] = {
-        [DETECT_F32] = 4, [DETECT_F16] = 2, [DETECT_BF16] = 2, [DETECT_S8] = 1,
-        [DETECT_U8] = 1,  [DETECT_S32] = 4, [DETECT_S64] = 8};
-    return bytes[dtype];
-}
-
 // --- the descriptor
 
 static inline void case_rules(struct detect_case *c, struct detect_params *p, struct random *random)
@@ -255,7 +247,7 @@ static inline void case_fill(struct detect_case *c, struct random *random)
     }
     for (int i = 0; odd && i < 8; i++) { // anywhere in the boxes' tensor
         static const float values[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e-42f};
-        const size_t elements = c->bytes[0] / dtype_bytes(p->format[0].dtype);
+        const size_t elements = (size_t)p->anchors * (size_t)d->columns;
         element_put(c->data[0], &p->format[0], random_next(random) % elements,
                     values[random_in(random, 0, 5)]);
     }
@@ -286,14 +278,8 @@ static inline bool case_init(struct detect_case *c, struct random *random, const
     case_rules(c, &p, random);
     if (detect_init(&c->detect, &p, why))
         return false;
-    const struct detect *d = &c->detect;
-    const size_t anchors = (size_t)p.anchors;
-    const bool listed = p.head == DETECT_EFFICIENTNMS || p.head == DETECT_TFLITE;
-    const size_t elements[DETECT_TENSORS] = {
-        anchors * (size_t)d->columns, p.head >= DETECT_DETR ? anchors * (size_t)d->scores : 0,
-        listed ? anchors : 0, listed ? 1 : 0};
     for (int i = 0; i < DETECT_TENSORS; i++)
-        c->bytes[i] = elements[i] * dtype_bytes(p.format[i].dtype);
+        c->bytes[i] = detect_tensor_bytes(&c->detect, i);
     case_fill(c, random);
     case_map(c, random);
     return true;

@@ -40,6 +40,7 @@ FOLDERS = {
     "tests/config": (["tests", "config", "kernels"], ["yaml.h"]),
     "tests/bench": (["tests", "daemon", "config", "kernels"], []),
     "tests/bench/cuda": (["tests", "kernels"], []),
+    "tests/bench/detect": (["tests", "kernels"], []),
     "tests/bench/latency": (["tests", "daemon"], []),
     "tests/bench/peers": (["tests", "kernels"], []),
 }

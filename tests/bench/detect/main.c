@@ -1,0 +1,177 @@
+// Detection for scripts: answers requests, or times one.
+//
+// usage: bench-detect serve       a result for each request on stdin
+//        bench-detect time RUNS   the request on stdin again and again; prints the median in ms
+// environment: FRAMED_CPU, the version
+//
+// A request: struct detect_params, whose two pointers are 0 or 1; the tables that are 1; double
+// dst_to_src[6]; int32 width, height; the tensors. A result as in kernels/detect.h, behind its
+// bytes as uint64, which are 0 where the parameters are refused. Or a merge: struct detect_merge in
+// place of struct detect_params, behind four bytes of 0 and the number n as int32; n detections.
+// Its result: uint64 bytes, the detections, and as many int32 sources.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/versions.h"
+#include "tests/bench/peers/times.h"
+
+struct request {
+    struct detect detect;
+    struct detect_input input;
+    void *memory[DETECT_TENSORS];
+};
+
+// Exits where there is no more.
+static void read_all(void *to, size_t bytes)
+{
+    if (bytes && fread(to, 1, bytes, stdin) != bytes) {
+        fprintf(stderr, "bench-detect: the request is cut off\n");
+        exit(1);
+    }
+}
+
+static void *memory_of(size_t bytes)
+{
+    void *memory = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    if (!memory) {
+        fprintf(stderr, "bench-detect: no memory for %zu bytes\n", bytes);
+        exit(1);
+    }
+    return memory;
+}
+
+// The rest of a request. False: refused.
+static bool request_read(struct request *r, struct detect_params *p)
+{
+    static float class_conf[DETECT_CLASSES_MAX];
+    static uint8_t class_list[DETECT_CLASSES_MAX];
+    const char *why;
+    const size_t classes =
+        p->classes > 0 && p->classes <= DETECT_CLASSES_MAX ? (size_t)p->classes : 0;
+    if (p->class_conf)
+        read_all(class_conf, classes * sizeof class_conf[0]);
+    if (p->class_list)
+        read_all(class_list, classes);
+    p->class_conf = p->class_conf ? class_conf : NULL;
+    p->class_list = p->class_list ? class_list : NULL;
+    read_all(r->input.dst_to_src, sizeof r->input.dst_to_src);
+    read_all(&r->input.width, sizeof r->input.width);
+    read_all(&r->input.height, sizeof r->input.height);
+    if (detect_init(&r->detect, p, &why)) {
+        fprintf(stderr, "bench-detect: %s\n", why);
+        return false;
+    }
+    for (int i = 0; i < DETECT_TENSORS; i++) {
+        const size_t bytes = detect_tensor_bytes(&r->detect, i);
+        r->input.tensor[i] = r->memory[i] = memory_of(bytes);
+        read_all(r->memory[i], bytes);
+    }
+    return true;
+}
+
+static void request_finish(struct request *r)
+{
+    for (int i = 0; i < DETECT_TENSORS; i++)
+        free(r->memory[i]);
+    *r = (struct request){0};
+}
+
+static void reply(const void *data, uint64_t bytes)
+{
+    fwrite(&bytes, sizeof bytes, 1, stdout);
+    fwrite(data, 1, bytes, stdout);
+    fflush(stdout);
+}
+
+static void merge(void)
+{
+    int32_t n;
+    struct detect_merge params;
+    read_all(&n, sizeof n);
+    read_all(&params, sizeof params);
+    if (n < 0 || n > 1 << 20) {
+        fprintf(stderr, "bench-detect: %d boxes to merge\n", n);
+        exit(1);
+    }
+    const size_t bytes = (size_t)n * (sizeof(struct detection) + sizeof(int32_t));
+    struct detection *from = memory_of(bytes);
+    uint8_t *to = memory_of(bytes);
+    void *workspace = memory_of(detect_merge_bytes(n));
+    read_all(from, (size_t)n * sizeof *from);
+    int32_t *source = memory_of(bytes);
+    const int left = detect_merge((struct detection *)to, source, from, n, &params, workspace);
+    const size_t count = left > 0 ? (size_t)left : 0;
+    memcpy(to + count * sizeof *from, source, count * sizeof *source);
+    reply(to, count * (sizeof *from + sizeof *source));
+    free(source);
+    free(workspace);
+    free(to);
+    free(from);
+}
+
+static void serve(const struct version *version)
+{
+    struct request r = {0};
+    struct detect_params p;
+    while (fread(&p.bytes, sizeof p.bytes, 1, stdin) == 1) {
+        if (p.bytes == 0) {
+            merge();
+            continue;
+        }
+        read_all((uint8_t *)&p + sizeof p.bytes, sizeof p - sizeof p.bytes);
+        if (!request_read(&r, &p)) {
+            reply("", 0);
+            continue;
+        }
+        const size_t bytes = detect_result_bytes(&r.detect);
+        struct detect_result *result = memory_of(bytes);
+        void *workspace = memory_of(detect_workspace_bytes(&r.detect));
+        version->detect(&r.detect, &r.input, result, workspace);
+        reply(result, bytes);
+        free(workspace);
+        free(result);
+        request_finish(&r);
+    }
+}
+
+static int measure(const struct version *version, int runs)
+{
+    struct request r = {0};
+    struct detect_params p;
+    struct times times = {.n = 0};
+    read_all(&p, sizeof p);
+    if (!request_read(&r, &p))
+        return 1;
+    struct detect_result *result = memory_of(detect_result_bytes(&r.detect));
+    void *workspace = memory_of(detect_workspace_bytes(&r.detect));
+    for (int i = 0; i < runs / 4 + TIMES_MAX && times.n < TIMES_MAX; i++) {
+        const double begin = clock_ms(CLOCK_MONOTONIC);
+        version->detect(&r.detect, &r.input, result, workspace);
+        if (i >= runs / 4)
+            times.ms[times.n++] = clock_ms(CLOCK_MONOTONIC) - begin;
+    }
+    times_sum_up(&times);
+    printf("%.4f %u %u %s\n", times.median, result->candidates, result->count, version->name);
+    free(workspace);
+    free(result);
+    request_finish(&r);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct version *version = version_find(getenv("FRAMED_CPU"));
+    if (!version) {
+        fprintf(stderr, "bench-detect: this CPU does not run FRAMED_CPU\n");
+        return 1;
+    }
+    if (argc == 3 && !strcmp(argv[1], "time"))
+        return measure(version, atoi(argv[2]));
+    if (argc != 2 || strcmp(argv[1], "serve") != 0) {
+        fprintf(stderr, "usage: bench-detect serve | time RUNS\n");
+        return 2;
+    }
+    serve(version);
+    return 0;
+}

@@ -1,0 +1,18 @@
+"""Outputs as a detector of 640 x 640 pixels makes them, out of random numbers."""
+import numpy as np
+
+
+def scene(random, candidates, each=15, classes=80, anchors=8400):
+    """(4 + classes, anchors) f32: objects that `each` anchors see, so that there are as many candidates."""
+    output = np.zeros((4 + classes, anchors), np.float32)
+    output[4:] = random.random((classes, anchors), np.float32) * 0.05
+    output[:2] = random.random((2, anchors), np.float32) * 640
+    output[2:4] = random.random((2, anchors), np.float32) * 100 + 10
+    places = random.permutation(anchors)[:candidates]
+    for i in range(0, candidates, each):
+        at = places[i:i + each]
+        middle, side = random.random(2) * 600 + 20, random.random(2) * 80 + 20
+        output[:2, at] = middle[:, None] + random.normal(0, 1.5, (2, len(at)))
+        output[2:4, at] = side[:, None] * random.uniform(0.9, 1.1, (2, len(at)))
+        output[4 + random.integers(classes), at] = random.uniform(0.3, 0.95, len(at))
+    return output
