@@ -24,9 +24,7 @@
 #ifndef FRAMED_KERNELS_DETECT_H
 #define FRAMED_KERNELS_DETECT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "kernels/format.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -192,17 +190,19 @@ typedef void detect_fn(const struct detect *, const struct detect_input *,
 detect_fn detect_reference;
 
 // Where the parts of a result lie.
-static inline struct detection *detect_found(const struct detect_result *result)
+static inline FRAMED_HD struct detection *detect_found(const struct detect_result *result)
 {
     return (struct detection *)(result + 1);
 }
 
-static inline float *detect_quads(const struct detect *detect, const struct detect_result *result)
+static inline FRAMED_HD float *detect_quads(const struct detect *detect,
+                                            const struct detect_result *result)
 {
     return (float *)(detect_found(result) + detect->params.max_det);
 }
 
-static inline float *detect_extras(const struct detect *detect, const struct detect_result *result)
+static inline FRAMED_HD float *detect_extras(const struct detect *detect,
+                                             const struct detect_result *result)
 {
     return detect_quads(detect, result) + (detect->params.quads ? 8 * detect->params.max_det : 0);
 }

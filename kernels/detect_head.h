@@ -128,7 +128,7 @@ static inline FRAMED_HD float cell_of(const struct detect *d, uint32_t anchor, f
 
 static inline FRAMED_HD bool has_corners(const struct detect *d)
 {
-    return d->params.head == DETECT_EFFICIENTNMS ||
+    return d->params.head == DETECT_EFFICIENTNMS || d->params.head == DETECT_TFLITE ||
            (d->params.head == DETECT_END2END && !d->params.rotated);
 }
 
@@ -173,10 +173,11 @@ static inline FRAMED_HD void hull_of(const float q[8], float *x1, float *y1, flo
 static inline FRAMED_HD bool box_of(const struct detect *d, const struct detect_input *in,
                                     uint32_t anchor, struct detect_box *box)
 {
+    const struct detect_box none = {0, 0, 0, 0, 0, 0, 0, 0, 0};
     float v[4];
     for (int i = 0; i < 4; i++)
         v[i] = value_of(d, in, anchor, i);
-    *box = (struct detect_box){v[0], v[1], v[2], v[3], 0, 0, 0, 0, 0};
+    *box = none;
     if (d->params.head == DETECT_YOLOX && d->params.strides[0] > 0) {
         float column, row;
         const float stride = cell_of(d, anchor, &column, &row);
@@ -187,18 +188,26 @@ static inline FRAMED_HD bool box_of(const struct detect *d, const struct detect_
     }
     if (d->params.rotated) {
         float q[8];
-        *box = (struct detect_box){0, 0, 0, 0, v[0], v[1], v[2], v[3], 0};
+        box->x = v[0];
+        box->y = v[1];
+        box->width = v[2];
+        box->height = v[3];
         box->angle = value_of(d, in, anchor, d->extra_column + d->extra);
         if (!(box->angle >= -ANGLE_MOST && box->angle <= ANGLE_MOST))
             return false;
         box_corners(box, true, q);
         hull_of(q, &box->x1, &box->y1, &box->x2, &box->y2);
-    } else if (d->params.head == DETECT_TFLITE) {
-        *box = (struct detect_box){v[1], v[0], v[3], v[2], 0, 0, 0, 0, 0};
-    } else if (!has_corners(d)) {
-        const float across = v[2] * 0.5f, down = v[3] * 0.5f;
-        *box = (struct detect_box){
-            v[0] - across, v[1] - down, v[0] + across, v[1] + down, 0, 0, 0, 0, 0};
+    } else if (has_corners(d)) {
+        const bool swapped = d->params.head == DETECT_TFLITE;
+        box->x1 = v[swapped];
+        box->y1 = v[!swapped];
+        box->x2 = v[2 + swapped];
+        box->y2 = v[3 - swapped];
+    } else {
+        box->x1 = v[0] - v[2] * 0.5f;
+        box->y1 = v[1] - v[3] * 0.5f;
+        box->x2 = v[0] + v[2] * 0.5f;
+        box->y2 = v[1] + v[3] * 0.5f;
     }
     if (d->params.normalised) {
         box->x1 *= (float)d->params.width;
@@ -257,53 +266,54 @@ static inline FRAMED_HD float angle_map(const double m[6], float angle)
     return (float)atan2_steps(m[3] * c + m[4] * s, m[0] * c + m[1] * s);
 }
 
-// The detection number i of the result.
+// The detection number i of the result, which is written alone: it may lie behind a bus.
 static inline FRAMED_HD void detection_write(const struct detect *d, const struct detect_input *in,
                                              struct detect_result *result, uint32_t i,
                                              uint32_t anchor, int32_t label, float score)
 {
-    struct detection *to = detect_found(result) + i;
+    struct detection to;
     struct detect_box box;
     float q[8];
     box_of(d, in, anchor, &box);
     box_corners(&box, d->params.rotated, q);
     corners_map(in->dst_to_src, q, q);
-    hull_of(q, &to->x1, &to->y1, &to->x2, &to->y2);
+    hull_of(q, &to.x1, &to.y1, &to.x2, &to.y2);
     if (d->params.clip) {
-        to->x1 = clipped(to->x1, in->width);
-        to->y1 = clipped(to->y1, in->height);
-        to->x2 = clipped(to->x2, in->width);
-        to->y2 = clipped(to->y2, in->height);
+        to.x1 = clipped(to.x1, in->width);
+        to.y1 = clipped(to.y1, in->height);
+        to.x2 = clipped(to.x2, in->width);
+        to.y2 = clipped(to.y2, in->height);
     }
-    to->score = score;
-    to->label = label;
-    to->anchor = anchor;
-    to->angle = d->params.rotated ? angle_map(in->dst_to_src, box.angle) : 0;
+    to.score = score;
+    to.label = label;
+    to.anchor = anchor;
+    to.angle = d->params.rotated ? angle_map(in->dst_to_src, box.angle) : 0;
+    detect_found(result)[i] = to;
     if (d->params.quads)
-        memcpy(detect_quads(d, result) + 8 * i, q, sizeof q);
+        memcpy(detect_quads(d, result) + 8 * (size_t)i, q, sizeof q);
 }
 
 // Extra column j of that detection, or j and j + 1 where these are a keypoint's x and y.
 static inline FRAMED_HD void extra_write(const struct detect *d, const struct detect_input *in,
-                                         struct detect_result *result, uint32_t i, int j)
+                                         struct detect_result *result, uint32_t i, uint32_t anchor,
+                                         int j)
 {
-    const uint32_t anchor = detect_found(result)[i].anchor;
+    const struct detect_params *p = &d->params;
+    const bool of_point = j < p->keypoints * p->keypoint_columns;
+    const int part = of_point ? j % p->keypoint_columns : 2;
     float *to = detect_extras(d, result) + (size_t)i * d->extra + j;
-    const int of_point =
-        j < d->params.keypoints * d->params.keypoint_columns ? j % d->params.keypoint_columns : 2;
-    if (of_point == 1)
-        return;
-    to[0] = value_of(d, in, anchor, d->extra_column + j);
-    if (of_point == 0) {
-        float x = to[0], y = value_of(d, in, anchor, d->extra_column + j + 1);
-        if (d->params.normalised) {
-            x *= (float)d->params.width;
-            y *= (float)d->params.height;
+    float x = value_of(d, in, anchor, d->extra_column + j);
+    if (part == 0) {
+        float y = value_of(d, in, anchor, d->extra_column + j + 1);
+        if (p->normalised) {
+            x *= (float)p->width;
+            y *= (float)p->height;
         }
-        point_map(in->dst_to_src, x, y, &to[0], &to[1]);
-        to[1] = nan_without_payload(to[1]);
+        point_map(in->dst_to_src, x, y, &x, &y);
+        to[1] = nan_without_payload(y);
     }
-    to[0] = nan_without_payload(to[0]);
+    if (part != 1)
+        to[0] = nan_without_payload(x);
 }
 
 #endif

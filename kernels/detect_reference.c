@@ -110,6 +110,6 @@ void detect_reference(const struct detect *d, const struct detect_input *in,
         const uint64_t key = w.keys[w.kept[i]];
         detection_write(d, in, result, i, key_anchor(key), key_label(key), w.scores[w.kept[i]]);
         for (int j = 0; j < d->extra; j++)
-            extra_write(d, in, result, i, j);
+            extra_write(d, in, result, i, key_anchor(key), j);
     }
 }

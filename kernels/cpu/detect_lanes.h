@@ -320,7 +320,7 @@ static inline void lanes_detect(const struct detect *d, const struct detect_inpu
         const uint64_t key = keys[w.kept[i]];
         detection_write(d, in, result, i, key_anchor(key), key_label(key), w.scores[w.kept[i]]);
         for (int j = 0; j < d->extra; j++)
-            extra_write(d, in, result, i, j);
+            extra_write(d, in, result, i, key_anchor(key), j);
     }
 }
 

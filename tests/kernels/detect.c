@@ -12,7 +12,7 @@
 #include "tests/kernels/detect_cases.h"
 #include "tests/test.h"
 
-enum { CASES = 10000, RESULT_MAX = 1 << 20, WORKSPACE_MAX = 1 << 26 };
+enum { CASES = 10000, RESULT_MAX = 1 << 20, WORKSPACE_MAX = 1 << 26, HOST_SHARE = 5 };
 
 static uint8_t *tensor_ends[DETECT_TENSORS]; // behind them nobody may read
 static uint8_t *workspace, *expected, *found;
@@ -41,7 +41,22 @@ static void see(const struct detect_case *c, const struct detect_result *result)
     seen.empty += result->candidates == 0;
 }
 
-static bool check_case(struct detect_case *c, uint64_t seed)
+// CUDA's kernels on the host, where they were built.
+__attribute__((weak)) bool detect_on_host(const struct detect *, const struct detect_input *,
+                                          struct detect_result *result);
+
+static bool check_found(const struct detect_case *c, uint64_t seed, const char *version)
+{
+    const bool equal = memcmp(found, expected, detect_result_bytes(&c->detect) + 64) == 0;
+    CHECK(equal, "%s: again: tests/kernels/detect 0x%llx: head %d, %u of %u kept, not %u of %u",
+          version, (unsigned long long)seed, (int)c->detect.params.head,
+          ((struct detect_result *)found)->count, ((struct detect_result *)found)->candidates,
+          ((struct detect_result *)expected)->count,
+          ((struct detect_result *)expected)->candidates);
+    return equal;
+}
+
+static bool check_case(struct detect_case *c, uint64_t seed, bool on_host)
 {
     struct random random = {seed};
     const char *why = NULL;
@@ -64,13 +79,13 @@ static bool check_case(struct detect_case *c, uint64_t seed)
             continue;
         memset(found, UNTOUCHED, bytes + 64);
         versions[i]->detect(&c->detect, &c->input, (struct detect_result *)found, workspace);
-        const bool equal = memcmp(found, expected, bytes + 64) == 0;
-        CHECK(equal, "%s: again: tests/kernels/detect 0x%llx: head %d, %u of %u kept, not %u of %u",
-              versions[i]->name, (unsigned long long)seed, (int)c->detect.params.head,
-              ((struct detect_result *)found)->count, ((struct detect_result *)found)->candidates,
-              ((struct detect_result *)expected)->count,
-              ((struct detect_result *)expected)->candidates);
-        same = same && equal;
+        same = check_found(c, seed, versions[i]->name) && same;
+    }
+    if (on_host) {
+        memset(found, UNTOUCHED, bytes + 64);
+        const bool apart = detect_on_host(&c->detect, &c->input, (struct detect_result *)found);
+        CHECK(apart, "0x%llx: the pictures of a batch differ", (unsigned long long)seed);
+        same = check_found(c, seed, "CUDA's kernels on the host") && apart && same;
     }
     return same;
 }
@@ -80,10 +95,13 @@ static void test_versions(struct detect_case *c, int argc, char **argv)
     struct random random = random_from(argc, argv);
     const long cases = argc > 1 ? 1 : cases_from(CASES);
     int failures = 0;
+    if (!detect_on_host)
+        SKIP("CUDA's kernels were not built for the host");
     if (versions[0]->detect == detect_reference)
         SKIP("this machine has the reference alone");
     for (long i = 0; i < cases && failures < 5; i++)
-        failures += !check_case(c, argc > 1 ? random.state : random_next(&random));
+        failures += !check_case(c, argc > 1 ? random.state : random_next(&random),
+                                detect_on_host && i % HOST_SHARE == 0);
     printf(
         "%ld cases: %ld with boxes, %ld with more than 200 candidates, %ld cut, %ld full, %ld with "
         "boxes dropped, %ld empty\n",

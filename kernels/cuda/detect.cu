@@ -1,0 +1,77 @@
+// Detection on CUDA: the batches and their launches. The kernels: detect.cuh.
+#include "kernels/cuda/detect.cuh"
+#include "kernels/cuda/detect_cuda.h"
+
+enum { DETECT_BYTES = (sizeof(struct detect) + 255) / 256 * 256, MASK_BLOCKS = 1024 };
+
+size_t detect_cuda_bytes(const struct detect *d, int pictures)
+{
+    return DETECT_BYTES + detect_layout_of(d).bytes * (size_t)pictures;
+}
+
+cudaError_t detect_cuda_init(const struct detect *d, void *workspace, int pictures,
+                             cudaStream_t stream)
+{
+    const size_t step = detect_layout_of(d).bytes;
+    uint8_t *base = (uint8_t *)workspace + DETECT_BYTES;
+    cudaError_t error = cudaMemcpyAsync(workspace, d, sizeof *d, cudaMemcpyHostToDevice, stream);
+    if (error == cudaSuccess) // from memory that is not page-locked: it is read before this returns
+        error = cudaMemset2DAsync(base, step, 0, COUNTS * sizeof(uint32_t), pictures, stream);
+    return error;
+}
+
+typedef void scan_fn(struct detect_batch);
+
+template <int DTYPE> static scan_fn *scan_of(bool plain)
+{
+    return plain ? detect_scan<DTYPE, true> : detect_scan<DTYPE, false>;
+}
+
+static scan_fn *scan_for(const struct detect *d)
+{
+    const bool plain = d->params.activation == DETECT_PLAIN && !d->objectness;
+    switch (d->params.format[d->score_tensor].dtype) {
+    case DETECT_F16:
+        return scan_of<DETECT_F16>(plain);
+    case DETECT_BF16:
+        return scan_of<DETECT_BF16>(plain);
+    case DETECT_S8:
+        return scan_of<DETECT_S8>(plain);
+    case DETECT_U8:
+        return scan_of<DETECT_U8>(plain);
+    default:
+        return scan_of<DETECT_F32>(plain);
+    }
+}
+
+static cudaError_t batch_launch(const struct detect *d, const struct detect_batch *batch,
+                                cudaStream_t stream)
+{
+    const dim3 scans((d->params.anchors + SCAN_ANCHORS - 1) / SCAN_ANCHORS, batch->n);
+    const bool many = batch->layout.cut > DETECT_FEW && d->params.suppression <= DETECT_FAST;
+    scan_for(d)<<<scans, SCAN_THREADS, 0, stream>>>(*batch);
+    detect_finish<<<batch->n, FINISH_THREADS, 0, stream>>>(*batch);
+    if (many) {
+        detect_mask<<<MASK_BLOCKS, MASK_THREADS, 0, stream>>>(*batch);
+        detect_walk<<<batch->n, FINISH_THREADS, 0, stream>>>(*batch);
+    }
+    return cudaGetLastError();
+}
+
+cudaError_t detect_cuda_launch(const struct detect *d, const struct detect_input in[], int n,
+                               struct detect_result *results, void *workspace, cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+    struct detect_batch batch;
+    batch.detect = (const struct detect *)workspace;
+    batch.layout = detect_layout_of(d);
+    batch.result_bytes = detect_result_bytes(d);
+    for (int at = 0; at < n && error == cudaSuccess; at += DETECT_BATCH) {
+        batch.n = n - at < DETECT_BATCH ? n - at : DETECT_BATCH;
+        batch.pictures = (uint8_t *)workspace + DETECT_BYTES + batch.layout.bytes * (size_t)at;
+        batch.results = (uint8_t *)results + batch.result_bytes * (size_t)at;
+        memcpy(batch.in, in + at, (size_t)batch.n * sizeof in[0]);
+        error = batch_launch(d, &batch, stream);
+    }
+    return error;
+}
