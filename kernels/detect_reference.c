@@ -52,7 +52,7 @@ static int suppress(const struct detect *d, const struct detect_boxes *boxes, in
                 gone = suppresses(d, boxes, kept[k], i);
         if (d->params.suppression == DETECT_FAST)
             for (int j = 0; j < i && !gone; j++)
-                gone = boxes->label[j] != LABEL_GONE && suppresses(d, boxes, j, i);
+                gone = suppresses(d, boxes, j, i);
         if (!gone)
             kept[count++] = i;
     }

@@ -588,7 +588,7 @@ static __global__ void __launch_bounds__(FINISH_THREADS)
     for (int w = threadIdx.x; fast && w < (m + TILE - 1) / TILE; w += FINISH_THREADS) {
         uint64_t bits = 0;
         for (int i = 0; i < m && i < (w + 1) * TILE; i++)
-            bits |= p.boxes.label[i] == LABEL_GONE ? 0 : p.mask[(size_t)i * words + w];
+            bits |= p.mask[(size_t)i * words + w];
         gone[2 * w] |= (uint32_t)bits;
         gone[2 * w + 1] |= (uint32_t)(bits >> 32);
     }

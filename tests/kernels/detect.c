@@ -12,7 +12,7 @@
 #include "tests/kernels/detect_cases.h"
 #include "tests/test.h"
 
-enum { CASES = 10000, RESULT_MAX = 1 << 20, WORKSPACE_MAX = 1 << 26, HOST_SHARE = 5 };
+enum { CASES = 10000, RESULT_MAX = 1 << 20, WORKSPACE_MAX = 1 << 26, HOST_SHARE = 40 };
 
 static uint8_t *tensor_ends[DETECT_TENSORS]; // behind them nobody may read
 static uint8_t *workspace, *expected, *found;

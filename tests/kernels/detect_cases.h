@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "kernels/detect_number.h"
-#include "tests/kernels/picture.h"
+#include "tests/kernels/random.h"
 
 enum { CASE_TENSOR_MAX = 1 << 20, CASE_LABELS_MAX = 160 }; // bytes; classes
 
@@ -234,7 +234,7 @@ static inline void case_fill(struct detect_case *c, struct random *random)
     const struct detect *d = &c->detect;
     const struct detect_params *p = &d->params;
     const bool few = one_in(random, 2), odd = one_in(random, 3);
-    struct case_box box = {0};
+    struct case_box box = {0, 0, 0, 0};
     for (size_t anchor = 0; anchor < (size_t)p->anchors; anchor++) {
         box = case_box_next(c, box, random);
         case_box_put(c, anchor, box);
