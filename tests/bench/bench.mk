@@ -21,7 +21,7 @@ $(B)/bench-peers: $(PEERS_OBJ) $(KERNELS_OBJ)
 	$(Q)$(CXX) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs libavformat libavcodec libswscale libavutil) \
 		-lyuv -lopencv_imgproc -lopencv_core $(KERNELS_LIBS)
 
-$(B)/bench-detect: $(B)/tests/bench/detect/main.o $(KERNELS_OBJ)
+$(B)/bench-detect: $(B)/tests/bench/detect/main.o $(if $(NVCC),$(B)/tests/bench/detect/time_cuda.cu.o) $(KERNELS_OBJ)
 	$(link) $(KERNELS_LIBS)
 
 $(B)/bench-workers: $(B)/tests/bench/peers/workers.o $(KERNELS_OBJ)
@@ -40,7 +40,7 @@ $(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/late
 # Real footage, which is no part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
 
-.PHONY: bench-client bench-clips bench-core bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
+.PHONY: bench-client bench-clips bench-core bench-detect bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -79,6 +79,10 @@ bench-rates: bench-clips ## CPU of cameras at fps 1, with all pictures decoded a
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
 	@$(B)/framed-bench --backend cpu --clip $(B)/clips/h264-1080p.mp4 --cameras 4 --live --rtsp tcp --runs 3 --seconds 10 \
 		--try fps=1 --try pictures=all,auto $(RATES_ARGS)
+
+bench-detect: ## detection beside torch and torchvision on one core, with DETECT_ARGS=--cuda on a GPU, too
+	@$(MAKE) --no-print-directory $(B)/bench-detect
+	@B=$(B) tests/bench/detect/beside_torch.py $(DETECT_ARGS)
 
 bench-latency: bench-clips ## sent to read and first picture, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-latency $(B)/bench-gstreamer

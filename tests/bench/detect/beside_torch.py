@@ -2,7 +2,7 @@
 """Detection beside torch and torchvision in the same run, on one core: medians in ms of the raw output of 84 x 8400 f32
 to boxes, ours in source pixels too. Both keep the same boxes, or this says how many pictures differ.
 
-usage: beside_torch.py [--core N] [--runs N] [--candidates 60,300,1200,3750]
+usage: beside_torch.py [--core N] [--runs N] [--candidates 60,300,1200,3750] [--cut N] [--cuda]
 """
 import argparse
 import os
@@ -21,10 +21,12 @@ SIZE = (1920, 1080)
 
 
 def torch_ms(tensor, runs):
+    """With the results on the host, as who has a GPU wants them, too."""
     spent = []
     for _ in range(runs):
         begin = time.perf_counter()
-        torch_chain.suppress(tensor, 80, 0.25, 0.45)
+        for found in torch_chain.suppress(tensor, 80, 0.25, 0.45):
+            found.cpu()
         spent.append((time.perf_counter() - begin) * 1e3)
     return statistics.median(spent[runs // 4:])
 
@@ -42,19 +44,25 @@ def main():
     parser.add_argument("--core", type=int, default=min(os.sched_getaffinity(0)))
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--candidates", default="60,300,1200,3750")
+    parser.add_argument("--cut", type=int, default=8192, help="candidates that go on")
+    parser.add_argument("--cuda", action="store_true", help="also batches on a GPU, beside torch on it")
     options = parser.parse_args()
     os.sched_setaffinity(0, {options.core})
     torch.set_num_threads(1)
     random, server = np.random.default_rng(1), program.Program()
-    print("candidates  kept  framed ms  torch ms  share  version")
+    print("pictures  candidates  kept  framed ms  torch ms  share  version")
     for candidates in map(int, options.candidates.split(",")):
         output = outputs.scene(random, candidates)
-        params = program.params_of("yolov8", [output], 80, planes=True, clip=True)
-        request = program.request_of(params, [output], MATRIX, SIZE)
-        theirs = torch_ms(torch.from_numpy(output)[None], options.runs)
-        ours, found, kept, version = server.time(request, options.runs)
         same = "" if compare(server, output) else "  (not the same boxes)"
-        print(f"{found:10}  {kept:4}  {ours:9.3f}  {theirs:8.3f}  {ours / theirs:5.2f}  {version}{same}")
+        for pictures in (0, 1, 8, 32) if options.cuda else (0,):
+            theirs = torch.from_numpy(output)[None]
+            if pictures:
+                theirs = theirs.repeat(pictures, 1, 1).cuda()
+            params = program.params_of("yolov8", [output], 80, planes=True, clip=True, candidates=options.cut)
+            request = program.request_of(params, [output], MATRIX, SIZE)
+            theirs = torch_ms(theirs, max(options.runs // (pictures or 1), 8))
+            ours, found, kept, version = server.time(request, options.runs, pictures)
+            print(f"{pictures or 1:8}  {found:10}  {kept:4}  {ours:9.3f}  {theirs:8.3f}  {ours / theirs:5.2f}  {version}{same}")
     server.close()
 
 

@@ -2,6 +2,9 @@
 //
 // usage: bench-detect serve       a result for each request on stdin
 //        bench-detect time RUNS   the request on stdin again and again; prints the median in ms
+//        bench-detect cuda RUNS PICTURES   the same on CUDA, of batches of so many copies; fails
+//        where
+//                                 the result is not the CPU's
 // environment: FRAMED_CPU, the version
 //
 // A request: struct detect_params, whose two pointers are 0 or 1; the tables that are 1; double
@@ -14,7 +17,7 @@
 #include <string.h>
 
 #include "kernels/cpu/versions.h"
-#include "tests/bench/peers/times.h"
+#include "tests/bench/detect/time_cuda.h"
 
 struct request {
     struct detect detect;
@@ -135,7 +138,20 @@ static void serve(const struct version *version)
     }
 }
 
-static int measure(const struct version *version, int runs)
+static void time_cpu(struct times *times, const struct version *version, const struct request *r,
+                     int runs, struct detect_result *result, void *workspace)
+{
+    for (int i = 0; i < runs / 4 + TIMES_MAX && times->n < TIMES_MAX; i++) {
+        const double begin = clock_ms(CLOCK_MONOTONIC);
+        version->detect(&r->detect, &r->input, result, workspace);
+        if (i >= runs / 4)
+            times->ms[times->n++] = clock_ms(CLOCK_MONOTONIC) - begin;
+    }
+    times_sum_up(times);
+}
+
+// `pictures`: of a batch on CUDA; 0: on the CPU.
+static int measure(const struct version *version, int runs, int pictures)
 {
     struct request r = {0};
     struct detect_params p;
@@ -143,20 +159,30 @@ static int measure(const struct version *version, int runs)
     read_all(&p, sizeof p);
     if (!request_read(&r, &p))
         return 1;
-    struct detect_result *result = memory_of(detect_result_bytes(&r.detect));
+    const size_t bytes = detect_result_bytes(&r.detect);
+    struct detect_result *result = memory_of(bytes), *expected = memory_of(bytes);
     void *workspace = memory_of(detect_workspace_bytes(&r.detect));
-    for (int i = 0; i < runs / 4 + TIMES_MAX && times.n < TIMES_MAX; i++) {
-        const double begin = clock_ms(CLOCK_MONOTONIC);
-        version->detect(&r.detect, &r.input, result, workspace);
-        if (i >= runs / 4)
-            times.ms[times.n++] = clock_ms(CLOCK_MONOTONIC) - begin;
+    memset(expected, 0, bytes);
+    time_cpu(&times, version, &r, pictures ? 1 : runs, expected, workspace);
+    const char *where = version->name;
+    int error = 0;
+#ifdef FRAMED_CUDA
+    if (pictures) {
+        where = "cuda";
+        error = time_cuda(&times, &r.detect, &r.input, pictures, runs, result);
+        if (!error && memcmp(result, expected, bytes) != 0) {
+            fprintf(stderr, "bench-detect: the result on CUDA is not the CPU's\n");
+            error = -1;
+        }
     }
-    times_sum_up(&times);
-    printf("%.4f %u %u %s\n", times.median, result->candidates, result->count, version->name);
+#endif
+    if (!error)
+        printf("%.4f %u %u %s\n", times.median, expected->candidates, expected->count, where);
     free(workspace);
+    free(expected);
     free(result);
     request_finish(&r);
-    return 0;
+    return error ? 1 : 0;
 }
 
 int main(int argc, char **argv)
@@ -167,9 +193,13 @@ int main(int argc, char **argv)
         return 1;
     }
     if (argc == 3 && !strcmp(argv[1], "time"))
-        return measure(version, atoi(argv[2]));
+        return measure(version, atoi(argv[2]), 0);
+#ifdef FRAMED_CUDA
+    if (argc == 4 && !strcmp(argv[1], "cuda") && atoi(argv[3]) > 0)
+        return measure(version, atoi(argv[2]), atoi(argv[3]));
+#endif
     if (argc != 2 || strcmp(argv[1], "serve") != 0) {
-        fprintf(stderr, "usage: bench-detect serve | time RUNS\n");
+        fprintf(stderr, "usage: bench-detect serve | time RUNS | cuda RUNS PICTURES\n");
         return 2;
     }
     serve(version);

@@ -103,9 +103,10 @@ class Program:
         count = len(data) // (DETECTION.itemsize + 4)
         return np.frombuffer(data, DETECTION, count), np.frombuffer(data, "<i4", count, count * DETECTION.itemsize)
 
-    def time(self, request, runs, how="time"):
-        """(median ms, candidates, kept, version) of a request again and again."""
-        done = subprocess.run([self.path, how, str(runs)], input=request, capture_output=True, env=self.environment)
+    def time(self, request, runs, pictures=0):
+        """(median ms, candidates, kept, version) of a request again and again; with `pictures` on CUDA, of a batch."""
+        how = ["cuda", str(runs), str(pictures)] if pictures else ["time", str(runs)]
+        done = subprocess.run([self.path, *how], input=request, capture_output=True, env=self.environment)
         if done.returncode:
             raise RuntimeError(done.stderr.decode())
         ms, candidates, kept, *version = done.stdout.decode().split()
