@@ -46,11 +46,11 @@ $(B)/faults/nth.so: tests/faults/nth.c
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
 .PHONY: part-tests tests torture
 part-tests: $(B)/framed $(PART_TESTS) ## build those tests alone that check-sanitized runs
-tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/tests/e2e/client_frames client manuals units ## build every test
+tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/bench-detect $(B)/tests/e2e/client_frames client manuals units ## build every test
 
 # At -O1 sanitizers see as much as at -O3, and are built in half the time; -g1 has the lines that their reports name, and
-# takes two thirds of -g's time. Tests of kernels and benches are not built, since none of them is run. A loop that gcov counts takes ten times as long:
-# it gets fewer cases.
+# takes two thirds of -g's time. Tests of kernels and benches are not built, since none of them is run. A loop that gcov
+# counts takes ten times as long: it gets fewer cases.
 .PHONY: check-sanitized coverage
 check-sanitized: ## run the tests of the configuration, of the daemon's parts and the fuzzers' corpora under ASan and UBSan
 	@scripts/setup check
