@@ -261,7 +261,8 @@ def check_merge(checks, server, random):
     for case in range(100):
         n = int(random.integers(0, 80))
         found = np.zeros(n, program.DETECTION)
-        found["box"], found["score"] = boxes_of(random, n, 150), np.floor(random.random(n) * 32) / 32
+        found["box"], found["score"] = np.floor(boxes_of(random, n, 150) / 8) * 8, np.floor(random.random(n) * 32) / 32
+        found["box"][:, 2:] += 8
         found["label"], found["anchor"] = random.integers(0, 2, n), np.arange(n)
         order = np.argsort(-found["score"], kind="stable")
         box, label, smaller = found["box"][order], found["label"][order], case % 2
@@ -273,7 +274,7 @@ def check_merge(checks, server, random):
                 low, high = np.maximum(box[k, :2], box[i, :2]), np.minimum(box[k, 2:], box[i, 2:])
                 shared = np.prod(np.maximum(high - low, np.float32(0)))
                 part = shared / (min(area[k], area[i]) if smaller else area[k] + area[i] - shared)
-                if label[k] == label[i] and float(part) > 0.4:
+                if label[k] == label[i] and float(part) > 0.5:
                     hit = at
                     break
             if hit is None:
@@ -281,7 +282,7 @@ def check_merge(checks, server, random):
                 grown.append(box[i].copy())
             elif case & 2:
                 grown[hit] = np.concatenate((np.minimum(grown[hit][:2], box[i, :2]), np.maximum(grown[hit][2:], box[i, 2:])))
-        left, source = server.merge(found, metric=smaller, absorb=bool(case & 2), threshold=0.4)
+        left, source = server.merge(found, metric=smaller, absorb=bool(case & 2), threshold=0.5)
         good = source.tolist() == order[kept].tolist() and np.array_equal(left["box"], np.reshape(grown, (-1, 4)))
         checks.check(good, f"merge {case}: {source.tolist()}, not {order[kept].tolist()}")
 
