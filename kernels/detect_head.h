@@ -266,34 +266,32 @@ static inline FRAMED_HD float angle_map(const double m[6], float angle)
     return (float)atan2_steps(m[3] * c + m[4] * s, m[0] * c + m[1] * s);
 }
 
-// The detection number i of the result, which is written alone: it may lie behind a bus.
-static inline FRAMED_HD void detection_write(const struct detect *d, const struct detect_input *in,
-                                             struct detect_result *result, uint32_t i,
-                                             uint32_t anchor, int32_t label, float score)
+// What the result has of a candidate, and its corners in the source.
+static inline FRAMED_HD struct detection detection_of(const struct detect *d,
+                                                      const struct detect_input *in, uint64_t key,
+                                                      float score, float q[8])
 {
-    struct detection to;
+    struct detection found;
     struct detect_box box;
-    float q[8];
-    box_of(d, in, anchor, &box);
+    box_of(d, in, key_anchor(key), &box);
     box_corners(&box, d->params.rotated, q);
     corners_map(in->dst_to_src, q, q);
-    hull_of(q, &to.x1, &to.y1, &to.x2, &to.y2);
+    hull_of(q, &found.x1, &found.y1, &found.x2, &found.y2);
     if (d->params.clip) {
-        to.x1 = clipped(to.x1, in->width);
-        to.y1 = clipped(to.y1, in->height);
-        to.x2 = clipped(to.x2, in->width);
-        to.y2 = clipped(to.y2, in->height);
+        found.x1 = clipped(found.x1, in->width);
+        found.y1 = clipped(found.y1, in->height);
+        found.x2 = clipped(found.x2, in->width);
+        found.y2 = clipped(found.y2, in->height);
     }
-    to.score = score;
-    to.label = label;
-    to.anchor = anchor;
-    to.angle = d->params.rotated ? angle_map(in->dst_to_src, box.angle) : 0;
-    detect_found(result)[i] = to;
-    if (d->params.quads)
-        memcpy(detect_quads(d, result) + 8 * (size_t)i, q, sizeof q);
+    found.score = score;
+    found.label = key_label(key);
+    found.anchor = key_anchor(key);
+    found.angle = d->params.rotated ? angle_map(in->dst_to_src, box.angle) : 0;
+    return found;
 }
 
-// Extra column j of that detection, or j and j + 1 where these are a keypoint's x and y.
+// Extra column j of detection i, of that anchor, or j and j + 1 where these are a keypoint's x and
+// y.
 static inline FRAMED_HD void extra_write(const struct detect *d, const struct detect_input *in,
                                          struct detect_result *result, uint32_t i, uint32_t anchor,
                                          int j)

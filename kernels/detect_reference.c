@@ -87,6 +87,21 @@ int detect_suppress_softly(const struct detect *d, const struct detect_boxes *bo
     return count;
 }
 
+void detect_write(const struct detect *d, const struct detect_input *in,
+                  struct detect_result *result, const uint64_t *keys,
+                  const struct detect_workspace *w)
+{
+    for (uint32_t i = 0; i < result->count; i++) {
+        const uint64_t key = keys[w->kept[i]];
+        float corners[8];
+        detect_found(result)[i] = detection_of(d, in, key, w->scores[w->kept[i]], corners);
+        if (d->params.quads)
+            memcpy(detect_quads(d, result) + 8 * (size_t)i, corners, sizeof corners);
+        for (int j = 0; j < d->extra; j++)
+            extra_write(d, in, result, i, key_anchor(key), j);
+    }
+}
+
 void detect_reference(const struct detect *d, const struct detect_input *in,
                       struct detect_result *result, void *workspace)
 {
@@ -106,10 +121,5 @@ void detect_reference(const struct detect *d, const struct detect_input *in,
     const bool softly = d->params.suppression == DETECT_SOFT;
     result->count = (uint32_t)(softly ? detect_suppress_softly(d, &w.boxes, n, w.kept, w.scores)
                                       : suppress(d, &w.boxes, n, w.kept));
-    for (uint32_t i = 0; i < result->count; i++) {
-        const uint64_t key = w.keys[w.kept[i]];
-        detection_write(d, in, result, i, key_anchor(key), key_label(key), w.scores[w.kept[i]]);
-        for (int j = 0; j < d->extra; j++)
-            extra_write(d, in, result, i, key_anchor(key), j);
-    }
+    detect_write(d, in, result, w.keys, &w);
 }

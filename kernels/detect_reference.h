@@ -14,4 +14,8 @@ int detect_candidates(const struct detect *, const struct detect_input *, uint32
 int detect_suppress_softly(const struct detect *, const struct detect_boxes *, int n, int32_t *kept,
                            float *scores);
 
+// Writes what is kept, result->count of the keys, to the result.
+void detect_write(const struct detect *, const struct detect_input *, struct detect_result *result,
+                  const uint64_t *keys, const struct detect_workspace *);
+
 #endif

@@ -316,12 +316,7 @@ static inline void lanes_detect(const struct detect *d, const struct detect_inpu
     const bool softly = d->params.suppression == DETECT_SOFT;
     result->count = (uint32_t)(softly ? detect_suppress_softly(d, &w.boxes, n, w.kept, w.scores)
                                       : lanes_suppress(d, &w, n));
-    for (uint32_t i = 0; i < result->count; i++) {
-        const uint64_t key = keys[w.kept[i]];
-        detection_write(d, in, result, i, key_anchor(key), key_label(key), w.scores[w.kept[i]]);
-        for (int j = 0; j < d->extra; j++)
-            extra_write(d, in, result, i, key_anchor(key), j);
-    }
+    detect_write(d, in, result, keys, &w);
 }
 
 #endif

@@ -2,7 +2,7 @@
 #include "kernels/cuda/detect.cuh"
 #include "kernels/cuda/detect_cuda.h"
 
-enum { DETECT_BYTES = (sizeof(struct detect) + 255) / 256 * 256, MASK_BLOCKS = 1024 };
+enum { DETECT_BYTES = (sizeof(struct detect) + 255) / 256 * 256, MASK_BLOCKS = 512 };
 
 size_t detect_cuda_bytes(const struct detect *d, int pictures)
 {

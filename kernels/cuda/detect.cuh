@@ -466,6 +466,15 @@ static __device__ inline int keep(uint32_t *gone, const struct detect *d, struct
     return count;
 }
 
+// 32 bytes in two stores: the result may lie behind a bus.
+static __device__ inline void words_store(void *to, const void *from)
+{
+    uint4 words[2];
+    memcpy(words, from, sizeof words);
+    ((uint4 *)to)[0] = words[0];
+    ((uint4 *)to)[1] = words[1];
+}
+
 // The result of a picture, and its counters as the next batch wants them.
 static __device__ inline void result_write(const struct detect_batch *batch, int picture,
                                            struct detect_picture *p, const uint64_t *keys,
@@ -476,8 +485,12 @@ static __device__ inline void result_write(const struct detect_batch *batch, int
     struct detect_result *result =
         (struct detect_result *)(batch->results + (size_t)picture * batch->result_bytes);
     for (int i = threadIdx.x; i < count; i += FINISH_THREADS) {
-        const uint64_t key = keys[p->kept[i]];
-        detection_write(d, in, result, i, key_anchor(key), key_label(key), p->scores[p->kept[i]]);
+        float corners[8];
+        const struct detection found =
+            detection_of(d, in, keys[p->kept[i]], p->scores[p->kept[i]], corners);
+        words_store(detect_found(result) + i, &found);
+        if (d->params.quads)
+            words_store(detect_quads(d, result) + 8 * (size_t)i, corners);
     }
     for (int i = threadIdx.x; i < count * d->extra; i += FINISH_THREADS)
         extra_write(d, in, result, i / d->extra, key_anchor(keys[p->kept[i / d->extra]]),

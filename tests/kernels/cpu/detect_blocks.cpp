@@ -17,6 +17,10 @@ struct uint3 {
     unsigned x, y, z;
 };
 
+struct uint4 {
+    unsigned x, y, z, w;
+};
+
 static uint3 gridDim, blockIdx, threadIdx;
 
 // --- threads of a block
