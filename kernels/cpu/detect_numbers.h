@@ -9,36 +9,19 @@
 #endif
 #include "kernels/detect_number.h"
 
-// As many narrow elements as there are floats in a register.
-typedef uint16_t narrow_u16 __attribute__((vector_size(VECTOR_BYTES / 2)));
-typedef uint8_t narrow_u8 __attribute__((vector_size(VECTOR_BYTES / 4)));
-typedef int8_t narrow_s8 __attribute__((vector_size(VECTOR_BYTES / 4)));
-
 // Elements i to i + FLOATS - 1 of a tensor; `dtype`: a constant.
 static inline FRAMED_HD vec_f32 elements_load(enum detect_dtype dtype, const void *data,
                                               const struct detect_format *format, size_t i)
 {
-    narrow_u16 words;
-    narrow_u8 bytes;
-    narrow_s8 signed_bytes;
-    vec_s32 whole;
-    switch (dtype) {
-    case DETECT_F32:
+    if (dtype == DETECT_F32)
         return load_f32((const float *)data + i);
-    case DETECT_F16:
+    if (dtype == DETECT_F16)
         return load_half((const uint16_t *)data + i);
-    case DETECT_BF16:
-        memcpy(&words, (const uint16_t *)data + i, sizeof words);
-        return (vec_f32)(__builtin_convertvector(words, vec_u32) << 16);
-    case DETECT_S8:
-        memcpy(&signed_bytes, (const int8_t *)data + i, sizeof signed_bytes);
-        whole = __builtin_convertvector(signed_bytes, vec_s32);
-        break;
-    default:
-        memcpy(&bytes, (const uint8_t *)data + i, sizeof bytes);
-        whole = __builtin_convertvector(bytes, vec_s32);
-        break;
-    }
+    if (dtype == DETECT_BF16)
+        return (vec_f32)(words_widened((const uint16_t *)data + i) << 16);
+    vec_s32 whole = levels_widened((const uint8_t *)data + i);
+    if (dtype == DETECT_S8)
+        whole = (whole ^ 128) - 128;
     return __builtin_convertvector(whole - format->zero, vec_f32) * format->scale;
 }
 

@@ -14,7 +14,7 @@
 //   gather_pairs                      for each lane two bytes of `row`, chosen by the lane's bytes,
 //                                     which count from base[lane / 4]; `reach`: a constant index of
 //                                     `reaches`
-//   levels_widened                    FLOATS bytes to lanes of 32 bits
+//   levels_widened, words_widened     FLOATS bytes, or 16-bit words, to lanes of 32 bits
 //   load_half, store_half             FLOATS binary16 to floats, and back
 //   max_f32, min_f32                  a > b ? a : b; a < b ? a : b
 //   select_s32                        a where the mask's lane is all ones, b where it is 0

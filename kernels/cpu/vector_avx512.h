@@ -187,6 +187,11 @@ static inline FRAMED_HD vec_s16 gather_pairs(int reach, const uint8_t *row, cons
 
 // --- floats
 
+static inline FRAMED_HD vec_s32 words_widened(const uint16_t *at)
+{
+    return (vec_s32)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)at));
+}
+
 static inline FRAMED_HD vec_s32 levels_widened(const uint8_t *at)
 {
     return (vec_s32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)at));

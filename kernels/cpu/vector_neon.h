@@ -111,6 +111,11 @@ static inline FRAMED_HD vec_s16 gather_pairs(int reach, const uint8_t *row, cons
 
 // --- floats
 
+static inline FRAMED_HD vec_s32 words_widened(const uint16_t *at)
+{
+    return (vec_s32)vmovl_u16(vld1_u16(at));
+}
+
 static inline FRAMED_HD vec_s32 levels_widened(const uint8_t *at)
 {
     uint32_t levels;
