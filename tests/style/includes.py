@@ -18,11 +18,11 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LIBC = {
     "arpa/inet.h", "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "err.h", "errno.h", "fcntl.h", "fenv.h",
     "float.h", "fnmatch.h", "getopt.h", "glob.h", "grp.h", "ifaddrs.h", "inttypes.h", "libgen.h", "limits.h", "locale.h", "malloc.h", "math.h", "net/if.h", "netdb.h",
-    "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "signal.h",
+    "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "setjmp.h", "signal.h",
     "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
     "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h", "sys/time.h", "sys/timerfd.h", "sys/types.h", "sys/uio.h",
-    "sys/un.h", "sys/wait.h", "syslog.h", "termios.h", "time.h", "unistd.h",
+    "sys/un.h", "sys/wait.h", "syslog.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
 }
 
 # Folder -> folders of ours that its files may include, and headers of others (a name, or a prefix that ends in /).
