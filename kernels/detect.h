@@ -107,7 +107,7 @@ struct detect_params {
     const float *class_conf;   // C thresholds in place of conf; NULL: none. Read by init alone
     const uint8_t *class_list; // C bytes: 0 leaves a class out; NULL: none. Read by init alone
     bool multi_label;          // every class above its threshold, not the best alone
-    int32_t candidates;        // 0: DETECT_CANDIDATES
+    int32_t candidates;        // 0: DETECT_CANDIDATES; CUDA takes DETECT_CANDIDATES_CUDA at most
     float width_min, width_max, height_min,
         height_max; // source pixels, both ends included; max 0: any
     enum detect_suppression suppression;

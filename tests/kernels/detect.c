@@ -14,6 +14,7 @@
 
 enum { CASES = 10000, RESULT_MAX = 1 << 20, WORKSPACE_MAX = 1 << 26, HOST_SHARE = 40 };
 
+static _Alignas(64) uint8_t tensors[DETECT_TENSORS][CASE_TENSOR_MAX];
 static uint8_t *tensor_ends[DETECT_TENSORS]; // behind them nobody may read
 static uint8_t *workspace, *expected, *found;
 
@@ -336,7 +337,7 @@ int main(int argc, char **argv)
     struct detect_case c;
     for (int i = 0; i < DETECT_TENSORS; i++) {
         tensor_ends[i] = memory_before_guard(CASE_TENSOR_MAX);
-        c.data[i] = malloc(CASE_TENSOR_MAX);
+        c.data[i] = tensors[i];
     }
     workspace = aligned_alloc(64, WORKSPACE_MAX);
     expected = aligned_alloc(64, RESULT_MAX);
@@ -349,5 +350,8 @@ int main(int argc, char **argv)
     TEST(test_soft());
     TEST(test_mapping());
     TEST(test_versions(&c, argc, argv));
+    free(found);
+    free(expected);
+    free(workspace);
     return test_end();
 }
