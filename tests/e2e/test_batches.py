@@ -131,7 +131,7 @@ def test_bad_members(checks):
         print(f"bad members: {sum(watched.counts[name] for name in normal)} elements of the others, added latency"
               f" median {numpy.median(added):.1f} ms, p99 {worst:.1f} ms, most {max(added):.1f} ms; wait {WAIT_MS} ms")
         checks.check(watched.counts["slow"] >= 2 and watched.counts["killed"], f"{watched.counts}")
-        checks.check(SANITIZED or worst <= WAIT_MS + 60, f"added latency p99 {worst:.1f} ms")
+        checks.check(SANITIZED or worst <= WAIT_MS + 150, f"added latency p99 {worst:.1f} ms")
         checks.check(SANITIZED or not any(lost[name] for name in normal), f"lost {lost}")
 
 
