@@ -130,7 +130,7 @@ class Batches:
             check_ledger(checks, metrics, name, self.plain[name].seen)
             check_steady(checks, metrics, name, camera, self.plain[name].seen)
             for batch, watcher in self.watchers.items():
-                check_steady(checks, metrics, name, camera, watcher.shares[name], batch)
+                check_steady(checks, metrics, name, camera, watcher.shares[name], batch, busy=len(camera.sent) // 100)
 
 
 # --- the run
