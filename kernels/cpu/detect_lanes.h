@@ -129,6 +129,16 @@ static inline FRAMED_HD int row_best_add(const struct detect *d, const struct be
     return n;
 }
 
+// What scores are multiplied by: the element ahead of the classes, which begin at element i.
+static inline FRAMED_HD vec_f32 objectness_lanes(bool plain, const struct score_source *from,
+                                                 const struct score_source *objects, size_t i)
+{
+    if (plain || !from->product)
+        return all_f32(1);
+    const vec_f32 objectness = all_f32(element_at(objects->data, &objects->format, i - 1));
+    return from->sigmoid ? sigmoid_lanes(objectness) : objectness;
+}
+
 static inline FRAMED_HD int rows_best(const struct detect *d, enum detect_dtype dtype, bool plain,
                                       const struct score_source *from,
                                       const struct score_source *objects, uint64_t *keys)
@@ -141,11 +151,7 @@ static inline FRAMED_HD int rows_best(const struct detect *d, enum detect_dtype 
     for (uint32_t anchor = 0; anchor < (uint32_t)d->params.anchors; anchor++) {
         const size_t i = (size_t)anchor * (size_t)d->score_step + (size_t)d->score_column;
         struct best_lanes best = {all_f32(-INFINITY), all_s32(0)};
-        vec_f32 objectness = all_f32(1);
-        if (!plain && from->product)
-            objectness = all_f32(element_at(objects->data, &objects->format, i - 1));
-        if (!plain && from->product && from->sigmoid)
-            objectness = sigmoid_lanes(objectness);
+        const vec_f32 objectness = objectness_lanes(plain, from, objects, i);
         for (int c = 0; c < classes; c += FLOATS) {
             const int first = c + FLOATS <= classes ? c : classes - FLOATS;
             best_take(&best, scores_load(dtype, plain, from, i + (size_t)first, objectness),
@@ -164,11 +170,7 @@ static inline FRAMED_HD int rows_all(const struct detect *d, enum detect_dtype d
     int n = 0;
     for (uint32_t anchor = 0; anchor < (uint32_t)d->params.anchors; anchor++) {
         const size_t i = (size_t)anchor * (size_t)d->score_step + (size_t)d->score_column;
-        vec_f32 objectness = all_f32(1);
-        if (!plain && from->product)
-            objectness = all_f32(element_at(objects->data, &objects->format, i - 1));
-        if (!plain && from->product && from->sigmoid)
-            objectness = sigmoid_lanes(objectness);
+        const vec_f32 objectness = objectness_lanes(plain, from, objects, i);
         for (int c = 0; c < classes; c += FLOATS) {
             const int first = c + FLOATS <= classes ? c : classes - FLOATS;
             const vec_f32 scores = scores_load(dtype, plain, from, i + (size_t)first, objectness);

@@ -20,30 +20,6 @@ cudaError_t detect_cuda_init(const struct detect *d, void *workspace, int pictur
     return error;
 }
 
-typedef void scan_fn(struct detect_batch);
-
-template <int DTYPE> static scan_fn *scan_of(bool plain)
-{
-    return plain ? detect_scan<DTYPE, true> : detect_scan<DTYPE, false>;
-}
-
-static scan_fn *scan_for(const struct detect *d)
-{
-    const bool plain = d->params.activation == DETECT_PLAIN && !d->objectness;
-    switch (d->params.format[d->score_tensor].dtype) {
-    case DETECT_F16:
-        return scan_of<DETECT_F16>(plain);
-    case DETECT_BF16:
-        return scan_of<DETECT_BF16>(plain);
-    case DETECT_S8:
-        return scan_of<DETECT_S8>(plain);
-    case DETECT_U8:
-        return scan_of<DETECT_U8>(plain);
-    default:
-        return scan_of<DETECT_F32>(plain);
-    }
-}
-
 static cudaError_t batch_launch(const struct detect *d, const struct detect_batch *batch,
                                 cudaStream_t stream)
 {

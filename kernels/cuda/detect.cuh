@@ -366,4 +366,29 @@ static __global__ void __launch_bounds__(FINISH_THREADS)
     result_write(&batch, blockIdx.x, &p, p.sorted, count);
 }
 
+// Each type of scores has a scan of its own, and so have scores that are taken as they are.
+typedef void scan_fn(struct detect_batch);
+
+template <int DTYPE> static scan_fn *scan_of(bool plain)
+{
+    return plain ? detect_scan<DTYPE, true> : detect_scan<DTYPE, false>;
+}
+
+static scan_fn *scan_for(const struct detect *d)
+{
+    const bool plain = d->params.activation == DETECT_PLAIN && !d->objectness;
+    switch (d->params.format[d->score_tensor].dtype) {
+    case DETECT_F16:
+        return scan_of<DETECT_F16>(plain);
+    case DETECT_BF16:
+        return scan_of<DETECT_BF16>(plain);
+    case DETECT_S8:
+        return scan_of<DETECT_S8>(plain);
+    case DETECT_U8:
+        return scan_of<DETECT_U8>(plain);
+    default:
+        return scan_of<DETECT_F32>(plain);
+    }
+}
+
 #endif

@@ -197,28 +197,6 @@ static void launch(kernel *kernel, const detect_batch *batch, unsigned x, unsign
             block_run(threads);
 }
 
-template <int DTYPE> static kernel *scan_of(bool plain)
-{
-    return plain ? detect_scan<DTYPE, true> : detect_scan<DTYPE, false>;
-}
-
-static kernel *scan_for(const struct detect *d)
-{
-    const bool plain = d->params.activation == DETECT_PLAIN && !d->objectness;
-    switch (d->params.format[d->score_tensor].dtype) {
-    case DETECT_F16:
-        return scan_of<DETECT_F16>(plain);
-    case DETECT_BF16:
-        return scan_of<DETECT_BF16>(plain);
-    case DETECT_S8:
-        return scan_of<DETECT_S8>(plain);
-    case DETECT_U8:
-        return scan_of<DETECT_U8>(plain);
-    default:
-        return scan_of<DETECT_F32>(plain);
-    }
-}
-
 // Of one picture twice in a batch, so that the second says whether pictures stay apart; both twice,
 // so that the counters must be reset. False: the two differ.
 extern "C" bool detect_on_host(const struct detect *d, const struct detect_input *in,
