@@ -160,9 +160,14 @@ static void release_next_device(struct cameras *cameras)
     work_start(cameras->context.work, &cameras->release);
 }
 
-// What waited for the end of others: sinks for an address, cameras for a name.
-static void open_and_start(struct cameras *cameras)
+// Forgets what has ended. What waited for that goes on: sinks for an address, cameras for a name.
+static void forget_and_start(struct cameras *cameras)
 {
+    forget_outputs(cameras);
+    forget_cameras(cameras);
+    batches_forget(&cameras->batches);
+    if (cameras->stopping)
+        return;
     cameras_open_sinks(cameras);
     if (!uv_is_active((uv_handle_t *)&cameras->starts))
         start_next(&cameras->starts);
@@ -171,11 +176,7 @@ static void open_and_start(struct cameras *cameras)
 void cameras_settle(struct cameras *cameras)
 {
     release_next_device(cameras);
-    forget_outputs(cameras);
-    forget_cameras(cameras);
-    batches_forget(&cameras->batches);
-    if (!cameras->stopping)
-        open_and_start(cameras);
+    forget_and_start(cameras);
     if (cameras->n_threads > 0 || cameras->n_sinks > 0 || cameras->leaving_outputs ||
         cameras->releasing)
         return;
@@ -429,10 +430,7 @@ static void tend_sinks(uv_timer_t *timer)
 {
     struct cameras *cameras = timer->data;
     check_paths(cameras);
-    forget_outputs(cameras); // whose frames clients had
-    forget_cameras(cameras);
-    batches_forget(&cameras->batches);
-    open_and_start(cameras);
+    forget_and_start(cameras); // clients had frames of what has ended
     if (!cameras->search)
         start_search(cameras);
 }
