@@ -100,15 +100,6 @@ void framed_drop(struct framed_memory *);
 
 // --- from the payload to the camera's picture
 
-// What a detector found: 32 bytes.
-struct framed_detection {
-    float x1, y1, x2, y2; // corners are edges: the first pixel reaches from (0, 0) to (1, 1)
-    float score;          // as the detector gives it
-    uint16_t class_id;    // from 0
-    uint16_t flags;       // 0
-    int64_t track;        // of a tracker; 0: none
-};
-
 enum framed_map_flags { FRAMED_CLIP = 1 }; // to the picture: 0 to source_width, 0 to source_height
 
 // Maps boxes in the payload of a frame or element to boxes in the camera's picture, in place: n

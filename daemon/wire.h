@@ -179,6 +179,39 @@ struct framed_ring_return {
     uint64_t ticket;
 };
 
+// --- Results: what a client of a ring found in a frame, or in an element of a batch. A message is
+// a framed_ring_result and `count` framed_detections, one message an element. The ticket names the
+// frame. A message may also come after the slot was revoked: framed remembers the last frames of an
+// output with `detections`, and maps boxes by the frame's own matrix.
+
+#define FRAMED_RING_RESULT_MAGIC "FRRS"
+#define FRAMED_DETECTIONS_MAX    300 // of one message
+
+// What a detector found: 32 bytes.
+struct framed_detection {
+    float x1, y1, x2, y2; // corners are edges: the first pixel reaches from (0, 0) to (1, 1)
+    float score;          // as the detector gives it
+    uint16_t class_id;    // from 0
+    uint16_t flags;       // 0
+    int64_t track;        // of a tracker; 0: none
+};
+
+enum framed_result_flags {
+    FRAMED_RESULT_RETURN = 1,    // gives the slot back, as a framed_ring_return does
+    FRAMED_RESULT_IN_SOURCE = 2, // boxes in the camera's picture; else in the payload
+};
+
+struct framed_ring_result {
+    char magic[4];    // FRAMED_RING_RESULT_MAGIC
+    uint16_t version; // FRAMED_VERSION
+    uint16_t flags;   // enum framed_result_flags
+    uint32_t slot;
+    uint32_t element; // of a batch: the index; else 0
+    uint64_t ticket;
+    uint32_t count; // of detections, may be 0
+    uint32_t model; // the client's own number of its detector, which framed passes on
+};
+
 #ifdef __cplusplus
 static_assert(sizeof(struct framed_header) == 256, "the wire header is 256 bytes");
 static_assert(sizeof(struct framed_batch) == 128, "a batch's header is 128 bytes");
@@ -186,6 +219,8 @@ static_assert(sizeof(struct framed_element_header) == 320, "an element's header 
 static_assert(sizeof(struct framed_ring_hello) == 256, "the ring's hello is 256 bytes");
 static_assert(sizeof(struct framed_ring_frame) == 272, "a ring frame is 272 bytes");
 static_assert(sizeof(struct framed_ring_return) == 16, "a ring return is 16 bytes");
+static_assert(sizeof(struct framed_detection) == 32, "a detection is 32 bytes");
+static_assert(sizeof(struct framed_ring_result) == 32, "a result's header is 32 bytes");
 #else
 _Static_assert(sizeof(struct framed_header) == 256, "the wire header is 256 bytes");
 _Static_assert(sizeof(struct framed_batch) == 128, "a batch's header is 128 bytes");
@@ -193,6 +228,8 @@ _Static_assert(sizeof(struct framed_element_header) == 320, "an element's header
 _Static_assert(sizeof(struct framed_ring_hello) == 256, "the ring's hello is 256 bytes");
 _Static_assert(sizeof(struct framed_ring_frame) == 272, "a ring frame is 272 bytes");
 _Static_assert(sizeof(struct framed_ring_return) == 16, "a ring return is 16 bytes");
+_Static_assert(sizeof(struct framed_detection) == 32, "a detection is 32 bytes");
+_Static_assert(sizeof(struct framed_ring_result) == 32, "a result's header is 32 bytes");
 #endif
 
 #endif
