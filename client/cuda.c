@@ -11,6 +11,11 @@ enum {
     LOCATION_DEVICE = 1,
     ACCESS_READ = 1,
     ACCESS_READ_WRITE = 3,
+    IPC_LAZY_PEER_ACCESS = 1,
+};
+
+struct ipc_handle {
+    uint8_t bytes[64];
 };
 
 struct access {
@@ -33,6 +38,8 @@ struct driver {
     int (*set_access)(uint64_t, size_t, const struct access *, size_t);
     int (*unmap)(uint64_t, size_t);
     int (*free)(uint64_t, size_t);
+    int (*ipc_open)(uint64_t *, struct ipc_handle, unsigned);
+    int (*ipc_close)(uint64_t);
 };
 
 // -ENODEV: the library lacks a function.
@@ -57,6 +64,8 @@ static int find_functions(struct driver *driver, void *library)
         {&driver->set_access, "cuMemSetAccess"},
         {&driver->unmap, "cuMemUnmap"},
         {&driver->free, "cuMemAddressFree"},
+        {&driver->ipc_open, "cuIpcOpenMemHandle_v2"},
+        {&driver->ipc_close, "cuIpcCloseMemHandle"},
     };
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
         void *function = dlsym(library, functions[i].name);
@@ -90,8 +99,8 @@ static int allow_reading(const struct driver *driver, const struct cuda_memory *
     return driver->set_access(memory->address, memory->bytes, &access, 1) == 0 ? 0 : -EIO;
 }
 
-// In the context that is current.
-static int map_memory(const struct driver *driver, struct cuda_memory *memory, int fd)
+// In the context that is current, like open_handle.
+static int map_descriptor(const struct driver *driver, struct cuda_memory *memory, int fd)
 {
     uint64_t handle;
     if (driver->import(&handle, (void *)(intptr_t)fd, HANDLE_POSIX_FILE_DESCRIPTOR) != 0)
@@ -116,11 +125,25 @@ release:
     return rc;
 }
 
-int cuda_import(struct cuda_memory *memory, int fd, uint64_t bytes, const uint8_t uuid[16])
+static int open_handle(const struct driver *driver, struct cuda_memory *memory,
+                       const uint8_t handle[64])
+{
+    struct ipc_handle ipc;
+    memcpy(ipc.bytes, handle, sizeof ipc.bytes);
+    if (driver->ipc_open(&memory->address, ipc, IPC_LAZY_PEER_ACCESS) == 0)
+        return 0;
+    memory->address = 0;
+    return -EIO;
+}
+
+// By the handle, or where that is NULL by the descriptor.
+static int import_memory(struct cuda_memory *memory, int fd, const uint8_t *handle,
+                         const uint8_t uuid[16])
 {
     struct driver driver;
     void *context, *before;
-    *memory = (struct cuda_memory){.bytes = bytes};
+    memory->address = 0;
+    memory->is_ipc = handle != NULL;
     memory->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!memory->library)
         return -ENODEV;
@@ -133,7 +156,7 @@ int cuda_import(struct cuda_memory *memory, int fd, uint64_t bytes, const uint8_
     if (driver.context_retain(&context, memory->device) != 0)
         goto close;
     if (driver.context_push(context) == 0) {
-        rc = map_memory(&driver, memory, fd);
+        rc = handle ? open_handle(&driver, memory, handle) : map_descriptor(&driver, memory, fd);
         driver.context_pop(&before);
     }
     if (rc == 0)
@@ -144,12 +167,39 @@ close:
     return rc;
 }
 
+int cuda_import(struct cuda_memory *memory, int fd, const uint8_t uuid[16])
+{
+    return import_memory(memory, fd, NULL, uuid);
+}
+
+int cuda_import_ipc(struct cuda_memory *memory, const uint8_t handle[64], const uint8_t uuid[16])
+{
+    return import_memory(memory, -1, handle, uuid);
+}
+
+// In the context that the handle was opened in.
+static void close_handle(const struct driver *driver, const struct cuda_memory *memory)
+{
+    void *context, *before;
+    if (driver->context_retain(&context, memory->device) != 0)
+        return;
+    if (driver->context_push(context) == 0) {
+        driver->ipc_close(memory->address);
+        driver->context_pop(&before);
+    }
+    driver->context_release(memory->device);
+}
+
 void cuda_unmap(struct cuda_memory *memory)
 {
     struct driver driver;
     find_functions(&driver, memory->library); // as when it was imported
-    driver.unmap(memory->address, memory->bytes);
-    driver.free(memory->address, memory->bytes);
+    if (memory->is_ipc) {
+        close_handle(&driver, memory);
+    } else {
+        driver.unmap(memory->address, memory->bytes);
+        driver.free(memory->address, memory->bytes);
+    }
     driver.context_release(memory->device);
     dlclose(memory->library);
     memory->address = 0;

@@ -34,15 +34,20 @@ enum framed_open_flags {
 struct framed_view {
     const void *data; // the payload: C x H x W or the like; of a batch batch.count times that
     uint64_t bytes;   // of the payload
-    uint32_t memory;  // enum framed_ring_memory: with FRAMED_RING_CUDA `data` is a device pointer
+    uint32_t memory;  // enum framed_ring_memory: of all but FRAMED_RING_HOST a device pointer
     int32_t device;   // CUDA's number of the device, in its primary context; -1: host memory
     struct framed_header header;                  // of the frame, or of the batch's first element
     struct framed_batch batch;                    // batch.count is 0: a single frame
     const struct framed_element_header *elements; // batch.count of them; NULL: a single frame
     uint32_t slot;                                // of a ring
-    uint32_t reserved0;
-    uint64_t ticket; // of a ring; 0: not from a ring
-    uint64_t reserved[8];
+    uint32_t memory_number; // of a ring, from 1: another number, and it may be other memory
+    uint64_t ticket;        // of a ring; 0: not from a ring
+    // For programs that open the ring's memory themselves. Else, and of a socket, 0 and NULL:
+    uint64_t offset;           // of `data` from the start of the memory
+    uint64_t memory_bytes;     // of all of it
+    const char *shared;        // name of the POSIX object, with `shared:`
+    const uint8_t *ipc_handle; // cudaIpcMemHandle_t, with `memory: cuda-ipc`
+    uint64_t reserved[4];
 };
 
 // Opens a reader of `unix:PATH`, `tcp:HOST:PORT` or `ring:PATH`, the address of an output's sink.

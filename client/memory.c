@@ -30,11 +30,11 @@ int memory_allocate(struct framed_memory **ret, uint64_t bytes)
     return map(ret, -1, bytes);
 }
 
-int memory_map(struct framed_memory **ret, int fd, uint64_t bytes)
+int memory_map(struct framed_memory **ret, int fd, uint64_t bytes, bool sealed)
 {
     struct stat stat;
     const int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &stat) != 0 || bytes == 0 ||
+    if (seals < 0 || (sealed && !(seals & F_SEAL_SHRINK)) || fstat(fd, &stat) != 0 || bytes == 0 ||
         stat.st_size < 0 || (uint64_t)stat.st_size < bytes)
         return -EPROTO;
     return map(ret, fd, bytes);

@@ -4,6 +4,7 @@
 #define FRAMED_CLIENT_MEMORY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "client/cuda.h"
@@ -17,9 +18,9 @@ struct framed_memory {
 
 // Each gives a memory with one holder. Negative errno.
 int memory_allocate(struct framed_memory **ret, uint64_t bytes);
-// Maps the daemon's memfd, which stays the caller's. -EPROTO: it is smaller than `bytes`, or could
-// become so, which would kill who reads it.
-int memory_map(struct framed_memory **ret, int fd, uint64_t bytes);
+// Maps the daemon's memfd, which stays the caller's. -EPROTO: it is smaller than `bytes`, or with
+// `sealed` could become so, which would kill who reads it.
+int memory_map(struct framed_memory **ret, int fd, uint64_t bytes, bool sealed);
 
 void memory_hold(struct framed_memory *);
 void memory_drop(struct framed_memory *); // NULL does nothing

@@ -91,43 +91,56 @@ static bool fits(uint64_t offset, uint64_t n, uint64_t stride, uint64_t bytes)
     return offset <= bytes && (n == 0 || stride <= (bytes - offset) / n);
 }
 
+static bool is_on_device(const struct framed_ring_hello *hello)
+{
+    return hello->memory != FRAMED_RING_HOST;
+}
+
 static bool hello_is_good(const struct framed_ring_hello *hello, int n_fds)
 {
-    const bool on_device = hello->memory == FRAMED_RING_CUDA;
-    const uint64_t bytes = on_device ? hello->device_bytes : hello->memfd_bytes;
+    const uint64_t bytes = is_on_device(hello) ? hello->device_bytes : hello->memfd_bytes;
     const uint64_t headers =
         (uint64_t)hello->slots * hello->batch; // of all slots; at least of our size
     return hello->version == FRAMED_VERSION && hello->hello_bytes >= sizeof *hello &&
-           hello->memory <= FRAMED_RING_CUDA && n_fds == (on_device ? 2 : 1) && hello->slots > 0 &&
+           hello->memory <= FRAMED_RING_CUDA_IPC &&
+           n_fds == (hello->memory == FRAMED_RING_CUDA ? 2 : 1) && hello->slots > 0 &&
            hello->slot_bytes > 0 && hello->slot_bytes <= hello->slot_stride &&
            fits(hello->slot_offset, hello->slots, hello->slot_stride, bytes) &&
            hello->state_offset % 8 == 0 &&
            fits(hello->state_offset, hello->slots, 8, hello->memfd_bytes) &&
            fits(hello->header_offset, headers, sizeof(struct framed_element_header),
-                hello->memfd_bytes);
+                hello->memfd_bytes) &&
+           memchr(hello->shared, 0, sizeof hello->shared);
 }
 
 static int take_hello(struct ring *ring, const struct message *message)
 {
-    struct framed_ring_hello hello;
+    struct framed_ring_hello_cuda_ipc whole = {0};
+    const struct framed_ring_hello *hello = &whole.hello;
     struct framed_memory *memory;
-    if (message->size < sizeof hello)
+    if (message->size < sizeof *hello)
         return -EPROTO;
-    memcpy(&hello, message->bytes, sizeof hello);
-    if (!hello_is_good(&hello, message->n_fds))
+    memcpy(&whole, message->bytes, message->size < sizeof whole ? message->size : sizeof whole);
+    if (!hello_is_good(hello, message->n_fds) ||
+        (hello->memory == FRAMED_RING_CUDA_IPC && message->size < sizeof whole))
         return -EPROTO;
-    int rc = memory_map(&memory, message->fds[0], hello.memfd_bytes);
+    int rc = memory_map(&memory, message->fds[0], hello->memfd_bytes, !hello->shared[0]);
     if (rc < 0)
         return rc;
-    if (hello.memory == FRAMED_RING_CUDA)
-        rc = cuda_import(&memory->device, message->fds[1], hello.device_bytes, hello.device_uuid);
+    memory->device.bytes = hello->device_bytes;
+    if (hello->memory == FRAMED_RING_CUDA)
+        rc = cuda_import(&memory->device, message->fds[1], hello->device_uuid);
+    else if (hello->memory == FRAMED_RING_CUDA_IPC)
+        rc = cuda_import_ipc(&memory->device, whole.handle, hello->device_uuid);
     if (rc < 0) {
         memory_drop(memory);
         return rc;
     }
     memory_drop(ring->memory);
     ring->memory = memory;
-    ring->hello = hello;
+    ring->hello = *hello;
+    memcpy(ring->handle, whole.handle, sizeof ring->handle);
+    ring->n_memories++;
     return 0;
 }
 
@@ -223,7 +236,7 @@ static int show(struct ring *ring, const struct notice *notice, struct framed_vi
     const struct framed_memory *memory = ring->memory;
     const uint64_t *state = ring_state(ring, notice->slot);
     const uint64_t offset = hello->slot_offset + notice->slot * hello->slot_stride;
-    const bool on_device = hello->memory == FRAMED_RING_CUDA;
+    const bool on_device = is_on_device(hello);
     if (!ring_has(state, notice->ticket))
         return 0;
     *view = (struct framed_view){
@@ -232,7 +245,12 @@ static int show(struct ring *ring, const struct notice *notice, struct framed_vi
         .memory = hello->memory,
         .device = on_device ? memory->device.device : -1,
         .slot = notice->slot,
+        .memory_number = ring->n_memories,
         .ticket = notice->ticket,
+        .offset = offset,
+        .memory_bytes = on_device ? hello->device_bytes : hello->memfd_bytes,
+        .shared = hello->shared[0] ? hello->shared : NULL,
+        .ipc_handle = hello->memory == FRAMED_RING_CUDA_IPC ? ring->handle : NULL,
     };
     if (notice->batch.count == 0) {
         view->header = notice->header;

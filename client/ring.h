@@ -11,7 +11,9 @@ enum { RING_RETURNS_MAX = 256 }; // in one message
 
 struct ring {
     struct framed_ring_hello hello; // of this connection; hello.slots is 0: none yet
+    uint8_t handle[64];             // cudaIpcMemHandle_t, with FRAMED_RING_CUDA_IPC
     struct framed_memory *memory;   // of the hello
+    uint32_t n_memories;            // hellos so far, of all connections
     struct framed_ring_return returns[RING_RETURNS_MAX]; // not yet sent
     int n_returns;
     void *headers; // of the elements of the batch shown last: our copy, which nobody changes

@@ -116,7 +116,10 @@ struct framed_element_header {
 // 1. Before its first frame a client receives a framed_ring_hello with file descriptors
 //    (SCM_RIGHTS). The first is a memfd; the client maps all of it, read-only. With
 //    FRAMED_RING_CUDA the second is device memory (cuMemImportFromShareableHandle,
-//    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR).
+//    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR). With FRAMED_RING_CUDA_IPC the message is a
+//    framed_ring_hello_cuda_ipc, whose handle opens the device memory (cudaIpcOpenMemHandle). Where
+//    the hello's `shared` is not empty, the memfd is a POSIX shared memory object of that name
+//    (shm_open), which has no seals: programs that may write to it can also change its size.
 // 2. Each frame is one framed_ring_frame message. Its payload begins slot_offset + slot *
 //    slot_stride bytes behind the start of the memfd, or of the device memory. Where the hello's
 //    `batch` is not 0, each message is a framed_batch, and the headers of its elements begin
@@ -139,12 +142,16 @@ struct framed_element_header {
 
 #define FRAMED_RING_MAGIC "FRNG"
 
-enum framed_ring_memory { FRAMED_RING_HOST = 0, FRAMED_RING_CUDA = 1 };
+enum framed_ring_memory {
+    FRAMED_RING_HOST = 0,
+    FRAMED_RING_CUDA = 1,
+    FRAMED_RING_CUDA_IPC = 2,
+};
 
 struct framed_ring_hello {
     char magic[4];         // FRAMED_RING_MAGIC
     uint16_t version;      // FRAMED_VERSION
-    uint16_t hello_bytes;  // 256
+    uint16_t hello_bytes;  // 256; with FRAMED_RING_CUDA_IPC 320
     uint32_t slots;        // number of slots
     uint32_t memory;       // enum framed_ring_memory
     uint64_t slot_offset;  // of slot 0
@@ -164,7 +171,14 @@ struct framed_ring_hello {
     uint32_t plane_stride[4];
     char camera[24], output[16];
     uint64_t header_offset; // of slot 0's headers in the memfd, where `batch` is not 0
-    uint8_t reserved[48];
+    char shared[40];        // the name of the POSIX object, zero padded; "": it has none
+    uint8_t reserved[8];
+};
+
+// The hello with FRAMED_RING_CUDA_IPC.
+struct framed_ring_hello_cuda_ipc {
+    struct framed_ring_hello hello;
+    uint8_t handle[64]; // cudaIpcMemHandle_t, the same as the driver's CUipcMemHandle
 };
 
 struct framed_ring_frame {
@@ -217,6 +231,8 @@ static_assert(sizeof(struct framed_header) == 256, "the wire header is 256 bytes
 static_assert(sizeof(struct framed_batch) == 128, "a batch's header is 128 bytes");
 static_assert(sizeof(struct framed_element_header) == 320, "an element's header is 320 bytes");
 static_assert(sizeof(struct framed_ring_hello) == 256, "the ring's hello is 256 bytes");
+static_assert(sizeof(struct framed_ring_hello_cuda_ipc) == 320,
+              "the hello with a handle is 320 bytes");
 static_assert(sizeof(struct framed_ring_frame) == 272, "a ring frame is 272 bytes");
 static_assert(sizeof(struct framed_ring_return) == 16, "a ring return is 16 bytes");
 static_assert(sizeof(struct framed_detection) == 32, "a detection is 32 bytes");
@@ -226,6 +242,8 @@ _Static_assert(sizeof(struct framed_header) == 256, "the wire header is 256 byte
 _Static_assert(sizeof(struct framed_batch) == 128, "a batch's header is 128 bytes");
 _Static_assert(sizeof(struct framed_element_header) == 320, "an element's header is 320 bytes");
 _Static_assert(sizeof(struct framed_ring_hello) == 256, "the ring's hello is 256 bytes");
+_Static_assert(sizeof(struct framed_ring_hello_cuda_ipc) == 320,
+               "the hello with a handle is 320 bytes");
 _Static_assert(sizeof(struct framed_ring_frame) == 272, "a ring frame is 272 bytes");
 _Static_assert(sizeof(struct framed_ring_return) == 16, "a ring return is 16 bytes");
 _Static_assert(sizeof(struct framed_detection) == 32, "a detection is 32 bytes");

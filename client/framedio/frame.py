@@ -3,8 +3,7 @@ import ctypes
 import time
 
 from .dlpack import CPU, CUDA, capsule_of
-from .library import CLIP, ElementHeader, Header, libframed
-from .library import CUDA as MEMORY_CUDA
+from .library import CLIP, HOST, ElementHeader, Header, libframed
 
 DAMAGED, KEYFRAME, FIRST_OF_EPOCH, CAPTURE_CLOCK, INTERLACED, HDR, EMPTY = (1 << bit for bit in range(7))
 TYPES = {b"u8": "|u1", b"s8": "|i1", b"f16": "<f2", b"f32": "<f4"}
@@ -176,12 +175,23 @@ def _mapped(function, columns, header, rows, clip):
 
 
 class Lent:
-    """What is of a view of a reader: given back, whole, kept."""
+    """What is of a view of a reader: given back, whole, kept.
+
+    Of a ring, for programs that open its memory themselves, as Triton does: `bytes` at `offset` of `memory_bytes`;
+    `shared` is the name of the POSIX object, `ipc_handle` the cudaIpcMemHandle_t, or None. When `memory_number` is
+    another, it may be other memory. Of a socket and of a copy all are 0 and None.
+    """
+
+    offset = memory_bytes = memory_number = 0
+    shared = ipc_handle = None
 
     def _lend(self, reader, view):
         self._reader, self._view = reader, view
         self.header = Header.from_buffer_copy(view.header)
-        device = view.device if view.memory == MEMORY_CUDA else None
+        self.offset, self.memory_bytes, self.memory_number = view.offset, view.memory_bytes, view.memory_number
+        self.shared = view.shared.decode() if view.shared else None
+        self.ipc_handle = ctypes.string_at(view.ipc_handle, 64) if view.ipc_handle else None
+        device = None if view.memory == HOST else view.device
         self.place(view.data, view.bytes, None, device, view.ticket != 0, Memory(reader._handle))
 
     @property

@@ -4,7 +4,7 @@ from ctypes import POINTER, Structure, c_char, c_char_p, c_float, c_int, c_int32
 from ctypes import c_uint32, c_uint64, c_void_p
 
 NEWEST, ONCE, CLIP = 1, 2, 1
-HOST, CUDA = 0, 1
+HOST, CUDA, CUDA_IPC = 0, 1, 2
 
 
 class Header(Structure):
@@ -47,8 +47,9 @@ class View(Structure):
 
     _fields_ = [
         ("data", c_void_p), ("bytes", c_uint64), ("memory", c_uint32), ("device", c_int32), ("header", Header),
-        ("batch", BatchHeader), ("elements", c_void_p), ("slot", c_uint32), ("reserved0", c_uint32),
-        ("ticket", c_uint64), ("reserved", c_uint64 * 8),
+        ("batch", BatchHeader), ("elements", c_void_p), ("slot", c_uint32), ("memory_number", c_uint32),
+        ("ticket", c_uint64), ("offset", c_uint64), ("memory_bytes", c_uint64), ("shared", c_char_p),
+        ("ipc_handle", c_void_p), ("reserved", c_uint64 * 4),
     ]
 
 

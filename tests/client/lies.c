@@ -55,7 +55,8 @@ static const struct lie hello_lies[] = {
     LIE(framed_ring_hello, slots, FAKE_SLOTS + 1),
     LIE(framed_ring_hello, slots, UINT32_MAX),
     LIE(framed_ring_hello, memory, FRAMED_RING_CUDA),
-    LIE(framed_ring_hello, memory, 2),
+    LIE(framed_ring_hello, memory, FRAMED_RING_CUDA_IPC), // without a handle
+    LIE(framed_ring_hello, memory, 3),
     LIE(framed_ring_hello, slot_offset, FAKE_FIRST + 1),
     LIE(framed_ring_hello, slot_offset, UINT64_MAX - 100),
     LIE(framed_ring_hello, slot_stride, FAKE_STRIDE + 1),
@@ -94,14 +95,16 @@ static void test_descriptors(int n, size_t size, bool fine)
     expect(&daemon, reader, "descriptors", fine);
 }
 
-// What is no memory, or could be made smaller under the reader's hands.
-static void test_memory(int fd)
+// What is no memory, or could be made smaller under the reader's hands; that a POSIX object can,
+// too, the hello says by its name.
+static void test_memory(int fd, const char *shared, bool fine)
 {
     struct fake_daemon daemon;
     struct framed_reader *reader = connect_reader(&daemon, "ring");
-    const struct framed_ring_hello hello = fake_hello(0);
+    struct framed_ring_hello hello = fake_hello(0);
+    memcpy(hello.shared, shared, strnlen(shared, sizeof hello.shared));
     fake_send_with(&daemon, &hello, sizeof hello, fd, 1);
-    expect(&daemon, reader, "memory", false);
+    expect(&daemon, reader, "memory", fine);
 }
 
 static int open_unsealed(void)
@@ -296,8 +299,11 @@ int main(void)
     TEST(test_descriptors(2, sizeof(struct framed_ring_hello), false));
     TEST(test_descriptors(4, sizeof(struct framed_ring_hello), false));
     TEST(test_descriptors(1, sizeof(struct framed_ring_hello) - 1, false));
-    TEST(test_memory(file));
-    TEST(test_memory(unsealed));
+    TEST(test_memory(file, "", false));
+    TEST(test_memory(file, "/gate", false));
+    TEST(test_memory(unsealed, "", false));
+    TEST(test_memory(unsealed, "/gate", true));
+    TEST(test_memory(unsealed, "/forty-bytes-of-a-name-without-an-end---", false));
     EACH(kinds, k) EACH(header_lies, i) TEST(test_frame(&header_lies[i], kinds[k]));
     EACH(unknown_lies, i) TEST(test_unknown_format(&unknown_lies[i]));
     TEST(test_unknown_format(NULL));

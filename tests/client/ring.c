@@ -51,6 +51,30 @@ static void test_in_order(void)
     fake_close(&daemon);
 }
 
+// What programs that open the memory themselves are told.
+static void test_place(void)
+{
+    struct fake_daemon daemon;
+    struct framed_view view;
+    fake_open(&daemon, "ring");
+    struct framed_ring_hello hello = fake_hello(0);
+    struct framed_reader *reader = connect_reader(&daemon, 0, 0);
+    fake_say_frame(&daemon, 2, 10, 100);
+    CHECK(framed_next(reader, &view, 0) == 1 && view.offset == FAKE_FIRST + 2 * FAKE_STRIDE &&
+              view.memory_bytes == FAKE_MEMORY && view.memory_number == 1,
+          "at %ju of %ju, memory %u", (uintmax_t)view.offset, (uintmax_t)view.memory_bytes,
+          view.memory_number);
+    CHECK(!view.shared && !view.ipc_handle, "a name or a handle");
+    strcpy(hello.shared, "/gate");
+    fake_send_with(&daemon, &hello, sizeof hello, daemon.memfd, 1);
+    fake_say_frame(&daemon, 0, 11, 101);
+    CHECK(framed_next(reader, &view, 0) == 1 && view.offset == FAKE_FIRST &&
+              view.memory_number == 2 && view.shared && strcmp(view.shared, "/gate") == 0,
+          "memory %u, %s", view.memory_number, view.shared ? view.shared : "no name");
+    framed_close(reader);
+    fake_close(&daemon);
+}
+
 static void test_newest(void)
 {
     struct fake_daemon daemon;
@@ -207,6 +231,7 @@ static void test_lifetime(void)
 int main(void)
 {
     TEST(test_in_order());
+    TEST(test_place());
     TEST(test_newest());
     TEST(test_torn());
     TEST(test_batch());

@@ -44,6 +44,7 @@ cameras:
 batches:
   ring: {{cameras: ["*"], count: 3, tail: zero, wait: 200ms, sink: "ring:{where}/batches.ring"}}
 """
+VIEW_FIELDS = "header", "batch", "elements", "ticket", "shared", "reserved"
 SIZES = """
 #include <stdio.h>
 #include "client/framed.h"
@@ -52,7 +53,7 @@ SIZES = """
 int main(void)
 {
     SIZE(framed_header); SIZE(framed_element_header); SIZE(framed_batch); SIZE(framed_view); SIZE(framed_counts);
-    OFFSET(header); OFFSET(batch); OFFSET(elements); OFFSET(ticket);
+    OFFSET(header); OFFSET(batch); OFFSET(elements); OFFSET(ticket); OFFSET(shared); OFFSET(reserved);
 }
 """
 
@@ -278,7 +279,7 @@ def check_structs(checks, where):
     plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     said = subprocess.run([f"{where}/sizes"], check=True, capture_output=True, text=True, env=plain).stdout
     kinds = library.Header, library.ElementHeader, library.BatchHeader, library.View, library.Counts
-    offsets = [getattr(library.View, name).offset for name in ("header", "batch", "elements", "ticket")]
+    offsets = [getattr(library.View, name).offset for name in VIEW_FIELDS]
     ours = [*map(ctypes.sizeof, kinds), *offsets]
     checks.check(list(map(int, said.split())) == ours, f"in C {said}, here {ours}")
 
