@@ -172,11 +172,20 @@ static void columns_init(struct detect *d)
         d->label_tensor = head->one_tensor ? DETECT_BOXES : DETECT_LABELS;
 }
 
+// The next binary32 below a finite x. nextafterf would make libm another library to link.
+static float float_below(float x)
+{
+    const uint32_t bits = bits_of_float(x);
+    if (x == 0)
+        return float_of_bits(0x80000001u);
+    return float_of_bits(x > 0 ? bits - 1 : bits + 1);
+}
+
 // q > the result is q > x of the binary64 x, for every binary32 q.
 static float floor_float(double x)
 {
     const float nearest = (float)x;
-    return (double)nearest > x ? nextafterf(nearest, -INFINITY) : nearest;
+    return (double)nearest > x ? float_below(nearest) : nearest;
 }
 
 static void thresholds_init(struct detect *d, const struct detect_params *p)
@@ -186,7 +195,7 @@ static void thresholds_init(struct detect *d, const struct detect_params *p)
     for (int i = 0; i < p->classes; i++) {
         float conf = p->class_conf ? p->class_conf[i] : p->conf;
         if (p->head == DETECT_YOLOX) // >= is > of the number before
-            conf = nextafterf(conf, -INFINITY);
+            conf = float_below(conf);
         d->conf[i] = p->class_list && !p->class_list[i] ? NAN : conf;
         if (!isnan(d->conf[i]) && !(d->conf_least <= conf))
             d->conf_least = conf;

@@ -1,9 +1,8 @@
 #include "kernels/cpu/versions.h"
 
 #include <string.h>
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
+
+#include "kernels/cpu/instructions.h"
 
 static bool everywhere(void)
 {
@@ -14,24 +13,6 @@ static const struct version scalar = {
     "scalar", everywhere, {[OP_WARP] = op_reference, [OP_YUV] = op_reference}, detect_reference};
 
 #ifdef __x86_64__
-static bool f16c_runs(void) // clang 14's __builtin_cpu_supports does not know it
-{
-    unsigned a, b, c = 0, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-}
-
-static bool avx2_runs(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c_runs();
-}
-
-static bool avx512_runs(void)
-{
-    return avx2_runs() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
-}
-
 static const struct version avx2 = {
     "avx2", avx2_runs, {[OP_WARP] = warp_op_avx2, [OP_YUV] = yuv_avx2}, detect_avx2};
 static const struct version avx512 = {

@@ -3,7 +3,7 @@
 #ifndef FRAMED_KERNELS_CPU_VERSIONS_H
 #define FRAMED_KERNELS_CPU_VERSIONS_H
 
-#include "kernels/detect.h"
+#include "kernels/cpu/detect_versions.h"
 #include "kernels/warp.h"
 
 struct version {
@@ -17,7 +17,6 @@ struct version {
 warp_fn warp_avx2, warp_avx512, warp_neon;
 op_fn warp_op_avx2, warp_op_avx512, warp_op_neon;
 op_fn yuv_avx2, yuv_avx512, yuv_neon;
-detect_fn detect_avx2, detect_avx512, detect_neon;
 
 // Best first, then NULL; the last is "scalar", the reference, which runs everywhere.
 extern const struct version *const versions[];

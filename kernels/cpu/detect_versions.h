@@ -1,0 +1,13 @@
+// Detection by wide registers, for programs that link no other kernel.
+#ifndef FRAMED_KERNELS_CPU_DETECT_VERSIONS_H
+#define FRAMED_KERNELS_CPU_DETECT_VERSIONS_H
+
+#include "kernels/detect.h"
+
+// Each where its CPUs are.
+detect_fn detect_avx2, detect_avx512, detect_neon;
+
+// The fastest that this CPU runs.
+detect_fn *detect_best(void);
+
+#endif
