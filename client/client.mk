@@ -1,23 +1,41 @@
-# libframed, what programs read frames with. It wants libc alone, and loads CUDA's driver where frames are on a GPU.
-CLIENT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard client/*.c))
+# libframed, what programs read frames with. It wants libc alone, and loads CUDA's driver where frames or outputs are on a
+# GPU. Of the kernels it has detection, built once more because code of a shared library must run at any address.
+CLIENT_KERNELS := $(filter kernels/detect_% kernels/cpu/detect_% kernels/cpu/instructions.c,$(KERNELS_SRC))
+CLIENT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard client/*.c)) $(CLIENT_KERNELS:%.c=$(B)/client/%.o)
 LIBDIR ?= $(PREFIX)/lib
 NO_UNDEFINED := -Wl,-z,defs
 ifneq ($(SAN),)
 NO_UNDEFINED :=
 endif
+SHARED := -fPIC -fvisibility=hidden
+$(B)/client/kernels/%_avx2.o: override CFLAGS += $(AVX2)
+$(B)/client/kernels/%_avx512.o: override CFLAGS += $(AVX512)
+ifneq ($(NVCC),)
+CLIENT_OBJ += $(B)/client/detector_cuda.cu.o $(patsubst %.cu,$(B)/client/%.cu.o,$(wildcard kernels/cuda/detect*.cu))
+CLIENT_LIBS := $(CUDART)
+endif
 
 $(B)/client/%.o: client/%.c
-	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS) -std=c11 -fPIC -fvisibility=hidden)
+	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS) -std=c11 $(SHARED))
+
+$(B)/client/kernels/%.o: kernels/%.c
+	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS) $(SHARED))
+
+$(B)/client/%.cu.o: client/%.cu
+	$(call compile,$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(SHARED:%=-Xcompiler %) -MMD -MF $(@:.o=.d))
+
+$(B)/client/kernels/%.cu.o: kernels/%.cu
+	$(call compile,$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(SHARED:%=-Xcompiler %) -MMD -MF $(@:.o=.d))
 
 $(B)/libframed.so.1: client/libframed.map $(CLIENT_OBJ)
 	@echo "  $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script,$< $(NO_UNDEFINED) \
-		-o $@ $(CLIENT_OBJ)
+		-o $@ $(CLIENT_OBJ) $(CLIENT_LIBS)
 
 # One object, so that what is not for programs has no name outside it.
 $(B)/libframed.a: $(CLIENT_OBJ)
 	@echo "  $@"
-	$(Q)$(CROSS)ld -r -o $(@:.a=.o) $^ && $(CROSS)objcopy --localize-hidden $(@:.a=.o)
+	$(Q)$(CROSS)ld -r -o $(@:.a=.o) $^ $(CLIENT_LIBS) && $(CROSS)objcopy -w --keep-global-symbol='framed_*' $(@:.a=.o)
 	$(Q)rm -f $@ && $(CROSS)ar rcs $@ $(@:.a=.o)
 
 .PHONY: client install-client

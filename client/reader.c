@@ -41,7 +41,7 @@ struct framed_reader {
     char error[400];
 
     // The view that is out.
-    bool is_out;
+    bool is_out, of_batch;
     struct framed_memory *memory; // where it lies
     const uint64_t *state_word;   // of a ring
     uint32_t slot;
@@ -227,15 +227,17 @@ static int finish_connection(struct framed_reader *reader)
 // --- frames
 
 // Takes note of the view that goes out.
-static void lend(struct framed_reader *reader, const struct framed_view *view,
+static void lend(struct framed_reader *reader, struct framed_view *view,
                  struct framed_memory *memory)
 {
+    view->connection = reader->counts.connections;
     reader->is_out = true;
+    reader->of_batch = view->batch.count > 0;
     reader->memory = memory;
     memory_hold(memory);
     reader->slot = view->slot;
     reader->ticket = view->ticket;
-    reader->state_word = is_ring(reader) ? ring_state(&reader->ring, view->slot) : NULL;
+    reader->state_word = view->state;
     reader->lost_now = view->batch.count > 0 ? view->batch.lost : view->header.lost;
     reader->counts.frames++;
     reader->attempts = 0;
@@ -306,7 +308,7 @@ int framed_next(struct framed_reader *reader, struct framed_view *view, int time
 {
     const int64_t end_ms = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
     if (reader->is_out)
-        framed_release(reader, NULL);
+        framed_release(reader, NULL, NULL, 0);
     *view = (struct framed_view){.device = -1};
     int rc;
     do
@@ -324,9 +326,76 @@ int framed_whole(const struct framed_reader *reader, const struct framed_view *v
            (!reader->state_word || ring_has(reader->state_word, reader->ticket));
 }
 
-int framed_release(struct framed_reader *reader, struct framed_view *view)
+// --- what comes back
+
+// 0, or negative errno: the results are lost.
+static int send_result(struct framed_reader *reader, const struct framed_ring_result *result,
+                       const struct framed_detection *found)
 {
-    if (!reader->is_out || (view && view->ticket != reader->ticket)) {
+    const int rc =
+        reader->fd < 0 ? -EPIPE : ring_send_result(&reader->ring, reader->fd, result, found);
+    reader->counts.results += rc == 0;
+    reader->counts.unsent += rc < 0;
+    return rc;
+}
+
+static struct framed_ring_result result_of(uint32_t slot, uint64_t ticket, int n, unsigned flags)
+{
+    return (struct framed_ring_result){
+        .magic = {'F', 'R', 'R', 'S'},
+        .version = FRAMED_VERSION,
+        .flags = (uint16_t)flags,
+        .slot = slot,
+        .ticket = ticket,
+        .count = (uint32_t)n,
+    };
+}
+
+int framed_send(struct framed_reader *reader, const struct framed_view *view, uint32_t element,
+                const struct framed_detection *found, int n, unsigned flags, uint32_t model)
+{
+    struct framed_ring_result result = result_of(view->slot, view->ticket, n, flags);
+    const uint32_t elements = view->batch.count > 0 ? view->batch.count : 1;
+    result.element = element;
+    result.model = model;
+    int rc = 0;
+    if (n < 0 || n > FRAMED_DETECTIONS_MAX || (n > 0 && !found) || element >= elements ||
+        flags & ~(unsigned)FRAMED_RESULT_IN_SOURCE || view->connection == 0)
+        rc = -EINVAL;
+    else if (!is_ring(reader))
+        rc = -ENOTSUP;
+    else if (view->connection != reader->counts.connections)
+        rc = -ESTALE;
+    else
+        rc = send_result(reader, &result, found);
+    if (is_ring(reader) && reader->state == CONNECTED)
+        set_wants_write(reader, reader->ring.n_returns > 0);
+    errno = -rc;
+    return rc < 0 ? -1 : 0;
+}
+
+// Gives the slot back with what was found, or without where that cannot be sent. 0, or negative
+// errno where it was not.
+static int give_back(struct framed_reader *reader, const struct framed_detection *found, int n)
+{
+    const struct framed_ring_result result =
+        result_of(reader->slot, reader->ticket, n, FRAMED_RESULT_RETURN | FRAMED_RESULT_IN_SOURCE);
+    const int sent = found ? send_result(reader, &result, found) : -ENODATA;
+    int rc = 0;
+    if (sent < 0)
+        rc = ring_return(&reader->ring, reader->fd, reader->slot, reader->ticket);
+    rc = rc < 0 ? rc : flush(reader);
+    if (rc < 0)
+        disconnect(reader, rc);
+    return found ? sent : 0;
+}
+
+int framed_release(struct framed_reader *reader, struct framed_view *view,
+                   const struct framed_detection *found, int n)
+{
+    const bool has_results = found && n >= 0;
+    if (!reader->is_out || (view && view->ticket != reader->ticket) ||
+        (has_results && (n > FRAMED_DETECTIONS_MAX || reader->of_batch))) {
         errno = EINVAL;
         return -1;
     }
@@ -337,14 +406,13 @@ int framed_release(struct framed_reader *reader, struct framed_view *view)
     reader->memory = NULL;
     if (view)
         *view = (struct framed_view){.device = -1};
-    if (is_ring(reader)) {
-        int rc = ring_return(&reader->ring, reader->fd, reader->slot, reader->ticket);
-        rc = rc < 0 ? rc : flush(reader);
-        if (rc < 0)
-            disconnect(reader, rc);
-    }
-    errno = ESTALE;
-    return is_whole ? 0 : -1;
+    int rc = has_results ? -ENOTSUP : 0;
+    if (is_ring(reader))
+        rc = give_back(reader, has_results ? found : NULL, n);
+    if (rc == 0 && !is_whole)
+        rc = -ESTALE;
+    errno = -rc;
+    return rc < 0 ? -1 : 0;
 }
 
 struct framed_memory *framed_hold(const struct framed_reader *reader)

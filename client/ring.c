@@ -247,6 +247,7 @@ static int show(struct ring *ring, const struct notice *notice, struct framed_vi
         .slot = notice->slot,
         .memory_number = ring->n_memories,
         .ticket = notice->ticket,
+        .state = state,
         .offset = offset,
         .memory_bytes = on_device ? hello->device_bytes : hello->memfd_bytes,
         .shared = hello->shared[0] ? hello->shared : NULL,
@@ -290,6 +291,26 @@ int ring_return(struct ring *ring, int fd, uint32_t slot, uint64_t ticket)
         return -ENOBUFS;
     ring->returns[ring->n_returns++] = (struct framed_ring_return){.slot = slot, .ticket = ticket};
     return 0;
+}
+
+int ring_send_result(struct ring *ring, int fd, const struct framed_ring_result *result,
+                     const struct framed_detection *found)
+{
+    struct iovec pieces[] = {
+        {(void *)(uintptr_t)result, sizeof *result},
+        {(void *)(uintptr_t)found, result->count * sizeof *found},
+    };
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = result->count ? 2 : 1};
+    ssize_t n;
+    ring_flush(ring, fd);
+    if (ring->n_returns > 0)
+        return -EAGAIN;
+    do
+        n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0)
+        return 0;
+    return errno == EAGAIN || errno == ENOBUFS ? -EAGAIN : -EPIPE;
 }
 
 int ring_next(struct ring *ring, int fd, bool newest, struct framed_view *view, uint64_t *skipped)

@@ -35,6 +35,11 @@ int ring_return(struct ring *, int fd, uint32_t slot, uint64_t ticket);
 // gone needs none: ring_next says that it is.
 void ring_flush(struct ring *, int fd);
 
+// Sends a message of what was found now or never, behind the returns. -EAGAIN: the daemon takes
+// nothing now; -EPIPE: it is gone.
+int ring_send_result(struct ring *, int fd, const struct framed_ring_result *,
+                     const struct framed_detection *found);
+
 // Whether the slot has the frame of this ticket, and has had it since the last call.
 bool ring_has(const uint64_t *state, uint64_t ticket);
 // The state word of a slot of the hello.

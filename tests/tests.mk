@@ -11,13 +11,13 @@ endif
 $(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(CONFIG_LIBS)
 
-$(B)/tests/client/%: $(B)/tests/client/%.o $(CLIENT_OBJ)
+$(B)/tests/client/%: $(B)/tests/client/%.o $(B)/libframed.a
 	$(link) $(KERNELS_LIBS)
 
 $(B)/tests/client/boxes: $(KERNELS_OBJ)
 $(B)/tests/client/reader: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=mmap
 
-$(B)/tests/e2e/client_frames: $(B)/tests/e2e/client_frames.o $(CLIENT_OBJ)
+$(B)/tests/e2e/client_frames: $(B)/tests/e2e/client_frames.o $(B)/libframed.a
 	$(link)
 
 $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)

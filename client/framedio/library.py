@@ -48,15 +48,15 @@ class View(Structure):
     _fields_ = [
         ("data", c_void_p), ("bytes", c_uint64), ("memory", c_uint32), ("device", c_int32), ("header", Header),
         ("batch", BatchHeader), ("elements", c_void_p), ("slot", c_uint32), ("memory_number", c_uint32),
-        ("ticket", c_uint64), ("offset", c_uint64), ("memory_bytes", c_uint64), ("shared", c_char_p),
-        ("ipc_handle", c_void_p), ("reserved", c_uint64 * 4),
+        ("ticket", c_uint64), ("state", c_void_p), ("connection", c_uint64), ("offset", c_uint64), ("memory_bytes", c_uint64),
+        ("shared", c_char_p), ("ipc_handle", c_void_p), ("reserved", c_uint64 * 2),
     ]
 
 
 class Counts(Structure):
     """struct framed_counts"""
 
-    _fields_ = [(name, c_uint64) for name in ("frames", "skipped", "torn", "lost", "connections")]
+    _fields_ = [(name, c_uint64) for name in ("frames", "skipped", "torn", "lost", "connections", "results", "unsent")]
 
 
 def load():
@@ -69,7 +69,8 @@ def load():
         ("next", c_int, c_void_p, POINTER(View), c_int),
         ("fd", c_int, c_void_p),
         ("whole", c_int, c_void_p, POINTER(View)),
-        ("release", c_int, c_void_p, POINTER(View)),
+        ("release", c_int, c_void_p, POINTER(View), c_void_p, c_int),
+        ("send", c_int, c_void_p, POINTER(View), c_uint32, c_void_p, c_int, c_uint, c_uint32),
         ("close", None, c_void_p),
         ("error", c_char_p, c_void_p),
         ("count", None, c_void_p, POINTER(Counts)),

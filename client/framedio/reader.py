@@ -43,7 +43,7 @@ class Base:
 
     def _release(self):
         self._lent = None
-        libframed.framed_release(self._handle, None)
+        libframed.framed_release(self._handle, None, None, 0)
 
     def fileno(self):
         """Readable when there is something to do; then call poll(), if not a loop does."""
@@ -63,7 +63,7 @@ class Base:
         return libframed.framed_error(self._handle).decode(errors="replace")
 
     def counts(self):
-        """frames, skipped, torn, lost, connections, since it was opened."""
+        """frames, skipped, torn, lost, connections, results, unsent, since it was opened."""
         counts = Counts()
         libframed.framed_count(self._handle, counts)
         return {name: getattr(counts, name) for name, _ in Counts._fields_}
@@ -71,6 +71,7 @@ class Base:
     skipped = property(lambda self: self.counts()["skipped"], doc="Frames given back unread: newer ones were there.")
     torn = property(lambda self: self.counts()["torn"], doc="Frames that were taken away while they were out.")
     lost = property(lambda self: self.counts()["lost"], doc="Frames that framed had no room for.")
+    unsent = property(lambda self: self.counts()["unsent"], doc="Lists of detections that framed did not take.")
 
 
 class Reader(Base):

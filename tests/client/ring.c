@@ -36,11 +36,11 @@ static void test_in_order(void)
     CHECK(view.slot == 2 && view.ticket == 10 && view.device == -1 && !view.elements, "place");
     CHECK(framed_whole(reader, &view), "the frame is there");
     CHECK(fake_take_returns(&daemon, returned, 8) == 0, "given back too early");
-    CHECK(framed_release(reader, &view) == 0 && !view.data, "release");
+    CHECK(framed_release(reader, &view, NULL, 0) == 0 && !view.data, "release");
     CHECK(fake_take_returns(&daemon, returned, 8) == 1 && returned[0].slot == 2 &&
               returned[0].ticket == 10,
           "slot %u", returned[0].slot);
-    CHECK(framed_release(reader, &view) == -1 && errno == EINVAL, "released twice");
+    CHECK(framed_release(reader, &view, NULL, 0) == -1 && errno == EINVAL, "released twice");
     const struct framed_view before = {.ticket = 10};
     CHECK(framed_next(reader, &view, 0) == 1 && level_of(&view) == 101, "the second frame");
     CHECK(!framed_whole(reader, &before), "a view from before is whole");
@@ -94,7 +94,7 @@ static void test_newest(void)
     CHECK(counts.frames == 1 && counts.skipped == 2 && counts.torn == 0, "counts");
     fake_say_frame(&daemon, 0, 23, 0);
     CHECK(framed_next(reader, &view, 0) == 1 && view.ticket == 23, "another frame");
-    framed_release(reader, &view);
+    framed_release(reader, &view, NULL, 0);
     fake_say_frame(&daemon, 1, 24, 0);
     fake_hang_up(&daemon); // before it read that 22 was given back; the last frame counts anyway
     CHECK(framed_next(reader, &view, 0) == 1 && view.ticket == 24 && framed_whole(reader, &view),
@@ -115,7 +115,8 @@ static void test_torn(void)
     CHECK(framed_next(reader, &view, 0) == 1 && framed_whole(reader, &view), "the first frame");
     *fake_state(&daemon, 1) = 31;
     CHECK(!framed_whole(reader, &view), "a frame that has gone is whole");
-    CHECK(framed_release(reader, &view) == -1 && errno == ESTALE, "release says nothing of it");
+    CHECK(framed_release(reader, &view, NULL, 0) == -1 && errno == ESTALE,
+          "release says nothing of it");
     fake_say_frame(&daemon, 2, 32, 0);
     *fake_state(&daemon, 2) = 33; // before it was looked at
     CHECK(framed_next(reader, &view, 0) == 0, "a frame that has gone is given out");
@@ -176,7 +177,7 @@ static void test_returns_wait(void)
     for (; sent < FRAMES; sent++) { // fewer go into a socket's buffer
         fake_say_frame(&daemon, (uint32_t)sent % FAKE_SLOTS, 50 + (uint64_t)sent, 0);
         CHECK(framed_next(reader, &view, 0) == 1, "frame %d: %s", sent, framed_error(reader));
-        framed_release(reader, &view);
+        framed_release(reader, &view, NULL, 0);
     }
     for (int i = 0; i < 10 && taken < sent; i++) {
         taken += fake_take_returns(&daemon, returned + taken, FRAMES - taken);
@@ -209,7 +210,7 @@ static void test_lifetime(void)
     CHECK(view.data != data + FAKE_STRIDE && level_of(&view) == 61, "the other memory");
     fake_hang_up(&daemon);
     CHECK(framed_whole(reader, &view), "the daemon is gone, its frame is not");
-    CHECK(framed_release(reader, &view) == 0, "release");
+    CHECK(framed_release(reader, &view, NULL, 0) == 0, "release");
     CHECK(framed_next(reader, &view, 0) == 0, "a frame from nowhere");
     CHECK(framed_next(reader, &view, 150) == 0 && fake_accept(&daemon), "another connection");
     fake_say_hello(&daemon, 0);

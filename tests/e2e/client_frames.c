@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     for (int n = atoi(argv[3]); n > 0 && framed_next(reader, &view, -1) > 0; n--)
         if (hold_ms >= 0)
             print_view(reader, &view, hold_ms);
-    framed_release(reader, &view);
+    framed_release(reader, &view, NULL, 0);
     framed_count(reader, &counts);
     printf("{\"frames\": %ju, \"skipped\": %ju, \"torn\": %ju, \"lost\": %ju, "
            "\"connections\": %ju}\n",

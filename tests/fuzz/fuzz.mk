@@ -10,7 +10,7 @@ FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/base/% $(B)/daemon/outpu
 FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
 
 $(filter %_control %_http,$(FUZZED_BY)): $(B)/tests/fuzz/dialogue.o
-$(filter %_client,$(FUZZED_BY)): $(CLIENT_OBJ)
+$(filter %_client,$(FUZZED_BY)): $(B)/libframed.a
 $(filter %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/ring_model.o
 $(filter %_slices,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/%.o,bitstream/hevc_headers bitstream/nal $(addprefix decode/,hevc_cabac hevc_residual hevc_slice slice_check))
 $(filter %_rtcp,$(FUZZED_BY)): $(B)/daemon/rtsp/rtcp.o

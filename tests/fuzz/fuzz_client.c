@@ -168,7 +168,7 @@ static void act(struct play *play, uint8_t what)
     case 'n':
         return take_view(play);
     case 'g':
-        framed_release(play->reader, &play->view);
+        framed_release(play->reader, &play->view, NULL, 0);
         return;
     case 'x':
         return connect_reader(play);

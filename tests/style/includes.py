@@ -30,7 +30,7 @@ FOLDERS = {
     "kernels": (["kernels"], ["arm_neon.h", "cpuid.h", "immintrin.h"]),
     "config": (["config", "kernels"], ["yaml.h"]),
     "daemon": (["daemon", "config", "kernels"], ["uv.h"]),
-    "client": (["client"], []),
+    "client": (["client", "kernels"], []),
     "tests": (
         ["tests", "client", "daemon", "config", "kernels"],
         ["uv.h", "yaml.h", "libavcodec/", "libavformat/", "libavutil/"],
@@ -55,6 +55,7 @@ RANKS = {
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
     (r"((tests/)?kernels|tests/bench)/cuda/.*|tests/bench/detect/time_cuda.cu", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
+    (r"client/detector_cuda.cu", ["cuda_runtime_api.h"]),
     (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (r"daemon/input/rtsp_video\.c", ["libavcodec/", "libavutil/"]),
     (r"daemon/cli/probe\.c", ["libavcodec/"]),

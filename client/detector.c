@@ -1,0 +1,321 @@
+// Detection for a program: views and headers in, lists of boxes out.
+#include "client/detector.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/framed.h"
+#include "client/model.h"
+#include "client/ring.h"
+#include "kernels/cpu/detect_versions.h"
+
+enum { ALIGN = 64 };
+
+struct framed_detector {
+    struct detect detect;
+    detect_fn *run;
+    int pictures;
+    struct gpu_detector *gpu;      // NULL: outputs are in host memory
+    struct detect_result *results; // of the pictures of a call, in host memory; NULL: the gpu's
+    void *workspace;               // in host memory; NULL: the gpu's
+    struct detect_input *inputs;   // of a call's pictures that there are,
+    int *places;                   // and which of all of them each is
+    struct framed_detection *detections; // pictures x max_det each
+    uint32_t *anchors;
+    float *angles;
+    char error[160];
+};
+
+static int fail(struct framed_detector *detector, int error, const char *why)
+{
+    snprintf(detector->error, sizeof detector->error, "%s", why);
+    errno = error;
+    return -1;
+}
+
+// --- open and close
+
+static void *aligned(size_t n, size_t bytes)
+{
+    if (bytes && n > SIZE_MAX / 2 / bytes)
+        return NULL;
+    return aligned_alloc(ALIGN, (n * bytes + ALIGN) / ALIGN * ALIGN);
+}
+
+static int allocate(struct framed_detector *detector)
+{
+    const struct detect *detect = &detector->detect;
+    const size_t pictures = (size_t)detector->pictures;
+    const size_t boxes = pictures * (size_t)detect->params.max_det;
+    detector->inputs = aligned(pictures, sizeof *detector->inputs);
+    detector->places = aligned(pictures, sizeof *detector->places);
+    detector->detections = aligned(boxes, sizeof *detector->detections);
+    detector->anchors = aligned(boxes, sizeof *detector->anchors);
+    detector->angles = aligned(boxes, sizeof *detector->angles);
+    bool is_there = detector->inputs && detector->places && detector->detections &&
+                    detector->anchors && detector->angles;
+    if (!detector->gpu) {
+        detector->results = aligned(pictures, detect_result_bytes(detect));
+        detector->workspace = aligned(1, detect_workspace_bytes(detect));
+        is_there = is_there && detector->results && detector->workspace;
+    }
+    return is_there ? 0 : -ENOMEM;
+}
+
+static int open_gpu(struct framed_detector *detector, int device, const char **ret_why)
+{
+#ifdef FRAMED_CUDA
+    return gpu_detector_open(&detector->gpu, &detector->detect, detector->pictures, device,
+                             ret_why);
+#else
+    (void)detector;
+    (void)device;
+    *ret_why = "this libframed was built without CUDA: memory: FRAMED_RING_HOST alone";
+    return -ENOTSUP;
+#endif
+}
+
+struct framed_detector *framed_detector_open(const struct framed_model *model, const char **ret_why)
+{
+    const char *why = NULL;
+    struct framed_detector *detector = calloc(1, sizeof *detector);
+    int rc = detector ? model_read(&detector->detect, model, &why) : -ENOMEM;
+    if (rc == 0) {
+        detector->run = detect_best();
+        detector->pictures = model->pictures ? model->pictures : 1;
+        if (model->memory == FRAMED_RING_CUDA)
+            rc = open_gpu(detector, model->device, &why);
+    }
+    if (rc == 0)
+        rc = allocate(detector);
+    if (ret_why)
+        *ret_why = rc == 0 ? NULL : why ? why : strerror(-rc);
+    if (rc == 0)
+        return detector;
+    framed_detector_close(detector);
+    errno = -rc;
+    return NULL;
+}
+
+void framed_detector_close(struct framed_detector *detector)
+{
+    if (!detector)
+        return;
+#ifdef FRAMED_CUDA
+    gpu_detector_close(detector->gpu);
+#endif
+    free(detector->angles);
+    free(detector->anchors);
+    free(detector->detections);
+    free(detector->places);
+    free(detector->inputs);
+    free(detector->workspace);
+    free(detector->results);
+    free(detector);
+}
+
+const char *framed_detector_error(const struct framed_detector *detector)
+{
+    return detector->error;
+}
+
+// --- pictures in
+
+// 0, or -1 and errno: a tensor is missing, or does not lie as its elements must.
+static int check_output(struct framed_detector *detector, const struct framed_output *output)
+{
+    static const uint8_t element[DETECT_DTYPES] = {
+        [DETECT_F32] = 4, [DETECT_F16] = 2, [DETECT_BF16] = 2, [DETECT_S8] = 1,
+        [DETECT_U8] = 1,  [DETECT_S32] = 4, [DETECT_S64] = 8,
+    };
+    for (int i = 0; i < DETECT_TENSORS; i++) {
+        if (detect_tensor_bytes(&detector->detect, i) == 0)
+            continue;
+        if (!output->tensor[i])
+            return fail(detector, EINVAL, "the head has a tensor that the output lacks");
+        if ((uintptr_t)output->tensor[i] % element[detector->detect.params.format[i].dtype] != 0)
+            return fail(detector, EINVAL, "a tensor does not lie on a multiple of its element");
+    }
+    return 0;
+}
+
+static int32_t side_of(uint32_t side)
+{
+    return side > INT_MAX ? INT_MAX : (int32_t)side;
+}
+
+// Picture i of the output, from where its tensors and matrix lie.
+static void take_picture(struct detect_input *input, const struct detect *detect,
+                         const struct framed_output *output, const struct framed_header *header,
+                         int i)
+{
+    for (int t = 0; t < DETECT_TENSORS; t++) {
+        const size_t bytes = detect_tensor_bytes(detect, t);
+        input->tensor[t] = bytes ? (const uint8_t *)output->tensor[t] + (size_t)i * bytes : NULL;
+    }
+    for (int m = 0; m < 6; m++)
+        input->dst_to_src[m] = (double)header->dst_to_src[m];
+    input->width = side_of(header->source_width);
+    input->height = side_of(header->source_height);
+}
+
+// Inputs of the pictures that have one. Returns how many.
+static int take_pictures(struct framed_detector *detector, const struct framed_output *output,
+                         const struct framed_header *headers, size_t stride, int n)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        const struct framed_header *header =
+            (const void *)((const uint8_t *)headers + (size_t)i * stride);
+        if (header->flags & FRAMED_FLAG_EMPTY)
+            continue;
+        take_picture(&detector->inputs[count], &detector->detect, output, header, i);
+        detector->places[count++] = i;
+    }
+    return count;
+}
+
+// The results of the first `n` inputs, one behind the other; NULL and errno.
+static const struct detect_result *run(struct framed_detector *detector, int n, void *stream)
+{
+#ifdef FRAMED_CUDA
+    if (detector->gpu) {
+        const struct detect_result *results;
+        const char *why;
+        const int rc = gpu_detector_run(detector->gpu, &detector->detect, detector->inputs, n,
+                                        stream, &results, &why);
+        if (rc == 0)
+            return results;
+        fail(detector, -rc, why);
+        return NULL;
+    }
+#else
+    (void)stream;
+#endif
+    const size_t bytes = detect_result_bytes(&detector->detect);
+    for (int i = 0; i < n; i++)
+        detector->run(&detector->detect, &detector->inputs[i],
+                      (struct detect_result *)((uint8_t *)detector->results + (size_t)i * bytes),
+                      detector->workspace);
+    return detector->results;
+}
+
+// --- boxes out
+
+static void copy_detections(struct framed_detection *to, const struct detection *from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = (struct framed_detection){.x1 = from[i].x1,
+                                          .y1 = from[i].y1,
+                                          .x2 = from[i].x2,
+                                          .y2 = from[i].y2,
+                                          .score = from[i].score,
+                                          .class_id = (uint16_t)from[i].label};
+}
+
+// Place i of the detector's own arrays.
+static void hand_out(const struct framed_detector *detector, const struct detect_result *result,
+                     int i, struct framed_found *found)
+{
+    const struct detect_params *params = &detector->detect.params;
+    const size_t first = (size_t)i * (size_t)params->max_det;
+    const struct detection *from = detect_found(result);
+    const float *extras = detect_extras(&detector->detect, result);
+    const int points = params->keypoints * params->keypoint_columns;
+    copy_detections(detector->detections + first, from, result->count);
+    for (uint32_t k = 0; k < result->count; k++) {
+        detector->anchors[first + k] = from[k].anchor;
+        detector->angles[first + k] = from[k].angle;
+    }
+    *found = (struct framed_found){
+        .count = result->count,
+        .flags = result->flags,
+        .candidates = result->candidates,
+        .dropped = result->dropped,
+        .detections = detector->detections + first,
+        .anchors = detector->anchors + first,
+        .angles = params->rotated ? detector->angles + first : NULL,
+        .quads = params->quads ? detect_quads(&detector->detect, result) : NULL,
+        .keypoints = points ? extras : NULL,
+        .coefficients = params->coefficients ? extras + points : NULL,
+        .extra_stride = (uint64_t)detector->detect.extra,
+    };
+}
+
+int framed_detect_headers(struct framed_detector *detector, const struct framed_output *output,
+                          const struct framed_header *headers, size_t stride,
+                          struct framed_found found[], int n)
+{
+    if (n < 0 || n > detector->pictures)
+        return fail(detector, EINVAL, "more pictures than model.pictures");
+    if (check_output(detector, output) < 0)
+        return -1;
+    const int count = take_pictures(detector, output, headers, stride, n);
+    const struct detect_result *results = run(detector, count, output->stream);
+    if (!results)
+        return -1;
+    for (int i = 0; i < n; i++)
+        found[i] = (struct framed_found){.detections = detector->detections};
+    for (int i = 0; i < count; i++)
+        hand_out(detector,
+                 (const struct detect_result *)((const uint8_t *)results +
+                                                (size_t)i * detect_result_bytes(&detector->detect)),
+                 i, &found[detector->places[i]]);
+    return n;
+}
+
+// 0, or -1 and errno: there is no view, it is torn, or of another size than the model's input.
+static int check_view(struct framed_detector *detector, const struct framed_view *view)
+{
+    const struct detect_params *params = &detector->detect.params;
+    if (!view->data)
+        return fail(detector, EINVAL, "there is no frame in the view");
+    if (view->state && !ring_has(view->state, view->ticket))
+        return fail(detector, ESTALE, "the frame was taken away before it was read");
+    if (view->header.width == (uint32_t)params->width &&
+        view->header.height == (uint32_t)params->height)
+        return 0;
+    snprintf(detector->error, sizeof detector->error,
+             "the frame has %u x %u pixels, the model's input %d x %d", view->header.width,
+             view->header.height, params->width, params->height);
+    errno = EINVAL;
+    return -1;
+}
+
+int framed_detect_view(struct framed_detector *detector, const struct framed_output *output,
+                       const struct framed_view *view, struct framed_found found[], int n)
+{
+    if (check_view(detector, view) < 0)
+        return -1;
+    if (view->batch.count == 0)
+        return n < 1 ? fail(detector, EINVAL, "there is no list to write to")
+                     : framed_detect_headers(detector, output, &view->header, 0, found, 1);
+    if (n < 0 || view->batch.count > (uint32_t)n)
+        return fail(detector, EINVAL, "more elements than there are lists for");
+    return framed_detect_headers(detector, output, &view->elements[0].header,
+                                 sizeof view->elements[0], found, (int)view->batch.count);
+}
+
+int framed_detect(struct framed_detector *detector, const void *tensor,
+                  const struct framed_view *view, struct framed_detection *found, int max)
+{
+    const struct framed_output output = {.tensor = {tensor}};
+    if (check_view(detector, view) < 0)
+        return -1;
+    if (view->batch.count > 0)
+        return fail(detector, EINVAL, "a batch: framed_detect_view");
+    if (check_output(detector, &output) < 0)
+        return -1;
+    const int pictures = take_pictures(detector, &output, &view->header, 0, 1);
+    const struct detect_result *result = run(detector, pictures, NULL);
+    if (!result)
+        return -1;
+    int count = pictures > 0 ? (int)result->count : 0;
+    count = count < max ? count : max;
+    count = count > 0 ? count : 0;
+    copy_detections(found, detect_found(result), (uint32_t)count);
+    return count;
+}
