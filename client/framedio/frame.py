@@ -4,6 +4,7 @@ import time
 
 from .dlpack import CPU, CUDA, capsule_of
 from .library import CLIP, HOST, ElementHeader, Header, libframed
+from .rows import packed
 
 IN_SOURCE = 2  # enum framed_result_flags
 DAMAGED, KEYFRAME, FIRST_OF_EPOCH, CAPTURE_CLOCK, INTERLACED, HDR, EMPTY = (1 << bit for bit in range(7))
