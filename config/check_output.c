@@ -356,6 +356,17 @@ static void check_tcp(struct check *c)
         o->open = false;
 }
 
+static void check_shared(struct check *c)
+{
+    const struct output_config *o = c->output;
+    if (!o->shared.name || o->kernel == KERNEL_COPY)
+        return;
+    if (o->sink.kind != SINK_RING)
+        refuse_key(c, "shared", "is only for a ring (sink: ring:PATH)");
+    else if (o->memory != MEMORY_HOST)
+        refuse_key(c, "shared", "is only for a ring's memory on the host (memory: host)");
+}
+
 static void check_ring(struct check *c)
 {
     struct output_config *o = c->output;
@@ -423,30 +434,48 @@ static void check_rtsp(struct check *c)
             refuse_key(c, keys[i], "is only for a file (sink: file:PATH)");
 }
 
-// No earlier output may have the same sink.
-static void check_rivals(struct check *c)
+static bool sinks_collide(const struct output_config *a, const struct output_config *b)
+{
+    return address_collides(&a->sink, &b->sink);
+}
+
+static bool memories_collide(const struct output_config *a, const struct output_config *b)
+{
+    return a->shared.name && b->shared.name && strcmp(a->shared.name, b->shared.name) == 0;
+}
+
+// The earlier output that collides with this one: its dotted name. False: there is none.
+static bool find_rival(const struct check *c,
+                       bool (*collide)(const struct output_config *, const struct output_config *),
+                       char rival[KEY_MAX])
 {
     for (int i = 0; i < c->config->n_cameras; i++) {
         const struct camera_config *camera = &c->config->cameras[i];
         for (int j = 0; j < camera->n_outputs; j++) {
             const struct output_config *other = &camera->outputs[j];
             if (other == c->output)
-                return;
-            if (address_collides(&other->sink, &c->output->sink)) {
-                refuse_value(
-                    c, "sink",
-                    "is already the sink of cameras.%s.outputs.%s (each output needs its own)",
-                    camera->name, other->name);
-                return;
-            }
+                return false;
+            snprintf(rival, KEY_MAX, "cameras.%s.outputs.%s", camera->name, other->name);
+            if (collide(other, c->output))
+                return true;
         }
     }
     for (int i = 0; i < c->config->n_batches; i++) {
         const struct output_config *other = &c->config->batches[i];
-        if (other != c->output && address_collides(&other->sink, &c->output->sink))
-            refuse_value(c, "sink", "is already the sink of batches.%s (each batch needs its own)",
-                         other->name);
+        snprintf(rival, KEY_MAX, "batches.%s", other->name);
+        if (other != c->output && collide(other, c->output))
+            return true;
     }
+    return false;
+}
+
+static void check_rivals(struct check *c)
+{
+    char rival[KEY_MAX];
+    if (find_rival(c, sinks_collide, rival))
+        refuse_value(c, "sink", "is already the sink of %s (each output needs its own)", rival);
+    if (find_rival(c, memories_collide, rival))
+        refuse_value(c, "shared", "is already the memory of %s (each output needs its own)", rival);
 }
 
 // --- protocols
@@ -536,6 +565,7 @@ void check_output(struct mistakes *mistakes, const struct config *config,
         return;
     check_tcp(&c);
     check_ring(&c);
+    check_shared(&c);
     check_file(&c);
     check_rtsp(&c);
     check_rivals(&c);

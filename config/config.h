@@ -111,11 +111,12 @@ struct output_config {
     struct duration max_age; // 0: any age
     int slots;
     struct sink_address sink;
-    bool open;              // other machines may reach a tcp sink
-    int clients;            // most clients of a socket or ring at once
-    enum memory memory;     // of a ring's slots: MEMORY_HOST or MEMORY_CUDA
-    enum protocol protocol; // never PROTOCOL_AUTO after config_load, but of an rtsp sink
-    struct split segment;   // of a file whose path is timed
+    bool open;                 // other machines may reach a tcp sink
+    int clients;               // most clients of a socket or ring at once
+    enum memory memory;        // of a ring's slots: MEMORY_HOST or MEMORY_CUDA
+    struct shared_name shared; // of a ring's memory on the host
+    enum protocol protocol;    // never PROTOCOL_AUTO after config_load, but of an rtsp sink
+    struct split segment;      // of a file whose path is timed
     struct split keep;      // likewise: what is beyond it is deleted, the oldest first; 0: nothing
     struct duration before; // of a copy: clips on request begin so long before it; 0: no clips
     struct filemode mode;

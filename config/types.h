@@ -48,6 +48,10 @@ struct roi_choice {
     char *name;         // of a region, or ROI_ALL; NULL: none, the whole picture
     struct rois chosen; // not in the value: those regions of the output's camera; owns them
 };
+#define SHARED_NAME_MAX 39 // bytes of the name, the slash among them
+struct shared_name {       // of a POSIX shared memory object
+    char *name;            // "/detector"; NULL: none
+};
 struct percent {
     int n;
 };
@@ -120,6 +124,7 @@ enum value_type {
     VALUE_OPTIONS,
     VALUE_ROIS,
     VALUE_ROI,
+    VALUE_SHARED,
     VALUE_TYPES,                 // their number; what follows holds no value
     VALUE_SECTION = VALUE_TYPES, // no member: the rows "key.*" follow it
     VALUE_DEFAULTS,              // no member: rows of the camera and the output table
@@ -156,6 +161,7 @@ enum value_type {
     struct demuxer_options: VALUE_OPTIONS, \
     struct rois: VALUE_ROIS, \
     struct roi_choice: VALUE_ROI, \
+    struct shared_name: VALUE_SHARED, \
     default: VALUE_CHOICE)
 // clang-format on
 

@@ -667,6 +667,37 @@ static int own_roi(void *member)
     return chosen < 0 ? chosen : name;
 }
 
+// The file in /dev/shm that is made beside it has a dot before the name.
+static const char *parse_shared(const struct config_row *row, void *member, const char *text)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    const size_t length = strlen(text);
+    if (text[0] != '/')
+        return "does not begin with a slash";
+    if (length > SHARED_NAME_MAX)
+        return "is too long";
+    if (length < 2 || text[1] == '.' || strspn(text + 1, allowed) != length - 1)
+        return "is not the name of a shared memory object";
+    return parse_string(row, &((struct shared_name *)member)->name, text);
+}
+
+static bool equal_shared(const void *a, const void *b)
+{
+    const struct shared_name *p = a, *q = b;
+    return equal_string(&p->name, &q->name);
+}
+
+static int own_shared(void *member)
+{
+    return own_string(&((struct shared_name *)member)->name);
+}
+
+static void free_shared(void *member)
+{
+    free_string(&((struct shared_name *)member)->name);
+}
+
 // --- the table
 
 #define TEXT(number)    #number
@@ -787,6 +818,10 @@ static const struct type {
     [VALUE_ROI] = {"a name of `rois` of the camera, or " ROI_ALL,
                    "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9_-]{1,23}$\"}", parse_roi,
                    .equal = equal_roi, .own = own_roi, .free = free_roi},
+    [VALUE_SHARED] = {"a slash and 1 to 38 of A-Z a-z 0-9 . _ -, no dot behind the slash",
+                      "{\"type\": \"string\", \"pattern\": "
+                      "\"^/[A-Za-z0-9_-][A-Za-z0-9._-]{0,37}$\"}",
+                      parse_shared, .equal = equal_shared, .own = own_shared, .free = free_shared},
 };
 
 static const struct type *type_of(const struct config_row *row)

@@ -33,32 +33,31 @@ struct memory_need pool_region_need(enum region_kind kind, int n, size_t size)
 }
 
 // Words and headers are on the host in any case: clients look at them with the CPU.
-static int open_regions(struct pool_region *region, enum region_kind kind, int n,
-                        const struct backend_driver *driver, struct backend *backend)
+static int open_regions(struct pool_region *region, const struct pool_region_place *place, int n)
 {
     const size_t slots = (size_t)n * region->stride;
     region->headers = words_of(n);
     size_t front = region->headers + round_up((size_t)n * region->header_stride, PAGE);
-    if (kind != REGION_DEVICE) {
+    if (place->kind != REGION_DEVICE) {
         region->first = front;
-        return region_open(&region->host, kind, front + slots, NULL, NULL);
+        return place->object ? region_open_named(&region->host, front + slots, place->object)
+                             : region_open(&region->host, place->kind, front + slots, NULL, NULL);
     }
-    int rc = region_open(&region->device, REGION_DEVICE, slots, driver, backend);
+    int rc = region_open(&region->device, REGION_DEVICE, slots, place->driver, place->backend);
     if (rc == 0)
         rc = region_open(&region->host, REGION_SHARED, front, NULL, NULL);
     return rc;
 }
 
-int pool_region_open(struct pool_region **ret, enum region_kind kind, int n, size_t size,
-                     size_t header_bytes, const struct backend_driver *driver,
-                     struct backend *backend)
+int pool_region_open(struct pool_region **ret, const struct pool_region_place *place, int n,
+                     size_t size, size_t header_bytes)
 {
     struct pool_region *region = calloc(1, sizeof *region);
     if (!region)
         return -ENOMEM;
     region->stride = stride_of(size);
     region->header_stride = header_bytes;
-    int rc = open_regions(region, kind, n, driver, backend);
+    int rc = open_regions(region, place, n);
     if (rc < 0) {
         pool_region_close(region);
         return rc;

@@ -19,11 +19,18 @@ struct pool_region {
     struct pool_region *next; // of the same pool, older
 };
 
-// For n slots of `size` bytes, with `header_bytes` of headers each, which may be 0. A REGION_DEVICE
-// is of `backend`, and so has to be closed before it. 0, -ENOMEM, -ENOTSUP or -EIO.
-int pool_region_open(struct pool_region **ret, enum region_kind, int n, size_t size,
-                     size_t header_bytes, const struct backend_driver *driver,
-                     struct backend *backend);
+// Where a pool_region is to be.
+struct pool_region_place {
+    enum region_kind kind;
+    struct shared_object *object;        // of a REGION_SHARED, which gets the name; NULL: none
+    const struct backend_driver *driver; // of a REGION_DEVICE, as region_open has it
+    struct backend *backend;
+};
+
+// For n slots of `size` bytes, with `header_bytes` of headers each, which may be 0. 0, or what
+// region_open and region_open_named fail with.
+int pool_region_open(struct pool_region **ret, const struct pool_region_place *, int n, size_t size,
+                     size_t header_bytes);
 void pool_region_close(struct pool_region *);
 // What it takes of the device and of the host, bytes. Needs neither.
 struct memory_need pool_region_need(enum region_kind, int n, size_t size);

@@ -84,6 +84,25 @@ static int open_shared(struct region *region)
     return 0;
 }
 
+int region_open_named(struct region *ret, size_t bytes, struct shared_object *object)
+{
+    struct region region = {.kind = REGION_SHARED, .bytes = whole_pages(bytes), .named = true};
+    const int fd = region.fd = shared_object_allocate(region.bytes);
+    if (fd < 0)
+        return fd;
+    int rc = map_pages(&region, MAP_SHARED);
+    if (rc == 0) {
+        rc = shared_object_publish(object, fd, region.bytes, &region.fd);
+        if (rc < 0)
+            munmap(region.base, region.bytes);
+    }
+    if (rc < 0)
+        close(fd);
+    else
+        *ret = region;
+    return rc;
+}
+
 static int open_device(struct region *region, const struct backend_driver *driver,
                        struct backend *backend)
 {

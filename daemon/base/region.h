@@ -4,6 +4,7 @@
 #ifndef FRAMED_DAEMON_BASE_REGION_H
 #define FRAMED_DAEMON_BASE_REGION_H
 
+#include "daemon/base/shared_object.h"
 #include "kernels/backend.h"
 
 enum region_kind { REGION_PRIVATE, REGION_SHARED, REGION_DEVICE };
@@ -13,6 +14,7 @@ struct region {
     uint8_t *base;
     size_t bytes; // whole pages
     int fd;       // a memfd that cannot change size, or the device's export; -1: private
+    bool named;   // `fd` is of a POSIX object in place of a memfd, which others can change
     _Atomic enum memory memory; // MEMORY_HOST or MEMORY_PINNED; MEMORY_CUDA for a device region
     uint8_t uuid[16];           // of a device region's device
     // Of a device region, whose it is; else private to region.c:
@@ -25,6 +27,9 @@ struct region {
 // it; the others need none (NULL). 0, -ENOMEM, -ENOTSUP or -EIO.
 int region_open(struct region *, enum region_kind, size_t bytes,
                 const struct backend_driver *driver, struct backend *backend);
+// The same as a REGION_SHARED, which has the object's name. Also what shared_object_publish fails
+// with.
+int region_open_named(struct region *, size_t bytes, struct shared_object *);
 void region_close(struct region *); // unpins; accepts a zeroed one
 
 // Host regions: `memory` becomes MEMORY_PINNED where the backend pins it. Failing to pin is no

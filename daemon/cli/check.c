@@ -278,6 +278,28 @@ static void print_left_out_pixels(const struct config *config)
     putchar('\n');
 }
 
+static void print_writable(const struct output_config *output, const char *camera)
+{
+    if (!output->shared.name)
+        return;
+    const char *group = output->group ? output->group : "";
+    printf("%s %s%s%s: `shared` lets all who may open its ring (mode %04o%s%s) change its frames "
+           "before others read them\n",
+           camera ? "output" : "batch", output->name, camera ? " of " : "", camera ? camera : "",
+           (unsigned)output->mode.mode, *group ? ", group " : "", group);
+}
+
+// Outputs whose memory others than framed can write to.
+static void print_writable_outputs(const struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        for (int o = 0; o < config->cameras[i].n_outputs; o++)
+            if (!config->cameras[i].outputs[o].is_batch)
+                print_writable(&config->cameras[i].outputs[o], config->cameras[i].name);
+    for (int i = 0; i < config->n_batches; i++)
+        print_writable(&config->batches[i], NULL);
+}
+
 static void print_missing_processors(const struct config *config)
 {
     char *rest = pinning_left_out(config);
@@ -355,6 +377,7 @@ int check_box(struct config *config, const char *file, bool probes)
     print_missing_nvdec(config, &basis);
     print_missing_processors(config);
     print_left_out_pixels(config);
+    print_writable_outputs(config);
     print_folders_to_be(config);
     if (rc == 0)
         return probes ? probe_cameras(config, file) : EXIT_OK;

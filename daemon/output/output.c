@@ -37,6 +37,7 @@ static int open_pool(struct output *output)
                             ? (size_t)items * sizeof(struct framed_element_header)
                             : 0,
         .kind = memory_kind(config),
+        .object = config->shared.name ? &output->shared : NULL,
         .overflow = config->overflow,
         .max_age_ns = config->max_age.ns,
         .undelivered = config->sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT,
@@ -45,11 +46,7 @@ static int open_pool(struct output *output)
     // clients leave is given up.
     if (config->is_batch)
         options.overflow = OVERFLOW_DROP_NEWEST;
-    int rc = pool_open(&output->pool, &options);
-    if (rc < 0 || config->sink.kind != SINK_RING)
-        return rc;
-    const struct results_options results = {.config = config, .pool = output->pool};
-    return results_open(&output->results, &results);
+    return pool_open(&output->pool, &options);
 }
 
 static int open_batch(struct output *output)
@@ -91,6 +88,7 @@ static int make_output(struct output **ret, const char *camera, const struct out
     output->camera = camera;
     output->config = config_copy_output(config);
     output->listener.fd = -1;
+    shared_object_init(&output->shared);
     output->ready.callback = results_are_ready;
     output->rate.fps = config->fps;
     *ret = output;
@@ -149,7 +147,6 @@ void output_close(struct output *output)
         output->parent->subscribers--;
     else
         pool_close(output->pool);
-    results_close(output->results);
     batch_close(output->batch);
     listener_close(&output->listener);
     packet_queue_close(output->packets);
@@ -214,13 +211,13 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         .camera = output->camera,
         .config = output->config,
         .pool = output->pool,
-        .results = output->results,
         .packets = output->packets,
         .ledger = &output->ledger,
         .last_error = &output->last_error,
         .closed = sink_was_closed,
         .opaque = output,
         .listener = &output->listener,
+        .shared = &output->shared,
     };
     output->closed = closed;
     output->owner = owner;

@@ -138,11 +138,13 @@ enum pool_sink {
 };
 
 struct pool_options {
-    int n;                  // results, at most POOL_RESULTS_MAX
-    int items;              // of each, at most
-    const char *name;       // of the output, for the log; outlives the pool
-    size_t header_bytes;    // of a result, beside the data for clients of a ring; or 0
-    enum region_kind kind;  // private: no ring; shared: host memory; device: fallback is shared
+    int n;                 // results, at most POOL_RESULTS_MAX
+    int items;             // of each, at most
+    const char *name;      // of the output, for the log; outlives the pool
+    size_t header_bytes;   // of a result, beside the data for clients of a ring; or 0
+    enum region_kind kind; // private: no ring; shared: host memory; device: fallback is shared
+    struct shared_object
+        *object;            // that a shared one has the name of; outlives the pool; NULL: none
     enum overflow overflow; // what claims do where no result is free, from the start
     int64_t max_age_ns;     // older results are passed over; 0: none are
     enum loss undelivered;  // what a result counts as that consumers did not get
@@ -223,6 +225,8 @@ void pool_wake(struct pool *);        // lets those that wait look at *stop agai
 
 // --- the sink: loop thread
 void pool_set_sink(struct pool *, enum pool_sink);
+// Results that are claimed from now on lie in a new region.
+void pool_renew_memory(struct pool *);
 // From now on the consumer gets results, from the next one on that becomes ready; under
 // OVERFLOW_WAIT the first consumer also gets what is ready.
 void pool_attach(struct pool *, struct consumer *);
@@ -252,8 +256,6 @@ void pool_lend(struct pool *, struct consumer *, bool told);
 // The consumer got all of the result that was lent to it in slot `number` as `ticket`. Nothing
 // happens where it was revoked meanwhile. False: there is no such slot.
 bool pool_return(struct pool *, struct consumer *, uint32_t number, uint64_t ticket);
-// Whether the consumer may still read what it was lent in slot `number` as `ticket`.
-bool pool_has_lent(struct pool *, const struct consumer *, uint32_t number, uint64_t ticket);
 // Revokes what was last lent before `lent_ns`. Returns when the first of the results that are still
 // lent was; 0: none is.
 int64_t pool_revoke(struct pool *, int64_t lent_ns);

@@ -54,21 +54,42 @@ static void log_host_memory(struct pool *pool, int error)
     pool->logged = true;
 }
 
+static void log_unnamed_memory(const struct pool *pool, int error)
+{
+    if (error == -ESHUTDOWN)
+        return; // the sink has given the name up
+    log_event(LOG_LEVEL_ERROR, "output=%s shared: its memory has no name in /dev/shm: %s",
+              pool->options.name, strerror(-error));
+}
+
+static int open_at(const struct pool *pool, struct pool_region **ret, size_t size,
+                   const struct pool_region_place *place)
+{
+    return pool_region_open(ret, place, pool->options.n, size, pool->options.header_bytes);
+}
+
+// Clients of the ring get their frames also where the name cannot be had.
 static int open_region(struct pool *pool, struct pool_region **ret, size_t size)
 {
-    const struct pool_options *options = &pool->options;
     const struct pool_backend *first = &pool->backends[0];
-    enum region_kind host = options->kind == REGION_PRIVATE ? REGION_PRIVATE : REGION_SHARED;
+    const enum region_kind kind = pool->options.kind;
+    const struct pool_region_place device = {kind, NULL, first->driver, first->backend};
+    struct pool_region_place host = {.kind = kind == REGION_PRIVATE ? kind : REGION_SHARED,
+                                     .object = pool->options.object};
     int rc = 0;
     if (pool->wants_device) {
-        rc = pool_region_open(ret, REGION_DEVICE, options->n, size, options->header_bytes,
-                              first->driver, first->backend);
+        rc = open_at(pool, ret, size, &device);
         if (rc == 0)
             return 0;
     }
-    if (options->kind == REGION_DEVICE)
+    if (kind == REGION_DEVICE)
         log_host_memory(pool, rc);
-    rc = pool_region_open(ret, host, options->n, size, options->header_bytes, NULL, NULL);
+    rc = open_at(pool, ret, size, &host);
+    if (rc < 0 && host.object) {
+        log_unnamed_memory(pool, rc);
+        host.object = NULL;
+        rc = open_at(pool, ret, size, &host);
+    }
     if (rc == 0)
         pin_region(pool, *ret);
     return rc;
@@ -105,6 +126,13 @@ int pool_open_region(struct pool *pool, size_t size)
     }
     pthread_mutex_unlock(&pool->memory_lock);
     return rc < 0 ? -ENOMEM : 0;
+}
+
+void pool_renew_memory(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->region = NULL;
+    pthread_mutex_unlock(&pool->lock);
 }
 
 static struct pool_backend *find_backend(struct pool *pool, const struct backend *backend)

@@ -1,12 +1,13 @@
-// A socket whose clients read the pool's memory themselves: frames, returns and results are
-// messages (daemon/wire.h), and no pixel is copied. A result is lent to a client from the message
-// on, until the client returns it, is gone, or the result is revoked: by age, or for a newer one.
+// A socket whose clients read the pool's memory themselves: frames and returns are short messages
+// (daemon/wire.h), and no pixel is copied. A result is lent to a client from the message on, until
+// the client returns it, is gone, or the result is revoked: by age, or for a newer one.
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/groups.h"
 #include "daemon/output/server.h"
 #include "daemon/wire.h"
 
@@ -19,8 +20,7 @@ static const int64_t LENT_NS = 1000000000; // that a result may be lent, where m
 
 struct ring_client {
     struct server_client base;
-    struct results_client results;
-    bool wrong;                  // it sent a message that is neither a return nor a result
+    bool wrong;                  // it sent a message that is no return
     uint32_t generation;         // of the region in its last hello; 0: there was none
     struct result_format format; // of the frame behind its last hello
 };
@@ -29,6 +29,7 @@ struct ring_sink {
     struct server server;
     uv_timer_t timer;                      // runs while results are lent
     uint64_t headers_of[POOL_RESULTS_MAX]; // ticket of the batch whose headers lie in each slot
+    bool logged;                           // the log knows that the memory has lost its name
 };
 
 // --- the age of what is lent
@@ -56,6 +57,62 @@ static void revoke_old(uv_timer_t *timer)
     if (first_ns > 0)
         start_timer(ring, first_ns - due_ns);
     server_close_when_drained(server);
+}
+
+// --- the name of the memory, with `shared:`
+
+static int open_shared(const struct sink_context *context, char *why, size_t size)
+{
+    const struct output_config *config = context->config;
+    gid_t group;
+    if (!config->shared.name)
+        return 0;
+    int rc = group_of_output(config, &group, why, size);
+    return rc < 0 ? rc
+                  : shared_object_open(context->shared, config->shared.name, config->mode.mode,
+                                       group, why, size);
+}
+
+static void close_shared(const struct sink_context *context)
+{
+    if (context->config->shared.name)
+        shared_object_close(context->shared);
+}
+
+// Where somebody has removed the object or cut it short, frames go to memory that has the name
+// again.
+static void check_shared(struct ring_sink *ring)
+{
+    struct sink *sink = &ring->server.sink;
+    const char *name = sink->context.config->shared.name;
+    char why[256];
+    const bool listens = ring->server.listener.fd >= 0;
+    if (!name || !listens || !shared_object_is_lost(sink->context.shared))
+        return;
+    int rc = open_shared(&sink->context, why, sizeof why);
+    if (rc == 0)
+        sink_event(
+            sink, LOG_LEVEL_WARNING,
+            "the shared memory %s was removed or cut short: frames go to another of that name",
+            name);
+    else if (!ring->logged)
+        sink_event(sink, LOG_LEVEL_WARNING,
+                   "the shared memory %s was removed: %s (tried again every second)", name, why);
+    ring->logged = rc < 0;
+    if (rc == 0)
+        pool_renew_memory(sink->context.pool);
+}
+
+static void check_paths(struct sink *sink)
+{
+    server_check_path(sink);
+    check_shared((struct ring_sink *)sink);
+}
+
+static void yield(struct sink *sink, struct listener *ret)
+{
+    server_yield(sink, ret);
+    close_shared(&sink->context);
 }
 
 // --- sending
@@ -165,6 +222,8 @@ static int send_hello(int fd, const struct server *server, const struct result *
         .memfd_bytes = htole64(region->host.bytes),
         .device_bytes = htole64(region->device.bytes),
     };
+    if (region->host.named)
+        strcpy(hello.shared, server->sink.context.config->shared.name);
     memcpy(hello.device_uuid, region->device.uuid, sizeof hello.device_uuid);
     put_result(&hello, result, notice);
     return send_message(fd, &hello, sizeof hello, fds, on_device ? 2 : 1);
@@ -196,14 +255,11 @@ static int tell_ready(struct server *server, struct server_client *base)
 {
     struct ring_sink *ring = (struct ring_sink *)server;
     struct pool *pool = server->sink.context.pool;
-    struct ring_client *client = (struct ring_client *)base;
     struct result *result;
     int rc = 0;
     while (rc == 0 && (result = pool_acquire(pool, &base->consumer))) {
-        rc = tell_client(server, client, result);
+        rc = tell_client(server, (struct ring_client *)base, result);
         pool_lend(pool, &base->consumer, rc == 0);
-        if (rc == 0)
-            results_lend(server->sink.context.results, &client->results, result);
         if (rc == 0 && lent_ns_max(ring) > 0 && !uv_is_active((uv_handle_t *)&ring->timer))
             start_timer(ring, lent_ns_max(ring));
     }
@@ -212,84 +268,50 @@ static int tell_ready(struct server *server, struct server_client *base)
 
 // --- receiving
 
-// What clients send, with room for the longest.
-union message {
-    struct framed_ring_return returned[RETURNS_MAX];
-    struct framed_ring_result result;
-    char bytes[RESULT_BYTES_MAX];
-};
-_Static_assert(sizeof(union message) == RESULT_BYTES_MAX, "a result is the longest message");
-
-// The client gives a slot back. False: there is no such slot.
-static bool take_return(struct server *server, struct ring_client *client, uint32_t slot,
-                        uint64_t ticket)
+// One message of returns. False: it is none.
+static bool take_message(struct pool *pool, struct ring_client *client,
+                         const struct framed_ring_return returned[], const struct mmsghdr *message)
 {
-    struct pool *pool = server->sink.context.pool;
-    struct consumer *consumer = &client->base.consumer;
-    if (pool_has_lent(pool, consumer, slot, ticket))
-        results_return(server->sink.context.results, &client->results, ticket);
-    return pool_return(pool, consumer, slot, ticket);
-}
-
-static bool take_returns(struct server *server, struct ring_client *client,
-                         const union message *message, size_t bytes)
-{
-    const struct framed_ring_return *returned = message->returned;
-    const size_t n = bytes / sizeof returned[0];
-    if (bytes % sizeof returned[0] || n > RETURNS_MAX)
+    size_t n = message->msg_len / sizeof returned[0];
+    if (message->msg_len % sizeof returned[0] || (message->msg_hdr.msg_flags & MSG_TRUNC))
         return false;
     for (size_t i = 0; i < n; i++)
         if (returned[i].reserved != 0 ||
-            !take_return(server, client, le32toh(returned[i].slot), le64toh(returned[i].ticket)))
+            !pool_return(pool, &client->base.consumer, le32toh(returned[i].slot),
+                         le64toh(returned[i].ticket)))
             return false;
     return true;
 }
 
-// Returns or a result, of more `bytes` than there is room for where it was cut. False: it is
-// neither.
-static bool take_message(struct server *server, struct ring_client *client,
-                         const union message *message, size_t bytes)
-{
-    const struct framed_ring_result *result = &message->result;
-    if (bytes < sizeof *result || memcmp(result->magic, FRAMED_RING_RESULT_MAGIC, 4) != 0)
-        return take_returns(server, client, message, bytes);
-    results_take(server->sink.context.results, &client->results, &client->base.consumer, result,
-                 bytes);
-    if (le16toh(result->flags) & FRAMED_RESULT_RETURN)
-        take_return(server, client, le32toh(result->slot), le64toh(result->ticket));
-    return true;
-}
-
-static int receive_messages(int fd, union message received[MESSAGES_A_READ],
-                            struct mmsghdr message[MESSAGES_A_READ])
+static int receive_returns(int fd, struct framed_ring_return returned[][RETURNS_MAX],
+                           struct mmsghdr message[MESSAGES_A_READ])
 {
     struct iovec piece[MESSAGES_A_READ];
     for (int i = 0; i < MESSAGES_A_READ; i++) {
-        piece[i] = (struct iovec){&received[i], sizeof received[i]};
+        piece[i] = (struct iovec){returned[i], sizeof returned[i]};
         message[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &piece[i], .msg_iovlen = 1}};
     }
     int n = recvmmsg(fd, message, MESSAGES_A_READ, MSG_DONTWAIT, NULL);
     return n < 0 ? -errno : n;
 }
 
-// -EPIPE: the client has ended; -EPROTO: it sent what is no message, which is logged.
-static int read_messages(struct server *server, struct server_client *base)
+// -EPIPE: the client has ended; -EPROTO: it sent what is no return, which is logged.
+static int read_returns(struct server *server, struct server_client *base)
 {
     struct ring_client *client = (struct ring_client *)base;
-    union message received[MESSAGES_A_READ];
+    struct framed_ring_return returned[MESSAGES_A_READ][RETURNS_MAX];
     struct mmsghdr message[MESSAGES_A_READ];
-    int n = receive_messages(base->fd, received, message);
+    int n = receive_returns(base->fd, returned, message);
     if (n < 0)
         return n == -EAGAIN || n == -EINTR ? 0 : n;
     for (int i = 0; i < n; i++) {
-        const bool cut = message[i].msg_hdr.msg_flags & MSG_TRUNC;
         if (message[i].msg_len == 0)
             return -EPIPE;
-        if (take_message(server, client, &received[i], message[i].msg_len + cut))
+        if (take_message(server->sink.context.pool, client, returned[i], &message[i]))
             continue;
         client->wrong = true;
         sink_event(&server->sink, LOG_LEVEL_WARNING,
-                   "a client was dropped: it sent neither slots that it gives back nor a result");
+                   "a client was dropped: it sent what gives no slot back");
         return -EPROTO;
     }
     return n == MESSAGES_A_READ ? -EAGAIN : 0;
@@ -297,42 +319,41 @@ static int read_messages(struct server *server, struct server_client *base)
 
 // --- life
 
-static void attach_client(struct server *server, struct server_client *base)
-{
-    results_attach(server->sink.context.results, &((struct ring_client *)base)->results);
-}
-
-// A client may send its last results and slots and go at once.
-static void detach_client(struct server *server, struct server_client *base)
+// A client may return its last results and go at once.
+static void read_last_returns(struct server *server, struct server_client *base)
 {
     struct ring_client *client = (struct ring_client *)base;
     int rc = -EAGAIN; // or -ECONNRESET, reported once, before what is there to read
     for (int i = 0; i < LAST_READS && !client->wrong && (rc == -EAGAIN || rc == -ECONNRESET); i++)
-        rc = read_messages(server, base);
-    results_detach(server->sink.context.results, &client->results);
+        rc = read_returns(server, base);
 }
 
-static void close_timer(struct server *server)
+static void close_ring(struct server *server)
 {
+    close_shared(&server->sink.context);
     uv_close((uv_handle_t *)&((struct ring_sink *)server)->timer, server_handle_closed);
 }
 
 static const struct server_driver ring_driver = {
     .client_size = sizeof(struct ring_client),
     .send = tell_ready,
-    .enter = attach_client,
-    .receive = read_messages,
-    .leave = detach_client,
-    .close = close_timer,
+    .receive = read_returns,
+    .leave = read_last_returns,
+    .close = close_ring,
 };
 
 static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
 {
     struct server *server;
-    int rc = server_open(&server, sizeof(struct ring_sink), &ring_driver, &ring_sink, context, why,
-                         size);
+    int rc = open_shared(context, why, size);
     if (rc < 0)
         return rc;
+    rc = server_open(&server, sizeof(struct ring_sink), &ring_driver, &ring_sink, context, why,
+                     size);
+    if (rc < 0) {
+        close_shared(context);
+        return rc;
+    }
     struct ring_sink *ring = (struct ring_sink *)server;
     uv_timer_init(context->loop, &ring->timer);
     ring->timer.data = server;
@@ -347,6 +368,6 @@ const struct sink_driver ring_sink = {
     .finish = server_finish,
     .clients = server_clients,
     .listener = server_listener,
-    .check_path = server_check_path,
-    .yield = server_yield,
+    .check_path = check_paths,
+    .yield = yield,
 };

@@ -12,7 +12,6 @@
 #include "daemon/base/log.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
-#include "daemon/output/results.h"
 #include "daemon/output/segment.h"
 
 struct sink;
@@ -22,15 +21,15 @@ struct sink_context {
     const char *camera;                 // of the log's lines
     const struct output_config *config; // outlives the sink
     struct pool *pool;                  // outlives the sink; NULL where it copies packets:
-    struct results *results;            // of a ring; outlives the sink, as do:
-    struct packet_queue *packets;
+    struct packet_queue *packets;       // outlives the sink, as does:
     struct ledger *ledger;
     struct last_error *last_error; // outlives the sink: what it logs as going wrong; or NULL
     // The sink is closed: everything was delivered or counted, descriptors are closed. Called once,
     // after sink_finish; the sink is gone when it returns.
     void (*closed)(void *opaque);
     void *opaque;
-    struct listener *listener; // of sink_prepare or sink_yield, taken on success; NULL: none
+    struct listener *listener;    // of sink_prepare or sink_yield, taken on success; NULL: none
+    struct shared_object *shared; // outlives the sink, which opens it for `shared:` and closes it
 };
 
 // What each kind of sink fills in.

@@ -208,10 +208,32 @@ static bool keeps_port(const struct output *added, const struct output *holder)
     return added->config->sink.kind == SINK_TCP && holder && holder->sink;
 }
 
+// Whether an output that ends has the name, which it frees before the added one takes it.
+static bool frees_shared(const struct reconfigure *plan, const struct output *added)
+{
+    const char *name = added->config->shared.name;
+    for (int i = 0; i < plan->n_removed; i++) {
+        const struct output *removed = plan->removed[i];
+        if (removed->sink && removed->config->shared.name &&
+            strcmp(removed->config->shared.name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void prepare_shared(struct reconfigure *plan, const struct output *added)
+{
+    const char *name = added->config->shared.name;
+    char why[256];
+    if (name && !frees_shared(plan, added) && shared_object_check(name, why, sizeof why) < 0)
+        refuse_sink(plan, added, why);
+}
+
 static void prepare_sink(struct reconfigure *plan, struct output *added)
 {
     const struct output *before = output_at_address(plan, added);
     char why[256] = "", path[PATH_MAX_BYTES];
+    prepare_shared(plan, added);
     if (inherits_listener(added, before))
         return;
     if (!before || !before->sink)

@@ -27,6 +27,7 @@ static const char *const values[][2] = {
     [VALUE_SPLIT] = {"10m", "20m"},
     [VALUE_PERCENT] = {"0%", "50%"},
     [VALUE_ROI] = {"door", "doors"},
+    [VALUE_SHARED] = {"/a", "/b"},
     [VALUE_BATCH_WAIT] = {"auto", "0"},
     [VALUE_NAME_PATTERNS] = {"gate*", "!gate*"},
     [VALUE_PIN] = {"0", "0-1"},

@@ -59,6 +59,8 @@ static const struct {
     {&output_table, "cameras", "gate|gate*|!yard-?|*|a_B-9|0123456789abcdef0123456789abcde",
      "|!|!!a|a b|a.b|[ab]|\\*|gäte|0123456789abcdef0123456789abcdef"},
     {&output_table, "roi", "door|all|0", ""},
+    {&output_table, "shared", "/a|/-|/framed-gate.1_A|/0123456789abcdef0123456789abcdef012345",
+     "|a|/|//|/a/b|a/|/.|/..|/.a|/a b|/ä|/a%|/0123456789abcdef0123456789abcdef0123456"},
     {&output_table, "tiles.size", "none|8|16384", "0|7|16385|640x640|auto|"},
     {&output_table, "tiles.overlap", "0%|20%|50%", "20|51%|-1%|20 %|2.5%|20%%|%|"},
     {&output_table, "affine", "", "1"},

@@ -1,0 +1,235 @@
+#!/usr/bin/python3
+"""`shared: /NAME`: another process opens a ring's memory as Triton's server does, once, to read and write, and then reads
+by offset and size alone what framedio says of each frame: the bytes that framedio sees. The name goes with the daemon, is
+taken from one that was killed and not from one that lives, and leads to the new memory where frames become larger."""
+import hashlib
+import itertools
+import mmap
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+from framed_client import PATIENCE, Checks, Framed, folder, framedio_environment, make_clip, run, until
+
+if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+    os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
+import framedio
+
+FRAMES = 1000
+NAME = f"/framed-test-{os.getpid()}"
+PATH = f"/dev/shm{NAME}"
+CONFIG = """
+backend: cpu
+cameras:
+  gate:
+    url: {where}/clip.mp4
+    loop: true
+    outputs:
+      o: {{size: {size}, overflow: wait, slots: 4, shared: {name}, sink: "ring:{where}/o.ring"{more}}}
+"""
+# A process of its own, which knows the name alone: Triton's server opens and maps in this way.
+SERVER = """
+import ctypes, hashlib, mmap, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for line in sys.stdin:
+    what, *words = line.split()
+    if what == "register":
+        file = libc.shm_open(words[0].encode(), os.O_RDWR, 0)
+        memory = mmap.mmap(file, int(words[1]), prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        os.close(file)
+        print(len(memory), flush=True)
+    else:
+        offset, size = map(int, words)
+        print(hashlib.md5(memoryview(memory)[offset : offset + size]).hexdigest(), flush=True)
+"""
+
+
+def config(where, size="320x256", more="", name=NAME):
+    return CONFIG.format(where=where, size=size, more=more, name=name)
+
+
+class Server:
+    """The stub, and the client that tells it of frames: a few numbers a frame."""
+
+    def __init__(self):
+        plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        self.child = subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      text=True, env=plain)
+        self.registered, self.registrations = None, 0
+
+    def ask(self, *words):
+        print(*words, file=self.child.stdin, flush=True)
+        return self.child.stdout.readline().strip()
+
+    def infer(self, frame):
+        """What the server read of the frame."""
+        if frame.memory_number != self.registered:
+            self.ask("register", frame.shared, frame.memory_bytes)
+            self.registered, self.registrations = frame.memory_number, self.registrations + 1
+        return self.ask("infer", frame.offset, frame.bytes)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.child.stdin.close()
+        self.child.stdout.close()
+        self.child.wait()
+
+
+def digest(frame):
+    return hashlib.md5(frame.data).hexdigest()
+
+
+def check_frames(checks, server, reader, n, what):
+    """The next n frames; returns how many pictures were among them."""
+    seen, wrong = set(), []
+    for frame in itertools.islice(reader, n):
+        theirs = server.infer(frame)
+        ours = digest(frame)
+        if theirs != ours and frame.whole:
+            wrong.append(frame.sequence)
+        seen.add(ours)
+    checks.check(not wrong, f"{what}: frames {wrong[:9]} differ")
+    return len(seen)
+
+
+def mapped_file(address):
+    """The inode of what is mapped here at this address."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            row = line.split()
+            first, end = (int(part, 16) for part in row[0].split("-"))
+            if first <= address < end:
+                return int(row[4]), row[1]
+    return None
+
+
+def check_thousand(checks, where):
+    """And the frames lie in the file itself, which framedio has mapped to read."""
+    with Framed(where, config(where, more=", mode: 0664")) as framed, Server() as server:
+        with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
+            frame = next(reader)
+            entry = os.stat(PATH)
+            inode, rights = mapped_file(frame.pointer)
+            checks.check((inode, rights[:2]) == (entry.st_ino, "r-"), f"mapped {inode} {rights}, {entry.st_ino} has the name")
+            checks.check(frame.shared == NAME and frame.memory_bytes == entry.st_size, f"{frame.shared} {frame.memory_bytes}")
+            checks.check(frame.offset + frame.bytes <= entry.st_size, f"{frame.bytes} bytes at {frame.offset}")
+            checks.check(stat.S_IMODE(entry.st_mode) & 0o777 == 0o664, f"mode {entry.st_mode:o}")
+            pictures = check_frames(checks, server, reader, FRAMES, "a thousand")
+            checks.check(pictures > 40 and server.registrations == 1, f"{pictures} pictures, {server.registrations} registrations")
+            checks.check(reader.torn == 0 and reader.lost == 0, f"{reader.counts()}")
+        checks.check(framed.stop() == 0, framed.errors())
+    checks.check(not os.path.exists(PATH), "the name is left")
+
+
+def check_restarts(checks, where):
+    """A daemon that is killed leaves its name to the next, while server and reader have its memory."""
+    with Server() as server, framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
+        for n in (1, 2):
+            with Framed(where, config(where)) as framed:
+                check_frames(checks, server, reader, 100, f"daemon {n}")
+                checks.check(server.registrations == n, f"daemon {n}: {server.registrations} registrations")
+                framed.child.send_signal(signal.SIGKILL)
+                framed.wait(5)
+            checks.check(os.path.exists(PATH), "it left nothing: nothing was tried")
+        with Framed(where, config(where)) as framed:
+            check_frames(checks, server, reader, 10, "daemon 3")
+            checks.check("shared" not in framed.errors(), framed.errors())
+            checks.check(framed.stop() == 0, framed.errors())
+
+
+def check_in_use(checks, where):
+    """The daemon that lives keeps its name: another one that wants it does not start."""
+    other = f"{where}/other"
+    os.mkdir(other)
+    os.symlink(f"{where}/clip.mp4", f"{other}/clip.mp4")
+    with Framed(where, config(where)) as framed, Server() as server:
+        with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
+            check_frames(checks, server, reader, 10, "the first")
+            with Framed(other, config(other)) as second:
+                checks.check(second.wait(10) == 1, "the second runs")
+                checks.check(f"another program has the shared memory {NAME}" in second.errors(), second.errors())
+            check_frames(checks, server, reader, 10, "the first, later")
+            checks.check(server.registrations == 1, f"{server.registrations} registrations")
+        checks.check(framed.stop() == 0, framed.errors())
+
+
+def reload(framed, text):
+    """The answer of `framed reload`."""
+    with open(framed.config, "w") as file:
+        file.write(text)
+    where = os.path.dirname(framed.config)
+    return run("reload", "-c", framed.config, env={"RUNTIME_DIRECTORY": where})
+
+
+def check_reloads(checks, where):
+    """Nothing changes: the memory stays. Frames become larger: other memory has the name, and what was mapped stays."""
+    with Framed(where, config(where)) as framed, Server() as server:
+        with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
+            check_frames(checks, server, reader, 10, "before")
+            inode = os.stat(PATH).st_ino
+            with open(PATH, "rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+            code, _, errors = reload(framed, config(where))
+            check_frames(checks, server, reader, 10, "the same")
+            checks.check((code, os.stat(PATH).st_ino) == (0, inode), f"reload {code}: {errors}")
+            checks.check(server.registrations == 1, f"{server.registrations} registrations")
+            code, _, errors = reload(framed, config(where, size="640x480"))
+            checks.check(code == 0, errors)
+            until(lambda: next(reader).header.width == 640, 10)
+            check_frames(checks, server, reader, 20, "larger")
+            checks.check(server.registrations >= 2 and os.stat(PATH).st_ino != inode, f"{server.registrations} registrations")
+            checks.check(os.stat(PATH).st_size > len(mapped) and mapped[len(mapped) - 1] is not None, "sizes")
+            with open(f"{PATH}-foreign", "w"):
+                code, _, errors = reload(framed, config(where, name=f"{NAME}-foreign"))
+            os.unlink(f"{PATH}-foreign")
+            checks.check(code != 0 and f"{PATH}-foreign exists and is not framed's" in errors, f"reload {code}: {errors}")
+            code, _, errors = reload(framed, config(where, name=f"{NAME}-b"))
+            checks.check(code == 0 and until(lambda: next(reader).shared == f"{NAME}-b", 10), f"{code}: {errors}")
+            check_frames(checks, server, reader, 20, "another name")
+            checks.check(not os.path.exists(PATH), "the former name is left")
+        checks.check(framed.stop() == 0, framed.errors())
+    checks.check(not os.path.exists(f"{PATH}-b"), "the name is left")
+
+
+def check_removed(checks, where):
+    """Somebody removes the object: frames go to another one."""
+    with Framed(where, config(where)) as framed, Server() as server:
+        with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
+            check_frames(checks, server, reader, 10, "before")
+            os.unlink(PATH)
+            moved = until(lambda: next(reader).memory_number > 1, 10)
+            checks.check(moved and os.path.exists(PATH), framed.errors())
+            check_frames(checks, server, reader, 20, "behind")
+            checks.check("was removed or cut short" in framed.errors(), framed.errors())
+        checks.check(framed.stop() == 0, framed.errors())
+
+
+def check_note(checks, where):
+    """`framed check` says what a name costs."""
+    named = config(where, more=", group: root")
+    for text, noted in ((named, True), (named.replace(f"shared: {NAME}, ", ""), False)):
+        with open(f"{where}/note.yaml", "w") as file:
+            file.write(text)
+        code, output, errors = run("check", "-c", f"{where}/note.yaml")
+        said = "output o of gate: `shared` lets all who may open its ring (mode 0660, group root) change its frames"
+        checks.check(code == 0 and (said in output) == noted, f"{code}: {output}{errors}")
+
+
+def main():
+    checks = Checks("shared")
+    with folder() as where:
+        make_clip(f"{where}/clip.mp4", frames=50)
+        check_note(checks, where)
+        check_thousand(checks, where)
+        check_restarts(checks, where)
+        check_in_use(checks, where)
+        check_reloads(checks, where)
+        check_removed(checks, where)
+    checks.end()
+
+
+main()
