@@ -241,6 +241,12 @@ static inline bool fake_say_frame(const struct fake_daemon *daemon, uint32_t slo
     return fake_send(daemon, &frame, sizeof frame);
 }
 
+// The next message that has come, of `max` bytes at most. Returns its bytes; -1: there is none.
+static inline ssize_t fake_take(const struct fake_daemon *daemon, void *to, size_t max)
+{
+    return recv(daemon->peer, to, max, MSG_DONTWAIT);
+}
+
 // The returns that have come, `max` at most.
 static inline int fake_take_returns(const struct fake_daemon *daemon,
                                     struct framed_ring_return returned[], int max)
