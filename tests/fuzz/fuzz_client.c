@@ -9,13 +9,20 @@
 //     p N             N bytes of payload, of a socket     s SLOT TICKET  a slot's state word
 //     r N BYTES       bytes as they are          n  the reader takes a view, and all of it is read
 //     g  gives the view back                     x  the daemon closes, and another one comes
+//     G N  the same with N boxes                 S ELEMENT FLAGS N  sends N boxes found in the view
+//     d N BYTES  detects in the view, in an output that begins with these bytes
 // The first byte chooses: bit 0 a ring or a unix socket, bit 1 the newest frame alone, bit 2
 // batches.
 #include "client/framed.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/fuzz/turns.h"
 
-enum { MESSAGE_MAX = 4096 };
+enum {
+    MESSAGE_MAX = 4096,
+    ANCHORS = 4,
+    COLUMNS = 4 + 2 + 3 + 1 + 1, // a box, two classes, a keypoint, a coefficient, an angle
+    BOXES_MAX = 310,             // more than a message takes
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,7 +34,7 @@ struct play {
     struct script script;
     struct fake_daemon *daemon;
     struct framed_reader *reader;
-    struct framed_view view;
+    struct framed_view view, sent; // sent: the last view that there was
     unsigned flags;
     uint32_t batch;
     bool is_ring;
@@ -57,6 +64,7 @@ static void connect_reader(struct play *play)
 {
     struct framed_view view;
     framed_close(play->reader);
+    play->view = play->sent = (struct framed_view){.device = -1};
     play->reader = framed_open(play->daemon->name, FRAMED_ONCE | play->flags);
     MUST(play->reader && framed_next(play->reader, &view, 0) == 0 && fake_accept(play->daemon));
 }
@@ -127,6 +135,7 @@ static void take_view(struct play *play)
     struct framed_view *view = &play->view;
     if (framed_next(play->reader, view, 0) <= 0)
         return;
+    play->sent = *view;
     const uint8_t *data = view->data;
     uint64_t sum = 0;
     for (uint64_t i = 0; i < view->bytes; i++)
@@ -140,6 +149,68 @@ static void take_view(struct play *play)
     framed_to_source(&view->header, box, 1, 4, FRAMED_CLIP);
     MUST(!(box[2] > (float)view->header.source_width));
     framed_whole(play->reader, view);
+}
+
+static struct framed_detector *open_detector(void)
+{
+    struct framed_model model;
+    framed_model_init(&model, FRAMED_HEAD_YOLOV8);
+    model.width = FAKE_WIDTH;
+    model.height = FAKE_HEIGHT;
+    model.anchors = ANCHORS;
+    model.classes = 2;
+    model.keypoints = model.coefficients = 1;
+    model.keypoint_columns = 3;
+    model.rotated = model.quads = 1;
+    model.pictures = FAKE_BATCH - 1;
+    model.format[FRAMED_BOXES].dtype = FRAMED_F16;
+    struct framed_detector *detector = framed_detector_open(&model, NULL);
+    MUST(detector);
+    return detector;
+}
+
+static void check_found(const struct framed_found *found, const struct framed_header *header)
+{
+    MUST(found->count <= ANCHORS && found->count + found->dropped <= found->candidates);
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct framed_detection *box = &found->detections[i];
+        MUST(!(box->x2 > (float)header->source_width) && !(box->y1 < 0));
+        MUST(box->class_id < 2 && box->score > 0.25f && found->anchors[i] < ANCHORS);
+    }
+}
+
+static void detect(struct play *play)
+{
+    static struct framed_detector *detector;
+    static uint16_t output[FAKE_BATCH][ANCHORS * COLUMNS];
+    struct framed_detection boxes[ANCHORS];
+    struct framed_found found[FAKE_BATCH];
+    size_t size = next_byte(&play->script), left = (size_t)(play->script.end - play->script.at);
+    size = size < left ? size : left;
+    memset(output, 0, sizeof output);
+    memcpy(output, play->script.at, size);
+    play->script.at += size;
+    detector = detector ? detector : open_detector();
+    const struct framed_output at = {.tensor = {output}};
+    const int n = framed_detect_view(detector, &at, &play->view, found, FAKE_BATCH);
+    MUST(n <= FAKE_BATCH - 1 && (n >= 0 || errno == EINVAL || errno == ESTALE));
+    for (int i = 0; i < n; i++)
+        check_found(&found[i],
+                    play->view.elements ? &play->view.elements[i].header : &play->view.header);
+    MUST(framed_detect(detector, output, &play->view, boxes, ANCHORS) <= ANCHORS);
+}
+
+// Whatever is asked for, at most one message of what the reader may send.
+static void send_found(struct play *play, bool with_slot)
+{
+    static const struct framed_detection boxes[BOXES_MAX];
+    const uint32_t element = with_slot ? 0 : next_number(&play->script);
+    const unsigned flags = with_slot ? 0 : next_number(&play->script);
+    const int n = (next_number(&play->script) * 5) % BOXES_MAX;
+    const int rc = with_slot ? framed_release(play->reader, &play->view, boxes, n)
+                             : framed_send(play->reader, &play->sent, element, boxes, n, flags, 0);
+    MUST(rc == 0 || (rc == -1 && errno > 0));
+    MUST(rc < 0 || (play->is_ring && n <= FRAMED_DETECTIONS_MAX));
 }
 
 static void act(struct play *play, uint8_t what)
@@ -170,6 +241,11 @@ static void act(struct play *play, uint8_t what)
     case 'g':
         framed_release(play->reader, &play->view, NULL, 0);
         return;
+    case 'G':
+    case 'S':
+        return send_found(play, what == 'G');
+    case 'd':
+        return detect(play);
     case 'x':
         return connect_reader(play);
     default:
