@@ -291,7 +291,7 @@ def check_package(checks, where):
     checks.check(f"framed {version}" in run("version")[1], f"version {version}, not that of framed")
     tree = f"{where}/client"
     subprocess.run(["cp", "-r", f"{ROOT}/client", tree], check=True)
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-build-isolation", "--no-deps", "--root-user-action",
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--root-user-action",
            "ignore", "--target", f"{where}/site", tree]
     plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(pip, capture_output=True, text=True, env=plain)
