@@ -76,9 +76,10 @@ include client/client.mk tests/bench/bench.mk tests/fuzz/fuzz.mk tests/tests.mk 
 # many jobs to run at once, it is one for each processor.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-demo: ## a camera in, tensors and a .y4m out, and the account of every frame (URL=rtsp://... DEMO_SECONDS=60)
+demo: ## cameras in, tensors, boxes and a .y4m out, and the account of every frame (URL=rtsp://... DEMO_SECONDS=60)
 	@scripts/setup demo
-	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed
+	@scripts/setup detector || echo "demo: it goes on without a detector"
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1
 	@B=$(B) scripts/demo
 
 check: ## build and run every test

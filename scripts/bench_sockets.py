@@ -14,9 +14,11 @@ import socket
 import statistics
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
 import consume
 
 FRAMES, WIDTH, HEIGHT = 50, 1920, 1080

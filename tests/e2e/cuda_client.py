@@ -8,7 +8,7 @@ import threading
 import numpy
 from framed_client import PATIENCE, consume, make_clip
 
-import ring_cuda  # framed_client has put scripts/ where this is found
+import ring_cuda
 
 
 def has_gpu():

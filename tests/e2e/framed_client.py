@@ -17,7 +17,7 @@ import time
 import numpy
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(ROOT, "scripts"), os.path.join(ROOT, "tests")]
+sys.path.insert(0, os.path.join(ROOT, "tests"))
 import consume
 from checks import Checks
 
@@ -47,6 +47,20 @@ def run(*arguments, stdin=None, env=None, timeout=30, program=BINARY):
         timeout=timeout * PATIENCE,
     )
     return done.returncode, done.stdout, done.stderr
+
+
+def first_lines(command, count, seconds=10, **options):
+    """What a program that goes on for ever prints first, or less where it keeps that to itself for so long."""
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    silent = threading.Timer(seconds * PATIENCE, child.kill)
+    silent.start()
+    try:
+        return [child.stdout.readline() for _ in range(count)]
+    finally:
+        silent.cancel()
+        child.kill()
+        child.wait()
+        child.stdout.close()
 
 
 def framedio_environment():

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A batch of two cameras read by scripts/consume.py from a ring, a socket and a file: headers and payloads agree; and
+"""A batch of two cameras read by consume.py from a ring, a socket and a file: headers and payloads agree; and
 what status and counters say of it meanwhile."""
 import itertools
 import os

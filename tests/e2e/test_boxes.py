@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A box found in a tensor leads back to the camera's picture: its corners, mapped by scripts/consume.py with what the
+"""A box found in a tensor leads back to the camera's picture: its corners, mapped by consume.py with what the
 header of a frame says, lie within 0.01 pixel of where they are. Once by the picture's outer edges, in sizes up to 4K;
 once by a rectangle that is drawn into the source and measured in the tensor."""
 import math

@@ -4,13 +4,13 @@ import glob
 import os
 import re
 import subprocess
-import threading
 
-from framed_client import PATIENCE, ROOT, Checks, Framed, folder, framedio_environment, make_clip, run, until
+import blocks_model
+from framed_client import ROOT, Checks, Framed, first_lines, folder, framedio_environment, make_clip, run, until
 
 SOCKET = "/run/framed/gate-detector.sock"
 RING = "/run/framed/gate.ring"
-BATCHES = "/run/framed/yard.ring"
+DOOR = "/run/framed/door.ring"
 LOOP = ["demux_read", "decoder_send", "decoder_receive", "transform_submit"]
 NPY = "/run/framed/gate-npy.sock"
 CONFIG = """
@@ -27,33 +27,13 @@ cameras:
         sink: unix:{where}/t.sock
       {shared}
       {tensors}
-batches:
-  yard:
-    cameras: ["*"]
-    count: 2
-    size: 640x640
-    tensor: {{dtype: f32, layout: nchw, order: rgb, scale: 1/255}}
-    sink: ring:{where}/yard.ring
+      door: {{size: 320x320, tensor: {{dtype: f32, scale: 1/255}}, sink: "ring:{where}/door.ring"}}
 """
 
 
 def block(readme, language, holding=""):
     """The text of the first fenced block in a language that holds a word."""
     return next(text for text in re.findall(rf"```{language}\n(.*?)```", readme, re.S) if holding in text)
-
-
-def first_lines(command, count, **options):
-    """What a program that goes on for ever prints first, or less where it keeps that to itself for 10 s."""
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
-    silent = threading.Timer(10 * PATIENCE, child.kill)
-    silent.start()
-    try:
-        return [child.stdout.readline() for _ in range(count)]
-    finally:
-        silent.cancel()
-        child.kill()
-        child.wait()
-        child.stdout.close()
 
 
 def check_configurations(checks, readme):
@@ -82,8 +62,8 @@ def check_map(checks, readme):
         checks.check(os.path.exists(f"{ROOT}/scripts/man/{title}.{page}.md"), f"there is no page {title}({page})")
 
 
-def check_python(checks, readme, where):
-    snippet = block(readme, "python", "dst_to_src")
+def check_python(checks, pages, where):
+    snippet = block(pages, "python", "dst_to_src")
     lines = [line for line in snippet.splitlines() if line.strip()]
     checks.check(len(lines) <= 12, f"the Python reader has {len(lines)} lines, not twelve")
     lines = first_lines(["/usr/bin/python3", "-c", snippet.replace(SOCKET, f"{where}/t.sock")], 3)
@@ -108,18 +88,32 @@ def check_ring(checks, pages, where):
 
 
 def check_framedio(checks, readme, where):
-    """The readers of frames and of batches by the Python client. On a busy box numpy may take longer to load than the
-    first frame stays whole."""
-    for holding, address, path, pattern in (
-        ("frame.to_source", RING, "t.ring", r"gate \d+ \[\[0\.0, 0\.0, 160\.0, 60\.0\]\] (True|False)\n"),
-        ("batch.numpy", BATCHES, "yard.ring", r"gate \d+ mean 0\.[1-8]\d* whole (True|False)\n"),
+    """The readers of one ring and of two by the Python client. On a busy box numpy may take longer to load than the first
+    frame stays whole."""
+    for holding, most, pattern in (
+        ("frame.to_source", 6, r"gate \d+ \[\[0\.0, 0\.0, 160\.0, 60\.0\]\] (True|False)\n"),
+        ("aopen(address", 9, r"gate \d+ mean (0\.[1-8]|[1-9])\d*\.?\d*\n"),
     ):
         snippet = block(readme, "python", holding)
         lines = [line for line in snippet.splitlines() if line.strip()]
-        checks.check(len(lines) <= 6, f"the reader of {address} has {len(lines)} lines, not six")
-        command = ["/usr/bin/python3", "-c", snippet.replace(address, f"{where}/{path}")]
-        for line in first_lines(command, 3, env=framedio_environment()):
-            checks.check(re.fullmatch(pattern, line), f"the reader of {address} prints {line!r}")
+        checks.check(len(lines) <= most, f"the reader with {holding} has {len(lines)} lines, not {most}")
+        snippet = snippet.replace(RING, f"{where}/t.ring").replace(DOOR, f"{where}/door.ring")
+        lines = first_lines(["/usr/bin/python3", "-c", snippet], 6, env=framedio_environment())
+        for line in lines:
+            checks.check(re.fullmatch(pattern, line), f"the reader with {holding} prints {line!r}")
+        if "gather" in snippet:
+            large = sum(float(line.split()[-1]) > 1 for line in lines)
+            checks.check(0 < large < len(lines), f"{large} of {len(lines)} lines are of the one ring")
+
+
+def check_detector(checks, readme, where):
+    """What finds boxes, with a model in the folder where it runs."""
+    snippet = block(readme, "python", "framedio.detect")
+    lines = [line for line in snippet.splitlines() if line.strip()]
+    checks.check(len(lines) <= 7, f"the detector has {len(lines)} lines, not seven")
+    command = ["/usr/bin/python3", "-c", snippet.replace(RING, f"{where}/t.ring")]
+    for line in first_lines(command, 3, env=framedio_environment(), cwd=where):
+        checks.check(re.fullmatch(r"gate \d+ \[.*\]\n", line), f"the detector prints {line!r}")
 
 
 def check_npy(checks, pages, where):
@@ -163,6 +157,7 @@ def main():
             pages += file.read()
     with folder() as where:
         make_clip(os.path.join(where, "clip.mp4"))
+        blocks_model.write(os.path.join(where, "model.onnx"))
         check_configurations(checks, readme)
         check_configurations(checks, pages)
         check_map(checks, readme)
@@ -170,9 +165,10 @@ def main():
         tensors = f"tensors: {output_of(pages, NPY, f'{where}/npy.sock')}"
         with Framed(where, CONFIG.format(where=where, shared=shared, tensors=tensors)) as framed:
             until(lambda: os.path.exists(f"{where}/t.sock"), 10)
-            check_python(checks, readme, where)
+            check_python(checks, pages, where)
             check_ring(checks, pages, where)
             check_framedio(checks, readme, where)
+            check_detector(checks, readme, where)
             check_npy(checks, pages, where)
             check_c(checks, pages, where)
             framed.stop()

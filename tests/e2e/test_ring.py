@@ -28,7 +28,7 @@ cameras:
 # Gives nothing back.
 HOARDER = """
 import sys
-sys.path.insert(0, {scripts!r})
+sys.path.insert(0, {here!r})
 import consume
 peer = consume.connect("ring:" + sys.argv[1])
 while peer.recv(272):
@@ -131,7 +131,7 @@ def check_killed(checks, where, framed):
     """A client is killed while it has every slot; another reads on."""
     good = Reader(f"ring:{where}/r.ring", limit=60, keep=False)
     until(lambda: good.count > 0, 10)
-    program = HOARDER.format(scripts=os.path.join(ROOT, "scripts"))
+    program = HOARDER.format(here=os.path.join(ROOT, "tests", "e2e"))
     command = ["/usr/bin/python3", "-c", program, f"{where}/r.ring"]
     hoarder = subprocess.Popen(command, stdout=subprocess.PIPE)
     for _ in range(8):
@@ -169,7 +169,7 @@ def check_stuck(checks, where):
 
 
 def check_slow_reader(checks, where):
-    """A reader of scripts/consume.py learns that its frame was taken away; one that is quick never does."""
+    """A reader of consume.py learns that its frame was taken away; one that is quick never does."""
     with consume.connect(f"ring:{where}/h.ring") as peer:
         ring = consume.Ring(peer)
         frames = ring.frames()

@@ -51,7 +51,7 @@ cameras:
 # Gives nothing back: a generator that is let go of before its second step does not.
 HOARDER = """
 import sys
-sys.path.insert(0, {scripts!r})
+sys.path.insert(0, {here!r})
 import consume, ring_cuda
 kind = ring_cuda.Ring if sys.argv[2] == "cuda" else consume.Ring
 ring, held = kind(consume.connect("ring:" + sys.argv[1])), []
@@ -212,7 +212,7 @@ def check_killed(checks, where, source, memory):
 
 def hoard(checks, where, path, memory, good, what):
     """A client takes what there is and is killed. Under `wait` it then has every slot, and all others wait for it."""
-    program = HOARDER.format(scripts=os.path.join(ROOT, "scripts"))
+    program = HOARDER.format(here=os.path.join(ROOT, "tests", "e2e"))
     with Process([sys.executable, "-c", program, path, memory], f"{where}/hoarder.log") as hoarder:
         took = until(lambda: hoarder.errors().count("frame") >= SLOTS, 20)
         checks.check(took, f"{what}: the hoarder has too little:\n{hoarder.errors()}")

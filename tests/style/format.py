@@ -9,7 +9,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from checks import Checks
-FOLDERS = ("kernels", "config", "daemon", "client", "tests", "scripts", "systemd")
+FOLDERS = ("kernels", "config", "daemon", "client", "examples", "tests", "scripts", "systemd")
 CORPUS = re.compile("tests/fuzz/[a-z]+/")  # bytes, whatever they look like
 TABBED = (b"#!/bin/sh", b"#!/usr/bin/make")  # here-documents and recipes want tabs
 

@@ -1,7 +1,4 @@
-#!/usr/bin/python3
-"""The frames of a ring with `memory: cuda` as arrays on the GPU, without a copy; for PyTorch, CuPy, Numba.
-
-usage: ring_cuda.py ring:PATH      prints the mean of every frame, by PyTorch
+"""The frames of a ring with `memory: cuda` as arrays on the GPU, by ctypes on libcuda alone, beside consume.py.
 
     ring = ring_cuda.Ring(consume.connect("ring:PATH"))
     for header, payload in ring.frames():
@@ -10,10 +7,8 @@ usage: ring_cuda.py ring:PATH      prints the mean of every frame, by PyTorch
 The tensor is the slot's own memory: be through with it (torch.cuda.synchronize) before the next frame is asked for, and
 then ask ring.is_whole(): a slot that is kept for too long goes to another frame. ring.torn counts those that went.
 Of a batch the header is a consume.Batch and the tensor is N x C x H x W.
-consume.corner_in_source(header, x, y) leads from a box's corner in the tensor to the camera's picture.
 """
 import ctypes
-import sys
 
 import consume
 
@@ -109,21 +104,3 @@ class Ring(consume.Ring):
         if not self.device:
             return super().payload(header, slot)
         return DeviceArray(self.device, self.hello.slot_offset + slot * self.hello.slot_stride, header)
-
-
-def main():
-    import torch
-
-    ring = Ring(consume.connect(sys.argv[1]))
-    for header, payload in ring.frames():
-        if isinstance(payload, DeviceArray):
-            tensor = torch.as_tensor(payload, device="cuda")
-        else:
-            tensor = torch.from_numpy(consume.tensor_of(header, payload).copy())
-        mean = tensor.float().mean().item()  # waits for the GPU
-        if ring.is_whole():
-            print(header.sequence, tensor.device, mean, flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,16 +1,12 @@
-#!/usr/bin/python3
-"""Reads frames from a framed socket until it closes or Ctrl-C; then says how many came, how fast, and how old they were."""
-import argparse
+"""The wire read by Python alone, field by field: it shares no code with libframed, so that what both agree on is what
+daemon/wire.h says."""
 import collections
-import json
 import mmap
 import os
-import signal
 import socket
 import struct
 import sys
 import time
-import zlib
 
 import numpy
 
@@ -210,79 +206,3 @@ def read_frames(stream):
         if len(payload) < header.payload_bytes:
             return
         yield header, payload
-
-
-def write_png(path, header, payload):
-    image = tensor_of(header, payload).astype("f4")
-    if header.layout == "nchw":
-        image = image.transpose(1, 2, 0)
-    if header.dtype.startswith("f"):
-        image = image * 255
-    if header.format == "bgr":
-        image = image[:, :, ::-1]
-    pixels = numpy.clip(image + 0.5, 0, 255).astype("u1").reshape(header.height, -1)
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    colour_type = 0 if header.format == "gray" else 2
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    start = struct.pack(">IIBBBBB", header.width, header.height, 8, colour_type, 0, 0, 0)
-    with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", start))
-        file.write(chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("address", help="unix:PATH, ring:PATH or tcp:HOST:PORT, as the output's sink")
-    parser.add_argument("--png", metavar="FILE", help="for the last tensor, as a picture (elements 0..1 or 0..255)")
-    parser.add_argument("--json", metavar="FILE", help="for the numbers again, for programs")
-    options = parser.parse_args()
-    if not options.address.startswith(("unix:", "ring:", "tcp:")):
-        parser.error(f"{options.address}: is no address (unix:PATH, ring:PATH or tcp:HOST:PORT)")
-
-    try:
-        peer = connect(options.address)
-    except OSError as error:
-        sys.exit(f"consume: {options.address}: {error.strerror}")
-    ring = Ring(peer) if options.address.startswith("ring:") else None
-    ages, arrived, picture = [], [], None
-    signal.signal(signal.SIGINT, lambda *_: peer.shutdown(socket.SHUT_RD))  # as if framed closed it
-    for header, payload in ring.frames() if ring else read_frames(peer.makefile("rb")):
-        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        for element, data in elements_of(header, payload):
-            if not arrived:
-                print(f"first frame: {element.width}x{element.height} {element.format} {element.dtype};"
-                      " Ctrl-C for the numbers", flush=True)
-            arrived.append(now)
-            ages.append((now - element.received_ns) / 1e6)
-            if options.png:
-                copy = bytes(data)  # while it is ours
-                picture = (element, copy) if not ring or ring.is_whole() else picture
-    if not ages:
-        sys.exit("consume: the stream ended before a whole frame")
-
-    numbers = {
-        "frames": len(ages),
-        "lost": header.lost,  # batches, of batches
-        "torn": ring.torn if ring else 0,
-        "rate": (len(ages) - 1) / max((arrived[-1] - arrived[0]) / 1e9, 1e-9),
-        "median_ms": float(numpy.median(ages)),
-        "p99_ms": float(numpy.percentile(ages, 99)),
-    }
-    print(
-        "{frames} frames, {lost} lost, {torn} taken away while read, {rate:.1f} frames/s,"
-        " received to read: median {median_ms:.2f} ms, p99 {p99_ms:.2f} ms".format(**numbers)
-    )
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(numbers, file)
-    if options.png:
-        if not picture:
-            sys.exit("consume: no frame stayed for as long as it was read")
-        write_png(options.png, *picture)
-
-
-if __name__ == "__main__":
-    main()

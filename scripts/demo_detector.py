@@ -1,0 +1,132 @@
+"""The detector of the demo: batches of all cameras out of a ring, a network that finds coloured blocks, its boxes back to
+the daemon, and a picture of the camera `blocks` with its boxes drawn. It is left out where OpenCV or onnx are missing."""
+import collections
+import os
+import sys
+import threading
+import time
+
+import framedio
+import numpy
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
+import blocks_clip
+
+NEAR = 3  # source pixels between a box and the block that it is of
+PICTURES = 50  # of the camera that are kept until the boxes of one are there
+
+
+def clip(folder):
+    """The path of a clip of coloured blocks, made here once."""
+    path = f"{folder}/blocks.mp4"
+    if not os.path.exists(path):
+        blocks_clip.write(f"{path}.new.mp4", width=960, height=540)
+        os.rename(f"{path}.new.mp4", path)
+    return path
+
+
+def load(folder):
+    """A Detector, to be started; None, and a line that says why, where this box lacks what it needs."""
+    try:
+        import blocks_model
+        import cv2
+    except ImportError as error:
+        print(f"detector left out: {error} (Debian: python3-opencv, python3-onnx)")
+        return None
+    cv2.setNumThreads(1)  # the cameras need the other processors
+    network = cv2.dnn.readNetFromONNX(blocks_model.write(f"{folder}/blocks.onnx"))
+    network.setInput(numpy.zeros((1, 3, blocks_model.SIDE, blocks_model.SIDE), "f4"))
+    network.forward()  # the first takes longest
+    return Detector(folder, cv2, network)
+
+
+class Detector(threading.Thread):
+    """Detects in every batch that it finds time for until end(). seconds: that the network took for each element;
+    objects: of each camera, how many were found in each picture; off: how far boxes lay beside their blocks."""
+
+    def __init__(self, folder, cv2, network):
+        super().__init__(daemon=True)
+        self.folder, self.cv2, self.network = folder, cv2, network
+        self.batches = framedio.open(f"ring:{folder}/detector.ring", newest=False)  # the daemon drops those of no time
+        self.pictures = framedio.open(f"ring:{folder}/pictures.ring", newest=False)
+        self.kept = collections.OrderedDict()  # pts -> picture as planes
+        self.objects, self.seconds, self.off, self.drawn = collections.defaultdict(list), [], None, False
+        self.ending = threading.Event()
+
+    def run(self):
+        while not self.ending.is_set():
+            try:
+                batch = self.batches.next(timeout=0.2)
+            except framedio.Timeout:
+                continue
+            for element in batch:
+                if not element.empty:
+                    self.detect(element)
+
+    def end(self):
+        self.ending.set()
+        self.join()
+
+    def detect(self, element):
+        begun = time.monotonic()
+        self.network.setInput(element.numpy()[None])
+        output = self.network.forward()
+        self.seconds.append(time.monotonic() - begun)
+        try:
+            found = framedio.detect(output, element, head="yolov8")
+        except framedio.Torn:
+            return
+        element.send(found)
+        self.objects[element.camera].append(len(found))
+        if element.camera == "blocks" and not self.drawn:
+            self.draw(self.picture(element.header), found)
+
+    def picture(self, header):
+        """The camera's picture that the element was made of, in BGR; None: it is not there yet, or was lost."""
+        while len(self.kept) < PICTURES and (frame := self.pictures.poll()):
+            planes = frame.numpy().reshape(-1, frame.header.width).copy()
+            if frame.whole:
+                self.kept[frame.header.pts_ns] = planes
+        planes = self.kept.get(header.pts_ns)
+        while self.kept and next(iter(self.kept)) <= header.pts_ns:
+            self.kept.popitem(last=False)
+        return None if planes is None else self.cv2.cvtColor(planes, self.cv2.COLOR_YUV2BGR_I420)
+
+    def draw(self, picture, found):
+        if picture is None or not len(found):
+            return
+        self.off = self.distance(picture, found)
+        for x1, y1, x2, y2, score, kind in found.tolist():
+            corners = (round(x1), round(y1)), (round(x2) - 1, round(y2) - 1)
+            self.cv2.rectangle(picture, *corners, (255, 255, 255), 2)
+            text = f"{blocks_clip.NAMES[int(kind)]} {score:.2f}"
+            self.cv2.putText(picture, text, (corners[0][0], corners[0][1] - 6), self.cv2.FONT_HERSHEY_SIMPLEX, 0.5, (0, 0, 0), 1,
+                             self.cv2.LINE_AA)
+        self.cv2.imwrite(f"{self.folder}/boxes.png", picture)
+        self.drawn = True
+        self.pictures.close()
+
+    def distance(self, picture, found):
+        """How far the worst of the boxes lies beside what is coloured in the camera's picture; all of it, where their
+        numbers differ."""
+        coloured = (picture.max(axis=2).astype(int) - picture.min(axis=2) > 96).astype("u1")
+        count, _, areas, _ = self.cv2.connectedComponentsWithStats(coloured)
+        blocks = [(x, y, x + w, y + h) for x, y, w, h, size in areas[1:].tolist() if size > 100]
+        if len(blocks) != len(found):
+            return max(picture.shape)
+        return max(min(max(abs(a - b) for a, b in zip(box, block)) for block in blocks) for box in found[:, :4].tolist())
+
+
+def report(detector, folder):
+    """Prints what was found; returns what is wrong with it."""
+    if not detector.objects:
+        return ["the detector saw no picture"]
+    milliseconds = 1000 * sorted(detector.seconds)[len(detector.seconds) // 2]
+    print()
+    print(f"detector OpenCV, median {milliseconds:.1f} ms a picture")
+    for camera, counts in sorted(detector.objects.items()):
+        print(f"  {camera:<9}{len(counts)} pictures, {sum(counts) / len(counts):.2f} objects each")
+    if not detector.drawn:
+        return ["no picture of blocks has boxes"]
+    print(f"boxes    {folder}/boxes.png: at most {detector.off:.1f} pixels beside the camera's blocks")
+    return [f"a box is {detector.off:.1f} pixels beside its block"] if detector.off > NEAR else []
