@@ -5,16 +5,24 @@
         boxes = detector(frame.numpy())
         print(frame.camera, frame.time, frame.to_source(boxes))
 
+detect() makes boxes of a network's raw output, without PyTorch, and send() tells framed of them:
+
+    for batch in framedio.open("ring:/run/framed/yard.ring"):
+        boxes = framedio.detect(session.run(None, {"images": batch.numpy()}), batch)
+        batch.send(boxes)
+
 A frame, and every array that was made of it, is valid until the next frame is asked for or frame.release() is called;
 frame.keep() copies it. framed may take a frame away that is held for too long: ask frame.whole behind the reading.
 
 The arrays of a ring are read-only. PyTorch has no tensors that are: frame.torch() is the ring's own memory all the same,
 and writing into it ends the process. Use frame.torch().clone() where something writes.
 """
-from .frame import (CAPTURE_CLOCK, DAMAGED, EMPTY, FIRST_OF_EPOCH, HDR, INTERLACED, KEYFRAME, Batch, Frame, Torn)
+from .detection import Extras, detect
+from .frame import CAPTURE_CLOCK, DAMAGED, EMPTY, FIRST_OF_EPOCH, HDR, INTERLACED, KEYFRAME, Batch, Frame, Torn
 from .reader import Gone, Reader, Timeout, aopen, open
+from .tiles import merge
 
 __all__ = [
-    "open", "aopen", "Reader", "Frame", "Batch", "Gone", "Timeout", "Torn", "DAMAGED", "KEYFRAME", "FIRST_OF_EPOCH",
-    "CAPTURE_CLOCK", "INTERLACED", "HDR", "EMPTY",
+    "open", "aopen", "detect", "merge", "Reader", "Frame", "Batch", "Extras", "Gone", "Timeout", "Torn", "DAMAGED",
+    "KEYFRAME", "FIRST_OF_EPOCH", "CAPTURE_CLOCK", "INTERLACED", "HDR", "EMPTY",
 ]

@@ -4,7 +4,9 @@ import time
 
 from .dlpack import CPU, CUDA, capsule_of
 from .library import CLIP, HOST, ElementHeader, Header, libframed
+from .rows import packed
 
+IN_SOURCE = 2  # enum framed_result_flags
 DAMAGED, KEYFRAME, FIRST_OF_EPOCH, CAPTURE_CLOCK, INTERLACED, HDR, EMPTY = (1 << bit for bit in range(7))
 TYPES = {b"u8": "|u1", b"s8": "|i1", b"f16": "<f2", b"f32": "<f4"}
 CHANNELS = {b"rgb": 3, b"bgr": 3, b"gray": 1}
@@ -186,7 +188,7 @@ class Lent:
     shared = ipc_handle = None
 
     def _lend(self, reader, view):
-        self._reader, self._view = reader, view
+        self._reader, self._view, self._sent_by = reader, view, reader
         self.header = Header.from_buffer_copy(view.header)
         self.offset, self.memory_bytes, self.memory_number = view.offset, view.memory_bytes, view.memory_number
         self.shared = view.shared.decode() if view.shared else None
@@ -205,6 +207,21 @@ class Lent:
         if self._reader is None:
             return True
         return self.valid and bool(libframed.framed_whole(self._reader._handle, self._view))
+
+    def _send(self, index, detections, source, model):
+        """False: the daemon takes nothing now, or is gone."""
+        boxes, count = packed(detections)
+        if not self._sent_by._handle:
+            raise ValueError("the reader is closed")
+        flags = IN_SOURCE if source else 0
+        if libframed.framed_send(self._sent_by._handle, self._view, index, boxes, count, flags, model) == 0:
+            return True
+        error = ctypes.get_errno()
+        if error in (errno.EAGAIN, errno.EPIPE, errno.ESTALE):
+            return False
+        if error == errno.ENOTSUP:
+            raise ValueError("detections go back over a ring alone: sink: ring:PATH")
+        raise ValueError(f"{count} detections: {os.strerror(error)} (300 at most)")
 
     def release(self):
         """Gives it back before the next one is asked for."""
@@ -235,9 +252,16 @@ class Frame(Lent, Picture):
     def keep(self):
         """A copy, valid for ever. Torn: framed has taken the frame away."""
         copied, frame = self._copy(), Frame()
-        frame._reader, frame.header = None, self.header
+        frame._reader, frame._view, frame._sent_by, frame.header = None, self._view, self._sent_by, self.header
         frame.place(ctypes.addressof(copied), self.bytes, self.shape, None, False, copied)
         return frame
+
+    def send(self, detections, source=True, model=0):
+        """Tells framed what was found in the frame, which publishes it: rows x1, y1, x2, y2, score, class, and track where
+        there are seven columns; as detect() gives them, in the camera's picture, or with source=False in the tensor. None
+        at all is a result, too. model: a number of yours, which is passed on. The frame stays; it may also have been given
+        back, or be a copy. False: framed takes nothing now, is gone or has begun anew, and the detections are lost."""
+        return self._send(0, detections, source, model)
 
     def __repr__(self):
         return f"<framedio.Frame {self.camera} {self.sequence}: {self.format} {self.dtype} {self.shape}>"
@@ -256,6 +280,10 @@ class Element(Picture):
     def empty(self):
         """Whether there is no picture."""
         return bool(self.header.flags & EMPTY)
+
+    def send(self, detections, source=True, model=0):
+        """As Frame.send."""
+        return self.batch._send(self.index, detections, source, model)
 
     def __repr__(self):
         return f"<framedio.Element {self.index}: {self.camera} {self.sequence}>"
@@ -304,10 +332,19 @@ class Batch(Lent, Payload):
             raise ValueError(f"{len(boxes)} lists of boxes for {len(self)} elements")
         return [element.to_source(rows, clip) for element, rows in zip(self.elements, boxes)]
 
+    def send(self, detections, source=True, model=0):
+        """As Frame.send: for each element its detections, in a list as long as the batch, as detect() gives them. Nothing
+        is sent of elements that are empty. False: not all were sent."""
+        if len(detections) != len(self):
+            raise ValueError(f"{len(detections)} lists of detections for {len(self)} elements")
+        sent = [element.send(rows, source, model) for element, rows in zip(self.elements, detections) if not element.empty]
+        return all(sent)
+
     def keep(self):
         """A copy, valid for ever. Torn: framed has taken the batch away."""
         copied, batch = self._copy(), Batch()
-        batch._reader, batch.header, batch.info = None, self.header, self.info
+        batch._reader, batch._view, batch._sent_by = None, self._view, self._sent_by
+        batch.header, batch.info = self.header, self.info
         batch.place(ctypes.addressof(copied), self.bytes, None, None, False, copied)
         batch._set_elements(bytes(self.headers))
         return batch

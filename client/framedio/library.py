@@ -1,7 +1,7 @@
 """libframed by ctypes: the structs of framed.h and wire.h, and the functions."""
 import ctypes
-from ctypes import POINTER, Structure, c_char, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint16
-from ctypes import c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_uint
+from ctypes import c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
 NEWEST, ONCE, CLIP = 1, 2, 1
 HOST, CUDA, CUDA_IPC = 0, 1, 2
@@ -59,6 +59,44 @@ class Counts(Structure):
     _fields_ = [(name, c_uint64) for name in ("frames", "skipped", "torn", "lost", "connections", "results", "unsent")]
 
 
+class Format(Structure):
+    """struct framed_format"""
+
+    _fields_ = [("dtype", c_uint32), ("scale", c_float), ("zero", c_int32)]
+
+
+class Model(Structure):
+    """struct framed_model"""
+
+    _fields_ = [
+        ("bytes", c_uint32), ("head", c_uint32), ("width", c_int32), ("height", c_int32), ("anchors", c_int32),
+        ("classes", c_int32), ("pictures", c_int32), ("memory", c_uint32), ("device", c_int32), ("activation", c_uint32),
+        ("planes", c_uint8), ("normalised", c_uint8), ("rotated", c_uint8), ("multi_label", c_uint8),
+        ("agnostic", c_uint8), ("compat_ultralytics", c_uint8), ("clip", c_uint8), ("quads", c_uint8),
+        ("strides", c_int32 * 4), ("keypoints", c_int32), ("keypoint_columns", c_int32), ("coefficients", c_int32),
+        ("format", Format * 4), ("conf", c_float), ("class_conf", c_void_p), ("class_list", c_void_p),
+        ("iou", c_double), ("suppression", c_uint32), ("soft_floor", c_float), ("candidates", c_int32),
+        ("max_det", c_int32), ("offset", c_int32), ("width_min", c_float), ("width_max", c_float),
+        ("height_min", c_float), ("height_max", c_float), ("reserved", c_uint64 * 16),
+    ]
+
+
+class Output(Structure):
+    """struct framed_output"""
+
+    _fields_ = [("tensor", c_void_p * 4), ("stream", c_void_p), ("reserved", c_uint64 * 4)]
+
+
+class Found(Structure):
+    """struct framed_found"""
+
+    _fields_ = [
+        ("count", c_uint32), ("flags", c_uint32), ("candidates", c_uint32), ("dropped", c_uint32),
+        ("detections", c_void_p), ("anchors", c_void_p), ("angles", c_void_p), ("quads", c_void_p),
+        ("keypoints", c_void_p), ("coefficients", c_void_p), ("extra_stride", c_uint64), ("reserved", c_uint64 * 4),
+    ]
+
+
 def load():
     try:
         library = ctypes.CDLL("libframed.so.1", use_errno=True)
@@ -77,6 +115,12 @@ def load():
         ("hold", c_void_p, c_void_p),
         ("drop", None, c_void_p),
         ("to_source", None, POINTER(Header), c_void_p, c_size_t, c_size_t, c_uint),
+        ("model_init", None, POINTER(Model), c_uint32),
+        ("detector_open", c_void_p, POINTER(Model), POINTER(c_char_p)),
+        ("detector_close", None, c_void_p),
+        ("detector_error", c_char_p, c_void_p),
+        ("detect_headers", c_int, c_void_p, POINTER(Output), c_void_p, c_size_t, POINTER(Found), c_int),
+        ("merge", c_int, c_void_p, c_void_p, c_void_p, c_int, c_double, c_uint),
         ("points_to_source", None, POINTER(Header), c_void_p, c_size_t, c_size_t, c_uint),
     ):
         function = getattr(library, f"framed_{name}")

@@ -46,7 +46,11 @@ static int open_pool(struct output *output)
     // clients leave is given up.
     if (config->is_batch)
         options.overflow = OVERFLOW_DROP_NEWEST;
-    return pool_open(&output->pool, &options);
+    int rc = pool_open(&output->pool, &options);
+    if (rc < 0 || config->sink.kind != SINK_RING)
+        return rc;
+    const struct results_options results = {.config = config, .pool = output->pool};
+    return results_open(&output->results, &results);
 }
 
 static int open_batch(struct output *output)
@@ -147,6 +151,7 @@ void output_close(struct output *output)
         output->parent->subscribers--;
     else
         pool_close(output->pool);
+    results_close(output->results);
     batch_close(output->batch);
     listener_close(&output->listener);
     packet_queue_close(output->packets);
@@ -211,6 +216,7 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         .camera = output->camera,
         .config = output->config,
         .pool = output->pool,
+        .results = output->results,
         .packets = output->packets,
         .ledger = &output->ledger,
         .last_error = &output->last_error,

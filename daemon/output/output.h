@@ -14,6 +14,7 @@
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/rate.h"
+#include "daemon/output/results.h"
 #include "daemon/output/sink.h"
 #include "kernels/backend.h"
 
@@ -25,6 +26,7 @@ struct output {
     struct shared_object shared;  // of `shared:`, the name of the pool's memory; else closed
     struct pool *pool;            // NULL of a copy, which has:
     struct packet_queue *packets; // NULL of others
+    struct results *results;      // of an output with a ring of its own; NULL: of others
     struct event ready;           // results may be ready, or many packets wait
     struct batch *batch;          // of a batch's own output; NULL: of others
     struct collector *collector;  // of that, the supervisor's; NULL: not started

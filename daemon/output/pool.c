@@ -583,6 +583,18 @@ bool pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, 
     return true;
 }
 
+bool pool_has_lent(struct pool *pool, const struct consumer *consumer, uint32_t number,
+                   uint64_t ticket)
+{
+    if (number >= (uint32_t)pool->options.n)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    const bool has = pool->result[number].ticket == ticket &&
+                     (consumer->lent[number / 64] & lent_bit((int)number));
+    pthread_mutex_unlock(&pool->lock);
+    return has;
+}
+
 int64_t pool_revoke(struct pool *pool, int64_t lent_ns)
 {
     int64_t first = 0;

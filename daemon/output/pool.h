@@ -256,6 +256,8 @@ void pool_lend(struct pool *, struct consumer *, bool told);
 // The consumer got all of the result that was lent to it in slot `number` as `ticket`. Nothing
 // happens where it was revoked meanwhile. False: there is no such slot.
 bool pool_return(struct pool *, struct consumer *, uint32_t number, uint64_t ticket);
+// Whether the consumer may still read what it was lent in slot `number` as `ticket`.
+bool pool_has_lent(struct pool *, const struct consumer *, uint32_t number, uint64_t ticket);
 // Revokes what was last lent before `lent_ns`. Returns when the first of the results that are still
 // lent was; 0: none is.
 int64_t pool_revoke(struct pool *, int64_t lent_ns);

@@ -1,6 +1,6 @@
-// A socket whose clients read the pool's memory themselves: frames and returns are short messages
-// (daemon/wire.h), and no pixel is copied. A result is lent to a client from the message on, until
-// the client returns it, is gone, or the result is revoked: by age, or for a newer one.
+// A socket whose clients read the pool's memory themselves: frames, returns and results are
+// messages (daemon/wire.h), and no pixel is copied. A result is lent to a client from the message
+// on, until the client returns it, is gone, or the result is revoked: by age, or for a newer one.
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,8 @@ static const int64_t LENT_NS = 1000000000; // that a result may be lent, where m
 
 struct ring_client {
     struct server_client base;
-    bool wrong;                  // it sent a message that is no return
+    struct results_client results;
+    bool wrong;                  // it sent a message that is neither a return nor a result
     uint32_t generation;         // of the region in its last hello; 0: there was none
     struct result_format format; // of the frame behind its last hello
 };
@@ -255,11 +256,14 @@ static int tell_ready(struct server *server, struct server_client *base)
 {
     struct ring_sink *ring = (struct ring_sink *)server;
     struct pool *pool = server->sink.context.pool;
+    struct ring_client *client = (struct ring_client *)base;
     struct result *result;
     int rc = 0;
     while (rc == 0 && (result = pool_acquire(pool, &base->consumer))) {
-        rc = tell_client(server, (struct ring_client *)base, result);
+        rc = tell_client(server, client, result);
         pool_lend(pool, &base->consumer, rc == 0);
+        if (rc == 0)
+            results_lend(server->sink.context.results, &client->results, result);
         if (rc == 0 && lent_ns_max(ring) > 0 && !uv_is_active((uv_handle_t *)&ring->timer))
             start_timer(ring, lent_ns_max(ring));
     }
@@ -268,50 +272,84 @@ static int tell_ready(struct server *server, struct server_client *base)
 
 // --- receiving
 
-// One message of returns. False: it is none.
-static bool take_message(struct pool *pool, struct ring_client *client,
-                         const struct framed_ring_return returned[], const struct mmsghdr *message)
+// What clients send, with room for the longest.
+union message {
+    struct framed_ring_return returned[RETURNS_MAX];
+    struct framed_ring_result result;
+    char bytes[RESULT_BYTES_MAX];
+};
+_Static_assert(sizeof(union message) == RESULT_BYTES_MAX, "a result is the longest message");
+
+// The client gives a slot back. False: there is no such slot.
+static bool take_return(struct server *server, struct ring_client *client, uint32_t slot,
+                        uint64_t ticket)
 {
-    size_t n = message->msg_len / sizeof returned[0];
-    if (message->msg_len % sizeof returned[0] || (message->msg_hdr.msg_flags & MSG_TRUNC))
+    struct pool *pool = server->sink.context.pool;
+    struct consumer *consumer = &client->base.consumer;
+    if (pool_has_lent(pool, consumer, slot, ticket))
+        results_return(server->sink.context.results, &client->results, ticket);
+    return pool_return(pool, consumer, slot, ticket);
+}
+
+static bool take_returns(struct server *server, struct ring_client *client,
+                         const union message *message, size_t bytes)
+{
+    const struct framed_ring_return *returned = message->returned;
+    const size_t n = bytes / sizeof returned[0];
+    if (bytes % sizeof returned[0] || n > RETURNS_MAX)
         return false;
     for (size_t i = 0; i < n; i++)
         if (returned[i].reserved != 0 ||
-            !pool_return(pool, &client->base.consumer, le32toh(returned[i].slot),
-                         le64toh(returned[i].ticket)))
+            !take_return(server, client, le32toh(returned[i].slot), le64toh(returned[i].ticket)))
             return false;
     return true;
 }
 
-static int receive_returns(int fd, struct framed_ring_return returned[][RETURNS_MAX],
-                           struct mmsghdr message[MESSAGES_A_READ])
+// Returns or a result, of more `bytes` than there is room for where it was cut. False: it is
+// neither.
+static bool take_message(struct server *server, struct ring_client *client,
+                         const union message *message, size_t bytes)
+{
+    const struct framed_ring_result *result = &message->result;
+    if (bytes < sizeof *result || memcmp(result->magic, FRAMED_RING_RESULT_MAGIC, 4) != 0)
+        return take_returns(server, client, message, bytes);
+    results_take(server->sink.context.results, &client->results, &client->base.consumer, result,
+                 bytes);
+    if (le16toh(result->flags) & FRAMED_RESULT_RETURN)
+        take_return(server, client, le32toh(result->slot), le64toh(result->ticket));
+    return true;
+}
+
+static int receive_messages(int fd, union message received[MESSAGES_A_READ],
+                            struct mmsghdr message[MESSAGES_A_READ])
 {
     struct iovec piece[MESSAGES_A_READ];
     for (int i = 0; i < MESSAGES_A_READ; i++) {
-        piece[i] = (struct iovec){returned[i], sizeof returned[i]};
+        piece[i] = (struct iovec){&received[i], sizeof received[i]};
         message[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &piece[i], .msg_iovlen = 1}};
     }
     int n = recvmmsg(fd, message, MESSAGES_A_READ, MSG_DONTWAIT, NULL);
     return n < 0 ? -errno : n;
 }
 
-// -EPIPE: the client has ended; -EPROTO: it sent what is no return, which is logged.
-static int read_returns(struct server *server, struct server_client *base)
+// -EPIPE: the client has ended; -EPROTO: it sent what is no message, which is logged.
+static int read_messages(struct server *server, struct server_client *base)
 {
     struct ring_client *client = (struct ring_client *)base;
-    struct framed_ring_return returned[MESSAGES_A_READ][RETURNS_MAX];
+    union message received[MESSAGES_A_READ];
     struct mmsghdr message[MESSAGES_A_READ];
-    int n = receive_returns(base->fd, returned, message);
+    int n = receive_messages(base->fd, received, message);
     if (n < 0)
         return n == -EAGAIN || n == -EINTR ? 0 : n;
     for (int i = 0; i < n; i++) {
+        const bool cut = message[i].msg_hdr.msg_flags & MSG_TRUNC;
         if (message[i].msg_len == 0)
             return -EPIPE;
-        if (take_message(server->sink.context.pool, client, returned[i], &message[i]))
+        if (take_message(server, client, &received[i], message[i].msg_len + cut))
             continue;
         client->wrong = true;
         sink_event(&server->sink, LOG_LEVEL_WARNING,
-                   "a client was dropped: it sent what gives no slot back");
+                   "a client was dropped: it sent neither slots that it gives back nor a result");
         return -EPROTO;
     }
     return n == MESSAGES_A_READ ? -EAGAIN : 0;
@@ -319,13 +357,19 @@ static int read_returns(struct server *server, struct server_client *base)
 
 // --- life
 
-// A client may return its last results and go at once.
-static void read_last_returns(struct server *server, struct server_client *base)
+static void attach_client(struct server *server, struct server_client *base)
+{
+    results_attach(server->sink.context.results, &((struct ring_client *)base)->results);
+}
+
+// A client may send its last results and slots and go at once.
+static void detach_client(struct server *server, struct server_client *base)
 {
     struct ring_client *client = (struct ring_client *)base;
     int rc = -EAGAIN; // or -ECONNRESET, reported once, before what is there to read
     for (int i = 0; i < LAST_READS && !client->wrong && (rc == -EAGAIN || rc == -ECONNRESET); i++)
-        rc = read_returns(server, base);
+        rc = read_messages(server, base);
+    results_detach(server->sink.context.results, &client->results);
 }
 
 static void close_ring(struct server *server)
@@ -337,8 +381,9 @@ static void close_ring(struct server *server)
 static const struct server_driver ring_driver = {
     .client_size = sizeof(struct ring_client),
     .send = tell_ready,
-    .receive = read_returns,
-    .leave = read_last_returns,
+    .enter = attach_client,
+    .receive = read_messages,
+    .leave = detach_client,
     .close = close_ring,
 };
 

@@ -124,6 +124,8 @@ static int add_client(struct server *server, int fd)
         tune_tcp(fd);
     server->clients[server->n_clients++] = client;
     pool_attach(server->sink.context.pool, &client->consumer);
+    if (server->driver->enter)
+        server->driver->enter(server, client);
     server_send(server, client);
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "daemon/base/log.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
+#include "daemon/output/results.h"
 #include "daemon/output/segment.h"
 
 struct sink;
@@ -21,7 +22,8 @@ struct sink_context {
     const char *camera;                 // of the log's lines
     const struct output_config *config; // outlives the sink
     struct pool *pool;                  // outlives the sink; NULL where it copies packets:
-    struct packet_queue *packets;       // outlives the sink, as does:
+    struct results *results;            // of a ring; outlives the sink, as do:
+    struct packet_queue *packets;
     struct ledger *ledger;
     struct last_error *last_error; // outlives the sink: what it logs as going wrong; or NULL
     // The sink is closed: everything was delivered or counted, descriptors are closed. Called once,

@@ -341,10 +341,13 @@ static void open_rig(uint8_t choice)
     log_level(LOG_LEVEL_ERROR);
     uv_loop_init(&rig.loop);
     MUST(pool_open(&rig.pool, &options) == 0);
+    const struct results_options results = {.config = &rig.config, .pool = rig.pool};
+    MUST(results_open(&rig.results, &results) == 0);
     const struct sink_context context = {.loop = &rig.loop,
                                          .camera = "gate",
                                          .config = &rig.config,
                                          .pool = rig.pool,
+                                         .results = rig.results,
                                          .closed = was_closed};
     MUST(sink_open(&rig.sink, &context, why, sizeof why) == 0);
 }
@@ -376,6 +379,7 @@ static void close_rig(void)
     MUST(uv_loop_close(&rig.loop) == 0);
     MUST(ledger_in_flight(&rig.ledger) == 0);
     pool_close(rig.pool);
+    results_close(rig.results);
     for (int i = 0; i < rig.n; i++)
         if (rig.client[i].fd >= 0)
             close(rig.client[i].fd);

@@ -25,6 +25,7 @@ struct rig {
     uv_loop_t loop;
     struct ledger ledger;
     struct pool *pool;
+    struct results *results;
     struct sink *sink;
     struct output_config config;
     struct client client[CLIENTS_MAX];

@@ -307,6 +307,7 @@ static int open_with(struct listener *listener)
                                    .camera = "gate",
                                    .config = &rig.config,
                                    .pool = rig.pool,
+                                   .results = rig.results,
                                    .closed = rig_was_closed,
                                    .opaque = &rig,
                                    .listener = listener};

@@ -36,6 +36,7 @@ struct rig {
     bool closed;
     struct ledger ledger;
     struct pool *pool;
+    struct results *results; // of a ring
     struct sink *sink;
     struct output_config config;
     _Atomic bool stop;
@@ -110,6 +111,7 @@ static inline int rig_try_open(struct rig *rig)
         .camera = "gate",
         .config = &rig->config,
         .pool = rig->pool,
+        .results = rig->results,
         .closed = rig_was_closed,
         .opaque = rig,
     };
@@ -132,6 +134,9 @@ static inline void rig_open_pool(struct rig *rig)
                                                        : REGION_SHARED;
     options.undelivered = rig->config.sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT;
     CHECK(pool_open(&rig->pool, &options) == 0, "pool");
+    const struct results_options results = {.config = &rig->config, .pool = rig->pool};
+    if (rig->config.sink.kind == SINK_RING)
+        CHECK(results_open(&rig->results, &results) == 0, "results");
 }
 
 static inline void rig_open(struct rig *rig)
@@ -167,6 +172,7 @@ static inline void rig_stop(struct rig *rig, int grace_ms)
     CHECK(ledger_in_flight(&rig->ledger) == 0, "%d frames unaccounted for",
           (int)ledger_in_flight(&rig->ledger));
     pool_close(rig->pool);
+    results_close(rig->results);
     sem_destroy(&rig->called);
 }
 

@@ -1,0 +1,451 @@
+#include "daemon/output/results.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "kernels/box.h"
+
+const char *const result_wrong_names[RESULT_WRONGS] = {
+    [RESULT_NOT_WANTED] = "not_wanted",
+    [RESULT_FLOOD] = "flood",
+    [RESULT_VERSION] = "version",
+    [RESULT_LENGTH] = "length",
+    [RESULT_FLAGS] = "flags",
+    [RESULT_TICKET] = "ticket",
+    [RESULT_SLOT] = "slot",
+    [RESULT_ELEMENT] = "element",
+    [RESULT_TWICE] = "twice",
+};
+const char *const object_drop_names[OBJECT_DROPS] = {
+    [OBJECT_NUMBER] = "number",
+    [OBJECT_FLAGS] = "flags",
+    [OBJECT_AREA] = "area",
+    [OBJECT_OUTSIDE] = "outside",
+};
+
+// Bit i of each mask: the client with the index i.
+struct remembered_element {
+    struct frame_info frame;
+    uint64_t sequence;
+    float src_to_dst[6], dst_to_src[6];
+    char camera[25], region[25];
+    int part, parts;
+    bool filled;
+    uint64_t answered;
+};
+
+// A frame or batch that was lent to clients.
+struct remembered {
+    uint64_t ticket; // 0: none
+    uint32_t slot;
+    uint64_t lent, returned;
+    uint32_t n;
+    struct remembered_element *element; // room for as many as a result has
+};
+
+static uint64_t bit_of(const struct results_client *client)
+{
+    return UINT64_C(1) << client->index;
+}
+
+// --- what is remembered
+
+// One allocation, which all that is remembered fits into.
+static int allocate(struct results *results)
+{
+    const struct output_config *config = results->options.config;
+    const int items = config->is_batch ? config->capacity : 1;
+    int n = RESULTS_ELEMENTS_MAX / items;
+    n = n < RESULTS_TICKETS_MAX ? n : RESULTS_TICKETS_MAX;
+    n = n > config->slots ? n : config->slots;
+    const size_t bytes =
+        sizeof(struct remembered) + (size_t)items * sizeof(struct remembered_element);
+    struct remembered *remembered = calloc((size_t)n, bytes);
+    if (!remembered)
+        return -1;
+    struct remembered_element *element = (struct remembered_element *)(remembered + n);
+    for (int i = 0; i < n; i++)
+        remembered[i].element = element + (size_t)i * (size_t)items;
+    results->remembered = remembered;
+    results->n_remembered = n;
+    return 0;
+}
+
+static struct remembered *place_of(const struct results *results, uint64_t ticket)
+{
+    return &results->remembered[ticket % (uint64_t)results->n_remembered];
+}
+
+static void copy_matrix(float to[6], const double from[6])
+{
+    for (int i = 0; i < 6; i++)
+        to[i] = (float)from[i];
+}
+
+static void remember_item(struct remembered_element *element, const struct item *item)
+{
+    *element = (struct remembered_element){.filled = item_is_filled(item)};
+    if (!element->filled)
+        return;
+    element->frame = item->frame;
+    element->sequence = item->sequence;
+    element->part = item->part;
+    element->parts = item->parts;
+    copy_matrix(element->src_to_dst, item->src_to_dst);
+    copy_matrix(element->dst_to_src, item->dst_to_src);
+    memcpy(element->camera, item->camera, sizeof element->camera);
+    memcpy(element->region, item->region, sizeof element->region);
+}
+
+static struct remembered *remember(struct results *results, const struct result *result)
+{
+    if (!results->remembered && allocate(results) < 0)
+        return NULL;
+    struct remembered *remembered = place_of(results, result->ticket);
+    if (remembered->ticket == result->ticket)
+        return remembered;
+    remembered->ticket = result->ticket;
+    remembered->slot = (uint32_t)result->number;
+    remembered->lent = remembered->returned = 0;
+    remembered->n = (uint32_t)result->n_items;
+    for (int i = 0; i < result->n_items; i++)
+        remember_item(&remembered->element[i], &result->item[i]);
+    return remembered;
+}
+
+void results_lend(struct results *results, struct results_client *client,
+                  const struct result *result)
+{
+    uint64_t filled = 0;
+    for (int i = 0; i < result->n_items; i++)
+        filled += item_is_filled(&result->item[i]);
+    client->lent += filled;
+    results->lent += filled;
+    struct remembered *remembered = results->receivers ? remember(results, result) : NULL;
+    if (remembered)
+        remembered->lent |= bit_of(client);
+}
+
+// What was lent to the client as that ticket; NULL: nothing that is remembered.
+static struct remembered *find_lent(const struct results *results,
+                                    const struct results_client *client, uint64_t ticket)
+{
+    if (!results->remembered || ticket == 0)
+        return NULL;
+    struct remembered *remembered = place_of(results, ticket);
+    return remembered->ticket == ticket && (remembered->lent & bit_of(client)) ? remembered : NULL;
+}
+
+void results_return(struct results *results, struct results_client *client, uint64_t ticket)
+{
+    struct remembered *remembered = find_lent(results, client, ticket);
+    if (remembered)
+        remembered->returned |= bit_of(client);
+}
+
+// --- what was last found
+
+static struct last_found *find_camera(const struct results *results, const char *camera)
+{
+    for (int i = 0; i < results->n_last_found; i++)
+        if (strcmp(results->last_found[i]->camera, camera) == 0)
+            return results->last_found[i];
+    return NULL;
+}
+
+const struct last_found *results_last_found(const struct results *results, const char *camera)
+{
+    return find_camera(results, camera);
+}
+
+static struct last_found *add_camera(struct results *results, const char *camera)
+{
+    struct last_found *last = calloc(1, sizeof *last);
+    struct last_found **list = realloc(results->last_found, ((size_t)results->n_last_found + 1) *
+                                                                sizeof(struct last_found *));
+    if (list)
+        results->last_found = list;
+    if (!list || !last) {
+        free(last);
+        return NULL;
+    }
+    snprintf(last->camera, sizeof last->camera, "%s", camera);
+    return list[results->n_last_found++] = last;
+}
+
+static void free_camera(struct last_found *last)
+{
+    free(last->list);
+    free(last);
+}
+
+void results_forget_camera(struct results *results, const char *camera)
+{
+    for (int i = 0; i < results->n_last_found; i++)
+        if (strcmp(results->last_found[i]->camera, camera) == 0) {
+            free_camera(results->last_found[i]);
+            results->last_found[i] = results->last_found[--results->n_last_found];
+            return;
+        }
+}
+
+// Without memory the list is left out.
+static void keep_list(struct last_found *last, const struct found *found)
+{
+    if (found->n > last->room) {
+        struct framed_detection *list =
+            realloc(last->list, (size_t)found->n * sizeof(struct framed_detection));
+        last->n = 0;
+        if (!list)
+            return;
+        last->list = list;
+        last->room = found->n;
+    }
+    if (found->n > 0)
+        memcpy(last->list, found->list, (size_t)found->n * sizeof(struct framed_detection));
+    last->n = found->n;
+}
+
+static void keep_last(struct results *results, const struct found *found)
+{
+    struct last_found *last = find_camera(results, found->camera);
+    if (!last && !(last = add_camera(results, found->camera)))
+        return;
+    last->results++;
+    last->objects += (uint64_t)found->n;
+    last->late += found->late;
+    last->sequence = found->sequence;
+    last->epoch = found->frame.epoch;
+    last->capture_ns = found->frame.capture_ns;
+    last->result_ns = found->result_ns;
+    keep_list(last, found);
+}
+
+// --- messages
+
+// Returns RESULT_WRONGS for a good one, with the frame and the element that it is of.
+static enum result_wrong check_message(struct results *results, struct results_client *client,
+                                       const struct framed_ring_result *message, size_t bytes,
+                                       struct remembered **frame,
+                                       struct remembered_element **element)
+{
+    const unsigned known = FRAMED_RESULT_RETURN | FRAMED_RESULT_IN_SOURCE;
+    const uint32_t count = le32toh(message->count), index = le32toh(message->element);
+    client->sent++;
+    if (!results->receivers)
+        return RESULT_NOT_WANTED;
+    if (client->sent > client->lent)
+        return RESULT_FLOOD;
+    if (le16toh(message->version) != FRAMED_VERSION)
+        return RESULT_VERSION;
+    if (count > FRAMED_DETECTIONS_MAX ||
+        bytes != sizeof *message + count * sizeof(struct framed_detection))
+        return RESULT_LENGTH;
+    if (le16toh(message->flags) & ~known)
+        return RESULT_FLAGS;
+    *frame = find_lent(results, client, le64toh(message->ticket));
+    if (!*frame)
+        return RESULT_TICKET;
+    if ((*frame)->slot != le32toh(message->slot))
+        return RESULT_SLOT;
+    if (index >= (*frame)->n || !(*frame)->element[index].filled)
+        return RESULT_ELEMENT;
+    *element = &(*frame)->element[index];
+    return (*element)->answered & bit_of(client) ? RESULT_TWICE : RESULT_WRONGS;
+}
+
+static float read_float(float wire)
+{
+    uint32_t bits;
+    memcpy(&bits, &wire, sizeof bits);
+    bits = le32toh(bits);
+    memcpy(&wire, &bits, sizeof wire);
+    return wire;
+}
+
+static struct framed_detection read_detection(const struct framed_detection *wire)
+{
+    return (struct framed_detection){
+        .x1 = read_float(wire->x1),
+        .y1 = read_float(wire->y1),
+        .x2 = read_float(wire->x2),
+        .y2 = read_float(wire->y2),
+        .score = read_float(wire->score),
+        .class_id = le16toh(wire->class_id),
+        .flags = le16toh(wire->flags),
+        .track = (int64_t)le64toh((uint64_t)wire->track),
+    };
+}
+
+// In pixels of the picture and clipped to it. Returns OBJECT_DROPS for a good detection.
+static enum object_drop map_object(const struct remembered_element *element, bool in_source,
+                                   const struct framed_detection *from, struct framed_detection *to)
+{
+    const float box[4] = {from->x1, from->y1, from->x2, from->y2};
+    double mapped[4] = {(double)box[0], (double)box[1], (double)box[2], (double)box[3]};
+    if (!isfinite(box[0]) || !isfinite(box[1]) || !isfinite(box[2]) || !isfinite(box[3]) ||
+        !isfinite(from->score))
+        return OBJECT_NUMBER;
+    if (from->flags != 0)
+        return OBJECT_FLAGS;
+    if (!(box[0] < box[2]) || !(box[1] < box[3]))
+        return OBJECT_AREA;
+    if (!in_source)
+        box_map(element->dst_to_src, box, mapped);
+    *to = *from;
+    to->x1 = box_clip(mapped[0], element->frame.source_width);
+    to->y1 = box_clip(mapped[1], element->frame.source_height);
+    to->x2 = box_clip(mapped[2], element->frame.source_width);
+    to->y2 = box_clip(mapped[3], element->frame.source_height);
+    return to->x1 < to->x2 && to->y1 < to->y2 ? OBJECT_DROPS : OBJECT_OUTSIDE;
+}
+
+static int map_objects(struct results *results, const struct remembered_element *element,
+                       const struct framed_ring_result *message, struct framed_detection list[])
+{
+    const struct framed_detection *wire = (const struct framed_detection *)(message + 1);
+    const bool in_source = le16toh(message->flags) & FRAMED_RESULT_IN_SOURCE;
+    int n = 0;
+    for (uint32_t i = 0; i < le32toh(message->count); i++) {
+        const struct framed_detection from = read_detection(&wire[i]);
+        const enum object_drop drop = map_object(element, in_source, &from, &list[n]);
+        if (drop == OBJECT_DROPS)
+            n++;
+        else
+            results->dropped[drop]++;
+    }
+    return n;
+}
+
+// The client has neither the slot, nor did it give it back.
+static bool was_revoked(const struct results *results, const struct results_client *client,
+                        const struct consumer *consumer, const struct remembered *frame)
+{
+    return !(frame->returned & bit_of(client)) &&
+           !pool_has_lent(results->options.pool, consumer, frame->slot, frame->ticket);
+}
+
+static void publish(struct results *results, const struct found *found)
+{
+    results->results++;
+    results->objects += (uint64_t)found->n;
+    results->late += found->late;
+    latency_observe(&results->latency, found->result_ns - found->frame.received_ns);
+    keep_last(results, found);
+    for (struct results_receiver *receiver = results->receivers; receiver;
+         receiver = receiver->next)
+        receiver->take(receiver, found);
+}
+
+void results_take(struct results *results, struct results_client *client,
+                  const struct consumer *consumer, const struct framed_ring_result *message,
+                  size_t bytes)
+{
+    const struct output_config *config = results->options.config;
+    struct remembered *frame;
+    struct remembered_element *element;
+    const enum result_wrong wrong =
+        check_message(results, client, message, bytes, &frame, &element);
+    if (wrong != RESULT_WRONGS) {
+        results->wrong[wrong]++;
+        return;
+    }
+    struct framed_detection list[FRAMED_DETECTIONS_MAX];
+    struct found found = {
+        .camera = element->camera,
+        .output = config->name,
+        .region = element->region,
+        .part = element->part,
+        .parts = element->parts,
+        .frame = element->frame,
+        .sequence = element->sequence,
+        .ticket = frame->ticket,
+        .model = le32toh(message->model),
+        .client = client->number,
+        .late = frame_is_late(&element->frame, config->max_age.ns) ||
+                was_revoked(results, client, consumer, frame),
+        .result_ns = monotonic_ns(),
+        .list = list,
+    };
+    memcpy(found.src_to_dst, element->src_to_dst, sizeof found.src_to_dst);
+    memcpy(found.dst_to_src, element->dst_to_src, sizeof found.dst_to_src);
+    found.n = map_objects(results, element, message, list);
+    element->answered |= bit_of(client);
+    results->answered++;
+    publish(results, &found);
+}
+
+uint64_t results_wrong(const struct results *results)
+{
+    uint64_t wrong = 0;
+    for (int i = 0; i < RESULT_WRONGS; i++)
+        wrong += results->wrong[i];
+    return wrong;
+}
+
+// --- receivers and clients
+
+void results_add_receiver(struct results *results, struct results_receiver *receiver)
+{
+    receiver->next = results->receivers;
+    results->receivers = receiver;
+}
+
+void results_remove_receiver(struct results *results, struct results_receiver *receiver)
+{
+    struct results_receiver **link = &results->receivers;
+    while (*link && *link != receiver)
+        link = &(*link)->next;
+    if (*link)
+        *link = receiver->next;
+}
+
+void results_attach(struct results *results, struct results_client *client)
+{
+    const uint64_t free_bits = ~results->clients;
+    *client = (struct results_client){.number = ++results->next_number,
+                                      .index = __builtin_ctzll(free_bits)};
+    results->clients |= bit_of(client);
+}
+
+// Another client gets its bit.
+void results_detach(struct results *results, struct results_client *client)
+{
+    const uint64_t others = ~bit_of(client);
+    for (int i = 0; i < results->n_remembered; i++) {
+        struct remembered *remembered = &results->remembered[i];
+        remembered->lent &= others;
+        remembered->returned &= others;
+        for (uint32_t e = 0; e < remembered->n; e++)
+            remembered->element[e].answered &= others;
+    }
+    results->clients &= others;
+}
+
+// --- life
+
+int results_open(struct results **ret, const struct results_options *options)
+{
+    struct results *results = calloc(1, sizeof *results);
+    if (!results)
+        return -ENOMEM;
+    results->options = *options;
+    *ret = results;
+    return 0;
+}
+
+void results_close(struct results *results)
+{
+    if (!results)
+        return;
+    for (int i = 0; i < results->n_last_found; i++)
+        free_camera(results->last_found[i]);
+    free(results->last_found);
+    free(results->remembered);
+    free(results);
+}
