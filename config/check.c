@@ -47,19 +47,27 @@ static void check_http(struct mistakes *mistakes, const struct config *config,
             "(http_token: ${NAME} of a credential, or 127.0.0.1:PORT, [::1]:PORT or unix:PATH)");
 }
 
+static bool has_sink_at(const struct output_config *output, const struct sink_address *address)
+{
+    return address_collides(&output->sink, address) ||
+           address_collides(&output->detections.sink, address);
+}
+
 // The daemon's own sockets must not collide with any sink.
 static void check_path(struct mistakes *mistakes, const struct config *config, const char *key,
                        struct place at, const struct sink_address *address)
 {
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
-        for (int o = 0; o < camera->n_outputs; o++)
-            if (!camera->outputs[o].is_batch && address_collides(&camera->outputs[o].sink, address))
+        for (int o = 0; o < camera->n_outputs; o++) {
+            const struct output_config *output = &camera->outputs[o];
+            if (!output->is_batch && has_sink_at(output, address))
                 mistake(mistakes, at, key, "is also the sink of cameras.%s.outputs.%s",
-                        camera->name, camera->outputs[o].name);
+                        camera->name, output->name);
+        }
     }
     for (int i = 0; i < config->n_batches; i++)
-        if (address_collides(&config->batches[i].sink, address))
+        if (has_sink_at(&config->batches[i], address))
             mistake(mistakes, at, key, "is also the sink of batches.%s", config->batches[i].name);
 }
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "config/detections.h"
 #include "config/op.h"
 #include "config/pattern.h"
 #include "config/preset.h"
@@ -16,11 +17,15 @@ struct check {
     struct output_config *output;
     const struct given *given;
     const char *path;
+    const char *section; // "", or "detections." where `output` is what detections_as_output made
+    const struct output_config *whole; // that the output is, or its detections are of
 };
 
 static const struct given *find_given(const struct check *c, const char *key)
 {
-    const struct config_row *row = table_find(&output_table, key);
+    char dotted[KEY_MAX];
+    snprintf(dotted, sizeof dotted, "%s%s", c->section, key);
+    const struct config_row *row = table_find(&output_table, dotted);
     assert(row);
     return &c->given[row - output_table.rows];
 }
@@ -44,7 +49,7 @@ refuse_at(const struct check *c, struct place at, const char *key, const char *f
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    snprintf(dotted, sizeof dotted, "%s.%s", c->path, key);
+    snprintf(dotted, sizeof dotted, "%s.%s%s", c->path, c->section, key);
     mistake(c->mistakes, at, dotted, "%s", what);
 }
 
@@ -434,9 +439,11 @@ static void check_rtsp(struct check *c)
             refuse_key(c, keys[i], "is only for a file (sink: file:PATH)");
 }
 
-static bool sinks_collide(const struct output_config *a, const struct output_config *b)
+// Whether a sink of the other output is this one.
+static bool sinks_collide(const struct output_config *other, const struct output_config *this)
 {
-    return address_collides(&a->sink, &b->sink);
+    return address_collides(&other->sink, &this->sink) ||
+           address_collides(&other->detections.sink, &this->sink);
 }
 
 static bool memories_collide(const struct output_config *a, const struct output_config *b)
@@ -453,7 +460,7 @@ static bool find_rival(const struct check *c,
         const struct camera_config *camera = &c->config->cameras[i];
         for (int j = 0; j < camera->n_outputs; j++) {
             const struct output_config *other = &camera->outputs[j];
-            if (other == c->output)
+            if (other == c->whole)
                 return false;
             snprintf(rival, KEY_MAX, "cameras.%s.outputs.%s", camera->name, other->name);
             if (collide(other, c->output))
@@ -463,7 +470,7 @@ static bool find_rival(const struct check *c,
     for (int i = 0; i < c->config->n_batches; i++) {
         const struct output_config *other = &c->config->batches[i];
         snprintf(rival, KEY_MAX, "batches.%s", other->name);
-        if (other != c->output && collide(other, c->output))
+        if (other != c->whole && collide(other, c->output))
             return true;
     }
     return false;
@@ -474,8 +481,55 @@ static void check_rivals(struct check *c)
     char rival[KEY_MAX];
     if (find_rival(c, sinks_collide, rival))
         refuse_value(c, "sink", "is already the sink of %s (each output needs its own)", rival);
+    else if (*c->section && address_collides(&c->whole->sink, &c->output->sink))
+        refuse_value(c, "sink", "is the output's own (detections need another)");
     if (find_rival(c, memories_collide, rival))
         refuse_value(c, "shared", "is already the memory of %s (each output needs its own)", rival);
+}
+
+// The file gives the key another value than its default.
+static bool is_set_by_file(const struct check *c, const char *key)
+{
+    const struct config_row *row = &output_table.rows[find_given(c, key) - c->given];
+    struct output_config plain = {0};
+    const char *wrong;
+    if (row->text)
+        value_parse(row, &plain, &row->text, 1, &wrong);
+    return is_given(c, key) && (!row->text || !value_equal(row, &plain, c->whole));
+}
+
+// Lines of what clients of a ring send back, whose sink has the same rules as that of an output.
+static void check_detections(struct check *c)
+{
+    static const char *const keys[] = {"sink",    "labels", "open", "clients",
+                                       "segment", "keep",   "mode", "group"};
+    struct output_config lines = detections_as_output(c->output);
+    struct check of = *c;
+    of.section = "detections.";
+    of.output = &lines;
+    const enum sink_kind kind = lines.sink.kind;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && c->output->kernel != KERNEL_COPY; i++) {
+        if (!is_set_by_file(&of, keys[i]))
+            continue;
+        if (c->output->sink.kind != SINK_RING) {
+            refuse_key(&of, keys[i],
+                       "is only for a ring, whose clients send back what they found (sink: "
+                       "ring:PATH)");
+            return;
+        }
+        if (kind == SINK_NONE && strcmp(keys[i], "labels") && !is_wrong(&of, "sink"))
+            refuse_key(&of, keys[i], "has no effect without detections.sink beside it");
+    }
+    if (kind == SINK_NONE || c->output->kernel == KERNEL_COPY)
+        return;
+    if (kind == SINK_RING || kind == SINK_RTSP) {
+        refuse_value(&of, "sink", "is not for lines (unix:PATH, tcp:HOST:PORT or file:PATH)");
+        return;
+    }
+    check_tcp(&of);
+    check_file(&of);
+    check_rivals(&of);
+    detections_take(c->output, &lines);
 }
 
 // --- protocols
@@ -554,7 +608,7 @@ static void check_protocol(struct check *c)
 void check_output(struct mistakes *mistakes, const struct config *config,
                   struct output_config *output, const struct given given[], const char *path)
 {
-    struct check c = {mistakes, config, output, given, path};
+    struct check c = {mistakes, config, output, given, path, "", output};
     if (!is_wrong(&c, "kernel")) {
         check_keys_of_kernel(&c);
         kernel_checks[output->kernel](&c);
@@ -570,4 +624,5 @@ void check_output(struct mistakes *mistakes, const struct config *config,
     check_rtsp(&c);
     check_rivals(&c);
     check_protocol(&c);
+    check_detections(&c);
 }

@@ -16,7 +16,7 @@ enum turning { TURNING_AUTO, TURNING_IGNORE };
 enum decoded_pictures { PICTURES_AUTO, PICTURES_ALL, PICTURES_REFERENCE, PICTURES_KEYFRAMES };
 enum damaged { DAMAGED_FLAG, DAMAGED_DROP, DAMAGED_HOLD };
 enum overflow { OVERFLOW_DROP_OLDEST, OVERFLOW_DROP_NEWEST, OVERFLOW_WAIT, OVERFLOW_AUTO };
-// How frames lie on a socket or in a file; the last two are containers of a camera's own packets.
+// How frames lie on a socket or in a file; mp4 and mkv are containers of a camera's own packets.
 enum protocol {
     PROTOCOL_AUTO,
     PROTOCOL_FRAMED,
@@ -24,7 +24,8 @@ enum protocol {
     PROTOCOL_NPY,
     PROTOCOL_RAW,
     PROTOCOL_MP4,
-    PROTOCOL_MKV
+    PROTOCOL_MKV,
+    PROTOCOL_LINES // of `detections`, no choice of `protocol`
 };
 // What an output makes of its camera: the ops of kernels/, by their numbers, or a copy of the
 // camera's own packets.
@@ -54,7 +55,7 @@ enum { CAMERA_OUTPUTS_MAX = 16 };
 #define BATCH_AUTO_MAX   32 // elements that `count: auto` gives at most
 #define RING_CLIENTS_MAX 64 // each may hold slots that others wait for
 
-enum { TABLE_ROWS_MAX = 64 }; // keys of the root, of a camera or of an output
+enum { TABLE_ROWS_MAX = 96 }; // keys of the root, of a camera or of an output
 
 // Where the values of an object stand in the file, by the rows of its table (config/object.h).
 struct places {
@@ -78,6 +79,20 @@ struct tiles_config {
 struct colour_config {
     enum matrix matrix;
     enum range range;
+};
+
+// Where lines go that say what clients of a ring found. An output_config of these keys is what the
+// sinks of lines are opened with.
+struct detections_config {
+    struct sink_address sink; // SINK_NONE: no lines
+    struct labels labels;
+    bool open;
+    int clients;
+    struct split segment, keep;
+    struct filemode mode;
+    char *group;
+    gid_t group_id; // as of the output's own
+    bool has_group_id;
 };
 
 // A product of a camera; or a batch, a product that cameras share. A camera that is a member of a
@@ -123,6 +138,7 @@ struct output_config {
     char *group;    // of the socket or file; NULL: that of the process
     gid_t group_id; // of `group`, once it was looked up (daemon/base/groups.h)
     bool has_group_id;
+    struct detections_config detections;
     bool is_batch; // not a key: a batch, or a camera's share in one; the keys below hold for these
     struct name_patterns cameras; // the members
     int count;                    // most elements; 0: auto

@@ -118,9 +118,10 @@ bool object_equal(const struct table *table, const void *a, const void *b)
         const struct config_row *row = &table->rows[i];
         // Keys of other kernels, or of batches, which `defaults` may set, do not count; nor do
         // patterns: members come and go while the batch stays; nor `rois`: each output holds those
-        // that it shows.
+        // that it shows; nor `detections`, which an output that stays takes over.
         const bool counts =
             row_has_value(row) && row->type != VALUE_NAME_PATTERNS && row->type != VALUE_ROIS &&
+            !(outputs && row_is_of_detections(row)) &&
             (!outputs || (row_is_of(row, output->kernel) && (output->is_batch || !row->batch)));
         if (counts && !value_equal(row, a, b))
             return false;

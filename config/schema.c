@@ -259,6 +259,16 @@ static const struct config_row output_rows[] = {
           RANGE(0, 600), COPY),
     FIELD(struct output_config, mode, "0660", "permissions of the socket or file", RANGE(0, 0777)),
     FIELD(struct output_config, group, NULL, "group of the socket or file", .example = "video"),
+    SECTION("detections", "lines of JSON, one for each result that a client of this ring sends back: the objects that it found, in pixels of the camera's picture", PICTURES),
+    FIELD(struct output_config, detections.sink, NULL, "where the lines go: a socket that any number of programs read, or a file",
+          .example = "unix:/run/framed/gate-objects.sock", .own = true, PICTURES),
+    FIELD(struct output_config, detections.labels, NULL, "names of the detector's classes, for `label` of the lines", .example = "[person, bicycle, car]", PICTURES),
+    FIELD(struct output_config, detections.open, "false", "allow a tcp sink on other addresses than loopback, as `open` of the output does", PICTURES),
+    FIELD(struct output_config, detections.clients, "64", "most readers of the socket at once", RANGE(1, 1024), PICTURES),
+    FIELD(struct output_config, detections.segment, "0", "when to begin a new file, as `segment` of the output", RANGE(1, 86400), PICTURES),
+    FIELD(struct output_config, detections.keep, "0", "which finished files to delete, as `keep` of the output", RANGE(1, 3650.0 * 86400), PICTURES),
+    FIELD(struct output_config, detections.mode, "0660", "permissions of the socket or file", RANGE(0, 0777), PICTURES),
+    FIELD(struct output_config, detections.group, NULL, "group of the socket or file", .example = "video", PICTURES),
     FIELD(struct output_config, cameras, NULL,
           "the members: patterns over the names of cameras, in which * stands for any characters and ? for one; of the patterns that fit a name the last decides",
           .example = "[\"gate*\", \"yard-?\", \"!yard-9\"]", .required = true, .own = true, BATCH),
@@ -442,6 +452,11 @@ const char *row_word(const struct config_row *row)
 bool row_has_value(const struct config_row *row)
 {
     return row->type < VALUE_TYPES;
+}
+
+bool row_is_of_detections(const struct config_row *row)
+{
+    return row_has_value(row) && strncmp(row->key, "detections.", strlen("detections.")) == 0;
 }
 
 bool row_is_of(const struct config_row *row, enum kernel kernel)

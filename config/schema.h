@@ -44,6 +44,8 @@ bool row_in_section(const struct config_row *, const char *prefix);
 const char *row_word(const struct config_row *); // the last word of its key
 // Whether a row has a member that value.h's functions are for.
 bool row_has_value(const struct config_row *);
+// Whether it holds a value of the section `detections`, which may change while its output stays.
+bool row_is_of_detections(const struct config_row *);
 // Whether outputs of that kernel have the key.
 bool row_is_of(const struct config_row *, enum kernel);
 // What the key can hold, in words: "100ms to 1h; units h, m, s, ms", cut to `size` bytes. Returns

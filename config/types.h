@@ -72,6 +72,10 @@ struct name_patterns { // over names of cameras, see config/name_patterns.h; own
     char **list;
     int n;
 };
+struct labels { // of classes, from 0 on, see config/labels.h; owns its text
+    char *text; // each with its final zero, one behind the other
+    size_t bytes;
+};
 struct filemode { // octal permissions of a socket or file
     int mode;
 };
@@ -115,6 +119,7 @@ enum value_type {
     VALUE_PERCENT,
     VALUE_BATCH_WAIT,
     VALUE_NAME_PATTERNS,
+    VALUE_LABELS,
     VALUE_PIN,
     VALUE_GPUS,
     VALUE_GPU,
@@ -152,6 +157,7 @@ enum value_type {
     struct percent: VALUE_PERCENT, \
     struct batch_wait: VALUE_BATCH_WAIT, \
     struct name_patterns: VALUE_NAME_PATTERNS, \
+    struct labels: VALUE_LABELS, \
     struct pin: VALUE_PIN, \
     struct gpu_list: VALUE_GPUS, \
     struct gpu_choice: VALUE_GPU, \
@@ -167,8 +173,11 @@ enum value_type {
 
 enum { WAIT_AUTO = -1 };
 enum { NAME_PATTERN_MAX = 31 }; // bytes of a pattern without its !
-enum { VALUE_LIST_MAX = 64 };   // entries of the longest list
-#define OPTIONS_MAX 64          // entries of maps
+#define NAME_PATTERNS_MAX 64    // of one list
+#define LABELS_MAX        2048
+enum { LABEL_MAX = 63 };              // bytes of a label
+enum { VALUE_LIST_MAX = LABELS_MAX }; // entries of the longest list
+#define OPTIONS_MAX 64                // entries of maps
 #define ROIS_MAX    32
 
 struct config_choice {

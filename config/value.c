@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "config/describe.h"
+#include "config/labels.h"
 #include "config/name_patterns.h"
 #include "config/quantity.h"
 #include "config/rois.h"
@@ -556,6 +557,36 @@ static void free_name_patterns(void *member)
     name_patterns_free(member);
 }
 
+static const char *parse_labels(const struct config_row *row, void *member,
+                                const char *const text[], int n)
+{
+    (void)row;
+    struct labels labels;
+    const char *wrong = NULL;
+    const int status = labels_parse(&labels, text, n, &wrong);
+    if (status == 0) {
+        labels_free(member);
+        *(struct labels *)member = labels;
+    }
+    return status == -ENOMEM ? out_of_memory : wrong;
+}
+
+static bool equal_labels(const void *a, const void *b)
+{
+    return labels_equal(a, b);
+}
+
+static int own_labels(void *member)
+{
+    const struct labels shared = *(struct labels *)member;
+    return labels_copy(member, &shared);
+}
+
+static void free_labels(void *member)
+{
+    labels_free(member);
+}
+
 static int add_option(const struct config_row *row, void *member, const char *name,
                       const char *const text[], struct place place, const char **wrong)
 {
@@ -741,12 +772,21 @@ static const struct type {
     [VALUE_BATCH_WAIT] = {"auto, or @durations", "{\"const\": \"auto\"}, @duration",
                           parse_batch_wait, .quoted = true, .size = sizeof(struct batch_wait)},
     [VALUE_NAME_PATTERNS] =
-        {"1 to 64 names of cameras with * and ? in quotes; \"!NAME\" takes out",
+        {"1 to " TEXT_OF(
+             NAME_PATTERNS_MAX) " names of cameras with * and ? in quotes; \"!NAME\" takes out",
          "{\"$ref\": \"#/definitions/pattern\"}, {\"type\": \"array\", \"items\": {\"anyOf\": "
          "[{\"$ref\": \"#/definitions/pattern\"}, {\"$ref\": \"#/definitions/expanded\"}]}, "
-         "\"minItems\": 1, \"maxItems\": 64}",
-         .parse_list = parse_name_patterns, .list = VALUE_LIST_MAX, .single = true, .shorter = true,
-         .equal = equal_name_patterns, .own = own_name_patterns, .free = free_name_patterns},
+         "\"minItems\": 1, \"maxItems\": " TEXT_OF(NAME_PATTERNS_MAX) "}",
+         .parse_list = parse_name_patterns, .list = NAME_PATTERNS_MAX, .single = true,
+         .shorter = true, .equal = equal_name_patterns, .own = own_name_patterns,
+         .free = free_name_patterns},
+    [VALUE_LABELS] = {"1 to " TEXT_OF(LABELS_MAX) " texts, the first of class 0",
+                      "{\"type\": \"string\", \"minLength\": 1}, {\"type\": \"array\", \"items\": "
+                      "{\"type\": [\"string\", \"number\", \"boolean\"]}, \"minItems\": 1, "
+                      "\"maxItems\": " TEXT_OF(LABELS_MAX) "}",
+                      .parse_list = parse_labels, .list = LABELS_MAX, .single = true,
+                      .shorter = true, .equal = equal_labels, .own = own_labels,
+                      .free = free_labels},
     [VALUE_DIMENSIONS] = {"WIDTHxHEIGHT, each @range",
                           "{\"type\": \"string\", \"pattern\": \"^[1-9][0-9]*x[1-9][0-9]*$\"}",
                           parse_dimensions, .size = sizeof(struct dimensions)},

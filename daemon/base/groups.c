@@ -19,6 +19,9 @@ static void look_up(struct output_config *output)
 {
     if (output->group)
         output->has_group_id = group_look_up(output->group, &output->group_id) == 0;
+    struct detections_config *lines = &output->detections;
+    if (lines->group)
+        lines->has_group_id = group_look_up(lines->group, &lines->group_id) == 0;
 }
 
 void groups_look_up(struct config *config)

@@ -376,6 +376,7 @@ size_t protocol_header(const struct output_config *config, const struct result *
     case PROTOCOL_AUTO:
     case PROTOCOL_MP4: // libavformat writes it: output/muxer.c
     case PROTOCOL_MKV:
+    case PROTOCOL_LINES:
         break;
     }
     return 0;

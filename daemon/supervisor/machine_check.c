@@ -239,12 +239,11 @@ void machine_check_auto_pictures(struct mistakes *mistakes, struct mistakes *war
             judge_auto_picture(mistakes, warnings, &config->cameras[i]);
 }
 
-static void judge_group(const struct output_judge *judge)
+static void judge_group(const struct output_judge *judge, const char *key, const char *name)
 {
-    const char *name = judge->output->group;
     gid_t id;
     if (name && group_look_up(name, &id) < 0)
-        refuse_output(judge, "group",
+        refuse_output(judge, key,
                       "there is no group \"%s\" on this machine (`getent group` lists them)", name);
 }
 
@@ -288,14 +287,24 @@ static void path_wrong(const struct sink_address *address, char *why, size_t siz
     }
 }
 
-static void judge_sink(const struct output_judge *judge)
+static void judge_sink(const struct output_judge *judge, const char *key,
+                       const struct sink_address *address)
 {
     char why[PATH_MAX + 128];
-    if (!judge->output->sink.path)
+    if (!address->path)
         return;
-    path_wrong(&judge->output->sink, why, sizeof why);
+    path_wrong(address, why, sizeof why);
     if (why[0])
-        refuse_output(judge, "sink", "%s", why);
+        refuse_output(judge, key, "%s", why);
+}
+
+static void judge_sinks(const struct output_judge *judge)
+{
+    const struct output_config *output = judge->output;
+    judge_group(judge, "group", output->group);
+    judge_sink(judge, "sink", &output->sink);
+    judge_group(judge, "detections.group", output->detections.group);
+    judge_sink(judge, "detections.sink", &output->detections.sink);
 }
 
 static void judge_socket(struct mistakes *mistakes, const struct config *config, const char *key,
@@ -334,13 +343,11 @@ void machine_check_machine(struct mistakes *mistakes, const struct config *confi
                 judge_geometry(&judge);
             if (judge.output->is_batch)
                 continue; // the batch itself follows
-            judge_group(&judge);
-            judge_sink(&judge);
+            judge_sinks(&judge);
         }
     }
     for (int i = 0; i < config->n_batches; i++) {
         const struct output_judge judge = {.mistakes = mistakes, .output = &config->batches[i]};
-        judge_group(&judge);
-        judge_sink(&judge);
+        judge_sinks(&judge);
     }
 }
