@@ -21,7 +21,7 @@ from framed_client import ROOT, Checks, Framed, first_lines, folder, framedio_en
 from onnx import numpy_helper
 
 WIDTH, HEIGHT, SIDE, COUNT = 1280, 720, 640, 60
-NEAR = 1.5  # source pixels between a box and its block
+NEAR = 0.4  # source pixels between a box and its block: less than what half a pixel of the tensor too much makes
 SAME = 0.99  # IoU of a box with that of the runtime's own preprocessing
 LINES = 4  # of each program
 CONFIG = """
