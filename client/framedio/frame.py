@@ -1,5 +1,7 @@
 """What a reader gives out: frames and batches, as arrays of whatever library reads them."""
 import ctypes
+import errno
+import os
 import time
 
 from .dlpack import CPU, CUDA, capsule_of

@@ -3,12 +3,10 @@
 test's own it is told of torn frames, and its arrays stay readable. Its structs are those of the headers in C."""
 import asyncio
 import ctypes
-import fcntl
 import gc
 import itertools
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +14,7 @@ import time
 
 import numpy
 from framed_client import PATIENCE, ROOT, Checks, Framed, Reader, consume, folder, framedio_environment, free_port, make_clip, run
+from ring_sender import RingSender
 
 if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
@@ -52,7 +51,10 @@ SIZES = """
 #define OFFSET(field) printf("%zu ", offsetof(struct framed_view, field))
 int main(void)
 {
+    SIZE(framed_format); SIZE(framed_model); SIZE(framed_output); SIZE(framed_found);
     SIZE(framed_header); SIZE(framed_element_header); SIZE(framed_batch); SIZE(framed_view); SIZE(framed_counts);
+    printf("%zu %zu ", offsetof(struct framed_model, conf), offsetof(struct framed_model, iou));
+    printf("%zu ", offsetof(struct framed_found, detections));
     OFFSET(header); OFFSET(batch); OFFSET(elements); OFFSET(ticket); OFFSET(shared); OFFSET(reserved);
 }
 """
@@ -144,45 +146,8 @@ def check_async(checks, where):
         asyncio.run(asyncio.wait_for(take_all(), 60 * PATIENCE))
 
 
-class Sender:
-    """A ring of 16 x 4 RGB bytes with one client and three slots, which takes slots away whenever it likes."""
-
-    SLOTS, BYTES = 3, 3 * 16 * 4
-    STATE = SLOTS * BYTES
-
-    def __init__(self, where):
-        self.path = f"{where}/own.ring"
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.listener.bind(self.path)
-        self.listener.listen()
-        self.listener.settimeout(10 * PATIENCE)
-
-    def accept(self):
-        """A new daemon's memory for the next client."""
-        self.file = os.memfd_create("ring", os.MFD_ALLOW_SEALING)
-        length = self.STATE + 8 * self.SLOTS
-        os.ftruncate(self.file, length)
-        fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-        self.peer, _ = self.listener.accept()
-        fields = (b"FRNG", 1, 256, self.SLOTS, 0, 0, self.BYTES, self.BYTES, self.STATE, length, 0, bytes(16), 0, 0)
-        socket.send_fds(self.peer, [consume.HELLO.pack(*fields).ljust(256, b"\0")], [self.file])
-
-    def send(self, slot, level, ticket, tell=True):
-        os.pwrite(self.file, ticket.to_bytes(8, "little"), self.STATE + 8 * slot)
-        os.pwrite(self.file, bytes([level]) * self.BYTES, slot * self.BYTES)
-        if tell:
-            header = consume.WIRE.pack(
-                b"FRMD", 1, 256, self.BYTES, ticket, 0, 0, 0, 0, 0, 0, 0, 0, 16, 4, 16, 4, b"rgb", b"u8", b"nchw", 3, 0,
-                0, 64, 128, 0, 16, 16, 16, 0, *[1.0, 0, 0, 0, 1, 0] * 2, b"camera", b"output")
-            self.peer.send(header + consume.SLOT.pack(slot, 0, ticket))
-
-    def hang_up(self):
-        self.peer.close()
-        os.close(self.file)
-
-
 def check_torn(checks, where):
-    sender = Sender(where)
+    sender = RingSender(where)
     with framedio.open(f"ring:{sender.path}", timeout=10 * PATIENCE) as reader:
         checks.check(reader.poll() is None, "a frame from nowhere")
         sender.accept()
@@ -278,8 +243,10 @@ def check_structs(checks, where):
     subprocess.run(["cc", "-I", ROOT, "-o", f"{where}/sizes", f"{where}/sizes.c"], check=True)
     plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     said = subprocess.run([f"{where}/sizes"], check=True, capture_output=True, text=True, env=plain).stdout
-    kinds = library.Header, library.ElementHeader, library.BatchHeader, library.View, library.Counts
-    offsets = [getattr(library.View, name).offset for name in VIEW_FIELDS]
+    kinds = (library.Format, library.Model, library.Output, library.Found, library.Header, library.ElementHeader,
+             library.BatchHeader, library.View, library.Counts)
+    inner = [library.Model.conf.offset, library.Model.iou.offset, library.Found.detections.offset]
+    offsets = inner + [getattr(library.View, name).offset for name in VIEW_FIELDS]
     ours = [*map(ctypes.sizeof, kinds), *offsets]
     checks.check(list(map(int, said.split())) == ours, f"in C {said}, here {ours}")
 
