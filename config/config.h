@@ -76,6 +76,15 @@ struct tiles_config {
     bool full; // the whole picture is an element, too
 };
 
+// Of an output that shows what clients of another output found (daemon/transform/crops.h).
+struct crops_config {
+    char *of; // the other output, of the same camera; NULL: the output shows pictures
+    struct classes classes;
+    struct percent margin; // that a box is enlarged by on each side
+    int most;              // elements of one picture
+    struct duration keep;  // how long pictures wait for what is found in them
+};
+
 struct colour_config {
     enum matrix matrix;
     enum range range;
@@ -115,6 +124,7 @@ struct output_config {
     struct crop crop;
     struct roi_choice roi;
     struct tiles_config tiles;
+    struct crops_config crops;
     struct levels fill;
     struct tensor_config tensor;
     enum pixel_format format;
@@ -142,7 +152,8 @@ struct output_config {
     bool is_batch; // not a key: a batch, or a camera's share in one; the keys below hold for these
     struct name_patterns cameras; // the members
     int count;                    // most elements; 0: auto
-    int capacity;                 // not a key: `count`, or what config_load chose for auto
+    int capacity;                 // not a key: `count`, or what config_load chose for auto; of
+                                  // crops `most`
     struct batch_wait wait;
     int per_camera; // most frames of one camera in one batch
     enum batch_order order;

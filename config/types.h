@@ -9,6 +9,12 @@
 #include "kernels/ops.h"
 #include "kernels/processors.h"
 
+enum {
+    CLASSES_MAX = 64,    // of one list
+    CLASS_NAME_MAX = 31, // bytes
+    CROPS_MAX = 64,      // of one picture
+};
+
 struct duration {
     int64_t ns;
 };
@@ -67,6 +73,13 @@ struct fingerprint { // of a certificate
 };
 struct batch_wait { // how long a batch waits for more elements
     int64_t ns;     // WAIT_AUTO: as the members' rates and the clients' pace say
+};
+struct classes { // of objects, by their numbers from 0 or by names; n 0: all
+    int n;
+    struct class_choice {
+        int number; // below 0: not known
+        char name[CLASS_NAME_MAX + 1];
+    } list[CLASSES_MAX];
 };
 struct name_patterns { // over names of cameras, see config/name_patterns.h; owns them
     char **list;

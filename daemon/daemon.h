@@ -12,6 +12,8 @@
 // - Each batch has a collector (transform/collector.h), which waits for pictures that found no
 //   room when they came, submits them, and closes batches whose wait is over. It may block in the
 //   drivers, as a camera's thread does.
+// - Each output with `crops` has a thread (transform/crops.h), which waits for boxes that clients
+//   found and submits them. It may block in the drivers, too.
 // - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
 //   A thread of each such GPU first closes the decoders of NVDEC that its cameras left behind.
 // - libuv's threads run work that may block, for the loop (base/work.h): they write files and to
@@ -25,7 +27,8 @@
 // for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
-// (transform/transform.c), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
+// (transform/transform.c), crops (transform/crops.h) and their pictures, the memory of a pool, a
+// pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). Those of a camera's texts, of its pictures and their buffers, a
 // semaphore, the event queue and the log are taken last. Two are held while a thread waits: that of
 // a pool's memory, while memory is mapped and pinned, and that of the log, while a line is written.

@@ -58,17 +58,18 @@ struct framed_header {
     char camera[24], output[16]; // UTF-8, zero padded, cut at a character
 };
 
-// --- Batches: outputs of `batches:`, and outputs with several regions or tiles of a picture. A
-// batch is a framed_batch, `count` headers and the payload. Element i is header i and the
-// element_bytes behind i * element_bytes of the payload, which together are an array of count x C x
-// H x W. A socket or file has all three one behind the other; of a ring's batch the message is the
-// framed_batch alone, and the headers lie in the memory that is shared.
+// --- Batches: outputs of `batches:`, with several regions or tiles of a picture too, and outputs
+// with `crops`, whose elements are boxes that clients found in one picture. A batch is a
+// framed_batch, `count` headers and the payload. Element i is header i and the element_bytes behind
+// i * element_bytes of the payload, which together are an array of count x C x H x W. A socket or
+// file has all three one behind the other; of a ring's batch the message is the framed_batch alone,
+// and the headers lie in the memory that is shared.
 
 #define FRAMED_BATCH_MAGIC "FRBT"
 
 enum framed_closed_by {
     FRAMED_CLOSED_FULL = 1,     // no element is free
-    FRAMED_CLOSED_ALL = 2,      // every live camera of the batch is in it
+    FRAMED_CLOSED_ALL = 2,      // every live camera of the batch is in it; every box of crops
     FRAMED_CLOSED_WAIT = 3,     // its `wait` was over
     FRAMED_CLOSED_RELOAD = 4,   // its cameras or its memory changed
     FRAMED_CLOSED_STOPPING = 5, // the output ends
@@ -103,9 +104,11 @@ struct framed_batch {
 // FRAMED_FLAG_EMPTY, payload_bytes, the shape, batch_index and output; the rest is 0.
 struct framed_element_header {
     struct framed_header header;
-    char region[24];          // name of the camera's region, zero padded; "": all of the picture
-    uint64_t parent_sequence; // of the picture that the element is a part of: header.sequence
-    uint32_t object;          // 0
+    char region[24]; // name of the camera's region, zero padded; "": all of the picture
+    // Of the picture that the element is a part of: header.sequence. Of crops: in the output that
+    // the box was found in; header.sequence counts the results with wanted boxes there.
+    uint64_t parent_sequence;
+    uint32_t object;      // of crops: index of the box in the result that it came with; else 0
     uint32_t part, parts; // which of the picture's elements this is, from 0, and how many it has
     uint8_t reserved[20];
 };

@@ -28,12 +28,13 @@ static enum region_kind memory_kind(const struct output_config *config)
 static int open_pool(struct output *output)
 {
     const struct output_config *config = output->config;
-    const int items = config->is_batch ? config->capacity : 1;
+    const bool has_elements = config->is_batch || config->crops.of;
+    const int items = has_elements ? config->capacity : 1;
     struct pool_options options = {
         .n = config->slots,
         .items = items,
         .name = config->name,
-        .header_bytes = config->is_batch && config->sink.kind == SINK_RING
+        .header_bytes = has_elements && config->sink.kind == SINK_RING
                             ? (size_t)items * sizeof(struct framed_element_header)
                             : 0,
         .kind = memory_kind(config),
@@ -104,6 +105,8 @@ int output_open(struct output **ret, const char *camera, const struct output_con
     int rc = make_output(ret, camera, config);
     if (rc == 0)
         rc = config->kernel == KERNEL_COPY ? open_packets(*ret) : open_pool(*ret);
+    if (rc == 0 && config->crops.of)
+        rc = crop_requests_open(&(*ret)->requests, (*ret)->config, &(*ret)->ledger);
     if (rc < 0)
         output_close(*ret);
     return rc;
@@ -155,6 +158,7 @@ void output_close(struct output *output)
     batch_close(output->batch);
     listener_close(&output->listener);
     packet_queue_close(output->packets);
+    crop_requests_close(output->requests);
     config_free_output(output->config);
     free(output);
 }

@@ -11,6 +11,7 @@
 #include "daemon/base/ledger.h"
 #include "daemon/base/rate_counter.h"
 #include "daemon/output/batch.h"
+#include "daemon/output/crop_requests.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/rate.h"
@@ -22,16 +23,17 @@ struct output {
     const char *camera; // its name; of a batch ""
     struct output_config *config;
     struct ledger ledger;
-    struct latency latency;       // received to finished
-    struct shared_object shared;  // of `shared:`, the name of the pool's memory; else closed
-    struct pool *pool;            // NULL of a copy, which has:
-    struct packet_queue *packets; // NULL of others
-    struct results *results;      // of an output with a ring of its own; NULL: of others
-    struct event ready;           // results may be ready, or many packets wait
-    struct batch *batch;          // of a batch's own output; NULL: of others
-    struct collector *collector;  // of that, the supervisor's; NULL: not started
-    struct output *parent;        // the batch's own output, of a camera's share; NULL: of others
-    struct batch_member share;    // where there is a parent
+    struct latency latency;         // received to finished
+    struct shared_object shared;    // of `shared:`, the name of the pool's memory; else closed
+    struct pool *pool;              // NULL of a copy, which has:
+    struct packet_queue *packets;   // NULL of others
+    struct results *results;        // of an output with a ring of its own; NULL: of others
+    struct crop_requests *requests; // of crops; NULL: of others
+    struct event ready;             // results may be ready, or many packets wait
+    struct batch *batch;            // of a batch's own output; NULL: of others
+    struct collector *collector;    // of that, the supervisor's; NULL: not started
+    struct output *parent;          // the batch's own output, of a camera's share; NULL: of others
+    struct batch_member share;      // where there is a parent
 
     // loop thread:
     struct listener listener; // for the sink that is to be opened; closed: it makes its own

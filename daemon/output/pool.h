@@ -38,8 +38,10 @@ struct item {
     struct frame_info frame;
     // Names, or the first 24 bytes of them: one more than the wire has, which cuts at a character.
     char camera[25];
-    char region[25];                     // of the camera, that the element shows; "": the picture
-    int part, parts;                     // which element of its picture it is, and of how many
+    char region[25];          // of the camera, that the element shows; "": the picture
+    uint64_t parent_sequence; // of the picture that it is a part of: `sequence`, but of crops
+    int object;               // of crops: index of the box among those that were found
+    int part, parts;          // which element of its picture it is, and of how many
     double src_to_dst[6], dst_to_src[6]; // identity for yuv without a geometry
     uint64_t sequence;                   // counts every frame that the camera offered
     uint64_t ordinal;                    // the same without the thinned ones: gaps are losses

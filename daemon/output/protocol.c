@@ -197,7 +197,8 @@ static struct framed_element_header element_header(const struct output_config *c
     const struct item *item = &result->item[element];
     struct framed_element_header to = {
         .header = shape_header(result, config->name, sizeof to, element),
-        .parent_sequence = htole64(item_is_filled(item) ? item->sequence : 0),
+        .parent_sequence = htole64(item_is_filled(item) ? item->parent_sequence : 0),
+        .object = htole32(item_is_filled(item) ? (uint32_t)item->object : 0),
         .part = htole32(item_is_filled(item) ? (uint32_t)item->part : 0),
         .parts = htole32(item_is_filled(item) ? (uint32_t)item->parts : 0),
     };

@@ -36,6 +36,16 @@ static int open_share(struct output **ret, const char *camera, const struct outp
     return output_open_share(ret, camera, config, parent);
 }
 
+enum { PLACE_PICTURES, PLACE_CROPS, PLACE_COPIES, PLACES };
+
+// In the list: that of whoever fills it.
+static int place_of(const struct output_config *config)
+{
+    return config->kernel == KERNEL_COPY ? PLACE_COPIES
+           : config->crops.of            ? PLACE_CROPS
+                                         : PLACE_PICTURES;
+}
+
 static int subscribe(struct subscriptions *subscriptions, const char *camera,
                      const struct output_config *config, const struct subscriptions *before,
                      struct output **batches)
@@ -53,7 +63,8 @@ static int subscribe(struct subscriptions *subscriptions, const char *camera,
         return rc;
     own->output->subscribers++;
     subscriptions->n++;
-    subscriptions->n_pictures += config->kernel != KERNEL_COPY;
+    subscriptions->n_pictures += place_of(config) == PLACE_PICTURES;
+    subscriptions->n_pools += place_of(config) <= PLACE_CROPS;
     return 0;
 }
 
@@ -64,9 +75,9 @@ int subscriptions_open(struct subscriptions **ret, const char *camera,
     const size_t bytes = (size_t)config->n_outputs * sizeof(struct subscription);
     struct subscriptions *subscriptions = calloc(1, sizeof *subscriptions + bytes);
     int rc = subscriptions ? 0 : -ENOMEM;
-    for (int copies = 0; copies < 2; copies++)
+    for (int place = 0; place < PLACES; place++)
         for (int i = 0; rc == 0 && i < config->n_outputs; i++)
-            if ((config->outputs[i].kernel == KERNEL_COPY) == copies)
+            if (place_of(&config->outputs[i]) == place)
                 rc = subscribe(subscriptions, camera, &config->outputs[i], before, batches);
     if (rc < 0) {
         if (subscriptions)

@@ -22,16 +22,18 @@ struct subscriptions {
     struct event released; // for the owner: posted where another thread released the last reference
     void *owner;
     int n;          // 1 to CAMERA_OUTPUTS_MAX
-    int n_pictures; // the first of them are made from pictures, the rest copy packets
+    int n_pictures; // the first of them are made from pictures as these come,
+    int n_pools;    // those up to here from what is found in pictures (transform/crops.h), and the
+                    // rest copy packets
     struct subscription list[];
 };
 
 // --- loop thread
-// Subscribes to all outputs of a camera, in the order of its configuration but for copies, which
-// come last: to those of `before` (which may be NULL) that are configured alike, and to new ones.
-// Shares in batches are of those batches in the list *batches, by output.next, that are configured
-// alike, and new batches are added to it. `camera`, its name, outlives the outputs. 0 or negative
-// errno; the caller holds the only reference.
+// Subscribes to all outputs of a camera, in the order of its configuration but for crops and
+// copies, which come last: to those of `before` (which may be NULL) that are configured alike, and
+// to new ones. Shares in batches are of those batches in the list *batches, by output.next, that
+// are configured alike, and new batches are added to it. `camera`, its name, outlives the outputs.
+// 0 or negative errno; the caller holds the only reference.
 int subscriptions_open(struct subscriptions **ret, const char *camera, const struct camera_config *,
                        const struct subscriptions *before, struct output **batches);
 // After the last reference was released. Calls `detached` (NULL: nothing) for each output that is

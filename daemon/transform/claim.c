@@ -6,8 +6,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/wire.h"
 
-// Of a claim that failed: no result exists, so that the pool cannot count the loss.
-static enum loss loss_of_claim(int rc, const struct claim *claim)
+enum loss claim_loss(int rc, bool stopping)
 {
     switch (rc) {
     case -ENOTCONN:
@@ -21,28 +20,34 @@ static enum loss loss_of_claim(int rc, const struct claim *claim)
     case -ESHUTDOWN:
         return LOSS_STOPPING;
     case -ECANCELED:
-        return atomic_load(claim->stop) ? LOSS_STOPPING : LOSS_BACKEND;
+        return stopping ? LOSS_STOPPING : LOSS_BACKEND;
     default:
         return LOSS_BACKEND;
     }
 }
 
-// With the result's data at `data`.
-static struct result_format format_of(const struct op *op, const struct output *output,
-                                      const struct claim *claim, void *data)
+struct result_format claim_format(const struct op *op, const struct output *output,
+                                  enum field_order fields, int num, int den, void *data)
 {
     bool warp = op->kind == OP_WARP;
     struct result_format format = {
         .dtype = warp ? op->warp.dtype : DTYPE_U8,
         .layout = warp ? op->warp.layout : LAYOUT_NCHW,
         .order = warp ? op->warp.order : ORDER_RGB,
-        .field_order = claim->frame->info.field_order,
-        .rate_num = claim->rate_num,
-        .rate_den = claim->rate_den,
+        .field_order = fields,
+        .rate_num = num,
+        .rate_den = den,
     };
     op_lay_out(op, &format.image, data);
     rate_limit(&output->rate, &format.rate_num, &format.rate_den);
     return format;
+}
+
+static struct result_format format_of(const struct op *op, const struct output *output,
+                                      const struct claim *claim, void *data)
+{
+    return claim_format(op, output, claim->frame->info.field_order, claim->rate_num,
+                        claim->rate_den, data);
 }
 
 void claim_describe(struct result *result, int first, const struct elements *elements,
@@ -59,6 +64,8 @@ void claim_describe(struct result *result, int first, const struct elements *ele
         item->lost = lost;
         item->sequence = sequence;
         item->ordinal = ordinal;
+        item->parent_sequence = sequence;
+        item->object = 0;
         item->part = i;
         item->parts = elements->n;
         strncpy(item->camera, output->camera, sizeof item->camera - 1);
@@ -148,7 +155,7 @@ int claim_frame(const struct subscription *subscription, const struct elements *
         rc = claim_items(output, elements, claim, ordinal, ret);
         if (rc == -EAGAIN && output->parent && park(output, claim, elements->n, sequence, ordinal))
             return -1;
-        reason = loss_of_claim(rc, claim);
+        reason = claim_loss(rc, atomic_load(claim->stop));
     }
     if (rc < 0)
         ledger_lose(&output->ledger, reason);

@@ -33,6 +33,13 @@ int claim_frame(const struct subscription *, const struct elements *, struct cla
 // Describes the elements' items from `first` on.
 void claim_describe(struct result *, int first, const struct elements *, const struct output *,
                     const struct frame_info *, uint64_t sequence, uint64_t ordinal);
+// What a claim of a pool that failed loses the picture as; no result exists, so that the pool
+// cannot count it. `stopping`: -ECANCELED is for that reason, else the device has failed.
+enum loss claim_loss(int rc, bool stopping);
+// Of results whose elements `op` makes, of num / den pictures a second (0/0: unknown). With the
+// result's data at `data`.
+struct result_format claim_format(const struct op *, const struct output *, enum field_order,
+                                  int num, int den, void *data);
 // A frame that no output gets to see counts for each of them.
 void claim_lost(const struct subscriptions *, enum loss reason);
 

@@ -7,17 +7,21 @@
 
 #include "daemon/base/pool_region.h"
 
-bool geometry_fits(const struct geometry *geometry, const struct image *source)
+bool geometry_is_alike(const struct image *a, const struct image *b)
 {
-    const struct image *own = &geometry->source;
-    return own->format == source->format && own->width == source->width &&
-           own->height == source->height && own->memory == source->memory &&
-           own->orientation == source->orientation && own->colour.matrix == source->colour.matrix &&
-           own->colour.range == source->colour.range && own->colour.siting == source->colour.siting;
+    return a->format == b->format && a->width == b->width && a->height == b->height &&
+           a->memory == b->memory && a->orientation == b->orientation &&
+           a->colour.matrix == b->colour.matrix && a->colour.range == b->colour.range &&
+           a->colour.siting == b->colour.siting;
 }
 
-static void note_output(const struct image *source, const char *output, int rc, char *notice,
-                        size_t size)
+bool geometry_fits(const struct geometry *geometry, const struct image *source)
+{
+    return geometry_is_alike(&geometry->source, source);
+}
+
+void geometry_note(const struct image *source, const char *output, int rc, char *notice,
+                   size_t size)
 {
     const size_t used = strlen(notice);
     snprintf(notice + used, size - used, "%soutput %s cannot be made from %s %dx%d: %s",
@@ -97,7 +101,7 @@ static int open_all(struct geometry *geometry, const struct subscriptions *subsc
         if (rc == -ENOMEM)
             return rc;
         if (rc < 0)
-            note_output(&geometry->source, subscription->output->config->name, rc, notice, size);
+            geometry_note(&geometry->source, subscription->output->config->name, rc, notice, size);
         geometry->first[i + 1] = geometry->n;
     }
     geometry->results =
@@ -127,22 +131,17 @@ static size_t device_bytes(const struct geometry *geometry, const struct backend
     return bytes;
 }
 
-static int open_plan(struct geometry *geometry, const struct device_lease *lease,
-                     const struct subscriptions *subscriptions, const struct frame *frame,
-                     char *notice, size_t size)
+int geometry_open_plan(struct plan **ret, size_t *reserved, size_t bytes,
+                       const struct device_lease *lease, const struct image *source,
+                       const struct op *const ops[], int n, char *notice, size_t size)
 {
     const struct backend_driver *driver = lease->driver;
-    const struct op *ops[PLAN_OPS_MAX];
-    for (int i = 0; i < geometry->n; i++)
-        ops[i] = &geometry->elements[i].op;
-    const size_t bytes = device_bytes(geometry, driver, subscriptions, frame, ops);
     size_t left = 0;
     int rc = device_reserve(lease, bytes, &left);
     if (rc == 0) {
-        geometry->reserved = bytes;
+        *reserved = bytes;
         left = 0;
-        rc = driver->plan_open(lease->backend, &geometry->plan, &frame->image, ops, geometry->n,
-                               frames_in_flight(driver));
+        rc = driver->plan_open(lease->backend, ret, source, ops, n, frames_in_flight(driver));
     }
     if (rc == -ENOMEM && driver->device_bytes)
         rc = -ENOSPC;
@@ -151,6 +150,18 @@ static int open_plan(struct geometry *geometry, const struct device_lease *lease
                  "needs %zu MiB of device memory, %zu MiB are left: goes to another device",
                  (bytes + (1 << 20) - 1) >> 20, left >> 20);
     return rc;
+}
+
+static int open_plan(struct geometry *geometry, const struct device_lease *lease,
+                     const struct subscriptions *subscriptions, const struct frame *frame,
+                     char *notice, size_t size)
+{
+    const struct op *ops[PLAN_OPS_MAX];
+    for (int i = 0; i < geometry->n; i++)
+        ops[i] = &geometry->elements[i].op;
+    const size_t bytes = device_bytes(geometry, lease->driver, subscriptions, frame, ops);
+    return geometry_open_plan(&geometry->plan, &geometry->reserved, bytes, lease, &frame->image,
+                              ops, geometry->n, notice, size);
 }
 
 int geometry_open(struct geometry *geometry, const struct device_lease *lease,

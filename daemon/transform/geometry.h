@@ -27,12 +27,22 @@ struct geometry {
     size_t reserved;            // device memory, of the lease
 };
 
+// Whether ops and plans that are made for the one are so for the other.
+bool geometry_is_alike(const struct image *, const struct image *);
 bool geometry_fits(const struct geometry *, const struct image *source);
 // Of a closed one, for pictures like the frame's. An output that cannot be made stays without op.
 // `notice` gets a sentence on what cannot be, or "". 0; -ENOSPC: the device has no room; other
 // negative errno. Closed on error.
 int geometry_open(struct geometry *, const struct device_lease *, const struct subscriptions *,
                   const struct frame *, char *notice, size_t size);
+// Reserves `bytes` of the lease's device in *reserved, and opens a plan. `notice` gets a sentence
+// where the device has no room. Errors as geometry_open; on error *reserved is the caller's, too.
+int geometry_open_plan(struct plan **ret, size_t *reserved, size_t bytes,
+                       const struct device_lease *, const struct image *source,
+                       const struct op *const ops[], int n, char *notice, size_t size);
+// Appends a sentence: that the output cannot be made from such a source, and why.
+void geometry_note(const struct image *source, const char *output, int rc, char *notice,
+                   size_t size);
 // Waits for the plan's jobs. Accepts a closed one.
 void geometry_close(struct geometry *, const struct device_lease *);
 

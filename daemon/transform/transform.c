@@ -9,6 +9,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/device/budget.h"
 #include "daemon/transform/claim.h"
+#include "daemon/transform/crops_list.h"
 #include "daemon/transform/geometry.h"
 
 static const int64_t NOMINAL_NS = 40000000; // between frames, where the stream does not say
@@ -31,7 +32,8 @@ struct transform {
     struct subscriptions *subscriptions; // under lock where another thread reads them
     bool attached;                       // *lease is acquired
     struct geometry geometry;            // of the last picture
-    struct rate rate;                    // the camera's `fps`
+    struct crops_list crops;
+    struct rate rate; // the camera's `fps`
     uint32_t epoch;
     int64_t waited_ns; // beyond their patience, by the last frames; what others need less goes off
     int64_t patient_until_ns; // CLOCK_MONOTONIC: until then frames wait rather than be lost
@@ -60,6 +62,8 @@ int transform_open(struct transform **ret, const struct transform_context *conte
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&transform->room, &attributes);
     pthread_condattr_destroy(&attributes);
+    crops_list_subscribe(&transform->crops, context->subscriptions, context->lease,
+                         context->events);
     *ret = transform;
     return 0;
 }
@@ -89,12 +93,19 @@ static void withdraw_parked(const struct transform *transform)
             batch_withdraw(&outputs->list[i].output->share, reason);
 }
 
-void transform_drain(struct transform *transform)
+// Pictures that are kept for crops stay.
+static void drain_pictures(struct transform *transform)
 {
     wait_for_batches(transform, 0);
     withdraw_parked(transform);
     geometry_close(&transform->geometry, transform->context.lease);
     transform->retry_ns = 0;
+}
+
+void transform_drain(struct transform *transform)
+{
+    drain_pictures(transform);
+    crops_list_drain(&transform->crops);
 }
 
 static void attach_output(struct transform *transform, struct output *output)
@@ -115,14 +126,16 @@ static void detach_output(const struct transform *transform, struct output *outp
 void transform_subscribe(struct transform *transform, struct subscriptions *next)
 {
     struct subscriptions *before = transform->subscriptions;
-    transform_drain(transform);
+    drain_pictures(transform);
+    crops_list_subscribe(&transform->crops, next, transform->context.lease,
+                         transform->context.events);
     pthread_mutex_lock(&transform->lock);
     transform->subscriptions = next;
     pthread_mutex_unlock(&transform->lock);
-    for (int i = 0; transform->attached && i < next->n_pictures; i++)
+    for (int i = 0; transform->attached && i < next->n_pools; i++)
         if (!subscriptions_have(before, next->list[i].output))
             attach_output(transform, next->list[i].output);
-    for (int i = 0; transform->attached && i < before->n_pictures; i++)
+    for (int i = 0; transform->attached && i < before->n_pools; i++)
         if (!subscriptions_have(next, before->list[i].output))
             detach_output(transform, before->list[i].output);
 }
@@ -132,6 +145,7 @@ void transform_close(struct transform *transform)
     if (!transform)
         return;
     transform_drain(transform);
+    crops_list_close(&transform->crops);
     pthread_cond_destroy(&transform->room);
     pthread_mutex_destroy(&transform->lock);
     free(transform);
@@ -160,7 +174,7 @@ void transform_wake(struct transform *transform)
 void transform_attach(struct transform *transform)
 {
     const struct transform_context *context = &transform->context;
-    for (int i = 0; i < transform->subscriptions->n_pictures; i++)
+    for (int i = 0; i < transform->subscriptions->n_pools; i++)
         attach_output(transform, transform->subscriptions->list[i].output);
     transform->attached = true;
     atomic_store(&transform->interrupted, false);
@@ -172,7 +186,7 @@ void transform_attach(struct transform *transform)
 void transform_detach(struct transform *transform)
 {
     transform_drain(transform);
-    for (int i = 0; transform->attached && i < transform->subscriptions->n_pictures; i++)
+    for (int i = 0; transform->attached && i < transform->subscriptions->n_pools; i++)
         detach_output(transform, transform->subscriptions->list[i].output);
     transform->attached = false;
 }
@@ -408,6 +422,7 @@ static int submit(struct transform *transform, struct in_flight *flight, int rat
     bool wanted = claim_outputs(flight, &claim, false);
     wanted |= claim_outputs(flight, &claim, true);
     transform_delayed(transform, claim.opening_ns);
+    crops_list_keep(&transform->crops, &flight->frame);
     if (wanted)
         return start_job(flight);
     release_in_flight(flight);
@@ -442,6 +457,22 @@ void transform_resume(struct batch_grant *grant)
     report_failure(transform, start_job(flight));
 }
 
+// The device holds all of it, or nothing.
+static int open_geometry(struct transform *transform, const struct frame *frame)
+{
+    int num = frame->rate_num, den = frame->rate_den;
+    char *notice = transform->notice;
+    int rc = geometry_open(&transform->geometry, transform->context.lease, transform->subscriptions,
+                           frame, notice, sizeof transform->notice);
+    rate_limit(&transform->rate, &num, &den);
+    if (rc == 0)
+        rc = crops_list_prepare(&transform->crops, frame, num, den, notice,
+                                sizeof transform->notice);
+    if (rc < 0)
+        transform_drain(transform);
+    return rc;
+}
+
 // Makes ops and plan anew where the source looks different from before. -EAGAIN: that failed a
 // moment ago.
 static int update_geometry(struct transform *transform, const struct frame *frame)
@@ -451,10 +482,9 @@ static int update_geometry(struct transform *transform, const struct frame *fram
         return 0;
     if (begun_ns < transform->retry_ns)
         return -EAGAIN;
-    transform_drain(transform);
+    drain_pictures(transform);
     transform->noticed = false;
-    int rc = geometry_open(&transform->geometry, transform->context.lease, transform->subscriptions,
-                           frame, transform->notice, sizeof transform->notice);
+    int rc = open_geometry(transform, frame);
     transform->retry_ns = rc < 0 ? monotonic_ns() + RETRY_NS : 0;
     transform_delayed(transform, monotonic_ns() - begun_ns);
     return rc;

@@ -1,0 +1,415 @@
+#include "daemon/transform/crops.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/device/budget.h"
+#include "daemon/output/crop_requests.h"
+#include "daemon/transform/claim.h"
+#include "daemon/transform/geometry.h"
+#include "daemon/transform/kept_pictures.h"
+#include "daemon/wire.h"
+
+// One request in the backend: the job, its picture, and the batch that it fills.
+struct crop_job {
+    struct job job;
+    struct job_result *results; // as many as the batch has elements
+    struct element *elements;   // likewise; the first n of them are made
+    int n;
+    struct frame frame;
+    struct result *result;
+    struct crops *crops;
+    bool busy; // under lock
+};
+
+struct crops {
+    struct crops_context context;
+    struct subscription subscription;
+    struct output *output;
+    int most; // elements of a batch
+    pthread_t thread;
+
+    // The camera's thread changes these while no job is busy and no picture is kept:
+    struct image source; // of the pictures; PIXEL_NONE: prepared for none
+    struct op whole;     // makes an element of all of a picture
+    struct plan *plan;   // NULL: elements cannot be made
+    size_t reserved;     // device memory, of the lease
+
+    // The own thread's:
+    uint64_t first_sequence, claimed; // of the first batch; how many there were
+    uint32_t epoch;                   // of the last
+
+    pthread_mutex_t lock;           // guards the jobs' `busy`, and what follows
+    pthread_cond_t done;            // a job is not busy any more
+    struct kept_pictures *pictures; // NULL: none are kept
+    int depth;                      // jobs that the backend wants at once
+    struct crop_job jobs[FRAMES_IN_FLIGHT_MAX];
+};
+
+const struct output *crops_output(const struct crops *crops)
+{
+    return crops->output;
+}
+
+// --- the end of a request
+
+static void lose(struct crops *crops, enum loss reason)
+{
+    ledger_lose(&crops->output->ledger, reason);
+}
+
+// Any thread: with it nothing of the job is in use.
+static void release_job(struct crop_job *job)
+{
+    struct crops *crops = job->crops;
+    while (job->n > 0)
+        op_finish(&job->elements[--job->n].op);
+    frame_release(&job->frame);
+    pthread_mutex_lock(&crops->lock);
+    job->busy = false;
+    pthread_cond_broadcast(&crops->done);
+    pthread_mutex_unlock(&crops->lock);
+}
+
+static void complete(struct crop_job *job, int status)
+{
+    struct crops *crops = job->crops;
+    struct output *output = crops->output;
+    if (status == -EIO || status == -ENODEV)
+        device_failed(crops->context.lease, status);
+    if (status == 0)
+        latency_observe(&output->latency, monotonic_ns() - job->frame.info.received_ns);
+    pool_complete(output->pool, job->result, 0, job->n, status);
+    event_post(crops->context.events, &output->ready);
+    release_job(job);
+}
+
+// Backend thread.
+static void job_done(struct job *job, int status)
+{
+    complete(job->opaque, status);
+}
+
+// --- a request
+
+// Under lock: a job that is not busy. NULL: no pictures are kept.
+static struct crop_job *wait_for_job(struct crops *crops)
+{
+    while (crops->pictures) {
+        for (int i = 0; i < crops->depth; i++)
+            if (!crops->jobs[i].busy)
+                return &crops->jobs[i];
+        pthread_cond_wait(&crops->done, &crops->lock);
+    }
+    return NULL;
+}
+
+// A job with the request's picture: as long as it is busy, the plan stays. NULL: the picture is not
+// kept any more.
+static struct crop_job *begin_job(struct crops *crops, const struct crop_request *request)
+{
+    pthread_mutex_lock(&crops->lock);
+    struct crop_job *job = wait_for_job(crops);
+    if (job && !kept_pictures_find(crops->pictures, &request->frame, &job->frame))
+        job = NULL;
+    if (job)
+        job->busy = true;
+    pthread_mutex_unlock(&crops->lock);
+    return job;
+}
+
+// Makes the ops of the request's boxes, but for boxes that no op can show.
+static void make_elements(struct crop_job *job, struct crop_request *request)
+{
+    const struct crops *crops = job->crops;
+    int n = 0;
+    for (int i = 0; i < request->n; i++) {
+        struct op_params params = crops->subscription.op;
+        struct element *element = &job->elements[n];
+        params.warp.crop = request->box[i].rect;
+        if (op_init(&element->op, &params, &crops->source) < 0)
+            continue;
+        job->n = n + 1;
+        if (!op_replaces(&element->op, &crops->whole)) {
+            op_finish(&element->op);
+            job->n = n;
+            continue;
+        }
+        element->region = request->box[i].rect;
+        element->name = request->region;
+        request->box[n++] = request->box[i];
+    }
+}
+
+static void describe(struct crop_job *job, const struct crop_request *request)
+{
+    struct crops *crops = job->crops;
+    struct result *result = job->result;
+    const struct elements elements = {job->elements, job->n};
+    struct frame_info info = job->frame.info;
+    if (crops->claimed == 0)
+        crops->first_sequence = request->sequence;
+    const bool new_epoch = crops->claimed == 0 || crops->epoch != info.epoch;
+    info.flags &= ~(uint32_t)FRAMED_FLAG_FIRST_OF_EPOCH;
+    for (int i = 0; i < job->n; i++) {
+        result->item[i].new_epoch = new_epoch;
+        result->item[i].lost = request->sequence - crops->first_sequence - crops->claimed;
+    }
+    claim_describe(result, 0, &elements, crops->output, &info, request->sequence,
+                   request->sequence);
+    for (int i = 0; i < job->n; i++) {
+        result->item[i].parent_sequence = request->parent_sequence;
+        result->item[i].object = request->box[i].object;
+    }
+    crops->epoch = info.epoch;
+    crops->claimed++;
+    result->batch_sequence = request->sequence;
+    result->closed_by = job->n == crops->most ? CLOSED_FULL : CLOSED_ALL;
+    result->opened_ns = result->closed_ns = monotonic_ns();
+}
+
+// A batch for the job's elements; the rest of it is empty. 0, or as pool_claim.
+static int claim_batch(struct crop_job *job, const struct crop_request *request)
+{
+    static const _Atomic bool never = false;
+    struct crops *crops = job->crops;
+    struct output *output = crops->output;
+    struct pool_request claim = {
+        .size = crops->whole.dst_bytes,
+        .items = crops->most,
+        .ledger = &output->ledger,
+        .stop = &never,
+    };
+    int rc = pool_claim(output->pool, &claim, &job->result);
+    if (rc < 0)
+        return rc;
+    job->result->format =
+        claim_format(&crops->whole, output, job->frame.info.field_order, 0, 0, job->result->data);
+    describe(job, request);
+    if (job->n < crops->most)
+        pool_complete(output->pool, job->result, job->n, crops->most - job->n, -ECANCELED);
+    return 0;
+}
+
+static void submit(struct crop_job *job)
+{
+    const struct crops *crops = job->crops;
+    memset(job->results, 0, (size_t)crops->most * sizeof *job->results);
+    for (int i = 0; i < job->n; i++) {
+        const struct op *op = &job->elements[i].op;
+        job->results[i] = (struct job_result){
+            .data = (uint8_t *)job->result->data + (size_t)i * op->dst_bytes,
+            .memory = job->result->memory,
+            .op = op,
+        };
+    }
+    job->job = (struct job){
+        .src = job->frame.image,
+        .results = job->results,
+        .n = crops->most,
+        .done = job_done,
+        .opaque = job,
+    };
+    int rc = crops->context.lease->driver->submit(crops->plan, &job->job);
+    if (rc < 0)
+        complete(job, rc);
+}
+
+static void answer(struct crops *crops, struct crop_request *request)
+{
+    const int64_t max_age_ns = crops->output->config->max_age.ns;
+    struct crop_job *job = begin_job(crops, request);
+    if (!job) {
+        lose(crops, LOSS_LATE);
+        return;
+    }
+    enum loss reason = LOSS_LATE;
+    int rc = -1;
+    if (!frame_is_late(&job->frame.info, max_age_ns)) {
+        if (crops->plan)
+            make_elements(job, request);
+        reason = LOSS_CONFIG;
+        if (job->n > 0)
+            reason = claim_loss(rc = claim_batch(job, request), false);
+    }
+    if (rc == 0) {
+        submit(job);
+        return;
+    }
+    lose(crops, reason);
+    release_job(job);
+}
+
+static int64_t expire(struct crops *crops)
+{
+    int64_t until_ns = INT64_MAX;
+    pthread_mutex_lock(&crops->lock);
+    if (crops->pictures)
+        until_ns = kept_pictures_expire(crops->pictures);
+    pthread_mutex_unlock(&crops->lock);
+    return until_ns;
+}
+
+static void *work(void *opaque)
+{
+    struct crops *crops = opaque;
+    struct crop_request request;
+    int64_t until_ns = INT64_MAX;
+    int rc;
+    pthread_setname_np(pthread_self(), "crops");
+    while ((rc = crop_requests_take(crops->output->requests, &request, until_ns)) != -ESHUTDOWN) {
+        if (rc == 0)
+            answer(crops, &request);
+        until_ns = expire(crops);
+    }
+    return NULL;
+}
+
+// --- pictures
+
+void crops_keep(struct crops *crops, struct frame *frame)
+{
+    if (crops->pictures && kept_pictures_add(crops->pictures, frame))
+        crop_requests_wake(crops->output->requests); // to let go of it in time
+}
+
+static void wait_for_jobs(struct crops *crops)
+{
+    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
+        while (crops->jobs[i].busy)
+            pthread_cond_wait(&crops->done, &crops->lock);
+}
+
+void crops_drain(struct crops *crops)
+{
+    pthread_mutex_lock(&crops->lock);
+    struct kept_pictures *pictures = crops->pictures;
+    crops->pictures = NULL; // no job begins any more
+    wait_for_jobs(crops);
+    pthread_mutex_unlock(&crops->lock);
+    kept_pictures_close(pictures);
+    if (crops->plan)
+        crops->context.lease->driver->plan_close(crops->plan);
+    if (crops->reserved)
+        device_unreserve(crops->context.lease, crops->reserved);
+    op_finish(&crops->whole);
+    crops->plan = NULL;
+    crops->reserved = 0;
+    crops->source = (struct image){.format = PIXEL_NONE};
+}
+
+static int open_plan(struct crops *crops, const struct image *source, char *notice, size_t size)
+{
+    const struct output_config *config = crops->output->config;
+    const struct backend_driver *driver = crops->context.lease->driver;
+    const struct op *ops[PLAN_OPS_MAX];
+    for (int i = 0; i < crops->most; i++)
+        ops[i] = &crops->whole;
+    size_t bytes = driver->plan_need(source, ops, crops->most, frames_in_flight(driver)).device;
+    if (driver->export_open && config->memory == MEMORY_CUDA)
+        bytes += pool_region_need(REGION_DEVICE, config->slots,
+                                  crops->whole.dst_bytes * (size_t)crops->most)
+                     .device;
+    return geometry_open_plan(&crops->plan, &crops->reserved, bytes, crops->context.lease, source,
+                              ops, crops->most, notice, size);
+}
+
+// With a plan, unless the output cannot be made from such pictures.
+static int open_geometry(struct crops *crops, const struct image *source, char *notice, size_t size)
+{
+    int rc = op_init(&crops->whole, &crops->subscription.op, source);
+    crops->source = *source;
+    crops->whole.moves = true;
+    if (rc == 0)
+        return open_plan(crops, source, notice, size);
+    crops->whole = (struct op){0};
+    if (rc != -ENOMEM)
+        geometry_note(source, crops->output->config->name, rc, notice, size);
+    return rc == -ENOMEM ? rc : 0;
+}
+
+int crops_prepare(struct crops *crops, const struct frame *frame, int num, int den, char *notice,
+                  size_t size)
+{
+    const int64_t keep_ns = crops->output->config->crops.keep.ns;
+    struct kept_pictures *pictures = NULL;
+    if (geometry_is_alike(&crops->source, &frame->image))
+        return 0;
+    crops_drain(crops);
+    int rc = open_geometry(crops, &frame->image, notice, size);
+    if (rc == 0)
+        rc = kept_pictures_open(&pictures, kept_pictures_count(keep_ns, num, den), keep_ns);
+    if (rc < 0) {
+        crops_drain(crops);
+        return rc;
+    }
+    pthread_mutex_lock(&crops->lock);
+    crops->pictures = pictures;
+    crops->depth = frames_in_flight(crops->context.lease->driver);
+    pthread_mutex_unlock(&crops->lock);
+    return 0;
+}
+
+// --- life
+
+static int open_jobs(struct crops *crops)
+{
+    const size_t most = (size_t)crops->most;
+    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
+        struct crop_job *job = &crops->jobs[i];
+        job->crops = crops;
+        job->results = calloc(most, sizeof *job->results);
+        job->elements = calloc(most, sizeof *job->elements);
+        if (!job->results || !job->elements)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void free_crops(struct crops *crops)
+{
+    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
+        free(crops->jobs[i].results);
+        free(crops->jobs[i].elements);
+    }
+    pthread_cond_destroy(&crops->done);
+    pthread_mutex_destroy(&crops->lock);
+    free(crops);
+}
+
+int crops_open(struct crops **ret, const struct crops_context *context)
+{
+    struct crops *crops = calloc(1, sizeof *crops);
+    if (!crops)
+        return -ENOMEM;
+    crops->context = *context;
+    crops->subscription = *context->subscription;
+    crops->output = crops->subscription.output;
+    crops->most = crops->output->config->capacity;
+    crops->source.format = PIXEL_NONE;
+    pthread_mutex_init(&crops->lock, NULL);
+    pthread_cond_init(&crops->done, NULL);
+    crop_requests_stop(crops->output->requests, false);
+    int rc = open_jobs(crops);
+    if (rc == 0)
+        rc = -pthread_create(&crops->thread, NULL, work, crops);
+    if (rc < 0) {
+        free_crops(crops);
+        return rc;
+    }
+    *ret = crops;
+    return 0;
+}
+
+void crops_close(struct crops *crops)
+{
+    if (!crops)
+        return;
+    crops_drain(crops);
+    crop_requests_stop(crops->output->requests, true);
+    pthread_join(crops->thread, NULL);
+    free_crops(crops);
+}

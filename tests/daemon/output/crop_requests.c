@@ -1,0 +1,144 @@
+// Which boxes a request has: classes, scores, margins, and the edges of the picture; and the queue
+// of requests: its order, its bound, and how waits end.
+#include "daemon/output/crop_requests.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "tests/test.h"
+
+enum { WIDTH = 100, HEIGHT = 80 };
+
+static struct framed_detection box(float x1, float y1, float x2, float y2, float score, int class)
+{
+    return (struct framed_detection){
+        .x1 = x1, .y1 = y1, .x2 = x2, .y2 = y2, .score = score, .class_id = (uint16_t) class};
+}
+
+static struct rect only(const struct crops_config *config, struct framed_detection found)
+{
+    struct crop_box chosen[CROPS_MAX] = {{.object = -1}};
+    const int n = crop_requests_choose(chosen, config, &found, 1, WIDTH, HEIGHT);
+    CHECK(n == 0 || chosen[0].object == 0, "the box's number");
+    return n == 1 ? chosen[0].rect : (struct rect){-1, -1, -1, -1};
+}
+
+static bool is(struct rect rect, int x, int y, int width, int height)
+{
+    return rect.x == x && rect.y == y && rect.width == width && rect.height == height;
+}
+
+static void test_rectangles(void)
+{
+    struct crops_config config = {.most = 8};
+    CHECK(is(only(&config, box(10, 20, 30, 50, 1, 0)), 10, 20, 20, 30), "whole pixels");
+    CHECK(is(only(&config, box(10.5F, 20.9F, 30.1F, 50, 1, 0)), 10, 20, 21, 30), "outward");
+    CHECK(is(only(&config, box(-5, -7, 30, 50, 1, 0)), 0, 0, 30, 50), "clipped above");
+    CHECK(is(only(&config, box(90, 70, 130, 150, 1, 0)), 90, 70, 10, 10), "clipped below");
+    CHECK(is(only(&config, box(-1e30F, 0, 1e30F, 80, 1, 0)), 0, 0, 100, 80), "all of it");
+    CHECK(is(only(&config, box(3.2F, 4.2F, 3.3F, 4.3F, 1, 0)), 3, 4, 1, 1), "within a pixel");
+    CHECK(only(&config, box(100, 0, 120, 10, 1, 0)).x < 0, "outside");
+    CHECK(only(&config, box(-20, 0, 0, 10, 1, 0)).x < 0, "outside, on the other side");
+    CHECK(only(&config, box(10, 0, 10, 10, 1, 0)).x < 0, "without width");
+    CHECK(only(&config, box(30, 0, 10, 10, 1, 0)).x < 0, "turned over");
+    CHECK(only(&config, box(NAN, 0, 10, 10, 1, 0)).x < 0, "no number");
+    config.margin.n = 10;
+    CHECK(is(only(&config, box(10, 20, 30, 50, 1, 0)), 8, 17, 24, 36), "a tenth on each side");
+    CHECK(is(only(&config, box(1, 20, 31, 50, 1, 0)), 0, 17, 34, 36), "clipped after it grew");
+    config.margin.n = 100;
+    CHECK(is(only(&config, box(40, 30, 50, 40, 1, 0)), 30, 20, 30, 30), "three times as wide");
+}
+
+static void test_choice(void)
+{
+    struct crops_config config = {.most = 3,
+                                  .classes = {.n = 2, .list = {{.number = 2}, {.number = 5}}}};
+    const struct framed_detection found[] = {
+        box(0, 0, 9, 9, .3F, 2), box(0, 0, 9, 9, .9F, 1),     box(0, 0, 9, 9, .5F, 5),
+        box(0, 0, 9, 9, .5F, 2), box(200, 0, 209, 9, .8F, 2), box(0, 0, 9, 9, .7F, 5),
+        box(0, 0, 9, 9, .1F, 2),
+    };
+    struct crop_box chosen[CROPS_MAX];
+    int n = crop_requests_choose(chosen, &config, found, 7, WIDTH, HEIGHT);
+    CHECK(n == 3, "%d boxes", n);
+    CHECK(chosen[0].object == 5 && chosen[1].object == 2 && chosen[2].object == 3,
+          "the best scores first, and of equals the first: %d %d %d", chosen[0].object,
+          chosen[1].object, chosen[2].object);
+    config.classes.n = 0;
+    config.most = 64;
+    n = crop_requests_choose(chosen, &config, found, 7, WIDTH, HEIGHT);
+    CHECK(n == 6 && chosen[0].object == 1 && chosen[5].object == 6, "every class");
+    config.most = 1;
+    n = crop_requests_choose(chosen, &config, found, 7, WIDTH, HEIGHT);
+    CHECK(n == 1 && chosen[0].object == 1, "the best alone");
+}
+
+struct fixture {
+    struct output_config config;
+    struct ledger ledger;
+    struct crop_requests *requests;
+};
+
+static void start(struct fixture *f, enum overflow overflow)
+{
+    *f = (struct fixture){.config = {.overflow = overflow, .crops = {.most = 4}}};
+    CHECK(crop_requests_open(&f->requests, &f->config, &f->ledger) == 0, "open");
+}
+
+static void add(struct fixture *f, int number, float x2)
+{
+    const struct frame_info info = {
+        .pts_ns = number, .source_width = WIDTH, .source_height = HEIGHT};
+    const struct crop_parent parent = {&info, (uint64_t)number + 1000, "lane"};
+    const struct framed_detection found = box(0, 0, x2, 10, 1, 0);
+    crop_requests_add(f->requests, &parent, &found, 1);
+}
+
+static void test_queue(void)
+{
+    struct fixture f;
+    struct crop_request request;
+    start(&f, OVERFLOW_DROP_OLDEST);
+    CHECK(crop_requests_take(f.requests, &request, monotonic_ns()) == -ETIME, "none yet");
+    add(&f, 0, 0);
+    CHECK(ledger_in_flight(&f.ledger) == 0, "no wanted box, no request");
+    for (int i = 0; i < CROP_REQUESTS_MAX + 2; i++)
+        add(&f, i, 10);
+    CHECK(atomic_load(&f.ledger.lost[LOSS_OVERFLOW]) == 2, "the bound");
+    for (int i = 2; i < 5; i++) {
+        CHECK(crop_requests_take(f.requests, &request, INT64_MAX) == 0, "take");
+        CHECK(request.frame.pts_ns == i && request.sequence == (uint64_t)i, "the oldest is gone");
+        CHECK(request.parent_sequence == (uint64_t)i + 1000 && !strcmp(request.region, "lane"),
+              "the parent");
+        CHECK(request.n == 1 && is(request.box[0].rect, 0, 0, 10, 10), "the box");
+    }
+    crop_requests_stop(f.requests, true);
+    CHECK(crop_requests_take(f.requests, &request, INT64_MAX) == -ESHUTDOWN, "stopped");
+    crop_requests_stop(f.requests, false);
+    CHECK(crop_requests_take(f.requests, &request, INT64_MAX) == 0, "goes on");
+    crop_requests_close(f.requests);
+    CHECK(atomic_load(&f.ledger.lost[LOSS_STOPPING]) == CROP_REQUESTS_MAX - 4, "the rest");
+
+    start(&f, OVERFLOW_DROP_NEWEST);
+    for (int i = 0; i < CROP_REQUESTS_MAX + 1; i++)
+        add(&f, i, 10);
+    CHECK(atomic_load(&f.ledger.lost[LOSS_OVERFLOW]) == 1, "the bound");
+    CHECK(crop_requests_take(f.requests, &request, INT64_MAX) == 0 && request.frame.pts_ns == 0,
+          "the newest is gone");
+    crop_requests_close(f.requests);
+
+    start(&f, OVERFLOW_DROP_OLDEST);
+    crop_requests_wake(f.requests);
+    CHECK(crop_requests_take(f.requests, &request, INT64_MAX) == -ETIME, "woken");
+    crop_requests_close(f.requests);
+}
+
+int main(void)
+{
+    TEST(test_rectangles());
+    TEST(test_choice());
+    TEST(test_queue());
+    return test_end();
+}
