@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/check.h"
+#include "config/crops.h"
 #include "config/expand.h"
 #include "config/file.h"
 #include "config/members.h"
@@ -332,8 +333,10 @@ static void read_root(struct loader *l)
                        table_is_of_outputs(row->items) ? (void *)&l->output : (void *)&l->camera);
         reader_leave(&l->reader, path);
     }
-    if (members_join(&l->reader.mistakes, l->config) < 0 ||
-        regions_choose(&l->reader.mistakes, l->config) < 0)
+    if (members_join(&l->reader.mistakes, l->config) < 0)
+        l->reader.no_memory = true;
+    crops_settle(&l->reader.mistakes, l->config);
+    if (regions_choose(&l->reader.mistakes, l->config) < 0)
         l->reader.no_memory = true;
     check_root(&l->reader.mistakes, l->config, target.given);
     l->config->secret = l->reader.secret;

@@ -126,6 +126,7 @@ static const struct config_choice range_choices[] = {
      .count_offset = offsetof(struct_type, n_##member), .items = &table, \
      .help = help_text, ##__VA_ARGS__}
 #define BATCH .batch = true
+#define ALONE .alone = true
 #define RANGE(low, high) .min = low, .max = high
 #define WARP .kernels = 1 << KERNEL_WARP
 #define YUV .kernels = 1 << KERNEL_YUV
@@ -208,6 +209,13 @@ static const struct config_row output_rows[] = {
           "in place of `crop`: the region of the camera with this name; all (of a batch): each region of the camera is an element",
           .example = "door", PICTURES),
     FIELD(struct output_config, edge, "blend", "what pixels at the picture's edge are made of where it is enlarged; blend: of picture and fill; repeat: of the picture's last pixels again, as frameworks make them", PICTURES),
+    SECTION("crops", "show what clients of another output find: each result that they send back makes a batch with an element for each box, cut out of the camera's own picture; not with crop, roi, affine or fps", .own = true, WARP, ALONE),
+    FIELD(struct output_config, crops.of, "none", "the other output: one of the camera's with a ring, or a batch with a ring that has the camera",
+          .zero = "none", .example = "detector", .own = true, WARP, ALONE),
+    FIELD(struct output_config, crops.classes, "all", "objects that are wanted, by the numbers of their classes", RANGE(0, 65535), .zero = "all", .own = true, WARP, ALONE),
+    FIELD(struct output_config, crops.margin, "0%", "what a box is enlarged by on each side, of its width or height", RANGE(0, 100), .unit = "%", .own = true, WARP, ALONE),
+    FIELD(struct output_config, crops.most, "8", "most elements of one batch; of more boxes those with the best scores are taken", RANGE(1, CROPS_MAX), .own = true, WARP, ALONE),
+    FIELD(struct output_config, crops.keep, "200ms", "how long pictures are kept for results; a result that comes later is lost; a picture of 1920x1080 takes 3.1 MB", RANGE(0.001, 10), .own = true, WARP, ALONE),
     FIELD(struct output_config, fill, "114", "level of pixels outside the source, or one level per channel (of a yuv output R, G and B); mean: elements of exactly 0 (warp)",
           RANGE(0, 255), PICTURES),
     SECTION("tensor", "the elements of a warp output: (level * scale - mean) / std", WARP),
@@ -383,7 +391,7 @@ bool table_is_of_outputs(const struct table *table)
 
 bool table_has(const struct table *table, const struct config_row *row)
 {
-    return !row->batch || table == &batch_table;
+    return table == &batch_table ? !row->alone : !row->batch;
 }
 
 const struct config_row *table_find(const struct table *table, const char *key)

@@ -9,11 +9,8 @@
 #include "kernels/ops.h"
 #include "kernels/processors.h"
 
-enum {
-    CLASSES_MAX = 64,    // of one list
-    CLASS_NAME_MAX = 31, // bytes
-    CROPS_MAX = 64,      // of one picture
-};
+#define CLASSES_MAX 64 // of one list
+#define CROPS_MAX   64 // of one picture
 
 struct duration {
     int64_t ns;
@@ -74,12 +71,8 @@ struct fingerprint { // of a certificate
 struct batch_wait { // how long a batch waits for more elements
     int64_t ns;     // WAIT_AUTO: as the members' rates and the clients' pace say
 };
-struct classes { // of objects, by their numbers from 0 or by names; n 0: all
-    int n;
-    struct class_choice {
-        int number; // below 0: not known
-        char name[CLASS_NAME_MAX + 1];
-    } list[CLASSES_MAX];
+struct classes { // of objects, by their numbers; n 0: all
+    int n, list[CLASSES_MAX];
 };
 struct name_patterns { // over names of cameras, see config/name_patterns.h; owns them
     char **list;
@@ -130,6 +123,7 @@ enum value_type {
     VALUE_FILEMODE,
     VALUE_SPLIT,
     VALUE_PERCENT,
+    VALUE_CLASSES,
     VALUE_BATCH_WAIT,
     VALUE_NAME_PATTERNS,
     VALUE_LABELS,
@@ -168,6 +162,7 @@ enum value_type {
     struct filemode: VALUE_FILEMODE, \
     struct split: VALUE_SPLIT, \
     struct percent: VALUE_PERCENT, \
+    struct classes: VALUE_CLASSES, \
     struct batch_wait: VALUE_BATCH_WAIT, \
     struct name_patterns: VALUE_NAME_PATTERNS, \
     struct labels: VALUE_LABELS, \
@@ -213,6 +208,7 @@ struct config_row {
     const struct table *items;           // VALUE_ITEMS
     unsigned kernels; // output keys: a bit `1 << kernel` for each enum kernel; 0: all
     bool batch;       // output keys: only batches have it
+    bool alone;       // output keys: batches do not have it
     bool required;
     bool live; // root keys: a reload applies a change
     bool own;  // differs from object to object: cannot stand under `defaults`

@@ -427,11 +427,40 @@ static bool equal_gpus(const void *a, const void *b)
     return p->n == q->n && !memcmp(p->number, q->number, (size_t)p->n * sizeof p->number[0]);
 }
 
+static const char *parse_classes(const struct config_row *row, void *member,
+                                 const char *const text[], int n)
+{
+    double v[CLASSES_MAX];
+    struct classes classes = {0};
+    const bool all = n == 1 && is_zero_word(row, text[0]);
+    const char *wrong = all ? NULL : read_list(row, text, n, true, v);
+    for (int i = 0; !wrong && !all && i < n; i++)
+        classes.list[classes.n++] = (int)v[i];
+    if (!wrong)
+        *(struct classes *)member = classes;
+    return wrong;
+}
+
+static bool equal_classes(const void *a, const void *b)
+{
+    const struct classes *p = a, *q = b;
+    return p->n == q->n && !memcmp(p->list, q->list, (size_t)p->n * sizeof p->list[0]);
+}
+
 // --- values that own memory
+
+static void free_string(void *member)
+{
+    free(*(char **)member);
+    *(char **)member = NULL;
+}
 
 static const char *parse_string(const struct config_row *row, void *member, const char *text)
 {
-    (void)row;
+    if (is_zero_word(row, text)) {
+        free_string(member);
+        return NULL;
+    }
     if (!*text)
         return "is empty";
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
@@ -459,12 +488,6 @@ static int own_string(void *member)
         return 0;
     *text = strdup(*text);
     return *text ? 0 : -ENOMEM;
-}
-
-static void free_string(void *member)
-{
-    free(*(char **)member);
-    *(char **)member = NULL;
 }
 
 // A control_address and an http_address begin with a sink_address, so what is for one is for all.
@@ -769,6 +792,13 @@ static const struct type {
                      .size = sizeof(struct split)},
     [VALUE_PERCENT] = {"@range", "{\"type\": \"string\", \"pattern\": \"^[0-9]+%$\"}",
                        parse_percent, .quoted = true, .size = sizeof(struct percent)},
+    [VALUE_CLASSES] =
+        {"one number or a list such as [2, 5], @range",
+         "@integer, {\"type\": \"array\", \"items\": {\"anyOf\": [@integer, "
+         "{\"$ref\": \"#/definitions/expanded\"}]}, \"minItems\": 1, \"maxItems\": " TEXT_OF(
+             CLASSES_MAX) "}",
+         .parse_list = parse_classes, .list = CLASSES_MAX, .shorter = true, .single = true,
+         .equal = equal_classes},
     [VALUE_BATCH_WAIT] = {"auto, or @durations", "{\"const\": \"auto\"}, @duration",
                           parse_batch_wait, .quoted = true, .size = sizeof(struct batch_wait)},
     [VALUE_NAME_PATTERNS] =

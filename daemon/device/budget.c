@@ -1,6 +1,7 @@
 #include "daemon/device/budget.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,8 @@ enum {
     PACKETS = 5, // at once: of libavformat, of the decoder, its unescaped copy, and larger ones
     PACKETS_A_SECOND = 25,
     COPY_BYTES = 1 << 20, // of a copy's muxer
+    KEPT_PICTURES_MAX = 256,
+    PICTURES_A_SECOND = 30, // where the stream does not say
     // CUDA, on the host: its kernels and NVDEC's library, once a process; and of each camera the
     // driver's share in its streams and its decoder.
     CUDA_BYTES = 30 << 20,
@@ -182,31 +185,68 @@ static size_t copy_bytes(const struct output_config *output, int packet_bytes)
     return COPY_BYTES + (size_t)seconds * PACKETS_A_SECOND * (size_t)packet_bytes;
 }
 
+int budget_kept_pictures(const struct crops_config *crops, int num, int den)
+{
+    const double rate = num > 0 && den > 0 ? (double)num / den : PICTURES_A_SECOND;
+    const double count = (double)crops->keep.ns / 1e9 * rate + 2;
+    return count < KEPT_PICTURES_MAX ? (int)count : KEPT_PICTURES_MAX;
+}
+
+// Beside the slots and the decoder's pictures: a plan of its own, and the pictures that are kept,
+// which are copied where they lie on the device.
+static struct memory_need crops_need(const struct camera_config *camera,
+                                     const struct output_config *output,
+                                     const struct backend_driver *driver,
+                                     const struct stream_memory *stream, const struct image *source,
+                                     const struct op *op)
+{
+    const int fps = camera->fps >= 1 && camera->fps < PICTURES_A_SECOND ? (int)ceil(camera->fps)
+                                                                        : PICTURES_A_SECOND;
+    const size_t kept = (size_t)budget_kept_pictures(&output->crops, fps, 1);
+    const struct op *ops[CROPS_MAX];
+    struct image copy = *source;
+    struct memory_need need;
+    for (int i = 0; i < output->capacity; i++)
+        ops[i] = op;
+    need = driver->plan_need(source, ops, output->capacity, frames_in_flight(driver));
+    if (source->memory == MEMORY_CUDA)
+        need.device += round_up(kept * image_lay_out(&copy, NULL), DEVICE_PAGE);
+    else
+        need.pinned += kept * picture_bytes(stream, source);
+    return need;
+}
+
 static struct memory_need outputs_need(const struct camera_config *camera,
                                        const struct backend_driver *driver,
-                                       const struct image *source, int depth, int packet_bytes)
+                                       const struct stream_memory *stream,
+                                       const struct image *source)
 {
     struct op op[CAMERA_OUTPUTS_MAX];
     const struct op *ops[CAMERA_OUTPUTS_MAX];
     struct memory_need need = {0};
-    int n = 0;
+    int made = 0, n = 0;
     for (int i = 0; i < camera->n_outputs; i++) {
+        const struct output_config *output = &camera->outputs[i];
         struct op_params params;
-        if (camera->outputs[i].kernel == KERNEL_COPY) {
-            need.pinned += copy_bytes(&camera->outputs[i], packet_bytes);
+        if (output->kernel == KERNEL_COPY) {
+            need.pinned += copy_bytes(output, stream->packet_bytes);
             continue;
         }
-        output_config_op(&camera->outputs[i], &params);
-        if (op_init(&op[n], &params, source) < 0)
+        output_config_op(output, &params);
+        if (op_init(&op[made], &params, source) < 0)
             continue;
-        if (!camera->outputs[i].is_batch) // else budget_batch has them
-            add(&need, slots_need(&camera->outputs[i], op[n].dst_bytes, driver->takes_cuda));
-        ops[n] = &op[n];
-        n++;
+        const size_t elements = output->crops.of ? (size_t)output->capacity : 1;
+        if (!output->is_batch) // else budget_batch has them
+            add(&need, slots_need(output, op[made].dst_bytes * elements, driver->takes_cuda));
+        if (output->crops.of)
+            add(&need, crops_need(camera, output, driver, stream, source, &op[made]));
+        else
+            ops[n++] = &op[made];
+        made++;
     }
     if (n > 0)
-        add(&need, driver->plan_need(source, ops, n, depth));
-    for (int i = 0; i < n; i++)
+        add(&need, driver->plan_need(source, ops, n, frames_in_flight(driver)));
+    for (int i = 0; i < made; i++)
         op_finish(&op[i]);
     return need;
 }
@@ -217,7 +257,7 @@ struct memory_need budget_camera(const struct camera_config *camera,
     const struct stream_memory stream = budget_stream(camera);
     const struct image source = picture_of(&stream, driver, nvdec);
     const int depth = frames_in_flight(driver);
-    struct memory_need need = outputs_need(camera, driver, &source, depth, stream.packet_bytes);
+    struct memory_need need = outputs_need(camera, driver, &stream, &source);
     need.pinned += CAMERA_BYTES + (driver->takes_cuda || nvdec ? CUDA_CAMERA_BYTES : 0);
     if (nvdec) {
         need.pinned += nvdec_host_bytes(&stream, &source, depth);

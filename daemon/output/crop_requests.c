@@ -52,7 +52,7 @@ void crop_requests_close(struct crop_requests *requests)
 static bool is_wanted(const struct classes *classes, int class)
 {
     for (int i = 0; i < classes->n; i++)
-        if (classes->list[i].number == class)
+        if (classes->list[i] == class)
             return true;
     return classes->n == 0;
 }

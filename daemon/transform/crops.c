@@ -334,14 +334,14 @@ static int open_geometry(struct crops *crops, const struct image *source, char *
 int crops_prepare(struct crops *crops, const struct frame *frame, int num, int den, char *notice,
                   size_t size)
 {
-    const int64_t keep_ns = crops->output->config->crops.keep.ns;
+    const struct crops_config *config = &crops->output->config->crops;
     struct kept_pictures *pictures = NULL;
     if (geometry_is_alike(&crops->source, &frame->image))
         return 0;
     crops_drain(crops);
     int rc = open_geometry(crops, &frame->image, notice, size);
     if (rc == 0)
-        rc = kept_pictures_open(&pictures, kept_pictures_count(keep_ns, num, den), keep_ns);
+        rc = kept_pictures_open(&pictures, budget_kept_pictures(config, num, den), config->keep.ns);
     if (rc < 0) {
         crops_drain(crops);
         return rc;

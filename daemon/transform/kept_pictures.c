@@ -6,11 +6,6 @@
 
 #include "daemon/base/clock.h"
 
-enum {
-    COUNT_MAX = 256,
-    FPS = 30, // where the stream does not say
-};
-
 struct kept_pictures {
     int most;
     int64_t keep_ns;
@@ -21,13 +16,6 @@ struct kept_pictures {
         int64_t since_ns; // CLOCK_MONOTONIC
     } list[];
 };
-
-int kept_pictures_count(int64_t keep_ns, int num, int den)
-{
-    const double rate = num > 0 && den > 0 ? (double)num / den : FPS;
-    const double count = (double)keep_ns / 1e9 * rate + 2;
-    return count < COUNT_MAX ? (int)count : COUNT_MAX;
-}
 
 int kept_pictures_open(struct kept_pictures **ret, int most, int64_t keep_ns)
 {

@@ -22,7 +22,4 @@ bool kept_pictures_find(struct kept_pictures *, const struct frame_info *, struc
 // will have been; INT64_MAX: there are none. Any thread.
 int64_t kept_pictures_expire(struct kept_pictures *);
 
-// How many pictures come in `keep_ns`, of num / den a second (0/0: not known), and one more.
-int kept_pictures_count(int64_t keep_ns, int num, int den);
-
 #endif

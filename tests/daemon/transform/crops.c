@@ -11,7 +11,6 @@
 #include "daemon/base/clock.h"
 #include "daemon/device/budget.h"
 #include "daemon/output/crop_requests.h"
-#include "daemon/transform/kept_pictures.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
 
@@ -326,9 +325,10 @@ static void test_kept_for_a_while(void)
     f = start(200000000);
     for (int i = 0; i < 50; i++)
         submit(f, i);
-    CHECK(f->alive <= kept_pictures_count(200000000, 25, 1) + FRAMES_IN_FLIGHT_MAX,
+    CHECK(f->alive <= budget_kept_pictures(&f->config[PLATES].crops, 25, 1) + FRAMES_IN_FLIGHT_MAX,
           "%d pictures are kept", f->alive);
-    CHECK(kept_pictures_count(200000000, 25, 1) == 7, "as many as come, and one more");
+    CHECK(budget_kept_pictures(&f->config[PLATES].crops, 25, 1) == 7,
+          "as many as come, and one more");
     end(f);
 }
 
