@@ -270,11 +270,13 @@ class Frame(Lent, Picture):
 
 
 class Element(Picture):
-    """One picture of a batch. header: the wire's header; region, part, parts."""
+    """One picture of a batch. header: the wire's header; region, part, parts. Of crops also object, the index of the box
+    in the result that it came with, and parent_sequence, of the picture in the output that the box was found in."""
 
     def __init__(self, batch, index, element):
         self.batch, self.index, self.header = batch, index, element.header
         self.region, self.part, self.parts = element.region.decode(errors="replace"), element.part, element.parts
+        self.object, self.parent_sequence = element.object, element.parent_sequence
         size = batch.info.element_bytes
         self.place(batch.pointer + index * size, size, shape_of(self.header, size), batch._device, batch._readonly, batch)
 

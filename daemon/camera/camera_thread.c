@@ -458,6 +458,14 @@ static enum camera_state state_after(struct camera_thread *t, int rc)
     return rc == -ENODATA ? CAMERA_ENDED : CAMERA_FAILED;
 }
 
+// The input has ended, and clients still look at its last pictures.
+static void wait_for_results(struct camera_thread *t)
+{
+    const int64_t ns = transform_keeps_ns(t->transform);
+    stage_enter(&t->context.report->stages, STAGE_PAUSE, ns);
+    wait_for_next_try(t, ns);
+}
+
 // For `top -H` and debuggers: what the kernel takes of the name.
 static void name_thread(const char *name)
 {
@@ -484,6 +492,7 @@ static void *run(void *opaque)
             break;
         wait_and_retry(t, rc, why);
     }
+    wait_for_results(t);
     drain(t);
     stage_enter(&context->report->stages, STAGE_IDLE, STAGE_NO_LIMIT);
     if (state == CAMERA_FAILED)

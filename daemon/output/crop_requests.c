@@ -7,9 +7,14 @@
 #include <string.h>
 
 struct crop_requests {
+    const char *camera;
     const struct output_config *config;
     struct ledger *ledger;
-    uint64_t sequence; // of the next request; loop thread
+
+    // Loop thread:
+    struct results_receiver receiver;
+    struct results *followed; // that have the receiver; NULL: none
+    uint64_t sequence;        // of the next request
 
     pthread_mutex_t lock; // guards all below; taken last
     pthread_cond_t changed;
@@ -18,13 +23,24 @@ struct crop_requests {
     struct crop_request request[CROP_REQUESTS_MAX];
 };
 
-int crop_requests_open(struct crop_requests **ret, const struct output_config *config,
-                       struct ledger *ledger)
+// A batch's results are of several cameras.
+static void take_found(struct results_receiver *receiver, const struct found *found)
+{
+    struct crop_requests *requests =
+        (struct crop_requests *)((char *)receiver - offsetof(struct crop_requests, receiver));
+    if (strcmp(found->camera, requests->camera) == 0)
+        crop_requests_add(requests, found);
+}
+
+int crop_requests_open(struct crop_requests **ret, const char *camera,
+                       const struct output_config *config, struct ledger *ledger)
 {
     pthread_condattr_t attributes;
     struct crop_requests *requests = calloc(1, sizeof *requests);
     if (!requests)
         return -ENOMEM;
+    requests->camera = camera;
+    requests->receiver.take = take_found;
     requests->config = config;
     requests->ledger = ledger;
     pthread_mutex_init(&requests->lock, NULL);
@@ -45,6 +61,17 @@ void crop_requests_close(struct crop_requests *requests)
     pthread_cond_destroy(&requests->changed);
     pthread_mutex_destroy(&requests->lock);
     free(requests);
+}
+
+void crop_requests_follow(struct crop_requests *requests, struct results *results)
+{
+    if (results == requests->followed)
+        return;
+    if (requests->followed)
+        results_remove_receiver(requests->followed, &requests->receiver);
+    if (results)
+        results_add_receiver(results, &requests->receiver);
+    requests->followed = results;
 }
 
 // --- which boxes
@@ -71,32 +98,35 @@ static bool cover(float from, float to, double margin, int size, int *first, int
 }
 
 static bool rect_of(struct rect *ret, const struct framed_detection *found, double margin,
-                    int width, int height)
+                    const struct frame_info *frame)
 {
-    return cover(found->x1, found->x2, margin, width, &ret->x, &ret->width) &&
-           cover(found->y1, found->y2, margin, height, &ret->y, &ret->height);
+    return cover(found->x1, found->x2, margin, frame->source_width, &ret->x, &ret->width) &&
+           cover(found->y1, found->y2, margin, frame->source_height, &ret->y, &ret->height);
 }
 
-int crop_requests_choose(struct crop_box box[CROPS_MAX], const struct crops_config *config,
-                         const struct framed_detection found[], int n, int width, int height)
+// Into request->box, by score. Of equal scores the first comes first.
+static void choose_boxes(struct crop_request *request, const struct crops_config *config,
+                         const struct found *found)
 {
-    const int most = config->most < CROPS_MAX ? config->most : CROPS_MAX;
-    int chosen = 0;
-    for (int i = 0; i < n; i++) {
-        struct crop_box own = {.object = i};
-        if (!is_wanted(&config->classes, found[i].class_id) ||
-            !rect_of(&own.rect, &found[i], config->margin.n / 100.0, width, height))
+    float score[CROPS_MAX];
+    for (int i = 0; i < found->n; i++) {
+        const struct framed_detection *one = &found->list[i];
+        struct crop_box box = {.object = found->index[i]};
+        if (!is_wanted(&config->classes, one->class_id) ||
+            !rect_of(&box.rect, one, config->margin.n / 100.0, &found->frame))
             continue;
-        int at = chosen; // behind those with no lower score
-        while (at > 0 && found[box[at - 1].object].score < found[i].score)
+        int at = request->n;
+        while (at > 0 && score[at - 1] < one->score)
             at--;
-        if (at == most)
+        if (at == config->most)
             continue;
-        chosen += chosen < most;
-        memmove(&box[at + 1], &box[at], (size_t)(chosen - 1 - at) * sizeof *box);
-        box[at] = own;
+        request->n += request->n < config->most;
+        const size_t behind = (size_t)(request->n - 1 - at);
+        memmove(&request->box[at + 1], &request->box[at], behind * sizeof box);
+        memmove(&score[at + 1], &score[at], behind * sizeof *score);
+        request->box[at] = box;
+        score[at] = one->score;
     }
-    return chosen;
 }
 
 // --- the queue
@@ -108,16 +138,14 @@ static void lose_oldest(struct crop_requests *requests)
     requests->n--;
 }
 
-void crop_requests_add(struct crop_requests *requests, const struct crop_parent *parent,
-                       const struct framed_detection found[], int n)
+void crop_requests_add(struct crop_requests *requests, const struct found *found)
 {
     const struct output_config *config = requests->config;
-    struct crop_request request = {.frame = *parent->frame, .parent_sequence = parent->sequence};
-    request.n = crop_requests_choose(request.box, &config->crops, found, n,
-                                     parent->frame->source_width, parent->frame->source_height);
+    struct crop_request request = {.frame = found->frame, .parent_sequence = found->sequence};
+    choose_boxes(&request, &config->crops, found);
     if (request.n == 0)
         return;
-    strncpy(request.region, parent->region, sizeof request.region - 1);
+    strncpy(request.region, found->region, sizeof request.region - 1);
     request.sequence = requests->sequence++;
     ledger_offer(requests->ledger);
     pthread_mutex_lock(&requests->lock);

@@ -106,7 +106,7 @@ int output_open(struct output **ret, const char *camera, const struct output_con
     if (rc == 0)
         rc = config->kernel == KERNEL_COPY ? open_packets(*ret) : open_pool(*ret);
     if (rc == 0 && config->crops.of)
-        rc = crop_requests_open(&(*ret)->requests, (*ret)->config, &(*ret)->ledger);
+        rc = crop_requests_open(&(*ret)->requests, camera, (*ret)->config, &(*ret)->ledger);
     if (rc < 0)
         output_close(*ret);
     return rc;
@@ -253,6 +253,8 @@ void output_finish(struct output *output, int grace_ms)
     output->finished = true;
     if (output->batch)
         batch_finish(output->batch);
+    if (output->requests)
+        crop_requests_follow(output->requests, NULL);
     if (output->sink)
         sink_finish(output->sink, grace_ms);
     else

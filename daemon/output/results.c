@@ -306,7 +306,8 @@ static enum object_drop map_object(const struct remembered_element *element, boo
 }
 
 static int map_objects(struct results *results, const struct remembered_element *element,
-                       const struct framed_ring_result *message, struct framed_detection list[])
+                       const struct framed_ring_result *message, struct framed_detection list[],
+                       uint16_t index[])
 {
     const struct framed_detection *wire = (const struct framed_detection *)(message + 1);
     const bool in_source = le16toh(message->flags) & FRAMED_RESULT_IN_SOURCE;
@@ -315,7 +316,7 @@ static int map_objects(struct results *results, const struct remembered_element 
         const struct framed_detection from = read_detection(&wire[i]);
         const enum object_drop drop = map_object(element, in_source, &from, &list[n]);
         if (drop == OBJECT_DROPS)
-            n++;
+            index[n++] = (uint16_t)i;
         else
             results->dropped[drop]++;
     }
@@ -356,6 +357,7 @@ void results_take(struct results *results, struct results_client *client,
         return;
     }
     struct framed_detection list[FRAMED_DETECTIONS_MAX];
+    uint16_t index[FRAMED_DETECTIONS_MAX];
     struct found found = {
         .camera = element->camera,
         .output = config->name,
@@ -371,10 +373,11 @@ void results_take(struct results *results, struct results_client *client,
                 was_revoked(results, client, consumer, frame),
         .result_ns = monotonic_ns(),
         .list = list,
+        .index = index,
     };
     memcpy(found.src_to_dst, element->src_to_dst, sizeof found.src_to_dst);
     memcpy(found.dst_to_src, element->dst_to_src, sizeof found.dst_to_src);
-    found.n = map_objects(results, element, message, list);
+    found.n = map_objects(results, element, message, list, index);
     element->answered |= bit_of(client);
     results->answered++;
     publish(results, &found);

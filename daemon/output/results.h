@@ -60,6 +60,7 @@ struct found {
     int64_t result_ns; // CLOCK_MONOTONIC: when the message was taken
     int n;
     const struct framed_detection *list; // n of them, in pixels of the picture, clipped to it
+    const uint16_t *index;               // of each among those in the message
 };
 
 // One that is told of all that is found. The caller's, from results_add_receiver to

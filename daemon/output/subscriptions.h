@@ -36,6 +36,8 @@ struct subscriptions {
 // 0 or negative errno; the caller holds the only reference.
 int subscriptions_open(struct subscriptions **ret, const char *camera, const struct camera_config *,
                        const struct subscriptions *before, struct output **batches);
+// Crops get the results of the outputs that they are of, in place of those before.
+void subscriptions_follow(const struct subscriptions *);
 // After the last reference was released. Calls `detached` (NULL: nothing) for each output that is
 // in no list any more: no thread fills it.
 void subscriptions_close(struct subscriptions *, void (*detached)(struct output *));

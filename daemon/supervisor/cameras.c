@@ -269,8 +269,12 @@ void cameras_set(struct cameras *cameras, struct camera **list, int n)
     const int n_before = cameras->n;
     cameras->list = list;
     cameras->n = n;
-    for (int i = 0; i < n; i++)
-        cameras->n_threads += !list_has(before, n_before, list[i]);
+    for (int i = 0; i < n; i++) {
+        if (list_has(before, n_before, list[i]))
+            continue;
+        cameras->n_threads++;
+        subscriptions_follow(list[i]->subscriptions);
+    }
     for (int i = 0; i < n_before; i++) {
         if (list_has(list, n, before[i]))
             continue;
@@ -293,6 +297,8 @@ void cameras_set_outputs(struct cameras *cameras, struct camera *camera,
         cameras->leaving_outputs = output;
         output_finish(output, DRAIN_LEAVING_MS);
     }
+    if (!camera->joined)
+        subscriptions_follow(subscriptions);
     camera_subscribe(camera, subscriptions);
 }
 

@@ -68,6 +68,16 @@ void crops_list_keep(struct crops_list *list, struct frame *frame)
     }
 }
 
+int64_t crops_list_keep_ns(const struct crops_list *list)
+{
+    int64_t longest_ns = 0;
+    for (int i = 0; i < list->n; i++) {
+        const int64_t ns = crops_output(list->list[i].crops)->config->crops.keep.ns;
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    return longest_ns;
+}
+
 void crops_list_drain(struct crops_list *list)
 {
     for (int i = 0; i < list->n; i++)

@@ -23,6 +23,8 @@ int crops_list_prepare(struct crops_list *, const struct frame *, int num, int d
                        size_t size);
 // Keeps the picture for those whose `of` was offered it and did not thin it out.
 void crops_list_keep(struct crops_list *, struct frame *);
+// The longest time that one of them keeps a picture.
+int64_t crops_list_keep_ns(const struct crops_list *);
 void crops_list_drain(struct crops_list *);
 
 #endif

@@ -191,6 +191,11 @@ void transform_detach(struct transform *transform)
     transform->attached = false;
 }
 
+int64_t transform_keeps_ns(const struct transform *transform)
+{
+    return crops_list_keep_ns(&transform->crops);
+}
+
 const char *transform_notice(struct transform *transform)
 {
     if (transform->noticed || !transform->notice[0])

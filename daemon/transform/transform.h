@@ -47,6 +47,9 @@ int transform_submit(struct transform *, struct frame *);
 void transform_resume(struct batch_grant *);
 // Goes over to these outputs: waits for the frames in flight. Those that stay lose nothing.
 void transform_subscribe(struct transform *, struct subscriptions *);
+// How long pictures may still be wanted for crops, ns: the transform is not to be drained before,
+// where the input has ended.
+int64_t transform_keeps_ns(const struct transform *);
 // A sentence on what cannot be made from the present source, once a geometry; else NULL. Valid
 // until the next transform_submit.
 const char *transform_notice(struct transform *);

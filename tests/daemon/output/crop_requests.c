@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/clock.h"
@@ -17,12 +18,54 @@ static struct framed_detection box(float x1, float y1, float x2, float y2, float
         .x1 = x1, .y1 = y1, .x2 = x2, .y2 = y2, .score = score, .class_id = (uint16_t) class};
 }
 
+struct fixture {
+    struct output_config config;
+    struct ledger ledger;
+    struct crop_requests *requests;
+};
+
+static void start(struct fixture *f, enum overflow overflow)
+{
+    *f = (struct fixture){.config = {.overflow = overflow, .crops = {.most = 4}}};
+    CHECK(crop_requests_open(&f->requests, "gate", &f->config, &f->ledger) == 0, "open");
+}
+
+static void add_found(struct fixture *f, int number, const struct framed_detection list[], int n)
+{
+    uint16_t index[CROPS_MAX];
+    for (int i = 0; i < n; i++)
+        index[i] = (uint16_t)(2 * i); // others were dropped between them
+    const struct found found = {
+        .camera = "gate",
+        .region = "lane",
+        .frame = {.pts_ns = number, .source_width = WIDTH, .source_height = HEIGHT},
+        .sequence = (uint64_t)number + 1000,
+        .n = n,
+        .list = list,
+        .index = index,
+    };
+    crop_requests_add(f->requests, &found);
+}
+
+// The request that these boxes make; n 0: none.
+static struct crop_request request_of(const struct crops_config *config,
+                                      const struct framed_detection list[], int n)
+{
+    struct fixture f;
+    struct crop_request request = {0};
+    start(&f, OVERFLOW_DROP_OLDEST);
+    f.config.crops = *config;
+    add_found(&f, 0, list, n);
+    if (crop_requests_take(f.requests, &request, 0) < 0)
+        request.n = 0;
+    crop_requests_close(f.requests);
+    return request;
+}
+
 static struct rect only(const struct crops_config *config, struct framed_detection found)
 {
-    struct crop_box chosen[CROPS_MAX] = {{.object = -1}};
-    const int n = crop_requests_choose(chosen, config, &found, 1, WIDTH, HEIGHT);
-    CHECK(n == 0 || chosen[0].object == 0, "the box's number");
-    return n == 1 ? chosen[0].rect : (struct rect){-1, -1, -1, -1};
+    const struct crop_request request = request_of(config, &found, 1);
+    return request.n == 1 ? request.box[0].rect : (struct rect){-1, -1, -1, -1};
 }
 
 static bool is(struct rect rect, int x, int y, int width, int height)
@@ -59,40 +102,25 @@ static void test_choice(void)
         box(0, 0, 9, 9, .5F, 2), box(200, 0, 209, 9, .8F, 2), box(0, 0, 9, 9, .7F, 5),
         box(0, 0, 9, 9, .1F, 2),
     };
-    struct crop_box chosen[CROPS_MAX];
-    int n = crop_requests_choose(chosen, &config, found, 7, WIDTH, HEIGHT);
-    CHECK(n == 3, "%d boxes", n);
-    CHECK(chosen[0].object == 5 && chosen[1].object == 2 && chosen[2].object == 3,
-          "the best scores first, and of equals the first: %d %d %d", chosen[0].object,
-          chosen[1].object, chosen[2].object);
+    struct crop_request request = request_of(&config, found, 7);
+    CHECK(request.n == 3, "%d boxes", request.n);
+    CHECK(request.box[0].object == 10 && request.box[1].object == 4 && request.box[2].object == 6,
+          "the best scores first, and of equals the first: %d %d %d", request.box[0].object,
+          request.box[1].object, request.box[2].object);
     config.classes.n = 0;
     config.most = 64;
-    n = crop_requests_choose(chosen, &config, found, 7, WIDTH, HEIGHT);
-    CHECK(n == 6 && chosen[0].object == 1 && chosen[5].object == 6, "every class");
+    request = request_of(&config, found, 7);
+    CHECK(request.n == 6 && request.box[0].object == 2 && request.box[5].object == 12,
+          "every class");
     config.most = 1;
-    n = crop_requests_choose(chosen, &config, found, 7, WIDTH, HEIGHT);
-    CHECK(n == 1 && chosen[0].object == 1, "the best alone");
-}
-
-struct fixture {
-    struct output_config config;
-    struct ledger ledger;
-    struct crop_requests *requests;
-};
-
-static void start(struct fixture *f, enum overflow overflow)
-{
-    *f = (struct fixture){.config = {.overflow = overflow, .crops = {.most = 4}}};
-    CHECK(crop_requests_open(&f->requests, &f->config, &f->ledger) == 0, "open");
+    request = request_of(&config, found, 7);
+    CHECK(request.n == 1 && request.box[0].object == 2, "the best alone");
 }
 
 static void add(struct fixture *f, int number, float x2)
 {
-    const struct frame_info info = {
-        .pts_ns = number, .source_width = WIDTH, .source_height = HEIGHT};
-    const struct crop_parent parent = {&info, (uint64_t)number + 1000, "lane"};
     const struct framed_detection found = box(0, 0, x2, 10, 1, 0);
-    crop_requests_add(f->requests, &parent, &found, 1);
+    add_found(f, number, &found, 1);
 }
 
 static void test_queue(void)
@@ -134,8 +162,36 @@ static void test_queue(void)
     crop_requests_close(f.requests);
 }
 
+// Of a batch's results those of other cameras are not wanted.
+static void test_followed(void)
+{
+    struct fixture f;
+    struct results first = {0}, second = {0};
+    struct found found = {.camera = "gate", .region = "", .n = 1};
+    const struct framed_detection one = box(0, 0, 10, 10, 1, 0);
+    const uint16_t index = 0;
+    found.frame = (struct frame_info){.source_width = WIDTH, .source_height = HEIGHT};
+    found.list = &one;
+    found.index = &index;
+    start(&f, OVERFLOW_DROP_OLDEST);
+    crop_requests_follow(f.requests, &first);
+    crop_requests_follow(f.requests, &first);
+    CHECK(first.receivers && !first.receivers->next, "one receiver");
+    first.receivers->take(first.receivers, &found);
+    CHECK(atomic_load(&f.ledger.offered) == 1, "taken");
+    found.camera = "yard";
+    first.receivers->take(first.receivers, &found);
+    CHECK(atomic_load(&f.ledger.offered) == 1, "of another camera");
+    crop_requests_follow(f.requests, &second);
+    CHECK(!first.receivers && second.receivers, "the others");
+    crop_requests_follow(f.requests, NULL);
+    CHECK(!second.receivers, "none");
+    crop_requests_close(f.requests);
+}
+
 int main(void)
 {
+    TEST(test_followed());
     TEST(test_rectangles());
     TEST(test_choice());
     TEST(test_queue());

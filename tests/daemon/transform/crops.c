@@ -177,8 +177,16 @@ static void find_sized(struct fixture *f, int64_t number, int width, uint32_t ep
                                     .epoch = epoch,
                                     .source_width = width,
                                     .source_height = HEIGHT};
-    const struct crop_parent parent = {&info, (uint64_t)number + 500, "lane"};
-    crop_requests_add(f->output[PLATES]->requests, &parent, boxes, n);
+    const uint16_t index[] = {0, 1};
+    const struct found found = {
+        .region = "lane",
+        .frame = info,
+        .sequence = (uint64_t)number + 500,
+        .n = n,
+        .list = boxes,
+        .index = index,
+    };
+    crop_requests_add(f->output[PLATES]->requests, &found);
 }
 
 static void find(struct fixture *f, int64_t number, int n)
