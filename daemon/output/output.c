@@ -270,7 +270,8 @@ bool output_has_drained(struct output *output)
 
 bool output_is_silent(const struct output *output)
 {
-    return atomic_load(&output->ledger.emitted) == 0 && output->config->before.ns == 0;
+    const struct output_config *config = output->config;
+    return atomic_load(&output->ledger.emitted) == 0 && config->before.ns == 0 && !config->crops.of;
 }
 
 static void log_silence(const struct output *output, const char *losses)

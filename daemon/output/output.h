@@ -68,7 +68,7 @@ struct output *output_owner(struct output *);
 // That output's sink, where results of this output go; NULL: it is not open. Loop thread.
 struct sink *output_sink(const struct output *);
 // Whether no frame reached anybody: all were lost, or none came. A copy that waits for requests may
-// get none.
+// get none, and so may crops.
 bool output_is_silent(const struct output *);
 // Logs the ledger; `fails`: that of an output whose silence makes the run fail, with the reason. No
 // frame may be in flight.

@@ -26,6 +26,7 @@ static const char *const values[][2] = {
     [VALUE_FILEMODE] = {"0600", "0640"},
     [VALUE_SPLIT] = {"10m", "20m"},
     [VALUE_PERCENT] = {"0%", "50%"},
+    [VALUE_CLASSES] = {"all", "5"},
     [VALUE_ROI] = {"door", "doors"},
     [VALUE_SHARED] = {"/a", "/b"},
     [VALUE_BATCH_WAIT] = {"auto", "0"},
