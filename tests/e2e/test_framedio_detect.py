@@ -164,7 +164,9 @@ def check_arrays(checks, random):
         return
     checks.check(same(framedio.detect(torch.from_numpy(output), header), wanted), "torch")
     bfloat = torch.from_numpy(output).bfloat16()
-    checks.check(same(framedio.detect(bfloat, header), expected(bfloat.float().numpy())), "bf16")
+    lent = type("Lent", (), {"__dlpack__": lambda self: bfloat.__dlpack__(), "__dlpack_device__": lambda self: (1, 0)})()
+    for form in (bfloat, lent):
+        checks.check(same(framedio.detect(form, header), expected(bfloat.float().numpy())), "bf16")
     refused(checks, "not contiguous", torch.from_numpy(output).T, header)
 
 
@@ -250,16 +252,17 @@ def check_refusals(checks, random):
 
 
 def check_threads(checks, random):
-    """A detector belongs to one thread; threads detect side by side."""
-    output, header = scene(random), header_of()
-    wanted, wrong = framedio.detect(output, header), []
+    """A detector belongs to one thread; threads detect side by side, each its own."""
+    header, wrong = header_of(), []
+    outputs = [numpy.tile(scene(random), 25) for _ in range(4)]
+    wanted = [framedio.detect(output, header, planes=True) for output in outputs]
 
-    def work():
+    def work(output, boxes):
         for _ in range(200):
-            if not numpy.array_equal(framedio.detect(output, header), wanted):
+            if not numpy.array_equal(framedio.detect(output, header, planes=True), boxes):
                 wrong.append(1)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(outputs, wanted)]
     for thread in threads:
         thread.start()
     for thread in threads:
