@@ -66,7 +66,8 @@ def first_lines(command, count, seconds=10, **options):
 def framedio_environment():
     """In which Python finds framedio and the library that it loads. A library with a sanitizer wants that in the process
     from its start; what Python itself leaks is left out."""
-    environment = {**os.environ, "PYTHONPATH": os.path.join(ROOT, "client"), "LD_LIBRARY_PATH": os.path.dirname(BINARY)}
+    libraries = ":".join(filter(None, [os.path.dirname(BINARY), os.environ.get("LD_LIBRARY_PATH")]))
+    environment = {**os.environ, "PYTHONPATH": os.path.join(ROOT, "client"), "LD_LIBRARY_PATH": libraries}
     if "address" in os.environ.get("SAN", ""):
         library = subprocess.run(["cc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True)
         environment |= {"LD_PRELOAD": library.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0"}

@@ -162,14 +162,20 @@ class Program:
     def __init__(self, name, own=None, model="onnx", ring="detector"):
         self.path, self.own, self.model, self.ring = f"{ROOT}/examples/{name}.py", own, model, ring
 
-    def missing(self):
-        """A module that it imports and that is not installed here, or None."""
+    def missing(self, memory="host"):
+        """What it needs and is not installed here, or None."""
         with open(self.path) as file:
             nodes = list(ast.walk(ast.parse(file.read())))
         names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
         names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
         names = {name.partition(".")[0] for name in names} - {"framedio"}
-        return next((name for name in sorted(names) if not importlib.util.find_spec(name)), None)
+        if missing := [name for name in sorted(names) if not importlib.util.find_spec(name)]:
+            return missing[0]
+        if memory == "cuda" and "onnxruntime" in names:
+            import onnxruntime
+
+            return None if "CUDAExecutionProvider" in onnxruntime.get_available_providers() else "ONNX Runtime for CUDA"
+        return None
 
     def lines(self, where, models):
         model = [models[self.model]] if self.own else []
@@ -235,12 +241,12 @@ def check_boxes(checks, name, lines, own, pictures):
     return least, furthest
 
 
-def check_program(checks, name, where, models, pictures):
+def check_program(checks, name, memory, where, models, pictures):
     program = PROGRAMS[name]
-    if (missing := program.missing()) or not models[program.model]:
-        return checks.skip(f"{name}: {missing or program.model} is not installed")
+    if missing := program.missing(memory):
+        return checks.skip(f"{name}: {missing} is not installed")
     least, furthest = check_boxes(checks, name, program.lines(where, models), program.own(models), pictures)
-    print(f"recipes: {name}: IoU with its own preprocessing {least:.5f} or more, {furthest:.2f} pixels beside the blocks")
+    print(f"recipes: {name}, {memory}: IoU with its own preprocessing {least:.5f} or more, {furthest:.2f} pixels beside the blocks")
 
 
 def check_plain(checks, name, where):
@@ -273,7 +279,7 @@ def main():
             with Framed(where, CONFIG.format(where=where, clip=clip, backend=BACKEND, memory=memory)):
                 until(lambda: os.path.exists(f"{where}/batches.ring"), 20)
                 for name in PROGRAMS if memory == "host" else ON_GPU:
-                    check_program(checks, name, where, models, pictures)
+                    check_program(checks, name, memory, where, models, pictures)
                 for name in PLAIN if memory == "host" else ("ring_cuda",):
                     check_plain(checks, name, where)
                 if memory == "host":
