@@ -368,7 +368,7 @@ static void check_shared(struct check *c)
         return;
     if (o->sink.kind != SINK_RING)
         refuse_key(c, "shared", "is only for a ring (sink: ring:PATH)");
-    else if (o->memory != MEMORY_HOST)
+    else if (o->memory != RING_HOST)
         refuse_key(c, "shared", "is only for a ring's memory on the host (memory: host)");
 }
 
@@ -381,13 +381,15 @@ static void check_ring(struct check *c)
             refuse_value(c, "clients", "is too many for a ring (1 to %d)", RING_CLIENTS_MAX);
         o->clients = RING_CLIENTS_MAX;
     }
-    if (ring && o->memory == MEMORY_CUDA && c->config->backend == BACKEND_CPU)
+    const char *memory = row_choice(table_find(&output_table, "memory"), o->memory);
+    if (ring && o->memory != RING_HOST && c->config->backend == BACKEND_CPU)
         refuse_value(c, "memory",
-                     "cuda needs the GPU, but backend is cpu (host, or backend: auto | cuda)");
-    if (!ring && o->memory == MEMORY_CUDA) {
+                     "%s needs the GPU, but backend is cpu (host, or backend: auto | cuda)",
+                     memory);
+    if (!ring && o->memory != RING_HOST) {
         if (is_given(c, "memory"))
-            refuse_value(c, "memory", "cuda is only for a ring (sink: ring:PATH)");
-        o->memory = MEMORY_HOST;
+            refuse_value(c, "memory", "%s is only for a ring (sink: ring:PATH)", memory);
+        o->memory = RING_HOST;
     }
 }
 

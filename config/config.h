@@ -47,6 +47,8 @@ enum preset {
 enum batch_order { BATCH_ARRIVAL, BATCH_FIXED };
 // The elements of a batch that hold no frame: left out behind the last frame, or full of `fill`.
 enum batch_tail { BATCH_CUT, BATCH_ZERO };
+// Where the slots of a ring are; those on the GPU by CUDA's virtual memory or by its IPC.
+enum ring_memory { RING_HOST, RING_CUDA, RING_CUDA_IPC };
 enum ready_when { READY_ANY, READY_ALL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
@@ -138,7 +140,7 @@ struct output_config {
     struct sink_address sink;
     bool open;                 // other machines may reach a tcp sink
     int clients;               // most clients of a socket or ring at once
-    enum memory memory;        // of a ring's slots: MEMORY_HOST or MEMORY_CUDA
+    enum ring_memory memory;   // of a ring's slots
     struct shared_name shared; // of a ring's memory on the host
     enum protocol protocol;    // never PROTOCOL_AUTO after config_load, but of an rtsp sink
     struct split segment;      // of a file whose path is timed

@@ -36,7 +36,7 @@ static const struct config_choice protocol_choices[] = {
     {"raw", PROTOCOL_RAW},   {"mp4", PROTOCOL_MP4},
     {"mkv", PROTOCOL_MKV},   {0}};
 static const struct config_choice memory_choices[] = {
-    {"host", MEMORY_HOST}, {"cuda", MEMORY_CUDA}, {0}};
+    {"host", RING_HOST}, {"cuda", RING_CUDA}, {"cuda-ipc", RING_CUDA_IPC}, {0}};
 static const struct config_choice ready_choices[] = {{"any", READY_ANY}, {"all", READY_ALL}, {0}};
 static const struct config_choice log_level_choices[] = {{"error", LOG_LEVEL_ERROR},
                                                          {"warning", LOG_LEVEL_WARNING},
@@ -107,7 +107,7 @@ static const struct config_choice range_choices[] = {
 #define CHOICES_OF(member) _Generic((member), \
     enum backend_kind: backend_choices, enum transport: transport_choices, enum spare: spare_choices, enum decode: decode_choices, \
     enum pace: pace_choices, enum turning: turning_choices, enum decoded_pictures: pictures_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
-    enum protocol: protocol_choices, enum memory: memory_choices, \
+    enum protocol: protocol_choices, enum ring_memory: memory_choices, \
     enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
     enum preset: preset_choices, enum fit: fit_choices, enum filter: filter_choices, enum edge: edge_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
@@ -250,7 +250,7 @@ static const struct config_row output_rows[] = {
           "allow a tcp sink on other addresses than loopback: everybody who can reach the port can read the frames, without a password", PICTURES),
     FIELD(struct output_config, clients, "64", "most clients of a socket or ring at once, of a ring at most 64; further clients are refused",
           RANGE(1, 1024), PICTURES),
-    FIELD(struct output_config, memory, "host", "where a ring's slots are; cuda: on the GPU, so frames are not downloaded", PICTURES),
+    FIELD(struct output_config, memory, "host", "where a ring's slots are; cuda: on the GPU, so frames are not downloaded; cuda-ipc: the same for programs that open them by cudaIpcOpenMemHandle, as Triton does: they can also write there", PICTURES),
     FIELD(struct output_config, shared, NULL,
           "name of a ring's memory on the host, with the ring's mode and group, for programs that open such memory to read and write (shm_open), as Triton does; whoever may open it can change frames before others read them, and its size, upon which clients and framed end; without it no client can write",
           .example = "/framed-detector", .own = true, PICTURES),

@@ -40,14 +40,20 @@ struct device_busy {
     uint64_t upload, kernel, download;
 };
 
-// Device memory of one allocation that another process can map from `fd` (a POSIX file descriptor
-// of the CUDA driver's virtual memory management). The opener owns it until export_close.
+// How another process opens device memory: by a POSIX file descriptor of the CUDA driver's virtual
+// memory management, which it can map to read alone; or by a cudaIpcMemHandle_t, always to write
+// too.
+enum export_kind { EXPORT_DESCRIPTOR, EXPORT_IPC };
+
+// Device memory of one allocation that another process can open. The opener owns it until
+// export_close.
 struct device_export {
-    void *address; // in this process
-    size_t bytes;  // of the whole allocation, which is also what an importer maps
-    int fd;
-    uint8_t uuid[16]; // of the device
-    void *handle;     // the backend's
+    enum export_kind kind;
+    void *address;      // in this process
+    size_t bytes;       // of the whole allocation, which is also what an importer maps
+    int fd;             // EXPORT_DESCRIPTOR; else -1
+    uint8_t uuid[16];   // of the device
+    uint8_t handle[64]; // EXPORT_IPC
 };
 
 // Where one op of a plan writes the result of a job.
@@ -108,8 +114,8 @@ struct backend_driver {
     int (*pin)(struct backend *, void *memory, size_t bytes);
     void (*unpin)(struct backend *, void *memory); // accepts NULL
 
-    // NULL where there is no device memory. Any thread. 0, -ENOMEM, -ENOTSUP or -EIO.
-    int (*export_open)(struct backend *, struct device_export *ret, size_t bytes);
+    // NULL where there is no device memory. Zeroed. Any thread. 0, -ENOMEM, -ENOTSUP or -EIO.
+    int (*export_open)(struct backend *, struct device_export *ret, enum export_kind, size_t bytes);
     void (*export_close)(struct backend *, struct device_export *);
     // Copies host memory to memory that export_open gave; returns when it is there. 0 or -EIO.
     int (*export_write)(struct backend *, void *to, const void *from, size_t bytes);

@@ -27,7 +27,7 @@ static size_t words_of(int n)
 struct memory_need pool_region_need(enum region_kind kind, int n, size_t size)
 {
     size_t slots = (size_t)n * stride_of(size);
-    if (kind == REGION_DEVICE)
+    if (region_is_on_device(kind))
         return (struct memory_need){round_up(slots, EXPORT_PIECE), words_of(n)};
     return (struct memory_need){0, words_of(n) + round_up(slots, PAGE)};
 }
@@ -38,12 +38,12 @@ static int open_regions(struct pool_region *region, const struct pool_region_pla
     const size_t slots = (size_t)n * region->stride;
     region->headers = words_of(n);
     size_t front = region->headers + round_up((size_t)n * region->header_stride, PAGE);
-    if (place->kind != REGION_DEVICE) {
+    if (!region_is_on_device(place->kind)) {
         region->first = front;
         return place->object ? region_open_named(&region->host, front + slots, place->object)
                              : region_open(&region->host, place->kind, front + slots, NULL, NULL);
     }
-    int rc = region_open(&region->device, REGION_DEVICE, slots, place->driver, place->backend);
+    int rc = region_open(&region->device, place->kind, slots, place->driver, place->backend);
     if (rc == 0)
         rc = region_open(&region->host, REGION_SHARED, front, NULL, NULL);
     return rc;

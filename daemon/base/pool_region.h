@@ -23,7 +23,7 @@ struct pool_region {
 struct pool_region_place {
     enum region_kind kind;
     struct shared_object *object;        // of a REGION_SHARED, which gets the name; NULL: none
-    const struct backend_driver *driver; // of a REGION_DEVICE, as region_open has it
+    const struct backend_driver *driver; // of one on the device, as region_open has it
     struct backend *backend;
 };
 

@@ -108,7 +108,9 @@ static int open_device(struct region *region, const struct backend_driver *drive
 {
     if (!driver || !driver->export_open)
         return -ENOTSUP;
-    int rc = driver->export_open(backend, &region->device, region->bytes);
+    const enum export_kind kind =
+        region->kind == REGION_DEVICE_IPC ? EXPORT_IPC : EXPORT_DESCRIPTOR;
+    int rc = driver->export_open(backend, &region->device, kind, region->bytes);
     if (rc < 0)
         return rc;
     region->base = region->device.address;
@@ -118,6 +120,7 @@ static int open_device(struct region *region, const struct backend_driver *drive
     region->driver = driver;
     region->backend = backend;
     memcpy(region->uuid, region->device.uuid, sizeof region->uuid);
+    memcpy(region->handle, region->device.handle, sizeof region->handle);
     return 0;
 }
 
@@ -125,9 +128,9 @@ int region_open(struct region *ret, enum region_kind kind, size_t bytes,
                 const struct backend_driver *driver, struct backend *backend)
 {
     struct region region = {.kind = kind, .bytes = whole_pages(bytes), .fd = -1};
-    int rc = kind == REGION_DEVICE   ? open_device(&region, driver, backend)
-             : kind == REGION_SHARED ? open_shared(&region)
-                                     : open_private(&region);
+    int rc = region_is_on_device(kind) ? open_device(&region, driver, backend)
+             : kind == REGION_SHARED   ? open_shared(&region)
+                                       : open_private(&region);
     if (rc == 0)
         *ret = region;
     return rc;
@@ -137,7 +140,7 @@ void region_close(struct region *region)
 {
     if (!region->base)
         return;
-    if (region->kind == REGION_DEVICE) {
+    if (region_is_on_device(region->kind)) {
         region->driver->export_close(region->backend, &region->device);
     } else {
         region_unpin(region);

@@ -7,7 +7,13 @@
 #include "daemon/base/shared_object.h"
 #include "kernels/backend.h"
 
-enum region_kind { REGION_PRIVATE, REGION_SHARED, REGION_DEVICE };
+// The last two are of a device, which others open by a descriptor or by CUDA's IPC handle.
+enum region_kind { REGION_PRIVATE, REGION_SHARED, REGION_DEVICE, REGION_DEVICE_IPC };
+
+static inline bool region_is_on_device(enum region_kind kind)
+{
+    return kind >= REGION_DEVICE;
+}
 
 struct region {
     enum region_kind kind;
@@ -17,6 +23,7 @@ struct region {
     bool named;   // `fd` is of a POSIX object in place of a memfd, which others can change
     _Atomic enum memory memory; // MEMORY_HOST or MEMORY_PINNED; MEMORY_CUDA for a device region
     uint8_t uuid[16];           // of a device region's device
+    uint8_t handle[64];         // of a REGION_DEVICE_IPC: cudaIpcMemHandle_t
     // Of a device region, whose it is; else private to region.c:
     const struct backend_driver *driver;
     struct backend *backend;

@@ -174,7 +174,7 @@ static void add(struct memory_need *sum, struct memory_need need)
 static struct memory_need slots_need(const struct output_config *output, size_t size,
                                      bool takes_cuda)
 {
-    bool on_device = output->memory == MEMORY_CUDA && takes_cuda;
+    bool on_device = output->memory != RING_HOST && takes_cuda;
     return pool_region_need(on_device ? REGION_DEVICE : REGION_SHARED, output->slots, size);
 }
 

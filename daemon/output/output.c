@@ -22,7 +22,9 @@ static enum region_kind memory_kind(const struct output_config *config)
 {
     if (config->sink.kind != SINK_RING)
         return REGION_PRIVATE;
-    return config->memory == MEMORY_CUDA ? REGION_DEVICE : REGION_SHARED;
+    return config->memory == RING_CUDA       ? REGION_DEVICE
+           : config->memory == RING_CUDA_IPC ? REGION_DEVICE_IPC
+                                             : REGION_SHARED;
 }
 
 static int open_pool(struct output *output)

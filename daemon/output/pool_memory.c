@@ -49,8 +49,9 @@ static void log_host_memory(struct pool *pool, int error)
                       : pool->n_backends > 1 ? "the frames are not all made on one GPU"
                                              : "the frames are not made on a GPU";
     if (!pool->logged)
-        log_event(LOG_LEVEL_WARNING, "output=%s memory: cuda: its slots are on the host: %s%s",
-                  pool->options.name, why, error ? strerror(-error) : "");
+        log_event(LOG_LEVEL_WARNING, "output=%s memory: cuda%s: its slots are on the host: %s%s",
+                  pool->options.name, pool->options.kind == REGION_DEVICE_IPC ? "-ipc" : "", why,
+                  error ? strerror(-error) : "");
     pool->logged = true;
 }
 
@@ -82,7 +83,7 @@ static int open_region(struct pool *pool, struct pool_region **ret, size_t size)
         if (rc == 0)
             return 0;
     }
-    if (kind == REGION_DEVICE)
+    if (region_is_on_device(kind))
         log_host_memory(pool, rc);
     rc = open_at(pool, ret, size, &host);
     if (rc < 0 && host.object) {
@@ -148,7 +149,7 @@ static struct pool_backend *find_backend(struct pool *pool, const struct backend
 static void update_device(struct pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
-    pool->wants_device = pool->options.kind == REGION_DEVICE && pool->n_backends == 1 &&
+    pool->wants_device = region_is_on_device(pool->options.kind) && pool->n_backends == 1 &&
                          pool->backends[0].driver->export_open;
     pthread_mutex_unlock(&pool->lock);
 }

@@ -206,28 +206,39 @@ static void put_result(struct framed_ring_hello *to, const struct result *result
     to->header_offset = htole64(result->region->headers);
 }
 
+static enum framed_ring_memory memory_of(const struct pool_region *region)
+{
+    if (!pool_region_on_device(region))
+        return FRAMED_RING_HOST;
+    return region->device.kind == REGION_DEVICE_IPC ? FRAMED_RING_CUDA_IPC : FRAMED_RING_CUDA;
+}
+
 static int send_hello(int fd, const struct server *server, const struct result *result,
                       const struct notice *notice)
 {
     const struct pool_region *region = result->region;
-    bool on_device = pool_region_on_device(region);
-    int fds[2] = {region->host.fd, region->device.fd};
-    struct framed_ring_hello hello = {
+    const enum framed_ring_memory memory = memory_of(region);
+    const int fds[2] = {region->host.fd, region->device.fd};
+    struct framed_ring_hello_cuda_ipc whole = {0};
+    const size_t size = memory == FRAMED_RING_CUDA_IPC ? sizeof whole : sizeof whole.hello;
+    struct framed_ring_hello *hello = &whole.hello;
+    *hello = (struct framed_ring_hello){
         .magic = {'F', 'R', 'N', 'G'},
         .version = htole16(FRAMED_VERSION),
-        .hello_bytes = htole16(sizeof hello),
+        .hello_bytes = htole16((uint16_t)size),
         .slots = htole32((uint32_t)server->sink.context.config->slots),
-        .memory = htole32(on_device ? FRAMED_RING_CUDA : FRAMED_RING_HOST),
+        .memory = htole32(memory),
         .slot_offset = htole64(region->first),
         .slot_stride = htole64(region->stride),
         .memfd_bytes = htole64(region->host.bytes),
         .device_bytes = htole64(region->device.bytes),
     };
     if (region->host.named)
-        strcpy(hello.shared, server->sink.context.config->shared.name);
-    memcpy(hello.device_uuid, region->device.uuid, sizeof hello.device_uuid);
-    put_result(&hello, result, notice);
-    return send_message(fd, &hello, sizeof hello, fds, on_device ? 2 : 1);
+        strcpy(hello->shared, server->sink.context.config->shared.name);
+    memcpy(hello->device_uuid, region->device.uuid, sizeof hello->device_uuid);
+    memcpy(whole.handle, region->device.handle, sizeof whole.handle);
+    put_result(hello, result, notice);
+    return send_message(fd, &whole, size, fds, memory == FRAMED_RING_CUDA ? 2 : 1);
 }
 
 // Tells the client of the result that it holds. -EAGAIN: it could not be told, as if nothing had

@@ -309,7 +309,7 @@ static int open_plan(struct crops *crops, const struct image *source, char *noti
     for (int i = 0; i < crops->most; i++)
         ops[i] = &crops->whole;
     size_t bytes = driver->plan_need(source, ops, crops->most, frames_in_flight(driver)).device;
-    if (driver->export_open && config->memory == MEMORY_CUDA)
+    if (driver->export_open && config->memory != RING_HOST)
         bytes += pool_region_need(REGION_DEVICE, config->slots,
                                   crops->whole.dst_bytes * (size_t)crops->most)
                      .device;

@@ -123,7 +123,7 @@ static size_t device_bytes(const struct geometry *geometry, const struct backend
     for (int i = 0; driver->export_open && i < subscriptions->n_pictures; i++) {
         const struct output_config *output = subscriptions->list[i].output->config;
         for (int k = geometry->first[i]; k < geometry->first[i + 1]; k++)
-            if (output->memory == MEMORY_CUDA) // of a batch a share
+            if (output->memory != RING_HOST) // of a batch a share
                 bytes += pool_region_need(REGION_DEVICE, output->slots,
                                           geometry->elements[k].op.dst_bytes)
                              .device;

@@ -124,7 +124,7 @@ struct device_busy cuda_job_busy(struct job_slot *, const struct job *);
 int cuda_pin(struct backend *, void *memory, size_t bytes);
 void cuda_unpin(struct backend *, void *memory);
 void cuda_unpin_all(struct backend *);
-int cuda_export_open(struct backend *, struct device_export *ret, size_t bytes);
+int cuda_export_open(struct backend *, struct device_export *ret, enum export_kind, size_t bytes);
 int cuda_export_write(struct backend *, void *to, const void *from, size_t bytes);
 void cuda_export_close(struct backend *, struct device_export *);
 

@@ -216,30 +216,54 @@ static int export_memory(const struct vmm *vmm, struct device_export *ret, int d
     return driver_errno(result);
 }
 
+// Pieces of a smaller size share an allocation, which the handle would open as a whole.
+static int open_ipc(struct device_export *ret, size_t bytes)
+{
+    const size_t unit = 2 << 20;
+    cudaIpcMemHandle_t handle;
+    static_assert(sizeof handle == sizeof ret->handle, "of any process");
+    ret->bytes = (bytes + unit - 1) / unit * unit;
+    cudaError_t error = cudaMalloc(&ret->address, ret->bytes);
+    if (error == cudaSuccess)
+        error = cudaIpcGetMemHandle(&handle, ret->address);
+    if (error == cudaSuccess)
+        memcpy(ret->handle, &handle, sizeof handle);
+    const int rc = cuda_errno(error);
+    return error == cudaErrorNotSupported ? -ENOTSUP : rc;
+}
+
+static int open_descriptor(struct backend *backend, struct device_export *ret, size_t bytes)
+{
+    struct vmm vmm;
+    if (!vmm_find(&vmm) || !can_export(&vmm, backend->device))
+        return -ENOTSUP;
+    return export_memory(&vmm, ret, backend->device, bytes);
+}
+
 static cudaError_t clear(struct backend *backend, const struct device_export *memory)
 {
     CUDA_TRY(cudaMemsetAsync(memory->address, 0, memory->bytes, backend->aside));
     return cudaStreamSynchronize(backend->aside);
 }
 
-int cuda_export_open(struct backend *backend, struct device_export *ret, size_t bytes)
+int cuda_export_open(struct backend *backend, struct device_export *ret, enum export_kind kind,
+                     size_t bytes)
 {
-    struct vmm vmm;
     memset(ret, 0, sizeof *ret);
+    ret->kind = kind;
     ret->fd = -1;
     int error = cuda_errno(cudaSetDevice(backend->device));
     if (error)
         return -EIO;
-    if (!vmm_find(&vmm) || !can_export(&vmm, backend->device))
-        return -ENOTSUP;
-    error = export_memory(&vmm, ret, backend->device, bytes);
+    error = kind == EXPORT_IPC ? open_ipc(ret, bytes) : open_descriptor(backend, ret, bytes);
     if (!error)
         error = cuda_errno(clear(backend, ret));
     if (error) {
         cuda_export_close(backend, ret);
         return error;
     }
-    fcntl(ret->fd, F_SETFD, FD_CLOEXEC);
+    if (ret->fd >= 0)
+        fcntl(ret->fd, F_SETFD, FD_CLOEXEC);
     memcpy(ret->uuid, backend->uuid, sizeof ret->uuid);
     return 0;
 }
@@ -258,7 +282,9 @@ void cuda_export_close(struct backend *backend, struct device_export *memory)
 {
     struct vmm vmm;
     cudaSetDevice(backend->device);
-    if (memory->address && vmm_find(&vmm)) {
+    if (memory->kind == EXPORT_IPC) {
+        cudaFree(memory->address);
+    } else if (memory->address && vmm_find(&vmm)) {
         vmm.unmap((CUdeviceptr)memory->address, memory->bytes);
         vmm.free((CUdeviceptr)memory->address, memory->bytes);
     }

@@ -1,6 +1,7 @@
 // Frames in device memory: what libframed imports has the bytes that the other end wrote. Without a
 // GPU nothing of it can be tried.
 #include <dlfcn.h>
+#include <sys/wait.h>
 
 #include "client/framed.h"
 #include "tests/client/fake_daemon.h"
@@ -30,6 +31,8 @@ struct driver {
     int (*set_access)(uint64_t, size_t, const struct access *, size_t);
     int (*fill)(uint64_t, unsigned char, size_t);
     int (*copy_down)(void *, uint64_t, size_t);
+    int (*allocate)(uint64_t *, size_t);
+    int (*ipc_handle)(uint8_t[64], uint64_t);
 };
 
 struct memory {
@@ -56,6 +59,8 @@ static bool load(struct driver *driver)
         {&driver->set_access, "cuMemSetAccess"},
         {&driver->fill, "cuMemsetD8_v2"},
         {&driver->copy_down, "cuMemcpyDtoH_v2"},
+        {&driver->allocate, "cuMemAlloc_v2"},
+        {&driver->ipc_handle, "cuIpcGetMemHandle"},
     };
     void *library = dlopen("libcuda.so.1", RTLD_NOW), *function, *context;
     for (size_t i = 0; library && i < sizeof functions / sizeof functions[0]; i++) {
@@ -121,12 +126,95 @@ static void test_import(const struct driver *driver)
     fake_close(&daemon);
 }
 
+// --- by a handle, which only another process can open
+
+// That process: memory of device 0 for a frame of level 90, until nobody reads its pipe any more.
+static void own_memory(int to, int from)
+{
+    struct driver driver;
+    uint8_t handle[64], byte;
+    uint64_t address;
+    if (load(&driver) && driver.allocate(&address, 2 << 20) == 0 &&
+        driver.fill(address, 90, FAKE_STRIDE) == 0 && driver.ipc_handle(handle, address) == 0 &&
+        write(to, handle, sizeof handle) == sizeof handle)
+        while (read(from, &byte, 1) > 0)
+            ;
+    _exit(0);
+}
+
+struct owner {
+    pid_t process;
+    int pipe; // closed: it ends
+    uint8_t handle[64];
+};
+
+// False: it has no GPU. Before this process has begun with CUDA.
+static bool start_owner(struct owner *owner)
+{
+    int from[2], to[2];
+    if (pipe(from) != 0 || pipe(to) != 0)
+        abort();
+    owner->process = fork();
+    if (owner->process == 0) {
+        close(from[0]);
+        close(to[1]);
+        own_memory(from[1], to[0]);
+    }
+    close(from[1]);
+    close(to[0]);
+    owner->pipe = to[1];
+    const bool good = read(from[0], owner->handle, 64) == 64;
+    close(from[0]);
+    return good;
+}
+
+static void end_owner(const struct owner *owner)
+{
+    close(owner->pipe);
+    waitpid(owner->process, NULL, 0);
+}
+
+static void test_handle(const struct driver *driver, const struct owner *owner)
+{
+    struct fake_daemon daemon;
+    struct framed_view view;
+    uint8_t bytes[FAKE_BYTES];
+    fake_open(&daemon, "ring");
+    struct framed_reader *reader = framed_open(daemon.name, FRAMED_ONCE);
+    CHECK(framed_next(reader, &view, 0) == 0 && fake_accept(&daemon), "no connection");
+    struct framed_ring_hello_cuda_ipc hello = {.hello = fake_hello(0)};
+    hello.hello.hello_bytes = sizeof hello;
+    hello.hello.memory = FRAMED_RING_CUDA_IPC;
+    hello.hello.slot_offset = 0;
+    hello.hello.device_bytes = 2 << 20;
+    memcpy(hello.handle, owner->handle, sizeof hello.handle);
+    CHECK(driver->device_uuid(hello.hello.device_uuid, 0) == 0, "no uuid");
+    for (uint64_t i = 1; i <= 2; i++) { // the second hello opens what is open
+        fake_send_with(&daemon, &hello, sizeof hello, daemon.memfd, 1);
+        fake_say_frame(&daemon, 0, i, 0);
+        CHECK(framed_next(reader, &view, 0) == 1, "%s", framed_error(reader));
+        CHECK(view.memory == FRAMED_RING_CUDA_IPC && view.device == 0 && view.ipc_handle &&
+                  memcmp(view.ipc_handle, owner->handle, 64) == 0,
+              "memory %u of device %d", view.memory, view.device);
+        CHECK(driver->copy_down(bytes, (uint64_t)(uintptr_t)view.data, sizeof bytes) == 0, "copy");
+        CHECK(bytes[0] == 90 && bytes[FAKE_BYTES - 1] == 90, "level %d", bytes[0]);
+    }
+    framed_close(reader);
+    fake_close(&daemon);
+}
+
 int main(void)
 {
     struct driver driver;
-    if (load(&driver))
+    struct owner owner;
+    const bool has_owner = start_owner(&owner);
+    if (load(&driver)) {
         TEST(test_import(&driver));
-    else
+        CHECK(has_owner, "the other process has no GPU");
+        TEST(test_handle(&driver, &owner));
+    } else {
         SKIP("no GPU");
+    }
+    end_owner(&owner);
     return test_end();
 }

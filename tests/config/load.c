@@ -348,11 +348,11 @@ static void test_ring(void)
         return;
     const struct output_config *o = c->cameras->outputs;
     CHECK(o[0].sink.kind == SINK_RING && !strcmp(o[0].sink.path, "/run/r.sock"), "sink");
-    CHECK(o[0].memory == MEMORY_CUDA && o[1].memory == MEMORY_HOST, "%d %d", o[0].memory,
+    CHECK(o[0].memory == RING_CUDA && o[1].memory == RING_HOST, "%d %d", o[0].memory,
           o[1].memory);
     for (int i = 0; i < 3; i++)
         CHECK(o[i].protocol == PROTOCOL_FRAMED, "output %d", i);
-    CHECK(o[3].memory == MEMORY_HOST && o[3].protocol == PROTOCOL_Y4M,
+    CHECK(o[3].memory == RING_HOST && o[3].protocol == PROTOCOL_Y4M,
           "memory from defaults is for rings alone");
     CHECK(o[0].mode.mode == 0600 && !strcmp(o[0].group, "video"), "%o", o[0].mode.mode);
     CHECK(c->cameras->picture.width == 3840 && c->cameras->picture.height == 2160, "%d",

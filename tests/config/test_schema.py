@@ -53,6 +53,7 @@ GOOD = [
     output(segment=0),
     output(max_age=0, mode=660, sink="unix:/a"),
     output(sink="ring:/a", memory="cuda", protocol="framed", mode="0660", group="video"),
+    output(sink="ring:/a", memory="cuda-ipc"),
     output(sink="ring:/a", memory="host", shared="/gate-1"),
     {**camera(picture="3840x2160"), "cuda": {"decoders": 14, "memory": "139GiB"}},
     {**camera(), "cuda": {"decoders": "auto", "memory": "auto"}},

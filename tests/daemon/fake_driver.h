@@ -27,21 +27,30 @@ static inline void fake_unpin(struct backend *backend, void *memory)
     pinned--;
 }
 
-static inline int fake_export(struct backend *backend, struct device_export *ret, size_t bytes)
+static inline int fake_export(struct backend *backend, struct device_export *ret,
+                              enum export_kind kind, size_t bytes)
 {
     (void)backend;
     if (device_is_full || bytes > sizeof device_memory)
         return -ENOMEM;
     exports++;
-    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    *ret = (struct device_export){device_memory, sizeof device_memory, fd, "the-uuid-of-it.", NULL};
+    *ret = (struct device_export){.kind = kind,
+                                  .address = device_memory,
+                                  .bytes = sizeof device_memory,
+                                  .fd = -1,
+                                  .uuid = "the-uuid-of-it."};
+    if (kind == EXPORT_IPC)
+        memcpy(ret->handle, "the handle of it", 17);
+    else
+        ret->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     return 0;
 }
 
 static inline void fake_unexport(struct backend *backend, struct device_export *device)
 {
     (void)backend;
-    close(device->fd);
+    if (device->fd >= 0)
+        close(device->fd);
     exports--;
 }
 

@@ -139,9 +139,10 @@ static void unpin(struct backend *backend, void *memory)
     real->unpin(backend->real, memory);
 }
 
-static int export_open(struct backend *backend, struct device_export *ret, size_t bytes)
+static int export_open(struct backend *backend, struct device_export *ret, enum export_kind kind,
+                       size_t bytes)
 {
-    return real->export_open ? real->export_open(backend->real, ret, bytes) : -ENOTSUP;
+    return real->export_open ? real->export_open(backend->real, ret, kind, bytes) : -ENOTSUP;
 }
 
 static void export_close(struct backend *backend, struct device_export *memory)

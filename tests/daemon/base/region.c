@@ -106,18 +106,21 @@ static void test_pin(void)
     CHECK(pinned == 0, "closed while pinned");
 }
 
-static void test_device(void)
+static void test_device(enum region_kind kind)
 {
     struct region region = {0};
-    CHECK(region_open(&region, REGION_DEVICE, 5000, &fake_driver, NULL) == 0, "open");
-    CHECK(region.memory == MEMORY_CUDA && region.base == device_memory && region.fd >= 0 &&
+    CHECK(region_open(&region, kind, 5000, &fake_driver, NULL) == 0, "open");
+    CHECK((region.fd >= 0) == (kind == REGION_DEVICE), "descriptor %d", region.fd);
+    CHECK((memcmp(region.handle, "the handle of it", 17) == 0) == (kind == REGION_DEVICE_IPC),
+          "a handle or none");
+    CHECK(region.memory == MEMORY_CUDA && region.base == device_memory &&
               region.bytes == sizeof device_memory &&
               memcmp(region.uuid, "the-uuid-of-it.", 16) == 0,
           "not the export");
     region_unpin(&region);
     region_close(&region);
     CHECK(exports == 0 && pinned == 0, "left open");
-    CHECK(region_open(&region, REGION_DEVICE, BYTES, &fake_driver, NULL) == -ENOMEM, "too large");
+    CHECK(region_open(&region, kind, BYTES, &fake_driver, NULL) == -ENOMEM, "too large");
 }
 
 int main(void)
@@ -128,6 +131,7 @@ int main(void)
     TEST(test_seals());
     TEST(test_failure());
     TEST(test_pin());
-    TEST(test_device());
+    TEST(test_device(REGION_DEVICE));
+    TEST(test_device(REGION_DEVICE_IPC));
     return test_end();
 }

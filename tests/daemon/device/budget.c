@@ -242,7 +242,7 @@ static void test_batch(void)
         for (int c = 0; c < config->n_cameras; c++)
             sum += budget_camera(&config->cameras[c], &cpu_backend, false).pinned;
         CHECK(budget_sum(config, &cpu_backend, false).pinned == sum, "counted not once");
-        config->cameras[0].outputs[0].memory = MEMORY_CUDA;
+        config->cameras[0].outputs[0].memory = RING_CUDA;
         device[i] = budget_batch(config, &config->batches[0], &gpu).device;
         CHECK(device[i] > slots - 4096, "%zu of the device", device[i]);
         config_free(config);

@@ -129,9 +129,10 @@ static inline void rig_open_pool(struct rig *rig)
         .name = rig->config.name,
         .overflow = rig->config.overflow,
         .max_age_ns = rig->config.max_age.ns};
-    options.kind = rig->config.sink.kind != SINK_RING  ? REGION_PRIVATE
-                   : rig->config.memory == MEMORY_CUDA ? REGION_DEVICE
-                                                       : REGION_SHARED;
+    options.kind = rig->config.sink.kind != SINK_RING    ? REGION_PRIVATE
+                   : rig->config.memory == RING_CUDA     ? REGION_DEVICE
+                   : rig->config.memory == RING_CUDA_IPC ? REGION_DEVICE_IPC
+                                                         : REGION_SHARED;
     options.undelivered = rig->config.sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT;
     CHECK(pool_open(&rig->pool, &options) == 0, "pool");
     const struct results_options results = {.config = &rig->config, .pool = rig->pool};

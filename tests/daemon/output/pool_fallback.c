@@ -85,6 +85,14 @@ int main(void)
     end(&f, "warning output=detector memory: cuda: its slots are on the host: the frames are not "
             "made on a GPU\n");
 
+    start(&f, REGION_DEVICE_IPC);
+    device_is_full = false;
+    use(&f, &fake_driver, true);
+    use(&f, &plain, false);
+    end(&f,
+        "warning output=detector memory: cuda-ipc: its slots are on the host: the frames are not "
+        "made on a GPU\n");
+
     start(&f, REGION_SHARED);
     use(&f, &plain, false);
     end(&f, "");

@@ -11,6 +11,7 @@ struct ring_consumer {
     int fd;
     int hellos;
     struct framed_ring_hello hello;
+    uint8_t handle[64]; // of a hello with CUDA's IPC
     const uint8_t *memory;
     size_t bytes;
 };
@@ -57,16 +58,24 @@ static void map_hello(struct ring_consumer *consumer, int fd)
 static ssize_t receive(struct ring_consumer *consumer, struct framed_ring_frame *frame)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
-    struct iovec piece = {frame, sizeof *frame};
+    struct framed_ring_hello_cuda_ipc bytes; // larger than a frame
+    struct iovec piece = {&bytes, sizeof bytes};
     struct msghdr message = {.msg_iov = &piece,
                              .msg_iovlen = 1,
                              .msg_control = control,
                              .msg_controllen = sizeof control};
     ssize_t n = recvmsg(consumer->fd, &message, MSG_CMSG_CLOEXEC);
-    if (n == sizeof consumer->hello && memcmp(frame, FRAMED_RING_MAGIC, 4) == 0) {
+    if (n > 0)
+        memcpy(frame, &bytes, (size_t)n < sizeof *frame ? (size_t)n : sizeof *frame);
+    if (n > 0 && memcmp(frame, FRAMED_RING_MAGIC, 4) == 0) {
         struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
         int fds[2] = {-1, -1};
-        memcpy(&consumer->hello, frame, sizeof consumer->hello);
+        consumer->hello = bytes.hello;
+        memcpy(consumer->handle, bytes.handle, sizeof consumer->handle);
+        const bool has_handle = consumer->hello.memory == FRAMED_RING_CUDA_IPC;
+        CHECK(n == (has_handle ? 320 : 256) && n == consumer->hello.hello_bytes, "a hello of %zd",
+              n);
+        n = sizeof consumer->hello;
         size_t n_fds = consumer->hello.memory == FRAMED_RING_CUDA ? 2 : 1;
         CHECK(rights && rights->cmsg_len == CMSG_LEN(n_fds * sizeof(int)), "%zu descriptors",
               n_fds);
@@ -223,10 +232,11 @@ static void test_geometry(void)
 }
 
 // To the device and away from it, without a change of shape.
-static void test_device(void)
+static void test_device(enum ring_memory memory)
 {
+    const uint32_t kind = memory == RING_CUDA ? FRAMED_RING_CUDA : FRAMED_RING_CUDA_IPC;
     rig_init(&rig, SINK_RING, "gate.ring");
-    rig.config.memory = MEMORY_CUDA;
+    rig.config.memory = memory;
     rig_open(&rig);
     struct ring_consumer consumer = join(1);
     const struct framed_ring_hello *hello = &consumer.hello;
@@ -235,7 +245,9 @@ static void test_device(void)
         pool_add_backend(rig.pool, &fake_driver, NULL);
         rig_frame(&rig);
         struct framed_ring_frame frame = expect(&consumer, sequence, 0);
-        CHECK(hello->memory == FRAMED_RING_CUDA && hello->slot_offset == 0 &&
+        CHECK(memory == RING_CUDA || memcmp(consumer.handle, "the handle of it", 17) == 0,
+              "handle");
+        CHECK(hello->memory == kind && hello->slot_offset == 0 &&
                   hello->device_bytes == sizeof device_memory &&
                   memcmp(hello->device_uuid, "the-uuid-of-it.", 16) == 0,
               "not on the device");
@@ -584,7 +596,8 @@ int main(void)
     TEST(test_hello());
     TEST(test_many_clients());
     TEST(test_geometry());
-    TEST(test_device());
+    TEST(test_device(RING_CUDA));
+    TEST(test_device(RING_CUDA_IPC));
     TEST(test_stuck_beside_fast());
     TEST(test_stuck_under_drop_newest());
     TEST(test_expiry(OVERFLOW_DROP_OLDEST));

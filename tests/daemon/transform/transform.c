@@ -407,9 +407,10 @@ static void test_no_room(void)
     has_no_room(f, 40, "needs 40 MiB of device memory, 0 MiB are left");
 }
 
-static int no_export(struct backend *backend, struct device_export *ret, size_t bytes)
+static int no_export(struct backend *backend, struct device_export *ret, enum export_kind kind,
+                     size_t bytes)
 {
-    (void)backend, (void)ret, (void)bytes;
+    (void)backend, (void)ret, (void)kind, (void)bytes;
     return -ENOTSUP;
 }
 
@@ -421,7 +422,7 @@ static void test_slots_on_device(void)
     f->driver.device_bytes = small_device;
     f->driver.plan_need = need_by_width;
     f->driver.export_open = no_export;
-    f->config[WARP].memory = MEMORY_CUDA;
+    f->config[WARP].memory = RING_CUDA;
     f->top.cuda.memory.n = 95 << 20;
     start(f, 0);
     CHECK(submit(f, 20, 16, 0, 0) == 0, "submit");

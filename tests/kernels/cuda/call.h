@@ -87,7 +87,8 @@ static inline void call_init(struct call *call, struct backend *backend,
     if (memory == MEMORY_PINNED) {
         CHECK(!cuda->pin(backend, call->host, call->bytes), "pin");
     } else if (memory == MEMORY_CUDA) {
-        CHECK(!cuda->export_open(backend, &call->device, call->bytes), "export_open");
+        CHECK(!cuda->export_open(backend, &call->device, EXPORT_DESCRIPTOR, call->bytes),
+              "export_open");
         base = (uint8_t *)call->device.address;
     }
     base += GUARD;

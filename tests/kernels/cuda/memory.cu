@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/kernels/cuda/call.h"
@@ -130,7 +131,7 @@ static void test_export(struct backend *backend)
     struct device_export memory;
     struct cudaDeviceProp properties;
     static uint8_t bytes[4096];
-    CHECK(!cuda->export_open(backend, &memory, 5000), "export_open");
+    CHECK(!cuda->export_open(backend, &memory, EXPORT_DESCRIPTOR, 5000), "export_open");
     CHECK(memory.bytes >= 5000 && memory.fd >= 0, "%zu bytes, fd %d", memory.bytes, memory.fd);
     CHECK(fcntl(memory.fd, F_GETFD) == FD_CLOEXEC, "children inherit the memory");
     CHECK(!cudaMemcpy(bytes, (uint8_t *)memory.address + 5000 - sizeof bytes, sizeof bytes,
@@ -149,8 +150,85 @@ static void test_export(struct backend *backend)
     const int fd = memory.fd;
     cuda->export_close(backend, &memory);
     CHECK(fcntl(fd, F_GETFD) < 0, "the descriptor is still open");
-    CHECK(cuda->export_open(backend, &memory, (size_t)1 << 50) == -ENOMEM, "a petabyte");
+    CHECK(cuda->export_open(backend, &memory, EXPORT_DESCRIPTOR, (size_t)1 << 50) == -ENOMEM,
+          "a petabyte");
     CHECK(!memory.address && memory.fd < 0, "something is left of a petabyte");
+}
+
+// Another process, which opens what it is told of as programs with CUDA's runtime do, and answers
+// with the first bytes.
+struct importer {
+    pid_t process;
+    int to, from;
+};
+
+enum { IMPORTED = 4096 };
+
+static void import_handles(int from, int to)
+{
+    static uint8_t bytes[IMPORTED];
+    cudaIpcMemHandle_t handle;
+    while (read(from, &handle, sizeof handle) == sizeof handle) {
+        void *memory = NULL;
+        memset(bytes, 0xff, sizeof bytes);
+        if (cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess) == cudaSuccess) {
+            cudaMemcpy(bytes, memory, sizeof bytes, cudaMemcpyDeviceToHost);
+            cudaIpcCloseMemHandle(memory);
+        }
+        if (write(to, bytes, sizeof bytes) != sizeof bytes)
+            break;
+    }
+    _exit(0);
+}
+
+// Before this process has begun with CUDA.
+static struct importer start_importer(void)
+{
+    int to[2], from[2];
+    if (pipe(to) || pipe(from))
+        abort();
+    const pid_t process = fork();
+    if (process == 0) {
+        close(to[1]);
+        close(from[0]);
+        import_handles(to[0], from[1]);
+    }
+    close(to[0]);
+    close(from[1]);
+    return {process, to[1], from[0]};
+}
+
+static void end_importer(const struct importer *importer)
+{
+    close(importer->to);
+    close(importer->from);
+    waitpid(importer->process, NULL, 0);
+}
+
+static void test_ipc(struct backend *backend, const struct importer *importer)
+{
+    struct device_export memory;
+    static uint8_t bytes[IMPORTED];
+    for (int round = 0; round < 3; round++) {
+        CHECK(!cuda->export_open(backend, &memory, EXPORT_IPC, 5000), "export_open");
+        CHECK(memory.bytes == 2 << 20 && memory.fd < 0, "%zu bytes, fd %d", memory.bytes,
+              memory.fd);
+        CHECK(!cudaMemcpy(bytes, memory.address, sizeof bytes, cudaMemcpyDeviceToHost) &&
+                  bytes_unlike(bytes, sizeof bytes, 0) == 0,
+              "not zeroed");
+        memset(bytes, 7 + round, sizeof bytes);
+        CHECK(!cuda->export_write(backend, memory.address, bytes, sizeof bytes), "write");
+        CHECK(write(importer->to, memory.handle, sizeof memory.handle) == sizeof memory.handle &&
+                  read(importer->from, bytes, sizeof bytes) == sizeof bytes,
+              "no answer");
+        CHECK(bytes_unlike(bytes, sizeof bytes, (uint8_t)(7 + round)) == 0, "it reads %d, not %d",
+              bytes[0], 7 + round);
+        CHECK(!memcmp(memory.uuid, cuda->device_uuid(backend), sizeof memory.uuid), "two uuids");
+        cuda->export_close(backend, &memory);
+    }
+    CHECK(cuda->export_open(backend, &memory, EXPORT_IPC, (size_t)1 << 50) == -ENOMEM,
+          "a petabyte");
+    CHECK(!memory.address, "something is left of a petabyte");
 }
 
 // A plan that finds no room leaves the backend as it was, and says beforehand what it would take.
@@ -226,6 +304,7 @@ int main(void)
 {
     struct backend_options options = {}, bands = {}, many = {};
     struct backend *backend = NULL;
+    const struct importer importer = start_importer();
 
     bands.band_bytes = many.band_bytes = 1;
     many.streams = 3;
@@ -238,9 +317,12 @@ int main(void)
     CHECK(error == 0 || error == -ENODEV, "open: %d", error);
     if (error) {
         SKIP("no CUDA device");
+        end_importer(&importer);
         return test_end();
     }
     TEST(test_context_flags());
+    TEST(test_ipc(backend, &importer));
+    end_importer(&importer);
     const bool gates = gates_work();
     cuda->close(backend);
     TEST(test_pin_by_two());
