@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+"""`memory: cuda-ipc`: another process opens a ring's slots on the GPU by the handle that framedio hands out, as Triton's
+server does, and reads by offset and size what framedio sees there and what a socket beside it delivers; again after the
+daemon was killed. Wants a GPU."""
+import ctypes
+import hashlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+
+from framed_client import PATIENCE, Checks, Framed, folder, framedio_environment, make_clip
+
+if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+    os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
+import framedio
+from cuda_client import GPU
+
+FRAMES = 200
+CONFIG = """
+backend: cuda
+defaults: {{overflow: wait, slots: 4, size: 320x256}}
+cameras:
+  gate:
+    url: {where}/clip.mp4
+    loop: true
+    outputs:
+      ring: {{memory: cuda-ipc, sink: "ring:{where}/o.ring"}}
+      plain: {{sink: "unix:{where}/o.sock"}}
+"""
+CUDA = '''
+import ctypes, hashlib
+class Handle(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 64)]
+library, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+def call(name, *arguments):
+    error = getattr(library, name)(*arguments)
+    if error:
+        raise OSError(f"{name}: {error}")
+def begin():
+    call("cuInit", 0)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+    call("cuCtxSetCurrent", context)
+def digest(address, size):
+    copy = ctypes.create_string_buffer(size)
+    call("cuMemcpyDtoH_v2", copy, ctypes.c_uint64(address), ctypes.c_size_t(size))
+    return hashlib.md5(copy.raw).hexdigest()
+'''
+SERVER = CUDA + '''
+import sys
+begin()
+memory = ctypes.c_uint64()
+for line in sys.stdin:
+    what, *words = line.split()
+    if what == "register":
+        if memory.value:
+            call("cuIpcCloseMemHandle", memory)
+        call("cuIpcOpenMemHandle_v2", ctypes.byref(memory), Handle.from_buffer_copy(bytes.fromhex(words[0])), 1)
+        print("registered", flush=True)
+    else:
+        offset, size = map(int, words)
+        print(digest(memory.value + offset, size), flush=True)
+'''
+
+
+class Server:
+    """The other process, and the client that tells it of frames."""
+
+    def __init__(self):
+        self.child = subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.registered, self.registrations = None, 0
+
+    def ask(self, *words):
+        print(*words, file=self.child.stdin, flush=True)
+        return self.child.stdout.readline().strip()
+
+    def infer(self, frame):
+        if frame.ipc_handle != self.registered:
+            self.ask("register", frame.ipc_handle.hex())
+            self.registered, self.registrations = frame.ipc_handle, self.registrations + 1
+        return self.ask("infer", frame.offset, frame.bytes)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.child.stdin.close()
+        self.child.stdout.close()
+        self.child.wait()
+
+
+def check_frames(checks, where, server, cuda, n):
+    """Of a daemon's first frames. Returns how many pictures were among them."""
+    options = {"newest": False, "timeout": 20 * PATIENCE}
+    seen, wrong = set(), []
+    with framedio.open(f"ring:{where}/o.ring", **options) as ring, framedio.open(f"unix:{where}/o.sock", **options) as plain:
+        for frame, beside in itertools.islice(zip(ring, plain), n):
+            if not checks.check(frame.on_gpu and frame.ipc_handle and frame.shared is None, f"{frame} is not on the GPU"):
+                break
+            ours, theirs, wanted = cuda.digest(frame.pointer, frame.bytes), server.infer(frame), hashlib.md5(beside.data).hexdigest()
+            if (ours, theirs, frame.sequence) != (wanted, wanted, beside.sequence):
+                wrong.append((frame.sequence, beside.sequence, ours, theirs, wanted))
+            seen.add(wanted)
+    checks.check(not wrong, f"{len(wrong)} of {n} frames differ: {wrong[:3]}")
+    return len(seen)
+
+
+def check_ipc(checks, where, cuda):
+    with Server() as server:
+        for n in (1, 2):
+            with Framed(where, CONFIG.format(where=where)) as framed:
+                pictures = check_frames(checks, where, server, cuda, FRAMES)
+                checks.check(pictures > 40 and server.registrations == n, f"{pictures} pictures, {server.registrations} times")
+                checks.check("on the host" not in framed.errors(), framed.errors())
+                if n == 1:
+                    framed.child.send_signal(signal.SIGKILL)
+                checks.check(framed.stop() == (0 if n == 2 else -signal.SIGKILL), framed.errors())
+
+
+def main():
+    checks = Checks("cuda_ipc")
+    if not GPU:
+        checks.skip("no GPU")
+        checks.end()
+    cuda = type(ctypes)("cuda")
+    exec(CUDA, vars(cuda))
+    cuda.begin()
+    with folder() as where:
+        make_clip(f"{where}/clip.mp4", frames=50)
+        check_ipc(checks, where, cuda)
+    checks.end()
+
+
+main()
