@@ -12,6 +12,7 @@
 #include "daemon/base/groups.h"
 #include "daemon/base/log.h"
 #include "daemon/base/sigabrt.h"
+#include "daemon/base/sigbus.h"
 #include "daemon/cli/check.h"
 #include "daemon/decode/dpb_files.h"
 #include "daemon/device/devices.h"
@@ -410,6 +411,7 @@ static void prepare_process(void)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     sigabrt_catch();
+    sigbus_catch();
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);

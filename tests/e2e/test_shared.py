@@ -208,6 +208,18 @@ def check_removed(checks, where):
         checks.check(framed.stop() == 0, framed.errors())
 
 
+def check_cut(checks, where):
+    """Somebody cuts the object short, behind the words that readers look at: the daemon lives, and frames go to another."""
+    with Framed(where, config(where)) as framed, Server() as server:
+        with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
+            check_frames(checks, server, reader, 10, "before")
+            os.truncate(PATH, 4096)
+            checks.check(until(lambda: next(reader).memory_number > 1, 10), framed.errors())
+            check_frames(checks, server, reader, 20, "behind")
+            checks.check("was removed or cut short" in framed.errors(), framed.errors())
+        checks.check(framed.stop() == 0, framed.errors())
+
+
 def check_note(checks, where):
     """`framed check` says what a name costs."""
     named = config(where, more=", group: root")
@@ -229,6 +241,7 @@ def main():
         check_in_use(checks, where)
         check_reloads(checks, where)
         check_removed(checks, where)
+        check_cut(checks, where)
     checks.end()
 
 
