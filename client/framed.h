@@ -40,15 +40,14 @@ struct framed_view {
     struct framed_batch batch;                    // batch.count is 0: a single frame
     const struct framed_element_header *elements; // batch.count of them; NULL: a single frame
     uint32_t slot;                                // of a ring
-    uint32_t memory_number; // of a ring, from 1: another number, and it may be other memory
-    uint64_t ticket;        // of a ring; 0: not from a ring
-    const uint64_t *state;  // of a ring: the slot's state word, as long as the view lasts
-    uint64_t connection;    // counts the reader's connections, from 1
-    // For programs that open the ring's memory themselves. Else, and of a socket, 0 and NULL:
-    uint64_t offset;           // of `data` from the start of the memory
-    uint64_t memory_bytes;     // of all of it
-    const char *shared;        // name of the POSIX object, with `shared:`
-    const uint8_t *ipc_handle; // cudaIpcMemHandle_t, with `memory: cuda-ipc`
+    uint32_t memory_number;    // of a ring: counts its hellos from 1; each may be of other memory
+    uint64_t ticket;           // of a ring; 0: not from a ring
+    const uint64_t *state;     // of a ring: the slot's state word, as long as the view lasts
+    uint64_t connection;       // counts the reader's connections, from 1
+    uint64_t offset;           // of a ring: of `data` from the start of the memory; else 0
+    uint64_t memory_bytes;     // of all of that memory; else 0
+    const char *shared;        // its name as a POSIX object, with `shared:`; else NULL
+    const uint8_t *ipc_handle; // its cudaIpcMemHandle_t, with `memory: cuda-ipc`; else NULL
     uint64_t reserved[2];
 };
 

@@ -252,7 +252,7 @@ static const struct config_row output_rows[] = {
           RANGE(1, 1024), PICTURES),
     FIELD(struct output_config, memory, "host", "where a ring's slots are; cuda: on the GPU, so frames are not downloaded; cuda-ipc: the same for programs that open them by cudaIpcOpenMemHandle, as Triton does: they can also write there", PICTURES),
     FIELD(struct output_config, shared, NULL,
-          "name of a ring's memory on the host, with the ring's mode and group, for programs that open such memory to read and write (shm_open), as Triton does; whoever may open it can change frames before others read them, and its size, upon which clients and framed end; without it no client can write",
+          "name of a ring's memory on the host, with the ring's mode and group, for programs that open such memory to read and write (shm_open), as Triton does; whoever may open it can change frames before others read them, and end other clients by cutting it short; without it no client can write",
           .example = "/framed-detector", .own = true, PICTURES),
     FIELD(struct output_config, protocol, "auto",
           "auto: framed on sockets; for a file, by its ending (.framed .y4m .npy .raw .bin; of a copy .mp4 .mkv)"),

@@ -136,6 +136,8 @@ class Ring:
 
     def map(self, hello, files):
         """Another hello: from now on frames are there."""
+        if hello.memory > 1:
+            raise ValueError("the ring's memory is cuda-ipc, which framedio reads")
         self.hello = hello
         self.memory = mmap.mmap(files[0], hello.memfd_bytes, prot=mmap.PROT_READ)
 

@@ -10,12 +10,12 @@ import signal
 import subprocess
 import sys
 
-from framed_client import PATIENCE, Checks, Framed, folder, framedio_environment, make_clip
+from framed_client import PATIENCE, Checks, Framed, folder, framedio_environment
 
 if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
-from cuda_client import GPU
+from cuda_client import GPU, clip
 
 FRAMES = 200
 CONFIG = """
@@ -23,7 +23,7 @@ backend: cuda
 defaults: {{overflow: wait, slots: 4, size: 320x256}}
 cameras:
   gate:
-    url: {where}/clip.mp4
+    url: {clip}
     loop: true
     outputs:
       ring: {{memory: cuda-ipc, sink: "ring:{where}/o.ring"}}
@@ -107,11 +107,12 @@ def check_frames(checks, where, server, cuda, n):
 
 
 def check_ipc(checks, where, cuda):
+    source = clip(where)
     with Server() as server:
         for n in (1, 2):
-            with Framed(where, CONFIG.format(where=where)) as framed:
+            with Framed(where, CONFIG.format(where=where, clip=source)) as framed:
                 pictures = check_frames(checks, where, server, cuda, FRAMES)
-                checks.check(pictures > 40 and server.registrations == n, f"{pictures} pictures, {server.registrations} times")
+                checks.check(pictures > 20 and server.registrations == n, f"{pictures} pictures, {server.registrations} times")
                 checks.check("on the host" not in framed.errors(), framed.errors())
                 if n == 1:
                     framed.child.send_signal(signal.SIGKILL)
@@ -127,7 +128,6 @@ def main():
     exec(CUDA, vars(cuda))
     cuda.begin()
     with folder() as where:
-        make_clip(f"{where}/clip.mp4", frames=50)
         check_ipc(checks, where, cuda)
     checks.end()
 
