@@ -120,6 +120,10 @@ struct backend_driver {
     // Copies host memory to memory that export_open gave; returns when it is there. 0 or -EIO.
     int (*export_write)(struct backend *, void *to, const void *from, size_t bytes);
 
+    // Copies a picture that lies on the device to another place there, which has the same format
+    // and size; returns when it is there. NULL where there is no device memory. 0 or -EIO.
+    int (*picture_copy)(struct backend *, const struct image *to, const struct image *from);
+
     // What plan_open with the same arguments takes. Needs no open backend.
     struct memory_need (*plan_need)(const struct image *src, const struct op *const ops[], int n,
                                     int depth);

@@ -210,7 +210,8 @@ static struct memory_need crops_need(const struct camera_config *camera,
         ops[i] = op;
     need = driver->plan_need(source, ops, output->capacity, frames_in_flight(driver));
     if (source->memory == MEMORY_CUDA)
-        need.device += round_up(kept * image_lay_out(&copy, NULL), DEVICE_PAGE);
+        need.device +=
+            round_up((kept + FRAMES_IN_FLIGHT_MAX + 1) * image_lay_out(&copy, NULL), DEVICE_PAGE);
     else
         need.pinned += kept * picture_bytes(stream, source);
     return need;

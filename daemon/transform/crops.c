@@ -272,8 +272,11 @@ static void *work(void *opaque)
 
 void crops_keep(struct crops *crops, struct frame *frame)
 {
-    if (crops->pictures && kept_pictures_add(crops->pictures, frame))
+    const int rc = crops->pictures ? kept_pictures_add(crops->pictures, frame) : 0;
+    if (rc > 0)
         crop_requests_wake(crops->output->requests); // to let go of it in time
+    else if (rc == -EIO)
+        device_failed(crops->context.lease, rc);
 }
 
 static void wait_for_jobs(struct crops *crops)
@@ -301,14 +304,16 @@ void crops_drain(struct crops *crops)
     crops->source = (struct image){.format = PIXEL_NONE};
 }
 
-static int open_plan(struct crops *crops, const struct image *source, char *notice, size_t size)
+static int open_plan(struct crops *crops, const struct image *source, int most, char *notice,
+                     size_t size)
 {
     const struct output_config *config = crops->output->config;
     const struct backend_driver *driver = crops->context.lease->driver;
     const struct op *ops[PLAN_OPS_MAX];
     for (int i = 0; i < crops->most; i++)
         ops[i] = &crops->whole;
-    size_t bytes = driver->plan_need(source, ops, crops->most, frames_in_flight(driver)).device;
+    size_t bytes = driver->plan_need(source, ops, crops->most, frames_in_flight(driver)).device +
+                   kept_pictures_need(source, most);
     if (driver->export_open && config->memory != RING_HOST)
         bytes += pool_region_need(REGION_DEVICE, config->slots,
                                   crops->whole.dst_bytes * (size_t)crops->most)
@@ -318,13 +323,14 @@ static int open_plan(struct crops *crops, const struct image *source, char *noti
 }
 
 // With a plan, unless the output cannot be made from such pictures.
-static int open_geometry(struct crops *crops, const struct image *source, char *notice, size_t size)
+static int open_geometry(struct crops *crops, const struct image *source, int most, char *notice,
+                         size_t size)
 {
     int rc = op_init(&crops->whole, &crops->subscription.op, source);
     crops->source = *source;
     crops->whole.moves = true;
     if (rc == 0)
-        return open_plan(crops, source, notice, size);
+        return open_plan(crops, source, most, notice, size);
     crops->whole = (struct op){0};
     if (rc != -ENOMEM)
         geometry_note(source, crops->output->config->name, rc, notice, size);
@@ -335,20 +341,25 @@ int crops_prepare(struct crops *crops, const struct frame *frame, int num, int d
                   size_t size)
 {
     const struct crops_config *config = &crops->output->config->crops;
+    const struct device_lease *lease = crops->context.lease;
+    const struct kept_pictures_options options = {
+        lease, &frame->image, budget_kept_pictures(config, num, den), config->keep.ns};
     struct kept_pictures *pictures = NULL;
     if (geometry_is_alike(&crops->source, &frame->image))
         return 0;
     crops_drain(crops);
-    int rc = open_geometry(crops, &frame->image, notice, size);
+    int rc = open_geometry(crops, &frame->image, options.most, notice, size);
     if (rc == 0)
-        rc = kept_pictures_open(&pictures, budget_kept_pictures(config, num, den), config->keep.ns);
+        rc = kept_pictures_open(&pictures, &options);
+    if (rc == -ENOMEM && lease->driver->device_bytes)
+        rc = -ENOSPC;
     if (rc < 0) {
         crops_drain(crops);
         return rc;
     }
     pthread_mutex_lock(&crops->lock);
     crops->pictures = pictures;
-    crops->depth = frames_in_flight(crops->context.lease->driver);
+    crops->depth = frames_in_flight(lease->driver);
     pthread_mutex_unlock(&crops->lock);
     return 0;
 }

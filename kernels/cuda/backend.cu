@@ -363,6 +363,7 @@ extern "C" const struct backend_driver cuda_backend = {
     .export_open = cuda_export_open,
     .export_close = cuda_export_close,
     .export_write = cuda_export_write,
+    .picture_copy = cuda_picture_copy,
     .plan_need = cuda_plan_need,
     .plan_open = plan_open,
     .plan_close = plan_close,

@@ -127,6 +127,7 @@ void cuda_unpin_all(struct backend *);
 int cuda_export_open(struct backend *, struct device_export *ret, enum export_kind, size_t bytes);
 int cuda_export_write(struct backend *, void *to, const void *from, size_t bytes);
 void cuda_export_close(struct backend *, struct device_export *);
+int cuda_picture_copy(struct backend *, const struct image *to, const struct image *from);
 
 // plan_finish frees what plan_init made; no job may be in flight. init undoes itself on failure.
 struct memory_need cuda_plan_need(const struct image *src, const struct op *const ops[], int n,

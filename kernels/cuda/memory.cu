@@ -278,6 +278,20 @@ int cuda_export_write(struct backend *backend, void *to, const void *from, size_
     return cuda_errno(error) ? -EIO : 0;
 }
 
+int cuda_picture_copy(struct backend *backend, const struct image *to, const struct image *from)
+{
+    cudaError_t error = cudaSetDevice(backend->device);
+    for (int p = 0; p < pixel_format_planes(from->format) && error == cudaSuccess; p++)
+        error = cudaMemcpy2DAsync(to->plane[p].data, to->plane[p].stride, from->plane[p].data,
+                                  from->plane[p].stride,
+                                  plane_row_bytes(from->format, p, from->width),
+                                  plane_rows(from->format, p, from->height),
+                                  cudaMemcpyDeviceToDevice, cudaStreamPerThread);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(cudaStreamPerThread);
+    return cuda_errno(error) ? -EIO : 0;
+}
+
 void cuda_export_close(struct backend *backend, struct device_export *memory)
 {
     struct vmm vmm;

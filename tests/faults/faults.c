@@ -155,6 +155,11 @@ static int export_write(struct backend *backend, void *to, const void *from, siz
     return real->export_write(backend->real, to, from, bytes);
 }
 
+static int picture_copy(struct backend *backend, const struct image *to, const struct image *from)
+{
+    return real->picture_copy(backend->real, to, from);
+}
+
 static struct memory_need plan_need(const struct image *src, const struct op *const ops[], int n,
                                     int depth)
 {
@@ -257,6 +262,7 @@ const struct backend_driver faulty_backend = {
     .export_open = export_open,
     .export_close = export_close,
     .export_write = export_write,
+    .picture_copy = picture_copy,
     .plan_need = plan_need,
     .plan_open = plan_open,
     .plan_close = plan_close,
