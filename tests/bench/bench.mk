@@ -37,10 +37,14 @@ $(B)/tests/bench/latency/gstreamer.o: PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflag
 $(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/latency/picture_number.o
 	$(link) $(shell $(PKG_CONFIG) --libs gstreamer-app-1.0 gstreamer-video-1.0)
 
+# --- crops of what a client finds, by a client outside the daemon
+$(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
+	$(link) -lm -ldl
+
 # Real footage, which is no part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
 
-.PHONY: bench-client bench-clips bench-core bench-detect bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
+.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -79,6 +83,10 @@ bench-rates: bench-clips ## CPU of cameras at fps 1, with all pictures decoded a
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
 	@$(B)/framed-bench --backend cpu --clip $(B)/clips/h264-1080p.mp4 --cameras 4 --live --rtsp tcp --runs 3 --seconds 10 \
 		--try fps=1 --try pictures=all,auto $(RATES_ARGS)
+
+bench-crops: ## from a client's results to the crops of them, of 4 cameras (CLIP=FILE CROPS_ARGS="--cameras 8 --fps 25")
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-crops
+	@scripts/bench_crops.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --build $(B) $(CROPS_ARGS)
 
 bench-detect: ## detection beside torch and torchvision on one core, with DETECT_ARGS=--cuda on a GPU, too
 	@$(MAKE) --no-print-directory $(B)/bench-detect

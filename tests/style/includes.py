@@ -39,6 +39,7 @@ FOLDERS = {
     "tests/client": (["tests", "client", "kernels"], []),
     "tests/config": (["tests", "config", "kernels"], ["yaml.h"]),
     "tests/bench": (["tests", "daemon", "config", "kernels"], []),
+    "tests/bench/crops": (["client"], []),
     "tests/bench/cuda": (["tests", "kernels"], []),
     "tests/bench/detect": (["tests", "kernels"], []),
     "tests/bench/latency": (["tests", "daemon"], []),
