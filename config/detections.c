@@ -40,6 +40,13 @@ bool detections_equal(const struct output_config *a, const struct output_config 
     return true;
 }
 
+void detections_free(struct output_config *output)
+{
+    for (int i = 0; i < output_table.n; i++)
+        if (row_is_of_detections(&output_table.rows[i]))
+            value_free(&output_table.rows[i], output);
+}
+
 int detections_copy(struct output_config *to, const struct output_config *from)
 {
     struct output_config copy = {.detections = from->detections};
@@ -49,10 +56,7 @@ int detections_copy(struct output_config *to, const struct output_config *from)
         if (row_is_of_detections(row) && value_own(row, &copy) < 0)
             rc = -ENOMEM;
     }
-    struct output_config *gone = rc == 0 ? to : &copy;
-    for (int i = 0; i < output_table.n; i++)
-        if (row_is_of_detections(&output_table.rows[i]))
-            value_free(&output_table.rows[i], gone);
+    detections_free(rc == 0 ? to : &copy);
     if (rc == 0)
         to->detections = copy.detections;
     return rc;

@@ -12,5 +12,6 @@ void detections_take(struct output_config *, const struct output_config *lines);
 bool detections_equal(const struct output_config *, const struct output_config *);
 // Gives `to` what `from` has, with a copy of its own. 0; -ENOMEM, and `to` is as it was.
 int detections_copy(struct output_config *to, const struct output_config *from);
+void detections_free(struct output_config *); // their memory
 
 #endif

@@ -1,6 +1,6 @@
-// Frames to files, one after another. A job on libuv's thread pool opens the file where need be and
-// writes one whole frame, so that a slow disk delays nobody but this sink. After an error the
-// frames of the next second are lost, and then one is tried.
+// Frames or lines to files, one after another. A job on libuv's thread pool opens the file where
+// need be and writes one whole frame, or the lines that wait, so that a slow disk delays nobody but
+// this sink. After an error what comes in the next second is lost, and then one job is tried.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,30 @@
 #include "daemon/output/segment.h"
 #include "daemon/output/sink.h"
 
-enum { RETRY_MS = 1000 };
+enum {
+    RETRY_MS = 1000,
+    LINES_BYTES = 256 << 10, // that one job writes; a line has less
+};
+
+struct file_sink;
+
+// What the files hold.
+struct file_content {
+    // The loop: the next piece to be written is the sink's until `release`. False: there is none.
+    bool (*acquire)(struct file_sink *);
+    void (*release)(struct file_sink *, bool written);
+    void (*finishing)(struct file_sink *); // no more will come
+    void (*stop)(struct file_sink *);      // nothing is acquired any more; may be called twice
+    // The job: the piece's time in ns since 1970, whether it belongs into the open file, and the
+    // writing of all of it or nothing, as segment_append.
+    int64_t (*time)(const struct file_sink *);
+    bool (*continues)(const struct file_sink *);
+    int (*append)(struct file_sink *);
+};
 
 struct file_sink {
     struct sink sink;
+    const struct file_content *content;
     uv_work_t job;
     uv_timer_t timer; // from a failure to the next attempt; once finishing: the grace
     bool busy;        // the job has the members below, else the loop has
@@ -22,13 +42,23 @@ struct file_sink {
     bool waiting;     // failing, and it is too early for another attempt
     bool finishing;
     bool ending; // the last job is under way, or over
-    struct consumer consumer;
-
-    const struct result *result; // that is written, held
-    int status;                  // of the job: negative errno or 0
+    int status;  // of the job: negative errno or 0
     struct segment segment;
-    struct leftovers leftovers;      // that the first job found
+    struct leftovers leftovers; // that the first job found
+
+    // Of frames:
+    struct consumer consumer;
+    const struct result *result;     // that is written, held
     struct stream_position position; // of the frames written
+
+    // Of lines:
+    uint64_t next; // line to come
+    struct {
+        char *text; // room for LINES_BYTES
+        size_t bytes;
+        int n;
+        int64_t time_ns; // of the first; all are of the same second
+    } lines;             // that are written
 };
 
 static const struct output_config *config_of(const struct file_sink *file)
@@ -36,52 +66,151 @@ static const struct output_config *config_of(const struct file_sink *file)
     return file->sink.context.config;
 }
 
-// --- the job
+// --- frames
 
-static int64_t time_of(const struct result *result)
+static bool acquire_frame(struct file_sink *file)
 {
-    return protocol_first_item(result)->frame.capture_ns;
+    file->result = pool_acquire(file->sink.context.pool, &file->consumer);
+    return file->result;
 }
 
-// The open file is the one that the frame belongs into.
+static void release_frame(struct file_sink *file, bool written)
+{
+    pool_release(file->sink.context.pool, &file->consumer, written);
+}
+
+static void finish_frames(struct file_sink *file)
+{
+    pool_set_sink(file->sink.context.pool, POOL_SINK_FINISHING);
+}
+
+static void stop_frames(struct file_sink *file)
+{
+    pool_set_sink(file->sink.context.pool, POOL_SINK_STOPPED);
+}
+
+static int64_t time_of_frame(const struct file_sink *file)
+{
+    return protocol_first_item(file->result)->frame.capture_ns;
+}
+
+static bool frame_continues(const struct file_sink *file)
+{
+    return segment_takes(&file->segment, file->result);
+}
+
+// A frame that failed is lost to the file as well.
+static int append_frame(struct file_sink *file)
+{
+    struct stream_position position = file->position;
+    stream_advance(&position, file->result);
+    int rc = segment_append(&file->segment, file->result, &position);
+    if (rc == 0)
+        file->position = position;
+    return rc;
+}
+
+static const struct file_content frames = {acquire_frame, release_frame, finish_frames,
+                                           stop_frames,   time_of_frame, frame_continues,
+                                           append_frame};
+
+// --- lines
+
+// Takes a copy of the lines that wait, as far as they are of one second: files may begin at each.
+static bool acquire_lines(struct file_sink *file)
+{
+    const struct line_queue *queue = file->sink.context.lines;
+    const struct line *line;
+    *file->sink.context.lines_lost += line_queue_skip(queue, &file->next);
+    file->lines.bytes = 0;
+    file->lines.n = 0;
+    while ((line = line_queue_get(queue, file->next)) &&
+           file->lines.bytes + line->bytes <= LINES_BYTES) {
+        if (file->lines.n == 0)
+            file->lines.time_ns = line->time_ns;
+        else if (line->time_ns / 1000000000 != file->lines.time_ns / 1000000000)
+            break;
+        memcpy(file->lines.text + file->lines.bytes, line->text, line->bytes);
+        file->lines.bytes += line->bytes;
+        file->lines.n++;
+        file->next++;
+    }
+    return file->lines.n > 0;
+}
+
+static void release_lines(struct file_sink *file, bool written)
+{
+    if (!written)
+        *file->sink.context.lines_lost += (uint64_t)file->lines.n;
+}
+
+static void finish_lines(struct file_sink *file)
+{
+    (void)file;
+}
+
+static void stop_lines(struct file_sink *file)
+{
+    const uint64_t next = file->sink.context.lines->next;
+    *file->sink.context.lines_lost += next - file->next;
+    file->next = next;
+}
+
+static int64_t time_of_lines(const struct file_sink *file)
+{
+    return file->lines.time_ns;
+}
+
+static bool lines_continue(const struct file_sink *file)
+{
+    return segment_continues(&file->segment, file->lines.time_ns, (int64_t)file->lines.bytes);
+}
+
+static int append_lines(struct file_sink *file)
+{
+    struct segment *segment = &file->segment;
+    int rc = segment_write(segment, file->lines.text, file->lines.bytes, segment->whole);
+    if (rc == 0)
+        segment_settle(segment, segment->whole + (off_t)file->lines.bytes);
+    else
+        segment_cut(segment);
+    return rc;
+}
+
+static const struct file_content lines = {acquire_lines, release_lines,  finish_lines, stop_lines,
+                                          time_of_lines, lines_continue, append_lines};
+
+// --- the job
+
+// The open file is the one that the piece belongs into.
 static int choose_file(struct file_sink *file)
 {
     struct segment *segment = &file->segment;
     int rc = 0;
-    if (segment_is_open(segment) && !segment_takes(segment, file->result))
+    if (segment_is_open(segment) && !file->content->continues(file))
         rc = segment_finish(segment);
     if (rc == 0 && !segment_is_open(segment))
-        rc = segment_open(segment, time_of(file->result));
+        rc = segment_open(segment, file->content->time(file));
     return rc;
 }
 
-static int append_frame(struct file_sink *file, const struct stream_position *position)
-{
-    return segment_append(&file->segment, file->result, position);
-}
-
 // A file that may grow no more is no full disk: another one begins.
-static int append_to_next(struct file_sink *file, const struct stream_position *position)
+static int append_to_next(struct file_sink *file)
 {
     int rc = segment_finish(&file->segment);
     if (rc == 0)
-        rc = segment_open(&file->segment, time_of(file->result));
-    return rc < 0 ? rc : append_frame(file, position);
+        rc = segment_open(&file->segment, file->content->time(file));
+    return rc < 0 ? rc : file->content->append(file);
 }
 
-static void write_frame(uv_work_t *job)
+static void write_piece(uv_work_t *job)
 {
     struct file_sink *file = job->data;
-    struct stream_position position = file->position;
-
-    stream_advance(&position, file->result);
     file->status = choose_file(file);
     if (file->status == 0)
-        file->status = append_frame(file, &position);
+        file->status = file->content->append(file);
     if (file->status == -EFBIG && segment_is_open(&file->segment) && file->segment.whole > 0)
-        file->status = append_to_next(file, &position);
-    if (file->status == 0)
-        file->position = position; // a frame that failed is lost to the file as well
+        file->status = append_to_next(file);
     segment_keep(&file->segment);
 }
 
@@ -100,12 +229,13 @@ static void finish_file(uv_work_t *job)
 
 // --- the loop
 
-static void next_frame(struct file_sink *file);
+static void write_next(struct file_sink *file);
 
 static void timer_closed(uv_handle_t *handle)
 {
     struct file_sink *file = handle->data;
     struct sink_context context = file->sink.context;
+    free(file->lines.text);
     free(file);
     context.closed(context.opaque);
 }
@@ -129,8 +259,9 @@ static void start_job(struct file_sink *file, uv_work_cb work, uv_after_work_cb 
 static void end_file(struct file_sink *file)
 {
     file->ending = true;
-    pool_set_sink(file->sink.context.pool, POOL_SINK_STOPPED);
-    pool_detach(file->sink.context.pool, &file->consumer);
+    file->content->stop(file);
+    if (file->sink.context.pool)
+        pool_detach(file->sink.context.pool, &file->consumer);
     start_job(file, finish_file, file_finished);
 }
 
@@ -138,45 +269,45 @@ static void try_again(uv_timer_t *timer)
 {
     struct file_sink *file = timer->data;
     file->waiting = false;
-    next_frame(file);
+    write_next(file);
 }
 
 static void log_failure(struct file_sink *file)
 {
     const char *path = config_of(file)->sink.path;
     if (file->status < 0 && !file->failing)
-        sink_event(&file->sink, LOG_LEVEL_ERROR, "cannot write %s: %s: frames are lost", path,
-                   strerror(-file->status));
+        sink_event(&file->sink, LOG_LEVEL_ERROR, "cannot write %s: %s: %s are lost", path,
+                   strerror(-file->status), file->content == &lines ? "lines" : "frames");
     if (file->status == 0 && file->failing)
         sink_event(&file->sink, LOG_LEVEL_INFO, "writing %s again", path);
     file->failing = file->status < 0;
 }
 
-static void frame_written(uv_work_t *job, int status)
+static void piece_written(uv_work_t *job, int status)
 {
     struct file_sink *file = job->data;
     (void)status;
     file->busy = false;
-    pool_release(file->sink.context.pool, &file->consumer, file->status == 0);
+    file->content->release(file, file->status == 0);
     log_failure(file);
     sink_log_keep(&file->sink, &file->segment.keep);
     if (file->failing && !file->finishing) {
         file->waiting = true;
         uv_timer_start(&file->timer, try_again, RETRY_MS, 0);
     }
-    next_frame(file);
+    write_next(file);
 }
 
-// Starts the job on the next frame, if there is one and it may start.
-static void next_frame(struct file_sink *file)
+// Starts the job on the next piece, if there is one and it may start.
+static void write_next(struct file_sink *file)
 {
-    struct pool *pool = file->sink.context.pool;
+    bool acquired;
     if (file->busy || file->ending)
         return;
-    while ((file->result = pool_acquire(pool, &file->consumer)) && file->waiting)
-        pool_release(pool, &file->consumer, false);
-    if (file->result)
-        start_job(file, write_frame, frame_written);
+    while ((acquired = file->content->acquire(file)) && file->waiting)
+        file->content->release(file, false);
+    if (acquired)
+        start_job(file, write_piece, piece_written);
     else if (file->finishing)
         end_file(file);
 }
@@ -214,19 +345,19 @@ static void leftovers_finished(uv_work_t *job, int status)
     (void)status;
     file->busy = false;
     sink_log_leftovers(&file->sink, file->status, &file->leftovers);
-    next_frame(file);
+    write_next(file);
 }
 
 static void pump_file(struct sink *base)
 {
-    next_frame((struct file_sink *)base);
+    write_next((struct file_sink *)base);
 }
 
 static void grace_over(uv_timer_t *timer)
 {
     struct file_sink *file = timer->data;
-    pool_set_sink(file->sink.context.pool, POOL_SINK_STOPPED);
-    next_frame(file); // ends the sink now, or when the frame under way is written
+    file->content->stop(file);
+    write_next(file); // ends the sink now, or when the frame under way is written
 }
 
 static void finish_sink(struct sink *base, int grace_ms)
@@ -235,7 +366,7 @@ static void finish_sink(struct sink *base, int grace_ms)
     if (file->ending)
         return;
     file->finishing = true;
-    pool_set_sink(base->context.pool, POOL_SINK_FINISHING);
+    file->content->finishing(file);
     file->waiting = false; // a last attempt
     uv_timer_start(&file->timer, grace_over, (uint64_t)grace_ms, 0);
     pump_file(base);
@@ -285,14 +416,21 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
         return -ENOMEM;
     }
     file->sink = (struct sink){.driver = &file_sink, .context = *context};
-    int rc = try_open(file, why, size);
+    file->content = context->lines ? &lines : &frames;
+    file->lines.text = context->lines ? malloc(LINES_BYTES) : NULL;
+    const bool lacks_memory = context->lines && !file->lines.text;
+    if (lacks_memory)
+        snprintf(why, size, "out of memory");
+    int rc = lacks_memory ? -ENOMEM : try_open(file, why, size);
     if (rc < 0) {
+        free(file->lines.text);
         free(file);
         return rc;
     }
     uv_timer_init(context->loop, &file->timer);
     file->timer.data = file->job.data = file;
-    pool_attach(context->pool, &file->consumer);
+    if (context->pool)
+        pool_attach(context->pool, &file->consumer);
     if (context->config->sink.timed)
         start_job(file, finish_leftovers, leftovers_finished);
     *ret = &file->sink;

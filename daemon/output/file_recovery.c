@@ -169,12 +169,30 @@ static off_t sum_records(off_t record(int fd, off_t offset, off_t end), int fd, 
     return size < 0 ? size : whole;
 }
 
+// Up to the last newline.
+static off_t lines_whole(int fd, off_t end)
+{
+    char text[4096];
+    while (end > 0) {
+        const off_t from = end > (off_t)sizeof text ? end - (off_t)sizeof text : 0;
+        ssize_t n = read_at(fd, text, (size_t)(end - from), from);
+        if (n < 0)
+            return n;
+        const char *newline = memrchr(text, '\n', (size_t)n);
+        if (newline)
+            return from + (newline - text) + 1;
+        end = from;
+    }
+    return 0;
+}
+
 off_t file_recovery_whole(enum protocol protocol, int fd)
 {
     static const char *const magics[] = {
         [PROTOCOL_FRAMED] = FRAMED_MAGIC, [PROTOCOL_Y4M] = "YUV4MPEG2 ",
         [PROTOCOL_NPY] = "\x93NUMPY",     [PROTOCOL_RAW] = "",
-        [PROTOCOL_MP4] = "ftyp",          [PROTOCOL_MKV] = "\x1a\x45\xdf\xa3"};
+        [PROTOCOL_MP4] = "ftyp",          [PROTOCOL_MKV] = "\x1a\x45\xdf\xa3",
+        [PROTOCOL_LINES] = "{\"camera\":"};
     const off_t behind = protocol == PROTOCOL_MP4 ? 4 : 0; // the magic stands behind a size
     char start[16];
     struct stat st;
@@ -188,6 +206,8 @@ off_t file_recovery_whole(enum protocol protocol, int fd)
         return -EILSEQ;
     if (protocol == PROTOCOL_RAW)
         return st.st_size;
+    if (protocol == PROTOCOL_LINES)
+        return lines_whole(fd, st.st_size);
     return protocol == PROTOCOL_MP4   ? mp4_whole(fd, st.st_size)
            : protocol == PROTOCOL_MKV ? mkv_whole(fd, st.st_size)
            : protocol == PROTOCOL_Y4M ? y4m_whole(fd, st.st_size)

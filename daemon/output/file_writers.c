@@ -10,6 +10,12 @@ enum {
     OTHERS = 5 // what else blocks at once: see base/work.h
 };
 
+static int count_output(const struct output_config *output)
+{
+    return (output->sink.kind == SINK_FILE || output->sink.kind == SINK_RTSP) +
+           (output->detections.sink.kind == SINK_FILE);
+}
+
 // The members of a batch share its file.
 static int count_files(const struct config *config)
 {
@@ -17,11 +23,10 @@ static int count_files(const struct config *config)
     for (int i = 0; i < config->n_cameras; i++)
         for (int o = 0; o < config->cameras[i].n_outputs; o++) {
             const struct output_config *output = &config->cameras[i].outputs[o];
-            files += !output->is_batch &&
-                     (output->sink.kind == SINK_FILE || output->sink.kind == SINK_RTSP);
+            files += output->is_batch ? 0 : count_output(output);
         }
     for (int i = 0; i < config->n_batches; i++)
-        files += config->batches[i].sink.kind == SINK_FILE;
+        files += count_output(&config->batches[i]);
     return files;
 }
 

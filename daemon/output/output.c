@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "config/address.h"
+#include "config/detections.h"
 #include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
@@ -53,7 +54,10 @@ static int open_pool(struct output *output)
     if (rc < 0 || config->sink.kind != SINK_RING)
         return rc;
     const struct results_options results = {.config = config, .pool = output->pool};
-    return results_open(&output->results, &results);
+    rc = results_open(&output->results, &results);
+    if (rc < 0 || config->detections.sink.kind == SINK_NONE)
+        return rc;
+    return result_lines_open(&output->lines, config, output->results);
 }
 
 static int open_batch(struct output *output)
@@ -156,6 +160,7 @@ void output_close(struct output *output)
         output->parent->subscribers--;
     else
         pool_close(output->pool);
+    result_lines_close(output->lines);
     results_close(output->results);
     batch_close(output->batch);
     listener_close(&output->listener);
@@ -185,10 +190,20 @@ static void set_sink(struct output *output, enum pool_sink sink)
         packet_queue_set_sink(output->packets, sink);
 }
 
+enum {
+    LINES_GRACE_MS = 100,     // at least, that readers of lines have after the last result
+    OLD_LINES_GRACE_MS = 500, // that they have where a reload replaces the lines
+};
+
+// Clients that took the last frames may have sent results of them until now.
 static void sink_was_closed(void *opaque)
 {
     struct output *output = opaque;
+    const int64_t rest_ms = (output->drained_ns - monotonic_ns()) / 1000000;
     output->sink = NULL;
+    if (output->lines)
+        result_lines_finish(output->lines,
+                            rest_ms > LINES_GRACE_MS ? (int)rest_ms : LINES_GRACE_MS);
     output->closed(output);
 }
 
@@ -247,6 +262,79 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
     return rc;
 }
 
+// --- lines of what clients found
+
+static void lines_were_closed(struct result_lines *lines, void *opaque)
+{
+    struct output *output = opaque;
+    struct result_lines **link = &output->old_lines;
+    while (*link && *link != lines)
+        link = &(*link)->next;
+    if (*link) {
+        *link = lines->next;
+        result_lines_close(lines);
+    }
+    output->closed(output);
+}
+
+bool output_wants_lines(const struct output *output)
+{
+    return output->lines && !output->lines->sink && !output->lines->finished && !output->old_lines;
+}
+
+int output_listen_lines(struct output *output, uv_loop_t *loop, void (*closed)(struct output *),
+                        void *owner)
+{
+    output->closed = closed;
+    output->owner = owner;
+    output->lines->config.group_id = output->config->detections.group_id;
+    output->lines->config.has_group_id = output->config->detections.has_group_id;
+    return result_lines_listen(output->lines, loop, output->camera, &output->last_error,
+                               lines_were_closed, output);
+}
+
+int output_set_detections(struct output *output, const struct output_config *config)
+{
+    struct result_lines *lines = NULL, *before = output->lines;
+    if (!output->results || output->finished || detections_equal(output->config, config))
+        return 0;
+    int rc = 0;
+    if (config->detections.sink.kind != SINK_NONE)
+        rc = result_lines_open(&lines, config, output->results);
+    if (rc == 0)
+        rc = detections_copy(output->config, config);
+    if (rc < 0) {
+        result_lines_close(lines);
+        return rc;
+    }
+    output->lines = lines;
+    if (!before)
+        return 1;
+    result_lines_finish(before, OLD_LINES_GRACE_MS);
+    if (before->sink) {
+        before->next = output->old_lines;
+        output->old_lines = before;
+    } else {
+        result_lines_close(before);
+    }
+    return 1;
+}
+
+bool output_is_open(const struct output *output)
+{
+    return output->sink || output->old_lines || (output->lines && output->lines->sink);
+}
+
+void output_check_paths(const struct output *output)
+{
+    if (output->sink)
+        sink_check_path(output->sink);
+    if (output->lines && output->lines->sink && !output->lines->finished)
+        sink_check_path(output->lines->sink);
+}
+
+// --- the end
+
 void output_finish(struct output *output, int grace_ms)
 {
     const int64_t drained_ns = monotonic_ns() + grace_ms * INT64_C(1000000);
@@ -261,6 +349,8 @@ void output_finish(struct output *output, int grace_ms)
         sink_finish(output->sink, grace_ms);
     else
         set_sink(output, POOL_SINK_STOPPED);
+    if (!output->sink && output->lines && !output->lines->finished)
+        result_lines_finish(output->lines, LINES_GRACE_MS);
 }
 
 bool output_has_drained(struct output *output)

@@ -15,7 +15,7 @@
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/rate.h"
-#include "daemon/output/results.h"
+#include "daemon/output/result_lines.h"
 #include "daemon/output/sink.h"
 #include "kernels/backend.h"
 
@@ -36,11 +36,13 @@ struct output {
     struct batch_member share;      // where there is a parent
 
     // loop thread:
-    struct listener listener; // for the sink that is to be opened; closed: it makes its own
-    struct sink *sink;        // NULL: not open, or closed
-    bool refused;             // the last try to open the sink failed
-    bool finished;            // no sink is wanted any more, and of a share:
-    int64_t drained_ns;       // CLOCK_MONOTONIC: until when clients may take what is ready
+    struct listener listener;       // for the sink that is to be opened; closed: it makes its own
+    struct sink *sink;              // NULL: not open, or closed
+    struct result_lines *lines;     // of `detections`; NULL: none
+    struct result_lines *old_lines; // that a reload replaced: their readers take what waits
+    bool refused;                   // the last try to open the sink failed
+    bool finished;                  // no sink is wanted any more, and of a share:
+    int64_t drained_ns;             // CLOCK_MONOTONIC: until when clients may take what is ready
     void (*closed)(struct output *);
     void *owner;     // of whoever gave `closed`
     int subscribers; // lists of subscriptions that the output is in; of a batch: its shares
@@ -77,6 +79,16 @@ void output_log_account(const struct output *, bool fails);
 // Opens the sink; `closed` follows once, after output_finish. Until a try succeeds, frames are lost
 // as LOSS_SINK. Logs the first failure and what works; returns 0 or negative errno.
 int output_listen(struct output *, uv_loop_t *, void (*closed)(struct output *), void *owner);
+// Opens the sink of the lines that say what was found, where it is wanted and not open; the same
+// `closed` follows. -EBUSY: lines before these are not written yet.
+int output_listen_lines(struct output *, uv_loop_t *, void (*closed)(struct output *), void *owner);
+bool output_wants_lines(const struct output *);
+// Takes over `detections` of another configuration: lines for the sink before end, and lines for
+// the new one begin. 1; 0: nothing differs; -ENOMEM.
+int output_set_detections(struct output *, const struct output_config *);
+void output_check_paths(const struct output *); // of its sinks, as sink_check_path
+// Whether a sink of the output is open, be it the output's own or one of lines.
+bool output_is_open(const struct output *);
 // No more frames will come: consumers have `grace_ms` to take what is ready. Calling it again may
 // shorten that.
 void output_finish(struct output *, int grace_ms);

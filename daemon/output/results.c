@@ -237,6 +237,7 @@ static enum result_wrong check_message(struct results *results, struct results_c
     const unsigned known = FRAMED_RESULT_RETURN | FRAMED_RESULT_IN_SOURCE;
     const uint32_t count = le32toh(message->count), index = le32toh(message->element);
     client->sent++;
+    results->counts = true;
     if (!results->receivers)
         return RESULT_NOT_WANTED;
     if (client->sent > client->lent)
@@ -395,6 +396,7 @@ uint64_t results_wrong(const struct results *results)
 
 void results_add_receiver(struct results *results, struct results_receiver *receiver)
 {
+    results->counts = true;
     receiver->next = results->receivers;
     results->receivers = receiver;
 }

@@ -102,10 +102,12 @@ struct results {
     uint64_t clients; // bit i: there is a client with the index i
     uint32_t next_number;
 
+    bool counts;       // there was a receiver, or a client sent results without
     uint64_t lent;     // elements, to each client
     uint64_t answered; // of these, by a result that is not wrong
     uint64_t results, objects, late;
     uint64_t wrong[RESULT_WRONGS], dropped[OBJECT_DROPS];
+    uint64_t lines_lost;            // that readers of `detections`, or its file, did not get
     struct latency latency;         // from a frame's arrival to its result
     struct latency_window recent;   // sampled by the status
     struct last_found **last_found; // of each camera

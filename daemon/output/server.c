@@ -27,7 +27,8 @@ static void remove_client(struct server *server, struct server_client *client)
 {
     int i = 0;
     server->driver->leave(server, client);
-    pool_detach(server->sink.context.pool, &client->consumer);
+    if (server->sink.context.pool)
+        pool_detach(server->sink.context.pool, &client->consumer);
     while (server->clients[i] != client)
         i++;
     server->clients[i] = server->clients[--server->n_clients];
@@ -83,6 +84,18 @@ static void client_event(struct server *server, struct server_client *client, ui
         server_send(server, client);
 }
 
+int server_discard_received(struct server *server, struct server_client *base)
+{
+    char bytes[16384];
+    (void)server;
+    for (int i = 0; i < 4; i++) {
+        ssize_t n = recv(base->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return 0;
+    }
+    return -EAGAIN;
+}
+
 // --- listening
 
 static int watch_listener(struct server *server, int operation, uint32_t events)
@@ -123,7 +136,8 @@ static int add_client(struct server *server, int fd)
     if (!server->listener.path)
         tune_tcp(fd);
     server->clients[server->n_clients++] = client;
-    pool_attach(server->sink.context.pool, &client->consumer);
+    if (server->sink.context.pool)
+        pool_attach(server->sink.context.pool, &client->consumer);
     if (server->driver->enter)
         server->driver->enter(server, client);
     server_send(server, client);
@@ -308,7 +322,8 @@ void server_handle_closed(uv_handle_t *handle)
 
 static void close_server(struct server *server)
 {
-    pool_set_sink(server->sink.context.pool, POOL_SINK_STOPPED);
+    if (server->sink.context.pool)
+        pool_set_sink(server->sink.context.pool, POOL_SINK_STOPPED);
     while (server->n_clients > 0)
         remove_client(server, server->clients[0]);
     listener_close(&server->listener);
@@ -322,9 +337,10 @@ void server_close_when_drained(struct server *server)
 {
     if (!server->finishing || uv_is_closing((uv_handle_t *)&server->poll))
         return;
+    struct pool *pool = server->sink.context.pool;
     for (int i = 0; i < server->n_clients; i++)
         if (server->clients[i]->blocked ||
-            pool_is_busy(server->sink.context.pool, &server->clients[i]->consumer))
+            (pool && pool_is_busy(pool, &server->clients[i]->consumer)))
             return;
     close_server(server);
 }
@@ -340,7 +356,8 @@ void server_finish(struct sink *base, int grace_ms)
     if (uv_is_closing((uv_handle_t *)&server->poll))
         return;
     server->finishing = true;
-    pool_set_sink(base->context.pool, POOL_SINK_FINISHING);
+    if (base->context.pool)
+        pool_set_sink(base->context.pool, POOL_SINK_FINISHING);
     listener_close(&server->listener);
     uv_timer_start(&server->timer, grace_over, (uint64_t)grace_ms, 0);
     server_pump(base);

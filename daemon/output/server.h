@@ -1,5 +1,6 @@
-// What listening sinks have in common: their clients, each at its own pace, and the listener, all
-// in one epoll set that the loop watches as one descriptor. Loop thread only.
+// What listening sinks have in common: their clients, each at its own pace and a consumer of the
+// pool where the sink has one, and the listener, all in one epoll set that the loop watches as one
+// descriptor. Loop thread only.
 #ifndef FRAMED_DAEMON_OUTPUT_SERVER_H
 #define FRAMED_DAEMON_OUTPUT_SERVER_H
 
@@ -57,6 +58,8 @@ int server_open(struct server **ret, size_t size, const struct server_driver *,
                 const struct sink_driver *, const struct sink_context *, char *why,
                 size_t why_size);
 void server_handle_closed(uv_handle_t *); // whose data is the server
+// For drivers whose clients have nothing to say: reads and forgets what one sent.
+int server_discard_received(struct server *, struct server_client *);
 
 // Whether the slowest client sets the pace (`overflow: wait`).
 bool server_waits(const struct server *);

@@ -12,7 +12,10 @@ int sink_open(struct sink **ret, const struct sink_context *context, char *why, 
     };
     const struct output_config *config = context->config;
     const bool records = config->kernel == KERNEL_COPY && config->sink.kind == SINK_FILE;
-    const struct sink_driver *driver = records ? &recorder_sink : drivers[config->sink.kind];
+    const bool lines = config->protocol == PROTOCOL_LINES && config->sink.kind != SINK_FILE;
+    const struct sink_driver *driver = records ? &recorder_sink
+                                       : lines ? &line_sink
+                                               : drivers[config->sink.kind];
     return driver->open(ret, context, why, size);
 }
 

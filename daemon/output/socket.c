@@ -205,19 +205,6 @@ static int send_ready(struct server *server, struct server_client *base)
     return rc == -ENODATA ? 0 : rc;
 }
 
-// Reads and forgets what the client sent.
-static int discard_received(struct server *server, struct server_client *base)
-{
-    char bytes[16384];
-    (void)server;
-    for (int i = 0; i < 4; i++) {
-        ssize_t n = recv(base->fd, bytes, sizeof bytes, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EINTR))
-            return 0;
-    }
-    return -EAGAIN;
-}
-
 static void free_buffers(struct server *server, struct server_client *base)
 {
     struct socket_client *client = (struct socket_client *)base;
@@ -236,7 +223,7 @@ static void close_netlink(struct server *server)
 static const struct server_driver socket_driver = {
     .client_size = sizeof(struct socket_client),
     .send = send_ready,
-    .receive = discard_received,
+    .receive = server_discard_received,
     .leave = free_buffers,
     .alarm = check_behind,
     .close = close_netlink,

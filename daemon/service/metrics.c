@@ -9,7 +9,7 @@
 
 #include "daemon/supervisor/batches.h"
 
-static void head(FILE *to, const char *name, const char *type, const char *help)
+void metrics_print_head(FILE *to, const char *name, const char *type, const char *help)
 {
     fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -35,16 +35,16 @@ static void print_count(FILE *to, const char *name, const struct camera *camera,
 static void print_pictures(FILE *to, const struct metrics *metrics)
 {
     struct camera *const *cameras = metrics->cameras;
-    head(to, "framed_pictures_total", "counter", "Pictures that the decoder gave.");
+    metrics_print_head(to, "framed_pictures_total", "counter", "Pictures that the decoder gave.");
     for (int i = 0; i < metrics->n_cameras; i++)
         print_count(to, "framed_pictures_total", cameras[i], &cameras[i]->report.pictures);
-    head(to, "framed_pictures_converted_total", "counter",
-         "Pictures that libswscale converted to a format that kernels read.");
+    metrics_print_head(to, "framed_pictures_converted_total", "counter",
+                       "Pictures that libswscale converted to a format that kernels read.");
     for (int i = 0; i < metrics->n_cameras; i++)
         print_count(to, "framed_pictures_converted_total", cameras[i],
                     &cameras[i]->report.converted);
-    head(to, "framed_pictures_flagged_total", "counter",
-         "Decoded pictures whose frame header has the flag.");
+    metrics_print_head(to, "framed_pictures_flagged_total", "counter",
+                       "Decoded pictures whose frame header has the flag.");
     for (int i = 0; i < metrics->n_cameras; i++)
         for (int flag = 0; flag < COUNTED_FLAGS; flag++)
             fprintf(to, "framed_pictures_flagged_total{camera=\"%s\",flag=\"%s\"} %" PRIu64 "\n",
@@ -70,9 +70,10 @@ static void print_network(FILE *to, const struct metrics *metrics)
         if (!network.transport)
             continue;
         if (!headed)
-            head(to, "framed_rtp_packets_total", "counter",
-                 "RTP packets of the camera: received; lost on the way; late, duplicate or "
-                 "foreign, and not used.");
+            metrics_print_head(
+                to, "framed_rtp_packets_total", "counter",
+                "RTP packets of the camera: received; lost on the way; late, duplicate or "
+                "foreign, and not used.");
         headed = true;
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
             fprintf(to, "framed_rtp_packets_total{camera=\"%s\",result=\"%s\"} %" PRIu64 "\n",
@@ -82,14 +83,14 @@ static void print_network(FILE *to, const struct metrics *metrics)
 
 static void print_cameras(FILE *to, const struct metrics *metrics)
 {
-    head(to, "framed_camera_up", "gauge", "1 while the camera delivers pictures.");
+    metrics_print_head(to, "framed_camera_up", "gauge", "1 while the camera delivers pictures.");
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera *camera = metrics->cameras[i];
         fprintf(to, "framed_camera_up{camera=\"%s\"} %d\n", camera->config->name,
                 atomic_load(&camera->report.state) == CAMERA_RUNNING);
     }
-    head(to, "framed_camera_info", "gauge",
-         "Backend, GPU (if any), decoder and stream of the camera, as labels.");
+    metrics_print_head(to, "framed_camera_info", "gauge",
+                       "Backend, GPU (if any), decoder and stream of the camera, as labels.");
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera *camera = metrics->cameras[i];
         const struct camera_description description = camera_report_describe(&camera->report);
@@ -107,7 +108,8 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
     }
     print_pictures(to, metrics);
     print_network(to, metrics);
-    head(to, "framed_reconnects_total", "counter", "Attempts to connect after the first.");
+    metrics_print_head(to, "framed_reconnects_total", "counter",
+                       "Attempts to connect after the first.");
     for (int i = 0; i < metrics->n_cameras; i++)
         print_count(to, "framed_reconnects_total", metrics->cameras[i],
                     &metrics->cameras[i]->report.reconnects);
@@ -118,11 +120,11 @@ static void print_backend(FILE *to, struct devices *devices)
 {
     static const char *const names[] = {"cpu", "cuda"};
     const char *works = devices_backend_name(devices);
-    head(to, "framed_backend", "gauge", "1 for the backend in use.");
+    metrics_print_head(to, "framed_backend", "gauge", "1 for the backend in use.");
     for (int i = 0; i < 2; i++)
         fprintf(to, "framed_backend{backend=\"%s\"} %d\n", names[i], strcmp(names[i], works) == 0);
-    head(to, "framed_backend_fallbacks_total", "counter",
-         "Times that other devices took over from a GPU that failed.");
+    metrics_print_head(to, "framed_backend_fallbacks_total", "counter",
+                       "Times that other devices took over from a GPU that failed.");
     fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", devices_fallbacks(devices));
 }
 
@@ -184,27 +186,29 @@ static void print_devices(FILE *to, struct devices *devices)
     const int n = devices_status(devices, status);
     if (n == 1)
         return; // the CPU
-    head(to, "framed_device_up", "gauge", "1 while the GPU works.");
+    metrics_print_head(to, "framed_device_up", "gauge", "1 while the GPU works.");
     each_device(to, status, n, print_up);
-    head(to, "framed_device_cameras", "gauge", "Cameras that the GPU works for.");
+    metrics_print_head(to, "framed_device_cameras", "gauge", "Cameras that the GPU works for.");
     each_device(to, status, n, print_leases);
-    head(to, "framed_device_memory_bytes", "gauge",
-         "Memory of the GPU: that cameras have reserved, and that they may.");
+    metrics_print_head(to, "framed_device_memory_bytes", "gauge",
+                       "Memory of the GPU: that cameras have reserved, and that they may.");
     each_device(to, status, n, print_memory);
-    head(to, "framed_device_busy_seconds_total", "counter",
-         "Time that copies and kernels took on the GPU, each as if it ran alone.");
+    metrics_print_head(to, "framed_device_busy_seconds_total", "counter",
+                       "Time that copies and kernels took on the GPU, each as if it ran alone.");
     each_device(to, status, n, print_busy);
-    head(to, "framed_nvdec_busy_seconds_total", "counter",
-         "Time that the places inside the GPU's NVDEC were taken: 1 a second is all of them.");
+    metrics_print_head(
+        to, "framed_nvdec_busy_seconds_total", "counter",
+        "Time that the places inside the GPU's NVDEC were taken: 1 a second is all of them.");
     each_device(to, status, n, print_nvdec);
 }
 
 static void print_reloads(FILE *to, const struct reload *reload)
 {
-    head(to, "framed_config_last_reload_successful", "gauge",
-         "0 when the last reload was refused.");
+    metrics_print_head(to, "framed_config_last_reload_successful", "gauge",
+                       "0 when the last reload was refused.");
     fprintf(to, "framed_config_last_reload_successful %d\n", reload->is_applied);
-    head(to, "framed_config_reloads_total", "counter", "Reloads of the configuration.");
+    metrics_print_head(to, "framed_config_reloads_total", "counter",
+                       "Reloads of the configuration.");
     fprintf(to,
             "framed_config_reloads_total{result=\"applied\"} %" PRIu64 "\n"
             "framed_config_reloads_total{result=\"refused\"} %" PRIu64 "\n",
@@ -223,9 +227,8 @@ static void print_number(FILE *to, uint64_t value)
     fwrite_unlocked(digits + n, 1, sizeof digits - n, to);
 }
 
-// Of an output, whose labels come first; `label` with its value is one more, where it is not NULL.
-static void print_sample(FILE *to, const char *name, const char *labels, const char *label,
-                         const char *of, uint64_t value)
+void metrics_print_sample(FILE *to, const char *name, const char *labels, const char *label,
+                          const char *of, uint64_t value)
 {
     fputs_unlocked(name, to);
     fputs_unlocked(labels, to);
@@ -260,40 +263,45 @@ static void print_frames(FILE *to, const char *labels, const struct output *outp
     // Offered is read last, so that the parts never exceed it.
     uint64_t emitted = atomic_load(&output->ledger.emitted);
     uint64_t offered = atomic_load(&output->ledger.offered);
-    print_sample(to, "framed_frames_total", labels, ",stage=\"", "offered", offered);
-    print_sample(to, "framed_frames_total", labels, ",stage=\"", "emitted", emitted);
+    metrics_print_sample(to, "framed_frames_total", labels, ",stage=\"", "offered", offered);
+    metrics_print_sample(to, "framed_frames_total", labels, ",stage=\"", "emitted", emitted);
 }
 
 static void print_losses(FILE *to, const char *labels, const struct output *output)
 {
     for (int i = 0; i < LOSSES; i++)
-        print_sample(to, "framed_frames_lost_total", labels, ",reason=\"", loss_name((enum loss)i),
-                     atomic_load(&output->ledger.lost[i]));
+        metrics_print_sample(to, "framed_frames_lost_total", labels, ",reason=\"",
+                             loss_name((enum loss)i), atomic_load(&output->ledger.lost[i]));
 }
 
 static void print_clients(FILE *to, const char *labels, const struct output *output)
 {
-    print_sample(to, "framed_sink_clients", labels, NULL, NULL,
-                 output_sink(output) ? (uint64_t)sink_clients(output_sink(output)) : 0);
+    metrics_print_sample(to, "framed_sink_clients", labels, NULL, NULL,
+                         output_sink(output) ? (uint64_t)sink_clients(output_sink(output)) : 0);
 }
 
-static void print_latency(FILE *to, const char *labels, const struct output *output)
+void metrics_print_latency(FILE *to, const char *name, const char *labels,
+                           const struct latency *latency)
 {
-    static const char bucket[] = "framed_output_latency_seconds_bucket";
-    const struct latency *latency = &output->latency;
+    char bucket[64];
     uint64_t count = 0;
+    snprintf(bucket, sizeof bucket, "%s_bucket", name);
     int i = 0;
     for (int coarse = 0; coarse < LATENCY_COARSE; coarse++) {
         for (; i <= latency_coarse_bucket(coarse); i++)
             count += atomic_load_explicit(&latency->bucket[i], memory_order_relaxed);
-        print_sample(to, bucket, labels, ",le=\"", latency_coarse_s[coarse], count);
+        metrics_print_sample(to, bucket, labels, ",le=\"", latency_coarse_s[coarse], count);
     }
     for (; i < LATENCY_BUCKETS; i++)
         count += atomic_load_explicit(&latency->bucket[i], memory_order_relaxed);
-    print_sample(to, bucket, labels, ",le=\"", "+Inf", count);
-    fprintf(to, "framed_output_latency_seconds_sum%s} %.9f\n", labels,
-            (double)atomic_load(&latency->sum_ns) / 1e9);
-    print_sample(to, "framed_output_latency_seconds_count", labels, NULL, NULL, count);
+    metrics_print_sample(to, bucket, labels, ",le=\"", "+Inf", count);
+    fprintf(to, "%s_sum%s} %.9f\n%s_count%s} %" PRIu64 "\n", name, labels,
+            (double)atomic_load(&latency->sum_ns) / 1e9, name, labels, count);
+}
+
+static void print_latency(FILE *to, const char *labels, const struct output *output)
+{
+    metrics_print_latency(to, "framed_output_latency_seconds", labels, &output->latency);
 }
 
 // --- batches and stages
@@ -364,12 +372,14 @@ static void print_batches(FILE *to, const struct metrics *metrics)
 {
     if (!metrics_next_batch(metrics, NULL))
         return;
-    head(to, "framed_batches_total", "counter", "Batches that were closed, by reason.");
+    metrics_print_head(to, "framed_batches_total", "counter",
+                       "Batches that were closed, by reason.");
     each_batch(to, metrics, print_closed);
-    head(to, "framed_batch_elements", "histogram", "Elements of a batch that hold a picture.");
+    metrics_print_head(to, "framed_batch_elements", "histogram",
+                       "Elements of a batch that hold a picture.");
     each_batch(to, metrics, print_elements);
-    head(to, "framed_batch_wait_seconds", "histogram",
-         "Time from a batch's first picture to its close.");
+    metrics_print_head(to, "framed_batch_wait_seconds", "histogram",
+                       "Time from a batch's first picture to its close.");
     each_batch(to, metrics, print_wait);
 }
 
@@ -377,26 +387,31 @@ static void print_batches(FILE *to, const struct metrics *metrics)
 
 void metrics_print(FILE *to, const struct metrics *metrics)
 {
-    head(to, "framed_build_info", "gauge", "Version of the daemon, as a label.");
+    metrics_print_head(to, "framed_build_info", "gauge", "Version of the daemon, as a label.");
     fprintf(to, "framed_build_info{version=\"%s\"} 1\n", FRAMED_VERSION_TEXT);
     print_reloads(to, metrics->reload);
     print_backend(to, metrics->devices);
     print_devices(to, metrics->devices);
     print_cameras(to, metrics);
-    head(to, "framed_frames_total", "counter", "Frames offered to and emitted by an output.");
+    metrics_print_head(to, "framed_frames_total", "counter",
+                       "Frames offered to and emitted by an output.");
     each_output(to, metrics, print_frames);
-    head(to, "framed_frames_lost_total", "counter", "Frames that an output lost, by reason.");
+    metrics_print_head(to, "framed_frames_lost_total", "counter",
+                       "Frames that an output lost, by reason.");
     each_output(to, metrics, print_losses);
-    head(to, "framed_sink_clients", "gauge", "Clients connected to an output.");
+    metrics_print_head(to, "framed_sink_clients", "gauge", "Clients connected to an output.");
     each_output(to, metrics, print_clients);
-    head(to, "framed_output_latency_seconds", "histogram",
-         "Time from receiving a packet to the finished frame, of frames given to an output.");
+    metrics_print_head(
+        to, "framed_output_latency_seconds", "histogram",
+        "Time from receiving a packet to the finished frame, of frames given to an output.");
     each_output(to, metrics, print_latency);
-    head(to, "framed_stage_duration_seconds", "histogram",
-         "Time of a frame in a stage; decode: received to decoded, process: decoded to finished.");
+    metrics_print_head(
+        to, "framed_stage_duration_seconds", "histogram",
+        "Time of a frame in a stage; decode: received to decoded, process: decoded to finished.");
     print_histogram(to, "framed_stage_duration_seconds", "stage", "decode", metrics->decode);
     print_histogram(to, "framed_stage_duration_seconds", "stage", "process", metrics->process);
     print_batches(to, metrics);
+    metrics_print_results(to, metrics);
 }
 
 int metrics_write(const char *path, const struct metrics *metrics)

@@ -28,4 +28,16 @@ void metrics_print(FILE *, const struct metrics *);
 // The same into a file, which readers see whole or not at all. 0 or negative errno.
 int metrics_write(const char *path, const struct metrics *);
 
+// Calls `each` with the own output of every ring.
+void metrics_each_results(const struct metrics *, void (*each)(void *opaque, struct output *),
+                          void *opaque);
+
+// --- between metrics.c and metrics_results.c
+void metrics_print_head(FILE *, const char *name, const char *type, const char *help);
+// Of an output, whose labels come first; `label` with its value is one more, where it is not NULL.
+void metrics_print_sample(FILE *, const char *name, const char *labels, const char *label,
+                          const char *of, uint64_t value);
+void metrics_print_latency(FILE *, const char *name, const char *labels, const struct latency *);
+void metrics_print_results(FILE *, const struct metrics *);
+
 #endif

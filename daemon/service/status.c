@@ -6,6 +6,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/processor_time.h"
+#include "daemon/service/status_results.h"
 
 enum { WINDOW_SAMPLES = 10 }; // quantiles are of the last ten to twenty seconds
 
@@ -21,6 +22,7 @@ void status_sample(struct status *status, const struct metrics *metrics)
     load_sample(&status->load, metrics, now);
     for (int i = 0; i < metrics->n_cameras; i++)
         status_camera_sample(metrics->cameras[i], now, turn);
+    status_results_sample(metrics, turn);
 }
 
 static json_t *process_json(const struct status *status)

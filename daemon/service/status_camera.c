@@ -10,6 +10,7 @@
 #include "config/address.h"
 #include "config/schema.h"
 #include "config/url.h"
+#include "daemon/service/status_results.h"
 
 enum { URL_MAX = 512 };
 
@@ -112,13 +113,14 @@ static json_t *output_json(const struct output *output, int64_t now)
     json_t *losses = losses_json(&output->ledger);
     json_int_t emitted = (json_int_t)atomic_load(&output->ledger.emitted);
     json_int_t offered = (json_int_t)atomic_load(&output->ledger.offered);
-    return json_pack("{s:s, s:s, s:o, s:b, s:i, s:I, s:I, s:o, s:f, s:f, s:o, s:o}", "name",
+    return json_pack("{s:s, s:s, s:o, s:b, s:i, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o}", "name",
                      output->config->name, "kernel", kernel_name(output->config->kernel), "sink",
                      sink_json(output), "open", output_sink(output) != NULL, "clients",
                      clients_of(output), "offered", offered, "emitted", emitted, "lost", losses,
                      "fps_out", rate_counter_rate(&output->emitted), "fps_lost",
-                     rate_counter_rate(&output->lost), "latency", latency_json(output),
-                     "last_error", last_error_json(&output->last_error, now));
+                     rate_counter_rate(&output->lost), "latency", latency_json(output), "results",
+                     status_results_json(output, now), "last_error",
+                     last_error_json(&output->last_error, now));
 }
 
 static json_t *outputs_json(const struct subscriptions *outputs, int64_t now)
@@ -146,11 +148,12 @@ json_t *status_batch_json(const struct output *output, int64_t now)
         json_object_set_new(closed, batch_close_name((enum batch_close)i),
                             json_integer((json_int_t)n));
     }
-    return json_pack("{s:s, s:o, s:b, s:i, s:i, s:o, s:o, s:o}", "name", output->config->name,
+    return json_pack("{s:s, s:o, s:b, s:i, s:i, s:o, s:o, s:o, s:o}", "name", output->config->name,
                      "sink", sink_json(output), "open", output_sink(output) != NULL, "clients",
                      clients_of(output), "capacity", output->config->capacity, "elements_mean",
                      count > 0 ? json_real(elements / (double)count) : json_null(), "closed",
-                     closed, "last_error", last_error_json(&output->last_error, now));
+                     closed, "results", status_results_json(output, now), "last_error",
+                     last_error_json(&output->last_error, now));
 }
 
 // --- what a camera is and does

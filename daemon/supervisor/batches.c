@@ -54,7 +54,7 @@ static void stop_collector(struct output *batch)
 // An event of it may be in the queue until then, and the collector posts events.
 static bool is_over(struct output *batch)
 {
-    if (batch->subscribers > 0 || batch->sink)
+    if (batch->subscribers > 0 || output_is_open(batch))
         return false;
     stop_collector(batch);
     batch->finished = true; // nobody joins it any more

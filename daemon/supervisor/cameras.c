@@ -40,7 +40,8 @@ static bool has_sink(const struct camera *camera)
 {
     for (int i = 0; i < camera->subscriptions->n; i++) {
         const struct output *output = camera->subscriptions->list[i].output;
-        if (output->sink || (output->parent && output->parent->finished && output->parent->sink))
+        const struct output *batch = output->parent;
+        if (output_is_open(output) || (batch && batch->finished && output_is_open(batch)))
             return true;
     }
     return false;
@@ -97,7 +98,7 @@ static void forget_outputs(struct cameras *cameras)
     struct output **link = &cameras->leaving_outputs;
     while (*link) {
         struct output *output = *link;
-        if (output->sink || output->subscribers > 0 || has_frames_in_batches(output)) {
+        if (output_is_open(output) || output->subscribers > 0 || has_frames_in_batches(output)) {
             link = &output->next;
             continue;
         }
@@ -306,6 +307,8 @@ void cameras_set_outputs(struct cameras *cameras, struct camera *camera,
 
 static bool writes_to(const struct output *output, const struct sink_address *file)
 {
+    if (output->lines && output->lines->sink && address_collides(&output->lines->config.sink, file))
+        return true;
     return output->sink && address_collides(&output->config->sink, file);
 }
 
@@ -326,13 +329,17 @@ const struct output *cameras_writer(const struct cameras *cameras, const struct 
     return NULL;
 }
 
-// Opens the output's sink, where it is not open and is wanted.
+// Opens the output's sinks, where they are not open and are wanted.
 static void open_sink(struct cameras *cameras, struct output *output)
 {
-    if (output->sink || output->parent || output->finished ||
-        cameras_writer(cameras, &output->config->sink))
+    uv_loop_t *loop = cameras->context.loop;
+    if (output->parent || output->finished)
         return;
-    if (output_listen(output, cameras->context.loop, sink_was_closed, cameras) == 0)
+    if (!output->sink && !cameras_writer(cameras, &output->config->sink) &&
+        output_listen(output, loop, sink_was_closed, cameras) == 0)
+        cameras->n_sinks++;
+    if (output_wants_lines(output) && !cameras_writer(cameras, &output->lines->config.sink) &&
+        output_listen_lines(output, loop, sink_was_closed, cameras) == 0)
         cameras->n_sinks++;
 }
 
@@ -354,12 +361,10 @@ static void check_paths(const struct cameras *cameras)
     for (int i = 0; i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            if (outputs->list[o].output->sink)
-                sink_check_path(outputs->list[o].output->sink);
+            output_check_paths(outputs->list[o].output);
     }
     for (const struct output *batch = cameras->batches; batch; batch = batch->next)
-        if (batch->sink)
-            sink_check_path(batch->sink);
+        output_check_paths(batch);
 }
 
 // --- groups that outputs name and nobody has found yet: look-ups may block
@@ -390,6 +395,13 @@ static void set_group(struct output_config *output, const struct group_search *s
             output->group_id = search->group[i].id;
             output->has_group_id = true;
         }
+    struct detections_config *lines = &output->detections;
+    for (int i = 0; i < search->n; i++)
+        if (search->group[i].found && lines->group &&
+            strcmp(search->group[i].name, lines->group) == 0) {
+            lines->group_id = search->group[i].id;
+            lines->has_group_id = true;
+        }
 }
 
 static void groups_were_searched(struct work *work)
@@ -407,17 +419,25 @@ static void groups_were_searched(struct work *work)
     cameras->search = NULL;
 }
 
+static void add_group(struct group_search *search, const char *name)
+{
+    char *copy = strdup(name);
+    if (copy)
+        search->group[search->n++].name = copy;
+}
+
 static void start_search(struct cameras *cameras)
 {
     struct group_search *search = calloc(
-        1, sizeof *search + (size_t)cameras->n * CAMERA_OUTPUTS_MAX * sizeof search->group[0]);
+        1, sizeof *search + 2 * (size_t)cameras->n * CAMERA_OUTPUTS_MAX * sizeof search->group[0]);
     for (int i = 0; search && i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++) {
             const struct output_config *output = output_owner(outputs->list[o].output)->config;
-            struct group *group = &search->group[search->n];
             if (output->group && !output->has_group_id)
-                search->n += (group->name = strdup(output->group)) != NULL;
+                add_group(search, output->group);
+            if (output->detections.group && !output->detections.has_group_id)
+                add_group(search, output->detections.group);
         }
     }
     if (!search || search->n == 0) {

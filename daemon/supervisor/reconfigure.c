@@ -404,6 +404,20 @@ static void count_changes(const struct reconfigure *plan, struct reload_result *
     }
 }
 
+// Outputs stay while their `detections` change.
+static void set_detections(const struct entry *entry, const struct camera_config *config,
+                           struct reload_result *ret)
+{
+    for (int i = 0; entry->kept && i < config->n_outputs; i++) {
+        struct output *output = subscriptions_find(entry->subscriptions, config->outputs[i].name);
+        const int rc = output_set_detections(output_owner(output), &config->outputs[i]);
+        ret->outputs_changed += rc > 0;
+        if (rc < 0)
+            log_event(LOG_LEVEL_ERROR, "output=%s detections stay as they are: %s",
+                      config->outputs[i].name, strerror(-rc));
+    }
+}
+
 void reconfigure_apply(struct reconfigure *plan, struct reload_result *ret)
 {
     count_changes(plan, ret);
@@ -419,6 +433,8 @@ void reconfigure_apply(struct reconfigure *plan, struct reload_result *ret)
         if (plan->entries[i].kept && plan->entries[i].differs)
             cameras_set_outputs(plan->cameras, plan->entries[i].camera,
                                 plan->entries[i].subscriptions);
+    for (int i = 0; i < plan->n; i++)
+        set_detections(&plan->entries[i], &plan->config->cameras[i], ret);
     cameras_set(plan->cameras, plan->list, plan->n);
     plan->list = NULL;
     plan->applied = true;

@@ -151,12 +151,15 @@ static void copy_sinks(struct unfinished *unfinished)
     const struct cameras *cameras = unfinished->cameras;
     size_t n = 0;
     for (int i = 0; i < cameras->n; i++)
-        n += (size_t)cameras->list[i]->subscriptions->n;
+        n += 2 * (size_t)cameras->list[i]->subscriptions->n;
     unfinished->sinks = calloc(n + 1, sizeof *unfinished->sinks);
     for (int i = 0; unfinished->sinks && i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
-        for (int o = 0; o < outputs->n; o++)
-            add_sink(unfinished, &outputs->list[o].output->config->sink);
+        for (int o = 0; o < outputs->n; o++) {
+            const struct output_config *output = outputs->list[o].output->config;
+            add_sink(unfinished, &output->sink);
+            add_sink(unfinished, &output->detections.sink);
+        }
     }
 }
 

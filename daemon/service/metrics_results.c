@@ -1,0 +1,117 @@
+// What clients of rings sent back, as metrics.
+#include "daemon/service/metrics.h"
+
+void metrics_each_results(const struct metrics *metrics,
+                          void (*each)(void *opaque, struct output *), void *opaque)
+{
+    for (int i = 0; i < metrics->n_cameras; i++) {
+        const struct subscriptions *outputs = metrics->cameras[i]->subscriptions;
+        for (int o = 0; o < outputs->n; o++)
+            if (outputs->list[o].output->results)
+                each(opaque, outputs->list[o].output);
+    }
+    const struct output *batch = NULL;
+    while ((batch = metrics_next_batch(metrics, batch)))
+        if (batch->results)
+            each(opaque, (struct output *)batch);
+}
+
+struct results_print {
+    FILE *to;
+    void (*print)(FILE *, const char *labels, const struct results *);
+    int n; // outputs that want results
+};
+
+static void print_one_results(void *opaque, struct output *output)
+{
+    struct results_print *of = opaque;
+    char labels[128];
+    if (!output->results->counts)
+        return;
+    of->n++;
+    snprintf(labels, sizeof labels, "{camera=\"%s\",output=\"%s\"", output->camera,
+             output->config->name);
+    if (of->print)
+        of->print(of->to, labels, output->results);
+}
+
+static void print_result_counts(FILE *to, const char *labels, const struct results *results)
+{
+    metrics_print_sample(to, "framed_results_total", labels, NULL, NULL, results->results);
+}
+
+static void print_result_frames(FILE *to, const char *labels, const struct results *results)
+{
+    metrics_print_sample(to, "framed_result_frames_total", labels, ",stage=\"", "lent",
+                         results->lent);
+    metrics_print_sample(to, "framed_result_frames_total", labels, ",stage=\"", "answered",
+                         results->answered);
+}
+
+static void print_late(FILE *to, const char *labels, const struct results *results)
+{
+    metrics_print_sample(to, "framed_results_late_total", labels, NULL, NULL, results->late);
+}
+
+static void print_wrong(FILE *to, const char *labels, const struct results *results)
+{
+    for (int i = 0; i < RESULT_WRONGS; i++)
+        metrics_print_sample(to, "framed_results_wrong_total", labels, ",reason=\"",
+                             result_wrong_names[i], results->wrong[i]);
+}
+
+static void print_objects(FILE *to, const char *labels, const struct results *results)
+{
+    metrics_print_sample(to, "framed_result_objects_total", labels, NULL, NULL, results->objects);
+}
+
+static void print_dropped(FILE *to, const char *labels, const struct results *results)
+{
+    for (int i = 0; i < OBJECT_DROPS; i++)
+        metrics_print_sample(to, "framed_result_objects_dropped_total", labels, ",reason=\"",
+                             object_drop_names[i], results->dropped[i]);
+}
+
+static void print_lines_lost(FILE *to, const char *labels, const struct results *results)
+{
+    metrics_print_sample(to, "framed_result_lines_lost_total", labels, NULL, NULL,
+                         results->lines_lost);
+}
+
+static void print_result_seconds(FILE *to, const char *labels, const struct results *results)
+{
+    metrics_print_latency(to, "framed_result_seconds", labels, &results->latency);
+}
+
+void metrics_print_results(FILE *to, const struct metrics *metrics)
+{
+    static const struct {
+        const char *name, *type, *help;
+        void (*print)(FILE *, const char *labels, const struct results *);
+    } families[] = {
+        {"framed_results_total", "counter",
+         "Results that clients of a ring sent back, without the wrong ones.", print_result_counts},
+        {"framed_results_late_total", "counter",
+         "Results of frames that were older than max_age, or taken away before.", print_late},
+        {"framed_results_wrong_total", "counter", "Results that were refused, by reason.",
+         print_wrong},
+        {"framed_result_frames_total", "counter",
+         "Frames and elements that each client was lent, and those it sent a result of.",
+         print_result_frames},
+        {"framed_result_objects_total", "counter", "Objects in results.", print_objects},
+        {"framed_result_objects_dropped_total", "counter",
+         "Objects that were left out of results, by reason.", print_dropped},
+        {"framed_result_lines_lost_total", "counter",
+         "Lines that a reader of detections was too slow for, or that could not be written.",
+         print_lines_lost},
+        {"framed_result_seconds", "histogram",
+         "Time from receiving a frame's packet to its result.", print_result_seconds},
+    };
+    struct results_print of = {.to = to};
+    metrics_each_results(metrics, print_one_results, &of);
+    for (size_t i = 0; of.n > 0 && i < sizeof families / sizeof families[0]; i++) {
+        metrics_print_head(to, families[i].name, families[i].type, families[i].help);
+        of.print = families[i].print;
+        metrics_each_results(metrics, print_one_results, &of);
+    }
+}
