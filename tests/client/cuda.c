@@ -1,39 +1,11 @@
 // Frames in device memory: what libframed imports has the bytes that the other end wrote. Without a
 // GPU nothing of it can be tried.
-#include <dlfcn.h>
 #include <sys/wait.h>
 
 #include "client/framed.h"
+#include "tests/client/cuda_driver.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/test.h"
-
-// CUDA's driver, as far as a daemon needs it: the structs have the layout of its cuda.h.
-struct properties {
-    int type, handle_types, location_type, location_id;
-    void *metadata;
-    unsigned char flags[8];
-};
-
-struct access {
-    int location_type, location_id, flags;
-};
-
-struct driver {
-    int (*init)(unsigned);
-    int (*device_uuid)(uint8_t[16], int);
-    int (*context_retain)(void **, int);
-    int (*context_set)(void *);
-    int (*granularity)(size_t *, const struct properties *, int);
-    int (*create)(uint64_t *, size_t, const struct properties *, unsigned long long);
-    int (*export)(int *, uint64_t, int, unsigned long long);
-    int (*reserve)(uint64_t *, size_t, size_t, uint64_t, unsigned long long);
-    int (*map)(uint64_t, size_t, size_t, uint64_t, unsigned long long);
-    int (*set_access)(uint64_t, size_t, const struct access *, size_t);
-    int (*fill)(uint64_t, unsigned char, size_t);
-    int (*copy_down)(void *, uint64_t, size_t);
-    int (*allocate)(uint64_t *, size_t);
-    int (*ipc_handle)(uint8_t[64], uint64_t);
-};
 
 struct memory {
     uint64_t address;
@@ -41,43 +13,13 @@ struct memory {
     int fd;
 };
 
-static bool load(struct driver *driver)
-{
-    const struct {
-        void *to;
-        const char *name;
-    } functions[] = {
-        {&driver->init, "cuInit"},
-        {&driver->device_uuid, "cuDeviceGetUuid"},
-        {&driver->context_retain, "cuDevicePrimaryCtxRetain"},
-        {&driver->context_set, "cuCtxSetCurrent"},
-        {&driver->granularity, "cuMemGetAllocationGranularity"},
-        {&driver->create, "cuMemCreate"},
-        {&driver->export, "cuMemExportToShareableHandle"},
-        {&driver->reserve, "cuMemAddressReserve"},
-        {&driver->map, "cuMemMap"},
-        {&driver->set_access, "cuMemSetAccess"},
-        {&driver->fill, "cuMemsetD8_v2"},
-        {&driver->copy_down, "cuMemcpyDtoH_v2"},
-        {&driver->allocate, "cuMemAlloc_v2"},
-        {&driver->ipc_handle, "cuIpcGetMemHandle"},
-    };
-    void *library = dlopen("libcuda.so.1", RTLD_NOW), *function, *context;
-    for (size_t i = 0; library && i < sizeof functions / sizeof functions[0]; i++) {
-        function = dlsym(library, functions[i].name);
-        memcpy(functions[i].to, &function, sizeof function);
-    }
-    return library && driver->init(0) == 0 && driver->context_retain(&context, 0) == 0 &&
-           driver->context_set(context) == 0;
-}
-
 // Memory of device 0 for two frames, of levels 70 and 71.
 static bool allocate(const struct driver *driver, struct memory *memory)
 {
     enum { DESCRIPTOR = 1, PINNED = 1, ON_DEVICE = 1, READ_WRITE = 3 };
-    const struct properties properties = {
+    const struct driver_properties properties = {
         .type = PINNED, .handle_types = DESCRIPTOR, .location_type = ON_DEVICE};
-    const struct access access = {ON_DEVICE, 0, READ_WRITE};
+    const struct driver_access access = {ON_DEVICE, 0, READ_WRITE};
     uint64_t handle;
     return driver->granularity(&memory->bytes, &properties, 0) == 0 &&
            driver->create(&handle, memory->bytes, &properties, 0) == 0 &&
@@ -134,7 +76,7 @@ static void own_memory(int to, int from)
     struct driver driver;
     uint8_t handle[64], byte;
     uint64_t address;
-    if (load(&driver) && driver.allocate(&address, 2 << 20) == 0 &&
+    if (driver_load(&driver) && driver.allocate(&address, 2 << 20) == 0 &&
         driver.fill(address, 90, FAKE_STRIDE) == 0 && driver.ipc_handle(handle, address) == 0 &&
         write(to, handle, sizeof handle) == sizeof handle)
         while (read(from, &byte, 1) > 0)
@@ -208,7 +150,7 @@ int main(void)
     struct driver driver;
     struct owner owner;
     const bool has_owner = start_owner(&owner);
-    if (load(&driver)) {
+    if (driver_load(&driver)) {
         TEST(test_import(&driver));
         CHECK(has_owner, "the other process has no GPU");
         TEST(test_handle(&driver, &owner));

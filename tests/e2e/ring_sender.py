@@ -12,6 +12,7 @@ class RingSender:
 
     SLOTS, BYTES = 3, 3 * 16 * 4
     STATE = SLOTS * BYTES
+    LENGTH = STATE + 8 * SLOTS
 
     def __init__(self, where):
         self.path = f"{where}/own.ring"
@@ -20,19 +21,24 @@ class RingSender:
         self.listener.listen()
         self.listener.settimeout(10 * PATIENCE)
 
-    def accept(self):
-        """A new daemon's memory for the next client."""
+    def words(self):
+        """A new daemon's memory on the host: slots, and their state words behind them."""
         self.file = os.memfd_create("ring", os.MFD_ALLOW_SEALING)
-        length = self.STATE + 8 * self.SLOTS
-        os.ftruncate(self.file, length)
+        os.ftruncate(self.file, self.LENGTH)
         fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-        self.peer, _ = self.listener.accept()
-        fields = (b"FRNG", 1, 256, self.SLOTS, 0, 0, self.BYTES, self.BYTES, self.STATE, length, 0, bytes(16), 0, 0)
-        socket.send_fds(self.peer, [consume.HELLO.pack(*fields).ljust(256, b"\0")], [self.file])
+        return self.file
+
+    def accept(self):
+        """A new daemon for the next client."""
+        memfd, self.peer = self.words(), self.listener.accept()[0]
+        fields = (b"FRNG", 1, 256, self.SLOTS, 0, 0, self.BYTES, self.BYTES, self.STATE, self.LENGTH, 0, bytes(16), 0, 0)
+        socket.send_fds(self.peer, [consume.HELLO.pack(*fields).ljust(256, b"\0")], [memfd])
 
     def send(self, slot, level, ticket, tell=True):
+        """A frame of one level, or, without one, of what the slot has."""
         os.pwrite(self.file, ticket.to_bytes(8, "little"), self.STATE + 8 * slot)
-        os.pwrite(self.file, bytes([level]) * self.BYTES, slot * self.BYTES)
+        if level is not None:
+            os.pwrite(self.file, bytes([level]) * self.BYTES, slot * self.BYTES)
         if tell:
             header = consume.WIRE.pack(
                 b"FRMD", 1, 256, self.BYTES, ticket, 0, 0, 0, 0, 0, 0, 0, 0, 16, 4, 16, 4, b"rgb", b"u8", b"nchw", 3, 0,
