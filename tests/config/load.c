@@ -348,8 +348,7 @@ static void test_ring(void)
         return;
     const struct output_config *o = c->cameras->outputs;
     CHECK(o[0].sink.kind == SINK_RING && !strcmp(o[0].sink.path, "/run/r.sock"), "sink");
-    CHECK(o[0].memory == RING_CUDA && o[1].memory == RING_HOST, "%d %d", o[0].memory,
-          o[1].memory);
+    CHECK(o[0].memory == RING_CUDA && o[1].memory == RING_HOST, "%d %d", o[0].memory, o[1].memory);
     for (int i = 0; i < 3; i++)
         CHECK(o[i].protocol == PROTOCOL_FRAMED, "output %d", i);
     CHECK(o[3].memory == RING_HOST && o[3].protocol == PROTOCOL_Y4M,
