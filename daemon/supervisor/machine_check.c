@@ -298,11 +298,21 @@ static void judge_sink(const struct output_judge *judge, const char *key,
         refuse_output(judge, key, "%s", why);
 }
 
+// That a daemon has the name is well: it may be the one that runs with this configuration.
+static void judge_shared(const struct output_judge *judge)
+{
+    const char *name = judge->output->shared.name;
+    char why[256];
+    if (name && shared_object_check(name, why, sizeof why) == -EEXIST)
+        refuse_output(judge, "shared", "%s (another name)", why);
+}
+
 static void judge_sinks(const struct output_judge *judge)
 {
     const struct output_config *output = judge->output;
     judge_group(judge, "group", output->group);
     judge_sink(judge, "sink", &output->sink);
+    judge_shared(judge);
     judge_group(judge, "detections.group", output->detections.group);
     judge_sink(judge, "detections.sink", &output->detections.sink);
 }

@@ -29,6 +29,13 @@ cameras:
     outputs:
       o: {{size: {size}, overflow: wait, slots: 4, shared: {name}, sink: "ring:{where}/o.ring"{more}}}
 """
+BATCHES = """
+backend: cpu
+cameras:
+  gate: {{url: {where}/clip.mp4, loop: true}}
+batches:
+  o: {{cameras: gate, count: 3, per_camera: 3, size: 160x128, slots: 4, shared: {name}, sink: "ring:{where}/o.ring"}}
+"""
 # A process of its own, which knows the name alone: Triton's server opens and maps in this way.
 SERVER = """
 import ctypes, hashlib, mmap, os, sys
@@ -123,6 +130,14 @@ def check_thousand(checks, where):
             checks.check(reader.torn == 0 and reader.lost == 0, f"{reader.counts()}")
         checks.check(framed.stop() == 0, framed.errors())
     checks.check(not os.path.exists(PATH), "the name is left")
+
+
+def check_batches(checks, where):
+    with Framed(where, BATCHES.format(where=where, name=NAME)) as framed, Server() as server:
+        with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
+            pictures = check_frames(checks, server, reader, 50, "batches")
+            checks.check(pictures > 10 and set(next(reader).cameras) == {"gate"}, f"{pictures} different batches")
+        checks.check(framed.stop() == 0, framed.errors())
 
 
 def check_restarts(checks, where):
@@ -221,7 +236,7 @@ def check_cut(checks, where):
 
 
 def check_note(checks, where):
-    """`framed check` says what a name costs."""
+    """`framed check` says what a name costs, and whose it is."""
     named = config(where, more=", group: root")
     for text, noted in ((named, True), (named.replace(f"shared: {NAME}, ", ""), False)):
         with open(f"{where}/note.yaml", "w") as file:
@@ -229,6 +244,11 @@ def check_note(checks, where):
         code, output, errors = run("check", "-c", f"{where}/note.yaml")
         said = "output o of gate: `shared` lets all who may open its ring (mode 0660, group root) change its frames"
         checks.check(code == 0 and (said in output) == noted, f"{code}: {output}{errors}")
+        with open(PATH, "x"):
+            code, output, errors = run("check", "-c", f"{where}/note.yaml")
+        os.unlink(PATH)
+        refused = f"cameras.gate.outputs.o.shared: {PATH} exists and is not framed's (another name)" in errors
+        checks.check((code != 0, refused) == (noted, noted), f"{code}: {output}{errors}")
 
 
 def main():
@@ -237,6 +257,7 @@ def main():
         make_clip(f"{where}/clip.mp4", frames=50)
         check_note(checks, where)
         check_thousand(checks, where)
+        check_batches(checks, where)
         check_restarts(checks, where)
         check_in_use(checks, where)
         check_reloads(checks, where)
