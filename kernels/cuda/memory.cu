@@ -282,11 +282,11 @@ int cuda_picture_copy(struct backend *backend, const struct image *to, const str
 {
     cudaError_t error = cudaSetDevice(backend->device);
     for (int p = 0; p < pixel_format_planes(from->format) && error == cudaSuccess; p++)
-        error = cudaMemcpy2DAsync(to->plane[p].data, to->plane[p].stride, from->plane[p].data,
-                                  from->plane[p].stride,
-                                  plane_row_bytes(from->format, p, from->width),
-                                  plane_rows(from->format, p, from->height),
-                                  cudaMemcpyDeviceToDevice, cudaStreamPerThread);
+        error =
+            cudaMemcpy2DAsync(to->plane[p].data, to->plane[p].stride, from->plane[p].data,
+                              from->plane[p].stride, plane_row_bytes(from->format, p, from->width),
+                              plane_rows(from->format, p, from->height), cudaMemcpyDeviceToDevice,
+                              cudaStreamPerThread);
     if (error == cudaSuccess)
         error = cudaStreamSynchronize(cudaStreamPerThread);
     return cuda_errno(error) ? -EIO : 0;
