@@ -1,4 +1,4 @@
-"""The detector of the demo: batches of all cameras out of a ring, a network that finds coloured blocks, its boxes back to
+"""The detector of the demo: batches of two cameras out of a ring, a network that finds coloured blocks, its boxes back to
 the daemon, and a picture of the camera `blocks` with its boxes drawn. It is left out where OpenCV or onnx are missing."""
 import collections
 import os
@@ -13,16 +13,17 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import blocks_clip
 
 NEAR = 3  # source pixels between a box and the block that it is of
-PICTURES = 50  # of the camera that are kept until the boxes of one are there
 
 
-def clip(folder):
-    """The path of a clip of coloured blocks, made here once."""
-    path = f"{folder}/blocks.mp4"
-    if not os.path.exists(path):
-        blocks_clip.write(f"{path}.new.mp4", width=960, height=540)
-        os.rename(f"{path}.new.mp4", path)
-    return path
+def clips(folder):
+    """The paths of two clips of coloured blocks, made here once."""
+    paths = []
+    for name, width, height in (("blocks", 960, 540), ("upright", 540, 720)):
+        paths.append(f"{folder}/{name}.mp4")
+        if not os.path.exists(paths[-1]):
+            blocks_clip.write(f"{folder}/{name}.new.mp4", width=width, height=height)
+            os.rename(f"{folder}/{name}.new.mp4", paths[-1])
+    return paths
 
 
 def load(folder):
@@ -49,11 +50,12 @@ class Detector(threading.Thread):
         self.folder, self.cv2, self.network = folder, cv2, network
         self.batches = framedio.open(f"ring:{folder}/detector.ring", newest=False)  # the daemon drops those of no time
         self.pictures = framedio.open(f"ring:{folder}/pictures.ring", newest=False)
-        self.kept = collections.OrderedDict()  # pts -> picture as planes
+        self.kept = {}  # pts -> picture as planes
         self.objects, self.seconds, self.off, self.drawn = collections.defaultdict(list), [], None, False
         self.ending = threading.Event()
 
     def run(self):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # this thread's: the latency is measured beside it
         while not self.ending.is_set():
             try:
                 batch = self.batches.next(timeout=0.2)
@@ -83,13 +85,13 @@ class Detector(threading.Thread):
 
     def picture(self, header):
         """The camera's picture that the element was made of, in BGR; None: it is not there yet, or was lost."""
-        while len(self.kept) < PICTURES and (frame := self.pictures.poll()):
+        while frame := self.pictures.poll():
             planes = frame.numpy().reshape(-1, frame.header.width).copy()
             if frame.whole:
                 self.kept[frame.header.pts_ns] = planes
+        for pts in [pts for pts in self.kept if pts < header.pts_ns]:
+            del self.kept[pts]
         planes = self.kept.get(header.pts_ns)
-        while self.kept and next(iter(self.kept)) <= header.pts_ns:
-            self.kept.popitem(last=False)
         return None if planes is None else self.cv2.cvtColor(planes, self.cv2.COLOR_YUV2BGR_I420)
 
     def draw(self, picture, found):
