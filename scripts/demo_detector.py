@@ -1,7 +1,9 @@
 """The detector of the demo: batches of two cameras out of a ring, a network that finds coloured blocks, its boxes back to
 the daemon, and a picture of the camera `blocks` with its boxes drawn. It is left out where OpenCV or onnx are missing."""
 import collections
+import json
 import os
+import statistics
 import sys
 import threading
 import time
@@ -43,7 +45,7 @@ def load(folder):
 
 class Detector(threading.Thread):
     """Detects in every batch that it finds time for until end(). seconds: that the network took for each element;
-    objects: of each camera, how many were found in each picture; off: how far boxes lay beside their blocks."""
+    objects: of each camera, how many were found and sent back for each picture; off: how far boxes lay beside their blocks."""
 
     def __init__(self, folder, cv2, network):
         super().__init__(daemon=True)
@@ -78,8 +80,8 @@ class Detector(threading.Thread):
             found = framedio.detect(output, element, head="yolov8")
         except framedio.Torn:
             return
-        element.send(found)
-        self.objects[element.camera].append(len(found))
+        if element.send(found):
+            self.objects[element.camera].append(len(found))
         if element.camera == "blocks" and not self.drawn:
             self.draw(self.picture(element.header), found)
 
@@ -119,16 +121,30 @@ class Detector(threading.Thread):
         return max(min(max(abs(a - b) for a, b in zip(box, block)) for block in blocks) for box in found[:, :4].tolist())
 
 
+def lines_of(folder):
+    """camera -> how many objects each line has that the daemon wrote of what was sent back."""
+    lines = collections.defaultdict(list)
+    with open(f"{folder}/objects.jsonl") as file:
+        for line in map(json.loads, file):
+            lines[line["camera"]].append(len(line["objects"]))
+    return lines
+
+
 def report(detector, folder):
     """Prints what was found; returns what is wrong with it."""
     if not detector.objects:
         return ["the detector saw no picture"]
-    milliseconds = 1000 * sorted(detector.seconds)[len(detector.seconds) // 2]
+    milliseconds, lines, wrong = 1000 * statistics.median(detector.seconds), lines_of(folder), []
     print()
-    print(f"detector OpenCV, median {milliseconds:.1f} ms a picture")
+    print(f"detector OpenCV, median {milliseconds:.1f} ms a picture, one core")
     for camera, counts in sorted(detector.objects.items()):
-        print(f"  {camera:<9}{len(counts)} pictures, {sum(counts) / len(counts):.2f} objects each")
+        print(f"  {camera:<9}{len(counts)} pictures, {statistics.mean(counts):.2f} objects each, {len(lines[camera])} lines")
+        if lines[camera] != counts[: len(lines[camera])] or len(lines[camera]) < len(counts) - 1:  # framed may end before the last
+            wrong.append(f"{camera}: {sum(counts)} objects were sent back, {sum(lines[camera])} written")
+    print(f"lines    {folder}/objects.jsonl")
     if not detector.drawn:
-        return ["no picture of blocks has boxes"]
+        return [*wrong, "no picture of blocks has boxes"]
     print(f"boxes    {folder}/boxes.png: at most {detector.off:.1f} pixels beside the camera's blocks")
-    return [f"a box is {detector.off:.1f} pixels beside its block"] if detector.off > NEAR else []
+    if detector.off > NEAR:
+        wrong.append(f"a box is {detector.off:.1f} pixels beside its block")
+    return wrong

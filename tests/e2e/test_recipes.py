@@ -17,7 +17,7 @@ import blocks_model
 import cv2
 import numpy
 from cuda_client import BACKEND, MEMORIES
-from framed_client import ROOT, Checks, Framed, first_lines, folder, framedio_environment, until
+from framed_client import ROOT, Checks, Framed, Process, first_lines, folder, framedio_environment, until
 from onnx import numpy_helper
 
 WIDTH, HEIGHT, SIDE, COUNT = 1280, 720, 640, 60
@@ -32,7 +32,12 @@ cameras:
     loop: true
     pace: realtime
     outputs:
-      detector: {{size: 640x640, preset: ultralytics, memory: {memory}, sink: "ring:{where}/detector.ring"}}
+      detector:
+        size: 640x640
+        preset: ultralytics
+        memory: {memory}
+        sink: ring:{where}/detector.ring
+        detections: {{sink: "unix:{where}/objects.sock"}}
 batches:
   detectors: {{cameras: ["*"], count: 2, size: 640x640, preset: ultralytics, sink: "ring:{where}/batches.ring"}}
 """
@@ -177,10 +182,11 @@ class Program:
             return None if "CUDAExecutionProvider" in onnxruntime.get_available_providers() else "ONNX Runtime for CUDA"
         return None
 
+    def command(self, where, models):
+        return [sys.executable, self.path, f"ring:{where}/{self.ring}.ring", *([models[self.model]] if self.own else [])]
+
     def lines(self, where, models):
-        model = [models[self.model]] if self.own else []
-        command = [sys.executable, self.path, f"ring:{where}/{self.ring}.ring", *model]
-        return first_lines(command, LINES, 40, env=framedio_environment())
+        return first_lines(self.command(where, models), LINES, 40, env=framedio_environment())
 
 
 PROGRAMS = {
@@ -200,6 +206,9 @@ PLAIN = {
 }
 
 
+READERS = ("own_detector", "read_objects")
+
+
 def parsed(line):
     """(picture's number, rows) of a line that a program prints."""
     match = re.fullmatch(r"blocks (\d+) (.*)\n", line)
@@ -214,7 +223,7 @@ def check_lengths(checks):
             text = file.read()
         lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
         checks.check(len(lines) <= 10, f"{name} has {len(lines)} lines")
-        is_run = name in PROGRAMS or name in PLAIN or name == "own_detector"
+        is_run = name in PROGRAMS or name in PLAIN or name in READERS
         checks.check(is_run != ("\n# Untested" in text), f"{name}: is run: {is_run}, whatever it says")
         compile(text, path, "exec")
 
@@ -265,6 +274,19 @@ def check_own_detector(checks, where):
         checks.check(near, f"own_detector finds {found}, red is {around}")
 
 
+def check_objects(checks, where, models):
+    """What opencv_dnn sends back, in the lines that the daemon makes of it."""
+    sender = PROGRAMS["opencv_dnn"].command(where, models)
+    with Process(sender, f"{where}/sender.log", framedio_environment()):
+        lines = first_lines([sys.executable, f"{ROOT}/examples/read_objects.py", f"{where}/objects.sock"], LINES, 40)
+    for line in lines:
+        number, found = parsed(line)
+        blocks = blocks_clip.blocks(number or 0, WIDTH, HEIGHT)
+        near = [any(kind == box[5] and max(abs(a - b) for a, b in zip(box, block)) <= NEAR for box in found)
+                for kind, *block in blocks]
+        checks.check(len(found) == len(blocks) and all(near), f"read_objects prints {line!r}, there are {blocks}")
+
+
 def main():
     checks = Checks("recipes")
     check_lengths(checks)
@@ -284,6 +306,7 @@ def main():
                     check_plain(checks, name, where)
                 if memory == "host":
                     check_own_detector(checks, where)
+                    check_objects(checks, where, models)
     checks.end()
 
 
