@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "config/labels.h"
 #include "config/object.h"
 #include "config/value.h"
 
@@ -61,6 +62,26 @@ static void check_of(const struct crops_check *c)
         refuse(c, "crops.of",
                "names an output whose clients cannot send back what they find (one with sink: "
                "ring:PATH)");
+}
+
+// Labels to numbers, by the labels that the other output has.
+static void find_classes(const struct crops_check *c)
+{
+    const struct output_config *of = find_output(c->camera, c->output->crops.of);
+    struct classes *classes = &c->output->crops.classes;
+    for (int i = 0; of && i < classes->n; i++) {
+        struct class_choice *choice = &classes->list[i];
+        if (!choice->name[0])
+            continue;
+        choice->number = labels_find(&of->detections.labels, choice->name);
+        if (choice->number >= 0)
+            continue;
+        refuse(c, "crops.classes",
+               "has the label %s, which is none of detections.labels of %s (numbers, or labels of "
+               "those)",
+               choice->name, of->name);
+        return;
+    }
 }
 
 static void check_keys(const struct crops_check *c)
@@ -122,6 +143,7 @@ void crops_settle(struct mistakes *mistakes, struct config *config)
                 continue;
             }
             check_of(&c);
+            find_classes(&c);
             check_keys(&c);
             c.output->capacity = c.output->crops.most;
         }

@@ -212,7 +212,7 @@ static const struct config_row output_rows[] = {
     SECTION("crops", "show what clients of another output find: each result that they send back makes a batch with an element for each box, cut out of the camera's own picture; not with crop, roi, affine or fps", .own = true, WARP, ALONE),
     FIELD(struct output_config, crops.of, "none", "the other output: one of the camera's with a ring, or a batch with a ring that has the camera",
           .zero = "none", .example = "detector", .own = true, WARP, ALONE),
-    FIELD(struct output_config, crops.classes, "all", "objects that are wanted, by the numbers of their classes", RANGE(0, 65535), .zero = "all", .own = true, WARP, ALONE),
+    FIELD(struct output_config, crops.classes, "all", "objects that are wanted, by the numbers of their classes, or by detections.labels of the other output", RANGE(0, 65535), .zero = "all", .own = true, WARP, ALONE),
     FIELD(struct output_config, crops.margin, "0%", "what a box is enlarged by on each side, of its width or height", RANGE(0, 100), .unit = "%", .own = true, WARP, ALONE),
     FIELD(struct output_config, crops.most, "8", "most elements of one batch; of more boxes those with the best scores are taken", RANGE(1, CROPS_MAX), .own = true, WARP, ALONE),
     FIELD(struct output_config, crops.keep, "200ms", "how long pictures are kept for results; a result that comes later is lost; a picture of 1920x1080 takes 3.1 MB", RANGE(0.001, 10), .own = true, WARP, ALONE),

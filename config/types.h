@@ -71,8 +71,12 @@ struct fingerprint { // of a certificate
 struct batch_wait { // how long a batch waits for more elements
     int64_t ns;     // WAIT_AUTO: as the members' rates and the clients' pace say
 };
-struct classes { // of objects, by their numbers; n 0: all
-    int n, list[CLASSES_MAX];
+struct classes { // of objects; n 0: all
+    int n;
+    struct class_choice {
+        char name[32]; // a label of the detector; "": the file gives the number
+        int number;    // by a name config_load has looked it up
+    } list[CLASSES_MAX];
 };
 struct name_patterns { // over names of cameras, see config/name_patterns.h; owns them
     char **list;

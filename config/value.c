@@ -427,15 +427,26 @@ static bool equal_gpus(const void *a, const void *b)
     return p->n == q->n && !memcmp(p->number, q->number, (size_t)p->n * sizeof p->number[0]);
 }
 
+static const char *parse_class(const struct config_row *row, struct class_choice *ret,
+                               const char *text)
+{
+    const size_t length = strlen(text);
+    if (whole_read(text, length, &ret->number))
+        return in_range(row, ret->number) ? NULL : out_of_range;
+    if (length == 0 || length >= sizeof ret->name)
+        return "has an entry that is neither a number nor a label of 1 to 31 bytes";
+    memcpy(ret->name, text, length);
+    return NULL;
+}
+
 static const char *parse_classes(const struct config_row *row, void *member,
                                  const char *const text[], int n)
 {
-    double v[CLASSES_MAX];
     struct classes classes = {0};
     const bool all = n == 1 && is_zero_word(row, text[0]);
-    const char *wrong = all ? NULL : read_list(row, text, n, true, v);
+    const char *wrong = NULL;
     for (int i = 0; !wrong && !all && i < n; i++)
-        classes.list[classes.n++] = (int)v[i];
+        wrong = parse_class(row, &classes.list[classes.n++], text[i]);
     if (!wrong)
         *(struct classes *)member = classes;
     return wrong;
@@ -793,10 +804,10 @@ static const struct type {
     [VALUE_PERCENT] = {"@range", "{\"type\": \"string\", \"pattern\": \"^[0-9]+%$\"}",
                        parse_percent, .quoted = true, .size = sizeof(struct percent)},
     [VALUE_CLASSES] =
-        {"one number or a list such as [2, 5], @range",
-         "@integer, {\"type\": \"array\", \"items\": {\"anyOf\": [@integer, "
-         "{\"$ref\": \"#/definitions/expanded\"}]}, \"minItems\": 1, \"maxItems\": " TEXT_OF(
-             CLASSES_MAX) "}",
+        {"a number or label, or a list such as [2, car], numbers @range",
+         "@integer, {\"type\": \"string\", \"minLength\": 1}, {\"type\": \"array\", \"items\": "
+         "{\"anyOf\": [@integer, {\"type\": \"string\", \"minLength\": 1}]}, \"minItems\": 1, "
+         "\"maxItems\": " TEXT_OF(CLASSES_MAX) "}",
          .parse_list = parse_classes, .list = CLASSES_MAX, .shorter = true, .single = true,
          .equal = equal_classes},
     [VALUE_BATCH_WAIT] = {"auto, or @durations", "{\"const\": \"auto\"}, @duration",

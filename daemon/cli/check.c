@@ -87,6 +87,17 @@ static void print_batch(const struct config *config, const struct output_config 
     putchar('\n');
 }
 
+// Nor is what `keep` means.
+static void print_crops(const struct camera_config *camera)
+{
+    for (int i = 0; i < camera->n_outputs; i++) {
+        const struct output_config *output = &camera->outputs[i];
+        if (output->crops.of)
+            printf("crops %s of camera %s, up to %d a batch: %d pictures are kept\n", output->name,
+                   camera->name, output->capacity, budget_planned_pictures(camera, output));
+    }
+}
+
 static void print_good(const struct config *config, const char *file)
 {
     int outputs = 0;
@@ -100,6 +111,8 @@ static void print_good(const struct config *config, const char *file)
     putchar('\n');
     for (int i = 0; i < config->n_batches; i++)
         print_batch(config, &config->batches[i]);
+    for (int i = 0; i < config->n_cameras; i++)
+        print_crops(&config->cameras[i]);
 }
 
 static void print_row(const char *name, const char *picture, const struct memory_need *need,

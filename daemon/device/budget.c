@@ -192,6 +192,12 @@ int budget_kept_pictures(const struct crops_config *crops, int num, int den)
     return count < KEPT_PICTURES_MAX ? (int)count : KEPT_PICTURES_MAX;
 }
 
+int budget_planned_pictures(const struct camera_config *camera, const struct output_config *output)
+{
+    const bool slower = camera->fps > 0 && camera->fps < PICTURES_A_SECOND;
+    return budget_kept_pictures(&output->crops, slower ? (int)ceil(camera->fps) : 0, 1);
+}
+
 // Beside the slots and the decoder's pictures: a plan of its own, and the pictures that are kept,
 // which are copied where they lie on the device.
 static struct memory_need crops_need(const struct camera_config *camera,
@@ -200,9 +206,7 @@ static struct memory_need crops_need(const struct camera_config *camera,
                                      const struct stream_memory *stream, const struct image *source,
                                      const struct op *op)
 {
-    const int fps = camera->fps >= 1 && camera->fps < PICTURES_A_SECOND ? (int)ceil(camera->fps)
-                                                                        : PICTURES_A_SECOND;
-    const size_t kept = (size_t)budget_kept_pictures(&output->crops, fps, 1);
+    const size_t kept = (size_t)budget_planned_pictures(camera, output);
     const struct op *ops[CROPS_MAX];
     struct image copy = *source;
     struct memory_need need;

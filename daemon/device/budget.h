@@ -28,6 +28,8 @@ struct memory_need budget_camera(const struct camera_config *, const struct back
 // Pictures that an output with crops keeps of a camera with num / den pictures a second (0/0: not
 // known): those that come within crops.keep, and one more.
 int budget_kept_pictures(const struct crops_config *, int num, int den);
+// The same for a camera that has not come yet.
+int budget_planned_pictures(const struct camera_config *, const struct output_config *);
 
 // The results of a batch, which its cameras share and budget_camera leaves out.
 struct memory_need budget_batch(const struct config *, const struct output_config *batch,

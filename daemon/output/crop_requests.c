@@ -79,7 +79,7 @@ void crop_requests_follow(struct crop_requests *requests, struct results *result
 static bool is_wanted(const struct classes *classes, int class)
 {
     for (int i = 0; i < classes->n; i++)
-        if (classes->list[i] == class)
+        if (classes->list[i].number == class)
             return true;
     return classes->n == 0;
 }

@@ -622,6 +622,32 @@ static void test_listening(void)
 }
 
 // Whatever else is wrong with the file.
+// Labels become numbers, and what `defaults` say and crops cannot have gives way.
+static void test_crops(void)
+{
+    struct config *config =
+        load("defaults: {affine: [1, 0, 0, 0, 1, 0], roi: lane, overflow: wait}\n"
+             "cameras:\n"
+             "  a:\n"
+             "    url: x\n"
+             "    rois: {lane: [0, 0, 9, 9]}\n"
+             "    outputs:\n"
+             "      plates: {crops: {of: batch, classes: [car, 7], most: 5}, sink: tcp:7001}\n"
+             "batches:\n"
+             "  batch: {cameras: a, sink: ring:/b, detections: {labels: [person, car], sink: "
+             "tcp:7002}}\n");
+    if (!config)
+        return;
+    const struct output_config *plates = &config->cameras[0].outputs[0];
+    const struct classes *classes = &plates->crops.classes;
+    CHECK(!strcmp(plates->crops.of, "batch") && plates->crops.keep.ns == 200000000, "of a batch");
+    CHECK(classes->n == 2 && classes->list[0].number == 1 && classes->list[1].number == 7,
+          "classes %d and %d", classes->list[0].number, classes->list[1].number);
+    CHECK(plates->capacity == 5 && plates->overflow == OVERFLOW_DROP_OLDEST, "what follows");
+    CHECK(!plates->affine.set && !plates->roi.name && plates->roi.chosen.n == 0, "gives way");
+    config_free(config);
+}
+
 static void test_control_alone(void)
 {
     static const char *const texts[] = {
@@ -682,6 +708,7 @@ int main(void)
     TEST(test_yuv_geometry());
     TEST(test_wrong_pins());
     TEST(test_listening());
+    TEST(test_crops());
     TEST(test_control_alone());
     return test_end();
 }

@@ -221,6 +221,22 @@ static void test_sum(void)
 }
 
 // Its cameras have a batch together: with more of them it takes no more.
+// Pictures that are kept beside those of the decoder, and copies of them on a device.
+static void test_crops(void)
+{
+    static const char crops[] = "}, p: {sink: 'ring:/p', crops: {of: o, most: 4, keep: 1s}";
+    const size_t slots = 4096 + 6 * 4 * TENSOR;
+    size_t more = need("", crops, &cpu_backend, false).pinned - DECODED - SLOTS;
+    CHECK(more == slots + 32 * PICTURE, "%zu: of a second, at 30/s", more);
+    more = need("fps: 9.5,", crops, &cpu_backend, false).pinned - DECODED - SLOTS;
+    CHECK(more == slots + 12 * PICTURE, "%zu: of a slower camera", more);
+    const struct memory_need before = need("", "", &gpu, true), after = need("", crops, &gpu, true);
+    const size_t copies = (37 * (size_t)SOURCE + (2 << 20) - 1) >> 21 << 21;
+    CHECK(after.pinned - before.pinned == slots, "%zu on the host", after.pinned - before.pinned);
+    CHECK(after.device - before.device == 4 * 4 * TENSOR + copies, "%zu on the device",
+          after.device - before.device);
+}
+
 static void test_batch(void)
 {
     size_t host[2], device[2];
@@ -355,6 +371,7 @@ int main(void)
 #endif
     TEST(test_sum());
     TEST(test_batch());
+    TEST(test_crops());
     TEST(test_limit());
     TEST(test_check());
     TEST(test_check_two());

@@ -96,7 +96,8 @@ static void test_rectangles(void)
 
 static void test_choice(void)
 {
-    struct crops_config config = {.most = 3, .classes = {.n = 2, .list = {2, 5}}};
+    struct crops_config config = {.most = 3,
+                                  .classes = {.n = 2, .list = {{.number = 2}, {.number = 5}}}};
     const struct framed_detection found[] = {
         box(0, 0, 9, 9, .3F, 2), box(0, 0, 9, 9, .9F, 1),     box(0, 0, 9, 9, .5F, 5),
         box(0, 0, 9, 9, .5F, 2), box(200, 0, 209, 9, .8F, 2), box(0, 0, 9, 9, .7F, 5),
