@@ -336,6 +336,52 @@ static void print_batches(const json_t *batches, FILE *to)
     table_free(&table);
 }
 
+// --- results that clients sent back
+
+// Of an output of the camera, or with "" of a batch. Nothing where it wants none.
+static void add_results(struct table *table, const char *camera, const json_t *output)
+{
+    static const char *const counts[] = {"results", "objects", "late", "unanswered"};
+    const json_t *results = json_object_get(output, "results");
+    if (!json_is_object(results))
+        return;
+    table_begin_row(table);
+    table_cell(table, "%s%s%s", camera, *camera ? " " : "", text_at(output, "name"));
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        table_cell(table, "%lld", (long long)count_at(results, counts[i]));
+    add_latency(table, results, "p50_s");
+    add_latency(table, results, "p99_s");
+    table_cell(table, "%lld", (long long)count_at(json_object_get(results, "lines"), "lost"));
+    add_reasons(table, json_object_get(results, "wrong"));
+}
+
+static void print_results(const json_t *status, FILE *to)
+{
+    static const char *const heads[] = {"RESULTS OF", "RESULTS", "OBJECTS", "LATE",
+                                        "UNANSWERED", "P50",     "P99",     "LINES LOST",
+                                        "WRONG",      NULL};
+    struct table table = {.right = "lrrrrrrrl"};
+    const json_t *camera, *output;
+    size_t i, o;
+    add_head(&table, heads);
+    json_array_foreach(json_object_get(status, "cameras"), i, camera)
+    {
+        json_array_foreach(json_object_get(camera, "outputs"), o, output)
+        {
+            add_results(&table, text_at(camera, "name"), output);
+        }
+    }
+    json_array_foreach(json_object_get(status, "batches"), o, output)
+    {
+        add_results(&table, "", output);
+    }
+    if (table.n > 1) {
+        putc('\n', to);
+        table_print(&table, to);
+    }
+    table_free(&table);
+}
+
 // --- all of it
 
 void status_view(const json_t *status, FILE *to)
@@ -350,4 +396,5 @@ void status_view(const json_t *status, FILE *to)
     putc('\n', to);
     print_cameras(json_object_get(status, "cameras"), several, to);
     print_batches(json_object_get(status, "batches"), to);
+    print_results(status, to);
 }

@@ -44,7 +44,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 # Real footage, which is no part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
 
-.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-scrape bench-sockets bench-workers
+.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -96,6 +96,11 @@ bench-latency: bench-clips ## sent to read and first picture, beside GStreamer a
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-latency $(B)/bench-gstreamer
 	@$(B)/bench-latency --clips $(B)/clips --framed $(B)/framed --gstreamer $(B)/bench-gstreamer \
 		--ffmpeg $$(command -v ffmpeg) $(LATENCY_ARGS)
+
+bench-results: ## what results that clients send back cost the daemon's loop, and from a result to its line (RESULTS_ARGS="--cameras 165 --fps 25")
+	@scripts/setup demo
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_results.py --framed $(B)/framed $(RESULTS_ARGS)
 
 bench-scrape: ## what scraping the counters costs under full load (CLIP=FILE SCRAPE_ARGS=...)
 	@scripts/setup demo

@@ -1,7 +1,7 @@
 # Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
 # corpus once, by a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
-FUZZERS := client config control h264 h265 http jpeg ring rtcp rtp rtsp sdp slices
+FUZZERS := client config control h264 h265 http jpeg results ring rtcp rtp rtsp sdp slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image processors)

@@ -8,6 +8,7 @@
 //     f  a frame    F  a larger one    h  one of another shape    .  the loop turns
 //     g SLOT TICKET  a return    G N (SLOT TICKET)...  N of them in one message
 //     b  gives back the oldest slot that it holds    B  all of them in one message
+//     d FLAGS  a result of the oldest slot that it holds
 //     m N BYTES...  N bytes as they are    M  more bytes than a message may have
 //     e  an empty message    s  sends no more    k  takes no more    x  closes
 //     r  reads a message    R  reads all    n  reads none of 64 frames, but gives them back
@@ -106,6 +107,29 @@ static void give_back(struct client *client, int max)
         send_message(client, returned, (size_t)n * sizeof returned[0]);
 }
 
+static const struct expected *oldest_of(const struct client *client)
+{
+    const struct expected *found = NULL;
+    for (int i = 0; i < rig.config.slots; i++)
+        if ((rig.slot[i].holders & model_bit(client)) &&
+            (!found || rig.slot[i].ticket < found->ticket))
+            found = &rig.slot[i];
+    return found;
+}
+
+static void send_result(struct client *client, uint8_t flags)
+{
+    struct framed_ring_result result = {.version = htole16(FRAMED_VERSION),
+                                        .flags = htole16(flags)};
+    const struct expected *oldest = client->holder >= 0 ? oldest_of(client) : NULL;
+    if (!oldest)
+        return;
+    memcpy(result.magic, FRAMED_RING_RESULT_MAGIC, 4);
+    result.slot = htole32((uint32_t)(oldest - rig.slot));
+    result.ticket = htole64(oldest->ticket);
+    send_message(client, &result, sizeof result);
+}
+
 static void send_bytes(struct client *client, size_t size, struct script *script)
 {
     size_t left = (size_t)(script->end - script->at);
@@ -194,16 +218,6 @@ static void offer(int width, int height)
     pool_complete(rig.pool, result, 0, 1, 0);
 }
 
-static const struct expected *oldest_of(const struct client *client)
-{
-    const struct expected *found = NULL;
-    for (int i = 0; i < rig.config.slots; i++)
-        if ((rig.slot[i].holders & model_bit(client)) &&
-            (!found || rig.slot[i].ticket < found->ticket))
-            found = &rig.slot[i];
-    return found;
-}
-
 // Only who takes no more is let go, and nobody else loses the oldest that he has.
 static void check_client(struct client *client)
 {
@@ -265,6 +279,8 @@ static void send_something(struct client *client, char action, struct script *sc
         send_returns(client, next_number(script), script);
     else if (action == 'b' || action == 'B')
         give_back(client, action == 'b' ? 1 : SLOTS_MAX);
+    else if (action == 'd')
+        send_result(client, next_number(script));
     else if (action == 'm')
         send_bytes(client, next_number(script), script);
     else if (action == 'M')

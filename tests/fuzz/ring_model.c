@@ -39,9 +39,25 @@ static bool model_return(struct rig *rig, const struct client *client,
     return true;
 }
 
+// A result gives one slot back, or none.
+static bool model_result(struct rig *rig, const struct client *client, const char *bytes,
+                         size_t size)
+{
+    struct framed_ring_result result;
+    if (size < sizeof result || memcmp(bytes, FRAMED_RING_RESULT_MAGIC, 4) != 0)
+        return false;
+    memcpy(&result, bytes, sizeof result);
+    const struct framed_ring_return returned = {.slot = result.slot, .ticket = result.ticket};
+    if (le16toh(result.flags) & FRAMED_RESULT_RETURN)
+        model_return(rig, client, &returned);
+    return true;
+}
+
 void model_message(struct rig *rig, struct client *client, const char *bytes, size_t size)
 {
     struct framed_ring_return returned;
+    if (model_result(rig, client, bytes, size))
+        return;
     bool right = size > 0 && size % sizeof returned == 0 && size <= RETURNS_MAX * sizeof returned;
     for (size_t i = 0; right && i < size; i += sizeof returned) {
         memcpy(&returned, bytes + i, sizeof returned);
