@@ -57,7 +57,13 @@ static const struct field hello[] = {
     FIELD(framed_ring_hello, camera, 160, 24),
     FIELD(framed_ring_hello, output, 184, 16),
     FIELD(framed_ring_hello, header_offset, 200, 8),
-    FIELD(framed_ring_hello, reserved, 208, 48),
+    FIELD(framed_ring_hello, shared, 208, 40),
+    FIELD(framed_ring_hello, reserved, 248, 8),
+};
+
+static const struct field hello_cuda_ipc[] = {
+    FIELD(framed_ring_hello_cuda_ipc, hello, 0, 256),
+    FIELD(framed_ring_hello_cuda_ipc, handle, 256, 64),
 };
 
 static const struct field batch[] = {
@@ -114,6 +120,7 @@ int main(void)
 {
     CHECK_LAYOUT(header, framed_header);
     CHECK_LAYOUT(hello, framed_ring_hello);
+    CHECK_LAYOUT(hello_cuda_ipc, framed_ring_hello_cuda_ipc);
     CHECK_LAYOUT(frame, framed_ring_frame);
     CHECK_LAYOUT(ret, framed_ring_return);
     CHECK_LAYOUT(batch, framed_batch);
