@@ -184,6 +184,10 @@ static char *put_frame(char *to, const struct found *found)
         to = put_signed(put(to, ",\"part\":"), found->part);
         to = put_signed(put(to, ",\"parts\":"), found->parts);
     }
+    if (found->object >= 0) {
+        to = put_unsigned(put(to, ",\"parent_seq\":"), found->parent_sequence);
+        to = put_signed(put(to, ",\"object\":"), found->object);
+    }
     to = put_unsigned(put(to, ",\"seq\":"), found->sequence);
     to = put_unsigned(put(to, ",\"epoch\":"), found->frame.epoch);
     to = put_seconds(put(to, ",\"time\":"), found->frame.capture_ns);

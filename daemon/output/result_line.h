@@ -6,8 +6,9 @@
 //
 // `seq` and `epoch` name the frame as in framed_header, `time` is its capture time in seconds since
 // 1970, `pts` its time in the stream, and `latency_ms` counts from its arrival to its result. Boxes
-// are corners in pixels of the picture as coded, as edges. `region`, `part` and `parts`, `model`,
-// `late`, `label` and `track` are left out where they say nothing.
+// are corners in pixels of the picture as coded, as edges. `region`, `part` and `parts`,
+// `parent_seq` and `object` (of crops), `model`, `late`, `label` and `track` are left out where
+// they say nothing.
 #ifndef FRAMED_DAEMON_OUTPUT_RESULT_LINE_H
 #define FRAMED_DAEMON_OUTPUT_RESULT_LINE_H
 

@@ -31,10 +31,10 @@ const char *const object_drop_names[OBJECT_DROPS] = {
 // Bit i of each mask: the client with the index i.
 struct remembered_element {
     struct frame_info frame;
-    uint64_t sequence;
+    uint64_t sequence, parent_sequence;
     float src_to_dst[6], dst_to_src[6];
     char camera[25], region[25];
-    int part, parts;
+    int part, parts, object;
     bool filled;
     uint64_t answered;
 };
@@ -58,11 +58,11 @@ static uint64_t bit_of(const struct results_client *client)
 // One allocation, which all that is remembered fits into.
 static int allocate(struct results *results)
 {
-    const struct output_config *config = results->options.config;
-    const int items = config->is_batch ? config->capacity : 1;
+    const struct pool_options *pool = &results->options.pool->options;
+    const int items = pool->items;
     int n = RESULTS_ELEMENTS_MAX / items;
     n = n < RESULTS_TICKETS_MAX ? n : RESULTS_TICKETS_MAX;
-    n = n > config->slots ? n : config->slots;
+    n = n > pool->n ? n : pool->n;
     const size_t bytes =
         sizeof(struct remembered) + (size_t)items * sizeof(struct remembered_element);
     struct remembered *remembered = calloc((size_t)n, bytes);
@@ -94,6 +94,8 @@ static void remember_item(struct remembered_element *element, const struct item 
         return;
     element->frame = item->frame;
     element->sequence = item->sequence;
+    element->parent_sequence = item->parent_sequence;
+    element->object = item->object;
     element->part = item->part;
     element->parts = item->parts;
     copy_matrix(element->src_to_dst, item->src_to_dst);
@@ -365,6 +367,8 @@ void results_take(struct results *results, struct results_client *client,
         .region = element->region,
         .part = element->part,
         .parts = element->parts,
+        .parent_sequence = element->parent_sequence,
+        .object = config->crops.of ? element->object : -1,
         .frame = element->frame,
         .sequence = element->sequence,
         .ticket = frame->ticket,

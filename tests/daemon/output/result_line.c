@@ -22,6 +22,7 @@ static const char *line_of(const struct found *found, const struct line_labels *
 static struct found plain(void)
 {
     return (struct found){.camera = "gate",
+                          .object = -1,
                           .output = "detector",
                           .region = "",
                           .parts = 1,
@@ -67,6 +68,8 @@ static void test_all_keys(void)
     found.region = "door";
     found.part = 2;
     found.parts = 3;
+    found.parent_sequence = 12;
+    found.object = 0;
     found.frame.pts_ns = -1500000000;
     found.frame.epoch = UINT32_MAX;
     found.sequence = UINT64_MAX;
@@ -77,7 +80,8 @@ static void test_all_keys(void)
     check_line(
         &found, &of,
         "{\"camera\":\"t\xc3\xbcr ?\",\"output\":\"detector\",\"region\":\"door\",\"part\":2,"
-        "\"parts\":3,\"seq\":18446744073709551615,\"epoch\":4294967295,\"time\":"
+        "\"parts\":3,\"parent_seq\":12,\"object\":0,\"seq\":18446744073709551615,\"epoch\":"
+        "4294967295,\"time\":"
         "1760000000.123456,\"pts\":-1.5,\"latency_ms\":23.1,\"width\":1920,\"height\":1080,"
         "\"model\":4,\"late\":true,\"objects\":["
         "{\"box\":[0,12.5,1920,0],\"score\":0.91,\"class\":1,\"label\":"
@@ -133,6 +137,8 @@ static void test_longest(void)
     found.part = found.parts = INT32_MAX;
     found.frame.capture_ns = found.frame.pts_ns = INT64_MIN + 1;
     found.frame.epoch = found.model = UINT32_MAX;
+    found.parent_sequence = UINT64_MAX;
+    found.object = INT32_MAX;
     found.frame.received_ns = 1;
     found.result_ns = INT64_MAX;
     found.sequence = UINT64_MAX;

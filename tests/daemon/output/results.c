@@ -81,6 +81,8 @@ static void fill_item(struct fixture *f, struct item *item)
     item->frame = (struct frame_info){
         .source_width = 1280, .source_height = 720, .received_ns = monotonic_ns(), .epoch = 7};
     item->sequence = f->sequence;
+    item->parent_sequence = 77;
+    item->object = 5;
     snprintf(item->camera, sizeof item->camera, "gate%d", (int)(f->sequence % 2));
     memcpy(item->dst_to_src, f->dst_to_src, sizeof item->dst_to_src);
     item->part = 0;
@@ -90,15 +92,13 @@ static void fill_item(struct fixture *f, struct item *item)
 // Makes a frame, or a batch without its last element, and lends it to the client.
 static struct result *lend(struct fixture *f, int client)
 {
-    struct pool_request request = {.size = 16,
-                                   .items = f->config.is_batch ? ITEMS : 1,
-                                   .ledger = &f->ledger,
-                                   .stop = &f->stop};
+    struct pool_request request = {
+        .size = 16, .items = f->pool->options.items, .ledger = &f->ledger, .stop = &f->stop};
     struct result *result;
     CHECK(pool_claim(f->pool, &request, &result) == 0, "claim");
     for (int i = 0; i < request.items; i++, f->sequence++)
         fill_item(f, &result->item[i]);
-    if (f->config.is_batch) {
+    if (request.items == ITEMS) {
         pool_complete(f->pool, result, 0, ITEMS - 1, 0);
         pool_complete(f->pool, result, ITEMS - 1, 1, -EIO);
     } else {
@@ -397,6 +397,21 @@ static void test_batch(void)
     end(&f);
 }
 
+// Elements of crops: results of several items of an output that is no batch.
+static void test_crops(void)
+{
+    struct fixture f;
+    start(&f, 3, true);
+    f.config.is_batch = false;
+    f.config.crops.of = (char *)"other";
+    struct message message = message_for(lend(&f, 0));
+    message.head.element = 1;
+    send_message(&f, 0, &message);
+    CHECK(f.n_found == 1 && f.found.object == 5 && f.found.parent_sequence == 77, "object %d of %d",
+          f.found.object, (int)f.found.parent_sequence);
+    end(&f);
+}
+
 static void test_empty(void)
 {
     struct fixture f;
@@ -422,6 +437,7 @@ int main(void)
     TEST(test_late());
     TEST(test_memory());
     TEST(test_batch());
+    TEST(test_crops());
     TEST(test_empty());
     return test_end();
 }
