@@ -169,14 +169,35 @@ static inline FRAMED_HD void hull_of(const float q[8], float *x1, float *y1, flo
     }
 }
 
+// The first four columns: all of them are under way before the first is looked at, since a GPU
+// waits for each that it looks at.
+static inline FRAMED_HD void box_values(const struct detect *d, const struct detect_input *in,
+                                        uint32_t anchor, float v[4])
+{
+    const struct detect_format *format = &d->params.format[DETECT_BOXES];
+    const void *data = in->tensor[DETECT_BOXES];
+    const size_t at = (size_t)anchor * d->anchor_step, step = d->column_step;
+    uint64_t loaded[4];
+    if (format->dtype == DETECT_F32)
+        for (int i = 0; i < 4; i++)
+            loaded[i] = ((const uint32_t *)data)[at + i * step];
+    else if (format->dtype == DETECT_F16 || format->dtype == DETECT_BF16)
+        for (int i = 0; i < 4; i++)
+            loaded[i] = ((const uint16_t *)data)[at + i * step];
+    else
+        for (int i = 0; i < 4; i++)
+            loaded[i] = ((const uint8_t *)data)[at + i * step];
+    for (int i = 0; i < 4; i++)
+        v[i] = element_at(&loaded[i], format, 0);
+}
+
 // False: not finite, or an angle of more than ANGLE_MOST.
 static inline FRAMED_HD bool box_of(const struct detect *d, const struct detect_input *in,
                                     uint32_t anchor, struct detect_box *box)
 {
     const struct detect_box none = {0, 0, 0, 0, 0, 0, 0, 0, 0};
     float v[4];
-    for (int i = 0; i < 4; i++)
-        v[i] = value_of(d, in, anchor, i);
+    box_values(d, in, anchor, v);
     *box = none;
     if (d->params.head == DETECT_YOLOX && d->params.strides[0] > 0) {
         float column, row;

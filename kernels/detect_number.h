@@ -25,13 +25,20 @@ static inline FRAMED_HD uint32_t bits_of_float(float x)
 
 // --- elements
 
-// Exact. Subnormals are counted, not shifted: a thread may take them for zeroes.
+// Exact, but for what a NaN carries. Subnormals are counted, not shifted: a thread may take them
+// for zeroes.
 static inline FRAMED_HD float float_of_half(uint16_t half)
 {
+#ifdef __CUDA_ARCH__
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(half));
+    return x;
+#else
     const uint32_t sign = (uint32_t)(half & 0x8000) << 16, low = half & 0x7fff;
     if (low < 0x0400)
         return float_of_bits(sign | bits_of_float((float)low * 0x1p-24f));
     return float_of_bits(sign | ((low << 13) + (low < 0x7c00 ? 0x38000000u : 0x70000000u)));
+#endif
 }
 
 static inline FRAMED_HD float element_at(const void *data, const struct detect_format *format,

@@ -55,12 +55,24 @@ static inline FRAMED_HD bool boxes_set(const struct detect_boxes *to, int i, con
 
 // --- upright boxes
 
-static inline FRAMED_HD float intersection_of(const struct detect_boxes *b, int i, int j, float one)
+// One of them, or the hull of a rotated one.
+struct detect_corners {
+    float x1, y1, x2, y2, area;
+    int32_t label;
+};
+
+static inline FRAMED_HD struct detect_corners corners_at(const struct detect_boxes *b, int i)
 {
-    const float x1 = b->x1[i] > b->x1[j] ? b->x1[i] : b->x1[j];
-    const float y1 = b->y1[i] > b->y1[j] ? b->y1[i] : b->y1[j];
-    const float x2 = b->x2[i] < b->x2[j] ? b->x2[i] : b->x2[j];
-    const float y2 = b->y2[i] < b->y2[j] ? b->y2[i] : b->y2[j];
+    const struct detect_corners box = {b->x1[i], b->y1[i],   b->x2[i],
+                                       b->y2[i], b->area[i], b->label[i]};
+    return box;
+}
+
+static inline FRAMED_HD float intersection_of(const struct detect_corners *a,
+                                              const struct detect_corners *b, float one)
+{
+    const float x1 = a->x1 > b->x1 ? a->x1 : b->x1, y1 = a->y1 > b->y1 ? a->y1 : b->y1;
+    const float x2 = a->x2 < b->x2 ? a->x2 : b->x2, y2 = a->y2 < b->y2 ? a->y2 : b->y2;
     const float width = x2 - x1 + one, height = y2 - y1 + one;
     return (width > 0 ? width : 0) * (height > 0 ? height : 0);
 }
@@ -124,15 +136,16 @@ static inline FRAMED_HD double quads_shared(const float a[8], const float b[8])
 static inline FRAMED_HD float quotient_of(const struct detect *d, const struct detect_boxes *b,
                                           int i, int j)
 {
+    const struct detect_corners first = corners_at(b, i), second = corners_at(b, j);
     if (!d->params.rotated) {
-        const float shared = intersection_of(b, i, j, (float)d->params.offset);
-        return shared / (b->area[i] + b->area[j] - shared);
+        const float shared = intersection_of(&first, &second, (float)d->params.offset);
+        return shared / (first.area + second.area - shared);
     }
-    if (!(b->area[i] >= AREA_LEAST) || !(b->area[j] >= AREA_LEAST) ||
-        !(intersection_of(b, i, j, 0) > 0))
+    if (!(first.area >= AREA_LEAST) || !(second.area >= AREA_LEAST) ||
+        !(intersection_of(&first, &second, 0) > 0))
         return 0;
     const double shared = quads_shared(b->quad[i], b->quad[j]);
-    return (float)(shared / ((double)b->area[i] + (double)b->area[j] - shared));
+    return (float)(shared / ((double)first.area + (double)second.area - shared));
 }
 
 static inline FRAMED_HD bool suppresses(const struct detect *d, const struct detect_boxes *b, int i,
