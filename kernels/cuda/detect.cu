@@ -2,7 +2,7 @@
 #include "kernels/cuda/detect.cuh"
 #include "kernels/cuda/detect_cuda.h"
 
-enum { DETECT_BYTES = (sizeof(struct detect) + 255) / 256 * 256, MASK_BLOCKS = 512 };
+enum { DETECT_BYTES = (sizeof(struct detect) + 255) / 256 * 256 };
 
 size_t detect_cuda_bytes(const struct detect *d, int pictures)
 {
@@ -21,24 +21,42 @@ cudaError_t detect_cuda_init(const struct detect *d, void *workspace, int pictur
 }
 
 static cudaError_t batch_launch(const struct detect *d, const struct detect_batch *batch,
-                                cudaStream_t stream)
+                                bool early, cudaStream_t stream)
 {
     const dim3 scans((d->params.anchors + SCAN_ANCHORS - 1) / SCAN_ANCHORS, batch->n);
-    const bool many = batch->layout.cut > DETECT_FEW && d->params.suppression <= DETECT_FAST;
+    cudaLaunchAttribute attribute;
+    cudaLaunchConfig_t finish = {};
     scan_for(d)<<<scans, SCAN_THREADS, 0, stream>>>(*batch);
-    detect_finish<<<batch->n, FINISH_THREADS, 0, stream>>>(*batch);
-    if (many) {
-        detect_mask<<<MASK_BLOCKS, MASK_THREADS, 0, stream>>>(*batch);
-        detect_walk<<<batch->n, FINISH_THREADS, 0, stream>>>(*batch);
-    }
-    return cudaGetLastError();
+    const cudaError_t error = cudaGetLastError();
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    finish.gridDim = batch->n;
+    finish.blockDim = FINISH_THREADS;
+    finish.stream = stream;
+    finish.attrs = &attribute;
+    finish.numAttrs = early ? 1 : 0;
+    return error ? error : cudaLaunchKernelEx(&finish, detect_finish, *batch);
+}
+
+// Whether a kernel may take its place on the device before the one that it waits for is done: both
+// the device and the code for it must know how to wait.
+static cudaError_t device_is_early(bool *ret_early)
+{
+    static const int compiled[] = {__CUDA_ARCH_LIST__}; // ascending
+    int device, major = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    *ret_early = major >= 9 && compiled[sizeof compiled / sizeof compiled[0] - 1] >= 900;
+    return error;
 }
 
 cudaError_t detect_cuda_launch(const struct detect *d, const struct detect_input in[], int n,
                                struct detect_result *results, void *workspace, cudaStream_t stream)
 {
-    cudaError_t error = cudaSuccess;
     struct detect_batch batch;
+    bool early;
+    cudaError_t error = device_is_early(&early);
     batch.detect = (const struct detect *)workspace;
     batch.layout = detect_layout_of(d);
     batch.result_bytes = detect_result_bytes(d);
@@ -47,7 +65,7 @@ cudaError_t detect_cuda_launch(const struct detect *d, const struct detect_input
         batch.pictures = (uint8_t *)workspace + DETECT_BYTES + batch.layout.bytes * (size_t)at;
         batch.results = (uint8_t *)results + batch.result_bytes * (size_t)at;
         memcpy(batch.in, in + at, (size_t)batch.n * sizeof in[0]);
-        error = batch_launch(d, &batch, stream);
+        error = batch_launch(d, &batch, early, stream);
     }
     return error;
 }

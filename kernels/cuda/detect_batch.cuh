@@ -4,35 +4,42 @@
 
 #include "kernels/detect_overlap.h"
 
+// Of the sizes of blocks that were tried, these are the fastest on an H200.
 enum {
-    DETECT_BATCH = 32,  // pictures of a launch
-    SCAN_THREADS = 256, // of which
-    SCAN_ANCHORS = 64,  // have an anchor of their own, and so many share it:
-    SCAN_SHARES = SCAN_THREADS / SCAN_ANCHORS,
+    DETECT_BATCH = 32, // pictures of a launch
     LANES_OF_WARP = 32,
+    SCAN_THREADS = 128,
+    SCAN_BLOCKS = 8, // that a multiprocessor has room for
+    SCAN_ANCHORS = 64,
+    SCAN_VECTOR = 4, // elements of a load
+    SCAN_AHEAD = 5,  // loads before the first is looked at
+    SCAN_GROUPS = SCAN_ANCHORS / SCAN_VECTOR,
+    SCAN_SHARES = SCAN_THREADS / SCAN_GROUPS,
+    SCAN_WARPS = SCAN_THREADS / LANES_OF_WARP,
+    SCAN_ROWS = SCAN_ANCHORS / SCAN_WARPS,
 #ifdef __CUDACC__
-    DETECT_FEW = 1024, // candidates that a block suppresses by itself
+    DETECT_FEW = 1024, // candidates whose list fits into a block's shared memory
     FINISH_THREADS = 512,
 #else // on the host threads are slow, and many candidates are rare
-    DETECT_FEW = 96,
+    DETECT_FEW = 128,
     FINISH_THREADS = 64,
 #endif
-    TILE = 64, // boxes
-    MASK_THREADS = 256,
+    FINISH_BLOCKS = 2, // as SCAN_BLOCKS: beside those of a scan that are left
+    FINISH_WARPS = FINISH_THREADS / LANES_OF_WARP,
     GONE_WORDS = DETECT_CANDIDATES_CUDA / LANES_OF_WARP,
 };
 
-enum { COUNT_CANDIDATES, COUNT_DROPPED, COUNT_MANY, COUNTS };
+enum { COUNT_CANDIDATES, COUNT_DROPPED, COUNTS };
 
 // Where the parts of a picture's memory lie, from its start.
 struct detect_layout {
-    size_t keys, sorted, floats[5], label, quad, scores, kept, mask, bytes;
-    int cut, words; // candidates that go on; words of a mask's row
+    size_t keys, sorted, floats[5], label, quad, scores, kept, bytes;
+    int cut; // candidates that go on
 };
 
 struct detect_picture {
     uint32_t *counts;
-    uint64_t *keys, *sorted, *mask;
+    uint64_t *keys, *sorted;
     struct detect_boxes boxes;
     float *scores;
     int32_t *kept;
@@ -59,8 +66,7 @@ static inline struct detect_layout detect_layout_of(const struct detect *d)
     struct detect_layout l = {};
     const int most = DETECT_CANDIDATES_CUDA;
     l.cut = d->params.candidates < most ? d->params.candidates : most;
-    l.words = (l.cut + TILE - 1) / TILE;
-    size_t padded = TILE; // to a power of two, for the sort
+    size_t padded = FINISH_THREADS; // to a power of two, for the sort
     while (padded < (size_t)l.cut)
         padded *= 2;
     layout_take(&l, COUNTS * sizeof(uint32_t));
@@ -72,7 +78,6 @@ static inline struct detect_layout detect_layout_of(const struct detect *d)
     l.quad = layout_take(&l, d->params.rotated ? padded * 8 * sizeof(float) : 0);
     l.scores = layout_take(&l, padded * sizeof(float));
     l.kept = layout_take(&l, (size_t)d->params.max_det * sizeof(int32_t));
-    l.mask = layout_take(&l, l.cut > DETECT_FEW ? (size_t)l.cut * l.words * sizeof(uint64_t) : 0);
     return l;
 }
 
@@ -93,8 +98,23 @@ static __device__ inline struct detect_picture picture_at(const struct detect_ba
     picture.boxes.quad = (float(*)[8])(base + l->quad);
     picture.scores = (float *)(base + l->scores);
     picture.kept = (int32_t *)(base + l->kept);
-    picture.mask = (uint64_t *)(base + l->mask);
     return picture;
+}
+
+// The kernel behind this one may take its place on the device, though not yet begin its work.
+static __device__ inline void next_kernel_may_begin()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+// Until the kernel before this one is done, and all that it wrote can be read.
+static __device__ inline void previous_kernel_wait()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+#endif
 }
 
 #endif

@@ -18,109 +18,206 @@ static __device__ inline void keys_append(struct detect_picture *picture, bool h
         picture->keys[base + (uint32_t)__popc(which & ((1u << lane) - 1))] = key;
 }
 
-// A dense score, of an element that is `i` in the tensor.
-template <int DTYPE, bool PLAIN>
-static __device__ inline float dense_score(const struct detect *d, const void *data,
-                                           const struct detect_format *format, size_t i,
-                                           float objectness)
+// A dense score, of an element of the tensor.
+template <bool PLAIN>
+static __device__ inline float dense_score(const struct detect *d, float x, float objectness)
 {
-    const struct detect_format known = {(enum detect_dtype)DTYPE, format->scale, format->zero};
-    const float x = element_at(data, &known, i);
     if (PLAIN)
         return x;
     const float score = d->params.activation == DETECT_SIGMOID ? sigmoid_steps(x) : x;
     return d->objectness ? objectness * score : score;
 }
 
-// Planes: neighbouring threads have neighbouring anchors, and each of SCAN_SHARES groups has a run
-// of the classes.
+// --- planes
+
+// What SCAN_VECTOR elements are in one load.
+template <int DTYPE> struct vector_of {
+    typedef uint32_t type; // s8, u8
+};
+template <> struct vector_of<DETECT_F32> {
+    typedef uint4 type;
+};
+template <> struct vector_of<DETECT_F16> {
+    typedef uint2 type;
+};
+template <> struct vector_of<DETECT_BF16> {
+    typedef uint2 type;
+};
+
+// Elements i to i + n - 1, n at most SCAN_VECTOR. `together`: all of them, on a multiple of their
+// size.
+template <int DTYPE>
+static __device__ inline void elements_load(float to[SCAN_VECTOR], const void *data,
+                                            const struct detect_format *format, size_t i, int n,
+                                            bool together)
+{
+    typedef typename vector_of<DTYPE>::type vector;
+    const struct detect_format known = {(enum detect_dtype)DTYPE, format->scale, format->zero};
+    if (together) {
+        const vector loaded = ((const vector *)data)[i / SCAN_VECTOR];
+#pragma unroll
+        for (int k = 0; k < SCAN_VECTOR; k++)
+            to[k] = element_at(&loaded, &known, k);
+    } else {
+#pragma unroll
+        for (int k = 0; k < SCAN_VECTOR; k++)
+            to[k] = k < n ? element_at(data, &known, i + k) : -INFINITY;
+    }
+}
+
+// The first of the largest scores of each anchor of a block, out of those of SCAN_SHARES shares of
+// the classes, of which each thread has SCAN_VECTOR of one. For the first SCAN_ANCHORS threads.
+static __device__ inline void best_of_shares(const float score[SCAN_VECTOR],
+                                             const int label[SCAN_VECTOR], float *ret_best,
+                                             int *ret_label)
+{
+    __shared__ float scores[SCAN_SHARES][SCAN_ANCHORS];
+    __shared__ int labels[SCAN_SHARES][SCAN_ANCHORS];
+    const int at = threadIdx.x % SCAN_GROUPS * SCAN_VECTOR, share = threadIdx.x / SCAN_GROUPS;
+    for (int k = 0; k < SCAN_VECTOR; k++) {
+        scores[share][at + k] = score[k];
+        labels[share][at + k] = label[k];
+    }
+    __syncthreads();
+    if (threadIdx.x >= SCAN_ANCHORS)
+        return;
+    *ret_best = scores[0][threadIdx.x];
+    *ret_label = labels[0][threadIdx.x];
+    for (int i = 1; i < SCAN_SHARES; i++)
+        if (scores[i][threadIdx.x] > *ret_best) {
+            *ret_best = scores[i][threadIdx.x];
+            *ret_label = labels[i][threadIdx.x];
+        }
+}
+
+// A thread has SCAN_VECTOR neighbouring anchors and a share of the classes. It loads the scores of
+// SCAN_AHEAD classes before it looks at the first, so that memory is never idle: a list that
+// another thread may append to is a fence for loads.
 template <int DTYPE, bool PLAIN>
 static __device__ inline void scan_planes(const struct detect *d, const struct detect_input *in,
                                           struct detect_picture *picture)
 {
-    __shared__ float shared_best[SCAN_SHARES][SCAN_ANCHORS];
-    __shared__ int shared_label[SCAN_SHARES][SCAN_ANCHORS];
-    const int x = threadIdx.x % SCAN_ANCHORS, share = threadIdx.x / SCAN_ANCHORS;
-    const uint32_t anchor = blockIdx.x * SCAN_ANCHORS + x;
-    const bool real = anchor < (uint32_t)d->params.anchors, all = d->params.multi_label;
-    const int classes = d->params.classes, end = classes * (share + 1) / SCAN_SHARES;
-    const size_t next = d->score_next, first = d->score_column + (size_t)anchor;
+    const uint32_t block = blockIdx.x * SCAN_ANCHORS, anchors = d->params.anchors;
+    const uint32_t anchor = block + threadIdx.x % SCAN_GROUPS * SCAN_VECTOR;
+    const int share = threadIdx.x / SCAN_GROUPS, classes = d->params.classes;
+    const int n = anchor < anchors ? (int)(anchors - anchor) : 0;
+    const int most = (classes + SCAN_SHARES - 1) / SCAN_SHARES; // of a share
+    const int begin = classes * share / SCAN_SHARES, end = classes * (share + 1) / SCAN_SHARES;
+    const bool all = d->params.multi_label;
     const void *data = in->tensor[DETECT_BOXES];
     const struct detect_format format = d->params.format[DETECT_BOXES];
-    float objectness = 1, best = -INFINITY;
-    int best_label = 0;
-    if (!PLAIN && real)
-        objectness = score_terms_of(d, in, anchor).objectness;
-#ifdef __CUDACC__
-#pragma unroll 8
-#endif
-    for (int c = classes * share / SCAN_SHARES; c < end; c++) {
-        float score = -INFINITY;
-        if (real)
-            score = dense_score<DTYPE, PLAIN>(d, data, &format, first + c * next, objectness);
-        if (all)
-            keys_append(picture, real && score > d->conf[c], key_of(score, anchor, c));
-        if (score > best) {
-            best = score;
-            best_label = c;
+    const bool together = n >= SCAN_VECTOR && anchors % SCAN_VECTOR == 0 &&
+                          (uintptr_t)data % sizeof(typename vector_of<DTYPE>::type) == 0;
+    float objectness[SCAN_VECTOR], best[SCAN_VECTOR];
+    int best_label[SCAN_VECTOR];
+#pragma unroll
+    for (int k = 0; k < SCAN_VECTOR; k++) {
+        objectness[k] = !PLAIN && k < n ? score_terms_of(d, in, anchor + k).objectness : 1;
+        best[k] = -INFINITY;
+        best_label[k] = 0;
+    }
+    for (int done = 0; done < most; done += SCAN_AHEAD) {
+        float score[SCAN_AHEAD][SCAN_VECTOR];
+#pragma unroll
+        for (int i = 0; i < SCAN_AHEAD; i++) {
+            const int c = begin + done + i;
+            const size_t first = d->score_column + (size_t)c * anchors + anchor;
+            elements_load<DTYPE>(score[i], data, &format, first, c < end ? n : 0,
+                                 together && c < end);
+        }
+#pragma unroll
+        for (int i = 0; i < SCAN_AHEAD; i++) {
+            const int c = begin + done + i;
+#pragma unroll
+            for (int k = 0; k < SCAN_VECTOR; k++) {
+                const bool real = k < n && c < end;
+                const float x =
+                    real ? dense_score<PLAIN>(d, score[i][k], objectness[k]) : -INFINITY;
+                if (all)
+                    keys_append(picture, real && x > d->conf[real ? c : 0],
+                                key_of(x, anchor + k, c));
+                if (x > best[k]) {
+                    best[k] = x;
+                    best_label[k] = c;
+                }
+            }
         }
     }
-    shared_best[share][x] = best;
-    shared_label[share][x] = best_label;
-    __syncthreads();
-    if (all || share > 0)
+    if (all)
         return;
-    for (int i = 1; i < SCAN_SHARES; i++)
-        if (shared_best[i][x] > best) {
-            best = shared_best[i][x];
-            best_label = shared_label[i][x];
-        }
-    keys_append(picture, real && best > d->conf[best_label], key_of(best, anchor, best_label));
+    float score = -INFINITY;
+    int label = 0;
+    best_of_shares(best, best_label, &score, &label);
+    if (threadIdx.x < SCAN_ANCHORS)
+        keys_append(picture, score > d->conf_least && score > d->conf[label],
+                    key_of(score, block + threadIdx.x, label));
 }
 
-// Rows: a warp has an anchor, its lanes the classes.
+// --- rows
+
+// A warp has SCAN_ROWS anchors and its lanes the classes.
 template <int DTYPE, bool PLAIN>
 static __device__ inline void scan_rows(const struct detect *d, const struct detect_input *in,
                                         struct detect_picture *picture)
 {
     const int lane = threadIdx.x % LANES_OF_WARP, warp = threadIdx.x / LANES_OF_WARP;
     const int t = d->score_tensor, classes = d->params.classes;
+    const uint32_t anchor = blockIdx.x * SCAN_ANCHORS + warp * SCAN_ROWS;
+    const uint32_t anchors = d->params.anchors;
+    const int n = anchor < anchors ? (int)(anchors - anchor) : 0;
     const void *data = in->tensor[t];
-    const struct detect_format format = d->params.format[t];
-    for (int k = warp; k < SCAN_ANCHORS; k += SCAN_THREADS / LANES_OF_WARP) {
-        const uint32_t anchor = blockIdx.x * SCAN_ANCHORS + k;
-        if (anchor >= (uint32_t)d->params.anchors)
-            return;
-        const size_t first = (size_t)anchor * d->score_step + d->score_column;
-        const float objectness = PLAIN ? 1 : score_terms_of(d, in, anchor).objectness;
-        float best = -INFINITY;
-        int best_label = 0;
-        for (int from = 0; from < classes; from += LANES_OF_WARP) {
-            const int c = from + lane;
-            float score = -INFINITY;
-            if (c < classes)
-                score = dense_score<DTYPE, PLAIN>(d, data, &format, first + c, objectness);
-            if (d->params.multi_label)
-                keys_append(picture, c < classes && score > d->conf[c], key_of(score, anchor, c));
-            if (score > best) {
-                best = score;
-                best_label = c;
-            }
-        }
-        if (d->params.multi_label)
-            continue;
-        for (int other = LANES_OF_WARP / 2; other > 0; other /= 2) {
-            const float score = __shfl_xor_sync(~0u, best, other);
-            const int label = __shfl_xor_sync(~0u, best_label, other);
-            if (score > best || (score == best && label < best_label)) {
-                best = score;
-                best_label = label;
-            }
-        }
-        keys_append(picture, lane == 0 && best > d->conf[best_label],
-                    key_of(best, anchor, best_label));
+    const struct detect_format *format = &d->params.format[t];
+    const struct detect_format known = {(enum detect_dtype)DTYPE, format->scale, format->zero};
+    const size_t first = (size_t)anchor * d->score_step + d->score_column;
+    float objectness[SCAN_ROWS], best[SCAN_ROWS];
+    int best_label[SCAN_ROWS];
+#pragma unroll
+    for (int k = 0; k < SCAN_ROWS; k++) {
+        objectness[k] = !PLAIN && k < n ? score_terms_of(d, in, anchor + k).objectness : 1;
+        best[k] = -INFINITY;
+        best_label[k] = 0;
     }
+    for (int c = lane; c - lane < classes; c += LANES_OF_WARP) {
+        float score[SCAN_ROWS];
+#pragma unroll
+        for (int k = 0; k < SCAN_ROWS; k++)
+            score[k] = k < n && c < classes
+                           ? element_at(data, &known, first + (size_t)k * d->score_step + c)
+                           : -INFINITY;
+#pragma unroll
+        for (int k = 0; k < SCAN_ROWS; k++) {
+            const bool real = k < n && c < classes;
+            const float x = real ? dense_score<PLAIN>(d, score[k], objectness[k]) : -INFINITY;
+            if (d->params.multi_label)
+                keys_append(picture, real && x > d->conf[real ? c : 0], key_of(x, anchor + k, c));
+            if (x > best[k]) {
+                best[k] = x;
+                best_label[k] = c;
+            }
+        }
+    }
+    if (d->params.multi_label)
+        return;
+    float mine = -INFINITY; // lane k: of anchor k
+    int label = 0;
+#pragma unroll
+    for (int k = 0; k < SCAN_ROWS; k++) {
+        for (int other = LANES_OF_WARP / 2; other > 0; other /= 2) {
+            const float x = __shfl_xor_sync(~0u, best[k], other);
+            const int c = __shfl_xor_sync(~0u, best_label[k], other);
+            if (x > best[k] || (x == best[k] && c < best_label[k])) {
+                best[k] = x;
+                best_label[k] = c;
+            }
+        }
+        mine = lane == k ? best[k] : mine;
+        label = lane == k ? best_label[k] : label;
+    }
+    keys_append(picture, mine > d->conf_least && mine > d->conf[label],
+                key_of(mine, anchor + lane, label));
 }
+
+// --- few
 
 // Heads of few anchors: a thread has an anchor.
 static __device__ inline void scan_few(const struct detect *d, const struct detect_input *in,
@@ -155,17 +252,60 @@ static __device__ inline void scan_few(const struct detect *d, const struct dete
 }
 
 template <int DTYPE, bool PLAIN>
-static __global__ void detect_scan(const __grid_constant__ struct detect_batch batch)
+static __global__ void __launch_bounds__(SCAN_THREADS, SCAN_BLOCKS)
+    detect_scan_planes(const __grid_constant__ struct detect_batch batch)
 {
-    const struct detect *d = batch.detect;
-    const struct detect_input *in = &batch.in[blockIdx.y];
     struct detect_picture picture = picture_at(&batch, blockIdx.y);
+    next_kernel_may_begin();
+    scan_planes<DTYPE, PLAIN>(batch.detect, &batch.in[blockIdx.y], &picture);
+}
+
+template <int DTYPE, bool PLAIN>
+static __global__ void __launch_bounds__(SCAN_THREADS)
+    detect_scan_rows(const __grid_constant__ struct detect_batch batch)
+{
+    struct detect_picture picture = picture_at(&batch, blockIdx.y);
+    next_kernel_may_begin();
+    scan_rows<DTYPE, PLAIN>(batch.detect, &batch.in[blockIdx.y], &picture);
+}
+
+static __global__ void __launch_bounds__(SCAN_THREADS)
+    detect_scan_few(const __grid_constant__ struct detect_batch batch)
+{
+    struct detect_picture picture = picture_at(&batch, blockIdx.y);
+    next_kernel_may_begin();
+    scan_few(batch.detect, &batch.in[blockIdx.y], &picture);
+}
+
+// Each order and type of scores has a kernel of its own, and so have scores that are taken as they
+// are.
+typedef void scan_fn(struct detect_batch);
+
+template <int DTYPE> static scan_fn *scan_of(bool planes, bool plain)
+{
+    if (planes)
+        return plain ? detect_scan_planes<DTYPE, true> : detect_scan_planes<DTYPE, false>;
+    return plain ? detect_scan_rows<DTYPE, true> : detect_scan_rows<DTYPE, false>;
+}
+
+static scan_fn *scan_for(const struct detect *d)
+{
+    const bool planes = d->params.planes;
+    const bool plain = d->params.activation == DETECT_PLAIN && !d->objectness;
     if (d->label_tensor >= 0 || d->params.activation == DETECT_SOFTMAX)
-        scan_few(d, in, &picture);
-    else if (d->params.planes)
-        scan_planes<DTYPE, PLAIN>(d, in, &picture);
-    else
-        scan_rows<DTYPE, PLAIN>(d, in, &picture);
+        return detect_scan_few;
+    switch (d->params.format[d->score_tensor].dtype) {
+    case DETECT_F16:
+        return scan_of<DETECT_F16>(planes, plain);
+    case DETECT_BF16:
+        return scan_of<DETECT_BF16>(planes, plain);
+    case DETECT_S8:
+        return scan_of<DETECT_S8>(planes, plain);
+    case DETECT_U8:
+        return scan_of<DETECT_U8>(planes, plain);
+    default:
+        return scan_of<DETECT_F32>(planes, plain);
+    }
 }
 
 #endif

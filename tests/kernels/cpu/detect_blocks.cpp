@@ -13,11 +13,16 @@
 #define __device__
 #define __global__
 #define __shared__ static
+#define __noinline__
 #define __grid_constant__
 #define __launch_bounds__(...)
 
 struct uint3 {
     unsigned x, y, z;
+};
+
+struct uint2 {
+    unsigned x, y;
 };
 
 struct uint4 {
@@ -46,7 +51,7 @@ static struct {
     uint8_t *stacks;
     int n, now;
     gathering block, warp[THREADS_MAX / WARP];
-    uint32_t word[THREADS_MAX];
+    uint64_t word[THREADS_MAX];
     jmp_buf end;
     void (*run)(const void *);
     const void *batch;
@@ -127,13 +132,13 @@ static void __syncthreads()
 static unsigned __ballot_sync(unsigned, bool has)
 {
     const int first = cuda.now / WARP * WARP;
-    unsigned bits = 0;
+    uint64_t bits = 0;
     cuda.word[cuda.now] = has;
     gather(&cuda.warp[cuda.now / WARP]);
     for (int i = 0; i < WARP; i++)
         bits |= cuda.word[first + i] << i;
     gather(&cuda.warp[cuda.now / WARP]);
-    return bits;
+    return (unsigned)bits;
 }
 
 template <typename T> static T __shfl_sync(unsigned, T value, int lane)
@@ -155,6 +160,11 @@ template <typename T> static T atomicAdd(T *at, T more)
     const T before = *at;
     *at += more;
     return before;
+}
+
+template <typename T> static void atomicOr(T *at, T bits)
+{
+    *at |= bits;
 }
 
 template <typename T> static void atomicMin(T *at, T other)
@@ -219,8 +229,6 @@ extern "C" bool detect_on_host(const struct detect *d, const struct detect_input
         launch(scan_for(d), &batch, (unsigned)(d->params.anchors + SCAN_ANCHORS - 1) / SCAN_ANCHORS,
                2, SCAN_THREADS);
         launch(detect_finish, &batch, 2, 1, FINISH_THREADS);
-        launch(detect_mask, &batch, 3, 1, MASK_THREADS);
-        launch(detect_walk, &batch, 2, 1, FINISH_THREADS);
     }
     const bool same = memcmp(batch.results, batch.results + bytes, bytes) == 0;
     memcpy(result, batch.results, bytes);
