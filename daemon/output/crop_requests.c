@@ -19,6 +19,7 @@ struct crop_requests {
     pthread_mutex_t lock; // guards all below; taken last
     pthread_cond_t changed;
     bool woken, stopped;
+    bool taken;   // the thread is at a request
     int first, n; // of a ring
     struct crop_request request[CROP_REQUESTS_MAX];
 };
@@ -131,9 +132,9 @@ static void choose_boxes(struct crop_request *request, const struct crops_config
 
 // --- the queue
 
-static void lose_oldest(struct crop_requests *requests)
+static void lose_oldest(struct crop_requests *requests, enum loss reason)
 {
-    ledger_lose(requests->ledger, LOSS_OVERFLOW);
+    ledger_lose(requests->ledger, reason);
     requests->first = (requests->first + 1) % CROP_REQUESTS_MAX;
     requests->n--;
 }
@@ -150,12 +151,12 @@ void crop_requests_add(struct crop_requests *requests, const struct found *found
     ledger_offer(requests->ledger);
     pthread_mutex_lock(&requests->lock);
     if (requests->n == CROP_REQUESTS_MAX && config->overflow != OVERFLOW_DROP_NEWEST)
-        lose_oldest(requests);
+        lose_oldest(requests, LOSS_OVERFLOW);
     if (requests->n < CROP_REQUESTS_MAX)
         requests->request[(requests->first + requests->n++) % CROP_REQUESTS_MAX] = request;
     else
         ledger_lose(requests->ledger, LOSS_OVERFLOW);
-    pthread_cond_signal(&requests->changed);
+    pthread_cond_broadcast(&requests->changed);
     pthread_mutex_unlock(&requests->lock);
 }
 
@@ -164,11 +165,14 @@ int crop_requests_take(struct crop_requests *requests, struct crop_request *ret,
     const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     int rc = 0;
     pthread_mutex_lock(&requests->lock);
+    requests->taken = false;
+    pthread_cond_broadcast(&requests->changed);
     while (rc == 0 && requests->n == 0 && !requests->woken && !requests->stopped)
         rc = -pthread_cond_timedwait(&requests->changed, &requests->lock, &until);
     rc = requests->stopped ? -ESHUTDOWN : requests->n == 0 ? -ETIME : 0;
     requests->woken = false;
     if (rc == 0) {
+        requests->taken = true;
         *ret = requests->request[requests->first];
         requests->first = (requests->first + 1) % CROP_REQUESTS_MAX;
         requests->n--;
@@ -177,11 +181,21 @@ int crop_requests_take(struct crop_requests *requests, struct crop_request *ret,
     return rc;
 }
 
+void crop_requests_drain(struct crop_requests *requests)
+{
+    pthread_mutex_lock(&requests->lock);
+    while (requests->n > 0)
+        lose_oldest(requests, LOSS_LATE);
+    while (requests->taken)
+        pthread_cond_wait(&requests->changed, &requests->lock);
+    pthread_mutex_unlock(&requests->lock);
+}
+
 void crop_requests_wake(struct crop_requests *requests)
 {
     pthread_mutex_lock(&requests->lock);
     requests->woken = true;
-    pthread_cond_signal(&requests->changed);
+    pthread_cond_broadcast(&requests->changed);
     pthread_mutex_unlock(&requests->lock);
 }
 
@@ -189,6 +203,6 @@ void crop_requests_stop(struct crop_requests *requests, bool stopped)
 {
     pthread_mutex_lock(&requests->lock);
     requests->stopped = stopped;
-    pthread_cond_signal(&requests->changed);
+    pthread_cond_broadcast(&requests->changed);
     pthread_mutex_unlock(&requests->lock);
 }

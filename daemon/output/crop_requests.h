@@ -45,6 +45,9 @@ void crop_requests_add(struct crop_requests *, const struct found *);
 // Waits for a request until `until_ns` (CLOCK_MONOTONIC). 0; -ETIME: there is none, or
 // crop_requests_wake was called; -ESHUTDOWN after crop_requests_stop.
 int crop_requests_take(struct crop_requests *, struct crop_request *ret, int64_t until_ns);
+// Another thread: loses what waits as LOSS_LATE, and waits until the output's thread is through
+// with the request that it took.
+void crop_requests_drain(struct crop_requests *);
 void crop_requests_wake(struct crop_requests *); // any thread
 // Ends crop_requests_take, or lets it wait again. Any thread.
 void crop_requests_stop(struct crop_requests *, bool stopped);

@@ -291,6 +291,9 @@ void crops_drain(struct crops *crops)
     pthread_mutex_lock(&crops->lock);
     struct kept_pictures *pictures = crops->pictures;
     crops->pictures = NULL; // no job begins any more
+    pthread_mutex_unlock(&crops->lock);
+    crop_requests_drain(crops->output->requests);
+    pthread_mutex_lock(&crops->lock);
     wait_for_jobs(crops);
     pthread_mutex_unlock(&crops->lock);
     kept_pictures_close(pictures);

@@ -410,12 +410,17 @@ static void test_device_fails(void)
     settle(f, 0);
     CHECK(lost(f, LOSS_BACKEND) == 1, "backend");
     CHECK(device_is_stale(&f->lease), "the lease is stale");
+    for (int i = 0; i < 20; i++)
+        find(f, 0, 2);
     transform_detach(f->pipeline);
+    CHECK(ledger_in_flight(&f->output[PLATES]->ledger) == 0, "all requests have come to an end");
+    CHECK(lost(f, LOSS_BACKEND) + lost(f, LOSS_LATE) == 21, "21 of them");
     device_release(&f->lease);
     CHECK(f->alive == 0, "no picture is kept");
+    const uint64_t late = lost(f, LOSS_LATE);
     find(f, 0, 2);
     settle(f, 0);
-    CHECK(lost(f, LOSS_LATE) == 1, "without a device");
+    CHECK(lost(f, LOSS_LATE) == late + 1, "without a device");
     CHECK(device_acquire(f->devices, NULL, &f->lease) == 0, "the cpu");
     transform_attach(f->pipeline);
     submit(f, 1);
