@@ -255,7 +255,7 @@ static inline void rig_fill(const struct rig *rig, struct result *result, int el
     for (size_t i = 0; i < size; i++)
         data[i] = sample(ordinal, i);
     strcpy(item->camera, "gate");
-    item->sequence = item->ordinal = ordinal;
+    item->sequence = item->parent_sequence = item->ordinal = ordinal;
     // received now: filling takes time under a sanitizer
     item->frame = (struct frame_info){.received_ns = monotonic_ns(),
                                       .capture_ns = rig->capture_ns,

@@ -380,6 +380,8 @@ static void test_elements(void)
     strcpy(items[1].camera, "gate");
     strcpy(items[1].region, "abcdefghijklmnopqrstu\xe2\x82\xac"); // is cut at a character
     items[1].sequence = 5;
+    items[1].parent_sequence = 6;
+    items[1].object = 7;
     items[1].ordinal = 4;
     items[1].lost = 3;
     items[1].part = 1;
@@ -406,7 +408,7 @@ static void test_elements(void)
               e[1].header.sequence == 5 && e[1].header.lost == 3 && e[1].header.epoch == 8 &&
               e[1].header.dst_to_src[5] == 2.5f && strcmp(e[1].header.camera, "gate") == 0,
           "header");
-    CHECK(e[1].parent_sequence == 5 && e[1].object == 0 && e[1].part == 1 && e[1].parts == 6 &&
+    CHECK(e[1].parent_sequence == 6 && e[1].object == 7 && e[1].part == 1 && e[1].parts == 6 &&
               strncmp(e[1].region, "abcdefghijklmnopqrstu", 24) == 0,
           "region %.24s", e[1].region);
     CHECK(strcmp(e[2].header.camera, "yard") == 0 && e[2].header.flags == 0, "another camera");
