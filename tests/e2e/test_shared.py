@@ -2,12 +2,12 @@
 """`shared: /NAME`: another process opens a ring's memory as Triton's server does, once, to read and write, and then reads
 by offset and size alone what framedio says of each frame: the bytes that framedio sees. The name goes with the daemon, is
 taken from one that was killed and not from one that lives, and leads to the new memory where frames become larger."""
+import grp
 import hashlib
 import itertools
 import mmap
 import os
 import signal
-import stat
 import subprocess
 import sys
 
@@ -116,7 +116,8 @@ def mapped_file(address):
 
 def check_thousand(checks, where):
     """And the frames lie in the file itself, which framedio has mapped to read."""
-    with Framed(where, config(where, more=", mode: 0664")) as framed, Server() as server:
+    group = grp.getgrnam("daemon") if os.getuid() == 0 else grp.getgrgid(max(os.getgroups()))
+    with Framed(where, config(where, more=f", mode: 0664, group: {group.gr_name}")) as framed, Server() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
             frame = next(reader)
             entry = os.stat(PATH)
@@ -124,7 +125,8 @@ def check_thousand(checks, where):
             checks.check((inode, rights[:2]) == (entry.st_ino, "r-"), f"mapped {inode} {rights}, {entry.st_ino} has the name")
             checks.check(frame.shared == NAME and frame.memory_bytes == entry.st_size, f"{frame.shared} {frame.memory_bytes}")
             checks.check(frame.offset + frame.bytes <= entry.st_size, f"{frame.bytes} bytes at {frame.offset}")
-            checks.check(stat.S_IMODE(entry.st_mode) & 0o777 == 0o664, f"mode {entry.st_mode:o}")
+            rights = entry.st_mode & 0o777, entry.st_gid
+            checks.check(rights == (0o664, group.gr_gid), f"mode {entry.st_mode:o}, group {entry.st_gid}")
             pictures = check_frames(checks, server, reader, FRAMES, "a thousand")
             checks.check(pictures > 40 and server.registrations == 1, f"{pictures} pictures, {server.registrations} registrations")
             checks.check(reader.torn == 0 and reader.lost == 0, f"{reader.counts()}")
