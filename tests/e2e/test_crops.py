@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Crops: a client of a ring sends boxes back, and each comes as an element with the bytes and the matrix of an ordinary
 output that shows the same rectangle; what comes too late is lost, and nothing else, over reloads and to the last picture."""
+import collections
+import json
 import math
 import os
 import sys
@@ -29,7 +31,7 @@ FOUND = [
 ]
 WANTED = [2, 0, 4]  # by their scores
 CONFIG = """
-backend: cpu
+backend: {backend}
 cameras:
   gate:
     url: {where}/gate.mp4
@@ -37,7 +39,7 @@ cameras:
     loop: {loop}
     outputs:
       detector: {{size: 160x160, overflow: wait, slots: 8, sink: "ring:{where}/detector.ring"}}
-      plates: {{{shape}, slots: 64, crops: {{of: detector, classes: [2, 5], margin: {margin}%, most: 3, {keep}}}, sink: "ring:{where}/plates.ring"}}
+      plates: {{{shape}, slots: 64, crops: {{of: detector, classes: [2, 5], margin: {margin}%, most: 3, {keep}}}, sink: "ring:{where}/plates.ring", detections: {{sink: "file:{where}/plates.jsonl"}}}}
       file: {{{shape}, crops: {{of: detector, most: 3, {keep}}}, sink: "file:{where}/crops.framed"}}
       late: {{{shape}, crops: {{of: detector, keep: 1ms}}, sink: "file:{where}/late.framed"}}
       none: {{{shape}, crops: {{of: detector, classes: 9, {keep}}}, sink: "file:{where}/none.framed"}}
@@ -62,11 +64,12 @@ def rect_of(box, margin):
     return [left, top, min(math.ceil(x2 + across), WIDTH) - left, min(math.ceil(y2 + down), HEIGHT) - top]
 
 
-def config_of(where, margin=10, shape="letterbox", keep=KEPT, pace="realtime", loop="false"):
+def config_of(where, margin=10, shape="letterbox", keep=KEPT, pace="realtime", loop="false", backend="cpu"):
     ordinary = "".join(
         f'      box{i}: {{{SHAPES[shape]}, overflow: wait, crop: {rect_of(FOUND[i], margin)}, '
         f'sink: "file:{where}/box{i}-{margin}.framed"}}\n' for i in WANTED)
-    return CONFIG.format(where=where, margin=margin, shape=SHAPES[shape], keep=keep, pace=pace, loop=loop, ordinary=ordinary)
+    return CONFIG.format(where=where, margin=margin, shape=SHAPES[shape], keep=keep, pace=pace, loop=loop, ordinary=ordinary,
+                         backend=backend)
 
 
 class Finder(threading.Thread):
@@ -89,15 +92,17 @@ class Finder(threading.Thread):
 
 
 class Taker(threading.Thread):
-    """Keeps every batch of a ring."""
+    """Keeps every batch of a ring, and finds in each element something that is as large as the element."""
 
     def __init__(self, where, ring):
         super().__init__(daemon=True)
-        self.address, self.batches = f"ring:{where}/{ring}.ring", []
+        self.address, self.batches, self.sent = f"ring:{where}/{ring}.ring", [], 0
         self.start()
 
     def run(self):
         for batch in framedio.open(self.address, newest=False):
+            for element in batch:
+                self.sent += element.send([(0, 0, element.header.width, element.header.height, 0.5, 1)], source=False)
             self.batches.append(batch.keep())
 
 
@@ -131,9 +136,22 @@ def check_account(checks, metrics, output, offered, reasons=()):
     return lost
 
 
-def check_to_the_end(checks, where, shape):
+def check_found_in_crops(checks, where, shape, sent):
+    """What was found in elements came out in pixels of the camera's picture."""
+    with open(f"{where}/plates.jsonl") as file:
+        lines = [json.loads(line) for line in file]
+    checks.check(0 < len(lines) == sent, f"{len(lines)} lines of {sent} results")
+    for number, line in enumerate(lines):
+        x, y, width, height = rect_of(FOUND[WANTED[line.get("part", 0)]], 10)
+        got, wanted = line["objects"][0]["box"], (x, y, x + width, y + height)
+        exact = all(abs(a - b) < 0.01 for a, b in zip(got, wanted))  # a letterbox shows more than the rectangle
+        around = got[0] <= x + 0.01 and got[1] <= y + 0.01 and got[2] >= wanted[2] - 0.01 and got[3] >= wanted[3] - 0.01
+        checks.check(exact if shape == "stretch" else around, f"line {number}: {got}, not {wanted}")
+
+
+def check_to_the_end(checks, where, shape, backend="cpu"):
     """A file of which every picture is looked at."""
-    with Framed(where, config_of(where, shape=shape)) as framed:
+    with Framed(where, config_of(where, shape=shape, backend=backend)) as framed:
         taker, finders = Taker(where, "plates"), [Finder(where, "detector"), Finder(where, "batch")]
         code = framed.wait(60)
         checks.check(code == 0, f"exit {code}:\n{framed.errors()[-3000:]}")
@@ -148,6 +166,7 @@ def check_to_the_end(checks, where, shape):
         checks.check({(e.parent_sequence, e.sequence, e.header.lost) for e in batch} == {(number, number, 0)}, f"of {number}")
         checks.check(bool(batch[0].flags & 4) == (number == 0), f"batch {number}: flags {batch[0].flags}")
         check_batch(checks, batch, ordinary)
+    check_found_in_crops(checks, where, shape, taker.sent)
     for name in ("plates", "file", "both"):
         check_account(checks, metrics, name, FRAMES)
     check_account(checks, metrics, "late", FRAMES, ["late"])
@@ -157,6 +176,32 @@ def check_to_the_end(checks, where, shape):
     checks.check(len(files) == FRAMES, f"{len(files)} batches in the file")
     # Without `classes` the box of class 7 has the best score, and without a margin all are others.
     checks.check(all(list(batch.headers["object"]) == [1, 2, 0] for batch, _ in files), "objects in the file")
+
+
+def check_other_size(checks, where):
+    """Pictures become smaller in the middle of a stream: from there on crops are of the new ones."""
+    sizes = (WIDTH, HEIGHT), (256, 192)
+    with open(f"{where}/gate.h264", "wb") as file:
+        for i, (width, height) in enumerate(sizes):
+            clip = make_clip(f"{where}/{i}.h264", frames=FRAMES // 2, rate=RATE, size=f"{width}x{height}")
+            with open(clip, "rb") as part:
+                file.write(part.read())
+    config = config_of(where).replace(f"url: {where}/gate.mp4", f"url: {where}/gate.h264\n    demuxer: h264")
+    with Framed(where, config) as framed:
+        taker, finders = Taker(where, "plates"), [Finder(where, "detector"), Finder(where, "batch")]
+        code = framed.wait(60)
+        checks.check(code == 0, f"exit {code}:\n{framed.errors()[-3000:]}")
+    ordinary = {i: read_file(where, f"box{i}-10") for i in WANTED[:2]}
+    seen = collections.Counter()
+    for element in (element for batch in taker.batches for element in batch if element.object in ordinary):
+        shown = ordinary[element.object].get(element.header.pts_ns, (b"", ()))
+        checks.check(element.numpy().tobytes() == shown[0], f"other bytes of box {element.object} in {element.source_size}")
+        seen[element.source_size] += 1
+    # What is found in the last pictures of the former size comes too late.
+    checks.check(seen[sizes[1]] >= FRAMES - 4 and seen[sizes[0]] >= FRAMES - 20 and len(seen) == 2, f"{seen}")
+    sent = [len(finder.sent["gate"]) for finder in finders]
+    checks.check(min(sent) >= FRAMES - 2, f"{sent} results")
+    check_account(checks, framed.metrics(), "plates", sent[0], ["late"])
 
 
 def check_reload(checks, where):
@@ -187,13 +232,16 @@ def check_reload(checks, where):
 
 def main():
     checks = Checks("crops")
-    for shape in SHAPES:
+    runs = [(check_to_the_end, (shape,)) for shape in SHAPES] + [(check_reload, ()), (check_other_size, ())]
+    if os.path.exists("/dev/nvidiactl"):
+        runs.append((check_to_the_end, ("letterbox", "cuda")))
+    else:
+        checks.skip("pictures in surfaces of NVDEC: no GPU")
+    for check, arguments in runs:
         with folder() as where:
             for name in ("gate", "yard"):
                 make_clip(os.path.join(where, f"{name}.mp4"), frames=FRAMES, rate=RATE, size=f"{WIDTH}x{HEIGHT}")
-            check_to_the_end(checks, where, shape)
-            if shape == "letterbox":
-                check_reload(checks, where)
+            check(checks, where, *arguments)
     checks.end()
 
 
