@@ -50,14 +50,13 @@ class Detector(threading.Thread):
     def __init__(self, folder, cv2, network):
         super().__init__(daemon=True)
         self.folder, self.cv2, self.network = folder, cv2, network
-        self.batches = framedio.open(f"ring:{folder}/detector.ring", newest=False)  # the daemon drops those of no time
+        self.batches = framedio.open(f"ring:{folder}/detector.ring")
         self.pictures = framedio.open(f"ring:{folder}/pictures.ring", newest=False)
         self.kept = {}  # pts -> picture as planes
         self.objects, self.seconds, self.off, self.drawn = collections.defaultdict(list), [], None, False
         self.ending = threading.Event()
 
     def run(self):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # this thread's: the latency is measured beside it
         while not self.ending.is_set():
             try:
                 batch = self.batches.next(timeout=0.2)

@@ -9,7 +9,7 @@ from framed_client import BINARY, PATIENCE, ROOT, SANITIZED, Checks, folder
 
 def demo(path=""):
     """(exit code, what it says); `path`: where Python looks for modules first."""
-    environment = {**os.environ, "B": os.path.dirname(BINARY), "DEMO_SECONDS": "4", "PYTHONPATH": path}
+    environment = {**os.environ, "B": os.path.dirname(BINARY), "DEMO_SECONDS": "6", "PYTHONPATH": path}
     environment.pop("URL", None)
     done = subprocess.run([f"{ROOT}/scripts/demo"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env=environment, timeout=120 * PATIENCE)
