@@ -89,8 +89,8 @@ bench-crops: ## from a client's results to the crops of them, of 4 cameras (CLIP
 	@scripts/bench_crops.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --build $(B) $(CROPS_ARGS)
 
 bench-detect: ## detection beside torch and torchvision on one core, with DETECT_ARGS=--cuda on a GPU, too
-	@$(MAKE) --no-print-directory $(B)/bench-detect
-	@B=$(B) tests/bench/detect/beside_torch.py $(DETECT_ARGS)
+	@$(MAKE) --no-print-directory $(B)/bench-detect $(B)/libframed.so.1
+	@B=$(B) PYTHONPATH=client LD_LIBRARY_PATH=$(B):$$LD_LIBRARY_PATH tests/bench/detect/beside_torch.py $(DETECT_ARGS)
 
 bench-latency: bench-clips ## sent to read and first picture, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-latency $(B)/bench-gstreamer
@@ -107,7 +107,7 @@ bench-scrape: ## what scraping the counters costs under full load (CLIP=FILE SCR
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_scrape.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(SCRAPE_ARGS)
 
-bench-client: ## what reading frames costs a program, by libframed and by framedio (SECONDS=8)
+bench-client: ## what reading frames costs a program, by libframed and by framedio, 165 rings at once, too (SECONDS=8)
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/libframed.so.1 $(B)/tests/e2e/client_frames
 	@scripts/bench_client.py --build $(B) $(if $(SECONDS),--seconds $(SECONDS))

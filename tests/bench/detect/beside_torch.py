@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Detection beside torch and torchvision in the same run, on one core: medians in ms of the raw output of 84 x 8400 f32
-to boxes, ours in source pixels too. Both keep the same boxes, or this says how many pictures differ.
+to boxes, ours in source pixels too: by the kernel alone, by libframed's framed_detect_headers and by framedio.detect. Both
+keep the same boxes, or this says how many pictures differ.
 
 usage: beside_torch.py [--core N] [--runs N] [--candidates 60,300,1200,3750] [--cut N] [--cuda]
 """
@@ -9,8 +10,12 @@ import os
 import statistics
 import time
 
+import framedio
 import numpy as np
 import torch
+from framedio import detection
+from framedio.arrays import array_of
+from framedio.library import Header
 
 import outputs
 import program
@@ -22,13 +27,27 @@ SIZE = (1920, 1080)
 
 def torch_ms(tensor, runs):
     """With the results on the host, as who has a GPU wants them, too."""
+    return median_ms(lambda: [found.cpu() for found in torch_chain.suppress(tensor, 80, 0.25, 0.45)], runs)
+
+
+def median_ms(call, runs):
     spent = []
     for _ in range(runs):
         begin = time.perf_counter()
-        for found in torch_chain.suppress(tensor, 80, 0.25, 0.45):
-            found.cpu()
+        call()
         spent.append((time.perf_counter() - begin) * 1e3)
     return statistics.median(spent[runs // 4:])
+
+
+def client_ms(output, cut, runs):
+    """(libframed's, framedio's), of one picture."""
+    header = Header(width=640, height=640, source_width=SIZE[0], source_height=SIZE[1])
+    header.dst_to_src[:] = MATRIX
+    framedio.detect(output, header, candidates=cut)
+    detector, arrays = next(reversed(detection.OWN.detectors.values())), [array_of(output)]
+    address = detection._headers_of(header)[1]
+    return (median_ms(lambda: detector.run(arrays, address, 0, 1, None), runs),
+            median_ms(lambda: framedio.detect(output, header, candidates=cut), runs))
 
 
 def compare(server, output):
@@ -50,9 +69,10 @@ def main():
     os.sched_setaffinity(0, {options.core})
     torch.set_num_threads(1)
     random, server = np.random.default_rng(1), program.Program()
-    print("pictures  candidates  kept  framed ms  torch ms  share  version")
+    print("pictures  candidates  kept  framed ms  libframed ms  framedio ms  torch ms  share  of framedio  version")
     for candidates in map(int, options.candidates.split(",")):
         output = outputs.scene(random, candidates)
+        client = client_ms(output, options.cut, options.runs)
         same = "" if compare(server, output) else "  (not the same boxes)"
         for pictures in (0, 1, 8, 32) if options.cuda else (0,):
             theirs = torch.from_numpy(output)[None]
@@ -62,7 +82,9 @@ def main():
             request = program.request_of(params, [output], MATRIX, SIZE)
             theirs = torch_ms(theirs, max(options.runs // (pictures or 1), 8))
             ours, found, kept, version = server.time(request, options.runs, pictures)
-            print(f"{pictures or 1:8}  {found:10}  {kept:4}  {ours:9.3f}  {theirs:8.3f}  {ours / theirs:5.2f}  {version}{same}")
+            ends = [f"{ms:.3f}" for ms in client] + [f"{client[1] / theirs:.2f}"] if not pictures else ["-"] * 3
+            print(f"{pictures or 1:8}  {found:10}  {kept:4}  {ours:9.3f}  {ends[0]:>12}  {ends[1]:>11}  {theirs:8.3f}"
+                  f"  {ours / theirs:5.2f}  {ends[2]:>11}  {version}{same}")
     server.close()
 
 
