@@ -88,7 +88,8 @@ int framed_release(struct framed_reader *, struct framed_view *view,
 // Sends the daemon what was found in a view of this connection, which may have been given back
 // since (keep a copy of the struct), and keeps the slot. element: of a batch the index, else 0.
 // flags: FRAMED_RESULT_IN_SOURCE where boxes are in the camera's picture and not in the payload.
-// model: a number of the caller's for its detector, which framed passes on. Never waits. -1 and
+// model: a number of the caller's for its detector, which framed passes on. Of a frame or element
+// framed takes the first list that comes. Never waits. -1 and
 // errno: EINVAL (n outside 0 to FRAMED_DETECTIONS_MAX, no such element, unknown flags, no view of
 // this reader), EAGAIN (the daemon takes nothing now), ENOTSUP (not a ring), EPIPE (the daemon is
 // gone), ESTALE (the view came over an earlier connection).
@@ -217,8 +218,8 @@ struct framed_model {
     int32_t strides[4];                  // of yolox, pixels; 0 behind the last
     int32_t keypoints, keypoint_columns; // each x, y and what else there is; 0, or 2 and more
     int32_t coefficients;                // columns that are handed out, as of masks
-    struct framed_format format[FRAMED_TENSORS];
-    float conf;                // scores above it are candidates
+    struct framed_format format[FRAMED_TENSORS]; // of each tensor
+    float conf;                                  // scores above it are candidates
     const float *class_conf;   // C thresholds in its place; NULL: none. Read by open alone
     const uint8_t *class_list; // C bytes, 0 leaves a class out; NULL: none. Read by open alone
     double iou;                // a box goes whose overlap with a better one is above it

@@ -235,17 +235,19 @@ def check_shown(checks, where):
     texts = {}
     for path in (f"{ROOT}/README.md", f"{ROOT}/scripts/man/framed.3.md"):
         with open(path) as file:
-            texts[os.path.basename(path)] = re.search(r"```c\n(.*?)```", file.read(), re.S)[1]
+            texts[os.path.basename(path)] = re.findall(r"```c\n(.*?)```", file.read(), re.S)
+    texts = {"README.md": texts["README.md"][0], "framed.3.md": texts["framed.3.md"][0], "detection": texts["framed.3.md"][1]}
     checks.check(len(texts["README.md"].splitlines()) <= 11, "the README's program has more than eleven lines")
     with Framed(where, SHOWN.format(where=where)):
-        lines = lines_of(program_of(texts["framed.3.md"], usr, where), usr, 3)
-        good = [re.fullmatch(r"gate \d+: 0 0 160 120\n", line) for line in lines]
-        checks.check(all(good), f"framed(3)'s program prints {lines}")
-        for library in glob.glob(f"{usr}/lib/*.so*"):
-            os.remove(library)
-        lines = lines_of(program_of(texts["README.md"], usr, where), usr, 3)
-        good = [re.fullmatch(r"gate \d+: 0\.\d+\n", line) for line in lines]
-        checks.check(all(good), f"the README's program, linked statically, prints {lines}")
+        shown = [(texts["framed.3.md"], r"gate \d+: 0 0 160 120\n"), (texts["detection"], r"gate \d+: 0\n"),
+                 (texts["README.md"], r"gate \d+: 0\.\d+\n")]
+        for text, wanted in shown:
+            if text == texts["README.md"]:  # this one is linked statically
+                for library in glob.glob(f"{usr}/lib/*.so*"):
+                    os.remove(library)
+            lines = lines_of(program_of(text, usr, where), usr, 3)
+            good = [re.fullmatch(wanted, line) for line in lines]
+            checks.check(len(good) == 3 and all(good), f"{wanted}: the program prints {lines}")
 
 
 def main():

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Nothing of framed's own has the name of something in a library that it is linked with: the library would get it, or
-framed the library's, and no linker says so."""
+framed the library's, and no linker says so. libframed wants libc alone, and has no names but those of its header."""
 import os
 import re
 import subprocess
@@ -19,6 +19,18 @@ def defined(path, *options):
     return re.findall(r" [TDBRWVi] ([^\s@]+)(@\S*)?$", out, re.M)
 
 
+def check_client(checks, folder):
+    listed = subprocess.run(["readelf", "-d", f"{folder}/libframed.so.1"], capture_output=True, text=True).stdout
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", listed)
+    others = [name for name in needed if not re.match(r"libc\.so|ld-linux", name)]
+    checks.check(needed and not others, f"libframed.so.1 needs {', '.join(needed) or 'nothing, or is not built'}")
+    with open(os.path.join(ROOT, "client", "framed.h")) as file:
+        declared = set(re.findall(r"\b(framed_\w+)\(", file.read()))
+    for name, *options in (("libframed.so.1", "-D"), ("libframed.a", "-g")):
+        names = {name for name, _ in defined(f"{folder}/{name}", *options)} - {"FRAMED_1"}
+        checks.check(names <= declared and "framed_open" in names, f"{name} has {', '.join(sorted(names - declared))}")
+
+
 def main():
     framed = os.environ["FRAMED"]
     programs = (framed, f"{framed}-bench")
@@ -30,6 +42,10 @@ def main():
             continue
         clashes = ours & {name for name, _ in defined(library, "-D")}
         checks.check(not clashes, f"{library} has {', '.join(sorted(clashes))} too")
+    if os.environ.get("SAN"):
+        checks.skip("a sanitizer's libframed wants its library")
+    else:
+        check_client(checks, os.path.dirname(framed))
     checks.end()
 
 
