@@ -156,6 +156,8 @@ void output_close(struct output *output)
         return;
     if (output->share.batch)
         batch_leave(&output->share);
+    if (output->parent && output->parent->results)
+        results_forget_camera(output->parent->results, output->camera);
     if (output->parent)
         output->parent->subscribers--;
     else

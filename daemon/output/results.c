@@ -152,17 +152,12 @@ void results_return(struct results *results, struct results_client *client, uint
 
 // --- what was last found
 
-static struct last_found *find_camera(const struct results *results, const char *camera)
+struct last_found *results_last_found(const struct results *results, const char *camera)
 {
     for (int i = 0; i < results->n_last_found; i++)
         if (strcmp(results->last_found[i]->camera, camera) == 0)
             return results->last_found[i];
     return NULL;
-}
-
-const struct last_found *results_last_found(const struct results *results, const char *camera)
-{
-    return find_camera(results, camera);
 }
 
 static struct last_found *add_camera(struct results *results, const char *camera)
@@ -215,7 +210,7 @@ static void keep_list(struct last_found *last, const struct found *found)
 
 static void keep_last(struct results *results, const struct found *found)
 {
-    struct last_found *last = find_camera(results, found->camera);
+    struct last_found *last = results_last_found(results, found->camera);
     if (!last && !(last = add_camera(results, found->camera)))
         return;
     last->results++;

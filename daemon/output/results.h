@@ -122,10 +122,10 @@ int results_open(struct results **ret, const struct results_options *); // 0 or 
 void results_close(struct results *); // no client is left; accepts NULL
 void results_add_receiver(struct results *, struct results_receiver *);
 void results_remove_receiver(struct results *, struct results_receiver *);
-// What a camera's output was last found in; NULL: nothing yet.
-const struct last_found *results_last_found(const struct results *, const char *camera);
-void results_forget_camera(struct results *, const char *camera);
-uint64_t results_wrong(const struct results *); // messages, for all reasons
+// What was last found in pictures of the camera; NULL: no result came yet.
+struct last_found *results_last_found(const struct results *, const char *camera);
+void results_forget_camera(struct results *, const char *camera); // which is no member any more
+uint64_t results_wrong(const struct results *);                   // messages, for all reasons
 
 // --- the ring
 void results_attach(struct results *, struct results_client *);

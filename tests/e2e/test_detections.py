@@ -91,11 +91,13 @@ class Detector(threading.Thread):
 
 
 class Lines(threading.Thread):
-    """Reads lines until the socket closes."""
+    """Reads lines from an address, or a connection, until that closes."""
 
     def __init__(self, address):
         super().__init__(daemon=True)
-        self.peer, self.text = consume.connect(address, 10 * PATIENCE), b""
+        self.peer, self.text = address, b""
+        if isinstance(address, str):
+            self.peer = consume.connect(address, 10 * PATIENCE)
         self.start()
 
     def run(self):
@@ -107,11 +109,6 @@ class Lines(threading.Thread):
 
     def objects(self):
         return [json.loads(line) for line in self.text.splitlines()]
-
-    def close(self):
-        self.peer.shutdown(socket.SHUT_RDWR)
-        self.join(10)
-        self.peer.close()
 
 
 def check_line(checks, line, camera):
@@ -136,6 +133,7 @@ def check_all(checks, where):
         until(lambda: "detections: listens on tcp" in framed.errors(), 10 * PATIENCE)
         sinks[1] = "tcp:127.0.0.1:" + re.search(r"detections: listens on tcp \S+ port (\d+)", framed.errors())[1]
         readers = {n: Lines(sinks[n]) for n in range(CAMERAS) if n != 2}
+        until(lambda: all(of["outputs"][0]["results"]["lines"]["clients"] == 1 for of in status(where).values()), 10)
         detectors = [Detector(f"{where}/{n}.ring", rows(OBJECTS)) for n in range(CAMERAS)]
         until(lambda: min(len(detector.sequences) for detector in detectors) >= 60, 20 * PATIENCE)
         shown = {name: camera["outputs"][0]["results"] for name, camera in status(where).items()}
@@ -170,6 +168,49 @@ def check_all(checks, where):
         checks.check(shown[f"cam{n}"]["results"] >= 60 and shown[f"cam{n}"]["cameras"][0]["objects_last"] == OBJECTS,
                      f"status: {shown[f'cam{n}']}")
         checks.check(shown[f"cam{n}"]["latency"]["p50_s"] is not None, f"status: {shown[f'cam{n}']['latency']}")
+
+
+FILES = """
+backend: cpu
+cameras:
+  cam:
+    url: {where}/clip.mp4
+    loop: true
+    pace: realtime
+    outputs:
+      o: {{size: 64x64, sink: "ring:{where}/f.ring", detections: {{sink: "file:{where}/%s.jsonl", segment: {segment}, keep: {keep}}}}}
+"""
+
+
+def check_files(checks, where):
+    """A file each second; one that a killed daemon leaves ends behind its last whole line; `keep` deletes the oldest."""
+    with Framed(where, FILES.format(where=where, segment="1s", keep=0)) as framed:
+        detector = Detector(f"{where}/f.ring", rows(3))
+        until(lambda: len(glob.glob(f"{where}/*.jsonl")) >= 3, 20 * PATIENCE)
+        framed.child.kill()
+        framed.child.wait()
+        detector.stop()
+    (part,) = glob.glob(f"{where}/*.part")
+    with open(part, "ab") as file:
+        file.write(b'{"camera":"ca')
+    framed = Framed(where, FILES.format(where=where, segment="1s", keep=0))
+    with framed:
+        until(lambda: "files left of" in framed.errors(), 10 * PATIENCE)
+        checks.check("1 finished" in framed.errors() and not os.path.exists(part), framed.errors())
+        checks.check(framed.stop() in (0, 1), framed.errors())
+    files = sorted(glob.glob(f"{where}/*.jsonl"))
+    lines = [[json.loads(line) for line in open(file)] for file in files]
+    came = [line["seq"] for of in lines for line in of]
+    checks.check(came == list(range(came[0], came[0] + len(came))) and len(came) > 50, f"lines of frames {came}")
+    for file, of in zip(files, lines):
+        second = {int(line["time"]) for line in of}
+        checks.check(second == {int(os.path.basename(file).split(".")[0])}, f"{file} has lines of {second}")
+    with Framed(where, FILES.format(where=where, segment="1s", keep="2s")) as framed:
+        detector = Detector(f"{where}/f.ring", rows(3))
+        until(lambda: not os.path.exists(files[0]), 20 * PATIENCE)
+        checks.check(not os.path.exists(files[0]), f"{files[0]} is still there")
+        detector.stop()
+        checks.check(framed.stop() == 0, framed.errors())
 
 
 def send_nonsense(client):
@@ -218,9 +259,10 @@ def check_bad(checks, where):
     nothing, and each wrong thing is counted for its reason."""
     camera = CAMERA.format(n=0, where=where, sink=f"unix:{where}/bad.sock")
     with Framed(where, f"backend: cpu\ncameras:{camera}") as framed:
-        good, lines = Detector(f"{where}/0.ring", rows(300)), Lines(f"unix:{where}/bad.sock")
-        dead = consume.connect(f"unix:{where}/bad.sock", 10)
+        lines, dead = Lines(f"unix:{where}/bad.sock"), consume.connect(f"unix:{where}/bad.sock", 10)
         dead.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        until(lambda: status(where)["cam0"]["outputs"][0]["results"]["lines"]["clients"] == 2, 10)
+        good = Detector(f"{where}/0.ring", rows(300))
         client = Client(f"{where}/0.ring")
         expected = send_nonsense(client)
         client.peer.close()
@@ -229,11 +271,13 @@ def check_bad(checks, where):
         good.stop()
         time.sleep(0.5 * PATIENCE)
         shown = status(where)["cam0"]["outputs"][0]["results"]
-        lines.close()
-        dead.close()
+        late = Lines(dead)
+        time.sleep(0.5 * PATIENCE)
         checks.check(framed.stop() == 0, framed.errors())
         metrics = framed.metrics()
         checks.check("a client was dropped" not in framed.errors(), framed.errors())
+    for reader in lines, late:
+        reader.join(10 * PATIENCE)
     came = lines.objects()
     own = [(line["epoch"], line["seq"]) for line in came if len(line["objects"]) == 300]
     checks.check(own == good.sequences, f"{len(own)} lines of {len(good.sequences)} good results")
@@ -248,7 +292,11 @@ def check_bad(checks, where):
     results = metrics.sum("framed_results_total")
     checks.check(results == len(came), f"{results} results, {len(came)} lines")
     lost = metrics.sum("framed_result_lines_lost_total")
-    checks.check(0 < lost < results and shown["lines"]["lost"] > 0, f"the dead reader lost {lost} of {results}")
+    checks.check(0 < lost < results and shown["lines"]["lost"] > 0, f"the late reader lost {lost} of {results}")
+    read = [json.dumps(line) for line in late.objects()]
+    checks.check(len(read) + lost == results, f"the late reader got {len(read)} and lost {lost} of {results}")
+    checks.check(set(read) <= {json.dumps(line) for line in came}, "the late reader got another line")
+    checks.check(good.lost == 0, f"the good client lost {good.lost} frames")
 
 
 def check_reload(checks, where):
@@ -322,7 +370,7 @@ def check_batch(checks, where):
 
 def main():
     checks = Checks("detections")
-    for check in (check_all, check_bad, check_reload, check_batch):
+    for check in (check_all, check_files, check_bad, check_reload, check_batch):
         with folder() as where:
             make_clip(os.path.join(where, "clip.mp4"))
             check(checks, where)
