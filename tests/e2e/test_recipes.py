@@ -23,7 +23,7 @@ from onnx import numpy_helper
 WIDTH, HEIGHT, SIDE, COUNT = 1280, 720, 640, 60
 NEAR = 0.4  # source pixels between a box and its block: less than what half a pixel of the tensor too much makes
 SAME = 0.99  # IoU of a box with that of the runtime's own preprocessing
-LINES = 4  # of each program
+LINES, PICTURES = 4, 50  # that are looked at, of programs without a network and with
 CONFIG = """
 backend: {backend}
 cameras:
@@ -186,7 +186,7 @@ class Program:
         return [sys.executable, self.path, f"ring:{where}/{self.ring}.ring", *([models[self.model]] if self.own else [])]
 
     def lines(self, where, models):
-        return first_lines(self.command(where, models), LINES, 40, env=framedio_environment())
+        return first_lines(self.command(where, models), PICTURES if self.own else LINES, 120, env=framedio_environment())
 
 
 PROGRAMS = {
