@@ -155,6 +155,42 @@ static void test_export(struct backend *backend)
     CHECK(!memory.address && memory.fd < 0, "something is left of a petabyte");
 }
 
+// A picture from tight rows to padded ones, of which nothing but the picture is written.
+static void test_picture_copy(struct backend *backend, enum pixel_format format)
+{
+    enum { PAD = 64, FILL = 0 };
+    struct camera camera;
+    struct device_export memory;
+    camera_init(&camera, format, 322, 101);
+    struct image tight = camera.src, padded = camera.src;
+    const size_t bytes = image_lay_out(&tight, NULL);
+    padded.width += PAD;
+    const size_t room = image_lay_out(&padded, NULL);
+    CHECK(!cuda->export_open(backend, &memory, EXPORT_DESCRIPTOR, bytes + room), "export_open");
+    image_lay_out(&tight, memory.address);
+    image_lay_out(&padded, (uint8_t *)memory.address + bytes);
+    padded.width -= PAD;
+    CHECK(!cuda->export_write(backend, memory.address, camera.src.plane[0].data, bytes), "write");
+    CHECK(!cuda->picture_copy(backend, &padded, &tight), "copy");
+    uint8_t *copied = (uint8_t *)malloc(room);
+    CHECK(!cudaMemcpy(copied, (uint8_t *)memory.address + bytes, room, cudaMemcpyDeviceToHost),
+          "memcpy");
+    size_t wrong = 0;
+    for (int p = 0; p < pixel_format_planes(format); p++) {
+        const struct plane *from = &camera.src.plane[p], *to = &padded.plane[p];
+        const size_t row = plane_row_bytes(format, p, camera.src.width);
+        const uint8_t *at = copied + (to->data - ((uint8_t *)memory.address + bytes));
+        for (int y = 0; y < plane_rows(format, p, camera.src.height); y++, at += to->stride) {
+            wrong += memcmp(at, from->data + y * from->stride, row) != 0;
+            wrong += bytes_unlike(at + row, to->stride - row, FILL);
+        }
+    }
+    CHECK(wrong == 0, "%zu rows or bytes of %s", wrong, pixel_format_name(format));
+    free(copied);
+    cuda->export_close(backend, &memory);
+    camera_finish(&camera);
+}
+
 // Another process, which opens what it is told of as programs with CUDA's runtime do, and answers
 // with the first bytes.
 struct importer {
@@ -279,6 +315,9 @@ static void test_memory(const struct backend_options *options)
     CHECK(cuda->open(&backend, options) == 0, "open");
     test_pin(backend);
     test_export(backend);
+    test_picture_copy(backend, PIXEL_NV12);
+    test_picture_copy(backend, PIXEL_P010);
+    test_picture_copy(backend, PIXEL_BGRA);
     test_need(backend);
     cuda->close(backend);
 }
