@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """framedio's detect, merge and send: boxes of every head and every kind of array are those that plain numpy finds; what an
 output's shape leaves open is refused; what was found reaches the other end of a ring."""
+import json
 import os
+import socket
 import struct
 import subprocess
 import sys
@@ -20,6 +22,16 @@ from framedio.library import Header
 CLASSES, ANCHORS = 5, 336  # of 128 x 128: strides of 8, 16 and 32
 RESULT = struct.Struct("<4sHHIIQII")
 FOUND = struct.Struct("<5fHHq")
+LINES = """
+backend: cpu
+cameras:
+  gate:
+    url: {where}/clip.mp4
+    loop: true
+    pace: realtime
+    outputs:
+      one: {{size: 128x128, sink: "ring:{where}/gate.ring", detections: {{sink: "unix:{where}/gate.lines", labels: [a, b, c]}}}}
+"""
 BATCHES = """
 backend: cpu
 defaults: {{loop: true, pace: realtime, size: 128x128, slots: 8}}
@@ -302,6 +314,23 @@ def check_batches(checks, where, random):
                 checks.check("ring" in str(error), str(error))
 
 
+def check_lines(checks, where, random):
+    """What is sent comes out of the daemon as a line, in the camera's pixels."""
+    with Framed(where, LINES.format(where=where)), socket.socket(socket.AF_UNIX) as peer:
+        with framedio.open(f"ring:{where}/gate.ring", timeout=20 * PATIENCE) as reader, peer.makefile() as lines:
+            next(reader)
+            peer.settimeout(10 * PATIENCE)
+            peer.connect(f"{where}/gate.lines")
+            for _ in range(3):
+                frame = next(reader)
+                boxes = framedio.detect(scene(random), frame)
+                checks.check(len(boxes) > 2 and frame.send(boxes, model=5), f"{len(boxes)} boxes")
+                line = json.loads(lines.readline())
+                found = [[*thing["box"], thing["score"], thing["class"]] for thing in line["objects"]]
+                checks.check(line["camera"] == "gate" and line["seq"] == frame.sequence, f"{line}")
+                checks.check(same(found, boxes, 0.01), f"{found}, not {boxes}")
+
+
 def take_result(sender):
     message = sender.peer.recv(65536)
     magic, version, flags, slot, element, ticket, count, model = RESULT.unpack_from(message)
@@ -413,6 +442,7 @@ def main():
     with folder() as where:
         make_clip(os.path.join(where, "clip.mp4"))
         check_batches(checks, where, random)
+        check_lines(checks, where, random)
         check_send(checks, where)
         check_torn(checks, where, random)
     checks.end()
