@@ -13,6 +13,12 @@ struct keep_round {
     unsigned before[LANES_OF_WARP]; // which of those before box i suppress it
 };
 
+// What says whether a box suppresses another, in registers.
+struct keep_rule {
+    float one, overlap;
+    bool rotated;
+};
+
 // Not inlined: turned boxes would take registers from all others.
 static __device__ __noinline__ float quotient_called(const struct detect *d,
                                                      const struct detect_boxes *boxes, int i, int j)
@@ -84,31 +90,33 @@ static __device__ inline void round_take(struct keep_round *round, uint32_t *gon
         round->all = all;
         round->open = fast && all != 0 ? all & ~gone[at] : all;
     }
+    __syncwarp(); // all lanes have read `gone`
     if (!fast && place >= 0)
         atomicOr(&gone[place / LANES_OF_WARP], 1u << place % LANES_OF_WARP);
 }
 
 // Box k of a round, whose label is b's, and b in place j.
 static __device__ inline bool round_hits(const struct keep_round *round, int k,
-                                         const struct detect *d, const struct detect_boxes *boxes,
+                                         const struct detect *d, struct keep_rule rule,
+                                         const struct detect_boxes *boxes,
                                          const struct detect_corners *b, int j)
 {
-    if (d->params.rotated)
-        return quotient_called(d, boxes, round->place[k], j) > d->overlap;
+    if (rule.rotated)
+        return quotient_called(d, boxes, round->place[k], j) > rule.overlap;
     const struct detect_corners a = round->box[k];
-    const float shared = intersection_of(&a, b, (float)d->params.offset);
-    return shared > 0 && shared / (a.area + b->area - shared) > d->overlap;
+    const float shared = intersection_of(&a, b, rule.one);
+    return shared > 0 && shared / (a.area + b->area - shared) > rule.overlap;
 }
 
 // Called by all warps: each has some of the boxes of a round, and its lanes those before.
 static __device__ inline void round_compare(struct keep_round *round, const struct detect *d,
-                                            const struct detect_boxes *boxes)
+                                            struct keep_rule rule, const struct detect_boxes *boxes)
 {
     const int lane = threadIdx.x % LANES_OF_WARP, n = __popc(round->all);
     for (int i = threadIdx.x / LANES_OF_WARP; i < n; i += FINISH_WARPS) {
         const struct detect_corners box = round->box[i];
         const bool hit = lane < i && round->label[lane] == box.label &&
-                         round_hits(round, lane, d, boxes, &box, round->place[i]);
+                         round_hits(round, lane, d, rule, boxes, &box, round->place[i]);
         const unsigned bits = __ballot_sync(~0u, hit);
         if (lane == 0)
             round->before[i] = bits;
@@ -135,6 +143,7 @@ static __device__ inline unsigned round_decide(const struct keep_round *round, b
 // Those of a round whose bits are set in `by` suppress all boxes from word `at` on.
 static __device__ inline void round_suppress(const struct keep_round *round, unsigned by,
                                              uint32_t *gone, const struct detect *d,
+                                             struct keep_rule rule,
                                              const struct detect_boxes *boxes, int at, int m)
 {
     const int lane = threadIdx.x % LANES_OF_WARP;
@@ -142,6 +151,7 @@ static __device__ inline void round_suppress(const struct keep_round *round, uns
         const int j = at * LANES_OF_WARP + lane;
         const uint32_t old = gone[at];
         bool hit = false;
+        __syncwarp(); // before lane 0 writes there
         if (old == ~0u)
             continue;
         if (!(old >> lane & 1)) {
@@ -151,7 +161,7 @@ static __device__ inline void round_suppress(const struct keep_round *round, uns
             for (int k = 0; k < LANES_OF_WARP; k++)
                 same |= (round->label[k] == box.label ? 1u : 0u) << k;
             for (same &= by; same != 0 && !hit; same &= same - 1)
-                hit = round_hits(round, __ffs((int)same) - 1, d, boxes, &box, j);
+                hit = round_hits(round, __ffs((int)same) - 1, d, rule, boxes, &box, j);
         }
         const unsigned bits = __ballot_sync(~0u, hit);
         if (lane == 0)
@@ -168,8 +178,10 @@ static __device__ inline int keep(uint32_t *gone, const struct detect *d, struct
     const unsigned lane = threadIdx.x % LANES_OF_WARP;
     const bool fast = d->params.suppression == DETECT_FAST;
     const bool all = d->params.suppression == DETECT_KEEP;
+    const struct keep_rule rule = {(float)d->params.offset, d->overlap, d->params.rotated};
+    const int max_det = d->params.max_det;
     int count = 0;
-    for (int at = 0; count < d->params.max_det; at += fast) {
+    for (int at = 0; count < max_det; at += fast) {
         if (threadIdx.x < LANES_OF_WARP)
             round_take(&round, gone, &p->boxes, fast, at, m);
         __syncthreads();
@@ -177,16 +189,16 @@ static __device__ inline int keep(uint32_t *gone, const struct detect *d, struct
             break;
         at = round.place[0] / LANES_OF_WARP;
         if (!all)
-            round_compare(&round, d, &p->boxes);
+            round_compare(&round, d, rule, &p->boxes);
         __syncthreads();
         unsigned kept = all ? round.all : round_decide(&round, fast);
         const int rank = count + __popc(kept & ((1u << lane) - 1));
-        kept = __ballot_sync(~0u, (kept >> lane & 1) && rank < d->params.max_det);
+        kept = __ballot_sync(~0u, (kept >> lane & 1) && rank < max_det);
         if (threadIdx.x < LANES_OF_WARP && (kept >> lane & 1))
             p->kept[rank] = round.place[lane];
         count += __popc(kept);
-        if (!all && count < d->params.max_det)
-            round_suppress(&round, fast ? round.all : kept, gone, d, &p->boxes, at + fast, m);
+        if (!all && count < max_det)
+            round_suppress(&round, fast ? round.all : kept, gone, d, rule, &p->boxes, at + fast, m);
         __syncthreads();
     }
     __syncthreads();

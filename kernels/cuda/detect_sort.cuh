@@ -21,11 +21,8 @@ static __device__ inline uint64_t keys_bound(const uint64_t *keys, uint32_t n, u
     enum { BINS = 256, BINS_OF_LANE = BINS / LANES_OF_WARP };
     __shared__ uint32_t bins[BINS];
     __shared__ uint64_t bound;
-    __shared__ uint32_t left;
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0)
         bound = 0;
-        left = wanted;
-    }
     for (int shift = 56; shift >= 0; shift -= 8) {
         for (int i = threadIdx.x; i < BINS; i += FINISH_THREADS)
             bins[i] = 0;
@@ -34,20 +31,22 @@ static __device__ inline uint64_t keys_bound(const uint64_t *keys, uint32_t n, u
             if (shift == 56 || keys[i] >> (shift + 8) == bound >> (shift + 8))
                 atomicAdd(&bins[keys[i] >> shift & (BINS - 1)], 1u);
         __syncthreads();
-        if (threadIdx.x < LANES_OF_WARP) { // the digit at which the sum of bins reaches `left`
-            uint32_t mine = 0;
+        if (threadIdx.x < LANES_OF_WARP) { // the digit at which the sum of bins reaches `wanted`
             const uint32_t *own = bins + threadIdx.x * BINS_OF_LANE;
+            uint32_t mine = 0;
             for (int i = 0; i < BINS_OF_LANE; i++)
                 mine += own[i];
-            const uint32_t wanted_now = left, sum = sum_up_to_lane(mine);
-            if (sum >= wanted_now && sum - mine < wanted_now) {
-                uint32_t rest = wanted_now - (sum - mine);
+            const uint32_t sum = sum_up_to_lane(mine);
+            const bool here = sum >= wanted && sum - mine < wanted;
+            const unsigned where = __ballot_sync(~0u, here);
+            uint32_t rest = wanted - (sum - mine);
+            if (here) {
                 int digit = 0;
                 for (; own[digit] < rest; digit++)
                     rest -= own[digit];
-                left = rest;
                 bound |= (uint64_t)(threadIdx.x * BINS_OF_LANE + digit) << shift;
             }
+            wanted = __shfl_sync(~0u, rest, __ffs((int)where) - 1);
         }
         __syncthreads();
     }
@@ -88,24 +87,32 @@ static __device__ inline uint64_t key_of_pair(uint64_t key, uint64_t other, uint
     return (key < other) == smaller ? key : other;
 }
 
-// The bitonic steps that make sorted runs of `last` keys out of those of `first` / 2, for steps of
-// less than FINISH_THREADS: a thread has a key, i in its list.
-static __device__ inline uint64_t key_sort(uint64_t key, uint32_t i, uint32_t first, uint32_t last,
-                                           struct meeting *meet, int *turn)
+// Of a key a thread, i in its list: sorted runs of a warp.
+static __device__ inline uint64_t key_sort(uint64_t key, uint32_t i)
 {
-    for (uint32_t run = first; run <= last; run *= 2) {
-        uint32_t apart = run < FINISH_THREADS ? run / 2 : FINISH_THREADS / 2;
-        for (; apart >= LANES_OF_WARP; apart /= 2) {
-            meet->keys[*turn][threadIdx.x] = key;
-            __syncthreads();
-            key = key_of_pair(key, meet->keys[*turn][threadIdx.x ^ apart], i, apart, run);
-            *turn ^= 1;
-        }
 #pragma unroll
-        for (apart = LANES_OF_WARP / 2; apart > 0; apart /= 2)
-            if (apart < run)
-                key = key_of_pair(key, __shfl_xor_sync(~0u, key, apart), i, apart, run);
+    for (uint32_t run = 2; run <= LANES_OF_WARP; run *= 2)
+#pragma unroll
+        for (uint32_t apart = run / 2; apart > 0; apart /= 2)
+            key = key_of_pair(key, __shfl_xor_sync(~0u, key, apart), i, apart, run);
+    return key;
+}
+
+// Sorted runs of `run` keys, more than a warp's, out of those of half of it; where that is more
+// than FINISH_THREADS, its first steps are done.
+static __device__ inline uint64_t key_merge(uint64_t key, uint32_t i, uint32_t run,
+                                            struct meeting *meet, int *turn)
+{
+    uint32_t apart = run < FINISH_THREADS ? run / 2 : FINISH_THREADS / 2;
+    for (; apart >= LANES_OF_WARP; apart /= 2) {
+        meet->keys[*turn][threadIdx.x] = key;
+        __syncthreads();
+        key = key_of_pair(key, meet->keys[*turn][threadIdx.x ^ apart], i, apart, run);
+        *turn ^= 1;
     }
+#pragma unroll
+    for (apart = LANES_OF_WARP / 2; apart > 0; apart /= 2)
+        key = key_of_pair(key, __shfl_xor_sync(~0u, key, apart), i, apart, run);
     return key;
 }
 
@@ -114,14 +121,18 @@ static __device__ inline void keys_sort(uint64_t *to, const uint64_t *keys, uint
                                         struct meeting *meet)
 {
     int turn = 0;
-    uint32_t length = 2; // that is sorted
+    uint32_t length = LANES_OF_WARP; // that is sorted
     while (length < m)
         length *= 2;
     const uint32_t part = FINISH_THREADS, padded = length < part ? part : length;
     keys_take(to, keys, n, m, padded);
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < padded; i += part)
-        to[i] = key_sort(to[i], i, 2, length < part ? length : part, meet, &turn);
+    for (uint32_t i = threadIdx.x; i < padded; i += part) {
+        uint64_t key = key_sort(to[i], i);
+        for (uint32_t run = 2 * LANES_OF_WARP; run <= length && run <= part; run *= 2)
+            key = key_merge(key, i, run, meet, &turn);
+        to[i] = key;
+    }
     for (uint32_t run = 2 * part; run <= length; run *= 2) {
         for (uint32_t apart = run / 2; apart >= part; apart /= 2) {
             __syncthreads();
@@ -136,7 +147,7 @@ static __device__ inline void keys_sort(uint64_t *to, const uint64_t *keys, uint
         }
         __syncthreads();
         for (uint32_t i = threadIdx.x; i < length; i += part)
-            to[i] = key_sort(to[i], i, run, run, meet, &turn);
+            to[i] = key_merge(to[i], i, run, meet, &turn);
     }
     __syncthreads();
 }

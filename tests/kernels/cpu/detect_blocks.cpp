@@ -129,6 +129,11 @@ static void __syncthreads()
     gather(&cuda.block);
 }
 
+static void __syncwarp()
+{
+    gather(&cuda.warp[cuda.now / WARP]);
+}
+
 static unsigned __ballot_sync(unsigned, bool has)
 {
     const int first = cuda.now / WARP * WARP;
