@@ -208,17 +208,17 @@ class Lent:
         """Whether what was read of it up to now was this frame."""
         if self._reader is None:
             return True
-        return self.valid and bool(libframed.framed_whole(self._reader._handle, self._view))
+        with self._reader._lock:
+            return self.valid and bool(libframed.framed_whole(self._reader._handle, self._view))
 
     def _send(self, index, detections, source, model):
         """False: the daemon takes nothing now, or is gone."""
         boxes, count = packed(detections)
-        if not self._sent_by._handle:
-            raise ValueError("the reader is closed")
-        flags = IN_SOURCE if source else 0
-        if libframed.framed_send(self._sent_by._handle, self._view, index, boxes, count, flags, model) == 0:
-            return True
-        error = ctypes.get_errno()
+        with self._sent_by._lock:
+            handle, flags = self._sent_by._open_handle(), IN_SOURCE if source else 0
+            if libframed.framed_send(handle, self._view, index, boxes, count, flags, model) == 0:
+                return True
+            error = ctypes.get_errno()
         if error in (errno.EAGAIN, errno.EPIPE, errno.ESTALE):
             return False
         if error == errno.ENOTSUP:
@@ -227,8 +227,8 @@ class Lent:
 
     def release(self):
         """Gives it back before the next one is asked for."""
-        if self._reader is not None and self.valid:
-            self._reader._release()
+        if self._reader is not None:
+            self._reader._release(self)
 
     def _copy(self):
         """The bytes of a copy. Torn: it is not whole."""

@@ -2,6 +2,7 @@
 import ctypes
 import os
 import select
+import threading
 import time
 
 from .frame import Batch, Frame
@@ -17,56 +18,75 @@ class Timeout(TimeoutError):
 
 
 class Base:
-    """The handle of a reader, and what it counts."""
+    """The handle of a reader, and what it counts. libframed takes one thread at a time, so each call holds `_lock`: any
+    thread may send detections or give a frame back while another one reads."""
 
     _handle = None
 
     def __init__(self, address, newest=True, reconnect=True, timeout=None):
         flags = (NEWEST if newest else 0) | (0 if reconnect else ONCE)
         self.address, self.timeout, self._lent = address, timeout, None
+        self._lock, self._counts, self._error = threading.RLock(), Counts(), ""
         self._handle = libframed.framed_open(os.fsencode(address), flags)
         if not self._handle:
             error = ctypes.get_errno()
             raise ValueError(f"{address}: {os.strerror(error)} (unix:PATH, tcp:HOST:PORT or ring:PATH)")
 
-    def _poll(self):
-        """A Frame or Batch that is there now, or None."""
+    def _open_handle(self):
         if not self._handle:
             raise ValueError("the reader is closed")
-        self._lent, view = None, View()
-        rc = libframed.framed_next(self._handle, view, 0)
-        if rc < 0:
-            raise Gone(self.error)
-        if rc > 0:
-            self._lent = (Batch if view.batch.count else Frame)._of(self, view)
-        return self._lent
+        return self._handle
 
-    def _release(self):
-        self._lent = None
-        libframed.framed_release(self._handle, None, None, 0)
+    def _poll(self):
+        """A Frame or Batch that is there now, or None."""
+        with self._lock:
+            handle, self._lent, view = self._open_handle(), None, View()
+            rc = libframed.framed_next(handle, view, 0)
+            if rc < 0:
+                raise Gone(self.error)
+            if rc > 0:
+                self._lent = (Batch if view.batch.count else Frame)._of(self, view)
+            return self._lent
+
+    def _release(self, lent):
+        with self._lock:
+            if lent is not None and lent is self._lent:
+                self._lent = None
+                libframed.framed_release(self._handle, None, None, 0)
 
     def fileno(self):
         """Readable when there is something to do; then call poll(), if not a loop does."""
-        return libframed.framed_fd(self._handle)
+        with self._lock:
+            return libframed.framed_fd(self._open_handle())
 
     def close(self):
-        handle, self._handle, self._lent = self._handle, None, None
-        libframed.framed_close(handle)
+        """Ends the connection. What was counted stays."""
+        with self._lock:
+            if self._handle:
+                self._update()
+                libframed.framed_close(self._handle)
+            self._handle = self._lent = None
 
     def __del__(self):
         if self._handle:
             self.close()
 
+    def _update(self):
+        with self._lock:
+            if self._handle:
+                libframed.framed_count(self._handle, self._counts)
+                self._error = libframed.framed_error(self._handle).decode(errors="replace")
+
     @property
     def error(self):
         """Why the last connection could not be made or ended; "" where there was none that did."""
-        return libframed.framed_error(self._handle).decode(errors="replace")
+        self._update()
+        return self._error
 
     def counts(self):
         """frames, skipped, torn, lost, connections, results, unsent, since it was opened."""
-        counts = Counts()
-        libframed.framed_count(self._handle, counts)
-        return {name: getattr(counts, name) for name, _ in Counts._fields_}
+        self._update()
+        return {name: getattr(self._counts, name) for name, _ in Counts._fields_}
 
     skipped = property(lambda self: self.counts()["skipped"], doc="Frames given back unread: newer ones were there.")
     torn = property(lambda self: self.counts()["torn"], doc="Frames that were taken away while they were out.")
@@ -115,6 +135,8 @@ class AsyncReader(Base):
     async def __anext__(self):
         import asyncio
 
+        self._release(self._lent)
+        await asyncio.sleep(0)  # a reader that always finds a frame would keep all other tasks waiting
         loop = asyncio.get_running_loop()
         end = None if self.timeout is None else loop.time() + self.timeout
         while (view := self._poll()) is None:

@@ -14,8 +14,8 @@ class RingSender:
     STATE = SLOTS * BYTES
     LENGTH = STATE + 8 * SLOTS
 
-    def __init__(self, where):
-        self.path = f"{where}/own.ring"
+    def __init__(self, where, name="own"):
+        self.path = f"{where}/{name}.ring"
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(self.path)
         self.listener.listen()

@@ -142,8 +142,23 @@ def check_async(checks, where):
             checks.check(took >= 0.29 and "No such file" in str(error), f"{error} after {took} s")
         checks.check(threading.active_count() == 1, f"{threading.enumerate()}")
 
+    async def take_slowly(address, seen):
+        """Takes longer for a frame than the camera for the next one."""
+        async for frame in framedio.aopen(address):
+            seen.append(frame.sequence)
+            time.sleep(0.1)
+            if len(seen) == 15:
+                return
+
+    async def share():
+        taken = [], []
+        await asyncio.wait([asyncio.create_task(take_slowly(f"ring:{where}/gate.ring", seen)) for seen in taken],
+                           return_when=asyncio.FIRST_COMPLETED)
+        checks.check(min(map(len, taken)) > 5, f"of two slow readers one has {min(map(len, taken))} frames behind 15 of the other")
+
     with Framed(where, BATCHES.format(where=where)):
         asyncio.run(asyncio.wait_for(take_all(), 60 * PATIENCE))
+        asyncio.run(share())
 
 
 def check_torn(checks, where):
@@ -204,13 +219,65 @@ def check_errors(checks, where):
         checks.check(False, "a frame from nowhere")
     except framedio.Timeout:
         pass
-    reader = framedio.open(f"unix:{where}/nothing.sock")
-    reader.close()
-    try:
+
+
+def check_closed(checks, where):
+    """A closed reader still says what it counted, and refuses the rest."""
+    sender = RingSender(where, "closed")
+    with framedio.open(f"ring:{sender.path}", timeout=10 * PATIENCE) as reader:
         reader.poll()
-        checks.check(False, "a closed reader reads")
-    except ValueError:
-        pass
+        sender.accept()
+        sender.send(0, 10, 1)
+        frame = next(reader)
+    reader.close()
+    checks.check(reader.counts()["frames"] == 1 and reader.skipped == reader.torn == 0 and reader.error == "", "its counts")
+    frame.release()
+    checks.check(not frame.valid and not frame.whole, "a frame outlives its reader")
+    for refused in (reader.poll, reader.next, reader.fileno, lambda: next(reader), lambda: frame.send([])):
+        try:
+            refused()
+            checks.check(False, "a closed reader reads")
+        except ValueError as error:
+            checks.check("closed" in str(error), str(error))
+    sender.hang_up()
+
+
+def check_threads(checks, where):
+    """Detections that a thread sends while another reads reach the daemon whole, and so does every slot."""
+    sender = RingSender(where, "threads")
+    messages, kept = [], []
+
+    def read_messages():
+        while message := sender.peer.recv(65536):
+            messages.append(message)
+
+    def send():
+        for _ in range(2000):
+            if not kept[0].send([[1, 2, 3, 4, 0.5, 7]] * 10):
+                time.sleep(0.001)  # the socket is full
+
+    with framedio.open(f"ring:{sender.path}", newest=False, timeout=10 * PATIENCE) as reader:
+        reader.poll()
+        sender.accept()
+        sender.send(0, 10, 1)
+        kept.append(next(reader).keep())
+        threads = [threading.Thread(target=send) for _ in range(2)]
+        daemon = threading.Thread(target=read_messages)
+        for thread in (daemon, *threads):
+            thread.start()
+        count = 1
+        while any(thread.is_alive() for thread in threads):
+            count += 1
+            sender.send(count % 3, 10, count)
+            next(reader)
+        sent = reader.counts()["results"]
+    daemon.join(10 * PATIENCE)
+    results = [message for message in messages if message.startswith(b"FRRS")]
+    returned = [ticket for message in messages if not message.startswith(b"FRRS")
+                for *_, ticket in consume.SLOT.iter_unpack(message)]
+    checks.check(returned == list(range(1, count)), f"{len(returned)} slots came back of {count - 1}")
+    checks.check(len(results) == sent and {len(message) for message in results} == {32 + 10 * 32}, f"{len(results)} of {sent}")
+    sender.hang_up()
 
 
 def check_dlpack(checks):
@@ -279,6 +346,8 @@ def main():
         check_async(checks, where)
         check_torn(checks, where)
         check_errors(checks, where)
+        check_closed(checks, where)
+        check_threads(checks, where)
         check_dlpack(checks)
         check_structs(checks, where)
         check_package(checks, where)
