@@ -33,6 +33,10 @@ enum {
     PACKETS = 5, // at once: of libavformat, of the decoder, its unescaped copy, and larger ones
     PACKETS_A_SECOND = 25,
     COPY_BYTES = 1 << 20, // of a copy's muxer
+    // Of `detections`: lines that wait, and the frames that clients may send results of; and what
+    // the latter are more where these are batches.
+    LINES_BYTES = 1600 << 10,
+    REMEMBERED_BYTES = 1400 << 10,
     KEPT_PICTURES_MAX = 256,
     PICTURES_A_SECOND = 30, // where the stream does not say
     // CUDA, on the host: its kernels and NVDEC's library, once a process; and of each camera the
@@ -175,7 +179,11 @@ static struct memory_need slots_need(const struct output_config *output, size_t 
                                      bool takes_cuda)
 {
     bool on_device = output->memory != RING_HOST && takes_cuda;
-    return pool_region_need(on_device ? REGION_DEVICE : REGION_SHARED, output->slots, size);
+    struct memory_need need =
+        pool_region_need(on_device ? REGION_DEVICE : REGION_SHARED, output->slots, size);
+    if (output->detections.sink.kind != SINK_NONE)
+        need.pinned += LINES_BYTES + (output->capacity > 1 ? REMEMBERED_BYTES : 0);
+    return need;
 }
 
 // A copy's packets of a second, which wait to be written, and those that wait for a request.
