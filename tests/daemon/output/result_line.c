@@ -96,7 +96,8 @@ static void test_all_keys(void)
 // Whatever a detector calls a score is a number of JSON.
 static void test_scores(void)
 {
-    const float scores[] = {0, 1e-9f, 0.12345f, -3.5f, 123456.5f, 1e9f, FLT_MAX, -FLT_MAX, FLT_MIN};
+    const float scores[] = {0,         1e-9f, 0.12345f, -0.12349f, -3.5f,
+                            123456.5f, 1e9f,  FLT_MAX,  -FLT_MAX,  FLT_MIN};
     for (size_t i = 0; i < sizeof scores / sizeof scores[0]; i++) {
         const struct framed_detection object = {.score = scores[i]};
         struct found found = plain();

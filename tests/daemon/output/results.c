@@ -227,10 +227,18 @@ static void test_index_again(void)
     CHECK(f.client[0].index == 0 && f.client[0].number == 3, "%d, number %d", f.client[0].index,
           (int)f.client[0].number);
     results_lend(f.results, &f.client[1], result);
+    lend(&f, 0);
+    lend(&f, 0);
     send_message(&f, 0, &message);
-    CHECK(f.n_found == 0, "the client before it was lent this");
+    CHECK(f.n_found == 0 && f.results->wrong[RESULT_TICKET] == 1,
+          "the one before it was lent this");
     send_message(&f, 1, &message);
     CHECK(f.n_found == 1, "the other one lost its own");
+    results_detach(f.results, &f.client[1]);
+    results_attach(f.results, &f.client[1]);
+    results_lend(f.results, &f.client[1], result);
+    send_message(&f, 1, &message);
+    CHECK(f.n_found == 2, "the one before it has answered this");
     end(&f);
 }
 
@@ -405,8 +413,10 @@ static void test_crops(void)
     f.config.is_batch = false;
     f.config.crops.of = (char *)"other";
     struct message message = message_for(lend(&f, 0));
+    lend(&f, 0);
     message.head.element = 1;
     send_message(&f, 0, &message);
+    CHECK(f.found.sequence == 1, "the next frame took its place: %d", (int)f.found.sequence);
     CHECK(f.n_found == 1 && f.found.object == 5 && f.found.parent_sequence == 77, "object %d of %d",
           f.found.object, (int)f.found.parent_sequence);
     end(&f);
