@@ -65,12 +65,18 @@ class Detector:
         layout = layout_of(head, arrays, size, classes, planes, activation == "softmax", extra)
         model.pictures, model.anchors, model.classes, model.planes = layout
         model.memory, model.device = (HOST, 0) if arrays[0].device is None else (CUDA, arrays[0].device)
+        if len(strides) > len(model.strides):
+            raise ValueError(f"strides: {len(model.strides)} at most, not {len(strides)}")
+        if scale is not None and not any(array.dtype in ("s8", "u8") for array in arrays):
+            raise ValueError(f"scale= is of outputs of s8 and u8, not of {arrays[0].dtype}")
+        if any(array.device != arrays[0].device for array in arrays):
+            raise ValueError("the tensors of an output lie on several devices")
         for at, array in enumerate(arrays):
             if array.dtype in ("s8", "u8") and scale is None:
                 raise ValueError(f"an output of {array.dtype} has a scale and a zero point: scale= and zero= are wanted")
             if array.dtype not in DTYPES:
                 raise ValueError(f"an output of {array.dtype}: {', '.join(DTYPES)} are known")
-            model.format[at] = DTYPES[array.dtype], scale or 1, zero
+            model.format[at] = DTYPES[array.dtype], 1 if scale is None else scale, zero
         model.multi_label, model.agnostic, model.compat_ultralytics = multi_label, agnostic, compat_ultralytics
         model.clip, model.quads, model.iou, model.offset = clip, quads, iou, offset
         model.max_det, model.candidates = max_det, candidates
@@ -131,7 +137,7 @@ def _number_of(names, what, name):
 
 def _plain(value):
     """Something to compare options by: numbers as they are, sequences as tuples."""
-    return value if value is None or isinstance(value, (int, float, str)) else tuple(value)
+    return tuple(value) if hasattr(value, "__iter__") and not isinstance(value, str) else value
 
 
 def _detector_of(arrays, size, options):

@@ -6,7 +6,7 @@ import time
 
 from .dlpack import CPU, CUDA, capsule_of
 from .library import CLIP, HOST, ElementHeader, Header, libframed
-from .rows import packed
+from .rows import on_host, packed
 
 IN_SOURCE = 2  # enum framed_result_flags
 DAMAGED, KEYFRAME, FIRST_OF_EPOCH, CAPTURE_CLOCK, INTERLACED, HDR, EMPTY = (1 << bit for bit in range(7))
@@ -170,7 +170,7 @@ def _mapped(function, columns, header, rows, clip):
         return [list(numbers[at : at + width]) for at in range(0, len(numbers), width)]
     import numpy
 
-    array = numpy.array(rows, "f4", order="C")
+    array = numpy.array(on_host(rows), "f4", order="C")
     if array.size and (array.ndim != 2 or array.shape[1] < columns):
         raise ValueError(f"an array of N x {columns} is wanted, not {array.shape}")
     if array.size:
@@ -214,6 +214,8 @@ class Lent:
     def _send(self, index, detections, source, model):
         """False: the daemon takes nothing now, or is gone."""
         boxes, count = packed(detections)
+        if not 0 <= model < 1 << 32:
+            raise ValueError(f"model is a number from 0 to {(1 << 32) - 1}, not {model}")
         with self._sent_by._lock:
             handle, flags = self._sent_by._open_handle(), IN_SOURCE if source else 0
             if libframed.framed_send(handle, self._view, index, boxes, count, flags, model) == 0:

@@ -50,11 +50,16 @@ def _columns_layout(head, shape, size, classes, planes, extra):
             number = columns - FIRST[head] - extra
         if 0 < number <= CLASSES_MAX and (classes is None or number == classes):
             ways.append((pictures, anchors, number, is_planes))
+    usual = _usual_anchors(head, size)
+    for way in ways:
+        if head == "yolov8" and classes is None and way[1] in {3 * n for n in usual} - usual:
+            raise ValueError(f"{head}: an output of {_text_of(shape)} has three anchors a cell, as head=\"yolov5\" has; if it "
+                             f"is yolov8, classes={way[2]} is wanted")
     if len(ways) == 2:
-        usual = _usual_anchors(head, size)
         ways = [way for way in ways if way[1] in usual]
         if len(ways) != 1:
-            raise ValueError(f"{head}: an output of {_text_of(shape)} can be read in two ways: classes= or planes= is wanted")
+            other = ', or head="end2end"' if FINISHED_COLUMNS in shape[-2:] else ""
+            raise ValueError(f"{head}: an output of {_text_of(shape)} can be read in two ways: classes= or planes= is wanted{other}")
     if not ways:
         first = FINISHED_COLUMNS if head == "end2end" else f"{FIRST[head]} + {'classes' if classes is None else classes}"
         raise ValueError(f"{head}: an output of {_text_of(shape)} has no {first} + {extra} columns")
@@ -67,6 +72,8 @@ def layout_of(head, arrays, size, classes, planes, is_softmax, extra):
     if head not in ORDERS:
         return _columns_layout(head, arrays[0].shape, size, classes, planes, extra)
     boxes = arrays[0].shape
+    if planes:
+        raise ValueError(f"{head}: planes= is of heads of one tensor")
     if len(boxes) not in (2, 3) or boxes[-1] != 4:
         raise ValueError(f"{head}: boxes of {_text_of(boxes)}, not of pictures x N x 4")
     pictures, anchors = boxes[0] if len(boxes) == 3 else 1, boxes[-2]

@@ -15,6 +15,13 @@ def numpy_or_none():
     return numpy
 
 
+def on_host(array):
+    """An array of PyTorch or CuPy that may lie on a GPU, for numpy."""
+    if hasattr(array, "detach"):
+        return array.detach().cpu()
+    return array.get() if hasattr(array, "__cuda_array_interface__") else array
+
+
 def rows_of(address, count):
     """Copies `count` of C's detections: x1, y1, x2, y2, score, class."""
     raw = ctypes.string_at(address, count * DETECTION_BYTES)
@@ -28,7 +35,7 @@ def rows_of(address, count):
 
 
 def _matrix_of(numpy, rows):
-    matrix = numpy.asarray(rows, "f8")
+    matrix = numpy.asarray(on_host(rows), "f8")
     if matrix.size == 0:
         return numpy.empty((0, 6))
     if matrix.ndim != 2 or matrix.shape[1] < 6:

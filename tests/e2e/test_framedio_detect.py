@@ -246,11 +246,19 @@ def check_refusals(checks, random):
     refused(checks, "two ways", square, header)
     checks.check(framedio.detect(square, header, planes=True).shape == (0, 6), "planes")
     checks.check(framedio.detect(square, header, classes=56).shape == (0, 6), "classes")
+    checks.check(same(framedio.detect(output, header, conf=numpy.float32(0.25)), expected(output, header)), "numpy's numbers")
     refused(checks, "no 4 + 79 + 0 columns", output, header, classes=79)
     refused(checks, "has no 6 + 0 columns", output, header, "end2end")
     refused(checks, "not contiguous", output[:, ::2], header)
     refused(checks, "scale= and zero=", output.astype("u1"), header)
     refused(checks, "<f8", output.astype("f8"), header)
+    refused(checks, "above 0", output.astype("u1"), header, scale=0)
+    refused(checks, "s8 and u8, not of f32", output, header, scale=0.5)
+    refused(checks, "strides: 4 at most", output, header, "yolox", strides=(8, 16, 32, 64, 128))
+    refused(checks, "heads of one tensor", [numpy.zeros((9, 4), "f4"), numpy.zeros((9, 5), "f4")], header, "detr", planes=True)
+    refused(checks, 'head="yolov5" has; if it is yolov8, classes=6', numpy.zeros((3 * ANCHORS, 10), "f4"), header)
+    checks.check(framedio.detect(numpy.zeros((3 * ANCHORS, 10), "f4"), header, classes=6).shape == (0, 6), "three a cell")
+    refused(checks, 'or head="end2end"', numpy.zeros((1, 300, 6), "f4"), header)
     refused(checks, "no array", 7, header, kind=TypeError)
     refused(checks, "a Frame, a Batch", output, None, kind=TypeError)
     refused(checks, "an output of 2 pictures for one", numpy.stack([output, output]), header)
@@ -338,6 +346,22 @@ def take_result(sender):
     return (magic, version, flags, slot, element, ticket, count, model), found
 
 
+class OnGpu:
+    """What a tensor of PyTorch on a GPU lets others do with it."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, *_):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return self.array
+
+
 def check_send(checks, where):
     sender = RingSender(where)
     with framedio.open(f"ring:{sender.path}", timeout=10 * PATIENCE) as reader:
@@ -354,6 +378,12 @@ def check_send(checks, where):
         checks.check(take_result(sender) == ((b"FRRS", 1, 0, 1, 0, 5, 2, 0), [row[:7] + (0,) for row in wanted]), "six columns")
         for nothing in ([], numpy.empty((0, 6), "f4")):
             checks.check(frame.send(nothing) and take_result(sender) == ((b"FRRS", 1, 2, 1, 0, 5, 0, 0), []), "no boxes")
+        for model in (-1, 1 << 32):
+            try:
+                frame.send(rows, model=model)
+                checks.check(False, f"model {model} was sent")
+            except ValueError as error:
+                checks.check("0 to 4294967295" in str(error), str(error))
         for wrong, text in ((rows[:, :5], "n x 6"), ([[1, 2]], "rows of"), (numpy.tile(rows, (151, 1)), "300"),
                             ([[0, 0, 1, 1, 1, 65536]], "65535"), (rows - 8, "65535")):
             try:
@@ -361,6 +391,9 @@ def check_send(checks, where):
                 checks.check(False, f"{text}: was sent")
             except ValueError as error:
                 checks.check(text in str(error), str(error))
+        on_gpu = OnGpu(rows[:, :4])
+        checks.check(same(frame.to_source(on_gpu), frame.to_source(rows[:, :4])), "to_source of PyTorch's on a GPU")
+        checks.check(frame.send(OnGpu(rows)) and take_result(sender)[1] == wanted, "detections of PyTorch's on a GPU")
         copy = frame.keep()
         frame.release()
         checks.check(sender.peer.recv(64) == struct.pack("<IIQ", 1, 0, 5), "the slot")
