@@ -327,6 +327,14 @@ bool output_is_open(const struct output *output)
     return output->sink || output->old_lines || (output->lines && output->lines->sink);
 }
 
+void output_yield(const struct output *output)
+{
+    if (output->sink)
+        sink_yield(output->sink, NULL);
+    if (output->lines && output->lines->sink)
+        sink_yield(output->lines->sink, NULL);
+}
+
 void output_check_paths(const struct output *output)
 {
     if (output->sink)

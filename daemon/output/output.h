@@ -87,6 +87,8 @@ bool output_wants_lines(const struct output *);
 // the new one begin. 1; 0: nothing differs; -ENOMEM.
 int output_set_detections(struct output *, const struct output_config *);
 void output_check_paths(const struct output *); // of its sinks, as sink_check_path
+// Its sinks listen no more: others may at their addresses. What clients have goes on.
+void output_yield(const struct output *);
 // Whether a sink of the output is open, be it the output's own or one of lines.
 bool output_is_open(const struct output *);
 // No more frames will come: consumers have `grace_ms` to take what is ready. Calling it again may

@@ -404,11 +404,12 @@ static void count_changes(const struct reconfigure *plan, struct reload_result *
     }
 }
 
-// Outputs stay while their `detections` change.
+// Outputs stay while their `detections` change; so does a batch while its cameras go over to
+// others.
 static void set_detections(const struct entry *entry, const struct camera_config *config,
                            struct reload_result *ret)
 {
-    for (int i = 0; entry->kept && i < config->n_outputs; i++) {
+    for (int i = 0; i < config->n_outputs; i++) {
         struct output *output = subscriptions_find(entry->subscriptions, config->outputs[i].name);
         const int rc = output_set_detections(output_owner(output), &config->outputs[i]);
         ret->outputs_changed += rc > 0;
@@ -424,8 +425,7 @@ void reconfigure_apply(struct reconfigure *plan, struct reload_result *ret)
     for (int i = 0; i < plan->n_added; i++)
         take_listener(plan->added[i], output_at_address(plan, plan->added[i]));
     for (int i = 0; i < plan->n_removed; i++)
-        if (plan->removed[i]->sink)
-            sink_yield(plan->removed[i]->sink, NULL);
+        output_yield(plan->removed[i]);
     for (int i = 0; i < plan->n_removed; i++)
         if (plan->removed[i]->batch)
             output_finish(plan->removed[i], DRAIN_LEAVING_MS);

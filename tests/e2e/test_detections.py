@@ -331,6 +331,41 @@ def check_reload(checks, where):
     checks.check(metrics.sum("framed_results_wrong_total", reason="not_wanted") > 0, "nothing was sent unasked")
 
 
+REPLACED = """
+backend: cpu
+cameras:
+  cam:
+    url: {where}/{clip}.mp4
+    loop: true
+    pace: realtime
+    outputs:
+      o: {{size: {size}, sink: "ring:{where}/o.ring", detections: {{sink: "unix:{where}/o.sock"}}}}
+batches:
+  all: {{cameras: "*", size: 64x64, sink: "ring:{where}/all.ring", detections: {{sink: "unix:{where}/{lines}.sock"}}}}
+"""
+
+
+def check_replaced(checks, where):
+    """A new output has its lines at the old one's address at once, and a batch gets other lines with other cameras."""
+    os.link(f"{where}/clip.mp4", f"{where}/other.mp4")
+    with Framed(where, REPLACED.format(where=where, clip="clip", size="64x64", lines="before")) as framed:
+        until(lambda: framed.errors().count("detections: listens") == 2, 10 * PATIENCE)
+        for step, (clip, size) in enumerate((("clip", "96x96"), ("other", "96x96"))):
+            readers = [Lines(f"unix:{where}/{name}.sock") for name in ("o", ("before", "after0")[step])]
+            with open(framed.config, "w") as file:
+                file.write(REPLACED.format(where=where, clip=clip, size=size, lines=f"after{step}"))
+            code, text, errors = run("reload", "-c", framed.config, env={"RUNTIME_DIRECTORY": where})
+            checks.check(code == 0, f"reload: {text}{errors}")
+            until(lambda: framed.errors().count("detections: listens") == 2 * step + 4, 5)
+            for name in ("o", f"after{step}"):
+                checks.check(os.path.exists(f"{where}/{name}.sock"), f"step {step}: nobody listens at {name}.sock")
+            for reader in readers:
+                reader.join(10 * PATIENCE)
+                checks.check(not reader.is_alive(), f"step {step}: a reader of lines that are gone is still connected")
+        checks.check(framed.stop() == 0, framed.errors())
+        checks.check("another program" not in framed.errors(), framed.errors())
+
+
 BATCH = """
 backend: cpu
 cameras:
@@ -370,7 +405,7 @@ def check_batch(checks, where):
 
 def main():
     checks = Checks("detections")
-    for check in (check_all, check_files, check_bad, check_reload, check_batch):
+    for check in (check_all, check_files, check_bad, check_reload, check_replaced, check_batch):
         with folder() as where:
             make_clip(os.path.join(where, "clip.mp4"))
             check(checks, where)
