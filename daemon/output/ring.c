@@ -272,9 +272,9 @@ static int tell_ready(struct server *server, struct server_client *base)
     int rc = 0;
     while (rc == 0 && (result = pool_acquire(pool, &base->consumer))) {
         rc = tell_client(server, client, result);
-        pool_lend(pool, &base->consumer, rc == 0);
         if (rc == 0)
             results_lend(server->sink.context.results, &client->results, result);
+        pool_lend(pool, &base->consumer, rc == 0); // from here on it may be revoked
         if (rc == 0 && lent_ns_max(ring) > 0 && !uv_is_active((uv_handle_t *)&ring->timer))
             start_timer(ring, lent_ns_max(ring));
     }
