@@ -50,3 +50,4 @@ install-client: client ## install libframed with its headers (PREFIX=/usr LIBDIR
 	mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(LIBDIR),' -e 's,@VERSION@,$(VERSION),' client/framed.pc.in \
 		> $(DESTDIR)$(LIBDIR)/pkgconfig/framed.pc
+	if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/sbin ldconfig; fi
