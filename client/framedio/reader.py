@@ -27,6 +27,7 @@ class Base:
         flags = (NEWEST if newest else 0) | (0 if reconnect else ONCE)
         self.address, self.timeout, self._lent = address, timeout, None
         self._lock, self._counts, self._error = threading.RLock(), Counts(), ""
+        self._logged = ""
         self._handle = libframed.framed_open(os.fsencode(address), flags)
         if not self._handle:
             error = ctypes.get_errno()
@@ -46,7 +47,16 @@ class Base:
                 raise Gone(self.error)
             if rc > 0:
                 self._lent = (Batch if view.batch.count else Frame)._of(self, view)
+            elif self.error != self._logged:
+                self._log()
             return self._lent
+
+    def _log(self):
+        """Why there are no frames: a program that waits for them says nothing else."""
+        import logging
+
+        self._logged = self._error
+        logging.getLogger("framedio").warning(self._error)
 
     def _release(self, lent):
         with self._lock:
@@ -174,7 +184,8 @@ def open(address, newest=True, reconnect=True, timeout=None):
     """A Reader of `unix:PATH`, `tcp:HOST:PORT` or `ring:PATH`, the address of an output's sink.
 
     newest: skip to the newest frame, else each in turn. reconnect: connect again after 0.1, 0.2 ... 5 s, for ever; else
-    Gone is raised. timeout: seconds without a frame behind which Timeout is raised.
+    Gone is raised. timeout: seconds without a frame behind which Timeout is raised. Why a connection could not be made, or
+    ended, is a warning of logging's "framedio".
     """
     return Reader(address, newest, reconnect, timeout)
 

@@ -5,6 +5,7 @@ import asyncio
 import ctypes
 import gc
 import itertools
+import logging
 import os
 import re
 import subprocess
@@ -214,11 +215,16 @@ def check_errors(checks, where):
         checks.check(False, "a frame from nowhere")
     except framedio.Gone as error:
         checks.check("No such file" in str(error), str(error))
+    logged, handler = [], logging.Handler()
+    handler.emit = lambda record: logged.append(record.getMessage())
+    logging.getLogger("framedio").addHandler(handler)
     try:
-        framedio.open(f"unix:{where}/nothing.sock").next(timeout=0.2)
+        framedio.open(f"unix:{where}/nothing.sock").next(timeout=0.4)
         checks.check(False, "a frame from nowhere")
     except framedio.Timeout:
         pass
+    logging.getLogger("framedio").removeHandler(handler)
+    checks.check(logged == [f"unix:{where}/nothing.sock: No such file or directory"], f"logged {logged}")
 
 
 def check_closed(checks, where):
