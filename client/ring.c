@@ -276,10 +276,10 @@ void ring_flush(struct ring *ring, int fd)
 {
     const size_t size = (size_t)ring->n_returns * sizeof ring->returns[0];
     while (size > 0 && send(fd, ring->returns, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        if (errno == EAGAIN)
-            return;
-        else if (errno != EINTR)
+        if (errno == EPIPE || errno == ECONNRESET)
             break;
+        else if (errno != EINTR)
+            return; // EAGAIN, or the kernel has no memory: they are due all the same
     ring->n_returns = 0;
 }
 

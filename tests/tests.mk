@@ -16,6 +16,7 @@ $(B)/tests/client/%: $(B)/tests/client/%.o $(B)/libframed.a
 
 $(B)/tests/client/boxes: $(KERNELS_OBJ)
 $(B)/tests/client/reader: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=mmap
+$(B)/tests/client/ring: LDFLAGS += -Wl,--wrap=send
 $(B)/tests/client/detect: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 
 $(B)/tests/e2e/client_frames: $(B)/tests/e2e/client_frames.o $(B)/libframed.a

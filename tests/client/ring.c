@@ -5,6 +5,17 @@
 #include "tests/client/fake_daemon.h"
 #include "tests/test.h"
 
+// What send fails with; 0: it does not.
+static int send_error;
+ssize_t __real_send(int fd, const void *bytes, size_t size, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
+{
+    errno = send_error;
+    return send_error ? -1 : __real_send(fd, bytes, size, flags);
+}
+
 // A reader that is connected and has had the hello.
 static struct framed_reader *connect_reader(struct fake_daemon *daemon, unsigned flags,
                                             uint32_t batch)
@@ -229,6 +240,26 @@ static void test_lifetime(void)
     fake_close(&daemon);
 }
 
+// A slot is due also where the kernel had no memory for the message.
+static void test_no_memory(void)
+{
+    struct fake_daemon daemon;
+    struct framed_view view;
+    struct framed_ring_return returned[8];
+    fake_open(&daemon, "ring");
+    struct framed_reader *reader = connect_reader(&daemon, 0, 0);
+    fake_say_frame(&daemon, 0, 70, 70);
+    CHECK(framed_next(reader, &view, 0) == 1, "a frame");
+    send_error = ENOBUFS;
+    CHECK(framed_release(reader, &view, NULL, 0) == 0, "release");
+    send_error = 0;
+    CHECK(framed_next(reader, &view, 0) == 0, "a frame from nowhere");
+    CHECK(fake_take_returns(&daemon, returned, 8) == 1 && returned[0].ticket == 70,
+          "the slot was never given back");
+    framed_close(reader);
+    fake_close(&daemon);
+}
+
 int main(void)
 {
     TEST(test_in_order());
@@ -237,6 +268,7 @@ int main(void)
     TEST(test_torn());
     TEST(test_batch());
     TEST(test_returns_wait());
+    TEST(test_no_memory());
     TEST(test_lifetime());
     return test_end();
 }
