@@ -127,16 +127,13 @@ const char *framed_detector_error(const struct framed_detector *detector)
 // 0, or -1 and errno: a tensor is missing, or does not lie as its elements must.
 static int check_output(struct framed_detector *detector, const struct framed_output *output)
 {
-    static const uint8_t element[DETECT_DTYPES] = {
-        [DETECT_F32] = 4, [DETECT_F16] = 2, [DETECT_BF16] = 2, [DETECT_S8] = 1,
-        [DETECT_U8] = 1,  [DETECT_S32] = 4, [DETECT_S64] = 8,
-    };
     for (int i = 0; i < DETECT_TENSORS; i++) {
         if (detect_tensor_bytes(&detector->detect, i) == 0)
             continue;
         if (!output->tensor[i])
             return fail(detector, EINVAL, "the head has a tensor that the output lacks");
-        if ((uintptr_t)output->tensor[i] % element[detector->detect.params.format[i].dtype] != 0)
+        const enum detect_dtype dtype = detector->detect.params.format[i].dtype;
+        if ((uintptr_t)output->tensor[i] % detect_dtype_bytes(dtype) != 0)
             return fail(detector, EINVAL, "a tensor does not lie on a multiple of its element");
     }
     return 0;

@@ -175,6 +175,8 @@ struct detect_params detect_defaults(enum detect_head head);
 // no number. `ret_why`: what is wrong and what is allowed, for a user; NULL: not wanted.
 int detect_init(struct detect *, const struct detect_params *, const char **ret_why);
 
+size_t detect_dtype_bytes(enum detect_dtype); // of an element
+
 // What a tensor of one picture holds, in bytes; 0: the head has no such tensor.
 size_t detect_tensor_bytes(const struct detect *, int tensor);
 

@@ -231,12 +231,17 @@ int detect_init(struct detect *detect, const struct detect_params *params, const
 
 // --- memory
 
-size_t detect_tensor_bytes(const struct detect *d, int tensor)
+size_t detect_dtype_bytes(enum detect_dtype dtype)
 {
     static const size_t bytes[DETECT_DTYPES] = {
         [DETECT_F32] = 4, [DETECT_F16] = 2, [DETECT_BF16] = 2, [DETECT_S8] = 1,
         [DETECT_U8] = 1,  [DETECT_S32] = 4, [DETECT_S64] = 8,
     };
+    return bytes[dtype];
+}
+
+size_t detect_tensor_bytes(const struct detect *d, int tensor)
+{
     const struct head *head = &heads[d->params.head];
     const size_t anchors = (size_t)d->params.anchors;
     const size_t elements[DETECT_TENSORS] = {
@@ -245,7 +250,7 @@ size_t detect_tensor_bytes(const struct detect *d, int tensor)
         head->listed && !head->one_tensor ? anchors : 0,
         head->listed && !head->one_tensor,
     };
-    return elements[tensor] * bytes[d->params.format[tensor].dtype];
+    return elements[tensor] * detect_dtype_bytes(d->params.format[tensor].dtype);
 }
 
 size_t detect_result_bytes(const struct detect *d)
