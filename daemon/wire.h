@@ -108,7 +108,7 @@ struct framed_element_header {
     // Of the picture that the element is a part of: header.sequence. Of crops: in the output that
     // the box was found in; header.sequence counts the results with wanted boxes there.
     uint64_t parent_sequence;
-    uint32_t object;      // of crops: index of the box in its result, without dropped ones; else 0
+    uint32_t object;      // of crops: index of the box in the client's result; else 0
     uint32_t part, parts; // which of the picture's elements this is, from 0, and how many it has
     uint8_t reserved[20];
 };

@@ -153,9 +153,10 @@ static char *put_label(char *to, const struct line_labels *labels, int class_id)
     return to + bytes;
 }
 
-static char *put_object(char *to, const struct framed_detection *object,
+static char *put_object(char *to, const struct found *found, int i,
                         const struct line_labels *labels)
 {
+    const struct framed_detection *object = &found->list[i];
     to = put_pixels(put(to, "{\"box\":["), object->x1);
     to = put_pixels(put(to, ","), object->y1);
     to = put_pixels(put(to, ","), object->x2);
@@ -165,6 +166,8 @@ static char *put_object(char *to, const struct framed_detection *object,
     to = put_label(to, labels, object->class_id);
     if (object->track != 0)
         to = put_signed(put(to, ",\"track\":"), object->track);
+    if (found->index[i] != i)
+        to = put_unsigned(put(to, ",\"index\":"), found->index[i]);
     return put(to, "}");
 }
 
@@ -208,7 +211,7 @@ size_t result_line(char to[LINE_BYTES_MAX], const struct found *found,
     for (int i = 0; i < found->n; i++) {
         if (i > 0)
             *end++ = ',';
-        end = put_object(end, &found->list[i], labels);
+        end = put_object(end, found, i, labels);
     }
     return (size_t)(put(end, "]}\n") - to);
 }

@@ -52,7 +52,7 @@ struct found {
     const char *region; // of the camera, that the element shows; "": the picture
     int part, parts;    // which element of its picture it is, and of how many
     // Of crops: the picture that it was cut from, by its sequence in the output that they are of,
-    // and the index of its box in what was found there; object is -1 of others.
+    // and the index of its box in the client's result there; object is -1 of others.
     uint64_t parent_sequence;
     int object;
     struct frame_info frame;

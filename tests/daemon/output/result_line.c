@@ -76,6 +76,7 @@ static void test_all_keys(void)
     found.model = 4;
     found.late = true;
     found.list = list;
+    found.index = (const uint16_t[]){0, 1, 299};
     found.n = 3;
     check_line(
         &found, &of,
@@ -88,7 +89,7 @@ static void test_all_keys(void)
         "\"a \\\"b\\\"\\\\\\u0001\"},"
         "{\"box\":[1,2,3.05,4],\"score\":1,\"class\":0,\"label\":\"person\",\"track\":"
         "-9223372036854775808},"
-        "{\"box\":[0,0,0,0],\"score\":-0.5,\"class\":2,\"track\":7}]}");
+        "{\"box\":[0,0,0,0],\"score\":-0.5,\"class\":2,\"track\":7,\"index\":299}]}");
     line_labels_close(&of);
     labels_free(&labels);
 }
@@ -102,6 +103,7 @@ static void test_scores(void)
         const struct framed_detection object = {.score = scores[i]};
         struct found found = plain();
         found.list = &object;
+        found.index = &(const uint16_t){0};
         found.n = 1;
         const char *at = strstr(line_of(&found, &(struct line_labels){0}), "\"score\":");
         char *end;
@@ -126,13 +128,16 @@ static void test_longest(void)
     CHECK(labels_parse(&labels, text, 1, &wrong) == 0 && line_labels_open(&of, &labels) == 0,
           "labels");
     struct framed_detection list[FRAMED_DETECTIONS_MAX];
-    for (int i = 0; i < FRAMED_DETECTIONS_MAX; i++)
+    uint16_t index[FRAMED_DETECTIONS_MAX];
+    for (int i = 0; i < FRAMED_DETECTIONS_MAX; i++) {
+        index[i] = UINT16_MAX;
         list[i] = (struct framed_detection){.x1 = 16383.99f,
                                             .y1 = 16383.99f,
                                             .x2 = 16383.99f,
                                             .y2 = 16383.99f,
                                             .score = -0.9999e9f,
                                             .track = INT64_MIN};
+    }
     struct found found = plain();
     found.camera = found.output = found.region = camera;
     found.part = found.parts = INT32_MAX;
@@ -145,6 +150,7 @@ static void test_longest(void)
     found.sequence = UINT64_MAX;
     found.late = true;
     found.list = list;
+    found.index = index;
     found.n = FRAMED_DETECTIONS_MAX;
     line_of(&found, &of);
     line_labels_close(&of);
