@@ -60,7 +60,8 @@ static void log_unnamed_memory(const struct pool *pool, int error)
     if (error == -ESHUTDOWN)
         return; // the sink has given the name up
     log_event(LOG_LEVEL_ERROR, "output=%s shared: its memory has no name in /dev/shm: %s",
-              pool->options.name, strerror(-error));
+              pool->options.name,
+              error == -ENOMEM ? "there is no room for the slots" : strerror(-error));
 }
 
 static int open_at(const struct pool *pool, struct pool_region **ret, size_t size,
