@@ -14,6 +14,8 @@ detect() makes boxes of a network's raw output, without PyTorch, and send() tell
 A frame, and every array that was made of it, is valid until the next frame is asked for or frame.release() is called;
 frame.keep() copies it. framed may take a frame away that is held for too long: ask frame.whole behind the reading.
 
+A reader is read by one thread; any thread may call send() and release().
+
 The arrays of a ring are read-only. PyTorch has no tensors that are: frame.torch() is the ring's own memory all the same,
 and writing into it ends the process. Use frame.torch().clone() where something writes.
 """

@@ -216,7 +216,8 @@ def detect(output, frame, head="yolov8", conf=0.25, iou=0.45, *, classes=None, p
         raise ValueError(f"an output of {pictures} pictures for {'one' if count is None else count}")
     whole = frame.batch if isinstance(frame, Element) else frame
     if isinstance(whole, (Frame, Batch)) and not whole.whole:
-        raise Torn(f"frame {header.sequence} was taken away before its output was read")
+        how = "taken away" if whole.valid else "given back"
+        raise Torn(f"frame {header.sequence} was {how} before its output was read")
     found = detector.run(arrays, address, stride, count or 1, arrays[0].stream if stream is None else stream)
     boxes = [rows_of(picture.detections, picture.count) for picture in found]
     if not extras:

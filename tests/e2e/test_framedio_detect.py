@@ -309,7 +309,7 @@ def check_batches(checks, where, random):
             checks.check(batch[0].send(found[0], model=3) and reader.counts()["results"] > 2, f"{reader.counts()}")
             copy = batch.keep()
             batch.release()
-            refused(checks, "taken away", outputs, batch, kind=framedio.Torn)
+            refused(checks, "given back", outputs, batch, kind=framedio.Torn)
             checks.check(all(map(numpy.array_equal, framedio.detect(outputs, copy), found)), "a copy's boxes")
             refused(checks, "an output of 1 pictures for", outputs[:1], copy)
         with framedio.open(f"unix:{where}/gate.sock", timeout=20 * PATIENCE) as reader:
