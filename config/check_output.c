@@ -1,71 +1,15 @@
 #include "config/check_output.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include "config/detections.h"
-#include "config/op.h"
-#include "config/pattern.h"
+#include "config/check_sink.h"
 #include "config/preset.h"
 #include "config/value.h"
 
-struct check {
-    struct mistakes *mistakes;
-    const struct config *config;
-    struct output_config *output;
-    const struct given *given;
-    const char *path;
-    const char *section; // "", or "detections." where `output` is what detections_as_output made
-    const struct output_config *whole; // that the output is, or its detections are of
-};
-
-static const struct given *find_given(const struct check *c, const char *key)
-{
-    char dotted[KEY_MAX];
-    snprintf(dotted, sizeof dotted, "%s%s", c->section, key);
-    const struct config_row *row = table_find(&output_table, dotted);
-    assert(row);
-    return &c->given[row - output_table.rows];
-}
-
-// The file sets the key in this output, not under `defaults`.
-static bool is_given(const struct check *c, const char *key)
-{
-    return find_given(c, key)->key.line > 0;
-}
-
-static bool is_wrong(const struct check *c, const char *key)
-{
-    return find_given(c, key)->wrong;
-}
-
-__attribute__((format(printf, 4, 5))) static void
-refuse_at(const struct check *c, struct place at, const char *key, const char *format, ...)
-{
-    char dotted[KEY_MAX], what[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    snprintf(dotted, sizeof dotted, "%s.%s%s", c->path, c->section, key);
-    mistake(c->mistakes, at, dotted, "%s", what);
-}
-
-// The mistake is that the output has the key, or that the key has this value. A value from
-// `defaults` is shown at the output itself.
-#define refuse_key(c, name, ...)   refuse_at(c, find_given(c, name)->key, name, __VA_ARGS__)
-#define refuse_value(c, name, ...) refuse_at(c, value_place(c, name), name, __VA_ARGS__)
-
-static struct place value_place(const struct check *c, const char *key)
-{
-    return is_given(c, key) ? find_given(c, key)->value : c->output->place;
-}
-
 // --- kernels
 
-static void check_keys_of_kernel(struct check *c)
+static void check_keys_of_kernel(struct output_check *c)
 {
     const struct config_row *kernel = table_find(&output_table, "kernel");
     for (int i = 0; i < output_table.n; i++) {
@@ -83,12 +27,12 @@ static void check_keys_of_kernel(struct check *c)
 }
 
 // Area and triangle weigh rows and columns on their own.
-static void check_filter(struct check *c)
+static void check_filter(struct output_check *c)
 {
     const struct output_config *o = c->output;
     const double *m = o->affine.m;
     const bool mixed = o->affine.set && !(m[1] == 0 && m[3] == 0) && !(m[0] == 0 && m[4] == 0);
-    if (!filter_weighs(o->filter) || is_wrong(c, "affine") || is_wrong(c, "rotate"))
+    if (!filter_weighs(o->filter) || key_is_wrong(c, "affine") || key_is_wrong(c, "rotate"))
         return;
     if (mixed)
         refuse_value(c, "filter",
@@ -102,14 +46,14 @@ static void check_filter(struct check *c)
 
 // `crop`, `roi` and `tiles` each say what the elements show of the picture. What the output says
 // itself replaces what `defaults` say.
-static void check_regions(struct check *c)
+static void check_regions(struct output_check *c)
 {
     struct output_config *o = c->output;
     const struct {
         const char *key;
         bool set, given;
-    } keys[] = {{"crop", o->crop.set, is_given(c, "crop")},
-                {"roi", o->roi.name != NULL, is_given(c, "roi")},
+    } keys[] = {{"crop", o->crop.set, key_is_given(c, "crop")},
+                {"roi", o->roi.name != NULL, key_is_given(c, "roi")},
                 {"tiles.size", o->tiles.size > 0, o->tiles.size > 0}};
     for (int i = 0; i < 3; i++)
         for (int k = i + 1; k < 3; k++)
@@ -129,31 +73,32 @@ static void check_regions(struct check *c)
     }
 }
 
-static bool equals(const struct check *c, const struct output_config *other, const char *key)
+static bool equals(const struct output_check *c, const struct output_config *other, const char *key)
 {
     return value_equal(table_find(&output_table, key), c->output, other);
 }
 
 // Keys that only some fits read.
-static void check_fit(struct check *c)
+static void check_fit(struct output_check *c)
 {
     struct output_config *o = c->output;
     const bool limited = o->fit == FIT_LETTERBOX || o->fit == FIT_ULTRALYTICS ||
                          o->fit == FIT_RECT || o->fit == FIT_YOLOX || o->fit == FIT_MMDET;
     struct output_config plain = {.preset = o->preset};
-    if (is_wrong(c, "fit") || is_wrong(c, "preset"))
+    if (key_is_wrong(c, "fit") || key_is_wrong(c, "preset"))
         return;
     preset_values(&plain);
-    if (!fit_follows_source(o->fit) && is_given(c, "stride") && !equals(c, &plain, "stride"))
+    if (!fit_follows_source(o->fit) && key_is_given(c, "stride") && !equals(c, &plain, "stride"))
         refuse_value(c, "stride", "is only for fit rect and torchvision");
-    if (!limited && !o->scaleup && is_given(c, "scaleup"))
+    if (!limited && !o->scaleup && key_is_given(c, "scaleup"))
         refuse_value(c, "scaleup",
                      "false is only for fit letterbox, ultralytics, rect, yolox and mmdet (true)");
     if (!limited)
         o->scaleup = true;
     const int width = o->size.width % o->stride, height = o->size.height % o->stride;
-    if (o->fit == FIT_RECT && (width || height) && !is_wrong(c, "size") && !is_wrong(c, "stride"))
-        refuse_value(c, is_given(c, "stride") ? "stride" : "size",
+    if (o->fit == FIT_RECT && (width || height) && !key_is_wrong(c, "size") &&
+        !key_is_wrong(c, "stride"))
+        refuse_value(c, key_is_given(c, "stride") ? "stride" : "size",
                      "of fit rect leaves sides that are no multiples of the stride (%dx%d, or "
                      "another stride than %d)",
                      o->size.width + (width ? o->stride - width : 0),
@@ -161,7 +106,7 @@ static void check_fit(struct check *c)
 }
 
 // A preset's mean and std may be for its order of channels, and its elements may be fractions.
-static void check_preset(struct check *c)
+static void check_preset(struct output_check *c)
 {
     static const char *const needed[] = {"preset",       "tensor.dtype", "tensor.order",
                                          "tensor.scale", "tensor.mean",  "tensor.std"};
@@ -170,7 +115,7 @@ static void check_preset(struct check *c)
     const struct config_row *preset = table_find(&output_table, "preset");
     const struct config_row *order = table_find(&output_table, "tensor.order");
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (is_wrong(c, needed[i]))
+        if (key_is_wrong(c, needed[i]))
             return;
     preset_values(&plain);
     const bool mean = equals(c, &plain, "tensor.mean"), std = equals(c, &plain, "tensor.std");
@@ -190,15 +135,15 @@ static void check_preset(struct check *c)
                      row_choice(preset, (int)o->preset));
 }
 
-static void check_geometry(struct check *c)
+static void check_geometry(struct output_check *c)
 {
     struct output_config *o = c->output;
     const double *m = o->affine.m;
     static const char *const excluded[] = {"preset", "fit", "scaleup", "stride", "rotate", "flip"};
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
-        if (is_given(c, excluded[i]) && is_given(c, "affine"))
+        if (key_is_given(c, excluded[i]) && key_is_given(c, "affine"))
             refuse_key(c, excluded[i], "cannot be combined with affine (crop, size and fill can)");
-        else if (is_given(c, excluded[i]))
+        else if (key_is_given(c, excluded[i]))
             o->affine.set = false;
     }
     if (o->affine.set && m[0] * m[4] == m[1] * m[3])
@@ -210,7 +155,7 @@ static void check_geometry(struct check *c)
     check_filter(c);
 }
 
-static void check_warp(struct check *c)
+static void check_warp(struct output_check *c)
 {
     struct output_config *o = c->output;
     const struct {
@@ -220,16 +165,16 @@ static void check_warp(struct check *c)
         {"fill", o->fill.n}, {"tensor.mean", o->tensor.mean.n}, {"tensor.std", o->tensor.std.n}};
     check_geometry(c);
     check_preset(c);
-    if (o->colour.matrix == MATRIX_BT601_8BIT && is_given(c, "colour.matrix"))
+    if (o->colour.matrix == MATRIX_BT601_8BIT && key_is_given(c, "colour.matrix"))
         refuse_value(c, "colour.matrix",
                      "bt601-8bit is only for kernel yuv (auto | bt601 | "
                      "bt709 | bt2020)");
     else if (o->colour.matrix == MATRIX_BT601_8BIT)
         o->colour.matrix = MATRIX_UNSPECIFIED;
-    if (o->tensor.order != ORDER_GRAY || is_wrong(c, "tensor.order"))
+    if (o->tensor.order != ORDER_GRAY || key_is_wrong(c, "tensor.order"))
         return;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        if (lists[i].n == 3 && is_given(c, lists[i].key))
+        if (lists[i].n == 3 && key_is_given(c, lists[i].key))
             refuse_value(c, lists[i].key,
                          "has three entries, but gray has one channel (one entry)");
     }
@@ -241,61 +186,61 @@ static const char *const geometry_keys[] = {"size",   "fit",    "scaleup", "stri
 
 // Geometry under `defaults` is that of warp outputs: what a yuv output does not set itself is as if
 // nobody had set it.
-static void own_geometry(struct check *c)
+static void own_geometry(struct output_check *c)
 {
     struct output_config *o = c->output;
     const char *wrong;
     for (size_t i = 0; i < sizeof geometry_keys / sizeof *geometry_keys; i++) {
         const struct config_row *row = table_find(&output_table, geometry_keys[i]);
-        if (is_given(c, row->key))
+        if (key_is_given(c, row->key))
             o->resized = true;
         else if (row->text)
             value_parse(row, o, &row->text, 1, &wrong);
     }
-    if (!is_given(c, "affine"))
+    if (!key_is_given(c, "affine"))
         o->affine = (struct affine){0};
-    if (!is_given(c, "crop"))
+    if (!key_is_given(c, "crop"))
         o->crop = (struct crop){0};
-    if (!is_given(c, "roi"))
+    if (!key_is_given(c, "roi"))
         value_free(table_find(&output_table, "roi"), o);
-    if (!is_given(c, "size"))
+    if (!key_is_given(c, "size"))
         o->size = (struct dimensions){0};
 }
 
-static void check_yuv_geometry(struct check *c)
+static void check_yuv_geometry(struct output_check *c)
 {
     static const char *const sized[] = {"fit", "scaleup", "stride"};
     own_geometry(c);
     if (!c->output->resized)
         return;
     for (size_t i = 0; i < sizeof sized / sizeof *sized; i++)
-        if (is_given(c, sized[i]) && !is_given(c, "size"))
+        if (key_is_given(c, sized[i]) && !key_is_given(c, "size"))
             refuse_key(c, sized[i], "needs a size to fit the picture into (size: WIDTHxHEIGHT)");
     if (c->output->fill.mean)
         refuse_value(c, "fill", "mean is only for kernel warp (0 to 255, or [R, G, B])");
     check_geometry(c);
 }
 
-static void check_yuv(struct check *c)
+static void check_yuv(struct output_check *c)
 {
     struct colour_config *colour = &c->output->colour;
     check_yuv_geometry(c);
     if (colour->matrix != MATRIX_BT601_8BIT)
         return;
-    if (is_given(c, "colour.matrix") && !is_given(c, "colour.range"))
+    if (key_is_given(c, "colour.matrix") && !key_is_given(c, "colour.range"))
         colour->range = RANGE_UNSPECIFIED;
     else if (colour->range == RANGE_FULL)
         refuse_value(c, "colour.range", "bt601-8bit has no full range (auto | limited)");
 }
 
 // The camera's packets go where nobody takes them for frames.
-static void check_copy(struct check *c)
+static void check_copy(struct output_check *c)
 {
     const enum sink_kind sink = c->output->sink.kind;
     if (sink != SINK_NONE && sink != SINK_FILE && sink != SINK_RTSP)
         refuse_value(c, "sink",
                      "is not for kernel copy (file:PATH.mp4, file:PATH.mkv or rtsp://HOST/PATH)");
-    if (c->output->overflow == OVERFLOW_DROP_OLDEST && is_given(c, "overflow"))
+    if (c->output->overflow == OVERFLOW_DROP_OLDEST && key_is_given(c, "overflow"))
         refuse_value(c, "overflow",
                      "is not for kernel copy, whose packets need those before them (auto | "
                      "drop_newest | wait)");
@@ -304,7 +249,7 @@ static void check_copy(struct check *c)
 // --- batches
 
 // The elements of a batch are tensors of one shape.
-static void check_batch(struct check *c)
+static void check_batch(struct output_check *c)
 {
     static const char *const details[] = {"tiles.overlap", "tiles.full"};
     const struct output_config *o = c->output;
@@ -318,13 +263,13 @@ static void check_batch(struct check *c)
                      "cannot be combined with order fixed, where each member has one index (1, or "
                      "order: arrival)");
     if ((o->fit == FIT_RECT || o->fit == FIT_TORCHVISION) && !o->affine.set)
-        refuse_value(c, is_given(c, "fit") || !is_given(c, "preset") ? "fit" : "preset",
+        refuse_value(c, key_is_given(c, "fit") || !key_is_given(c, "preset") ? "fit" : "preset",
                      "makes tensors whose size goes by the source, but the elements of a batch "
                      "have one size");
     if (o->affine.set && o->tiles.size)
         refuse_value(c, "affine", "cannot be combined with tiles");
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)
-        if (is_given(c, details[i]) && !is_given(c, "tiles.size"))
+        if (key_is_given(c, details[i]) && !key_is_given(c, "tiles.size"))
             refuse_key(c, details[i], "has no effect without tiles.size beside it");
     if (o->order == BATCH_FIXED && o->tiles.size)
         refuse_value(c, "order",
@@ -332,299 +277,22 @@ static void check_batch(struct check *c)
                      "(arrival)");
 }
 
-static void (*const kernel_checks[])(struct check *) = {
+static void (*const kernel_checks[])(struct output_check *) = {
     [KERNEL_WARP] = check_warp,
     [KERNEL_YUV] = check_yuv,
     [KERNEL_COPY] = check_copy,
 };
 
-// --- sinks
-
-static void check_tcp(struct check *c)
-{
-    struct output_config *o = c->output;
-    const bool tcp = o->sink.kind == SINK_TCP;
-    if (tcp && is_given(c, "mode"))
-        refuse_key(c, "mode",
-                   "has no effect on a tcp sink (only on unix:PATH, ring:PATH and file:PATH)");
-    if (tcp && is_given(c, "group"))
-        refuse_key(c, "group",
-                   "has no effect on a tcp sink (only on unix:PATH, ring:PATH and file:PATH)");
-    if (tcp && !o->open && !address_is_local(&o->sink) && !is_wrong(c, "open"))
-        refuse_value(c, "sink",
-                     "lets everybody who can reach this machine read the frames (open: true to "
-                     "allow that, or tcp:127.0.0.1:PORT, tcp:[::1]:PORT)");
-    if (!tcp && o->open && is_given(c, "open"))
-        refuse_key(c, "open",
-                   "is only for a tcp sink (sink: tcp:HOST:PORT; other sinks have mode and group)");
-    if (!tcp)
-        o->open = false;
-}
-
-static void check_shared(struct check *c)
-{
-    const struct output_config *o = c->output;
-    if (!o->shared.name || o->kernel == KERNEL_COPY)
-        return;
-    if (o->sink.kind != SINK_RING)
-        refuse_key(c, "shared", "is only for a ring (sink: ring:PATH)");
-    else if (o->memory != RING_HOST)
-        refuse_key(c, "shared", "is only for a ring's memory on the host (memory: host)");
-}
-
-static void check_ring(struct check *c)
-{
-    struct output_config *o = c->output;
-    const bool ring = o->sink.kind == SINK_RING;
-    if (ring && o->clients > RING_CLIENTS_MAX) {
-        if (is_given(c, "clients"))
-            refuse_value(c, "clients", "is too many for a ring (1 to %d)", RING_CLIENTS_MAX);
-        o->clients = RING_CLIENTS_MAX;
-    }
-    const char *memory = row_choice(table_find(&output_table, "memory"), o->memory);
-    if (ring && o->memory != RING_HOST && c->config->backend == BACKEND_CPU)
-        refuse_value(c, "memory",
-                     "%s needs the GPU, but backend is cpu (host, or backend: auto | cuda)",
-                     memory);
-    if (!ring && o->memory != RING_HOST) {
-        if (is_given(c, "memory"))
-            refuse_value(c, "memory", "%s is only for a ring (sink: ring:PATH)", memory);
-        o->memory = RING_HOST;
-    }
-}
-
-static bool is_set(const struct split *split)
-{
-    return split->ns || split->bytes;
-}
-
-static void check_file(struct check *c)
-{
-    struct output_config *o = c->output;
-    const bool file = o->sink.kind == SINK_FILE, segmented = is_set(&o->segment);
-    if (file && is_given(c, "clients"))
-        refuse_key(c, "clients",
-                   "has no effect on a file (only on unix:PATH, ring:PATH and tcp:HOST:PORT)");
-    if (file && segmented && !o->sink.timed)
-        refuse_value(
-            c, "sink",
-            "has no time in its name, which segment needs (%s; as in file:/data/%s.y4m; or "
-            "segment: 0)",
-            PATTERN_ALLOWED, "%Y%m%d-%H%M%S");
-    if (file && is_set(&o->keep) && !o->sink.timed && is_given(c, "keep"))
-        refuse_value(c, "keep",
-                     "needs a time in the name of the files (%s; as in file:/data/%s.mp4)",
-                     PATTERN_ALLOWED, "%Y%m%d-%H%M%S");
-    if (!file && segmented && is_given(c, "segment"))
-        refuse_key(c, "segment", "is only for a file (sink: file:PATH)");
-    if (!file && is_set(&o->keep) && is_given(c, "keep"))
-        refuse_key(c, "keep", "is only for files (sink: file:PATH)");
-    if (!file)
-        o->segment = (struct split){0};
-    if (!file || !o->sink.timed)
-        o->keep = (struct split){0};
-}
-
-// What a copy goes to somewhere else has no owner here.
-static void check_rtsp(struct check *c)
-{
-    static const char *const keys[] = {"mode", "group", "protocol", "before"};
-    const struct output_config *o = c->output;
-    if (o->sink.kind != SINK_RTSP)
-        return;
-    if (o->kernel != KERNEL_COPY)
-        refuse_value(c, "sink",
-                     "rtsp is only for kernel copy (kernel: copy, or unix:PATH, "
-                     "ring:PATH, tcp:HOST:PORT or file:PATH)");
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (is_given(c, keys[i]))
-            refuse_key(c, keys[i], "is only for a file (sink: file:PATH)");
-}
-
-// Whether a sink of the other output is this one.
-static bool sinks_collide(const struct output_config *other, const struct output_config *this)
-{
-    return address_collides(&other->sink, &this->sink) ||
-           address_collides(&other->detections.sink, &this->sink);
-}
-
-static bool memories_collide(const struct output_config *a, const struct output_config *b)
-{
-    return a->shared.name && b->shared.name && strcmp(a->shared.name, b->shared.name) == 0;
-}
-
-// The earlier output that collides with this one: its dotted name. False: there is none.
-static bool find_rival(const struct check *c,
-                       bool (*collide)(const struct output_config *, const struct output_config *),
-                       char rival[KEY_MAX])
-{
-    for (int i = 0; i < c->config->n_cameras; i++) {
-        const struct camera_config *camera = &c->config->cameras[i];
-        for (int j = 0; j < camera->n_outputs; j++) {
-            const struct output_config *other = &camera->outputs[j];
-            if (other == c->whole)
-                return false;
-            snprintf(rival, KEY_MAX, "cameras.%s.outputs.%s", camera->name, other->name);
-            if (collide(other, c->output))
-                return true;
-        }
-    }
-    for (int i = 0; i < c->config->n_batches; i++) {
-        const struct output_config *other = &c->config->batches[i];
-        snprintf(rival, KEY_MAX, "batches.%s", other->name);
-        if (other != c->whole && collide(other, c->output))
-            return true;
-    }
-    return false;
-}
-
-static void check_rivals(struct check *c)
-{
-    char rival[KEY_MAX];
-    if (find_rival(c, sinks_collide, rival))
-        refuse_value(c, "sink", "is already the sink of %s (each output needs its own)", rival);
-    else if (*c->section && address_collides(&c->whole->sink, &c->output->sink))
-        refuse_value(c, "sink", "is the output's own (detections need another)");
-    if (find_rival(c, memories_collide, rival))
-        refuse_value(c, "shared", "is already the memory of %s (each output needs its own)", rival);
-}
-
-// The file gives the key another value than its default.
-static bool is_set_by_file(const struct check *c, const char *key)
-{
-    const struct config_row *row = &output_table.rows[find_given(c, key) - c->given];
-    struct output_config plain = {0};
-    const char *wrong;
-    if (row->text)
-        value_parse(row, &plain, &row->text, 1, &wrong);
-    return is_given(c, key) && (!row->text || !value_equal(row, &plain, c->whole));
-}
-
-// Lines of what clients of a ring send back, whose sink has the same rules as that of an output.
-static void check_detections(struct check *c)
-{
-    static const char *const keys[] = {"sink",    "labels", "open", "clients",
-                                       "segment", "keep",   "mode", "group"};
-    struct output_config lines = detections_as_output(c->output);
-    struct check of = *c;
-    of.section = "detections.";
-    of.output = &lines;
-    const enum sink_kind kind = lines.sink.kind;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && c->output->kernel != KERNEL_COPY; i++) {
-        if (!is_set_by_file(&of, keys[i]))
-            continue;
-        if (c->output->sink.kind != SINK_RING) {
-            refuse_key(&of, keys[i],
-                       "is only for a ring, whose clients send back what they found (sink: "
-                       "ring:PATH)");
-            return;
-        }
-        if (kind == SINK_NONE && strcmp(keys[i], "labels") && !is_wrong(&of, "sink"))
-            refuse_key(&of, keys[i], "has no effect without detections.sink beside it");
-    }
-    if (kind == SINK_NONE || c->output->kernel == KERNEL_COPY)
-        return;
-    if (kind == SINK_RING || kind == SINK_RTSP) {
-        refuse_value(&of, "sink", "is not for lines (unix:PATH, tcp:HOST:PORT or file:PATH)");
-        return;
-    }
-    check_tcp(&of);
-    check_file(&of);
-    check_rivals(&of);
-    detections_take(c->output, &lines);
-}
-
-// --- protocols
-
-static enum protocol protocol_of_ending(const char *path)
-{
-    static const struct {
-        const char *ending;
-        enum protocol protocol;
-    } endings[] = {{".framed", PROTOCOL_FRAMED}, {".y4m", PROTOCOL_Y4M}, {".npy", PROTOCOL_NPY},
-                   {".raw", PROTOCOL_RAW},       {".bin", PROTOCOL_RAW}, {".mp4", PROTOCOL_MP4},
-                   {".mkv", PROTOCOL_MKV}};
-    const char *name = strrchr(path, '/');
-    const char *dot = strrchr(name ? name : path, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++) {
-        if (!strcmp(dot, endings[i].ending))
-            return endings[i].protocol;
-    }
-    return PROTOCOL_AUTO;
-}
-
-static void check_protocol(struct check *c)
-{
-    static const char *const needed[] = {"kernel", "format", "tensor.order", "tensor.dtype"};
-    struct output_config *o = c->output;
-    const char *key = is_given(c, "protocol") ? "protocol" : "sink";
-    if (is_wrong(c, "protocol") || is_wrong(c, "kernel"))
-        return;
-    if (o->sink.kind == SINK_RTSP || (o->kernel == KERNEL_COPY && o->sink.kind != SINK_FILE)) {
-        o->protocol = PROTOCOL_AUTO;
-        return;
-    }
-    if (o->sink.kind == SINK_RING) {
-        if (o->protocol != PROTOCOL_AUTO && o->protocol != PROTOCOL_FRAMED &&
-            is_given(c, "protocol"))
-            refuse_value(c, "protocol",
-                         "is not for a ring, which has a protocol of its own (auto | framed)");
-        o->protocol = PROTOCOL_FRAMED;
-        return;
-    }
-    if (o->protocol == PROTOCOL_AUTO)
-        o->protocol =
-            o->sink.kind == SINK_FILE ? protocol_of_ending(o->sink.path) : PROTOCOL_FRAMED;
-    const char *allowed = o->kernel == KERNEL_COPY ? ".mp4 .mkv, or protocol: mp4 | mkv"
-                                                   : ".framed .y4m .npy .raw .bin, or protocol: "
-                                                     "framed | y4m | npy | raw";
-    if (o->protocol == PROTOCOL_AUTO) {
-        refuse_value(c, "sink", "has an ending that does not tell the protocol (%s)", allowed);
-        return;
-    }
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
-        if (is_wrong(c, needed[i]))
-            return;
-    }
-    const bool container = o->protocol == PROTOCOL_MP4 || o->protocol == PROTOCOL_MKV;
-    if (o->is_batch && o->protocol == PROTOCOL_Y4M) {
-        refuse_value(c, key, "y4m cannot hold the tensors of a batch (framed, npy or raw)");
-        return;
-    }
-    if (output_config_fits(o, o->protocol))
-        return;
-    if (container || o->kernel == KERNEL_COPY)
-        refuse_value(c, key, "%s (%s%s)",
-                     container ? "mp4 and mkv hold packets of kernel copy alone"
-                               : "does not hold the packets of kernel copy",
-                     container ? "kernel: copy, or " : "", allowed);
-    else if (o->protocol == PROTOCOL_NPY)
-        refuse_value(c, key,
-                     "npy cannot hold this format (kernel warp, or format yuv444p or yuv24)");
-    else
-        refuse_value(c, key,
-                     "y4m cannot hold this (format yuv420p or yuv444p, or kernel warp with "
-                     "tensor.order gray and tensor.dtype u8)");
-}
-
 void check_output(struct mistakes *mistakes, const struct config *config,
                   struct output_config *output, const struct given given[], const char *path)
 {
-    struct check c = {mistakes, config, output, given, path, "", output};
-    if (!is_wrong(&c, "kernel")) {
+    struct output_check c = {mistakes, config, output, given, path, "", output};
+    if (!key_is_wrong(&c, "kernel")) {
         check_keys_of_kernel(&c);
         kernel_checks[output->kernel](&c);
         if (output->is_batch)
             check_batch(&c);
     }
-    if (output->sink.kind == SINK_NONE)
-        return;
-    check_tcp(&c);
-    check_ring(&c);
-    check_shared(&c);
-    check_file(&c);
-    check_rtsp(&c);
-    check_rivals(&c);
-    check_protocol(&c);
-    check_detections(&c);
+    if (output->sink.kind != SINK_NONE)
+        check_sink(&c);
 }

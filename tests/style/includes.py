@@ -51,7 +51,7 @@ RANKS = {
     "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "output", "transform", "camera", "supervisor", "service", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
     "config": ["url", "pattern", "address", "unit", "mistakes", "file", "expand", "document", "quantity", "types", "describe", "name_patterns", "labels", "rois",
-               "value", "config", "op", "schema", "print", "json_schema", "object", "detections", "members", "regions", "crops", "reader", "preset", "check_output", "check", "load"],
+               "value", "config", "op", "schema", "print", "json_schema", "object", "detections", "members", "regions", "crops", "reader", "preset", "output_check", "check_sink", "check_output", "check", "load"],
 }
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
