@@ -1,4 +1,4 @@
-# OpenCV's DNN module with batches of several cameras. usage: opencv_batch.py ring:PATH MODEL.onnx
+# OpenCV's DNN module with batches of several cameras. The model takes any number of pictures. usage: opencv_batch.py ring:PATH MODEL.onnx
 import sys
 
 import cv2

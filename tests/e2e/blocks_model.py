@@ -67,11 +67,11 @@ def difference_weights():
     return weights
 
 
-def grid():
-    """The middles of the cells, for the centres; nothing for widths and heights."""
-    middles = numpy.arange(CELLS) * STRIDE + STRIDE / 2
-    y, x = numpy.meshgrid(middles, middles, indexing="ij")
-    return numpy.stack([x, y, 0 * x, 0 * x])[None]
+def count_weights():
+    """Of ones, the middles of the cells in one direction: how many there are up to each, times the stride."""
+    weights = numpy.zeros((4, 1, 1, 2 * CELLS - 1))
+    weights[0, ..., :CELLS] = STRIDE
+    return weights, numpy.array([-STRIDE / 2, 0, 0, 0])
 
 
 class Graph:
@@ -106,7 +106,12 @@ def build():
     inside = graph.node("Relu", [full], "inside")
     distances = graph.node("Concat", [horizontal, vertical], "distances", axis=1)
     offsets = graph.convolution(distances, "offsets", box_weights())
-    boxes = graph.node("Add", [offsets, graph.constant("grid", grid())], "boxes")
+    # No constant has the middles of the cells: OpenCV adds none to each picture of a batch.
+    ones = graph.convolution("images", "ones", numpy.zeros((1, 3, 1, 1)), numpy.ones(1), **cells)
+    weights, bias = count_weights()
+    x = graph.convolution(ones, "x", weights, bias, pads=[0, CELLS - 1, 0, CELLS - 1])
+    y = graph.convolution(ones, "y", weights.swapaxes(2, 3)[[1, 0, 2, 3]], bias[[1, 0, 2, 3]], pads=[CELLS - 1, 0, CELLS - 1, 0])
+    boxes = graph.node("Add", [graph.node("Add", [offsets, x], "across"), y], "boxes")
     known = graph.node("Concat", [distances, inside], "known", axis=1)
     differences = graph.convolution(known, "differences", difference_weights())
     apart = graph.node("Relu", [differences], "apart")

@@ -39,7 +39,7 @@ cameras:
         sink: ring:{where}/detector.ring
         detections: {{sink: "unix:{where}/objects.sock"}}
 batches:
-  detectors: {{cameras: ["*"], count: 2, size: 640x640, preset: ultralytics, sink: "ring:{where}/batches.ring"}}
+  detectors: {{cameras: ["*"], count: 2, tail: zero, size: 640x640, preset: ultralytics, sink: "ring:{where}/batches.ring"}}
 """
 
 
@@ -150,7 +150,10 @@ def write_torch(path):
             down = conv2d(masks, self.vertical_weights, stride=cells, padding=(reach, 0))
             inside = relu(conv2d(masks, self.full_weights, self.full_bias, stride=cells))
             distances = torch.cat([across, down], 1)
-            boxes = conv2d(distances, self.offsets_weights) + self.grid
+            ones = conv2d(images, self.ones_weights, self.ones_bias, stride=cells)
+            boxes = conv2d(distances, self.offsets_weights)
+            boxes += conv2d(ones, self.x_weights, self.x_bias, padding=(0, blocks_model.CELLS - 1))
+            boxes += conv2d(ones, self.y_weights, self.y_bias, padding=(blocks_model.CELLS - 1, 0))
             apart = relu(conv2d(torch.cat([distances, inside], 1), self.differences_weights))
             return torch.cat([boxes, relu(conv2d(apart, self.raw_weights))], 1).flatten(2)
 
