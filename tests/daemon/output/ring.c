@@ -574,6 +574,57 @@ static void test_garbage(void)
     rig_close(&rig, 1000);
 }
 
+// Told of each result: whether it is of the frame that its ticket was lent as.
+struct found_check {
+    struct results_receiver receiver;
+    uint64_t ticket; // of sequence 0
+    int n, wrong;
+};
+
+static struct found_check found_check;
+
+static void check_found(struct results_receiver *receiver, const struct found *found)
+{
+    struct found_check *check = (struct found_check *)receiver;
+    check->n++;
+    check->wrong += found->ticket - found->sequence != check->ticket;
+}
+
+static void add_found_check(struct rig *of)
+{
+    results_add_receiver(of->results, &found_check.receiver);
+}
+
+// A client that gives nothing back: what it was just told of is revoked for the next frames, while
+// results still note of which frame it was.
+static void test_results_of_revoked(void)
+{
+    struct framed_ring_result message = {.magic = FRAMED_RING_RESULT_MAGIC,
+                                         .version = FRAMED_VERSION};
+    struct framed_ring_frame frame;
+    pthread_t camera;
+    start(OVERFLOW_DROP_OLDEST, 3);
+    found_check = (struct found_check){.receiver = {.take = check_found}};
+    on_loop(&rig, add_found_check);
+    struct ring_consumer consumer = join(1);
+    rig_frame(&rig);
+    frame = expect(&consumer, 0, 0);
+    found_check.ticket = frame.ticket;
+    rig.last = 100000;
+    pthread_create(&camera, NULL, rig_camera, &rig);
+    while (frame.header.sequence < rig.last - 1 && next_frame(&consumer, &frame)) {
+        message.slot = frame.slot;
+        message.ticket = frame.ticket;
+        CHECK(send(consumer.fd, &message, sizeof message, MSG_NOSIGNAL) == sizeof message, "send");
+    }
+    pthread_join(camera, NULL);
+    quit(&consumer);
+    CHECK(rig_has_clients(&rig, 0), "the client is still there");
+    CHECK(found_check.n > 0 && found_check.wrong == 0, "%d of %d results are of other frames",
+          found_check.wrong, found_check.n);
+    rig_close(&rig, 1000);
+}
+
 static void test_finish(void)
 {
     start(OVERFLOW_DROP_OLDEST, 4);
@@ -614,6 +665,7 @@ int main(void)
     TEST(test_last_returns(false));
     TEST(test_last_returns(true));
     TEST(test_garbage());
+    TEST(test_results_of_revoked());
     TEST(test_finish());
     return test_end();
 }
