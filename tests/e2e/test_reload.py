@@ -153,6 +153,9 @@ def check_addresses_change_hands(checks, where, clip):
 
     with Reloaded(where, text(0, 1)) as framed:
         until(lambda: os.path.exists(f"{where}/1.sock"), 5)
+        files = [f"{where}/{i}.framed" for i in range(2)]
+        written = until(lambda: all(os.path.exists(file) and os.path.getsize(file) for file in files), 5)
+        checks.check(written, "no frame is in a file")  # an empty one is not kept
         before = framed.listeners()
         knocker = threading.Thread(target=knock)
         knocker.start()
