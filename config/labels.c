@@ -7,6 +7,10 @@
 int labels_parse(struct labels *ret, const char *const text[], int n, const char **wrong)
 {
     size_t bytes = 0;
+    if (n == 1 && text[0][0] && strchr("/.~", text[0][0])) {
+        *wrong = "is a path, but the labels themselves stand here";
+        return -EINVAL;
+    }
     for (int i = 0; i < n; i++) {
         const size_t length = strlen(text[i]);
         if (length == 0 || length > LABEL_MAX) {
