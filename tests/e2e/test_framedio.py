@@ -252,15 +252,20 @@ def check_threads(checks, where):
     """Detections that a thread sends while another reads reach the daemon whole, and so does every slot."""
     sender = RingSender(where, "threads")
     messages, kept = [], []
+    results_left, frames_left = threading.Semaphore(20), threading.Semaphore(20)  # a full socket takes neither
 
     def read_messages():
         while message := sender.peer.recv(65536):
             messages.append(message)
+            if message.startswith(b"FRRS"):
+                results_left.release()
+            else:
+                frames_left.release(len(message) // consume.SLOT.size)
 
     def send():
         for _ in range(2000):
-            if not kept[0].send([[1, 2, 3, 4, 0.5, 7]] * 10):
-                time.sleep(0.001)  # the socket is full
+            results_left.acquire(timeout=10 * PATIENCE)
+            kept[0].send([[1, 2, 3, 4, 0.5, 7]] * 10)
 
     with framedio.open(f"ring:{sender.path}", newest=False, timeout=10 * PATIENCE) as reader:
         reader.poll()
@@ -274,6 +279,7 @@ def check_threads(checks, where):
         count = 1
         while any(thread.is_alive() for thread in threads):
             count += 1
+            frames_left.acquire(timeout=10 * PATIENCE)
             sender.send(count % 3, 10, count)
             next(reader)
         sent = reader.counts()["results"]
