@@ -19,7 +19,7 @@ static int try_once(void)
         uv_run(&rig.loop, UV_RUN_DEFAULT);
     }
     CHECK(uv_loop_close(&rig.loop) == 0, "handles are left on the loop");
-    pool_close(rig.pool);
+    rig_close_pool(&rig);
     return rc;
 }
 
@@ -147,7 +147,7 @@ static void test_replaced_meanwhile(void)
     pthread_join(rig.thread, NULL);
     CHECK(access(rig.path, F_OK) == 0, "another's socket is gone");
     uv_loop_close(&rig.loop);
-    pool_close(rig.pool);
+    rig_close_pool(&rig);
     end();
 }
 
@@ -166,7 +166,7 @@ static void test_tcp(void)
     other.config.sink.host = "256.0.0.1";
     CHECK(rig_try_open(&other) < 0 && strstr(other.why, "256.0.0.1"), "%s", other.why);
     uv_loop_close(&other.loop);
-    pool_close(other.pool);
+    rig_close_pool(&other);
     rmdir(other.folder);
 
     // A connection that we close first must not keep the port.
@@ -344,7 +344,7 @@ static void test_successors(void)
     listener_close(&third);
     CHECK(entries() == 0, "something is left");
     uv_loop_close(&rig.loop);
-    pool_close(rig.pool);
+    rig_close_pool(&rig);
     end();
 }
 

@@ -140,6 +140,13 @@ static inline void rig_open_pool(struct rig *rig)
         CHECK(results_open(&rig->results, &results) == 0, "results");
 }
 
+static inline void rig_close_pool(struct rig *rig)
+{
+    pool_close(rig->pool);
+    results_close(rig->results);
+    rig->results = NULL;
+}
+
 static inline void rig_open(struct rig *rig)
 {
     uv_loop_init(&rig->loop);
@@ -172,8 +179,7 @@ static inline void rig_stop(struct rig *rig, int grace_ms)
     CHECK(uv_loop_close(&rig->loop) == 0, "handles are left on the loop");
     CHECK(ledger_in_flight(&rig->ledger) == 0, "%d frames unaccounted for",
           (int)ledger_in_flight(&rig->ledger));
-    pool_close(rig->pool);
-    results_close(rig->results);
+    rig_close_pool(rig);
     sem_destroy(&rig->called);
 }
 
