@@ -233,12 +233,9 @@ static enum result_wrong check_message(struct results *results, struct results_c
 {
     const unsigned known = FRAMED_RESULT_RETURN | FRAMED_RESULT_IN_SOURCE;
     const uint32_t count = le32toh(message->count), index = le32toh(message->element);
-    client->sent++;
     results->counts = true;
     if (!results->receivers)
         return RESULT_NOT_WANTED;
-    if (client->sent > client->lent)
-        return RESULT_FLOOD;
     if (le16toh(message->version) != FRAMED_VERSION)
         return RESULT_VERSION;
     if (count > FRAMED_DETECTIONS_MAX ||
@@ -351,7 +348,7 @@ void results_take(struct results *results, struct results_client *client,
     const enum result_wrong wrong =
         check_message(results, client, message, bytes, &frame, &element);
     if (wrong != RESULT_WRONGS) {
-        results->wrong[wrong]++;
+        results->wrong[++client->wrong > client->lent ? RESULT_FLOOD : wrong]++;
         return;
     }
     struct framed_detection list[FRAMED_DETECTIONS_MAX];

@@ -26,7 +26,7 @@ enum {
 // Why a whole message is wrong. Names are in results.c.
 enum result_wrong {
     RESULT_NOT_WANTED, // the output has no receiver
-    RESULT_FLOOD,      // the client was lent no more frames than it sent results
+    RESULT_FLOOD,      // for any reason, of a client that sent as many wrong ones as it was lent
     RESULT_VERSION,    // of the message
     RESULT_LENGTH,     // it is not that of so many detections, or they are more than allowed
     RESULT_FLAGS,      // that nobody knows
@@ -90,7 +90,7 @@ struct last_found {
 struct results_client {
     int index; // among those that are connected
     uint32_t number;
-    uint64_t lent, sent;
+    uint64_t lent, wrong; // elements; messages
 };
 
 struct results_options {
