@@ -8,6 +8,10 @@ import time
 from .frame import Batch, Frame
 from .library import NEWEST, ONCE, Counts, View, libframed
 
+# A frame comes over a socket in pieces, and libframed waits for the next of them with less work than Python does. Other
+# threads wait for the reader as long.
+PIECES_MS = 10
+
 
 class Gone(ConnectionError):
     """The connection could not be made or has ended, and none else is to be made."""
@@ -38,11 +42,11 @@ class Base:
             raise ValueError("the reader is closed")
         return self._handle
 
-    def _poll(self):
-        """A Frame or Batch that is there now, or None."""
+    def _poll(self, wait_ms=0):
+        """A Frame or Batch that is there now, or comes within wait_ms; or None."""
         with self._lock:
             handle, self._lent, view = self._open_handle(), None, View()
-            rc = libframed.framed_next(handle, view, 0)
+            rc = libframed.framed_next(handle, view, wait_ms)
             if rc < 0:
                 raise Gone(self.error)
             if rc > 0:
@@ -118,11 +122,13 @@ class Reader(Base):
         end = None if timeout is None else time.monotonic() + timeout
         wait = select.poll()
         wait.register(self.fileno(), select.POLLIN)
-        while (view := self._poll()) is None:
+        wait_ms = 0
+        while (view := self._poll(wait_ms)) is None:
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 raise Timeout(f"{self.address}: no frame for {timeout} s {self.error}".rstrip())
             wait.poll(None if left is None else left * 1000 + 1)
+            wait_ms = PIECES_MS
         return view
 
     def poll(self):
