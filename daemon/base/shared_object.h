@@ -1,10 +1,10 @@
 // The name of a POSIX shared memory object (shm_open) that one output has from open to close. The
-// memory behind the name may be replaced: who has mapped the former keeps it. An object has no
-// seals: whoever may open it can write to it and change its size.
+// memory behind the name may be replaced: programs that have mapped the old memory keep it. An
+// object has no seals: every program that may open it can write to it and change its size.
 //
-// Who has a name holds a lock (flock) on its file, which ends with the process: so the next daemon
-// tells what a killed daemon left from what another has. Files of framed's have the sticky bit,
-// which means nothing else for a file.
+// The daemon that has a name holds a lock (flock) on its file, and the lock ends with the process.
+// So the next daemon can tell a file that a killed daemon left from the file of a living one. The
+// files of framed have the sticky bit, which means nothing else on a file.
 #ifndef FRAMED_DAEMON_BASE_SHARED_OBJECT_H
 #define FRAMED_DAEMON_BASE_SHARED_OBJECT_H
 
@@ -26,8 +26,8 @@ void shared_object_init(struct shared_object *); // closed
 // Whether a name could be taken: 0 or negative errno, as shared_object_open.
 int shared_object_check(const char *name, char *why, size_t size);
 // Takes the name, with no memory yet, also where the object is open and has lost it. 0 or negative
-// errno, with one sentence in `why`: -EADDRINUSE: another program has it; -EEXIST: something that
-// is not framed's has it. `name` outlives the object.
+// errno, with one sentence in `why`: -EADDRINUSE: another program has the name; -EEXIST: the file
+// of that name is not of framed. `name` outlives the object.
 int shared_object_open(struct shared_object *, const char *name, int mode, gid_t group, char *why,
                        size_t size);
 // Frees the name. Accepts a closed one.

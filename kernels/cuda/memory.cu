@@ -18,7 +18,7 @@ struct pinned_range {
     void *memory;
 };
 
-// CUDA page-locks memory for the whole process, so that who pins what is known for all backends of
+// CUDA page-locks memory for the whole process. So the list of pinned ranges serves all backends of
 // it: the first that pins a range locks it, and the last that unpins it unlocks it.
 static struct {
     pthread_mutex_t lock;
