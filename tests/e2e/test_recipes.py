@@ -176,6 +176,7 @@ class Program:
             nodes = list(ast.walk(ast.parse(file.read())))
         names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
         names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
+        names += ["torch" for node in nodes if isinstance(node, ast.Attribute) and node.attr == "torch"]  # frame.torch()
         names = {name.partition(".")[0] for name in names} - {"framedio"}
         if missing := [name for name in sorted(names) if not importlib.util.find_spec(name)]:
             return missing[0]
