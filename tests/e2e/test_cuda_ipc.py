@@ -7,7 +7,6 @@ import hashlib
 import itertools
 import os
 import signal
-import subprocess
 import sys
 
 from framed_client import PATIENCE, Checks, Framed, folder, framedio_environment, until
@@ -16,6 +15,7 @@ if "framedio" not in sys.argv:  # begin anew: the loader reads its environment w
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
 from cuda_client import GPU, clip
+from memory_server import MemoryServer
 
 FRAMES = 200
 CONFIG = """
@@ -64,30 +64,8 @@ for line in sys.stdin:
 '''
 
 
-class Server:
-    """The other process, and the client that tells it of frames."""
-
-    def __init__(self):
-        self.child = subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.registered, self.registrations = None, 0
-
-    def ask(self, *words):
-        print(*words, file=self.child.stdin, flush=True)
-        return self.child.stdout.readline().strip()
-
-    def infer(self, frame):
-        if frame.ipc_handle != self.registered:
-            self.ask("register", frame.ipc_handle.hex())
-            self.registered, self.registrations = frame.ipc_handle, self.registrations + 1
-        return self.ask("infer", frame.offset, frame.bytes)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.child.stdin.close()
-        self.child.stdout.close()
-        self.child.wait()
+def serve():
+    return MemoryServer(SERVER, lambda frame: (frame.ipc_handle, frame.ipc_handle.hex()))
 
 
 def check_frames(checks, where, server, cuda, n):
@@ -109,7 +87,7 @@ def check_frames(checks, where, server, cuda, n):
 
 def check_ipc(checks, where, cuda):
     source = clip(where)
-    with Server() as server:
+    with serve() as server:
         for n in (1, 2):
             with Framed(where, CONFIG.format(where=where, clip=source)) as framed:
                 until(lambda: "running" in framed.errors(), 20)

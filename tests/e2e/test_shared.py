@@ -8,7 +8,6 @@ import itertools
 import mmap
 import os
 import signal
-import subprocess
 import sys
 
 from framed_client import PATIENCE, Checks, Framed, folder, framedio_environment, make_clip, run, until
@@ -16,6 +15,7 @@ from framed_client import PATIENCE, Checks, Framed, folder, framedio_environment
 if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
+from memory_server import MemoryServer
 
 FRAMES = 1000
 NAME = f"/framed-test-{os.getpid()}"
@@ -57,33 +57,8 @@ def config(where, size="320x256", more="", name=NAME):
     return CONFIG.format(where=where, size=size, more=more, name=name)
 
 
-class Server:
-    """The stub, and the client that tells it of frames: a few numbers a frame."""
-
-    def __init__(self):
-        plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-        self.child = subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      text=True, env=plain)
-        self.registered, self.registrations = None, 0
-
-    def ask(self, *words):
-        print(*words, file=self.child.stdin, flush=True)
-        return self.child.stdout.readline().strip()
-
-    def infer(self, frame):
-        """What the server read of the frame."""
-        if frame.memory_number != self.registered:
-            self.ask("register", frame.shared, frame.memory_bytes)
-            self.registered, self.registrations = frame.memory_number, self.registrations + 1
-        return self.ask("infer", frame.offset, frame.bytes)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.child.stdin.close()
-        self.child.stdout.close()
-        self.child.wait()
+def serve():
+    return MemoryServer(SERVER, lambda frame: (frame.memory_number, frame.shared, frame.memory_bytes))
 
 
 def digest(frame):
@@ -117,7 +92,7 @@ def mapped_file(address):
 def check_thousand(checks, where):
     """And the frames lie in the file itself, which framedio has mapped to read."""
     group = grp.getgrnam("daemon") if os.getuid() == 0 else grp.getgrgid(max(os.getgroups()))
-    with Framed(where, config(where, more=f", mode: 0664, group: {group.gr_name}")) as framed, Server() as server:
+    with Framed(where, config(where, more=f", mode: 0664, group: {group.gr_name}")) as framed, serve() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
             frame = next(reader)
             entry = os.stat(PATH)
@@ -135,7 +110,7 @@ def check_thousand(checks, where):
 
 
 def check_batches(checks, where):
-    with Framed(where, BATCHES.format(where=where, name=NAME)) as framed, Server() as server:
+    with Framed(where, BATCHES.format(where=where, name=NAME)) as framed, serve() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
             pictures = check_frames(checks, server, reader, 50, "batches")
             checks.check(pictures > 10 and set(next(reader).cameras) == {"gate"}, f"{pictures} different batches")
@@ -144,7 +119,7 @@ def check_batches(checks, where):
 
 def check_restarts(checks, where):
     """A daemon that is killed leaves its name to the next, while server and reader have its memory."""
-    with Server() as server, framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
+    with serve() as server, framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
         for n in (1, 2):
             with Framed(where, config(where)) as framed:
                 check_frames(checks, server, reader, 100, f"daemon {n}")
@@ -163,7 +138,7 @@ def check_in_use(checks, where):
     other = f"{where}/other"
     os.mkdir(other)
     os.symlink(f"{where}/clip.mp4", f"{other}/clip.mp4")
-    with Framed(where, config(where)) as framed, Server() as server:
+    with Framed(where, config(where)) as framed, serve() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
             check_frames(checks, server, reader, 10, "the first")
             with Framed(other, config(other)) as second:
@@ -184,7 +159,7 @@ def reload(framed, text):
 
 def check_reloads(checks, where):
     """Nothing changes: the memory stays. Frames become larger: other memory has the name, and what was mapped stays."""
-    with Framed(where, config(where)) as framed, Server() as server:
+    with Framed(where, config(where)) as framed, serve() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
             check_frames(checks, server, reader, 10, "before")
             inode = os.stat(PATH).st_ino
@@ -214,7 +189,7 @@ def check_reloads(checks, where):
 
 def check_removed(checks, where):
     """Somebody removes the object: frames go to another one."""
-    with Framed(where, config(where)) as framed, Server() as server:
+    with Framed(where, config(where)) as framed, serve() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
             check_frames(checks, server, reader, 10, "before")
             os.unlink(PATH)
@@ -227,7 +202,7 @@ def check_removed(checks, where):
 
 def check_cut(checks, where):
     """Somebody cuts the object short, behind the words that readers look at: the daemon lives, and frames go to another."""
-    with Framed(where, config(where)) as framed, Server() as server:
+    with Framed(where, config(where)) as framed, serve() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
             check_frames(checks, server, reader, 10, "before")
             os.truncate(PATH, 4096)
