@@ -31,7 +31,7 @@ class Base:
         flags = (NEWEST if newest else 0) | (0 if reconnect else ONCE)
         self.address, self.timeout, self._lent = address, timeout, None
         self._lock, self._counts, self._error = threading.RLock(), Counts(), ""
-        self._logged = ""
+        self._logged = b""
         self._handle = libframed.framed_open(os.fsencode(address), flags)
         if not self._handle:
             error = ctypes.get_errno()
@@ -51,16 +51,16 @@ class Base:
                 raise Gone(self.error)
             if rc > 0:
                 self._lent = (Batch if view.batch.count else Frame)._of(self, view)
-            elif self.error != self._logged:
-                self._log()
+            elif (error := libframed.framed_error(handle)) != self._logged:
+                self._log(error)
             return self._lent
 
-    def _log(self):
+    def _log(self, error):
         """Why there are no frames: a program that waits for them says nothing else."""
         import logging
 
-        self._logged = self._error
-        logging.getLogger("framedio").warning(self._error)
+        self._logged = error
+        logging.getLogger("framedio").warning(error.decode(errors="replace"))
 
     def _release(self, lent):
         with self._lock:
