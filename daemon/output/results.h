@@ -132,8 +132,9 @@ void results_attach(struct results *, struct results_client *);
 void results_detach(struct results *, struct results_client *);
 // The client was told of the result, which it is lent.
 void results_lend(struct results *, struct results_client *, const struct result *);
-// The client gave the slot back.
-void results_return(struct results *, struct results_client *, uint64_t ticket);
+// The client gives that slot back, before the pool has it. Nothing happens where it was revoked.
+void results_return(struct results *, struct results_client *, const struct consumer *,
+                    uint32_t slot, uint64_t ticket);
 // One message of the client, whose first 4 bytes say that it is a result: of `bytes` bytes,
 // framed_ring_result at least. Publishes or counts it. The slot stays lent.
 void results_take(struct results *, struct results_client *, const struct consumer *,

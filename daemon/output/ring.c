@@ -295,11 +295,10 @@ _Static_assert(sizeof(union message) == RESULT_BYTES_MAX, "a result is the longe
 static bool take_return(struct server *server, struct ring_client *client, uint32_t slot,
                         uint64_t ticket)
 {
-    struct pool *pool = server->sink.context.pool;
+    const struct sink_context *context = &server->sink.context;
     struct consumer *consumer = &client->base.consumer;
-    if (pool_has_lent(pool, consumer, slot, ticket))
-        results_return(server->sink.context.results, &client->results, ticket);
-    return pool_return(pool, consumer, slot, ticket);
+    results_return(context->results, &client->results, consumer, slot, ticket);
+    return pool_return(context->pool, consumer, slot, ticket);
 }
 
 static bool take_returns(struct server *server, struct ring_client *client,

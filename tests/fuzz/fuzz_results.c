@@ -147,9 +147,10 @@ static void give_back(int client)
 {
     if (!rig.last[client])
         return;
-    results_return(rig.results, &rig.client[client], rig.ticket[client]);
-    pool_return(rig.pool, &rig.consumer[client], (uint32_t)rig.last[client]->number,
-                rig.ticket[client]);
+    const uint32_t slot = (uint32_t)rig.last[client]->number;
+    struct consumer *consumer = &rig.consumer[client];
+    results_return(rig.results, &rig.client[client], consumer, slot, rig.ticket[client]);
+    pool_return(rig.pool, consumer, slot, rig.ticket[client]);
 }
 
 static void replace(int client)

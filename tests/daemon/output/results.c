@@ -139,8 +139,9 @@ static void send_message(struct fixture *f, int client, const struct message *me
 // Takes back what the client was lent.
 static void take_back(struct fixture *f, int client, const struct result *result)
 {
-    results_return(f->results, &f->client[client], result->ticket);
-    pool_return(f->pool, &f->consumer[client], (uint32_t)result->number, result->ticket);
+    const uint32_t slot = (uint32_t)result->number;
+    results_return(f->results, &f->client[client], &f->consumer[client], slot, result->ticket);
+    pool_return(f->pool, &f->consumer[client], slot, result->ticket);
 }
 
 #define WRONG(f, reason)                                                                           \
