@@ -10,9 +10,8 @@
 // right one its width. All arithmetic is binary32, rounded to nearest, without fused products,
 // unless it says otherwise. The rules are those of the frameworks that the heads come from:
 // Ultralytics (YOLO), YOLOX, torchvision.ops.nms, mmcv.ops, SAHI (merge). No code is theirs.
-//   score      a candidate's is > its threshold (YOLOX: >=). A NaN is none. Without `multi_label`
-//   an
-//              anchor is a candidate by the first of its largest classes alone.
+//   score      a candidate's is > its threshold (YOLOX: >=). A NaN is none. Without `multi_label`,
+//              an anchor is a candidate by the first of its largest classes alone.
 //   order      score descending, then anchor, then class ascending; -0 is 0. The best `candidates`
 //              go on; where there are more, the result says DETECT_CUT.
 //   boxes      whose corners, or angle, are not finite are dropped and counted, as is a class that
