@@ -32,10 +32,11 @@ $(B)/libframed.so.1: client/libframed.map $(CLIENT_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script,$< $(NO_UNDEFINED) \
 		-o $@ $(CLIENT_OBJ) $(CLIENT_LIBS)
 
-# One object, so that what is not for programs has no name outside it.
+# One object, so that what is not for programs has no name outside it. Its section groups are dissolved: a program that
+# brings a CUDA runtime of its own has groups of the same names, of which the linker would keep one alone.
 $(B)/libframed.a: $(CLIENT_OBJ)
 	@echo "  $@"
-	$(Q)$(CROSS)ld -r -o $(@:.a=.o) $^ $(CLIENT_LIBS) && $(CROSS)objcopy -w --keep-global-symbol='framed_*' $(@:.a=.o)
+	$(Q)$(CROSS)ld -r --force-group-allocation -o $(@:.a=.o) $^ $(CLIENT_LIBS) && $(CROSS)objcopy -w --keep-global-symbol='framed_*' $(@:.a=.o)
 	$(Q)rm -f $@ && $(CROSS)ar rcs $@ $(@:.a=.o)
 
 .PHONY: client install-client
