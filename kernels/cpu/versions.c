@@ -10,18 +10,38 @@ static bool everywhere(void)
 }
 
 static const struct version scalar = {
-    "scalar", everywhere, {[OP_WARP] = op_reference, [OP_YUV] = op_reference}, detect_reference};
+    .name = "scalar",
+    .runs = everywhere,
+    .run = {[OP_WARP] = op_reference, [OP_YUV] = op_reference},
+    .detect = detect_reference,
+    .statistics = statistics_reference,
+};
 
 #ifdef __x86_64__
 static const struct version avx2 = {
-    "avx2", avx2_runs, {[OP_WARP] = warp_op_avx2, [OP_YUV] = yuv_avx2}, detect_avx2};
+    .name = "avx2",
+    .runs = avx2_runs,
+    .run = {[OP_WARP] = warp_op_avx2, [OP_YUV] = yuv_avx2},
+    .detect = detect_avx2,
+    .statistics = statistics_reference,
+};
 static const struct version avx512 = {
-    "avx512", avx512_runs, {[OP_WARP] = warp_op_avx512, [OP_YUV] = yuv_avx512}, detect_avx512};
+    .name = "avx512",
+    .runs = avx512_runs,
+    .run = {[OP_WARP] = warp_op_avx512, [OP_YUV] = yuv_avx512},
+    .detect = detect_avx512,
+    .statistics = statistics_reference,
+};
 #endif
 
 #ifdef __aarch64__
 static const struct version neon = {
-    "neon", everywhere, {[OP_WARP] = warp_op_neon, [OP_YUV] = yuv_neon}, detect_neon};
+    .name = "neon",
+    .runs = everywhere,
+    .run = {[OP_WARP] = warp_op_neon, [OP_YUV] = yuv_neon},
+    .detect = detect_neon,
+    .statistics = statistics_reference,
+};
 #endif
 
 const struct version *const versions[] = {

@@ -4,6 +4,7 @@
 #define FRAMED_KERNELS_CPU_VERSIONS_H
 
 #include "kernels/cpu/detect_versions.h"
+#include "kernels/statistics.h"
 #include "kernels/warp.h"
 
 struct version {
@@ -11,6 +12,7 @@ struct version {
     bool (*runs)(void);   // on this CPU
     op_fn *run[OP_KINDS]; // by enum op_kind
     detect_fn *detect;
+    statistics_fn *statistics;
 };
 
 // Each where its CPUs are.

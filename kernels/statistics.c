@@ -1,0 +1,57 @@
+#include "kernels/statistics.h"
+
+#include <errno.h>
+
+#include "kernels/colour.h"
+
+static void edges_init(int32_t *edges, int cells, int side)
+{
+    for (int i = 0; i <= cells; i++)
+        edges[i] = (int32_t)((int64_t)i * side / cells);
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+int statistics_init(struct statistics *s, const struct statistics_params *params,
+                    const struct image *src)
+{
+    const int columns = params->columns ? params->columns : STATISTICS_COLUMNS;
+    const int rows = params->rows ? params->rows : STATISTICS_ROWS;
+    if (columns < 1 || columns > STATISTICS_GRID_MAX || rows < 1 || rows > STATISTICS_GRID_MAX ||
+        params->black >= params->white || !size_is_valid(src->width, src->height) ||
+        !(pixel_layout_of(src->format).uses & FORMAT_SOURCE))
+        return -EINVAL;
+    *s = (struct statistics){.params = *params,
+                             .format = src->format,
+                             .width = src->width,
+                             .height = src->height,
+                             .grid_columns = least(columns, src->width),
+                             .grid_rows = least(rows, src->height)};
+    const int across = src->width / s->grid_columns / 2, down = src->height / s->grid_rows / 2;
+    s->split = least(STATISTICS_SPLIT, least(across, down));
+    s->split = s->split < 1 ? 1 : s->split;
+    s->columns = s->grid_columns * s->split;
+    s->rows = s->grid_rows * s->split;
+    edges_init(s->column_edges, s->columns, s->width);
+    edges_init(s->row_edges, s->rows, s->height);
+    colour_gray_weights(colour_resolve(src->colour, src->height).matrix, s->gray);
+    return 0;
+}
+
+void statistics_grid(const struct statistics *s, const uint32_t *cells, uint8_t *means)
+{
+    const int split = s->split;
+    for (int row = 0; row < s->grid_rows; row++)
+        for (int column = 0; column < s->grid_columns; column++) {
+            uint64_t sum = 0;
+            for (int y = row * split; y < (row + 1) * split; y++)
+                for (int x = column * split; x < (column + 1) * split; x++)
+                    sum += cells[y * s->columns + x];
+            const int32_t *xs = &s->column_edges[column * split], *ys = &s->row_edges[row * split];
+            const uint64_t pixels = (uint64_t)(xs[split] - xs[0]) * (uint64_t)(ys[split] - ys[0]);
+            *means++ = (uint8_t)((sum + pixels / 2) / pixels);
+        }
+}
