@@ -1,0 +1,95 @@
+"""The detectors that are compared: framed's kernel, and two recipes of OpenCV as they are usually written. Each takes a
+picture's luma and gives boxes of what has changed, [x1, y1, x2, y2] in source pixels."""
+import json
+import subprocess
+import time
+
+import cv2
+import numpy
+
+# The least area of a change, in parts of the picture: the recipes' usual 500 pixels of a picture 500 pixels wide.
+LEAST = 500 / (500 * 281)
+
+
+class Kernel:
+    """framed's, by the program bench-motion-clip."""
+
+    def __init__(self, program, width, height, rate, least=LEAST):
+        area = [] if least is None else ["50", str(round(least * width * height))]
+        self.process = subprocess.Popen([program, str(width), str(height), f"{rate:.6f}", *area], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        self.spent = []
+
+    def feed(self, picture):
+        self.process.stdin.write(picture.tobytes())
+        self.process.stdin.flush()
+        found = json.loads(self.process.stdout.readline())
+        self.spent.append(found["ns"])
+        return [box[:4] for box in found["boxes"]]
+
+    def close(self):
+        self.process.stdin.close()
+        if self.process.wait(60):
+            raise RuntimeError("bench-motion-clip failed")
+
+
+class Recipe:
+    """A mask of changed pixels of a small picture, and the contours in it that are large enough."""
+
+    def __init__(self, size):
+        self.size, self.spent = size, []
+
+    def feed(self, picture):
+        begin = time.thread_time_ns()
+        small = cv2.resize(picture, self.size, interpolation=cv2.INTER_AREA)
+        contours, _ = cv2.findContours(self.mask(small), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+        least = LEAST * self.size[0] * self.size[1]
+        across, down = picture.shape[1] / self.size[0], picture.shape[0] / self.size[1]
+        boxes = []
+        for contour in contours:
+            if cv2.contourArea(contour) >= least:
+                x, y, width, height = cv2.boundingRect(contour)
+                boxes.append([x * across, y * down, (x + width) * across, (y + height) * down])
+        self.spent.append(time.thread_time_ns() - begin)
+        return boxes
+
+    def close(self):
+        pass
+
+
+class Mog2(Recipe):
+    """Mixture of Gaussians with OpenCV's own parameters, shadows left out, opened by 3 x 3."""
+
+    def __init__(self, size):
+        super().__init__(size)
+        self.model = cv2.createBackgroundSubtractorMOG2(history=500, varThreshold=16, detectShadows=True)
+        self.shape = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (3, 3))
+
+    def mask(self, small):
+        found = self.model.apply(small)
+        _, found = cv2.threshold(found, 200, 255, cv2.THRESH_BINARY)
+        return cv2.morphologyEx(found, cv2.MORPH_OPEN, self.shape)
+
+
+class Average(Recipe):
+    """Blur, a running average, a threshold of 25 levels, dilated twice."""
+
+    def __init__(self, size):
+        super().__init__(size)
+        self.mean = None
+
+    def mask(self, small):
+        small = cv2.GaussianBlur(small, (13, 13), 0)
+        if self.mean is None:
+            self.mean = small.astype(numpy.float32)
+        apart = cv2.absdiff(small, cv2.convertScaleAbs(self.mean))
+        cv2.accumulateWeighted(small, self.mean, 0.05)
+        _, found = cv2.threshold(apart, 25, 255, cv2.THRESH_BINARY)
+        return cv2.dilate(found, None, iterations=2)
+
+
+def make(program, width, height, rate):
+    """All of them, for one camera: by name."""
+    cv2.setNumThreads(1)
+    return {"framed": Kernel(program, width, height, rate), "MOG2 320x180": Mog2((320, 180)),
+            "MOG2 640x360": Mog2((640, 360)), "average 320x180": Average((320, 180))}
