@@ -1,0 +1,90 @@
+// Fingerprint of a picture: 64 bits that stay nearly the same when the picture is encoded anew,
+// scaled or a little brighter, and change when its content does. Two pictures are as different as
+// the bits that differ. Pure; nothing here allocates.
+//
+// It is the perceptual hash by a discrete cosine transform (DCT), as in Zauner, "Implementation and
+// Benchmarking of Perceptual Image Hash Functions", 2010, and as the library pHash has it:
+//   luma    32 x 32 means over equal areas of the picture, rounded once
+//   DCT     coefficients of the frequencies 1 to 8, each way: two products by an 8 x 32 table,
+//             B = (luma T^t + 256) >> 9     |B| <= 21,320, so that it fits 16 bits
+//             C = T B                       |C| <= 1,825,333,120, so that it fits 32 bits
+//           where T is 4096 cos(pi (2 x + 1) v / 64), rounded, and `>>` rounds down
+//   bits    bit 8 u + v is C[u][v] > the median of all 64. The median of an even number lies
+//           halfway between the two in the middle; exactly those are above it that are above the
+//           32nd smallest.
+// Frequency 0 is left out: it is the mean, which says nothing, and the rows of T sum to 0, so that
+// a picture whose levels are all higher by the same number has the same fingerprint.
+//
+// All arithmetic is of whole numbers: C, wide registers (cpu/versions.h) and CUDA give the
+// same bits.
+#ifndef FRAMED_KERNELS_FINGERPRINT_H
+#define FRAMED_KERNELS_FINGERPRINT_H
+
+#include "kernels/image.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    FINGERPRINT_SIDE = 32,
+    FINGERPRINT_LUMA = FINGERPRINT_SIDE * FINGERPRINT_SIDE,
+    FINGERPRINT_FREQUENCIES = 8,
+    FINGERPRINT_BITS = 64,
+    FINGERPRINT_DROPPED = 9,     // bits of the first product
+    FINGERPRINT_CELLS_MAX = 512, // along a side
+};
+
+// --- from sums of cells to the 32 x 32 luma
+
+// Which cells of an axis make up each of the 32 rows or columns. Their shares are in 1/32 cell.
+struct fingerprint_axis {
+    int32_t cells;
+    int16_t first[FINGERPRINT_SIDE], last[FINGERPRINT_SIDE];
+    uint8_t first_share[FINGERPRINT_SIDE]; // of those between both, all 32
+    uint8_t last_share[FINGERPRINT_SIDE];  // 0 where the last is the first
+    uint32_t pixels[FINGERPRINT_SIDE];     // of the picture, in 1/32 pixel
+};
+
+// Made for one grid of cells; never changes; plain bytes, which may be copied.
+struct fingerprint_cells {
+    struct fingerprint_axis x, y;
+    uint64_t reciprocal[FINGERPRINT_LUMA]; // (2^64 - 1) / pixels of the area, rounded down
+};
+
+// Cell i of an axis has the pixels from edges[i] to edges[i + 1] - 1. There may be less than 32
+// cells along an axis, and their sizes may differ. -EINVAL: no cell or more than
+// FINGERPRINT_CELLS_MAX along an axis, edges that do not ascend from 0, or a side beyond
+// IMAGE_SIDE_MAX.
+int fingerprint_cells_init(struct fingerprint_cells *, int columns, const int32_t column_edges[],
+                           int rows, const int32_t row_edges[]);
+
+// `sums`: the sum of luma over each cell, columns x rows, row by row. Pixel (x, y) of `luma` is the
+// mean over the area from x * columns / 32 to (x + 1) * columns / 32 cells, and likewise down: a
+// cell that lies in two areas counts in each by its share, its pixels as all alike.
+void fingerprint_luma(const struct fingerprint_cells *, const uint32_t *sums,
+                      uint8_t luma[FINGERPRINT_LUMA]);
+
+// --- from the luma to the bits
+
+// T, row by row: FINGERPRINT_FREQUENCIES x FINGERPRINT_SIDE.
+extern const int16_t fingerprint_table[FINGERPRINT_FREQUENCIES][FINGERPRINT_SIDE];
+
+// Every version: the fingerprints of n pictures. Thread-safe.
+typedef void fingerprint_fn(const uint8_t (*luma)[FINGERPRINT_LUMA], uint64_t *ret, int n);
+
+fingerprint_fn fingerprint_reference;
+
+// Bits that differ.
+static inline FRAMED_HD int fingerprint_distance(uint64_t a, uint64_t b)
+{
+    int n = 0;
+    for (uint64_t differ = a ^ b; differ; differ &= differ - 1)
+        n++;
+    return n;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
