@@ -15,6 +15,7 @@ static const struct version scalar = {
     .run = {[OP_WARP] = op_reference, [OP_YUV] = op_reference},
     .detect = detect_reference,
     .statistics = statistics_reference,
+    .motion = motion_reference,
 };
 
 #ifdef __x86_64__
@@ -24,6 +25,7 @@ static const struct version avx2 = {
     .run = {[OP_WARP] = warp_op_avx2, [OP_YUV] = yuv_avx2},
     .detect = detect_avx2,
     .statistics = statistics_reference,
+    .motion = motion_reference,
 };
 static const struct version avx512 = {
     .name = "avx512",
@@ -31,6 +33,7 @@ static const struct version avx512 = {
     .run = {[OP_WARP] = warp_op_avx512, [OP_YUV] = yuv_avx512},
     .detect = detect_avx512,
     .statistics = statistics_reference,
+    .motion = motion_reference,
 };
 #endif
 
@@ -41,6 +44,7 @@ static const struct version neon = {
     .run = {[OP_WARP] = warp_op_neon, [OP_YUV] = yuv_neon},
     .detect = detect_neon,
     .statistics = statistics_reference,
+    .motion = motion_reference,
 };
 #endif
 

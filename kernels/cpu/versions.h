@@ -4,6 +4,7 @@
 #define FRAMED_KERNELS_CPU_VERSIONS_H
 
 #include "kernels/cpu/detect_versions.h"
+#include "kernels/motion.h"
 #include "kernels/statistics.h"
 #include "kernels/warp.h"
 
@@ -13,6 +14,7 @@ struct version {
     op_fn *run[OP_KINDS]; // by enum op_kind
     detect_fn *detect;
     statistics_fn *statistics;
+    motion_fn *motion;
 };
 
 // Each where its CPUs are.

@@ -24,6 +24,9 @@ $(B)/bench-peers: $(PEERS_OBJ) $(KERNELS_OBJ)
 $(B)/bench-detect: $(B)/tests/bench/detect/main.o $(if $(NVCC),$(B)/tests/bench/detect/time_cuda.cu.o) $(KERNELS_OBJ)
 	$(link) $(KERNELS_LIBS)
 
+$(B)/bench-motion-clip: $(B)/tests/bench/motion/motion_clip.o $(KERNELS_OBJ)
+	$(link) $(KERNELS_LIBS)
+
 $(B)/bench-workers: $(B)/tests/bench/peers/workers.o $(KERNELS_OBJ)
 	$(link) $(KERNELS_LIBS)
 

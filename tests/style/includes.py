@@ -42,6 +42,7 @@ FOLDERS = {
     "tests/bench/crops": (["client"], []),
     "tests/bench/cuda": (["tests", "kernels"], []),
     "tests/bench/detect": (["tests", "kernels"], []),
+    "tests/bench/motion": (["tests", "kernels"], []),
     "tests/bench/latency": (["tests", "daemon"], []),
     "tests/bench/peers": (["tests", "kernels"], []),
 }

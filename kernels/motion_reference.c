@@ -1,0 +1,163 @@
+// A step of motion as plain loops: what its bytes are, every other version gives.
+#include <string.h>
+
+#include "kernels/motion_reference.h"
+
+static void means_of(const struct motion *m, const uint32_t *sums, uint16_t *mean)
+{
+    for (int y = 0; y < m->rows; y++) {
+        memset(mean + y * m->stride, 0, sizeof(*mean) * (size_t)m->stride);
+        for (int x = 0; x < m->columns; x++)
+            mean[y * m->stride + x] =
+                (uint16_t)cell_mean(sums[y * m->columns + x], m->sum_shift,
+                                    m->mean_of[m->row_tall[y]][x], m->mask[y * m->stride + x]);
+    }
+}
+
+// --- light
+
+// Of the cells whose background tells of the light: how many are above it in that light.
+static int cells_above(const struct motion *m, const uint16_t *mean, const uint16_t *ref,
+                       struct motion_light light)
+{
+    int n = 0;
+    for (int i = 0; i < m->stride * m->rows; i++)
+        n += cell_tells(ref[i]) && mean[i] > cell_lit(ref[i], light);
+    return n;
+}
+
+// And how many it does not explain.
+static int cells_far(const struct motion *m, const uint16_t *mean, const uint16_t *ref,
+                     struct motion_light light)
+{
+    int n = 0;
+    for (int i = 0; i < m->stride * m->rows; i++)
+        n += cell_tells(ref[i]) && abs(mean[i] - cell_lit(ref[i], light)) > CELL_FAR;
+    return n;
+}
+
+// The light as it is where less than half of the cells are above the background by more than a
+// little, and less than half below. Else the median gain, or the median shift, by whichever more
+// cells are explained.
+static struct motion_light light_of(const struct motion *m, const uint16_t *mean,
+                                    const uint16_t *ref)
+{
+    const struct motion_light same = {GAIN_ONE, 0};
+    int tell = 0, above = 0, below = 0;
+    for (int i = 0; i < m->stride * m->rows; i++) {
+        tell += cell_tells(ref[i]);
+        above += cell_tells(ref[i]) && mean[i] > ref[i] + cell_even(ref[i]);
+        below += cell_tells(ref[i]) && mean[i] < ref[i] - cell_even(ref[i]);
+    }
+    if (2 * above <= tell && 2 * below <= tell)
+        return same;
+    struct motion_light gain = {GAIN_MIN, 0}, shift = {GAIN_ONE, SHIFT_MIN};
+    for (int step = 1 << (GAIN_BITS - 1); step > 0; step /= 2) {
+        const struct motion_light at = {gain.gain + step - 1, 0};
+        if (gain.gain + step < 1 << GAIN_BITS && 2 * cells_above(m, mean, ref, at) > tell)
+            gain.gain += step;
+    }
+    for (int step = SHIFT_STEP << (SHIFT_BITS - 1); step >= SHIFT_STEP; step /= 2) {
+        const struct motion_light at = {GAIN_ONE, shift.shift + step - SHIFT_STEP};
+        if (2 * cells_above(m, mean, ref, at) > tell)
+            shift.shift += step;
+    }
+    return cells_far(m, mean, ref, shift) < cells_far(m, mean, ref, gain) ? shift : gain;
+}
+
+// --- changes
+
+// The range of the lit slow background over a cell and its neighbours.
+static int range_at(const uint16_t *slow, ptrdiff_t pitch, const struct motion *m, int x, int y)
+{
+    int lo = CELL_WHITE, hi = 0;
+    for (int dy = -1; dy <= 1; dy++)
+        for (int dx = -1; dx <= 1; dx++) {
+            const int level = slow[clamp_to(y + dy, 0, m->rows - 1) * pitch +
+                                   clamp_to(x + dx, 0, m->columns - 1)];
+            lo = level < lo ? level : lo;
+            hi = level > hi ? level : hi;
+        }
+    return hi - lo;
+}
+
+static struct motion_counts changes_mark(const struct motion *m, const struct motion_state *state,
+                                         const struct motion_changes *changes,
+                                         const struct motion_workspace *w)
+{
+    const uint16_t *noise = motion_plane(m, state, MOTION_NOISE);
+    struct motion_counts counts = {0};
+    for (int y = 0; y < m->rows; y++)
+        for (int x = 0; x < m->stride; x++) {
+            const int i = y * m->stride + x;
+            const int slow = w->slow[y * w->pitch + x], fast = w->fast[i];
+            int change = 0;
+            if (m->mask[i]) {
+                const int range = range_at(w->slow, w->pitch, m, x, y);
+                if (abs(w->mean[i] - slow) >
+                    cell_tolerance(m, noise[i], SLOW_THRESHOLD, range, slow, changes->slow))
+                    change |= CHANGE_SLOW;
+                if (abs(w->mean[i] - fast) >
+                    cell_tolerance(m, noise[i], FAST_THRESHOLD, range, fast, changes->fast))
+                    change |= CHANGE_FAST;
+            }
+            w->change[i] = (uint16_t)change;
+            counts.fast += change >> 1;
+            counts.both += change == CHANGE_BOTH;
+        }
+    return counts;
+}
+
+// --- backgrounds
+
+static void cell_update(const struct motion *m, const struct motion_state *state,
+                        const struct motion_workspace *w, const struct motion_step *step, int i,
+                        int lit_slow)
+{
+    uint16_t *slow = motion_plane(m, state, MOTION_SLOW) + i;
+    uint16_t *fast = motion_plane(m, state, MOTION_FAST) + i;
+    uint16_t *noise = motion_plane(m, state, MOTION_NOISE) + i;
+    uint16_t *age = motion_plane(m, state, MOTION_AGE) + i;
+    const int mean = w->mean[i], lit_fast = w->fast[i], change = w->change[i];
+    const int residual = abs(mean - lit_fast);
+    const bool alone = change == CHANGE_SLOW;
+    const int older = *age + 1 < m->absorb_after ? *age + 1 : m->absorb_after;
+    *age = (uint16_t)(alone && !step->jump ? older : 0);
+    int share = step->slow_share;
+    if (!step->settling && change == CHANGE_BOTH)
+        share = 0;
+    else if (!step->settling && *age == m->absorb_after)
+        share = m->absorb_share;
+    *slow = (uint16_t)cell_average(lit_slow, mean, share, step->rounding);
+    *fast = (uint16_t)cell_average(lit_fast, mean, step->fast_share, step->rounding);
+    if (!step->jump)
+        *noise = (uint16_t)cell_noise(m, *noise, residual, step->rounding);
+}
+
+void motion_reference(const struct motion *m, struct motion_state *state, const uint32_t *sums,
+                      struct motion_changes *changes, void *workspace)
+{
+    const struct motion_workspace w = motion_workspace_at(m, workspace);
+    const uint16_t *slow = motion_plane(m, state, MOTION_SLOW);
+    const uint16_t *fast = motion_plane(m, state, MOTION_FAST);
+    *changes = (struct motion_changes){.slow = {GAIN_ONE, 0}, .fast = {GAIN_ONE, 0}};
+    means_of(m, sums, w.mean);
+    if (state->steps > 0) {
+        changes->slow = light_of(m, w.mean, slow);
+        changes->fast = light_of(m, w.mean, fast);
+    }
+    for (int y = 0; y < m->rows; y++)
+        for (int x = 0; x < m->stride; x++) {
+            w.slow[y * w.pitch + x] = (uint16_t)cell_lit(slow[y * m->stride + x], changes->slow);
+            w.fast[y * m->stride + x] = (uint16_t)cell_lit(fast[y * m->stride + x], changes->fast);
+        }
+    const struct motion_counts counts = changes_mark(m, state, changes, &w);
+    const struct motion_step step = motion_step_of(m, state, counts, changes);
+    for (int y = 0; y < m->rows; y++)
+        for (int x = 0; x < m->stride; x++) {
+            const int i = y * m->stride + x;
+            if (!step.settling && w.change[i] == CHANGE_BOTH)
+                changes->cell[changes->count++] = (uint16_t)(y * m->columns + x);
+            cell_update(m, state, &w, &step, i, w.slow[y * w.pitch + x]);
+        }
+}
