@@ -1,0 +1,27 @@
+// Trilinear interpolation on CUDA, the reference's bytes. Nothing allocates, and nothing waits for
+// the device: arrays are device memory that stays until the stream is done.
+#ifndef FRAMED_KERNELS_CUDA_TRILINEAR_CUDA_H
+#define FRAMED_KERNELS_CUDA_TRILINEAR_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/trilinear.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TRILINEAR_CUDA_FEATURES_MAX = 1 << 24 }; // f
+
+// Put trilinear_forward and trilinear_backward of kernels/trilinear.h onto the stream. n and f are
+// above 0.
+cudaError_t trilinear_cuda_forward(float *out, const float *features, const float *points, size_t n,
+                                   size_t f, cudaStream_t);
+cudaError_t trilinear_cuda_backward(float *grad_features, float *grad_points, const float *grad_out,
+                                    const float *features, const float *points, size_t n, size_t f,
+                                    cudaStream_t);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
