@@ -1,6 +1,7 @@
 # libframed, what programs read frames with. It wants libc alone, and loads CUDA's driver where frames or outputs are on a
-# GPU. Of the kernels it has detection, built once more because code of a shared library must run at any address.
-CLIENT_KERNELS := $(filter kernels/detect_% kernels/cpu/detect_% kernels/cpu/instructions.c,$(KERNELS_SRC))
+# GPU. Of the kernels it has detection and trilinear interpolation, built once more because code of a shared library must
+# run at any address.
+CLIENT_KERNELS := $(filter kernels/detect_% kernels/cpu/detect_% kernels/cpu/instructions.c kernels/trilinear.c,$(KERNELS_SRC))
 CLIENT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard client/*.c)) $(CLIENT_KERNELS:%.c=$(B)/client/%.o)
 LIBDIR ?= $(PREFIX)/lib
 NO_UNDEFINED := -Wl,-z,defs
@@ -11,7 +12,8 @@ SHARED := -fPIC -fvisibility=hidden
 $(B)/client/kernels/%_avx2.o: override CFLAGS += $(AVX2)
 $(B)/client/kernels/%_avx512.o: override CFLAGS += $(AVX512)
 ifneq ($(NVCC),)
-CLIENT_OBJ += $(B)/client/detector_cuda.cu.o $(patsubst %.cu,$(B)/client/%.cu.o,$(wildcard kernels/cuda/detect*.cu))
+CLIENT_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard client/*.cu)) \
+	$(patsubst %.cu,$(B)/client/%.cu.o,$(wildcard kernels/cuda/detect*.cu kernels/cuda/trilinear.cu))
 CLIENT_LIBS := $(CUDART)
 endif
 

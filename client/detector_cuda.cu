@@ -2,9 +2,9 @@
 // kernels write to straight away.
 #include "client/detector.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
+#include "client/gpu.cuh"
 #include "kernels/cuda/detect_cuda.h"
 
 struct gpu_detector {
@@ -16,33 +16,6 @@ struct gpu_detector {
 
 namespace
 {
-
-// The thread's current device is the program's.
-class on_device
-{
-  public:
-    explicit on_device(int device)
-    {
-        error_ = cudaGetDevice(&before_);
-        if (error_ == cudaSuccess && before_ != device)
-            error_ = cudaSetDevice(device);
-        is_other_ = error_ == cudaSuccess && before_ != device;
-    }
-    ~on_device()
-    {
-        if (is_other_)
-            cudaSetDevice(before_);
-    }
-    cudaError_t error() const
-    {
-        return error_;
-    }
-
-  private:
-    cudaError_t error_;
-    int before_ = 0;
-    bool is_other_;
-};
 
 cudaError_t make_ready(struct gpu_detector *gpu, const struct detect *detect)
 {
@@ -62,20 +35,6 @@ cudaError_t allocate(struct gpu_detector *gpu, const struct detect *detect)
     if (error == cudaSuccess)
         error = cudaHostAlloc((void **)&gpu->results, bytes, cudaHostAllocPortable);
     return error == cudaSuccess ? make_ready(gpu, detect) : error;
-}
-
-int errno_of(cudaError_t error)
-{
-    switch (error) {
-    case cudaErrorMemoryAllocation:
-        return -ENOMEM;
-    case cudaErrorNoDevice:
-    case cudaErrorInvalidDevice:
-    case cudaErrorInsufficientDriver:
-        return -ENODEV;
-    default:
-        return -EIO;
-    }
 }
 
 } // namespace
@@ -99,7 +58,7 @@ int gpu_detector_open(struct gpu_detector **ret, const struct detect *detect, in
     }
     *ret_why = cudaGetErrorString(error);
     gpu_detector_close(gpu);
-    return errno_of(error);
+    return gpu_errno(error);
 }
 
 void gpu_detector_close(struct gpu_detector *gpu)
@@ -128,5 +87,5 @@ int gpu_detector_run(struct gpu_detector *gpu, const struct detect *detect,
         return 0;
     gpu->is_ready = false;
     *ret_why = cudaGetErrorString(error);
-    return errno_of(error) == -ENOMEM ? -ENOMEM : -EIO;
+    return gpu_errno(error) == -ENOMEM ? -ENOMEM : -EIO;
 }

@@ -311,6 +311,35 @@ enum framed_merge_flags {
 int framed_merge(struct framed_detection *to, int32_t *ret_source,
                  const struct framed_detection *from, int n, double threshold, unsigned flags);
 
+// --- trilinear interpolation: n points, each in a cell of its own whose 8 corners have f features
+
+// Where the arrays of a call lie.
+struct framed_place {
+    uint32_t memory;      // enum framed_ring_memory: FRAMED_RING_HOST, or FRAMED_RING_CUDA
+    int32_t device;       // of a GPU: CUDA's number of it
+    void *stream;         // of a GPU: CUDA's stream, which the work goes to; NULL: default
+    uint64_t reserved[4]; // 0
+};
+
+// Interpolates n x 8 x f features at n x 3 points x, y, z from -1 to 1, to `out`, n x f. Corner k
+// of a cell lies at +1, and not at -1, in x where k has bit 2, in y with bit 1, in z with bit 0, so
+// that its corners are an array [x][y][z]. With u = (x + 1) / 2 the corner's weight is the product
+// of u, or 1 - u at -1, and of the same for y and z; `out` is the sum of weights times features.
+// Points beyond -1 to 1 are extrapolated. CPU and GPU give the same bytes. f: 1 to 2^24.
+// Arrays are packed floats, and `out` is none of the others. place: NULL: host memory, in the
+// calling thread. On a GPU it does not wait: arrays must stay until the stream is done. Returns 0.
+// -1 and errno: EINVAL (f, an unknown memory, or more features than memory can have), ENOTSUP (a
+// GPU, and this libframed was built without CUDA), ENODEV (no such GPU), EIO. Thread-safe.
+int framed_trilinear_forward(float *out, const float *features, const float *points, uint64_t n,
+                             uint64_t f, const struct framed_place *place);
+
+// The gradients of that, from grad_out, n x f: to grad_features, n x 8 x f, the weights times
+// grad_out; to grad_points, n x 3, the slopes at each point along x, y and z. Of the two, NULL: not
+// wanted; without grad_points `features` is not read, and may be NULL. All else is as above.
+int framed_trilinear_backward(float *grad_features, float *grad_points, const float *grad_out,
+                              const float *features, const float *points, uint64_t n, uint64_t f,
+                              const struct framed_place *place);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

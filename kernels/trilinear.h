@@ -4,7 +4,7 @@
 //
 //   features   n x 8 x f. Corner k lies where bit 2 of k says in x, bit 1 in y and bit 0 in z: 0 at
 //              -1, 1 at +1. So a point's corners are an array [x][y][z] of 2 x 2 x 2.
-//   points     n x 3: x, y, z, from -1 to 1. Beyond that the interpolation goes on as a line.
+//   points     n x 3: x, y, z, from -1 to 1; beyond that it extrapolates.
 //   out        n x f: sum of w_k * features_k
 //
 // With u = (x + 1) / 2, and 1 - u for the corners at -1, the same for y and z, the weight w_k is

@@ -57,7 +57,7 @@ RANKS = {
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
     (r"((tests/)?kernels|tests/bench)/cuda/.*|tests/bench/detect/time_cuda.cu", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
-    (r"client/detector_cuda.cu", ["cuda_runtime_api.h"]),
+    (r"client/(\w+_cuda\.cu|gpu\.cuh)", ["cuda_runtime_api.h"]),
     (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (r"daemon/input/rtsp_video\.c", ["libavcodec/", "libavutil/"]),
     (r"daemon/cli/probe\.c", ["libavcodec/"]),

@@ -1,0 +1,51 @@
+// What libframed's calls of CUDA share.
+#ifndef FRAMED_CLIENT_GPU_CUH
+#define FRAMED_CLIENT_GPU_CUH
+
+#include <cuda_runtime_api.h>
+#include <errno.h>
+
+// Makes a device the thread's current one for as long as it lives: before and after that, the
+// current device is the program's.
+class on_device
+{
+  public:
+    explicit on_device(int device)
+    {
+        error_ = cudaGetDevice(&before_);
+        if (error_ == cudaSuccess && before_ != device)
+            error_ = cudaSetDevice(device);
+        is_other_ = error_ == cudaSuccess && before_ != device;
+    }
+    ~on_device()
+    {
+        if (is_other_)
+            cudaSetDevice(before_);
+    }
+    cudaError_t error() const
+    {
+        return error_;
+    }
+
+  private:
+    cudaError_t error_;
+    int before_ = 0;
+    bool is_other_;
+};
+
+// -ENOMEM, -ENODEV or -EIO.
+inline int gpu_errno(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorMemoryAllocation:
+        return -ENOMEM;
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInsufficientDriver:
+        return -ENODEV;
+    default:
+        return -EIO;
+    }
+}
+
+#endif
