@@ -150,9 +150,12 @@ def check_found_in_crops(checks, where, shape, sent):
 
 
 def check_to_the_end(checks, where, shape, backend="cpu"):
-    """A file of which every picture is looked at."""
+    """A file of which every picture is looked at, once there is somebody to take the crops: they wait for nobody."""
     with Framed(where, config_of(where, shape=shape, backend=backend)) as framed:
-        taker, finders = Taker(where, "plates"), [Finder(where, "detector"), Finder(where, "batch")]
+        taker = Taker(where, "plates")
+        until(lambda: os.path.exists(f"{where}/plates.ring"), 20)
+        until(lambda: framed.live_metrics().sum("framed_sink_clients", output="plates") == 1, 20)
+        finders = [Finder(where, "detector"), Finder(where, "batch")]
         code = framed.wait(60)
         checks.check(code == 0, f"exit {code}:\n{framed.errors()[-3000:]}")
         until(lambda: len(taker.batches) == FRAMES, 5)
