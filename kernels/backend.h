@@ -3,6 +3,7 @@
 #ifndef FRAMED_KERNELS_BACKEND_H
 #define FRAMED_KERNELS_BACKEND_H
 
+#include "kernels/analysis.h"
 #include "kernels/ops.h"
 #include "kernels/processors.h"
 
@@ -25,8 +26,9 @@ struct backend_options {
     size_t band_bytes; // source + result bytes of a band; 0 = chosen by the backend
 };
 
-struct backend; // each backend's own
-struct plan;    // each backend's own
+struct backend;  // each backend's own
+struct plan;     // each backend's own
+struct analyser; // each backend's own
 
 // What something takes of the device's memory and of page-locked host memory, bytes.
 struct memory_need {
@@ -140,6 +142,17 @@ struct backend_driver {
     // -EIO where the device has failed, -EINVAL where the job does not suit the plan. On error done
     // is not called.
     int (*submit)(struct plan *, struct job *);
+
+    // An analyser of one camera's pictures, which has seen none yet. They are in MEMORY_CUDA of the
+    // device, or with the cpu in memory of the host: its analyser works in the thread that calls
+    // it, and needs no backend (NULL). `analysis`, made for sources like `src`, must outlive it.
+    // Not for the loop thread. 0, -ENOMEM or -EIO.
+    int (*analyser_open)(struct backend *, struct analyser **ret, const struct analysis *analysis,
+                         const struct image *src);
+    void (*analyser_close)(struct analyser *); // accepts NULL
+    // The camera's next picture. Blocks until *ret is there: a fraction of a millisecond. One
+    // thread at a time. 0, or -EIO where the device has failed.
+    int (*analyse)(struct analyser *, const struct image *src, struct analysis_result *ret);
 
     // After a failure, between close and the next open with the same options: gives up all that
     // this process still has on the device, whoever made it, so that open finds a sound one. Nobody

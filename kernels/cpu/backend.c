@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/analyser.h"
 #include "kernels/cpu/versions.h"
 #include "kernels/processors.h"
 
@@ -364,4 +365,7 @@ const struct backend_driver cpu_backend = {
     .plan_open = cpu_plan_open,
     .plan_close = cpu_plan_close,
     .submit = cpu_submit,
+    .analyser_open = cpu_analyser_open,
+    .analyser_close = cpu_analyser_close,
+    .analyse = cpu_analyse,
 };
