@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "config/object.h"
+#include "config/op.h"
 #include "config/url.h"
 #include "config/value.h"
 #include "kernels/processors.h"
@@ -168,6 +169,26 @@ static void settle_overflow(struct camera_config *camera)
     }
 }
 
+// Keys of the analysis, where nothing wants it and the file does not say so (stats: false).
+static void check_analysis(struct mistakes *mistakes, const struct camera_config *camera)
+{
+    static const char *const keys[] = {"grid", "motion.sensitivity", "motion.mask",
+                                       "motion.min_area"};
+    const struct config_row *stats = table_find(&camera_table, "stats");
+    bool wanted = camera->stats || camera->places.value[stats - camera_table.rows].line;
+    char dotted[KEY_MAX];
+    for (int i = 0; i < camera->n_outputs; i++)
+        wanted |= output_config_has_gate(&camera->outputs[i]);
+    for (size_t i = 0; !wanted && i < sizeof keys / sizeof *keys; i++) {
+        const struct config_row *row = table_find(&camera_table, keys[i]);
+        const struct place at = camera->places.value[row - camera_table.rows];
+        snprintf(dotted, sizeof dotted, "cameras.%s.%s", camera->name, row->key);
+        if (at.line > 0)
+            mistake(mistakes, at, dotted,
+                    "has no effect without stats: true, or an output with a gate");
+    }
+}
+
 void check_root(struct mistakes *mistakes, struct config *config, const struct given given[])
 {
     struct place control = find_root(given, "control")->value;
@@ -182,8 +203,10 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
     check_descriptors(mistakes, config);
     check_gpus(mistakes, config, given);
     settle_threads(config);
-    for (int i = 0; i < config->n_cameras; i++)
+    for (int i = 0; i < config->n_cameras; i++) {
         settle_overflow(&config->cameras[i]);
+        check_analysis(mistakes, &config->cameras[i]);
+    }
 }
 
 // --- cameras

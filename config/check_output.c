@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/check_sink.h"
+#include "config/op.h"
 #include "config/preset.h"
 #include "config/value.h"
 
@@ -236,6 +237,7 @@ static void check_yuv(struct output_check *c)
 // The camera's packets go where nobody takes them for frames.
 static void check_copy(struct output_check *c)
 {
+    c->output->gate = (struct gate_config){0};
     const enum sink_kind sink = c->output->sink.kind;
     if (sink != SINK_NONE && sink != SINK_FILE && sink != SINK_RTSP)
         refuse_value(c, "sink",
@@ -277,6 +279,21 @@ static void check_batch(struct output_check *c)
                      "(arrival)");
 }
 
+// --- gate
+
+// What only opens further, or holds open, a gate that there is not; unless the file says so
+// (false).
+static void check_gate(struct output_check *c)
+{
+    const struct gate_config *gate = &c->output->gate;
+    const bool motion = gate->motion || key_is_given(c, "gate.motion");
+    const bool change = gate->change > 0 || key_is_given(c, "gate.change");
+    if (!motion && key_is_given(c, "gate.hold"))
+        refuse_key(c, "gate.hold", "has no effect without gate.motion beside it");
+    if (!motion && !change && key_is_given(c, "gate.every"))
+        refuse_key(c, "gate.every", "has no effect without gate.motion or gate.change beside it");
+}
+
 static void (*const kernel_checks[])(struct output_check *) = {
     [KERNEL_WARP] = check_warp,
     [KERNEL_YUV] = check_yuv,
@@ -292,6 +309,7 @@ void check_output(struct mistakes *mistakes, const struct config *config,
         kernel_checks[output->kernel](&c);
         if (output->is_batch)
             check_batch(&c);
+        check_gate(&c);
     }
     if (output->sink.kind != SINK_NONE)
         check_sink(&c);

@@ -87,6 +87,21 @@ struct crops_config {
     struct duration keep;  // how long pictures wait for what is found in them
 };
 
+// Which of its camera's pictures an output gets (daemon/scene/gate.h); both off: all of them.
+struct gate_config {
+    bool motion;           // those in which something moves
+    int change;            // those whose fingerprint differs in so many bits; 0: off
+    struct duration hold;  // after the last motion
+    struct duration every; // one picture at least; 0: none
+};
+
+// What counts as motion in a camera's pictures.
+struct motion_config {
+    int sensitivity; // percent
+    struct polygons mask;
+    int min_area; // source pixels
+};
+
 struct colour_config {
     enum matrix matrix;
     enum range range;
@@ -132,7 +147,8 @@ struct output_config {
     enum pixel_format format;
     bool resized; // not a key: a yuv output that sets a key of geometry; size 0x0: the natural one
     struct colour_config colour;
-    double fps;              // most frames per second; 0: all
+    double fps; // most frames per second; 0: all
+    struct gate_config gate;
     enum overflow overflow;  // never OVERFLOW_AUTO after config_load
     bool overflow_auto;      // the file says auto, and config_load chose
     struct duration max_age; // 0: any age
@@ -205,6 +221,9 @@ struct camera_config {
     enum turning rotate; // whether pictures are rotated as the stream says
     enum damaged damaged;
     struct rois rois;
+    bool stats; // whether pictures are analysed (daemon/scene/scene.h) without a gate too
+    struct dimensions grid; // cells whose means the analysis gives
+    struct motion_config motion;
     struct duration connect_timeout, media_timeout, close_timeout;
     struct output_config *outputs;
     int n_outputs;

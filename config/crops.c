@@ -94,6 +94,10 @@ static void check_keys(const struct crops_check *c)
         {"affine", "cannot be combined with crops, which fit each box into the size (fit)"},
         {"fps", "is not for crops, which come as results come (fps of the output that crops.of "
                 "names)"},
+        {"gate.motion", "is not for crops, which come as results come (gate of the output that "
+                        "crops.of names)"},
+        {"gate.change", "is not for crops, which come as results come (gate of the output that "
+                        "crops.of names)"},
     };
     struct output_config *o = c->output;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
@@ -103,6 +107,7 @@ static void check_keys(const struct crops_check *c)
     o->crop = (struct crop){0};
     o->affine = (struct affine){0};
     o->fps = 0;
+    o->gate = (struct gate_config){0};
     if (o->fit == FIT_RECT || o->fit == FIT_TORCHVISION)
         refuse(c, is_given(c, "fit") || !is_given(c, "preset") ? "fit" : "preset",
                "makes tensors whose size goes by the box, but the elements of a batch have one "

@@ -73,11 +73,13 @@ static void print_property(FILE *f, const struct table *table, const struct conf
         return;
     }
     print_description(f, row);
+    if (row->word)
+        fprintf(f, "\"anyOf\": [{\"const\": \"%s\"}, {", row->word);
     if (row->type == VALUE_SECTION)
         print_members(f, &table, 1, row->key, defaults, indent);
     else
         print_members(f, both, 2, "", true, indent);
-    fputc('}', f);
+    fputs(row->word ? "}]}" : "}", f);
 }
 
 static void print_required(FILE *f, const struct table *table)
@@ -122,7 +124,9 @@ void config_print_schema(FILE *f)
     fputs("{\"$schema\": \"http://json-schema.org/draft-07/schema#\",\n"
           " \"title\": \"framed\",\n"
           " \"definitions\": {\"expanded\": {\"type\": \"string\", \"pattern\": \"\\\\$\\\\{\"},\n"
-          "  \"pattern\": {\"type\": \"string\", \"pattern\": \"^!?[A-Za-z0-9_*?-]{1,31}$\"}},\n ",
+          "  \"pattern\": {\"type\": \"string\", \"pattern\": \"^!?[A-Za-z0-9_*?-]{1,31}$\"},\n"
+          "  \"polygon\": {\"type\": \"string\", \"pattern\": \"^ *[0-9]+(( *, *| +)[0-9]+){5,127} "
+          "*$\"}},\n ",
           f);
     print_members(f, root, 1, "", false, 0);
     fputs("}\n", f);

@@ -100,17 +100,42 @@ static struct target *find_target(struct loader *l, struct mapping *m, const cha
     return found;
 }
 
+// The word of a section, which stands for one of its keys.
+static bool read_word(struct loader *l, int index, const struct config_row *section,
+                      struct mapping *m)
+{
+    static const char *const yes = "true";
+    const struct place at = reader_place(&l->reader, index);
+    const struct config_row *row = NULL;
+    const char *wrong;
+    char key[KEY_MAX];
+    snprintf(key, sizeof key, "%s.%s", section->key, section->word);
+    struct target *target = find_target(l, m, key, index, &row);
+    target->given[row - target->table->rows] = (struct given){at, at, index, false};
+    object_set_place(target->table, target->object, row, m->defaults ? (struct place){0} : at);
+    return value_parse(row, target->object, &yes, 1, &wrong) == 0;
+}
+
+static bool read_section(struct loader *l, int index, const struct config_row *row,
+                         struct mapping *m)
+{
+    const yaml_node_t *node = reader_node(&l->reader, index);
+    if (row->word && node->type == YAML_SCALAR_NODE &&
+        strcmp((const char *)node->data.scalar.value, row->word) == 0)
+        return read_word(l, index, row, m);
+    node = reader_mapping(&l->reader, index, row);
+    if (node)
+        read_mapping(l, node, m, row->key);
+    return node != NULL;
+}
+
 // Defaults and items are read later, when all keys beside them are known.
 static bool read_row(struct loader *l, int index, const struct config_row *row, void *object,
                      struct mapping *m)
 {
-    const yaml_node_t *node;
     switch (row->type) {
     case VALUE_SECTION:
-        node = reader_mapping(&l->reader, index, row);
-        if (node)
-            read_mapping(l, node, m, row->key);
-        return node != NULL;
+        return read_section(l, index, row, m);
     case VALUE_DEFAULTS:
     case VALUE_ITEMS:
         return true;

@@ -96,3 +96,8 @@ bool output_config_fits(const struct output_config *output, enum protocol protoc
 {
     return ops[output->kernel].fits(output, protocol);
 }
+
+bool output_config_has_gate(const struct output_config *output)
+{
+    return output->gate.motion || output->gate.change > 0;
+}

@@ -9,5 +9,7 @@
 void output_config_op(const struct output_config *, struct op_params *ret);
 // Whether frames of `protocol` can hold the output's results.
 bool output_config_fits(const struct output_config *, enum protocol);
+// Whether it gets only some of its camera's pictures, by what is seen in them.
+bool output_config_has_gate(const struct output_config *);
 
 #endif

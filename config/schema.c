@@ -181,6 +181,14 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, rois, NULL,
           "regions of the picture by name, in pixels as coded, which outputs show by `roi`", RANGE(0, IMAGE_SIDE_MAX),
           .example = "{door: [0, 0, 640, 480], lane: [640, 200, 1280, 880]}"),
+    FIELD(struct camera_config, stats, "false",
+          "true: analyse the light, motion and fingerprint of each picture, and raise alarms; an output with a gate needs the same analysis, and does not need this key"),
+    FIELD(struct camera_config, grid, "32x18", "cells of the picture whose mean light the analysis gives, across and down", RANGE(1, 64)),
+    SECTION("motion", "what the analysis takes for motion; needs stats, or an output with a gate"),
+    FIELD(struct camera_config, motion.sensitivity, "50", "how small a change of light counts; 100: the smallest", RANGE(1, 100), .unit = "%"),
+    FIELD(struct camera_config, motion.mask, NULL,
+          "parts of the picture where nothing counts as motion, each a polygon of points in pixels as coded", .example = "[\"0,0 640,0 640,120 0,120\"]"),
+    FIELD(struct camera_config, motion.min_area, "0", "least area that has to move, in pixels of the picture; 1/3600 of the picture in any case", RANGE(0, 1 << 28)),
     ITEMS(struct camera_config, outputs, output_table, "what to make of the camera's frames; each output has a name; required unless the camera is in a batch", .own = true),
 };
 
@@ -238,6 +246,13 @@ static const struct config_row output_rows[] = {
           "of the source (warp) or of the result (yuv); limited: levels 16 to 235; full: 0 to 255", PICTURES),
     FIELD(struct output_config, fps, "0", "most frames per second of this output; 0: all",
           RANGE(0, 1000), .unit = "frames/s", PICTURES),
+    SECTION("gate", "leave out pictures that show nothing new; the output gets those that motion or change asks for, and one now and then; `gate: motion` is short for {motion: true}; pictures that are left out count as still",
+            .word = "motion", PICTURES),
+    FIELD(struct output_config, gate.motion, "false", "true: pictures in which something moves, as `motion` of the camera says", PICTURES),
+    FIELD(struct output_config, gate.change, "0",
+          "pictures whose fingerprint differs from that of the last picture delivered by at least so many of its 64 bits; 0: off", RANGE(0, 64), .unit = "bits", PICTURES),
+    FIELD(struct output_config, gate.hold, "5s", "with gate.motion: how long after the last motion pictures are still delivered", RANGE(0, 3600), PICTURES),
+    FIELD(struct output_config, gate.every, "10s", "a picture is delivered at least so often; 0: only by motion and change", RANGE(0, 86400), PICTURES),
     FIELD(struct output_config, overflow, "auto",
           "what to do if no slot is free; wait: the camera waits for room, and for the first client; auto: wait if the camera is a file with pace: full (with loop too), else drop_oldest (network, sockets, pipes, fifos, devices, pace: realtime)"),
     FIELD(struct output_config, max_age, "0",
@@ -483,7 +498,7 @@ char *row_allowed(const struct config_row *row, char *to, size_t size)
     else if (row->type == VALUE_ITEMS)
         fprintf(f, "1 to %d of name: {...}", row->items->items_max);
     else
-        fputs("key: value", f);
+        fprintf(f, row->word ? "%s, or key: value" : "key: value", row->word);
     fclose(f);
     to[size - 1] = 0;
     return to;

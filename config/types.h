@@ -46,6 +46,18 @@ struct rois { // see config/rois.h; owns them
     struct roi *list;
     int n;
 };
+#define POLYGONS_MAX       32 // of one list
+#define POLYGON_POINTS_MAX 64
+struct polygon { // source pixels; its last point is joined to the first
+    int n;
+    struct point {
+        int x, y;
+    } point[POLYGON_POINTS_MAX];
+};
+struct polygons { // see config/polygons.h; owns them
+    struct polygon *list;
+    int n;
+};
 #define ROI_ALL "all"
 struct roi_choice {
     char *name;         // of a region, or ROI_ALL; NULL: none, the whole picture
@@ -139,6 +151,7 @@ enum value_type {
     VALUE_HTTP,
     VALUE_OPTIONS,
     VALUE_ROIS,
+    VALUE_POLYGONS,
     VALUE_ROI,
     VALUE_SHARED,
     VALUE_TYPES,                 // their number; what follows holds no value
@@ -178,6 +191,7 @@ enum value_type {
     struct http_address: VALUE_HTTP, \
     struct demuxer_options: VALUE_OPTIONS, \
     struct rois: VALUE_ROIS, \
+    struct polygons: VALUE_POLYGONS, \
     struct roi_choice: VALUE_ROI, \
     struct shared_name: VALUE_SHARED, \
     default: VALUE_CHOICE)
@@ -207,7 +221,8 @@ struct config_row {
     const char *example; // of a key without a default
     double min, max;     // of every number in the value; seconds of a duration; both 0: no limits
     const char *unit;
-    const char *zero;                    // a word that stands for 0
+    const char *zero; // a word that stands for 0
+    const char *word; // VALUE_SECTION: may stand in its place for a boolean key of this name
     const struct config_choice *choices; // VALUE_CHOICE; the last has no name
     const struct table *items;           // VALUE_ITEMS
     unsigned kernels; // output keys: a bit `1 << kernel` for each enum kernel; 0: all

@@ -11,6 +11,7 @@
 #include "config/describe.h"
 #include "config/labels.h"
 #include "config/name_patterns.h"
+#include "config/polygons.h"
 #include "config/quantity.h"
 #include "config/rois.h"
 
@@ -621,6 +622,36 @@ static void free_labels(void *member)
     labels_free(member);
 }
 
+static const char *parse_polygons(const struct config_row *row, void *member,
+                                  const char *const text[], int n)
+{
+    (void)row;
+    struct polygons polygons;
+    const char *wrong = NULL;
+    const int status = polygons_parse(&polygons, text, n, &wrong);
+    if (status == 0) {
+        polygons_free(member);
+        *(struct polygons *)member = polygons;
+    }
+    return status == -ENOMEM ? out_of_memory : wrong;
+}
+
+static bool equal_polygons(const void *a, const void *b)
+{
+    return polygons_equal(a, b);
+}
+
+static int own_polygons(void *member)
+{
+    const struct polygons shared = *(struct polygons *)member;
+    return polygons_copy(member, &shared);
+}
+
+static void free_polygons(void *member)
+{
+    polygons_free(member);
+}
+
 static int add_option(const struct config_row *row, void *member, const char *name,
                       const char *const text[], struct place place, const char **wrong)
 {
@@ -896,6 +927,14 @@ static const struct type {
                        "\"not\": {\"required\": [\"" ROI_ALL "\"]}}",
          .equal = equal_rois, .own = own_rois, .free = free_rois, .pairs = ROIS_MAX, .entries = 4,
          .add = add_roi},
+    [VALUE_POLYGONS] =
+        {"1 to " TEXT_OF(POLYGONS_MAX) " polygons, each 3 to " TEXT_OF(
+             POLYGON_POINTS_MAX) " points in pixels: [\"x,y x,y x,y\"]",
+         "{\"$ref\": \"#/definitions/polygon\"}, {\"type\": \"array\", \"items\": {\"anyOf\": "
+         "[{\"$ref\": \"#/definitions/polygon\"}, {\"$ref\": \"#/definitions/expanded\"}]}, "
+         "\"minItems\": 1, \"maxItems\": " TEXT_OF(POLYGONS_MAX) "}",
+         .parse_list = parse_polygons, .list = POLYGONS_MAX, .single = true, .shorter = true,
+         .equal = equal_polygons, .own = own_polygons, .free = free_polygons},
     [VALUE_ROI] = {"a name of `rois` of the camera, or " ROI_ALL,
                    "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9_-]{1,23}$\"}", parse_roi,
                    .equal = equal_roi, .own = own_roi, .free = free_roi},

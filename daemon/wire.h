@@ -36,7 +36,7 @@ struct framed_header {
     uint16_t header_bytes;  // 256
     uint64_t payload_bytes; // of the payload behind this header
     uint64_t sequence;      // counts the frames that the camera offered to this output, from 0
-    uint64_t lost;  // frames of this output that this client has missed; thinned ones do not count
+    uint64_t lost;  // frames of this output that this client has missed, but for thinned and still
     int64_t pts_ns; // presentation time, unwrapped, rising within an epoch
     uint32_t epoch; // counts the discontinuities of the camera
     uint32_t flags; // enum framed_flags

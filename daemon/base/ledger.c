@@ -1,9 +1,11 @@
 #include "daemon/base/ledger.h"
 
 static const char *const names[LOSSES] = {
-    [LOSS_THINNED] = "thinned",   [LOSS_LATE] = "late",       [LOSS_DAMAGED] = "damaged",
-    [LOSS_OVERFLOW] = "overflow", [LOSS_CLIENT] = "client",   [LOSS_SINK] = "sink",
-    [LOSS_CONFIG] = "config",     [LOSS_BACKEND] = "backend", [LOSS_BACKEND_BUSY] = "backend_busy",
+    [LOSS_THINNED] = "thinned",   [LOSS_STILL] = "still",
+    [LOSS_LATE] = "late",         [LOSS_DAMAGED] = "damaged",
+    [LOSS_OVERFLOW] = "overflow", [LOSS_CLIENT] = "client",
+    [LOSS_SINK] = "sink",         [LOSS_CONFIG] = "config",
+    [LOSS_BACKEND] = "backend",   [LOSS_BACKEND_BUSY] = "backend_busy",
     [LOSS_STOPPING] = "stopping",
 };
 

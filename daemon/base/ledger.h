@@ -8,6 +8,7 @@
 
 enum loss {
     LOSS_THINNED,      // above the rate that `fps` allows
+    LOSS_STILL,        // shows nothing new, by the output's `gate`
     LOSS_LATE,         // older than max_age before anyone took it
     LOSS_DAMAGED,      // beyond decoding, or a damaged picture under `damaged: drop` or `hold`
     LOSS_OVERFLOW,     // clients left no free slot, or it was pushed out of one by a newer frame

@@ -8,6 +8,15 @@
 // Which of its two fields an interlaced picture shows first.
 enum field_order { FIELDS_NONE, FIELDS_TOP_FIRST, FIELDS_BOTTOM_FIRST, FIELDS_UNKNOWN };
 
+// What the camera's analysis (daemon/scene/scene.h) saw in a picture.
+struct scene_facts {
+    bool known;    // it was analysed, which damaged pictures are not; else the rest is zeros
+    bool moving;   // something moves
+    bool light;    // all of it became lighter or darker at once
+    bool learning; // the analysis has seen too few pictures to know what moves
+    uint64_t fingerprint;
+};
+
 struct frame_info {
     int64_t pts_ns;      // unwrapped, rising within an epoch
     int64_t capture_ns;  // since 1970
@@ -20,6 +29,7 @@ struct frame_info {
     enum field_order field_order;
     bool converted; // by libswscale, to a format that kernels read
     int source_width, source_height;
+    struct scene_facts scene;
 };
 
 struct frame {

@@ -17,6 +17,7 @@
 #include "daemon/output/rate.h"
 #include "daemon/output/result_lines.h"
 #include "daemon/output/sink.h"
+#include "daemon/scene/gate.h"
 #include "kernels/backend.h"
 
 struct output {
@@ -53,6 +54,7 @@ struct output {
     // camera thread:
     uint64_t sequence, ordinal; // of the next frame offered
     struct rate rate;           // by `fps`
+    struct gate gate;           // by `gate`
 
     // Of an output that its camera is to do without, and of a batch: the caller's list.
     struct output *next;

@@ -144,8 +144,10 @@ int claim_frame(const struct subscription *subscription, const struct elements *
     int rc = -1;
     uint64_t sequence = output->sequence++;
     ledger_offer(&output->ledger);
-    if (!rate_keeps(&output->rate, info->pts_ns)) {
-        ledger_lose(&output->ledger, LOSS_THINNED);
+    const bool opens = gate_opens(&output->gate, &output->config->gate, info);
+    const bool kept = rate_keeps(&output->rate, info->pts_ns);
+    if (!kept || !opens) { // which is no loss to a client, and takes no ordinal
+        ledger_lose(&output->ledger, kept ? LOSS_STILL : LOSS_THINNED);
         return -1;
     }
     uint64_t ordinal = output->ordinal++;
@@ -153,7 +155,11 @@ int claim_frame(const struct subscription *subscription, const struct elements *
         reason = LOSS_LATE;
     } else if (elements->n > 0) {
         rc = claim_items(output, elements, claim, ordinal, ret);
-        if (rc == -EAGAIN && output->parent && park(output, claim, elements->n, sequence, ordinal))
+        const bool parked =
+            rc == -EAGAIN && output->parent && park(output, claim, elements->n, sequence, ordinal);
+        if (rc >= 0 || parked)
+            gate_passed(&output->gate, info);
+        if (parked)
             return -1;
         reason = claim_loss(rc, atomic_load(claim->stop));
     }

@@ -622,6 +622,45 @@ static void test_listening(void)
 }
 
 // Whatever else is wrong with the file.
+// The word and the map mean the same, `defaults` hold where an output says nothing beside them, and
+// outputs that cannot have a gate have none.
+static void test_gates(void)
+{
+    struct config *config =
+        load("defaults: {gate: motion}\n"
+             "cameras:\n"
+             "  a:\n"
+             "    url: x\n"
+             "    motion: {mask: ['0,0 9,0 9,9', '1,2,3,4,5,6,7,8'], sensitivity: 60}\n"
+             "    outputs:\n"
+             "      word: {gate: motion, sink: 'ring:/w'}\n"
+             "      map: {gate: {change: 4, hold: 2s, every: 0}, sink: tcp:7002}\n"
+             "      none: {gate: {motion: false}, sink: tcp:7003}\n"
+             "      copy: {kernel: copy, sink: file:a.mp4}\n"
+             "      crops: {crops: {of: word}, sink: tcp:7004}\n"
+             "      unsaid: {sink: 'ring:/r'}\n"
+             "batches:\n"
+             "  batch: {cameras: a, sink: ring:/b}\n");
+    if (!config)
+        return;
+    const struct camera_config *a = &config->cameras[0];
+    const struct gate_config *word = &a->outputs[0].gate, *map = &a->outputs[1].gate;
+    CHECK(word->motion && word->change == 0 && word->hold.ns == 5000000000 &&
+              word->every.ns == 10000000000,
+          "the word");
+    CHECK(map->motion && map->change == 4 && map->hold.ns == 2000000000 && map->every.ns == 0,
+          "the map");
+    for (int i = 2; i < 5; i++)
+        CHECK(!output_config_has_gate(&a->outputs[i]), "%s", a->outputs[i].name);
+    for (int i = 5; i < a->n_outputs; i++)
+        CHECK(a->outputs[i].gate.motion, "%s", a->outputs[i].name);
+    CHECK(a->n_outputs == 7 && !a->stats && a->grid.width == 32, "the batch's share");
+    CHECK(a->motion.mask.n == 2 && a->motion.mask.list[0].n == 3 && a->motion.mask.list[1].n == 4 &&
+              a->motion.mask.list[1].point[3].x == 7 && a->motion.mask.list[1].point[3].y == 8,
+          "the mask");
+    config_free(config);
+}
+
 // Labels become numbers, and what `defaults` say and crops cannot have gives way.
 static void test_crops(void)
 {
@@ -709,6 +748,7 @@ int main(void)
     TEST(test_wrong_pins());
     TEST(test_listening());
     TEST(test_crops());
+    TEST(test_gates());
     TEST(test_control_alone());
     return test_end();
 }

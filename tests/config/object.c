@@ -27,6 +27,7 @@ static const char *const values[][2] = {
     [VALUE_SPLIT] = {"10m", "20m"},
     [VALUE_PERCENT] = {"0%", "50%"},
     [VALUE_CLASSES] = {"all", "car"},
+    [VALUE_POLYGONS] = {"0,0 9,0 9,9", "0,0 9,0 9,8"},
     [VALUE_ROI] = {"door", "doors"},
     [VALUE_SHARED] = {"/a", "/b"},
     [VALUE_BATCH_WAIT] = {"auto", "0"},
@@ -226,8 +227,9 @@ static void test_credential(void)
 static void test_copies(void)
 {
     struct config *config =
-        load("cameras: {c: {url: u, options: {a: b}, rois: {door: [0, 1, 2, 3]}, outputs: {o: {"
-             "roi: door, group: g, sink: 'unix:/s'}}}}");
+        load("cameras: {c: {url: u, options: {a: b}, rois: {door: [0, 1, 2, 3]}, stats: true, "
+             "motion: {mask: '0,0 9,0 9,9'}, outputs: {o: {roi: door, "
+             "group: g, sink: 'unix:/s'}}}}");
     struct camera_config *camera = config_copy_camera(config->cameras);
     struct output_config *output = config_copy_output(config->cameras->outputs);
     CHECK(camera->outputs == NULL && camera->n_outputs == 0, "without outputs");
@@ -238,6 +240,7 @@ static void test_copies(void)
     CHECK(strcmp(camera->name, "c") == 0 && strcmp(camera->options.list->value, "b") == 0,
           "outlives");
     CHECK(camera->rois.n == 1 && strcmp(camera->rois.list->name, "door") == 0, "outlives");
+    CHECK(camera->motion.mask.n == 1 && camera->motion.mask.list->point[2].y == 9, "outlives");
     CHECK(output->roi.chosen.n == 1 && output->roi.chosen.list->rect.height == 3, "outlives");
     CHECK(strcmp(output->name, "o") == 0 && strcmp(output->sink.path, "/s") == 0, "outlives");
     config_free_camera(camera);
