@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""gcc and clang both take every C file without a warning, each header stands by itself, those for CUDA with nvcc, and
-wire.h and framed.h are C++ too."""
+"""clang takes every C file without a warning, as gcc did when it built them for this machine and for aarch64; each header
+stands by itself, those for CUDA with nvcc; and wire.h and framed.h are C++ too."""
 import glob
 import os
 import platform
@@ -52,7 +52,7 @@ def main():
     headers = [path for path in headers if path not in cuda]
     version = '-DFRAMED_VERSION_TEXT="0"'
     jobs = [
-        *([*call, version, path] for path in sources for call in calls(path, packages, "gcc", "clang")),
+        *([*call, version, path] for path in sources for call in calls(path, packages, "clang")),
         *([*call, "-x", "c", "-include", path, "/dev/null"]
           for path in headers for call in calls(path, packages, "gcc")),
         *(["clang", *CXX, "-I.", "-Wno-pragma-once-outside-header", path] for path in ("daemon/wire.h", "client/framed.h")),
@@ -66,7 +66,7 @@ def main():
         done = subprocess.run(job, capture_output=True, text=True)
         checks.check(done.returncode == 0, " ".join([*job, done.stderr]))
     for path in sources:
-        if not calls(path, packages, "gcc"):
+        if not calls(path, packages, "clang"):
             checks.skip(f"{path}: no compiler for its machine")
     checks.end()
 
