@@ -21,10 +21,11 @@ and writing into it ends the process. Use frame.torch().clone() where something 
 """
 from .detection import Extras, detect
 from .frame import CAPTURE_CLOCK, DAMAGED, EMPTY, FIRST_OF_EPOCH, HDR, INTERLACED, KEYFRAME, Batch, Frame, Torn
+from .interpolation import trilinear, trilinear_backward
 from .reader import Gone, Reader, Timeout, aopen, open
 from .tiles import merge
 
 __all__ = [
-    "open", "aopen", "detect", "merge", "Reader", "Frame", "Batch", "Extras", "Gone", "Timeout", "Torn", "DAMAGED",
-    "KEYFRAME", "FIRST_OF_EPOCH", "CAPTURE_CLOCK", "INTERLACED", "HDR", "EMPTY",
+    "open", "aopen", "detect", "merge", "trilinear", "trilinear_backward", "Reader", "Frame", "Batch", "Extras", "Gone",
+    "Timeout", "Torn", "DAMAGED", "KEYFRAME", "FIRST_OF_EPOCH", "CAPTURE_CLOCK", "INTERLACED", "HDR", "EMPTY",
 ]

@@ -97,6 +97,12 @@ class Found(Structure):
     ]
 
 
+class Place(Structure):
+    """struct framed_place"""
+
+    _fields_ = [("memory", c_uint32), ("device", c_int32), ("stream", c_void_p), ("reserved", c_uint64 * 4)]
+
+
 def load():
     try:
         library = ctypes.CDLL("libframed.so.1", use_errno=True)
@@ -121,6 +127,8 @@ def load():
         ("detector_error", c_char_p, c_void_p),
         ("detect_headers", c_int, c_void_p, POINTER(Output), c_void_p, c_size_t, POINTER(Found), c_int),
         ("merge", c_int, c_void_p, c_void_p, c_void_p, c_int, c_double, c_uint),
+        ("trilinear_forward", c_int, *[c_void_p] * 3, c_uint64, c_uint64, POINTER(Place)),
+        ("trilinear_backward", c_int, *[c_void_p] * 5, c_uint64, c_uint64, POINTER(Place)),
         ("points_to_source", None, POINTER(Header), c_void_p, c_size_t, c_size_t, c_uint),
     ):
         function = getattr(library, f"framed_{name}")
