@@ -117,6 +117,38 @@ static inline FRAMED_HD mm triples_widened(const uint8_t *at)
     return _mm256_shuffle_epi8(quarters_load(at, at + 8), order);
 }
 
+// The first 3 bytes of each of 8 pixels of 4.
+static inline FRAMED_HD void triples_store(uint8_t *to, mm v)
+{
+    const mm order =
+        each_quarter(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
+    const mm triples = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(v, order),
+                                                   _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7));
+    _mm_storeu_si128((void *)to, _mm256_castsi256_si128(triples));
+    _mm_storel_epi64((void *)(to + 16), _mm256_extracti128_si256(triples, 1));
+}
+
+// --- tables of colours: see lut_x86.h
+
+static inline FRAMED_HD mm quarters_join(const __m128i quarter[2])
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(quarter[0]), quarter[1], 1);
+}
+
+// Weights are bytes without a sign, `high` in units of 128; nodes lie around 0.
+static inline FRAMED_HD mm lut_sums(mm near_high, mm near_low, mm far_high, mm far_low, mm near,
+                                    mm far)
+{
+    const mm high = _mm256_add_epi16(_mm256_maddubs_epi16(near_high, near),
+                                     _mm256_maddubs_epi16(far_high, far));
+    const mm one = _mm256_set1_epi16(1);
+    mm sum = _mm256_set1_epi32(128 * WEIGHT_ONE + WEIGHT_ONE / 2);
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(high, _mm256_set1_epi16(128)));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(near_low, near), one));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(far_low, far), one));
+    return _mm256_srli_epi32(sum, WEIGHT_BITS);
+}
+
 // --- sums of products
 
 static inline FRAMED_HD mm dot(mm sum, mm a, mm b)

@@ -113,6 +113,35 @@ static inline FRAMED_HD mm triples_widened(const uint8_t *at)
     return _mm512_permutexvar_epi8(order_load(widened), _mm512_maskz_loadu_epi32(0x0fff, at));
 }
 
+// The first 3 bytes of each of 16 pixels of 4.
+#define NARROWED(i) ((i) / 3 * 4 + (i) % 3)
+static const byte_order narrowed = ORDER(NARROWED);
+
+static inline FRAMED_HD void triples_store(uint8_t *to, mm v)
+{
+    _mm512_mask_storeu_epi32(to, 0x0fff, _mm512_permutexvar_epi8(order_load(narrowed), v));
+}
+
+// --- tables of colours: see lut_x86.h
+
+static inline FRAMED_HD mm quarters_join(const __m128i quarter[4])
+{
+    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(quarter[0]), quarter[1], 1);
+    const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(quarter[2]), quarter[3], 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+// Weights are bytes without a sign, `high` in units of 128; nodes lie around 0.
+static inline FRAMED_HD mm lut_sums(mm near_high, mm near_low, mm far_high, mm far_low, mm near,
+                                    mm far)
+{
+    const mm round = _mm512_set1_epi32(128 * WEIGHT_ONE + WEIGHT_ONE / 2);
+    const mm high = _mm512_dpbusd_epi32(
+        _mm512_dpbusd_epi32(_mm512_setzero_si512(), near_high, near), far_high, far);
+    const mm low = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(round, near_low, near), far_low, far);
+    return _mm512_srli_epi32(_mm512_add_epi32(_mm512_slli_epi32(high, 7), low), WEIGHT_BITS);
+}
+
 // --- sums of products
 
 static inline FRAMED_HD mm dot(mm sum, mm a, mm b)

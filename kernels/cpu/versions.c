@@ -16,6 +16,7 @@ static const struct version scalar = {
     .detect = detect_reference,
     .statistics = statistics_reference,
     .motion = motion_reference,
+    .lut = lut_reference,
 };
 
 #ifdef __x86_64__
@@ -26,6 +27,7 @@ static const struct version avx2 = {
     .detect = detect_avx2,
     .statistics = statistics_reference,
     .motion = motion_reference,
+    .lut = lut_avx2,
 };
 static const struct version avx512 = {
     .name = "avx512",
@@ -34,6 +36,7 @@ static const struct version avx512 = {
     .detect = detect_avx512,
     .statistics = statistics_reference,
     .motion = motion_reference,
+    .lut = lut_avx512,
 };
 #endif
 
@@ -45,6 +48,7 @@ static const struct version neon = {
     .detect = detect_neon,
     .statistics = statistics_reference,
     .motion = motion_reference,
+    .lut = lut_reference,
 };
 #endif
 

@@ -4,6 +4,7 @@
 #define FRAMED_KERNELS_CPU_VERSIONS_H
 
 #include "kernels/cpu/detect_versions.h"
+#include "kernels/lut.h"
 #include "kernels/motion.h"
 #include "kernels/statistics.h"
 #include "kernels/warp.h"
@@ -14,6 +15,7 @@ struct version {
     op_fn *run[OP_KINDS]; // by enum op_kind
     detect_fn *detect;
     statistics_fn *statistics;
+    lut_fn *lut;
     motion_fn *motion;
 };
 
@@ -21,6 +23,7 @@ struct version {
 warp_fn warp_avx2, warp_avx512, warp_neon;
 op_fn warp_op_avx2, warp_op_avx512, warp_op_neon;
 op_fn yuv_avx2, yuv_avx512, yuv_neon;
+lut_fn lut_avx2, lut_avx512;
 
 // Best first, then NULL; the last is "scalar", the reference, which runs everywhere.
 extern const struct version *const versions[];

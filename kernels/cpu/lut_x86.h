@@ -1,0 +1,220 @@
+// Colour look-up tables in AVX2 and AVX-512, half a register of pixels at a time: positions and
+// weights in 16-bit lanes; then four pixels (AVX2: two) a register, each with its 16 bytes of a
+// plane, times the bytes of its weights: high parts and low ones of 7 bits.
+//
+// In 16-bit lanes pixels are in the order that packing two vectors of 32-bit lanes leaves: each 128
+// bits hold four of the first and four of the second.
+#ifndef FRAMED_KERNELS_CPU_LUT_X86_H
+#define FRAMED_KERNELS_CPU_LUT_X86_H
+
+#include "kernels/cpu/vector_x86.h"
+#include "kernels/lut.h"
+
+enum {
+    LUT_RUN = 2 * FLOATS,    // pixels whose places are made together
+    LUT_CHUNK = 8 * LUT_RUN, // that are looked up together
+    QUARTERS = VECTOR_BYTES / 16,
+};
+
+// Where pixels are in the planes: of each their cell's place in bytes, and four weights as bytes of
+// each side of the cell along red.
+struct lut_places {
+    alignas(64) uint32_t offset[LUT_CHUNK], high[2][LUT_CHUNK], low[2][LUT_CHUNK];
+};
+
+// --- positions
+
+static inline FRAMED_HD vec_u16 min_u16(vec_u16 a, vec_u16 b)
+{
+    return (vec_u16)MM(min_epu16)((mm)a, (mm)b);
+}
+
+static inline FRAMED_HD vec_u16 max_u16(vec_u16 a, vec_u16 b)
+{
+    return (vec_u16)MM(max_epu16)((mm)a, (mm)b);
+}
+
+// a - b, and no less than 0.
+static inline FRAMED_HD vec_u16 subs_u16(vec_u16 a, vec_u16 b)
+{
+    return (vec_u16)MM(subs_epu16)((mm)a, (mm)b);
+}
+
+// a * b >> WEIGHT_BITS, of weights.
+static inline FRAMED_HD vec_u16 mul_weights(vec_u16 a, vec_u16 b)
+{
+    return (vec_u16)MM(mulhi_epu16)((mm)(a << 1), (mm)(b << 1));
+}
+
+// The cells and weights of levels along one axis.
+static inline FRAMED_HD void axis_place(const struct lut *lut, int c, bool linear, vec_u16 level,
+                                        vec_u16 *cell, vec_u16 *weight)
+{
+    if (linear) {
+        const vec_u16 at = level * (uint16_t)(lut->points - 1);
+        const vec_u16 whole = (at + 1 + (at >> 8)) >> 8; // at / 255
+        *cell = min_u16(whole, (vec_u16)all_s16((int16_t)(lut->points - 2)));
+        const vec_u16 rest = at - ((*cell << 8) - *cell);
+        *weight = (rest << 6) + ((rest + 2) >> 2); // rest * WEIGHT_ONE / 255, rounded
+        return;
+    }
+    alignas(64) uint16_t levels[LUT_RUN], cells[LUT_RUN], weights[LUT_RUN];
+    store_u8(levels, (vec_u8)level);
+    for (int i = 0; i < LUT_RUN; i++) {
+        cells[i] = lut->cell[c][levels[i]];
+        weights[i] = lut->weight[c][levels[i]];
+    }
+    *cell = (vec_u16)load_u8(cells);
+    *weight = (vec_u16)load_u8(weights);
+}
+
+// The lanes of two vectors by turns, in the pixels' order: `low` to the first FLOATS of them.
+static inline FRAMED_HD void zipped_store(uint32_t *to, vec_u16 low, vec_u16 high)
+{
+    store_u8(to, (vec_u8)MM(unpacklo_epi16)((mm)low, (mm)high));
+    store_u8(to + FLOATS, (vec_u8)MM(unpackhi_epi16)((mm)low, (mm)high));
+}
+
+static inline FRAMED_HD void offsets_store(uint32_t *to, const struct lut *lut,
+                                           const vec_u16 cell[3])
+{
+    const mm step = (mm)all_s32(lut->step_red | 1 << 16);
+    const mm rest = (mm)(cell[1] * (uint16_t)lut->step_green + cell[2]), red = (mm)cell[0];
+    const mm low = MM(madd_epi16)(MM(unpacklo_epi16)(red, rest), step);
+    const mm high = MM(madd_epi16)(MM(unpackhi_epi16)(red, rest), step);
+    store_u8(to, (vec_u8)((vec_u32)low << 4));
+    store_u8(to + FLOATS, (vec_u8)((vec_u32)high << 4));
+}
+
+static inline FRAMED_HD void trilinear_lanes(const vec_u16 at[3], vec_u16 weight[2][4])
+{
+    const vec_u16 g = at[1], b = at[2], both = mul_weights(g, b);
+    const vec_u16 near_far[4] = {WEIGHT_ONE - g - b + both, b - both, g - both, both};
+    for (int i = 0; i < 4; i++) {
+        weight[1][i] = mul_weights(near_far[i], at[0]);
+        weight[0][i] = near_far[i] - weight[1][i];
+    }
+}
+
+static inline FRAMED_HD void tetrahedral_lanes(const vec_u16 at[3], vec_u16 weight[2][4])
+{
+    const vec_u16 r = at[0], g = at[1], b = at[2];
+    const vec_u16 rg = max_u16(r, g), rb = max_u16(r, b), gb = max_u16(g, b);
+    weight[0][0] = WEIGHT_ONE - max_u16(rg, b);
+    weight[0][1] = subs_u16(b, rg);
+    weight[0][2] = subs_u16(g, rb);
+    weight[0][3] = subs_u16(min_u16(g, b), r);
+    weight[1][0] = subs_u16(r, gb);
+    weight[1][1] = subs_u16(min_u16(r, b), g);
+    weight[1][2] = subs_u16(min_u16(r, g), b);
+    weight[1][3] = min_u16(min_u16(r, g), b);
+}
+
+static inline FRAMED_HD void weights_store(struct lut_places *places, int i, int side,
+                                           const vec_u16 w[4])
+{
+    const vec_u16 low = (vec_u16)all_s16(127);
+    zipped_store(places->high[side] + i, w[0] >> 7 | (w[1] >> 7) << 8,
+                 w[2] >> 7 | (w[3] >> 7) << 8);
+    zipped_store(places->low[side] + i, (w[0] & low) | (w[1] & low) << 8,
+                 (w[2] & low) | (w[3] & low) << 8);
+}
+
+// LUT_RUN pixels, from the chunk's pixel i on.
+static inline FRAMED_HD void places_make(struct lut_places *places, int i, const struct lut *lut,
+                                         bool linear, bool tetrahedral, const vec_u16 level[3])
+{
+    vec_u16 cell[3], at[3], weight[2][4];
+    for (int c = 0; c < 3; c++)
+        axis_place(lut, c, linear, level[c], &cell[c], &at[c]);
+    offsets_store(places->offset + i, lut, cell);
+    if (tetrahedral)
+        tetrahedral_lanes(at, weight);
+    else
+        trilinear_lanes(at, weight);
+    for (int side = 0; side < 2; side++)
+        weights_store(places, i, side, weight[side]);
+}
+
+// --- sums
+
+// Of every fourth pixel, 16 bytes each.
+static inline FRAMED_HD mm planes_load(const uint8_t *plane, const uint32_t *offset)
+{
+    __m128i quarter[QUARTERS];
+    for (int i = 0; i < QUARTERS; i++)
+        quarter[i] = _mm_loadu_si128((const void *)(plane + offset[4 * i]));
+    return quarters_join(quarter);
+}
+
+// FLOATS pixels from the chunk's pixel i on: words of R, G, B, and anything.
+static inline FRAMED_HD mm places_look_up(const struct lut_places *places, int i,
+                                          const uint8_t *near, const uint8_t *far)
+{
+    const uint32_t *offset = places->offset + i;
+    const mm high0 = (mm)load_u8(places->high[0] + i), high1 = (mm)load_u8(places->high[1] + i);
+    const mm low0 = (mm)load_u8(places->low[0] + i), low1 = (mm)load_u8(places->low[1] + i);
+#define SUMS(k)                                                                                    \
+    lut_sums(MM(shuffle_epi32)(high0, (k)*0x55), MM(shuffle_epi32)(low0, (k)*0x55),                \
+             MM(shuffle_epi32)(high1, (k)*0x55), MM(shuffle_epi32)(low1, (k)*0x55),                \
+             planes_load(near, offset + (k)), planes_load(far, offset + (k)))
+    const mm a = MM(packs_epi32)(SUMS(0), SUMS(1)), b = MM(packs_epi32)(SUMS(2), SUMS(3));
+#undef SUMS
+    return MM(packus_epi16)(a, b);
+}
+
+// --- rows
+
+// Levels of LUT_RUN pixels of words of 4 bytes.
+static inline FRAMED_HD void words_split(vec_u16 level[3], mm a, mm b)
+{
+    const vec_u32 low = (vec_u32)a, high = (vec_u32)b;
+    for (int c = 0; c < 3; c++)
+        level[c] = (vec_u16)MM(packus_epi32)((mm)(low >> 8 * c & 255), (mm)(high >> 8 * c & 255));
+}
+
+// n pixels, LUT_CHUNK at most, are made in whole runs.
+static inline FRAMED_HD void packed_chunk(const struct lut *lut, bool linear, bool tetrahedral,
+                                          uint8_t *to, const uint8_t *from, int n)
+{
+    struct lut_places places;
+    const uint8_t *near = (const uint8_t *)lut->plane;
+    const uint8_t *far = near + (ptrdiff_t)lut->step_red * LUT_PLANE;
+    for (int i = 0; i < n; i += LUT_RUN) {
+        vec_u16 level[3];
+        words_split(level, triples_widened(from + 3 * i),
+                    triples_widened(from + 3 * i + TRIPLES_BYTES));
+        places_make(&places, i, lut, linear, tetrahedral, level);
+    }
+    for (int i = 0; i < n; i += FLOATS)
+        triples_store(to + 3 * i, places_look_up(&places, i, near, far));
+}
+
+static inline FRAMED_HD void packed_row(const struct lut *lut, bool linear, bool tetrahedral,
+                                        uint8_t *to, const uint8_t *from, int n)
+{
+    const int whole = n / LUT_RUN * LUT_RUN;
+    for (int i = 0; i < whole; i += LUT_CHUNK)
+        packed_chunk(lut, linear, tetrahedral, to + 3 * i, from + 3 * i,
+                     whole - i < LUT_CHUNK ? whole - i : LUT_CHUNK);
+    if (whole == n)
+        return;
+    uint8_t rest[3 * LUT_RUN] = {0};
+    memcpy(rest, from + 3 * whole, 3 * (n - whole));
+    packed_chunk(lut, linear, tetrahedral, rest, rest, LUT_RUN);
+    memcpy(to + 3 * whole, rest, 3 * (n - whole));
+}
+
+// As lut_fn.
+static inline void lanes_lut(const struct lut *lut, uint8_t *to, const uint8_t *from, int n)
+{
+    const bool tetrahedral = lut->interpolation == LUT_TETRAHEDRAL;
+    if (lut->linear && !tetrahedral)
+        packed_row(lut, true, false, to, from, n);
+    else if (lut->linear)
+        packed_row(lut, true, true, to, from, n);
+    else
+        packed_row(lut, false, tetrahedral, to, from, n);
+}
+
+#endif
