@@ -1,0 +1,319 @@
+// The threads of a CUDA block on the host: they take turns at what they wait for each other with.
+// For kernels that are compiled here as one more version for the tests, with stand-ins for what
+// only a GPU has.
+#ifndef FRAMED_TESTS_KERNELS_CPU_CUDA_BLOCK_H
+#define FRAMED_TESTS_KERNELS_CPU_CUDA_BLOCK_H
+
+#ifdef _FORTIFY_SOURCE
+#error "glibc's check of longjmp takes a jump to another context's stack for a mistake"
+#endif
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "kernels/fixed.h"
+
+#define __device__
+#define __global__
+#define __shared__ static
+#define __noinline__
+#define __grid_constant__
+#define __launch_bounds__(...)
+
+struct uint3 {
+    unsigned x, y, z;
+};
+
+struct uint2 {
+    unsigned x, y;
+};
+
+struct uint4 {
+    unsigned x, y, z, w;
+};
+
+static uint3 gridDim, blockDim, blockIdx, threadIdx;
+
+// --- threads of a block
+
+enum { THREADS_MAX = 512, STACK = 1 << 16, WARP = 32 };
+
+struct gathering { // of threads that wait until all of them that are left have come
+    int members, here;
+    unsigned turn;
+};
+
+struct thread {
+    jmp_buf at;
+    ucontext_t first;
+    bool begun, done;
+};
+
+static struct {
+    thread threads[THREADS_MAX];
+    uint8_t *stacks;
+    int n, now;
+    gathering block, warp[THREADS_MAX / WARP];
+    uint64_t word[THREADS_MAX];
+    jmp_buf end;
+    void (*run)(const void *);
+    const void *argument;
+} cuda;
+
+static void gathering_check(gathering *g)
+{
+    if (g->here == g->members) {
+        g->here = 0;
+        g->turn++;
+    }
+}
+
+static void thread_enter(int i)
+{
+    cuda.now = i;
+    threadIdx.x = (unsigned)i % blockDim.x;
+    threadIdx.y = (unsigned)i / blockDim.x;
+    if (cuda.threads[i].begun)
+        _longjmp(cuda.threads[i].at, 1);
+    cuda.threads[i].begun = true;
+    setcontext(&cuda.threads[i].first);
+}
+
+// To the next thread that is not done, in turn.
+static void thread_next()
+{
+    for (int k = 1; k <= cuda.n; k++)
+        if (!cuda.threads[(cuda.now + k) % cuda.n].done)
+            thread_enter((cuda.now + k) % cuda.n);
+    _longjmp(cuda.end, 1);
+}
+
+static void thread_main()
+{
+    cuda.run(cuda.argument);
+    cuda.threads[cuda.now].done = true;
+    gathering *const both[] = {&cuda.block, &cuda.warp[cuda.now / WARP]};
+    for (gathering *g : both) {
+        g->members--;
+        gathering_check(g);
+    }
+    thread_next();
+}
+
+static void gather(gathering *g)
+{
+    const unsigned turn = g->turn;
+    g->here++;
+    gathering_check(g);
+    while (g->turn == turn)
+        if (!_setjmp(cuda.threads[cuda.now].at))
+            thread_next();
+}
+
+static void block_run(int threads)
+{
+    if (!cuda.stacks)
+        cuda.stacks = (uint8_t *)malloc((size_t)THREADS_MAX * STACK);
+    cuda.n = threads;
+    cuda.block = {threads, 0, 0};
+    for (int i = 0; i < threads; i++) {
+        cuda.warp[i / WARP] = {WARP, 0, 0};
+        cuda.threads[i].begun = cuda.threads[i].done = false;
+        getcontext(&cuda.threads[i].first);
+        cuda.threads[i].first.uc_stack.ss_sp = cuda.stacks + (size_t)i * STACK;
+        cuda.threads[i].first.uc_stack.ss_size = STACK;
+        makecontext(&cuda.threads[i].first, thread_main, 0);
+    }
+    if (!_setjmp(cuda.end))
+        thread_enter(0);
+}
+
+// The blocks one after the other; of blockDim.x by blockDim.y threads.
+static void grid_run(uint3 grid, uint3 block, void (*run)(const void *), const void *argument)
+{
+    cuda.run = run;
+    cuda.argument = argument;
+    gridDim = grid;
+    blockDim = block;
+    for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
+        for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
+            block_run((int)(block.x * block.y));
+}
+
+// --- what the kernels call
+
+static inline void __syncthreads()
+{
+    gather(&cuda.block);
+}
+
+static inline void __syncwarp()
+{
+    gather(&cuda.warp[cuda.now / WARP]);
+}
+
+template <typename T> static inline T __shfl_sync(unsigned, T value, int lane)
+{
+    memcpy(&cuda.word[cuda.now], &value, sizeof value);
+    gather(&cuda.warp[cuda.now / WARP]);
+    memcpy(&value, &cuda.word[cuda.now / WARP * WARP + lane], sizeof value);
+    gather(&cuda.warp[cuda.now / WARP]);
+    return value;
+}
+
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int other)
+{
+    return __shfl_sync(mask, value, cuda.now % WARP ^ other);
+}
+
+template <typename T> static inline T __shfl_up_sync(unsigned mask, T value, int by)
+{
+    const int lane = cuda.now % WARP;
+    return __shfl_sync(mask, value, lane < by ? lane : lane - by);
+}
+
+template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, int by)
+{
+    const int lane = cuda.now % WARP;
+    return __shfl_sync(mask, value, lane + by < WARP ? lane + by : lane);
+}
+
+// What all lanes of the warp bring.
+static inline void warp_words(unsigned value, unsigned to[WARP])
+{
+    const int first = cuda.now / WARP * WARP;
+    cuda.word[cuda.now] = value;
+    gather(&cuda.warp[cuda.now / WARP]);
+    for (int i = 0; i < WARP; i++)
+        to[i] = (unsigned)cuda.word[first + i];
+    gather(&cuda.warp[cuda.now / WARP]);
+}
+
+static inline unsigned __ballot_sync(unsigned, bool has)
+{
+    unsigned words[WARP], bits = 0;
+    warp_words(has, words);
+    for (int i = 0; i < WARP; i++)
+        bits |= words[i] << i;
+    return bits;
+}
+
+static inline unsigned __reduce_add_sync(unsigned, unsigned value)
+{
+    unsigned words[WARP], sum = 0;
+    warp_words(value, words);
+    for (int i = 0; i < WARP; i++)
+        sum += words[i];
+    return sum;
+}
+
+static inline unsigned __reduce_max_sync(unsigned, unsigned value)
+{
+    unsigned words[WARP], largest = 0;
+    warp_words(value, words);
+    for (int i = 0; i < WARP; i++)
+        largest = words[i] > largest ? words[i] : largest;
+    return largest;
+}
+
+static inline void __threadfence()
+{
+}
+
+template <typename T> static inline T atomicAdd(T *at, T more)
+{
+    const T before = *at;
+    *at += more;
+    return before;
+}
+
+template <typename T> static inline void atomicMax(T *at, T other)
+{
+    if (other > *at)
+        *at = other;
+}
+
+template <typename T> static inline void atomicOr(T *at, T bits)
+{
+    *at |= bits;
+}
+
+template <typename T> static inline void atomicMin(T *at, T other)
+{
+    if (other < *at)
+        *at = other;
+}
+
+static inline int __popc(unsigned bits)
+{
+    return __builtin_popcount(bits);
+}
+
+static inline int __ffs(int bits)
+{
+    return __builtin_ffs(bits);
+}
+
+// --- instructions
+
+template <typename T> static inline T min(T a, T b)
+{
+    return a < b ? a : b;
+}
+
+template <typename T> static inline T max(T a, T b)
+{
+    return a > b ? a : b;
+}
+
+template <typename T> static inline T __ldg(const T *at)
+{
+    return *at;
+}
+
+template <typename T> static inline T __ldcg(const T *at)
+{
+    return *at;
+}
+
+static inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum)
+{
+    for (int i = 0; i < 32; i += 8)
+        sum += (a >> i & 255) * (b >> i & 255);
+    return sum;
+}
+
+static inline unsigned __dp2a_lo(unsigned words, unsigned bytes, unsigned sum)
+{
+    return sum + (words & 0xffff) * (bytes & 255) + (words >> 16) * (bytes >> 8 & 255);
+}
+
+// Nibble i of `order` names byte i of the result: 0 to 3 of low, 4 to 7 of high.
+static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned order)
+{
+    const uint64_t bytes = (uint64_t)high << 32 | low;
+    unsigned result = 0;
+    for (int i = 0; i < 4; i++)
+        result |= (unsigned)(bytes >> 8 * (order >> 4 * i & 7) & 255) << 8 * i;
+    return result;
+}
+
+// Of the two 16-bit halves of a word.
+static inline unsigned __vmaxu2(unsigned a, unsigned b)
+{
+    return max(a & 0xffff, b & 0xffff) | max(a >> 16, b >> 16) << 16;
+}
+
+static inline unsigned __vminu2(unsigned a, unsigned b)
+{
+    return min(a & 0xffff, b & 0xffff) | min(a >> 16, b >> 16) << 16;
+}
+
+static inline unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c)
+{
+    return __vmaxu2(((a + b) & 0xffff) | ((a >> 16) + (b >> 16)) << 16, c);
+}
+
+#endif
