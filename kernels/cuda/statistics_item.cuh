@@ -1,0 +1,141 @@
+// Statistics on CUDA: what a launch is told, and the sums that its blocks share.
+#ifndef FRAMED_KERNELS_CUDA_STATISTICS_ITEM_CUH
+#define FRAMED_KERNELS_CUDA_STATISTICS_ITEM_CUH
+
+#include "kernels/cuda/warp_sum.cuh"
+#include "kernels/luma.h"
+#include "kernels/statistics.h"
+
+enum {
+    STATISTICS_BATCH = 32, // pictures of a launch
+    STATISTICS_THREADS_MAX = 512,
+    STATISTICS_WARPS_MAX = 8,      // across a picture
+    STATISTICS_MANY_BLOCKS = 1000, // of a launch
+    STATISTICS_MANY_ROWS = 16,     // of a thread, where there are so many, and where there are not
+    STATISTICS_FEW_ROWS = 4,
+    STATISTICS_VECTOR = 16, // pixels of a row that a thread reads at once
+#ifndef STATISTICS_AHEAD
+    STATISTICS_AHEAD = 4, // rows that it reads before it looks at the first
+#endif
+    STATISTICS_COPIES = 4, // of a block's histogram, so that warps seldom wait for each other
+    STATISTICS_LEVELS = 256,
+};
+
+// What is in a row: samples of a byte, samples of 10 bits in words, or anything else.
+enum statistics_rows { ROWS_BYTES, ROWS_WORDS, ROWS_ANY };
+
+// Of a picture, in device memory. The last block that adds to them makes the result and zeroes
+// them.
+struct statistics_totals {
+    uint64_t sum, squares, laplacian;
+    uint32_t black, white;
+    uint32_t low, high; // 255 less the least level; the largest
+    uint32_t histogram[STATISTICS_BINS];
+    uint32_t done; // blocks
+};
+
+struct statistics_item {
+    uint8_t *data[PLANES_MAX];
+    int32_t stride[PLANES_MAX];
+    uint16_t width, height, columns, rows;
+    uint16_t body;  // columns of pixels ahead of those that are read pixel by pixel
+    uint8_t format; // enum pixel_format
+    bool uneven;    // cells do not begin with a word of four pixels
+    uint8_t black, white;
+    int16_t gray[3];
+    struct statistics_totals *totals;
+    struct luma_statistics *ret;
+    uint32_t *cells;
+};
+
+struct statistics_batch {
+    struct statistics_item item[STATISTICS_BATCH];
+};
+
+// Edge i of the cells along a side.
+static inline FRAMED_HD unsigned cells_edge(unsigned i, unsigned cells, unsigned side)
+{
+    return i * side / cells;
+}
+
+// Which cell of a side has pixel i.
+static inline FRAMED_HD unsigned cell_of(unsigned i, unsigned cells, unsigned side)
+{
+    return ((i + 1) * cells - 1) / side;
+}
+
+// Where what lies at i of a side is, i from -1 to the side itself.
+static inline FRAMED_HD int reflected(int i, int side)
+{
+    if (i < 0)
+        return side > 1 ? 1 : 0;
+    return i < side ? i : side > 1 ? side - 2 : 0;
+}
+
+// --- of the host
+
+static inline enum statistics_rows statistics_rows_of(enum pixel_format format)
+{
+    const struct component luma = component_of(format, 0);
+    const int bytes = source_is_10bit(format) ? 2 : 1;
+    if (source_is_rgb(format) || luma.offset != 0 || luma.step != bytes)
+        return ROWS_ANY;
+    return bytes == 2 ? ROWS_WORDS : ROWS_BYTES;
+}
+
+// Rows on multiples of 16 bytes, and cells so wide that a word of four pixels is in two at most.
+static inline bool has_body(const struct statistics *s, const struct image *src)
+{
+    const uintptr_t places = (uintptr_t)src->plane[0].data | (uintptr_t)src->plane[0].stride;
+    return statistics_rows_of(s->format) != ROWS_ANY && places % STATISTICS_VECTOR == 0 &&
+           s->width / s->columns >= 4;
+}
+
+// Without where its results go.
+static inline struct statistics_item item_of(const struct statistics *s, const struct image *src)
+{
+    struct statistics_item item = {};
+    for (int p = 0; p < PLANES_MAX; p++) {
+        item.data[p] = src->plane[p].data;
+        item.stride[p] = (int32_t)src->plane[p].stride;
+        item.gray[p] = s->gray[p];
+    }
+    item.width = (uint16_t)s->width;
+    item.height = (uint16_t)s->height;
+    item.columns = (uint16_t)s->columns;
+    item.rows = (uint16_t)s->rows;
+    item.body = has_body(s, src) ? item.width / STATISTICS_VECTOR * STATISTICS_VECTOR : 0;
+    item.format = (uint8_t)s->format;
+    item.uneven = s->width % s->columns != 0 || s->width / s->columns % 4 != 0;
+    item.black = s->params.black;
+    item.white = s->params.white;
+    return item;
+}
+
+struct block_shape {
+    int threads_x, threads_y; // across and down
+};
+
+// Of all blocks of a launch. A picture's few blocks spread its rows over threads; of many, each
+// thread has more rows, and less to do besides.
+static inline struct block_shape block_shape_of(const struct statistics_batch *batch, int n,
+                                                bool all)
+{
+    const int lanes = all ? LANES - 2 : LANES;
+    int warps = 1, rows = 1, blocks = 0;
+    for (int i = 0; i < n; i++) {
+        const struct statistics_item *item = &batch->item[i];
+        const int vectors = item->body / STATISTICS_VECTOR;
+        const int wanted = item->body ? (vectors + lanes - 1) / lanes : STATISTICS_WARPS_MAX;
+        const int tall = (item->height + item->rows - 1) / item->rows;
+        warps = wanted > warps ? wanted : warps;
+        rows = tall > rows ? tall : rows;
+        blocks += item->rows;
+    }
+    warps = warps < STATISTICS_WARPS_MAX ? warps : STATISTICS_WARPS_MAX;
+    const int each = blocks >= STATISTICS_MANY_BLOCKS ? STATISTICS_MANY_ROWS : STATISTICS_FEW_ROWS;
+    const int most = STATISTICS_THREADS_MAX / (warps * LANES), wanted = (rows + each - 1) / each;
+    return {warps * LANES, wanted < most ? wanted : most};
+}
+
+#endif
