@@ -56,6 +56,7 @@ $(B)/tests/kernels/%.o: tests/kernels/%.c
 ifeq ($(shell ($(CC) -x c++ -fsyntax-only /dev/null) >/dev/null 2>&1 && echo yes),yes)
 $(B)/tests/kernels/cpu/versions: $(B)/tests/kernels/cpu/warp_axis.o
 $(B)/tests/kernels/detect: $(B)/tests/kernels/cpu/detect_blocks.o
+$(B)/tests/kernels/cpu/blocks: $(B)/tests/kernels/cpu/statistics_blocks.o $(B)/tests/kernels/cpu/motion_blocks.o
 endif
 $(B)/tests/kernels/cpu/%.o: tests/kernels/cpu/%.cpp
 	$(call compile,$(CC) -x c++ $(CPPFLAGS) $(filter-out -std=%,$(CFLAGS)) -std=c++17 -fno-exceptions -fno-rtti -fno-threadsafe-statics \

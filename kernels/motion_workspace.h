@@ -19,7 +19,9 @@ enum { CHANGE_SLOW = 1, CHANGE_FAST = 2, CHANGE_BOTH = 3 };
 static inline struct motion_workspace motion_workspace_at(const struct motion *m, void *base)
 {
     const size_t plane = (size_t)(m->stride * m->rows);
-    struct motion_workspace w = {.mean = (uint16_t *)base, .pitch = m->stride + 2 * MOTION_LANES};
+    struct motion_workspace w;
+    w.pitch = m->stride + 2 * MOTION_LANES;
+    w.mean = (uint16_t *)base;
     w.fast = w.mean + plane;
     w.change = w.fast + plane;
     w.slow = w.change + plane + MOTION_LANES;
