@@ -46,8 +46,9 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 
 # Real footage, which is no part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
+MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-latency bench-memory bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-workers
+.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-gate bench-latency bench-memory bench-motion bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -94,6 +95,17 @@ bench-crops: ## from a client's results to the crops of them, of 4 cameras (CLIP
 bench-detect: ## detection beside torch and torchvision on one core, with DETECT_ARGS=--cuda on a GPU, too
 	@$(MAKE) --no-print-directory $(B)/bench-detect $(B)/libframed.so.1
 	@B=$(B) PYTHONPATH=client LD_LIBRARY_PATH=$(B):$$LD_LIBRARY_PATH tests/bench/detect/beside_torch.py $(DETECT_ARGS)
+
+bench-motion: ## motion beside OpenCV's recipes: labelled events and false alarms: minutes (MEDIA=FOLDER MOTION_ARGS="--least 0.05")
+	@scripts/setup motion
+	@$(MAKE) --no-print-directory $(B)/bench-motion-clip
+	@tests/bench/motion/beside_opencv.py $(B)/bench-motion-clip '$(MEDIA)' $(MOTION_ARGS)
+
+bench-gate: ## what a detector behind `gate: motion` gets of a day: minutes (MEDIA=FOLDER GATE_ARGS="--seconds 3600")
+	@scripts/setup motion
+	@$(MAKE) --no-print-directory $(B)/bench-motion-clip $(B)/libframed.so.1
+	@PYTHONPATH=client LD_LIBRARY_PATH=$(B):$$LD_LIBRARY_PATH tests/bench/motion/gate_day.py $(B)/bench-motion-clip '$(MEDIA)' \
+		$(GATE_ARGS)
 
 bench-latency: bench-clips ## sent to read and first picture, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-latency $(B)/bench-gstreamer

@@ -2,11 +2,10 @@
 """framed's motion kernel beside two recipes of OpenCV on the labelled clips, as they are and with disturbances put on
 them: events noticed, false alarms a minute, and milliseconds a picture on one core.
 
-usage: beside_opencv.py PROGRAM FOLDER [--only NAME,...] [--still 60] [--show]
+usage: beside_opencv.py PROGRAM FOLDER [--only NAME,...] [--still 60] [--least PERCENT] [--alone] [--show]
   PROGRAM  bench-motion-clip; FOLDER  has car-detection.mp4 and bottle-detection.mp4
 """
 import argparse
-import os
 import statistics
 
 import cv2
@@ -20,16 +19,16 @@ LEARN_S = 10
 CAPTION = f"""
 Both clips once, 11 events, the longest stillness of each made {{still:.0f}} s long from its own pictures there and back; before
 them {LEARN_S} s of stillness to learn, not scored. The rules are the same for all: each detector sees each picture's luma and
-gives boxes of at least {100 * detectors.LEAST:.2f} % of the picture; a picture is moving when a box of it touches one of the
+gives boxes of at least {{least:.2f}} % of the picture; a picture is moving when a box of it touches one of the
 picture before; an event is noticed by a moving picture with a box that touches the labelled one; an alarm is a run of
 moving pictures, false when no event is in it. `flagged`: moving pictures of all that have no event. The delay in pictures
 from the event's first: median and largest."""
 
 
-def run(stream, disturbance, program):
+def run(stream, disturbance, options):
     """The boxes that each detector finds in each picture."""
     clip = stream.clip
-    found = detectors.make(program, clip.width, clip.height, clip.rate)
+    found = detectors.make(options.program, clip.width, clip.height, clip.rate, options.least / 100, options.alone)
     boxes = {name: [] for name in found}
     for picture in disturbance(stream.pictures(), clip.rate):
         for name, detector in found.items():
@@ -41,9 +40,9 @@ def run(stream, disturbance, program):
     return boxes
 
 
-def milliseconds(clip, program):
+def milliseconds(clip, options):
     """Medians over the clip at 1080p."""
-    found = detectors.make(program, 1920, 1080, clip.rate)
+    found = detectors.make(options.program, 1920, 1080, clip.rate, options.least / 100, options.alone)
     for picture in clip.luma:
         large = cv2.resize(picture, (1920, 1080), interpolation=cv2.INTER_CUBIC)
         for detector in found.values():
@@ -59,6 +58,8 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(disturb.ALL))
     parser.add_argument("--still", type=float, default=60, help="seconds of stillness in each stream")
+    parser.add_argument("--least", type=float, default=100 * detectors.USUAL, help="percent of the picture in a box")
+    parser.add_argument("--alone", action="store_true", help="framed without the recipes")
     parser.add_argument("--show", action="store_true", help="say which events were missed")
     options = parser.parse_args()
     clips = [footage.Clip(options.folder, name) for name in ("car-detection.mp4", "bottle-detection.mp4")]
@@ -66,15 +67,15 @@ def main():
     for name in options.only:
         scores = {}
         for stream in (footage.once(clip, LEARN_S, options.still) for clip in clips):
-            for detector, boxes in run(stream, disturb.ALL[name], options.program).items():
+            for detector, boxes in run(stream, disturb.ALL[name], options).items():
                 scores.setdefault(detector, score.Score()).add(stream, boxes)
         for detector, sums in scores.items():
             print(f"| {name} | {detector} | {' | '.join(sums.row())} |", flush=True)
             if options.show:
                 print("".join(f"    missed: {missed}\n" for missed in sums.missed), end="", flush=True)
-    print(CAPTION.format(still=options.still))
+    print(CAPTION.format(still=options.still, least=options.least))
     print("\nFrom a 1080p picture's luma to boxes, ms on one core: " +
-          ", ".join(f"{name} {spent:.2f}" for name, spent in milliseconds(clips[0], options.program).items()))
+          ", ".join(f"{name} {spent:.2f}" for name, spent in milliseconds(clips[0], options).items()))
 
 
 main()

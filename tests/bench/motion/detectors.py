@@ -7,24 +7,25 @@ import time
 import cv2
 import numpy
 
-# The least area of a change, in parts of the picture: the recipes' usual 500 pixels of a picture 500 pixels wide.
-LEAST = 500 / (500 * 281)
+# The least area of a change in parts of the picture: the recipes' usual 500 pixels of a picture 500 pixels wide.
+USUAL = 500 / (500 * 281)
 
 
 class Kernel:
-    """framed's, by the program bench-motion-clip."""
+    """framed's, by the program bench-motion-clip. `moving`: whether something moves in each picture, in its own words."""
 
-    def __init__(self, program, width, height, rate, least=LEAST):
-        area = [] if least is None else ["50", str(round(least * width * height))]
+    def __init__(self, program, width, height, rate, least=0.0):
+        area = ["50", str(round(least * width * height))]
         self.process = subprocess.Popen([program, str(width), str(height), f"{rate:.6f}", *area], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
-        self.spent = []
+        self.spent, self.moving = [], []
 
     def feed(self, picture):
         self.process.stdin.write(picture.tobytes())
         self.process.stdin.flush()
         found = json.loads(self.process.stdout.readline())
         self.spent.append(found["ns"])
+        self.moving.append(found["moving"])
         return [box[:4] for box in found["boxes"]]
 
     def close(self):
@@ -36,18 +37,17 @@ class Kernel:
 class Recipe:
     """A mask of changed pixels of a small picture, and the contours in it that are large enough."""
 
-    def __init__(self, size):
-        self.size, self.spent = size, []
+    def __init__(self, size, least):
+        self.size, self.least, self.spent = size, least * size[0] * size[1], []
 
     def feed(self, picture):
         begin = time.thread_time_ns()
         small = cv2.resize(picture, self.size, interpolation=cv2.INTER_AREA)
         contours, _ = cv2.findContours(self.mask(small), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-        least = LEAST * self.size[0] * self.size[1]
         across, down = picture.shape[1] / self.size[0], picture.shape[0] / self.size[1]
         boxes = []
         for contour in contours:
-            if cv2.contourArea(contour) >= least:
+            if cv2.contourArea(contour) >= self.least:
                 x, y, width, height = cv2.boundingRect(contour)
                 boxes.append([x * across, y * down, (x + width) * across, (y + height) * down])
         self.spent.append(time.thread_time_ns() - begin)
@@ -60,8 +60,8 @@ class Recipe:
 class Mog2(Recipe):
     """Mixture of Gaussians with OpenCV's own parameters, shadows left out, opened by 3 x 3."""
 
-    def __init__(self, size):
-        super().__init__(size)
+    def __init__(self, size, least):
+        super().__init__(size, least)
         self.model = cv2.createBackgroundSubtractorMOG2(history=500, varThreshold=16, detectShadows=True)
         self.shape = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (3, 3))
 
@@ -74,8 +74,8 @@ class Mog2(Recipe):
 class Average(Recipe):
     """Blur, a running average, a threshold of 25 levels, dilated twice."""
 
-    def __init__(self, size):
-        super().__init__(size)
+    def __init__(self, size, least):
+        super().__init__(size, least)
         self.mean = None
 
     def mask(self, small):
@@ -88,8 +88,10 @@ class Average(Recipe):
         return cv2.dilate(found, None, iterations=2)
 
 
-def make(program, width, height, rate):
-    """All of them, for one camera: by name."""
+def make(program, width, height, rate, least, alone=False):
+    """All of them, or framed's alone, for one camera: by name."""
     cv2.setNumThreads(1)
-    return {"framed": Kernel(program, width, height, rate), "MOG2 320x180": Mog2((320, 180)),
-            "MOG2 640x360": Mog2((640, 360)), "average 320x180": Average((320, 180))}
+    kernel = {"framed": Kernel(program, width, height, rate, least)}
+    recipes = {"MOG2 320x180": Mog2((320, 180), least), "MOG2 640x360": Mog2((640, 360), least),
+               "average 320x180": Average((320, 180), least)}
+    return kernel if alone else kernel | recipes

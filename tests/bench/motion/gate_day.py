@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The share of a camera's pictures that a detector behind `gate: motion` gets on a day that is made of the labelled clips
-and of stillness, and the labelled events that it misses. First by the kernel's boxes and the gate's rule alone; then by
+and of stillness, and the labelled events that it misses. First by the kernel and the gate's rule alone; then by
 the daemon, of a file at full pace, as a program that reads its frames sees it.
 
 usage: gate_day.py PROGRAM FOLDER [--seconds 3600] [--framed FRAMED] [--daemon-seconds 300]
@@ -20,7 +20,6 @@ import framedio
 import detectors
 import disturb
 import footage
-import score
 
 LEARN_S, HOLD_S, EVERY_S, SEED = 10, 5.0, 10.0, 17
 ROUNDS = {"car-detection.mp4": 5, "bottle-detection.mp4": 3}  # of the clip an hour: some 20 events each
@@ -44,7 +43,7 @@ def simulated(moving, rate):
     for number, moves in enumerate(moving):
         now = number / rate
         moved_at = now if moves else moved_at
-        held = moved_at is not None and now - moved_at <= HOLD_S
+        held = moved_at is not None and now - moved_at < HOLD_S
         opened = held or passed_at is None or now - passed_at >= EVERY_S
         passed_at = now if opened else passed_at
         passed.append(opened)
@@ -70,10 +69,11 @@ def report(label, stream, passed):
 
 def by_kernel(stream, program):
     clip = stream.clip
-    kernel = detectors.Kernel(program, clip.width, clip.height, clip.rate, least=None)
-    boxes = [kernel.feed(picture) for picture in disturb.weather(stream.pictures(), clip.rate)]
+    kernel = detectors.Kernel(program, clip.width, clip.height, clip.rate)
+    for picture in disturb.weather(stream.pictures(), clip.rate):
+        kernel.feed(picture)
     kernel.close()
-    return simulated(score.moving_of(boxes, clip.width), clip.rate)
+    return simulated(kernel.moving, clip.rate)
 
 
 def write_clip(stream, path):
