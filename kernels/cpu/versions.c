@@ -17,6 +17,7 @@ static const struct version scalar = {
     .statistics = statistics_reference,
     .motion = motion_reference,
     .lut = lut_reference,
+    .fingerprint = fingerprint_reference,
 };
 
 #ifdef __x86_64__
@@ -28,6 +29,7 @@ static const struct version avx2 = {
     .statistics = statistics_reference,
     .motion = motion_reference,
     .lut = lut_avx2,
+    .fingerprint = fingerprint_avx2,
 };
 static const struct version avx512 = {
     .name = "avx512",
@@ -37,6 +39,7 @@ static const struct version avx512 = {
     .statistics = statistics_reference,
     .motion = motion_reference,
     .lut = lut_avx512,
+    .fingerprint = fingerprint_avx512,
 };
 #endif
 
@@ -49,6 +52,7 @@ static const struct version neon = {
     .statistics = statistics_reference,
     .motion = motion_reference,
     .lut = lut_reference,
+    .fingerprint = fingerprint_neon,
 };
 #endif
 
