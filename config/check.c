@@ -270,8 +270,13 @@ static void check_tls(struct mistakes *mistakes, const struct camera_config *cam
 void check_camera(struct mistakes *mistakes, struct camera_config *camera,
                   const struct given given[], const char *path)
 {
-    const struct given *url = find_camera(given, "url");
+    const struct given *url = find_camera(given, "url"), *grid = find_camera(given, "grid");
     char dotted[KEY_MAX];
+    if (camera->grid.width * camera->grid.height > GRID_CELLS_MAX) {
+        snprintf(dotted, sizeof dotted, "%s.grid", path);
+        mistake(mistakes, grid->value, dotted, "has more than %d cells (32x18, or up to 32x32)",
+                GRID_CELLS_MAX);
+    }
     const char *wrong = url->key.line && !url->wrong ? url_mistake(camera->url) : NULL;
     settle_scheme(camera);
     if (!wrong && camera->url)

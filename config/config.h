@@ -53,6 +53,7 @@ enum ready_when { READY_ANY, READY_ALL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 enum { CAMERA_OUTPUTS_MAX = 16 };
+enum { GRID_CELLS_MAX = 1024 }; // of `grid`, across times down
 
 #define BATCH_AUTO_MAX   32 // elements that `count: auto` gives at most
 #define RING_CLIENTS_MAX 64 // each may hold slots that others wait for

@@ -183,7 +183,7 @@ static const struct config_row camera_rows[] = {
           .example = "{door: [0, 0, 640, 480], lane: [640, 200, 1280, 880]}"),
     FIELD(struct camera_config, stats, "false",
           "true: analyse the light, motion and fingerprint of each picture, and raise alarms; an output with a gate needs the same analysis, and does not need this key"),
-    FIELD(struct camera_config, grid, "32x18", "cells of the picture whose mean light the analysis gives, across and down", RANGE(1, 64)),
+    FIELD(struct camera_config, grid, "32x18", "cells of the picture whose mean light the analysis gives, across and down; 1024 at most", RANGE(1, 64)),
     SECTION("motion", "what the analysis takes for motion; needs stats, or an output with a gate"),
     FIELD(struct camera_config, motion.sensitivity, "50", "how small a change of light counts; 100: the smallest", RANGE(1, 100), .unit = "%"),
     FIELD(struct camera_config, motion.mask, NULL,

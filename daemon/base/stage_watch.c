@@ -50,6 +50,7 @@ const char *stage_hangs(const struct stage_watch *watch, int64_t patience_ns)
         [STAGE_CONNECT] = "connecting",
         [STAGE_READ] = "reading",
         [STAGE_DECODE] = "decoding",
+        [STAGE_ANALYSE] = "analysing a picture",
         [STAGE_SUBMIT] = "handing pictures over",
         [STAGE_CHANGE_DEVICE] = "changing devices",
         [STAGE_CLOSE] = "hanging up",

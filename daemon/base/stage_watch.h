@@ -13,6 +13,7 @@ enum stage {
     STAGE_CONNECT,
     STAGE_READ, // waits for packets
     STAGE_DECODE,
+    STAGE_ANALYSE,
     STAGE_SUBMIT,        // waits for the backend or for clients
     STAGE_CHANGE_DEVICE, // goes over to another device, or releases the one it has
     STAGE_CLOSE,

@@ -17,10 +17,12 @@ static const struct {
 void camera_report_open(struct camera_report *report)
 {
     pthread_mutex_init(&report->lock, NULL);
+    scene_report_open(&report->scene);
 }
 
 void camera_report_close(struct camera_report *report)
 {
+    scene_report_close(&report->scene);
     pthread_mutex_destroy(&report->lock);
 }
 

@@ -10,6 +10,7 @@
 #include "daemon/base/stage_watch.h"
 #include "daemon/decode/frame.h"
 #include "daemon/input/demux.h"
+#include "daemon/scene/scene_report.h"
 
 enum camera_state {
     CAMERA_CONNECTING,
@@ -46,6 +47,7 @@ struct camera_report {
     _Atomic uint64_t skipped;   // packets that were left out by that
     _Atomic uint64_t converted; // by libswscale, to a format that kernels read
     struct stage_watch stages;
+    struct scene_report scene;
     pthread_mutex_t lock; // of what follows
     struct camera_description description;
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/op.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
@@ -31,6 +32,7 @@ struct camera_thread {
     struct demux_memory *memory;
     struct demux *demux;     // NULL: not connected
     struct decoder *decoder; // kept over connections; NULL: none
+    struct scene *scene;
     struct transform *transform;
     struct device_lease lease;
     bool live; // the input can come back
@@ -226,9 +228,18 @@ static double wanted_fps(const struct camera_thread *t)
     return fps > 0 && fps < most ? fps : most;
 }
 
+static bool has_gate(const struct camera_thread *t)
+{
+    for (int i = 0; i < t->subscriptions->n_pictures; i++)
+        if (output_config_has_gate(t->subscriptions->list[i].output->config))
+            return true;
+    return false;
+}
+
 static void update_subscriptions(struct camera_thread *t)
 {
     struct subscriptions *released = camera_thread_update(t);
+    scene_want(t->scene, has_gate(t));
     if (t->decoder)
         decoder_set_fps(t->decoder, wanted_fps(t));
     if (released)
@@ -256,6 +267,7 @@ static int join_decoder(struct camera_thread *t)
 static void detach_device(struct camera_thread *t)
 {
     transform_detach(t->transform);
+    scene_detach(t->scene);
     device_release(&t->lease);
 }
 
@@ -506,6 +518,15 @@ static void *run(void *opaque)
 
 // --- the loop thread's side
 
+static int open_scene(struct camera_thread *t)
+{
+    return scene_open(&t->scene, &(struct scene_context){
+                                     .config = t->context.config,
+                                     .lease = &t->lease,
+                                     .report = &t->context.report->scene,
+                                 });
+}
+
 static int open_transform(struct camera_thread *t)
 {
     const struct camera_thread_context *context = &t->context;
@@ -514,6 +535,7 @@ static int open_transform(struct camera_thread *t)
                                              .events = context->events,
                                              .subscriptions = t->subscriptions,
                                              .fps = context->config->fps,
+                                             .scene = t->scene,
                                              .stop = &t->stop,
                                              .stages = &context->report->stages,
                                              .decode = context->decode,
@@ -537,6 +559,8 @@ int camera_thread_open(struct camera_thread **ret, const struct camera_thread_co
     pthread_condattr_destroy(&attributes);
     int rc = demux_memory_open(&t->memory);
     if (rc == 0)
+        rc = open_scene(t);
+    if (rc == 0)
         rc = open_transform(t);
     if (rc < 0) {
         camera_thread_close(t);
@@ -555,6 +579,7 @@ void camera_thread_close(struct camera_thread *t)
         detach_device(t);
     }
     transform_close(t->transform);
+    scene_close(t->scene);
     subscriptions_release(t->subscriptions);
     demux_memory_close(t->memory);
     pthread_cond_destroy(&t->wake);

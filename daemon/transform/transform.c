@@ -517,10 +517,12 @@ int transform_submit(struct transform *transform, struct frame *frame)
         claim_lost(transform->subscriptions, LOSS_DAMAGED);
         return 0;
     }
-    stage_enter(transform->context.stages, STAGE_SUBMIT, 0);
     update_epoch(transform, frame->info.epoch);
     if (!rate_keeps(&transform->rate, frame->info.pts_ns))
         goto lost;
+    stage_enter(transform->context.stages, STAGE_ANALYSE, 0);
+    scene_observe(transform->context.scene, frame);
+    stage_enter(transform->context.stages, STAGE_SUBMIT, 0);
     reason = LOSS_BACKEND;
     rc = update_geometry(transform, frame);
     if (rc < 0)

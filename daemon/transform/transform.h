@@ -10,6 +10,7 @@
 #include "daemon/decode/frame.h"
 #include "daemon/device/devices.h"
 #include "daemon/output/subscriptions.h"
+#include "daemon/scene/scene.h"
 
 struct transform;
 
@@ -19,6 +20,7 @@ struct transform_context {
     struct event_queue *events;
     struct subscriptions *subscriptions; // at first; outlive their use
     double fps;                          // of the camera; 0 keeps all
+    struct scene *scene;                 // observes what is kept; NULL: nobody does
     const _Atomic bool *stop;            // ends every wait
     struct stage_watch *stages;
     struct histogram *decode;  // received to decoded

@@ -1,0 +1,222 @@
+#include "daemon/scene/alarms.h"
+
+#include <math.h>
+#include <string.h>
+
+static const int64_t SECOND = 1000000000;
+static const int64_t STEP_MAX = SECOND;      // that one picture counts for in an average
+static const int64_t USUAL = 600 * SECOND;   // that what is usual is an average over
+static const int64_t LEARNT = 30 * SECOND;   // after which it is known
+static const int64_t SETTLED = 600 * SECOND; // after which another view is the usual one
+static const int64_t FROZEN = 15 * SECOND;
+static const int64_t LIVELY = 2 * SECOND; // within which pictures that are not frozen differ
+enum { FROZEN_PICTURES = 10 };
+
+static const struct {
+    const char *name;
+    int64_t raise, clear; // how long the sign lasts before
+} kinds[ALARMS] = {
+    [ALARM_DARK] = {"dark", 5 * SECOND, 5 * SECOND},
+    [ALARM_GLARE] = {"glare", 5 * SECOND, 5 * SECOND},
+    [ALARM_FROZEN] = {"frozen", 0, 3 * SECOND}, // its sign is a duration already
+    [ALARM_BLURRED] = {"blurred", 10 * SECOND, 10 * SECOND},
+    [ALARM_MOVED] = {"moved", 10 * SECOND, 10 * SECOND},
+};
+
+// What a picture says of an alarm; between good and bad it says nothing.
+enum sign { SIGN_GOOD = -1, SIGN_NONE, SIGN_BAD };
+
+const char *alarm_name(enum alarm alarm)
+{
+    return kinds[alarm].name;
+}
+
+static enum sign sign_of(bool bad, bool good)
+{
+    return bad ? SIGN_BAD : good ? SIGN_GOOD : SIGN_NONE;
+}
+
+static void follow(struct alarms *alarms, enum alarm alarm, enum sign sign, int64_t pts_ns)
+{
+    struct alarm_state *state = &alarms->state[alarm];
+    const int64_t lasts = state->raised ? kinds[alarm].clear : kinds[alarm].raise;
+    if (sign != (state->raised ? SIGN_GOOD : SIGN_BAD)) {
+        state->opposed = false;
+        return;
+    }
+    if (!state->opposed)
+        state->since_ns = pts_ns;
+    state->opposed = true;
+    if (pts_ns - state->since_ns < lasts)
+        return;
+    *state = (struct alarm_state){.raised = !state->raised, .since_ns = pts_ns};
+}
+
+// --- light
+
+// Shares of the range from black to white.
+struct light {
+    double mean, deviation, white;
+};
+
+static struct light light_of(const struct alarm_signs *signs)
+{
+    const struct luma_statistics *luma = signs->luma;
+    const double pixels = luma->pixels, range = signs->white - signs->black;
+    const double mean = (double)luma->sum / pixels;
+    const double variance = (double)luma->squares / pixels - mean * mean;
+    return (struct light){
+        .mean = (mean - signs->black) / range,
+        .deviation = sqrt(variance > 0 ? variance : 0) / range,
+        .white = luma->white / pixels,
+    };
+}
+
+static enum sign sign_of_dark(const struct light *light)
+{
+    const bool bad = light->mean < 0.06 && light->deviation < 0.06;
+    const bool good = light->mean > 0.09 || light->deviation > 0.09;
+    return sign_of(bad, good);
+}
+
+static enum sign sign_of_glare(const struct light *light)
+{
+    return sign_of(light->white > 0.25, light->white < 0.15);
+}
+
+// --- frozen
+
+static enum sign sign_of_frozen(struct alarms *alarms, const struct alarm_signs *signs)
+{
+    const struct picture_identity now = {signs->luma->sum, signs->luma->squares,
+                                         signs->luma->laplacian, signs->fingerprint};
+    if (memcmp(&now, &alarms->last, sizeof now) != 0) {
+        alarms->last = now;
+        alarms->changed_ns = signs->pts_ns;
+        alarms->same = 0;
+    }
+    alarms->same++;
+    const int64_t lasted = signs->pts_ns - alarms->changed_ns;
+    return sign_of(lasted >= FROZEN && alarms->same >= FROZEN_PICTURES, lasted < LIVELY);
+}
+
+// --- what is usual
+
+// The weight of a picture that comes `step` after the one before, in an average that was learnt
+// from so much.
+static double weight_of(int64_t learnt, int64_t step)
+{
+    const int64_t before = learnt < USUAL ? learnt : USUAL;
+    return learnt == 0 ? 1 : (double)step / (double)(before + step);
+}
+
+static enum sign sign_of_blur(struct alarms *alarms, const struct alarm_signs *signs,
+                              enum sign dark, int64_t step)
+{
+    const double sharpness = (double)signs->luma->laplacian / signs->luma->pixels;
+    const double part = sharpness / alarms->usual_sharpness;
+    const bool known = alarms->sharpness_ns >= LEARNT && alarms->usual_sharpness >= 1;
+    if (dark == SIGN_BAD)
+        return SIGN_NONE;
+    const bool bad = part < 0.4;
+    const bool good = part > 0.6;
+    const enum sign sign = known ? sign_of(bad, good) : SIGN_NONE;
+    if (sign == SIGN_BAD || (known && alarms->state[ALARM_BLURRED].raised))
+        return sign;
+    const double weight = weight_of(alarms->sharpness_ns, step);
+    alarms->usual_sharpness += weight * (sharpness - alarms->usual_sharpness);
+    alarms->sharpness_ns += step;
+    return sign;
+}
+
+// Pearson's, of the grid and the usual one; -2: one of both has next to no contrast.
+static double correlation(const struct alarms *alarms, const uint8_t *grid)
+{
+    const double n = alarms->cells, least = 4 * n; // a variance of 2 levels squared
+    double a = 0, b = 0, aa = 0, bb = 0, ab = 0;
+    for (int i = 0; i < alarms->cells; i++) {
+        const double x = grid[i], y = (double)alarms->usual_grid[i];
+        a += x;
+        b += y;
+        aa += x * x;
+        bb += y * y;
+        ab += x * y;
+    }
+    aa -= a * a / n;
+    bb -= b * b / n;
+    return aa < least || bb < least ? -2 : (ab - a * b / n) / sqrt(aa * bb);
+}
+
+static void learn_grid(struct alarms *alarms, const uint8_t *grid, double weight)
+{
+    for (int i = 0; i < alarms->cells; i++)
+        alarms->usual_grid[i] +=
+            (float)(weight * ((double)grid[i] - (double)alarms->usual_grid[i]));
+}
+
+static enum sign sign_of_move(struct alarms *alarms, const struct alarm_signs *signs, int64_t step)
+{
+    const struct alarm_state *state = &alarms->state[ALARM_MOVED];
+    const double alike = correlation(alarms, signs->grid);
+    const bool known = alarms->grid_ns >= LEARNT;
+    const bool bad = alike < 0.4;
+    const bool good = alike > 0.7;
+    const enum sign sign = known && alike >= -1 ? sign_of(bad, good) : SIGN_NONE;
+    const int64_t raised_ns =
+        state->raised && !state->opposed ? signs->pts_ns - state->since_ns : 0;
+    if (raised_ns > SETTLED)
+        learn_grid(alarms, signs->grid, 1);
+    if (sign == SIGN_BAD || (known && state->raised))
+        return sign;
+    learn_grid(alarms, signs->grid, weight_of(alarms->grid_ns, step));
+    alarms->grid_ns += step;
+    return sign;
+}
+
+// ---
+
+// Durations begin anew where timestamps do.
+static void enter_epoch(struct alarms *alarms, const struct alarm_signs *signs)
+{
+    for (int i = 0; i < ALARMS; i++) {
+        alarms->state[i].opposed = false;
+        alarms->state[i].since_ns = signs->pts_ns;
+    }
+    alarms->begun = true;
+    alarms->epoch = signs->epoch;
+    alarms->pts_ns = signs->pts_ns;
+    alarms->changed_ns = signs->pts_ns;
+    alarms->same = 0;
+}
+
+void alarms_restart(struct alarms *alarms)
+{
+    alarms->begun = false;
+    alarms->sharpness_ns = 0;
+    alarms->grid_ns = 0;
+}
+
+unsigned alarms_step(struct alarms *alarms, const struct alarm_signs *signs)
+{
+    unsigned raised = 0;
+    if (!alarms->begun || alarms->epoch != signs->epoch)
+        enter_epoch(alarms, signs);
+    alarms->cells = signs->cells;
+    int64_t step = signs->pts_ns - alarms->pts_ns;
+    step = step < STEP_MAX ? step : STEP_MAX;
+    const struct light light = light_of(signs);
+    const enum sign dark = sign_of_dark(&light);
+    const enum sign sign[ALARMS] = {
+        [ALARM_DARK] = dark,
+        [ALARM_GLARE] = sign_of_glare(&light),
+        [ALARM_FROZEN] = sign_of_frozen(alarms, signs),
+        [ALARM_BLURRED] = sign_of_blur(alarms, signs, dark, step),
+        [ALARM_MOVED] = sign_of_move(alarms, signs, step),
+    };
+    alarms->pts_ns = signs->pts_ns;
+    for (int i = 0; i < ALARMS; i++) {
+        follow(alarms, i, sign[i], signs->pts_ns);
+        raised |= (unsigned)alarms->state[i].raised << i;
+    }
+    return raised;
+}

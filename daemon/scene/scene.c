@@ -1,0 +1,244 @@
+#include "daemon/scene/scene.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/scene/mask.h"
+#include "daemon/wire.h"
+
+static const int64_t RETRY_NS = 1000000000; // after what failed for want of memory
+enum { RATE_PICTURES = 16 };                // that the rate is measured over
+static const double RATE_ERROR = 1.5;       // that the stream may be wrong about its rate
+
+struct scene {
+    struct scene_context context;
+    bool wanted;
+    const struct backend_driver *driver; // of the analyser
+    struct analyser *analyser;           // NULL: not open
+    struct image source;                 // that the analysis is for; PIXEL_NONE: for none
+    struct analysis analysis;
+    uint8_t mask[MOTION_CELLS_MAX];
+    int64_t retry_ns; // CLOCK_MONOTONIC: when a try may follow one that failed; INT64_MAX: never
+    // The rate of the pictures, and what it is measured by:
+    int rate_num, rate_den;
+    bool rate_measured;
+    uint32_t epoch;
+    int pictures; // of this epoch, up to RATE_PICTURES + 1
+    int64_t first_pts_ns;
+    struct alarms alarms;
+    struct scene_record record; // of the last picture
+};
+
+int scene_open(struct scene **ret, const struct scene_context *context)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+    if (!scene)
+        return -ENOMEM;
+    scene->context = *context;
+    *ret = scene;
+    return 0;
+}
+
+static void close_analyser(struct scene *scene)
+{
+    if (scene->analyser)
+        scene->driver->analyser_close(scene->analyser);
+    scene->analyser = NULL;
+    scene->retry_ns = 0;
+}
+
+void scene_close(struct scene *scene)
+{
+    if (scene)
+        close_analyser(scene);
+    free(scene);
+}
+
+// What is in memory of the host knows the camera's background still.
+void scene_detach(struct scene *scene)
+{
+    if (scene && scene->driver != &cpu_backend)
+        close_analyser(scene);
+}
+
+void scene_want(struct scene *scene, bool wanted)
+{
+    scene->wanted = wanted;
+    if (!wanted && !scene->context.config->stats)
+        close_analyser(scene);
+}
+
+// --- the analysis of one geometry
+
+static bool fits(const struct scene *scene, const struct image *image)
+{
+    const struct image *source = &scene->source;
+    return source->format == image->format && source->width == image->width &&
+           source->height == image->height && source->colour.range == image->colour.range &&
+           source->colour.matrix == image->colour.matrix;
+}
+
+static bool is_full_range(const struct image *image)
+{
+    return source_is_rgb(image->format) ||
+           colour_resolve(image->colour, image->height).range == RANGE_FULL;
+}
+
+// Makes the tables for pictures like this. 0, or -EINVAL, which is logged.
+static int init_analysis(struct scene *scene, const struct image *image)
+{
+    const struct camera_config *config = scene->context.config;
+    const bool full = is_full_range(image);
+    const char *why = "there is no such grid of its pictures";
+    struct analysis_params params = {
+        .statistics = {.columns = config->grid.width,
+                       .rows = config->grid.height,
+                       .black = full ? 0 : 16,
+                       .white = full ? 255 : 235,
+                       .all = true},
+        .motion = {.sensitivity = config->motion.sensitivity,
+                   .min_area = config->motion.min_area,
+                   .rate_num = scene->rate_num,
+                   .rate_den = scene->rate_den},
+    };
+    int rc = statistics_init(&scene->analysis.statistics, &params.statistics, image);
+    if (rc == 0 && config->motion.mask.n > 0) {
+        mask_cells(&config->motion.mask, &scene->analysis.statistics, scene->mask);
+        params.motion.mask = scene->mask;
+    }
+    if (rc == 0)
+        rc = analysis_init(&scene->analysis, &params, image, &why);
+    if (rc < 0)
+        log_event(LOG_LEVEL_ERROR, "pictures of %dx%d cannot be analysed: %s", image->width,
+                  image->height, why);
+    return rc;
+}
+
+// Goes over to pictures like this on the device where they lie. 0; -EAGAIN: not now, as a try has
+// failed; other negative errno.
+static int prepare(struct scene *scene, const struct image *image)
+{
+    const struct device_lease *lease = scene->context.lease;
+    const bool on_device = image->memory == MEMORY_CUDA;
+    const struct backend_driver *driver = on_device ? lease->driver : &cpu_backend;
+    if (!fits(scene, image)) {
+        close_analyser(scene);
+        alarms_restart(&scene->alarms);
+        scene->source = *image;
+        scene->rate_measured = false;
+        scene->pictures = 0;
+    }
+    if (scene->analyser && scene->driver == driver)
+        return 0;
+    if (monotonic_ns() < scene->retry_ns)
+        return -EAGAIN;
+    close_analyser(scene);
+    if (!driver->analyser_open)
+        return -ENOTSUP;
+    int rc = init_analysis(scene, image);
+    scene->retry_ns = INT64_MAX;
+    if (rc < 0)
+        return rc;
+    scene->driver = driver;
+    rc = driver->analyser_open(on_device ? lease->backend : NULL, &scene->analyser,
+                               &scene->analysis, image);
+    scene->retry_ns = monotonic_ns() + RETRY_NS;
+    return rc;
+}
+
+// Motion is told from the background by time. The stream may not say its rate, or not all of its
+// pictures are decoded: then the analysis begins anew with the rate that was measured.
+static void measure_rate(struct scene *scene, const struct frame *frame)
+{
+    if (scene->pictures == 0 || scene->epoch != frame->info.epoch) {
+        scene->pictures = 0;
+        scene->epoch = frame->info.epoch;
+        scene->first_pts_ns = frame->info.pts_ns;
+    }
+    if (scene->pictures == 0 && !scene->rate_measured) {
+        const bool sane = frame->rate_num > 0 && frame->rate_den > 0 &&
+                          frame->rate_num / frame->rate_den < MOTION_RATE_MAX;
+        scene->rate_num = sane ? frame->rate_num : 0;
+        scene->rate_den = sane ? frame->rate_den : 0;
+    }
+    if (scene->pictures++ < RATE_PICTURES || scene->rate_measured)
+        return;
+    scene->rate_measured = true;
+    const double seconds = (double)(frame->info.pts_ns - scene->first_pts_ns) / 1e9;
+    const double said = scene->rate_den > 0 ? (double)scene->rate_num / scene->rate_den : 0;
+    const double rate = fmin(RATE_PICTURES / seconds, MOTION_RATE_MAX);
+    if (rate < said * RATE_ERROR && said < rate * RATE_ERROR)
+        return;
+    scene->rate_num = (int)lround(fmax(rate, 0.001) * 1000);
+    scene->rate_den = 1000;
+    close_analyser(scene);
+}
+
+// --- a picture
+
+static void note_alarms(const struct scene *scene, const struct analysis_result *found)
+{
+    const struct scene_record *record = &scene->record;
+    for (int i = 0; i < ALARMS; i++)
+        if ((record->raised | record->cleared) >> i & 1)
+            log_event(LOG_LEVEL_WARNING, "alarm %s %s: mean level %.1f, sharpness %.2f",
+                      alarm_name(i), record->raised >> i & 1 ? "raised" : "cleared",
+                      (double)found->luma.sum / found->luma.pixels,
+                      (double)found->luma.laplacian / found->luma.pixels);
+}
+
+static void note(struct scene *scene, struct frame *frame, const struct analysis_result *found)
+{
+    const struct statistics *statistics = &scene->analysis.statistics;
+    struct scene_record *record = &scene->record;
+    frame->info.scene = (struct scene_facts){
+        .known = true,
+        .moving = found->motion->moving,
+        .light = found->motion->flags & MOTION_LIGHT,
+        .learning = found->motion->flags & MOTION_LEARNING,
+        .fingerprint = found->fingerprint,
+    };
+    record->info = frame->info;
+    record->luma = found->luma;
+    record->columns = statistics->grid_columns;
+    record->rows = statistics->grid_rows;
+    statistics_grid(statistics, found->cells, record->grid);
+    record->motion = *found->motion;
+    const unsigned alarms = alarms_step(&scene->alarms, &(struct alarm_signs){
+                                                            .pts_ns = frame->info.pts_ns,
+                                                            .epoch = frame->info.epoch,
+                                                            .luma = &found->luma,
+                                                            .black = statistics->params.black,
+                                                            .white = statistics->params.white,
+                                                            .fingerprint = found->fingerprint,
+                                                            .grid = record->grid,
+                                                            .cells = record->columns * record->rows,
+                                                        });
+    record->raised = alarms & ~record->alarms;
+    record->cleared = record->alarms & ~alarms;
+    record->alarms = alarms;
+    note_alarms(scene, found);
+    scene_report_put(scene->context.report, record);
+}
+
+void scene_observe(struct scene *scene, struct frame *frame)
+{
+    struct analysis_result found;
+    frame->info.scene = (struct scene_facts){0};
+    if (!scene || !(scene->wanted || scene->context.config->stats) ||
+        frame->info.flags & FRAMED_FLAG_DAMAGED)
+        return;
+    int rc = prepare(scene, &frame->image);
+    if (rc == 0)
+        rc = scene->driver->analyse(scene->analyser, &frame->image, &found);
+    if (rc == 0) {
+        note(scene, frame, &found);
+        measure_rate(scene, frame);
+    } else if (rc == -EIO || rc == -ENODEV) {
+        device_failed(scene->context.lease, rc);
+    }
+}
