@@ -420,7 +420,7 @@ static void check_versions(const struct trial *t)
 {
     static int failures[VERSIONS_MAX];
     static const struct version reference = {
-        "reference", NULL, {[OP_WARP] = op_reference, [OP_YUV] = op_reference}, NULL};
+        .name = "reference", .run = {[OP_WARP] = op_reference, [OP_YUV] = op_reference}};
     now.version = reference.name;
     uint8_t *earlier = run_earlier(t, &reference), *expected = run(t, &reference, NULL);
     for (int i = 0; tried[i]; i++) {
