@@ -9,7 +9,7 @@ KERNELS_SRC += $(wildcard kernels/cpu/*_neon.c)
 endif
 KERNELS_OBJ := $(patsubst %.c,$(B)/%.o,$(KERNELS_SRC))
 AVX2 := -mavx2 -mfma -mf16c
-AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vnni -mprefer-vector-width=512
+AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vnni -mavx512vpopcntdq -mpopcnt -mprefer-vector-width=512
 $(B)/kernels/%_avx2.o: override CFLAGS += $(AVX2)
 $(B)/kernels/%_avx512.o: override CFLAGS += $(AVX512)
 KERNELS_LIBS := -lm -pthread

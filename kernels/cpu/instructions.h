@@ -6,7 +6,7 @@
 
 #ifdef __x86_64__
 bool avx2_runs(void);   // with FMA and F16C
-bool avx512_runs(void); // as avx2, with BW, VL, DQ, VBMI and VNNI
+bool avx512_runs(void); // as avx2, with BW, VL, DQ, VBMI, VNNI and VPOPCNTDQ
 #endif
 
 #endif

@@ -1,4 +1,4 @@
-// What AVX-512 (F, BW, VL, DQ, VBMI, VNNI) does in its own way: see vector_x86.h.
+// What AVX-512 (F, BW, VL, DQ, VBMI, VNNI, VPOPCNTDQ) does in its own way: see vector_x86.h.
 #ifndef FRAMED_KERNELS_CPU_VECTOR_AVX512_H
 #define FRAMED_KERNELS_CPU_VECTOR_AVX512_H
 

@@ -56,6 +56,26 @@ static inline FRAMED_HD void quarters_transpose(vec_u32 v[4])
     v[3] = (vec_u32)last.val[1];
 }
 
+static inline FRAMED_HD vec_u8 max_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)vmaxq_u8((uint8x16_t)a, (uint8x16_t)b);
+}
+
+static inline FRAMED_HD vec_u8 min_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)vminq_u8((uint8x16_t)a, (uint8x16_t)b);
+}
+
+static inline FRAMED_HD vec_s16 abs_s16(vec_s16 a)
+{
+    return (vec_s16)vabsq_s16((int16x8_t)a);
+}
+
+static inline FRAMED_HD vec_s16 weigh_bytes(vec_u8 pairs, int low, int high)
+{
+    return ((vec_s16)pairs & 255) * (int16_t)low + (vec_s16)((vec_u16)pairs >> 8) * (int16_t)high;
+}
+
 static inline FRAMED_HD vec_s16 weigh_pairs(vec_s16 pairs, vec_s16 weights)
 {
     const uint8x16_t sample = (uint8x16_t)pairs, weight = (uint8x16_t)weights;

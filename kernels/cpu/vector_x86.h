@@ -61,6 +61,27 @@ static inline FRAMED_HD void quarters_transpose(vec_u32 v[4])
     v[3] = (vec_u32)MM(unpackhi_epi64)(b, d);
 }
 
+static inline FRAMED_HD vec_u8 max_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)MM(max_epu8)((mm)a, (mm)b);
+}
+
+static inline FRAMED_HD vec_u8 min_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)MM(min_epu8)((mm)a, (mm)b);
+}
+
+static inline FRAMED_HD vec_s16 abs_s16(vec_s16 a)
+{
+    return (vec_s16)MM(abs_epi16)((mm)a);
+}
+
+static inline FRAMED_HD vec_s16 weigh_bytes(vec_u8 pairs, int low, int high)
+{
+    const vec_s16 weights = all_s16((low & 255) | (high & 255) << 8);
+    return (vec_s16)MM(maddubs_epi16)((mm)pairs, (mm)weights);
+}
+
 static inline FRAMED_HD vec_s16 weigh_pairs(vec_s16 pairs, vec_s16 weights)
 {
     return (vec_s16)MM(maddubs_epi16)((mm)weights, (mm)((vec_u8)pairs ^ 128));

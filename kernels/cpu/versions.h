@@ -27,6 +27,7 @@ op_fn warp_op_avx2, warp_op_avx512, warp_op_neon;
 op_fn yuv_avx2, yuv_avx512, yuv_neon;
 lut_fn lut_avx2, lut_avx512;
 fingerprint_fn fingerprint_avx2, fingerprint_avx512, fingerprint_neon;
+statistics_fn statistics_avx2, statistics_avx512, statistics_neon;
 
 // Best first, then NULL; the last is "scalar", the reference, which runs everywhere.
 extern const struct version *const versions[];

@@ -1,5 +1,8 @@
-// Statistics of luma: the reference against its definition in double, over every source; the
-// geometry of cells; what init refuses.
+// Statistics of luma: the reference against its definition in double, over every source; every
+// version that this CPU runs against the reference over CASES (of the environment) random pictures;
+// the geometry of cells; what init refuses.
+//
+// usage: statistics [SEED]    one case alone, as a failed one prints it
 #include <errno.h>
 #include <math.h>
 
@@ -8,9 +11,9 @@
 #include "tests/kernels/definition.h"
 #include "tests/test.h"
 
-enum { CELLS = STATISTICS_CELLS_MAX * STATISTICS_CELLS_MAX };
+enum { CASES = 1500, CELLS = STATISTICS_CELLS_MAX * STATISTICS_CELLS_MAX };
 
-static uint32_t cells[CELLS + 1];
+static uint32_t cells[CELLS + 1], expected_cells[CELLS + 1];
 
 // --- the definition
 
@@ -182,11 +185,82 @@ static void test_refusals(void)
 #undef REFUSED
 }
 
+// --- versions
+
+static struct statistics_params params_random(struct random *random)
+{
+    const int black = random_in(random, 0, 254);
+    return (struct statistics_params){
+        random_in(random, 0, STATISTICS_GRID_MAX), random_in(random, 0, STATISTICS_GRID_MAX),
+        (uint8_t)black, (uint8_t)random_in(random, black + 1, 255), random_in(random, 0, 3) > 0};
+}
+
+// Most are some registers wide; some are larger than a block of any version, or very high.
+static struct picture picture_of_case(struct random *random)
+{
+    const enum pixel_format format = sources[random_in(random, 0, SOURCES - 1)];
+    const int kind = random_in(random, 0, 39);
+    if (kind == 0)
+        return picture_sized(format, random_in(random, 2000, 4200), random_in(random, 1, 40),
+                             random);
+    if (kind == 1)
+        return picture_sized(format, random_in(random, 1, 140), random_in(random, 500, 2000),
+                             random);
+    return picture_random(format, 300, random);
+}
+
+static bool check_case(uint64_t seed)
+{
+    struct random random = {seed};
+    struct picture picture = picture_of_case(&random);
+    const struct image *src = &picture.image;
+    const struct statistics_params params = params_random(&random);
+    struct statistics s;
+    struct luma_statistics expected, found;
+    bool same = true;
+    CHECK(statistics_init(&s, &params, src) == 0, "init");
+    const size_t n = (size_t)(s.columns * s.rows) + 1;
+    expected_cells[n - 1] = UNTOUCHED;
+    statistics_reference(&s, src, &expected, expected_cells);
+    for (int i = 0; versions[i] && versions[i]->statistics != statistics_reference; i++) {
+        if (!versions[i]->runs())
+            continue;
+        memset(cells, UNTOUCHED, n * sizeof *cells);
+        memset(&found, UNTOUCHED, sizeof found);
+        cells[n - 1] = UNTOUCHED;
+        versions[i]->statistics(&s, src, &found, cells);
+        const bool equal =
+            found.sum == expected.sum && found.squares == expected.squares &&
+            found.laplacian == expected.laplacian && found.pixels == expected.pixels &&
+            found.black == expected.black && found.white == expected.white &&
+            found.min == expected.min && found.max == expected.max &&
+            memcmp(found.histogram, expected.histogram, sizeof found.histogram) == 0 &&
+            memcmp(cells, expected_cells, n * sizeof *cells) == 0;
+        CHECK(equal, "%s: again: tests/kernels/statistics 0x%llx: %s %dx%d", versions[i]->name,
+              (unsigned long long)seed, pixel_format_name(src->format), src->width, src->height);
+        same = same && equal;
+    }
+    picture_free(&picture);
+    return same;
+}
+
+static void test_versions(int argc, char **argv)
+{
+    struct random random = random_from(argc, argv);
+    const long cases = argc > 1 ? 1 : cases_from(CASES);
+    int failures = 0;
+    if (versions[0]->statistics == statistics_reference)
+        SKIP("this machine has the reference alone");
+    for (long i = 0; i < cases && failures < 5; i++)
+        failures += !check_case(argc > 1 ? random.state : random_next(&random));
+}
+
 int main(int argc, char **argv)
 {
     struct random random = random_from(argc, argv);
     TEST(test_geometry());
     TEST(test_refusals());
     TEST(test_definition(&random));
+    TEST(test_versions(argc, argv));
     return test_end();
 }
