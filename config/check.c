@@ -175,17 +175,17 @@ static void check_analysis(struct mistakes *mistakes, const struct camera_config
     static const char *const keys[] = {"grid", "motion.sensitivity", "motion.mask",
                                        "motion.min_area"};
     const struct config_row *stats = table_find(&camera_table, "stats");
-    bool wanted = camera->stats || camera->places.value[stats - camera_table.rows].line;
+    const bool wanted =
+        camera_config_analyses(camera) || camera->places.value[stats - camera_table.rows].line;
     char dotted[KEY_MAX];
-    for (int i = 0; i < camera->n_outputs; i++)
-        wanted |= output_config_has_gate(&camera->outputs[i]);
     for (size_t i = 0; !wanted && i < sizeof keys / sizeof *keys; i++) {
         const struct config_row *row = table_find(&camera_table, keys[i]);
         const struct place at = camera->places.value[row - camera_table.rows];
         snprintf(dotted, sizeof dotted, "cameras.%s.%s", camera->name, row->key);
         if (at.line > 0)
             mistake(mistakes, at, dotted,
-                    "has no effect without stats: true, or an output with a gate");
+                    "has no effect without stats: true, or an output with a gate or of kernel "
+                    "stats");
     }
 }
 

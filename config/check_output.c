@@ -248,6 +248,17 @@ static void check_copy(struct output_check *c)
                      "drop_newest | wait)");
 }
 
+// Its lines have readers, whom they do not wait for.
+static void check_stats(struct output_check *c)
+{
+    const enum sink_kind sink = c->output->sink.kind;
+    c->output->overflow = OVERFLOW_DROP_OLDEST;
+    if (sink == SINK_RING || sink == SINK_RTSP)
+        refuse_value(c, "sink",
+                     "is not for the lines of kernel stats (unix:PATH, tcp:HOST:PORT or "
+                     "file:PATH)");
+}
+
 // --- batches
 
 // The elements of a batch are tensors of one shape.
@@ -298,6 +309,7 @@ static void (*const kernel_checks[])(struct output_check *) = {
     [KERNEL_WARP] = check_warp,
     [KERNEL_YUV] = check_yuv,
     [KERNEL_COPY] = check_copy,
+    [KERNEL_STATS] = check_stats,
 };
 
 void check_output(struct mistakes *mistakes, const struct config *config,

@@ -33,7 +33,7 @@ static void check_tcp(struct output_check *c)
 static void check_shared(struct output_check *c)
 {
     const struct output_config *o = c->output;
-    if (!o->shared.name || o->kernel == KERNEL_COPY)
+    if (!o->shared.name || !output_config_has_op(o))
         return;
     if (o->sink.kind != SINK_RING)
         refuse_key(c, "shared", "is only for a ring (sink: ring:PATH)");
@@ -101,7 +101,7 @@ static void check_rtsp(struct output_check *c)
     const struct output_config *o = c->output;
     if (o->sink.kind != SINK_RTSP)
         return;
-    if (o->kernel != KERNEL_COPY)
+    if (o->kernel != KERNEL_COPY && o->kernel != KERNEL_STATS)
         refuse_value(c, "sink",
                      "rtsp is only for kernel copy (kernel: copy, or unix:PATH, "
                      "ring:PATH, tcp:HOST:PORT or file:PATH)");
@@ -179,7 +179,7 @@ static void check_detections(struct output_check *c)
     of.section = "detections.";
     of.output = &lines;
     const enum sink_kind kind = lines.sink.kind;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && c->output->kernel != KERNEL_COPY; i++) {
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && output_config_has_op(c->output); i++) {
         if (!is_set_by_file(&of, keys[i]))
             continue;
         if (c->output->sink.kind != SINK_RING) {
@@ -191,7 +191,7 @@ static void check_detections(struct output_check *c)
         if (kind == SINK_NONE && strcmp(keys[i], "labels") && !key_is_wrong(&of, "sink"))
             refuse_key(&of, keys[i], "has no effect without detections.sink beside it");
     }
-    if (kind == SINK_NONE || c->output->kernel == KERNEL_COPY)
+    if (kind == SINK_NONE || !output_config_has_op(c->output))
         return;
     if (kind == SINK_RING || kind == SINK_RTSP) {
         refuse_value(&of, "sink", "is not for lines (unix:PATH, tcp:HOST:PORT or file:PATH)");
@@ -229,6 +229,10 @@ static void check_protocol(struct output_check *c)
     const char *key = key_is_given(c, "protocol") ? "protocol" : "sink";
     if (key_is_wrong(c, "protocol") || key_is_wrong(c, "kernel"))
         return;
+    if (o->kernel == KERNEL_STATS) {
+        o->protocol = PROTOCOL_LINES;
+        return;
+    }
     if (o->sink.kind == SINK_RTSP || (o->kernel == KERNEL_COPY && o->sink.kind != SINK_FILE)) {
         o->protocol = PROTOCOL_AUTO;
         return;

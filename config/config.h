@@ -25,11 +25,11 @@ enum protocol {
     PROTOCOL_RAW,
     PROTOCOL_MP4,
     PROTOCOL_MKV,
-    PROTOCOL_LINES // of `detections`, no choice of `protocol`
+    PROTOCOL_LINES // of `detections` and kernel stats, no choice of `protocol`
 };
-// What an output makes of its camera: the ops of kernels/, by their numbers, or a copy of the
-// camera's own packets.
-enum kernel { KERNEL_WARP = OP_WARP, KERNEL_YUV = OP_YUV, KERNEL_COPY = OP_KINDS };
+// What an output makes of its camera: the ops of kernels/, by their numbers; a copy of the camera's
+// own packets; or lines that say what the analysis of its pictures finds.
+enum kernel { KERNEL_WARP = OP_WARP, KERNEL_YUV = OP_YUV, KERNEL_COPY = OP_KINDS, KERNEL_STATS };
 // A model's conventions: what an output's keys are that the file does not set beside it.
 enum preset {
     PRESET_FRAMED,

@@ -51,6 +51,12 @@ static void yuv_params_of(const struct output_config *output, struct op_params *
         (struct colour){.matrix = output->colour.matrix, .range = output->colour.range};
 }
 
+static bool stats_fit(const struct output_config *output, enum protocol protocol)
+{
+    (void)output;
+    return protocol == PROTOCOL_LINES;
+}
+
 static bool copy_fits(const struct output_config *output, enum protocol protocol)
 {
     (void)output;
@@ -84,6 +90,7 @@ static const struct {
     [KERNEL_WARP] = {warp_params_of, warp_fits},
     [KERNEL_YUV] = {yuv_params_of, yuv_fits},
     [KERNEL_COPY] = {NULL, copy_fits},
+    [KERNEL_STATS] = {NULL, stats_fit},
 };
 
 void output_config_op(const struct output_config *output, struct op_params *ret)
@@ -95,6 +102,20 @@ void output_config_op(const struct output_config *output, struct op_params *ret)
 bool output_config_fits(const struct output_config *output, enum protocol protocol)
 {
     return ops[output->kernel].fits(output, protocol);
+}
+
+bool output_config_has_op(const struct output_config *output)
+{
+    return ops[output->kernel].params != NULL;
+}
+
+bool camera_config_analyses(const struct camera_config *camera)
+{
+    bool wanted = camera->stats;
+    for (int i = 0; i < camera->n_outputs; i++)
+        wanted |= output_config_has_gate(&camera->outputs[i]) ||
+                  camera->outputs[i].kernel == KERNEL_STATS;
+    return wanted;
 }
 
 bool output_config_has_gate(const struct output_config *output)

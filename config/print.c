@@ -19,6 +19,7 @@ static const struct example examples[] = {
     {&output_table, "detector", KERNEL_WARP, true, "unix:/run/framed/gate-detector.sock"},
     {&output_table, "archive", KERNEL_YUV, false, "file:/var/lib/framed/gate.y4m"},
     {&output_table, "recording", KERNEL_COPY, false, "file:/var/lib/framed/gate-%Y%m%d-%H%M%S.mp4"},
+    {&output_table, "scene", KERNEL_STATS, false, "unix:/run/framed/gate-scene.sock"},
     {&batch_table, "detectors", KERNEL_WARP, false, "ring:/run/framed/detectors.ring"},
 };
 

@@ -43,8 +43,11 @@ static const struct config_choice log_level_choices[] = {{"error", LOG_LEVEL_ERR
                                                          {"info", LOG_LEVEL_INFO},
                                                          {"debug", LOG_LEVEL_DEBUG},
                                                          {0}};
-static const struct config_choice kernel_choices[] = {
-    {"warp", KERNEL_WARP}, {"yuv", KERNEL_YUV}, {"copy", KERNEL_COPY}, {0}};
+static const struct config_choice kernel_choices[] = {{"warp", KERNEL_WARP},
+                                                      {"yuv", KERNEL_YUV},
+                                                      {"copy", KERNEL_COPY},
+                                                      {"stats", KERNEL_STATS},
+                                                      {0}};
 static const struct config_choice preset_choices[] = {{"framed", PRESET_FRAMED},
                                                       {"ultralytics", PRESET_ULTRALYTICS},
                                                       {"yolox", PRESET_YOLOX},
@@ -132,6 +135,8 @@ static const struct config_choice range_choices[] = {
 #define YUV .kernels = 1 << KERNEL_YUV
 #define COPY .kernels = 1 << KERNEL_COPY
 #define PICTURES .kernels = 1 << KERNEL_WARP | 1 << KERNEL_YUV
+#define NOT_STATS .kernels = 1 << KERNEL_WARP | 1 << KERNEL_YUV | 1 << KERNEL_COPY
+#define NOT_COPY .kernels = 1 << KERNEL_WARP | 1 << KERNEL_YUV | 1 << KERNEL_STATS
 
 static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, url, NULL,
@@ -182,9 +187,9 @@ static const struct config_row camera_rows[] = {
           "regions of the picture by name, in pixels as coded, which outputs show by `roi`", RANGE(0, IMAGE_SIDE_MAX),
           .example = "{door: [0, 0, 640, 480], lane: [640, 200, 1280, 880]}"),
     FIELD(struct camera_config, stats, "false",
-          "true: analyse the light, motion and fingerprint of each picture, and raise alarms; an output with a gate needs the same analysis, and does not need this key"),
+          "true: analyse the light, motion and fingerprint of each picture, and raise alarms; outputs with a gate and of kernel stats need the same analysis, and do not need this key"),
     FIELD(struct camera_config, grid, "32x18", "cells of the picture whose mean light the analysis gives, across and down; 1024 at most", RANGE(1, 64)),
-    SECTION("motion", "what the analysis takes for motion; needs stats, or an output with a gate"),
+    SECTION("motion", "what the analysis takes for motion; needs stats, or an output with a gate or of kernel stats"),
     FIELD(struct camera_config, motion.sensitivity, "50", "how small a change of light counts; 100: the smallest", RANGE(1, 100), .unit = "%"),
     FIELD(struct camera_config, motion.mask, NULL,
           "parts of the picture where nothing counts as motion, each a polygon of points in pixels as coded", .example = "[\"0,0 640,0 640,120 0,120\"]"),
@@ -194,7 +199,7 @@ static const struct config_row camera_rows[] = {
 
 static const struct config_row output_rows[] = {
     FIELD(struct output_config, kernel, "warp",
-          "warp: make a tensor by geometry and normalisation; yuv: convert to a YUV format, of the source's geometry or another; copy: write the camera's own packets, without decoding them, to a file or an RTSP server"),
+          "warp: make a tensor by geometry and normalisation; yuv: convert to a YUV format, of the source's geometry or another; copy: write the camera's own packets, without decoding them, to a file or an RTSP server; stats: write a line of JSON for each picture, which says what its analysis finds: light, motion, fingerprint, alarms"),
     FIELD(struct output_config, preset, NULL,
           "a model's conventions by name: sets fit, scaleup, stride, filter, edge, fill and tensor (torchvision: size too) where the output, or the defaults that name the preset, set nothing beside it; framed.yaml(5) has the table of presets and their models",
           .example = "ultralytics", WARP),
@@ -245,16 +250,16 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, colour.range, "auto",
           "of the source (warp) or of the result (yuv); limited: levels 16 to 235; full: 0 to 255", PICTURES),
     FIELD(struct output_config, fps, "0", "most frames per second of this output; 0: all",
-          RANGE(0, 1000), .unit = "frames/s", PICTURES),
+          RANGE(0, 1000), .unit = "frames/s", NOT_COPY),
     SECTION("gate", "leave out pictures that show nothing new; the output gets those that motion or change asks for, and one now and then; `gate: motion` is short for {motion: true}; pictures that are left out count as still",
-            .word = "motion", PICTURES),
-    FIELD(struct output_config, gate.motion, "false", "true: pictures in which something moves, as `motion` of the camera says", PICTURES),
+            .word = "motion", NOT_COPY),
+    FIELD(struct output_config, gate.motion, "false", "true: pictures in which something moves, as `motion` of the camera says", NOT_COPY),
     FIELD(struct output_config, gate.change, "0",
-          "pictures whose fingerprint differs from that of the last picture delivered by at least so many of its 64 bits; 0: off", RANGE(0, 64), .unit = "bits", PICTURES),
-    FIELD(struct output_config, gate.hold, "5s", "with gate.motion: how long after the last motion pictures are still delivered", RANGE(0, 3600), PICTURES),
-    FIELD(struct output_config, gate.every, "10s", "a picture is delivered at least so often; 0: only by motion and change", RANGE(0, 86400), PICTURES),
+          "pictures whose fingerprint differs from that of the last picture delivered by at least so many of its 64 bits; 0: off", RANGE(0, 64), .unit = "bits", NOT_COPY),
+    FIELD(struct output_config, gate.hold, "5s", "with gate.motion: how long after the last motion pictures are still delivered", RANGE(0, 3600), NOT_COPY),
+    FIELD(struct output_config, gate.every, "10s", "a picture is delivered at least so often; 0: only by motion and change", RANGE(0, 86400), NOT_COPY),
     FIELD(struct output_config, overflow, "auto",
-          "what to do if no slot is free; wait: the camera waits for room, and for the first client; auto: wait if the camera is a file with pace: full (with loop too), else drop_oldest (network, sockets, pipes, fifos, devices, pace: realtime)"),
+          "what to do if no slot is free; wait: the camera waits for room, and for the first client; auto: wait if the camera is a file with pace: full (with loop too), else drop_oldest (network, sockets, pipes, fifos, devices, pace: realtime)", NOT_STATS),
     FIELD(struct output_config, max_age, "0",
           "oldest frame to deliver; if set, the kernel's buffers hold one frame per client; 0: any age; also the longest time that a ring's client may keep a frame, where 0 means 1s",
           RANGE(0, 3600), PICTURES),
@@ -262,15 +267,15 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, sink, NULL, "where frames go; tcp: HOST is an IP address or localhost, by default loopback; ring: memory shared with programs on this machine; rtsp: a server that takes a kernel copy's packets",
           .example = "unix:/run/framed/gate-detector.sock", .required = true, .own = true),
     FIELD(struct output_config, open, "false",
-          "allow a tcp sink on other addresses than loopback: everybody who can reach the port can read the frames, without a password", PICTURES),
+          "allow a tcp sink on other addresses than loopback: everybody who can reach the port can read the frames, without a password", NOT_COPY),
     FIELD(struct output_config, clients, "64", "most clients of a socket or ring at once, of a ring at most 64; further clients are refused",
-          RANGE(1, 1024), PICTURES),
+          RANGE(1, 1024), NOT_COPY),
     FIELD(struct output_config, memory, "host", "where a ring's slots are; cuda: on the GPU, so frames are not downloaded; cuda-ipc: the same for programs that open them by cudaIpcOpenMemHandle, as Triton does: they can also write there", PICTURES),
     FIELD(struct output_config, shared, NULL,
           "name of a ring's memory on the host, with the ring's mode and group, for programs that open such memory to read and write (shm_open), as Triton does; whoever may open it can change frames before others read them, and end other clients by cutting it short; without it no client can write",
           .example = "/framed-detector", .own = true, PICTURES),
     FIELD(struct output_config, protocol, "auto",
-          "auto: framed on sockets; for a file, by its ending (.framed .y4m .npy .raw .bin; of a copy .mp4 .mkv)"),
+          "auto: framed on sockets; for a file, by its ending (.framed .y4m .npy .raw .bin; of a copy .mp4 .mkv)", NOT_STATS),
     FIELD(struct output_config, segment, "0",
           "begin a new file at each multiple of this time (10m: at :00, :10 and so on), or before a file exceeds this size; the path must contain a time: file:/data/%Y%m%d-%H%M%S.y4m; 0: never",
           RANGE(1, 86400)),

@@ -214,12 +214,16 @@ struct subscriptions *camera_thread_update(struct camera_thread *t)
     return subscriptions_release(former) ? former : NULL;
 }
 
-// The most pictures per second that any output wants; 0: all; -1: none.
+// The most pictures per second that the analysis or any output wants; 0: all; -1: none.
 static double wanted_fps(const struct camera_thread *t)
 {
     const double fps = t->context.config->fps;
     double most = -1;
-    for (int i = 0; i < t->subscriptions->n_pictures; i++) {
+    if (t->context.config->stats)
+        return fps;
+    for (int i = 0; i < t->subscriptions->n; i++) {
+        if (i >= t->subscriptions->n_pictures && i < t->subscriptions->n_packets)
+            continue;
         const double own = t->subscriptions->list[i].output->rate.fps;
         if (own <= 0)
             return fps;
@@ -228,18 +232,20 @@ static double wanted_fps(const struct camera_thread *t)
     return fps > 0 && fps < most ? fps : most;
 }
 
-static bool has_gate(const struct camera_thread *t)
+// Whether an output wants to know what is seen in pictures.
+static bool wants_analysis(const struct camera_thread *t)
 {
-    for (int i = 0; i < t->subscriptions->n_pictures; i++)
-        if (output_config_has_gate(t->subscriptions->list[i].output->config))
+    const struct subscriptions *outputs = t->subscriptions;
+    for (int i = 0; i < outputs->n_pictures; i++)
+        if (output_config_has_gate(outputs->list[i].output->config))
             return true;
-    return false;
+    return outputs->n > outputs->n_packets;
 }
 
 static void update_subscriptions(struct camera_thread *t)
 {
     struct subscriptions *released = camera_thread_update(t);
-    scene_want(t->scene, has_gate(t));
+    scene_want(t->scene, wants_analysis(t));
     if (t->decoder)
         decoder_set_fps(t->decoder, wanted_fps(t));
     if (released)

@@ -271,7 +271,7 @@ static void print_left_out_pixels(const struct config *config)
         const bool known = camera->stream.width > 0 || camera->picture.width > 0;
         for (int o = 0; known && o < camera->n_outputs; o++) {
             const struct output_config *output = &camera->outputs[o];
-            if (output->kernel == KERNEL_COPY || output->filter != FILTER_BILINEAR ||
+            if (!output_config_has_op(output) || output->filter != FILTER_BILINEAR ||
                 reduction_of(output, &stream) <= 2)
                 continue;
             more += first != NULL;

@@ -245,6 +245,10 @@ static struct memory_need outputs_need(const struct camera_config *camera,
             need.pinned += copy_bytes(output, stream->packet_bytes);
             continue;
         }
+        if (output->kernel == KERNEL_STATS) {
+            need.pinned += LINES_BYTES;
+            continue;
+        }
         output_config_op(output, &params);
         if (op_init(&op[made], &params, source) < 0)
             continue;

@@ -11,9 +11,22 @@
 #include "daemon/base/log.h"
 #include "daemon/wire.h"
 
+// A line that nobody is there to read is not made.
+static void write_scene_lines(struct output *output)
+{
+    const bool file = output->config->sink.kind == SINK_FILE;
+    const bool has_reader = output->sink && (file || sink_clients(output->sink) > 0);
+    const enum loss reason = output->finished          ? LOSS_STOPPING
+                             : file || output->refused ? LOSS_SINK
+                                                       : LOSS_CLIENT;
+    scene_lines_write(output->scene, output->camera, output->config->name, has_reader, reason);
+}
+
 static void results_are_ready(struct event *event)
 {
     struct output *output = (struct output *)((char *)event - offsetof(struct output, ready));
+    if (output->scene)
+        write_scene_lines(output);
     if (output->sink)
         sink_pump(output->sink);
 }
@@ -106,11 +119,23 @@ static int make_output(struct output **ret, const char *camera, const struct out
     return output->config ? 0 : -ENOMEM;
 }
 
+static int open_source(struct output *output)
+{
+    switch (output->config->kernel) {
+    case KERNEL_COPY:
+        return open_packets(output);
+    case KERNEL_STATS:
+        return scene_lines_open(&output->scene, &output->ledger);
+    default:
+        return open_pool(output);
+    }
+}
+
 int output_open(struct output **ret, const char *camera, const struct output_config *config)
 {
     int rc = make_output(ret, camera, config);
     if (rc == 0)
-        rc = config->kernel == KERNEL_COPY ? open_packets(*ret) : open_pool(*ret);
+        rc = open_source(*ret);
     if (rc == 0 && config->crops.of)
         rc = crop_requests_open(&(*ret)->requests, camera, (*ret)->config, &(*ret)->ledger);
     if (rc < 0)
@@ -167,6 +192,7 @@ void output_close(struct output *output)
     batch_close(output->batch);
     listener_close(&output->listener);
     packet_queue_close(output->packets);
+    scene_lines_close(output->scene);
     crop_requests_close(output->requests);
     config_free_output(output->config);
     free(output);
@@ -188,7 +214,7 @@ static void set_sink(struct output *output, enum pool_sink sink)
         return;
     if (output->pool)
         pool_set_sink(output->pool, sink);
-    else
+    else if (output->packets)
         packet_queue_set_sink(output->packets, sink);
 }
 
@@ -241,6 +267,8 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         .pool = output->pool,
         .results = output->results,
         .packets = output->packets,
+        .lines = output->scene ? scene_lines_queue(output->scene) : NULL,
+        .lines_lost = output->scene ? scene_lines_lost(output->scene) : NULL,
         .ledger = &output->ledger,
         .last_error = &output->last_error,
         .closed = sink_was_closed,
@@ -355,6 +383,8 @@ void output_finish(struct output *output, int grace_ms)
         batch_finish(output->batch);
     if (output->requests)
         crop_requests_follow(output->requests, NULL);
+    if (output->scene) // while the sink takes lines
+        write_scene_lines(output);
     if (output->sink)
         sink_finish(output->sink, grace_ms);
     else

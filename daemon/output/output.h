@@ -16,6 +16,7 @@
 #include "daemon/output/pool.h"
 #include "daemon/output/rate.h"
 #include "daemon/output/result_lines.h"
+#include "daemon/output/scene_lines.h"
 #include "daemon/output/sink.h"
 #include "daemon/scene/gate.h"
 #include "kernels/backend.h"
@@ -26,8 +27,9 @@ struct output {
     struct ledger ledger;
     struct latency latency;         // received to finished
     struct shared_object shared;    // of `shared:`, the name of the pool's memory; else closed
-    struct pool *pool;              // NULL of a copy, which has:
+    struct pool *pool;              // NULL of a copy, and of lines of the analysis, which have:
     struct packet_queue *packets;   // NULL of others
+    struct scene_lines *scene;      // NULL of others
     struct results *results;        // of an output with a ring of its own; NULL: of others
     struct crop_requests *requests; // of crops; NULL: of others
     struct event ready;             // results may be ready, or many packets wait

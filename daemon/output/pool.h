@@ -44,7 +44,7 @@ struct item {
     int part, parts;          // which element of its picture it is, and of how many
     double src_to_dst[6], dst_to_src[6]; // identity for yuv without a geometry
     uint64_t sequence;                   // counts every frame that the camera offered
-    uint64_t ordinal;                    // the same without the thinned and still ones: gaps are losses
+    uint64_t ordinal;    // the same without the thinned and still ones: gaps are losses
     uint64_t lost;       // of a batch: the camera's pictures since its first one that no batch got
     bool new_epoch;      // of a batch: no picture of its epoch was in one before
     uint64_t valid_op;   // serial of the op whose whole picture lies in the data; 0: of none

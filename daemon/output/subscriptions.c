@@ -36,14 +36,15 @@ static int open_share(struct output **ret, const char *camera, const struct outp
     return output_open_share(ret, camera, config, parent);
 }
 
-enum { PLACE_PICTURES, PLACE_CROPS, PLACE_COPIES, PLACES };
+enum { PLACE_PICTURES, PLACE_CROPS, PLACE_COPIES, PLACE_LINES, PLACES };
 
 // In the list: that of whoever fills it.
 static int place_of(const struct output_config *config)
 {
-    return config->kernel == KERNEL_COPY ? PLACE_COPIES
-           : config->crops.of            ? PLACE_CROPS
-                                         : PLACE_PICTURES;
+    return config->kernel == KERNEL_STATS  ? PLACE_LINES
+           : config->kernel == KERNEL_COPY ? PLACE_COPIES
+           : config->crops.of              ? PLACE_CROPS
+                                           : PLACE_PICTURES;
 }
 
 static int subscribe(struct subscriptions *subscriptions, const char *camera,
@@ -52,7 +53,7 @@ static int subscribe(struct subscriptions *subscriptions, const char *camera,
 {
     struct subscription *own = &subscriptions->list[subscriptions->n];
     int rc = 0;
-    if (config->kernel != KERNEL_COPY)
+    if (output_config_has_op(config))
         output_config_op(config, &own->op);
     own->tiling = (struct tiling){config->tiles.size, config->tiles.overlap.n, config->tiles.full};
     own->output = before ? subscriptions_find_same(before, config) : NULL;
@@ -65,6 +66,7 @@ static int subscribe(struct subscriptions *subscriptions, const char *camera,
     subscriptions->n++;
     subscriptions->n_pictures += place_of(config) == PLACE_PICTURES;
     subscriptions->n_pools += place_of(config) <= PLACE_CROPS;
+    subscriptions->n_packets += place_of(config) <= PLACE_COPIES;
     return 0;
 }
 

@@ -23,17 +23,17 @@ struct subscriptions {
     void *owner;
     int n;          // 1 to CAMERA_OUTPUTS_MAX
     int n_pictures; // the first of them are made from pictures as these come,
-    int n_pools;    // those up to here from what is found in pictures (transform/crops.h), and the
-                    // rest copy packets
+    int n_pools;    // those up to here from what is found in pictures (transform/crops.h),
+    int n_packets;  // those up to here copy packets, and the rest are lines of the analysis
     struct subscription list[];
 };
 
 // --- loop thread
-// Subscribes to all outputs of a camera, in the order of its configuration but for crops and
-// copies, which come last: to those of `before` (which may be NULL) that are configured alike, and
-// to new ones. Shares in batches are of those batches in the list *batches, by output.next, that
-// are configured alike, and new batches are added to it. `camera`, its name, outlives the outputs.
-// 0 or negative errno; the caller holds the only reference.
+// Subscribes to all outputs of a camera, in the order of its configuration but for crops,
+// copies and lines, which come last: to those of `before` (which may be NULL) that are configured
+// alike, and to new ones. Shares in batches are of those batches in the list *batches, by
+// output.next, that are configured alike, and new batches are added to it. `camera`, its name,
+// outlives the outputs. 0 or negative errno; the caller holds the only reference.
 int subscriptions_open(struct subscriptions **ret, const char *camera, const struct camera_config *,
                        const struct subscriptions *before, struct output **batches);
 // Crops get the results of the outputs that they are of, in place of those before.

@@ -225,13 +225,13 @@ static void note(struct scene *scene, struct frame *frame, const struct analysis
     scene_report_put(scene->context.report, record);
 }
 
-void scene_observe(struct scene *scene, struct frame *frame)
+const struct scene_record *scene_observe(struct scene *scene, struct frame *frame)
 {
     struct analysis_result found;
     frame->info.scene = (struct scene_facts){0};
     if (!scene || !(scene->wanted || scene->context.config->stats) ||
         frame->info.flags & FRAMED_FLAG_DAMAGED)
-        return;
+        return NULL;
     int rc = prepare(scene, &frame->image);
     if (rc == 0)
         rc = scene->driver->analyse(scene->analyser, &frame->image, &found);
@@ -241,4 +241,5 @@ void scene_observe(struct scene *scene, struct frame *frame)
     } else if (rc == -EIO || rc == -ENODEV) {
         device_failed(scene->context.lease, rc);
     }
+    return rc == 0 ? &scene->record : NULL;
 }

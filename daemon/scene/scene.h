@@ -23,8 +23,9 @@ int scene_open(struct scene **ret, const struct scene_context *); // 0 or -ENOME
 void scene_want(struct scene *, bool wanted);
 // Analyses the picture and fills frame->info.scene; a damaged one is left out, and so is every
 // picture where nobody asks. A fraction of a millisecond. If the device fails, its lease is stale.
-// Accepts NULL, as the next.
-void scene_observe(struct scene *, struct frame *);
+// Returns what it found, which is valid until the next picture; NULL: nothing. Accepts NULL, as the
+// next.
+const struct scene_record *scene_observe(struct scene *, struct frame *);
 // Before the lease is released: lets go of what is on its device. Also another thread, once the
 // camera's has ended.
 void scene_detach(struct scene *);

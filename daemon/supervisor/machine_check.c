@@ -124,7 +124,7 @@ static bool has_known_geometry(const struct output_judge *judge)
     static const char *const keys[] = {"kernel", "size",   "fit",  "stride", "filter",
                                        "affine", "rotate", "flip", "crop",   "roi"};
     const double *m = judge->output->affine.m;
-    bool known = judge->output->kernel != KERNEL_COPY &&
+    bool known = output_config_has_op(judge->output) &&
                  object_is_known(&camera_table, judge->camera, "picture") &&
                  !(judge->output->affine.set && m[0] * m[4] == m[1] * m[3]);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)

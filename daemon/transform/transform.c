@@ -8,6 +8,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/device/budget.h"
+#include "daemon/output/stats_outputs.h"
 #include "daemon/transform/claim.h"
 #include "daemon/transform/crops_list.h"
 #include "daemon/transform/geometry.h"
@@ -502,13 +503,14 @@ static void update_epoch(struct transform *transform, uint32_t epoch)
         return;
     transform->epoch = epoch;
     rate_restart(&transform->rate);
-    for (int i = 0; i < transform->subscriptions->n_pictures; i++)
+    for (int i = 0; i < transform->subscriptions->n; i++)
         rate_restart(&transform->subscriptions->list[i].output->rate);
 }
 
 int transform_submit(struct transform *transform, struct frame *frame)
 {
     const int rate_num = frame->rate_num, rate_den = frame->rate_den;
+    const struct scene_record *record;
     struct in_flight *flight = NULL;
     enum loss reason = LOSS_THINNED;
     int rc = 0;
@@ -521,7 +523,8 @@ int transform_submit(struct transform *transform, struct frame *frame)
     if (!rate_keeps(&transform->rate, frame->info.pts_ns))
         goto lost;
     stage_enter(transform->context.stages, STAGE_ANALYSE, 0);
-    scene_observe(transform->context.scene, frame);
+    record = scene_observe(transform->context.scene, frame);
+    stats_outputs_offer(transform->subscriptions, transform->context.events, &frame->info, record);
     stage_enter(transform->context.stages, STAGE_SUBMIT, 0);
     reason = LOSS_BACKEND;
     rc = update_geometry(transform, frame);

@@ -74,18 +74,20 @@ static void compare(const struct table *table, void *a, void *b)
 // A configuration that says every default is the same as one that says none.
 static void test_defaults_say_the_defaults(const char *defaults)
 {
-    static const char none[] = "{cameras: {gate: {url: 'rtsp://192.0.2.10/stream1', outputs: {"
-                               "detector: {sink: 'unix:/run/framed/gate-detector.sock'},"
-                               "archive: {kernel: yuv, sink: 'file:/var/lib/framed/gate.y4m'},"
-                               "recording: {kernel: copy, sink: "
-                               "'file:/var/lib/framed/gate-%Y%m%d-%H%M%S.mp4'}}}},"
-                               "batches: {detectors: {cameras: ['gate*', 'yard-?', '!yard-9'],"
-                               "sink: 'ring:/run/framed/detectors.ring'}}}";
+    static const char none[] =
+        "{cameras: {gate: {url: 'rtsp://192.0.2.10/stream1', outputs: {"
+        "detector: {sink: 'unix:/run/framed/gate-detector.sock'},"
+        "archive: {kernel: yuv, sink: 'file:/var/lib/framed/gate.y4m'},"
+        "recording: {kernel: copy, sink: "
+        "'file:/var/lib/framed/gate-%Y%m%d-%H%M%S.mp4'},"
+        "scene: {kernel: stats, sink: 'unix:/run/framed/gate-scene.sock'}}}},"
+        "batches: {detectors: {cameras: ['gate*', 'yard-?', '!yard-9'],"
+        "sink: 'ring:/run/framed/detectors.ring'}}}";
     struct config *a = NULL, *b = NULL;
     CHECK(!config_load_text(&a, defaults, strlen(defaults), "defaults", stderr), "defaults");
     CHECK(!config_load_text(&b, none, strlen(none), "none", stderr), "none");
     if (a && b) {
-        CHECK(a->n_cameras == 1 && a->cameras->n_outputs == 4 && a->n_batches == 1, "%d cameras",
+        CHECK(a->n_cameras == 1 && a->cameras->n_outputs == 5 && a->n_batches == 1, "%d cameras",
               a->n_cameras);
         compare(&root_table, a, b);
         compare(&camera_table, a->cameras, b->cameras);

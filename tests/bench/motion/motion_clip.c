@@ -1,7 +1,7 @@
 // Motion in a clip: raw 8-bit gray pictures on stdin, a line of JSON a picture on stdout.
 //
-// usage: bench-motion-clip WIDTH HEIGHT RATE [SENSITIVITY] [MIN_AREA]. The environment has KERNEL, a
-// version of the kernel; the fastest without it.
+// usage: bench-motion-clip WIDTH HEIGHT RATE [SENSITIVITY] [MIN_AREA]. The environment has KERNEL,
+// a version of the kernel; the fastest without it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,12 @@
+// The outputs of a camera that write lines on what its analysis finds.
+#ifndef FRAMED_DAEMON_OUTPUT_STATS_OUTPUTS_H
+#define FRAMED_DAEMON_OUTPUT_STATS_OUTPUTS_H
+
+#include "daemon/output/subscriptions.h"
+
+// Offers a picture's record to each of them; NULL: the picture is damaged and was not analysed.
+// Camera thread.
+void stats_outputs_offer(const struct subscriptions *, struct event_queue *,
+                         const struct frame_info *, const struct scene_record *);
+
+#endif
