@@ -27,6 +27,13 @@ $(B)/bench-detect: $(B)/tests/bench/detect/main.o $(if $(NVCC),$(B)/tests/bench/
 $(B)/bench-motion-clip: $(B)/tests/bench/motion/motion_clip.o $(KERNELS_OBJ)
 	$(link) $(KERNELS_LIBS)
 
+STATISTICS_BENCH_OBJ := $(B)/tests/bench/statistics/main.o $(B)/tests/bench/statistics/opencv.o
+$(B)/tests/bench/statistics/%.o: tests/bench/statistics/%.cpp
+	$(call compile,$(CXX) $(CPPFLAGS) -isystem /usr/include/opencv4 $(filter-out -std=%,$(CFLAGS)) -std=c++17)
+
+$(B)/bench-statistics: $(STATISTICS_BENCH_OBJ) $(KERNELS_OBJ)
+	$(Q)$(CXX) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lopencv_imgproc -lopencv_core $(KERNELS_LIBS)
+
 $(B)/bench-workers: $(B)/tests/bench/peers/workers.o $(KERNELS_OBJ)
 	$(link) $(KERNELS_LIBS)
 
@@ -48,7 +55,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-gate bench-latency bench-memory bench-motion bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-workers
+.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-gate bench-latency bench-memory bench-motion bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -58,6 +65,14 @@ bench-peers: ## the kernels beside libyuv, swscale, OpenCV and memory (CLIP=FILE
 	@scripts/setup peers
 	@$(MAKE) --no-print-directory $(B)/bench-peers
 	@$(B)/bench-peers $(if $(CLIP),--clip '$(CLIP)') $(PEERS_ARGS)
+
+bench-statistics: ## statistics of a 1080p luma on one core, beside OpenCV and ffmpeg (FOOTAGE=FILE)
+	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some real video" >&2; exit 1; }
+	@scripts/setup peers bench
+	@$(MAKE) --no-print-directory $(B)/bench-statistics
+	@ffmpeg -y -v error -stream_loop -1 -i '$(FOOTAGE)' -frames:v 64 -vf scale=1920:1080 -pix_fmt yuv420p \
+		-f rawvideo $(B)/statistics.yuv
+	@$(B)/bench-statistics $(B)/statistics.yuv
 
 bench-workers: $(B)/bench-workers ## a frame over one worker of the cpu backend, and over WORKERS, or all
 	@$(B)/bench-workers $(WORKERS)

@@ -45,6 +45,7 @@ FOLDERS = {
     "tests/bench/motion": (["tests", "kernels"], []),
     "tests/bench/latency": (["tests", "daemon"], []),
     "tests/bench/peers": (["tests", "kernels"], []),
+    "tests/bench/statistics": (["tests", "kernels"], []),
 }
 # The folders of a part in the order of a frame: each may include those before it. Files of the part itself are last,
 # but those of kernels/, which every folder there builds on, are first. config/ has no folders, so its files are listed.
@@ -77,6 +78,7 @@ FILES = [
     (r"tests/bench/peers/clip\.c", ["libavformat/", "libavcodec/", "libswscale/"]),
     (r"tests/bench/peers/libyuv\.c", ["libyuv.h"]),
     (r"tests/bench/peers/swscale\.c", ["libswscale/"]),
+    (r"tests/bench/statistics/opencv\.cpp", ["opencv2/imgproc.hpp"]),
     (r"tests/bench/peers/opencv\.cpp", ["opencv2/imgproc.hpp", "vector"]),
 ]
 # Files that others include without the rest of the tree.
