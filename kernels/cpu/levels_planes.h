@@ -8,7 +8,7 @@
 #include "kernels/cpu/fixed_lanes.h"
 #include "kernels/statistics.h"
 
-enum { LEVELS_PLANES = 6, LEVELS_GROUPS = 16, LEVELS_VECTORS = 8 * LEVELS_GROUPS };
+enum { LEVELS_PLANES = 6, LEVELS_GROUPS = 8, LEVELS_VECTORS = 8 * LEVELS_GROUPS };
 
 struct levels {
     __m512i black, white;
@@ -66,8 +66,10 @@ static inline void planes_count(struct levels *l)
 static inline FRAMED_HD void levels_add(struct levels *l, vec_u8 v)
 {
     const int n = l->filled++;
-    for (int i = 0; i < LEVELS_PLANES; i++)
+    for (int i = 0; i < 4; i++)
         l->plane[i][n] = _mm512_test_epi8_mask((mm)v, _mm512_set1_epi8((char)(4 << i)));
+    l->plane[4][n] = _mm512_movepi8_mask((mm)(v + v)); // tests have one port alone, this another
+    l->plane[5][n] = _mm512_movepi8_mask((mm)v);
     l->above += (uint32_t)__builtin_popcountll(_mm512_cmpgt_epu8_mask((mm)v, l->black));
     l->whites += (uint32_t)__builtin_popcountll(_mm512_cmpge_epu8_mask((mm)v, l->white));
     if (n == LEVELS_VECTORS - 1)
