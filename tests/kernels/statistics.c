@@ -13,6 +13,8 @@
 
 enum { CASES = 1500, CELLS = STATISTICS_CELLS_MAX * STATISTICS_CELLS_MAX };
 
+static const uint64_t DIGEST = 0x6b0519914467581b;
+
 static uint32_t cells[CELLS + 1], expected_cells[CELLS + 1];
 
 // --- the definition
@@ -255,6 +257,41 @@ static void test_versions(int argc, char **argv)
         failures += !check_case(argc > 1 ? random.state : random_next(&random));
 }
 
+// --- a digest
+
+static uint64_t digest_add(uint64_t digest, uint64_t value) // FNV-1a
+{
+    for (int i = 0; i < 8; i++)
+        digest = (digest ^ (value >> 8 * i & 0xff)) * 0x100000001b3;
+    return digest;
+}
+
+// The same on every machine: what pictures that never change give.
+static void test_digest(void)
+{
+    const struct statistics_params params = {0, 0, 16, 235, true};
+    uint64_t digest = 0xcbf29ce484222325;
+    for (int i = 0; i < SOURCES; i++) {
+        struct random random = {sources[i]};
+        struct picture picture = picture_new(sources[i], 241, 139, STRIDES_TIGHT);
+        struct statistics s;
+        struct luma_statistics found;
+        picture_fill(&picture.image, CONTENT_RANDOM, &random);
+        CHECK(statistics_init(&s, &params, &picture.image) == 0, "init");
+        version_find(NULL)->statistics(&s, &picture.image, &found, cells);
+        const uint64_t values[] = {found.sum,   found.squares, found.laplacian, found.pixels,
+                                   found.black, found.white,   found.min,       found.max};
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++)
+            digest = digest_add(digest, values[k]);
+        for (int k = 0; k < STATISTICS_BINS; k++)
+            digest = digest_add(digest, found.histogram[k]);
+        for (int k = 0; k < s.columns * s.rows; k++)
+            digest = digest_add(digest, cells[k]);
+        picture_free(&picture);
+    }
+    CHECK(digest == DIGEST, "%016llx", (unsigned long long)digest);
+}
+
 int main(int argc, char **argv)
 {
     struct random random = random_from(argc, argv);
@@ -262,5 +299,6 @@ int main(int argc, char **argv)
     TEST(test_refusals());
     TEST(test_definition(&random));
     TEST(test_versions(argc, argv));
+    TEST(test_digest());
     return test_end();
 }
