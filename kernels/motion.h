@@ -13,14 +13,18 @@
 //   fast       an average over a few tenths of a second, whatever moves.
 //   light      a change that the cells share, in gain or in level, against each background: the
 //              median of all cells. Backgrounds are compared as that light shows them.
-//   changed    further from a background, so lit, than: a threshold by `sensitivity`, and the
-//              cell's noise, and a part of the background's range over the cell and its eight
-//              neighbours (a camera that shakes, an edge), and a part of the light's change.
+//   changed    a cell and its eight neighbours are on average further from a background than a
+//              threshold by `sensitivity`, and the cell's noise, and a part of the background's
+//              range there (a camera that shakes), and a part of the light's change. A difference
+//              counts as 28 levels at most.
 //   moved      changed against both: a ghost, where an object left, differs from slow alone.
+//   edge       of a moved cell: the difference from slow is uneven over it and its neighbours. A
+//              shadow or a lamp changes neighbours alike, and has few edges.
 //   jump       where more than half of the cells moved, or a fifth more than just now changed, a
 //              light was switched: nothing moves for 0.6 s, and the backgrounds start anew.
-//   box        moved cells that touch, also by corners; of at least 1/3600 of all cells and of
-//              min_area. Something moves where a box is near a box of the picture before.
+//   box        moved cells that touch, also by corners; of at least 1/1600 of all cells and of
+//              min_area; at least one in eight has an edge. Something moves where a box is near a
+//              box of the picture before.
 #ifndef FRAMED_KERNELS_MOTION_H
 #define FRAMED_KERNELS_MOTION_H
 
@@ -96,8 +100,8 @@ struct motion_light {
     int32_t shift; // Q7
 };
 
-// One picture's: this, and `count` cells in ascending order, each row * columns + column. There is
-// room for columns * rows.
+// One picture's: this, and `count` moved cells in ascending order, each
+// (row * columns + column) << 1 | edge. There is room for columns * rows.
 struct motion_changes {
     uint32_t count, flags;
     struct motion_light slow, fast; // the light against either background

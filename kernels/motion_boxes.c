@@ -1,21 +1,23 @@
 // From a list of moved cells to boxes.
 #include <string.h>
 
-#include "kernels/motion.h"
+#include "kernels/motion_workspace.h"
 
-enum { NEAR = 2 }; // cells between a box and that of the picture before
+enum {
+    NEAR = 2,       // cells between a box and that of the picture before
+    EDGE_CELLS = 8, // of a box: one has an edge
+};
 
 // Cells that touch, while they are found: of a group its first cell's entry, the root.
 struct group {
     uint16_t root; // of each cell: a cell of its group that comes earlier, or itself
     uint16_t left, top, right, bottom; // of a root: cells, both ends included
-    uint16_t cells;
+    uint16_t cells, edges;
 };
 
 size_t motion_workspace_bytes(const struct motion *m)
 {
-    const size_t plane = (size_t)(m->stride * m->rows);
-    const size_t step = 2 * (4 * plane + (size_t)(2 * MOTION_LANES * (m->rows + 1)));
+    const size_t step = motion_workspace_at(m, NULL).bytes;
     const size_t boxes = sizeof(struct group) * (size_t)(m->columns * m->rows);
     return step > boxes ? step : boxes;
 }
@@ -41,6 +43,7 @@ static void join(struct group *groups, uint16_t a, uint16_t b)
     to->right = from->right > to->right ? from->right : to->right;
     to->bottom = from->bottom > to->bottom ? from->bottom : to->bottom;
     to->cells += from->cells;
+    to->edges += from->edges;
 }
 
 // The list is in the order of rows: a cell's neighbours that come before it are the cell before it,
@@ -50,18 +53,18 @@ static void groups_find(const struct motion *m, const struct motion_changes *cha
 {
     uint32_t above = 0;
     for (uint32_t i = 0; i < changes->count; i++) {
-        const int x = changes->cell[i] % m->columns, y = changes->cell[i] / m->columns;
-        const uint16_t column = (uint16_t)x, row = (uint16_t)y;
-        groups[i] = (struct group){(uint16_t)i, column, row, column, row, 1};
-        if (i > 0 && x > 0 && changes->cell[i - 1] == changes->cell[i] - 1)
+        const int cell = changes->cell[i] >> 1, x = cell % m->columns, y = cell / m->columns;
+        const uint16_t column = (uint16_t)x, row = (uint16_t)y, edge = changes->cell[i] & 1;
+        groups[i] = (struct group){(uint16_t)i, column, row, column, row, 1, edge};
+        if (i > 0 && x > 0 && changes->cell[i - 1] >> 1 == cell - 1)
             join(groups, (uint16_t)(i - 1), (uint16_t)i);
         if (y == 0)
             continue;
-        const int first = (y - 1) * m->columns + (x > 0 ? x - 1 : 0);
-        const int last = (y - 1) * m->columns + (x < m->columns - 1 ? x + 1 : x);
-        while (changes->cell[above] < first)
+        const int first = cell - m->columns - (x > 0),
+                  last = cell - m->columns + (x < m->columns - 1);
+        while (changes->cell[above] >> 1 < first)
             above++;
-        for (uint32_t k = above; changes->cell[k] <= last; k++)
+        for (uint32_t k = above; changes->cell[k] >> 1 <= last; k++)
             join(groups, (uint16_t)k, (uint16_t)i);
     }
 }
@@ -116,7 +119,7 @@ void motion_boxes(const struct motion *m, const struct motion_changes *changes,
     groups_find(m, changes, groups);
     for (uint32_t i = 0; i < changes->count; i++) {
         const struct group *g = &groups[i];
-        if (g->root != i || g->cells < m->box_cells ||
+        if (g->root != i || g->cells < m->box_cells || g->edges * EDGE_CELLS < g->cells ||
             g->cells * picture < m->params.min_area * cells)
             continue;
         const struct motion_box box = box_of(m, g);

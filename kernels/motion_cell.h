@@ -21,14 +21,19 @@ enum {
     SHIFT_STEP = 1 << 4,
     SHIFT_BITS = 10,
 
-    SLOW_THRESHOLD = 5 << 7, // at sensitivity 50
-    FAST_THRESHOLD = 3 << 7,
-    NOISE_FACTOR = 6,
+    SLOW_THRESHOLD = 6 << 7, // at sensitivity 50
+    FAST_THRESHOLD = 4 << 7,
+    DIFFERENCE_MAX = 28 << 7, // nine of them fit 16 bits
+    NINTH = 7282,             // of 65536
+    RANGE_SHARE = 12 << 11,   // of the background's range: 12/32
+    EDGE_SHARE = 1 << 13,     // of the background above black: 1/8
+
     NOISE_BITS = 4,            // of Q11 beyond Q7
     NOISE_MIN = (1 << 11) / 4, // a quarter of a level
     NOISE_MAX = 3 << 11,
-    RESIDUAL_MAX = 16 << 7,         // of noise
-    RANGE_SHARE = 12 << 11,         // of the background's range: 12/32
+    RESIDUAL_LEAST = 3 << 7, // what a cell may be off by and be noise, and noise 6 times that more,
+    RESIDUAL_MAX = (16 << 7) - 1, // but no more
+
     SHARE_ALL = 65536,              // of an average: takes the new value
     SHARE_HALF = SHARE_ALL / 2 - 1, // the largest in 16 bits
 };
@@ -45,14 +50,14 @@ static inline FRAMED_HD int cell_mean(uint32_t sum, int shift, uint32_t mean_of,
     return mask ? (int)((sum >> shift) * mean_of >> 16) : 0;
 }
 
-// A background in another light. A gain of exactly one and no shift changes nothing.
+// A background in another light. No light changes 0, which cells have that are left out.
 static inline FRAMED_HD int cell_lit(int level, struct motion_light light)
 {
     const int above = level > CELL_BLACK ? level - CELL_BLACK : 0;
     const int below = level - above;
     if (light.gain != GAIN_ONE)
         level = below + 2 * (int)((uint32_t)(2 * above * (light.gain * 16)) >> 16);
-    return clamp_to(level + light.shift, 0, CELL_WHITE);
+    return level ? clamp_to(level + light.shift, 0, CELL_WHITE) : 0;
 }
 
 // Whether a background says something of the light.
@@ -67,16 +72,32 @@ static inline FRAMED_HD int cell_even(int level)
     return (level >> 8) + (level >> 9);
 }
 
-// What a cell may be off by on account of its noise, its neighbourhood and the light. `level`: the
-// lit background; `range`: of it over the neighbourhood.
-static inline FRAMED_HD int cell_tolerance(const struct motion *m, int noise, int base, int range,
-                                           int level, struct motion_light light)
+// From a background to a cell: what counts of the difference.
+static inline FRAMED_HD int cell_difference(int mean, int lit)
 {
-    const int wanted = base + (noise * NOISE_FACTOR >> NOISE_BITS);
+    return clamp_to(mean - lit, -DIFFERENCE_MAX, DIFFERENCE_MAX);
+}
+
+// Whether a cell changed. `differences`: the sum over the cell and its neighbours; `range`: the lit
+// slow background's over these; `lit`: the background; `threshold`: of this background.
+static inline FRAMED_HD bool cell_changed(const struct motion *m, int differences, int noise,
+                                          int threshold, int range, int lit,
+                                          struct motion_light light)
+{
+    const int wanted = threshold + (noise * 5 >> 5);
     int tolerance = mulhi(wanted * 8, m->threshold_scale * 32);
     tolerance = adds16(tolerance, mulhi(range, RANGE_SHARE));
-    tolerance = adds16(tolerance, mulhi(level, abs(light.gain - GAIN_ONE) * 8));
-    return adds16(tolerance, abs(light.shift) >> 3);
+    tolerance = adds16(tolerance, mulhi(lit, abs(light.gain - GAIN_ONE) * 8));
+    tolerance = adds16(tolerance, abs(light.shift) >> 3);
+    return mulhi(abs(differences), NINTH) > tolerance;
+}
+
+// Whether a moved cell has an edge. `uneven`: the range of whole differences from lit slow over the
+// cell and its neighbours.
+static inline FRAMED_HD bool cell_edge(int uneven, int range, int lit)
+{
+    const int above = lit > CELL_BLACK ? lit - CELL_BLACK : 0;
+    return uneven > mulhi(above, EDGE_SHARE) + mulhi(range, RANGE_SHARE);
 }
 
 // Rounds the averages of a picture: over pictures each value comes as often as any other, so that
@@ -102,9 +123,9 @@ static inline FRAMED_HD int cell_average(int average, int target, int share, int
 static inline FRAMED_HD int cell_noise(const struct motion *m, int noise, int residual,
                                        int rounding)
 {
-    const int limit = FAST_THRESHOLD + (noise * NOISE_FACTOR >> NOISE_BITS);
+    const int limit = RESIDUAL_LEAST + (noise * 6 >> NOISE_BITS);
     const int capped = residual < limit ? residual : limit;
-    const int target = (capped < RESIDUAL_MAX - 1 ? capped : RESIDUAL_MAX - 1) << NOISE_BITS;
+    const int target = (capped < RESIDUAL_MAX ? capped : RESIDUAL_MAX) << NOISE_BITS;
     const int share = target > noise ? m->noise_up_share : m->noise_down_share;
     return clamp_to(cell_average(noise, target, share, rounding), NOISE_MIN, NOISE_MAX);
 }

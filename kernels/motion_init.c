@@ -1,6 +1,7 @@
 #include <errno.h>
 
 #include "kernels/motion_cell.h"
+#include "kernels/motion_workspace.h"
 #include "kernels/statistics.h"
 
 enum {
@@ -17,7 +18,7 @@ enum {
     JUMP_TIME = 400,
     LEARN_TIME = 2000,
 
-    CELLS_A_BOX = 3600, // of all cells, to a cell of the smallest box
+    CELLS_A_BOX = 1600, // of all cells, to a cell of the smallest box
 };
 
 struct motion_params motion_defaults(void)
@@ -140,4 +141,20 @@ size_t motion_changes_bytes(const struct motion *motion)
 {
     return sizeof(struct motion_changes) +
            sizeof(uint16_t) * (size_t)(motion->columns * motion->rows);
+}
+
+struct motion_workspace motion_workspace_at(const struct motion *m, void *base)
+{
+    const size_t plane = sizeof(uint16_t) * (size_t)(m->stride * m->rows);
+    const size_t line = sizeof(int16_t) * (size_t)(m->stride + 2 * MOTION_LANES);
+    uintptr_t at = (uintptr_t)base;
+    struct motion_workspace w = {.bytes = 4 * plane + MOTION_LINES * line};
+    w.mean = (uint16_t *)at;
+    w.slow = (uint16_t *)(at + plane);
+    w.fast = (uint16_t *)(at + 2 * plane);
+    w.change = (uint16_t *)(at + 3 * plane);
+    at += 4 * plane + sizeof(int16_t) * MOTION_LANES;
+    for (int i = 0; i < MOTION_LINES; i++)
+        w.line[i] = (int16_t *)(at + (size_t)i * line);
+    return w;
 }

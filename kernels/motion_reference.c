@@ -67,18 +67,33 @@ static struct motion_light light_of(const struct motion *m, const uint16_t *mean
 
 // --- changes
 
-// The range of the lit slow background over a cell and its neighbours.
-static int range_at(const uint16_t *slow, ptrdiff_t pitch, const struct motion *m, int x, int y)
+// What a cell and its neighbours have, which at the border are the cells of the border once more.
+struct around {
+    int slow, fast; // sums of the differences
+    int range;      // of lit slow
+    int uneven;     // range of whole differences from it
+};
+
+static struct around around_of(const struct motion *m, const struct motion_workspace *w, int x,
+                               int y)
 {
-    int lo = CELL_WHITE, hi = 0;
+    struct around a = {0};
+    int lo = CELL_WHITE, hi = 0, least = CELL_WHITE, most = -CELL_WHITE;
     for (int dy = -1; dy <= 1; dy++)
         for (int dx = -1; dx <= 1; dx++) {
-            const int level = slow[clamp_to(y + dy, 0, m->rows - 1) * pitch +
-                                   clamp_to(x + dx, 0, m->columns - 1)];
-            lo = level < lo ? level : lo;
-            hi = level > hi ? level : hi;
+            const int i =
+                clamp_to(y + dy, 0, m->rows - 1) * m->stride + clamp_to(x + dx, 0, m->columns - 1);
+            const int mean = w->mean[i], slow = w->slow[i], difference = mean - slow;
+            a.slow += cell_difference(mean, slow);
+            a.fast += cell_difference(mean, w->fast[i]);
+            lo = slow < lo ? slow : lo;
+            hi = slow > hi ? slow : hi;
+            least = difference < least ? difference : least;
+            most = difference > most ? difference : most;
         }
-    return hi - lo;
+    a.range = hi - lo;
+    a.uneven = most - least;
+    return a;
 }
 
 static struct motion_counts changes_mark(const struct motion *m, const struct motion_state *state,
@@ -89,21 +104,20 @@ static struct motion_counts changes_mark(const struct motion *m, const struct mo
     struct motion_counts counts = {0};
     for (int y = 0; y < m->rows; y++)
         for (int x = 0; x < m->stride; x++) {
-            const int i = y * m->stride + x;
-            const int slow = w->slow[y * w->pitch + x], fast = w->fast[i];
+            const int i = y * m->stride + x, slow = w->slow[i], fast = w->fast[i];
             int change = 0;
             if (m->mask[i]) {
-                const int range = range_at(w->slow, w->pitch, m, x, y);
-                if (abs(w->mean[i] - slow) >
-                    cell_tolerance(m, noise[i], SLOW_THRESHOLD, range, slow, changes->slow))
+                const struct around a = around_of(m, w, x, y);
+                if (cell_changed(m, a.slow, noise[i], SLOW_THRESHOLD, a.range, slow, changes->slow))
                     change |= CHANGE_SLOW;
-                if (abs(w->mean[i] - fast) >
-                    cell_tolerance(m, noise[i], FAST_THRESHOLD, range, fast, changes->fast))
+                if (cell_changed(m, a.fast, noise[i], FAST_THRESHOLD, a.range, fast, changes->fast))
                     change |= CHANGE_FAST;
+                counts.fast += change >> 1;
+                counts.both += change == CHANGE_BOTH;
+                if (change == CHANGE_BOTH && cell_edge(a.uneven, a.range, slow))
+                    change |= CHANGE_EDGE;
             }
             w->change[i] = (uint16_t)change;
-            counts.fast += change >> 1;
-            counts.both += change == CHANGE_BOTH;
         }
     return counts;
 }
@@ -111,15 +125,13 @@ static struct motion_counts changes_mark(const struct motion *m, const struct mo
 // --- backgrounds
 
 static void cell_update(const struct motion *m, const struct motion_state *state,
-                        const struct motion_workspace *w, const struct motion_step *step, int i,
-                        int lit_slow)
+                        const struct motion_workspace *w, const struct motion_step *step, int i)
 {
     uint16_t *slow = motion_plane(m, state, MOTION_SLOW) + i;
     uint16_t *fast = motion_plane(m, state, MOTION_FAST) + i;
     uint16_t *noise = motion_plane(m, state, MOTION_NOISE) + i;
     uint16_t *age = motion_plane(m, state, MOTION_AGE) + i;
-    const int mean = w->mean[i], lit_fast = w->fast[i], change = w->change[i];
-    const int residual = abs(mean - lit_fast);
+    const int mean = w->mean[i], change = w->change[i] & CHANGE_BOTH;
     const bool alone = change == CHANGE_SLOW;
     const int older = *age + 1 < m->absorb_after ? *age + 1 : m->absorb_after;
     *age = (uint16_t)(alone && !step->jump ? older : 0);
@@ -128,10 +140,10 @@ static void cell_update(const struct motion *m, const struct motion_state *state
         share = 0;
     else if (!step->settling && *age == m->absorb_after)
         share = m->absorb_share;
-    *slow = (uint16_t)cell_average(lit_slow, mean, share, step->rounding);
-    *fast = (uint16_t)cell_average(lit_fast, mean, step->fast_share, step->rounding);
+    *slow = (uint16_t)cell_average(w->slow[i], mean, share, step->rounding);
+    *fast = (uint16_t)cell_average(w->fast[i], mean, step->fast_share, step->rounding);
     if (!step->jump)
-        *noise = (uint16_t)cell_noise(m, *noise, residual, step->rounding);
+        *noise = (uint16_t)cell_noise(m, *noise, abs(mean - w->fast[i]), step->rounding);
 }
 
 void motion_reference(const struct motion *m, struct motion_state *state, const uint32_t *sums,
@@ -146,18 +158,17 @@ void motion_reference(const struct motion *m, struct motion_state *state, const 
         changes->slow = light_of(m, w.mean, slow);
         changes->fast = light_of(m, w.mean, fast);
     }
-    for (int y = 0; y < m->rows; y++)
-        for (int x = 0; x < m->stride; x++) {
-            w.slow[y * w.pitch + x] = (uint16_t)cell_lit(slow[y * m->stride + x], changes->slow);
-            w.fast[y * m->stride + x] = (uint16_t)cell_lit(fast[y * m->stride + x], changes->fast);
-        }
+    for (int i = 0; i < m->stride * m->rows; i++) {
+        w.slow[i] = (uint16_t)cell_lit(slow[i], changes->slow);
+        w.fast[i] = (uint16_t)cell_lit(fast[i], changes->fast);
+    }
     const struct motion_counts counts = changes_mark(m, state, changes, &w);
     const struct motion_step step = motion_step_of(m, state, counts, changes);
     for (int y = 0; y < m->rows; y++)
         for (int x = 0; x < m->stride; x++) {
-            const int i = y * m->stride + x;
-            if (!step.settling && w.change[i] == CHANGE_BOTH)
-                changes->cell[changes->count++] = (uint16_t)(y * m->columns + x);
-            cell_update(m, state, &w, &step, i, w.slow[y * w.pitch + x]);
+            const int i = y * m->stride + x, edge = w.change[i] >> 2;
+            if (!step.settling && (w.change[i] & CHANGE_BOTH) == CHANGE_BOTH)
+                changes->cell[changes->count++] = (uint16_t)((y * m->columns + x) << 1 | edge);
+            cell_update(m, state, &w, &step, i);
         }
 }

@@ -4,28 +4,21 @@
 
 #include "kernels/motion.h"
 
-// Planes of 16 bits. `mean`, `fast` and `change` have rows of motion.stride cells, `slow` of
-// `pitch`.
+enum { MOTION_LINES = 4 };
+
 struct motion_workspace {
+    // planes of motion.stride * motion.rows
     uint16_t *mean;
-    uint16_t *slow;   // lit; ahead of a row and behind it its first and its last cell once more
-    uint16_t *fast;   // lit
-    uint16_t *change; // CHANGE_SLOW | CHANGE_FAST
-    ptrdiff_t pitch;
+    uint16_t *slow, *fast; // lit
+    uint16_t *change;      // CHANGE_*
+    // rows of motion.stride, with MOTION_LANES more ahead and behind
+    int16_t *line[MOTION_LINES];
+    size_t bytes; // of all
 };
 
-enum { CHANGE_SLOW = 1, CHANGE_FAST = 2, CHANGE_BOTH = 3 };
+enum { CHANGE_SLOW = 1, CHANGE_FAST = 2, CHANGE_BOTH = 3, CHANGE_EDGE = 4 };
 
-static inline struct motion_workspace motion_workspace_at(const struct motion *m, void *base)
-{
-    const size_t plane = (size_t)(m->stride * m->rows);
-    struct motion_workspace w;
-    w.pitch = m->stride + 2 * MOTION_LANES;
-    w.mean = (uint16_t *)base;
-    w.fast = w.mean + plane;
-    w.change = w.fast + plane;
-    w.slow = w.change + plane + MOTION_LANES;
-    return w;
-}
+// Where its parts lie from `base` on, which may be NULL to ask for the bytes alone.
+struct motion_workspace motion_workspace_at(const struct motion *, void *base);
 
 #endif

@@ -1,5 +1,5 @@
 // The kernel of motion. A block has a camera; a thread has a column of cells, or a share of its
-// rows, so that the range over neighbours rolls down the column.
+// rows, so that what neighbours have rolls down the column.
 //
 // The cells that moved are in ascending order without a sort: a warp has 32 neighbouring cells of
 // a row, whose votes are a word of a map of all cells, and a prefix sum over the words' counts says
@@ -206,29 +206,41 @@ static __device__ inline void means_make(const struct motion_camera *camera,
 
 // --- changes
 
-// The least and the largest of a row's cells at x - 1, x and x + 1.
-static __device__ inline void row_range(const uint16_t *row, int x, int last, int *least,
-                                        int *largest)
-{
-    const int left = row[x > 0 ? x - 1 : 0], here = row[x], right = row[min(x + 1, last)];
-    *least = min(min(left, here), right);
-    *largest = max(max(left, here), right);
-}
-
-// Of rows y - 1, y and y + 1.
-struct column_range {
-    int least[3], largest[3];
+// What three cells of a row have, or those of three rows.
+struct motion_around {
+    int slow, fast;     // sums of the differences
+    int least, largest; // of lit slow
+    int under, over;    // the ends of whole differences from it
 };
 
-static __device__ inline int range_roll(struct column_range *range, const uint16_t *below, int x,
-                                        int last)
+// Cells x - 1, x and x + 1 of row y, or those of the border. Other threads mark them meanwhile.
+static __device__ inline struct motion_around row_around(const struct motion_planes *planes,
+                                                         const struct motion *m, int x, int y)
 {
-    row_range(below, x, last, &range->least[2], &range->largest[2]);
-    const int least = min(min(range->least[0], range->least[1]), range->least[2]);
-    const int largest = max(max(range->largest[0], range->largest[1]), range->largest[2]);
-    range->least[0] = range->least[1], range->least[1] = range->least[2];
-    range->largest[0] = range->largest[1], range->largest[1] = range->largest[2];
-    return largest - least;
+    struct motion_around a = {0, 0, CELL_WHITE, 0, CELL_WHITE, -CELL_WHITE};
+    const int row = clamp_to(y, 0, m->rows - 1) * m->stride;
+#pragma unroll
+    for (int dx = -1; dx <= 1; dx++) {
+        const int i = row + clamp_to(x + dx, 0, m->columns - 1);
+        const int mean = planes->mean[i] & LEVEL, slow = planes->slow[i];
+        a.slow += cell_difference(mean, slow);
+        a.fast += cell_difference(mean, planes->fast[i] & LEVEL);
+        a.least = min(a.least, slow);
+        a.largest = max(a.largest, slow);
+        a.under = min(a.under, mean - slow);
+        a.over = max(a.over, mean - slow);
+    }
+    return a;
+}
+
+static __device__ inline struct motion_around around_of(const struct motion_around row[3])
+{
+    return {row[0].slow + row[1].slow + row[2].slow,
+            row[0].fast + row[1].fast + row[2].fast,
+            min(min(row[0].least, row[1].least), row[2].least),
+            max(max(row[0].largest, row[1].largest), row[2].largest),
+            min(min(row[0].under, row[1].under), row[2].under),
+            max(max(row[0].over, row[1].over), row[2].over)};
 }
 
 // Marks what changed, in the planes. Called by whole warps.
@@ -239,12 +251,11 @@ changes_find(const struct motion_camera *camera, const struct motion_strip *stri
 {
     const struct motion *m = camera->motion;
     const uint16_t *noises = motion_plane(m, camera->state, MOTION_NOISE);
-    const int stride = m->stride, last = m->columns - 1, x = strip->x, at = min(x, last);
+    const int stride = m->stride, x = strip->x;
     unsigned fast_count = 0, both_count = 0;
-    struct column_range range;
-    row_range(planes->slow + max(strip->y0 - 1, 0) * stride, at, last, &range.least[0],
-              &range.largest[0]);
-    row_range(planes->slow + strip->y0 * stride, at, last, &range.least[1], &range.largest[1]);
+    struct motion_around row[3];
+    row[1] = row_around(planes, m, x, strip->y0 - 1);
+    row[2] = row_around(planes, m, x, strip->y0);
     for (int first = strip->y0; first < strip->y1; first += MOTION_AHEAD) {
         uint16_t noise[MOTION_AHEAD];
 #pragma unroll
@@ -255,23 +266,26 @@ changes_find(const struct motion_camera *camera, const struct motion_strip *stri
             const int y = first + k, i = y * stride + x;
             if (y >= strip->y1)
                 break;
-            const int around =
-                range_roll(&range, planes->slow + min(y + 1, m->rows - 1) * stride, at, last);
-            const int mean = planes->mean[i], slow = planes->slow[i], fast = planes->fast[i];
+            row[0] = row[1], row[1] = row[2], row[2] = row_around(planes, m, x, y + 1);
+            const struct motion_around a = around_of(row);
+            const int slow = planes->slow[i], fast = planes->fast[i], range = a.largest - a.least;
             const bool live = m->mask[i];
             const bool from_slow =
-                live && abs(mean - slow) >
-                            cell_tolerance(m, noise[k], SLOW_THRESHOLD, around, slow, slow_light);
+                live && cell_changed(m, a.slow, noise[k], SLOW_THRESHOLD, range, slow, slow_light);
             const bool from_fast =
-                live && abs(mean - fast) >
-                            cell_tolerance(m, noise[k], FAST_THRESHOLD, around, fast, fast_light);
-            const unsigned both = __ballot_sync(~0u, from_slow && from_fast);
-            planes->mean[i] = (uint16_t)(mean | (from_slow ? CHANGED : 0));
-            planes->fast[i] = (uint16_t)(fast | (from_fast ? CHANGED : 0));
-            if (x % LANES == 0)
-                block->words[i / LANES] = both;
+                live && cell_changed(m, a.fast, noise[k], FAST_THRESHOLD, range, fast, fast_light);
+            const bool moved = from_slow && from_fast;
+            const unsigned both = __ballot_sync(~0u, moved);
+            const unsigned edges =
+                __ballot_sync(~0u, moved && cell_edge(a.over - a.under, range, slow));
+            planes->mean[i] |= (uint16_t)(from_slow ? CHANGED : 0);
+            planes->fast[i] |= (uint16_t)(from_fast ? CHANGED : 0);
+            if (x % LANES == 0) {
+                block->map.moved[i / LANES] = both;
+                block->map.edges[i / LANES] = edges;
+            }
             fast_count += from_fast;
-            both_count += from_slow && from_fast;
+            both_count += moved;
         }
     }
     block_add(&block->fast, fast_count);
@@ -333,12 +347,14 @@ static __device__ inline void list_write(const struct motion *m, struct motion_b
     const int first = threadIdx.x * each, end = min(first + each, words);
     unsigned count = 0, total;
     for (int i = first; i < end; i++)
-        count += __popc(block->words[i]);
+        count += __popc(block->map.moved[i]);
     unsigned at = block_prefix(block, count, &total);
     for (int i = first; i < end; i++)
-        for (unsigned bits = block->words[i]; bits; bits &= bits - 1)
-            changes->cell[at++] =
-                (uint16_t)(i / across * m->columns + i % across * LANES + __ffs((int)bits) - 1);
+        for (unsigned bits = block->map.moved[i]; bits; bits &= bits - 1) {
+            const int bit = __ffs((int)bits) - 1;
+            const int cell = i / across * m->columns + i % across * LANES + bit;
+            changes->cell[at++] = (uint16_t)(cell << 1 | (block->map.edges[i] >> bit & 1));
+        }
     if (threadIdx.x == 0)
         changes->count = total;
 }

@@ -66,8 +66,14 @@ struct motion_block {
     unsigned fast, both; // changed cells
     int gain, shift;     // found: of struct motion_light
     unsigned warp[MOTION_WARPS];
-    unsigned gains[GAINS], shifts[SHIFTS];
-    unsigned words[MOTION_WORDS_MAX]; // a bit for each cell that moved, row by row
+    unsigned shifts[SHIFTS];
+    union { // the light is found before cells move
+        unsigned gains[GAINS];
+        struct {
+            unsigned moved[MOTION_WORDS_MAX]; // a bit for each cell, row by row
+            unsigned edges[MOTION_WORDS_MAX]; // and for those of them that have an edge
+        } map;
+    };
 };
 
 #endif

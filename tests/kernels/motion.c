@@ -68,7 +68,7 @@ static struct random noise;
 
 static int ground(int x, int y)
 {
-    return 60 + x / 2 + (x / 8 + y / 8) % 2 * 30;
+    return 60 + x / 2 + (x / 8 + y / 8) % 2 * 12;
 }
 
 // The ground in a light and with noise, and on it a square of 8 cells.
@@ -112,6 +112,12 @@ static struct motion_params usual(void)
     return params;
 }
 
+// Within a cell, which has 2 pixels.
+static bool is_about(int found, int wanted)
+{
+    return abs(found - wanted) <= 2;
+}
+
 static void test_square(void)
 {
     const struct motion_params params = usual();
@@ -122,14 +128,15 @@ static void test_square(void)
         const struct motion_box *box = scene.boxes.box;
         CHECK(scene.boxes.moving == (i > 0), "picture %d", i);
         CHECK(scene.boxes.count == 1, "picture %d: %u boxes", i, scene.boxes.count);
-        CHECK(box->x1 <= 2 * (20 + 2 * i) + 12 && box->x2 == 2 * (28 + 2 * i),
-              "picture %d: %d to %d", i, box->x1, box->x2);
-        CHECK(box->y1 == 80 && box->y2 == 96, "picture %d: %d to %d", i, box->y1, box->y2);
+        CHECK(is_about(box->x2, 2 * (28 + 2 * i)) && is_about(box->y1, 80) && is_about(box->y2, 96),
+              "picture %d: %d to %d, %d to %d", i, box->x1, box->x2, box->y1, box->y2);
+        CHECK(box->x1 <= 2 * (21 + 2 * i) && box->x1 >= 2 * (20 + 2 * i) - 20, "picture %d: %d", i,
+              box->x1);
     }
     for (int i = 0; i < 40; i++) { // it stands, and then it goes
         scene_draw(1, 0, 58, 40, 200);
         scene_step();
-        CHECK(!scene.boxes.moving || i < 6, "it stands: picture %d", i);
+        CHECK(!scene.boxes.moving || i < 8, "it stands: picture %d", i);
     }
     scene_draw(1, 0, -9, -9, 0);
     scene_step();
@@ -174,7 +181,7 @@ static void test_mask(void)
         scene_draw(1, 0, 100 + 2 * i, 40, 20);
         scene_step();
     }
-    CHECK(scene.boxes.moving && scene.boxes.box[0].x1 >= 200, "beside the mask");
+    CHECK(scene.boxes.moving && scene.boxes.box[0].x1 >= 196, "beside the mask");
     camera_end(&scene);
 }
 
