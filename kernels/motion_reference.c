@@ -26,7 +26,7 @@ static int cells_above(const struct motion *m, const uint16_t *mean, const uint1
     return n;
 }
 
-// And how many it does not explain.
+// And how many are far from it.
 static int cells_far(const struct motion *m, const uint16_t *mean, const uint16_t *ref,
                      struct motion_light light)
 {
@@ -36,13 +36,11 @@ static int cells_far(const struct motion *m, const uint16_t *mean, const uint16_
     return n;
 }
 
-// The light as it is where less than half of the cells are above the background by more than a
-// little, and less than half below. Else the median gain, or the median shift, by whichever more
-// cells are explained.
+// The light as it is where at most half of the cells are above the background by more than a
+// little, and at most half below.
 static struct motion_light light_of(const struct motion *m, const uint16_t *mean,
                                     const uint16_t *ref)
 {
-    const struct motion_light same = {GAIN_ONE, 0};
     int tell = 0, above = 0, below = 0;
     for (int i = 0; i < m->stride * m->rows; i++) {
         tell += cell_tells(ref[i]);
@@ -50,19 +48,8 @@ static struct motion_light light_of(const struct motion *m, const uint16_t *mean
         below += cell_tells(ref[i]) && mean[i] < ref[i] - cell_even(ref[i]);
     }
     if (2 * above <= tell && 2 * below <= tell)
-        return same;
-    struct motion_light gain = {GAIN_MIN, 0}, shift = {GAIN_ONE, SHIFT_MIN};
-    for (int step = 1 << (GAIN_BITS - 1); step > 0; step /= 2) {
-        const struct motion_light at = {gain.gain + step - 1, 0};
-        if (gain.gain + step < 1 << GAIN_BITS && 2 * cells_above(m, mean, ref, at) > tell)
-            gain.gain += step;
-    }
-    for (int step = SHIFT_STEP << (SHIFT_BITS - 1); step >= SHIFT_STEP; step /= 2) {
-        const struct motion_light at = {GAIN_ONE, shift.shift + step - SHIFT_STEP};
-        if (2 * cells_above(m, mean, ref, at) > tell)
-            shift.shift += step;
-    }
-    return cells_far(m, mean, ref, shift) < cells_far(m, mean, ref, gain) ? shift : gain;
+        return (struct motion_light){GAIN_ONE, 0};
+    return motion_light_median(m, mean, ref, tell, cells_above, cells_far);
 }
 
 // --- changes

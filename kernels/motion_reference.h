@@ -10,6 +10,31 @@ struct motion_counts {
     int fast, both;
 };
 
+// How many cells of a plane of means are so beside a background in that light, of those whose
+// background tells of the light.
+typedef int motion_cells_fn(const struct motion *, const uint16_t *mean, const uint16_t *ref,
+                            struct motion_light);
+
+// The median gain, or the median shift: whichever fewer cells are far from. `above`: how many are
+// above their background; `far`: how many it does not explain; `tell`: how many tell of the light.
+static inline struct motion_light motion_light_median(const struct motion *m, const uint16_t *mean,
+                                                      const uint16_t *ref, int tell,
+                                                      motion_cells_fn *above, motion_cells_fn *far)
+{
+    struct motion_light gain = {GAIN_MIN, 0}, shift = {GAIN_ONE, SHIFT_MIN};
+    for (int step = 1 << (GAIN_BITS - 1); step > 0; step /= 2) {
+        const struct motion_light at = {gain.gain + step - 1, 0};
+        if (gain.gain + step < 1 << GAIN_BITS && 2 * above(m, mean, ref, at) > tell)
+            gain.gain += step;
+    }
+    for (int step = SHIFT_STEP << (SHIFT_BITS - 1); step >= SHIFT_STEP; step /= 2) {
+        const struct motion_light at = {GAIN_ONE, shift.shift + step - SHIFT_STEP};
+        if (2 * above(m, mean, ref, at) > tell)
+            shift.shift += step;
+    }
+    return far(m, mean, ref, shift) < far(m, mean, ref, gain) ? shift : gain;
+}
+
 // How a picture's backgrounds are updated, and whether it lists cells.
 struct motion_step {
     bool settling; // it learns, or a jump is not over: no cell is listed, and all are averaged

@@ -16,7 +16,9 @@
 //                                     `reaches`
 //   levels_widened, words_widened     FLOATS bytes, or 16-bit words, to lanes of 32 bits
 //   load_half, store_half             FLOATS binary16 to floats, and back
-//   max_u8, min_u8, abs_s16           of each lane
+//   max_u8, min_u8, abs_s16,
+//   max_s16, min_s16                  of each lane
+//   mulhi_s16, mulhi_u16              a * b >> 16
 //   weigh_bytes                       of lanes that hold two bytes: that in the low byte times
 //                                     `low`, and the other times `high`, two constants
 //   max_f32, min_f32                  a > b ? a : b; a < b ? a : b

@@ -16,6 +16,30 @@ static inline FRAMED_HD vec_s16 mulhrs_s16(vec_s16 a, vec_s16 b)
     return (vec_s16)vqrdmulhq_s16((int16x8_t)a, (int16x8_t)b);
 }
 
+static inline FRAMED_HD vec_s16 mulhi_s16(vec_s16 a, vec_s16 b)
+{
+    const int16x8_t x = (int16x8_t)a, y = (int16x8_t)b;
+    const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y));
+    return (vec_s16)vuzp2q_s16((int16x8_t)low, (int16x8_t)vmull_high_s16(x, y));
+}
+
+static inline FRAMED_HD vec_u16 mulhi_u16(vec_u16 a, vec_u16 b)
+{
+    const uint16x8_t x = (uint16x8_t)a, y = (uint16x8_t)b;
+    const uint32x4_t low = vmull_u16(vget_low_u16(x), vget_low_u16(y));
+    return (vec_u16)vuzp2q_u16((uint16x8_t)low, (uint16x8_t)vmull_high_u16(x, y));
+}
+
+static inline FRAMED_HD vec_s16 max_s16(vec_s16 a, vec_s16 b)
+{
+    return (vec_s16)vmaxq_s16((int16x8_t)a, (int16x8_t)b);
+}
+
+static inline FRAMED_HD vec_s16 min_s16(vec_s16 a, vec_s16 b)
+{
+    return (vec_s16)vminq_s16((int16x8_t)a, (int16x8_t)b);
+}
+
 static inline FRAMED_HD vec_f32 fma_f32(vec_f32 a, vec_f32 b, vec_f32 c)
 {
     return (vec_f32)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);

@@ -19,6 +19,26 @@ static inline FRAMED_HD vec_s16 mulhrs_s16(vec_s16 a, vec_s16 b)
     return (vec_s16)MM(mulhrs_epi16)((mm)a, (mm)b);
 }
 
+static inline FRAMED_HD vec_s16 mulhi_s16(vec_s16 a, vec_s16 b)
+{
+    return (vec_s16)MM(mulhi_epi16)((mm)a, (mm)b);
+}
+
+static inline FRAMED_HD vec_u16 mulhi_u16(vec_u16 a, vec_u16 b)
+{
+    return (vec_u16)MM(mulhi_epu16)((mm)a, (mm)b);
+}
+
+static inline FRAMED_HD vec_s16 max_s16(vec_s16 a, vec_s16 b)
+{
+    return (vec_s16)MM(max_epi16)((mm)a, (mm)b);
+}
+
+static inline FRAMED_HD vec_s16 min_s16(vec_s16 a, vec_s16 b)
+{
+    return (vec_s16)MM(min_epi16)((mm)a, (mm)b);
+}
+
 static inline FRAMED_HD vec_f32 fma_f32(vec_f32 a, vec_f32 b, vec_f32 c)
 {
     return (vec_f32)MM(fmadd_ps)(a, b, c);

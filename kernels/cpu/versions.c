@@ -27,7 +27,7 @@ static const struct version avx2 = {
     .run = {[OP_WARP] = warp_op_avx2, [OP_YUV] = yuv_avx2},
     .detect = detect_avx2,
     .statistics = statistics_avx2,
-    .motion = motion_reference,
+    .motion = motion_avx2,
     .lut = lut_avx2,
     .fingerprint = fingerprint_avx2,
 };
@@ -37,7 +37,7 @@ static const struct version avx512 = {
     .run = {[OP_WARP] = warp_op_avx512, [OP_YUV] = yuv_avx512},
     .detect = detect_avx512,
     .statistics = statistics_avx512,
-    .motion = motion_reference,
+    .motion = motion_avx512,
     .lut = lut_avx512,
     .fingerprint = fingerprint_avx512,
 };
@@ -50,7 +50,7 @@ static const struct version neon = {
     .run = {[OP_WARP] = warp_op_neon, [OP_YUV] = yuv_neon},
     .detect = detect_neon,
     .statistics = statistics_neon,
-    .motion = motion_reference,
+    .motion = motion_neon,
     .lut = lut_reference,
     .fingerprint = fingerprint_neon,
 };

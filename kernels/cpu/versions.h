@@ -24,6 +24,7 @@ struct version {
 // Each where its CPUs are.
 warp_fn warp_avx2, warp_avx512, warp_neon;
 op_fn warp_op_avx2, warp_op_avx512, warp_op_neon;
+motion_fn motion_avx2, motion_avx512, motion_neon;
 op_fn yuv_avx2, yuv_avx512, yuv_neon;
 lut_fn lut_avx2, lut_avx512;
 fingerprint_fn fingerprint_avx2, fingerprint_avx512, fingerprint_neon;

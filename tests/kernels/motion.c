@@ -13,7 +13,7 @@
 #include "tests/kernels/random.h"
 #include "tests/test.h"
 
-enum { CASES = 200, STEPS = 40, GUARD = 64 };
+enum { CASES = 60, STEPS = 40, GUARD = 64 };
 
 // A camera, and what one version has of it.
 struct camera {
