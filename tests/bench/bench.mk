@@ -55,7 +55,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-gate bench-latency bench-memory bench-motion bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-workers
+.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-gate bench-latency bench-memory bench-motion bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -121,6 +121,10 @@ bench-gate: ## what a detector behind `gate: motion` gets of a day: minutes (MED
 	@$(MAKE) --no-print-directory $(B)/bench-motion-clip $(B)/libframed.so.1
 	@PYTHONPATH=client LD_LIBRARY_PATH=$(B):$$LD_LIBRARY_PATH tests/bench/motion/gate_day.py $(B)/bench-motion-clip '$(MEDIA)' \
 		$(GATE_ARGS)
+
+bench-trilinear: ## framedio.trilinear beside torch's grid_sample on one core, with TRILINEAR_ARGS=--cuda on a GPU
+	@$(MAKE) --no-print-directory $(B)/libframed.so.1
+	@PYTHONPATH=client LD_LIBRARY_PATH=$(B):$$LD_LIBRARY_PATH tests/bench/trilinear/beside_torch.py $(TRILINEAR_ARGS)
 
 bench-latency: bench-clips ## sent to read and first picture, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-latency $(B)/bench-gstreamer
