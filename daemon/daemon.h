@@ -4,9 +4,9 @@
 // - The loop thread (libuv) owns cameras, outputs, sinks, sockets, timers and signals. It must not
 //   block: no look-up of names, no device. What it does wait for is meant to be short: bind, lstat
 //   and rename of sockets, open and lock of a recording's first file, and the file of counters.
-// - Each camera has a thread that reads, decodes and submits: it blocks in libavformat, libavcodec
-//   and the drivers, waits for results to become free where an output says so, and opens the device
-//   that it acquires. libavcodec has threads of its own beside it.
+// - Each camera has a thread that reads, decodes, analyses and submits: it blocks in libavformat,
+//   libavcodec and the drivers, waits for results to become free where an output says so, and opens
+//   the device that it acquires. libavcodec has threads of its own beside it.
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
 //   camera's thread puts on the streams) finish jobs. They wait for nothing but work.
 // - Each batch has a collector (transform/collector.h), which waits for pictures that found no
@@ -28,10 +28,11 @@
 //
 // Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
 // (transform/transform.c), crops (transform/crops.h) and their pictures, the memory of a pool, a
-// pool (output/pool.c). A pool's lock guards its
-// batch too (output/batch.h). Those of a camera's texts, of its pictures and their buffers, a
-// semaphore, the event queue and the log are taken last. Two are held while a thread waits: that of
-// a pool's memory, while memory is mapped and pinned, and that of the log, while a line is written.
+// pool (output/pool.c). A pool's lock guards its batch too (output/batch.h). Those of a camera's
+// texts, of what was seen in its pictures (scene/scene_report.h), of its pictures and their
+// buffers, a semaphore, the event queue and the log are taken last. Two are held while a thread
+// waits: that of a pool's memory, while memory is mapped and pinned, and that of the log, while a
+// line is written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

@@ -118,20 +118,13 @@ static int init_analysis(struct scene *scene, const struct image *image)
     return rc;
 }
 
-// Goes over to pictures like this on the device where they lie. 0; -EAGAIN: not now, as a try has
+// An analyser of such pictures on the device where they lie. 0; -EAGAIN: not now, as a try has
 // failed; other negative errno.
 static int prepare(struct scene *scene, const struct image *image)
 {
     const struct device_lease *lease = scene->context.lease;
     const bool on_device = image->memory == MEMORY_CUDA;
     const struct backend_driver *driver = on_device ? lease->driver : &cpu_backend;
-    if (!fits(scene, image)) {
-        close_analyser(scene);
-        alarms_restart(&scene->alarms);
-        scene->source = *image;
-        scene->rate_measured = false;
-        scene->pictures = 0;
-    }
     if (scene->analyser && scene->driver == driver)
         return 0;
     if (monotonic_ns() < scene->retry_ns)
@@ -140,32 +133,47 @@ static int prepare(struct scene *scene, const struct image *image)
     if (!driver->analyser_open)
         return -ENOTSUP;
     int rc = init_analysis(scene, image);
-    scene->retry_ns = INT64_MAX;
-    if (rc < 0)
+    if (rc < 0) {
+        scene->retry_ns = INT64_MAX;
         return rc;
+    }
     scene->driver = driver;
     rc = driver->analyser_open(on_device ? lease->backend : NULL, &scene->analyser,
                                &scene->analysis, image);
-    scene->retry_ns = monotonic_ns() + RETRY_NS;
+    if (rc < 0)
+        scene->retry_ns = monotonic_ns() + RETRY_NS;
     return rc;
+}
+
+static void follow_geometry(struct scene *scene, const struct image *image)
+{
+    if (fits(scene, image))
+        return;
+    close_analyser(scene);
+    alarms_restart(&scene->alarms);
+    scene->source = *image;
+    scene->rate_measured = false;
+    scene->pictures = 0;
 }
 
 // Motion is told from the background by time. The stream may not say its rate, or not all of its
 // pictures are decoded: then the analysis begins anew with the rate that was measured.
-static void measure_rate(struct scene *scene, const struct frame *frame)
+static void follow_rate(struct scene *scene, const struct frame *frame)
 {
+    if (scene->rate_measured)
+        return;
     if (scene->pictures == 0 || scene->epoch != frame->info.epoch) {
         scene->pictures = 0;
         scene->epoch = frame->info.epoch;
         scene->first_pts_ns = frame->info.pts_ns;
     }
-    if (scene->pictures == 0 && !scene->rate_measured) {
+    if (scene->pictures == 0) {
         const bool sane = frame->rate_num > 0 && frame->rate_den > 0 &&
                           frame->rate_num / frame->rate_den < MOTION_RATE_MAX;
         scene->rate_num = sane ? frame->rate_num : 0;
         scene->rate_den = sane ? frame->rate_den : 0;
     }
-    if (scene->pictures++ < RATE_PICTURES || scene->rate_measured)
+    if (scene->pictures++ < RATE_PICTURES)
         return;
     scene->rate_measured = true;
     const double seconds = (double)(frame->info.pts_ns - scene->first_pts_ns) / 1e9;
@@ -232,14 +240,14 @@ const struct scene_record *scene_observe(struct scene *scene, struct frame *fram
     if (!scene || !(scene->wanted || scene->context.config->stats) ||
         frame->info.flags & FRAMED_FLAG_DAMAGED)
         return NULL;
+    follow_geometry(scene, &frame->image);
+    follow_rate(scene, frame);
     int rc = prepare(scene, &frame->image);
     if (rc == 0)
         rc = scene->driver->analyse(scene->analyser, &frame->image, &found);
-    if (rc == 0) {
+    if (rc == 0)
         note(scene, frame, &found);
-        measure_rate(scene, frame);
-    } else if (rc == -EIO || rc == -ENODEV) {
+    else if (rc == -EIO || rc == -ENODEV)
         device_failed(scene->context.lease, rc);
-    }
     return rc == 0 ? &scene->record : NULL;
 }
