@@ -82,14 +82,6 @@ static void columns_sum(const struct fingerprint_cells *cells, const uint32_t *s
         column[i] += (uint64_t)sums[last * columns + i] * last_share;
 }
 
-// The reciprocal is at most 1 too small, and so is the quotient by it.
-static uint8_t mean_rounded(uint64_t sum, uint64_t pixels, uint64_t reciprocal)
-{
-    const uint64_t rounded = sum + pixels / 2;
-    const uint64_t quotient = (uint64_t)((unsigned __int128)rounded * reciprocal >> 64);
-    return (uint8_t)(quotient + (rounded - quotient * pixels >= pixels));
-}
-
 void fingerprint_luma(const struct fingerprint_cells *cells, const uint32_t *sums,
                       uint8_t luma[FINGERPRINT_LUMA])
 {
@@ -105,27 +97,13 @@ void fingerprint_luma(const struct fingerprint_cells *cells, const uint32_t *sum
             const uint64_t sum = column[axis->first[x]] * axis->first_share[x] +
                                  column[axis->last[x]] * axis->last_share[x] +
                                  whole * FINGERPRINT_SIDE;
-            luma[at] = mean_rounded(sum, (uint64_t)axis->pixels[x] * cells->y.pixels[y],
-                                    cells->reciprocal[at]);
+            luma[at] = fingerprint_mean(sum, (uint64_t)axis->pixels[x] * cells->y.pixels[y],
+                                        cells->reciprocal[at]);
         }
     }
 }
 
 // --- from the luma to the bits
-
-// Of the numbers that are not smaller than 31 others the least.
-static int32_t median_below(const int32_t number[FINGERPRINT_BITS])
-{
-    int32_t least = INT32_MAX;
-    for (int i = 0; i < FINGERPRINT_BITS; i++) {
-        int not_above = 0;
-        for (int j = 0; j < FINGERPRINT_BITS; j++)
-            not_above += number[j] <= number[i];
-        if (not_above >= FINGERPRINT_BITS / 2 && number[i] < least)
-            least = number[i];
-    }
-    return least;
-}
 
 static uint64_t fingerprint_of(const uint8_t luma[FINGERPRINT_LUMA])
 {
@@ -144,10 +122,13 @@ static uint64_t fingerprint_of(const uint8_t luma[FINGERPRINT_LUMA])
                 sum += fingerprint_table[u][y] * rows[y][v];
             numbers[u * FINGERPRINT_FREQUENCIES + v] = sum;
         }
-    const int32_t median = median_below(numbers);
     uint64_t bits = 0;
-    for (int i = 0; i < FINGERPRINT_BITS; i++)
-        bits |= (uint64_t)(numbers[i] > median) << i;
+    for (int i = 0; i < FINGERPRINT_BITS; i++) {
+        int below = 0;
+        for (int j = 0; j < FINGERPRINT_BITS; j++)
+            below += numbers[j] < numbers[i];
+        bits |= (uint64_t)(below >= FINGERPRINT_BITS / 2) << i;
+    }
     return bits;
 }
 

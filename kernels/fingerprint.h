@@ -9,9 +9,8 @@
 //             B = (luma T^t + 256) >> 9     |B| <= 21,320, so that it fits 16 bits
 //             C = T B                       |C| <= 1,825,333,120, so that it fits 32 bits
 //           where T is 4096 cos(pi (2 x + 1) v / 64), rounded, and `>>` rounds down
-//   bits    bit 8 u + v is C[u][v] > the median of all 64. The median of an even number lies
-//           halfway between the two in the middle; exactly those are above it that are above the
-//           32nd smallest.
+//   bits    bit 8 u + v is C[u][v] > the median of all 64. That lies halfway between the two in the
+//           middle, so that exactly those are above it that 32 or more are smaller than.
 // Frequency 0 is left out: it is the mean, which says nothing, and the rows of T sum to 0, so that
 // a picture whose levels are all higher by the same number has the same fingerprint.
 //
@@ -58,6 +57,15 @@ struct fingerprint_cells {
 // IMAGE_SIDE_MAX.
 int fingerprint_cells_init(struct fingerprint_cells *, int columns, const int32_t column_edges[],
                            int rows, const int32_t row_edges[]);
+
+// The mean of an area, rounded, from its sum and pixels, both in the same shares: the reciprocal is
+// at most 1 too small, and so is the quotient by it.
+static inline FRAMED_HD uint8_t fingerprint_mean(uint64_t sum, uint64_t pixels, uint64_t reciprocal)
+{
+    const uint64_t rounded = sum + pixels / 2;
+    const uint64_t quotient = (uint64_t)((unsigned __int128)rounded * reciprocal >> 64);
+    return (uint8_t)(quotient + (rounded - quotient * pixels >= pixels));
+}
 
 // `sums`: the sum of luma over each cell, columns x rows, row by row. Pixel (x, y) of `luma` is the
 // mean over the area from x * columns / 32 to (x + 1) * columns / 32 cells, and likewise down: a

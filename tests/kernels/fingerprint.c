@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/cpu/versions.h"
-#include "tests/kernels/random.h"
+#include "tests/kernels/fingerprint_cases.h"
 #include "tests/test.h"
 
 enum { GRIDS = 300, CASES = 300, PICTURES_MAX = 70 };
@@ -34,23 +34,6 @@ static void test_table(void)
 }
 
 // --- from cells to the luma
-
-struct grid {
-    int cells;
-    int32_t edges[FINGERPRINT_CELLS_MAX + 1];
-};
-
-static void grid_random(struct grid *grid, struct random *random)
-{
-    static const int usual[] = {1, 5, 18, 31, 32, 33, 90, 96, 160, FINGERPRINT_CELLS_MAX};
-    grid->cells =
-        random_next(random) % 2 ? usual[random_in(random, 0, 9)] : random_in(random, 1, 320);
-    const int most = random_next(random) % 4 ? 12 : IMAGE_SIDE_MAX;
-    int side = grid->cells * random_in(random, 1, most) + random_in(random, 0, grid->cells);
-    side = side > IMAGE_SIDE_MAX ? IMAGE_SIDE_MAX : side;
-    for (int i = 0; i <= grid->cells; i++)
-        grid->edges[i] = (int32_t)((int64_t)i * side / grid->cells);
-}
 
 // The part of [32 cell, 32 (cell + 1)) in [cells i, cells (i + 1)), of 32.
 static double share_of(const struct grid *grid, int cell, int i)
@@ -84,15 +67,7 @@ static bool check_grid(uint64_t seed)
     uint8_t luma[FINGERPRINT_LUMA];
     grid_random(&x, &random);
     grid_random(&y, &random);
-    const int kind = random_in(&random, 0, 3); // all white, all black, anything
-    for (int i = 0; i < x.cells * y.cells; i++) {
-        const int64_t pixels = (int64_t)(x.edges[i % x.cells + 1] - x.edges[i % x.cells]) *
-                               (y.edges[i / x.cells + 1] - y.edges[i / x.cells]);
-        const int64_t most = pixels * 255 > UINT32_MAX ? UINT32_MAX : pixels * 255;
-        sums[i] = (uint32_t)(kind == 0   ? most
-                             : kind == 1 ? 0
-                                         : (int64_t)(random_next(&random) % (uint64_t)(most + 1)));
-    }
+    sums_random(sums, &x, &y, &random);
     const int error = fingerprint_cells_init(&cells, x.cells, x.edges, y.cells, y.edges);
     fingerprint_luma(&cells, sums, luma);
     int wrong = 0;
@@ -154,30 +129,6 @@ static void test_refusals(void)
 }
 
 // --- from the luma to the bits
-
-// Noise, a random soft picture, two levels, a single pixel, all alike, or an ascent.
-static void luma_random(uint8_t luma[FINGERPRINT_LUMA], struct random *random)
-{
-    const int kind = random_in(random, 0, 7), step = random_in(random, 1, 8);
-    const int a = random_in(random, 0, 255), b = random_in(random, 0, 255);
-    const double fx = random_in(random, 0, 40) / 10.0, fy = random_in(random, 0, 40) / 10.0;
-    for (int i = 0; i < FINGERPRINT_LUMA; i++) {
-        const int x = i % FINGERPRINT_SIDE, y = i / FINGERPRINT_SIDE;
-        if (kind <= 1)
-            luma[i] = (uint8_t)random_next(random);
-        else if (kind <= 3)
-            luma[i] = (uint8_t)(127.5 + 100 * sin(fx * x / 5 + fy * y / 4) * cos(fy * x / 7 - fx) +
-                                random_in(random, -4, 4));
-        else if (kind == 4)
-            luma[i] = random_next(random) % 2 ? 255 : 0;
-        else if (kind == 5)
-            luma[i] = (uint8_t)(x / step + y / step) % 2 ? a : b;
-        else
-            luma[i] = (uint8_t)(kind == 6 ? a : a + x * step / 4);
-    }
-    if (kind == 6 && step > 4)
-        luma[random_in(random, 0, FINGERPRINT_LUMA - 1)] = (uint8_t)b;
-}
 
 static int double_compare(const void *a, const void *b)
 {
