@@ -48,7 +48,7 @@ $(B)/faults/nth.so: tests/faults/nth.c
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
 .PHONY: part-tests tests torture
 part-tests: $(B)/framed $(PART_TESTS) ## build those tests alone that check-sanitized runs
-tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/bench-detect $(B)/tests/e2e/client_frames client manuals units ## build every test
+tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/bench-detect $(B)/bench-fingerprint $(B)/tests/e2e/client_frames client manuals units ## build every test
 
 # At -O1 sanitizers see as much as at -O3, and are built in half the time; -g1 has the lines that their reports name, and
 # takes two thirds of -g's time. Tests of kernels and benches are not built, since none of them is run. A loop that gcov

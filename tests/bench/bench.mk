@@ -27,6 +27,9 @@ $(B)/bench-detect: $(B)/tests/bench/detect/main.o $(if $(NVCC),$(B)/tests/bench/
 $(B)/bench-motion-clip: $(B)/tests/bench/motion/motion_clip.o $(KERNELS_OBJ)
 	$(link) $(KERNELS_LIBS)
 
+$(B)/bench-fingerprint: $(B)/tests/bench/fingerprint/main.o $(if $(NVCC),$(B)/tests/bench/fingerprint/time_cuda.cu.o) $(KERNELS_OBJ)
+	$(link) $(KERNELS_LIBS)
+
 STATISTICS_BENCH_OBJ := $(B)/tests/bench/statistics/main.o $(B)/tests/bench/statistics/opencv.o
 $(B)/tests/bench/statistics/%.o: tests/bench/statistics/%.cpp
 	$(call compile,$(CXX) $(CPPFLAGS) -isystem /usr/include/opencv4 $(filter-out -std=%,$(CFLAGS)) -std=c++17)
@@ -55,7 +58,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-gate bench-latency bench-memory bench-motion bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-workers
+.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-memory bench-motion bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -110,6 +113,12 @@ bench-crops: ## from a client's results to the crops of them, of 4 cameras (CLIP
 bench-detect: ## detection beside torch and torchvision on one core, with DETECT_ARGS=--cuda on a GPU, too
 	@$(MAKE) --no-print-directory $(B)/bench-detect $(B)/libframed.so.1
 	@B=$(B) PYTHONPATH=client LD_LIBRARY_PATH=$(B):$$LD_LIBRARY_PATH tests/bench/detect/beside_torch.py $(DETECT_ARGS)
+
+bench-fingerprint: ## fingerprints: what they cost, and distances of near-duplicates and of distinct pictures (MEDIA=FOLDER)
+	@scripts/setup motion
+	@$(MAKE) --no-print-directory $(B)/bench-fingerprint
+	@$(B)/bench-fingerprint time
+	@OPENCV_LOG_LEVEL=off tests/bench/fingerprint/distances.py --program $(B)/bench-fingerprint $(wildcard $(MEDIA)/*.mp4)
 
 bench-motion: ## motion beside OpenCV's recipes: labelled events and false alarms: minutes (MEDIA=FOLDER MOTION_ARGS="--least 0.05")
 	@scripts/setup motion

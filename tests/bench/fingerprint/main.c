@@ -1,0 +1,152 @@
+// Fingerprints for scripts, and what they cost.
+//
+// usage: bench-fingerprint luma < PICTURES      32 x 32 bytes each: prints a fingerprint a line
+//        bench-fingerprint pictures < PICTURES  each its width and height, s32, and then its luma
+//        bench-fingerprint time [PICTURES]      by each version (165 at a time)
+//        bench-fingerprint cuda [PICTURES]      on a GPU
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/versions.h"
+#include "tests/bench/fingerprint/time_cuda.h"
+#include "tests/bench/peers/times.h"
+
+static bool read_all(void *to, size_t bytes)
+{
+    return fread(to, 1, bytes, stdin) == bytes;
+}
+
+static int print_lumas(const struct version *version)
+{
+    static uint8_t luma[1][FINGERPRINT_LUMA];
+    uint64_t fingerprint;
+    while (read_all(luma, sizeof luma)) {
+        version->fingerprint(luma, &fingerprint, 1);
+        printf("%016llx\n", (unsigned long long)fingerprint);
+    }
+    return 0;
+}
+
+// The tables for pictures of one size, and memory for the cells of any.
+static struct {
+    struct statistics statistics;
+    struct fingerprint_cells fingerprint;
+    struct luma_statistics luma;
+    uint32_t cells[STATISTICS_CELLS_MAX * STATISTICS_CELLS_MAX];
+} tables;
+
+static int tables_init(const struct image *image)
+{
+    const struct statistics_params params = {.black = 16, .white = 235};
+    const int rc = statistics_init(&tables.statistics, &params, image);
+    return rc ? rc
+              : fingerprint_cells_init(&tables.fingerprint, tables.statistics.columns,
+                                       tables.statistics.column_edges, tables.statistics.rows,
+                                       tables.statistics.row_edges);
+}
+
+static int print_pictures(const struct version *version)
+{
+    struct image image = {.format = PIXEL_GRAY};
+    int32_t size[2];
+    int rc = 0;
+    while (!rc && read_all(size, sizeof size) && size_is_valid(size[0], size[1])) {
+        const size_t bytes = (size_t)size[0] * (size_t)size[1];
+        uint8_t *memory = malloc(bytes), luma[1][FINGERPRINT_LUMA];
+        uint64_t fingerprint;
+        image.width = size[0];
+        image.height = size[1];
+        image_lay_out(&image, memory);
+        rc = memory && read_all(memory, bytes) ? tables_init(&image) : -1;
+        if (!rc) {
+            version->statistics(&tables.statistics, &image, &tables.luma, tables.cells);
+            fingerprint_luma(&tables.fingerprint, tables.cells, luma[0]);
+            version->fingerprint(luma, &fingerprint, 1);
+            printf("%016llx\n", (unsigned long long)fingerprint);
+        }
+        free(memory);
+    }
+    return rc ? 1 : 0;
+}
+
+// Microseconds a picture, processor time.
+static double time_version(const struct version *version, const uint8_t (*luma)[FINGERPRINT_LUMA],
+                           uint64_t *ret, int n)
+{
+    static struct times times;
+    for (times.n = 0; times.n < TIMES_MAX; times.n++) {
+        const double begin = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
+        for (int i = 0; i < 16; i++)
+            version->fingerprint(luma, ret, n);
+        times.ms[times.n] = (clock_ms(CLOCK_PROCESS_CPUTIME_ID) - begin) * 1e3 / 16 / n;
+    }
+    times_sum_up(&times);
+    return times.median;
+}
+
+static double time_luma(uint8_t luma[FINGERPRINT_LUMA])
+{
+    static struct times times;
+    for (times.n = 0; times.n < TIMES_MAX; times.n++) {
+        const double begin = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
+        for (int i = 0; i < 16; i++)
+            fingerprint_luma(&tables.fingerprint, tables.cells, luma);
+        times.ms[times.n] = (clock_ms(CLOCK_PROCESS_CPUTIME_ID) - begin) * 1e3 / 16;
+    }
+    times_sum_up(&times);
+    return times.median;
+}
+
+static int time_versions(const uint8_t (*luma)[FINGERPRINT_LUMA], int n)
+{
+    uint8_t of_cells[FINGERPRINT_LUMA];
+    uint64_t *ret = calloc((size_t)n, sizeof ret[0]);
+    for (int i = 0; ret && versions[i]; i++)
+        if (versions[i]->runs())
+            printf("%s: %.3f us a picture of %d, %.3f alone\n", versions[i]->name,
+                   time_version(versions[i], luma, ret, n), n,
+                   time_version(versions[i], luma, ret, 1));
+    printf("luma from %d x %d cells: %.3f us\n", tables.statistics.columns, tables.statistics.rows,
+           time_luma(of_cells));
+    free(ret);
+    return ret ? 0 : -1;
+}
+
+static int measure(int n, bool cuda)
+{
+    uint8_t(*luma)[FINGERPRINT_LUMA] = malloc((size_t)n * sizeof luma[0]);
+    const struct image image = {.format = PIXEL_GRAY, .width = 1920, .height = 1080};
+    int rc = luma ? tables_init(&image) : -1;
+    for (int i = 0; !rc && i < n * FINGERPRINT_LUMA; i++)
+        luma[i / FINGERPRINT_LUMA][i % FINGERPRINT_LUMA] = (uint8_t)(rand() >> 8);
+    for (int i = 0; !rc && i < tables.statistics.columns * tables.statistics.rows; i++)
+        tables.cells[i] = (uint32_t)rand() % (12 * 12 * 255);
+#ifdef FRAMED_CUDA
+    if (!rc && cuda)
+        rc = time_cuda(luma, n, &tables.fingerprint, tables.cells);
+#endif
+    if (!rc && !cuda)
+        rc = time_versions(luma, n);
+    free(luma);
+    return rc ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct version *version = version_find(getenv("FRAMED_CPU"));
+    if (version && argc == 2 && !strcmp(argv[1], "luma"))
+        return print_lumas(version);
+    if (version && argc == 2 && !strcmp(argv[1], "pictures"))
+        return print_pictures(version);
+    const int n = argc > 2 && atoi(argv[2]) > 0 ? atoi(argv[2]) : 165;
+    if (argc >= 2 && !strcmp(argv[1], "time"))
+        return measure(n, false);
+#ifdef FRAMED_CUDA
+    if (argc >= 2 && !strcmp(argv[1], "cuda"))
+        return measure(n, true);
+#endif
+    fprintf(stderr,
+            "usage: bench-fingerprint luma | pictures | time [PICTURES] | cuda [PICTURES]\n");
+    return 2;
+}
