@@ -238,11 +238,19 @@ static void add_output(struct table *table, const json_t *output)
 
 static void add_state(struct table *table, const json_t *camera)
 {
-    const json_t *next = json_object_get(camera, "next_try_s");
+    const json_t *next = json_object_get(camera, "next_try_s"), *alarm;
+    const json_t *scene = json_object_get(camera, "scene");
+    char alarms[128] = "";
+    size_t i, used = 0;
+    json_array_foreach((json_t *)json_object_get(scene, "alarms"), i, alarm)
+    {
+        used += (size_t)snprintf(alarms + used, sizeof alarms - used, ", %.20s",
+                                 json_string_value(alarm));
+    }
     if (json_is_number(next))
         table_cell(table, "%s in %.0f s", text_at(camera, "state"), ceil(json_number_value(next)));
     else
-        table_cell(table, "%s", text_at(camera, "state"));
+        table_cell(table, "%s%s", text_at(camera, "state"), alarms);
 }
 
 static void add_camera(struct table *table, const json_t *camera, bool several_gpus)

@@ -83,8 +83,10 @@ size_t scene_line(char to[SCENE_LINE_BYTES_MAX], const char *camera, const char 
 {
     const struct frame_info *info = &record->info;
     char *end = json_put_text(json_put(to, "{\"camera\":"), camera);
-    end = json_put_text(json_put(end, ",\"output\":"), output);
-    end = json_put_unsigned(json_put(end, ",\"seq\":"), sequence);
+    if (output) {
+        end = json_put_text(json_put(end, ",\"output\":"), output);
+        end = json_put_unsigned(json_put(end, ",\"seq\":"), sequence);
+    }
     end = json_put_unsigned(json_put(end, ",\"epoch\":"), info->epoch);
     end = json_put_seconds(json_put(end, ",\"time\":"), info->capture_ns);
     end = json_put_seconds(json_put(end, ",\"pts\":"), info->pts_ns);

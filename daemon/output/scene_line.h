@@ -24,7 +24,7 @@ enum {
 };
 
 // Writes the line with its newline and no final zero. Names of camera and output have 64 bytes at
-// most. Returns the bytes.
+// most; without an output (NULL) the line has no sequence either. Returns the bytes.
 size_t scene_line(char to[SCENE_LINE_BYTES_MAX], const char *camera, const char *output,
                   uint64_t sequence, const struct scene_record *);
 

@@ -412,6 +412,7 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     print_histogram(to, "framed_stage_duration_seconds", "stage", "process", metrics->process);
     print_batches(to, metrics);
     metrics_print_results(to, metrics);
+    metrics_print_scenes(to, metrics);
 }
 
 int metrics_write(const char *path, const struct metrics *metrics)

@@ -32,12 +32,13 @@ int metrics_write(const char *path, const struct metrics *);
 void metrics_each_results(const struct metrics *, void (*each)(void *opaque, struct output *),
                           void *opaque);
 
-// --- between metrics.c and metrics_results.c
+// --- between metrics.c, metrics_results.c and metrics_scene.c
 void metrics_print_head(FILE *, const char *name, const char *type, const char *help);
 // Of an output, whose labels come first; `label` with its value is one more, where it is not NULL.
 void metrics_print_sample(FILE *, const char *name, const char *labels, const char *label,
                           const char *of, uint64_t value);
 void metrics_print_latency(FILE *, const char *name, const char *labels, const struct latency *);
 void metrics_print_results(FILE *, const struct metrics *);
+void metrics_print_scenes(FILE *, const struct metrics *);
 
 #endif

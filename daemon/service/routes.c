@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/service/status.h"
+#include "daemon/service/status_scene.h"
 
 static const int64_t READY_ANY_NS = 30 * INT64_C(1000000000); // that all cameras are waited for
 static const char PLAIN[] = "text/plain; charset=utf-8";
@@ -75,14 +76,17 @@ static struct http_page cameras_page(const struct metrics *metrics)
     return text_page(200, "application/json", status_cameras_text(metrics));
 }
 
+static struct http_page scenes_page(const struct metrics *metrics)
+{
+    return text_page(200, "application/json", status_scenes_text(metrics));
+}
+
 static const struct {
     const char *path;
     struct http_page (*get)(const struct metrics *);
 } routes[] = {
-    {"/metrics", metrics_page},
-    {"/healthz", health_page},
-    {"/readyz", readiness_page},
-    {"/api/v1/cameras", cameras_page},
+    {"/metrics", metrics_page},        {"/healthz", health_page},       {"/readyz", readiness_page},
+    {"/api/v1/cameras", cameras_page}, {"/api/v1/scenes", scenes_page},
 };
 
 bool routes_get(const struct metrics *metrics, const char *path, struct http_page *ret)

@@ -11,6 +11,7 @@
 #include "config/schema.h"
 #include "config/url.h"
 #include "daemon/service/status_results.h"
+#include "daemon/service/status_scene.h"
 
 enum { URL_MAX = 512 };
 
@@ -244,7 +245,7 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         *codec++ = 0;
     return json_pack(
         "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:f, s:I, s:s?, s:I, s:I, s:o, s:I, "
-        "s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o}",
         "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
         next_try(camera, state, now), "url",
         status_string(config_url_redacted(camera->config->url, url, sizeof url)), "stream",
@@ -258,6 +259,6 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         flagged_json(&camera->report), "reconnects",
         (json_int_t)atomic_load(&camera->report.reconnects), "thread", shares_json(camera, now),
         "network", network_json(&description.network), "last_error",
-        last_error_json(&description.last_error, now), "outputs",
-        outputs_json(camera->subscriptions, now));
+        last_error_json(&description.last_error, now), "scene", status_scene_json(camera, now),
+        "outputs", outputs_json(camera->subscriptions, now));
 }
