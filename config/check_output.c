@@ -248,11 +248,9 @@ static void check_copy(struct output_check *c)
                      "drop_newest | wait)");
 }
 
-// Its lines have readers, whom they do not wait for.
 static void check_stats(struct output_check *c)
 {
     const enum sink_kind sink = c->output->sink.kind;
-    c->output->overflow = OVERFLOW_DROP_OLDEST;
     if (sink == SINK_RING || sink == SINK_RTSP)
         refuse_value(c, "sink",
                      "is not for the lines of kernel stats (unix:PATH, tcp:HOST:PORT or "

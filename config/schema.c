@@ -135,7 +135,7 @@ static const struct config_choice range_choices[] = {
 #define YUV .kernels = 1 << KERNEL_YUV
 #define COPY .kernels = 1 << KERNEL_COPY
 #define PICTURES .kernels = 1 << KERNEL_WARP | 1 << KERNEL_YUV
-#define NOT_STATS .kernels = 1 << KERNEL_WARP | 1 << KERNEL_YUV | 1 << KERNEL_COPY
+#define FRAMES .kernels = 1 << KERNEL_WARP | 1 << KERNEL_YUV | 1 << KERNEL_COPY
 #define NOT_COPY .kernels = 1 << KERNEL_WARP | 1 << KERNEL_YUV | 1 << KERNEL_STATS
 
 static const struct config_row camera_rows[] = {
@@ -259,7 +259,7 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, gate.hold, "5s", "with gate.motion: how long after the last motion pictures are still delivered", RANGE(0, 3600), NOT_COPY),
     FIELD(struct output_config, gate.every, "10s", "a picture is delivered at least so often; 0: only by motion and change", RANGE(0, 86400), NOT_COPY),
     FIELD(struct output_config, overflow, "auto",
-          "what to do if no slot is free; wait: the camera waits for room, and for the first client; auto: wait if the camera is a file with pace: full (with loop too), else drop_oldest (network, sockets, pipes, fifos, devices, pace: realtime)", NOT_STATS),
+          "what to do if no slot is free; wait: the camera waits for room, and for the first client; auto: wait if the camera is a file with pace: full (with loop too), else drop_oldest (network, sockets, pipes, fifos, devices, pace: realtime)"),
     FIELD(struct output_config, max_age, "0",
           "oldest frame to deliver; if set, the kernel's buffers hold one frame per client; 0: any age; also the longest time that a ring's client may keep a frame, where 0 means 1s",
           RANGE(0, 3600), PICTURES),
@@ -275,7 +275,7 @@ static const struct config_row output_rows[] = {
           "name of a ring's memory on the host, with the ring's mode and group, for programs that open such memory to read and write (shm_open), as Triton does; whoever may open it can change frames before others read them, and end other clients by cutting it short; without it no client can write",
           .example = "/framed-detector", .own = true, PICTURES),
     FIELD(struct output_config, protocol, "auto",
-          "auto: framed on sockets; for a file, by its ending (.framed .y4m .npy .raw .bin; of a copy .mp4 .mkv)", NOT_STATS),
+          "auto: framed on sockets; for a file, by its ending (.framed .y4m .npy .raw .bin; of a copy .mp4 .mkv)", FRAMES),
     FIELD(struct output_config, segment, "0",
           "begin a new file at each multiple of this time (10m: at :00, :10 and so on), or before a file exceeds this size; the path must contain a time: file:/data/%Y%m%d-%H%M%S.y4m; 0: never",
           RANGE(1, 86400)),
@@ -346,7 +346,7 @@ static const struct config_row root_rows[] = {
           "socket for `framed status` and `framed reload`; auto: control.sock in the unit's runtime directory, else in /run/framed for root and in $XDG_RUNTIME_DIR/framed for other users",
           .live = true),
     FIELD(struct config, http, "off",
-          "where to serve /metrics, /healthz, /readyz and /api/v1/cameras; other machines need an http_token",
+          "where to serve /metrics, /healthz, /readyz, /api/v1/cameras and /api/v1/scenes; other machines need an http_token",
           .live = true),
     FIELD(struct config, http_token, NULL, "token that HTTP clients must send: Authorization: Bearer TOKEN",
           .example = "${FRAMED_HTTP_TOKEN}", .live = true),

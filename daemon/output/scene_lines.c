@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { RECORDS = 16 };
+enum { RECORDS = 16, LOOK_NS = 50000000 }; // LOOK_NS: between looks at `stop`
 
 struct scene_lines {
     struct ledger *ledger;
@@ -16,6 +17,7 @@ struct scene_lines {
         struct scene_record record;
     } taken;              // by the loop
     pthread_mutex_t lock; // what follows
+    pthread_cond_t room;
     int first, n;
     struct pending pending[RECORDS];
 };
@@ -27,6 +29,7 @@ int scene_lines_open(struct scene_lines **ret, struct ledger *ledger)
         return -ENOMEM;
     lines->ledger = ledger;
     pthread_mutex_init(&lines->lock, NULL);
+    pthread_cond_init(&lines->room, NULL);
     int rc = line_queue_open(&lines->queue);
     if (rc < 0)
         scene_lines_close(lines);
@@ -40,14 +43,30 @@ void scene_lines_close(struct scene_lines *lines)
     if (!lines)
         return;
     line_queue_close(lines->queue);
+    pthread_cond_destroy(&lines->room);
     pthread_mutex_destroy(&lines->lock);
     free(lines);
 }
 
+// Whoever sets *stop wakes nobody here.
+static void wait_for_room(struct scene_lines *lines, const _Atomic bool *stop)
+{
+    while (lines->n == RECORDS && !atomic_load(stop)) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&lines->room, &lines->lock, &until);
+    }
+}
+
 bool scene_lines_add(struct scene_lines *lines, uint64_t sequence,
-                     const struct scene_record *record)
+                     const struct scene_record *record, const _Atomic bool *stop)
 {
     pthread_mutex_lock(&lines->lock);
+    if (stop)
+        wait_for_room(lines, stop);
     const bool full = lines->n == RECORDS;
     lines->first = (lines->first + full) % RECORDS;
     lines->n -= full;
@@ -67,6 +86,7 @@ static bool take(struct scene_lines *lines)
         lines->taken = lines->pending[lines->first];
         lines->first = (lines->first + 1) % RECORDS;
         lines->n--;
+        pthread_cond_signal(&lines->room);
     }
     pthread_mutex_unlock(&lines->lock);
     return any;

@@ -10,7 +10,8 @@ static enum loss judge(struct output *output, const struct frame_info *info, boo
 }
 
 void stats_outputs_offer(const struct subscriptions *subscriptions, struct event_queue *events,
-                         const struct frame_info *info, const struct scene_record *record)
+                         const struct frame_info *info, const struct scene_record *record,
+                         const _Atomic bool *stop)
 {
     for (int i = subscriptions->n_packets; i < subscriptions->n; i++) {
         struct output *output = subscriptions->list[i].output;
@@ -22,7 +23,8 @@ void stats_outputs_offer(const struct subscriptions *subscriptions, struct event
             continue;
         }
         gate_passed(&output->gate, info);
-        if (scene_lines_add(output->scene, sequence, record))
+        const bool waits = output->config->overflow == OVERFLOW_WAIT;
+        if (scene_lines_add(output->scene, sequence, record, waits ? stop : NULL))
             event_post(events, &output->ready);
     }
 }

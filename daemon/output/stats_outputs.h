@@ -5,8 +5,10 @@
 #include "daemon/output/subscriptions.h"
 
 // Offers a picture's record to each of them; NULL: the picture is damaged and was not analysed.
-// Camera thread.
+// Waits for room only in outputs with `overflow: wait`, and ends the wait when *stop is set. Camera
+// thread.
 void stats_outputs_offer(const struct subscriptions *, struct event_queue *,
-                         const struct frame_info *, const struct scene_record *);
+                         const struct frame_info *, const struct scene_record *,
+                         const _Atomic bool *stop);
 
 #endif

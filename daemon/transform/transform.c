@@ -524,7 +524,8 @@ int transform_submit(struct transform *transform, struct frame *frame)
         goto lost;
     stage_enter(transform->context.stages, STAGE_ANALYSE, 0);
     record = scene_observe(transform->context.scene, frame);
-    stats_outputs_offer(transform->subscriptions, transform->context.events, &frame->info, record);
+    stats_outputs_offer(transform->subscriptions, transform->context.events, &frame->info, record,
+                        transform->context.stop);
     stage_enter(transform->context.stages, STAGE_SUBMIT, 0);
     reason = LOSS_BACKEND;
     rc = update_geometry(transform, frame);

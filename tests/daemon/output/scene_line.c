@@ -1,9 +1,10 @@
 // Lines on what a camera's analysis finds: each number as it is to be read, the longest line, and
 // the way of records from the camera's thread to a sink's queue.
-#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/output/scene_lines.h"
 #include "daemon/output/stats_outputs.h"
@@ -128,6 +129,8 @@ static void tear_down(struct fixture *f)
     CHECK(uv_loop_close(&f->loop) == 0, "the loop has open handles");
 }
 
+static _Atomic bool stop;
+
 static uint64_t lost(const struct fixture *f, enum loss reason)
 {
     return atomic_load(&f->output->ledger.lost[reason]);
@@ -137,7 +140,7 @@ static void offer(struct fixture *f, int64_t pts_ns, const struct scene_record *
 {
     make_record();
     record.info.pts_ns = pts_ns;
-    stats_outputs_offer(f->subscriptions, f->events, &record.info, what);
+    stats_outputs_offer(f->subscriptions, f->events, &record.info, what, &stop);
 }
 
 // Thinned, damaged, still and overtaken records are lost, each for its reason, and the others
@@ -179,14 +182,45 @@ static void test_gate(struct output_config output)
     tear_down(&f);
 }
 
+static void *offer_last(void *opaque)
+{
+    offer(opaque, INT64_C(17000000000), &record);
+    return NULL;
+}
+
+// A camera that waits loses nothing; one that is stopped does not wait.
+static void test_wait(struct output_config output)
+{
+    struct fixture f = {0};
+    set_up(&f, &output);
+    stop = true;
+    for (int i = 0; i < 17; i++)
+        offer(&f, i * INT64_C(1000000000), &record);
+    CHECK(lost(&f, LOSS_OVERFLOW) == 1, "%d overtaken", (int)lost(&f, LOSS_OVERFLOW));
+    stop = false;
+    pthread_t camera;
+    pthread_create(&camera, NULL, offer_last, &f);
+    while (atomic_load(&f.output->ledger.offered) < 18)
+        usleep(1000);
+    usleep(20000);
+    scene_lines_write(f.output->scene, "gate", "scene", true, LOSS_CLIENT);
+    pthread_join(camera, NULL);
+    scene_lines_write(f.output->scene, "gate", "scene", true, LOSS_CLIENT);
+    CHECK(lost(&f, LOSS_OVERFLOW) == 1, "%d overtaken", (int)lost(&f, LOSS_OVERFLOW));
+    CHECK(atomic_load(&f.output->ledger.emitted) == 17, "lines");
+    tear_down(&f);
+}
+
 int main(void)
 {
-    struct output_config thinned = config, gated = config;
+    struct output_config thinned = config, gated = config, patient = config;
     thinned.fps = 1;
     gated.gate.change = 4;
+    patient.overflow = OVERFLOW_WAIT;
     TEST(test_numbers());
     TEST(test_longest());
     TEST(test_account(thinned));
     TEST(test_gate(gated));
+    TEST(test_wait(patient));
     return test_end();
 }
