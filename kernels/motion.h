@@ -12,7 +12,7 @@
 //   slow       the background: an exponential average of what a cell shows while it does not move.
 //   fast       an average over a few tenths of a second, whatever moves.
 //   light      a change that the cells share, in gain or in level, against each background: the
-//              median of all cells. Backgrounds are compared as that light shows them.
+//              median of all cells. Backgrounds follow it before they are compared.
 //   changed    a cell and its eight neighbours are on average further from a background than a
 //              threshold by `sensitivity`, and the cell's noise, and a part of the background's
 //              range there (a camera that shakes), and a part of the light's change. A difference
