@@ -149,6 +149,8 @@ static cudaError_t streams_init(struct backend *backend)
     CUDA_TRY(stream_init(&backend->aside));
     for (; backend->streams < (n > 0 ? n : STREAMS_AUTO); backend->streams++)
         CUDA_TRY(stream_init(&backend->stream[backend->streams]));
+    for (int i = 0; i < ANALYSING_STREAMS; i++)
+        CUDA_TRY(stream_init(&backend->analysing[i]));
     return cuda_stopwatch_init(&backend->watch);
 }
 
@@ -174,6 +176,8 @@ static void cuda_close(struct backend *backend)
     cuda_unpin_all(backend);
     cuda_stopwatch_finish(&backend->watch);
     stream_finish(backend->aside);
+    for (int i = 0; i < ANALYSING_STREAMS; i++)
+        stream_finish(backend->analysing[i]);
     for (int i = 0; i < backend->streams; i++)
         stream_finish(backend->stream[i]);
     cudaGetLastError();
@@ -368,5 +372,8 @@ extern "C" const struct backend_driver cuda_backend = {
     .plan_open = plan_open,
     .plan_close = plan_close,
     .submit = submit,
+    .analyser_open = cuda_analyser_open,
+    .analyser_close = cuda_analyser_close,
+    .analyse = cuda_analyse,
     .reset = cuda_reset,
 };

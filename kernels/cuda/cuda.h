@@ -1,7 +1,7 @@
 // Private to the CUDA backend: backend.cu (the backend and its completion thread), link.cu (how
 // fast the device copies), busy.cu (how much of its time is taken), memory.cu (memory of the caller
-// and of other processes), plan.cu (memory and events of a plan), job.cu (one job onto the streams)
-// and the kernels' launches.
+// and of other processes), plan.cu (memory and events of a plan), job.cu (one job onto the
+// streams), analyser.cu (a picture's analysis) and the kernels' launches.
 #ifndef FRAMED_KERNELS_CUDA_CUDA_H
 #define FRAMED_KERNELS_CUDA_CUDA_H
 
@@ -10,6 +10,8 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/schedule.h"
+
+enum { ANALYSING_STREAMS = 4 };
 
 // Returns the error of a CUDA call from a function that has nothing to undo.
 #define CUDA_TRY(call)                                                                             \
@@ -38,6 +40,7 @@ struct backend {
     char description[400];
     int streams; // opened
     cudaStream_t stream[CUDA_STREAMS_MAX];
+    cudaStream_t analysing[ANALYSING_STREAMS]; // which analysers share
     // Blocking copies: a new plan's tables, and results that go to memory that is not pinned.
     cudaStream_t aside;
 
@@ -54,6 +57,7 @@ struct backend {
     struct stopwatch watch;
     struct device_busy busy;
     unsigned first_stream; // the stream that the next frame starts on
+    unsigned analysers;    // opened so far
     bool closing, failed;
 };
 
@@ -128,6 +132,12 @@ int cuda_export_open(struct backend *, struct device_export *ret, enum export_ki
 int cuda_export_write(struct backend *, void *to, const void *from, size_t bytes);
 void cuda_export_close(struct backend *, struct device_export *);
 int cuda_picture_copy(struct backend *, const struct image *to, const struct image *from);
+
+// The backend's analyser.
+int cuda_analyser_open(struct backend *, struct analyser **ret, const struct analysis *,
+                       const struct image *src);
+void cuda_analyser_close(struct analyser *);
+int cuda_analyse(struct analyser *, const struct image *src, struct analysis_result *ret);
 
 // plan_finish frees what plan_init made; no job may be in flight. init undoes itself on failure.
 struct memory_need cuda_plan_need(const struct image *src, const struct op *const ops[], int n,

@@ -37,6 +37,9 @@ $(B)/tests/bench/statistics/%.o: tests/bench/statistics/%.cpp
 $(B)/bench-statistics: $(STATISTICS_BENCH_OBJ) $(KERNELS_OBJ)
 	$(Q)$(CXX) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lopencv_imgproc -lopencv_core $(KERNELS_LIBS)
 
+$(B)/bench-analysis: $(B)/tests/bench/analysis/main.cu.o $(KERNELS_OBJ)
+	$(link) $(KERNELS_LIBS)
+
 $(B)/bench-workers: $(B)/tests/bench/peers/workers.o $(KERNELS_OBJ)
 	$(link) $(KERNELS_LIBS)
 
@@ -58,7 +61,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-memory bench-motion bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-workers
+.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-memory bench-motion bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -76,6 +79,9 @@ bench-statistics: ## statistics of a 1080p luma on one core, beside OpenCV and f
 	@ffmpeg -y -v error -stream_loop -1 -i '$(FOOTAGE)' -frames:v 64 -vf scale=1920:1080 -pix_fmt yuv420p \
 		-f rawvideo $(B)/statistics.yuv
 	@$(B)/bench-statistics $(B)/statistics.yuv
+
+bench-analysis: $(B)/bench-analysis ## statistics and motion on a GPU, beside its copies (RUNS=101)
+	@$(B)/bench-analysis $(RUNS)
 
 bench-workers: $(B)/bench-workers ## a frame over one worker of the cpu backend, and over WORKERS, or all
 	@$(B)/bench-workers $(WORKERS)

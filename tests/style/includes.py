@@ -39,6 +39,7 @@ FOLDERS = {
     "tests/client": (["tests", "client", "kernels"], []),
     "tests/config": (["tests", "config", "kernels"], ["yaml.h"]),
     "tests/bench": (["tests", "daemon", "config", "kernels"], []),
+    "tests/bench/analysis": (["tests", "kernels"], []),
     "tests/bench/crops": (["client"], []),
     "tests/bench/cuda": (["tests", "kernels"], []),
     "tests/bench/detect": (["tests", "kernels"], []),
@@ -58,7 +59,7 @@ RANKS = {
 }
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
-    (r"((tests/)?kernels|tests/bench)/cuda/.*|tests/bench/(detect|fingerprint)/time_cuda.cu", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
+    (r"((tests/)?kernels|tests/bench)/cuda/.*|tests/bench/(detect|fingerprint)/time_cuda.cu|tests/bench/analysis/main.cu", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
     (r"client/(\w+_cuda\.cu|gpu\.cuh)", ["cuda_runtime_api.h"]),
     (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (r"daemon/input/rtsp_video\.c", ["libavcodec/", "libavutil/"]),
