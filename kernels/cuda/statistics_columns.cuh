@@ -1,0 +1,311 @@
+// Statistics on CUDA: a thread's columns of 16 pixels.
+//
+// With all of it, levels are only counted: sums, squares, extremes and clipped pixels follow from
+// the counts. A thread has pixels in 16-bit lanes, even ones and odd ones apart, and its warp's
+// copy of the counters in the lanes' upper bytes: four times a lane is then where the counter of
+// its level lies, and four times the pixel, as the Laplacian wants it. That is a sum of
+// |4 c - n|, n its four neighbours, and as 2 max(4 c, n) - 4 c - n: the sum of 4 c + n is eight
+// times that of c, but for pixels at borders.
+#ifndef FRAMED_KERNELS_CUDA_STATISTICS_COLUMNS_CUH
+#define FRAMED_KERNELS_CUDA_STATISTICS_COLUMNS_CUH
+
+#include "kernels/cuda/statistics_item.cuh"
+
+struct statistics_sums {
+    uint64_t squares;
+    unsigned sum;
+    int laplacian;
+    unsigned low, high; // as in struct statistics_totals
+};
+
+// The rows of a block, and those of a thread among them.
+struct statistics_place {
+    int top, bottom, y0, y1;
+    int copy; // of the histogram
+};
+
+struct vector {
+    unsigned word[4];
+};
+
+template <int ROWS>
+static __device__ inline vector vector_load(const struct statistics_item *item, int x, int y)
+{
+    const uint8_t *row = item->data[0] + (ptrdiff_t)y * item->stride[0];
+    if (ROWS == ROWS_BYTES) {
+        const uint4 v = __ldg((const uint4 *)(row + x));
+        return {{v.x, v.y, v.z, v.w}};
+    }
+    const int shift = item->format == PIXEL_P010 ? 8 : 2; // to the upper 8 bits of 10
+    const uint4 a = __ldg((const uint4 *)(row + 2 * x));
+    const uint4 b = __ldg((const uint4 *)(row + 2 * x) + (x + 8 < item->width ? 1 : 0));
+    return {{__byte_perm(a.x >> shift, a.y >> shift, 0x6420),
+             __byte_perm(a.z >> shift, a.w >> shift, 0x6420),
+             __byte_perm(b.x >> shift, b.y >> shift, 0x6420),
+             __byte_perm(b.z >> shift, b.w >> shift, 0x6420)}};
+}
+
+static __device__ inline unsigned vector_sum(const vector *v)
+{
+    unsigned sum = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        sum = __dp4a(v->word[k], 0x01010101u, sum);
+    return sum;
+}
+
+// Sums of four columns of words, where a word may reach into the next cell.
+struct cell_sums {
+    unsigned all[4], next[4]; // of a word; of its pixels behind the next edge
+    unsigned mask[4];         // of those pixels, as ones
+    bool uneven;
+};
+
+static __device__ inline void cell_sums_init(cell_sums *sums, const struct statistics_item *item,
+                                             int x)
+{
+    sums->uneven = item->uneven;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        sums->all[k] = sums->next[k] = sums->mask[k] = 0;
+        if (item->uneven) {
+            const unsigned at = x + 4 * k, cell = cell_of(at, item->columns, item->width);
+            const unsigned left = cells_edge(cell + 1, item->columns, item->width) - at;
+            sums->mask[k] = left < 4 ? 0x01010101u << 8 * left : 0;
+        }
+    }
+}
+
+static __device__ inline void cell_sums_add(cell_sums *sums, const vector *v)
+{
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        sums->all[k] = __dp4a(v->word[k], 0x01010101u, sums->all[k]);
+    if (sums->uneven) {
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            sums->next[k] = __dp4a(v->word[k], sums->mask[k], sums->next[k]);
+    }
+}
+
+// Returns the sum of all.
+static __device__ inline unsigned
+cell_sums_flush(const cell_sums *sums, const struct statistics_item *item, int x, unsigned *cells)
+{
+    unsigned all = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const unsigned cell = cell_of(x + 4 * k, item->columns, item->width);
+        atomicAdd(&cells[cell], sums->all[k] - sums->next[k]);
+        if (sums->mask[k])
+            atomicAdd(&cells[cell + 1], sums->next[k]);
+        all += sums->all[k];
+    }
+    return all;
+}
+
+// --- the light pass
+
+// Extremes of 16-bit lanes whose upper bytes are pixels: what lies below does not change which of
+// two pixels wins.
+struct extremes {
+    unsigned least[2], largest[2];
+};
+
+static __device__ inline void extremes_add(extremes *e, const vector *v)
+{
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const unsigned lanes[2] = {v->word[k] << 8, v->word[k]};
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            e->least[i] = __vminu2(e->least[i], lanes[i]);
+            e->largest[i] = __vmaxu2(e->largest[i], lanes[i]);
+        }
+    }
+}
+
+static __device__ inline void extremes_flush(const extremes *e, struct statistics_sums *sums)
+{
+    const unsigned least = __vminu2(e->least[0], e->least[1]);
+    const unsigned largest = __vmaxu2(e->largest[0], e->largest[1]);
+    sums->low = max(sums->low, 255 - min(least >> 24, least >> 8 & 255));
+    sums->high = max(sums->high, max(largest >> 24, largest >> 8 & 255));
+}
+
+template <int ROWS>
+static __device__ inline void light_columns(const struct statistics_item *item,
+                                            const struct statistics_place *place, int x,
+                                            struct statistics_sums *sums, unsigned *cells)
+{
+    extremes e = {{~0u, ~0u}, {0, 0}};
+    unsigned squares = 0;
+    cell_sums cell;
+    cell_sums_init(&cell, item, x);
+    for (int y = place->y0; y < place->y1; y += STATISTICS_AHEAD) {
+        vector v[STATISTICS_AHEAD];
+#pragma unroll
+        for (int i = 0; i < STATISTICS_AHEAD; i++)
+            if (y + i < place->y1)
+                v[i] = vector_load<ROWS>(item, x, y + i);
+#pragma unroll
+        for (int i = 0; i < STATISTICS_AHEAD; i++)
+            if (y + i < place->y1) {
+                cell_sums_add(&cell, &v[i]);
+                extremes_add(&e, &v[i]);
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    squares = __dp4a(v[i].word[k], v[i].word[k], squares);
+            }
+    }
+    sums->squares += squares;
+    sums->sum += cell_sums_flush(&cell, item, x, cells);
+    extremes_flush(&e, sums);
+}
+
+// --- all of it
+
+struct lanes {
+    unsigned even[4], odd[4];
+};
+
+static __device__ inline lanes lanes_of(const vector *v, unsigned copy)
+{
+    lanes to;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        to.even[k] = __byte_perm(v->word[k], copy, 0x4240);
+        to.odd[k] = __byte_perm(v->word[k], copy, 0x4341);
+    }
+    return to;
+}
+
+// Called by whole warps. The pixel left of a thread's is in the upper half of one word, the pixel
+// right of them in the lower half of another.
+static __device__ inline void beside(const lanes *l, bool first, bool last, unsigned *left,
+                                     unsigned *right)
+{
+    *left = __shfl_up_sync(~0u, l->odd[3], 1);
+    *right = __shfl_down_sync(~0u, l->even[0], 1);
+    if (first)
+        *left = l->odd[0] << 16;
+    if (last)
+        *right = l->even[3] >> 16;
+}
+
+static __device__ inline void count_level(unsigned *histogram, unsigned offset)
+{
+    atomicAdd((unsigned *)((uint8_t *)histogram + offset), 1u);
+}
+
+static __device__ inline void count_levels(unsigned *histogram, const lanes *l)
+{
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const unsigned even = l->even[k] * 4, odd = l->odd[k] * 4;
+        count_level(histogram, even & 0xffff);
+        count_level(histogram, even >> 16);
+        count_level(histogram, odd & 0xffff);
+        count_level(histogram, odd >> 16);
+    }
+}
+
+// Adds the larger of four times each pixel and the sum of its neighbours; `left` and `right` as
+// above.
+static __device__ inline void larger_add(unsigned sum[4], const lanes *above, const lanes *here,
+                                         const lanes *below, unsigned left, unsigned right)
+{
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const unsigned before = k > 0 ? here->odd[k - 1] : left;
+        const unsigned after = k < 3 ? here->even[k + 1] : right;
+        const unsigned even =
+            above->even[k] + here->odd[k] + __byte_perm(before, here->odd[k], 0x5432);
+        const unsigned odd =
+            above->odd[k] + here->even[k] + __byte_perm(here->even[k], after, 0x5432);
+        sum[k] += __viaddmax_u16x2(even, below->even[k], here->even[k] * 4) +
+                  __viaddmax_u16x2(odd, below->odd[k], here->odd[k] * 4);
+    }
+}
+
+// Columns of 16 pixels at x. Called by whole warps, whose first and last lanes only bring pixels
+// to their neighbours, as do those at x beyond the body.
+template <int ROWS>
+static __device__ inline void
+all_columns(const struct statistics_item *item, const struct statistics_place *place, int x,
+            struct statistics_sums *sums, unsigned *histogram, unsigned *cells)
+{
+    const int lane = threadIdx.x % LANES, height = item->height;
+    const bool loads = x >= 0 && x < item->width;
+    const bool counts = lane > 0 && lane < LANES - 1 && x < item->body;
+    const bool first = x == 0, last = x + STATISTICS_VECTOR == item->width;
+    const bool ends = x + STATISTICS_VECTOR == item->body;
+    vector raw = {{0, 0, 0, 0}};
+    cell_sums cell;
+    unsigned left, right, larger = 0;
+    if (loads)
+        raw = vector_load<ROWS>(item, x, reflected(place->y0 - 1, height));
+    lanes above = lanes_of(&raw, place->copy);
+    int border = vector_sum(&raw); // what the neighbours' sum has more than four times the pixels'
+    if (loads)
+        raw = vector_load<ROWS>(item, x, place->y0);
+    lanes here = lanes_of(&raw, place->copy);
+    border -= vector_sum(&raw);
+    cell_sums_init(&cell, item, loads ? x : 0);
+    for (int y = place->y0; y < place->y1; y += STATISTICS_AHEAD) {
+        vector v[STATISTICS_AHEAD];
+        unsigned sum[4] = {0, 0, 0, 0};
+#pragma unroll
+        for (int i = 0; i < STATISTICS_AHEAD; i++)
+            if (y + i < place->y1)
+                v[i] = loads ? vector_load<ROWS>(item, x, reflected(y + i + 1, height)) : raw;
+#pragma unroll
+        for (int i = 0; i < STATISTICS_AHEAD; i++)
+            if (y + i < place->y1) {
+                const lanes below = lanes_of(&v[i], place->copy);
+                beside(&here, first, last, &left, &right);
+                if (first)
+                    border += (int)(left >> 16) - (int)(here.even[0] & 0xffff);
+                if (ends)
+                    border += (int)(right & 0xffff) - (int)(here.odd[3] >> 16);
+                if (y + i + 1 == place->y1)
+                    border += (int)vector_sum(&v[i]) - (int)vector_sum(&raw);
+                if (counts)
+                    count_levels(histogram, &here);
+                cell_sums_add(&cell, &raw);
+                larger_add(sum, &above, &here, &below, left, right);
+                above = here;
+                here = below;
+                raw = v[i];
+            }
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            larger = __dp2a_lo(sum[k], 0x0101u, larger);
+    }
+    if (!counts)
+        return;
+    const unsigned pixels = cell_sums_flush(&cell, item, x, cells);
+    larger -= STATISTICS_VECTOR * (place->y1 - place->y0) * place->copy * STATISTICS_LEVELS * 4;
+    sums->sum += pixels;
+    sums->laplacian += 2 * (int)larger - 8 * (int)pixels - border;
+}
+
+template <int ROWS, bool ALL>
+static __device__ inline void
+body(const struct statistics_item *item, const struct statistics_place *place,
+     struct statistics_sums *sums, unsigned *histogram, unsigned *cells)
+{
+    const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const int lanes = ALL ? LANES - 2 : LANES, step = blockDim.x / LANES * lanes;
+    if (place->y0 >= place->y1)
+        return;
+    for (int i = warp * lanes; i * STATISTICS_VECTOR < item->body; i += step) {
+        const int x = (i + lane - ALL) * STATISTICS_VECTOR;
+        if (ALL)
+            all_columns<ROWS>(item, place, x, sums, histogram, cells);
+        else if (x < item->body)
+            light_columns<ROWS>(item, place, x, sums, cells);
+    }
+}
+
+#endif
