@@ -133,9 +133,9 @@ bench-motion: ## motion beside OpenCV's recipes: labelled events and false alarm
 
 bench-gate: ## what a detector behind `gate: motion` gets of a day: minutes (MEDIA=FOLDER GATE_ARGS="--seconds 3600")
 	@scripts/setup motion
-	@$(MAKE) --no-print-directory $(B)/bench-motion-clip $(B)/libframed.so.1
+	@$(MAKE) --no-print-directory $(B)/bench-motion-clip $(B)/framed $(B)/libframed.so.1
 	@PYTHONPATH=client LD_LIBRARY_PATH=$(B):$$LD_LIBRARY_PATH tests/bench/motion/gate_day.py $(B)/bench-motion-clip '$(MEDIA)' \
-		$(GATE_ARGS)
+		--framed $(B)/framed $(GATE_ARGS)
 
 bench-trilinear: ## framedio.trilinear beside torch's grid_sample on one core, with TRILINEAR_ARGS=--cuda on a GPU
 	@$(MAKE) --no-print-directory $(B)/libframed.so.1

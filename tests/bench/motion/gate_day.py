@@ -7,13 +7,10 @@ usage: gate_day.py PROGRAM FOLDER [--seconds 3600] [--framed FRAMED] [--daemon-s
   PROGRAM  bench-motion-clip; FOLDER  has car-detection.mp4 and bottle-detection.mp4; FRAMED  the daemon, or none
 """
 import argparse
-import contextlib
-import os
 import re
 import subprocess
 import tempfile
 import threading
-import time
 
 import framedio
 
@@ -105,19 +102,24 @@ def by_daemon(stream, framed):
         with open(f"{where}/framed.yaml", "w") as file:
             file.write(CONFIG.format(where=where, hold=HOLD_S, every=EVERY_S))
         daemon = subprocess.Popen([framed, "run", "-c", f"{where}/framed.yaml", "--metrics", f"{where}/metrics"])
-        ends = threading.Timer(540, daemon.kill)  # of a daemon that hangs: the connection ends, too
+        ends = threading.Timer(540, daemon.kill)  # a daemon that hangs
         ends.start()
         try:
-            while not os.path.exists(f"{where}/detector.sock") and daemon.poll() is None:
-                time.sleep(0.02)
-            first, reader = None, framedio.open(f"unix:{where}/detector.sock", newest=False, reconnect=False)
-            with contextlib.suppress(framedio.Gone):
-                for frame in reader:
-                    first = frame.pts_ns if first is None else first
-                    passed[round((frame.pts_ns - first) * stream.clip.rate / 1e9)] = True
+            first, reader = None, framedio.open(f"unix:{where}/detector.sock", newest=False)
+            while True:
+                over = daemon.poll() is not None  # and no frame comes any more
+                try:
+                    frame = reader.next(timeout=1)
+                except framedio.Timeout:
+                    if over:
+                        break
+                    continue
+                first = frame.pts if first is None else first
+                passed[round((frame.pts - first) * stream.clip.rate)] = True
         finally:
-            code = daemon.wait()
             ends.cancel()
+            daemon.terminate()  # if it runs still
+            code = daemon.wait()
         still = still_pictures(f"{where}/metrics")
     if code or sum(passed) + still != len(passed):
         raise RuntimeError(f"framed: exit {code}; {sum(passed)} frames and {still} still of {len(passed)}")
