@@ -96,6 +96,20 @@ struct framed_batch {
     uint8_t reserved[32];
 };
 
+// What a camera's analysis says of a picture (keys `stats`, `gate` and `kernel: stats`).
+enum framed_scene {
+    FRAMED_SCENE_KNOWN = 1,    // the picture was analysed; damaged ones are not
+    FRAMED_SCENE_MOVING = 2,   // something moves
+    FRAMED_SCENE_LIGHT = 4,    // all of it became lighter or darker at once
+    FRAMED_SCENE_LEARNING = 8, // the analysis has seen too few pictures to know what moves
+    // Alarms that are raised:
+    FRAMED_SCENE_DARK = 1 << 8,
+    FRAMED_SCENE_GLARE = 1 << 9,
+    FRAMED_SCENE_FROZEN = 1 << 10,
+    FRAMED_SCENE_BLURRED = 1 << 11, // covered, or out of focus
+    FRAMED_SCENE_MOVED = 1 << 12,   // the camera shows another scene than it did
+};
+
 // The header of an element, the same for all clients: `header` says 320 header_bytes, the
 // payload_bytes of the element, batch_index i and plane offsets from the start of the batch's
 // payload. Its `lost` counts the camera's frames that no batch got, from the camera's first element
@@ -110,7 +124,11 @@ struct framed_element_header {
     uint64_t parent_sequence;
     uint32_t object;      // of crops: index of the box in the client's result; else 0
     uint32_t part, parts; // which of the picture's elements this is, from 0, and how many it has
-    uint8_t reserved[20];
+    // What the analysis of the camera's whole picture saw; without FRAMED_SCENE_KNOWN all are 0.
+    uint32_t scene;       // enum framed_scene
+    uint64_t fingerprint; // 64 bits, of which few differ between pictures that show the same
+    float luma_mean;      // mean level of luma, 0 to 255
+    float sharpness;      // mean of |4 c - left - right - up - down| of luma
 };
 
 // --- The ring, `sink: ring:PATH`: a SOCK_SEQPACKET unix socket for programs on the same machine,

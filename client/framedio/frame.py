@@ -271,14 +271,32 @@ class Frame(Lent, Picture):
         return f"<framedio.Frame {self.camera} {self.sequence}: {self.format} {self.dtype} {self.shape}>"
 
 
+class Scene:
+    """What the camera's analysis saw in the whole picture: moving, light (it became lighter or darker at once), learning;
+    alarms, a list of names; fingerprint, 64 bits; mean and sharpness of luma."""
+
+    ALARMS = ["dark", "glare", "frozen", "blurred", "moved"]  # from bit 8 on
+
+    def __init__(self, element):
+        flags = element.scene
+        self.moving, self.light, self.learning = bool(flags & 2), bool(flags & 4), bool(flags & 8)
+        self.alarms = [name for i, name in enumerate(self.ALARMS) if flags >> 8 + i & 1]
+        self.fingerprint, self.mean, self.sharpness = element.fingerprint, element.luma_mean, element.sharpness
+
+    def __repr__(self):
+        return f"<framedio.Scene {'moving' if self.moving else 'still'} {self.fingerprint:016x} {' '.join(self.alarms)}>"
+
+
 class Element(Picture):
-    """One picture of a batch. header: the wire's header; region, part, parts. Of crops also object, the index of the box
-    in the result that it came with, and parent_sequence, of the picture in the output that the box was found in."""
+    """One picture of a batch. header: the wire's header; region, part, parts; scene, a Scene, or None where the picture was
+    not analysed. Of crops also object, the index of the box in the result that it came with, and parent_sequence, of the
+    picture in the output that the box was found in."""
 
     def __init__(self, batch, index, element):
         self.batch, self.index, self.header = batch, index, element.header
         self.region, self.part, self.parts = element.region.decode(errors="replace"), element.part, element.parts
         self.object, self.parent_sequence = element.object, element.parent_sequence
+        self.scene = Scene(element) if element.scene & 1 else None
         size = batch.info.element_bytes
         self.place(batch.pointer + index * size, size, shape_of(self.header, size), batch._device, batch._readonly, batch)
 

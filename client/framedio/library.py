@@ -26,7 +26,8 @@ class ElementHeader(Structure):
 
     _fields_ = [
         ("header", Header), ("region", c_char * 24), ("parent_sequence", c_uint64), ("object", c_uint32),
-        ("part", c_uint32), ("parts", c_uint32), ("reserved", c_char * 20),
+        ("part", c_uint32), ("parts", c_uint32), ("scene", c_uint32), ("fingerprint", c_uint64),
+        ("luma_mean", c_float), ("sharpness", c_float),
     ]
 
 

@@ -191,6 +191,23 @@ static size_t frame_header(const struct output_config *config, const struct resu
     return sizeof header;
 }
 
+static uint32_t scene_flags(const struct scene_facts *scene)
+{
+    if (!scene->known)
+        return 0;
+    return FRAMED_SCENE_KNOWN | (scene->moving ? FRAMED_SCENE_MOVING : 0) |
+           (scene->light ? FRAMED_SCENE_LIGHT : 0) | (scene->learning ? FRAMED_SCENE_LEARNING : 0) |
+           scene->alarms * FRAMED_SCENE_DARK;
+}
+
+static void put_scene(struct framed_element_header *to, const struct scene_facts *scene)
+{
+    to->scene = htole32(scene_flags(scene));
+    to->fingerprint = htole64(scene->fingerprint);
+    to->luma_mean = put_float((double)scene->mean);
+    to->sharpness = put_float((double)scene->sharpness);
+}
+
 static struct framed_element_header element_header(const struct output_config *config,
                                                    const struct result *result, int element)
 {
@@ -206,6 +223,7 @@ static struct framed_element_header element_header(const struct output_config *c
     if (item_is_filled(item)) {
         put_item(&to.header, item);
         put_name(to.region, sizeof to.region, item->region);
+        put_scene(&to, &item->frame.scene);
         to.header.lost = htole64(item->lost);
     }
     return to;

@@ -209,8 +209,9 @@ static void note(struct scene *scene, struct frame *frame, const struct analysis
         .light = found->motion->flags & MOTION_LIGHT,
         .learning = found->motion->flags & MOTION_LEARNING,
         .fingerprint = found->fingerprint,
+        .mean = (float)((double)found->luma.sum / found->luma.pixels),
+        .sharpness = (float)((double)found->luma.laplacian / found->luma.pixels),
     };
-    record->info = frame->info;
     record->luma = found->luma;
     record->columns = statistics->grid_columns;
     record->rows = statistics->grid_rows;
@@ -228,7 +229,8 @@ static void note(struct scene *scene, struct frame *frame, const struct analysis
                                                         });
     record->raised = alarms & ~record->alarms;
     record->cleared = record->alarms & ~alarms;
-    record->alarms = alarms;
+    record->alarms = frame->info.scene.alarms = alarms;
+    record->info = frame->info;
     note_alarms(scene, found);
     scene_report_put(scene->context.report, record);
 }

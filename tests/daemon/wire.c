@@ -85,7 +85,10 @@ static const struct field element[] = {
     FIELD(framed_element_header, object, 288, 4),
     FIELD(framed_element_header, part, 292, 4),
     FIELD(framed_element_header, parts, 296, 4),
-    FIELD(framed_element_header, reserved, 300, 20),
+    FIELD(framed_element_header, scene, 300, 4),
+    FIELD(framed_element_header, fingerprint, 304, 8),
+    FIELD(framed_element_header, luma_mean, 312, 4),
+    FIELD(framed_element_header, sharpness, 316, 4),
 };
 
 static const struct field frame[] = {

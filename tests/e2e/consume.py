@@ -37,7 +37,8 @@ ELEMENT = numpy.dtype(
     + [("source_width", "<u4"), ("source_height", "<u4"), ("format", "S8"), ("dtype", "S4"), ("layout", "S4")]
     + [("planes", "<u4"), ("batch_index", "<u4"), ("plane_offset", "<u8", 4), ("plane_stride", "<u4", 4)]
     + [("src_to_dst", "<f4", 6), ("dst_to_src", "<f4", 6), ("camera", "S24"), ("output", "S16"), ("region", "S24")]
-    + [("parent_sequence", "<u8"), ("object", "<u4"), ("part", "<u4"), ("parts", "<u4"), ("reserved", "V20")]
+    + [("parent_sequence", "<u8"), ("object", "<u4"), ("part", "<u4"), ("parts", "<u4"), ("scene", "<u4"), ("fingerprint", "<u8")]
+    + [("luma_mean", "<f4"), ("sharpness", "<f4")]
 )
 EMPTY = 64  # a flag: nobody filled the element
 SLOT = struct.Struct("<IIQ")  # slot, 0, ticket: behind the header of a ring's frame, and all of a return

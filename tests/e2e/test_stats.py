@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""Lines of kernel stats: statistics of known pictures are those that numpy computes, a reader of a socket, a file and
-/api/v1/scenes get the same, `fps` and `gate` thin them, and status and metrics count what was analysed."""
+"""Lines of kernel stats: statistics of known pictures are those that numpy computes, a reader of a socket, a file,
+headers of batches and /api/v1/scenes get the same, `fps` and `gate` thin them, and status and metrics count what was analysed."""
 import http.client
 import json
 import os
 import socket
-import time
 
 import numpy
-from framed_client import PATIENCE, Checks, Framed, folder, free_port, status, until
+from framed_client import PATIENCE, Checks, Framed, consume, folder, free_port, status, until
 
 WIDTH, HEIGHT, FRAMES, RATE = 200, 120, 40, 10
+EMPTY, KNOWN, MOVING, LEARNING = 64, 1, 2, 8
 CONFIG = """
 http: 127.0.0.1:{port}
 cameras:
@@ -24,6 +24,12 @@ cameras:
       slow: {{kernel: stats, fps: 1, sink: "file:{where}/slow.jsonl"}}
       news: {{kernel: stats, gate: {{change: 1, every: 0}}, sink: "file:{where}/news.jsonl"}}
       live: {{kernel: stats, sink: "unix:{where}/live.sock"}}
+  yard:
+    url: {where}/gate.y4m
+    pace: {pace}
+    loop: {loop}
+batches:
+  batch: {{cameras: ["*"], size: 64x64, per_camera: 4, sink: "file:{where}/batch.framed"}}
 """
 
 
@@ -75,6 +81,21 @@ def read_lines(path):
         return [json.loads(line) for line in file]
 
 
+def check_batches(checks, where, lines):
+    """Headers of elements say the same of gate, and nothing of yard, which nobody wants to know of."""
+    with open(f"{where}/batch.framed", "rb") as file:
+        elements = [e for batch, _ in consume.read_frames(file) for e in batch.headers if not e["flags"] & EMPTY]
+    gate = [e for e in elements if e["camera"] == b"gate"]
+    checks.check(len(gate) == FRAMES and len(elements) == 2 * FRAMES, f"{len(gate)} of {len(elements)} elements")
+    for element in gate:
+        line = lines[int(element["sequence"])]
+        says = bool(element["scene"] & MOVING), bool(element["scene"] & LEARNING), f"{element['fingerprint']:016x}"
+        checks.check(says == (line["moving"], line.get("learning", False), line["fingerprint"]), f"{says}")
+        near = abs(element["luma_mean"] - line["luma"]["mean"]) < 0.01 and abs(element["sharpness"] - line["luma"]["sharpness"]) < 0.001
+        checks.check(near and element["scene"] & KNOWN, f"{element['luma_mean']}, {element['sharpness']}")
+    checks.check(all(e["scene"] == 0 and e["fingerprint"] == 0 for e in elements if e["camera"] == b"yard"), "yard")
+
+
 def check_numbers(checks, where):
     """A file to its end."""
     lumas = list(pictures())
@@ -91,6 +112,7 @@ def check_numbers(checks, where):
     checks.check(len(slow) in (FRAMES // RATE, FRAMES // RATE + 1), f"{[line['seq'] for line in slow]}")
     seen = [lines[0]["fingerprint"]] + [b["fingerprint"] for a, b in zip(lines, lines[1:]) if a["fingerprint"] != b["fingerprint"]]
     checks.check([line["fingerprint"] for line in news] == seen and 1 < len(seen) < FRAMES, f"{len(news)} of {len(seen)}")
+    check_batches(checks, where, lines)
     metrics = framed.metrics()
     for name, got, reason in (("every", lines, None), ("slow", slow, "thinned"), ("news", news, "still")):
         numbers = [metrics.sum("framed_frames_total", camera="gate", output=name, stage=s) for s in ("offered", "emitted")]

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/output/protocol.h"
+#include "daemon/scene/alarms.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
 
@@ -389,6 +390,14 @@ static void test_elements(void)
     items[1].frame.flags = FRAMED_FLAG_FIRST_OF_EPOCH | FRAMED_FLAG_DAMAGED;
     items[1].frame.epoch = 8;
     items[1].dst_to_src[5] = 2.5;
+    items[0].frame.scene = items[1].frame.scene = (struct scene_facts){
+        .known = true,
+        .light = true,
+        .alarms = 1u << ALARM_DARK | 1u << ALARM_MOVED,
+        .fingerprint = 0x123456789abcdef0,
+        .mean = 98.5f,
+        .sharpness = 5.25f,
+    };
     strcpy(items[2].camera, "yard");
     write_batch(&result, BATCH_CUT);
     for (uint32_t i = 0; i < 3; i++) {
@@ -402,7 +411,8 @@ static void test_elements(void)
               "planes of %d", (int)i);
     }
     CHECK(e[0].header.flags == FRAMED_FLAG_EMPTY && e[0].header.camera[0] == 0 &&
-              e[0].header.sequence == 0 && e[0].region[0] == 0,
+              e[0].header.sequence == 0 && e[0].region[0] == 0 && e[0].scene == 0 &&
+              e[0].fingerprint == 0,
           "a hole shows what was there");
     CHECK(e[1].header.flags == (FRAMED_FLAG_FIRST_OF_EPOCH | FRAMED_FLAG_DAMAGED) &&
               e[1].header.sequence == 5 && e[1].header.lost == 3 && e[1].header.epoch == 8 &&
@@ -411,7 +421,13 @@ static void test_elements(void)
     CHECK(e[1].parent_sequence == 6 && e[1].object == 7 && e[1].part == 1 && e[1].parts == 6 &&
               strncmp(e[1].region, "abcdefghijklmnopqrstu", 24) == 0,
           "region %.24s", e[1].region);
-    CHECK(strcmp(e[2].header.camera, "yard") == 0 && e[2].header.flags == 0, "another camera");
+    CHECK(e[1].scene == (FRAMED_SCENE_KNOWN | FRAMED_SCENE_LIGHT | FRAMED_SCENE_DARK |
+                         FRAMED_SCENE_MOVED) &&
+              e[1].fingerprint == 0x123456789abcdef0 && e[1].luma_mean == 98.5f &&
+              e[1].sharpness == 5.25f,
+          "scene %x", (unsigned)e[1].scene);
+    CHECK(strcmp(e[2].header.camera, "yard") == 0 && e[2].header.flags == 0 && e[2].scene == 0,
+          "another camera");
 }
 
 static void test_largest_batch(void)
