@@ -56,7 +56,7 @@ static inline FRAMED_HD int cell_lit(int level, struct motion_light light)
     const int above = level > CELL_BLACK ? level - CELL_BLACK : 0;
     const int below = level - above;
     if (light.gain != GAIN_ONE)
-        level = below + 2 * (int)((uint32_t)(2 * above * (light.gain * 16)) >> 16);
+        level = below + 2 * (int)(2u * (uint32_t)above * ((uint32_t)light.gain * 16) >> 16);
     return level ? clamp_to(level + light.shift, 0, CELL_WHITE) : 0;
 }
 

@@ -115,7 +115,7 @@ static inline struct motion_light lanes_light(const struct motion *m, const uint
         const vec_s16 level = load_s16(ref + i), now = load_s16(mean + i);
         const vec_s16 even = (level >> 8) + (level >> 9), tells = lanes_tell(level);
         tell -= tells;
-        above -= tells & (vec_s16)(now > level + even);
+        above -= tells & (vec_s16)(now > adds_s16(level, even));
         below -= tells & (vec_s16)(now < level - even);
     }
     const int all = lanes_sum(tell);
@@ -154,7 +154,7 @@ static inline void rows_around(const struct motion *m, int y, int row[3])
 static inline void line_end(const struct motion *m, int16_t *line)
 {
     line[-1] = line[0];
-    line[m->columns] = line[m->columns - 1];
+    line[m->stride] = line[m->columns] = line[m->columns - 1];
 }
 
 static inline FRAMED_HD vec_s16 line_sum(const int16_t *at)
