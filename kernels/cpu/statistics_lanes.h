@@ -12,7 +12,7 @@
 
 #include "kernels/cpu/fixed_lanes.h"
 #if defined(__AVX512VBMI__)
-#include "kernels/cpu/levels_planes.h"
+#include "kernels/cpu/levels_avx512.h"
 #else
 #include "kernels/cpu/levels_pairs.h"
 #endif

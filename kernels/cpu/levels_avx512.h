@@ -2,8 +2,8 @@
 // each bit of the level is a plane of 512 bits. Three planes make eight sets of pixels, those whose
 // three bits are 0 to 7, and two such sets meet in the pixels of one bin, which are counted: of
 // many planes for eight bins at a time, whose counts stay in registers.
-#ifndef FRAMED_KERNELS_CPU_LEVELS_PLANES_H
-#define FRAMED_KERNELS_CPU_LEVELS_PLANES_H
+#ifndef FRAMED_KERNELS_CPU_LEVELS_AVX512_H
+#define FRAMED_KERNELS_CPU_LEVELS_AVX512_H
 
 #include "kernels/cpu/fixed_lanes.h"
 #include "kernels/statistics.h"
