@@ -11,6 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/warp_pixel.h"
+
 enum {
     FEW_SAMPLES = 8,
     FEW_BITS = 12,
@@ -252,7 +254,7 @@ static void rows_add(struct band *rows, const struct filter_axis *axis, struct b
 struct band filter_source_rows(const struct warp *warp, struct band out)
 {
     const struct filter_tables *f = &warp->filtered;
-    const bool chroma = source_has_chroma(warp->source) && warp->order != ORDER_GRAY;
+    const bool chroma = source_has_chroma(warp->source) && !gray_is_direct(warp);
     struct band rows = {0, 0};
     bool sees = !f->turned;
     for (int y = out.y0; f->turned && y < out.y1; y++)

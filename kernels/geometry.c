@@ -310,7 +310,7 @@ struct band warp_source_rows(const struct warp *warp, struct band out)
         return (struct band){0, 0};
     const struct band rows = {clamp_to(tap0, warp->y0, warp->y1 - 1),
                               clamp_to(tap1, warp->y0, warp->y1 - 1) + 1};
-    if (!source_has_chroma(warp->source) || warp->order == ORDER_GRAY)
+    if (!source_has_chroma(warp->source) || gray_is_direct(warp))
         return rows;
     return with_chroma_rows(rows, warp->chroma_y, first, last, warp->y0, warp->y1);
 }

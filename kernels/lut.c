@@ -102,6 +102,8 @@ int lut_make(struct lut **ret, const struct lut_params *params)
         return -ENOMEM;
     memset(lut, 0, bytes);
     lut->references = 1;
+    lut->cube_points = params->points;
+    lut->curve_points = params->curve_points;
     lut->points = points;
     lut->interpolation = params->interpolation;
     lut->step_green = points - 1;
@@ -136,7 +138,7 @@ bool lut_equal(const struct lut *a, const struct lut *b)
 {
     if (a == b || !a || !b)
         return a == b;
-    const size_t from = offsetof(struct lut, points);
+    const size_t from = offsetof(struct lut, cube_points);
     return a->points == b->points &&
            memcmp((const char *)a + from, (const char *)b + from, lut_bytes(a) - from) == 0;
 }

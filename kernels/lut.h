@@ -54,7 +54,8 @@ struct lut_plane {
 // In one piece, so that a copy of lut_bytes() is another one, on a device too.
 struct lut {
     int references;
-    int points;
+    int cube_points, curve_points; // of lut_params, for who describes it
+    int points;                    // of the cube that the nodes make
     enum lut_interpolation interpolation;
     bool linear; // every axis is level * (points - 1) / 255
     // Where (cell along red, green, blue) begins: plane[red * step_red + green * step_green +

@@ -30,9 +30,21 @@ void op_finish(struct op *op)
     *op = (struct op){0};
 }
 
+// The first one; NULL: it warps nothing.
+static const struct warp *warp_of(const struct op *op)
+{
+    return op->kind == OP_WARP ? &op->warp : op->yuv.warps;
+}
+
+const struct lut *op_lut(const struct op *op)
+{
+    const struct warp *warp = warp_of(op);
+    return warp ? warp->lut : NULL;
+}
+
 static enum pixel_format source_of(const struct op *op)
 {
-    const struct warp *warp = op->kind == OP_WARP ? &op->warp : op->yuv.warps;
+    const struct warp *warp = warp_of(op);
     return warp ? warp->source : op->yuv.source;
 }
 
@@ -40,7 +52,8 @@ bool op_replaces(const struct op *op, const struct op *planned)
 {
     bool same = op->kind == planned->kind && op->batch == planned->batch &&
                 op->dst.format == planned->dst.format && op->dst.width == planned->dst.width &&
-                op->dst.height == planned->dst.height && source_of(op) == source_of(planned);
+                op->dst.height == planned->dst.height && source_of(op) == source_of(planned) &&
+                lut_equal(op_lut(op), op_lut(planned));
     for (int i = 0; i < PLANES_MAX; i++)
         same = same && op->dst.plane[i].stride == planned->dst.plane[i].stride;
     return same;

@@ -8,6 +8,7 @@
 #define FRAMED_KERNELS_OPS_H
 
 #include "kernels/fixed.h"
+#include "kernels/lut.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -101,6 +102,10 @@ struct warp_params {
     // element = (level * scale - mean) / std, per channel of the tensor
     double scale, mean[3], std[3];
     struct colour colour; // how the source is to be read where not what the stream says
+    // NULL, or what R, G and B go through as levels of 8 bits, ahead of the fill, of gray and of
+    // the elements; of gray the level is then rounded before it is blended. The op takes a
+    // reference.
+    const struct lut *lut;
 };
 
 // A float element of its level: fma(level, a, b) + fma(level, c, d), each step rounded once. a and
@@ -184,7 +189,8 @@ struct warp {
     struct warp_points across, down; // along the result's x and y
     struct position luma, chroma_x, chroma_y;
     struct yuv_to_rgb rgb;    // for YUV sources
-    int16_t gray[3];          // Q15 luma weights of R, G, B, for RGB sources; they sum to 32768
+    int16_t gray[3];          // Q15 luma weights of R, G, B, for RGB; they sum to 32768
+    const struct lut *lut;    // NULL: none; the warp's own reference
     uint8_t fill[3];          // that picture is blended with
     uint32_t fill_element[3]; // the bits of pixels that are nothing but fill, per channel
     enum filter filter;
@@ -217,16 +223,17 @@ struct warp {
 // window does not cover is the fill colour in the result's YUV. The last column of chroma of an odd
 // width lies no further right than the picture's last pixel, and the last row likewise. Else
 // colours are converted: the result is what `warp` makes of the same geometry as u8, rgb, nhwc, and
-// `yuv` without a geometry makes of that picture as rgb24.
+// `yuv` without a geometry makes of that picture as rgb24. With a LUT colours are always converted,
+// of a picture of the source's own geometry where none is given.
 struct yuv_params {
     enum pixel_format format; // nv12, yuv420p, yuv444p or yuv24
     // Of the result; what is unspecified is the source's. The siting can be chosen only where
     // a geometry is given and samples keep their values.
     struct colour colour;
     bool resized; // has a geometry
-    // What of it speaks of geometry, the filter and the fill, which is R, G and B here. A width of
-    // 0: the least size that holds the crop, turned, at its own scale (with `affine`: the crop's
-    // size); `fit` then means nothing.
+    // What of it speaks of geometry, the filter and the fill, which is R, G and B here; and the
+    // LUT, with a geometry or without. A width of 0: the least size that holds the crop, turned, at
+    // its own scale (with `affine`: the crop's size); `fit` then means nothing.
     struct warp_params geometry;
 };
 
@@ -323,9 +330,12 @@ int warp_src_to_dst(const struct warp_params *params, const struct image *src, d
 int yuv_geometry(struct warp_params *ret, int *width, int *height, const struct yuv_params *params,
                  const struct image *src);
 
-// Whether `op` was made for the same sources as `planned`, and its results lie as those of that
-// one.
+// Whether `op` was made for the same sources as `planned`, has the same LUT, and its results lie as
+// those of that one.
 bool op_replaces(const struct op *op, const struct op *planned);
+
+// NULL: it has none.
+const struct lut *op_lut(const struct op *op);
 
 // Points `dst` at one tightly laid out result of `op` at `base` (host or device memory).
 void op_lay_out(const struct op *op, struct image *dst, void *base);

@@ -53,6 +53,7 @@ int warp_make(struct warp *warp, double src_to_dst[6], double dst_to_src[6],
     warp->filter = params->filter;
     warp->edge = params->edge;
     warp->order = order == ORDER_Y ? ORDER_GRAY : order;
+    warp->lut = params->lut;
     warp->luma = luma_position();
     warp->chroma_x = chroma_position_x(src->format, colour.siting);
     warp->chroma_y = chroma_position_y(src->format, colour.siting);
@@ -60,19 +61,22 @@ int warp_make(struct warp *warp, double src_to_dst[6], double dst_to_src[6],
         order >= ORDER_YUV ? values_kept : colour_to_rgb(colour, pixel_layout_of(src->format).bits);
     colour_gray_weights(colour.matrix, warp->gray);
     element_tables_init(warp, params);
-    const int error = geometry_init(warp, src_to_dst, dst_to_src, params, src, points);
-    if (error || !filter_weighs(warp->filter))
-        return error;
-    const int filter_error = filter_init(warp, dst_to_src);
-    if (filter_error)
-        free(warp->colx);
-    return filter_error;
+    int error = geometry_init(warp, src_to_dst, dst_to_src, params, src, points);
+    if (!error && filter_weighs(warp->filter)) {
+        error = filter_init(warp, dst_to_src);
+        if (error)
+            free(warp->colx);
+    }
+    if (!error)
+        lut_ref(warp->lut);
+    return error;
 }
 
 void warp_free(struct warp *warp)
 {
     filter_finish(warp);
     free(warp->colx);
+    lut_unref(warp->lut);
 }
 
 static int warp_init(struct op *op, const struct op_params *op_params, const struct image *src)

@@ -12,6 +12,12 @@ static inline FRAMED_HD bool samples_are_kept(const struct warp *warp)
     return warp->order == ORDER_YUV || warp->order == ORDER_UV;
 }
 
+// Whether gray is made of the samples themselves, and not of what a LUT makes of R, G and B.
+static inline FRAMED_HD bool gray_is_direct(const struct warp *warp)
+{
+    return warp->order == ORDER_GRAY && !warp->lut;
+}
+
 // Which components are read: from the first one up to, but without, the end.
 static inline FRAMED_HD int components_first(const struct warp *warp)
 {
@@ -20,8 +26,21 @@ static inline FRAMED_HD int components_first(const struct warp *warp)
 
 static inline FRAMED_HD int components_end(const struct warp *warp, enum pixel_format format)
 {
-    const bool luma = warp->order == ORDER_GRAY || !source_has_chroma(format);
+    const bool luma = gray_is_direct(warp) || !source_has_chroma(format);
     return !source_is_rgb(format) && luma ? 1 : 3;
+}
+
+// What the warp's LUT makes of a pixel: R, G and B, or gray.
+static inline FRAMED_HD struct rgb6 looked_up6(const struct warp *warp, struct rgb6 q)
+{
+    uint8_t level[3] = {(uint8_t)level_of(q.r), (uint8_t)level_of(q.g), (uint8_t)level_of(q.b)};
+    lut_pixel(warp->lut, level);
+    q.r = level[0] * 64 + LEVEL6_HALF;
+    q.g = level[1] * 64 + LEVEL6_HALF;
+    q.b = level[2] * 64 + LEVEL6_HALF;
+    if (warp->order == ORDER_GRAY)
+        q.r = level_of(gray6(q, warp->gray)) * 64 + LEVEL6_HALF;
+    return q;
 }
 
 // What the samples at a pixel show, in the order of RGB, where `coverage` of it is picture: its
@@ -30,7 +49,7 @@ static inline FRAMED_HD int components_end(const struct warp *warp, enum pixel_f
 static inline FRAMED_HD void levels_of_samples(const struct warp *warp, enum pixel_format format,
                                                const int sample[3], int coverage, uint8_t level[3])
 {
-    const bool gray = warp->order == ORDER_GRAY;
+    const bool gray = gray_is_direct(warp);
     struct rgb6 q;
     if (source_is_rgb(format) || samples_are_kept(warp)) {
         const int first = components_first(warp);
@@ -44,6 +63,8 @@ static inline FRAMED_HD void levels_of_samples(const struct warp *warp, enum pix
     } else {
         q = yuv_to_rgb6(&warp->rgb, sample[0], sample[1], sample[2]);
     }
+    if (warp->lut)
+        q = looked_up6(warp, q);
 
     // What the window does not cover is fill.
     const bool bgr = warp->order == ORDER_BGR;

@@ -20,7 +20,7 @@ static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const st
             return -EINVAL;
         to.range = RANGE_LIMITED;
     }
-    yuv->convert = rgb || !colour_same_samples(from, to);
+    yuv->convert = rgb || params->geometry.lut || !colour_same_samples(from, to);
     to.siting = from.siting;
     if (format_is_420(params->format) && (yuv->convert || source_has_chroma(src->format))) {
         const struct pixel_layout layout = pixel_layout_of(src->format);
@@ -41,10 +41,20 @@ static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const st
     return 0;
 }
 
+// The source's own geometry: each pixel is where it was.
+static struct warp_params geometry_kept(const struct yuv_params *params, const struct image *src)
+{
+    return (struct warp_params){.width = src->width,
+                                .height = src->height,
+                                .has_affine = true,
+                                .affine = {1, 0, 0, 0, 1, 0},
+                                .lut = params->geometry.lut};
+}
+
 static int yuv_init(struct op *op, const struct op_params *op_params, const struct image *src)
 {
     const struct yuv_params *params = &op_params->yuv;
-    struct warp_params geometry;
+    struct warp_params geometry = geometry_kept(params, src);
     int width = src->width, height = src->height;
     if (!(pixel_layout_of(params->format).uses & FORMAT_RESULT))
         return -EINVAL;
@@ -58,7 +68,9 @@ static int yuv_init(struct op *op, const struct op_params *op_params, const stru
     op->batch = -1;
     op->dst_bytes = image_lay_out(&op->dst, NULL);
     const int error = yuv_colour(&op->yuv, params, src, height, &op->dst.colour);
-    return error || !params->resized ? error : yuv_resized_init(op, &geometry, src);
+    if (error || (!params->resized && !params->geometry.lut))
+        return error;
+    return yuv_resized_init(op, &geometry, src);
 }
 
 static void yuv_finish(struct op *op)

@@ -205,6 +205,46 @@ static inline FRAMED_HD void packed_row(const struct lut *lut, bool linear, bool
     memcpy(to + 3 * whole, rest, 3 * (n - whole));
 }
 
+// FLOATS pixels of four bytes each to planes of 16-bit lanes and back.
+static inline FRAMED_HD mm plane_load(const uint8_t *at)
+{
+    return MM(packus_epi32)((mm)levels_widened(at), (mm)levels_widened(at + FLOATS));
+}
+
+static inline FRAMED_HD void planes_chunk(const struct lut *lut, bool linear, bool tetrahedral,
+                                          uint8_t *const plane[3], int from, int n)
+{
+    struct lut_places places;
+    const uint8_t *near = (const uint8_t *)lut->plane;
+    const uint8_t *far = near + (ptrdiff_t)lut->step_red * LUT_PLANE;
+    for (int i = 0; i < n; i += LUT_RUN) {
+        vec_u16 level[3];
+        for (int c = 0; c < 3; c++)
+            level[c] = (vec_u16)plane_load(plane[c] + from + i);
+        places_make(&places, i, lut, linear, tetrahedral, level);
+    }
+    for (int i = 0; i < n; i += FLOATS)
+        words_part(plane[0] + from + i, plane[1] + from + i, plane[2] + from + i,
+                   places_look_up(&places, i, near, far));
+}
+
+// The same in place of planes R, G and B. Pixels behind the last one, up to a whole LUT_RUN, may be
+// written.
+static inline void lut_planes(const struct lut *lut, uint8_t *r, uint8_t *g, uint8_t *b, int n)
+{
+    uint8_t *const plane[3] = {r, g, b};
+    const bool tetrahedral = lut->interpolation == LUT_TETRAHEDRAL;
+    for (int i = 0; i < n; i += LUT_CHUNK) {
+        const int m = n - i < LUT_CHUNK ? n - i : LUT_CHUNK;
+        if (lut->linear && !tetrahedral)
+            planes_chunk(lut, true, false, plane, i, m);
+        else if (lut->linear)
+            planes_chunk(lut, true, true, plane, i, m);
+        else
+            planes_chunk(lut, false, tetrahedral, plane, i, m);
+    }
+}
+
 // As lut_fn.
 static inline void lanes_lut(const struct lut *lut, uint8_t *to, const uint8_t *from, int n)
 {

@@ -133,6 +133,18 @@ static inline FRAMED_HD void triples_store(uint8_t *to, mm v)
     _mm_storel_epi64((void *)(to + 16), _mm256_extracti128_si256(triples, 1));
 }
 
+// The same bytes to three planes.
+static inline FRAMED_HD void words_part(uint8_t *first, uint8_t *second, uint8_t *third, mm v)
+{
+    const mm order =
+        each_quarter(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    const mm planes = order_packed4(_mm256_shuffle_epi8(v, order));
+    const __m128i low = _mm256_castsi256_si128(planes);
+    _mm_storel_epi64((void *)first, low);
+    _mm_storel_epi64((void *)second, _mm_unpackhi_epi64(low, low));
+    _mm_storel_epi64((void *)third, _mm256_extracti128_si256(planes, 1));
+}
+
 // --- tables of colours: see lut_x86.h
 
 static inline FRAMED_HD mm quarters_join(const __m128i quarter[2])

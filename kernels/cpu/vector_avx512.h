@@ -130,6 +130,18 @@ static inline FRAMED_HD void triples_store(uint8_t *to, mm v)
     _mm512_mask_storeu_epi32(to, 0x0fff, _mm512_permutexvar_epi8(order_load(narrowed), v));
 }
 
+// The same bytes to three planes.
+#define PARTED(i) ((i) % 16 * 4 + (i) / 16)
+static const byte_order parted = ORDER(PARTED);
+
+static inline FRAMED_HD void words_part(uint8_t *first, uint8_t *second, uint8_t *third, mm v)
+{
+    const mm planes = _mm512_permutexvar_epi8(order_load(parted), v);
+    _mm_storeu_si128((void *)first, _mm512_castsi512_si128(planes));
+    _mm_storeu_si128((void *)second, _mm512_extracti32x4_epi32(planes, 1));
+    _mm_storeu_si128((void *)third, _mm512_extracti32x4_epi32(planes, 2));
+}
+
 // --- tables of colours: see lut_x86.h
 
 static inline FRAMED_HD mm quarters_join(const __m128i quarter[4])

@@ -3,6 +3,7 @@
 #ifndef FRAMED_KERNELS_CPU_WARP_ROWS_H
 #define FRAMED_KERNELS_CPU_WARP_ROWS_H
 
+#include "kernels/cpu/lut_planes.h"
 #include "kernels/cpu/warp_columns.h"
 #include "kernels/warp_pixel.h"
 
@@ -53,7 +54,7 @@ enum picture {
 
 static inline enum picture picture_of(const struct warp *warp)
 {
-    const bool gray = warp->order == ORDER_GRAY;
+    const bool gray = gray_is_direct(warp);
     if (samples_are_kept(warp))
         return warp->order == ORDER_UV ? PICTURE_KEPT_CHROMA : PICTURE_KEPT;
     if (source_is_rgb(warp->source))
@@ -200,7 +201,7 @@ static inline FRAMED_HD void levels_make(struct levels *levels, const struct war
         const struct rgb6_lanes p = lanes6(&colours, lines, i, picture);
         const struct rgb6_lanes q = lanes6(&colours, lines, i + LANES, picture);
         store_u8(r + i, pack_level6(p.r, q.r));
-        if (picture == PICTURE_RGB_GRAY || (picture == PICTURE_LUMA && warp->channels == 1))
+        if (picture == PICTURE_RGB_GRAY || (picture == PICTURE_LUMA && gray_is_direct(warp)))
             continue;
         store_u8(g + i, pack_level6(p.g, q.g));
         if (picture == PICTURE_KEPT_CHROMA)
@@ -232,6 +233,21 @@ static inline FRAMED_HD void levels6_make(struct strip *s, const struct lines li
     X(PICTURE_KEPT)                                                                                \
     X(PICTURE_KEPT_CHROMA)
 
+// Columns [from, to), and their neighbours in the registers, through the warp's LUT.
+static __attribute__((noinline)) void levels_look_up(struct levels *levels, const struct warp *warp,
+                                                     int from, int to)
+{
+    const bool bgr = warp->order == ORDER_BGR;
+    const int first = from / PIXELS * PIXELS;
+    uint8_t *r = levels->row[bgr ? 2 : 0], *g = levels->row[1], *b = levels->row[bgr ? 0 : 2];
+    lut_planes(warp->lut, r + first, g + first, b + first, to - first);
+    for (int i = first; warp->order == ORDER_GRAY && i < to; i++) {
+        const struct rgb6 q = {r[i] * 64 + LEVEL6_HALF, g[i] * 64 + LEVEL6_HALF,
+                               b[i] * 64 + LEVEL6_HALF};
+        r[i] = (uint8_t)level_of(gray6(q, warp->gray));
+    }
+}
+
 static inline FRAMED_HD void run_make(struct levels *levels, const struct warp *warp,
                                       const struct lines lines[3], int from, int to, bool both,
                                       bool chroma_both)
@@ -244,19 +260,32 @@ static inline FRAMED_HD void run_make(struct levels *levels, const struct warp *
         FOR_EACH_PICTURE(CASE)
 #undef CASE
     }
+    if (warp->lut)
+        levels_look_up(levels, warp, from, to);
+}
+
+// The levels that a LUT gave, in rgb6.
+static void levels6_looked_up(struct strip *s, int from, int to)
+{
+    for (int c = 0; c < s->warp->channels; c++)
+        for (int i = from; i < to; i++)
+            s->level6[c][i] = (int16_t)(s->levels.row[c][i] * 64 + LEVEL6_HALF);
 }
 
 // Columns [from, to), which see picture and fill; `row`: how much of it the row sees.
 static void run_blend(struct strip *s, const struct lines lines[3], int from, int to, int row)
 {
-    switch (picture_of(s->warp)) {
+    if (s->warp->lut)
+        levels6_looked_up(s, from, to);
+    else
+        switch (picture_of(s->warp)) {
 #define CASE(picture)                                                                              \
     case picture:                                                                                  \
         levels6_make(s, lines, from, to, picture);                                                 \
         break;
-        FOR_EACH_PICTURE(CASE)
+            FOR_EACH_PICTURE(CASE)
 #undef CASE
-    }
+        }
     for (int c = 0; c < s->warp->channels; c++)
         for (int i = from; i < to; i++)
             s->levels.row[c][i] = (uint8_t)level_blended(s->level6[c][i], s->warp->fill[c],
@@ -276,14 +305,18 @@ static void run_levels(struct strip *s, const struct lines lines[3], int from, i
         run_make(&s->levels, s->warp, lines, from, to, false, false);
 }
 
-// The levels of a row of which `coverage` is picture.
+// The levels of a row of which `coverage` is picture. With a LUT all are there before any is
+// blended.
 static inline void strip_finish(struct strip *s, const struct lines lines[3], int coverage)
 {
+    if (s->warp->lut)
+        run_levels(s, lines, 0, s->n);
     if (coverage < WEIGHT_ONE) {
         run_blend(s, lines, 0, s->n, coverage);
         return;
     }
-    run_levels(s, lines, s->whole0, s->whole1);
+    if (!s->warp->lut)
+        run_levels(s, lines, s->whole0, s->whole1);
     if (s->whole0 > 0)
         run_blend(s, lines, 0, s->whole0, coverage);
     if (s->whole1 < s->n)

@@ -89,10 +89,11 @@ struct plan {
     int ops, slots;
     const struct op *op[PLAN_OPS_MAX];
     struct schedule schedule;
-    int wake;                           // slice: the completion thread sleeps no longer
-    uint8_t *device, *staging;          // one allocation each, for all slots
-    const uint8_t *block[PLAN_OPS_MAX]; // in `device`: what cuda_op.block_pack made
-    size_t own_block[PLAN_OPS_MAX];     // in job_slot.blocks: of an op that comes with the job
+    int wake;                            // slice: the completion thread sleeps no longer
+    uint8_t *device, *staging;           // one allocation each, for all slots
+    const uint8_t *block[PLAN_OPS_MAX];  // in `device`: what cuda_op.block_pack made
+    const struct lut *lut[PLAN_OPS_MAX]; // in `device`, also of ops that come with jobs; NULL: none
+    size_t own_block[PLAN_OPS_MAX];      // in job_slot.blocks: of an op that comes with the job
     struct job_slot *slot, *idle;
     int pending;                                 // jobs whose `done` has not returned
     bool timed;                                  // one of its jobs was; under the backend's lock
@@ -171,9 +172,9 @@ struct cuda_item {
 // The kernels of an op. The block is device memory that they read for one op.
 struct cuda_op {
     // The bytes of the block, and its content in `host` for a block that will lie at `device`
-    // (16-byte aligned). NULL: the kernels read none.
+    // (16-byte aligned); `lut`: where the op's LUT lies on the device. NULL: the kernels read none.
     size_t (*block_bytes)(const struct op *);
-    void (*block_pack)(const struct op *, uint8_t *host, uint8_t *device);
+    void (*block_pack)(const struct op *, uint8_t *host, uint8_t *device, const struct lut *lut);
     // The bytes of the largest block of an op that may come with a job in this one's place.
     size_t (*block_room)(const struct op *);
     // Loads the kernels that an op needs ahead of their first launch, which could wait for the

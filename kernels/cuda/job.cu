@@ -138,7 +138,7 @@ static void pack_blocks(struct job_slot *slot, const struct job *job)
         const size_t at = plan->own_block[i];
         if (!op || !job->results[i].data || !kernels->block_pack)
             continue;
-        kernels->block_pack(op, slot->blocks + at, slot->device_blocks + at);
+        kernels->block_pack(op, slot->blocks + at, slot->device_blocks + at, plan->lut[i]);
         if (slot->brought_end == 0)
             slot->brought = at;
         slot->brought_end = at + kernels->block_bytes(op);

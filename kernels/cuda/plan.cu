@@ -38,6 +38,7 @@ size_t cuda_source_offset(const struct image *src, int plane)
 
 struct footprint {
     size_t block[PLAN_OPS_MAX];     // offsets in device memory, of the plan
+    size_t lut[PLAN_OPS_MAX];       // likewise; ops of one LUT share it
     size_t slots;                   // the first slot's
     size_t result[PLAN_OPS_MAX];    // offsets in a slot; the source is at 0
     size_t own_block[PLAN_OPS_MAX]; // offsets in a slot's blocks
@@ -45,6 +46,15 @@ struct footprint {
     size_t slot;                    // bytes of a slot
     size_t staging, staged;         // bytes of a slot's pinned memory, of which for the source
 };
+
+// The first of the ops that has the same LUT as op i.
+static int first_with_lut(const struct op *const ops[], int i)
+{
+    int first = 0;
+    while (op_lut(ops[first]) != op_lut(ops[i]))
+        first++;
+    return first;
+}
 
 static struct footprint footprint_of(const struct image *src, const struct op *const ops[], int n)
 {
@@ -62,6 +72,11 @@ static struct footprint footprint_of(const struct image *src, const struct op *c
         footprint.own_block[i] = blocks;
         if (kernels->block_bytes)
             footprint.slots += round_up(kernels->block_bytes(ops[i]), ALIGNMENT);
+        const struct lut *lut = op_lut(ops[i]);
+        const int first = first_with_lut(ops, i);
+        footprint.lut[i] = first < i ? footprint.lut[first] : footprint.slots;
+        if (lut && first == i)
+            footprint.slots += round_up(lut_bytes(lut), ALIGNMENT);
         if (kernels->block_room && ops[i]->moves)
             blocks += round_up(kernels->block_room(ops[i]), ALIGNMENT);
         footprint.result[i] = footprint.slot;
@@ -111,9 +126,14 @@ static int blocks_init(struct plan *plan, const struct footprint *footprint)
         const struct cuda_op *kernels = cuda_ops[plan->op[i]->kind];
         plan->block[i] = plan->device + footprint->block[i];
         plan->own_block[i] = footprint->own_block[i];
+        const struct lut *lut = op_lut(plan->op[i]);
+        if (lut) {
+            plan->lut[i] = (const struct lut *)(plan->device + footprint->lut[i]);
+            memcpy(host + footprint->lut[i], lut, lut_bytes(lut));
+        }
         if (kernels->block_pack)
             kernels->block_pack(plan->op[i], host + footprint->block[i],
-                                plan->device + footprint->block[i]);
+                                plan->device + footprint->block[i], plan->lut[i]);
     }
     int error = cuda_errno(cuda_copy(plan->backend, plan->device, host, footprint->slots));
     free(host);

@@ -8,6 +8,7 @@
 #include "kernels/cuda/warp_block.cuh"
 #include "kernels/cuda/warp_filtered.cuh"
 #include "kernels/cuda/warp_launch.cuh"
+#include "kernels/cuda/warp_lut.cuh"
 
 enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 8 };
 
@@ -56,6 +57,7 @@ static __global__ void warp_pixel(const __grid_constant__ struct pixel_batch bat
 // The kernels of a source and dtype.
 struct kernels {
     const void *pixel, *axis, *whole, *filtered;
+    const void *lut; // warp_axis with a LUT
 };
 
 template <typename T> static struct kernels kernels_for(enum pixel_format source)
@@ -64,11 +66,12 @@ template <typename T> static struct kernels kernels_for(enum pixel_format source
 #define CASE(format)                                                                               \
     case format:                                                                                   \
         return {(const void *)warp_pixel<format, T>, (const void *)warp_axis<format, T, false>,    \
-                (const void *)warp_axis<format, T, true>, (const void *)warp_filtered<format, T>};
+                (const void *)warp_axis<format, T, true>, (const void *)warp_filtered<format, T>,  \
+                warp_lut_kernel(source, sizeof(T))};
         FOR_EACH_SOURCE(CASE)
 #undef CASE
     default:
-        return {NULL, NULL, NULL, NULL};
+        return {NULL, NULL, NULL, NULL, NULL};
     }
 }
 
@@ -172,8 +175,8 @@ static cudaError_t launch_filtered(const void *kernel, struct axis_batch *batch,
 // The warps of one call, by kernel.
 struct launches {
     struct pixel_batch pixel;
-    struct axis_batch axis[2], filtered; // axis[1]: whole
-    struct extent pixels, axes[2], filters;
+    struct axis_batch axis[3], filtered; // axis[1]: whole, axis[2]: with a LUT
+    struct extent pixels, axes[3], filters;
     int filtered_rows;
 };
 
@@ -203,14 +206,14 @@ static void add_item(struct axis_batch *batch, struct extent *extent, const stru
 cudaError_t warps_launch(const struct cuda_warp warps[], int n, bool kept, cudaStream_t stream)
 {
     struct launches to;
-    to.pixels = to.axes[0] = to.axes[1] = to.filters = {0, 0, 0, 0};
+    to.pixels = to.axes[0] = to.axes[1] = to.axes[2] = to.filters = {0, 0, 0, 0};
     to.filtered_rows = FILTERED_ROWS;
     for (int i = 0; i < n; i++) {
         const struct warp *warp = warps[i].warp;
         const int rows = filtered_rows(warp, &warps[i].src);
-        const bool whole = !kept && axis_is_whole(warp);
+        const int which = warp->lut ? 2 : !kept && axis_is_whole(warp);
         if (axis_fits(warp, &warps[i].src))
-            add_item(&to.axis[whole], &to.axes[whole], &warps[i]);
+            add_item(&to.axis[which], &to.axes[which], &warps[i]);
         else if (rows > 0)
             add_item(&to.filtered, &to.filters, &warps[i]);
         else
@@ -223,6 +226,8 @@ cudaError_t warps_launch(const struct cuda_warp warps[], int n, bool kept, cudaS
         CUDA_TRY(launch_axis(kernels.axis, &to.axis[0], to.axes[0], stream));
     if (to.axes[1].n)
         CUDA_TRY(launch_axis(kernels.whole, &to.axis[1], to.axes[1], stream));
+    if (to.axes[2].n)
+        CUDA_TRY(launch_axis(kernels.lut, &to.axis[2], to.axes[2], stream));
     if (to.filters.n)
         CUDA_TRY(
             launch_filtered(kernels.filtered, &to.filtered, to.filters, to.filtered_rows, stream));
@@ -236,6 +241,8 @@ cudaError_t warps_load(const struct warp *warp, bool kept)
     const struct kernels kernels = kernels_of(warp, kept);
     struct cudaFuncAttributes attributes;
     CUDA_TRY(cudaFuncGetAttributes(&attributes, kernels.pixel));
+    if (warp->lut)
+        return cudaFuncGetAttributes(&attributes, kernels.lut);
     CUDA_TRY(cudaFuncGetAttributes(&attributes, kernels.filtered));
     CUDA_TRY(cudaFuncGetAttributes(&attributes, kernels.whole));
     return cudaFuncGetAttributes(&attributes, kernels.axis);
@@ -253,9 +260,10 @@ static size_t op_block_room(const struct op *op)
     return warp_block_room(&op->warp);
 }
 
-static void op_block_pack(const struct op *op, uint8_t *host, uint8_t *device)
+static void op_block_pack(const struct op *op, uint8_t *host, uint8_t *device,
+                          const struct lut *lut)
 {
-    warp_block_pack(&op->warp, host, device);
+    warp_block_pack(&op->warp, host, device, lut);
 }
 
 static cudaError_t warp_load(const struct op *op)

@@ -4,6 +4,7 @@
 #ifndef FRAMED_KERNELS_CUDA_WARP_AXIS_CUH
 #define FRAMED_KERNELS_CUDA_WARP_AXIS_CUH
 
+#include "kernels/cuda/lut.cuh"
 #include "kernels/cuda/schedule.h"
 #include "kernels/cuda/warp_tap.cuh"
 
@@ -45,7 +46,7 @@ struct axis_columns {
 };
 
 // One row's pixels: R, G, B, or gray alone.
-template <enum pixel_format FORMAT, bool WHOLE>
+template <enum pixel_format FORMAT, bool WHOLE, bool LUT>
 static __device__ inline void axis_pixels(const struct axis_item *item, const struct warp_row *row,
                                           const struct axis_columns *columns,
                                           int level21[3][AXIS_COLUMNS])
@@ -53,7 +54,7 @@ static __device__ inline void axis_pixels(const struct axis_item *item, const st
     const struct axis_lines lines =
         lines_at(item, 0, source_is_rgb(FORMAT) ? pixel_format_planes(FORMAT) : 1, row->luma,
                  row->luma_weight);
-    const bool gray = item->flags & AXIS_GRAY;
+    const bool gray = !LUT && item->flags & AXIS_GRAY;
     int pixel[AXIS_COLUMNS][3];
     if (source_is_rgb(FORMAT)) {
 #pragma unroll
@@ -82,6 +83,27 @@ static __device__ inline void axis_pixels(const struct axis_item *item, const st
     for (int i = 0; i < AXIS_COLUMNS; i++)
         for (int c = 0; c < 3; c++)
             level21[c][i] = pixel[i][c];
+}
+
+// The same pixels as the LUT shows them.
+static __device__ inline void axis_look_up(const struct axis_item *item,
+                                           const struct lut_registers *lut,
+                                           int level21[3][AXIS_COLUMNS])
+{
+#pragma unroll
+    for (int i = 0; i < AXIS_COLUMNS; i++) {
+        int level[3];
+        for (int c = 0; c < 3; c++)
+            level[c] = __vimin_s32_relu(level21[c][i] >> 21, 255);
+        lut_look_up(lut, level);
+        if (item->flags & AXIS_GRAY) {
+            const struct rgb6 q = {level[0] * 64 + LEVEL6_HALF, level[1] * 64 + LEVEL6_HALF,
+                                   level[2] * 64 + LEVEL6_HALF};
+            level[0] = level_of(gray6(q, item->gray));
+        }
+        for (int c = 0; c < 3; c++)
+            level21[c][i] = level[c] << 21 | 1 << 20;
+    }
 }
 
 // One row's samples that keep their values, as many channels as the item has; zeroes in the others.
@@ -115,16 +137,19 @@ static __device__ inline void axis_kept(const struct axis_item *item, const stru
 }
 
 // The same as levels, in picture and out, before they are clamped to bytes.
-template <enum pixel_format FORMAT, bool WHOLE, bool KEPT>
-static __device__ inline void axis_levels(const struct axis_item *item, const struct warp_row *row,
-                                          const struct axis_columns *columns,
-                                          int level[3][AXIS_COLUMNS])
+template <enum pixel_format FORMAT, bool WHOLE, bool KEPT, bool LUT>
+static __device__ inline void
+axis_levels(const struct axis_item *item, const struct lut_registers *lut,
+            const struct warp_row *row, const struct axis_columns *columns,
+            int level[3][AXIS_COLUMNS])
 {
     const bool bgr = item->flags & AXIS_BGR;
     if (KEPT)
         axis_kept<FORMAT>(item, row, columns, level);
     else
-        axis_pixels<FORMAT, WHOLE>(item, row, columns, level);
+        axis_pixels<FORMAT, WHOLE, LUT>(item, row, columns, level);
+    if (LUT)
+        axis_look_up(item, lut, level);
     if (row->coverage == WEIGHT_ONE && columns->all) {
 #pragma unroll
         for (int i = 0; i < AXIS_COLUMNS; i++)
@@ -379,11 +404,45 @@ static __device__ inline void table_load(const struct axis_item *item, T table[3
     __syncthreads();
 }
 
+// Pixels of four columns from x on, rows y, y + AXIS_WARPS, ... below `end`.
+template <enum pixel_format FORMAT, typename T, bool WHOLE, bool KEPT, bool LUT>
+static __device__ inline void axis_rows(const struct axis_item *item, const T *table, int x, int y,
+                                        int end)
+{
+    struct axis_columns columns;
+    struct lut_registers lut = {};
+    if (LUT)
+        lut = lut_registers_of(item_warp(item)->lut);
+    columns_load<WHOLE>(item, component_of(FORMAT, 0).step, x, &columns);
+    const int packed = axis_packed<KEPT>(item);
+    const ptrdiff_t pitch = packed * item->width;
+    T *to = (T *)item->dst + y * pitch + packed * x;
+    struct warp_row next = item->rows[y];
+    for (; y < end; y += AXIS_WARPS, to += AXIS_WARPS * pitch) {
+        const struct warp_row row = next;
+        next = item->rows[min(y + AXIS_WARPS, end - 1)];
+        int value[3][AXIS_COLUMNS] = {{0}};
+        if (!columns.none) {
+            axis_levels<FORMAT, WHOLE, KEPT, LUT>(item, &lut, &row, &columns, value);
+            elements_of(item, table, value);
+        }
+        if (!columns.all)
+            elements_fill(item, &columns, value);
+        if (packed == 3)
+            store_packed(item, to, item->width - x, value);
+        else if (packed == 2)
+            store_pairs(item, to, item->width - x, value);
+        else
+            store_planar<T, KEPT>(item, to, item->width - x, value);
+    }
+}
+
 // A block makes AXIS_SPAN pixels of AXIS_WARPS * rows rows: row by row its warps one each. Those
 // from blockIdx.y == bars on share the item's bars instead. WHOLE: no output pixel lies between
-// luma or RGB samples. KEPT: samples keep their values; T is a byte, and WHOLE is false.
-template <enum pixel_format FORMAT, typename T, bool WHOLE, bool KEPT = false>
-static __global__ void __launch_bounds__(AXIS_THREADS, axis_resident(FORMAT, WHOLE))
+// luma or RGB samples. KEPT: samples keep their values; T is a byte, and WHOLE is false. LUT: the
+// warp has a LUT; the item then says itself what WHOLE says of others.
+template <enum pixel_format FORMAT, typename T, bool WHOLE, bool KEPT = false, bool LUT = false>
+static __global__ void __launch_bounds__(AXIS_THREADS, LUT ? 6 : axis_resident(FORMAT, WHOLE))
     warp_axis(const __grid_constant__ struct axis_batch batch, int rows, unsigned bars)
 {
     __shared__ T table[3 * 256];
@@ -406,30 +465,10 @@ static __global__ void __launch_bounds__(AXIS_THREADS, axis_resident(FORMAT, WHO
     y += threadIdx.y;
     if (x >= item->width || y >= end)
         return;
-
-    struct axis_columns columns;
-    columns_load<WHOLE>(item, component_of(FORMAT, 0).step, x, &columns);
-    const int packed = axis_packed<KEPT>(item);
-    const ptrdiff_t pitch = packed * item->width;
-    T *to = (T *)item->dst + y * pitch + packed * x;
-    struct warp_row next = item->rows[y];
-    for (; y < end; y += AXIS_WARPS, to += AXIS_WARPS * pitch) {
-        const struct warp_row row = next;
-        next = item->rows[min(y + AXIS_WARPS, end - 1)];
-        int value[3][AXIS_COLUMNS] = {{0}};
-        if (!columns.none) {
-            axis_levels<FORMAT, WHOLE, KEPT>(item, &row, &columns, value);
-            elements_of(item, table, value);
-        }
-        if (!columns.all)
-            elements_fill(item, &columns, value);
-        if (packed == 3)
-            store_packed(item, to, item->width - x, value);
-        else if (packed == 2)
-            store_pairs(item, to, item->width - x, value);
-        else
-            store_planar<T, KEPT>(item, to, item->width - x, value);
-    }
+    if (LUT && item->flags & AXIS_WHOLE)
+        axis_rows<FORMAT, T, true, KEPT, LUT>(item, table, x, y, end);
+    else
+        axis_rows<FORMAT, T, WHOLE, KEPT, LUT>(item, table, x, y, end);
 }
 
 #endif

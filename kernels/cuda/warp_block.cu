@@ -56,10 +56,11 @@ static void filter_pack(const struct warp *warp, struct filter_tables *to, uint8
     memcpy(host + filter_offset(warp), warp->filtered.luma_x.spans, to->bytes);
 }
 
-void warp_block_pack(const struct warp *warp, uint8_t *host, uint8_t *device)
+void warp_block_pack(const struct warp *warp, uint8_t *host, uint8_t *device, const struct lut *lut)
 {
     struct warp *copy = (struct warp *)host;
     *copy = *warp;
+    copy->lut = lut;
     copy->colx = in_block(warp, device, warp->colx);
     copy->coly = in_block(warp, device, warp->coly);
     copy->rowx = in_block(warp, device, warp->rowx);

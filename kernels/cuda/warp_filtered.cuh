@@ -15,18 +15,12 @@ enum {
     FILTERED_RESIDENT = 6,
 };
 
-// The op whose table the item has.
-static inline FRAMED_HD const struct warp *filtered_warp(const struct axis_item *item)
-{
-    return (const struct warp *)((const uint8_t *)item->table - offsetof(struct warp, table));
-}
-
 // How many output rows a block can sum up, at most FILTERED_ROWS; 0: the kernel does not make the
 // op of this source.
 static inline int filtered_rows(const struct warp *warp, const struct image *src)
 {
     const struct filter_tables *f = &warp->filtered;
-    if (!filter_weighs(warp->filter) || f->turned)
+    if (!filter_weighs(warp->filter) || f->turned || warp->lut)
         return 0;
     if (!source_is_rgb(warp->source) && !sums_are_exact(&warp->rgb))
         return 0;
@@ -285,7 +279,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS, FILTERED_RESIDENT)
         for (int i = threadIdx.x; i < 3 * 256; i += COLUMN_THREADS)
             table[i] = ((const T *)item->table)[i];
 
-    const struct warp *__restrict__ warp = filtered_warp(item);
+    const struct warp *__restrict__ warp = item_warp(item);
     const int x0 = begin > item->seen.left ? begin : item->seen.left;
     const int x1 = min(begin + COLUMN_THREADS, item->seen.right);
     struct run run = {};

@@ -18,6 +18,7 @@ enum axis_flags {
     AXIS_WIDE = 8,    // a thread's pixels may be stored as one
     AXIS_LOOKUP = 16, // elements come out of the table; else they are the levels
     AXIS_CHROMA = 32, // U and V alone, which keep their values
+    AXIS_WHOLE = 64,  // axis_is_whole, of a warp with a LUT
 };
 
 // One cuda_item in the parameters of the kernel, whose 4 KB hold CUDA_ITEMS_MAX of them.
@@ -41,6 +42,12 @@ struct axis_item {
     int16_t gray[3];
     uint8_t fill[3], flags;
 };
+
+// The op whose table the item has.
+static inline FRAMED_HD const struct warp *item_warp(const struct axis_item *item)
+{
+    return (const struct warp *)((const uint8_t *)item->table - offsetof(struct warp, table));
+}
 
 // --- which ops
 
@@ -120,7 +127,8 @@ static inline uint8_t axis_flags_of(const struct warp *warp, const void *dst)
             other |= warp->table.u8[c][i] ^ i;
     return (gray ? AXIS_GRAY : 0) | (warp->order == ORDER_BGR ? AXIS_BGR : 0) |
            (warp->layout == LAYOUT_NHWC && !gray ? AXIS_PACKED : 0) | (wide ? AXIS_WIDE : 0) |
-           (other ? AXIS_LOOKUP : 0) | (chroma ? AXIS_CHROMA : 0);
+           (other ? AXIS_LOOKUP : 0) | (chroma ? AXIS_CHROMA : 0) |
+           (warp->lut && axis_is_whole(warp) ? AXIS_WHOLE : 0);
 }
 
 // All of an item but where the op's tables are.

@@ -291,11 +291,12 @@ static size_t yuv_block_room(const struct op *op)
     return bytes;
 }
 
-static void yuv_block_pack(const struct op *op, uint8_t *host, uint8_t *device)
+static void yuv_block_pack(const struct op *op, uint8_t *host, uint8_t *device,
+                           const struct lut *lut)
 {
     size_t at = 0;
     for (int i = 0; i < op->yuv.n_warps; i++) {
-        warp_block_pack(&op->yuv.warps[i], host + at, device + at);
+        warp_block_pack(&op->yuv.warps[i], host + at, device + at, lut);
         at += warp_block_bytes(&op->yuv.warps[i]);
     }
 }

@@ -24,6 +24,10 @@ static int random_op(struct random *random, struct op *op, struct op_params *mad
         if (random_in(random, 0, 1))
             yuv_geometry_case(random, &p.yuv, src, side_max);
     }
+    struct lut *lut = lut_case(random);
+    *(p.kind == OP_WARP ? &p.warp.lut : &p.yuv.geometry.lut) = lut;
+    if (lut && p.kind == OP_YUV) // colours are converted
+        p.yuv.colour.siting = SITING_UNSPECIFIED;
     int error = op_init(op, &p, src);
     if (error == -ERANGE) { // a line turned within its own size
         p.yuv.resized = false;
@@ -33,7 +37,8 @@ static int random_op(struct random *random, struct op *op, struct op_params *mad
     CHECK(error == 0, "%d: %s", error,
           p.kind == OP_WARP ? warp_case_text(text, &p.warp, src)
                             : yuv_case_text(text, &p.yuv, src));
-    *made_of = p;
+    *made_of = p; // the op has its LUT
+    lut_unref(lut);
     return error;
 }
 

@@ -134,6 +134,24 @@ static inline void tensor_case(struct random *random, struct warp_params *p)
     }
 }
 
+// A LUT of few points, straight axes or not; NULL in three cases of four. The caller's reference.
+static inline struct lut *lut_case(struct random *random)
+{
+    enum { POINTS = 9 };
+    float nodes[3 * POINTS * POINTS * POINTS];
+    struct lut_params p = {.nodes = nodes, .last = {1, 1, 1}};
+    struct lut *lut = NULL;
+    if (random_in(random, 0, 3) != 0)
+        return NULL;
+    p.points = random_in(random, LUT_POINTS_MIN, POINTS);
+    p.interpolation = (enum lut_interpolation)random_in(random, 0, 1);
+    if (random_in(random, 0, 2) == 0)
+        p.first[random_in(random, 0, 2)] = 0.1;
+    for (int i = 0; i < 3 * p.points * p.points * p.points; i++)
+        nodes[i] = (float)random_real(random, -0.1, 1.1);
+    return lut_make(&lut, &p) == 0 ? lut : NULL;
+}
+
 static inline struct colour colour_case(struct random *random)
 {
     struct colour colour;

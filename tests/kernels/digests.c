@@ -43,8 +43,26 @@ static struct op_params warp_params(void)
                                        .std = {0.229, 0.224, 0.225}}};
 }
 
+// A LUT of each interpolation, of random nodes: with straight axes, and without.
+static struct lut *lut_of(enum lut_interpolation interpolation)
+{
+    enum { POINTS = 5, VALUES = 3 * POINTS * POINTS * POINTS };
+    struct random random = {interpolation};
+    float nodes[VALUES];
+    for (int i = 0; i < VALUES; i++)
+        nodes[i] = (float)random_in(&random, 0, 1 << 16) / (1 << 16);
+    const struct lut_params params = {.points = POINTS,
+                                      .nodes = nodes,
+                                      .first = {interpolation == LUT_TETRAHEDRAL ? 0.1 : 0},
+                                      .last = {1, 1, 1},
+                                      .interpolation = interpolation};
+    struct lut *lut = NULL;
+    CHECK(lut_make(&lut, &params) == 0, "a LUT of %d points", POINTS);
+    return lut;
+}
+
 // Every element type in every layout, then every geometry and order as levels.
-static int warp_kinds(struct kind kinds[KINDS_MAX])
+static int warp_kinds(struct kind kinds[KINDS_MAX], struct lut *const luts[2])
 {
     static const char *const dtypes[] = {"u8", "s8", "f16", "f32"}, *const layouts[] = {"nchw",
                                                                                         "nhwc"};
@@ -76,7 +94,7 @@ static int warp_kinds(struct kind kinds[KINDS_MAX])
         double rotate;
         enum flip flip;
         struct rect crop;
-        bool affine;
+        bool affine, lut;
     } geometries[] = {
         {.name = "bgr-stretch", .order = ORDER_BGR, .fit = FIT_STRETCH},
         {.name = "gray-crop", .order = ORDER_GRAY, .fit = FIT_CROP},
@@ -91,6 +109,11 @@ static int warp_kinds(struct kind kinds[KINDS_MAX])
         {.name = "repeat-window", .edge = EDGE_REPEAT, .fit = FIT_YOLOX, .crop = {9, 5, 31, 23}},
         {.name = "repeat-rotated", .edge = EDGE_REPEAT, .rotate = 33, .crop = {9, 5, 31, 23}},
         {.name = "rect-mean", .edge = EDGE_REPEAT, .fill_mean = true, .fit = FIT_RECT, .stride = 8},
+        {.name = "lut", .lut = true},
+        {.name = "lut-bgr-whole", .order = ORDER_BGR, .lut = true, .fit = FIT_NONE},
+        {.name = "lut-gray", .order = ORDER_GRAY, .lut = true},
+        {.name = "lut-area", .lut = true, .filter = FILTER_AREA},
+        {.name = "lut-affine", .lut = true, .affine = true},
     };
     for (size_t i = 0; i < sizeof(geometries) / sizeof(geometries[0]); i++) {
         static const double affine[6] = {0.8, -0.45, 12.3, 0.4, 0.85, -11.7};
@@ -104,6 +127,7 @@ static int warp_kinds(struct kind kinds[KINDS_MAX])
         p.warp.flip = geometries[i].flip;
         p.warp.crop = geometries[i].crop;
         p.warp.has_affine = geometries[i].affine;
+        p.warp.lut = geometries[i].lut ? luts[i % 2] : NULL;
         memcpy(p.warp.affine, affine, sizeof(affine));
         snprintf(kinds[n].name, NAME, "%s", geometries[i].name);
         kinds[n++].params = p;
@@ -112,7 +136,7 @@ static int warp_kinds(struct kind kinds[KINDS_MAX])
 }
 
 // Every format as the source's colour, through RGB, and in the 8-bit form; then geometries.
-static int yuv_kinds(struct kind kinds[KINDS_MAX])
+static int yuv_kinds(struct kind kinds[KINDS_MAX], struct lut *const luts[2])
 {
     static const enum pixel_format formats[] = {PIXEL_NV12, PIXEL_YUV420P, PIXEL_YUV444P,
                                                 PIXEL_YUV24};
@@ -155,6 +179,14 @@ static int yuv_kinds(struct kind kinds[KINDS_MAX])
         snprintf(kinds[n].name, NAME, "%s", geometries[i].name);
         kinds[n++].params.yuv.resized = true;
     }
+    for (int i = 0; i < 4; i++) {
+        kinds[n] = kinds[i % 2 ? n - 4 : 0];
+        kinds[n].params.yuv.format = formats[i];
+        kinds[n].params.yuv.geometry.lut = luts[i / 2];
+        snprintf(kinds[n].name, NAME, "lut-%s%s", pixel_format_name(formats[i]),
+                 i % 2 ? "-resized" : "");
+        n++;
+    }
     return n;
 }
 
@@ -183,14 +215,15 @@ static unsigned long long digest(const struct setting *setting, struct backend *
 }
 
 static void digest_source(struct lines *lines, const struct setting *setting,
-                          struct backend *backend, enum pixel_format source)
+                          struct backend *backend, struct lut *const luts[2],
+                          enum pixel_format source)
 {
     static struct kind kinds[KINDS_MAX];
     struct random random = {source};
     struct picture picture = picture_new(source, SOURCE_WIDTH, SOURCE_HEIGHT, STRIDES_TIGHT);
     picture_fill(&picture.image, CONTENT_RANDOM, &random);
     for (int kernel = OP_WARP; kernel <= OP_YUV; kernel++) {
-        const int n = kernel == OP_WARP ? warp_kinds(kinds) : yuv_kinds(kinds);
+        const int n = kernel == OP_WARP ? warp_kinds(kinds, luts) : yuv_kinds(kinds, luts);
         for (int i = 0; i < n && lines->n < LINES_MAX; i++) {
             struct line *line = &lines->line[lines->n++];
             snprintf(line->name, NAME, "%s %s %.30s", kernel == OP_WARP ? "warp" : "yuv",
@@ -203,9 +236,12 @@ static void digest_source(struct lines *lines, const struct setting *setting,
 
 static void digest_all(struct lines *lines, const struct setting *setting, struct backend *backend)
 {
+    struct lut *const luts[] = {lut_of(LUT_TRILINEAR), lut_of(LUT_TETRAHEDRAL)};
     lines->n = 0;
     for (int source = 0; source < SOURCES; source++)
-        digest_source(lines, setting, backend, sources[source]);
+        digest_source(lines, setting, backend, luts, sources[source]);
+    lut_unref(luts[0]);
+    lut_unref(luts[1]);
 }
 
 static int read_lines(struct lines *lines)

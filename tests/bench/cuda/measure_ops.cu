@@ -74,7 +74,7 @@ static cudaError_t upload_blocks(struct warping *warping, const struct op *const
         warping->items[i].op = ops[i % n];
         warping->items[i].block = i < n ? warping->block + at : warping->items[i % n].block;
         if (i < n) {
-            warp_cuda.block_pack(ops[i], host + at, warping->block + at);
+            warp_cuda.block_pack(ops[i], host + at, warping->block + at, NULL);
             at += aligned(warp_cuda.block_bytes(ops[i]));
         }
     }

@@ -218,6 +218,8 @@ static int trial_warp(struct trial *t, struct random *random, enum pixel_format 
     edges_case(random, &p);
     tensor_case(random, &p);
     normalisation_case(random, &p);
+    struct lut *lut = lut_case(random);
+    p.lut = lut;
     struct op_params params = {OP_WARP, {.warp = p}};
     int error = op_init(&t->op, &params, &t->source.image);
     if (error) { // a line letterboxed into a box, or one that deepstream makes none of
@@ -226,6 +228,7 @@ static int trial_warp(struct trial *t, struct random *random, enum pixel_format 
         error = op_init(&t->op, &params, &t->source.image);
     }
     warp_case_text(t->text, &params.warp, &t->source.image);
+    lut_unref(lut);
     return error;
 }
 
@@ -252,6 +255,10 @@ static int trial_yuv(struct trial *t, struct random *random, enum pixel_format f
         params.yuv.colour = (struct colour){0};
     if (random_in(random, 0, 1))
         resized_case(t, random, &params.yuv);
+    struct lut *lut = lut_case(random);
+    params.yuv.geometry.lut = lut;
+    if (lut) // colours are converted
+        params.yuv.colour.siting = SITING_UNSPECIFIED;
     int error = op_init(&t->op, &params, &t->source.image);
     if (error == -ERANGE) { // a line letterboxed into a box
         params.yuv.geometry.fit = FIT_STRETCH;
@@ -259,6 +266,7 @@ static int trial_yuv(struct trial *t, struct random *random, enum pixel_format f
         error = op_init(&t->op, &params, &t->source.image);
     }
     yuv_case_text(t->text, &params.yuv, &t->source.image);
+    lut_unref(lut);
     return error;
 }
 

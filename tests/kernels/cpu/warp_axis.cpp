@@ -23,6 +23,11 @@ struct __align__(16) uint4
     unsigned x, y, z, w;
 };
 
+struct __align__(16) int4
+{
+    int x, y, z, w;
+};
+
 static uint3 gridDim, blockIdx, threadIdx;
 
 static uint2 make_uint2(unsigned x, unsigned y)
@@ -46,6 +51,16 @@ static unsigned __dp2a_lo(unsigned words, unsigned bytes, unsigned sum)
 }
 
 static unsigned __dp2a_hi(unsigned words, unsigned bytes, unsigned sum)
+{
+    return __dp2a_lo(words, bytes >> 16, sum);
+}
+
+static int __dp2a_lo(int words, int bytes, int sum)
+{
+    return sum + (int16_t)words * (int8_t)bytes + (words >> 16) * (int8_t)(bytes >> 8);
+}
+
+static int __dp2a_hi(int words, int bytes, int sum)
 {
     return __dp2a_lo(words, bytes >> 16, sum);
 }
@@ -116,6 +131,19 @@ template <typename T> static kernel *kernel_of(enum pixel_format source, bool wh
     }
 }
 
+template <typename T> static kernel *lut_kernel_of(enum pixel_format source)
+{
+    switch (source) {
+#define CASE(format)                                                                               \
+    case format:                                                                                   \
+        return warp_axis<format, T, false, false, true>;
+        FOR_EACH_SOURCE(CASE)
+#undef CASE
+    default:
+        return NULL;
+    }
+}
+
 static kernel *kept_kernel_of(enum pixel_format source, bool filtered)
 {
     switch (source) {
@@ -175,11 +203,20 @@ static void run_filtered(const struct warp *warp, const struct axis_batch &batch
            batch, rows, COLUMN_THREADS, 1, COLUMN_THREADS, rows);
 }
 
+static kernel *lut_kernel(const struct warp *warp)
+{
+    const size_t element = element_bytes(warp->dtype);
+    return element == 1   ? lut_kernel_of<uint8_t>(warp->source)
+           : element == 2 ? lut_kernel_of<uint16_t>(warp->source)
+                          : lut_kernel_of<uint32_t>(warp->source);
+}
+
 static void run_axis(const struct warp *warp, const struct axis_batch &batch, int rows, bool kept)
 {
     const size_t element = element_bytes(warp->dtype);
     const bool whole = axis_is_whole(warp);
-    launch(kept           ? kept_kernel_of(warp->source, false)
+    launch(warp->lut      ? lut_kernel(warp)
+           : kept         ? kept_kernel_of(warp->source, false)
            : element == 1 ? kernel_of<uint8_t>(warp->source, whole)
            : element == 2 ? kernel_of<uint16_t>(warp->source, whole)
                           : kernel_of<uint32_t>(warp->source, whole),

@@ -139,7 +139,7 @@ static void item_place(struct item *item, struct cuda_item *to)
     const struct warp *warp = &item->op.warp;
     struct image dst;
     item->block = room_take(warp_cuda.block_bytes(&item->op), 16);
-    warp_cuda.block_pack(&item->op, room.host + item->block, room.device + item->block);
+    warp_cuda.block_pack(&item->op, room.host + item->block, room.device + item->block, NULL);
     item->bytes = item->op.dst_bytes + 2 * GUARD;
     item->dst = room_take(item->bytes + 4, 16) + (random_in(0, 2) ? 0 : element_bytes(warp->dtype));
     memset(room.host + item->dst, GUARD_BYTE, item->bytes);
