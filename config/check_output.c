@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/check_sink.h"
+#include "config/cube.h"
 #include "config/op.h"
 #include "config/preset.h"
 #include "config/value.h"
@@ -303,6 +304,46 @@ static void check_gate(struct output_check *c)
         refuse_key(c, "gate.every", "has no effect without gate.motion or gate.change beside it");
 }
 
+// --- LUT
+
+static const struct lut *lut_of(const struct output_config *of, const struct output_config *like)
+{
+    const bool same = of != like && of->lut.lut && of->interpolation == like->interpolation &&
+                      strcmp(of->lut.path, like->lut.path) == 0;
+    return same ? of->lut.lut : NULL;
+}
+
+// What an output that was read earlier has of the same file.
+static const struct lut *lut_read_earlier(const struct config *config,
+                                          const struct output_config *like)
+{
+    const struct lut *found = NULL;
+    for (int i = 0; !found && i < config->n_cameras; i++)
+        for (int o = 0; !found && o < config->cameras[i].n_outputs; o++)
+            found = lut_of(&config->cameras[i].outputs[o], like);
+    for (int i = 0; !found && i < config->n_batches; i++)
+        found = lut_of(&config->batches[i], like);
+    return found;
+}
+
+static void check_lut(struct output_check *c)
+{
+    struct output_config *o = c->output;
+    char wrong[CUBE_MISTAKE_MAX];
+    struct lut *lut = NULL;
+    if (o->lut.path == NULL && o->interpolation != LUT_TRILINEAR &&
+        key_is_given(c, "interpolation"))
+        refuse_key(c, "interpolation", "has no effect without lut beside it");
+    if (o->lut.path == NULL || key_is_wrong(c, "lut") || key_is_wrong(c, "interpolation"))
+        return;
+    o->lut.lut = lut_ref(lut_read_earlier(c->config, o));
+    if (o->lut.lut)
+        return;
+    if (cube_read(&lut, o->lut.path, o->interpolation, wrong) < 0)
+        refuse_value(c, "lut", "%s", wrong);
+    o->lut.lut = lut;
+}
+
 static void (*const kernel_checks[])(struct output_check *) = {
     [KERNEL_WARP] = check_warp,
     [KERNEL_YUV] = check_yuv,
@@ -320,6 +361,8 @@ void check_output(struct mistakes *mistakes, const struct config *config,
         if (output->is_batch)
             check_batch(&c);
         check_gate(&c);
+        if (output->kernel != KERNEL_COPY)
+            check_lut(&c);
     }
     if (output->sink.kind != SINK_NONE)
         check_sink(&c);

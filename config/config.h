@@ -144,6 +144,8 @@ struct output_config {
     struct tiles_config tiles;
     struct crops_config crops;
     struct levels fill;
+    struct lut_file lut;
+    enum lut_interpolation interpolation; // of the LUT
     struct tensor_config tensor;
     enum pixel_format format;
     bool resized; // not a key: a yuv output that sets a key of geometry; size 0x0: the natural one

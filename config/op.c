@@ -27,6 +27,7 @@ static struct warp_params warp_of(const struct output_config *output)
         .dtype = output->tensor.dtype,
         .scale = output->tensor.scale.value,
         .colour = {.matrix = output->colour.matrix, .range = output->colour.range},
+        .lut = output->lut.lut,
     };
     memcpy(ret.affine, output->affine.m, sizeof ret.affine);
     for (int i = 0; i < 3; i++) {

@@ -80,6 +80,8 @@ static const struct config_choice filter_choices[] = {{"bilinear", FILTER_BILINE
                                                       {0}};
 static const struct config_choice edge_choices[] = {
     {"blend", EDGE_BLEND}, {"repeat", EDGE_REPEAT}, {0}};
+static const struct config_choice interpolation_choices[] = {
+    {"trilinear", LUT_TRILINEAR}, {"tetrahedral", LUT_TETRAHEDRAL}, {0}};
 static const struct config_choice flip_choices[] = {{"none", FLIP_NONE},
                                                     {"horizontal", FLIP_HORIZONTAL},
                                                     {"vertical", FLIP_VERTICAL},
@@ -112,7 +114,7 @@ static const struct config_choice range_choices[] = {
     enum pace: pace_choices, enum turning: turning_choices, enum decoded_pictures: pictures_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum ring_memory: memory_choices, \
     enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
-    enum preset: preset_choices, enum fit: fit_choices, enum filter: filter_choices, enum edge: edge_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
+    enum preset: preset_choices, enum fit: fit_choices, enum filter: filter_choices, enum edge: edge_choices, enum lut_interpolation: interpolation_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
     enum batch_order: batch_order_choices, enum batch_tail: batch_tail_choices, \
     enum matrix: matrix_choices, enum range: range_choices, default: NULL)
@@ -231,6 +233,10 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, crops.keep, "200ms", "how long pictures are kept for results; a result that comes later is lost; a picture of 1920x1080 takes 3.1 MB", RANGE(0.001, 10), .own = true, WARP, ALONE),
     FIELD(struct output_config, fill, "114", "level of pixels outside the source, or one level per channel (of a yuv output R, G and B); mean: elements of exactly 0 (warp)",
           RANGE(0, 255), PICTURES),
+    FIELD(struct output_config, lut, NULL,
+          "colour look-up table: a .cube file (1D, 3D of 2 to 65 points along each axis, or both) that R, G and B go through, ahead of fill, tensor and the conversion to YUV; read again at a reload",
+          .example = "/etc/framed/night.cube", PICTURES),
+    FIELD(struct output_config, interpolation, "trilinear", "how `lut` goes from node to node", PICTURES),
     SECTION("tensor", "the elements of a warp output: (level * scale - mean) / std", WARP),
     FIELD(struct output_config, tensor.dtype, "u8", "element type", WARP),
     FIELD(struct output_config, tensor.layout, "nchw", "nchw: one plane per channel; nhwc: channels interleaved",

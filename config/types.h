@@ -70,6 +70,10 @@ struct shared_name {       // of a POSIX shared memory object
 struct percent {
     int n;
 };
+struct lut_file {          // a .cube file
+    char *path;            // NULL: none
+    const struct lut *lut; // not in the value: what the file holds, once it was read; its reference
+};
 struct fraction { // "1/255" or a number
     double value;
 };
@@ -154,6 +158,7 @@ enum value_type {
     VALUE_POLYGONS,
     VALUE_ROI,
     VALUE_SHARED,
+    VALUE_LUT,
     VALUE_TYPES,                 // their number; what follows holds no value
     VALUE_SECTION = VALUE_TYPES, // no member: the rows "key.*" follow it
     VALUE_DEFAULTS,              // no member: rows of the camera and the output table
@@ -194,6 +199,7 @@ enum value_type {
     struct polygons: VALUE_POLYGONS, \
     struct roi_choice: VALUE_ROI, \
     struct shared_name: VALUE_SHARED, \
+    struct lut_file: VALUE_LUT, \
     default: VALUE_CHOICE)
 // clang-format on
 

@@ -794,6 +794,34 @@ static void free_shared(void *member)
     free_string(&((struct shared_name *)member)->name);
 }
 
+// The file is read once all keys beside it are known.
+static const char *parse_lut(const struct config_row *row, void *member, const char *text)
+{
+    return parse_string(row, &((struct lut_file *)member)->path, text);
+}
+
+// A file that holds something else by now is another value.
+static bool equal_lut(const void *a, const void *b)
+{
+    const struct lut_file *p = a, *q = b;
+    return equal_string(&p->path, &q->path) && lut_equal(p->lut, q->lut);
+}
+
+static int own_lut(void *member)
+{
+    struct lut_file *file = member;
+    lut_ref(file->lut);
+    return own_string(&file->path);
+}
+
+static void free_lut(void *member)
+{
+    struct lut_file *file = member;
+    lut_unref(file->lut);
+    file->lut = NULL;
+    free_string(&file->path);
+}
+
 // --- the table
 
 #define TEXT(number)    #number
@@ -942,6 +970,8 @@ static const struct type {
                       "{\"type\": \"string\", \"pattern\": "
                       "\"^/[A-Za-z0-9_-][A-Za-z0-9._-]{0,37}$\"}",
                       parse_shared, .equal = equal_shared, .own = own_shared, .free = free_shared},
+    [VALUE_LUT] = {"a .cube file", "{\"type\": \"string\", \"minLength\": 1}", parse_lut,
+                   .text = true, .equal = equal_lut, .own = own_lut, .free = free_lut},
 };
 
 static const struct type *type_of(const struct config_row *row)

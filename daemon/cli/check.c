@@ -302,9 +302,30 @@ static void print_writable(const struct output_config *output, const char *camer
            (unsigned)output->mode.mode, *group ? ", group " : "", group);
 }
 
-// Outputs whose memory others than framed can write to.
-static void print_writable_outputs(const struct config *config)
+static void print_lut(const struct output_config *output, const char *camera)
 {
+    const struct lut *lut = output->lut.lut;
+    if (!lut)
+        return;
+    printf("%s %s%s%s: colours through %s", camera ? "output" : "batch", output->name,
+           camera ? " of " : "", camera ? camera : "", output->lut.path);
+    if (lut->curve_points > 0)
+        printf(", 1D of %d points", lut->curve_points);
+    if (lut->cube_points > 0)
+        printf(", 3D of %d points, %s", lut->cube_points,
+               output->interpolation == LUT_TETRAHEDRAL ? "tetrahedral" : "trilinear");
+    putchar('\n');
+}
+
+// Which outputs have a LUT, then those whose memory others than framed can write to.
+static void print_remarks(const struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        for (int o = 0; o < config->cameras[i].n_outputs; o++)
+            if (!config->cameras[i].outputs[o].is_batch)
+                print_lut(&config->cameras[i].outputs[o], config->cameras[i].name);
+    for (int i = 0; i < config->n_batches; i++)
+        print_lut(&config->batches[i], NULL);
     for (int i = 0; i < config->n_cameras; i++)
         for (int o = 0; o < config->cameras[i].n_outputs; o++)
             if (!config->cameras[i].outputs[o].is_batch)
@@ -390,7 +411,7 @@ int check_box(struct config *config, const char *file, bool probes)
     print_missing_nvdec(config, &basis);
     print_missing_processors(config);
     print_left_out_pixels(config);
-    print_writable_outputs(config);
+    print_remarks(config);
     print_folders_to_be(config);
     if (rc == 0)
         return probes ? probe_cameras(config, file) : EXIT_OK;

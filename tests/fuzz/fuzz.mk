@@ -1,10 +1,10 @@
 # Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
 # corpus once, by a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
-FUZZERS := client config control h264 h265 http jpeg results ring rtcp rtp rtsp sdp slices
+FUZZERS := client config control cube h264 h265 http jpeg results ring rtcp rtp rtsp sdp slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
-FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image processors)
+FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image lut processors)
 FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/base/% $(B)/daemon/output/%,$(DAEMON_OBJ)) \
 	$(patsubst %,$(B)/daemon/%.o,bitstream/hevc_headers bitstream/nal decode/frame input/libav_log input/retry service/control service/http)
 FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
@@ -21,8 +21,8 @@ $(filter %_h264 %_h265 %_jpeg,$(FUZZED_BY)): $(B)/tests/fuzz/rtp_payloads.o $(pa
 	$(patsubst %,$(B)/daemon/rtsp/%.o,assembly depacketize_h264 depacketize_h265 depacketize_jpeg depacketizer jpeg_header \
 	nal_assembly parameter_sets picture_end)
 $(filter-out %_config %_slices,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
-$(filter-out %_client %_config %_h264 %_h265 %_jpeg %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
-$(filter %_config,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
+$(filter-out %_client %_config %_cube %_h264 %_h265 %_jpeg %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
+$(filter %_config %_cube,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o
 	$(link) -fsanitize=fuzzer $(DAEMON_LIBS)

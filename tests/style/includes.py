@@ -41,6 +41,7 @@ FOLDERS = {
     "tests/bench": (["tests", "daemon", "config", "kernels"], []),
     "tests/bench/analysis": (["tests", "kernels"], []),
     "tests/bench/crops": (["client"], []),
+    "tests/bench/lut": (["config", "kernels"], []),
     "tests/bench/cuda": (["tests", "kernels"], []),
     "tests/bench/detect": (["tests", "kernels"], []),
     "tests/bench/fingerprint": (["tests", "kernels"], []),
@@ -54,7 +55,7 @@ FOLDERS = {
 RANKS = {
     "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "camera", "supervisor", "service", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
-    "config": ["url", "pattern", "address", "unit", "mistakes", "file", "expand", "document", "quantity", "types", "describe", "name_patterns", "labels", "polygons", "rois",
+    "config": ["url", "pattern", "address", "unit", "mistakes", "file", "cube", "expand", "document", "quantity", "types", "describe", "name_patterns", "labels", "polygons", "rois",
                "value", "config", "op", "schema", "print", "json_schema", "object", "detections", "members", "regions", "crops", "reader", "preset", "output_check", "check_sink", "check_output", "check", "load"],
 }
 # What single files may include beyond that: the one module of each foreign library.
