@@ -16,10 +16,11 @@ enum {
     QUARTERS = VECTOR_BYTES / 16,
 };
 
-// Where pixels are in the planes: of each their cell's place in bytes, and four weights as bytes of
-// each side of the cell along red.
+// Where pixels are in the planes: of each their cell's place in bytes; and of each side of the cell
+// along red the weights of its four corners, as weight_bytes gives them.
 struct lut_places {
-    alignas(64) uint32_t offset[LUT_CHUNK], high[2][LUT_CHUNK], low[2][LUT_CHUNK];
+    alignas(64) uint32_t offset[LUT_CHUNK];
+    alignas(64) uint64_t weight[2][LUT_CHUNK]; // 128 bits are two neighbours, but see weights_store
 };
 
 // --- positions
@@ -68,13 +69,6 @@ static inline FRAMED_HD void axis_place(const struct lut *lut, int c, bool linea
     *weight = (vec_u16)load_u8(weights);
 }
 
-// The lanes of two vectors by turns, in the pixels' order: `low` to the first FLOATS of them.
-static inline FRAMED_HD void zipped_store(uint32_t *to, vec_u16 low, vec_u16 high)
-{
-    store_u8(to, (vec_u8)MM(unpacklo_epi16)((mm)low, (mm)high));
-    store_u8(to + FLOATS, (vec_u8)MM(unpackhi_epi16)((mm)low, (mm)high));
-}
-
 static inline FRAMED_HD void offsets_store(uint32_t *to, const struct lut *lut,
                                            const vec_u16 cell[3])
 {
@@ -110,14 +104,17 @@ static inline FRAMED_HD void tetrahedral_lanes(const vec_u16 at[3], vec_u16 weig
     weight[1][3] = min_u16(min_u16(r, g), b);
 }
 
-static inline FRAMED_HD void weights_store(struct lut_places *places, int i, int side,
-                                           const vec_u16 w[4])
+// Of the first FLOATS pixels, then of the others: first the pixels 0, 1, 4, 5, 8, 9 and so on.
+static inline FRAMED_HD void weights_store(uint64_t *to, const vec_u16 w[4])
 {
-    const vec_u16 low = (vec_u16)all_s16(127);
-    zipped_store(places->high[side] + i, w[0] >> 7 | (w[1] >> 7) << 8,
-                 w[2] >> 7 | (w[3] >> 7) << 8);
-    zipped_store(places->low[side] + i, (w[0] & low) | (w[1] & low) << 8,
-                 (w[2] & low) | (w[3] & low) << 8);
+    const mm a = (mm)weight_bytes(w[0]), b = (mm)weight_bytes(w[1]);
+    const mm c = (mm)weight_bytes(w[2]), d = (mm)weight_bytes(w[3]);
+    const mm ab[2] = {MM(unpacklo_epi16)(a, b), MM(unpackhi_epi16)(a, b)};
+    const mm cd[2] = {MM(unpacklo_epi16)(c, d), MM(unpackhi_epi16)(c, d)};
+    for (int half = 0; half < 2; half++) {
+        store_u8(to + half * FLOATS, (vec_u8)MM(unpacklo_epi32)(ab[half], cd[half]));
+        store_u8(to + half * FLOATS + FLOATS / 2, (vec_u8)MM(unpackhi_epi32)(ab[half], cd[half]));
+    }
 }
 
 // LUT_RUN pixels, from the chunk's pixel i on.
@@ -133,7 +130,7 @@ static inline FRAMED_HD void places_make(struct lut_places *places, int i, const
     else
         trilinear_lanes(at, weight);
     for (int side = 0; side < 2; side++)
-        weights_store(places, i, side, weight[side]);
+        weights_store(places->weight[side] + i, weight[side]);
 }
 
 // --- sums
@@ -147,20 +144,29 @@ static inline FRAMED_HD mm planes_load(const uint8_t *plane, const uint32_t *off
     return quarters_join(quarter);
 }
 
+// Four times the high or the low bytes of the first or the second pixel of each 128 bits.
+static inline FRAMED_HD mm bytes_spread(mm weights, int second, int high)
+{
+    const int32_t bytes = 0x06040200 + 0x01010101 * (8 * second + high);
+    return MM(shuffle_epi8)(weights, (mm)all_s32(bytes));
+}
+
 // FLOATS pixels from the chunk's pixel i on: words of R, G, B, and anything.
 static inline FRAMED_HD mm places_look_up(const struct lut_places *places, int i,
                                           const uint8_t *near, const uint8_t *far)
 {
-    const uint32_t *offset = places->offset + i;
-    const mm high0 = (mm)load_u8(places->high[0] + i), high1 = (mm)load_u8(places->high[1] + i);
-    const mm low0 = (mm)load_u8(places->low[0] + i), low1 = (mm)load_u8(places->low[1] + i);
-#define SUMS(k)                                                                                    \
-    lut_sums(MM(shuffle_epi32)(high0, (k)*0x55), MM(shuffle_epi32)(low0, (k)*0x55),                \
-             MM(shuffle_epi32)(high1, (k)*0x55), MM(shuffle_epi32)(low1, (k)*0x55),                \
-             planes_load(near, offset + (k)), planes_load(far, offset + (k)))
-    const mm a = MM(packs_epi32)(SUMS(0), SUMS(1)), b = MM(packs_epi32)(SUMS(2), SUMS(3));
-#undef SUMS
-    return MM(packus_epi16)(a, b);
+    mm sum[4];
+    for (int k = 0; k < 4; k++) {
+        const uint32_t *offset = places->offset + i + k;
+        const int at = i + k / 2 * (FLOATS / 2);
+        const mm w0 = (mm)load_u8(places->weight[0] + at);
+        const mm w1 = (mm)load_u8(places->weight[1] + at);
+        sum[k] = lut_sums(bytes_spread(w0, k % 2, 1), bytes_spread(w0, k % 2, 0),
+                          bytes_spread(w1, k % 2, 1), bytes_spread(w1, k % 2, 0),
+                          planes_load(near, offset), planes_load(far, offset));
+    }
+    const mm low = MM(packs_epi32)(sum[0], sum[1]), high = MM(packs_epi32)(sum[2], sum[3]);
+    return MM(packus_epi16)(low, high);
 }
 
 // --- rows

@@ -152,7 +152,13 @@ static inline FRAMED_HD mm quarters_join(const __m128i quarter[2])
     return _mm256_inserti128_si256(_mm256_castsi128_si256(quarter[0]), quarter[1], 1);
 }
 
-// Weights are bytes without a sign, `high` in units of 128; nodes lie around 0.
+// A weight's high 8 bits in the high byte, and its low 7 in the low one.
+static inline FRAMED_HD vec_u16 weight_bytes(vec_u16 w)
+{
+    return w + (w & 0xff80);
+}
+
+// Such bytes times nodes, which lie around 0.
 static inline FRAMED_HD mm lut_sums(mm near_high, mm near_low, mm far_high, mm far_low, mm near,
                                     mm far)
 {

@@ -151,15 +151,21 @@ static inline FRAMED_HD mm quarters_join(const __m128i quarter[4])
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-// Weights are bytes without a sign, `high` in units of 128; nodes lie around 0.
+// A weight's high 8 bits in the high byte, and its low 7 in the low one, here doubled.
+static inline FRAMED_HD vec_u16 weight_bytes(vec_u16 w)
+{
+    return w << 1;
+}
+
+// Such bytes times nodes, which lie around 0.
 static inline FRAMED_HD mm lut_sums(mm near_high, mm near_low, mm far_high, mm far_low, mm near,
                                     mm far)
 {
-    const mm round = _mm512_set1_epi32(128 * WEIGHT_ONE + WEIGHT_ONE / 2);
+    const mm round = _mm512_set1_epi32(2 * (128 * WEIGHT_ONE + WEIGHT_ONE / 2));
     const mm high = _mm512_dpbusd_epi32(
         _mm512_dpbusd_epi32(_mm512_setzero_si512(), near_high, near), far_high, far);
     const mm low = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(round, near_low, near), far_low, far);
-    return _mm512_srli_epi32(_mm512_add_epi32(_mm512_slli_epi32(high, 7), low), WEIGHT_BITS);
+    return _mm512_srli_epi32(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low), WEIGHT_BITS + 1);
 }
 
 // --- sums of products
