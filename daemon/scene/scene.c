@@ -130,8 +130,6 @@ static int prepare(struct scene *scene, const struct image *image)
     if (monotonic_ns() < scene->retry_ns)
         return -EAGAIN;
     close_analyser(scene);
-    if (!driver->analyser_open)
-        return -ENOTSUP;
     int rc = init_analysis(scene, image);
     if (rc < 0) {
         scene->retry_ns = INT64_MAX;

@@ -181,15 +181,21 @@ static void test_device(void)
     CHECK(device.closed == 1, "nothing is left there");
     CHECK(observe(f, MEMORY_CUDA, -1).info.scene.known && device.opened == 2, "again");
     CHECK(observe(f, MEMORY_HOST, -1).info.scene.known && device.closed == 2, "on the host");
+    for (int i = 0; i < 20; i++)
+        observe(f, MEMORY_HOST, -1);
     scene_detach(f->scene);
-    CHECK(observe(f, MEMORY_HOST, -1).info.scene.known && device.opened == 2, "it stays there");
-    struct frame other = draw(f, WIDTH / 2, HEIGHT, MEMORY_CUDA, -1);
+    CHECK(!observe(f, MEMORY_HOST, -1).info.scene.learning, "what is there knows its background");
+    CHECK(observe(f, MEMORY_CUDA, -1).info.scene.learning && device.opened == 3, "and back");
+    struct frame other = draw(f, WIDTH, HEIGHT, MEMORY_CUDA, -1);
     other.image.colour.range = RANGE_FULL;
     scene_observe(f->scene, &other);
-    CHECK(other.info.scene.known && device.opened == 3, "another size");
-    CHECK(device.analysis->statistics.params.black == 0 &&
-              device.analysis->motion.width == WIDTH / 2,
-          "of full range");
+    CHECK(other.info.scene.known && device.opened == 4, "another range");
+    CHECK(device.analysis->statistics.params.black == 0, "full range");
+    other = draw(f, WIDTH / 2, HEIGHT, MEMORY_CUDA, -1);
+    other.image.colour.range = RANGE_FULL;
+    scene_observe(f->scene, &other);
+    CHECK(other.info.scene.known && device.opened == 5, "another size");
+    CHECK(device.analysis->motion.width == WIDTH / 2, "that size");
     CHECK(!device_is_stale(&f->lease), "all is well");
     device.fails = 1;
     other = draw(f, WIDTH / 2, HEIGHT, MEMORY_CUDA, -1);

@@ -9,6 +9,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/device/budget.h"
+#include "daemon/wire.h"
 #include "tests/test.h"
 
 enum { OUTPUTS = 2, WARP = 0, YUV = 1 };
@@ -231,6 +232,46 @@ static void test_thinning(void)
     transform_drain(f->pipeline);
     CHECK(lost(f, WARP, LOSS_THINNED) == 10, "the camera's rate counts for every output");
     CHECK(lost(f, YUV, LOSS_THINNED) == 10, "the camera's rate counts for every output");
+    end(f);
+}
+
+// Damaged pictures find the gate closed behind the first. Thinning comes before the gate, so that
+// the first is the one that is kept.
+static void test_gate(void)
+{
+    struct fixture *f = configure();
+    f->config[WARP].gate = (struct gate_config){.motion = true, .hold = {0}};
+    f->config[WARP].fps = 5;
+    start(f, 0);
+    for (int i = 0; i < 50; i++) {
+        struct frame frame = make_frame(f, 16, 16, i * INT64_C(40000000), 0);
+        frame.info.flags = i > 0 ? FRAMED_FLAG_DAMAGED : 0;
+        CHECK(transform_submit(f->pipeline, &frame) == 0, "submit");
+        transform_drain(f->pipeline);
+        pass(f, WARP, 1);
+        pass(f, YUV, 1);
+    }
+    CHECK(lost(f, WARP, LOSS_THINNED) == 40, "thinned %d of 50", (int)lost(f, WARP, LOSS_THINNED));
+    CHECK(lost(f, WARP, LOSS_STILL) == 9, "still %d of 10", (int)lost(f, WARP, LOSS_STILL));
+    CHECK(f->output[WARP]->ordinal == 1, "still frames take no ordinal");
+    CHECK(f->output[WARP]->sequence == 50, "but a sequence number");
+    CHECK(lost(f, YUV, LOSS_STILL) == 0, "the other has no gate");
+    end(f);
+
+    // Nobody takes the first, so the next one that is whole is still the first.
+    f = configure();
+    f->config[WARP].gate = (struct gate_config){.motion = true, .hold = {0}};
+    start(f, 0);
+    pool_detach(f->output[WARP]->pool, &f->consumer[WARP]);
+    for (int i = 0; i < 3; i++) {
+        struct frame frame = make_frame(f, 16, 16, i * INT64_C(40000000), 0);
+        frame.info.flags = i > 0 ? FRAMED_FLAG_DAMAGED : 0;
+        transform_submit(f->pipeline, &frame);
+    }
+    transform_drain(f->pipeline);
+    CHECK(lost(f, WARP, LOSS_CLIENT) == 1 && lost(f, WARP, LOSS_STILL) == 2, "%d and %d",
+          (int)lost(f, WARP, LOSS_CLIENT), (int)lost(f, WARP, LOSS_STILL));
+    CHECK(!f->output[WARP]->gate.begun, "nobody got a picture");
     end(f);
 }
 
@@ -802,6 +843,7 @@ int main(void)
     TEST(test_burst_and_busy_backend());
     TEST(test_geometry_change());
     TEST(test_thinning());
+    TEST(test_gate());
     TEST(test_output_that_cannot_be());
     TEST(test_nobody_and_late());
     TEST(test_withheld());
