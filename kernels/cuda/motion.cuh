@@ -174,7 +174,7 @@ static __device__ inline void means_make(const struct motion_camera *camera,
                                          const struct motion_planes *planes,
                                          struct motion_block *block)
 {
-    const struct motion *m = camera->motion;
+    const struct motion *__restrict__ m = camera->motion;
     const uint16_t *slow = motion_plane(m, camera->state, MOTION_SLOW);
     const uint16_t *fast = motion_plane(m, camera->state, MOTION_FAST);
     const int stride = m->stride, columns = m->columns, shift = m->sum_shift, x = strip->x;
@@ -249,7 +249,7 @@ changes_find(const struct motion_camera *camera, const struct motion_strip *stri
              const struct motion_planes *planes, struct motion_light slow_light,
              struct motion_light fast_light, struct motion_block *block)
 {
-    const struct motion *m = camera->motion;
+    const struct motion *__restrict__ m = camera->motion;
     const uint16_t *noises = motion_plane(m, camera->state, MOTION_NOISE);
     const int stride = m->stride, x = strip->x;
     unsigned fast_count = 0, both_count = 0;
@@ -300,7 +300,7 @@ static __device__ inline void backgrounds_update(const struct motion_camera *cam
                                                  const struct motion_planes *planes,
                                                  const struct motion_step *step)
 {
-    const struct motion *m = camera->motion;
+    const struct motion *__restrict__ m = camera->motion;
     uint16_t *slows = motion_plane(m, camera->state, MOTION_SLOW);
     uint16_t *fasts = motion_plane(m, camera->state, MOTION_FAST);
     uint16_t *noises = motion_plane(m, camera->state, MOTION_NOISE);
@@ -378,7 +378,7 @@ static __device__ inline struct motion_strip strip_of(const struct motion *m)
 static __device__ inline void motion_run(const struct motion_camera *camera,
                                          struct motion_block *block, uint16_t *room)
 {
-    const struct motion *m = camera->motion;
+    const struct motion *__restrict__ m = camera->motion;
     struct motion_changes *changes = camera->changes;
     const struct motion_planes planes = planes_at(room, m);
     const struct motion_strip strip = strip_of(m);
@@ -422,7 +422,7 @@ static __device__ inline void motion_run(const struct motion_camera *camera,
 }
 
 // A block has camera blockIdx.x. Its memory holds the planes, too, where they fit.
-static __global__ void __launch_bounds__(MOTION_THREADS, 2)
+static __global__ void __launch_bounds__(MOTION_THREADS, 1)
     motion_kernel(const __grid_constant__ struct motion_batch batch)
 {
 #ifdef __CUDACC__

@@ -8,7 +8,7 @@
 enum {
     MOTION_BATCH = 256, // cameras of a launch
 #ifdef __CUDACC__
-    MOTION_THREADS = 512,
+    MOTION_THREADS = 1024,
 #else // on the host threads are slow
     MOTION_THREADS = 320,
 #endif

@@ -31,14 +31,12 @@ cudaError_t statistics_cuda_load(void)
     return error;
 }
 
-static cudaError_t batch_launch(const struct statistics_batch *batch, int n, int kernel,
+static cudaError_t batch_launch(struct statistics_batch *batch, int n, int kernel,
                                 cudaStream_t stream)
 {
-    const struct block_shape shape = block_shape_of(batch, n, kernel % 2);
-    int rows = 0;
-    for (int i = 0; i < n; i++)
-        rows = batch->item[i].rows > rows ? batch->item[i].rows : rows;
-    kernels[kernel]<<<dim3(rows, n), dim3(shape.threads_x, shape.threads_y), 0, stream>>>(*batch);
+    const struct launch_shape shape = launch_shape_of(batch, n, kernel % 2);
+    kernels[kernel]<<<dim3(shape.blocks, n), dim3(shape.threads_x, shape.threads_y), 0, stream>>>(
+        *batch);
     return cudaGetLastError();
 }
 

@@ -37,101 +37,107 @@ rest(const struct statistics_item *item, const struct statistics_place *place,
         const int x = item->body + i % columns, y = place->top + i / columns;
         const int level = pixel_load<ROWS>(item, x, y);
         atomicAdd(&cells[cell_of(x, item->columns, item->width)], (unsigned)level);
-        sums->sum += level;
+        sums->sum[SUM_LEVELS] += level;
         if (ALL) {
             const int n = pixel_load<ROWS>(item, x - 1, y) + pixel_load<ROWS>(item, x + 1, y) +
                           pixel_load<ROWS>(item, x, y - 1) + pixel_load<ROWS>(item, x, y + 1);
             atomicAdd(&histogram[place->copy * STATISTICS_LEVELS + level], 1u);
-            sums->laplacian += abs(4 * level - n);
+            sums->sum[SUM_LAPLACIAN] += abs(4 * level - n);
         } else {
-            sums->squares += (unsigned)(level * level);
-            sums->low = max(sums->low, 255 - (unsigned)level);
-            sums->high = max(sums->high, (unsigned)level);
+            sums->sum[SUM_SQUARES] += level * level;
+            sums->extreme[EXTREME_LOW] = max(sums->extreme[EXTREME_LOW], 255 - (unsigned)level);
+            sums->extreme[EXTREME_HIGH] = max(sums->extreme[EXTREME_HIGH], (unsigned)level);
         }
     }
 }
 
 // --- of a block
 
-// Adds the sums of a block's threads, of warp after warp, to shared memory.
-static __device__ inline void sums_add(struct statistics_totals *block,
-                                       const struct statistics_sums *sums)
+static __device__ inline int thread_number()
 {
-    const uint64_t above = 1u << 30; // more than any thread's Laplacian is below 0
-    const uint64_t sum = warp_sum_wide(sums->sum), squares = warp_sum_wide(sums->squares);
-    const uint64_t laplacian = warp_sum_wide(sums->laplacian + above) - LANES * above;
-    const unsigned low = warp_max(sums->low), high = warp_max(sums->high);
-    if (threadIdx.x % LANES == 0) {
-        atomicAdd((unsigned long long *)&block->sum, (unsigned long long)sum);
-        atomicAdd((unsigned long long *)&block->squares, (unsigned long long)squares);
-        atomicAdd((unsigned long long *)&block->laplacian, (unsigned long long)laplacian);
-        atomicMax(&block->low, low);
-        atomicMax(&block->high, high);
-    }
+    return threadIdx.y * blockDim.x + threadIdx.x;
 }
 
-// What follows from how often each level was counted.
-static __device__ inline void levels_add(struct statistics_totals *block,
-                                         const struct statistics_item *item,
-                                         const unsigned *histogram)
+static __device__ inline int threads_number()
 {
-    const int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
-    uint64_t squares = 0;
-    unsigned black = 0, white = 0, low = 0, high = 0;
-    for (int level = thread; level < STATISTICS_LEVELS; level += threads) {
+    return blockDim.x * blockDim.y;
+}
+
+// What follows from how often each level was counted: to the thread's sums, and to the picture's
+// histogram.
+static __device__ inline void levels_add(const struct statistics_item *item,
+                                         const unsigned *histogram, struct statistics_sums *sums)
+{
+#pragma unroll 1
+    for (int level = thread_number(); level < STATISTICS_LEVELS; level += threads_number()) {
         unsigned count = 0;
 #pragma unroll
         for (int i = 0; i < STATISTICS_COPIES; i++)
             count += histogram[i * STATISTICS_LEVELS + level];
-        squares += (uint64_t)count * (unsigned)(level * level);
-        black += level <= item->black ? count : 0;
-        white += level >= item->white ? count : 0;
-        low = max(low, count ? 255u - level : 0);
-        high = max(high, count ? (unsigned)level : 0);
+        sums->sum[SUM_SQUARES] += (uint64_t)count * (unsigned)(level * level);
+        sums->sum[SUM_BLACK] += level <= item->black ? count : 0;
+        sums->sum[SUM_WHITE] += level >= item->white ? count : 0;
+        if (count) {
+            unsigned *extreme = sums->extreme;
+            extreme[EXTREME_LOW] = max(extreme[EXTREME_LOW], 255 - (unsigned)level);
+            extreme[EXTREME_HIGH] = max(extreme[EXTREME_HIGH], (unsigned)level);
+        }
         count += __shfl_xor_sync(~0u, count, 1);
         count += __shfl_xor_sync(~0u, count, 2);
-        if (level % 4 == 0)
-            block->histogram[level / 4] = count;
+        if (level % 4 == 0 && count)
+            atomicAdd(&item->totals->histogram[level / 4], count);
     }
-    squares = warp_sum_wide(squares);
-    black = warp_sum(black);
-    white = warp_sum(white);
-    low = warp_max(low);
-    high = warp_max(high);
-    if (threadIdx.x % LANES == 0) {
-        atomicAdd((unsigned long long *)&block->squares, (unsigned long long)squares);
-        atomicAdd(&block->black, black);
-        atomicAdd(&block->white, white);
-        atomicMax(&block->low, low);
-        atomicMax(&block->high, high);
+}
+
+// Adds the threads' sums to the picture's; `sums` of each is less than 2^47, and more than -2^47.
+static __device__ inline void sums_add(struct statistics_totals *totals,
+                                       const struct statistics_sums *sums)
+{
+    enum { WARPS = STATISTICS_THREADS_MAX / LANES };
+    __shared__ uint64_t sum[SUMS][WARPS];
+    __shared__ unsigned extreme[EXTREMES][WARPS];
+    const int thread = thread_number(), warp = thread / LANES, warps = threads_number() / LANES;
+    const uint64_t above = UINT64_C(1) << 47;
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) {
+        const uint64_t all = warp_sum_wide(sums->sum[i] + above) - LANES * above;
+        if (thread % LANES == 0)
+            sum[i][warp] = all;
+    }
+#pragma unroll
+    for (int i = 0; i < EXTREMES; i++) {
+        const unsigned most = warp_max(sums->extreme[i]);
+        if (thread % LANES == 0)
+            extreme[i][warp] = most;
+    }
+    __syncthreads();
+    if (thread < SUMS) {
+        uint64_t all = 0;
+        for (int i = 0; i < warps; i++)
+            all += sum[thread][i];
+        if (all)
+            atomicAdd((unsigned long long *)&totals->sum[thread], (unsigned long long)all);
+    } else if (thread < SUMS + EXTREMES) {
+        unsigned most = 0;
+        for (int i = 0; i < warps; i++)
+            most = max(most, extreme[thread - SUMS][i]);
+        atomicMax(&totals->extreme[thread - SUMS], most);
     }
 }
 
 // --- of a picture
 
-// Adds a block's to the picture's. True: of the last block.
-static __device__ inline bool totals_add(struct statistics_totals *totals,
-                                         const struct statistics_totals *block, int blocks,
-                                         bool all)
+// Whether all other blocks of the picture have added theirs.
+static __device__ inline bool block_is_last(struct statistics_totals *totals, int blocks)
 {
     __shared__ bool last;
-    const int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
-    for (int i = thread; all && i < STATISTICS_BINS; i += threads)
-        if (block->histogram[i])
-            atomicAdd(&totals->histogram[i], block->histogram[i]);
-    if (thread < 3)
-        atomicAdd((unsigned long long *)&totals->sum + thread,
-                  (unsigned long long)(&block->sum)[thread]);
-    else if (thread < 5 && all)
-        atomicAdd(&totals->black + thread - 3, (&block->black)[thread - 3]);
-    else if (thread >= 5 && thread < 7)
-        atomicMax(&totals->low + thread - 5, (&block->low)[thread - 5]);
-    __threadfence();
     __syncthreads();
-    if (thread == 0)
+    if (thread_number() == 0) {
+        __threadfence();
         last = atomicAdd(&totals->done, 1u) == (unsigned)blocks - 1;
+        __threadfence();
+    }
     __syncthreads();
-    __threadfence();
     return last;
 }
 
@@ -139,66 +145,88 @@ static __device__ inline void result_write(const struct statistics_item *item)
 {
     __shared__ struct luma_statistics result;
     struct statistics_totals *totals = item->totals;
-    const int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
+    const int thread = thread_number(), threads = threads_number();
+#pragma unroll 1
     for (int i = thread; i < STATISTICS_BINS; i += threads)
         result.histogram[i] = __ldcg(&totals->histogram[i]);
     if (thread == 0) {
-        result.sum = __ldcg((unsigned long long *)&totals->sum);
-        result.squares = __ldcg((unsigned long long *)&totals->squares);
-        result.laplacian = __ldcg((unsigned long long *)&totals->laplacian);
+        const unsigned long long *sum = (const unsigned long long *)totals->sum;
+        result.sum = __ldcg(&sum[SUM_LEVELS]);
+        result.squares = __ldcg(&sum[SUM_SQUARES]);
+        result.laplacian = __ldcg(&sum[SUM_LAPLACIAN]);
         result.pixels = (uint32_t)item->width * item->height;
-        result.black = __ldcg(&totals->black);
-        result.white = __ldcg(&totals->white);
+        result.black = (uint32_t)__ldcg(&sum[SUM_BLACK]);
+        result.white = (uint32_t)__ldcg(&sum[SUM_WHITE]);
         // With the bytes behind them, which are 0.
-        *(uint32_t *)&result.min = 255 - __ldcg(&totals->low) + (__ldcg(&totals->high) << 8);
+        *(uint32_t *)&result.min = 255 - __ldcg(&totals->extreme[EXTREME_LOW]) +
+                                   (__ldcg(&totals->extreme[EXTREME_HIGH]) << 8);
     }
     __syncthreads();
+#pragma unroll 1
     for (int i = thread; i < (int)(sizeof result / sizeof(uint32_t)); i += threads)
         ((uint32_t *)item->ret)[i] = ((const uint32_t *)&result)[i];
+#pragma unroll 1
     for (int i = thread; i < (int)(sizeof *totals / sizeof(uint32_t)); i += threads)
         ((uint32_t *)totals)[i] = 0;
 }
 
-// A block has row blockIdx.x of the cells of picture blockIdx.y.
+// Brings a row's cells, and leaves zeros for the next.
+static __device__ inline void cells_write(const struct statistics_item *item, int row,
+                                          unsigned *cells)
+{
+    uint32_t *to = item->cells + (size_t)row * item->columns;
+    __syncthreads();
+#pragma unroll 1
+    for (int i = thread_number(); i < item->columns; i += threads_number()) {
+        to[i] = cells[i];
+        cells[i] = 0;
+    }
+    __syncthreads();
+}
+
+static __device__ inline struct statistics_place place_of(const struct statistics_item *item,
+                                                          int row)
+{
+    const int top = (int)cells_edge(row, item->rows, item->height);
+    const int bottom = (int)cells_edge(row + 1, item->rows, item->height);
+    const int share = (bottom - top + (int)blockDim.y - 1) / (int)blockDim.y;
+    const int y0 = top + share * (int)threadIdx.y;
+    return {top, bottom, y0, min(y0 + share, bottom), thread_number() / LANES % STATISTICS_COPIES};
+}
+
+// A block has some rows of the cells of picture blockIdx.y.
 template <int ROWS, bool ALL>
-static __global__ void __launch_bounds__(STATISTICS_THREADS_MAX)
+static __global__ void __launch_bounds__(STATISTICS_THREADS_MAX,
+                                         ALL ? STATISTICS_ROOM_ALL : STATISTICS_ROOM_LIGHT)
     statistics_kernel(const __grid_constant__ struct statistics_batch batch)
 {
     __shared__ unsigned histogram[ALL ? STATISTICS_COPIES * STATISTICS_LEVELS : 1];
     __shared__ unsigned cells[STATISTICS_CELLS_MAX];
-    __shared__ struct statistics_totals block;
     const struct statistics_item *item = &batch.item[blockIdx.y];
-    const int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
-    if (blockIdx.x >= item->rows)
+    const int first = blockIdx.x * batch.rows, end = min(first + batch.rows, (int)item->rows);
+    struct statistics_sums sums = {};
+    if (first >= end)
         return;
-    struct statistics_place place;
-    struct statistics_sums sums = {0, 0, 0, 0, 0};
-    place.top = (int)cells_edge(blockIdx.x, item->rows, item->height);
-    place.bottom = (int)cells_edge(blockIdx.x + 1, item->rows, item->height);
-    const int rows = place.bottom - place.top, share = (rows + blockDim.y - 1) / blockDim.y;
-    place.y0 = place.top + share * threadIdx.y;
-    place.y1 = min(place.y0 + share, place.bottom);
-    place.copy = thread / LANES % STATISTICS_COPIES;
-    for (int i = thread; ALL && i < STATISTICS_COPIES * STATISTICS_LEVELS; i += threads)
+#pragma unroll 1
+    for (int i = thread_number(); ALL && i < STATISTICS_COPIES * STATISTICS_LEVELS;
+         i += threads_number())
         histogram[i] = 0;
-    for (int i = thread; i < item->columns; i += threads)
+#pragma unroll 1
+    for (int i = thread_number(); i < item->columns; i += threads_number())
         cells[i] = 0;
-    for (int i = thread; i < (int)(sizeof block / sizeof(uint32_t)); i += threads)
-        ((uint32_t *)&block)[i] = 0;
     __syncthreads();
-
-    if constexpr (ROWS != ROWS_ANY)
-        body<ROWS, ALL>(item, &place, &sums, histogram, cells);
-    rest<ROWS, ALL>(item, &place, &sums, histogram, cells);
-
-    sums_add(&block, &sums);
-    __syncthreads();
+#pragma unroll 1
+    for (int row = first; row < end; row++) {
+        const struct statistics_place place = place_of(item, row);
+        if constexpr (ROWS != ROWS_ANY)
+            body<ROWS, ALL>(item, &place, &sums, histogram, cells);
+        rest<ROWS, ALL>(item, &place, &sums, histogram, cells);
+        cells_write(item, row, cells);
+    }
     if (ALL)
-        levels_add(&block, item, histogram);
-    for (int i = thread; i < item->columns; i += threads)
-        item->cells[(size_t)blockIdx.x * item->columns + i] = cells[i];
-    __syncthreads();
-    if (totals_add(item->totals, &block, item->rows, ALL))
+        levels_add(item, histogram, &sums);
+    sums_add(item->totals, &sums);
+    if (block_is_last(item->totals, (item->rows + batch.rows - 1) / batch.rows))
         result_write(item);
 }
 

@@ -12,10 +12,8 @@
 #include "kernels/cuda/statistics_item.cuh"
 
 struct statistics_sums {
-    uint64_t squares;
-    unsigned sum;
-    int laplacian;
-    unsigned low, high; // as in struct statistics_totals
+    uint64_t sum[SUMS];
+    unsigned extreme[EXTREMES];
 };
 
 // The rows of a block, and those of a thread among them.
@@ -129,8 +127,10 @@ static __device__ inline void extremes_flush(const extremes *e, struct statistic
 {
     const unsigned least = __vminu2(e->least[0], e->least[1]);
     const unsigned largest = __vmaxu2(e->largest[0], e->largest[1]);
-    sums->low = max(sums->low, 255 - min(least >> 24, least >> 8 & 255));
-    sums->high = max(sums->high, max(largest >> 24, largest >> 8 & 255));
+    sums->extreme[EXTREME_LOW] =
+        max(sums->extreme[EXTREME_LOW], 255 - min(least >> 24, least >> 8 & 255));
+    sums->extreme[EXTREME_HIGH] =
+        max(sums->extreme[EXTREME_HIGH], max(largest >> 24, largest >> 8 & 255));
 }
 
 template <int ROWS>
@@ -158,8 +158,8 @@ static __device__ inline void light_columns(const struct statistics_item *item,
                     squares = __dp4a(v[i].word[k], v[i].word[k], squares);
             }
     }
-    sums->squares += squares;
-    sums->sum += cell_sums_flush(&cell, item, x, cells);
+    sums->sum[SUM_SQUARES] += squares;
+    sums->sum[SUM_LEVELS] += cell_sums_flush(&cell, item, x, cells);
     extremes_flush(&e, sums);
 }
 
@@ -180,40 +180,43 @@ static __device__ inline lanes lanes_of(const vector *v, unsigned copy)
     return to;
 }
 
-// Called by whole warps. The pixel left of a thread's is in the upper half of one word, the pixel
-// right of them in the lower half of another.
-static __device__ inline void beside(const lanes *l, bool first, bool last, unsigned *left,
-                                     unsigned *right)
-{
-    *left = __shfl_up_sync(~0u, l->odd[3], 1);
-    *right = __shfl_down_sync(~0u, l->even[0], 1);
-    if (first)
-        *left = l->odd[0] << 16;
-    if (last)
-        *right = l->even[3] >> 16;
-}
-
 static __device__ inline void count_level(unsigned *histogram, unsigned offset)
 {
     atomicAdd((unsigned *)((uint8_t *)histogram + offset), 1u);
 }
 
-static __device__ inline void count_levels(unsigned *histogram, const lanes *l)
+// Offsets as the two halves of a word.
+static __device__ inline void count_two(unsigned *histogram, unsigned offsets)
+{
+    count_level(histogram, __byte_perm(offsets, 0, 0x4410));
+    count_level(histogram, __byte_perm(offsets, 0, 0x4432));
+}
+
+static __device__ inline void count_levels(unsigned *histogram, const lanes *four)
 {
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        const unsigned even = l->even[k] * 4, odd = l->odd[k] * 4;
-        count_level(histogram, even & 0xffff);
-        count_level(histogram, even >> 16);
-        count_level(histogram, odd & 0xffff);
-        count_level(histogram, odd >> 16);
+        count_two(histogram, four->even[k]);
+        count_two(histogram, four->odd[k]);
     }
 }
 
-// Adds the larger of four times each pixel and the sum of its neighbours; `left` and `right` as
-// above.
+static __device__ inline lanes lanes_four_times(const lanes *l)
+{
+    lanes four;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        four.even[k] = l->even[k] * 4;
+        four.odd[k] = l->odd[k] * 4;
+    }
+    return four;
+}
+
+// Adds the larger of four times each pixel and the sum of its neighbours. The pixel left of a
+// thread's is in the upper half of one word, the pixel right of them in the lower half of another.
 static __device__ inline void larger_add(unsigned sum[4], const lanes *above, const lanes *here,
-                                         const lanes *below, unsigned left, unsigned right)
+                                         const lanes *four, const lanes *below, unsigned left,
+                                         unsigned right)
 {
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -223,71 +226,103 @@ static __device__ inline void larger_add(unsigned sum[4], const lanes *above, co
             above->even[k] + here->odd[k] + __byte_perm(before, here->odd[k], 0x5432);
         const unsigned odd =
             above->odd[k] + here->even[k] + __byte_perm(here->even[k], after, 0x5432);
-        sum[k] += __viaddmax_u16x2(even, below->even[k], here->even[k] * 4) +
-                  __viaddmax_u16x2(odd, below->odd[k], here->odd[k] * 4);
+        sum[k] += __viaddmax_u16x2(even, below->even[k], four->even[k]) +
+                  __viaddmax_u16x2(odd, below->odd[k], four->odd[k]);
     }
 }
 
+// Where a thread's columns lie.
+struct column_place {
+    bool counts;      // else it only brings pixels to its neighbours
+    bool first, last; // of the picture
+    bool ends;        // the body
+};
+
+// What rolls down the columns: the rows above, here and below in turn.
+struct column_rows {
+    lanes above, here;
+    vector raw; // of here
+    cell_sums cell;
+    int border; // what the neighbours' sum has more than four times the pixels'
+};
+
+// Takes the row below, and counts the one that it is below of. Called by whole warps.
+static __device__ inline void column_roll(struct column_rows *rows, const vector *next,
+                                          const struct statistics_place *place,
+                                          const struct column_place *column, unsigned sum[4],
+                                          unsigned *histogram)
+{
+    const lanes below = lanes_of(next, place->copy), four = lanes_four_times(&rows->here);
+    unsigned left = __shfl_up_sync(~0u, rows->here.odd[3], 1);
+    unsigned right = __shfl_down_sync(~0u, rows->here.even[0], 1);
+    if (column->first) {
+        left = rows->here.odd[0] << 16;
+        rows->border += (int)(left >> 16) - (int)(rows->here.even[0] & 0xffff);
+    }
+    if (column->ends) {
+        right = column->last ? rows->here.even[3] >> 16 : right;
+        rows->border += (int)(right & 0xffff) - (int)(rows->here.odd[3] >> 16);
+    }
+    if (column->counts)
+        count_levels(histogram, &four);
+    cell_sums_add(&rows->cell, &rows->raw);
+    larger_add(sum, &rows->above, &rows->here, &four, &below, left, right);
+    rows->above = rows->here;
+    rows->here = below;
+    rows->raw = *next;
+}
+
 // Columns of 16 pixels at x. Called by whole warps, whose first and last lanes only bring pixels
-// to their neighbours, as do those at x beyond the body.
+// to their neighbours, as do those at x beyond the body: where there are none, any will do.
 template <int ROWS>
 static __device__ inline void
 all_columns(const struct statistics_item *item, const struct statistics_place *place, int x,
             struct statistics_sums *sums, unsigned *histogram, unsigned *cells)
 {
     const int lane = threadIdx.x % LANES, height = item->height;
-    const bool loads = x >= 0 && x < item->width;
-    const bool counts = lane > 0 && lane < LANES - 1 && x < item->body;
-    const bool first = x == 0, last = x + STATISTICS_VECTOR == item->width;
-    const bool ends = x + STATISTICS_VECTOR == item->body;
-    vector raw = {{0, 0, 0, 0}};
-    cell_sums cell;
-    unsigned left, right, larger = 0;
-    if (loads)
-        raw = vector_load<ROWS>(item, x, reflected(place->y0 - 1, height));
-    lanes above = lanes_of(&raw, place->copy);
-    int border = vector_sum(&raw); // what the neighbours' sum has more than four times the pixels'
-    if (loads)
-        raw = vector_load<ROWS>(item, x, place->y0);
-    lanes here = lanes_of(&raw, place->copy);
-    border -= vector_sum(&raw);
-    cell_sums_init(&cell, item, loads ? x : 0);
-    for (int y = place->y0; y < place->y1; y += STATISTICS_AHEAD) {
+    const int at = x < 0 ? 0 : x < item->width ? x : item->body - STATISTICS_VECTOR;
+    const struct column_place column = {lane > 0 && lane < LANES - 1 && x < item->body, x == 0,
+                                        x + STATISTICS_VECTOR == item->width,
+                                        x + STATISTICS_VECTOR == item->body};
+    const vector top = vector_load<ROWS>(item, at, reflected(place->y0 - 1, height));
+    struct column_rows rows;
+    unsigned larger = 0;
+    int y = place->y0;
+    rows.raw = vector_load<ROWS>(item, at, y);
+    rows.above = lanes_of(&top, place->copy);
+    rows.here = lanes_of(&rows.raw, place->copy);
+    rows.border = (int)vector_sum(&top) - (int)vector_sum(&rows.raw);
+    cell_sums_init(&rows.cell, item, at);
+    for (; y + STATISTICS_AHEAD <= place->y1; y += STATISTICS_AHEAD) {
         vector v[STATISTICS_AHEAD];
         unsigned sum[4] = {0, 0, 0, 0};
 #pragma unroll
         for (int i = 0; i < STATISTICS_AHEAD; i++)
-            if (y + i < place->y1)
-                v[i] = loads ? vector_load<ROWS>(item, x, reflected(y + i + 1, height)) : raw;
+            v[i] = vector_load<ROWS>(item, at, reflected(y + i + 1, height));
 #pragma unroll
         for (int i = 0; i < STATISTICS_AHEAD; i++)
-            if (y + i < place->y1) {
-                const lanes below = lanes_of(&v[i], place->copy);
-                beside(&here, first, last, &left, &right);
-                if (first)
-                    border += (int)(left >> 16) - (int)(here.even[0] & 0xffff);
-                if (ends)
-                    border += (int)(right & 0xffff) - (int)(here.odd[3] >> 16);
-                if (y + i + 1 == place->y1)
-                    border += (int)vector_sum(&v[i]) - (int)vector_sum(&raw);
-                if (counts)
-                    count_levels(histogram, &here);
-                cell_sums_add(&cell, &raw);
-                larger_add(sum, &above, &here, &below, left, right);
-                above = here;
-                here = below;
-                raw = v[i];
-            }
+            column_roll(&rows, &v[i], place, &column, sum, histogram);
 #pragma unroll
         for (int k = 0; k < 4; k++)
             larger = __dp2a_lo(sum[k], 0x0101u, larger);
     }
-    if (!counts)
+#pragma unroll 1
+    for (; y < place->y1; y++) {
+        const vector v = vector_load<ROWS>(item, at, reflected(y + 1, height));
+        unsigned sum[4] = {0, 0, 0, 0};
+        column_roll(&rows, &v, place, &column, sum, histogram);
+        for (int k = 0; k < 4; k++)
+            larger = __dp2a_lo(sum[k], 0x0101u, larger);
+    }
+    if (!column.counts)
         return;
-    const unsigned pixels = cell_sums_flush(&cell, item, x, cells);
+    const vector bottom = vector_load<ROWS>(item, at, place->y1 - 1);
+    rows.border += (int)vector_sum(&rows.raw) - (int)vector_sum(&bottom);
+    const unsigned pixels = cell_sums_flush(&rows.cell, item, x, cells);
     larger -= STATISTICS_VECTOR * (place->y1 - place->y0) * place->copy * STATISTICS_LEVELS * 4;
-    sums->sum += pixels;
-    sums->laplacian += 2 * (int)larger - 8 * (int)pixels - border;
+    sums->sum[SUM_LEVELS] += pixels;
+    sums->sum[SUM_LAPLACIAN] +=
+        (uint64_t)(int64_t)(2 * (int)larger - 8 * (int)pixels - rows.border);
 }
 
 template <int ROWS, bool ALL>

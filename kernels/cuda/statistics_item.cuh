@@ -8,28 +8,38 @@
 
 enum {
     STATISTICS_BATCH = 32, // pictures of a launch
-    STATISTICS_THREADS_MAX = 512,
-    STATISTICS_WARPS_MAX = 8,      // across a picture
-    STATISTICS_MANY_BLOCKS = 1000, // of a launch
-    STATISTICS_MANY_ROWS = 16,     // of a thread, where there are so many, and where there are not
+    STATISTICS_THREADS_MAX = 384,
+    STATISTICS_WARPS_MAX = 8,       // across a picture
+    STATISTICS_BLOCKS_LIGHT = 1180, // that an H200 has room for
+    STATISTICS_BLOCKS_ALL = 780,
+    STATISTICS_BLOCKS_FEW = 160,
+    STATISTICS_MANY_ROWS = 16, // of pixels, of a thread
     STATISTICS_FEW_ROWS = 4,
     STATISTICS_VECTOR = 16, // pixels of a row that a thread reads at once
-#ifndef STATISTICS_AHEAD
-    STATISTICS_AHEAD = 4, // rows that it reads before it looks at the first
-#endif
-    STATISTICS_COPIES = 4, // of a block's histogram, so that warps seldom wait for each other
+    STATISTICS_AHEAD = 3,   // rows that it reads before it looks at the first
+    STATISTICS_COPIES = 4,  // of a block's histogram, so that warps seldom wait for each other
     STATISTICS_LEVELS = 256,
+    // Largest blocks that a multiprocessor is to have room for, which bounds registers.
+    STATISTICS_ROOM_ALL = 2,
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    STATISTICS_ROOM_LIGHT = 2, // of 1024 threads
+#else
+    STATISTICS_ROOM_LIGHT = 3,
+#endif
 };
 
 // What is in a row: samples of a byte, samples of 10 bits in words, or anything else.
 enum statistics_rows { ROWS_BYTES, ROWS_WORDS, ROWS_ANY };
 
+// What is added up beside histograms and cells, and what is the largest of.
+enum statistics_sum { SUM_LEVELS, SUM_SQUARES, SUM_LAPLACIAN, SUM_BLACK, SUM_WHITE, SUMS };
+enum statistics_extreme { EXTREME_LOW, EXTREME_HIGH, EXTREMES }; // 255 less the least level
+
 // Of a picture, in device memory. The last block that adds to them makes the result and zeroes
 // them.
 struct statistics_totals {
-    uint64_t sum, squares, laplacian;
-    uint32_t black, white;
-    uint32_t low, high; // 255 less the least level; the largest
+    uint64_t sum[SUMS];
+    uint32_t extreme[EXTREMES];
     uint32_t histogram[STATISTICS_BINS];
     uint32_t done; // blocks
 };
@@ -49,6 +59,7 @@ struct statistics_item {
 };
 
 struct statistics_batch {
+    int rows; // of cells, that a block has
     struct statistics_item item[STATISTICS_BATCH];
 };
 
@@ -112,30 +123,35 @@ static inline struct statistics_item item_of(const struct statistics *s, const s
     return item;
 }
 
-struct block_shape {
-    int threads_x, threads_y; // across and down
+struct launch_shape {
+    int threads_x, threads_y; // of a block, across and down
+    int blocks;               // of a picture, at most
 };
 
-// Of all blocks of a launch. A picture's few blocks spread its rows over threads; of many, each
-// thread has more rows, and less to do besides.
-static inline struct block_shape block_shape_of(const struct statistics_batch *batch, int n,
-                                                bool all)
+// Also sets the rows of a block: many blocks have several each, so that all of them are on the
+// device at once and what a block does besides is done less often. Of few blocks, each has more
+// threads.
+static inline struct launch_shape launch_shape_of(struct statistics_batch *batch, int n, bool all)
 {
     const int lanes = all ? LANES - 2 : LANES;
-    int warps = 1, rows = 1, blocks = 0;
+    int warps = 1, tallest = 1, rows = 1, sum = 0;
     for (int i = 0; i < n; i++) {
         const struct statistics_item *item = &batch->item[i];
         const int vectors = item->body / STATISTICS_VECTOR;
         const int wanted = item->body ? (vectors + lanes - 1) / lanes : STATISTICS_WARPS_MAX;
         const int tall = (item->height + item->rows - 1) / item->rows;
         warps = wanted > warps ? wanted : warps;
-        rows = tall > rows ? tall : rows;
-        blocks += item->rows;
+        tallest = tall > tallest ? tall : tallest;
+        rows = item->rows > rows ? item->rows : rows;
+        sum += item->rows;
     }
     warps = warps < STATISTICS_WARPS_MAX ? warps : STATISTICS_WARPS_MAX;
-    const int each = blocks >= STATISTICS_MANY_BLOCKS ? STATISTICS_MANY_ROWS : STATISTICS_FEW_ROWS;
-    const int most = STATISTICS_THREADS_MAX / (warps * LANES), wanted = (rows + each - 1) / each;
-    return {warps * LANES, wanted < most ? wanted : most};
+    const int blocks = all ? STATISTICS_BLOCKS_ALL : STATISTICS_BLOCKS_LIGHT;
+    const int each = sum > STATISTICS_BLOCKS_FEW ? STATISTICS_MANY_ROWS : STATISTICS_FEW_ROWS;
+    const int most = STATISTICS_THREADS_MAX / (warps * LANES);
+    const int wanted = (tallest + each - 1) / each;
+    batch->rows = (sum + blocks - 1) / blocks;
+    return {warps * LANES, wanted < most ? wanted : most, (rows + batch->rows - 1) / batch->rows};
 }
 
 #endif
