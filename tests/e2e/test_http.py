@@ -384,7 +384,7 @@ def main():
             client = Client(port_of(framed))
             reader = Reader(f"unix:{where}/read.sock", keep=False)
             until(lambda: 'framed_camera_up{camera="gate"} 1' in client.get("/metrics")[2]
-                  and "camera=clip ended" in framed.errors(), 20)
+                  and 'output="o",stage="emitted"} 50' in client.get("/metrics")[2], 20)
             check_pages(checks, client)
             check_parser(checks, client)
             check_refusals(checks, client)
