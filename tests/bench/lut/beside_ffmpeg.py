@@ -48,9 +48,8 @@ def ffmpeg(raw, filters, output=subprocess.DEVNULL):
 
 
 def ours(bench, cube, how, raw, result):
-    with open(raw) as frames, open(result, "wb") as file:
-        os.dup2(file.fileno(), 3)
-        text = subprocess.run([bench, cube, how, str(WIDTH), str(HEIGHT)], stdin=frames, pass_fds=[3], check=True,
+    with open(raw) as frames:
+        text = subprocess.run([bench, cube, how, str(WIDTH), str(HEIGHT), result], stdin=frames, check=True,
                               capture_output=True, text=True).stdout
     return {name: float(ms) for name, ms in (line.split() for line in text.splitlines())}
 

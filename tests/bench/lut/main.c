@@ -1,22 +1,19 @@
 // How long each version takes to send pictures of packed RGB through a .cube file, on one core.
 //
-// usage: bench-lut CUBE trilinear|tetrahedral WIDTH HEIGHT < frames.rgb
+// usage: bench-lut CUBE trilinear|tetrahedral WIDTH HEIGHT RESULT.rgb < frames.rgb
 //
 // Prints a line "VERSION milliseconds" a frame for each version, hot: the best of several rounds
-// over all frames; and writes what the best version makes to the file descriptor 3, where that is
-// open.
+// over all frames. RESULT.rgb becomes what the best version makes of them.
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "config/cube.h"
 #include "kernels/cpu/versions.h"
 
-enum { FRAMES_MAX = 64, ROUNDS = 9, RESULT_FD = 3 };
+enum { FRAMES_MAX = 64, ROUNDS = 9 };
 
 static double milliseconds_now(void)
 {
@@ -67,8 +64,9 @@ int main(int argc, char **argv)
     struct pictures p = {0};
     struct lut *lut = NULL;
     char wrong[CUBE_MISTAKE_MAX] = "frames.rgb on standard input: nothing";
-    if (argc != 5) {
-        fputs("usage: bench-lut CUBE trilinear|tetrahedral WIDTH HEIGHT < frames.rgb\n", stderr);
+    if (argc != 6) {
+        fputs("usage: bench-lut CUBE trilinear|tetrahedral WIDTH HEIGHT RESULT.rgb < frames.rgb\n",
+              stderr);
         return 2;
     }
     p.width = atoi(argv[3]);
@@ -83,10 +81,12 @@ int main(int argc, char **argv)
         if (versions[i]->runs())
             measure(&p, versions[i], lut);
     look_up(&p, version_find(NULL)->lut, lut);
-    size_t done = fcntl(RESULT_FD, F_GETFD) < 0 ? p.n * p.bytes : 0;
-    ssize_t wrote = 1;
-    while (done < p.n * p.bytes &&
-           (wrote = write(RESULT_FD, p.to + done, p.n * p.bytes - done)) > 0)
-        done += (size_t)wrote;
-    return wrote > 0 ? 0 : 1;
+    FILE *file = fopen(argv[5], "wb");
+    const bool written = file && fwrite(p.to, p.bytes, (size_t)p.n, file) == (size_t)p.n;
+    if (!written || fclose(file) != 0)
+        perror(argv[5]);
+    lut_unref(lut);
+    free(p.from);
+    free(p.to);
+    return written ? 0 : 1;
 }
