@@ -32,7 +32,8 @@ enum {
     THREAD_BYTES = 2 << 20, // of a thread of the decoder
     PACKETS = 5, // at once: of libavformat, of the decoder, its unescaped copy, and larger ones
     PACKETS_A_SECOND = 25,
-    COPY_BYTES = 1 << 20, // of a copy's muxer
+    COPY_BYTES = 1 << 20,       // of a copy's muxer
+    ANALYSIS_BYTES = 512 << 10, // tables and background; on the GPU cells and background
     // Of `detections`: lines that wait, and the frames that clients may send results of; and what
     // the latter are more where these are batches.
     LINES_BYTES = 1600 << 10,
@@ -275,6 +276,10 @@ struct memory_need budget_camera(const struct camera_config *camera,
     const struct image source = picture_of(&stream, driver, nvdec);
     const int depth = frames_in_flight(driver);
     struct memory_need need = outputs_need(camera, driver, &stream, &source);
+    if (camera_config_analyses(camera)) {
+        need.pinned += ANALYSIS_BYTES;
+        need.device += nvdec ? ANALYSIS_BYTES : 0;
+    }
     need.pinned += CAMERA_BYTES + (driver->takes_cuda || nvdec ? CUDA_CAMERA_BYTES : 0);
     if (nvdec) {
         need.pinned += nvdec_host_bytes(&stream, &source, depth);

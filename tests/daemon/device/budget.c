@@ -176,6 +176,18 @@ static void test_stream(void)
     config_free(config);
 }
 
+// A camera whose pictures are analysed takes more, where they lie.
+static void test_analysis(void)
+{
+    const struct memory_need plain = need("", "", &gpu, true), cpu = need("", "", &gpu, false);
+    const struct memory_need stats = need("stats: true,", "", &gpu, true);
+    const struct memory_need gate = need("", "gate: motion", &gpu, false);
+    CHECK(stats.device == plain.device + (512 << 10) && stats.pinned == plain.pinned + (512 << 10),
+          "nvdec: %zu and %zu", stats.device, stats.pinned);
+    CHECK(gate.device == cpu.device && gate.pinned == cpu.pinned + (512 << 10), "cpu: %zu and %zu",
+          gate.device, gate.pinned);
+}
+
 // Of the drivers themselves, whatever their plans take.
 static void test_growth(const struct backend_driver *driver, bool nvdec)
 {
@@ -359,6 +371,7 @@ static void test_check_host(void)
 
 int main(void)
 {
+    TEST(test_analysis());
     TEST(test_nvdec());
     TEST(test_figures());
     TEST(test_stream());
