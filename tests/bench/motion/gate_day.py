@@ -7,6 +7,7 @@ usage: gate_day.py PROGRAM FOLDER [--seconds 3600] [--framed FRAMED] [--daemon-s
   PROGRAM  bench-motion-clip; FOLDER  has car-detection.mp4 and bottle-detection.mp4; FRAMED  the daemon, or none
 """
 import argparse
+import logging
 import re
 import subprocess
 import tempfile
@@ -134,6 +135,7 @@ def main():
     parser.add_argument("--framed")
     parser.add_argument("--daemon-seconds", type=float, default=300)
     options = parser.parse_args()
+    logging.getLogger("framedio").setLevel(logging.ERROR)  # it would say that the daemon comes and goes
     print("| clip | gate | lasts, pictures | came | events' share | came of events' pictures | missed |\n"
           "|---|---|---|---|---|---|---|")
     for name, rounds in ROUNDS.items():
