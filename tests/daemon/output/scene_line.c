@@ -81,12 +81,13 @@ static void test_longest(void)
     make_record();
     memset(name, 1, 64);
     name[64] = 0;
-    record.info = (struct frame_info){INT64_MIN,
-                                      INT64_MIN,
-                                      .epoch = UINT32_MAX,
-                                      .source_width = INT32_MIN,
-                                      .source_height = INT32_MIN,
-                                      .scene = {true, true, true, true, UINT64_MAX}};
+    record.info =
+        (struct frame_info){INT64_MIN,
+                            INT64_MIN,
+                            .epoch = UINT32_MAX,
+                            .source_width = INT32_MIN,
+                            .source_height = INT32_MIN,
+                            .scene = {true, true, true, true, UINT32_MAX, UINT64_MAX, 0, 0}};
     record.luma = (struct luma_statistics){UINT64_MAX, UINT64_MAX, UINT64_MAX, 1,  UINT32_MAX,
                                            UINT32_MAX, {0},        255,        255};
     memset(record.luma.histogram, 255, sizeof record.luma.histogram);
