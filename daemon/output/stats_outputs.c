@@ -1,12 +1,16 @@
 #include "daemon/output/stats_outputs.h"
 
+#include "daemon/wire.h"
+
 // Why the output does without the picture; LOSSES: it wants it.
-static enum loss judge(struct output *output, const struct frame_info *info, bool damaged)
+static enum loss judge(struct output *output, const struct frame_info *info, bool known)
 {
     const bool opens = gate_opens(&output->gate, &output->config->gate, info);
     if (!rate_keeps(&output->rate, info->pts_ns))
         return LOSS_THINNED;
-    return !opens ? LOSS_STILL : damaged ? LOSS_DAMAGED : LOSSES;
+    if (!opens)
+        return LOSS_STILL;
+    return known ? LOSSES : info->flags & FRAMED_FLAG_DAMAGED ? LOSS_DAMAGED : LOSS_BACKEND;
 }
 
 void stats_outputs_offer(const struct subscriptions *subscriptions, struct event_queue *events,
@@ -16,7 +20,7 @@ void stats_outputs_offer(const struct subscriptions *subscriptions, struct event
     for (int i = subscriptions->n_packets; i < subscriptions->n; i++) {
         struct output *output = subscriptions->list[i].output;
         const uint64_t sequence = output->sequence++;
-        const enum loss loss = judge(output, info, !record);
+        const enum loss loss = judge(output, info, record != NULL);
         ledger_offer(&output->ledger);
         if (loss != LOSSES) {
             ledger_lose(&output->ledger, loss);
@@ -26,5 +30,15 @@ void stats_outputs_offer(const struct subscriptions *subscriptions, struct event
         const bool waits = output->config->overflow == OVERFLOW_WAIT;
         if (scene_lines_add(output->scene, sequence, record, waits ? stop : NULL))
             event_post(events, &output->ready);
+    }
+}
+
+void stats_outputs_lose(const struct subscriptions *subscriptions, enum loss reason)
+{
+    for (int i = subscriptions->n_packets; i < subscriptions->n; i++) {
+        struct output *output = subscriptions->list[i].output;
+        output->sequence++;
+        ledger_offer(&output->ledger);
+        ledger_lose(&output->ledger, reason);
     }
 }

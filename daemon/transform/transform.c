@@ -517,11 +517,14 @@ int transform_submit(struct transform *transform, struct frame *frame)
 
     if (frame->lost) {
         claim_lost(transform->subscriptions, LOSS_DAMAGED);
+        stats_outputs_lose(transform->subscriptions, LOSS_DAMAGED);
         return 0;
     }
     update_epoch(transform, frame->info.epoch);
-    if (!rate_keeps(&transform->rate, frame->info.pts_ns))
+    if (!rate_keeps(&transform->rate, frame->info.pts_ns)) {
+        stats_outputs_lose(transform->subscriptions, LOSS_THINNED);
         goto lost;
+    }
     stage_enter(transform->context.stages, STAGE_ANALYSE, 0);
     record = scene_observe(transform->context.scene, frame);
     stats_outputs_offer(transform->subscriptions, transform->context.events, &frame->info, record,

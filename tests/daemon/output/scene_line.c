@@ -8,6 +8,7 @@
 
 #include "daemon/output/scene_lines.h"
 #include "daemon/output/stats_outputs.h"
+#include "daemon/wire.h"
 #include "tests/test.h"
 
 static char line[SCENE_LINE_BYTES_MAX + 1];
@@ -141,6 +142,7 @@ static void offer(struct fixture *f, int64_t pts_ns, const struct scene_record *
 {
     make_record();
     record.info.pts_ns = pts_ns;
+    record.info.flags = what ? 0 : FRAMED_FLAG_DAMAGED;
     stats_outputs_offer(f->subscriptions, f->events, &record.info, what, &stop);
 }
 
@@ -164,6 +166,11 @@ static void test_account(struct output_config output)
     const struct line *first = line_queue_get(queue, reader);
     CHECK(first && strstr(first->text, "\"seq\":7,"), "the oldest line");
     CHECK(queue->next == 16 && atomic_load(&f.output->ledger.emitted) == 16, "lines");
+    record.info.pts_ns = INT64_C(28000000000);
+    stats_outputs_offer(f.subscriptions, f.events, &record.info, NULL, &stop);
+    CHECK(lost(&f, LOSS_BACKEND) == 1, "the analysis has failed");
+    stats_outputs_lose(f.subscriptions, LOSS_DAMAGED);
+    CHECK(lost(&f, LOSS_DAMAGED) == 2, "beyond decoding");
     offer(&f, INT64_C(30000000000), &record);
     scene_lines_write(f.output->scene, "gate", "scene", false, LOSS_CLIENT);
     CHECK(lost(&f, LOSS_CLIENT) == 1 && queue->next == 16, "nobody reads");
