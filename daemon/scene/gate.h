@@ -21,7 +21,7 @@ struct gate {
 // Whether the picture may go through; always where the configuration has no gate. Asked of each
 // picture, in order, also where the output wants it for nothing else: motion that is seen holds the
 // gate open for the pictures after it. A picture of which nothing is known goes through, and a
-// damaged one where the gate is open already.
+// damaged one where the gate is open already, or a picture is due.
 bool gate_opens(struct gate *, const struct gate_config *, const struct frame_info *);
 // The picture went through, and its output got it.
 void gate_passed(struct gate *, const struct frame_info *);
