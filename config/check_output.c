@@ -256,6 +256,10 @@ static void check_stats(struct output_check *c)
         refuse_value(c, "sink",
                      "is not for the lines of kernel stats (unix:PATH, tcp:HOST:PORT or "
                      "file:PATH)");
+    if (c->output->overflow == OVERFLOW_DROP_NEWEST && key_is_given(c, "overflow"))
+        refuse_value(c, "overflow",
+                     "is not for the lines of kernel stats, of which the oldest go (auto | "
+                     "drop_oldest | wait)");
 }
 
 // --- batches
