@@ -13,6 +13,7 @@
 static const int64_t RETRY_NS = 1000000000; // after what failed for want of memory
 enum { RATE_PICTURES = 16 };                // that the rate is measured over
 static const double RATE_ERROR = 1.5;       // that the stream may be wrong about its rate
+static const double RATE_CHANGE = 2;        // that a rate is another by, twice in a row
 
 struct scene {
     struct scene_context context;
@@ -26,8 +27,9 @@ struct scene {
     // The rate of the pictures, and what it is measured by:
     int rate_num, rate_den;
     bool rate_measured;
+    bool rate_changed; // by the last measurement
     uint32_t epoch;
-    int pictures; // of this epoch, up to RATE_PICTURES + 1
+    int pictures; // of this epoch and measurement, up to RATE_PICTURES + 1
     int64_t first_pts_ns;
     struct alarms alarms;
     struct scene_record record; // of the last picture
@@ -65,11 +67,17 @@ void scene_detach(struct scene *scene)
         close_analyser(scene);
 }
 
+// Alarms of pictures that nobody looks at any more would never end.
 void scene_want(struct scene *scene, bool wanted)
 {
+    const bool ends = scene->wanted && !wanted && !scene->context.config->stats;
     scene->wanted = wanted;
-    if (!wanted && !scene->context.config->stats)
-        close_analyser(scene);
+    if (!ends)
+        return;
+    close_analyser(scene);
+    scene->alarms = (struct alarms){0};
+    scene->record.alarms = 0;
+    scene_report_end(scene->context.report);
 }
 
 // --- the analysis of one geometry
@@ -150,36 +158,46 @@ static void follow_geometry(struct scene *scene, const struct image *image)
     close_analyser(scene);
     alarms_restart(&scene->alarms);
     scene->source = *image;
-    scene->rate_measured = false;
+    scene->rate_measured = scene->rate_changed = false;
     scene->pictures = 0;
 }
 
-// Motion is told from the background by time. The stream may not say its rate, or not all of its
-// pictures are decoded: then the analysis begins anew with the rate that was measured.
+static void take_rate_of_stream(struct scene *scene, const struct frame *frame)
+{
+    const bool sane = frame->rate_num > 0 && frame->rate_den > 0 &&
+                      frame->rate_num / frame->rate_den < MOTION_RATE_MAX;
+    scene->rate_num = sane ? frame->rate_num : 0;
+    scene->rate_den = sane ? frame->rate_den : 0;
+}
+
+// Motion is told from the background by time. The stream may not say its rate, or the decoder may
+// leave pictures out, also later: then the analysis begins anew with the rate that was measured.
+// After the first measurement this takes two in a row, as a gap alone looks like a lower rate.
 static void follow_rate(struct scene *scene, const struct frame *frame)
 {
-    if (scene->rate_measured)
-        return;
     if (scene->pictures == 0 || scene->epoch != frame->info.epoch) {
+        if (!scene->rate_measured)
+            take_rate_of_stream(scene, frame);
         scene->pictures = 0;
         scene->epoch = frame->info.epoch;
         scene->first_pts_ns = frame->info.pts_ns;
     }
-    if (scene->pictures == 0) {
-        const bool sane = frame->rate_num > 0 && frame->rate_den > 0 &&
-                          frame->rate_num / frame->rate_den < MOTION_RATE_MAX;
-        scene->rate_num = sane ? frame->rate_num : 0;
-        scene->rate_den = sane ? frame->rate_den : 0;
-    }
     if (scene->pictures++ < RATE_PICTURES)
         return;
-    scene->rate_measured = true;
     const double seconds = (double)(frame->info.pts_ns - scene->first_pts_ns) / 1e9;
-    const double said = scene->rate_den > 0 ? (double)scene->rate_num / scene->rate_den : 0;
-    const double rate = fmin(RATE_PICTURES / seconds, MOTION_RATE_MAX);
-    if (rate < said * RATE_ERROR && said < rate * RATE_ERROR)
+    const double rate = RATE_PICTURES / seconds;
+    const double before = scene->rate_den > 0 ? (double)scene->rate_num / scene->rate_den : 0;
+    const double factor = scene->rate_measured ? RATE_CHANGE : RATE_ERROR;
+    const bool differs = rate >= before * factor || before >= rate * factor;
+    const bool begins = differs && (!scene->rate_measured || scene->rate_changed);
+    scene->rate_measured = true;
+    scene->rate_changed = differs && !begins;
+    scene->pictures = 1; // the first of the next measurement
+    scene->first_pts_ns = frame->info.pts_ns;
+    if (!begins)
         return;
-    scene->rate_num = (int)lround(fmax(rate, 0.001) * 1000);
+    const double most = MOTION_RATE_MAX * 1000 - 1;
+    scene->rate_num = (int)lround(fmin(fmax(rate * 1000, 1), most));
     scene->rate_den = 1000;
     close_analyser(scene);
 }

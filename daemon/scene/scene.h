@@ -19,7 +19,7 @@ struct scene_context {
 
 int scene_open(struct scene **ret, const struct scene_context *); // 0 or -ENOMEM
 // Whether an output asks for what is seen; at first none does, and pictures are analysed under
-// `stats` alone.
+// `stats` alone. Where the analysis ends by that, its alarms do too, and the report is emptied.
 void scene_want(struct scene *, bool wanted);
 // Analyses the picture and fills frame->info.scene; a damaged one is left out, and so is every
 // picture where nobody asks. A fraction of a millisecond. If the device fails, its lease is stale.

@@ -30,6 +30,14 @@ void scene_report_put(struct scene_report *report, const struct scene_record *re
     pthread_mutex_unlock(&report->lock);
 }
 
+void scene_report_end(struct scene_report *report)
+{
+    atomic_store(&report->alarms, 0);
+    pthread_mutex_lock(&report->lock);
+    report->known = false;
+    pthread_mutex_unlock(&report->lock);
+}
+
 bool scene_report_last(struct scene_report *report, struct scene_record *ret)
 {
     pthread_mutex_lock(&report->lock);

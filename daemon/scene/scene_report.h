@@ -24,7 +24,9 @@ void scene_report_close(struct scene_report *);
 
 // Camera thread.
 void scene_report_put(struct scene_report *, const struct scene_record *);
-// Any thread. False: no picture was analysed yet.
+// Pictures are not analysed any more: no alarm is raised, and there is no last record.
+void scene_report_end(struct scene_report *);
+// Any thread. False: no picture was analysed yet, or pictures are not analysed any more.
 bool scene_report_last(struct scene_report *, struct scene_record *ret);
 
 #endif

@@ -228,6 +228,42 @@ static void test_rate(void)
     end(f);
 }
 
+// The decoder turns to keyframes alone later, and back. A gap of seconds is no other rate.
+static void test_later_rate(void)
+{
+    static const struct {
+        int pictures, opened;
+        int64_t more; // than the 200 ms from each to the next
+    } stretches[] = {
+        {40, 1, 0},          {1, 1, 20 * SECOND}, {64, 1, 0},
+        {64, 2, 4 * SECOND}, {1, 2, 60 * SECOND}, {64, 3, 0},
+    };
+    struct fixture *f = start();
+    f->config.stats = true;
+    for (size_t i = 0; i < sizeof stretches / sizeof *stretches; i++) {
+        for (int k = 0; k < stretches[i].pictures; k++) {
+            f->pts_ns += stretches[i].more;
+            observe(f, MEMORY_CUDA, -1);
+        }
+        CHECK(device.opened == stretches[i].opened, "%d opened after stretch %zu", device.opened,
+              i);
+    }
+    CHECK(device.analysis->motion.params.rate_num == 5000, "%d/%d",
+          device.analysis->motion.params.rate_num, device.analysis->motion.params.rate_den);
+    end(f);
+}
+
+static void test_highest_rate(void)
+{
+    struct fixture *f = start();
+    f->config.stats = true;
+    for (int i = 0; i < 60; i++) {
+        CHECK(observe(f, MEMORY_HOST, -1).info.scene.known, "1000 pictures a second, at %d", i);
+        f->pts_ns += SECOND / 1000 - SECOND / 5;
+    }
+    end(f);
+}
+
 // A mask that leaves nothing is said once, and pictures stay unknown until there are others.
 static void test_refused(void)
 {
@@ -270,13 +306,37 @@ static void test_alarm(void)
     end(f);
 }
 
+// Nobody looks at pictures any more: what they showed last is not what they show.
+static void test_end_of_analysis(void)
+{
+    struct fixture *f = start();
+    struct scene_record record;
+    scene_want(f->scene, true);
+    for (int i = 0; i < 10 * 5; i++) {
+        struct frame frame = draw(f, WIDTH, HEIGHT, MEMORY_HOST, -1);
+        memset(f->pixels, 16, WIDTH * HEIGHT);
+        scene_observe(f->scene, &frame);
+    }
+    CHECK(f->report.alarms == 1 << ALARM_DARK, "dark: %x", f->report.alarms);
+    scene_want(f->scene, false);
+    CHECK(f->report.alarms == 0 && !scene_report_last(&f->report, &record), "it has ended");
+    CHECK(f->report.analysed == 50, "counters stay");
+    scene_want(f->scene, true);
+    CHECK(observe(f, MEMORY_HOST, -1).info.scene.alarms == 0, "and is not taken up again");
+    CHECK(scene_report_last(&f->report, &record) && record.cleared == 0, "nothing to clear");
+    end(f);
+}
+
 int main(void)
 {
     TEST(test_wanted());
     TEST(test_motion());
     TEST(test_device());
     TEST(test_rate());
+    TEST(test_later_rate());
+    TEST(test_highest_rate());
     TEST(test_refused());
     TEST(test_alarm());
+    TEST(test_end_of_analysis());
     return test_end();
 }
