@@ -101,9 +101,9 @@ static const char *mistake_of(const struct motion_params *p, const struct statis
         return "motion: sensitivity is 1 to 100";
     if (p->min_area < 0)
         return "motion: min_area is 0 or more pixels";
-    if ((p->rate_num || p->rate_den) &&
-        (p->rate_num < 1 || p->rate_den < 1 || p->rate_num / MOTION_RATE_MAX >= p->rate_den))
-        return "motion: the rate is above 0 and below 240 pictures a second";
+    if ((p->rate_num || p->rate_den) && (p->rate_num < 1 || p->rate_den < 1 ||
+                                         p->rate_num > (int64_t)MOTION_RATE_MAX * p->rate_den))
+        return "motion: the rate is above 0 and at most 240 pictures a second";
     return NULL;
 }
 

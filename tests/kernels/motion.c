@@ -300,7 +300,7 @@ static void test_mistakes(void)
         {.sensitivity = 101},
         {.sensitivity = 50, .min_area = -1},
         {.sensitivity = 50, .rate_num = 1},
-        {.sensitivity = 50, .rate_num = 240, .rate_den = 1},
+        {.sensitivity = 50, .rate_num = 481, .rate_den = 2},
         {.sensitivity = 50, .mask = nothing},
     };
     struct statistics s;
@@ -309,7 +309,10 @@ static void test_mistakes(void)
         const char *why = NULL;
         CHECK(motion_init(&scene.motion, &wrong[i], &s, &why) == -EINVAL && why, "%d", i);
     }
-    const struct motion_params right = motion_defaults();
+    struct motion_params right = motion_defaults();
+    right.rate_num = MOTION_RATE_MAX;
+    right.rate_den = 1;
+    CHECK(motion_init(&scene.motion, &right, &s, NULL) == 0, "the largest rate");
     CHECK(grid_of(&s, 1920, 1080, 64, 36) == 0, "no grid");
     CHECK(motion_init(&scene.motion, &right, &s, NULL) == -EINVAL, "57600 cells");
 }
