@@ -5,13 +5,12 @@
 
 #include "kernels/trilinear.h"
 
-enum { FEATURES_MAX = 1 << 24 };
-
 // 0, -EINVAL or -ENOTSUP.
 static int check(const struct framed_place *place, uint64_t n, uint64_t f)
 {
     const uint32_t memory = place ? place->memory : FRAMED_RING_HOST;
-    if (f < 1 || f > FEATURES_MAX || n > PTRDIFF_MAX / (TRILINEAR_CORNERS * sizeof(float)) / f)
+    if (f < 1 || f > TRILINEAR_FEATURES_MAX ||
+        n > PTRDIFF_MAX / (TRILINEAR_CORNERS * sizeof(float)) / f)
         return -EINVAL;
     if (memory != FRAMED_RING_HOST && memory != FRAMED_RING_CUDA)
         return -EINVAL;

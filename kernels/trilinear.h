@@ -29,7 +29,12 @@
 extern "C" {
 #endif
 
-enum { TRILINEAR_CORNERS = 8, TRILINEAR_AXES = 3, TRILINEAR_LANES = 8 };
+enum {
+    TRILINEAR_CORNERS = 8,
+    TRILINEAR_AXES = 3,
+    TRILINEAR_LANES = 8,
+    TRILINEAR_FEATURES_MAX = 1 << 24, // f, of libframed and CUDA, which counts corners in 32 bits
+};
 
 // How near a point is to the two ends of each axis: share[axis][1] is u.
 struct trilinear_shares {

@@ -11,10 +11,8 @@
 extern "C" {
 #endif
 
-enum { TRILINEAR_CUDA_FEATURES_MAX = 1 << 24 }; // f
-
 // Put trilinear_forward and trilinear_backward of kernels/trilinear.h onto the stream. n and f are
-// above 0.
+// above 0, and f is at most TRILINEAR_FEATURES_MAX.
 cudaError_t trilinear_cuda_forward(float *out, const float *features, const float *points, size_t n,
                                    size_t f, cudaStream_t);
 cudaError_t trilinear_cuda_backward(float *grad_features, float *grad_points, const float *grad_out,
