@@ -112,6 +112,16 @@ static void gather(gathering *g)
             thread_next();
 }
 
+// Out of line: a loop around getcontext, which may return twice, has gcc warn of its counter.
+static __attribute__((noinline)) void thread_make(int i)
+{
+    cuda.threads[i].begun = cuda.threads[i].done = false;
+    getcontext(&cuda.threads[i].first);
+    cuda.threads[i].first.uc_stack.ss_sp = cuda.stacks + (size_t)i * STACK;
+    cuda.threads[i].first.uc_stack.ss_size = STACK;
+    makecontext(&cuda.threads[i].first, thread_main, 0);
+}
+
 static void block_run(int threads)
 {
     if (!cuda.stacks)
@@ -120,11 +130,7 @@ static void block_run(int threads)
     cuda.block = {threads, 0, 0};
     for (int i = 0; i < threads; i++) {
         cuda.warp[i / WARP] = {WARP, 0, 0};
-        cuda.threads[i].begun = cuda.threads[i].done = false;
-        getcontext(&cuda.threads[i].first);
-        cuda.threads[i].first.uc_stack.ss_sp = cuda.stacks + (size_t)i * STACK;
-        cuda.threads[i].first.uc_stack.ss_size = STACK;
-        makecontext(&cuda.threads[i].first, thread_main, 0);
+        thread_make(i);
     }
     if (!_setjmp(cuda.end))
         thread_enter(0);
