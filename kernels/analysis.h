@@ -36,7 +36,7 @@ struct analysis_result {
 };
 
 // For pictures with format, size and colour of `src`. 0 or -EINVAL: as the three inits. `ret_why`:
-// as motion_init's.
+// as motion_init's; what it was where statistics_init refuses.
 int analysis_init(struct analysis *, const struct analysis_params *, const struct image *src,
                   const char **ret_why);
 

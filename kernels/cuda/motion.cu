@@ -29,7 +29,7 @@ size_t motion_cuda_bytes(const struct motion *m)
     return room_of(m).bytes;
 }
 
-// The most memory that the device gives a block, and that the kernel leaves beside its own.
+// The most memory that the device gives a block; the kernel has none but what a launch asks for.
 static cudaError_t shared_most(int *ret_bytes)
 {
     int device;
