@@ -1,11 +1,12 @@
 // What is wrong with a camera's pictures for some time: states with hysteresis, each raised once
 // its sign has lasted, and cleared once the opposite has. Time is that of timestamps. Pure.
 //
-// - dark: the mean level is below 6 % of the range between black and white, and nothing is bright.
+// - dark: the mean level and the standard deviation are below 6 % of the range between black and
+//   white.
 // - glare: more than 25 % of the pixels are white or above.
 // - frozen: each picture is the same as the one before, to the last sum, for 15 s and 10 pictures.
-// - blurred: the sharpness is less than 0.4 of what is usual for the camera: the lens is covered or
-//   out of focus.
+// - blurred: the sharpness is less than 0.4 of what is usual for the camera, and this is 1 or more:
+//   the lens is covered or out of focus.
 // - moved: the grid of cell means correlates by less than 0.4 with the one that is usual.
 //
 // The usual is an average over ten minutes of pictures without the alarm; it is known after 30 s.
