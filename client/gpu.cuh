@@ -33,9 +33,11 @@ class on_device
     bool is_other_;
 };
 
-// -ENOMEM, -ENODEV or -EIO.
+// -ENOMEM, -ENODEV or -EIO. CUDA's last error is cleared, which the next launch would take for its
+// own.
 inline int gpu_errno(cudaError_t error)
 {
+    cudaGetLastError();
     switch (error) {
     case cudaErrorMemoryAllocation:
         return -ENOMEM;
