@@ -10,13 +10,14 @@ enum field_order { FIELDS_NONE, FIELDS_TOP_FIRST, FIELDS_BOTTOM_FIRST, FIELDS_UN
 
 // What the camera's analysis (daemon/scene/scene.h) saw in a picture.
 struct scene_facts {
-    bool known;      // it was analysed, which damaged pictures are not; else the rest is zeros
+    bool known;      // it was analysed, which damaged pictures are not; else all but `refused` is 0
     bool moving;     // something moves
     bool light;      // all of it became lighter or darker at once
     bool learning;   // the analysis has seen too few pictures to know what moves
     unsigned alarms; // that are raised: bit 1 << enum alarm
     uint64_t fingerprint;
     float mean, sharpness; // of luma: mean level, and mean of the absolute Laplacian
+    bool refused;          // the configuration does not fit pictures of this geometry
 };
 
 struct frame_info {

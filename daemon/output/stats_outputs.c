@@ -10,7 +10,10 @@ static enum loss judge(struct output *output, const struct frame_info *info, boo
         return LOSS_THINNED;
     if (!opens)
         return LOSS_STILL;
-    return known ? LOSSES : info->flags & FRAMED_FLAG_DAMAGED ? LOSS_DAMAGED : LOSS_BACKEND;
+    return known                               ? LOSSES
+           : info->flags & FRAMED_FLAG_DAMAGED ? LOSS_DAMAGED
+           : info->scene.refused               ? LOSS_CONFIG
+                                               : LOSS_BACKEND;
 }
 
 void stats_outputs_offer(const struct subscriptions *subscriptions, struct event_queue *events,

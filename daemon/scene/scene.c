@@ -11,9 +11,10 @@
 #include "daemon/wire.h"
 
 static const int64_t RETRY_NS = 1000000000; // after what failed for want of memory
-enum { RATE_PICTURES = 16 };                // that the rate is measured over
-static const double RATE_ERROR = 1.5;       // that the stream may be wrong about its rate
-static const double RATE_CHANGE = 2;        // that a rate is another by, twice in a row
+static const int64_t NEVER = INT64_MAX;
+enum { RATE_PICTURES = 16 };          // that the rate is measured over
+static const double RATE_ERROR = 1.5; // that the stream may be wrong about its rate
+static const double RATE_CHANGE = 2;  // that a rate is another by, twice in a row
 
 struct scene {
     struct scene_context context;
@@ -23,7 +24,7 @@ struct scene {
     struct image source;                 // that the analysis is for; PIXEL_NONE: for none
     struct analysis analysis;
     uint8_t mask[MOTION_CELLS_MAX];
-    int64_t retry_ns; // CLOCK_MONOTONIC: when a try may follow one that failed; INT64_MAX: never
+    int64_t retry_ns; // CLOCK_MONOTONIC: when a try may follow one that failed, or NEVER
     // The rate of the pictures, and what it is measured by:
     int rate_num, rate_den;
     bool rate_measured;
@@ -140,7 +141,7 @@ static int prepare(struct scene *scene, const struct image *image)
     close_analyser(scene);
     int rc = init_analysis(scene, image);
     if (rc < 0) {
-        scene->retry_ns = INT64_MAX;
+        scene->retry_ns = NEVER;
         return rc;
     }
     scene->driver = driver;
@@ -267,5 +268,6 @@ const struct scene_record *scene_observe(struct scene *scene, struct frame *fram
         note(scene, frame, &found);
     else if (rc == -EIO || rc == -ENODEV)
         device_failed(scene->context.lease, rc);
+    frame->info.scene.refused = scene->retry_ns == NEVER;
     return rc == 0 ? &scene->record : NULL;
 }

@@ -169,6 +169,10 @@ static void test_account(struct output_config output)
     record.info.pts_ns = INT64_C(28000000000);
     stats_outputs_offer(f.subscriptions, f.events, &record.info, NULL, &stop);
     CHECK(lost(&f, LOSS_BACKEND) == 1, "the analysis has failed");
+    record.info.pts_ns = INT64_C(29000000000);
+    record.info.scene.refused = true;
+    stats_outputs_offer(f.subscriptions, f.events, &record.info, NULL, &stop);
+    CHECK(lost(&f, LOSS_CONFIG) == 1, "such pictures cannot be analysed");
     stats_outputs_lose(f.subscriptions, LOSS_DAMAGED);
     CHECK(lost(&f, LOSS_DAMAGED) == 2, "beyond decoding");
     offer(&f, INT64_C(30000000000), &record);

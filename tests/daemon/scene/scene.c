@@ -271,14 +271,16 @@ static void test_refused(void)
     struct fixture *f = start();
     f->config.stats = true;
     f->config.motion.mask = (struct polygons){&polygon, 1};
-    for (int i = 0; i < 3; i++)
-        CHECK(!observe(f, MEMORY_CUDA, -1).info.scene.known, "all of it is masked");
+    for (int i = 0; i < 3; i++) {
+        const struct frame frame = observe(f, MEMORY_CUDA, -1);
+        CHECK(!frame.info.scene.known && frame.info.scene.refused, "all of it is masked");
+    }
     CHECK(device.opened == 0, "nothing to open");
     f->config.motion.mask = (struct polygons){0};
     CHECK(!observe(f, MEMORY_CUDA, -1).info.scene.known, "not tried again");
     struct frame other = draw(f, WIDTH, HEIGHT - 2, MEMORY_CUDA, -1);
     scene_observe(f->scene, &other);
-    CHECK(other.info.scene.known, "of another size");
+    CHECK(other.info.scene.known && !other.info.scene.refused, "of another size");
     end(f);
 }
 
