@@ -115,10 +115,11 @@ struct motion_box {
 
 // The caller's, one a camera, zeroed at first and kept from picture to picture.
 struct motion_boxes {
-    uint32_t count;   // of boxes, by cells descending, then from the top and from the left
-    uint32_t changed; // cells that moved, in boxes or not
-    uint32_t flags;   // of the changes
-    bool moving;      // a box is near one of the picture before
+    uint32_t count;            // of boxes, by cells descending, then from the top and from the left
+    uint32_t changed;          // cells that moved, in boxes or not
+    uint32_t flags;            // of the changes
+    struct motion_light light; // of the changes, against `fast`
+    bool moving;               // a box is near one of the picture before
     struct motion_box box[MOTION_BOXES_MAX];
 };
 

@@ -115,7 +115,8 @@ void motion_boxes(const struct motion *m, const struct motion_changes *changes,
     struct group *groups = workspace;
     const struct motion_boxes before = *boxes;
     const int64_t picture = (int64_t)m->width * m->height, cells = (int64_t)m->columns * m->rows;
-    *boxes = (struct motion_boxes){.changed = changes->count, .flags = changes->flags};
+    *boxes = (struct motion_boxes){
+        .changed = changes->count, .flags = changes->flags, .light = changes->fast};
     groups_find(m, changes, groups);
     for (uint32_t i = 0; i < changes->count; i++) {
         const struct group *g = &groups[i];

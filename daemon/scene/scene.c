@@ -10,6 +10,10 @@
 #include "daemon/scene/mask.h"
 #include "daemon/wire.h"
 
+enum {
+    LIGHT_GAIN = (1 << 10) / 20, // a twentieth
+    LIGHT_SHIFT = 4 << 7,        // four levels
+};
 static const int64_t RETRY_NS = 1000000000; // after what failed for want of memory
 static const int64_t NEVER = INT64_MAX;
 enum { RATE_PICTURES = 16 };          // that the rate is measured over
@@ -216,6 +220,13 @@ static void note_alarms(const struct scene *scene, const struct analysis_result 
                       (double)found->luma.laplacian / found->luma.pixels);
 }
 
+// What users take for a change of light is more than the drift of a camera's exposure.
+static bool is_light(const struct motion_boxes *motion)
+{
+    return motion->flags & MOTION_JUMP || abs(motion->light.gain - (1 << 10)) > LIGHT_GAIN ||
+           abs(motion->light.shift) > LIGHT_SHIFT;
+}
+
 static void note(struct scene *scene, struct frame *frame, const struct analysis_result *found)
 {
     const struct statistics *statistics = &scene->analysis.statistics;
@@ -223,7 +234,7 @@ static void note(struct scene *scene, struct frame *frame, const struct analysis
     frame->info.scene = (struct scene_facts){
         .known = true,
         .moving = found->motion->moving,
-        .light = found->motion->flags & MOTION_LIGHT,
+        .light = is_light(found->motion),
         .learning = found->motion->flags & MOTION_LEARNING,
         .fingerprint = found->fingerprint,
         .mean = (float)((double)found->luma.sum / found->luma.pixels),

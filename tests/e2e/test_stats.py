@@ -122,6 +122,22 @@ def check_numbers(checks, where):
     checks.check(metrics.sum("framed_pictures_analysed_total", camera="gate") == FRAMES, "analysed")
 
 
+def check_light(checks, where):
+    """A lamp that is switched on is light and not motion; exposure that drifts is neither."""
+    random = numpy.random.default_rng(8)
+    ground = random.integers(30, 90, (HEIGHT, WIDTH))
+    gains = [1 + i / 1000 for i in range(100)] + [1.6] * 30
+    write_clip(f"{where}/gate.y4m", [(ground * gain + random.integers(0, 3, ground.shape)).astype(numpy.uint8) for gain in gains])
+    config = CONFIG.format(where=where, port=free_port(), pace="full", loop="false").replace("      live:", "      # live:")
+    with Framed(where, config) as framed:
+        code = framed.wait(30)
+        checks.check(code == 0, f"exit {code}:\n{framed.errors()[-3000:]}")
+    lines = read_lines(f"{where}/every.jsonl")
+    lit = [line["seq"] for line in lines if line.get("light")]
+    checks.check(lit and lit[0] == 100 and lit[-1] < 110 and lit == list(range(lit[0], lit[-1] + 1)), f"light in {lit}")
+    checks.check(not any(line["moving"] for line in lines), f"moving in {[line['seq'] for line in lines if line['moving']]}")
+
+
 def check_live(checks, where):
     """A reader of a socket, and the API, while the camera runs."""
     write_clip(f"{where}/gate.y4m", pictures())
@@ -150,7 +166,7 @@ def check_live(checks, where):
 
 def main():
     checks = Checks("stats")
-    for check in (check_numbers, check_live):
+    for check in (check_numbers, check_light, check_live):
         with folder() as where:
             check(checks, where)
     checks.end()
