@@ -5,11 +5,10 @@
 // Why the output does without the picture; LOSSES: it wants it.
 static enum loss judge(struct output *output, const struct frame_info *info, bool known)
 {
-    const bool opens = gate_opens(&output->gate, &output->config->gate, info);
+    if (!gate_opens(&output->gate, &output->config->gate, info))
+        return LOSS_STILL;
     if (!rate_keeps(&output->rate, info->pts_ns))
         return LOSS_THINNED;
-    if (!opens)
-        return LOSS_STILL;
     return known                               ? LOSSES
            : info->flags & FRAMED_FLAG_DAMAGED ? LOSS_DAMAGED
            : info->scene.refused               ? LOSS_CONFIG

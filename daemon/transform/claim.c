@@ -145,9 +145,10 @@ int claim_frame(const struct subscription *subscription, const struct elements *
     uint64_t sequence = output->sequence++;
     ledger_offer(&output->ledger);
     const bool opens = gate_opens(&output->gate, &output->config->gate, info);
-    const bool kept = rate_keeps(&output->rate, info->pts_ns);
-    if (!kept || !opens) { // which is no loss to a client, and takes no ordinal
-        ledger_lose(&output->ledger, kept ? LOSS_STILL : LOSS_THINNED);
+    // No picture behind a closed gate delays the first one that goes through.
+    const bool kept = opens && rate_keeps(&output->rate, info->pts_ns);
+    if (!kept) { // which is no loss to a client, and takes no ordinal
+        ledger_lose(&output->ledger, opens ? LOSS_THINNED : LOSS_STILL);
         return -1;
     }
     uint64_t ordinal = output->ordinal++;
