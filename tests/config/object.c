@@ -30,6 +30,7 @@ static const char *const values[][2] = {
     [VALUE_POLYGONS] = {"0,0 9,0 9,9", "0,0 9,0 9,8"},
     [VALUE_ROI] = {"door", "doors"},
     [VALUE_SHARED] = {"/a", "/b"},
+    [VALUE_LUT] = {"a.cube", "b.cube"},
     [VALUE_BATCH_WAIT] = {"auto", "0"},
     [VALUE_NAME_PATTERNS] = {"gate*", "!gate*"},
     [VALUE_LABELS] = {"car", "cat"},

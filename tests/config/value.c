@@ -146,6 +146,8 @@ static const struct {
     {"filter", "bilinear", FILTER_BILINEAR},
     {"filter", "area", FILTER_AREA},
     {"filter", "triangle", FILTER_TRIANGLE},
+    {"interpolation", "trilinear", LUT_TRILINEAR},
+    {"interpolation", "tetrahedral", LUT_TETRAHEDRAL},
     {"flip", "none", FLIP_NONE},
     {"flip", "horizontal", FLIP_HORIZONTAL},
     {"flip", "vertical", FLIP_VERTICAL},
@@ -278,7 +280,7 @@ static void test_choices(void)
 {
     static max_align_t object[1024];
     const struct table *const tables[] = {&root_table, &camera_table, &output_table};
-    int expected = 4 + KERNEL_COPY + 1;
+    int expected = 4 + KERNEL_STATS + 1;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
             const struct config_row *row = table_find(tables[t], choices[i].key);
@@ -293,9 +295,11 @@ static void test_choices(void)
     }
     CHECK(choices_of(tables[0]) + choices_of(tables[1]) + choices_of(tables[2]) == expected,
           "a choice is not listed here");
+    static const char *const others[] = {"copy", "stats"}; // that are no ops
     for (const struct config_choice *c = table_find(&output_table, "kernel")->choices; c->name; c++)
-        CHECK(!strcmp(c->name, c->value == KERNEL_COPY ? "copy" : op_types[c->value]->name), "%s",
-              c->name);
+        CHECK(!strcmp(c->name,
+                      c->value < OP_KINDS ? op_types[c->value]->name : others[c->value - OP_KINDS]),
+              "%s", c->name);
     for (const struct config_choice *c = table_find(&output_table, "format")->choices; c->name; c++)
         CHECK(!strcmp(c->name, pixel_format_name((enum pixel_format)c->value)), "%s", c->name);
 }
