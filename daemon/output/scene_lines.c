@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
-enum { RECORDS = 16, LOOK_NS = 50000000 }; // LOOK_NS: between looks at `stop`
+#include "daemon/base/clock.h"
+
+enum { RECORDS = 16 };
+static const int64_t GLANCE_NS = 50000000; // how long a wait may overlook *stop
 
 struct scene_lines {
     struct ledger *ledger;
@@ -24,12 +26,16 @@ struct scene_lines {
 
 int scene_lines_open(struct scene_lines **ret, struct ledger *ledger)
 {
+    pthread_condattr_t attributes;
     struct scene_lines *lines = calloc(1, sizeof *lines);
     if (!lines)
         return -ENOMEM;
     lines->ledger = ledger;
     pthread_mutex_init(&lines->lock, NULL);
-    pthread_cond_init(&lines->room, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&lines->room, &attributes);
+    pthread_condattr_destroy(&attributes);
     int rc = line_queue_open(&lines->queue);
     if (rc < 0)
         scene_lines_close(lines);
@@ -48,15 +54,11 @@ void scene_lines_close(struct scene_lines *lines)
     free(lines);
 }
 
-// Whoever sets *stop wakes nobody here.
 static void wait_for_room(struct scene_lines *lines, const _Atomic bool *stop)
 {
     while (lines->n == RECORDS && !atomic_load(stop)) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += LOOK_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        const int64_t until_ns = monotonic_ns() + GLANCE_NS;
+        const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
         pthread_cond_timedwait(&lines->room, &lines->lock, &until);
     }
 }
