@@ -1,5 +1,7 @@
 #include "daemon/scene/gate.h"
 
+#include "kernels/fingerprint.h"
+
 #include "daemon/wire.h"
 
 // Timestamps of another epoch, and fingerprints of another geometry, say nothing of these.
@@ -30,7 +32,7 @@ static bool has_changed(const struct gate *gate, const struct gate_config *confi
 {
     return config->change > 0 &&
            (!gate->has_reference ||
-            __builtin_popcountll(fingerprint ^ gate->reference) >= config->change);
+            fingerprint_distance(fingerprint, gate->reference) >= config->change);
 }
 
 bool gate_opens(struct gate *gate, const struct gate_config *config, const struct frame_info *info)

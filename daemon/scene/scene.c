@@ -209,15 +209,14 @@ static void follow_rate(struct scene *scene, const struct frame *frame)
 
 // --- a picture
 
-static void note_alarms(const struct scene *scene, const struct analysis_result *found)
+static void note_alarms(const struct scene_record *record)
 {
-    const struct scene_record *record = &scene->record;
+    const struct scene_facts *facts = &record->info.scene;
     for (int i = 0; i < ALARMS; i++)
         if ((record->raised | record->cleared) >> i & 1)
             log_event(LOG_LEVEL_WARNING, "alarm %s %s: mean level %.1f, sharpness %.2f",
                       alarm_name(i), record->raised >> i & 1 ? "raised" : "cleared",
-                      (double)found->luma.sum / found->luma.pixels,
-                      (double)found->luma.laplacian / found->luma.pixels);
+                      (double)facts->mean, (double)facts->sharpness);
 }
 
 // What users take for a change of light is more than the drift of a camera's exposure.
@@ -259,7 +258,7 @@ static void note(struct scene *scene, struct frame *frame, const struct analysis
     record->cleared = record->alarms & ~alarms;
     record->alarms = frame->info.scene.alarms = alarms;
     record->info = frame->info;
-    note_alarms(scene, found);
+    note_alarms(record);
     scene_report_put(scene->context.report, record);
 }
 
