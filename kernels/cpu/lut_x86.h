@@ -44,7 +44,7 @@ static inline FRAMED_HD vec_u16 subs_u16(vec_u16 a, vec_u16 b)
 // a * b >> WEIGHT_BITS, of weights.
 static inline FRAMED_HD vec_u16 mul_weights(vec_u16 a, vec_u16 b)
 {
-    return (vec_u16)MM(mulhi_epu16)((mm)(a << 1), (mm)(b << 1));
+    return mulhi_u16(a << 1, b << 1);
 }
 
 // The cells and weights of levels along one axis.
