@@ -13,6 +13,7 @@ import time
 
 import prometheus_client.parser
 from framed_client import BINARY, PATIENCE, Checks, Framed, Reader, folder, free_port, make_clip, run, until
+from http_client import Client, port_of
 
 TOKEN = "Zorngiebel-0123456789"
 CONFIG = """
@@ -36,38 +37,6 @@ cameras:
     outputs:
       o: {{size: 64x64, sink: "tcp:0"}}
 """
-
-
-class Unix(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=20)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
-
-
-class Client:
-    """Of what a framed serves at an address: get() gives (status, headers, body)."""
-
-    def __init__(self, port=None, path=None, token=None):
-        self.port, self.path = port, path
-        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
-
-    def get(self, page, method="GET", body=None, headers=None):
-        connection = Unix(self.path) if self.path else http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        try:
-            connection.request(method, page, body, headers if headers is not None else self.headers)
-            response = connection.getresponse()
-            return response.status, response.headers, response.read().decode()
-        finally:
-            connection.close()
-
-
-def port_of(framed):
-    found = until(lambda: re.search(r"http on \S+ port (\d+)", framed.errors()), 10)
-    return int(found[1]) if found else None
 
 
 def check_pages(checks, client):
