@@ -41,6 +41,7 @@ void camera_report_picture(struct camera_report *report, const struct frame *fra
     if (frame->info.converted)
         count(&report->converted);
     count(&report->pictures);
+    latency_observe(&report->decoding, frame->info.decoded_ns - frame->info.received_ns);
     struct stream_memory now = *memory;
     now.width = frame->image.width;
     now.height = frame->image.height;
@@ -49,6 +50,11 @@ void camera_report_picture(struct camera_report *report, const struct frame *fra
     pthread_mutex_lock(&report->lock);
     report->description.memory = now;
     pthread_mutex_unlock(&report->lock);
+}
+
+void camera_report_packet(struct camera_report *report)
+{
+    count(&report->packets);
 }
 
 void camera_report_skipped(struct camera_report *report, enum decoded_pictures decodes,

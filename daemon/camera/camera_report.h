@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "daemon/base/last_error.h"
+#include "daemon/base/latency.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/decode/frame.h"
 #include "daemon/input/demux.h"
@@ -40,6 +41,8 @@ struct camera_report {
     _Atomic int64_t next_try_ns; // CLOCK_MONOTONIC; of CAMERA_RETRYING
     const char *_Atomic backend; // that its pictures go to, its name; NULL: to none yet
     _Atomic int gpu;             // the number of that backend's GPU; -1: it has none
+    _Atomic uint64_t packets;    // that the input gave, one a picture
+    struct latency decoding;     // from received to decoded
     // Pictures that the decoder gave out, and of these:
     _Atomic uint64_t pictures;
     _Atomic uint64_t flagged[COUNTED_FLAGS];
@@ -56,6 +59,7 @@ void camera_report_open(struct camera_report *);
 void camera_report_close(struct camera_report *);
 
 // --- camera thread
+void camera_report_packet(struct camera_report *);
 void camera_report_picture(struct camera_report *, const struct frame *,
                            const struct stream_memory *);
 // What is decoded by now, and how many packets were left out since this was last said.

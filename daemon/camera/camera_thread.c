@@ -65,9 +65,11 @@ static int pass_frames(struct camera_thread *t)
         const int input = demux_read(t->demux, &packet); // 0, or why there is no packet
         if (input == -ECANCELED)
             return input;
-        if (input == 0)
+        if (input == 0) {
+            camera_report_packet(t->context.report);
             copies_packet(t->subscriptions, t->context.events, &packet, demux_parameters(t->demux),
                           &t->stop, &t->context.report->stages);
+        }
         if (input == 0 && is_stalled(t, &packet))
             return -ETIME;
         rc = decoder_send(t->decoder, input == 0 ? &packet : NULL); // NULL: the end

@@ -26,6 +26,7 @@ struct output {
     struct output_config *config;
     struct ledger ledger;
     struct latency latency;         // received to finished
+    struct latency processing;      // decoded to finished
     struct shared_object shared;    // of `shared:`, the name of the pool's memory; else closed
     struct pool *pool;              // NULL of a copy, and of lines of the analysis, which have:
     struct packet_queue *packets;   // NULL of others

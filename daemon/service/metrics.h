@@ -19,6 +19,8 @@ struct metrics {
     struct health health;                      // by the watchdog's patience
     enum ready_when ready;                     // from here on filled in by the service
     int64_t up_ns;                             // since the start
+    const struct status *status;
+    const struct history *history;
 };
 
 // The own output of the batch that follows `batch`, or of the first where that is NULL; NULL: there

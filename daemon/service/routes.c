@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
+#include "daemon/service/history.h"
 #include "daemon/service/status.h"
 #include "daemon/service/status_scene.h"
 
@@ -81,12 +83,25 @@ static struct http_page scenes_page(const struct metrics *metrics)
     return text_page(200, "application/json", status_scenes_text(metrics));
 }
 
+static struct http_page status_page(const struct metrics *metrics)
+{
+    return text_page(200, "application/json", status_text(metrics->status, metrics));
+}
+
+static struct http_page history_page(const struct metrics *metrics)
+{
+    return text_page(200, "application/json",
+                     history_text(metrics->history, NULL, HISTORY_SAMPLES, monotonic_ns()));
+}
+
 static const struct {
     const char *path;
     struct http_page (*get)(const struct metrics *);
 } routes[] = {
-    {"/metrics", metrics_page},        {"/healthz", health_page},       {"/readyz", readiness_page},
-    {"/api/v1/cameras", cameras_page}, {"/api/v1/scenes", scenes_page},
+    {"/metrics", metrics_page},        {"/healthz", health_page},
+    {"/readyz", readiness_page},       {"/api/v1/cameras", cameras_page},
+    {"/api/v1/scenes", scenes_page},   {"/api/v1/status", status_page},
+    {"/api/v1/history", history_page},
 };
 
 bool routes_get(const struct metrics *metrics, const char *path, struct http_page *ret)

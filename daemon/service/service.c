@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/output/copies.h"
 #include "daemon/service/control.h"
+#include "daemon/service/history.h"
 #include "daemon/service/reply.h"
 #include "daemon/service/routes.h"
 #include "daemon/service/status.h"
@@ -28,6 +29,8 @@ struct next {
 struct service {
     struct service_context context;
     struct status status;
+    struct history *history;
+    unsigned ticks;
     struct control *control;
     char control_path[SOCKET_PATH_MAX + 1]; // where it is to listen; "": nowhere
     struct http *http;                      // NULL: there is none
@@ -46,6 +49,8 @@ static void sample(struct service *service)
     struct metrics metrics;
     service->context.snapshot(service->context.opaque, &metrics);
     status_sample(&service->status, &metrics);
+    if (service->ticks++ % (HISTORY_INTERVAL_MS / STATUS_SAMPLE_MS) == 0)
+        history_sample(service->history, &metrics, monotonic_ns());
 }
 
 static void tick(uv_timer_t *timer)
@@ -287,6 +292,8 @@ static bool get_page(void *opaque, const char *path, struct http_page *ret)
     service->context.snapshot(service->context.opaque, &metrics);
     metrics.ready = service->ready;
     metrics.up_ns = monotonic_ns() - service->status.started_ns;
+    metrics.status = &service->status;
+    metrics.history = service->history;
     return routes_get(&metrics, path, ret);
 }
 
@@ -449,7 +456,11 @@ int service_open(struct service **ret, const struct service_context *context)
     status_open(&service->status);
     uv_timer_init(context->loop, &service->timer);
     service->timer.data = service;
-    int rc = open_control(service);
+    int rc = history_open(&service->history);
+    if (rc < 0)
+        log_event(LOG_LEVEL_ERROR, "no history: %s", strerror(-rc));
+    if (rc == 0)
+        rc = open_control(service);
     if (rc == 0)
         rc = open_http(service);
     service->ready = context->config->ready;
@@ -465,7 +476,9 @@ int service_open(struct service **ret, const struct service_context *context)
 
 static void free_service(uv_handle_t *handle)
 {
-    free(handle->data);
+    struct service *service = handle->data;
+    history_close(service->history);
+    free(service);
 }
 
 void service_close(struct service *service)

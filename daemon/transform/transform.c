@@ -315,8 +315,10 @@ static void complete(struct in_flight *flight, int status)
         struct output *output = transform->subscriptions->list[i].output;
         if (!flight->result[i])
             continue;
-        if (status == 0)
+        if (status == 0) {
             latency_observe(&output->latency, now - flight->frame.info.received_ns);
+            latency_observe(&output->processing, now - flight->frame.info.decoded_ns);
+        }
         const int n = transform->geometry.first[i + 1] - transform->geometry.first[i];
         if (output->parent)
             batch_complete(&output->share, flight->result[i], flight->first[i], n, status);
