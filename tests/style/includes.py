@@ -53,7 +53,7 @@ FOLDERS = {
 # The folders of a part in the order of a frame: each may include those before it. Files of the part itself are last,
 # but those of kernels/, which every folder there builds on, are first. config/ has no folders, so its files are listed.
 RANKS = {
-    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "camera", "supervisor", "service", "cli", ""],
+    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "camera", "supervisor", "alert", "service", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
     "config": ["url", "pattern", "address", "unit", "mistakes", "file", "cube", "expand", "document", "quantity", "types", "describe", "name_patterns", "labels", "polygons", "rois",
                "value", "config", "op", "schema", "print", "json_schema", "object", "detections", "members", "regions", "crops", "reader", "preset", "output_check", "check_sink", "check_output", "check", "load"],

@@ -1,0 +1,199 @@
+#include "daemon/alert/judge.h"
+
+#include <string.h>
+
+static const int64_t SECOND = 1000000000;
+static const int64_t NEVER = INT64_MIN / 2, NOT_WELL = INT64_MAX;
+
+// What `media_timeout: auto` is at least: the camera's thread waits for ten of the camera's own
+// intervals, and only then says that it retries.
+static const int64_t MEDIA_AUTO_NS = 1000000000;
+
+void judge_open(struct judge *judge)
+{
+    *judge = (struct judge){0};
+    for (int i = 0; i < ALERT_KINDS; i++)
+        judge->alert[i] = (struct alert){.cleared_ns = NEVER, .well_ns = NOT_WELL};
+    for (int i = 0; i < JUDGE_INTERRUPTIONS; i++)
+        judge->interrupted_ns[i] = NEVER;
+}
+
+static void raise_alert(struct alert *alert, int64_t now_ns, int64_t bad_ns, bool again)
+{
+    alert->raised = true;
+    alert->again = again;
+    alert->raised_ns = now_ns;
+    alert->bad_ns = bad_ns;
+    alert->well_ns = NOT_WELL;
+    alert->interruptions = 0;
+}
+
+static bool was_cleared_lately(const struct alert *alert, int64_t now_ns,
+                               const struct judge_limits *limits)
+{
+    return now_ns - alert->cleared_ns < JUDGE_LONGER * limits->calm_ns;
+}
+
+// With whether all is well now. True: it is cleared.
+static bool is_cleared(struct alert *alert, int64_t now_ns, bool well,
+                       const struct judge_limits *limits)
+{
+    const int64_t calm = alert->again ? JUDGE_LONGER * limits->calm_ns : limits->calm_ns;
+    if (!well)
+        alert->well_ns = NOT_WELL;
+    else if (alert->well_ns == NOT_WELL)
+        alert->well_ns = now_ns;
+    if (!well || now_ns - alert->well_ns < calm)
+        return false;
+    alert->raised = false;
+    alert->cleared_ns = now_ns;
+    return true;
+}
+
+// --- pictures
+
+// Takes what the facts say of pictures.
+static void note_pictures(struct judge *judge, const struct judge_facts *facts)
+{
+    const bool away = facts->state != CAMERA_RUNNING;
+    const bool first = !judge->begun, gone = away && !judge->away && !first;
+    if (first || (away && !judge->away))
+        judge->away_ns = facts->now_ns;
+    if (first || facts->pictures != judge->pictures)
+        judge->picture_ns = facts->now_ns;
+    judge->seen |= facts->pictures > 0 || !away;
+    judge->begun = true;
+    judge->away = away;
+    if (gone) {
+        judge->interrupted_ns[judge->interruptions++ % JUDGE_INTERRUPTIONS] = facts->now_ns;
+        judge->alert[ALERT_DOWN].interruptions++;
+        judge->alert[ALERT_FLAPPING].interruptions++;
+    }
+}
+
+static bool is_down(const struct judge *judge, const struct judge_facts *facts,
+                    const struct judge_limits *limits)
+{
+    const int64_t media = facts->media_timeout_ns > 0 ? facts->media_timeout_ns : MEDIA_AUTO_NS;
+    const int64_t start = judge->seen ? 0 : facts->connect_timeout_ns;
+    return judge->away && (facts->state == CAMERA_FAILED ||
+                           facts->now_ns - judge->picture_ns >= media + start + limits->grace_ns);
+}
+
+static bool is_flapping(const struct judge *judge, int64_t now_ns,
+                        const struct judge_limits *limits)
+{
+    const int64_t fifth = judge->interrupted_ns[judge->interruptions % JUDGE_INTERRUPTIONS];
+    return now_ns - fifth < limits->calm_ns;
+}
+
+// Down and flapping are one trouble: one of them at most is raised.
+static unsigned judge_connection(struct judge *judge, const struct judge_facts *facts,
+                                 const struct judge_limits *limits)
+{
+    const int64_t now = facts->now_ns;
+    struct alert *down = &judge->alert[ALERT_DOWN], *flapping = &judge->alert[ALERT_FLAPPING];
+    const bool lately =
+        was_cleared_lately(down, now, limits) || was_cleared_lately(flapping, now, limits);
+    if (down->raised)
+        return is_cleared(down, now, !judge->away, limits) ? 1u << ALERT_DOWN : 0;
+    if (flapping->raised && (!judge->away || now - judge->away_ns < limits->calm_ns))
+        return is_cleared(flapping, now, !judge->away, limits) ? 1u << ALERT_FLAPPING : 0;
+    if (flapping->raised || is_down(judge, facts, limits)) {
+        raise_alert(down, now, judge->picture_ns, flapping->raised ? flapping->again : lately);
+        flapping->raised = false; // it is more than that by now
+        return 1u << ALERT_DOWN;
+    }
+    if (!is_flapping(judge, now, limits))
+        return 0;
+    raise_alert(flapping, now, now, lately);
+    return 1u << ALERT_FLAPPING;
+}
+
+// --- damage
+
+static struct judge_bucket damage_of_minute(struct judge *judge, const struct judge_facts *facts)
+{
+    struct judge_bucket sum = {0}, *last = &judge->minute[JUDGE_MINUTE - 1];
+    if (facts->now_ns - judge->bucket_ns >= 10 * SECOND) {
+        memmove(judge->minute, judge->minute + 1, sizeof judge->minute - sizeof *last);
+        *last = (struct judge_bucket){0};
+        judge->bucket_ns = facts->now_ns;
+    }
+    // Counters that fall are those of a camera that a reload has opened anew.
+    if (facts->pictures >= judge->pictures && facts->damaged >= judge->damaged) {
+        last->pictures += facts->pictures - judge->pictures;
+        last->damaged += facts->damaged - judge->damaged;
+    }
+    for (int i = 0; i < JUDGE_MINUTE; i++) {
+        sum.pictures += judge->minute[i].pictures;
+        sum.damaged += judge->minute[i].damaged;
+    }
+    return sum;
+}
+
+static unsigned judge_damage(struct judge *judge, const struct judge_facts *facts,
+                             const struct judge_limits *limits)
+{
+    struct alert *alert = &judge->alert[ALERT_DAMAGED];
+    const struct judge_bucket minute = damage_of_minute(judge, facts);
+    const bool bad = minute.damaged >= 5 && 10 * minute.damaged >= minute.pictures;
+    const bool well = minute.pictures > 0 && 50 * minute.damaged < minute.pictures;
+    bool changed = false;
+    if (alert->raised)
+        changed = is_cleared(alert, facts->now_ns, well, limits);
+    else if ((changed = bad))
+        raise_alert(alert, facts->now_ns, facts->now_ns,
+                    was_cleared_lately(alert, facts->now_ns, limits));
+    return changed ? 1u << ALERT_DAMAGED : 0;
+}
+
+// --- what is seen in the pictures
+
+static unsigned judge_scene(struct judge *judge, const struct judge_facts *facts,
+                            const struct judge_limits *limits)
+{
+    unsigned changed = 0;
+    for (int i = 0; i < ALARMS; i++) {
+        struct alert *alert = &judge->alert[ALERT_SCENE + i];
+        const bool is = facts->alarms >> i & 1, was = alert->raised;
+        if (!was && is)
+            raise_alert(alert, facts->now_ns, facts->now_ns,
+                        was_cleared_lately(alert, facts->now_ns, limits));
+        else if (was)
+            is_cleared(alert, facts->now_ns, !is && !judge->away, limits);
+        changed |= alert->raised != was ? 1u << (ALERT_SCENE + i) : 0;
+    }
+    return changed;
+}
+
+unsigned judge_step(struct judge *judge, const struct judge_facts *facts,
+                    const struct judge_limits *limits)
+{
+    if (facts->state == CAMERA_ENDED)
+        return 0; // on purpose
+    note_pictures(judge, facts);
+    unsigned changed = judge_connection(judge, facts, limits);
+    changed |= judge_damage(judge, facts, limits);
+    changed |= judge_scene(judge, facts, limits);
+    judge->pictures = facts->pictures;
+    judge->damaged = facts->damaged;
+    return changed;
+}
+
+// --- names
+
+static const char *const names[ALERT_SCENE] = {"down", "flapping", "damaged"};
+
+const char *alert_kind_name(enum alert_kind kind)
+{
+    return kind < ALERT_SCENE ? names[kind] : alarm_name((enum alarm)(kind - ALERT_SCENE));
+}
+
+enum alert_kind alert_kind_find(const char *name)
+{
+    int kind = 0;
+    while (kind < ALERT_KINDS && strcmp(alert_kind_name((enum alert_kind)kind), name) != 0)
+        kind++;
+    return (enum alert_kind)kind;
+}
