@@ -261,6 +261,7 @@ struct config {
     struct control_address control;
     struct http_address http;
     char *http_token; // a secret; NULL: HTTP clients need none
+    bool http_write;
     struct place control_place, http_place;
     enum ready_when ready;
     char *tuned; // ignored; NULL: not set

@@ -356,6 +356,8 @@ static const struct config_row root_rows[] = {
           .live = true),
     FIELD(struct config, http_token, NULL, "token that HTTP clients must send: Authorization: Bearer TOKEN",
           .example = "${FRAMED_HTTP_TOKEN}", .live = true),
+    FIELD(struct config, http_write, "false",
+          "whether HTTP clients may change what framed does: cameras, reloads, probes", .live = true),
     FIELD(struct config, ready, "any",
           "when /readyz reports ready; all: every camera has delivered a picture; any: the same, or one camera has and framed has run for 30 s",
           .live = true),

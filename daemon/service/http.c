@@ -1,7 +1,6 @@
 #include "daemon/service/http.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,19 +10,9 @@
 #include "config/address.h"
 #include "daemon/base/listener.h"
 #include "daemon/base/log.h"
+#include "daemon/service/http_client.h"
 
 enum { ACCEPTS_A_TURN = 16, EVENTS_A_TURN = 32, ACCEPT_PAUSE_MS = 1000 };
-
-// libmicrohttpd gets a connection with its first byte, so that the time of a request is known.
-struct client {
-    struct http *http;
-    int fd;               // this module's while idle, then libmicrohttpd's
-    bool idle;            // has not sent a byte
-    bool answered;        // its request is whole
-    bool dropped;         // not in the list any more; freed once libmicrohttpd has closed it
-    uint64_t deadline_ms; // of uv_now
-    struct client *previous, *next;
-};
 
 struct http {
     struct http_options options;
@@ -31,90 +20,16 @@ struct http {
     char *token;
     struct listener listener;
     int port;
-    struct MHD_Daemon *daemon; // has an epoll set of its own
-    int epoll;                 // that set, the listener and the idle clients
-    uv_poll_t poll;            // of `epoll`
-    uv_timer_t timer;          // the next deadline, or when libmicrohttpd wants to be called
-    uv_timer_t pause;          // until connections are accepted again
-    struct client clients;     // a ring in the order in which they came, with this as its end
-    struct client *entering;   // is being given to libmicrohttpd
-    int n_clients;
+    struct MHD_Daemon *daemon;    // has an epoll set of its own
+    int epoll;                    // that set, the listener and the idle clients
+    uv_poll_t poll;               // of `epoll`
+    uv_timer_t timer;             // the next deadline, or when libmicrohttpd wants to be called
+    uv_timer_t pause;             // until connections are accepted again
+    struct http_client clients;   // a ring in the order in which they came, with this as its end
+    struct http_client *entering; // is being given to libmicrohttpd
+    int n_clients, n_streams;
     int handles;
 };
-
-// --- a request
-
-static enum MHD_Result respond(struct MHD_Connection *connection, struct http_page *page)
-{
-    if (!page->body)
-        return MHD_NO; // closes the connection
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(page->size, page->body, MHD_RESPMEM_MUST_FREE);
-    if (!response) {
-        free(page->body);
-        return MHD_NO;
-    }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    if (page->status == MHD_HTTP_UNAUTHORIZED)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-    if (page->status == MHD_HTTP_METHOD_NOT_ALLOWED)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-    enum MHD_Result queued = MHD_queue_response(connection, (unsigned)page->status, response);
-    MHD_destroy_response(response);
-    return queued;
-}
-
-static struct http_page refusal(int status, const char *text)
-{
-    return (struct http_page){status, "text/plain", strdup(text), strlen(text)};
-}
-
-// In a time that tells nothing of how much of the token was right.
-static bool is_token(const char *wanted, const char *given)
-{
-    size_t n = strlen(wanted), m = strlen(given);
-    volatile unsigned char wrong = n != m;
-    for (size_t i = 0; i < m; i++)
-        wrong |= (unsigned char)(given[i] ^ (i < n ? wanted[i] : 0));
-    return !wrong;
-}
-
-static bool is_welcome(const struct http *http, struct MHD_Connection *connection)
-{
-    static const char scheme[] = "Bearer ";
-    const char *given =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-    if (!http->token)
-        return true;
-    return given && strncasecmp(given, scheme, strlen(scheme)) == 0 &&
-           is_token(http->token, given + strlen(scheme));
-}
-
-static void request_is_whole(struct MHD_Connection *connection)
-{
-    struct client *client =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-    client->answered = true;
-    client->deadline_ms = uv_now(client->http->options.loop) + HTTP_RESPONSE_MS;
-}
-
-static enum MHD_Result request_came(void *opaque, struct MHD_Connection *connection,
-                                    const char *path, const char *method, const char *version,
-                                    const char *upload, size_t *upload_size, void **state)
-{
-    struct http *http = opaque;
-    struct http_page page;
-    (void)version, (void)upload, (void)upload_size, (void)state;
-    request_is_whole(connection);
-    if (!is_welcome(http, connection))
-        page = refusal(MHD_HTTP_UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN\n");
-    else if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-        page = refusal(MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD alone\n");
-    else if (!http->options.page(http->options.opaque, path, &page))
-        page = refusal(MHD_HTTP_NOT_FOUND, "no such page\n");
-    return respond(connection, &page);
-}
 
 // --- clients
 
@@ -124,7 +39,7 @@ static int watch(struct http *http, int operation, int fd, unsigned events, void
     return epoll_ctl(http->epoll, operation, fd, &event) < 0 ? -errno : 0;
 }
 
-static void unlink_client(struct client *client)
+static void unlink_client(struct http_client *client)
 {
     client->previous->next = client->next;
     client->next->previous = client->previous;
@@ -132,11 +47,12 @@ static void unlink_client(struct client *client)
 }
 
 // libmicrohttpd closes its own connections, in its next run.
-static void drop(struct client *client)
+static void drop(struct http_client *client)
 {
     unlink_client(client);
     client->dropped = true;
     if (!client->idle) {
+        http_client_wake(client);
         shutdown(client->fd, SHUT_RDWR);
         return;
     }
@@ -144,11 +60,35 @@ static void drop(struct client *client)
     free(client);
 }
 
+void http_client_expect(struct http_client *client, uint64_t ms)
+{
+    client->deadline_ms = ms ? uv_now(client->http->options.loop) + ms : UINT64_MAX;
+}
+
+void http_client_sleep(struct http_client *client)
+{
+    client->asleep = true;
+    MHD_suspend_connection(client->connection);
+    watch(client->http, EPOLL_CTL_ADD, client->fd, EPOLLRDHUP, client);
+}
+
+static void time_is_up(uv_timer_t *timer);
+
+void http_client_wake(struct http_client *client)
+{
+    if (!client->asleep)
+        return;
+    client->asleep = false;
+    watch(client->http, EPOLL_CTL_DEL, client->fd, 0, NULL);
+    MHD_resume_connection(client->connection);
+    uv_timer_start(&client->http->timer, time_is_up, 0, 0); // libmicrohttpd is to run
+}
+
 // The client that came first, and of those that still read their response only if there is
 // nobody else.
-static struct client *first_to_drop(const struct http *http)
+static struct http_client *first_to_drop(const struct http *http)
 {
-    struct client *client = http->clients.next;
+    struct http_client *client = http->clients.next;
     while (client != &http->clients && client->answered)
         client = client->next;
     return client != &http->clients ? client : http->clients.next;
@@ -157,7 +97,7 @@ static struct client *first_to_drop(const struct http *http)
 static void drop_late_clients(struct http *http)
 {
     const uint64_t now = uv_now(http->options.loop);
-    for (struct client *client = http->clients.next, *next; client != &http->clients;
+    for (struct http_client *client = http->clients.next, *next; client != &http->clients;
          client = next) {
         next = client->next;
         if (client->deadline_ms <= now)
@@ -166,7 +106,7 @@ static void drop_late_clients(struct http *http)
 }
 
 // libmicrohttpd closes the socket where it cannot take it.
-static void begin_request(struct client *client)
+static void begin_request(struct http_client *client)
 {
     struct http *http = client->http;
     struct sockaddr_storage address = {0};
@@ -185,11 +125,20 @@ static void begin_request(struct client *client)
     http->entering = NULL;
 }
 
+// One that sleeps hangs up.
+static void client_ready(struct http_client *client)
+{
+    if (client->idle)
+        begin_request(client);
+    else
+        drop(client);
+}
+
 static void connection_notified(void *opaque, struct MHD_Connection *connection, void **context,
                                 enum MHD_ConnectionNotificationCode code)
 {
     struct http *http = opaque;
-    struct client *client = *context;
+    struct http_client *client = *context;
     (void)connection;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *context = http->entering;
@@ -203,7 +152,7 @@ static void connection_notified(void *opaque, struct MHD_Connection *connection,
 
 static int add_client(struct http *http, int fd)
 {
-    struct client *client = calloc(1, sizeof *client);
+    struct http_client *client = calloc(1, sizeof *client);
     int rc = client ? watch(http, EPOLL_CTL_ADD, fd, EPOLLIN, client) : -ENOMEM;
     if (rc < 0) {
         free(client);
@@ -211,7 +160,7 @@ static int add_client(struct http *http, int fd)
     }
     if (http->n_clients == HTTP_CLIENTS_MAX)
         drop(first_to_drop(http));
-    *client = (struct client){
+    *client = (struct http_client){
         .http = http,
         .fd = fd,
         .idle = true,
@@ -254,8 +203,6 @@ static void accept_clients(struct http *http)
     }
 }
 
-static void time_is_up(uv_timer_t *timer);
-
 static void set_timer(struct http *http)
 {
     const uint64_t now = uv_now(http->options.loop);
@@ -263,7 +210,7 @@ static void set_timer(struct http *http)
     uint64_t next = UINT64_MAX;
     if (MHD_get_timeout(http->daemon, &run_ms) == MHD_YES)
         next = now + run_ms;
-    for (struct client *client = http->clients.next; client != &http->clients;
+    for (struct http_client *client = http->clients.next; client != &http->clients;
          client = client->next)
         if (client->deadline_ms < next)
             next = client->deadline_ms;
@@ -297,7 +244,7 @@ static void sockets_ready(uv_poll_t *poll, int status, int events)
         if (event[i].data.ptr == http)
             comes = true;
         else if (event[i].data.ptr != http->daemon)
-            begin_request(event[i].data.ptr);
+            client_ready(event[i].data.ptr);
     }
     if (comes)
         accept_clients(http);
@@ -326,7 +273,8 @@ static int start_daemon(struct http *http)
     const unsigned limit = HTTP_CLIENTS_MAX + ACCEPTS_A_TURN;
     errno = 0;
     http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, request_came, http,
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        http_exchange_read, http, MHD_OPTION_NOTIFY_COMPLETED, http_exchange_end, http,
         MHD_OPTION_NOTIFY_CONNECTION, connection_notified, http, MHD_OPTION_CONNECTION_LIMIT, limit,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CLIENT_BYTES, MHD_OPTION_END);
     return http->daemon ? 0 : errno ? -errno : -EIO;
@@ -378,10 +326,10 @@ static int copy_options(struct http *http, const struct http_options *options)
 static void close_sockets(struct http *http)
 {
     listener_close(&http->listener);
-    for (struct client *client = http->clients.next, *next; client != &http->clients;
+    for (struct http_client *client = http->clients.next, *next; client != &http->clients;
          client = next) {
         next = client->next;
-        if (client->idle)
+        if (client->idle || client->asleep)
             drop(client);
     }
     if (http->daemon)
@@ -426,10 +374,26 @@ const struct sink_address *http_address(const struct http *http)
     return &http->address;
 }
 
-void http_token(struct http *http, char *token)
+const struct http_options *http_options(const struct http *http)
+{
+    return &http->options;
+}
+
+const char *http_token(const struct http *http)
+{
+    return http->token;
+}
+
+int *http_n_streams(struct http *http)
+{
+    return &http->n_streams;
+}
+
+void http_permit(struct http *http, char *token, bool may_write)
 {
     forget_token(http);
     http->token = token;
+    http->options.may_write = may_write;
 }
 
 // Clients that connected before the socket was removed are accepted first.

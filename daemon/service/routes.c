@@ -14,7 +14,8 @@ static const char PLAIN[] = "text/plain; charset=utf-8";
 
 static struct http_page text_page(int status, const char *type, char *text)
 {
-    return (struct http_page){status, type, text, text ? strlen(text) : 0};
+    return (struct http_page){
+        .status = status, .type = type, .body = text, .size = text ? strlen(text) : 0};
 }
 
 static struct http_page metrics_page(const struct metrics *metrics)
@@ -97,7 +98,7 @@ static struct http_page history_page(const struct metrics *metrics)
 static const struct {
     const char *path;
     struct http_page (*get)(const struct metrics *);
-} routes[] = {
+} pages[] = {
     {"/metrics", metrics_page},        {"/healthz", health_page},
     {"/readyz", readiness_page},       {"/api/v1/cameras", cameras_page},
     {"/api/v1/scenes", scenes_page},   {"/api/v1/status", status_page},
@@ -106,10 +107,33 @@ static const struct {
 
 bool routes_get(const struct metrics *metrics, const char *path, struct http_page *ret)
 {
-    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
-        if (strcmp(routes[i].path, path) == 0) {
-            *ret = routes[i].get(metrics);
+    for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)
+        if (strcmp(pages[i].path, path) == 0) {
+            *ret = pages[i].get(metrics);
             return true;
         }
     return false;
 }
+
+static void serve_page(void *opaque, struct http_exchange *exchange)
+{
+    const struct routes_context *context = opaque;
+    struct metrics metrics;
+    struct http_page page;
+    context->snapshot(context->opaque, &metrics);
+    if (routes_get(&metrics, http_path(exchange), &page))
+        http_answer(exchange, &page);
+    else
+        http_refuse(exchange, 404, "no such page");
+}
+
+const struct http_route routes_table[] = {
+    {.method = "GET", .pattern = "/metrics", .serve = serve_page},
+    {.method = "GET", .pattern = "/healthz", .serve = serve_page},
+    {.method = "GET", .pattern = "/readyz", .serve = serve_page},
+    {.method = "GET", .pattern = "/api/v1/cameras", .serve = serve_page},
+    {.method = "GET", .pattern = "/api/v1/scenes", .serve = serve_page},
+    {.method = "GET", .pattern = "/api/v1/status", .serve = serve_page},
+    {.method = "GET", .pattern = "/api/v1/history", .serve = serve_page},
+};
+const int routes_count = sizeof routes_table / sizeof routes_table[0];

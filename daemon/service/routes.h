@@ -5,7 +5,17 @@
 #include "daemon/service/http.h"
 #include "daemon/service/metrics.h"
 
-// Fills the page at that path; false: there is none.
+struct routes_context {
+    // What the pages show, as it is now.
+    void (*snapshot)(void *opaque, struct metrics *ret);
+    void *opaque;
+};
+
+// Their `opaque` is a struct routes_context.
+extern const struct http_route routes_table[];
+extern const int routes_count;
+
+// Fills a page that shows metrics alone; false: there is none at that path.
 bool routes_get(const struct metrics *, const char *path, struct http_page *ret);
 
 #endif

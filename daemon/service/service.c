@@ -23,6 +23,7 @@ struct next {
     struct control_place *place; // NULL: the control socket goes
     struct http *http;           // NULL: HTTP goes
     char *token;                 // where HTTP stays
+    bool may_write;
     enum ready_when ready;
 };
 
@@ -34,6 +35,7 @@ struct service {
     struct control *control;
     char control_path[SOCKET_PATH_MAX + 1]; // where it is to listen; "": nowhere
     struct http *http;                      // NULL: there is none
+    struct routes_context routes;
     enum ready_when ready;
     uv_timer_t timer;
     struct next next;
@@ -285,16 +287,14 @@ static int open_control(struct service *service)
 
 // --- HTTP
 
-static bool get_page(void *opaque, const char *path, struct http_page *ret)
+static void take_snapshot(void *opaque, struct metrics *ret)
 {
     struct service *service = opaque;
-    struct metrics metrics;
-    service->context.snapshot(service->context.opaque, &metrics);
-    metrics.ready = service->ready;
-    metrics.up_ns = monotonic_ns() - service->status.started_ns;
-    metrics.status = &service->status;
-    metrics.history = service->history;
-    return routes_get(&metrics, path, ret);
+    service->context.snapshot(service->context.opaque, ret);
+    ret->ready = service->ready;
+    ret->up_ns = monotonic_ns() - service->status.started_ns;
+    ret->status = &service->status;
+    ret->history = service->history;
 }
 
 static void tell_http(const struct http *http)
@@ -314,8 +314,10 @@ static int make_http(struct service *service, const struct config *config, struc
         .loop = service->context.loop,
         .address = &config->http.at,
         .token = config->http_token,
-        .page = get_page,
-        .opaque = service,
+        .may_write = config->http_write,
+        .routes = routes_table,
+        .n_routes = routes_count,
+        .opaque = &service->routes,
     };
     *ret = NULL;
     return options.address->kind == SINK_NONE ? 0 : http_open(ret, &options, why, size);
@@ -376,6 +378,7 @@ static int prepare_token(const struct new_config *new)
     const char *token = new->config->http_token;
     struct next *next = &new->service->next;
     next->token = token ? strdup(token) : NULL;
+    next->may_write = new->config->http_write;
     return token && !next->token ? -ENOMEM : 0;
 }
 
@@ -435,7 +438,7 @@ void service_commit(struct service *service)
         if (service->http)
             tell_http(service->http);
     } else if (service->http) {
-        http_token(service->http, next->token);
+        http_permit(service->http, next->token, next->may_write);
     }
     service->ready = next->ready;
     *next = (struct next){0};
@@ -453,6 +456,7 @@ int service_open(struct service **ret, const struct service_context *context)
     service->context = *context;
     service->last = &service->first;
     service->check = (struct work){.run = check_file, .done = file_was_checked};
+    service->routes = (struct routes_context){.snapshot = take_snapshot, .opaque = service};
     status_open(&service->status);
     uv_timer_init(context->loop, &service->timer);
     service->timer.data = service;

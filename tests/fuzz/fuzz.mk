@@ -6,7 +6,7 @@ FUZZERS := client config control cube h264 h265 http jpeg results ring rtcp rtp 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image lut processors)
 FUZZED_OBJ := $(FUZZED_CONFIG_OBJ) $(filter $(B)/daemon/base/% $(B)/daemon/output/%,$(DAEMON_OBJ)) \
-	$(patsubst %,$(B)/daemon/%.o,bitstream/hevc_headers bitstream/nal decode/frame input/libav_log input/retry scene/alarms scene/gate service/control service/http)
+	$(patsubst %,$(B)/daemon/%.o,bitstream/hevc_headers bitstream/nal decode/frame input/libav_log input/retry scene/alarms scene/gate service/control service/http service/http_exchange service/http_guard)
 FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
 
 $(filter %_control %_http,$(FUZZED_BY)): $(B)/tests/fuzz/dialogue.o

@@ -16,7 +16,7 @@ enum { LARGE = 300000 }; // more than a socket takes at a time
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool page(void *opaque, const char *path, struct http_page *ret)
+static void serve(void *opaque, struct http_exchange *exchange)
 {
     static const struct {
         const char *path;
@@ -24,19 +24,56 @@ static bool page(void *opaque, const char *path, struct http_page *ret)
         size_t size;
     } pages[] = {
         {"/healthz", 200, 3}, {"/metrics", 200, LARGE}, {"/readyz", 503, 3}, {"/nothing", 200, 0}};
-    size_t i = 0, n = sizeof pages / sizeof pages[0];
+    size_t i = 0;
     (void)opaque;
-    while (i < n && strcmp(path, pages[i].path) != 0)
+    while (strcmp(http_path(exchange), pages[i].path) != 0)
         i++;
-    if (i == n)
-        return false;
-    *ret = (struct http_page){pages[i].status, "text/plain", NULL, pages[i].size};
-    if (ret->size > 0) { // else as if there were no memory
-        ret->body = malloc(ret->size);
-        memset(ret->body, 'x', ret->size);
+    struct http_page page = {
+        .status = pages[i].status, .type = "text/plain", .size = pages[i].size};
+    if (page.size > 0) { // else as if there were no memory
+        page.body = malloc(page.size);
+        memset(page.body, 'x', page.size);
     }
-    return true;
+    http_answer(exchange, &page);
 }
+
+static void serve_echo(void *opaque, struct http_exchange *exchange)
+{
+    struct http_page page = {.status = 200, .type = "text/plain"};
+    const char *body = http_body(exchange, &page.size);
+    (void)opaque;
+    page.body = malloc(page.size + 1);
+    memcpy(page.body, body, page.size);
+    http_answer(exchange, &page);
+}
+
+static struct http_exchange *held;
+
+static void gone(void *opaque)
+{
+    (void)opaque;
+    held = NULL;
+}
+
+// The first is held until the second comes.
+static void serve_held(void *opaque, struct http_exchange *exchange)
+{
+    (void)opaque;
+    if (held)
+        http_refuse(held, 503, "another came");
+    held = exchange;
+    http_hold(exchange, gone, NULL);
+}
+
+static const struct http_route routes[] = {
+    {.method = "GET", .pattern = "/healthz", .serve = serve},
+    {.method = "GET", .pattern = "/metrics", .serve = serve},
+    {.method = "GET", .pattern = "/readyz", .serve = serve},
+    {.method = "GET", .pattern = "/nothing", .serve = serve},
+    {.method = "POST", .pattern = "/echo", .serve = serve_echo},
+    {.method = "PUT", .pattern = "/write", .serve = serve_echo, .writes = true},
+    {.method = "GET", .pattern = "/held/*", .serve = serve_held},
+};
 
 // --- what was heard
 
@@ -60,7 +97,8 @@ static bool brought_token(const struct speaker *speaker)
 static bool is_known(long status, bool welcome)
 {
     static const int pages[] = {200, 404, 405, 503};
-    static const int others[] = {100, 400, 401, 408, 411, 413, 414, 417, 431, 500, 501, 505};
+    static const int others[] = {100, 400, 401, 403, 408, 411, 413,
+                                 414, 415, 417, 431, 500, 501, 505};
     for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)
         if (status == pages[i])
             return welcome;
@@ -143,7 +181,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dialogue dialogue;
     const struct sink_address address = {.kind = SINK_UNIX, .path = dialogue.path};
     struct http_options options = {
-        .loop = &dialogue.loop, .address = &address, .token = TOKEN, .page = page};
+        .loop = &dialogue.loop,
+        .address = &address,
+        .token = TOKEN,
+        .routes = routes,
+        .n_routes = sizeof routes / sizeof routes[0],
+    };
     char why[256] = "";
     if (size >= strlen(OPEN) && memcmp(script, OPEN, strlen(OPEN)) == 0) {
         options.token = NULL;

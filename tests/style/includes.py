@@ -74,7 +74,7 @@ FILES = [
     (r"daemon/output/(muxer|mp4_index)\.c", ["libavformat/"]),
     (r"daemon/(service/status(_bottleneck|_camera|_results|_scene)?|service/reply|cli/\w+)\.c", ["jansson.h"]),
     (r"tests/daemon/service/(status|history)\.c", ["jansson.h"]),
-    (r"daemon/service/http\.c", ["microhttpd.h"]),
+    (r"daemon/service/http_(client\.h|exchange\.c)", ["microhttpd.h"]),
     (r"daemon/service/notify\.c", ["systemd/sd-daemon.h"]),
     (r"tests/bench/latency/gstreamer\.c", ["gst/"]),
     (r"tests/bench/clip_units\.c", ["libavformat/", "libavcodec/"]),

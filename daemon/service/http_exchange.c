@@ -1,0 +1,426 @@
+#include "daemon/service/http.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "config/address.h"
+#include "daemon/output/json_text.h"
+#include "daemon/service/http_client.h"
+#include "daemon/service/http_guard.h"
+
+enum {
+    PARTS_MAX = 3,
+    PATH_MAX_BYTES = 512,
+    STREAM_BLOCK = 65536,  // bytes that a stream may be asked for
+    STREAM_UNSENT = 32768, // that lie in the kernel: what is newer is asked for when it goes
+    CHUNK_MIN = 1024,      // of a body that grows
+    SENTENCE_MAX = 1024,
+};
+
+struct http_exchange {
+    struct http_client *client;
+    const struct http_route *route;
+    char path[PATH_MAX_BYTES]; // its slashes are zeros
+    char *part[PARTS_MAX];
+    bool is_api;
+    char *body;
+    size_t size, capacity;
+    bool too_long;
+    enum { READING, SERVING, HELD, READY, STREAMING, ANSWERED } phase;
+    struct http_stream stream;     // of one that is held `gone` alone
+    struct MHD_Response *response; // where it is READY
+    int status;
+};
+
+static const char content_policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+// --- what it asks for
+
+const char *http_path(const struct http_exchange *exchange)
+{
+    return exchange->path;
+}
+
+const char *http_part(const struct http_exchange *exchange, int i)
+{
+    return exchange->part[i];
+}
+
+const char *http_argument(const struct http_exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->client->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *http_header(const struct http_exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->client->connection, MHD_HEADER_KIND, name);
+}
+
+const char *http_body(const struct http_exchange *exchange, size_t *size)
+{
+    *size = exchange->size;
+    return exchange->body ? exchange->body : "";
+}
+
+static bool looks(const char *method)
+{
+    return strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+}
+
+static bool is_method(const struct http_route *route, const char *method)
+{
+    return strcmp(route->method, looks(method) ? MHD_HTTP_METHOD_GET : method) == 0;
+}
+
+// With what stands in the path for each `*`, which is cut out there.
+static bool match(const char *pattern, char *path, char *part[PARTS_MAX])
+{
+    int n = 0;
+    while (*pattern && *path) {
+        if (*pattern == '*' && *path != '/' && n < PARTS_MAX) {
+            part[n++] = path;
+            path += strcspn(path, "/");
+            pattern++;
+        } else if (*pattern++ != *path++) {
+            return false;
+        }
+    }
+    return !*pattern && !*path;
+}
+
+static void cut_parts(struct http_exchange *exchange)
+{
+    for (int i = 0; i < PARTS_MAX && exchange->part[i]; i++)
+        exchange->part[i][strcspn(exchange->part[i], "/")] = 0;
+}
+
+// The route, or NULL with the methods that the path has in `allowed`.
+static const struct http_route *find_route(struct http_exchange *exchange, const char *method,
+                                           char *allowed, size_t size)
+{
+    const struct http_options *options = http_options(exchange->client->http);
+    *allowed = 0;
+    for (int i = 0; i < options->n_routes; i++) {
+        const struct http_route *route = &options->routes[i];
+        char *part[PARTS_MAX] = {0};
+        if (!match(route->pattern, exchange->path, part))
+            continue;
+        if (is_method(route, method)) {
+            memcpy(exchange->part, part, sizeof part);
+            cut_parts(exchange);
+            return route;
+        }
+        const size_t used = strlen(allowed);
+        snprintf(allowed + used, size - used, "%s%s", used ? ", " : "",
+                 strcmp(route->method, MHD_HTTP_METHOD_GET) == 0 ? "GET, HEAD" : route->method);
+    }
+    return NULL;
+}
+
+// --- its answer
+
+static void add_headers(struct MHD_Response *response, const struct http_page *page)
+{
+    const struct {
+        const char *name, *value;
+    } headers[] = {
+        {MHD_HTTP_HEADER_CONTENT_TYPE, page->type},
+        {MHD_HTTP_HEADER_CACHE_CONTROL, page->etag ? "no-cache" : "no-store"},
+        {MHD_HTTP_HEADER_ETAG, page->etag},
+        {MHD_HTTP_HEADER_CONTENT_ENCODING, page->gzipped ? "gzip" : NULL},
+        {MHD_HTTP_HEADER_WWW_AUTHENTICATE, page->status == MHD_HTTP_UNAUTHORIZED ? "Bearer" : NULL},
+        {"Content-Security-Policy", content_policy},
+        {"Cross-Origin-Opener-Policy", "same-origin"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Referrer-Policy", "no-referrer"},
+        {"X-Content-Type-Options", "nosniff"},
+    };
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        if (headers[i].value)
+            MHD_add_response_header(response, headers[i].name, headers[i].value);
+}
+
+static struct MHD_Response *make_response(const struct http_page *page)
+{
+    struct MHD_Response *response = NULL;
+    if (page->body)
+        response = MHD_create_response_from_buffer(page->size, page->body,
+                                                   page->constant ? MHD_RESPMEM_PERSISTENT
+                                                                  : MHD_RESPMEM_MUST_FREE);
+    if (response)
+        add_headers(response, page);
+    else if (!page->constant)
+        free(page->body);
+    return response;
+}
+
+static void queue(struct http_exchange *exchange)
+{
+    struct MHD_Response *response = exchange->response;
+    const bool queued = response && MHD_queue_response(exchange->client->connection,
+                                                       (unsigned)exchange->status, response);
+    if (response)
+        MHD_destroy_response(response);
+    exchange->response = NULL;
+    exchange->phase = ANSWERED;
+    exchange->client->answered = true;
+    http_client_expect(exchange->client, HTTP_RESPONSE_MS);
+    if (!queued)
+        shutdown(exchange->client->fd, SHUT_RDWR);
+}
+
+static bool is_known(const struct http_exchange *exchange, const char *etag)
+{
+    const char *known = http_header(exchange, MHD_HTTP_HEADER_IF_NONE_MATCH);
+    return known && strstr(known, etag);
+}
+
+void http_answer(struct http_exchange *exchange, const struct http_page *page)
+{
+    const bool held = exchange->phase == HELD;
+    struct http_page unchanged = *page;
+    if (page->etag && is_known(exchange, page->etag)) {
+        unchanged = (struct http_page){.status = MHD_HTTP_NOT_MODIFIED,
+                                       .type = page->type,
+                                       .etag = page->etag,
+                                       .body = "",
+                                       .constant = true};
+        if (!page->constant)
+            free(page->body);
+    }
+    exchange->status = unchanged.status;
+    exchange->response = make_response(&unchanged);
+    exchange->phase = READY;
+    if (held)
+        http_client_wake(exchange->client); // libmicrohttpd takes it when it runs
+    else
+        queue(exchange);
+}
+
+static struct http_page text_page(const struct http_exchange *exchange, int status,
+                                  const char *sentence)
+{
+    char text[6 * SENTENCE_MAX + 32], *end = text;
+    if (exchange->is_api) {
+        end = json_put_text(json_put(end, "{\"error\": "), sentence);
+        end = json_put(end, "}\n");
+    } else {
+        end = json_put(json_put(end, sentence), "\n");
+    }
+    return (struct http_page){
+        .status = status,
+        .type = exchange->is_api ? "application/json" : "text/plain; charset=utf-8",
+        .body = strndup(text, (size_t)(end - text)),
+        .size = (size_t)(end - text),
+    };
+}
+
+void http_refuse(struct http_exchange *exchange, int status, const char *format, ...)
+{
+    char sentence[SENTENCE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    const struct http_page page = text_page(exchange, status, sentence);
+    http_answer(exchange, &page);
+}
+
+void http_hold(struct http_exchange *exchange, void (*gone)(void *opaque), void *opaque)
+{
+    exchange->phase = HELD;
+    exchange->stream = (struct http_stream){.gone = gone, .opaque = opaque};
+    exchange->client->answered = true;
+    http_client_expect(exchange->client, HTTP_HOLD_MS);
+    http_client_sleep(exchange->client);
+}
+
+// --- a stream
+
+static ssize_t read_stream(void *opaque, uint64_t at, char *to, size_t room)
+{
+    struct http_exchange *exchange = opaque;
+    (void)at;
+    if (exchange->client->dropped)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    const size_t n = exchange->stream.fill(exchange->stream.opaque, to, room);
+    if (n > 0) {
+        http_client_expect(exchange->client, HTTP_RESPONSE_MS);
+    } else {
+        http_client_expect(exchange->client, 0);
+        http_client_sleep(exchange->client);
+    }
+    return (ssize_t)n;
+}
+
+int http_stream(struct http_exchange *exchange, const struct http_stream *stream)
+{
+    int *n_streams = http_n_streams(exchange->client->http);
+    if (*n_streams == HTTP_STREAMS_MAX)
+        return -EBUSY;
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, exchange, NULL);
+    if (response)
+        add_headers(response, &(struct http_page){.status = MHD_HTTP_OK, .type = stream->type});
+    exchange->stream = *stream;
+    // Where the socket is no TCP socket, this fails and is not needed.
+    setsockopt(exchange->client->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){STREAM_UNSENT},
+               sizeof(int));
+    exchange->response = response;
+    exchange->status = MHD_HTTP_OK;
+    queue(exchange);
+    exchange->phase = STREAMING;
+    ++*n_streams;
+    return 0;
+}
+
+void http_wake(struct http_exchange *exchange)
+{
+    http_client_wake(exchange->client);
+}
+
+// --- from its head to its end
+
+static int is_refused(const struct http_exchange *exchange, const char *method, const char **why)
+{
+    const struct http *http = exchange->client->http;
+    const struct http_options *options = http_options(http);
+    const struct sink_address *at = http_address(http);
+    const char *length = http_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const struct http_demands demands = {
+        .token = http_token(http),
+        .unix_socket = at->kind == SINK_UNIX,
+        .host = at->kind == SINK_TCP ? address_host(at) : NULL,
+        .may_write = options->may_write,
+    };
+    const struct http_credentials given = {
+        .authorization = http_header(exchange, MHD_HTTP_HEADER_AUTHORIZATION),
+        .host = http_header(exchange, MHD_HTTP_HEADER_HOST),
+        .origin = http_header(exchange, MHD_HTTP_HEADER_ORIGIN),
+        .content_type = http_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE),
+        .looks = looks(method),
+        .open = exchange->route && exchange->route->open,
+        .writes = exchange->route && exchange->route->writes,
+        .has_body = exchange->route && ((length && strcmp(length, "0") != 0) ||
+                                        http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING)),
+    };
+    return http_guard(&demands, &given, why);
+}
+
+// Whether it may go on; else it was refused.
+static bool admit(struct http_exchange *exchange, const char *method, const char *path)
+{
+    char allowed[128] = "";
+    const char *why;
+    const bool fits = strlen(path) < sizeof exchange->path;
+    strcpy(exchange->path, fits ? path : "");
+    exchange->is_api = strncmp(path, "/api/", 5) == 0;
+    exchange->route = find_route(exchange, method, allowed, sizeof allowed);
+    const int status = is_refused(exchange, method, &why);
+    if (status != 0) {
+        http_refuse(exchange, status, "%s", why);
+    } else if (!exchange->route && *allowed) {
+        struct http_page page = text_page(exchange, MHD_HTTP_METHOD_NOT_ALLOWED, allowed);
+        exchange->status = page.status;
+        exchange->response = make_response(&page);
+        if (exchange->response)
+            MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_ALLOW, allowed);
+        queue(exchange);
+    } else if (!exchange->route) {
+        http_refuse(exchange, MHD_HTTP_NOT_FOUND, "no such page");
+    }
+    return exchange->phase == READING;
+}
+
+static void read_body(struct http_exchange *exchange, const char *data, size_t n)
+{
+    const size_t needed = exchange->size + n + 1;
+    exchange->too_long |= needed > HTTP_BODY_BYTES + 1;
+    if (exchange->too_long)
+        return;
+    if (needed > exchange->capacity) {
+        const size_t capacity = needed < CHUNK_MIN ? CHUNK_MIN : 2 * needed;
+        char *larger = realloc(exchange->body, capacity);
+        exchange->too_long |= !larger;
+        if (!larger)
+            return;
+        exchange->body = larger;
+        exchange->capacity = capacity;
+    }
+    memcpy(exchange->body + exchange->size, data, n);
+    exchange->size += n;
+    exchange->body[exchange->size] = 0;
+}
+
+static void serve(struct http_exchange *exchange)
+{
+    exchange->phase = SERVING;
+    if (exchange->too_long)
+        http_refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "a body of at most %d bytes",
+                    HTTP_BODY_BYTES);
+    else
+        exchange->route->serve(http_options(exchange->client->http)->opaque, exchange);
+}
+
+static struct http_exchange *begin(struct MHD_Connection *connection, const char *method,
+                                   const char *path)
+{
+    struct http_exchange *exchange = calloc(1, sizeof *exchange);
+    if (!exchange)
+        return NULL;
+    exchange->client =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    exchange->client->connection = connection;
+    http_client_expect(exchange->client, HTTP_BODY_MS);
+    admit(exchange, method, path);
+    return exchange;
+}
+
+enum MHD_Result http_exchange_read(void *http, struct MHD_Connection *connection, const char *path,
+                                   const char *method, const char *version, const char *upload,
+                                   size_t *upload_size, void **ret)
+{
+    struct http_exchange *exchange = *ret;
+    (void)http, (void)version;
+    if (!exchange) {
+        *ret = exchange = begin(connection, method, path);
+        return exchange ? MHD_YES : MHD_NO;
+    }
+    if (exchange->client->dropped)
+        return MHD_NO; // closes the connection
+    if (*upload_size > 0) {
+        read_body(exchange, upload, *upload_size);
+        *upload_size = 0;
+    } else if (exchange->phase == READING) {
+        serve(exchange);
+    } else if (exchange->phase == READY) {
+        queue(exchange);
+    }
+    return MHD_YES;
+}
+
+void http_exchange_end(void *http, struct MHD_Connection *connection, void **ret,
+                       enum MHD_RequestTerminationCode why)
+{
+    struct http_exchange *exchange = *ret;
+    (void)connection, (void)why;
+    if (!exchange)
+        return;
+    if (exchange->response)
+        MHD_destroy_response(exchange->response);
+    if (exchange->phase == STREAMING)
+        --*http_n_streams(http);
+    if (exchange->phase == STREAMING || exchange->phase == HELD)
+        exchange->stream.gone(exchange->stream.opaque);
+    free(exchange->body);
+    free(exchange);
+    *ret = NULL;
+}

@@ -1,0 +1,335 @@
+// Requests with bodies, answers that come later and streams, asked for by a thread of its own.
+#include "daemon/service/http.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+enum { NUMBERS = 200000, LIMIT_S = 20 };
+
+static struct rig {
+    uv_loop_t loop;
+    uv_async_t over;
+    uv_timer_t later, limit;
+    struct http *http;
+    struct http_exchange *held;
+    struct http_exchange *stream;
+    unsigned next; // number of the stream
+    atomic_int gone;
+    bool paused;
+} rig;
+
+// --- what is served
+
+static void answer_text(struct http_exchange *exchange, const char *text, size_t size)
+{
+    char *body = malloc(size + 1);
+    memcpy(body, text, size);
+    http_answer(exchange, &(struct http_page){
+                              .status = 200, .type = "text/plain", .body = body, .size = size});
+}
+
+static void serve_echo(void *opaque, struct http_exchange *exchange)
+{
+    size_t size;
+    const char *body = http_body(exchange, &size);
+    (void)opaque;
+    CHECK(body[size] == 0, "no zero byte behind a body");
+    answer_text(exchange, body, size);
+}
+
+static void serve_names(void *opaque, struct http_exchange *exchange)
+{
+    char text[200];
+    const char *width = http_argument(exchange, "width");
+    (void)opaque;
+    snprintf(text, sizeof text, "%s|%s|%s", http_part(exchange, 0), http_part(exchange, 1),
+             width ? width : "none");
+    answer_text(exchange, text, strlen(text));
+}
+
+static void client_gone(void *opaque)
+{
+    (void)opaque;
+    rig.held = rig.stream = NULL;
+    atomic_fetch_add(&rig.gone, 1);
+}
+
+static void answer_later(uv_timer_t *timer)
+{
+    (void)timer;
+    if (rig.held)
+        answer_text(rig.held, "later", 5);
+    rig.held = NULL;
+}
+
+static void serve_later(void *opaque, struct http_exchange *exchange)
+{
+    (void)opaque;
+    rig.held = exchange;
+    http_hold(exchange, client_gone, NULL);
+    uv_timer_start(&rig.later, answer_later, 100, 0);
+}
+
+static void serve_never(void *opaque, struct http_exchange *exchange)
+{
+    (void)opaque;
+    http_hold(exchange, client_gone, NULL);
+}
+
+static void resume(uv_timer_t *timer)
+{
+    (void)timer;
+    if (rig.stream)
+        http_wake(rig.stream);
+}
+
+// Numbers without end, with a pause after each thousand.
+static size_t fill_numbers(void *opaque, char *to, size_t room)
+{
+    size_t n = 0;
+    (void)opaque;
+    if (!rig.paused && rig.next > 0 && rig.next % 1000 == 0) {
+        rig.paused = true;
+        uv_timer_start(&rig.later, resume, 1, 0);
+        return 0;
+    }
+    rig.paused = false;
+    for (; room - n >= 8; n += 7) {
+        snprintf(to + n, 8, "%06u\n", rig.next++);
+        if (rig.next % 1000 == 0)
+            return n + 7;
+    }
+    return n;
+}
+
+static void serve_numbers(void *opaque, struct http_exchange *exchange)
+{
+    static const struct http_stream stream = {
+        .type = "text/plain", .fill = fill_numbers, .gone = client_gone};
+    (void)opaque;
+    rig.next = 0;
+    rig.stream = exchange;
+    CHECK(http_stream(exchange, &stream) == 0, "no stream");
+}
+
+static void serve_kept(void *opaque, struct http_exchange *exchange)
+{
+    static char text[] = "kept";
+    (void)opaque;
+    http_answer(exchange, &(struct http_page){.status = 200,
+                                              .type = "text/css",
+                                              .body = text,
+                                              .size = 4,
+                                              .constant = true,
+                                              .etag = "\"abc\""});
+}
+
+static const struct http_route routes[] = {
+    {.method = "POST", .pattern = "/api/echo", .serve = serve_echo},
+    {.method = "PUT", .pattern = "/api/echo", .serve = serve_echo, .writes = true},
+    {.method = "GET", .pattern = "/api/cameras/*/outputs/*", .serve = serve_names},
+    {.method = "GET", .pattern = "/later", .serve = serve_later},
+    {.method = "GET", .pattern = "/never", .serve = serve_never},
+    {.method = "GET", .pattern = "/numbers", .serve = serve_numbers},
+    {.method = "GET", .pattern = "/kept", .serve = serve_kept, .open = true},
+};
+
+// --- what asks
+
+static int dial(void)
+{
+    const struct sockaddr_in to = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)http_port(rig.http)),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const struct timeval limit = {.tv_sec = 10};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    CHECK(connect(fd, (const struct sockaddr *)&to, sizeof to) == 0, "no connection");
+    return fd;
+}
+
+static void say(int fd, const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t sent = send(fd, text, n, MSG_NOSIGNAL);
+        if (sent <= 0)
+            return;
+        text += sent;
+        n -= (size_t)sent;
+    }
+}
+
+// The whole response to a request with a body of `size` bytes, as a text; `Connection: close`.
+static char *ask(const char *line, const char *headers, const char *body, size_t size)
+{
+    char head[1000], *heard = calloc(1, (2 << 20) + 1);
+    size_t n = 0;
+    int fd = dial();
+    snprintf(head, sizeof head,
+             "%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n",
+             line, headers, size);
+    say(fd, head, strlen(head));
+    say(fd, body, size);
+    for (ssize_t got; n < 2 << 20 && (got = recv(fd, heard + n, (2 << 20) - n, 0)) > 0;)
+        n += (size_t)got;
+    close(fd);
+    return heard;
+}
+
+static void expect(const char *line, const char *headers, const char *body, size_t size,
+                   const char *status, const char *end)
+{
+    char *heard = ask(line, headers, body, size);
+    const size_t n = strlen(heard), m = strlen(end);
+    CHECK(strncmp(heard + strlen("HTTP/1.1 "), status, 3) == 0, "%s: %.60s, not %s", line, heard,
+          status);
+    CHECK(n >= m && strcmp(heard + n - m, end) == 0, "%s: no '%s' at the end of: %s", line, end,
+          heard + (n > 300 ? n - 300 : 0));
+    free(heard);
+}
+
+static void ask_with_bodies(void)
+{
+    static const char json[] = "Content-Type: application/json\r\n";
+    char *large = malloc(HTTP_BODY_BYTES + 1);
+    memset(large, 'x', HTTP_BODY_BYTES + 1);
+    strcpy(large + HTTP_BODY_BYTES - 4, "end!");
+    expect("POST /api/echo", json, "{}", 2, "200", "\r\n\r\n{}");
+    expect("POST /api/echo", json, "", 0, "200", "\r\n\r\n");
+    expect("POST /api/echo", json, large, HTTP_BODY_BYTES, "200", "xxxend!");
+    expect("POST /api/echo", json, large, HTTP_BODY_BYTES + 1, "413",
+           "{\"error\": \"a body of at most 1048576 bytes\"}\n");
+    expect("POST /api/echo", "Content-Type: text/plain\r\n", "{}", 2, "415",
+           "must be application/json\"}\n");
+    expect("PUT /api/echo", json, "{}", 2, "403", "nothing can be changed by HTTP\"}\n");
+    expect("DELETE /api/echo", json, "", 0, "405", "{\"error\": \"POST, PUT\"}\n");
+    free(large);
+}
+
+static void ask_for_parts(void)
+{
+    expect("GET /api/cameras/gate/outputs/o?width=640&x=1", "", "", 0, "200", "\r\n\r\ngate|o|640");
+    expect("GET /api/cameras/g%C3%A4te/outputs/o", "", "", 0, "200", "\r\n\r\ng\u00e4te|o|none");
+    expect("GET /api/cameras//outputs/o", "", "", 0, "404", "no such page\"}\n");
+    expect("GET /api/cameras/a/b/outputs/o", "", "", 0, "404", "no such page\"}\n");
+    expect("GET /kept", "", "", 0, "200", "\r\n\r\nkept");
+    expect("GET /kept", "If-None-Match: \"abc\"\r\n", "", 0, "304", "\r\n\r\n");
+}
+
+static void ask_for_answers_later(void)
+{
+    expect("GET /later", "", "", 0, "200", "later");
+    const int gone = atomic_load(&rig.gone);
+    int fd = dial();
+    say(fd, "GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n", 41);
+    usleep(50000);
+    CHECK(atomic_load(&rig.gone) == gone, "gone before it is");
+    close(fd);
+    for (int i = 0; i < 200 && atomic_load(&rig.gone) == gone; i++)
+        usleep(10000);
+    CHECK(atomic_load(&rig.gone) == gone + 1, "nobody is told that a client is gone");
+}
+
+// The stream's numbers without gap, from what chunked transfer makes of them.
+static void read_numbers(int fd)
+{
+    FILE *from = fdopen(dup(fd), "r");
+    char line[300];
+    unsigned expected = 0, chunk = 0, left = 0;
+    while (fgets(line, sizeof line, from) && strcmp(line, "\r\n") != 0)
+        ;
+    while (expected < NUMBERS) {
+        if (left == 0) {
+            if (fscanf(from, "%x\r\n", &chunk) != 1 || chunk == 0 || chunk % 7 != 0)
+                break;
+            left = chunk;
+        }
+        if (fread(line, 1, 7, from) != 7 || (unsigned)atoi(line) != expected)
+            break;
+        expected++;
+        if ((left -= 7) == 0 && fread(line, 1, 2, from) != 2)
+            break;
+    }
+    fclose(from);
+    CHECK(expected == NUMBERS, "the stream has a fault at number %u", expected);
+}
+
+static void ask_for_a_stream(void)
+{
+    const int gone = atomic_load(&rig.gone);
+    int fd = dial();
+    say(fd, "GET /numbers HTTP/1.1\r\nHost: localhost\r\n\r\n", 43);
+    read_numbers(fd);
+    close(fd);
+    for (int i = 0; i < 200 && atomic_load(&rig.gone) == gone; i++)
+        usleep(10000);
+    CHECK(atomic_load(&rig.gone) == gone + 1, "a stream is not told that its client is gone");
+    fd = dial(); // left open: http_close() ends it
+    say(fd, "GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n", 41);
+    usleep(50000);
+}
+
+static void *ask_all(void *opaque)
+{
+    (void)opaque;
+    ask_with_bodies();
+    ask_for_parts();
+    ask_for_answers_later();
+    ask_for_a_stream();
+    uv_async_send(&rig.over);
+    return NULL;
+}
+
+// --- the loop
+
+static void take_too_long(uv_timer_t *timer)
+{
+    (void)timer;
+    CHECK(false, "took longer than %d s", LIMIT_S);
+    exit(1);
+}
+
+static void end(uv_async_t *async)
+{
+    (void)async;
+    const int gone = atomic_load(&rig.gone);
+    http_close(rig.http);
+    CHECK(atomic_load(&rig.gone) == gone + 1, "http is closed, and a held exchange is not told");
+    uv_close((uv_handle_t *)&rig.over, NULL);
+    uv_close((uv_handle_t *)&rig.later, NULL);
+    uv_close((uv_handle_t *)&rig.limit, NULL);
+}
+
+static void test_exchanges(void)
+{
+    const struct sink_address address = {.kind = SINK_TCP, .host = NULL};
+    const struct http_options options = {.loop = &rig.loop,
+                                         .address = &address,
+                                         .routes = routes,
+                                         .n_routes = sizeof routes / sizeof routes[0]};
+    char why[256] = "";
+    pthread_t thread;
+    uv_loop_init(&rig.loop);
+    uv_async_init(&rig.loop, &rig.over, end);
+    uv_timer_init(&rig.loop, &rig.later);
+    uv_timer_init(&rig.loop, &rig.limit);
+    uv_timer_start(&rig.limit, take_too_long, 1000 * LIMIT_S, 0);
+    CHECK(http_open(&rig.http, &options, why, sizeof why) == 0, "%s", why);
+    pthread_create(&thread, NULL, ask_all, NULL);
+    uv_run(&rig.loop, UV_RUN_DEFAULT);
+    pthread_join(thread, NULL);
+    CHECK(uv_loop_close(&rig.loop) == 0, "handles are left");
+}
+
+int main(void)
+{
+    TEST(test_exchanges());
+    return test_end();
+}
