@@ -119,6 +119,8 @@ static const struct command commands[] = {
     {"status", "print what the running daemon does now", NULL, 0, status_main},
     {"reload", "make the running daemon read its configuration again", NULL, 0, reload_main},
     {"probe", "play a camera for some seconds and print what it sends", NULL, 0, probe_main},
+    {"discover", "look for ONVIF cameras and print the URLs of their streams", NULL, 0,
+     discover_main},
     {"record", "make the running daemon write a clip of a camera", NULL, 0, record_main},
     {"verify", "hold the tensors of presets to those of their frameworks", NULL, 0, verify_main},
     {"defaults", "print a configuration with every key and its default", defaults, 0, NULL},

@@ -53,7 +53,7 @@ FOLDERS = {
 # The folders of a part in the order of a frame: each may include those before it. Files of the part itself are last,
 # but those of kernels/, which every folder there builds on, are first. config/ has no folders, so its files are listed.
 RANKS = {
-    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "camera", "supervisor", "alert", "service", "cli", ""],
+    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "camera", "supervisor", "alert", "service", "onvif", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
     "config": ["url", "pattern", "address", "unit", "mistakes", "file", "cube", "expand", "document", "quantity", "types", "describe", "name_patterns", "labels", "polygons", "rois",
                "value", "config", "op", "schema", "print", "json_schema", "object", "detections", "members", "regions", "crops", "reader", "preset", "output_check", "check_sink", "check_output", "check", "load"],
@@ -65,6 +65,9 @@ FILES = [
     (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (r"daemon/input/rtsp_video\.c", ["libavcodec/", "libavutil/"]),
     (r"daemon/cli/probe\.c", ["libavcodec/"]),
+    (r"daemon/cli/discover\.c", ["curl/curl.h"]),
+    (r"daemon/onvif/\w+\.[ch]", ["libxml/"]),
+    (r"daemon/onvif/soap\.c", ["curl/curl.h", "openssl/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
     (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls)|cli/verify_image)\.c", ["openssl/"]),

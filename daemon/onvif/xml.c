@@ -1,0 +1,86 @@
+#include "daemon/onvif/xml.h"
+
+#include <libxml/parser.h>
+#include <stdbool.h>
+#include <string.h>
+
+xmlDoc *xml_read(const char *data, size_t size)
+{
+    if (size == 0 || size > XML_BYTES_MAX)
+        return NULL;
+    xmlDoc *document = xmlReadMemory(data, (int)size, NULL, NULL,
+                                     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING |
+                                         XML_PARSE_NOBLANKS);
+    // SOAP forbids a DTD, which is what entities that grow and files of this box come from.
+    if (document && (document->intSubset || document->extSubset)) {
+        xmlFreeDoc(document);
+        return NULL;
+    }
+    return document;
+}
+
+static bool is_named(const xmlNode *node, const char *name, size_t length)
+{
+    return node->type == XML_ELEMENT_NODE && strlen((const char *)node->name) == length &&
+           memcmp(node->name, name, length) == 0;
+}
+
+const xmlNode *xml_find(const xmlNode *node, const char *path)
+{
+    while (node && *path) {
+        const size_t length = strcspn(path, "/");
+        node = node->children;
+        while (node && !is_named(node, path, length))
+            node = node->next;
+        path += length + (path[length] == '/');
+    }
+    return node;
+}
+
+const xmlNode *xml_next(const xmlNode *node)
+{
+    const char *name = (const char *)node->name;
+    do
+        node = node->next;
+    while (node && !is_named(node, name, strlen(name)));
+    return node;
+}
+
+// Bytes of the character at `p` of valid UTF-8.
+static size_t character_bytes(const unsigned char *p)
+{
+    return *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+}
+
+// Of Unicode: C0, C1 and DEL, which a terminal obeys, and the marks that turn text around.
+static bool is_control(const unsigned char *p)
+{
+    const bool general = p[0] == 0xe2 && (p[1] == 0x80 || p[1] == 0x81);
+    return *p < 0x20 || *p == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0) ||
+           (general &&
+            (p[1] == 0x80 ? (p[2] >= 0x8b && p[2] <= 0x8f) || (p[2] >= 0xa8 && p[2] <= 0xae)
+                          : p[2] >= 0xa0 && p[2] <= 0xaf));
+}
+
+char *xml_text(const xmlNode *node, const char *path, char *to, size_t size)
+{
+    const xmlNode *element = xml_find(node, path);
+    xmlChar *content = element ? xmlNodeGetContent(element) : NULL;
+    size_t used = 0;
+    for (const unsigned char *p = content; p && *p;) {
+        const size_t bytes = character_bytes(p);
+        if (used + bytes >= size)
+            break;
+        if (!is_control(p) && *p != ' ') {
+            memcpy(to + used, p, bytes);
+            used += bytes;
+        } else if (used > 0 && to[used - 1] != ' ') {
+            to[used++] = ' ';
+        }
+        p += bytes;
+    }
+    used -= used > 0 && to[used - 1] == ' ';
+    to[used] = 0;
+    xmlFree(content);
+    return to;
+}
