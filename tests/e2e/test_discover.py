@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+"""framed discover: cameras are found within 3 s with their streams, by either way of saying who asks; a wrong password
+reaches each camera once; what cameras say is neither obeyed nor believed, and a strange one does not hide the others."""
+import http.server
+import json
+import os
+import threading
+import time
+
+from framed_client import PATIENCE, Checks, folder, run
+from network_namespace import Namespace, why_no_namespace
+from onvif_camera import ENVELOPE, OnvifCamera
+
+NAME = f"test {os.getpid()}"  # others on this box may look for cameras, too
+URLS = ["rtsp://10.0.0.5/main", "rtsp://10.0.0.5:8554/sub?channel=1"]
+
+
+def password_file(where, password):
+    path = f"{where}/password{len(password)}"
+    with open(path, "w") as file:
+        file.write(f"{password}\n")
+    return path
+
+
+def discover(checks, *arguments, limit=3.0):
+    """name -> what framed says of the camera, of those of this test."""
+    began = time.monotonic()
+    code, out, errors = run("discover", "--json", *arguments)
+    took = time.monotonic() - began
+    checks.check(code == 0 and errors == "", f"{arguments}: exit {code}: {errors}")
+    checks.check(took < limit * PATIENCE, f"{arguments}: took {took:.2f} s")
+    return {camera["name"]: camera for camera in json.loads(out) if camera["name"].startswith(NAME)}, out + errors
+
+
+def check_good(checks, where):
+    cameras = {
+        f"{NAME} open": OnvifCamera(URLS[:1], name=f"{NAME} open"),
+        f"{NAME} token": OnvifCamera(URLS, name=f"{NAME} token", user="viewer & co", password="geheim", ahead=86400 * 400),
+        f"{NAME} digest": OnvifCamera(URLS, name=f"{NAME} digest", user="viewer & co", password="geheim", http_digest=True),
+    }
+    right = ["--seconds", "1", "--user", "viewer & co", "--password-file", password_file(where, "geheim")]
+    with cameras[f"{NAME} open"], cameras[f"{NAME} token"], cameras[f"{NAME} digest"]:
+        found, out = discover(checks, *right[2:])
+        checks.check(found.keys() == cameras.keys(), f"found {found.keys()}")
+        for name, camera in found.items():
+            urls = [(stream["url"], stream["width"], stream["height"], stream["codec"], stream["fps"]) for stream in camera["streams"]]
+            wanted = [(url, 1280 >> i, 720 >> i, "H264", 25) for i, url in enumerate(cameras[name].urls)]
+            checks.check(urls == wanted, f"{name}: {urls}")
+            checks.check((camera["model"], camera["manufacturer"], camera["error"], camera["wants_login"], camera["address"])
+                         == ("Simulated 1", "Tests", "", False, "127.0.0.1"), f"{name}: {camera}")
+            checks.check(cameras[name].refusals == 0, f"{name}: {cameras[name].refusals} refusals")
+        checks.check("geheim" not in out, out)
+        code, out, errors = run("discover", *right)
+        lines = [line.split() for line in out.splitlines()]
+        checks.check(code == 0 and lines[0] == ["ADDRESS", "NAME", "MODEL", "PICTURE", "URL"], f"{code} {errors}\n{out}")
+        checks.check(sum(line[-1] == URLS[0] for line in lines) == 3 and ["640x360", URLS[1]] in lines, out)
+        check_refusals(checks, where, cameras)
+
+
+def check_refusals(checks, where, cameras):
+    for camera in cameras.values():
+        camera.attempts = camera.refusals = 0
+    wrong = ["--seconds", "1", "--user", "viewer & co", "--password-file", password_file(where, "falsch")]
+    found, out = discover(checks, *wrong)
+    for kind in ("token", "digest"):
+        name = f"{NAME} {kind}"
+        tries = (cameras[name].attempts, cameras[name].refusals)
+        checks.check(tries == (1, 1), f"{name}: {tries}")
+        checks.check(found[name]["wants_login"] and "refused the user name or password" in found[name]["error"]
+                     and not found[name]["streams"], f"{found[name]}")
+    checks.check(len(found[f"{NAME} open"]["streams"]) == 1 and "falsch" not in out, out)
+    found, _ = discover(checks, "--seconds", "1")
+    for kind in ("token", "digest"):
+        name = f"{NAME} {kind}"
+        checks.check(cameras[name].attempts == 1, f"{name}: {cameras[name].attempts} attempts without a user")
+        checks.check(found[name]["error"] == "wants a user name and a password", f"{found[name]}")
+
+
+class Garbage(OnvifCamera):
+    """Answers every probe with the datagrams of `make`, given what a good camera would say."""
+
+    def __init__(self, name, make):
+        super().__init__(URLS[:1], name=f"{NAME} {name}")
+        self.make = make
+
+    def matches(self, question):
+        return [made for good in super().matches(question) for made in self.make(good)]
+
+
+class Strange(OnvifCamera):
+    """Answers every request with what `say` makes of it: (status, body, headers)."""
+
+    def __init__(self, name, say):
+        super().__init__(URLS[:1], name=f"{NAME} {name}")
+        self.say = say
+
+    def answer(self, handler, request):
+        self.requests += 1
+        return self.say(request)
+
+
+class Victim(http.server.ThreadingHTTPServer):
+    """Counts the requests of those who were sent to it."""
+
+    def __init__(self):
+        victim = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                victim.requests += 1
+                self.send_error(404)
+
+            do_GET = do_POST
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.2", 0), Handler)
+        self.requests = 0
+        threading.Thread(target=self.serve_forever).start()
+
+
+DOCTYPE = (b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">'
+           b'<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;"><!ENTITY d SYSTEM "file:///etc/passwd">]>')
+
+
+def hostile(victim):
+    away = f"http://127.0.0.2:{victim.server_address[1]}/onvif/device_service"
+    moved = {"Location": away}
+    deep = b"<a>" * 20000
+    return [
+        Garbage("noise", lambda good: [b"", b"\0\xff" * 700, good[: len(good) // 2], good.replace(b"ProbeMatch>", b"Probe>"), deep]),
+        Garbage("entities", lambda good: [DOCTYPE + good.partition(b"?>")[2].replace(b"entities", b"&c;&d;")]),
+        Garbage("many", lambda good: [good.replace(b"urn:uuid:", b"urn:uuid:%d" % i).replace(b"many", b"many%d" % i) for i in range(3)]),
+        Garbage("elsewhere", lambda good: [good.replace(b"http://127.0.0.1:", b"http://127.0.0.2:").replace(
+            b"</d:XAddrs>", b" " + away.encode() + b"</d:XAddrs>")]),
+        Garbage("escape", lambda good: [good.replace(b"escape", b"escape%1b%5b2J\xc2\x9b2J&#xe2;\xe2\x80\xae")]),
+        Strange("no soap", lambda request: (200, "<html>hello</html>", {})),
+        Strange("no xml", lambda request: (200, b"\0\1\2" * 1000, {})),
+        Strange("long", lambda request: (200, b" " * 2000000, {})),
+        Strange("moved", lambda request: (302, "", moved)),
+        Strange("entity soap", lambda request: (200, DOCTYPE + (ENVELOPE % ("", "&c;")).partition("?>")[2].encode(), {})),
+        Strange("hangs", lambda request: time.sleep(3) or (200, "", {})),
+        Strange("fault", lambda request: (500, ENVELOPE % ("", "<env:Fault><env:Reason><env:Text>no\x7f way</env:Text></env:Reason></env:Fault>"), {})),
+        Hider("hider"),
+    ]
+
+
+class Hider(OnvifCamera):
+    """Names streams that framed would better not play."""
+
+    def __init__(self, name):
+        super().__init__(["http://10.0.0.5/x", "file:///etc/passwd", "rtsp://", 'rtsp://a:sesam@10.0.0.5/x?user=a&amp;password=sesam',
+                          "rtsp://10.0.0.5/" + "x" * 600, 'rtsp://10.0.0.5/a b"c'], name=f"{NAME} {name}")
+
+
+def check_garbage(checks, where):
+    victim, good = Victim(), OnvifCamera(URLS[:1], name=f"{NAME} good")
+    cameras = hostile(victim)
+    try:
+        for camera in cameras:
+            camera.__enter__()
+        with good:
+            found, out = discover(checks, "--seconds", "1", limit=5)
+    finally:
+        for camera in cameras:
+            camera.__exit__()
+        victim.shutdown()
+        victim.server_close()
+    said = {name.removeprefix(f"{NAME} "): camera for name, camera in found.items()}
+    errors = {name: camera["error"] for name, camera in said.items()}
+    checks.check([stream["url"] for stream in said["good"]["streams"]] == URLS[:1], f"the good one: {said.get('good')}")
+    checks.check(victim.requests == 0, f"{victim.requests} requests went where a camera sent them")
+    checks.check("noise" not in said and "entities" not in said, f"{said.keys()}")
+    checks.check(len(said["elsewhere"]["streams"]) == 1, f"{said['elsewhere']}")
+    for name, text in (("no soap", "answered no SOAP"), ("no xml", "answered no SOAP"), ("long", "more than 256 KiB"),
+                       ("moved", "answered no SOAP"), ("entity soap", "answered no SOAP"), ("hangs", "took too long"),
+                       ("fault", "refused the request: no way")):
+        checks.check(text in errors[name], f"{name}: {errors[name]}")
+    checks.check([stream["url"] for stream in said["hider"]["streams"]] == ["rtsp://10.0.0.5/x?user=***&password=***"], f"{said['hider']}")
+    escaped = [name for name in said if name.startswith("escape")]
+    checks.check(escaped == ["escape?[2J"] and not any(ord(c) < 32 and c != "\n" or 127 <= ord(c) < 160 for c in out), f"{escaped} {out!r}")
+    checks.check("sesam" not in out and "root:" not in out, out)
+
+
+def check_network(checks):
+    """A camera on another host, which hears the question by multicast on one of this box's interfaces."""
+    if why := why_no_namespace():
+        checks.skip(why)
+        return
+    with Namespace() as network:
+        with network.entered():
+            camera = OnvifCamera(URLS[:1], address=network.inner, name=f"{NAME} far")
+            camera.__enter__()
+        try:
+            found, _ = discover(checks, "--seconds", "1")
+        finally:
+            camera.__exit__()
+        far = found.get(f"{NAME} far", {})
+        checks.check(far.get("address") == network.inner and len(far.get("streams", [])) == 1, f"{found}")
+
+
+def check_mistakes(checks, where):
+    for arguments, text in (
+        (["--seconds", "0"], "takes a number from 0.1 to 60"),
+        (["--user", "x"], "wants --password-file"),
+        (["--password-file", "x"], "wants --user"),
+        (["--user", "x", "--password-file", f"{where}/none"], "No such file"),
+        (["--user", "x", "--password-file", password_file(where, "")], "without a password"),
+        (["--user", "x", "--password-file", password_file(where, "x" * 300)], "longer than 254"),
+        (["x"], "x"),
+    ):
+        code, out, errors = run("discover", *arguments)
+        checks.check((code, out) == (2, "") and text in errors and errors.count("\n") == 1, f"{arguments}: exit {code}: {errors}")
+
+
+def main():
+    checks = Checks("discover")
+    with folder() as where:
+        check_mistakes(checks, where)
+        check_good(checks, where)
+        check_garbage(checks, where)
+        check_network(checks)
+    checks.end()
+
+
+main()
