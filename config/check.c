@@ -74,7 +74,7 @@ static void check_path(struct mistakes *mistakes, const struct config *config, c
 
 static struct place place_or_start(struct place at)
 {
-    return at.line ? at : (struct place){1, 1};
+    return at.line ? at : (struct place){.line = 1, .column = 1};
 }
 
 static int descriptor_of(const struct camera_config *camera)

@@ -204,6 +204,7 @@ struct tls_config {
 struct camera_config {
     char *name;
     struct place place;
+    struct place paused; // not a key: where `paused` of the root names it; line 0: nowhere
     struct places places;
     char *url; // may contain a password: print it only through config_url_redacted
     enum transport transport;
@@ -252,6 +253,7 @@ struct log_config {
 
 struct config {
     struct places places;
+    struct config_files files; // that it was read from
     struct place
         secret; // the first secret written in the file itself, not in a credential; line 0: none
     enum backend_kind backend;
@@ -264,7 +266,8 @@ struct config {
     bool http_write;
     struct place control_place, http_place;
     enum ready_when ready;
-    char *tuned; // ignored; NULL: not set
+    char *tuned;                 // ignored; NULL: not set
+    struct name_patterns paused; // those in the file itself; camera_config.paused tells all
     struct camera_config *cameras;
     int n_cameras;
     struct output_config *batches;

@@ -8,16 +8,16 @@ enum { NESTING_MAX = 32, ANCHORS_MAX = 256 };
 
 struct place document_place(yaml_mark_t mark)
 {
-    return (struct place){(int)mark.line + 1, (int)mark.column + 1};
+    return (struct place){.line = (int)mark.line + 1, .column = (int)mark.column + 1};
 }
 
 // The place of a byte. Like libyaml it counts columns in characters.
 static struct place byte_place(const char *text, size_t offset)
 {
-    struct place place = {1, 1};
+    struct place place = {.line = 1, .column = 1};
     for (size_t i = 0; i < offset; i++) {
         if (text[i] == '\n')
-            place = (struct place){place.line + 1, 1};
+            place = (struct place){.line = place.line + 1, .column = 1};
         else if (((unsigned char)text[i] & 0xc0) != 0x80)
             place.column++;
     }
@@ -39,6 +39,7 @@ static int syntax_mistake(const yaml_parser_t *parser, const char *text, size_t 
     struct place at = document_place(parser->problem_mark);
     if (parser->error == YAML_READER_ERROR)
         at = byte_place(text, parser->problem_offset < length ? parser->problem_offset : length);
+    at.file = m->file;
     const char *context = parser->context;
     mistake(m, at, "yaml", "%s%s%s%s", parser->problem, context ? " (" : "", context ? context : "",
             context ? ")" : "");
@@ -84,6 +85,7 @@ static int check_events(const char *text, size_t length, struct mistakes *m)
             break;
         }
         struct place at = document_place(event.start_mark);
+        at.file = m->file;
         int deep = count_event(&event, &depth, &anchors);
         documents += event.type == YAML_DOCUMENT_START_EVENT;
         end = event.type == YAML_STREAM_END_EVENT;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/mistakes.h"
-
 enum { FILE_MAX = 1 << 20 }; // bytes
 
 const char *file_name(const char *path)
@@ -29,16 +27,12 @@ static int read_stream(FILE *f, char **ret, size_t *length)
     return status;
 }
 
-int file_read(char **ret, size_t *length, const char *path, FILE *errors)
+int file_read(char **ret, size_t *length, const char *path)
 {
     bool input = !strcmp(path, FILE_STDIN);
     FILE *f = input ? stdin : fopen(path, "re");
     int status = f ? read_stream(f, ret, length) : -errno;
     if (f && !input)
         fclose(f);
-    if (status < 0) {
-        char word[KEY_MAX];
-        fprintf(errors, "%s: %s\n", shown(file_name(path), word, sizeof word), strerror(-status));
-    }
     return status;
 }

@@ -8,8 +8,7 @@
 
 // The name of the file at `path` in messages.
 const char *file_name(const char *path);
-// Reads all of the file, for the caller to free; FILE_STDIN is standard input. 0, or negative
-// errno, which is printed to `errors`.
-int file_read(char **ret, size_t *length, const char *path, FILE *errors);
+// Reads all of the file, for the caller to free; FILE_STDIN is standard input. 0 or negative errno.
+int file_read(char **ret, size_t *length, const char *path);
 
 #endif

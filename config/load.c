@@ -3,307 +3,29 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "config/check.h"
 #include "config/crops.h"
-#include "config/expand.h"
+#include "config/drop_ins.h"
 #include "config/file.h"
+#include "config/mapping.h"
 #include "config/members.h"
 #include "config/object.h"
+#include "config/pauses.h"
 #include "config/preset.h"
-#include "config/reader.h"
 #include "config/regions.h"
 #include "config/value.h"
 
-struct loader {
-    struct reader reader;
-    struct config *config;
+// What becomes of the files of one configuration.
+struct load {
+    struct loader loader;
     const struct config_load_options *options;
-    // Each camera and output starts as a copy of these: the rows' defaults, then the file's.
-    struct camera_config camera;
-    struct output_config output;
+    struct pauses pauses;
+    bool cameras_given; // some file has the key, right or wrong
 };
 
-// An object that a mapping fills. Under `defaults` a mapping fills two: a camera and an output.
-struct target {
-    const struct table *table;
-    void *object;
-    struct given given[TABLE_ROWS_MAX];
-};
-
-struct mapping {
-    struct target *targets;
-    int n;
-    bool defaults;
-};
-
-static void read_mapping(struct loader *l, const yaml_node_t *node, struct mapping *m,
-                         const char *section);
-
-// --- keys
-
-static void unknown_key(struct loader *l, int index, const struct mapping *m, const char *key)
-{
-    static const struct table *const tables[] = {&camera_table, &output_table, &batch_table,
-                                                 &root_table};
-    struct mistakes *mistakes = &l->reader.mistakes;
-    struct place at = reader_place(&l->reader, index);
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        const struct config_row *row = table_find(tables[i], key);
-        if (row && table_has(tables[i], row)) {
-            mistake(mistakes, at, l->reader.path, "unknown key here (it is a key of %s)",
-                    tables[i]->noun);
-            return;
-        }
-    }
-    for (int i = 0; i < m->n; i++) {
-        const char *nearest = table_nearest(m->targets[i].table, key);
-        if (nearest) {
-            mistake(mistakes, at, l->reader.path, "unknown key (did you mean %s?)", nearest);
-            return;
-        }
-    }
-    mistake(mistakes, at, l->reader.path, "unknown key (`framed defaults` prints all keys)");
-}
-
-static bool is_outside_choices(struct loader *l, const struct config_row *row,
-                               const yaml_node_t *node)
-{
-    char why[128], *text = NULL;
-    bool unknown;
-    if (row->type != VALUE_CHOICE || node->type != YAML_SCALAR_NODE ||
-        expand_for(&text, (const char *)node->data.scalar.value, l->reader.unit, &unknown, why,
-                   sizeof why) < 0)
-        return false; // reading the value will note the mistake
-    const struct config_choice *c = row->choices;
-    while (c->name && strcmp(c->name, text))
-        c++;
-    secret_free(text);
-    return !c->name;
-}
-
-// Finds the object that has the key. Under `defaults` both may have it: then the camera's is meant,
-// unless that is a choice and the value is not one of its choices.
-static struct target *find_target(struct loader *l, struct mapping *m, const char *key, int index,
-                                  const struct config_row **row)
-{
-    const yaml_node_t *node = reader_node(&l->reader, index);
-    struct target *found = NULL;
-    for (int i = 0; i < m->n; i++) {
-        const struct config_row *one = table_find(m->targets[i].table, key);
-        if (!one || (!m->defaults && !table_has(m->targets[i].table, one)) ||
-            (found && !is_outside_choices(l, *row, node)))
-            continue;
-        found = &m->targets[i];
-        *row = one;
-    }
-    return found;
-}
-
-// The word of a section, which stands for one of its keys.
-static bool read_word(struct loader *l, int index, const struct config_row *section,
-                      struct mapping *m)
-{
-    static const char *const yes = "true";
-    const struct place at = reader_place(&l->reader, index);
-    const struct config_row *row = NULL;
-    const char *wrong;
-    char key[KEY_MAX];
-    snprintf(key, sizeof key, "%s.%s", section->key, section->word);
-    struct target *target = find_target(l, m, key, index, &row);
-    target->given[row - target->table->rows] = (struct given){at, at, index, false};
-    object_set_place(target->table, target->object, row, m->defaults ? (struct place){0} : at);
-    return value_parse(row, target->object, &yes, 1, &wrong) == 0;
-}
-
-static bool read_section(struct loader *l, int index, const struct config_row *row,
-                         struct mapping *m)
-{
-    const yaml_node_t *node = reader_node(&l->reader, index);
-    if (row->word && node->type == YAML_SCALAR_NODE &&
-        strcmp((const char *)node->data.scalar.value, row->word) == 0)
-        return read_word(l, index, row, m);
-    node = reader_mapping(&l->reader, index, row);
-    if (node)
-        read_mapping(l, node, m, row->key);
-    return node != NULL;
-}
-
-// Defaults and items are read later, when all keys beside them are known.
-static bool read_row(struct loader *l, int index, const struct config_row *row, void *object,
-                     struct mapping *m)
-{
-    switch (row->type) {
-    case VALUE_SECTION:
-        return read_section(l, index, row, m);
-    case VALUE_DEFAULTS:
-    case VALUE_ITEMS:
-        return true;
-    default:
-        return reader_value(&l->reader, index, row, object);
-    }
-}
-
-static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct mapping *m,
-                      const char *key)
-{
-    struct mistakes *mistakes = &l->reader.mistakes;
-    struct place at = reader_place(&l->reader, pair->key);
-    const struct config_row *row = NULL;
-    struct target *target = find_target(l, m, key, pair->value, &row);
-    if (!target) {
-        unknown_key(l, pair->key, m, key);
-        return;
-    }
-    struct given *given = &target->given[row - target->table->rows];
-    if (given->key.line) {
-        mistake(mistakes, at, l->reader.path, "is already given in line %d (each key once)",
-                given->key.line);
-    } else if (m->defaults && row->own) {
-        mistake(mistakes, at, l->reader.path, "cannot be set in defaults (each %s has its own)",
-                target->table == &camera_table ? "camera"
-                : row->batch                   ? "batch"
-                                               : "output");
-    } else {
-        *given = (struct given){at, reader_place(&l->reader, pair->value), pair->value, false};
-        given->wrong = !read_row(l, pair->value, row, target->object, m);
-        object_set_place(target->table, target->object, row,
-                         given->wrong  ? (struct place){-1, -1}
-                         : m->defaults ? (struct place){0}
-                                       : given->value);
-    }
-}
-
-static void read_mapping(struct loader *l, const yaml_node_t *node, struct mapping *m,
-                         const char *section)
-{
-    const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-    for (; pair < node->data.mapping.pairs.top; pair++) {
-        const char *word = reader_key(&l->reader, pair->key);
-        if (!word)
-            continue;
-        size_t path = reader_enter(&l->reader, word);
-        char key[KEY_MAX];
-        snprintf(key, sizeof key, "%s%s%s", section, *section ? "." : "", word);
-        read_pair(l, pair, m, key);
-        reader_leave(&l->reader, path);
-    }
-}
-
-// --- named items
-
-static void require_keys(struct loader *l, struct place at, const struct target *target)
-{
-    for (int i = 0; i < target->table->n; i++) {
-        const struct config_row *row = &target->table->rows[i];
-        if (!row->required || !table_has(target->table, row) || target->given[i].key.line)
-            continue;
-        size_t path = reader_enter(&l->reader, row->key);
-        mistake(&l->reader.mistakes, at, l->reader.path, "is missing (for example %s: %s)",
-                row->key, row->example ? row->example : "{name: {...}}");
-        reader_leave(&l->reader, path);
-    }
-}
-
-static const char *name_wrong(const struct table *table, const char *name, const char *items, int n)
-{
-    size_t length = strlen(name);
-    if (!length)
-        return "has an empty name";
-    if (length > (size_t)table->name_max)
-        return "has a name that is too long";
-    if (strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != length)
-        return "has a name with characters other than letters, digits, _ and -";
-    for (int i = 0; i < n; i++, items += table->size) {
-        if (!strcmp(*object_name(table, (void *)items), name))
-            return "has a name that is already given";
-    }
-    return NULL;
-}
-
-static void read_items(struct loader *l, const struct config_row *row, int index, void *owner,
-                       const void *prototype);
-
-// Reads a camera, output or batch, which already has its name and defaults.
-static void read_item(struct loader *l, int index, const struct config_row *row, void *object)
-{
-    struct target target = {.table = row->items, .object = object};
-    struct mapping m = {.targets = &target, .n = 1};
-    const yaml_node_t *node = reader_mapping(&l->reader, index, NULL);
-    for (int i = 0; !node && i < row->items->n; i++)
-        object_set_place(row->items, object, &row->items->rows[i], (struct place){-1, -1});
-    if (!node)
-        return;
-    if (row->items == &batch_table)
-        ((struct output_config *)object)->is_batch = true;
-    read_mapping(l, node, &m, "");
-    if (table_is_of_outputs(row->items))
-        preset_apply(object, target.given);
-    require_keys(l, *object_place(row->items, object), &target);
-    for (int i = 0; i < row->items->n; i++) {
-        const struct config_row *inner = &row->items->rows[i];
-        if (inner->type == VALUE_ITEMS && target.given[i].key.line) {
-            size_t path = reader_enter(&l->reader, inner->key);
-            read_items(l, inner, target.given[i].node, object, &l->output);
-            reader_leave(&l->reader, path);
-        }
-    }
-    if (row->items == &camera_table)
-        check_camera(&l->reader.mistakes, object, target.given, l->reader.path);
-    if (table_is_of_outputs(row->items))
-        check_output(&l->reader.mistakes, l->config, object, target.given, l->reader.path);
-}
-
-static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struct config_row *row,
-                     void *owner, const void *prototype)
-{
-    const struct table *table = row->items;
-    char *items = *object_items(row, owner);
-    int *n = object_count(row, owner);
-    const char *name = reader_key(&l->reader, pair->key);
-    if (!name)
-        return;
-    size_t path = reader_enter(&l->reader, name);
-    const char *wrong = name_wrong(table, name, items, *n);
-    void *object = items + (size_t)*n * table->size;
-    if (wrong) {
-        mistake(&l->reader.mistakes, reader_place(&l->reader, pair->key), l->reader.path,
-                "%s (1 to %d of A-Z a-z 0-9 _ -, each name once)", wrong, table->name_max);
-    } else {
-        ++*n;
-        memcpy(object, prototype, table->size);
-        *object_name(table, object) = strdup(name);
-        *object_place(table, object) = reader_place(&l->reader, pair->key);
-        if (object_own(table, object) < 0 || !*object_name(table, object))
-            l->reader.no_memory = true;
-        else
-            read_item(l, pair->value, row, object);
-    }
-    reader_leave(&l->reader, path);
-}
-
-static void read_items(struct loader *l, const struct config_row *row, int index, void *owner,
-                       const void *prototype)
-{
-    const yaml_node_t *node = reader_mapping(&l->reader, index, row);
-    if (!node)
-        return;
-    const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-    ptrdiff_t n = node->data.mapping.pairs.top - pair;
-    if (n < 1 || n > row->items->items_max) {
-        reader_refuse(&l->reader, index, row, n ? "has too many entries" : "is empty");
-        return;
-    }
-    *object_items(row, owner) = calloc((size_t)n, row->items->size);
-    if (!*object_items(row, owner)) {
-        l->reader.no_memory = true;
-        return;
-    }
-    for (; n > 0 && !l->reader.no_memory; n--, pair++)
-        add_item(l, pair, row, owner, prototype);
-}
-
-// --- the file
+// --- the configuration itself
 
 static void read_defaults(struct loader *l, int index, const struct config_row *row)
 {
@@ -313,7 +35,7 @@ static void read_defaults(struct loader *l, int index, const struct config_row *
     struct mapping m = {.targets = targets, .n = 2, .defaults = true};
     const yaml_node_t *node = reader_mapping(&l->reader, index, row);
     if (node)
-        read_mapping(l, node, &m, "");
+        mapping_read(l, node, &m, "");
     preset_apply(&l->output, targets[1].given);
 }
 
@@ -335,77 +57,187 @@ static void read_only(struct loader *l, const char *key)
     }
 }
 
-static void read_root(struct loader *l)
+// Reads what one file has of the rows whose values add up over the files.
+static void read_shared(struct load *load, const struct target *target)
 {
-    struct target target = {.table = &root_table, .object = l->config};
-    struct mapping m = {.targets = &target, .n = 1};
+    struct loader *l = &load->loader;
+    const struct config *object = target->object;
+    for (int i = 0; i < root_table.n; i++) {
+        const struct config_row *row = &root_table.rows[i];
+        const struct given *given = &target->given[i];
+        if (!given->key.line)
+            continue;
+        size_t path = reader_enter(&l->reader, row->key);
+        if (row->type == VALUE_ITEMS)
+            mapping_read_items(l, row, given->node, l->config,
+                               table_is_of_outputs(row->items) ? (void *)&l->output
+                                                               : (void *)&l->camera);
+        if (row->type == VALUE_NAME_PATTERNS && !given->wrong &&
+            pauses_add(&load->pauses, &object->paused, given->value) < 0)
+            l->reader.no_memory = true;
+        load->cameras_given |= row->type == VALUE_ITEMS && row->items == &camera_table;
+        reader_leave(&l->reader, path);
+    }
+}
+
+// Fills the target, and returns whether the document has a mapping to do so.
+static bool read_keys(struct loader *l, struct target *target, bool drop_in)
+{
+    struct mapping m = {.targets = target, .n = 1, .drop_in = drop_in};
     const yaml_node_t *root = yaml_document_get_root_node(&l->reader.document);
     if (root)
         root = reader_mapping(&l->reader, 1, NULL);
     if (root)
-        read_mapping(l, root, &m, "");
-    if (root || !l->reader.mistakes.total)
-        require_keys(l, (struct place){1, 1}, &target);
-    if (root && l->options->running)
-        check_restart(&l->reader.mistakes, l->options->running, l->config, target.given);
-    for (int i = 0; i < root_table.n; i++) {
-        const struct config_row *row = &root_table.rows[i];
-        size_t path = reader_enter(&l->reader, row->key);
-        if (row->type == VALUE_DEFAULTS && target.given[i].key.line)
-            read_defaults(l, target.given[i].node, row);
-        if (row->type == VALUE_ITEMS && target.given[i].key.line)
-            read_items(l, row, target.given[i].node, l->config,
-                       table_is_of_outputs(row->items) ? (void *)&l->output : (void *)&l->camera);
-        reader_leave(&l->reader, path);
-    }
-    if (members_join(&l->reader.mistakes, l->config) < 0)
-        l->reader.no_memory = true;
-    crops_settle(&l->reader.mistakes, l->config);
-    if (regions_choose(&l->reader.mistakes, l->config) < 0)
-        l->reader.no_memory = true;
-    check_root(&l->reader.mistakes, l->config, target.given);
-    l->config->secret = l->reader.secret;
-    if (l->options->judge)
-        l->options->judge(&l->reader.mistakes, l->config);
+        mapping_read(l, root, &m, "");
+    return root;
 }
 
-static int read_document(struct loader *l, const char *text, size_t length)
+// --- its drop-in files
+
+static int read_text(char **ret, size_t *length, const char *path,
+                     const struct file_changes *changes)
 {
+    const struct file_change *change = file_changes_find(changes, path);
+    struct stat st;
+    if (!change && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return -ENOTSUP; // a pipe's writer may never come
+    if (!change)
+        return file_read(ret, length, path);
+    *ret = strdup(change->text);
+    *length = strlen(change->text);
+    return *ret ? 0 : -ENOMEM;
+}
+
+static int read_drop_in(struct load *load, const char *text, size_t length)
+{
+    struct loader *l = &load->loader;
+    struct config *own = calloc(1, sizeof *own); // what stands in this file
+    struct target target = {.table = &root_table, .object = own};
+    int status =
+        own ? document_parse(&l->reader.document, text, length, &l->reader.mistakes) : -ENOMEM;
+    if (status == 0) {
+        read_keys(l, &target, true);
+        read_shared(load, &target);
+        yaml_document_delete(&l->reader.document);
+        object_free(&root_table, own);
+    }
+    free(own);
+    return status;
+}
+
+// Each is read however wrong the others are. Files that cannot be read may have cameras.
+static void read_drop_ins(struct load *load, const char *folder)
+{
+    struct reader *r = &load->loader.reader;
+    const struct config_files *files = &load->loader.config->files;
+    const struct place start = {.line = 1, .column = 1};
+    int status = drop_ins_list(&load->loader.config->files, folder, load->options->changes);
+    if (status < 0)
+        mistake(&r->mistakes, start, "yaml", "%s cannot be read: %s", folder, strerror(-status));
+    for (int i = 1; i < files->n; i++) {
+        char *text = NULL;
+        size_t length = 0;
+        r->mistakes.file = i;
+        status = read_text(&text, &length, files->path[i], load->options->changes);
+        if (status < 0)
+            mistake(&r->mistakes, (struct place){.line = 1, .column = 1, .file = i}, "yaml",
+                    "cannot be read: %s",
+                    status == -ENOTSUP ? "it is not a file" : strerror(-status));
+        else
+            status = read_drop_in(load, text, length);
+        r->no_memory |= status == -ENOMEM;
+        load->cameras_given |= status < 0;
+        free(text);
+    }
+    r->mistakes.file = 0;
+}
+
+// --- all of it
+
+static void require_cameras(struct load *load)
+{
+    const struct config_row *row = table_find(&root_table, "cameras");
+    struct mistakes *mistakes = &load->loader.reader.mistakes;
+    if (!load->cameras_given)
+        mistake(mistakes, (struct place){.line = 1, .column = 1}, row->key,
+                "is missing (for example %s: {name: {...}})", row->key);
+}
+
+static void read_all(struct load *load, const char *folder)
+{
+    struct loader *l = &load->loader;
+    struct mistakes *mistakes = &l->reader.mistakes;
+    struct target target = {.table = &root_table, .object = l->config};
+    const bool mapping = read_keys(l, &target, false);
+    if (mapping && load->options->running)
+        check_restart(mistakes, load->options->running, l->config, target.given);
+    const struct config_row *row = table_find(&root_table, "defaults");
+    const struct given *defaults = &target.given[row - root_table.rows];
+    if (defaults->key.line) {
+        size_t path = reader_enter(&l->reader, row->key);
+        read_defaults(l, defaults->node, row);
+        reader_leave(&l->reader, path);
+    }
+    read_shared(load, &target);
+    if (folder) {
+        const yaml_document_t itself = l->reader.document;
+        read_drop_ins(load, folder);
+        l->reader.document = itself;
+    }
+    if (mapping || !mistakes->total)
+        require_cameras(load);
+    pauses_settle(&load->pauses, mistakes, l->config);
+    if (members_join(mistakes, l->config) < 0)
+        l->reader.no_memory = true;
+    crops_settle(mistakes, l->config);
+    if (regions_choose(mistakes, l->config) < 0)
+        l->reader.no_memory = true;
+    check_root(mistakes, l->config, target.given);
+    l->config->secret = l->reader.secret;
+    if (load->options->judge)
+        load->options->judge(mistakes, l->config);
+}
+
+static int read_document(struct load *load, const char *text, size_t length, const char *folder)
+{
+    struct loader *l = &load->loader;
     int status = document_parse(&l->reader.document, text, length, &l->reader.mistakes);
     if (status < 0)
         return status;
-    if (l->options->only)
-        read_only(l, l->options->only);
+    if (load->options->only)
+        read_only(l, load->options->only);
     else
-        read_root(l);
+        read_all(load, folder);
     yaml_document_delete(&l->reader.document);
     return l->reader.no_memory ? -ENOMEM : 0;
 }
 
-static int init_loader(struct loader *l)
+static int init_loader(struct loader *l, const char *name)
 {
     l->config = calloc(1, sizeof *l->config);
-    if (!l->config || object_init(&root_table, l->config) < 0 ||
-        object_init(&camera_table, &l->camera) < 0 || object_init(&output_table, &l->output) < 0)
+    if (!l->config || config_files_add(&l->config->files, name) < 0 ||
+        object_init(&root_table, l->config) < 0 || object_init(&camera_table, &l->camera) < 0 ||
+        object_init(&output_table, &l->output) < 0)
         return -ENOMEM;
     return 0;
 }
 
+// `folder` has the drop-in files; NULL: there are none.
 static int load_text(struct config **ret, const char *text, size_t length, const char *name,
-                     const struct config_load_options *options, FILE *errors)
+                     const char *folder, const struct config_load_options *options, FILE *errors)
 {
-    struct loader *l = calloc(1, sizeof *l);
-    int status = l ? init_loader(l) : -ENOMEM;
-    if (l)
-        l->options = options;
-    if (l)
+    struct load *load = calloc(1, sizeof *load);
+    struct loader *l = load ? &load->loader : NULL;
+    int status = l ? init_loader(l, name) : -ENOMEM;
+    if (status == 0) {
+        load->options = options;
         l->reader.unit = options->unit;
-    if (!status)
-        status = read_document(l, text, length);
+        status = read_document(load, text, length, folder);
+    }
     if (status == -ENOMEM) {
         fprintf(errors, "%s: %s\n", name, strerror(ENOMEM));
     } else {
-        mistakes_print(&l->reader.mistakes, name, errors);
+        mistakes_print(&l->reader.mistakes, "", &l->config->files, errors);
         status = l->reader.mistakes.total;
     }
     if (!status) {
@@ -416,8 +248,9 @@ static int load_text(struct config **ret, const char *text, size_t length, const
         mistakes_free(&l->reader.mistakes);
         object_free(&camera_table, &l->camera);
         object_free(&output_table, &l->output);
+        pauses_free(&load->pauses);
         config_free(l->config);
-        free(l);
+        free(load);
     }
     return status;
 }
@@ -425,18 +258,29 @@ static int load_text(struct config **ret, const char *text, size_t length, const
 int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
                      FILE *errors)
 {
-    return load_text(ret, text, length, name, &(struct config_load_options){0}, errors);
+    return load_text(ret, text, length, name, NULL, &(struct config_load_options){0}, errors);
 }
 
 int config_load_with(struct config **ret, const char *path,
                      const struct config_load_options *options, FILE *errors)
 {
-    char *text = NULL;
+    const bool has_folder = strcmp(path, FILE_STDIN) != 0 && !options->only;
+    const struct file_change *change = file_changes_find(options->changes, path);
+    char *folder = has_folder ? drop_ins_folder(path) : NULL, *text = NULL;
     size_t length = 0;
-    int status = file_read(&text, &length, path, errors);
-    if (status == 0)
-        status = load_text(ret, text, length, file_name(path), options, errors);
+    int status = has_folder && !folder ? -ENOMEM : 0;
+    if (status == 0 && !change)
+        status = file_read(&text, &length, path);
+    if (status < 0) {
+        char word[KEY_MAX];
+        fprintf(errors, "%s: %s\n", shown(file_name(path), word, sizeof word), strerror(-status));
+    } else {
+        status =
+            load_text(ret, change ? change->text : text, change ? strlen(change->text) : length,
+                      file_name(path), folder, options, errors);
+    }
     free(text);
+    free(folder);
     return status;
 }
 
@@ -449,6 +293,7 @@ void config_free(struct config *config)
 {
     if (!config)
         return;
+    config_files_free(&config->files);
     object_free(&root_table, config);
     free(config);
 }

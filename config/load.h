@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 
+struct file_changes;
 struct mistakes;
 struct unit;
 
@@ -21,17 +22,21 @@ struct config_load_options {
     // The unit whose credentials count as set, though only the service can read them. A key that
     // holds one counts as not known: it keeps its default, or has an x in its text. NULL: none.
     struct unit *unit;
-    // Only this key of the root is read; mistakes elsewhere do not count. NULL: all.
+    // Only this key of the root is read; mistakes elsewhere, and drop-in files, do not count. NULL:
+    // all.
     const char *only;
+    // What files of the configuration are to hold in place of what they do. NULL: nothing.
+    const struct file_changes *changes;
 };
 
-// Reads the file at `path` ("-" is standard input) and prints every mistake to `errors` as one line
-// "file:line:column: key: what is wrong (what is allowed)". Returns 0 with *ret for config_free; or
-// the number of mistakes; or negative errno, also printed, if the file cannot be read.
+// Reads the file at `path` ("-" is standard input) and its drop-in files (config/drop_ins.h), and
+// prints every mistake to `errors` as one line "file:line:column: key: what is wrong (what is
+// allowed)". Returns 0 with *ret for config_free; or the number of mistakes; or negative errno,
+// also printed, if the file cannot be read.
 int config_load(struct config **ret, const char *path, FILE *errors);
 int config_load_with(struct config **ret, const char *path, const struct config_load_options *,
                      FILE *errors);
-// The same from memory; `name` stands for the file in messages.
+// The same from memory, without drop-in files; `name` stands for the file in messages.
 int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
                      FILE *errors);
 void config_free(struct config *); // accepts NULL

@@ -1,5 +1,6 @@
 #include "config/mistakes.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,8 @@ void mistake(struct mistakes *m, struct place at, const char *key, const char *f
 static int compare_places(const void *left, const void *right)
 {
     const struct mistake *a = left, *b = right;
+    if (a->at.file != b->at.file)
+        return a->at.file - b->at.file;
     if (a->at.line != b->at.line)
         return a->at.line < b->at.line ? -1 : 1;
     if (a->at.column != b->at.column)
@@ -43,15 +46,18 @@ static int compare_places(const void *left, const void *right)
     return a->order - b->order;
 }
 
-void mistakes_print(struct mistakes *m, const char *file, FILE *f)
+void mistakes_print(struct mistakes *m, const char *before, const struct config_files *files,
+                    FILE *f)
 {
     qsort(m->list, (size_t)m->n, sizeof *m->list, compare_places);
     for (int i = 0; i < m->n; i++) {
         const struct mistake *one = &m->list[i];
-        fprintf(f, "%s:%d:%d: %s\n", file, one->at.line, one->at.column, one->text);
+        fprintf(f, "%s%s:%d:%d: %s\n", before, config_files_path(files, one->at), one->at.line,
+                one->at.column, one->text);
     }
     if (m->total > m->n)
-        fprintf(f, "%s: %d more mistakes were not printed\n", file, m->total - m->n);
+        fprintf(f, "%s%s: %d more mistakes were not printed\n", before, files->path[0],
+                m->total - m->n);
 }
 
 void mistakes_free(struct mistakes *m)
@@ -59,4 +65,31 @@ void mistakes_free(struct mistakes *m)
     for (int i = 0; i < m->n; i++)
         free(m->list[i].text);
     m->n = m->total = 0;
+}
+
+int config_files_add(struct config_files *files, const char *path)
+{
+    char **grown = reallocarray(files->path, (size_t)files->n + 1, sizeof *grown);
+    char *copy = strdup(path);
+    if (grown)
+        files->path = grown;
+    if (!grown || !copy) {
+        free(copy);
+        return -ENOMEM;
+    }
+    files->path[files->n++] = copy;
+    return 0;
+}
+
+const char *config_files_path(const struct config_files *files, struct place at)
+{
+    return files->path[at.file];
+}
+
+void config_files_free(struct config_files *files)
+{
+    for (int i = 0; i < files->n; i++)
+        free(files->path[i]);
+    free(files->path);
+    *files = (struct config_files){0};
 }

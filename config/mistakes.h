@@ -9,8 +9,15 @@ enum {
     KEY_MAX = 256,       // bytes of a dotted key
 };
 
-struct place { // where in the configuration file something stands; line and column count from 1
+struct place { // where in the configuration something stands; line and column count from 1
     int line, column;
+    int file; // of `struct config_files`
+};
+
+// The files of a configuration: 0 is the file itself, its drop-ins follow. Owns the paths.
+struct config_files {
+    char **path;
+    int n;
 };
 
 struct mistake {
@@ -22,6 +29,7 @@ struct mistake {
 struct mistakes {
     struct mistake list[MISTAKES_MAX];
     int n, total;
+    int file; // that is being read
 };
 
 // Notes a mistake. `key` is dotted and may be a user's text; the message must not contain a secret.
@@ -30,7 +38,13 @@ __attribute__((format(printf, 4, 5))) void mistake(struct mistakes *, struct pla
 // A user's text in a form that a message may show: short, printable, without passwords. Returns
 // `to`.
 char *shown(const char *raw, char *to, size_t size);
-void mistakes_print(struct mistakes *, const char *file, FILE *);
+// One line each, "BEFOREfile:line:column: key: what is wrong".
+void mistakes_print(struct mistakes *, const char *before, const struct config_files *, FILE *);
 void mistakes_free(struct mistakes *);
+
+int config_files_add(struct config_files *, const char *path); // a copy of it; 0 or -ENOMEM
+// The path of the file that something stands in.
+const char *config_files_path(const struct config_files *, struct place);
+void config_files_free(struct config_files *); // empties it
 
 #endif

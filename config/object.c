@@ -35,7 +35,8 @@ struct place object_value_place(const struct table *table, const void *object, c
     const struct place at = *value_place(table, object, table_find(table, key));
     if (at.line > 0)
         return at;
-    return table->name_max ? *object_place(table, (void *)object) : (struct place){1, 1};
+    return table->name_max ? *object_place(table, (void *)object)
+                           : (struct place){.line = 1, .column = 1};
 }
 
 bool object_is_known(const struct table *table, const void *object, const char *key)
@@ -183,7 +184,7 @@ void config_free_output(struct output_config *output)
 
 bool config_same_camera(const struct camera_config *a, const struct camera_config *b)
 {
-    return object_equal(&camera_table, a, b);
+    return !a->paused.line == !b->paused.line && object_equal(&camera_table, a, b);
 }
 
 bool config_same_output(const struct output_config *a, const struct output_config *b)

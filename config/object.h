@@ -43,8 +43,8 @@ struct camera_config *config_copy_camera(const struct camera_config *);
 struct output_config *config_copy_output(const struct output_config *);
 void config_free_camera(struct camera_config *); // such copies; accept NULL
 void config_free_output(struct output_config *);
-// Whether both have the same values, whatever their names and places; of cameras without their
-// outputs.
+// Whether both have the same values, whatever their names and places; of cameras also whether both
+// are paused, and without their outputs.
 bool config_same_camera(const struct camera_config *, const struct camera_config *);
 bool config_same_output(const struct output_config *, const struct output_config *);
 

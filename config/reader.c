@@ -32,7 +32,9 @@ const yaml_node_t *reader_node(struct reader *r, int index)
 
 struct place reader_place(struct reader *r, int index)
 {
-    return document_place(reader_node(r, index)->start_mark);
+    struct place at = document_place(reader_node(r, index)->start_mark);
+    at.file = r->mistakes.file;
+    return at;
 }
 
 void reader_refuse(struct reader *r, int index, const struct config_row *row, const char *what)

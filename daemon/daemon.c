@@ -69,9 +69,9 @@ static void judge_camera_health(const struct camera *camera, int64_t patience_ns
 static void judge_health(void *opaque, int64_t patience_ns, struct health *ret)
 {
     const struct cameras *cameras = &((struct daemon *)opaque)->cameras;
-    ret->cameras = cameras->n;
     for (int i = 0; i < cameras->n; i++) {
         const struct camera *camera = cameras->list[i];
+        ret->cameras += !camera->config->paused.line;
         ret->started += camera->started;
         ret->running += atomic_load(&camera->report.state) == CAMERA_RUNNING;
         judge_camera_health(camera, patience_ns, ret);
@@ -418,9 +418,9 @@ static void prepare_process(void)
     }
 }
 
-static void warn_of_readers(const struct config *config, const char *file)
+static void warn_of_readers(const struct config *config)
 {
-    char *warning = check_readers(config, file);
+    char *warning = check_readers(config);
     if (warning)
         log_event(LOG_LEVEL_WARNING, "%s", warning);
     free(warning);
@@ -434,7 +434,7 @@ int daemon_run(struct config *config, const struct daemon_options *options)
     log_with_time();
     log_event(LOG_LEVEL_INFO, "framed %s", FRAMED_VERSION_TEXT);
     prepare_process();
-    warn_of_readers(config, options->file);
+    warn_of_readers(config);
     if (config->tuned)
         log_event(LOG_LEVEL_WARNING, "the key tuned is not used: framed tune is gone");
     writers_prepare(config);

@@ -53,6 +53,8 @@ int camera_open(struct camera *camera, const struct camera_config *config,
     if (!camera->config)
         return -ENOMEM;
     camera_report_open(&camera->report);
+    if (camera->config->paused.line)
+        atomic_store(&camera->report.state, CAMERA_PAUSED);
     int rc =
         subscriptions_open(&subscriptions, camera->config->name, config, NULL, context->batches);
     if (rc == 0) {

@@ -102,7 +102,7 @@ const char *camera_state_name(int state)
     static const char *const names[] = {
         [CAMERA_CONNECTING] = "connecting", [CAMERA_RUNNING] = "running",
         [CAMERA_RETRYING] = "retrying",     [CAMERA_ENDED] = "ended",
-        [CAMERA_FAILED] = "failed",
+        [CAMERA_FAILED] = "failed",         [CAMERA_PAUSED] = "paused",
     };
     return names[state];
 }

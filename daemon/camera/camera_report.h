@@ -19,6 +19,7 @@ enum camera_state {
     CAMERA_RETRYING,
     CAMERA_ENDED,  // its file is through, or it was stopped
     CAMERA_FAILED, // its file cannot be read: trying again would not help
+    CAMERA_PAUSED, // somebody wants it closed for now: it has no thread
 };
 
 // The flags of pictures that are counted.

@@ -108,6 +108,8 @@ static void print_good(const struct config *config, const char *file)
            config->n_cameras == 1 ? "" : "s", outputs, outputs == 1 ? "" : "s");
     if (config->n_batches > 0)
         printf(", %d batch%s", config->n_batches, config->n_batches == 1 ? "" : "es");
+    if (config->files.n > 1)
+        printf(", %d drop-in file%s", config->files.n - 1, config->files.n == 2 ? "" : "s");
     putchar('\n');
     for (int i = 0; i < config->n_batches; i++)
         print_batch(config, &config->batches[i]);
@@ -342,13 +344,13 @@ static void print_missing_processors(const struct config *config)
     free(rest);
 }
 
-char *check_readers(const struct config *config, const char *file)
+char *check_readers(const struct config *config)
 {
     const struct place at = config->secret;
+    const char *file = config_files_path(&config->files, at);
     struct stat st;
     char *text;
-    if (!at.line || !file || strcmp(file, FILE_STDIN) == 0 || stat(file, &st) < 0 ||
-        !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
+    if (!at.line || stat(file, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
         return NULL;
     int n = asprintf(&text,
                      "%s:%d:%d: everybody on this machine can read this secret (chmod o-r, or "
@@ -357,30 +359,28 @@ char *check_readers(const struct config *config, const char *file)
     return n < 0 ? NULL : text;
 }
 
-static void warn_of_readers(const struct config *config, const char *file)
+static void warn_of_readers(const struct config *config)
 {
-    char *warning = check_readers(config, file);
+    char *warning = check_readers(config);
     if (warning)
         fprintf(stderr, "warning: %s\n", warning);
     free(warning);
 }
 
 // EXIT_OK or EXIT_CONFIG. With `probes` there are no warnings: the cameras will show their sizes.
-static int check_auto_pictures(const struct config *config, const char *file, bool probes)
+static int check_auto_pictures(const struct config *config, bool probes)
 {
     int code = EXIT_RUNTIME;
-    char *prefix = NULL;
     struct mistakes *mistakes = calloc(1, sizeof *mistakes),
                     *warnings = calloc(1, sizeof *warnings);
-    if (mistakes && warnings && asprintf(&prefix, "warning: %s", file_name(file)) >= 0) {
+    if (mistakes && warnings) {
         machine_check_auto_pictures(mistakes, warnings, config);
         if (!probes)
-            mistakes_print(warnings, prefix, stderr);
-        mistakes_print(mistakes, file_name(file), stderr);
+            mistakes_print(warnings, "warning: ", &config->files, stderr);
+        mistakes_print(mistakes, "", &config->files, stderr);
         code = mistakes->total > 0 ? EXIT_CONFIG : EXIT_OK;
         mistakes_free(mistakes);
         mistakes_free(warnings);
-        free(prefix);
     }
     free(mistakes);
     free(warnings);
@@ -392,9 +392,9 @@ int check_box(struct config *config, const char *file, bool probes)
     char why[256];
     log_open(LOG_LEVEL_ERROR);
     libav_log_open();
-    warn_of_readers(config, file);
+    warn_of_readers(config);
     dpb_probe_files(config, PROBE_NS);
-    int code = check_auto_pictures(config, file, probes);
+    int code = check_auto_pictures(config, probes);
     if (code != EXIT_OK)
         return code;
     struct basis basis;

@@ -14,7 +14,7 @@ int check_box(struct config *, const char *file, bool probes);
 
 // Whether others than the owner and the group may read the file, and a secret stands in it: one
 // sentence that the caller frees, behind its place; NULL: no.
-char *check_readers(const struct config *, const char *file);
+char *check_readers(const struct config *);
 
 // Whether the environment's FRAMED_CPU, where it is set, names a version of the kernels that this
 // CPU runs. EXIT_OK, or EXIT_USAGE and a line on stderr that says which there are.

@@ -176,7 +176,7 @@ static void wait_for_probe(struct probes *probes, const struct probe *probe)
 }
 
 // EXIT_OK or EXIT_RUNTIME.
-static int print_probe(const struct probe *probe, const char *file)
+static int print_probe(const struct probe *probe, const struct config_files *files)
 {
     const struct place at = object_value_place(&camera_table, probe->camera, "url");
     if (probe->status == 0) {
@@ -184,13 +184,13 @@ static int print_probe(const struct probe *probe, const char *file)
         fflush(stdout);
         return EXIT_OK;
     }
-    fprintf(stderr, "%s:%d:%d: cameras.%s.url: %s\n", file_name(file), at.line, at.column,
-            probe->camera->name, probe->text);
+    fprintf(stderr, "%s:%d:%d: cameras.%s.url: %s\n", config_files_path(files, at), at.line,
+            at.column, probe->camera->name, probe->text);
     return EXIT_RUNTIME;
 }
 
 // Runs the probes on as many threads as can be started; if none can, on this one.
-static int run_probes(struct probes *probes, const char *file)
+static int run_probes(struct probes *probes, const struct config_files *files)
 {
     pthread_t thread[THREADS_MAX];
     int threads = 0, code = EXIT_OK;
@@ -201,7 +201,7 @@ static int run_probes(struct probes *probes, const char *file)
         probe_thread(probes);
     for (int i = 0; i < probes->n; i++) {
         wait_for_probe(probes, &probes->list[i]);
-        if (print_probe(&probes->list[i], file) != EXIT_OK)
+        if (print_probe(&probes->list[i], files) != EXIT_OK)
             code = EXIT_RUNTIME;
     }
     while (threads > 0)
@@ -220,8 +220,8 @@ int probe_cameras(const struct config *config, const char *file)
     if (probes.list && probes.mistakes) {
         for (int i = 0; i < probes.n; i++)
             probes.list[i].camera = &config->cameras[i];
-        code = run_probes(&probes, file);
-        mistakes_print(probes.mistakes, file_name(file), stderr);
+        code = run_probes(&probes, &config->files);
+        mistakes_print(probes.mistakes, "", &config->files, stderr);
         if (probes.mistakes->total > 0)
             code = EXIT_CONFIG;
         mistakes_free(probes.mistakes);

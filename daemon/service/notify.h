@@ -9,8 +9,8 @@
 #include <uv.h>
 
 struct health {
-    int cameras, started, running;
-    const char *stuck; // a camera, and what it is at; NULL: none
+    int cameras, started, running; // of those that are not paused
+    const char *stuck;             // a camera, and what it is at; NULL: none
     const char *step;
 };
 

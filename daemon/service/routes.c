@@ -48,8 +48,9 @@ static struct http_page health_page(const struct metrics *metrics)
 // A camera that was there once and is away now is ready: framed waits for it.
 static bool is_ready(struct camera *camera)
 {
-    return atomic_load(&camera->report.pictures) > 0 ||
-           atomic_load(&camera->report.state) == CAMERA_ENDED;
+    const int state = atomic_load(&camera->report.state);
+    return atomic_load(&camera->report.pictures) > 0 || state == CAMERA_ENDED ||
+           state == CAMERA_PAUSED;
 }
 
 // 503 names the cameras that have shown no picture since they were started, and did not end.

@@ -345,7 +345,8 @@ struct new_config {
 
 static void refuse(const struct new_config *new, struct place at, const char *key, const char *why)
 {
-    fprintf(new->errors, "%s:%d:%d: %s: %s\n", new->file, at.line, at.column, key, why);
+    fprintf(new->errors, "%s:%d:%d: %s: %s\n", config_files_path(&new->config->files, at), at.line,
+            at.column, key, why);
 }
 
 static int prepare_control(const struct new_config *new)

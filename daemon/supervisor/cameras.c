@@ -465,7 +465,7 @@ static void tend_sinks(uv_timer_t *timer)
 
 static bool is_startable(const struct cameras *cameras, const struct camera *camera)
 {
-    if (camera->started || camera->joined)
+    if (camera->started || camera->joined || camera->config->paused.line)
         return false;
     const struct camera *leaving = cameras->leaving;
     while (leaving && strcmp(leaving->config->name, camera->config->name) != 0)

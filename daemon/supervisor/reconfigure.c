@@ -196,8 +196,8 @@ static void refuse_sink(struct reconfigure *plan, const struct output *output, c
 {
     const struct place at = output->config->place;
     char path[PATH_MAX_BYTES];
-    fprintf(plan->errors, "%s:%d:%d: %s.sink: %s\n", plan->file, at.line, at.column,
-            path_of(output, path), why);
+    fprintf(plan->errors, "%s:%d:%d: %s.sink: %s\n", config_files_path(&plan->config->files, at),
+            at.line, at.column, path_of(output, path), why);
     plan->mistakes++;
 }
 

@@ -1,0 +1,230 @@
+// Drop-in files: what they add to a configuration, in which order, and that each mistake names its
+// own file, line and column, however broken the files beside it are.
+#include "config/drop_ins.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/load.h"
+
+#include "tests/test.h"
+
+#define CAMERA "{url: x, outputs: {o: {sink: 'tcp:0'}}}"
+
+// A folder with framed.yaml and framed.d/.
+struct box {
+    char folder[64], main[80], drop_ins[80];
+    char *printed; // by the last load
+    size_t size;
+    struct config *config;
+};
+
+static void box_write(const struct box *box, const char *name, const char *text)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", box->folder, name);
+    FILE *f = fopen(path, "w");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0, "%s", path);
+}
+
+static void box_open(struct box *box, const char *text)
+{
+    *box = (struct box){.folder = "/tmp/framed-drop-ins-XXXXXX"};
+    CHECK(mkdtemp(box->folder), "%s", box->folder);
+    snprintf(box->main, sizeof box->main, "%s/framed.yaml", box->folder);
+    snprintf(box->drop_ins, sizeof box->drop_ins, "%s/framed.d", box->folder);
+    mkdir(box->drop_ins, 0700);
+    box_write(box, "framed.yaml", text);
+}
+
+static int box_load(struct box *box, const struct config_load_options *options)
+{
+    free(box->printed);
+    config_free(box->config);
+    box->config = NULL;
+    FILE *errors = open_memstream(&box->printed, &box->size);
+    int status = config_load_with(&box->config, box->main, options, errors);
+    fclose(errors);
+    return status;
+}
+
+static int box_read(struct box *box)
+{
+    return box_load(box, &(struct config_load_options){0});
+}
+
+static void box_close(struct box *box)
+{
+    char command[160];
+    snprintf(command, sizeof command, "rm -r %s", box->folder);
+    CHECK(system(command) == 0, "%s", command);
+    free(box->printed);
+    config_free(box->config);
+}
+
+// The lines that were printed are these, each behind the folder's path.
+static void box_expect(const struct box *box, const char *const lines[], int n)
+{
+    const char *line = box->printed;
+    for (int i = 0; i < n; i++) {
+        size_t length = strlen(box->folder);
+        const bool same = !strncmp(line, box->folder, length) &&
+                          !strncmp(line + length, lines[i], strlen(lines[i]));
+        CHECK(same, "'%s' and not '%s'", lines[i], line);
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    CHECK(!*line, "more: '%s'", line);
+}
+
+static void test_merged(void)
+{
+    struct box box;
+    box_open(&box, "defaults: {slots: 9}\ncameras: {m: " CAMERA "}\n");
+    box_write(&box, "framed.d/20-b.yaml", "cameras: {b: " CAMERA ", c: " CAMERA "}\n");
+    box_write(&box, "framed.d/10-z.yaml",
+              "cameras: {z: " CAMERA "}\nbatches: {all: {cameras: '*', sink: 'tcp:0'}}\n");
+    box_write(&box, "framed.d/30-nothing.yaml", "# a comment\n");
+    box_write(&box, "framed.d/.hidden.yaml", "a broken: [file\n");
+    box_write(&box, "framed.d/40.yaml.new", "a broken: [file\n");
+    CHECK(box_read(&box) == 0, "%s", box.printed);
+    const struct config *config = box.config;
+    CHECK(config && config->n_cameras == 4, "%d", config ? config->n_cameras : -1);
+    static const char *const names[] = {"m", "z", "b", "c"};
+    static const int files[] = {0, 1, 2, 2};
+    for (int i = 0; config && i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        CHECK(!strcmp(camera->name, names[i]) && camera->place.file == files[i], "%s of file %d",
+              camera->name, camera->place.file);
+        CHECK(camera->outputs[0].slots == 9, "defaults hold in drop-in files too: %d",
+              camera->outputs[0].slots);
+        CHECK(camera->n_outputs == 2, "the batch of a drop-in file has cameras of all files");
+    }
+    const char *path = config ? config_files_path(&config->files, config->cameras[2].place) : "";
+    CHECK(strstr(path, "/framed.d/20-b.yaml"), "%s", path);
+    box_close(&box);
+}
+
+static void test_mistakes(void)
+{
+    static const char *const lines[] = {
+        "/framed.yaml:2:20: cameras.m.fps: 'fast' ",
+        "/framed.d/1.yaml:1:5: yaml: mapping values are",
+        "/framed.d/2.yaml:3:3: cameras.m: has a name that is already given in ",
+        "/framed.d/2.yaml:4:12: cameras.n.fps: 'slow' ",
+        "/framed.d/2.yaml:6:1: log: cannot be set in a drop-in file (batches, cameras or paused)",
+        "/framed.d/2.yaml:7:1: camera: unknown key (did you mean cameras?)",
+        "/framed.d/3.yaml:1:1: yaml: cannot be read: it is not a file",
+        "/framed.d/4.yaml:1:1: yaml: cannot be read: No such file or directory",
+        "/framed.d/5.yaml:1:1: yaml: is not a mapping (key: value)",
+    };
+    struct box box;
+    char path[160];
+    box_open(&box, "cameras:\n  m: {url: x, fps: fast, outputs: {o: {sink: 'tcp:0'}}}\n");
+    box_write(&box, "framed.d/1.yaml", "a: b: [\n");
+    box_write(&box, "framed.d/2.yaml",
+              "# the second\ncameras:\n  m: " CAMERA
+              "\n  n: {fps: slow, url: x, outputs: {o: {sink: "
+              "'tcp:0'}}}\n\nlog: {level: debug}\ncamera: 1\n");
+    snprintf(path, sizeof path, "%s/3.yaml", box.drop_ins);
+    CHECK(mkfifo(path, 0600) == 0, "a pipe whose writer never comes");
+    snprintf(path, sizeof path, "%s/4.yaml", box.drop_ins);
+    CHECK(symlink("/nowhere", path) == 0, "a link to nothing");
+    box_write(&box, "framed.d/5.yaml", "[gate]\n");
+    const int n = sizeof lines / sizeof *lines;
+    CHECK(box_read(&box) == n, "%s", box.printed);
+    box_expect(&box, lines, n);
+    CHECK(strstr(box.printed, "framed.yaml:2:3 (each name once)"), "both places: %s", box.printed);
+    box_close(&box);
+}
+
+static void test_folder(void)
+{
+    struct box box;
+    box_open(&box, "log: {level: info}\n");
+    CHECK(box_read(&box) == 1 && strstr(box.printed, "framed.yaml:1:1: cameras: is missing"), "%s",
+          box.printed);
+    box_write(&box, "framed.d/a.yaml", "cameras: {a: " CAMERA "}\n");
+    CHECK(box_read(&box) == 0, "cameras of a drop-in file will do: %s", box.printed);
+    const struct config_load_options only = {.only = "control"};
+    box_write(&box, "framed.d/a.yaml", "cameras: [\n");
+    CHECK(box_load(&box, &only) == 0, "who asks for one key reads no drop-in file: %s",
+          box.printed);
+    CHECK(box_read(&box) == 1, "a broken file alone is one mistake: %s", box.printed);
+    char command[200];
+    snprintf(command, sizeof command, "rm -r %s && touch %s", box.drop_ins, box.drop_ins);
+    CHECK(system(command) == 0, "%s", command);
+    CHECK(box_read(&box) > 0 && strstr(box.printed, "framed.d cannot be read: Not a directory"),
+          "%s", box.printed);
+    box_close(&box);
+}
+
+// The configuration as it would be with other files.
+static void test_changes(void)
+{
+    struct box box;
+    char a[160], b[160], other[160];
+    box_open(&box, "cameras: {m: " CAMERA "}\n");
+    box_write(&box, "framed.d/a.yaml", "cameras: {a: " CAMERA "}\n");
+    snprintf(a, sizeof a, "%s/a.yaml", box.drop_ins);
+    snprintf(b, sizeof b, "%s/b.yaml", box.drop_ins);
+    snprintf(other, sizeof other, "%s/other.yaml", box.folder);
+    struct file_change list[] = {
+        {b, "cameras: {b: " CAMERA "}"}, {a, NULL}, {other, "cameras: {x: " CAMERA "}"}};
+    const struct file_changes changes = {list, 3};
+    const struct config_load_options options = {.changes = &changes};
+    CHECK(box_load(&box, &options) == 0 && box.config->n_cameras == 2 &&
+              !strcmp(box.config->cameras[1].name, "b"),
+          "a goes, b comes: %s", box.printed);
+    list[1] = (struct file_change){a, "\ncameras: {a: {url: 1}}"};
+    CHECK(box_load(&box, &options) == 1 && strstr(box.printed, "framed.d/a.yaml:2:11: cameras.a"),
+          "%s", box.printed);
+    list[1] = (struct file_change){box.main, "cameras: {n: " CAMERA "}\n"};
+    CHECK(box_load(&box, &options) == 0 && box.config->n_cameras == 3 &&
+              !strcmp(box.config->cameras[0].name, "n"),
+          "the configuration itself can change: %s", box.printed);
+    box_close(&box);
+}
+
+static void test_paused(void)
+{
+    struct box box;
+    box_open(&box, "paused: ['g*', '!gap']\ncameras: {gate: " CAMERA ", gap: " CAMERA "}\n");
+    box_write(&box, "framed.d/a.yaml", "cameras: {a: " CAMERA ", b: " CAMERA "}\n");
+    box_write(&box, "framed.d/b.yaml", "\npaused: [b, long_gone]\n");
+    CHECK(box_read(&box) == 0, "%s", box.printed);
+    static const int lines[] = {1, 0, 0, 2};
+    for (int i = 0; box.config && i < box.config->n_cameras; i++)
+        CHECK(box.config->cameras[i].paused.line == lines[i], "%s: line %d",
+              box.config->cameras[i].name, box.config->cameras[i].paused.line);
+    box_write(&box, "framed.yaml", "cameras: {gate: " CAMERA "}\npaused: gat\n");
+    CHECK(box_read(&box) == 1 && strstr(box.printed, "framed.yaml:2:9: paused: match no camera"),
+          "%s", box.printed);
+    box_close(&box);
+}
+
+static void test_names(void)
+{
+    static const char *const names[][2] = {{"/etc/framed/framed.yaml", "/etc/framed/framed.d"},
+                                           {"yard.yaml", "yard.d"},
+                                           {"/etc/framed.conf", "/etc/framed.conf.d"},
+                                           {".yaml", ".yaml.d"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *folder = drop_ins_folder(names[i][0]);
+        CHECK(folder && !strcmp(folder, names[i][1]), "%s: %s", names[i][0], folder);
+        free(folder);
+    }
+}
+
+int main(void)
+{
+    TEST(test_names());
+    TEST(test_merged());
+    TEST(test_mistakes());
+    TEST(test_folder());
+    TEST(test_changes());
+    TEST(test_paused());
+    return test_end();
+}
