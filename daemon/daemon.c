@@ -147,6 +147,12 @@ static void end(struct daemon *daemon)
     cameras_close_handles(&daemon->cameras);
 }
 
+static void camera_changed(void *opaque, struct camera *camera)
+{
+    const struct daemon *daemon = opaque;
+    service_camera_changed(daemon->service, camera);
+}
+
 static void cameras_are_done(void *opaque)
 {
     end(opaque);
@@ -210,6 +216,7 @@ static void reload_ended(void *opaque, int rc)
         unfinished_scan(&daemon->unfinished);
         login_pause_reload(daemon->logins);
     }
+    service_reloaded(daemon->service);
     notify_reloaded(&daemon->notify);
 }
 
@@ -275,6 +282,7 @@ static void open_cameras_and_reload(struct daemon *daemon)
         .events = daemon->events,
         .decode = &daemon->decode,
         .process = &daemon->process,
+        .changed = camera_changed,
         .done = cameras_are_done,
         .opaque = daemon,
     };

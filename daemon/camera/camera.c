@@ -55,6 +55,8 @@ int camera_open(struct camera *camera, const struct camera_config *config,
     camera_report_open(&camera->report);
     if (camera->config->paused.line)
         atomic_store(&camera->report.state, CAMERA_PAUSED);
+    camera->report.changes.posted.callback = context->changed;
+    camera->report.changes.events = context->changed ? context->events : NULL;
     int rc =
         subscriptions_open(&subscriptions, camera->config->name, config, NULL, context->batches);
     if (rc == 0) {
@@ -131,4 +133,9 @@ struct stream_memory camera_memory(const struct camera *camera)
 struct camera *camera_of_event(struct event *event)
 {
     return (struct camera *)((char *)event - offsetof(struct camera, ended));
+}
+
+struct camera *camera_of_changes(struct event *event)
+{
+    return (struct camera *)((char *)event - offsetof(struct camera, report.changes.posted));
 }

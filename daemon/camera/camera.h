@@ -14,6 +14,7 @@ struct camera_context {
     struct output **batches;            // the list that shares are of (subscriptions_open)
     struct histogram *decode, *process; // as of struct transform_context
     void (*ended)(struct event *);      // the thread has ended (camera_of_event)
+    void (*changed)(struct event *);    // changes wait (camera_of_changes); never after `ended`
     // Outputs that the camera had before camera_subscribe may have no subscribers now.
     void (*released)(void *opaque);
     void *opaque; // the caller's, kept in camera.context
@@ -51,6 +52,7 @@ void camera_close(struct camera *); // after camera_join and the sinks' end; acc
 
 // What memory its stream takes by its last picture, or else by its configuration.
 struct stream_memory camera_memory(const struct camera *);
+struct camera *camera_of_changes(struct event *);
 struct camera *camera_of_event(struct event *);
 
 #endif

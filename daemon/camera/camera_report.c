@@ -18,10 +18,12 @@ void camera_report_open(struct camera_report *report)
 {
     pthread_mutex_init(&report->lock, NULL);
     scene_report_open(&report->scene);
+    camera_changes_open(&report->changes);
 }
 
 void camera_report_close(struct camera_report *report)
 {
+    camera_changes_close(&report->changes);
     scene_report_close(&report->scene);
     pthread_mutex_destroy(&report->lock);
 }
@@ -86,6 +88,19 @@ void camera_report_error(struct camera_report *report, const char *text)
     pthread_mutex_lock(&report->lock);
     last_error_set(&report->description.last_error, text);
     pthread_mutex_unlock(&report->lock);
+}
+
+void camera_report_state(struct camera_report *report, enum camera_state state, const char *why)
+{
+    if (why && (state == CAMERA_RETRYING || state == CAMERA_FAILED))
+        camera_report_error(report, why);
+    atomic_store(&report->state, state);
+    camera_changes_state(&report->changes, state, why);
+}
+
+void camera_report_alarms(struct camera_report *report)
+{
+    camera_changes_alarms(&report->changes, atomic_load(&report->scene.alarms));
 }
 
 struct camera_description camera_report_describe(const struct camera_report *report)

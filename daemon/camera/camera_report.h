@@ -9,18 +9,10 @@
 #include "daemon/base/last_error.h"
 #include "daemon/base/latency.h"
 #include "daemon/base/stage_watch.h"
+#include "daemon/camera/camera_changes.h"
 #include "daemon/decode/frame.h"
 #include "daemon/input/demux.h"
 #include "daemon/scene/scene_report.h"
-
-enum camera_state {
-    CAMERA_CONNECTING,
-    CAMERA_RUNNING,
-    CAMERA_RETRYING,
-    CAMERA_ENDED,  // its file is through, or it was stopped
-    CAMERA_FAILED, // its file cannot be read: trying again would not help
-    CAMERA_PAUSED, // somebody wants it closed for now: it has no thread
-};
 
 // The flags of pictures that are counted.
 enum counted_flag { COUNTED_DAMAGED, COUNTED_INTERLACED, COUNTED_HDR, COUNTED_FLAGS };
@@ -52,6 +44,7 @@ struct camera_report {
     _Atomic uint64_t converted; // by libswscale, to a format that kernels read
     struct stage_watch stages;
     struct scene_report scene;
+    struct camera_changes changes;
     pthread_mutex_t lock; // of what follows
     struct camera_description description;
 };
@@ -61,6 +54,9 @@ void camera_report_close(struct camera_report *);
 
 // --- camera thread
 void camera_report_packet(struct camera_report *);
+// With the reason; NULL: there is none, or that of before.
+void camera_report_state(struct camera_report *, enum camera_state, const char *why);
+void camera_report_alarms(struct camera_report *); // of the scene may be others now
 void camera_report_picture(struct camera_report *, const struct frame *,
                            const struct stream_memory *);
 // What is decoded by now, and how many packets were left out since this was last said.

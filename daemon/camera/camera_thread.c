@@ -77,6 +77,7 @@ static int pass_frames(struct camera_thread *t)
                (rc = decoder_receive(t->decoder, &frame)) == 0) {
             describe_frame(t, &frame);
             note_submitted(t, transform_submit(t->transform, &frame)); // gives the frame away
+            camera_report_alarms(t->context.report);
         }
         if (rc == -EAGAIN) // the decoder wants packets
             rc = 0;
@@ -173,7 +174,7 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
         camera_report_stream(report, decoder, demux_describe(t->demux));
     if (change == STREAM_BEGINS) {
         outage_end(&t->outage);
-        atomic_store(&report->state, CAMERA_RUNNING);
+        camera_report_state(report, CAMERA_RUNNING, NULL);
     }
     log_running(t, frame, change == STREAM_BEGINS);
     decoder_memory(t->decoder, &memory);
@@ -443,14 +444,17 @@ static void wait_for_login(struct camera_thread *t)
     int64_t ns;
     while (!atomic_load(&t->stop) && (ns = outage_login_ns(&t->outage)) > 0) {
         atomic_store(&report->next_try_ns, monotonic_ns() + ns);
-        atomic_store(&report->state, CAMERA_RETRYING);
+        camera_report_state(report, CAMERA_RETRYING,
+                            atomic_load(&report->state) == CAMERA_RETRYING
+                                ? NULL
+                                : "its password was refused: it is not tried again yet");
         if (ns > WARM_NS) {
             drain(t);
             detach_device(t);
         }
         pause_between_tries(t, ns < LOGIN_NS ? ns : LOGIN_NS);
     }
-    atomic_store(&report->state, CAMERA_CONNECTING);
+    camera_report_state(report, CAMERA_CONNECTING, NULL);
 }
 
 static void wait_and_retry(struct camera_thread *t, int rc, const char *why)
@@ -459,8 +463,7 @@ static void wait_and_retry(struct camera_thread *t, int rc, const char *why)
     int64_t next_ns;
     const int64_t ns = outage_begin(&t->outage, rc, why, t->memory, &next_ns);
     atomic_store(&report->next_try_ns, monotonic_ns() + next_ns);
-    atomic_store(&report->state, CAMERA_RETRYING);
-    camera_report_error(report, why);
+    camera_report_state(report, CAMERA_RETRYING, why);
     pause_between_tries(t, ns);
     atomic_fetch_add(&report->reconnects, 1);
 }
@@ -515,11 +518,11 @@ static void *run(void *opaque)
     wait_for_results(t);
     drain(t);
     stage_enter(&context->report->stages, STAGE_IDLE, STAGE_NO_LIMIT);
-    if (state == CAMERA_FAILED)
-        camera_report_error(context->report, why);
-    atomic_store(&context->report->state, state);
+    if (atomic_load(&t->stop))
+        strcpy(why, "stopped");
+    camera_report_state(context->report, state, why);
     log_event(state == CAMERA_FAILED ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s: %s",
-              camera_state_name((int)state), atomic_load(&t->stop) ? "stopped" : why);
+              camera_state_name((int)state), why);
     event_post(context->events, context->ended);
     return NULL;
 }

@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/output/copies.h"
 #include "daemon/service/control.h"
+#include "daemon/service/event_log.h"
 #include "daemon/service/history.h"
 #include "daemon/service/reply.h"
 #include "daemon/service/routes.h"
@@ -31,6 +32,7 @@ struct service {
     struct service_context context;
     struct status status;
     struct history *history;
+    struct event_log *events;
     unsigned ticks;
     struct control *control;
     char control_path[SOCKET_PATH_MAX + 1]; // where it is to listen; "": nowhere
@@ -445,6 +447,23 @@ void service_commit(struct service *service)
     *next = (struct next){0};
 }
 
+// --- events
+
+void service_camera_changed(struct service *service, struct camera *camera)
+{
+    struct camera_change change;
+    while (service && camera_changes_take(&camera->report.changes, &change))
+        event_log_change(service->events, camera->config->name, &change);
+}
+
+void service_reloaded(struct service *service)
+{
+    const struct reload *reload = service ? service->context.reload : NULL;
+    if (reload)
+        event_log_reload(service->events, reload->tried_ns, reload->is_applied,
+                         reload->is_applied ? reload->done : reload->error);
+}
+
 // --- life
 
 int service_open(struct service **ret, const struct service_context *context)
@@ -462,6 +481,8 @@ int service_open(struct service **ret, const struct service_context *context)
     uv_timer_init(context->loop, &service->timer);
     service->timer.data = service;
     int rc = history_open(&service->history);
+    if (rc == 0)
+        rc = event_log_open(&service->events);
     if (rc < 0)
         log_event(LOG_LEVEL_ERROR, "no history: %s", strerror(-rc));
     if (rc == 0)
@@ -483,6 +504,7 @@ static void free_service(uv_handle_t *handle)
 {
     struct service *service = handle->data;
     history_close(service->history);
+    event_log_close(service->events);
     free(service);
 }
 

@@ -31,6 +31,9 @@ int service_prepare(struct service *, const struct config *, const char *file, F
 // Clients of the control socket get their replies wherever it moves.
 void service_commit(struct service *);
 void service_abandon(struct service *);
+// Changes wait in the camera's report, and a reload has ended: events of both. Accept NULL.
+void service_camera_changed(struct service *, struct camera *);
+void service_reloaded(struct service *);
 // With no work under way. Its handles close with the loop's next turns. Accepts NULL.
 void service_close(struct service *);
 

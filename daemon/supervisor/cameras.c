@@ -216,6 +216,13 @@ static void camera_ended(struct event *event)
     cameras_settle(cameras);
 }
 
+static void camera_changed(struct event *event)
+{
+    struct camera *camera = camera_of_changes(event);
+    const struct cameras *cameras = camera->context.opaque;
+    cameras->context.changed(cameras->context.opaque, camera);
+}
+
 static void subscriptions_released(void *opaque)
 {
     cameras_settle(opaque);
@@ -244,6 +251,7 @@ int cameras_make_camera(struct cameras *cameras, const struct camera_config *con
         .decode = cameras->context.decode,
         .process = cameras->context.process,
         .ended = camera_ended,
+        .changed = camera_changed,
         .released = subscriptions_released,
         .opaque = cameras,
     };

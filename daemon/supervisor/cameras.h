@@ -19,6 +19,7 @@ struct cameras_context {
     struct login_pause *logins;
     struct event_queue *events;
     struct histogram *decode, *process;
+    void (*changed)(void *opaque, struct camera *); // changes wait in its report
     // Every camera has ended and given its device back, and every sink is closed. May come again.
     void (*done)(void *opaque);
     void *opaque;

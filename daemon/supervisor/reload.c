@@ -102,7 +102,6 @@ static void keep_first(struct reload *reload, const char *text)
 static void keep_account(struct reload *reload, int rc, const struct reload_result *result,
                          const char *text)
 {
-    char done[160];
     reload->tried_ns = realtime_ns();
     keep_first(reload, text);
     log_lines(text);
@@ -112,7 +111,7 @@ static void keep_account(struct reload *reload, int rc, const struct reload_resu
     if (rc == 0) {
         reload->loaded_ns = reload->tried_ns;
         log_event(LOG_LEVEL_INFO, "reloaded %s: %s", reload->file,
-                  reload_text(result, done, sizeof done));
+                  reload_text(result, reload->done, sizeof reload->done));
     } else {
         log_event(LOG_LEVEL_ERROR, "not reloaded: nothing has changed");
     }

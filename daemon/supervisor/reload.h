@@ -35,6 +35,7 @@ struct reload {
     int64_t loaded_ns;         // CLOCK_REALTIME: when what runs was read
     int64_t tried_ns;          // likewise: of the last reload; 0: there was none
     char error[256];           // the first reason that refused it; "" where it was applied
+    char done[160];            // what it came to where it was applied (reload_text)
     bool is_applied;           // the last one; also before the first
     // Private: the first request is under way, and its work has the last six.
     bool closed;

@@ -1,0 +1,354 @@
+#include "daemon/service/event_log.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/camera/camera_report.h"
+#include "daemon/service/status_camera.h"
+
+struct logged {
+    uint64_t id;
+    enum event_kind kind;
+    char camera[24]; // "": of none
+    char *data;      // JSON without a newline
+    size_t bytes;
+};
+
+// Events are counted from the log's opening on; the kept ones are `begin` to `end`.
+struct shelf {
+    struct logged *list; // event n is at n % room
+    unsigned room;
+    uint64_t begin, end;
+    uint64_t removed_id; // of the newest event that is not kept any more
+    size_t bytes;
+};
+
+enum { SHELF_RARE, SHELF_LINES, SHELVES }; // lines do not push out what comes once in a while
+
+struct event_log {
+    struct shelf shelf[SHELVES];
+    uint64_t next_id;
+    struct event_reader *readers;
+};
+
+struct event_reader {
+    struct event_log *log;
+    struct event_filter filter;
+    void (*woken)(void *opaque);
+    void *opaque;
+    bool waits;            // got nothing the last time
+    uint64_t at[SHELVES];  // the next event of each shelf
+    uint64_t due[SHELVES]; // events from there on that the reader wants, kept or not
+    bool lost_some;        // nobody knows how many
+    char *text;            // of the event under way; text_at bytes of it have gone
+    size_t text_at, text_end;
+    struct event_reader *next;
+};
+
+const char *event_kind_name(enum event_kind kind)
+{
+    static const char *const names[EVENT_KINDS] = {
+        [EVENT_STATE] = "state",
+        [EVENT_ALARM] = "alarm",
+        [EVENT_RELOAD] = "reload",
+        [EVENT_DETECTIONS] = "detections",
+    };
+    return names[kind];
+}
+
+int event_log_open(struct event_log **ret)
+{
+    static const unsigned room[SHELVES] = {EVENTS_KEPT, EVENT_LINES_KEPT};
+    struct event_log *log = calloc(1, sizeof *log);
+    bool ok = log;
+    for (int i = 0; ok && i < SHELVES; i++) {
+        log->shelf[i].room = room[i];
+        log->shelf[i].list = calloc(room[i], sizeof(struct logged));
+        ok = log->shelf[i].list;
+    }
+    if (!ok) {
+        event_log_close(log);
+        return -ENOMEM;
+    }
+    log->next_id = (uint64_t)realtime_ns() / 1000;
+    *ret = log;
+    return 0;
+}
+
+static void remove_oldest(struct shelf *shelf)
+{
+    struct logged *oldest = &shelf->list[shelf->begin++ % shelf->room];
+    shelf->removed_id = oldest->id;
+    shelf->bytes -= oldest->bytes;
+    free(oldest->data);
+}
+
+static void clear_shelf(struct shelf *shelf)
+{
+    while (shelf->begin < shelf->end)
+        remove_oldest(shelf);
+}
+
+void event_log_close(struct event_log *log)
+{
+    if (!log)
+        return;
+    for (int i = 0; i < SHELVES; i++) {
+        clear_shelf(&log->shelf[i]);
+        free(log->shelf[i].list);
+    }
+    free(log);
+}
+
+// --- what happens
+
+static bool wants(const struct event_filter *filter, const struct logged *event)
+{
+    return filter->kinds >> event->kind & 1 &&
+           (!filter->camera[0] || strcmp(filter->camera, event->camera) == 0);
+}
+
+// Takes over the data; NULL: out of memory.
+static void add(struct event_log *log, enum event_kind kind, const char *camera, char *data)
+{
+    const int at = kind == EVENT_DETECTIONS ? SHELF_LINES : SHELF_RARE;
+    struct shelf *shelf = &log->shelf[at];
+    if (!data)
+        return;
+    const size_t bytes = strlen(data);
+    while (shelf->begin < shelf->end &&
+           (shelf->end - shelf->begin == shelf->room ||
+            (at == SHELF_LINES && shelf->bytes + bytes > EVENT_LINES_BYTES)))
+        remove_oldest(shelf);
+    struct logged *event = &shelf->list[shelf->end++ % shelf->room];
+    *event = (struct logged){.id = log->next_id++, .kind = kind, .data = data, .bytes = bytes};
+    snprintf(event->camera, sizeof event->camera, "%s", camera);
+    shelf->bytes += bytes;
+    for (struct event_reader *reader = log->readers, *next; reader; reader = next) {
+        next = reader->next;
+        if (!wants(&reader->filter, event))
+            continue;
+        reader->due[at]++;
+        if (reader->waits) {
+            reader->waits = false;
+            reader->woken(reader->opaque);
+        }
+    }
+}
+
+// Gives `json` away.
+static char *text_of(json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(13));
+    json_decref(json);
+    return text;
+}
+
+static double seconds(int64_t ns)
+{
+    return (double)(ns / 1000000) / 1000;
+}
+
+void event_log_change(struct event_log *log, const char *camera, const struct camera_change *change)
+{
+    json_t *json = json_pack("{s:f, s:s}", "t", seconds(change->realtime_ns), "camera", camera);
+    if (change->is_alarm) {
+        json_object_set_new(json, "alarm", json_string(alarm_name(change->alarm)));
+        json_object_set_new(json, "raised", json_boolean(change->raised));
+        add(log, EVENT_ALARM, camera, text_of(json));
+        return;
+    }
+    json_object_set_new(json, "state", json_string(camera_state_name((int)change->state)));
+    json_object_set_new(json, "why", change->why[0] ? status_string(change->why) : json_null());
+    if (change->outage_ns > 0)
+        json_object_set_new(json, "outage_s", json_real(seconds(change->outage_ns)));
+    add(log, EVENT_STATE, camera, text_of(json));
+}
+
+void event_log_reload(struct event_log *log, int64_t realtime_ns, bool ok, const char *text)
+{
+    add(log, EVENT_RELOAD, "",
+        text_of(json_pack("{s:f, s:b, s:o}", "t", seconds(realtime_ns), "ok", ok, "text",
+                          status_string(text))));
+}
+
+void event_log_line(struct event_log *log, const char *line, size_t bytes)
+{
+    static const char before[] = "{\"camera\":\"";
+    const size_t at = sizeof before - 1;
+    char camera[24] = "";
+    if (bytes > at && strncmp(line, before, at) == 0)
+        snprintf(camera, sizeof camera, "%.*s", (int)strcspn(line + at, "\""), line + at);
+    add(log, EVENT_DETECTIONS, camera, strndup(line, bytes - 1));
+}
+
+bool event_log_wants_lines(const struct event_log *log)
+{
+    const struct event_reader *reader = log->readers;
+    while (reader && !(reader->filter.kinds >> EVENT_DETECTIONS & 1))
+        reader = reader->next;
+    return reader != NULL;
+}
+
+// --- readers
+
+static uint64_t count_wanted(const struct event_reader *reader, const struct shelf *shelf,
+                             uint64_t from)
+{
+    uint64_t n = 0;
+    for (uint64_t i = from; i < shelf->end; i++)
+        n += wants(&reader->filter, &shelf->list[i % shelf->room]);
+    return n;
+}
+
+// Where a new reader begins: behind the event that it names, or with the last rare events.
+static void find_begin(struct event_reader *reader, int which)
+{
+    const struct shelf *shelf = &reader->log->shelf[which];
+    const struct event_filter *filter = &reader->filter;
+    const uint64_t most = which == SHELF_RARE ? EVENTS_AT_FIRST : 0;
+    uint64_t at = shelf->end, n = 0;
+    while (at > shelf->begin) {
+        const struct logged *event = &shelf->list[(at - 1) % shelf->room];
+        if (filter->continues ? event->id <= filter->after : n == most)
+            break;
+        n += wants(filter, event);
+        at--;
+    }
+    reader->at[which] = at;
+    reader->due[which] = n;
+    if (filter->continues && filter->after < shelf->removed_id &&
+        (which == SHELF_RARE || filter->kinds >> EVENT_DETECTIONS & 1))
+        reader->lost_some = true;
+}
+
+int event_reader_open(struct event_reader **ret, struct event_log *log,
+                      const struct event_filter *filter, void (*woken)(void *opaque), void *opaque)
+{
+    struct event_reader *reader = malloc(sizeof *reader);
+    if (!reader)
+        return -ENOMEM;
+    *reader = (struct event_reader){
+        .log = log,
+        .filter = *filter,
+        .woken = woken,
+        .opaque = opaque,
+        .next = log->readers,
+    };
+    for (int i = 0; i < SHELVES; i++)
+        find_begin(reader, i);
+    log->readers = reader;
+    *ret = reader;
+    return 0;
+}
+
+// Moves to the next event of the shelf that the reader wants. Returns how many it lost on the way.
+static uint64_t skip(struct event_reader *reader, int which)
+{
+    const struct shelf *shelf = &reader->log->shelf[which];
+    uint64_t lost = 0;
+    if (reader->at[which] < shelf->begin) {
+        const uint64_t kept = count_wanted(reader, shelf, shelf->begin);
+        lost = reader->due[which] - kept;
+        reader->due[which] = kept;
+        reader->at[which] = shelf->begin;
+    }
+    while (reader->at[which] < shelf->end &&
+           !wants(&reader->filter, &shelf->list[reader->at[which] % shelf->room]))
+        reader->at[which]++;
+    return lost;
+}
+
+static const struct logged *next_event(struct event_reader *reader)
+{
+    const struct logged *next = NULL;
+    int from = 0;
+    for (int i = 0; i < SHELVES; i++) {
+        const struct shelf *shelf = &reader->log->shelf[i];
+        const struct logged *event = &shelf->list[reader->at[i] % shelf->room];
+        if (reader->at[i] == shelf->end || (next && next->id < event->id))
+            continue;
+        next = event;
+        from = i;
+    }
+    if (next) {
+        reader->at[from]++;
+        reader->due[from]--;
+    }
+    return next;
+}
+
+// Puts the next event into reader->text. False: there is none.
+static bool prepare_text(struct event_reader *reader)
+{
+    uint64_t lost = 0;
+    int n = 0;
+    free(reader->text);
+    reader->text = NULL;
+    reader->text_at = reader->text_end = 0;
+    for (int i = 0; i < SHELVES; i++)
+        lost += skip(reader, i);
+    if (reader->lost_some) {
+        n = asprintf(&reader->text, "event: lost\ndata: {\"lost\":null}\n\n");
+    } else if (lost > 0) {
+        n = asprintf(&reader->text, "event: lost\ndata: {\"lost\":%llu}\n\n",
+                     (unsigned long long)lost);
+    } else {
+        const struct logged *event = next_event(reader);
+        if (!event)
+            return false;
+        n = asprintf(&reader->text, "id: %llu\nevent: %s\ndata: %s\n\n",
+                     (unsigned long long)event->id, event_kind_name(event->kind), event->data);
+    }
+    reader->lost_some = n < 0; // out of memory
+    if (n < 0)
+        reader->text = NULL;
+    reader->text_end = n < 0 ? 0 : (size_t)n;
+    return n >= 0;
+}
+
+size_t event_reader_fill(struct event_reader *reader, char *to, size_t room)
+{
+    size_t used = 0;
+    while (used < room && (reader->text_at < reader->text_end || prepare_text(reader))) {
+        const size_t left = reader->text_end - reader->text_at;
+        const size_t n = left < room - used ? left : room - used;
+        memcpy(to + used, reader->text + reader->text_at, n);
+        reader->text_at += n;
+        used += n;
+    }
+    reader->waits = used == 0;
+    return used;
+}
+
+void event_reader_touch(struct event_reader *reader)
+{
+    static const char comment[] = ":\n\n";
+    if (!reader->waits)
+        return;
+    free(reader->text);
+    reader->text = strdup(comment);
+    reader->text_at = 0;
+    reader->text_end = reader->text ? strlen(comment) : 0;
+    reader->waits = false;
+    reader->woken(reader->opaque);
+}
+
+void event_reader_close(struct event_reader *reader)
+{
+    if (!reader)
+        return;
+    struct event_log *log = reader->log;
+    struct event_reader **at = &log->readers;
+    while (*at != reader)
+        at = &(*at)->next;
+    *at = reader->next;
+    free(reader->text);
+    free(reader);
+    if (!event_log_wants_lines(log))
+        clear_shelf(&log->shelf[SHELF_LINES]);
+}
