@@ -70,6 +70,18 @@ endif
 $(B)/%.o: %.c
 	$(call compile,$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS))
 
+# The page's files, which page.c takes in as they are sent: without the comments, compressed, and with a hash by which
+# browsers keep them.
+PAGE := daemon/service/page
+$(B)/page/%.gz: $(PAGE)/%
+	@mkdir -p $(@D)
+	@echo "  $@"
+	$(Q)sed -E '/\*\/ *[^ ]/!{ /^ *(\/\*\*|\* |\*\/|\/\/)/d }' $< | gzip -9nc > $@
+	$(Q)sha256sum $@ | sed -E 's/^(.{16}).*/"\1"/' | tr -d '\n' > $(@:.gz=.tag)
+
+$(B)/daemon/service/page.o: override CFLAGS += -Wa,-I$(B)/page
+$(B)/daemon/service/page.o: $(patsubst $(PAGE)/%,$(B)/page/%.gz,$(wildcard $(PAGE)/*))
+
 include client/client.mk tests/bench/bench.mk tests/fuzz/fuzz.mk tests/tests.mk scripts/packages.mk
 
 # --- what a user calls. Set-up comes first and in a make of its own: before it there is no compiler. Where nobody says how

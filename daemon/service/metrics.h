@@ -18,6 +18,7 @@ struct metrics {
     const struct unfinished_files *unfinished; // NULL: not known
     struct health health;                      // by the watchdog's patience
     enum ready_when ready;                     // from here on filled in by the service
+    bool http_write;                           // HTTP clients may change what runs
     int64_t up_ns;                             // since the start
     const struct status *status;
     const struct history *history;

@@ -6,6 +6,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/service/history.h"
+#include "daemon/service/page.h"
 #include "daemon/service/status.h"
 #include "daemon/service/status_scene.h"
 
@@ -136,5 +137,7 @@ const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/api/v1/scenes", .serve = serve_page},
     {.method = "GET", .pattern = "/api/v1/status", .serve = serve_page},
     {.method = "GET", .pattern = "/api/v1/history", .serve = serve_page},
+    {.method = "GET", .pattern = "/", .serve = page_serve, .open = true},
+    {.method = "GET", .pattern = "/page/*", .serve = page_serve, .open = true},
 };
 const int routes_count = sizeof routes_table / sizeof routes_table[0];

@@ -38,6 +38,7 @@ struct service {
     char control_path[SOCKET_PATH_MAX + 1]; // where it is to listen; "": nowhere
     struct http *http;                      // NULL: there is none
     struct routes_context routes;
+    bool may_write;
     enum ready_when ready;
     uv_timer_t timer;
     struct next next;
@@ -294,6 +295,7 @@ static void take_snapshot(void *opaque, struct metrics *ret)
     struct service *service = opaque;
     service->context.snapshot(service->context.opaque, ret);
     ret->ready = service->ready;
+    ret->http_write = service->may_write;
     ret->up_ns = monotonic_ns() - service->status.started_ns;
     ret->status = &service->status;
     ret->history = service->history;
@@ -381,7 +383,6 @@ static int prepare_token(const struct new_config *new)
     const char *token = new->config->http_token;
     struct next *next = &new->service->next;
     next->token = token ? strdup(token) : NULL;
-    next->may_write = new->config->http_write;
     return token && !next->token ? -ENOMEM : 0;
 }
 
@@ -411,7 +412,7 @@ int service_prepare(struct service *service, const struct config *config, const 
                     FILE *errors)
 {
     const struct new_config new = {service, config, file, errors};
-    service->next = (struct next){.ready = config->ready};
+    service->next = (struct next){.ready = config->ready, .may_write = config->http_write};
     int control = prepare_control(&new), http = prepare_http(&new);
     if (control == 0 && http == 0)
         return 0;
@@ -444,6 +445,7 @@ void service_commit(struct service *service)
         http_permit(service->http, next->token, next->may_write);
     }
     service->ready = next->ready;
+    service->may_write = next->may_write;
     *next = (struct next){0};
 }
 
@@ -490,6 +492,7 @@ int service_open(struct service **ret, const struct service_context *context)
     if (rc == 0)
         rc = open_http(service);
     service->ready = context->config->ready;
+    service->may_write = context->config->http_write;
     service->context.config = NULL;
     if (rc < 0) {
         service_close(service);

@@ -117,11 +117,12 @@ static json_t *unfinished_json(const struct unfinished_files *files)
 static json_t *status_json(const struct status *status, const struct metrics *metrics)
 {
     double uptime = (double)(monotonic_ns() - status->started_ns) / 1e9;
-    return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema_version",
-                     STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT, "uptime_s", uptime,
-                     "config", config_json(metrics->reload), "process", process_json(status),
-                     "backend", backend_json(metrics->devices), "devices",
-                     status_devices_json(&status->load), "bound",
+    return json_pack("{s:i, s:s, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "schema_version", STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT,
+                     "time_ms", (json_int_t)(realtime_ns() / 1000000), "uptime_s", uptime,
+                     "http_write", metrics->http_write, "config", config_json(metrics->reload),
+                     "process", process_json(status), "backend", backend_json(metrics->devices),
+                     "devices", status_devices_json(&status->load), "bound",
                      status_bottleneck_json(&status->load, metrics), "unfinished",
                      unfinished_json(metrics->unfinished), "batches", batches_json(metrics),
                      "cameras", cameras_json(metrics));

@@ -17,18 +17,22 @@ class Unix(http.client.HTTPConnection):
 
 
 class Client:
-    """Of what a framed serves at an address: get() gives (status, headers, body)."""
+    """Of what a framed serves at an address: get() gives (status, headers, body), which is a text, get_bytes() the bytes."""
 
     def __init__(self, port=None, path=None, token=None):
         self.port, self.path = port, path
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def get(self, page, method="GET", body=None, headers=None):
+        status, headers, body = self.get_bytes(page, method, body, headers)
+        return status, headers, body.decode()
+
+    def get_bytes(self, page, method="GET", body=None, headers=None):
         connection = Unix(self.path) if self.path else http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             connection.request(method, page, body, headers if headers is not None else self.headers)
             response = connection.getresponse()
-            return response.status, response.headers, response.read().decode()
+            return response.status, response.headers, response.read()
         finally:
             connection.close()
 

@@ -1,0 +1,318 @@
+// A camera: its picture beside its tensors, what was measured in the last ten minutes, what happened, and who reads it.
+
+import {cameraPath, explain, getJson, send} from "./api.js";
+import {Chart} from "./chart.js";
+import {commandsOf, commandsOfCamera} from "./commands.js";
+import {copyButton, h, setText} from "./dom.js";
+import {listen} from "./events.js";
+import {PicturePair} from "./picture.js";
+import {onStatus, refresh} from "./status.js";
+import {REASONS, clockTime, count, duration, health, lossWords, percent, rate} from "./words.js";
+
+/** @typedef {import("./status.js").Camera} Camera
+ *  @typedef {import("./status.js").Status} Status
+ *  @typedef {import("./history.js").Samples} Samples
+ *  @typedef {import("./history.js").CameraHistory} CameraHistory */
+
+const HISTORY_MS = 2000, SCENES_MS = 500, EVENTS = 50, BOX_MS = 1000;
+const HUES = ["c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
+
+export class CameraPage {
+  /**
+   * @param {HTMLElement} main
+   * @param {string} name
+   */
+  constructor(main, name) {
+    this.name = name;
+    this.chosen = "";
+    /** @type {Camera | null} */
+    this.camera = null;
+    /** @type {CameraHistory | null} */
+    this.history = null;
+    this.newest = {interval_ms: HISTORY_MS, newest_ms: 0};
+    this.known = ""; // what the lists were made of
+    this.abort = new AbortController();
+    this.pair = new PicturePair(name);
+    this.state = h("span", {class: "state"});
+    this.notice = h("p", {class: "notice", role: "status", hidden: true});
+    this.actions = h("div", {class: "row actions"});
+    this.outputs = h("fieldset", {class: "choice"}, h("legend", {class: "offscreen"}, "Output"));
+    this.frames = new Chart("Frames", "per second", "reconnects");
+    this.latency = new Chart("Latency", "ms, median by stage, and p99");
+    this.losses = new Chart("Losses", "frames per second");
+    this.events = h("ol", {class: "events", "aria-live": "polite", "aria-relevant": "additions"});
+    this.eventsNotice = h("p", {class: "hint"}, "Nothing has happened yet.");
+    this.facts = h("dl", {class: "facts"});
+    this.clients = h("div", {});
+    this.commands = h("div", {});
+    main.append(
+      h("div", {class: "row title"}, h("h1", {}, name), this.state, this.actions), this.notice,
+      h("div", {class: "row tools"}, this.outputs, this.switches()), this.pair.element,
+      h("section", {class: "charts", "aria-label": "The last ten minutes"}, this.frames.element, this.latency.element, this.losses.element),
+      h("div", {class: "columns"},
+        h("section", {}, h("h2", {}, "Events"), this.eventsNotice, this.events),
+        h("section", {}, h("h2", {}, "Stream"), this.facts),
+        h("section", {}, h("h2", {}, "Clients"), this.clients)),
+      h("section", {}, h("h2", {}, "Read it"), this.commands));
+    this.fillActions();
+    this.stopStatus = onStatus((status) => this.update(status));
+    this.loadHistory();
+    this.historyTimer = setInterval(() => this.loadHistory(), HISTORY_MS);
+    this.sceneTimer = setInterval(() => this.loadScene(), SCENES_MS);
+    this.resized = () => this.chart();
+    window.addEventListener("resize", this.resized);
+    listen(`camera=${encodeURIComponent(name)}`, this.abort.signal, (type, event) => this.happened(type, event),
+      (problem) => problem && setText(this.eventsNotice, `No events: ${explain(problem)}`));
+  }
+
+  close() {
+    this.abort.abort();
+    this.stopStatus();
+    clearInterval(this.historyTimer);
+    clearInterval(this.sceneTimer);
+    clearTimeout(this.boxTimer);
+    window.removeEventListener("resize", this.resized);
+    this.pair.close();
+  }
+
+  switches() {
+    this.motion = h("input", {type: "checkbox", onchange: () => this.loadScene()});
+    const outlines = h("input", {type: "checkbox", checked: true, onchange: () => {
+      this.pair.showsOutlines = outlines.checked;
+      this.pair.overlay();
+    }});
+    this.motionLabel = h("label", {hidden: true}, this.motion, "Motion");
+    return h("div", {class: "row"}, h("label", {}, outlines, "Outlines"), this.motionLabel);
+  }
+
+  fillActions() {
+    /**
+     * @param {string} label
+     * @param {() => Promise<any>} act
+     * @param {string} [kind]
+     */
+    const button = (label, act, kind = "quiet") => h("button", {type: "button", class: kind, onclick: async () => {
+      try {
+        await act();
+        this.notice.hidden = true;
+        await refresh();
+      } catch (problem) {
+        this.notice.hidden = false;
+        this.notice.className = "notice bad";
+        setText(this.notice, `${label}: ${explain(problem)}`);
+      }
+    }}, label);
+    this.pause = button("Pause", () => send(cameraPath(this.name, this.isPaused() ? "resume" : "pause")));
+    const remove = button("Remove", async () => {
+      if (confirm(`Remove the camera ${this.name}? Its outputs end.`)) {
+        await send(cameraPath(this.name), undefined, "DELETE");
+        location.hash = "#/";
+      }
+    });
+    this.actions.append(this.pause, remove);
+  }
+
+  isPaused() {
+    return this.camera?.paused === true || this.camera?.state === "paused";
+  }
+
+  /** @param {Status} status */
+  update(status) {
+    this.camera = status.cameras.find((camera) => camera.name === this.name) ?? null;
+    this.actions.hidden = !this.camera || status.http_write === false;
+    if (!this.camera) {
+      this.state.className = "state bad";
+      setText(this.state, "there is no camera of this name");
+      return;
+    }
+    const camera = this.camera, {level, words} = health(camera);
+    this.state.className = `state ${level}`;
+    setText(this.state, words);
+    if (this.pause)
+      setText(this.pause, this.isPaused() ? "Resume" : "Pause");
+    if (camera.last_error && camera.state !== "running") {
+      this.notice.hidden = false;
+      this.notice.className = "notice bad";
+      setText(this.notice, `${camera.last_error.text} (${duration(camera.last_error.age_s)} ago)`);
+    } else if (!this.notice.textContent?.includes(": ") || camera.state === "running")
+      this.notice.hidden = true;
+    if (this.motionLabel)
+      this.motionLabel.hidden = !camera.scene;
+    this.listOutputs(camera);
+    this.tellFacts(camera);
+    this.tellClients(camera);
+  }
+
+  /** @param {Camera} camera */
+  listOutputs(camera) {
+    const shown = camera.outputs.filter((output) => output.kernel === "warp" || output.kernel === "yuv");
+    const known = JSON.stringify(camera.outputs.map((output) => [output.name, output.kernel, output.sink]));
+    if (known === this.known)
+      return;
+    this.known = known;
+    if (!shown.some((output) => output.name === this.chosen))
+      this.chosen = shown[0]?.name ?? "";
+    for (const label of this.outputs.querySelectorAll("label"))
+      label.remove();
+    for (const output of shown)
+      this.outputs.append(h("label", {}, h("input", {type: "radio", name: "output", checked: output.name === this.chosen, onchange: () => {
+        this.chosen = output.name;
+        this.pair.choose(output.name);
+        this.chart();
+      }}), h("span", {}, output.name)));
+    this.pair.choose(this.chosen);
+    const groups = [{name: "", list: commandsOfCamera(camera)},
+      ...camera.outputs.map((output) => ({name: output.name, list: commandsOf(camera, output)}))];
+    this.commands.replaceChildren(...groups.flatMap(({name, list}) => [h("h3", {}, name || "The camera"),
+      ...list.map(({what, text}) => h("div", {class: "command"}, h("p", {}, what, copyButton(() => text, `${what} ${name}`)), h("pre", {tabindex: "0"}, text)))]));
+  }
+
+  async loadHistory() {
+    if (document.hidden)
+      return;
+    try {
+      const history = await getJson(`api/v1/history?camera=${encodeURIComponent(this.name)}`, this.abort.signal);
+      this.newest = history;
+      this.history = history.cameras[this.name] ?? null;
+      this.chart();
+    } catch (problem) {
+      if (this.abort.signal.aborted)
+        return;
+      setText(this.frames.empty, explain(problem));
+      this.frames.empty.hidden = false;
+    }
+  }
+
+  chart() {
+    const history = this.history;
+    if (!history)
+      return;
+    const {newest_ms: newestMs, interval_ms: intervalMs} = this.newest;
+    /**
+     * @param {string} name
+     * @param {string} hue
+     * @param {(number | null)[]} values
+     * @param {"line" | "stack"} kind
+     */
+    const series = (name, hue, values, kind) => ({name, colour: hue, values: values ?? [], kind});
+    const output = history.outputs[this.chosen] ?? Object.values(history.outputs)[0];
+    /** @param {Samples} samples */
+    const perSecond = (samples) => samples.map((n) => n === null ? null : n * 1000 / intervalMs);
+    this.frames.set({newestMs, intervalMs, marks: history.reconnects.map((times) => times ?? 0), series: [
+      series("in", "c1", perSecond(history.in), "line"), series("decoded", "c3", perSecond(history.decoded), "line"),
+      ...(output ? [series(`out ${this.chosen}`, "c2", perSecond(output.out), "line")] : [])]});
+    if (!output)
+      return;
+    this.latency.set({newestMs, intervalMs, series: [
+      ...Object.entries(output.latency).map(([stage, values], i) => series(stage, HUES[i % HUES.length], values, "stack")),
+      series("p99", "bad", output.p99, "line")]});
+    const lost = Object.entries(output.lost).filter(([, values]) => values.some((value) => value));
+    this.losses.set({newestMs, intervalMs, series: (lost.length ? lost : [/** @type {[string, Samples]} */ (["none", output.out.map(() => 0)])]).map(([reason, values], i) =>
+      series(reason, HUES[i % HUES.length], perSecond(values), "stack"))});
+    for (const [i, [reason]] of lost.entries())
+      this.losses.legend.children[i]?.setAttribute("title", REASONS[reason] ?? reason);
+  }
+
+  async loadScene() {
+    const wanted = this.motion?.checked && !document.hidden;
+    let boxes = [];
+    if (wanted)
+      try {
+        const {scenes} = await getJson("api/v1/scenes", this.abort.signal);
+        boxes = scenes.find((/** @type {any} */ scene) => scene.camera === this.name)?.boxes ?? [];
+      } catch { /* the next one tells */ }
+    if (wanted || this.pair.motion.length > 0) {
+      this.pair.motion = boxes;
+      this.pair.overlay();
+    }
+  }
+
+  /**
+   * @param {string} type
+   * @param {any} event
+   */
+  happened(type, event) {
+    if (type === "detections") {
+      this.takeDetections(event);
+      return;
+    }
+    const words = type === "state" ? [event.state, event.why].filter(Boolean).join(": ")
+      : type === "alarm" ? `alarm ${event.alarm} ${event.raised === false ? "is over" : "is raised"}` : type;
+    const level = {running: "good", retrying: "bad", failed: "bad", connecting: "warn"}[/** @type {string} */ (event.state)] ?? (type === "alarm" && event.raised !== false ? "bad" : "off");
+    this.eventsNotice.hidden = true;
+    this.events.prepend(h("li", {class: level}, h("time", {}, clockTime(timeOf(event.t))), h("span", {}, words)));
+    while (this.events.children.length > EVENTS)
+      this.events.lastElementChild?.remove();
+  }
+
+  /** @param {any} event */
+  takeDetections(event) {
+    this.pair.boxes = event.objects.map((/** @type {any} */ object) => ({
+      box: object.box, words: `${object.label ?? object.class} ${percent(object.score)}${object.track ? ` #${object.track}` : ""}`}));
+    this.pair.overlay();
+    clearTimeout(this.boxTimer);
+    this.boxTimer = window.setTimeout(() => {
+      this.pair.boxes = [];
+      this.pair.overlay();
+    }, BOX_MS);
+  }
+
+  /** @param {Camera} camera */
+  tellFacts(camera) {
+    const network = camera.network, flagged = Object.entries(camera.flagged).filter(([, n]) => n > 0);
+    /** @type {[string, any][]} */
+    const rows = [
+      ["Address", camera.url], ["Stream", camera.stream], ["Size", camera.picture && `${camera.picture.width}×${camera.picture.height}`],
+      ["Codec", camera.codec], ["Decoder", camera.decoder && `${camera.decoder}${camera.device === null ? "" : ` ${camera.device}`}, decodes ${camera.decodes ?? "all"}`],
+      ["Kernels", camera.backend], ["Frames in", `${rate(camera.fps_in)}/s, ${count(camera.pictures)} in all`],
+      ["Marked", flagged.map(([name, n]) => `${count(n)} ${name}`).join(", ") || "none"],
+      ["Reconnects", count(camera.reconnects)],
+      ["Thread", `reads ${percent(camera.thread.read)}, decodes ${percent(camera.thread.decode)}, waits for kernels ${percent(camera.thread.submit)}`],
+      ["Transport", network && `${network.transport}, ${count(network.packets)} packets, ${count(network.lost)} lost, ${count(network.reordered)} reordered, ${count(network.late)} late`],
+      ...Object.entries(camera).filter(([key]) => key in EXTRA).map(([key, value]) => /** @type {[string, any]} */ ([EXTRA[key][0], value === null ? null : EXTRA[key][1](value)])),
+    ];
+    const told = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
+    if (this.facts.children.length !== 2 * told.length)
+      this.facts.replaceChildren(...told.flatMap(([name]) => [h("dt", {}, name), h("dd", {})]));
+    told.forEach(([name, value], i) => {
+      setText(this.facts.children[2 * i], name);
+      setText(this.facts.children[2 * i + 1], String(value));
+    });
+  }
+
+  /** @param {Camera} camera */
+  tellClients(camera) {
+    this.clients.replaceChildren(...camera.outputs.map((output) => h("div", {class: "output"},
+      h("h3", {}, output.name, " ", h("small", {}, output.sink)),
+      h("p", {}, `${output.open ? "open" : "closed"}, ${output.clients} client${output.clients === 1 ? "" : "s"}, ${rate(output.fps_out)}/s out, p50 ${duration(output.latency.p50_s)}, p99 ${duration(output.latency.p99_s)}. Lost: ${lossWords(output.lost)}.`),
+      output.readers?.length ? readersTable(output.readers) : null,
+      output.last_error ? h("p", {class: "bad"}, `${output.last_error.text} (${duration(output.last_error.age_s)} ago)`) : null)));
+  }
+}
+
+/**
+ * Facts that a daemon may tell besides.
+ * @type {Object<string, [string, (value: any) => string]>}
+ */
+const EXTRA = {
+  profile: ["Profile", String],
+  bitrate: ["Bit rate", (bits) => `${(bits / 1e6).toFixed(2)} Mbit/s`],
+  keyframe_s: ["Keyframe distance", duration],
+  clock: ["Clock", String],
+  availability: ["Shown in 7 days", (share) => `${(100 * (share.share ?? share)).toFixed(2)} %`],
+};
+
+/** @param {import("./status.js").Client[]} readers */
+function readersTable(readers) {
+  return h("table", {}, h("thead", {}, h("tr", {}, ...["Client", "Lag", "Taken", "Lost"].map((name) => h("th", {scope: "col"}, name)))),
+    h("tbody", {}, ...readers.map((reader) => h("tr", {}, h("th", {scope: "row"}, reader.name ?? reader.peer ?? "?"),
+      ...[reader.lag, reader.sent, reader.lost].map((value) => h("td", {}, value === undefined ? "–" : count(value)))))));
+}
+
+/**
+ * ms since 1970 of a time in seconds, milliseconds or as text.
+ * @param {any} t
+ */
+function timeOf(t) {
+  return typeof t === "string" ? Date.parse(t) : t > 1e11 ? t : t * 1000;
+}

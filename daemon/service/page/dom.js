@@ -1,0 +1,93 @@
+// Elements of the page, built and changed.
+
+/**
+ * An element with attributes, listeners (`onclick`) and children; false, null and undefined leave an attribute out.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Object<string, any>} [attributes]
+ * @param {...(Node | string | number | null | undefined | false)} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on"))
+      element.addEventListener(name.slice(2), value);
+    else if (value !== false && value !== null && value !== undefined)
+      element.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children)
+    if (child !== null && child !== undefined && child !== false)
+      element.append(typeof child === "number" ? String(child) : child);
+  return element;
+}
+
+/**
+ * Writes a text only where it differs, so that a selection and a screen reader are left alone.
+ * @param {Element} element
+ * @param {string} text
+ */
+export function setText(element, text) {
+  if (element.textContent !== text)
+    element.textContent = text;
+}
+
+/**
+ * The canvas's context, with the canvas's pixels as many as the screen has for it.
+ * @param {HTMLCanvasElement} canvas
+ * @returns {{context: CanvasRenderingContext2D, width: number, height: number}} sizes in CSS pixels
+ */
+export function prepareCanvas(canvas) {
+  const scale = window.devicePixelRatio || 1;
+  const {clientWidth: width, clientHeight: height} = canvas;
+  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+  }
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return {context, width, height};
+}
+
+/**
+ * A colour of the stylesheet: the value of its variable.
+ * @param {string} name
+ */
+export function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+/**
+ * A button that copies a text, and says that it did.
+ * @param {() => string} text
+ * @param {string} label
+ */
+export function copyButton(text, label) {
+  const button = h("button", {type: "button", class: "quiet", "aria-label": `Copy ${label}`, onclick: copy}, "Copy");
+  async function copy() {
+    const done = await copyText(text());
+    setText(button, done ? "Copied" : "Select it and press Ctrl+C");
+    setTimeout(() => setText(button, "Copy"), 1500);
+  }
+  return button;
+}
+
+/**
+ * Browsers have navigator.clipboard on https and localhost alone.
+ * @param {string} text
+ */
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = h("textarea", {"aria-hidden": "true", class: "offscreen"});
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}

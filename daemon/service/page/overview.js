@@ -1,0 +1,340 @@
+// All cameras at once: a band of figures, and below it a wall of pictures or a table, problems first.
+
+import {getJson} from "./api.js";
+import {sparkline} from "./chart.js";
+import {h, setText} from "./dom.js";
+import {lossBars, lossesOf} from "./history.js";
+import {daemonNow, onStatus} from "./status.js";
+import {View} from "./view.js";
+import {WANTED_LOSSES, bytes, count, duration, health, limit, percent, problemsFirst, rate, staleAfter} from "./words.js";
+
+/** @typedef {import("./status.js").Camera} Camera
+ *  @typedef {import("./status.js").Status} Status
+ *  @typedef {import("./history.js").History} History */
+
+const LOOK = "framed-look";
+const HISTORY_MS = 10000, FIVE_MINUTES = 150, BARS = 30, FPS = 5;
+const WIDTHS = [160, 240, 320, 480, 640];
+
+export class Overview {
+  /** @param {HTMLElement} main */
+  constructor(main) {
+    /** @type {Map<string, Tile>} */
+    this.tiles = new Map();
+    /** @type {History | null} */
+    this.history = null;
+    this.look = localStorage.getItem(LOOK) === "table" ? "table" : "wall";
+    this.band = new Band();
+    this.filter = h("input", {type: "search", placeholder: "Filter by name", "aria-label": "Filter by name", oninput: () => this.arrange()});
+    this.notice = h("p", {class: "notice", role: "status", hidden: true});
+    this.wall = h("ul", {class: "wall", "aria-label": "Cameras", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event)});
+    this.rows = h("tbody", {onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event)});
+    this.table = h("div", {class: "scroll"}, h("table", {class: "cameras"}, h("thead", {}, h("tr", {},
+      ...["Camera", "State", "Frames/s in", "out", "p99", "Losses of 5 min", "Damaged", "Stream"].map((name) => h("th", {scope: "col"}, name)))), this.rows));
+    this.empty = h("p", {class: "hint", hidden: true});
+    main.append(h("h1", {class: "offscreen"}, "Cameras"), this.band.element,
+      h("div", {class: "row tools"}, this.filter, this.looks()), this.notice, this.wall, this.table, this.empty);
+    this.view = new View(FPS, (problem) => this.tellView(problem));
+    this.seen = new IntersectionObserver((entries) => this.observe(entries), {rootMargin: "120px"});
+    this.stopStatus = onStatus((status) => this.update(status));
+    this.clock = setInterval(() => this.tick(), 250);
+    this.loadHistory();
+    this.historyTimer = setInterval(() => this.loadHistory(), HISTORY_MS);
+    this.resized = () => this.ask();
+    window.addEventListener("resize", this.resized);
+    this.arrange();
+  }
+
+  close() {
+    this.stopStatus();
+    clearInterval(this.clock);
+    clearInterval(this.historyTimer);
+    window.removeEventListener("resize", this.resized);
+    this.seen.disconnect();
+    this.view.close();
+  }
+
+  looks() {
+    const radio = (/** @type {string} */ value, /** @type {string} */ label) => h("label", {}, h("input", {
+      type: "radio", name: "look", value, checked: this.look === value, onchange: () => {
+        this.look = value;
+        localStorage.setItem(LOOK, value);
+        this.arrange();
+      }}), h("span", {}, label));
+    return h("fieldset", {class: "choice"}, h("legend", {class: "offscreen"}, "Show as"), radio("wall", "Wall"), radio("table", "Table"));
+  }
+
+  /** @param {unknown} problem */
+  tellView(problem) {
+    this.notice.hidden = !problem;
+    if (problem)
+      setText(this.notice, `No pictures: ${problem instanceof Error ? problem.message : problem}.`);
+  }
+
+  async loadHistory() {
+    if (document.hidden)
+      return;
+    try {
+      this.history = await getJson("api/v1/history");
+    } catch {
+      this.history = null;
+    }
+    this.band.losses(this.history);
+    for (const tile of this.tiles.values())
+      tile.losses(this.history?.cameras[tile.name]);
+  }
+
+  /** @param {Status} status */
+  update(status) {
+    const names = new Set(status.cameras.map((camera) => camera.name));
+    for (const [name, tile] of this.tiles)
+      if (!names.has(name)) {
+        this.seen.unobserve(tile.item);
+        tile.item.remove();
+        tile.row.remove();
+        this.tiles.delete(name);
+      }
+    for (const camera of status.cameras) {
+      let tile = this.tiles.get(camera.name);
+      if (!tile) {
+        this.tiles.set(camera.name, tile = new Tile(camera));
+        this.seen.observe(tile.item);
+        tile.losses(this.history?.cameras[camera.name]);
+      }
+      tile.update(camera);
+    }
+    this.band.update(status, [...this.tiles.values()]);
+    this.arrange();
+  }
+
+  /** The tiles in their order; what holds the focus keeps it. */
+  arrange() {
+    const wanted = this.filter.value.trim().toLowerCase();
+    const order = problemsFirst([...this.tiles.values()].map((tile) => tile.camera));
+    const focus = document.activeElement;
+    this.wall.hidden = this.look !== "wall";
+    this.table.hidden = this.look !== "table";
+    order.forEach((camera, i) => {
+      const tile = /** @type {Tile} */ (this.tiles.get(camera.name));
+      tile.item.hidden = tile.row.hidden = !camera.name.toLowerCase().includes(wanted);
+      if (this.wall.children[i] !== tile.item)
+        this.wall.insertBefore(tile.item, this.wall.children[i] ?? null);
+      if (this.rows.children[i] !== tile.row)
+        this.rows.insertBefore(tile.row, this.rows.children[i] ?? null);
+    });
+    if (focus instanceof HTMLElement && focus !== document.activeElement && document.contains(focus))
+      focus.focus({preventScroll: true});
+    const shown = order.filter((camera) => camera.name.toLowerCase().includes(wanted)).length;
+    this.empty.hidden = shown > 0;
+    this.empty.replaceChildren(...(order.length
+      ? [`No camera's name holds “${this.filter.value}”.`]
+      : ["No camera is configured. ", h("a", {href: "#/new"}, "Find and add one"), "."]));
+    this.ask();
+  }
+
+  /** @param {IntersectionObserverEntry[]} entries */
+  observe(entries) {
+    for (const entry of entries)
+      for (const tile of this.tiles.values())
+        if (tile.item === entry.target)
+          tile.visible = entry.isIntersecting;
+    this.ask();
+  }
+
+  /** Asks for the pictures of the tiles that can be seen, in a width that others will ask for too. */
+  ask() {
+    const first = this.look === "wall" ? [...this.tiles.values()].find((tile) => tile.visible && !tile.item.hidden) : undefined;
+    const pixels = (first?.canvas.clientWidth ?? 0) * (window.devicePixelRatio || 1);
+    const width = WIDTHS.find((width) => width >= pixels) ?? 640;
+    const tiles = first ? [...this.tiles.values()].filter((tile) => tile.visible && !tile.item.hidden) : [];
+    tiles.sort((a, b) => a.name < b.name ? -1 : 1);
+    this.view.show(tiles.map((tile) => tile.wish(width)));
+  }
+
+  tick() {
+    for (const tile of this.tiles.values())
+      tile.tellAge();
+  }
+
+  /**
+   * Arrows go from tile to tile and from row to row.
+   * @param {KeyboardEvent} event
+   */
+  key(event) {
+    const links = [...document.querySelectorAll(".wall li:not([hidden]) > a, .cameras tbody tr:not([hidden]) a")]
+      .filter((link) => /** @type {HTMLElement} */ (link).offsetParent);
+    const at = links.indexOf(/** @type {Element} */ (document.activeElement));
+    const top = links[0]?.getBoundingClientRect().top;
+    const across = Math.max(1, links.findIndex((link) => link.getBoundingClientRect().top > top + 4));
+    const columns = this.look === "wall" && links.some((link) => link.getBoundingClientRect().top > top + 4) ? across : this.look === "wall" ? links.length : 1;
+    /** @type {Object<string, number>} */
+    const steps = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -at, End: links.length - 1 - at};
+    const step = steps[event.key];
+    if (at < 0 || step === undefined)
+      return;
+    event.preventDefault();
+    /** @type {HTMLElement | undefined} */ (links[at + step])?.focus();
+  }
+}
+
+class Band {
+  constructor() {
+    this.sentence = h("p", {class: "sentence", role: "status"});
+    this.meters = h("div", {class: "meters"});
+    this.lossWords = h("span", {}, "–");
+    this.element = h("section", {class: "band", "aria-label": "The whole daemon"}, this.sentence, this.meters,
+      h("p", {class: "losses"}, h("b", {}, "Lost in 5 minutes "), this.lossWords));
+  }
+
+  /**
+   * @param {Status} status
+   * @param {Tile[]} tiles
+   */
+  update(status, tiles) {
+    const all = status.cameras.length, showing = tiles.filter((tile) => tile.isShowing()).length;
+    const bound = status.bound;
+    const words = [all === 0 ? "No cameras." : `${showing} of ${all} show${all === 1 && showing === 1 ? "s" : ""} pictures.`];
+    if (bound?.leg) {
+      const told = limit(bound.leg);
+      words.push(`${told[0].toUpperCase()}${told.slice(1)}${bound.share ? `, ${percent(bound.share)}` : ""}.`);
+    }
+    if (typeof bound?.cameras_more === "number" && all > 0)
+      words.push(bound.cameras_more > 0 ? `Room for ${bound.cameras_more} more.` : "No room for more.");
+    setText(this.sentence, words.join(" "));
+    this.element.classList.toggle("bad", showing < all);
+    const meters = [];
+    const process = status.process;
+    if (process) {
+      const cpu = bound?.cpu ?? process.cpu_cores;
+      meters.push(meter("Processors", cpu / process.cpu_cores_allowed, `${cpu.toFixed(1)} of ${process.cpu_cores_allowed.toFixed(0)} cores, framed ${process.cpu_cores.toFixed(2)}`));
+      meters.push(meter("Memory", null, bytes(process.resident_bytes)));
+    }
+    for (const device of status.devices ?? [])
+      if (device.nvdec !== null && device.nvdec !== undefined)
+        meters.push(meter(`NVDEC ${device.number ?? ""}`, device.nvdec, percent(device.nvdec)));
+    this.meters.replaceChildren(...meters);
+  }
+
+  /** @param {History | null} history */
+  losses(history) {
+    if (!history) {
+      setText(this.lossWords, "not known: no history");
+      return;
+    }
+    const lost = lossesOf(Object.values(history.cameras), FIVE_MINUTES);
+    const parts = Object.entries(lost).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
+    this.lossWords.replaceChildren(...(parts.length ? parts.map(([reason, n]) =>
+      h("span", {class: WANTED_LOSSES.includes(reason) ? "chip wanted" : "chip", title: reason}, `${count(Math.round(n))} ${reason}`)) : ["nothing"]));
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {number | null} share
+ * @param {string} text
+ */
+function meter(name, share, text) {
+  const bar = h("i", {});
+  if (share !== null)
+    bar.style.width = `${100 * Math.min(1, share)}%`;
+  return h("div", {class: `meter${share !== null && share > 0.9 ? " full" : ""}`}, h("span", {}, name), h("b", {}, text),
+    share === null ? null : h("div", {class: "bar", "aria-hidden": "true"}, bar));
+}
+
+/** A camera on the wall, and its row of the table. */
+class Tile {
+  /** @param {Camera} camera */
+  constructor(camera) {
+    this.camera = camera;
+    this.name = camera.name;
+    this.visible = false;
+    /** @type {number | null} */
+    this.captureMs = null; // of the picture that it shows
+    this.canvas = h("canvas", {width: 320, height: 180, "aria-hidden": "true"});
+    this.none = h("span", {class: "none"}, "no picture yet");
+    this.age = h("span", {class: "age", hidden: true});
+    this.damage = h("span", {class: "damage", hidden: true});
+    this.state = h("span", {class: "state"});
+    this.figures = h("span", {});
+    this.spark = h("canvas", {class: "spark", "aria-hidden": "true"});
+    const href = `#/camera/${encodeURIComponent(camera.name)}`;
+    this.link = h("a", {href}, h("span", {class: "shot"}, this.canvas, this.none, this.damage, this.age),
+      h("span", {class: "caption"}, h("b", {}, camera.name), this.state), h("span", {class: "figures"}, this.figures, this.spark));
+    this.item = h("li", {}, this.link);
+    this.cells = Array.from({length: 7}, () => h("td", {}));
+    this.rowState = h("span", {class: "state"});
+    this.cells[0].append(this.rowState);
+    this.lossCell = "–";
+    this.row = h("tr", {}, h("th", {scope: "row"}, h("a", {href}, camera.name)), ...this.cells);
+  }
+
+  isShowing() {
+    return this.camera.state === "running" && !this.camera.paused && (this.camera.fps_in > 0 || this.camera.pictures > 0);
+  }
+
+  /**
+   * @param {number} width
+   * @returns {import("./view.js").Wish}
+   */
+  wish(width) {
+    return {
+      name: this.name, width,
+      onFacts: (facts) => facts.error && setText(this.none, facts.error),
+      onPicture: (picture, sent) => {
+        if (this.canvas.width !== sent.width || this.canvas.height !== sent.height)
+          [this.canvas.width, this.canvas.height] = [sent.width, sent.height];
+        this.canvas.getContext("2d")?.drawImage(picture, 0, 0);
+        this.canvas.dataset.sequence = String(sent.sequence);
+        this.captureMs = sent.captureMs;
+        this.none.hidden = true;
+        this.tellAge();
+      },
+    };
+  }
+
+  /** @returns {number | null} seconds */
+  ageSeconds() {
+    return this.captureMs === null ? null : Math.max(0, (daemonNow() - this.captureMs) / 1000);
+  }
+
+  tellAge() {
+    const age = this.ageSeconds(), old = age !== null && age > staleAfter(this.camera) && this.visible;
+    this.age.hidden = age === null || !this.visible;
+    if (age !== null)
+      setText(this.age, `${age < 9.95 ? age.toFixed(1) : Math.round(age)} s`);
+    this.age.classList.toggle("bad", old);
+    this.link.classList.toggle("stale", old);
+  }
+
+  /** @param {Camera} camera */
+  update(camera) {
+    this.camera = camera;
+    const {level, words} = health(camera);
+    const out = Math.max(0, ...camera.outputs.map((output) => output.fps_out));
+    const p99 = Math.max(-1, ...camera.outputs.map((output) => output.latency.p99_s ?? -1));
+    const damaged = camera.flagged.damaged;
+    for (const state of [this.state, this.rowState]) {
+      state.className = `state ${level}`;
+      setText(state, words);
+    }
+    this.link.className = level;
+    this.link.title = camera.last_error && level !== "good" ? camera.last_error.text : "";
+    setText(this.figures, `${rate(camera.fps_in)} in, ${rate(out)} out/s${p99 >= 0 ? `, p99 ${duration(p99)}` : ""}`);
+    this.damage.hidden = damaged === 0;
+    setText(this.damage, `${count(damaged)} damaged`);
+    this.link.setAttribute("aria-label", `${camera.name}: ${words}, ${rate(camera.fps_in)} frames a second in, ${rate(out)} out`);
+    if (level !== "good" && this.captureMs === null)
+      setText(this.none, camera.last_error?.text ?? words);
+    [rate(camera.fps_in), rate(out), p99 >= 0 ? duration(p99) : "–", this.lossCell, damaged ? count(damaged) : "–",
+      camera.stream ?? camera.last_error?.text ?? "–"].forEach((text, i) => setText(this.cells[i + 1], text));
+    this.tellAge();
+  }
+
+  /** @param {import("./history.js").CameraHistory | undefined} history */
+  losses(history) {
+    const bars = history ? lossBars(history, FIVE_MINUTES, BARS) : [];
+    sparkline(this.spark, bars, "bad");
+    this.lossCell = history ? count(Math.round(bars.reduce((sum, lost) => sum + lost, 0))) : "–";
+    setText(this.cells[4], this.lossCell);
+  }
+}

@@ -1,0 +1,136 @@
+// Figures and states in words.
+
+/** @typedef {import("./status.js").Camera} Camera
+ *  @typedef {import("./status.js").Output} Output */
+
+/** Losses that the configuration asks for: no problem. */
+export const WANTED_LOSSES = ["thinned", "still"];
+
+/**
+ * Reasons of losses, in the words of framed-faults(7).
+ * @type {Object<string, string>}
+ */
+export const REASONS = {
+  thinned: "above the rate that fps allows",
+  still: "nothing new in the picture (gate)",
+  late: "older than max_age before anybody took it",
+  damaged: "damaged by the network or beyond decoding",
+  overflow: "clients left no free slot",
+  client: "nobody is connected, or everybody left",
+  sink: "the file or server could not be written to",
+  config: "the output cannot be made from this picture",
+  backend: "the device failed",
+  backend_busy: "the device is too slow",
+  stopping: "the daemon or the output stopped",
+};
+
+/** @type {Object<string, string>} */
+const LEGS = {
+  network: "not limited: the cameras deliver no more",
+  cpu: "limited by the processors",
+  decoder: "limited by decoding",
+  upload: "limited by copies to the GPU",
+  kernel: "limited by the kernels",
+  download: "limited by copies from the GPU",
+  client: "limited by slow clients",
+};
+
+/** @param {string} leg */
+export function limit(leg) {
+  return LEGS[leg] ?? leg;
+}
+
+/** @param {number | null | undefined} value */
+export function rate(value) {
+  return value === null || value === undefined ? "–" : value.toFixed(value < 9.95 ? 1 : 0);
+}
+
+/** @param {number | null | undefined} s */
+export function duration(s) {
+  if (s === null || s === undefined)
+    return "–";
+  if (s < 0.0995)
+    return `${(s * 1000).toFixed(s < 0.00995 ? 1 : 0)} ms`;
+  if (s < 90)
+    return `${s.toFixed(s < 9.95 ? 1 : 0)} s`;
+  if (s < 5400)
+    return `${Math.round(s / 60)} min`;
+  return s < 172800 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86400)} days`;
+}
+
+/** @param {number} n */
+export function bytes(n) {
+  if (n < 1 << 20)
+    return `${Math.round(n / 1024)} KiB`;
+  return n < 1 << 30 ? `${Math.round(n / (1 << 20))} MiB` : `${(n / (1 << 30)).toFixed(1)} GiB`;
+}
+
+/** @param {number} n */
+export function count(n) {
+  return n.toLocaleString("en");
+}
+
+/** @param {number} share  0 to 1 */
+export function percent(share) {
+  return `${Math.round(100 * share)} %`;
+}
+
+/** @param {number} ms  since 1970 */
+export function clockTime(ms) {
+  return new Date(ms).toLocaleTimeString("en-GB");
+}
+
+/**
+ * @param {Camera} camera
+ * @param {number | null} ageSeconds  of its newest picture, where known
+ */
+export function health(camera, ageSeconds = null) {
+  if (camera.paused || camera.state === "paused")
+    return {level: "off", words: "paused"};
+  switch (camera.state) {
+  case "running":
+    if (ageSeconds !== null && ageSeconds > staleAfter(camera))
+      return {level: "bad", words: `no new picture for ${duration(ageSeconds)}`};
+    if (camera.outputs.some((output) => output.last_error && output.last_error.age_s < 60))
+      return {level: "warn", words: "running, an output has a problem"};
+    return {level: "good", words: "running"};
+  case "retrying":
+    return {level: "bad", words: camera.next_try_s ? `retrying in ${duration(camera.next_try_s)}` : "retrying"};
+  case "failed":
+    return {level: "bad", words: "failed"};
+  case "connecting":
+    return {level: "warn", words: "connecting"};
+  default:
+    return {level: "off", words: camera.state};
+  }
+}
+
+/**
+ * The age in seconds above which a picture is too old: by the camera's own rate.
+ * @param {Camera} camera
+ */
+export function staleAfter(camera) {
+  return Math.max(1, camera.fps_in > 0 ? 4 / camera.fps_in : 5);
+}
+
+const ORDER = ["bad", "warn", "good", "off"];
+
+/**
+ * Problems first, then by name.
+ * @param {Camera[]} cameras
+ */
+export function problemsFirst(cameras) {
+  return [...cameras].sort((a, b) =>
+    ORDER.indexOf(health(a).level) - ORDER.indexOf(health(b).level)
+    || (b.flagged.damaged > 0 ? 1 : 0) - (a.flagged.damaged > 0 ? 1 : 0)
+    || a.name.localeCompare(b.name, "en", {numeric: true}));
+}
+
+/**
+ * "12 late, 3 overflow"
+ * @param {Object<string, number>} lost
+ */
+export function lossWords(lost) {
+  const parts = Object.entries(lost).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
+  return parts.map(([reason, n]) => `${count(n)} ${reason}`).join(", ") || "none";
+}
