@@ -10,7 +10,6 @@
 enum backend_kind { BACKEND_AUTO, BACKEND_CPU, BACKEND_CUDA };
 enum transport { TRANSPORT_TCP, TRANSPORT_UDP, TRANSPORT_MULTICAST };
 enum spare { SPARE_AUTO, SPARE_OFF };
-enum decode { DECODE_AUTO, DECODE_CPU, DECODE_NVDEC };
 enum pace { PACE_FULL, PACE_REALTIME };
 enum turning { TURNING_AUTO, TURNING_IGNORE };
 enum decoded_pictures { PICTURES_AUTO, PICTURES_ALL, PICTURES_REFERENCE, PICTURES_KEYFRAMES };
@@ -212,7 +211,7 @@ struct camera_config {
     char *demuxer;         // of libavformat, for raw streams ("rawvideo"); NULL lets it probe
     enum spare spare;      // whether another connection may be opened beside a silent one
     struct demuxer_options options;
-    enum decode decode;
+    struct decoder_choice decode;
     struct gpu_choice device;    // that decodes and computes, while it works
     int decode_threads;          // of the cpu decoder; 0: auto
     int threads;                 // not a key: decode_threads, or what config_load chose for auto

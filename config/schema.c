@@ -11,8 +11,6 @@ static const struct config_choice backend_choices[] = {
     {"auto", BACKEND_AUTO}, {"cpu", BACKEND_CPU}, {"cuda", BACKEND_CUDA}, {0}};
 static const struct config_choice transport_choices[] = {
     {"tcp", TRANSPORT_TCP}, {"udp", TRANSPORT_UDP}, {"multicast", TRANSPORT_MULTICAST}, {0}};
-static const struct config_choice decode_choices[] = {
-    {"auto", DECODE_AUTO}, {"cpu", DECODE_CPU}, {"nvdec", DECODE_NVDEC}, {0}};
 static const struct config_choice pace_choices[] = {
     {"full", PACE_FULL}, {"realtime", PACE_REALTIME}, {0}};
 static const struct config_choice turning_choices[] = {
@@ -110,7 +108,7 @@ static const struct config_choice range_choices[] = {
 
 // clang-format off
 #define CHOICES_OF(member) _Generic((member), \
-    enum backend_kind: backend_choices, enum transport: transport_choices, enum spare: spare_choices, enum decode: decode_choices, \
+    enum backend_kind: backend_choices, enum transport: transport_choices, enum spare: spare_choices, \
     enum pace: pace_choices, enum turning: turning_choices, enum decoded_pictures: pictures_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum ring_memory: memory_choices, \
     enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
@@ -160,7 +158,7 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, options, NULL, "options of libavformat's demuxer; an unknown option is an error",
           .example = "{pixel_format: bgra, video_size: 1920x1080}"),
     FIELD(struct camera_config, decode, "auto",
-          "auto: NVDEC if the GPU can decode this stream, else the cpu"),
+          "auto: NVDEC if the GPU can decode this stream, else a decoder that `framed verify --decoders` found equal to the cpu's on this box, else the cpu; another name: that hardware decoder of libavcodec, on the device behind the colon, as in vaapi:/dev/dri/renderD129, or on the first; where it cannot be opened or fails, the cpu decodes"),
     FIELD(struct camera_config, device, "auto",
           "the GPU that decodes this camera's pictures and runs its kernels, by its number or UUID; while that GPU has failed or has no room, the others, then the cpu, take over; auto: the GPU with most room when the camera starts",
           RANGE(0, 63)),

@@ -116,6 +116,15 @@ struct gpu_choice { // of a camera
     uint8_t uuid[16];
 };
 
+enum decode { DECODE_AUTO, DECODE_CPU, DECODE_NVDEC, DECODE_HARDWARE };
+enum { DECODER_NAME_MAX = 24, DECODER_DEVICE_MAX = 96 }; // bytes, the final zero among them
+struct decoder_choice {
+    enum decode by;
+    // Of DECODE_HARDWARE: libavutil's name of a kind of device, or the end of the names of its
+    // decoders in libavcodec; and which of these devices, "": the first.
+    char name[DECODER_NAME_MAX], device[DECODER_DEVICE_MAX];
+};
+
 struct demuxer_option {
     char *name, *value;
     struct place place; // of its name in the configuration file
@@ -150,6 +159,7 @@ enum value_type {
     VALUE_PIN,
     VALUE_GPUS,
     VALUE_GPU,
+    VALUE_DECODER,
     VALUE_SINK,
     VALUE_CONTROL,
     VALUE_HTTP,
@@ -191,6 +201,7 @@ enum value_type {
     struct pin: VALUE_PIN, \
     struct gpu_list: VALUE_GPUS, \
     struct gpu_choice: VALUE_GPU, \
+    struct decoder_choice: VALUE_DECODER, \
     struct sink_address: VALUE_SINK, \
     struct control_address: VALUE_CONTROL, \
     struct http_address: VALUE_HTTP, \

@@ -284,6 +284,40 @@ static const char *parse_gpu(const struct config_row *row, void *member, const c
     return NULL;
 }
 
+// Whether libavcodec has a decoder of the name is not the text's question.
+static const char *parse_decoder(const struct config_row *row, void *member, const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    static const char not_a_decoder[] = "is not one of the choices";
+    static const char *const words[] = {"auto", "cpu", "nvdec"};
+    const size_t length = strspn(text, letters);
+    struct decoder_choice decoder = {.by = DECODE_HARDWARE};
+    (void)row;
+    if (length == 0 || length >= DECODER_NAME_MAX || (text[length] && text[length] != ':'))
+        return not_a_decoder;
+    memcpy(decoder.name, text, length);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(decoder.name, words[i]) == 0)
+            decoder = (struct decoder_choice){.by = (enum decode)i};
+    if (text[length]) {
+        text += length + 1;
+        const size_t bytes = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                          "0123456789/_.,:-");
+        if (decoder.by != DECODE_HARDWARE || bytes == 0 || bytes >= DECODER_DEVICE_MAX ||
+            text[bytes])
+            return not_a_decoder;
+        memcpy(decoder.device, text, strlen(text));
+    }
+    *(struct decoder_choice *)member = decoder;
+    return NULL;
+}
+
+static bool equal_decoder(const void *a, const void *b)
+{
+    const struct decoder_choice *p = a, *q = b;
+    return p->by == q->by && !strcmp(p->name, q->name) && !strcmp(p->device, q->device);
+}
+
 static bool equal_gpu(const void *a, const void *b)
 {
     const struct gpu_choice *p = a, *q = b;
@@ -915,6 +949,11 @@ static const struct type {
          "@integer, {\"type\": \"string\", \"pattern\": \"^(auto|[0-9]+|GPU-[0-9a-fA-F]{8}"
          "(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$\"}",
          parse_gpu, .equal = equal_gpu},
+    [VALUE_DECODER] = {"auto | cpu | nvdec | vaapi | qsv | v4l2m2m | rkmpp | another hardware "
+                       "decoder's name; :DEVICE may follow the last five",
+                       "{\"type\": \"string\", \"pattern\": "
+                       "\"^[a-z0-9_]{1,23}(:[A-Za-z0-9/_.,:-]{1,95})?$\"}",
+                       parse_decoder, .equal = equal_decoder},
     [VALUE_LEVELS] = {"mean, or one or a list of three, @range",
                       "@integer, @integer3, {\"const\": \"mean\"}", .parse_list = parse_levels,
                       .list = 3, .single = true, .equal = equal_levels},

@@ -38,17 +38,17 @@ $(B)/framed-faults: $(B)/faults/device_set.o $(B)/tests/faults/faults.o $(B)/tes
 		$(filter-out $(B)/daemon/device/device_set.o,$(DAEMON_OBJ)) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(DAEMON_LIBS)
 
-# Preloaded into a framed, makes one of its calls fail.
-$(B)/faults/nth.so: tests/faults/nth.c
+# Preloaded into a framed: nth makes one of its calls fail, decoder a decoder of libavcodec.
+$(B)/faults/%.so: tests/faults/%.c
 	@mkdir -p $(@D)
 	@echo "  $@"
-	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) $(if $(SAN),-DSANITIZED) -fPIC -fno-builtin \
-		-shared -o $@ $< -ldl
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) $(if $(SAN),-DSANITIZED) -fPIC \
+		-fno-builtin -shared -o $@ $< -ldl
 
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
 .PHONY: part-tests tests torture
 part-tests: $(B)/framed $(PART_TESTS) ## build those tests alone that check-sanitized runs
-tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/bench-detect $(B)/bench-fingerprint $(B)/tests/e2e/client_frames client manuals units ## build every test
+tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/faults/decoder.so $(B)/bench-detect $(B)/bench-fingerprint $(B)/tests/e2e/client_frames client manuals units ## build every test
 
 # At -O1 sanitizers see as much as at -O3, and are built in half the time; -g1 has the lines that their reports name, and
 # takes two thirds of -g's time. Tests of kernels and benches are not built, since none of them is run. A loop that gcov

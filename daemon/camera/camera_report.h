@@ -41,6 +41,7 @@ struct camera_report {
     _Atomic uint64_t flagged[COUNTED_FLAGS];
     _Atomic int decodes;        // enum decoded_pictures: what is decoded now
     _Atomic uint64_t skipped;   // packets that were left out by that
+    _Atomic uint64_t fallbacks; // times that the cpu took over decoding from a device
     _Atomic uint64_t converted; // by libswscale, to a format that kernels read
     struct stage_watch stages;
     struct scene_report scene;

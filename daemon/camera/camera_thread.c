@@ -180,6 +180,7 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
     decoder_memory(t->decoder, &memory);
     camera_report_picture(report, frame, &memory);
     camera_report_skipped(report, decoder_decodes(t->decoder), decoder_skipped(t->decoder));
+    atomic_fetch_add(&report->fallbacks, (uint64_t)decoder_fallbacks(t->decoder));
     camera_report_network(report, t->demux);
     transform_delayed(t->transform, decoder_held_up_ns(t->decoder));
 }
@@ -316,7 +317,8 @@ static int open_decoder(struct camera_thread *t)
     const struct camera_config *config = t->context.config;
     struct decode_options options = {
         // Whether NVDEC is there was the start's question; if it fails, the cpu is to go on.
-        .decode = config->decode == DECODE_NVDEC ? DECODE_AUTO : config->decode,
+        .decode = config->decode,
+        .hardware = devices_hardware(t->context.devices),
         .threads = config->threads,
         .in_flight = FRAMES_IN_FLIGHT_MAX,
         .damaged = config->damaged,
@@ -325,6 +327,8 @@ static int open_decoder(struct camera_thread *t)
         .losses_known = demux_knows_losses(t->demux),
         .stages = &t->context.report->stages,
     };
+    if (options.decode.by == DECODE_NVDEC)
+        options.decode.by = DECODE_AUTO;
     return decoder_open(&t->decoder, demux_parameters(t->demux), &options);
 }
 

@@ -179,7 +179,7 @@ static void print_missing_nvdec(const struct config *config, const struct basis 
     const struct camera_config *camera = config->cameras, *end = camera + config->n_cameras;
     const int n = basis->n_gpus > 0 ? basis->n_gpus : 1;
     int rc = -ENODEV;
-    while (camera < end && camera->decode != DECODE_NVDEC)
+    while (camera < end && camera->decode.by != DECODE_NVDEC)
         camera++;
     if (camera == end)
         return;

@@ -97,7 +97,7 @@ static void check_picture(struct probes *probes, const struct probe *probe,
 static int decode_first(struct probes *probes, struct probe *probe, struct demux *demux)
 {
     const struct camera_config *camera = probe->camera;
-    const struct decode_options options = {.decode = DECODE_CPU,
+    const struct decode_options options = {.decode.by = DECODE_CPU,
                                            .threads = 1,
                                            .low_delay = demux_is_live(camera->url),
                                            .in_flight = 1,

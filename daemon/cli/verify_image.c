@@ -27,7 +27,7 @@ struct image_file {
 static int open_file(struct image_file *file, const char *path, char *why, size_t size)
 {
     const struct decode_options options = {
-        .decode = DECODE_CPU, .threads = 1, .in_flight = 1, .damaged = DAMAGED_DROP};
+        .decode.by = DECODE_CPU, .threads = 1, .in_flight = 1, .damaged = DAMAGED_DROP};
     if (object_init(&camera_table, &file->camera) < 0 || !(file->camera.url = strdup(path)))
         return -ENOMEM;
     int rc = demux_open(&file->demux, &file->camera, NULL, &never, NULL, why, size);

@@ -7,6 +7,7 @@
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/decode_options.h"
 #include "daemon/decode/early_output.h"
+#include "daemon/decode/hardware_codec.h"
 #include "daemon/decode/picture.h"
 
 enum {
@@ -123,9 +124,36 @@ int codec_open(struct codec *codec, const AVCodecParameters *parameters,
     return 0;
 }
 
-bool codec_on_device(const struct codec *codec)
+int codec_open_hardware(struct codec *codec, const AVCodecParameters *parameters,
+                        const struct decode_options *options, const struct decoder_choice *choice,
+                        struct buffers *buffers, struct pictures *pictures, char *why, size_t size)
+{
+    AVCodecContext *context = avcodec_alloc_context3(NULL);
+    *codec = (struct codec){.pictures = pictures, .first = NO_SERIAL + 1};
+    int rc = context ? 0 : -ENOMEM;
+    if (rc == 0 && avcodec_parameters_to_context(context, parameters) < 0)
+        rc = -ENOMEM;
+    if (rc == 0)
+        rc = hardware_codec_open(&codec->hardware, parameters, choice, shows_at_once(options),
+                                 buffers, why, size);
+    if (rc < 0) {
+        avcodec_free_context(&context);
+        return rc;
+    }
+    context->codec_descriptor = avcodec_descriptor_get(parameters->codec_id);
+    context->pkt_timebase = (AVRational){1, 1000000000};
+    codec->context = context;
+    return 0;
+}
+
+bool codec_on_nvdec(const struct codec *codec)
 {
     return codec->context && codec->nvdec.device;
+}
+
+bool codec_on_device(const struct codec *codec)
+{
+    return codec->hardware || codec_on_nvdec(codec);
 }
 
 static bool is_idr(const AVCodecContext *context, const AVPacket *packet)
@@ -160,6 +188,7 @@ void codec_close(struct codec *codec)
     enter(codec);
     pictures_reap(codec->pictures);
     early_output_close(codec->early);
+    hardware_codec_close(codec->hardware);
     avcodec_free_context(&codec->context);
     leave(codec);
     av_packet_free(&codec->idr);
@@ -168,7 +197,7 @@ void codec_close(struct codec *codec)
 
 void codec_abandon(struct codec *codec)
 {
-    if (!codec_on_device(codec)) {
+    if (!codec_on_nvdec(codec)) {
         codec_close(codec);
         return;
     }
@@ -200,7 +229,7 @@ static int keep_idr(struct codec *codec, const AVPacket *packet)
 // Ahead of a packet: whether it is safe behind what it does not belong to.
 static int begin_packet(struct codec *codec, const AVPacket *packet)
 {
-    if (!codec_on_device(codec) || codec->context->codec_id != AV_CODEC_ID_H264)
+    if (!codec_on_nvdec(codec) || codec->context->codec_id != AV_CODEC_ID_H264)
         return 0;
     bool idr = is_idr(codec->context, packet);
     if (codec->unflushed && !idr)
@@ -225,6 +254,11 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
 {
     int rc = 0;
     codec->draining |= !packet;
+    if (codec->hardware) {
+        rc = hardware_codec_send(codec->hardware, packet, serial, codec->keyframes_only);
+        hardware_codec_describe(codec->hardware, codec->context);
+        return rc;
+    }
     if (!packet && codec->early)
         early_output_end(codec->early);
     if (!packet && codec->idr)
@@ -274,7 +308,7 @@ static int receive_early(struct codec *codec, AVFrame *frame)
     int rc = 0;
     if (!codec->early || !early_output_next(codec->early, frame))
         return AVERROR(EAGAIN);
-    if (!codec_on_device(codec))
+    if (!codec_on_nvdec(codec))
         return 0;
     enter(codec);
     rc = nvdec_map(codec->context, frame);
@@ -286,6 +320,8 @@ static int receive_early(struct codec *codec, AVFrame *frame)
 
 int codec_receive(struct codec *codec, AVFrame *frame)
 {
+    if (codec->hardware)
+        return hardware_codec_receive(codec->hardware, frame);
     bool works = has_work_left(codec);
     if (works)
         enter(codec);
@@ -300,6 +336,8 @@ int codec_receive(struct codec *codec, AVFrame *frame)
 
 int64_t codec_late(struct codec *codec)
 {
+    if (codec->hardware)
+        return hardware_codec_late(codec->hardware);
     return codec->early ? early_output_late(codec->early) : 0;
 }
 
@@ -321,6 +359,10 @@ void codec_flush(struct codec *codec, int64_t first)
     codec->pushes = 0;
     codec->first = first;
     codec->unflushed = codec->idr;
+    if (codec->hardware) {
+        hardware_codec_flush(codec->hardware);
+        return;
+    }
     enter(codec);
     pictures_reap(codec->pictures);
     if (codec->early)

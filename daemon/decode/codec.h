@@ -1,5 +1,5 @@
-// One decoder of libavcodec, on the cpu or on a device: how it is opened, and how it is called. The
-// owner's thread calls everything.
+// One decoder of libavcodec, on the cpu, on NVDEC or on other hardware: how it is opened, and how
+// it is called. The owner's thread calls everything.
 #ifndef FRAMED_DAEMON_DECODE_CODEC_H
 #define FRAMED_DAEMON_DECODE_CODEC_H
 
@@ -7,14 +7,18 @@
 
 struct buffers;
 struct decode_options;
+struct decoder_choice;
 struct early_output;
 struct frame;
+struct hardware_codec;
 struct picture;
 struct pictures;
 
-struct codec {               // not moved while it is open
-    AVCodecContext *context; // NULL: not open
-    struct nvdec nvdec;      // its device is NULL on the cpu
+struct codec { // not moved while it is open
+    // NULL: not open. Of other hardware it only says what the stream is, and decodes nothing.
+    AVCodecContext *context;
+    struct hardware_codec *hardware; // NULL: libavcodec is called here
+    struct nvdec nvdec;              // its device is NULL on the cpu
     struct pictures *pictures;
     struct early_output *early; // NULL: the order and the time of output are libavcodec's
     bool keyframes_only;        // nothing else is sent: each is shown at once
@@ -31,11 +35,17 @@ struct codec {               // not moved while it is open
 // -ENOTSUP.
 int codec_open(struct codec *, const AVCodecParameters *, const struct decode_options *,
                struct decode_device *device, struct buffers *buffers, struct pictures *pictures);
+// The same on other hardware, whose pictures are copied to `buffers`. Errors as
+// hardware_codec_open.
+int codec_open_hardware(struct codec *, const AVCodecParameters *, const struct decode_options *,
+                        const struct decoder_choice *, struct buffers *buffers,
+                        struct pictures *pictures, char *why, size_t size);
 void codec_close(struct codec *); // accepts a closed one
 // The same without waiting for the device; all its pictures were released.
 void codec_abandon(struct codec *);
 
-bool codec_on_device(const struct codec *);
+bool codec_on_device(const struct codec *); // NVDEC or other hardware
+bool codec_on_nvdec(const struct codec *);
 // Whether a keyframe comes out in its place where only keyframes are sent: libavcodec's order of
 // H.264 needs all that others are made from between two that are no IDR pictures.
 bool codec_orders(const struct codec *, const AVPacket *keyframe);

@@ -16,11 +16,14 @@ int decode_device_open(struct decode_device **ret, int ordinal, int threads);
 uint64_t decode_device_busy_ns(struct decode_device *);
 void decode_device_close(struct decode_device *); // accepts NULL; after every decoder and frame
 
+struct hardware;
+
 struct decode_options {
-    enum decode decode;
-    int threads;    // of the cpu decoder
-    bool low_delay; // for live sources: threads share a picture, and hold none back
-    int in_flight;  // frames that may be held at once beside the decoder's own
+    struct decoder_choice decode;
+    struct hardware *hardware; // what is known of other hardware than NVDEC; NULL: it is not used
+    int threads;               // of the cpu decoder
+    bool low_delay;            // for live sources: threads share a picture, and hold none back
+    int in_flight;             // frames that may be held at once beside the decoder's own
     enum damaged damaged;
     enum decoded_pictures pictures; // that are decoded
     bool losses_known;              // packets say what is missing, and libavcodec need not be asked

@@ -11,6 +11,8 @@
 #include "daemon/decode/codec.h"
 #include "daemon/decode/corruption.h"
 #include "daemon/decode/dpb.h"
+#include "daemon/decode/hardware.h"
+#include "daemon/decode/hardware_codec.h"
 #include "daemon/decode/packet_history.h"
 #include "daemon/decode/packet_inspection.h"
 #include "daemon/decode/picture.h"
@@ -27,9 +29,10 @@ struct decoder {
     struct codec codec;
     AVCodecParameters *parameters;
     struct decode_options options;
-    struct decode_device *device; // to decode on, now or from a keyframe on; NULL: none
-    bool keep_on_device, joined;  // joined: once at least
-    bool unopened;                // a live camera's, on the device: has sent it nothing yet
+    struct decode_device *device;   // to decode on, now or from a keyframe on; NULL: none
+    struct decoder_choice hardware; // the same, in the place of `device`; DECODE_CPU: none
+    bool keep_on_device, joined;    // joined: once at least
+    bool unopened;                  // a live camera's, on the device: has sent it nothing yet
     struct nvdec_turn turn;
     int64_t waiting_since_ns; // for the turn; 0: it does not
     struct buffers *buffers;
@@ -51,7 +54,8 @@ struct decoder {
     bool intact;     // nothing is missing since a keyframe
     bool hole;       // packet.hole of the last packet
     int64_t failures;
-    int orientation; // decoder_orientation
+    int64_t fallbacks; // not reported yet
+    int orientation;   // decoder_orientation
     const char *converted;
     char notice[256], description[64];
     bool notice_is_new;
@@ -144,6 +148,11 @@ static bool is_awaiting(struct decoder *d, bool keyframe)
 
 // --- who decodes
 
+static bool has_device(const struct decoder *d)
+{
+    return d->device || d->hardware.by == DECODE_HARDWARE;
+}
+
 static int open_on(struct decoder *d, struct decode_device *device)
 {
     int rc = codec_open(&d->codec, d->parameters, &d->options, device, d->buffers, d->pictures);
@@ -151,6 +160,45 @@ static int open_on(struct decoder *d, struct decode_device *device)
     if (rc == 0)
         snprintf(d->description, sizeof(d->description), "%s %s", device ? "nvdec" : "cpu",
                  avcodec_get_name(d->parameters->codec_id));
+    return rc;
+}
+
+// "vaapi:/dev/dri/renderD128".
+static const char *name_hardware(const struct decoder *d, char *to, size_t size)
+{
+    snprintf(to, size, "%s%s%s", d->hardware.name, d->hardware.device[0] ? ":" : "",
+             d->hardware.device);
+    return to;
+}
+
+// Where it cannot be opened, that is said once for all cameras.
+static int open_on_hardware(struct decoder *d)
+{
+    char name[DECODER_NAME_MAX + DECODER_DEVICE_MAX], why[128] = "", text[256];
+    const enum AVCodecID id = d->parameters->codec_id;
+    if (!hardware_may_open(d->options.hardware, &d->hardware))
+        return -ENODEV;
+    const int rc = codec_open_hardware(&d->codec, d->parameters, &d->options, &d->hardware,
+                                       d->buffers, d->pictures, why, sizeof why);
+    name_hardware(d, name, sizeof name);
+    if (rc == 0) {
+        snprintf(d->description, sizeof d->description, "%s %s", d->hardware.name,
+                 avcodec_get_name(id));
+        if (hardware_differs(d->options.hardware, &d->hardware, id) &&
+            hardware_is_news(d->options.hardware, &d->hardware, id))
+            give_notice(d, name, "gave other pictures than the cpu when framed verify ran");
+        return 0;
+    }
+    if (rc == -ETIMEDOUT)
+        hardware_hangs(d->options.hardware, &d->hardware);
+    if (rc == -ENOTSUP)
+        snprintf(text, sizeof text, "does not decode %s with this libavcodec: decoding on the cpu",
+                 avcodec_get_name(id));
+    else
+        snprintf(text, sizeof text, "cannot be opened (%s): decoding on the cpu", why);
+    d->fallbacks++;
+    if (hardware_is_news(d->options.hardware, &d->hardware, id))
+        give_notice(d, name, text);
     return rc;
 }
 
@@ -207,16 +255,24 @@ static int end_if_due(struct decoder *d)
     return due ? send_end(d) : 0;
 }
 
+static void leave_device(struct decoder *d)
+{
+    d->device = NULL;
+    d->hardware.by = DECODE_CPU;
+}
+
 // Opens what is to decode from now on; the packets that are kept will be replayed to it.
 static int open_codec(struct decoder *d)
 {
-    int rc = d->device ? open_on(d, d->device) : -ENODEV;
-    if (rc < 0 && d->device)
+    int rc = -ENODEV;
+    if (d->hardware.by == DECODE_HARDWARE)
+        rc = open_on_hardware(d);
+    else if (d->device && (rc = open_on(d, d->device)) < 0)
         notice_refusal(d);
     if (rc < 0) {
-        d->device = NULL;
+        leave_device(d);
         rc = open_on(d, NULL);
-    } else if (d->keep_on_device) {
+    } else if (d->keep_on_device && d->device) {
         buffers_trim(d->buffers);
     }
     return rc < 0 ? rc : end_if_due(d);
@@ -239,17 +295,30 @@ static void give_up_codec(struct decoder *d, void (*end)(struct codec *))
     packet_history_rewind(&d->history);
 }
 
-// NVDEC refuses the stream, or fails: not again before the next device.
+static void notice_failure(struct decoder *d, int error)
+{
+    char name[DECODER_NAME_MAX + DECODER_DEVICE_MAX] = "NVDEC", text[AV_ERROR_MAX_STRING_SIZE + 64];
+    const bool hangs = d->codec.hardware && hardware_codec_hangs(d->codec.hardware);
+    if (hangs)
+        hardware_hangs(d->options.hardware, &d->hardware);
+    if (d->codec.hardware)
+        name_hardware(d, name, sizeof name);
+    snprintf(text, sizeof(text), "failed (%s): decoding on the cpu",
+             hangs                         ? "its driver does not come back"
+             : error == AVERROR(ETIMEDOUT) ? "it gives no pictures"
+                                           : av_err2str(error));
+    give_notice(d, name, text);
+}
+
+// The device refuses the stream, or fails: not again before the next device.
 static int fall_back(struct decoder *d, int error)
 {
-    char text[AV_ERROR_MAX_STRING_SIZE + 64];
-    if (d->codec.nvdec.refused) {
+    if (d->codec.nvdec.refused)
         notice_refusal(d);
-    } else {
-        snprintf(text, sizeof(text), "failed (%s): decoding on the cpu", av_err2str(error));
-        give_notice(d, "NVDEC", text);
-    }
-    d->device = NULL;
+    else
+        notice_failure(d, error);
+    d->fallbacks++;
+    leave_device(d);
     give_up_codec(d, codec_close);
     return open_codec(d);
 }
@@ -265,25 +334,40 @@ static void await_keyframe_on_device(struct decoder *d)
 // NVDEC, which opens the decoders of all these cameras one after another, takes over.
 static bool bridges(const struct decoder *d)
 {
-    return d->device && d->shown > 0 && d->options.low_delay && d->options.decode == DECODE_AUTO;
+    return d->device && d->shown > 0 && d->options.low_delay && d->options.decode.by == DECODE_AUTO;
+}
+
+// Other hardware belongs to no lease: it is chosen once, and stays until it fails.
+static void choose_hardware(struct decoder *d)
+{
+    if (d->options.decode.by == DECODE_HARDWARE)
+        d->hardware = d->options.decode;
+    else if (d->options.decode.by != DECODE_AUTO || d->device ||
+             !hardware_choose(d->options.hardware, d->parameters->codec_id, &d->hardware))
+        d->hardware.by = DECODE_CPU;
 }
 
 int decoder_join(struct decoder *d, const struct decode_target *target)
 {
-    if (d->options.decode == DECODE_NVDEC && !target->device && !d->joined)
+    const enum decode by = d->options.decode.by;
+    if (by == DECODE_NVDEC && !target->device && !d->joined)
         return -ENODEV;
+    d->device = by == DECODE_AUTO || by == DECODE_NVDEC ? target->device : NULL;
+    if (!d->joined)
+        choose_hardware(d);
+    if (d->hardware.by == DECODE_HARDWARE)
+        d->device = NULL;
     d->joined = true;
-    d->device = d->options.decode == DECODE_CPU ? NULL : target->device;
     if (d->device && !d->device->find(d->parameters->codec_id)) {
         notice_refusal(d);
         d->device = NULL;
     }
     d->keep_on_device = target->driver->takes_cuda;
     buffers_join(d->buffers, target->driver, target->backend);
-    if (!d->device && d->codec.context && !packet_history_replays(&d->history))
+    if (!has_device(d) && d->codec.context && !packet_history_replays(&d->history))
         packet_history_drop(&d->history);
     bool begun = d->history.serial >= d->history.first;
-    if (d->codec.context && (begun || !d->device))
+    if (d->codec.context && (begun || !d->device || d->codec.hardware))
         return 0;
     close_codec(d);
     int rc = bridges(d) ? open_on(d, NULL) : -ENOTSUP;
@@ -297,7 +381,7 @@ int decoder_join(struct decoder *d, const struct decode_target *target)
 void decoder_leave(struct decoder *d)
 {
     end_turn(d);
-    if (codec_on_device(&d->codec))
+    if (codec_on_nvdec(&d->codec))
         give_up_codec(d, codec_abandon);
     pictures_reap(d->pictures);
     buffers_leave(d->buffers);
@@ -417,7 +501,7 @@ int decoder_send(struct decoder *d, const struct packet *packet)
     const bool key = av->flags & AV_PKT_FLAG_KEY;
     const bool wanted = !is_skipped(d, packet); // may begin a replay
     const bool replays = packet_history_replays(&d->history);
-    const bool keep = d->device || replays || d->filter.keyframes_only;
+    const bool keep = has_device(d) || replays || d->filter.keyframes_only;
     const bool waits = !is_awaiting(d, key) && waits_for_turn(d);
     if (waits && key && d->shown == 0)
         packet_history_drop_stale(&d->history, packet->received_ns - STALE_NS);
@@ -466,7 +550,7 @@ static int replay(struct decoder *d)
     info->damaged |= packet_inspection_end(&d->inspection);
     if (rc < 0 && rc != -EBADMSG)
         return rc;
-    if (!d->device && !packet_history_replays(&d->history))
+    if (!has_device(d) && !packet_history_replays(&d->history))
         packet_history_drop(&d->history);
     d->lost += rc == -EBADMSG && !counted;
     return end_if_due(d);
@@ -601,6 +685,13 @@ bool decoder_waits(const struct decoder *d)
 int64_t decoder_pictures(const struct decoder *d)
 {
     return d->shown;
+}
+
+int64_t decoder_fallbacks(struct decoder *d)
+{
+    const int64_t fallbacks = d->fallbacks;
+    d->fallbacks = 0;
+    return fallbacks;
 }
 
 int64_t decoder_failures(const struct decoder *d)

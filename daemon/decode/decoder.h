@@ -1,6 +1,7 @@
-// Pictures of one camera, by libavcodec: on the CPU, or by NVDEC where the frames stay on the
-// device. What no kernel reads is converted by libswscale to a format that one does. One thread
-// (the camera's) uses a decoder; frames may be released on any.
+// Pictures of one camera, by libavcodec: on the CPU, by NVDEC where the frames stay on the device,
+// or by other hardware, whose pictures are copied to the host. What no kernel reads is converted by
+// libswscale to a format that one does. One thread (the camera's) uses a decoder; frames may be
+// released on any.
 #ifndef FRAMED_DAEMON_DECODE_DECODER_H
 #define FRAMED_DAEMON_DECODE_DECODER_H
 
@@ -58,6 +59,9 @@ int64_t decoder_skipped(struct decoder *);
 bool decoder_waits(const struct decoder *);
 // Pictures that were decoded since it was opened, withheld ones too.
 int64_t decoder_pictures(const struct decoder *);
+// Times that the cpu took over from a device that cannot be opened, refuses the stream or failed,
+// since this was last asked.
+int64_t decoder_fallbacks(struct decoder *);
 // Packets that could not be decoded though they, and all since an intact keyframe, came whole.
 // Where that is not known (options.losses_known) it stays 0.
 int64_t decoder_failures(const struct decoder *);

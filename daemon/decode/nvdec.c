@@ -85,9 +85,7 @@ static bool decodes_on_cuda(const AVCodec *codec)
     return false;
 }
 
-// The codecs whose standards leave no choice in a picture's bytes: the others, JPEG and the MPEGs
-// before H.264 with their own transforms, would not come out as on the cpu.
-static bool is_exact(enum AVCodecID id)
+bool nvdec_is_exact(enum AVCodecID id)
 {
     return id == AV_CODEC_ID_H264 || id == AV_CODEC_ID_HEVC || id == AV_CODEC_ID_AV1 ||
            id == AV_CODEC_ID_VP8 || id == AV_CODEC_ID_VP9;
@@ -97,7 +95,7 @@ static bool is_exact(enum AVCodecID id)
 const AVCodec *nvdec_find(enum AVCodecID id)
 {
     const AVCodec *codec;
-    for (void *at = NULL; is_exact(id) && (codec = av_codec_iterate(&at));) {
+    for (void *at = NULL; nvdec_is_exact(id) && (codec = av_codec_iterate(&at));) {
         if (codec->id == id && av_codec_is_decoder(codec) && decodes_on_cuda(codec))
             return codec;
     }

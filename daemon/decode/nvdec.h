@@ -62,6 +62,9 @@ void nvdec_wait_for_abandoned(struct decode_device *);
 void nvdec_enter(struct nvdec *);
 void nvdec_leave(struct nvdec *);
 
+// Whether the codec's standard leaves no choice in a picture's bytes. The others, JPEG and the
+// MPEGs before H.264 with their own transforms, would not come out as on the cpu.
+bool nvdec_is_exact(enum AVCodecID);
 const AVCodec *nvdec_find(enum AVCodecID);
 
 // Maps a frame that was taken before libavcodec gave it out, as libavcodec would have done then;

@@ -294,7 +294,8 @@ struct memory_need budget_camera(const struct camera_config *camera,
 
 bool budget_wants_nvdec(const struct camera_config *camera, const struct backend_driver *driver)
 {
-    return camera->decode == DECODE_NVDEC || (camera->decode == DECODE_AUTO && driver->takes_cuda);
+    return camera->decode.by == DECODE_NVDEC ||
+           (camera->decode.by == DECODE_AUTO && driver->takes_cuda);
 }
 
 struct gpu_share budget_share(const struct camera_config *camera,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/decode/hardware.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/pinning.h"
 
@@ -105,7 +106,7 @@ static int add_devices(struct devices *devices, const struct backend_driver *gpu
 static const char *camera_that_demands_nvdec(const struct config *config)
 {
     for (int i = 0; i < config->n_cameras; i++)
-        if (config->cameras[i].decode == DECODE_NVDEC)
+        if (config->cameras[i].decode.by == DECODE_NVDEC)
             return config->cameras[i].name;
     return NULL;
 }
@@ -181,6 +182,27 @@ static void warn_of_pin(const struct config *config)
     free(rest);
 }
 
+// What `framed verify --decoders` found with the same drivers and libraries.
+static void open_hardware(struct devices *devices)
+{
+    struct hardware_record record;
+    char *folder = hardware_record_folder(), key[65];
+    const int rc = folder ? hardware_record_read(&record, folder) : -ENOENT;
+    hardware_record_key(key);
+    const bool holds = rc == 0 && strcmp(key, record.key) == 0;
+    if (rc == 0 && !holds)
+        log_event(LOG_LEVEL_WARNING, "the decoders of this box were verified with other drivers or "
+                                     "libraries: `decode: auto` does not use them until framed "
+                                     "verify --decoders has run again");
+    hardware_open(&devices->hardware, holds ? &record : NULL); // failing, nothing is known
+    free(folder);
+}
+
+struct hardware *devices_hardware(struct devices *devices)
+{
+    return devices->hardware;
+}
+
 int devices_open(struct devices **ret, const struct config *config)
 {
     const struct backend_driver *gpu = NULL;
@@ -188,7 +210,10 @@ int devices_open(struct devices **ret, const struct config *config)
     gpu = &cuda_backend;
 #endif
     warn_of_pin(config);
-    return devices_open_with(ret, config, gpu, &cpu_backend);
+    const int rc = devices_open_with(ret, config, gpu, &cpu_backend);
+    if (rc == 0)
+        open_hardware(*ret);
+    return rc;
 }
 
 void devices_close(struct devices *devices)
@@ -205,6 +230,7 @@ void devices_close(struct devices *devices)
     for (int i = 0; i <= devices->n_gpus; i++)
         device_shut_down(devices, &devices->device[i]);
     pthread_mutex_unlock(&devices->lock);
+    hardware_close(devices->hardware);
     pthread_cond_destroy(&devices->changed);
     pthread_mutex_destroy(&devices->lock);
     free(devices);

@@ -38,6 +38,7 @@ struct devices {
     struct device device[GPUS_MAX + 1]; // the GPUs, and then the CPU
     int n_gpus;
     _Atomic uint64_t fallbacks;
+    struct hardware *hardware; // other decoders than NVDEC; NULL: nothing is known
     pthread_mutex_t lock;
     pthread_cond_t changed; // anything that is under the lock
     bool closing;

@@ -87,6 +87,9 @@ void device_failed(const struct device_lease *, int error);
 int device_reserve(const struct device_lease *, size_t bytes, size_t *left);
 void device_unreserve(const struct device_lease *, size_t bytes);
 
+// What is known of the hardware that decodes beside NVDEC and belongs to no lease; may be NULL.
+struct hardware *devices_hardware(struct devices *);
+
 // For status and metrics; none blocks.
 const char *devices_backend_name(struct devices *); // "cuda" while any GPU works, else "cpu"
 

@@ -43,6 +43,11 @@ static void print_pictures(FILE *to, const struct metrics *metrics)
     for (int i = 0; i < metrics->n_cameras; i++)
         print_count(to, "framed_pictures_converted_total", cameras[i],
                     &cameras[i]->report.converted);
+    metrics_print_head(to, "framed_decoder_fallbacks_total", "counter",
+                       "Times that the cpu took over decoding from a device.");
+    for (int i = 0; i < metrics->n_cameras; i++)
+        print_count(to, "framed_decoder_fallbacks_total", cameras[i],
+                    &cameras[i]->report.fallbacks);
     metrics_print_head(to, "framed_pictures_flagged_total", "counter",
                        "Decoded pictures whose frame header has the flag.");
     for (int i = 0; i < metrics->n_cameras; i++)

@@ -244,14 +244,16 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
     if (codec)
         *codec++ = 0;
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:f, s:I, s:s?, s:I, s:I, s:o, s:I, "
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s?, s:o, s:f, s:I, s:s?, s:I, s:I, s:o, "
+        "s:I, "
         "s:o, s:o, s:o, s:o, s:o}",
         "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
         next_try(camera, state, now), "url",
         status_string(config_url_redacted(camera->config->url, url, sizeof url)), "stream",
         text_or_null(description.stream), "codec", text_or_null(codec ? codec : ""), "picture",
-        picture_json(&description.memory), "decoder", text_or_null(description.decoder), "backend",
-        backend, "device", backend && gpu >= 0 ? json_integer(gpu) : json_null(), "fps_in",
+        picture_json(&description.memory), "decoder", text_or_null(description.decoder),
+        "decoder_fallbacks", (json_int_t)atomic_load(&camera->report.fallbacks), "backend", backend,
+        "device", backend && gpu >= 0 ? json_integer(gpu) : json_null(), "fps_in",
         rate_counter_rate(&camera->pictures), "pictures",
         (json_int_t)atomic_load(&camera->report.pictures), "decodes", decodes_name(&camera->report),
         "skipped", (json_int_t)atomic_load(&camera->report.skipped), "converted",

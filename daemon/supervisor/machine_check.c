@@ -16,6 +16,7 @@
 #include "config/url.h"
 #include "daemon/base/descriptors.h"
 #include "daemon/base/groups.h"
+#include "daemon/decode/hardware_decoder.h"
 #include "daemon/device/budget.h"
 #include "daemon/input/demux_options.h"
 #include "daemon/output/sink.h"
@@ -58,10 +59,25 @@ static void judge_pin(struct mistakes *mistakes, const struct config *config)
             processors_text(&pin->list, listed), processors_text(&allowed, known));
 }
 
+static void judge_decoder(struct mistakes *mistakes, const struct camera_config *camera)
+{
+    char key[KEY_MAX];
+    if (camera->decode.by != DECODE_HARDWARE || hardware_decoder_is_known(camera->decode.name) ||
+        !object_is_known(&camera_table, camera, "decode"))
+        return;
+    snprintf(key, sizeof key, "cameras.%s.decode", camera->name);
+    mistake(mistakes, object_value_place(&camera_table, camera, "decode"), key,
+            "libavcodec has no hardware decoder '%s' (auto | cpu | nvdec | vaapi | qsv | v4l2m2m | "
+            "rkmpp | one of `ffmpeg -hwaccels`)",
+            camera->decode.name);
+}
+
 void machine_check_process(struct mistakes *mistakes, const struct config *config)
 {
     machine_check_descriptors(mistakes, config);
     judge_pin(mistakes, config);
+    for (int i = 0; i < config->n_cameras; i++)
+        judge_decoder(mistakes, &config->cameras[i]);
 }
 
 // --- a camera

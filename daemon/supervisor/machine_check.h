@@ -8,7 +8,8 @@
 
 // Notes descriptors of `pipe:N` that the process was not started with.
 void machine_check_descriptors(struct mistakes *, const struct config *);
-// Notes these, and a `cpu.pin` none of whose processors the process may use.
+// Notes these, a `cpu.pin` none of whose processors the process may use, and names of decoders that
+// libavcodec does not know.
 void machine_check_process(struct mistakes *, const struct config *);
 // Notes these, and everything that keeps a camera or output from working here, as far as it shows
 // without opening the camera: demuxers and their options, geometry if `picture` is set, groups and

@@ -61,7 +61,7 @@ static int open_reel(struct reel *reel, const char *clip, const _Atomic bool *st
                                          .connect_timeout = patience,
                                          .media_timeout = patience,
                                          .close_timeout = patience};
-    const struct decode_options options = {.decode = DECODE_CPU, .threads = 1, .in_flight = 1};
+    const struct decode_options options = {.decode.by = DECODE_CPU, .threads = 1, .in_flight = 1};
     const struct decode_target use = {.driver = &cpu_backend};
     int rc = demux_open(&reel->demux, &config, NULL, stop, NULL, why, size);
     if (rc < 0)

@@ -38,6 +38,7 @@ static const char *const values[][2] = {
     [VALUE_GPUS] = {"0", "1"},
     [VALUE_GPU] = {"GPU-5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b58",
                    "GPU-5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b59"},
+    [VALUE_DECODER] = {"vaapi:/dev/dri/renderD128", "vaapi:/dev/dri/renderD129"},
     [VALUE_SINK] = {"unix:/a", "unix:/b"},
     [VALUE_CONTROL] = {"/a", "/b"},
     [VALUE_HTTP] = {"1", "2"},

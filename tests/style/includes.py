@@ -22,7 +22,7 @@ LIBC = {
     "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
     "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h", "sys/time.h", "sys/timerfd.h", "sys/types.h", "sys/uio.h",
-    "sys/un.h", "sys/wait.h", "syslog.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
+    "sys/un.h", "sys/utsname.h", "sys/wait.h", "syslog.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
 }
 
 # Folder -> folders of ours that its files may include, and headers of others (a name, or a prefix that ends in /).

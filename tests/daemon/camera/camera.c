@@ -45,7 +45,7 @@ static struct fixture *configure(const char *url)
                                        .slots = 128};
     f->config = (struct camera_config){.name = "gate",
                                        .url = (char *)url,
-                                       .decode = DECODE_CPU,
+                                       .decode.by = DECODE_CPU,
                                        .threads = 1,
                                        .connect_timeout = ms(200),
                                        .media_timeout = ms(200),

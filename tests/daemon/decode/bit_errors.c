@@ -108,7 +108,7 @@ static void decode(struct pictures_of *pictures, const struct packets *packets,
                    const struct mode *mode)
 {
     const struct decode_options options = {
-        .decode = DECODE_CPU,
+        .decode.by = DECODE_CPU,
         .in_flight = 4,
         .threads = mode->threads,
         .low_delay = mode->live,

@@ -388,7 +388,7 @@ static void test_geometry_changes(void)
 static void test_low_delay(const char *encoder, const char *file, int threads)
 {
     const struct decode_options live = {
-        .decode = DECODE_CPU, .threads = threads, .low_delay = true, .in_flight = 4};
+        .decode.by = DECODE_CPU, .threads = threads, .low_delay = true, .in_flight = 4};
     struct run run;
     struct frame frame;
     clips_make("320x180", 12, encoder, file);
@@ -409,7 +409,7 @@ static void test_low_delay(const char *encoder, const char *file, int threads)
 static int count_damaged(const char *file, int threads)
 {
     const struct decode_options live = {
-        .decode = DECODE_CPU, .threads = threads, .low_delay = true, .in_flight = 4};
+        .decode.by = DECODE_CPU, .threads = threads, .low_delay = true, .in_flight = 4};
     struct run run;
     struct frame frame;
     struct packet packet;
@@ -441,7 +441,7 @@ static void test_nvdec_missing(void)
 {
     struct run run;
     struct decoder *decoder;
-    struct decode_options options = {.decode = DECODE_NVDEC};
+    struct decode_options options = {.decode.by = DECODE_NVDEC};
     if (!run_open(&run, "420.mp4", &on_cpu))
         return;
     int rc = decoder_open(&decoder, demux_parameters(run.demux), &options);
@@ -468,7 +468,8 @@ static void send_garbage(struct run *run)
 static void test_accepts(void)
 {
     struct run same, other;
-    const struct decode_options one_thread = {.decode = DECODE_CPU, .threads = 1, .in_flight = 4};
+    const struct decode_options one_thread = {
+        .decode.by = DECODE_CPU, .threads = 1, .in_flight = 4};
     if (!run_open(&same, "420.mp4", &one_thread) || !run_open(&other, "j420.mp4", &one_thread))
         return;
     CHECK(decoder_accepts(same.decoder, demux_parameters(same.demux)), "itself");
@@ -508,7 +509,7 @@ int main(void)
                      FIELDS_NONE));
     clips_make("320x180", 50, "-c:v libx264 -bf 3 -g 12", "order.mp4");
     TEST(test_times("order.mp4", &on_cpu));
-    TEST(test_times("order.mp4", &(struct decode_options){.decode = DECODE_CPU, .threads = 4}));
+    TEST(test_times("order.mp4", &(struct decode_options){.decode.by = DECODE_CPU, .threads = 4}));
     TEST(test_damage());
     TEST(test_ruins());
     TEST(test_joined_late());

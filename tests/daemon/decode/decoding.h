@@ -20,7 +20,7 @@ struct run {
     int64_t first_pts, last_pts;
 };
 
-static const struct decode_options on_cpu = {.decode = DECODE_CPU, .in_flight = 4};
+static const struct decode_options on_cpu = {.decode.by = DECODE_CPU, .in_flight = 4};
 static const struct decode_target no_device = {.driver = &cpu_backend};
 
 static inline bool run_join(struct run *run, const char *file, const struct decode_options *options,

@@ -9,7 +9,7 @@
 #define X265 "-c:v libx265 -x265-params log-level=none:pools=none:frame-threads=1:scenecut=0:"
 
 static const struct decode_options live = {
-    .decode = DECODE_CPU, .threads = 2, .low_delay = true, .in_flight = 4, .losses_known = true};
+    .decode.by = DECODE_CPU, .threads = 2, .low_delay = true, .in_flight = 4, .losses_known = true};
 
 enum { FRAMES = 150, ANY = 99 };
 

@@ -16,7 +16,7 @@ static void test_nvdec_same(struct decode_device *device, const char *file, cons
                             bool live)
 {
     struct decode_target use = {.driver = &cpu_backend, .device = device};
-    struct decode_options options = {.decode = DECODE_NVDEC, .in_flight = 4, .low_delay = live};
+    struct decode_options options = {.decode.by = DECODE_NVDEC, .in_flight = 4, .low_delay = live};
     struct run run;
     struct frame frame;
     size_t size, at = 0;
@@ -45,7 +45,7 @@ static void test_nvdec_early(struct decode_device *device, const char *file)
     struct backend_driver driver = {
         .takes_cuda = true, .pin = cpu_backend.pin, .unpin = cpu_backend.unpin};
     struct decode_target use = {.driver = &driver, .device = device};
-    struct decode_options options = {.decode = DECODE_NVDEC, .in_flight = 4, .low_delay = true};
+    struct decode_options options = {.decode.by = DECODE_NVDEC, .in_flight = 4, .low_delay = true};
     struct run run;
     struct frame frame;
     struct packet packet;
@@ -76,7 +76,7 @@ static void test_step_down(struct decode_device *device)
     struct backend_driver driver = {
         .takes_cuda = true, .pin = cpu_backend.pin, .unpin = cpu_backend.unpin};
     struct decode_target use = {.driver = &driver, .device = device};
-    struct decode_options options = {.decode = DECODE_NVDEC, .in_flight = 4};
+    struct decode_options options = {.decode.by = DECODE_NVDEC, .in_flight = 4};
     clips_make("320x180", 30, "-c:v libx264 -pix_fmt yuv422p -bf 2", "422.mp4");
     clips_make("320x180", 30, "-c:v libx264 -pix_fmt yuv420p10le -bf 2", "hi10.mp4");
     struct run run = run_through("hi10.mp4", &options, &use);
@@ -120,7 +120,7 @@ static void test_nvdec(void)
     struct backend_driver driver = {
         .takes_cuda = true, .pin = cpu_backend.pin, .unpin = cpu_backend.unpin};
     struct decode_target use = {.driver = &driver, .device = device};
-    struct decode_options options = {.decode = DECODE_AUTO, .in_flight = 4};
+    struct decode_options options = {.decode.by = DECODE_AUTO, .in_flight = 4};
     struct run run;
     struct frame frame;
     if (run_join(&run, "nvdec.mp4", &options, &use)) {

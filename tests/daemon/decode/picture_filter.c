@@ -103,7 +103,7 @@ static void test_overdue(void)
 // --- a decoder
 
 static struct decode_options options = {
-    .decode = DECODE_CPU, .threads = 1, .in_flight = 4, .losses_known = true};
+    .decode.by = DECODE_CPU, .threads = 1, .in_flight = 4, .losses_known = true};
 
 static int index_in_whole(int64_t pts_ns)
 {

@@ -7,7 +7,7 @@
 enum { PICTURES = 75, GROUP = 25, LEFT_OUT = 30 };
 
 static const struct decode_options counted = {
-    .decode = DECODE_CPU, .in_flight = 4, .losses_known = true};
+    .decode.by = DECODE_CPU, .in_flight = 4, .losses_known = true};
 
 // Gives the decoder the next packet, but not number LEFT_OUT.
 static void send_others(struct run *run, int *number)

@@ -159,12 +159,12 @@ static void test_options(void)
 {
     struct decode_options options = anywhere;
     struct run run;
-    options.decode = DECODE_CPU;
+    options.decode.by = DECODE_CPU;
     if (run_join(&run, "closed.mp4", &options, &with_device)) {
         CHECK(!on_device(&run), "decode: cpu");
         run_close(&run);
     }
-    options.decode = DECODE_NVDEC;
+    options.decode.by = DECODE_NVDEC;
     if (run_join(&run, "closed.mp4", &options, &with_device)) {
         CHECK(on_device(&run), "decode: nvdec");
         change(&run, &no_device); // must not be refused any more

@@ -346,7 +346,7 @@ static void test_close_in_between(void)
 static void test_nvdec_comes_late(bool is_missing)
 {
     struct camera_config camera = {
-        .name = "gate", .decode = DECODE_NVDEC, .picture = {64, 64}, .threads = 1};
+        .name = "gate", .decode.by = DECODE_NVDEC, .picture = {64, 64}, .threads = 1};
     const struct config next = {.cameras = &camera, .n_cameras = 1};
     struct devices *devices = start(BACKEND_AUTO);
     struct device_lease lease;
@@ -373,7 +373,7 @@ static void test_nvdec_comes_late(bool is_missing)
 static void test_nvdec_refused(void)
 {
     struct camera_config camera = {
-        .name = "gate", .decode = DECODE_NVDEC, .picture = {64, 64}, .threads = 1};
+        .name = "gate", .decode.by = DECODE_NVDEC, .picture = {64, 64}, .threads = 1};
     const struct config next = {.cameras = &camera, .n_cameras = 1};
     struct devices *devices = start(BACKEND_AUTO);
     char why[256] = "";
@@ -422,7 +422,7 @@ static void *use_cpu(void *opaque)
 static void *admit_nvdec(void *opaque)
 {
     struct camera_config camera = {
-        .name = "gate", .decode = DECODE_NVDEC, .picture = {64, 64}, .threads = 1};
+        .name = "gate", .decode.by = DECODE_NVDEC, .picture = {64, 64}, .threads = 1};
     const struct config next = {.cameras = &camera, .n_cameras = 1};
     char why[256] = "";
     CHECK(devices_provide(opaque, &next, why, sizeof why) != -ENODEV, "%s", why);

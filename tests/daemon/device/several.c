@@ -166,7 +166,7 @@ static struct camera camera_of(int side)
 {
     struct camera camera = {
         .output = {.size = {8, 8}, .slots = 3},
-        .config = {.name = "gate", .decode = DECODE_CPU, .threads = 1, .n_outputs = 1},
+        .config = {.name = "gate", .decode.by = DECODE_CPU, .threads = 1, .n_outputs = 1},
     };
     camera.output.fill = (struct levels){.n = 1};
     camera.output.tensor.scale.value = 1;
@@ -256,7 +256,7 @@ static void test_nvdec_first(void)
     config.n_cameras = 1;
     struct devices *devices = start((size_t)10000 * MIB);
     struct camera cpu = camera_of(500), nvdec = camera_of(8), next = camera_of(8);
-    nvdec.config.decode = next.config.decode = DECODE_AUTO;
+    nvdec.config.decode.by = next.config.decode.by = DECODE_AUTO;
     device_release(&cpu.lease); // of nothing
     acquire(devices, &nvdec);
     CHECK(nvdec.lease.nvdec == (struct decode_device *)&gpus[0].nvdecs, "another GPU's NVDEC");

@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+"""A hardware decoder that cannot be opened, fails, hangs, falls silent: the cpu carries on within a second, clients get
+every picture once, with the cpu's bytes and flags, and one line says what happened. The decoder is libavcodec's for the
+cpu under another name (tests/faults/decoder.c)."""
+import contextlib
+import os
+import subprocess
+import threading
+import time
+
+from framed_client import BINARY, PATIENCE, SANITIZED, Checks, Framed, consume, folder, free_port, make_clip, status
+
+SHIM = os.path.join(os.path.dirname(BINARY), "faults", "decoder.so")
+FRAMES = 100  # 4 s, a keyframe each second
+FAULT_AT = 55
+
+CAMERA = """
+cameras:
+  gate:
+    url: {url}
+    pace: {pace}
+    decode: {decode}
+    outputs:
+      planes: {{kernel: yuv, format: yuv420p, overflow: wait, sink: "unix:{where}/planes.sock"}}
+"""
+# Fault -> codec and the end of the one line that says it; None: nothing is said.
+FAULTS = {
+    "": ("h264", None),
+    "open": ("h265", "v4l2m2m cannot be opened (No such device): decoding on the cpu"),
+    "hang-open": ("h264", "v4l2m2m cannot be opened (no answer for 3 s): decoding on the cpu"),
+    f"fail:{FAULT_AT}": ("h264", "v4l2m2m failed (Input/output error): decoding on the cpu"),
+    f"hang:{FAULT_AT}": ("h265", "v4l2m2m failed (its driver does not come back): decoding on the cpu"),
+    f"silent:{FAULT_AT}": ("h264", "v4l2m2m failed (it gives no pictures): decoding on the cpu"),
+    f"wrong:{FAULT_AT}": ("h264", None),
+}
+
+
+class Reader(threading.Thread):
+    """Takes frames, and when each of them came."""
+
+    def __init__(self, address):
+        super().__init__(daemon=True)
+        self.address, self.frames, self.error = address, [], None
+        self.start()
+
+    def run(self):
+        try:
+            for header, payload in consume.frames_from(self.address, 10 * PATIENCE):
+                self.frames.append((header, bytes(payload), time.monotonic()))
+        except (OSError, ValueError) as error:
+            self.error = error
+
+
+class Run:
+    """One run over the clip, to its end."""
+
+    def __init__(self, where, clip, fault, decode="v4l2m2m", live=False):
+        self.where = os.path.join(where, decode + fault.replace(":", "") + ("live" if live else ""))
+        os.mkdir(self.where)
+        self.clip, self.fault, self.decode, self.live = clip, fault, decode, live
+
+    def __call__(self):
+        with contextlib.ExitStack() as stack:
+            url, pace = self.clip, "full" if self.decode == "cpu" else "realtime"
+            if self.live:
+                url, pace = f"tcp://127.0.0.1:{free_port()}", "full"
+                sender = ["ffmpeg", "-v", "error", "-nostdin", "-re", "-i", self.clip, "-c", "copy", "-f", "mpegts",
+                          url + "?listen=1"]
+                stack.callback(subprocess.Popen(sender, stdin=subprocess.DEVNULL).kill)
+            config = CAMERA.format(where=self.where, url=url, pace=pace, decode=self.decode)
+            env = {"LD_PRELOAD": SHIM, "FRAMED_DECODER": self.fault, "STATE_DIRECTORY": self.where}
+            framed = stack.enter_context(Framed(self.where, config, env))
+            reader = Reader(f"unix:{self.where}/planes.sock")
+            if self.live: # the camera comes back for ever
+                deadline = time.monotonic() + 30 * PATIENCE
+                while len(reader.frames) < FRAMES - 5 and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                self.status = status(self.where).get("gate", {})
+                self.code = framed.stop()
+            else:
+                self.code = framed.wait(30)
+            reader.join(5 * PATIENCE)
+            self.frames = reader.frames
+            self.log, self.metrics = framed.errors(), framed.metrics()
+
+    def warnings(self):
+        return [line for line in self.log.splitlines() if line.startswith(("warning", "error"))]
+
+    def longest_gap(self):
+        times = [came for _, _, came in self.frames]
+        return max((b - a for a, b in zip(times, times[1:])), default=None)
+
+
+def check_run(checks, run, whole, said):
+    what = f"{run.fault or 'no fault'}{' live' if run.live else ''}"
+    checks.check(run.code == 0, f"{what}: exit {run.code}:\n{run.log}")
+    flags = [header.flags for header, _, _ in run.frames]
+    # A stream over tcp may be joined, and is left, within a second of its ends.
+    end = len(run.frames) if run.live else FRAMES
+    differ = [i for i, (got, wanted) in enumerate(zip(run.frames, whole)) if got[1] != wanted[1]]
+    checks.check(len(run.frames) == end >= FRAMES - 5, f"{what}: {len(run.frames)} frames")
+    if run.fault.startswith("wrong"):
+        checks.check(differ == list(range(FAULT_AT - 1, FRAMES)), f"{what}: other bytes in {differ}")
+    else:
+        checks.check(not differ, f"{what}: other bytes in {differ}")
+    wanted = [header.flags for header, _, _ in whole][:end]
+    checks.check(flags == wanted, f"{what}: flags {flags}, not {wanted}")
+    checks.check(run.longest_gap() < 1 * PATIENCE, f"{what}: {run.longest_gap()} s without a picture")
+    lines = run.warnings()
+    checks.check([line.split("camera=gate ")[-1] for line in lines if "v4l2m2m" in line] == ([said] if said else []),
+                 f"{what}: {lines}")
+    fallbacks = run.metrics.sum("framed_decoder_fallbacks_total", camera="gate")
+    checks.check(fallbacks == (said is not None), f"{what}: {fallbacks} fallbacks")
+    if run.live:
+        checks.check((run.status["decoder"], run.status["decoder_fallbacks"]) == ("cpu", 1), str(run.status))
+
+
+def main():
+    checks = Checks("hardware")
+    with folder() as where:
+        clips = {codec: make_clip(f"{where}/{codec}.mp4", codec, FRAMES, b_frames=2) for codec in ("h264", "h265")}
+        flat = make_clip(f"{where}/flat.mp4", frames=FRAMES)
+        cpu = {clip: Run(where, clip, str(i), "cpu") for i, clip in enumerate((*clips.values(), flat))}
+        runs = [(Run(where, clips[codec], fault), said) for fault, (codec, said) in FAULTS.items()]
+        live = f"hang:{FAULT_AT}"
+        runs.append((Run(where, flat, live, live=True), FAULTS[live][1]))
+        threads = [threading.Thread(target=run) for run in (*cpu.values(), *(run for run, _ in runs))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for clip, run in cpu.items():
+            checks.check(run.code == 0 and len(run.frames) == FRAMES, f"{clip}: {len(run.frames)}\n{run.log}")
+        for run, said in runs:
+            check_run(checks, run, cpu[run.clip].frames, said)
+    checks.end()
+
+
+if SANITIZED:
+    Checks("hardware").end("a sanitizer wants to be loaded first")
+else:
+    main()

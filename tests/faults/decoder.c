@@ -1,0 +1,159 @@
+// Preloaded into a framed: `decode: v4l2m2m` works on any box. In the place of libavcodec's
+// decoders of that name, which want a device, those of the cpu decode, with pictures as a device
+// has them (nv12, p010). They fail as $FRAMED_DECODER says:
+//
+//   open        the device cannot be opened
+//   hang-open   opening it lasts for ever
+//   fail:N      packet N and those behind it are an error
+//   hang:N      packet N lasts for ever
+//   silent:N    no picture of packet N or those behind it comes
+//   wrong:N     of picture N and those behind it one bit is another
+//   wrong10     the same of all pictures of 10 bits
+#include <dlfcn.h>
+#include <libavcodec/avcodec.h>
+#include <libavutil/pixdesc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FAKES_MAX = 64 };
+
+static struct fake {
+    const AVCodecContext *context; // of the daemon; NULL: free
+    AVCodecContext *cpu;
+    int packets, pictures;
+} fakes[FAKES_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+// Whether the environment wants this fault by now.
+static int wants(const char *fault, int count)
+{
+    const char *wanted = getenv("FRAMED_DECODER");
+    const size_t length = strlen(fault);
+    if (!wanted || strncmp(wanted, fault, length) != 0)
+        return 0;
+    return wanted[length] == ':' ? count >= atoi(wanted + length + 1) : wanted[length] == 0;
+}
+
+static struct fake *find(const AVCodecContext *context)
+{
+    struct fake *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < FAKES_MAX && !found; i++)
+        if (fakes[i].context == context)
+            found = &fakes[i];
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void hang(void)
+{
+    for (;;)
+        pause();
+}
+
+int avcodec_open2(AVCodecContext *context, const AVCodec *codec, AVDictionary **options)
+{
+    if (!codec || !strstr(codec->name, "_v4l2m2m"))
+        return REAL(avcodec_open2)(context, codec, options);
+    if (wants("open", 0))
+        return AVERROR(ENODEV);
+    if (wants("hang-open", 0))
+        hang();
+    const AVCodec *real = avcodec_find_decoder(context->codec_id);
+    AVCodecContext *cpu = avcodec_alloc_context3(real);
+    AVCodecParameters *parameters = avcodec_parameters_alloc();
+    struct fake *fake = find(NULL);
+    if (!cpu || !parameters || !fake || avcodec_parameters_from_context(parameters, context) < 0 ||
+        avcodec_parameters_to_context(cpu, parameters) < 0)
+        return AVERROR(ENOMEM);
+    avcodec_parameters_free(&parameters);
+    cpu->pkt_timebase = context->pkt_timebase;
+    cpu->flags = context->flags;
+    cpu->thread_count = 1;
+    *fake = (struct fake){context, cpu, 0, 0};
+    return REAL(avcodec_open2)(cpu, real, NULL);
+}
+
+int avcodec_send_packet(AVCodecContext *context, const AVPacket *packet)
+{
+    struct fake *fake = find(context);
+    if (!fake)
+        return REAL(avcodec_send_packet)(context, packet);
+    fake->packets += packet != NULL;
+    if (wants("fail", fake->packets))
+        return AVERROR(EIO);
+    if (wants("hang", fake->packets))
+        hang();
+    const int rc = REAL(avcodec_send_packet)(fake->cpu, packet);
+    context->has_b_frames = fake->cpu->has_b_frames;
+    context->width = context->coded_width = fake->cpu->width;
+    context->height = context->coded_height = fake->cpu->height;
+    return rc;
+}
+
+// Of 8 or 10 bits, 4:2:0: planes of the cpu side by side, as devices have them.
+static int convert(AVFrame *to, const AVFrame *from)
+{
+    const int deep = av_pix_fmt_desc_get(from->format)->comp[0].depth > 8;
+    to->format = deep ? AV_PIX_FMT_P010LE : AV_PIX_FMT_NV12;
+    to->width = from->width;
+    to->height = from->height;
+    int rc = av_frame_get_buffer(to, 0);
+    for (int y = 0; rc >= 0 && y < from->height * 3 / 2; y++) {
+        const int chroma = y >= from->height, row = chroma ? y - from->height : y;
+        uint8_t *out = to->data[chroma] + row * to->linesize[chroma];
+        for (int x = 0; x < from->width; x++) {
+            const int plane = chroma ? 1 + x % 2 : 0, at = chroma ? x / 2 : x;
+            const uint8_t *in = from->data[plane] + row * from->linesize[plane];
+            if (deep)
+                ((uint16_t *)out)[x] = (uint16_t)(((const uint16_t *)in)[at] << 6);
+            else
+                out[x] = in[at];
+        }
+    }
+    return rc;
+}
+
+int avcodec_receive_frame(AVCodecContext *context, AVFrame *frame)
+{
+    struct fake *fake = find(context);
+    AVFrame *decoded;
+    if (!fake)
+        return REAL(avcodec_receive_frame)(context, frame);
+    if (!(decoded = av_frame_alloc()))
+        return AVERROR(ENOMEM);
+    int rc = REAL(avcodec_receive_frame)(fake->cpu, decoded);
+    if (rc == 0 && wants("silent", fake->packets))
+        rc = AVERROR(EAGAIN);
+    if (rc == 0)
+        rc = convert(frame, decoded);
+    if (rc == 0) {
+        const int deep = frame->format == AV_PIX_FMT_P010LE;
+        fake->pictures++;
+        if (wants("wrong", fake->pictures) || (deep && wants("wrong10", 0)))
+            frame->data[0][frame->linesize[0] * (frame->height / 2) + frame->width] ^= 0x40;
+        frame->pts = decoded->pts;
+    }
+    av_frame_free(&decoded);
+    return rc;
+}
+
+void avcodec_flush_buffers(AVCodecContext *context)
+{
+    const struct fake *fake = find(context);
+    REAL(avcodec_flush_buffers)(fake ? fake->cpu : context);
+}
+
+void avcodec_free_context(AVCodecContext **context)
+{
+    struct fake *fake = *context ? find(*context) : NULL;
+    REAL(avcodec_free_context)(context);
+    if (fake) {
+        REAL(avcodec_free_context)(&fake->cpu);
+        fake->context = NULL;
+    }
+}
