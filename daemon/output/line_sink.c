@@ -114,6 +114,7 @@ const struct sink_driver line_sink = {
     .pump = pump_lines,
     .finish = server_finish,
     .clients = server_clients,
+    .client = server_client,
     .listener = server_listener,
     .check_path = server_check_path,
     .yield = server_yield,

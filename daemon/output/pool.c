@@ -442,6 +442,24 @@ void pool_detach(struct pool *pool, struct consumer *consumer)
     consumer->pending.ledger = NULL;
 }
 
+struct consumer_report pool_report(struct pool *pool, const struct consumer *consumer)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct consumer_report report = {
+        .held = consumer->held || consumer->pending.ticket,
+        .taken = consumer->taken,
+        .missed = consumer->missed,
+    };
+    for (int i = 0; i < pool->options.n; i++) {
+        const struct result *result = &pool->result[i];
+        report.behind += result->state == RESULT_READY && result->ticket >= consumer->cursor;
+    }
+    for (int i = 0; i < POOL_RESULTS_MAX / 64; i++)
+        report.held += __builtin_popcountll(consumer->lent[i]);
+    pthread_mutex_unlock(&pool->lock);
+    return report;
+}
+
 bool pool_has_next(struct pool *pool, const struct consumer *consumer)
 {
     return consumer->cursor < atomic_load(&pool->head);
@@ -470,16 +488,20 @@ struct result *pool_acquire(struct pool *pool, struct consumer *consumer)
             if (result->state == RESULT_READY && result->ticket >= consumer->cursor)
                 found = older_result(found, result);
         }
+        if (consumer->cursor) // else it takes what was ready before it came
+            consumer->missed += (found ? found->ticket : pool->head) - consumer->cursor;
         consumer->cursor = found ? found->ticket + 1 : pool->head;
         if (!found)
             break;
         found->awaited--;
         if (!is_late(pool, found)) {
             found->held++;
+            consumer->taken++;
             consumer->acquired_ns = monotonic_ns();
             break;
         }
         found->fate = FATE_LATE;
+        consumer->missed++;
         end_unneeded(pool, found);
     } while (true);
     consumer->held = found;
@@ -560,6 +582,7 @@ void pool_lend(struct pool *pool, struct consumer *consumer, bool told)
         result->lent_ns = monotonic_ns();
     } else {
         consumer->cursor = result->ticket;
+        consumer->taken--;
         result->awaited++;
     }
     pthread_mutex_unlock(&pool->lock);

@@ -120,6 +120,8 @@ struct result {
 struct consumer {
     struct consumer *next;
     uint64_t cursor;     // ticket from which on results are still to come to it
+    uint64_t taken;      // results that came to it
+    uint64_t missed;     // that went before it came to them
     struct result *held; // acquired and neither released nor lent; NULL: none
     struct {
         uint64_t ticket;        // of the result whose payload the consumer detached; 0: of none
@@ -232,6 +234,14 @@ void pool_renew_memory(struct pool *);
 // From now on the consumer gets results, from the next one on that becomes ready; under
 // OVERFLOW_WAIT the first consumer also gets what is ready.
 void pool_attach(struct pool *, struct consumer *);
+// What a consumer has and had.
+struct consumer_report {
+    int behind; // results that are ready and have not come to it
+    int held;   // results that it has not given back
+    uint64_t taken, missed;
+};
+
+struct consumer_report pool_report(struct pool *, const struct consumer *);
 // The consumer is gone: gives up all that it holds, was lent or was to get.
 void pool_detach(struct pool *, struct consumer *);
 // Whether pool_acquire may find something. Takes no lock.

@@ -422,6 +422,7 @@ const struct sink_driver ring_sink = {
     .pump = server_pump,
     .finish = server_finish,
     .clients = server_clients,
+    .client = server_client,
     .listener = server_listener,
     .check_path = check_paths,
     .yield = yield,

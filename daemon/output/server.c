@@ -1,8 +1,11 @@
 #include "daemon/output/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -120,6 +123,35 @@ static void tune_tcp(int fd)
                    sizeof options[i].value);
 }
 
+// The program at the other end of a unix socket. Reads what the kernel has in memory.
+static void name_program(struct server_client *client)
+{
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    char path[40], program[17] = "";
+    if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+        return;
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)peer.pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, program, sizeof program - 1);
+    program[n > 0 ? strcspn(program, "\n") : 0] = 0;
+    if (fd >= 0)
+        close(fd);
+    snprintf(client->name, sizeof client->name, "%s:%d", *program ? program : "?", (int)peer.pid);
+}
+
+static void name_host(struct server_client *client)
+{
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof peer;
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    if (getpeername(client->fd, (struct sockaddr *)&peer, &length) == 0 &&
+        getnameinfo((struct sockaddr *)&peer, length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(client->name, sizeof client->name,
+                 strchr(host, ':') ? "[%.50s]:%.8s" : "%.50s:%.8s", host, port);
+}
+
 static int add_client(struct server *server, int fd)
 {
     if (server->n_clients >= server->sink.context.config->clients)
@@ -133,8 +165,12 @@ static int add_client(struct server *server, int fd)
         free(client);
         return rc;
     }
-    if (!server->listener.path)
+    if (server->listener.path) {
+        name_program(client);
+    } else {
         tune_tcp(fd);
+        name_host(client);
+    }
     server->clients[server->n_clients++] = client;
     if (server->sink.context.pool)
         pool_attach(server->sink.context.pool, &client->consumer);
@@ -415,6 +451,15 @@ const struct listener *server_listener(const struct sink *sink)
 int server_clients(const struct sink *sink)
 {
     return ((const struct server *)sink)->n_clients;
+}
+
+struct sink_client server_client(const struct sink *sink, int i)
+{
+    const struct server_client *client = ((const struct server *)sink)->clients[i];
+    struct sink_client found = {.name = client->name};
+    if (sink->context.pool)
+        found.report = pool_report(sink->context.pool, &client->consumer);
+    return found;
 }
 
 int server_port(const struct sink *sink)

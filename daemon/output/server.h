@@ -8,11 +8,14 @@
 #include "daemon/output/protocol.h"
 #include "daemon/output/sink.h"
 
+enum { SERVER_NAME_MAX = 63 };
+
 // The first member of every client.
 struct server_client {
     struct consumer consumer;
     struct stream_position position;
-    int fd;       // non-blocking, the client's own
+    int fd; // non-blocking, the client's own
+    char name[SERVER_NAME_MAX + 1];
     bool blocked; // it has to take something before it gets more
 };
 
@@ -75,6 +78,7 @@ void server_close_when_drained(struct server *);
 void server_pump(struct sink *);
 void server_finish(struct sink *, int grace_ms);
 int server_clients(const struct sink *);
+struct sink_client server_client(const struct sink *, int i);
 int server_port(const struct sink *);
 const struct listener *server_listener(const struct sink *);
 void server_check_path(struct sink *);

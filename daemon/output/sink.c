@@ -63,6 +63,11 @@ int sink_clients(const struct sink *sink)
     return sink->driver->clients(sink);
 }
 
+struct sink_client sink_client(const struct sink *sink, int i)
+{
+    return sink->driver->client ? sink->driver->client(sink, i) : (struct sink_client){0};
+}
+
 int sink_port(const struct sink *sink)
 {
     return sink->driver->port ? sink->driver->port(sink) : 0;

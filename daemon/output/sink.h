@@ -37,12 +37,20 @@ struct sink_context {
     struct shared_object *shared; // outlives the sink, which opens it for `shared:` and closes it
 };
 
+// Who reads a listening sink.
+struct sink_client {
+    const char *name; // PROGRAM:PID of this machine, else HOST:PORT; as long as the client stays
+    struct consumer_report report;
+};
+
 // What each kind of sink fills in.
 struct sink_driver {
     int (*open)(struct sink **ret, const struct sink_context *, char *why, size_t size);
     void (*pump)(struct sink *);
     void (*finish)(struct sink *, int grace_ms);
     int (*clients)(const struct sink *);
+    // The client of that number, below `clients`. NULL: they have no names.
+    struct sink_client (*client)(const struct sink *, int i);
     int (*port)(const struct sink *); // NULL: it has none
     // NULL: it does not listen.
     const struct listener *(*listener)(const struct sink *);
@@ -78,6 +86,9 @@ void sink_yield(struct sink *, struct listener *ret);
 // Call it every second or so: it costs one lstat where nothing happened.
 void sink_check_path(struct sink *);
 int sink_clients(const struct sink *);
+// The client of that number, below sink_clients; its name is NULL where this kind of sink knows
+// none.
+struct sink_client sink_client(const struct sink *, int i);
 int sink_port(const struct sink *); // of a tcp sink, for port 0; else 0
 
 // --- for the kinds of sinks

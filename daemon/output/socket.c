@@ -248,6 +248,7 @@ const struct sink_driver socket_sink = {
     .pump = server_pump,
     .finish = server_finish,
     .clients = server_clients,
+    .client = server_client,
     .listener = server_listener,
     .check_path = server_check_path,
     .yield = server_yield,

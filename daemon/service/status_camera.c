@@ -82,9 +82,9 @@ static json_t *sink_json(const struct output *output)
     return status_string(text);
 }
 
-static const char *kernel_name(enum kernel kernel)
+static const char *choice_name(const char *key, int value)
 {
-    return row_choice(table_find(&output_table, "kernel"), (int)kernel);
+    return row_choice(table_find(&output_table, key), value);
 }
 
 static json_t *losses_json(const struct ledger *ledger)
@@ -108,20 +108,41 @@ static int clients_of(const struct output *output)
     return output_sink(output) ? sink_clients(output_sink(output)) : 0;
 }
 
+static json_t *client_json(const struct sink_client *client)
+{
+    const struct consumer_report *report = &client->report;
+    return json_pack("{s:o, s:i, s:i, s:I, s:I}", "name", status_string(client->name), "behind",
+                     report->behind, "held", report->held, "taken", (json_int_t)report->taken,
+                     "missed", (json_int_t)report->missed);
+}
+
+// Those that have a name.
+static json_t *consumers_json(const struct output *output)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < clients_of(output); i++) {
+        const struct sink_client client = sink_client(output_sink(output), i);
+        if (client.name)
+            json_array_append_new(list, client_json(&client));
+    }
+    return list;
+}
+
 static json_t *output_json(const struct output *output, int64_t now)
 {
     // Offered is read last, so that the parts never exceed it.
     json_t *losses = losses_json(&output->ledger);
     json_int_t emitted = (json_int_t)atomic_load(&output->ledger.emitted);
     json_int_t offered = (json_int_t)atomic_load(&output->ledger.offered);
-    return json_pack("{s:s, s:s, s:o, s:b, s:i, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o}", "name",
-                     output->config->name, "kernel", kernel_name(output->config->kernel), "sink",
-                     sink_json(output), "open", output_sink(output) != NULL, "clients",
-                     clients_of(output), "offered", offered, "emitted", emitted, "lost", losses,
-                     "fps_out", rate_counter_rate(&output->emitted), "fps_lost",
-                     rate_counter_rate(&output->lost), "latency", latency_json(output), "results",
-                     status_results_json(output, now), "last_error",
-                     last_error_json(&output->last_error, now));
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:b, s:i, s:o, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o}", "name",
+        output->config->name, "kernel", choice_name("kernel", (int)output->config->kernel),
+        "protocol", choice_name("protocol", (int)output->config->protocol), "sink",
+        sink_json(output), "open", output_sink(output) != NULL, "clients", clients_of(output),
+        "consumers", consumers_json(output), "offered", offered, "emitted", emitted, "lost", losses,
+        "fps_out", rate_counter_rate(&output->emitted), "fps_lost",
+        rate_counter_rate(&output->lost), "latency", latency_json(output), "results",
+        status_results_json(output, now), "last_error", last_error_json(&output->last_error, now));
 }
 
 static json_t *outputs_json(const struct subscriptions *outputs, int64_t now)
@@ -149,9 +170,9 @@ json_t *status_batch_json(const struct output *output, int64_t now)
         json_object_set_new(closed, batch_close_name((enum batch_close)i),
                             json_integer((json_int_t)n));
     }
-    return json_pack("{s:s, s:o, s:b, s:i, s:i, s:o, s:o, s:o, s:o}", "name", output->config->name,
+    return json_pack("{s:s, s:o, s:b, s:i, s:o, s:i, s:o, s:o, s:o, s:o}", "name", output->config->name,
                      "sink", sink_json(output), "open", output_sink(output) != NULL, "clients",
-                     clients_of(output), "capacity", output->config->capacity, "elements_mean",
+                     clients_of(output), "consumers", consumers_json(output), "capacity", output->config->capacity, "elements_mean",
                      count > 0 ? json_real(elements / (double)count) : json_null(), "closed",
                      closed, "results", status_results_json(output, now), "last_error",
                      last_error_json(&output->last_error, now));

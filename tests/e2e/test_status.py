@@ -114,6 +114,8 @@ def check_healthy(checks, camera):
     checks.check(camera["state"] == "running" and camera["next_try_s"] is None, f"healthy: {camera}")
     checks.check((camera["codec"], camera["decoder"]) in (("h264", "cpu"), ("h264", "nvdec")), f"healthy: {camera}")
     checks.check(camera["backend"] in ("cpu", "cuda"), f"healthy: {camera['backend']}")
+    checks.check(any(re.fullmatch(r"[^:]+:\d+", reader["name"]) and reader["taken"] > 0 and reader["missed"] == 0
+                     for reader in output_of(camera, "read")["consumers"]), f"who reads: {output_of(camera, 'read')}")
     checks.check(camera["picture"] == {"width": 320, "height": 240}, f"healthy: {camera['picture']}")
     checks.check(15 < camera["fps_in"] < 35, f"healthy: {camera['fps_in']} frames/s")
     checks.check(camera["converted"] == 0 == sum(camera["flagged"].values()), f"healthy: {camera}")

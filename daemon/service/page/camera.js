@@ -285,7 +285,7 @@ export class CameraPage {
     this.clients.replaceChildren(...camera.outputs.map((output) => h("div", {class: "output"},
       h("h3", {}, output.name, " ", h("small", {}, output.sink)),
       h("p", {}, `${output.open ? "open" : "closed"}, ${output.clients} client${output.clients === 1 ? "" : "s"}, ${rate(output.fps_out)}/s out, p50 ${duration(output.latency.p50_s)}, p99 ${duration(output.latency.p99_s)}. Lost: ${lossWords(output.lost)}.`),
-      output.readers?.length ? readersTable(output.readers) : null,
+      output.consumers.length ? consumersTable(output.consumers) : null,
       output.last_error ? h("p", {class: "bad"}, `${output.last_error.text} (${duration(output.last_error.age_s)} ago)`) : null)));
   }
 }
@@ -302,11 +302,11 @@ const EXTRA = {
   availability: ["Shown in 7 days", (share) => `${(100 * (share.share ?? share)).toFixed(2)} %`],
 };
 
-/** @param {import("./status.js").Client[]} readers */
-function readersTable(readers) {
-  return h("table", {}, h("thead", {}, h("tr", {}, ...["Client", "Lag", "Taken", "Lost"].map((name) => h("th", {scope: "col"}, name)))),
-    h("tbody", {}, ...readers.map((reader) => h("tr", {}, h("th", {scope: "row"}, reader.name ?? reader.peer ?? "?"),
-      ...[reader.lag, reader.sent, reader.lost].map((value) => h("td", {}, value === undefined ? "–" : count(value)))))));
+/** @param {import("./status.js").Consumer[]} consumers */
+function consumersTable(consumers) {
+  return h("table", {}, h("thead", {}, h("tr", {}, ...["Client", "Behind", "Holds", "Taken", "Missed"].map((name) => h("th", {scope: "col"}, name)))),
+    h("tbody", {}, ...consumers.map((each) => h("tr", {}, h("th", {scope: "row"}, each.name),
+      ...[each.behind, each.held, each.taken, each.missed].map((value) => h("td", {}, count(value)))))));
 }
 
 /**

@@ -6,8 +6,8 @@ import {getJson} from "./api.js";
  * The parts of the daemon's status that this page shows; framed(1) has all.
  * @typedef {{text: string, age_s: number}} Problem
  * @typedef {{p50_s: number | null, p99_s: number | null}} Latency
- * @typedef {{name?: string, peer?: string, lag?: number, lost?: number, sent?: number}} Client
- * @typedef {{name: string, kernel: string, sink: string, open: boolean, clients: number, readers?: Client[],
+ * @typedef {{name: string, behind: number, held: number, taken: number, missed: number}} Consumer
+ * @typedef {{name: string, kernel: string, sink: string, open: boolean, protocol: string, clients: number, consumers: Consumer[],
  *     offered: number, emitted: number, lost: Object<string, number>, fps_out: number, fps_lost: number,
  *     latency: Latency, results: any, last_error: Problem | null}} Output
  * @typedef {{name: string, state: string, next_try_s: number | null, url: string, stream: string | null,

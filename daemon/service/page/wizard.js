@@ -160,7 +160,7 @@ export class Wizard {
     return this.work(this.tryIt, this.probed, "Playing the camera for three seconds…", async () => {
       const told = await send("api/v1/probe", {url: this.url.value.trim(), user: this.user.value, password: this.password.value});
       /** @type {[string, any][]} */
-      const rows = Object.entries(told).filter(([key, value]) => key !== "yaml" && value !== null).map(([key, value]) => [words(key), phrase(key, value)]);
+      const rows = Object.entries(told).filter(([key, value]) => !["yaml", "fits"].includes(key) && value !== null).map(([key, value]) => [words(key), phrase(key, value)]);
       const fits = told.fits === undefined ? null : h("p", {class: `notice ${told.fits ? "good" : "bad"}`}, told.fits ? "It fits on this machine." : "It does not fit on this machine any more.");
       this.probed.replaceChildren(h("dl", {class: "facts"}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])), fits ?? "");
     });

@@ -157,6 +157,36 @@ static void test_not_told(void)
     end(&f);
 }
 
+static void expect_report(struct fixture *f, int consumer, struct consumer_report expected)
+{
+    const struct consumer_report got = pool_report(f->pool, &f->consumer[consumer]);
+    CHECK(got.behind == expected.behind && got.held == expected.held &&
+              got.taken == expected.taken && got.missed == expected.missed,
+          "%c is %d behind, holds %d, took %d, missed %d", 'A' + consumer, got.behind, got.held,
+          (int)got.taken, (int)got.missed);
+}
+
+// Of three slots A keeps the first, and B takes all; the fourth frame takes the place of the
+// second, before C comes.
+static void test_report(void)
+{
+    struct fixture f;
+    start(&f, 3, REGION_SHARED, OVERFLOW_DROP_OLDEST, 3);
+    for (uint64_t i = 0; i < 4; i++) {
+        struct result *result = feed(&f);
+        if (i == 0)
+            lend(&f, 0, A);
+        if (i != 1)
+            give_back(&f, result->number, lend(&f, i, B), B);
+    }
+    expect_report(&f, A, (struct consumer_report){.behind = 2, .held = 1, .taken = 1});
+    expect_report(&f, B, (struct consumer_report){.taken = 4});
+    expect_report(&f, C, (struct consumer_report){.behind = 3});
+    lend(&f, 3, C);
+    expect_report(&f, C, (struct consumer_report){.held = 1, .taken = 3, .missed = 1});
+    end(&f);
+}
+
 // A is stuck with all; B gives back at once: B gets every frame, and A keeps its oldest.
 static void test_stuck(void)
 {
@@ -446,6 +476,7 @@ int main(void)
 {
     TEST(test_return());
     TEST(test_not_told());
+    TEST(test_report());
     TEST(test_stuck());
     TEST(test_room());
     TEST(test_all_stuck());
