@@ -10,7 +10,8 @@
 static void take_result(struct results_receiver *receiver, const struct found *found)
 {
     struct result_lines *lines = (struct result_lines *)receiver;
-    if (lines->config.sink.kind != SINK_FILE && (!lines->sink || sink_clients(lines->sink) == 0))
+    if (!lines->is_followed && lines->config.sink.kind != SINK_FILE &&
+        (!lines->sink || sink_clients(lines->sink) == 0))
         return;
     const size_t bytes = result_line(lines->line, found, &lines->labels);
     line_queue_add(lines->queue, lines->line, bytes, found->frame.capture_ns);

@@ -13,7 +13,9 @@ struct result_lines {
     struct output_config config; // of the sink; its texts are the above's
     struct line_labels labels;
     struct line_queue *queue;
-    char *line; // room for one
+    bool is_followed;  // the caller takes lines out of the queue too, and has come to:
+    uint64_t followed; // the number of the next
+    char *line;        // room for one
     struct sink *sink;
     bool refused;  // the last try to open the sink failed
     bool finished; // no sink is wanted any more

@@ -325,17 +325,24 @@ size_t event_reader_fill(struct event_reader *reader, char *to, size_t room)
     return used;
 }
 
-void event_reader_touch(struct event_reader *reader)
+static void touch(struct event_reader *reader)
 {
     static const char comment[] = ":\n\n";
-    if (!reader->waits)
-        return;
     free(reader->text);
     reader->text = strdup(comment);
     reader->text_at = 0;
     reader->text_end = reader->text ? strlen(comment) : 0;
     reader->waits = false;
     reader->woken(reader->opaque);
+}
+
+void event_log_touch(struct event_log *log)
+{
+    for (struct event_reader *reader = log->readers, *next; reader; reader = next) {
+        next = reader->next;
+        if (reader->waits)
+            touch(reader);
+    }
 }
 
 void event_reader_close(struct event_reader *reader)

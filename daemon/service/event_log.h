@@ -56,6 +56,9 @@ void event_log_reload(struct event_log *, int64_t realtime_ns, bool ok, const ch
 // A line of JSON as output/result_line.h has it, which begins with its camera, with its newline.
 void event_log_line(struct event_log *, const char *line, size_t bytes);
 bool event_log_wants_lines(const struct event_log *); // else lines are nobody's
+// Each reader that has nothing to read gets a comment, which clients pass over: a connection that
+// is silent for long looks dead.
+void event_log_touch(struct event_log *);
 
 // --- readers
 // `woken` is called when there is more for a reader that got nothing; it may call
@@ -64,8 +67,6 @@ int event_reader_open(struct event_reader **ret, struct event_log *, const struc
                       void (*woken)(void *opaque), void *opaque);
 // Copies at most `room` bytes of what the reader is to get next; 0: nothing for now.
 size_t event_reader_fill(struct event_reader *, char *to, size_t room);
-// Something that clients pass over, where nothing else waits: the connection is in use.
-void event_reader_touch(struct event_reader *);
 void event_reader_close(struct event_reader *); // accepts NULL
 
 const char *event_kind_name(enum event_kind);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
 #include "daemon/service/page.h"
 #include "daemon/service/status.h"
@@ -91,20 +92,13 @@ static struct http_page status_page(const struct metrics *metrics)
     return text_page(200, "application/json", status_text(metrics->status, metrics));
 }
 
-static struct http_page history_page(const struct metrics *metrics)
-{
-    return text_page(200, "application/json",
-                     history_text(metrics->history, NULL, HISTORY_SAMPLES, monotonic_ns()));
-}
-
 static const struct {
     const char *path;
     struct http_page (*get)(const struct metrics *);
 } pages[] = {
-    {"/metrics", metrics_page},        {"/healthz", health_page},
-    {"/readyz", readiness_page},       {"/api/v1/cameras", cameras_page},
-    {"/api/v1/scenes", scenes_page},   {"/api/v1/status", status_page},
-    {"/api/v1/history", history_page},
+    {"/metrics", metrics_page},      {"/healthz", health_page},
+    {"/readyz", readiness_page},     {"/api/v1/cameras", cameras_page},
+    {"/api/v1/scenes", scenes_page}, {"/api/v1/status", status_page},
 };
 
 bool routes_get(const struct metrics *metrics, const char *path, struct http_page *ret)
@@ -129,6 +123,33 @@ static void serve_page(void *opaque, struct http_exchange *exchange)
         http_refuse(exchange, 404, "no such page");
 }
 
+static void serve_history(void *opaque, struct http_exchange *exchange)
+{
+    const struct routes_context *context = opaque;
+    const char *camera = http_argument(exchange, "camera");
+    const char *samples = http_argument(exchange, "samples");
+    int n = HISTORY_SAMPLES, used = 0;
+    struct metrics metrics;
+    if (samples && (sscanf(samples, "%3d%n", &n, &used) != 1 || samples[used] || n < 1 ||
+                    n > HISTORY_SAMPLES)) {
+        http_refuse(exchange, 400, "samples is a number from 1 to %d", HISTORY_SAMPLES);
+        return;
+    }
+    context->snapshot(context->opaque, &metrics);
+    if (camera && !history_has(metrics.history, camera)) {
+        http_refuse(exchange, 404, "there is no camera of that name, or it came just now");
+        return;
+    }
+    const struct http_page page = text_page(
+        200, "application/json", history_text(metrics.history, camera, n, monotonic_ns()));
+    http_answer(exchange, &page);
+}
+
+static void serve_events(void *opaque, struct http_exchange *exchange)
+{
+    event_streams_serve(((struct routes_context *)opaque)->streams, exchange);
+}
+
 const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/metrics", .serve = serve_page},
     {.method = "GET", .pattern = "/healthz", .serve = serve_page},
@@ -136,7 +157,8 @@ const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/api/v1/cameras", .serve = serve_page},
     {.method = "GET", .pattern = "/api/v1/scenes", .serve = serve_page},
     {.method = "GET", .pattern = "/api/v1/status", .serve = serve_page},
-    {.method = "GET", .pattern = "/api/v1/history", .serve = serve_page},
+    {.method = "GET", .pattern = "/api/v1/history", .serve = serve_history},
+    {.method = "GET", .pattern = "/api/v1/events", .serve = serve_events},
     {.method = "GET", .pattern = "/", .serve = page_serve, .open = true},
     {.method = "GET", .pattern = "/page/*", .serve = page_serve, .open = true},
 };

@@ -9,6 +9,7 @@ struct routes_context {
     // What the pages show, as it is now.
     void (*snapshot)(void *opaque, struct metrics *ret);
     void *opaque;
+    struct event_streams *streams;
 };
 
 // Their `opaque` is a struct routes_context.

@@ -11,11 +11,13 @@
 #include "daemon/base/log.h"
 #include "daemon/output/copies.h"
 #include "daemon/service/control.h"
-#include "daemon/service/event_log.h"
+#include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
 #include "daemon/service/reply.h"
 #include "daemon/service/routes.h"
 #include "daemon/service/status.h"
+
+enum { TOUCH_SAMPLES = 10 }; // between signs of life for clients that follow events
 
 // What a reload has prepared.
 struct next {
@@ -54,8 +56,11 @@ static void sample(struct service *service)
     struct metrics metrics;
     service->context.snapshot(service->context.opaque, &metrics);
     status_sample(&service->status, &metrics);
-    if (service->ticks++ % (HISTORY_INTERVAL_MS / STATUS_SAMPLE_MS) == 0)
+    if (service->ticks % (HISTORY_INTERVAL_MS / STATUS_SAMPLE_MS) == 0)
         history_sample(service->history, &metrics, monotonic_ns());
+    if (service->ticks % TOUCH_SAMPLES == 0)
+        event_log_touch(service->events);
+    service->ticks++;
 }
 
 static void tick(uv_timer_t *timer)
@@ -468,6 +473,16 @@ void service_reloaded(struct service *service)
 
 // --- life
 
+static int open_streams(struct service *service)
+{
+    return event_streams_open(&service->routes.streams, &(struct event_streams_context){
+                                                            .loop = service->context.loop,
+                                                            .log = service->events,
+                                                            .snapshot = take_snapshot,
+                                                            .opaque = service,
+                                                        });
+}
+
 int service_open(struct service **ret, const struct service_context *context)
 {
     struct service *service = calloc(1, sizeof *service);
@@ -485,6 +500,8 @@ int service_open(struct service **ret, const struct service_context *context)
     int rc = history_open(&service->history);
     if (rc == 0)
         rc = event_log_open(&service->events);
+    if (rc == 0)
+        rc = open_streams(service);
     if (rc < 0)
         log_event(LOG_LEVEL_ERROR, "no history: %s", strerror(-rc));
     if (rc == 0)
@@ -517,5 +534,6 @@ void service_close(struct service *service)
         return;
     control_close(service->control);
     http_close(service->http);
+    event_streams_close(service->routes.streams);
     uv_close((uv_handle_t *)&service->timer, free_service);
 }

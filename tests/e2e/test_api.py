@@ -1,9 +1,14 @@
 #!/usr/bin/python3
 """The API that the page and other programs use: the answers of a running daemon."""
+import http.client
 import json
+import signal
+import struct
+import threading
 import time
 
-from framed_client import Checks, Framed, Reader, folder, free_port, make_clip, until
+import consume
+from framed_client import PATIENCE, Checks, Framed, Reader, folder, free_port, make_clip, until
 from http_client import Client, port_of
 
 CONFIG = """
@@ -16,6 +21,7 @@ cameras:
     outputs:
       o: {{size: 64x64, sink: "unix:{where}/o.sock"}}
       p: {{size: 64x64, sink: "tcp:0"}}
+      found: {{size: 64x64, fps: 5, sink: "ring:{where}/found.ring", detections: {{sink: "unix:{where}/found.sock"}}}}
   door:
     url: tcp://127.0.0.1:{port}
     outputs:
@@ -58,6 +64,102 @@ def check_history(checks, client):
     checks.check(-0.1 < age < 2 + 2, f"the newest sample is {age:.1f} s old")
 
 
+class Events(threading.Thread):
+    """Follows events until it is closed: (id, kind, data) each."""
+
+    def __init__(self, port, query="", headers=None):
+        super().__init__(daemon=True)
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * PATIENCE)
+        self.connection.request("GET", "/api/v1/events" + query, headers=headers or {})
+        self.response = self.connection.getresponse()
+        self.status, self.type = self.response.status, self.response.headers["Content-Type"]
+        self.list, self.comments = [], 0
+        self.start()
+
+    def run(self):
+        fields = {}
+        try:
+            while line := self.response.readline().decode():
+                if line == "\n" and "data" in fields:
+                    self.list.append((int(fields.get("id", 0)), fields["event"], json.loads(fields["data"])))
+                    fields = {}
+                self.comments += line.startswith(":")
+                if ": " in line and not line.startswith(":"):
+                    name, value = line.rstrip("\n").split(": ", 1)
+                    fields[name] = value
+        except (OSError, ValueError, AttributeError, http.client.HTTPException):
+            pass  # closed
+
+    def of(self, kind, **wanted):
+        return [data for _, one, data in list(self.list)
+                if one == kind and all(data.get(name) == value for name, value in wanted.items())]
+
+    def close(self):
+        self.connection.sock.shutdown(2)
+        self.join(10)
+
+
+def check_events(checks, client, framed):
+    """The past, then what happens: a camera that nobody answers, one that runs, and reloads."""
+    every = Events(client.port)
+    checks.check(every.status == 200 and every.type == "text/event-stream", f"{every.status} {every.type}")
+    refused = until(lambda: every.of("state", camera="door", state="retrying"), 10)
+    checks.check(refused and "refused" in refused[0]["why"] and "outage_s" not in refused[0], f"door: {refused}")
+    running = until(lambda: every.of("state", camera="gate", state="running"), 10)
+    checks.check(running and running[0]["why"] is None and abs(running[0]["t"] - time.time()) < 60, f"gate: {running}")
+    gate = Events(client.port, "?camera=gate&types=state,reload")
+    reloads = Events(client.port, "?types=reload")
+    with open(framed.config) as file:
+        text = file.read()
+    with open(framed.config, "w") as file:
+        file.write(text.replace("door:", "yard:"))
+    framed.child.send_signal(signal.SIGHUP)
+    done = until(lambda: reloads.of("reload", ok=True), 10)
+    checks.check(done and done[0]["text"] == "1 camera kept, 1 camera added, 1 camera removed", f"a reload: {done}")
+    with open(framed.config, "w") as file:
+        file.write(text.replace("size:", "sise:", 1))
+    framed.child.send_signal(signal.SIGHUP)
+    failed = until(lambda: reloads.of("reload", ok=False), 10)
+    checks.check(failed and "sise: unknown key" in failed[0]["text"], f"a reload that is refused: {failed}")
+    checks.check(until(lambda: every.of("state", camera="door", state="ended", why="stopped"), 10), "door ends")
+    checks.check({data["camera"] for data in gate.of("state")} == {"gate"} and not gate.of("reload"), f"{gate.list}")
+    checks.check({kind for _, kind, _ in reloads.list} == {"reload"}, f"{reloads.list}")
+    with open(framed.config, "w") as file:
+        file.write(text)
+    framed.child.send_signal(signal.SIGHUP)
+    until(lambda: len(every.of("reload")) == 3, 10)
+    numbers = [number for number, _, _ in every.list]
+    checks.check(numbers == sorted(set(numbers)), f"numbers rise: {numbers}")
+    for query, headers in ((f"?after={numbers[-3]}", None), ("", {"Last-Event-ID": str(numbers[-3])})):
+        back = Events(client.port, query, headers)
+        until(lambda: len(back.list) >= 2, 5)
+        checks.check([number for number, _, _ in back.list][:2] == numbers[-2:], f"behind {numbers[-3]}: {back.list}")
+        back.close()
+    for query in ("?types=states", "?types=", "?after=x", "?after=-1", f"?camera={'x' * 24}"):
+        checks.check(client.get("/api/v1/events" + query)[0] == 400, f"{query} is taken")
+    for one in every, gate, reloads:
+        one.close()
+
+
+def check_detections(checks, client, where):
+    """Lines of detections come to those that ask for them."""
+    lines = Events(client.port, "?types=detections&camera=gate")
+    others = Events(client.port, "?types=detections&camera=yard")
+    ring = consume.Ring(consume.connect(f"ring:{where}/found.ring", 10))
+    frames = ring.frames()
+    for _ in range(3):
+        next(frames)
+        slot, ticket = ring.held
+        found = struct.pack("<4sHHIIQII", b"FRRS", 1, 0, slot, 0, ticket, 1, 0)
+        ring.peer.send(found + struct.pack("<4ff2Hq", 10, 20, 30, 40, 0.5, 2, 0, 7))
+    got = until(lambda: len(lines.of("detections")) >= 3 and lines.of("detections"), 10)
+    checks.check(got and got[0]["output"] == "found" and len(got[0]["objects"]) == 1, f"lines: {lines.list}")
+    checks.check(not others.list, f"another camera's: {others.list}")
+    ring.peer.close()
+    lines.close()
+    others.close()
+
+
 def main():
     checks = Checks("api")
     with folder() as where:
@@ -66,6 +168,8 @@ def main():
             client = Client(port_of(framed))
             reader = Reader(f"unix:{where}/o.sock", keep=False)
             check_status(checks, client)
+            check_events(checks, client, framed)
+            check_detections(checks, client, where)
             check_history(checks, client)
             checks.check(reader.count > 0, "nothing was read")
     checks.end()

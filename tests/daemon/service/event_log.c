@@ -275,9 +275,9 @@ static void test_waking(void)
     state("gate", CAMERA_RETRYING, "x");
     CHECK(wakes == 1, "woken while it reads");
     CHECK(count(all(reader, 3), "event: state") == 3, "three events");
-    event_reader_touch(reader);
+    event_log_touch(events);
     CHECK(wakes == 2, "touched");
-    event_reader_touch(reader);
+    event_log_touch(events);
     CHECK(wakes == 2, "touched while it does not wait");
     expect(reader, ":\n\n");
     event_reader_close(reader);
