@@ -43,6 +43,7 @@ struct daemon {
     uv_timer_t deadline, log;
     struct notify notify;
     struct event_queue *events;
+    struct previews *previews;
     struct devices *devices;
     struct login_pause *logins;
     struct service *service;
@@ -91,6 +92,7 @@ static void take_snapshot(void *opaque, struct metrics *ret)
         .decode = &daemon->decode,
         .process = &daemon->process,
         .reload = &daemon->reload,
+        .previews = daemon->previews,
         .unfinished = &daemon->unfinished.files,
     };
     judge_health(daemon, notify_patience_ns(&daemon->notify), &ret->health);
@@ -135,6 +137,7 @@ static void end(struct daemon *daemon)
     }
     unfinished_close(&daemon->unfinished);
     block_signals(); // it has ended well: no signal may kill it on its last steps
+    previews_stop(daemon->previews);
     event_queue_close(daemon->events);
     daemon->events = NULL;
     service_close(daemon->service);
@@ -280,6 +283,7 @@ static void open_cameras_and_reload(struct daemon *daemon)
         .loop = &daemon->loop,
         .work = &daemon->work,
         .events = daemon->events,
+        .previews = daemon->previews,
         .decode = &daemon->decode,
         .process = &daemon->process,
         .changed = camera_changed,
@@ -310,6 +314,8 @@ static int open_loop(struct daemon *daemon)
     if (rc < 0)
         return rc;
     rc = event_queue_open(&daemon->events, &daemon->loop);
+    if (rc == 0 && (rc = previews_open(&daemon->previews, &daemon->loop, daemon->events)) < 0)
+        event_queue_close(daemon->events);
     if (rc < 0) {
         uv_loop_close(&daemon->loop);
         return rc;
@@ -406,6 +412,7 @@ static void finish(struct daemon *daemon)
     write_metrics(daemon);
     judge_cameras(daemon);
     cameras_close(&daemon->cameras);
+    previews_close(daemon->previews);
     login_pause_close(daemon->logins);
     devices_close(daemon->devices);
     uv_loop_close(&daemon->loop);

@@ -14,6 +14,8 @@
 //   drivers, as a camera's thread does.
 // - Each output with `crops` has a thread (transform/crops.h), which waits for boxes that clients
 //   found and submits them. It may block in the drivers, too.
+// - The previews' thread (view/previews.h) makes JPEGs of cameras' pictures while somebody
+//   looks. It may block in the drivers, and has the lowest priority.
 // - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
 //   A thread of each such GPU first closes the decoders of NVDEC that its cameras left behind.
 // - libuv's threads run work that may block, for the loop (base/work.h): they write files and to
@@ -27,12 +29,12 @@
 // for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
-// (transform/transform.c), crops (transform/crops.h) and their pictures, the memory of a pool, a
-// pool (output/pool.c). A pool's lock guards its batch too (output/batch.h). Those of a camera's
-// texts, of what was seen in its pictures (scene/scene_report.h), of its pictures and their
-// buffers, a semaphore, the event queue and the log are taken last. Two are held while a thread
-// waits: that of a pool's memory, while memory is mapped and pinned, and that of the log, while a
-// line is written.
+// (transform/transform.c), crops (transform/crops.h) and their pictures, previews
+// (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
+// batch too (output/batch.h). Those of a camera's texts, of what was seen in its pictures
+// (scene/scene_report.h), of its pictures and their buffers, a semaphore, the event queue and
+// the log are taken last. Two are held while a thread waits: that of a pool's memory, while
+// memory is mapped and pinned, and that of the log, while a line is written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

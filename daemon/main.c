@@ -122,6 +122,7 @@ static const struct command commands[] = {
     {"discover", "look for ONVIF cameras and print the URLs of their streams", NULL, 0,
      discover_main},
     {"record", "make the running daemon write a clip of a camera", NULL, 0, record_main},
+    {"snap", "print the next picture of a camera, or of an output, as a JPEG", NULL, 0, snap_main},
     {"verify", "hold the tensors of presets to those of their frameworks", NULL, 0, verify_main},
     {"defaults", "print a configuration with every key and its default", defaults, 0, NULL},
     {"schema", "print the configuration's JSON Schema (draft-07)", schema, 0, NULL},

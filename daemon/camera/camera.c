@@ -35,6 +35,7 @@ static int open_thread(struct camera *camera)
                                                    .devices = context->devices,
                                                    .logins = context->logins,
                                                    .events = context->events,
+                                                   .previews = context->previews,
                                                    .subscriptions = camera->subscriptions,
                                                    .decode = context->decode,
                                                    .process = context->process,
@@ -118,6 +119,11 @@ void camera_join(struct camera *camera)
 void camera_release_device(struct camera *camera)
 {
     camera_thread_release_device(camera->thread);
+}
+
+struct preview_source *camera_preview(const struct camera *camera)
+{
+    return camera_thread_preview(camera->thread);
 }
 
 struct stream_memory camera_memory(const struct camera *camera)

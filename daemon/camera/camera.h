@@ -11,6 +11,7 @@ struct camera_context {
     struct devices *devices;
     struct login_pause *logins; // as of struct camera_thread_context
     struct event_queue *events;
+    struct previews *previews;          // as of struct camera_thread_context
     struct output **batches;            // the list that shares are of (subscriptions_open)
     struct histogram *decode, *process; // as of struct transform_context
     void (*ended)(struct event *);      // the thread has ended (camera_of_event)
@@ -50,6 +51,8 @@ void camera_join(struct camera *);
 void camera_release_device(struct camera *);
 void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one
 
+// Where its pictures may be looked at; NULL: nowhere.
+struct preview_source *camera_preview(const struct camera *);
 // What memory its stream takes by its last picture, or else by its configuration.
 struct stream_memory camera_memory(const struct camera *);
 struct camera *camera_of_changes(struct event *);

@@ -34,6 +34,7 @@ struct camera_thread {
     struct decoder *decoder; // kept over connections; NULL: none
     struct scene *scene;
     struct transform *transform;
+    struct preview_source *preview; // NULL: there is none
     struct device_lease lease;
     bool live; // the input can come back
     bool cut_short_logged;
@@ -76,6 +77,7 @@ static int pass_frames(struct camera_thread *t)
         while (rc == 0 && (rc = camera_update(t)) == 0 &&
                (rc = decoder_receive(t->decoder, &frame)) == 0) {
             describe_frame(t, &frame);
+            preview_offer(t->preview, &frame, t->subscriptions);
             note_submitted(t, transform_submit(t->transform, &frame)); // gives the frame away
             camera_report_alarms(t->context.report);
         }
@@ -276,6 +278,7 @@ static int join_decoder(struct camera_thread *t)
 
 static void detach_device(struct camera_thread *t)
 {
+    preview_drain(t->preview);
     transform_detach(t->transform);
     scene_detach(t->scene);
     device_release(&t->lease);
@@ -284,6 +287,7 @@ static void detach_device(struct camera_thread *t)
 static void release_device(struct camera_thread *t)
 {
     transform_drain(t->transform);
+    preview_drain(t->preview);
     if (t->decoder)
         decoder_leave(t->decoder);
     detach_device(t);
@@ -425,6 +429,7 @@ static void wait_for_next_try(struct camera_thread *t, int64_t ns)
 static void drain(struct camera_thread *t)
 {
     transform_drain(t->transform);
+    preview_drain(t->preview);
     close_decoder(t);
 }
 
@@ -577,6 +582,8 @@ int camera_thread_open(struct camera_thread **ret, const struct camera_thread_co
         rc = open_scene(t);
     if (rc == 0)
         rc = open_transform(t);
+    if (rc == 0 && context->previews)
+        rc = preview_source_open(&t->preview, context->previews, context->config->name, &t->lease);
     if (rc < 0) {
         camera_thread_close(t);
         return rc;
@@ -593,6 +600,7 @@ void camera_thread_close(struct camera_thread *t)
         drain(t);
         detach_device(t);
     }
+    preview_source_close(t->preview);
     transform_close(t->transform);
     scene_close(t->scene);
     subscriptions_release(t->subscriptions);
@@ -624,6 +632,11 @@ struct subscriptions *camera_thread_subscribe(struct camera_thread *t,
     struct subscriptions *never_taken =
         atomic_exchange(&t->next_subscriptions, subscriptions_acquire(subscriptions));
     return never_taken && subscriptions_release(never_taken) ? never_taken : NULL;
+}
+
+struct preview_source *camera_thread_preview(const struct camera_thread *t)
+{
+    return t->preview;
 }
 
 void camera_thread_join(struct camera_thread *t)

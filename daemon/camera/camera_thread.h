@@ -5,6 +5,7 @@
 
 #include "daemon/camera/camera_report.h"
 #include "daemon/transform/transform.h"
+#include "daemon/view/previews.h"
 
 struct camera_thread;
 
@@ -16,6 +17,7 @@ struct camera_thread_context {
     struct subscriptions *subscriptions; // at first; the thread takes a reference of its own
     struct histogram *decode, *process;  // as of struct transform_context
     struct camera_report *report;        // all that the thread says
+    struct previews *previews;           // NULL: nobody looks at its pictures
     struct event *ended;                 // posted when the thread ends
 };
 
@@ -28,6 +30,8 @@ void camera_thread_stop(struct camera_thread *);  // asks; may be repeated
 // posts the event of the list that it worked by before. Returns a list that it never worked by, to
 // be closed, or NULL.
 struct subscriptions *camera_thread_subscribe(struct camera_thread *, struct subscriptions *);
+// Where its pictures may be looked at; NULL: nowhere.
+struct preview_source *camera_thread_preview(const struct camera_thread *);
 // The same at once, while the thread is not running: returns the former list, to be closed, or
 // NULL.
 struct subscriptions *camera_thread_update(struct camera_thread *);

@@ -174,16 +174,17 @@ int ask_for(struct ask *ask, const char *request, int timeout_s, char **reply, c
     return rc;
 }
 
-// "ok" with what was done in "done", or "exit_code" and "errors".
-static int print_reply(const struct ask *ask, const json_t *reply, const char *failed)
+// "ok" with the text, or "exit_code" and "errors".
+static int take_text(const struct ask *ask, const json_t *reply, const char *member,
+                     const char *failed, char **ret)
 {
     const json_t *error;
-    const char *done = json_string_value(json_object_get(reply, "done"));
+    const char *text = json_string_value(json_object_get(reply, member));
     int code = (int)json_integer_value(json_object_get(reply, "exit_code"));
     size_t i;
     if (json_is_true(json_object_get(reply, "ok"))) {
-        printf("%s\n", done ? done : "done");
-        return EXIT_OK;
+        *ret = text ? strdup(text) : NULL;
+        return *ret ? EXIT_OK : EXIT_RUNTIME;
     }
     json_array_foreach((json_t *)json_object_get(reply, "errors"), i, error)
     {
@@ -193,7 +194,8 @@ static int print_reply(const struct ask *ask, const json_t *reply, const char *f
     return code == EXIT_OK ? EXIT_RUNTIME : code;
 }
 
-int ask_order(struct ask *ask, const char *request, int timeout_s, const char *failed)
+int ask_text(struct ask *ask, const char *request, int timeout_s, const char *member,
+             const char *failed, char **ret)
 {
     char *text, why[256];
     if (ask_for(ask, request, timeout_s, &text, why, sizeof why) < 0) {
@@ -203,10 +205,20 @@ int ask_order(struct ask *ask, const char *request, int timeout_s, const char *f
     json_t *reply = json_loads(text, 0, NULL);
     int code = EXIT_RUNTIME;
     if (json_object_get(reply, "ok"))
-        code = print_reply(ask, reply, failed);
+        code = take_text(ask, reply, member, failed, ret);
     else
         fprintf(stderr, "framed %s: %s is not framed's control socket\n", ask->command, ask->path);
     json_decref(reply);
     free(text);
+    return code;
+}
+
+int ask_order(struct ask *ask, const char *request, int timeout_s, const char *failed)
+{
+    char *done = NULL;
+    const int code = ask_text(ask, request, timeout_s, "done", failed, &done);
+    if (code == EXIT_OK)
+        printf("%s\n", done);
+    free(done);
     return code;
 }

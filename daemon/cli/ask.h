@@ -21,8 +21,11 @@ int ask_request(const struct ask *, const char *word, char *to);
 // `timeout_s` from the connection on. 0, or negative errno with one sentence in `why`.
 int ask_for(struct ask *, const char *request, int timeout_s, char **reply, char *why, size_t size);
 
-// Makes a request that something be done, and prints what was done, or every reason why it was not,
-// and then `failed`. Returns an enum exit_code.
+// Makes a request and gives the text of that member of its reply, which the caller frees; or prints
+// every reason why there is none, and then `failed`. Returns an enum exit_code.
+int ask_text(struct ask *, const char *request, int timeout_s, const char *member,
+             const char *failed, char **ret);
+// The same of a request that something be done: prints what was done.
 int ask_order(struct ask *, const char *request, int timeout_s, const char *failed);
 
 #endif

@@ -10,6 +10,7 @@ int reload_main(int argc, char **argv);
 int probe_main(int argc, char **argv);
 int discover_main(int argc, char **argv);
 int record_main(int argc, char **argv);
+int snap_main(int argc, char **argv);
 int verify_main(int argc, char **argv);
 
 #endif

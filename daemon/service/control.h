@@ -1,7 +1,7 @@
-// The control socket: a client connects, writes one line, "status", "reload" or "record CAMERA
-// MILLISECONDS", reads one line of JSON, and the connection is closed. Clients are bounded in
-// number, in what they may write and in time: one that is stuck or writes anything else hurts
-// nobody. Loop thread only.
+// The control socket: a client connects, writes one line, "status", "reload", "record CAMERA
+// MILLISECONDS" or "snap CAMERA[/OUTPUT[/PLANE]] WIDTH", reads one line of JSON, and the connection
+// is closed. Clients are bounded in number, in what they may write and in time: one that is stuck
+// or writes anything else hurts nobody. Loop thread only.
 //
 // Each may be followed by a FILE, an absolute path without links: a daemon that runs with another
 // configuration then refuses.

@@ -15,6 +15,7 @@ struct metrics {
     struct devices *devices;
     const struct histogram *decode, *process;
     const struct reload *reload;
+    struct previews *previews;                 // NULL: there are none
     const struct unfinished_files *unfinished; // NULL: not known
     struct health health;                      // by the watchdog's patience
     enum ready_when ready;                     // from here on filled in by the service
@@ -22,6 +23,7 @@ struct metrics {
     int64_t up_ns;                             // since the start
     const struct status *status;
     const struct history *history;
+    int viewers; // streams of pictures
 };
 
 // The own output of the batch that follows `batch`, or of the first where that is NULL; NULL: there
@@ -35,7 +37,7 @@ int metrics_write(const char *path, const struct metrics *);
 void metrics_each_results(const struct metrics *, void (*each)(void *opaque, struct output *),
                           void *opaque);
 
-// --- between metrics.c, metrics_results.c and metrics_scene.c
+// --- between metrics.c and the other metrics_*.c
 void metrics_print_head(FILE *, const char *name, const char *type, const char *help);
 // Of an output, whose labels come first; `label` with its value is one more, where it is not NULL.
 void metrics_print_sample(FILE *, const char *name, const char *labels, const char *label,
@@ -43,5 +45,6 @@ void metrics_print_sample(FILE *, const char *name, const char *labels, const ch
 void metrics_print_latency(FILE *, const char *name, const char *labels, const struct latency *);
 void metrics_print_results(FILE *, const struct metrics *);
 void metrics_print_scenes(FILE *, const struct metrics *);
+void metrics_print_view(FILE *, const struct metrics *);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <libavutil/base64.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +59,18 @@ char *reply_done(const char *done)
     return text_of(json_pack("{s:b, s:o}", "ok", 1, "done", status_string(done)));
 }
 
+char *reply_jpeg(const uint8_t *file, size_t size)
+{
+    const size_t room = AV_BASE64_SIZE(size);
+    char *text = malloc(room);
+    json_t *jpeg =
+        text && av_base64_encode(text, (int)room, file, (int)size) ? json_string(text) : NULL;
+    free(text);
+    return text_of(json_pack("{s:b, s:o}", "ok", 1, "jpeg", jpeg));
+}
+
 char *reply_unknown(void)
 {
-    return strdup("{\"error\":\"unknown request (status, reload, record CAMERA MILLISECONDS)\"}");
+    return strdup("{\"error\":\"unknown request (status, reload, record CAMERA MILLISECONDS, "
+                  "snap CAMERA[/OUTPUT[/PLANE]] WIDTH)\"}");
 }

@@ -2,6 +2,8 @@
 #ifndef FRAMED_DAEMON_SERVICE_REPLY_H
 #define FRAMED_DAEMON_SERVICE_REPLY_H
 
+#include <stdint.h>
+
 #include "daemon/supervisor/reload.h"
 
 // What a reload came to: 0 with its result, or its error and its reasons, a line each.
@@ -10,6 +12,8 @@ char *reply_reload(int rc, const struct reload_result *, const char *errors);
 char *reply_refusal(int rc, const char *errors);
 // To a request that is met: what was done.
 char *reply_done(const char *done);
+// To a request for a JPEG: that, in base64.
+char *reply_jpeg(const uint8_t *file, size_t size);
 // To a request that is none.
 char *reply_unknown(void);
 

@@ -9,12 +9,13 @@
 #include "config/address.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/output/copies.h"
+#include "daemon/service/clip.h"
 #include "daemon/service/control.h"
 #include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
 #include "daemon/service/reply.h"
 #include "daemon/service/routes.h"
+#include "daemon/service/snap.h"
 #include "daemon/service/status.h"
 
 enum { TOUCH_SAMPLES = 10 }; // between signs of life for clients that follow events
@@ -78,10 +79,16 @@ static void tick(uv_timer_t *timer)
 struct request {
     struct service *service;
     struct control_request *control;
-    enum request_kind { REQUEST_STATUS, REQUEST_RELOAD, REQUEST_RECORD, REQUESTS } kind;
-    char camera[32];        // to record
-    long long milliseconds; // for so long
-    char *file;             // NULL: it names none
+    enum request_kind {
+        REQUEST_STATUS,
+        REQUEST_RELOAD,
+        REQUEST_RECORD,
+        REQUEST_SNAP,
+        REQUESTS
+    } kind;
+    struct clip_wanted clip;
+    struct snap snap;
+    char *file; // NULL: it names none
     struct reload_request reload;
     struct request *next;
 };
@@ -100,43 +107,9 @@ static void reloaded(struct reload_request *reload, int rc, const struct reload_
     reply(request, reply_reload(rc, result, errors));
 }
 
-static void add_name(char *names, size_t size, const char *name)
+static void took_snap(struct snap *snap, char *text)
 {
-    const size_t used = strlen(names);
-    snprintf(names + used, size - used, "%s%s", used ? ", " : "", name);
-}
-
-static void record_clip(struct request *request, const struct metrics *metrics)
-{
-    char text[512], names[256] = "";
-    const struct camera *camera = NULL;
-    for (int i = 0; i < metrics->n_cameras; i++) {
-        const struct camera *other = metrics->cameras[i];
-        if (strcmp(other->config->name, request->camera) == 0)
-            camera = other;
-        if (copies_take_requests(other->subscriptions))
-            add_name(names, sizeof names, other->config->name);
-    }
-    const int n = camera ? copies_request(camera->subscriptions,
-                                          monotonic_ns() + request->milliseconds * 1000000)
-                         : 0;
-    if (n > 0) {
-        snprintf(text, sizeof text, "%s: %d output%s write%s a clip that ends in %.10g s",
-                 request->camera, n, n == 1 ? "" : "s", n == 1 ? "s" : "",
-                 (double)request->milliseconds / 1000);
-        log_event(LOG_LEVEL_INFO, "camera=%s a clip was asked for: %d output%s, %.10g s",
-                  request->camera, n, n == 1 ? "" : "s", (double)request->milliseconds / 1000);
-        reply(request, reply_done(text));
-        return;
-    }
-    if (camera && copies_take_requests(camera->subscriptions))
-        snprintf(text, sizeof text, "camera %s: its outputs with `before` cannot be written now",
-                 request->camera);
-    else
-        snprintf(text, sizeof text, "%s %s%s (%s%s)", camera ? "camera" : "there is no camera",
-                 request->camera, camera ? " has no output with kernel copy and `before`" : "",
-                 *names ? "cameras that have one: " : "no camera has one", names);
-    reply(request, reply_refusal(-ENOENT, text));
+    reply((struct request *)((char *)snap - offsetof(struct request, snap)), text);
 }
 
 static void serve(struct request *request)
@@ -150,7 +123,9 @@ static void serve(struct request *request)
     }
     service->context.snapshot(service->context.opaque, &metrics);
     if (request->kind == REQUEST_RECORD)
-        record_clip(request, &metrics);
+        reply(request, clip_record(&request->clip, &metrics));
+    else if (request->kind == REQUEST_SNAP)
+        snap_take(&request->snap, &metrics, took_snap);
     else
         reply(request, status_text(&service->status, &metrics));
 }
@@ -200,20 +175,20 @@ static void start_check(struct request *request)
 // is no request.
 static bool parse_request(struct request *request, const char *line, const char **file)
 {
-    static const char *const words[REQUESTS] = {"status", "reload", "record"};
+    static const char *const words[REQUESTS] = {"status", "reload", "record", "snap"};
     const size_t n = strcspn(line, " ");
     int kind = 0, used = 0;
     while (kind < REQUESTS && (strlen(words[kind]) != n || strncmp(line, words[kind], n) != 0))
         kind++;
     const char *rest = line + n;
     request->kind = (enum request_kind)kind;
-    if (kind == REQUEST_RECORD) {
-        if (sscanf(rest, " %31[A-Za-z0-9_-] %9lld%n", request->camera, &request->milliseconds,
-                   &used) != 2 ||
-            request->milliseconds < RECORD_MS_MIN || request->milliseconds > RECORD_MS_MAX)
-            return false;
-        rest += used;
-    }
+    if (kind == REQUEST_RECORD)
+        used = clip_read(&request->clip, rest);
+    else if (kind == REQUEST_SNAP)
+        used = snap_read(&request->snap, rest);
+    if (used < 0)
+        return false;
+    rest += used;
     *file = *rest ? rest + 1 : NULL;
     return kind < REQUESTS && (!*rest || (*rest == ' ' && rest[1]));
 }

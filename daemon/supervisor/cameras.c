@@ -247,6 +247,7 @@ int cameras_make_camera(struct cameras *cameras, const struct camera_config *con
         .devices = cameras->context.devices,
         .logins = cameras->context.logins,
         .events = cameras->context.events,
+        .previews = cameras->context.previews,
         .batches = &cameras->batches,
         .decode = cameras->context.decode,
         .process = cameras->context.process,

@@ -18,6 +18,7 @@ struct cameras_context {
     struct devices *devices;
     struct login_pause *logins;
     struct event_queue *events;
+    struct previews *previews; // as of struct camera_context
     struct histogram *decode, *process;
     void (*changed)(void *opaque, struct camera *); // changes wait in its report
     // Every camera has ended and given its device back, and every sink is closed. May come again.

@@ -53,6 +53,17 @@ static int regions_of(struct rect regions[TILES_MAX], const struct subscription 
     return op->kind == OP_WARP ? tiles_make(regions, &subscription->tiling, regions[0]) : -EINVAL;
 }
 
+int geometry_first(struct op_params *ret, const struct subscription *subscription,
+                   const struct image *source)
+{
+    struct rect regions[TILES_MAX];
+    const int n = regions_of(regions, subscription, source);
+    *ret = subscription->op;
+    if (n > 1 || subscription->tiling.size)
+        ret->warp.crop = regions[0];
+    return n < 0 ? -EINVAL : 0;
+}
+
 static void finish_elements(struct geometry *geometry, int from)
 {
     while (geometry->n > from)

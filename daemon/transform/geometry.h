@@ -35,6 +35,9 @@ bool geometry_fits(const struct geometry *, const struct image *source);
 // negative errno. Closed on error.
 int geometry_open(struct geometry *, const struct device_lease *, const struct subscriptions *,
                   const struct frame *, char *notice, size_t size);
+// What makes the first of the elements that the subscription has of such a picture. 0, or -EINVAL
+// where it has none.
+int geometry_first(struct op_params *ret, const struct subscription *, const struct image *source);
 // Reserves `bytes` of the lease's device in *reserved, and opens a plan. `notice` gets a sentence
 // where the device has no room. Errors as geometry_open; on error *reserved is the caller's, too.
 int geometry_open_plan(struct plan **ret, size_t *reserved, size_t bytes,

@@ -53,7 +53,7 @@ FOLDERS = {
 # The folders of a part in the order of a frame: each may include those before it. Files of the part itself are last,
 # but those of kernels/, which every folder there builds on, are first. config/ has no folders, so its files are listed.
 RANKS = {
-    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "camera", "supervisor", "alert", "service", "onvif", "cli", ""],
+    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "view", "camera", "supervisor", "alert", "service", "onvif", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
     "config": ["url", "pattern", "address", "unit", "mistakes", "file", "drop_ins", "cube", "expand", "document", "quantity", "types", "describe", "name_patterns", "labels", "polygons", "rois",
                "value", "config", "op", "schema", "print", "json_schema", "object", "detections", "pauses", "members", "regions", "crops", "reader", "preset", "output_check", "check_sink", "check_output", "check", "mapping", "load"],
@@ -69,6 +69,7 @@ FILES = [
     (r"daemon/onvif/\w+\.[ch]", ["libxml/"]),
     (r"daemon/onvif/soap\.c", ["curl/curl.h", "openssl/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
+    (r"daemon/view/jpeg\.c", ["libavcodec/", "libavutil/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
     (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls)|cli/verify_image)\.c", ["openssl/"]),
     (r"tests/daemon/rtsp/rtsp_connection\.c", ["openssl/"]),
@@ -77,6 +78,7 @@ FILES = [
     (r"daemon/output/(muxer|mp4_index)\.c", ["libavformat/"]),
     (r"daemon/(service/status(_bottleneck|_camera|_results|_scene)?|service/(reply|event_log)|cli/\w+)\.c", ["jansson.h"]),
     (r"tests/daemon/service/(status|history)\.c", ["jansson.h"]),
+    (r"daemon/(service/reply|cli/snap)\.c", ["libavutil/base64.h"]),
     (r"daemon/service/http_(client\.h|exchange\.c)", ["microhttpd.h"]),
     (r"daemon/service/notify\.c", ["systemd/sd-daemon.h"]),
     (r"tests/bench/latency/gstreamer\.c", ["gst/"]),

@@ -1,0 +1,366 @@
+// Makes previews of what cameras' threads leave it.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/transform/geometry.h"
+#include "daemon/view/preview.h"
+
+enum { NICENESS = 10 };
+
+// --- the thread
+
+static void publish(struct preview *preview, struct preview_picture *picture)
+{
+    struct previews *previews = preview->source->previews;
+    if (!picture)
+        return;
+    pthread_mutex_lock(&previews->lock);
+    struct preview_picture *before = preview->ready;
+    preview->ready = picture;
+    preview_add_done(preview);
+    pthread_mutex_unlock(&previews->lock);
+    if (before)
+        atomic_fetch_add(&previews->dropped, 1);
+    free(before); // which nobody has a reference of
+    event_post(previews->events, &previews->event);
+}
+
+static void note_failure(const struct preview *preview, int rc)
+{
+    if (rc == -EIO || rc == -ENODEV)
+        device_failed(preview->source->lease, rc);
+}
+
+static void encode(struct preview *preview, const struct frame_info *info)
+{
+    char why[PREVIEW_WHY_MAX] = "";
+    const uint8_t *file = NULL;
+    size_t size = 0;
+    if (rendition_encode(&preview->rendition, &file, &size, why, sizeof why) < 0)
+        file = NULL;
+    else
+        atomic_fetch_add(&preview->source->previews->made, 1);
+    publish(preview, preview_make_picture(preview, info, file, file ? size : 0, why));
+}
+
+// Reads the picture for it. False: there is nothing to encode, and who asks is told why.
+static bool read_picture(struct preview *preview, const struct frame *frame)
+{
+    char why[PREVIEW_WHY_MAX] = "";
+    int rc = -ENOENT;
+    if (preview->refusal)
+        snprintf(why, sizeof why, "%s", preview->refusal);
+    else
+        rc = rendition_read(&preview->rendition, &preview->params, frame, preview->source->lease,
+                            why, sizeof why);
+    if (rc == 0)
+        return true;
+    note_failure(preview, rc);
+    publish(preview, preview_make_picture(preview, &frame->info, NULL, 0, why));
+    return false;
+}
+
+// Takes out what nobody asks for any more. The loop frees it, behind what it has still to tell.
+static void reap(struct preview_source *source)
+{
+    struct preview **link = &source->list;
+    struct previews *previews = source->previews;
+    pthread_mutex_lock(&previews->lock);
+    while (*link) {
+        struct preview *preview = *link;
+        if (!preview->gone) {
+            link = &preview->next;
+            continue;
+        }
+        *link = preview->next;
+        pthread_mutex_unlock(&previews->lock);
+        rendition_close(&preview->rendition, source->lease);
+        pthread_mutex_lock(&previews->lock);
+        preview->dead = true;
+        preview_add_done(preview);
+    }
+    pthread_mutex_unlock(&previews->lock);
+    event_post(previews->events, &previews->event);
+}
+
+// Under lock, which is left meanwhile: what is due of the source's picture. The picture goes back
+// before anything is encoded.
+static void make_previews(struct preview_source *source)
+{
+    struct previews *previews = source->previews;
+    struct frame frame = source->frame;
+    struct preview *due[PREVIEW_KINDS_MAX];
+    int n = 0, read = 0;
+    source->frame = (struct frame){0};
+    for (struct preview *preview = source->list; frame.owner && preview; preview = preview->next)
+        if (preview->due && !preview->gone && n < PREVIEW_KINDS_MAX) {
+            preview->due = false;
+            due[n++] = preview;
+        }
+    const bool reaps = preview_any_gone(source);
+    pthread_mutex_unlock(&previews->lock);
+    log_camera(source->camera);
+    for (int i = 0; i < n; i++)
+        if (read_picture(due[i], &frame))
+            due[read++] = due[i];
+    const struct frame_info info = frame.info;
+    frame_release(&frame);
+    for (int i = 0; i < read; i++)
+        encode(due[i], &info);
+    if (reaps)
+        reap(source);
+    log_camera(NULL);
+    pthread_mutex_lock(&previews->lock);
+}
+
+static int64_t thread_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void *run(void *opaque)
+{
+    struct previews *previews = opaque;
+    pthread_setname_np(pthread_self(), "previews");
+    setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
+    pthread_mutex_lock(&previews->lock);
+    while (!previews->stopped) {
+        struct preview_source *source = previews->first;
+        if (!source) {
+            pthread_cond_wait(&previews->work, &previews->lock);
+            continue;
+        }
+        preview_begin_work(source);
+        make_previews(source);
+        preview_end_work(source);
+        atomic_store(&previews->busy_ns, (uint64_t)thread_ns());
+    }
+    pthread_mutex_unlock(&previews->lock);
+    return NULL;
+}
+
+// --- the camera's thread
+
+// Under lock, while nobody uses its rendition: what is to be made, of that output where it has one.
+static void choose(struct preview *preview, const struct frame *frame,
+                   const struct subscriptions *subscriptions)
+{
+    struct rendition_params params = preview->params;
+    const struct preview_wish *wish = &preview->wish;
+    int i = 0;
+    preview->refusal = NULL;
+    preview->sequence = preview->source->sequence;
+    params.fine = wish->fps <= 0;
+    params.plane = wish->plane;
+    params.width = wish->width;
+    params.tensor = *wish->output;
+    if (params.tensor) {
+        while (i < subscriptions->n &&
+               strcmp(subscriptions->list[i].output->config->name, wish->output) != 0)
+            i++;
+        const struct subscription *subscription = &subscriptions->list[i];
+        if (i == subscriptions->n)
+            preview->refusal = "the camera has no such output any more";
+        else if (i >= subscriptions->n_pictures)
+            preview->refusal = "the output is not made of every picture";
+        else if (geometry_first(&params.op, subscription, &frame->image) < 0)
+            preview->refusal = "the output cannot be made of the camera's pictures";
+        else
+            preview->sequence = subscription->output->sequence;
+    }
+    const struct lut *before = preview->lut;
+    preview->params = params;
+    preview->lut =
+        lut_ref(params.op.kind == OP_WARP ? params.op.warp.lut : params.op.yuv.geometry.lut);
+    lut_unref(before);
+}
+
+// Under lock. Whether any is due of the picture that the source is to have.
+static bool mark_due(struct preview_source *source, int64_t pts_ns, bool restarts)
+{
+    bool any = false;
+    for (struct preview *preview = source->list; preview; preview = preview->next) {
+        if (preview->gone)
+            continue;
+        if (restarts)
+            rate_restart(&preview->rate);
+        if (preview->wish.fps > 0 && rate_keeps(&preview->rate, pts_ns)) {
+            if (preview->due)
+                atomic_fetch_add(&source->previews->dropped, 1);
+            preview->due = true;
+        }
+        any |= preview->due;
+    }
+    return any;
+}
+
+void preview_offer(struct preview_source *source, struct frame *frame,
+                   const struct subscriptions *subscriptions)
+{
+    if (!source || frame->lost)
+        return;
+    source->sequence++;
+    const bool restarts = source->epoch != frame->info.epoch;
+    source->epoch = frame->info.epoch;
+    if (atomic_load(&source->asked) == 0)
+        return;
+    struct previews *previews = source->previews;
+    struct frame before = {0};
+    pthread_mutex_lock(&previews->lock);
+    if (mark_due(source, frame->info.pts_ns, restarts) && !source->working) {
+        before = source->frame;
+        if (frame_share(frame, &source->frame) < 0)
+            source->frame = (struct frame){0};
+        for (struct preview *preview = source->list; preview; preview = preview->next)
+            if (preview->due && !preview->gone)
+                choose(preview, frame, subscriptions);
+        preview_queue_source(source);
+    }
+    pthread_mutex_unlock(&previews->lock);
+    frame_release(&before);
+}
+
+void preview_drain(struct preview_source *source)
+{
+    if (!source)
+        return;
+    struct previews *previews = source->previews;
+    pthread_mutex_lock(&previews->lock);
+    preview_begin_work(source);
+    struct frame frame = source->frame;
+    struct preview *list = source->list; // those that come meanwhile have nothing to be closed
+    source->frame = (struct frame){0};
+    pthread_mutex_unlock(&previews->lock);
+    frame_release(&frame);
+    for (struct preview *preview = list; preview; preview = preview->next)
+        rendition_close(&preview->rendition, source->lease);
+    pthread_mutex_lock(&previews->lock);
+    preview_end_work(source);
+    pthread_mutex_unlock(&previews->lock);
+}
+
+// --- life
+
+int preview_start_thread(struct previews *previews)
+{
+    if (previews->running)
+        return 0;
+    const int rc = -pthread_create(&previews->thread, NULL, run, previews);
+    previews->running = rc == 0;
+    return rc;
+}
+
+int previews_open(struct previews **ret, uv_loop_t *loop, struct event_queue *events)
+{
+    struct previews *previews = calloc(1, sizeof *previews);
+    if (!previews)
+        return -ENOMEM;
+    previews->events = events;
+    previews->event.callback = preview_hand_out;
+    previews->last = &previews->first;
+    pthread_mutex_init(&previews->lock, NULL);
+    pthread_cond_init(&previews->work, NULL);
+    pthread_cond_init(&previews->idle, NULL);
+    uv_timer_init(loop, &previews->timer);
+    previews->timer.data = previews;
+    *ret = previews;
+    return 0;
+}
+
+void previews_stop(struct previews *previews)
+{
+    previews->closing = true;
+    uv_close((uv_handle_t *)&previews->timer, NULL);
+    if (!previews->running)
+        return;
+    pthread_mutex_lock(&previews->lock);
+    previews->stopped = true;
+    pthread_cond_signal(&previews->work);
+    pthread_mutex_unlock(&previews->lock);
+    pthread_join(previews->thread, NULL);
+    previews->running = false;
+}
+
+void previews_close(struct previews *previews)
+{
+    if (!previews)
+        return;
+    while (previews->done) {
+        struct preview *preview = previews->done;
+        preview_remove_done(preview);
+        preview_free(preview);
+    }
+    pthread_cond_destroy(&previews->idle);
+    pthread_cond_destroy(&previews->work);
+    pthread_mutex_destroy(&previews->lock);
+    free(previews);
+}
+
+struct preview_counts previews_counts(struct previews *previews)
+{
+    return (struct preview_counts){
+        .made = atomic_load(&previews->made),
+        .dropped = atomic_load(&previews->dropped),
+        .busy_ns = atomic_load(&previews->busy_ns),
+        .kinds = atomic_load(&previews->kinds),
+    };
+}
+
+int preview_source_open(struct preview_source **ret, struct previews *previews, const char *camera,
+                        const struct device_lease *lease)
+{
+    struct preview_source *source = calloc(1, sizeof *source);
+    if (!source)
+        return -ENOMEM;
+    source->previews = previews;
+    source->camera = camera;
+    source->lease = lease;
+    *ret = source;
+    return 0;
+}
+
+void preview_source_close(struct preview_source *source)
+{
+    if (!source)
+        return;
+    struct previews *previews = source->previews;
+    for (struct preview *preview = source->list; preview; preview = preview->next)
+        preview_dismiss(preview);
+    pthread_mutex_lock(&previews->lock);
+    preview_begin_work(source);
+    for (struct preview *preview = source->list; preview; preview = preview->next)
+        preview_remove_done(preview);
+    // Those that the thread has taken out of the list lie among what is done.
+    struct preview **link = &previews->done;
+    struct preview *dead = NULL;
+    while (*link) {
+        struct preview *preview = *link;
+        if (preview->source != source) {
+            link = &preview->next_done;
+            continue;
+        }
+        *link = preview->next_done;
+        preview->next = dead;
+        dead = preview;
+    }
+    pthread_mutex_unlock(&previews->lock);
+    while (dead) {
+        struct preview *preview = dead;
+        dead = preview->next;
+        preview_free(preview);
+    }
+    while (source->list) {
+        struct preview *preview = source->list;
+        source->list = preview->next;
+        preview_free(preview);
+    }
+    frame_release(&source->frame);
+    free(source);
+}

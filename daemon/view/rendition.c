@@ -1,0 +1,268 @@
+#include "daemon/view/rendition.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/device/budget.h"
+#include "daemon/transform/geometry.h"
+#include "kernels/cpu/versions.h"
+
+enum {
+    QUANTISER = 6,        // of pictures that are looked at
+    TENSOR_QUANTISER = 2, // of tensors, whose pixels are looked at
+};
+
+// --- the ops
+
+// The picture as it is to be shown, upright, in the colours of JPEG.
+static struct op_params picture_params(const struct rendition_params *wanted,
+                                       const struct image *source)
+{
+    const bool turned = source->orientation & ORIENTATION_QUARTER;
+    const int shown_width = turned ? source->height : source->width;
+    const int shown_height = turned ? source->width : source->height;
+    const int width = wanted->width < shown_width ? wanted->width : shown_width;
+    const int height = (int)lround((double)width * shown_height / shown_width);
+    struct op_params params = {.kind = OP_YUV};
+    params.yuv =
+        (struct yuv_params){.format = PIXEL_YUV420P, .colour = JPEG_COLOUR, .resized = true};
+    params.yuv.geometry = (struct warp_params){
+        .width = width,
+        .height = height > 0 ? height : 1,
+        .fit = FIT_STRETCH,
+        .filter = wanted->fine && width < shown_width ? FILTER_AREA : FILTER_BILINEAR,
+        .scale = 1,
+        .std = {1, 1, 1},
+    };
+    return params;
+}
+
+static bool is_same(const struct rendition_params *a, const struct rendition_params *b)
+{
+    return a->tensor == b->tensor && a->plane == b->plane && a->width == b->width &&
+           a->fine == b->fine && memcmp(&a->op, &b->op, sizeof a->op) == 0;
+}
+
+// Of a picture on the host.
+static void run_op(const struct op *op, void *data, const struct image *source)
+{
+    struct image result;
+    op_lay_out(op, &result, data);
+    version_find(getenv("FRAMED_CPU"))
+        ->run[op->kind](&result, source, op, (struct band){0, result.height}, false);
+}
+
+static int open_plan(struct rendition *rendition, const struct device_lease *lease, char *why,
+                     size_t size)
+{
+    const struct op *ops[] = {&rendition->op};
+    const size_t bytes =
+        lease->driver->plan_need(&rendition->source, ops, 1, frames_in_flight(lease->driver))
+            .device;
+    return geometry_open_plan(&rendition->plan, &rendition->reserved, bytes, lease,
+                              &rendition->source, ops, 1, why, size);
+}
+
+static int open_op(struct rendition *rendition, const struct device_lease *lease, char *why,
+                   size_t size)
+{
+    const struct image *source = &rendition->source;
+    const struct rendition_params *params = &rendition->params;
+    const struct op_params op = params->tensor ? params->op : picture_params(params, source);
+    int rc = op_init(&rendition->op, &op, source);
+    if (rc < 0) {
+        rendition->op = (struct op){0};
+        return rc;
+    }
+    if (rendition->op.dst.width > TENSOR_SIDE_MAX || rendition->op.dst.height > TENSOR_SIDE_MAX) {
+        snprintf(why, size, "its results are larger than %dx%d, which are not shown",
+                 TENSOR_SIDE_MAX, TENSOR_SIDE_MAX);
+        return -E2BIG;
+    }
+    rendition->data = malloc(rendition->op.dst_bytes);
+    if (!rendition->data)
+        return -ENOMEM;
+    if (params->tensor && !(rendition->levels = malloc(tensor_image_bytes(&rendition->op))))
+        return -ENOMEM;
+    return source->memory == MEMORY_CUDA ? open_plan(rendition, lease, why, size) : 0;
+}
+
+void rendition_close(struct rendition *rendition, const struct device_lease *lease)
+{
+    if (rendition->plan)
+        lease->driver->plan_close(rendition->plan);
+    if (rendition->reserved)
+        device_unreserve(lease, rendition->reserved);
+    op_finish(&rendition->op);
+    op_finish(&rendition->to_jpeg);
+    jpeg_close(rendition->jpeg);
+    free(rendition->data);
+    free(rendition->levels);
+    free(rendition->yuv);
+    *rendition = (struct rendition){0};
+}
+
+// --- a picture
+
+struct wait {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool is_done;
+    int status;
+};
+
+// Backend thread.
+static void job_done(struct job *job, int status)
+{
+    struct wait *wait = job->opaque;
+    pthread_mutex_lock(&wait->lock);
+    wait->is_done = true;
+    wait->status = status;
+    pthread_cond_signal(&wait->done);
+    pthread_mutex_unlock(&wait->lock);
+}
+
+static int run_plan(struct rendition *rendition, const struct image *source,
+                    const struct device_lease *lease)
+{
+    struct wait wait = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+    struct job_result result = {.data = rendition->data, .memory = MEMORY_HOST};
+    struct job job = {
+        .src = *source, .results = &result, .n = 1, .done = job_done, .opaque = &wait};
+    const int rc = lease->driver->submit(rendition->plan, &job);
+    pthread_mutex_lock(&wait.lock);
+    while (rc == 0 && !wait.is_done)
+        pthread_cond_wait(&wait.done, &wait.lock);
+    pthread_mutex_unlock(&wait.lock);
+    return rc < 0 ? rc : wait.status;
+}
+
+int rendition_read(struct rendition *rendition, const struct rendition_params *params,
+                   const struct frame *frame, const struct device_lease *lease, char *why,
+                   size_t size)
+{
+    const struct image *source = &frame->image;
+    int rc = 0;
+    *why = 0;
+    if (!is_same(&rendition->params, params) || !geometry_is_alike(&rendition->source, source)) {
+        rendition_close(rendition, lease);
+        rendition->params = *params;
+        rendition->source = *source;
+        rc = open_op(rendition, lease, why, size);
+    }
+    if (rc == 0 && rendition->plan)
+        rc = run_plan(rendition, source, lease);
+    else if (rc == 0)
+        run_op(&rendition->op, rendition->data, source);
+    if (rc == 0)
+        return 0;
+    if (!*why)
+        snprintf(why, size, "cannot be made from %s %dx%d: %s", pixel_format_name(source->format),
+                 source->width, source->height, strerror(-rc));
+    rendition_close(rendition, lease);
+    return rc;
+}
+
+// --- the JPEG
+
+// Tensors keep all of their colour.
+static int open_to_jpeg(struct rendition *rendition)
+{
+    const struct image *shown = &rendition->shown.image;
+    const bool whole = source_is_rgb(shown->format) || shown->format == PIXEL_YUV444P;
+    struct op_params params = {.kind = OP_YUV};
+    params.yuv =
+        (struct yuv_params){.format = whole ? PIXEL_YUV444P : PIXEL_YUV420P, .colour = JPEG_COLOUR};
+    if (rendition->yuv)
+        return 0;
+    int rc = op_init(&rendition->to_jpeg, &params, shown);
+    if (rc < 0)
+        return rc;
+    rendition->yuv = malloc(rendition->to_jpeg.dst_bytes);
+    return rendition->yuv ? 0 : -ENOMEM;
+}
+
+static int show_tensor(struct rendition *rendition, struct image *ret)
+{
+    const struct rendition_params *params = &rendition->params;
+    if (!tensor_image_make(&rendition->shown, rendition->levels, &rendition->op, &params->op,
+                           rendition->data, params->plane))
+        return -ECHRNG;
+    int rc = open_to_jpeg(rendition);
+    if (rc < 0)
+        return rc;
+    run_op(&rendition->to_jpeg, rendition->yuv, &rendition->shown.image);
+    op_lay_out(&rendition->to_jpeg, ret, rendition->yuv);
+    return 0;
+}
+
+int rendition_encode(struct rendition *rendition, const uint8_t **file, size_t *file_size,
+                     char *why, size_t size)
+{
+    const bool tensor = rendition->params.tensor;
+    struct image image;
+    int rc = 0;
+    if (tensor)
+        rc = show_tensor(rendition, &image);
+    else
+        op_lay_out(&rendition->op, &image, rendition->data);
+    if (rc == 0 && !rendition->jpeg)
+        rc = jpeg_open(&rendition->jpeg, image.format, image.width, image.height,
+                       tensor ? TENSOR_QUANTISER : QUANTISER);
+    if (rc == 0)
+        rc = jpeg_encode(rendition->jpeg, &image, file, file_size);
+    if (rc == -ECHRNG)
+        snprintf(why, size, "has no plane %d", rendition->params.plane);
+    else if (rc < 0)
+        snprintf(why, size, "cannot be encoded: %s", strerror(-rc));
+    return rc;
+}
+
+// --- what it shows
+
+static void put_matrix(FILE *to, const char *name, const double m[6])
+{
+    fprintf(to, ",\"%s\":[%.9g,%.9g,%.9g,%.9g,%.9g,%.9g]", name, m[0], m[1], m[2], m[3], m[4],
+            m[5]);
+}
+
+static void put_tensor(FILE *to, const struct rendition *rendition)
+{
+    static const char *const dtypes[] = {"u8", "s8", "f16", "f32"}; // by enum dtype
+    const struct op *op = &rendition->op;
+    const struct tensor_image *shown = &rendition->shown;
+    const bool warp = op->kind == OP_WARP;
+    fprintf(to, ",\"dtype\":\"%s\",\"layout\":\"%s\"", warp ? dtypes[op->warp.dtype] : "u8",
+            !warp                            ? pixel_format_name(op->dst.format)
+            : op->warp.layout == LAYOUT_NCHW ? "nchw"
+                                             : "nhwc");
+    if (rendition->params.plane >= 0)
+        fprintf(to, ",\"plane\":%d", rendition->params.plane);
+    fputs(",\"channels\":[", to);
+    for (int c = 0; c < shown->n; c++) {
+        const struct channel *channel = &shown->channel[c];
+        fprintf(to, "%s{\"name\":\"%s\",\"min\":%.7g,\"mean\":%.7g,\"max\":%.7g}", c ? "," : "",
+                channel->name, channel->min, channel->mean, channel->max);
+    }
+    fputs("]", to);
+}
+
+void rendition_describe(const struct rendition *rendition, char *text, size_t size)
+{
+    const struct op *op = &rendition->op;
+    FILE *to = fmemopen(text, size, "w");
+    *text = 0;
+    if (!to)
+        return;
+    fprintf(to, "\"width\":%d,\"height\":%d,\"source\":[%d,%d]", op->dst.width, op->dst.height,
+            rendition->source.width, rendition->source.height);
+    put_matrix(to, "src_to_dst", op->src_to_dst);
+    put_matrix(to, "dst_to_src", op->dst_to_src);
+    if (rendition->params.tensor)
+        put_tensor(to, rendition);
+    fclose(to);
+}

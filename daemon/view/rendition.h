@@ -1,0 +1,49 @@
+// A camera's pictures as JPEGs of one kind: its picture at some width, or what an output makes of
+// it as its readers see it. It works where the pictures lie: on the device by a plan of its own,
+// else in the thread that calls it. One thread at a time uses a rendition.
+#ifndef FRAMED_DAEMON_VIEW_RENDITION_H
+#define FRAMED_DAEMON_VIEW_RENDITION_H
+
+#include "daemon/decode/frame.h"
+#include "daemon/device/devices.h"
+#include "daemon/view/jpeg.h"
+#include "daemon/view/tensor_image.h"
+
+enum { TENSOR_SIDE_MAX = 4096 }; // pixels; larger results are not shown
+
+struct rendition_params {
+    bool tensor;         // a result of `op`, which is an output's, in its own size
+    struct op_params op; // of that
+    int plane;           // of that the only channel that is shown; below 0: all
+    int width;           // else the picture's, pixels; a smaller picture stays as it is
+    bool fine;           // else every sample counts; else the nearest four of each pixel
+};
+
+struct rendition { // zeroed: closed
+    struct rendition_params params;
+    struct image source; // pictures like this one; PIXEL_NONE: none yet
+    struct op op;        // makes the result of a picture
+    void *data;          // one result
+    struct plan *plan;   // where pictures lie on the device, else NULL
+    size_t reserved;     // device memory, of the lease
+    uint8_t *levels;     // of a tensor: room for its picture
+    struct tensor_image shown;
+    struct op to_jpeg; // of a tensor: gives its picture the colours of JPEG
+    uint8_t *yuv;      // the result of that
+    struct jpeg *jpeg;
+};
+
+// Makes the result of the picture, which may be released then, anew where parameters or pictures
+// differ from before. The lease is acquired where the picture lies on its device. Takes its own
+// reference of a LUT. 0, or negative errno with a sentence in `why`; -EIO and -ENODEV: the device
+// failed.
+int rendition_read(struct rendition *, const struct rendition_params *, const struct frame *,
+                   const struct device_lease *, char *why, size_t size);
+// After that: the JPEG, valid until the next call. Errors as rendition_read.
+int rendition_encode(struct rendition *, const uint8_t **file, size_t *file_size, char *why,
+                     size_t size);
+// What the JPEG shows, as members of a JSON object without its braces.
+void rendition_describe(const struct rendition *, char *to, size_t size);
+void rendition_close(struct rendition *, const struct device_lease *); // accepts a closed one
+
+#endif
