@@ -74,6 +74,16 @@ void preset_values(struct output_config *output)
     set_all(output, NULL);
 }
 
+void preset_each(enum preset preset,
+                 void (*each)(void *opaque, const char *key, const char *const text[], int n),
+                 void *opaque)
+{
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        each(opaque, shared[i].key, shared[i].text, shared[i].text[1] ? 3 : 1);
+    for (const struct setting *s = own[preset]; s < own[preset] + SETTINGS_MAX && s->key; s++)
+        each(opaque, s->key, s->text, s->text[1] ? 3 : 1);
+}
+
 static bool is_given(const struct given given[], const char *key)
 {
     return given[table_find(&output_table, key) - output_table.rows].key.line > 0;

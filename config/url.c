@@ -1,6 +1,8 @@
 #include "config/url.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,4 +129,36 @@ char *config_url_redacted(const char *url, char *to, size_t size)
     if (size)
         to[n] = 0;
     return to;
+}
+
+static void print_encoded(FILE *to, const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        fprintf(to, *p < 0x80 && (isalnum(*p) || strchr("-._~", *p)) ? "%c" : "%%%02X", *p);
+}
+
+int config_url_with_login(char **ret, const char *url, const char *user, const char *password)
+{
+    char *text = NULL;
+    size_t size;
+    if (!config_url_has_host(url))
+        return -EINVAL;
+    const char *begin = strstr(url, "://") + 3, *host = begin;
+    const char *end = begin + strcspn(begin, "/?#");
+    for (const char *p = begin; p < end; p++)
+        host = *p == '@' ? p + 1 : host;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return -ENOMEM;
+    fprintf(to, "%.*s", (int)(begin - url), url);
+    print_encoded(to, user);
+    putc(':', to);
+    print_encoded(to, password);
+    fprintf(to, "@%s", host);
+    if (fclose(to) != 0) {
+        free(text);
+        return -ENOMEM;
+    }
+    *ret = text;
+    return 0;
 }

@@ -19,6 +19,9 @@ int config_url_descriptor(const char *url);
 // Copies `url` to `to` with user and password replaced ("rtsp://***@host/"), cut to `size` bytes.
 // Returns `to`.
 char *config_url_redacted(const char *url, char *to, size_t size);
+// Makes *ret, which the caller frees, of a network URL: with this user and password, encoded, in
+// place of those that it may have. 0; -EINVAL: it names no host; -ENOMEM.
+int config_url_with_login(char **ret, const char *url, const char *user, const char *password);
 // Finds the first secret part of `url` at or after `from`, and its length in bytes. NULL: no more.
 const char *config_url_secret(const char *url, const char *from, size_t *length);
 // Whether the value of a URL parameter or demuxer option of this name is a secret: its name is, or

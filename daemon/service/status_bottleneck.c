@@ -8,6 +8,7 @@
 
 #include "daemon/base/cgroup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/host_memory.h"
 #include "daemon/base/processor_time.h"
 #include "daemon/service/bottleneck.h"
 #include "daemon/service/status_camera.h"
@@ -207,24 +208,12 @@ long long resident_bytes(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-static long long meminfo_available(void)
-{
-    char line[128];
-    long long kib = -1;
-    FILE *file = fopen("/proc/meminfo", "re"); // ProcSubset=pid of our unit hides it
-    while (file && kib < 0 && fgets(line, sizeof line, file))
-        sscanf(line, "MemAvailable: %lld kB", &kib);
-    if (file)
-        fclose(file);
-    return kib < 0 ? -1 : kib * 1024;
-}
-
 // What the cameras do not use yet of what they need is as good as used.
 static double host_left(double planned)
 {
     const double resident = (double)resident_bytes();
     const double box = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    const double available = (double)meminfo_available();
+    const double available = (double)host_memory_available();
     const size_t group = cgroup_memory_limit(CGROUP_MEMBERSHIP, CGROUP_ROOT);
     double left = available >= 0 ? available : box - resident;
     if (group < SIZE_MAX)

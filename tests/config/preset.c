@@ -5,6 +5,7 @@
 
 #include "config/object.h"
 #include "config/op.h"
+#include "config/preset.h"
 #include "tests/test.h"
 
 static struct config *load(const char *text)
@@ -97,6 +98,49 @@ static void test_values(void)
     }
 }
 
+static void print_key(void *opaque, const char *key, const char *const text[], int n)
+{
+    fprintf(opaque, ", %s: %s%s", key, n == 3 ? "[" : "", text[0]);
+    if (n == 3)
+        fprintf(opaque, ", %s, %s]", text[1], text[2]);
+}
+
+// The keys of each preset, written out, are the preset. Of two values the later holds: a file must
+// not have both, so the first of them is taken out.
+static void test_keys_of_presets(void)
+{
+    const struct config_choice *choice = table_find(&output_table, "preset")->choices;
+    for (; choice->name; choice++) {
+        char keys[1024] = "", text[2560];
+        FILE *to = fmemopen(keys, sizeof keys, "w");
+        preset_each((enum preset)choice->value, print_key, to);
+        fclose(to);
+        for (char *key = keys; key && (key = strchr(key, ',')); key++) {
+            char name[32];
+            char *colon = sscanf(key, ", %30[a-z.]:", name) == 1 ? strchr(key, ':') : NULL;
+            if (!colon || !strstr(colon, strncat(name, ": ", 3)))
+                continue;
+            char *next = strstr(colon, ", ");
+            memmove(key, next, strlen(next) + 1);
+            key--;
+        }
+        snprintf(text, sizeof text,
+                 "cameras: {a: {url: x, outputs: {o: {sink: 'tcp:0', preset: %s},\n"
+                 "  p: {sink: 'tcp:0'%s}}}}\n",
+                 choice->name, keys);
+        struct config *c = load(text);
+        if (!c)
+            continue;
+        const struct output_config *outputs = c->cameras->outputs;
+        struct op_params by_preset, by_keys;
+        output_config_op(&outputs[0], &by_preset);
+        output_config_op(&outputs[1], &by_keys);
+        CHECK(memcmp(&by_preset.warp, &by_keys.warp, sizeof by_keys.warp) == 0, "%s: %s",
+              choice->name, keys);
+        config_free(c);
+    }
+}
+
 // `framed` says what an output without a preset has.
 static void test_framed_is_the_default(void)
 {
@@ -156,6 +200,7 @@ static void test_defaults(void)
 int main(void)
 {
     TEST(test_values());
+    TEST(test_keys_of_presets());
     TEST(test_framed_is_the_default());
     TEST(test_keys_win());
     TEST(test_defaults());

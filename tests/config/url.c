@@ -1,5 +1,7 @@
 #include "config/url.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/test.h"
@@ -53,9 +55,35 @@ static void test_kind(void)
           "rtsps");
 }
 
+static void test_login(void)
+{
+    static const struct {
+        const char *url, *user, *password, *wanted;
+    } logins[] = {
+        {"rtsp://h:554/s?x=1", "u", "p", "rtsp://u:p@h:554/s?x=1"},
+        {"rtsp://a:b@h/s", "u", "p", "rtsp://u:p@h/s"},
+        {"rtsp://h/path@x", "u", "p", "rtsp://u:p@h/path@x"},
+        {"rtsps://[::1]:1/", "a b", "@:/?#%&'\"\xc3\xa4",
+         "rtsps://a%20b:%40%3A%2F%3F%23%25%26%27%22%C3%A4@[::1]:1/"},
+        {"rtsp://h", "", "", "rtsp://:@h"},
+        {"/a/file", "u", "p", NULL},
+        {"rtsp:///s", "u", "p", NULL},
+    };
+    for (size_t i = 0; i < sizeof logins / sizeof *logins; i++) {
+        char *url = NULL;
+        const int rc =
+            config_url_with_login(&url, logins[i].url, logins[i].user, logins[i].password);
+        CHECK(logins[i].wanted ? rc == 0 && url && !strcmp(url, logins[i].wanted)
+                               : rc == -EINVAL && !url,
+              "%s: %d %s", logins[i].url, rc, url ? url : "");
+        free(url);
+    }
+}
+
 int main(void)
 {
     TEST(test_kind());
+    TEST(test_login());
     char to[128], small[8];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         config_url_redacted(cases[i].url, to, sizeof to);

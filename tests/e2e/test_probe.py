@@ -1,9 +1,13 @@
 #!/usr/bin/python3
 """framed probe: what it says of a file and of a camera is what the clip was made with; the lines that it prints are a
 configuration; mistakes are one line each, without a password."""
+import json
 import re
 
+from camera_guard import Basic, Digest, Guard
 from framed_client import Checks, Server, folder, make_clip, run
+from numbered_clip import NumberedClip, encode
+from rtsp_camera import Camera
 
 
 def said(out):
@@ -32,12 +36,12 @@ def check_file(checks, where):
     return lines
 
 
-def check_configuration(checks, where, lines):
+def check_configuration(checks, where, lines, env=None):
     """What it suggests is taken, but for the folder of the socket, which the unit makes."""
     path = f"{where}/suggested.yaml"
     with open(path, "w") as file:
         file.write(lines)
-    code, _, errors = run("check", "-c", path)
+    code, _, errors = run("check", "-c", path, env=env)
     checks.check(code == 0, f"exit {code}: {errors}\n{lines}")
 
 
@@ -56,6 +60,50 @@ def check_camera(checks, where, codec):
                      f"{codec}: exit {code}: {out}{errors}")
 
 
+def check_json(checks, where):
+    """The same as one object, with the URL on standard input."""
+    clip = make_clip(f"{where}/json.mkv", frames=100)
+    with Server(where, clip, "--auth", "viewer:geheim") as server:
+        code, out, errors = run("probe", "-", "--json", "--seconds", "1.2", "--name", "gate-2", "--preset", "ultralytics",
+                                "--size", "320x192", stdin=server.url(user="viewer:geheim@") + "\n")
+    checks.check(code == 0 and errors == "" and "geheim" not in out, f"exit {code}: {errors}{out[:1000]}")
+    said = json.loads(out)
+    stream, cost = said["stream"], said["cost"]
+    checks.check((stream["codec"], stream["width"], stream["height"], round(stream["fps"]), round(stream["keyframe_seconds"], 3),
+                  stream["damaged"], stream["clock"], stream["network"]["lost"]) == ("h264", 320, 240, 25, 1, 0, True, 0), f"{stream}")
+    checks.check(20 < stream["pictures"] < 50 and 10e3 < stream["bits_per_second"] < 4e6, f"{stream}")
+    checks.check(cost["nvdec"] in (None, True) and 0.01 < cost["decode_ms"] < 20 and 1 < cost["memory_mib"] < 100
+                 and abs(cost["cores"] - cost["decode_ms"] * stream["fps"] / 1000) < 1e-3, f"{cost}")
+    checks.check(cost["fits"] == (cost["why"] == "") and 0 <= cost["cores_free"] <= cost["cores_all"], f"{cost}")
+    lines = said["yaml"]
+    checks.check("preset: ultralytics" in lines and "size: 320x192" in lines, lines)
+    check_configuration(checks, where, lines, {"GATE_2_USER": "viewer", "GATE_2_PASSWORD": "geheim"})
+    names = [preset["name"] for preset in said["presets"]]
+    checks.check(names[:2] == ["framed", "ultralytics"] and said["presets"][1]["keys"]["tensor.dtype"] == "f32", f"{names}")
+
+
+def check_login(checks, where):
+    """A wrong password is tried once, whatever ways of login the camera has. A right one may have any characters."""
+    clip = NumberedClip(encode(f"{where}/login.h264", 30))
+    for ways in ([Digest()], [Digest(), Basic()], [Basic()]):
+        with Camera(clip, guard=Guard("viewer:g:e/h@e i%m", ways)) as camera:
+            url = camera.url()
+            for password in ("falsch", "g:e/h@e i%m"):
+                with open(f"{where}/password", "w") as file:
+                    file.write(password + "\n")
+                code, out, errors = run("probe", url, "--seconds", "0.3", "--json", "--user", "viewer", "--password-file", f"{where}/password")
+                refused = len(camera.guard.refused)
+                checks.check(refused == 1 and errors == "" and password not in out, f"{refused} refusals: {errors} {out[:500]}")
+                if password == "falsch":
+                    said = json.loads(out)
+                    checks.check(code == 1 and said["wants_login"] and "refused the user name or password" in said["error"], out)
+            checks.check(code == 0 and "${CAMERA_USER}:${CAMERA_PASSWORD}@127.0.0.1" in out, out[:1000])
+            code, out, errors = run("probe", url, "--seconds", "0.3", "--user", "viewer", "--password-file", f"{where}/password", "--clear")
+            lines = out.partition("\n\n")[2]
+            checks.check(code == 0 and "viewer:g%3Ae%2Fh%40e%20i%25m@" in lines, f"{errors} {out}")
+            check_configuration(checks, where, lines)
+
+
 def check_mistakes(checks, where):
     for arguments, code, text in (
         ([], 2, "names no input"),
@@ -64,6 +112,10 @@ def check_mistakes(checks, where):
         (["rtsp://viewer:geheim@127.0.0.1:1/x"], 1, "refused"),
         (["x.mp4", "--seconds", "0"], 2, "takes a number from 0.1 to 3600"),
         (["x.mp4", "y.mp4"], 2, "y.mp4"),
+        (["x.mp4", "--name", "a b"], 2, "takes letters, digits"),
+        (["x.mp4", "--size", "big"], 2, "takes WIDTHxHEIGHT"),
+        (["x.mp4", "--preset", "none"], 2, "takes framed | ultralytics"),
+        (["x.mp4", "--user", "u"], 2, "wants --password-file"),
     ):
         got, out, errors = run("probe", *arguments)
         checks.check((got, out) == (code, "") and text in errors and errors.count("\n") == 1 and "geheim" not in errors,
@@ -77,6 +129,8 @@ def main():
         check_configuration(checks, where, lines)
         for codec in ("h264", "h265"):
             check_camera(checks, where, codec)
+        check_json(checks, where)
+        check_login(checks, where)
         check_mistakes(checks, where)
     checks.end()
 

@@ -64,7 +64,7 @@ FILES = [
     (r"client/(\w+_cuda\.cu|gpu\.cuh)", ["cuda_runtime_api.h"]),
     (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (r"daemon/input/rtsp_video\.c", ["libavcodec/", "libavutil/"]),
-    (r"daemon/cli/probe\.c", ["libavcodec/"]),
+    (r"daemon/cli/(probe_report|stream_probe)\.c", ["libavcodec/"]),
     (r"daemon/cli/discover\.c", ["curl/curl.h"]),
     (r"daemon/onvif/\w+\.[ch]", ["libxml/"]),
     (r"daemon/onvif/soap\.c", ["curl/curl.h", "openssl/"]),

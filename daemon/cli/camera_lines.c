@@ -1,0 +1,131 @@
+#include "daemon/cli/camera_lines.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/url.h"
+
+// "CAMERA_2_PASSWORD" of "camera-2".
+static void print_variable(FILE *to, const char *camera, const char *what)
+{
+    if (isdigit((unsigned char)*camera))
+        putc('_', to);
+    for (const char *p = camera; *p; p++)
+        putc(isalnum((unsigned char)*p) ? toupper((unsigned char)*p) : '_', to);
+    fprintf(to, "_%s", what);
+}
+
+// "user:password" and what is a parameter's value stand for different things.
+static bool is_login(const char *url, const char *secret)
+{
+    return secret > url && secret[-1] == '/';
+}
+
+const char *camera_lines_secret(const struct camera_lines *lines, char to[CAMERA_SECRET_MAX])
+{
+    size_t length;
+    const char *secret = config_url_secret(lines->url, lines->url, &length);
+    FILE *text = secret ? fmemopen(to, CAMERA_SECRET_MAX, "w") : NULL;
+    *to = 0;
+    if (text) {
+        print_variable(text, lines->name, is_login(lines->url, secret) ? "PASSWORD" : "SECRET");
+        fclose(text);
+    }
+    return to;
+}
+
+// A dollar sign stands for itself where it is doubled.
+static void print_plain(FILE *to, const char *from, const char *end)
+{
+    for (; from < end; from++)
+        fprintf(to, *from == '$' ? "$$" : "%c", *from);
+}
+
+char *camera_lines_url(const struct camera_lines *lines)
+{
+    const char *p = lines->url, *secret;
+    char *text = NULL;
+    size_t size, length;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    while (!lines->clear && (secret = config_url_secret(lines->url, p, &length))) {
+        const bool login = is_login(lines->url, secret);
+        const bool password = memchr(secret, ':', length);
+        print_plain(to, p, secret);
+        fputs("${", to);
+        if (login)
+            print_variable(to, lines->name, "USER");
+        if (login && password)
+            fputs("}:${", to);
+        if (!login || password)
+            print_variable(to, lines->name, login ? "PASSWORD" : "SECRET");
+        putc('}', to);
+        p = secret + length;
+    }
+    print_plain(to, p, p + strlen(p));
+    if (fclose(to) != 0) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+// In double quotes where a plain scalar might be taken for something else.
+static void print_scalar(FILE *to, const char *text)
+{
+    bool quoted = !isalnum((unsigned char)*text) && *text != '/';
+    for (const char *p = text; *p; p++)
+        quoted |= !isalnum((unsigned char)*p) && !strchr("-._~:/?=&;%+@${}!()", *p);
+    quoted |= *text && text[strlen(text) - 1] == ':';
+    if (!quoted) {
+        fputs(text, to);
+        return;
+    }
+    putc('"', to);
+    for (const char *p = text; *p; p++)
+        if (iscntrl((unsigned char)*p))
+            fprintf(to, "\\x%02x", (unsigned char)*p);
+        else
+            fprintf(to, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+    putc('"', to);
+}
+
+char *camera_lines_print(const struct camera_lines *lines)
+{
+    const char *folder = getenv("RUNTIME_DIRECTORY"); // of the daemon that asks for the lines
+    char variable[CAMERA_SECRET_MAX], *text = NULL, *url = camera_lines_url(lines);
+    size_t size;
+    FILE *to = url ? open_memstream(&text, &size) : NULL;
+    if (to) {
+        fprintf(to, "cameras:\n  %s:\n", lines->name);
+        if (!lines->clear && *camera_lines_secret(lines, variable))
+            fprintf(to,
+                    "    # ${...} come from the environment, or from credentials of the service:\n"
+                    "    # LoadCredential=%s:FILE by systemctl edit framed\n",
+                    variable);
+        fputs("    url: ", to);
+        print_scalar(to, url);
+        putc('\n', to);
+        if (lines->transport && strcmp(lines->transport, "tcp") != 0)
+            fprintf(to, "    transport: %s\n", lines->transport);
+        if (lines->width > 1920 || lines->height > 1080)
+            fprintf(to, "    picture: %dx%d\n", lines->width, lines->height);
+        fputs("    outputs:\n      detector:\n", to);
+        if (lines->preset)
+            fprintf(to, "        preset: %s\n", lines->preset);
+        if (lines->size || !lines->preset)
+            fprintf(to, "        size: %s\n", lines->size ? lines->size : "640x640");
+        fprintf(to, "        sink: unix:%s/%s-detector.sock\n",
+                folder && *folder == '/' && !strchr(folder, ':') ? folder : "/run/framed",
+                lines->name);
+        if (fclose(to) != 0) {
+            free(text);
+            text = NULL;
+        }
+    }
+    free(url);
+    return text;
+}

@@ -1,0 +1,210 @@
+#include "daemon/cli/stream_probe.h"
+
+#include <errno.h>
+#include <libavcodec/packet.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "config/object.h"
+#include "config/url.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/processor_time.h"
+#include "daemon/wire.h"
+
+enum { MANY_B_FRAMES = 16 };
+
+static const _Atomic bool never; // only deadlines stop a probe
+
+static int64_t thread_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+// --- measuring
+
+static void measure_packet(struct stream_probe *probe, const struct packet *packet)
+{
+    if (probe->packets++ == 0) {
+        probe->first_ns = packet->arrived_ns;
+        probe->highest_pts_ns = packet->pts_ns;
+    }
+    probe->last_ns = packet->arrived_ns;
+    probe->bytes += packet->av->size;
+    probe->clock |= packet->capture_clock;
+    probe->behind = packet->pts_ns < probe->highest_pts_ns ? probe->behind + 1 : 0;
+    if (probe->behind > probe->b_frames && probe->behind < MANY_B_FRAMES)
+        probe->b_frames = probe->behind;
+    if (packet->pts_ns > probe->highest_pts_ns)
+        probe->highest_pts_ns = packet->pts_ns;
+    if (!packet->keyframe)
+        return;
+    const int64_t distance_ns = packet->pts_ns - probe->key_pts_ns;
+    if (probe->keyframes++ > 0 && distance_ns > probe->key_distance_ns)
+        probe->key_distance_ns = distance_ns;
+    probe->key_pts_ns = packet->pts_ns;
+}
+
+// All pictures that the decoder has ready. 0, or what ends the probe.
+static int take_pictures(struct stream_probe *probe)
+{
+    struct frame frame;
+    int rc;
+    while ((rc = decoder_receive(probe->decoder, &frame)) == 0) {
+        probe->damaged += frame.lost || (frame.info.flags & FRAMED_FLAG_DAMAGED);
+        if (!frame.lost) {
+            probe->pictures++;
+            probe->width = frame.image.width;
+            probe->height = frame.image.height;
+            if (!probe->shown_ns)
+                probe->shown_ns = monotonic_ns();
+        }
+        frame_release(&frame);
+    }
+    return rc == -EAGAIN ? 0 : rc;
+}
+
+static int decode_packet(struct stream_probe *probe, const struct packet *packet)
+{
+    const int64_t begun_ns = thread_ns();
+    int rc = decoder_send(probe->decoder, packet);
+    if (rc == 0)
+        rc = take_pictures(probe);
+    probe->spent_ns += thread_ns() - begun_ns;
+    return rc;
+}
+
+// What the processors do beside this, over the time of the probe.
+static void measure_others(struct stream_probe *probe, int64_t begun_ns, int64_t all_ns,
+                           int64_t own_ns)
+{
+    const int64_t wall_ns = monotonic_ns() - begun_ns;
+    const int64_t others_ns = processor_time_all_ns() - all_ns - (processor_time_own_ns() - own_ns);
+    probe->others = all_ns > 0 && wall_ns > 0 ? fmax(0, (double)others_ns / (double)wall_ns) : -1;
+}
+
+// 0, also where the stream ends before.
+static int measure(struct stream_probe *probe, double seconds)
+{
+    const int64_t begun_ns = monotonic_ns(), own_ns = processor_time_own_ns();
+    const int64_t all_ns = processor_time_all_ns();
+    struct packet packet;
+    int rc = 0;
+    while (rc == 0 &&
+           (probe->packets == 0 || monotonic_ns() < probe->first_ns + (int64_t)(seconds * 1e9))) {
+        rc = demux_read(probe->demux, &packet);
+        if (rc == -EREMCHG) {
+            decoder_restart(probe->decoder);
+            rc = 0;
+            continue;
+        }
+        if (rc < 0)
+            break;
+        measure_packet(probe, &packet);
+        rc = decode_packet(probe, &packet);
+    }
+    measure_others(probe, begun_ns, all_ns, own_ns);
+    demux_rate(probe->demux, &probe->rate_num, &probe->rate_den);
+    if (rc == -ENODATA && probe->packets > 0)
+        rc = decode_packet(probe, NULL);
+    return rc == -ENODATA ? 0 : rc;
+}
+
+// --- opening
+
+static int open_decoder(struct stream_probe *probe)
+{
+    const struct decode_options options = {
+        .decode = probe->camera.decode,
+        .threads = probe->camera.threads,
+        .low_delay = demux_is_live(probe->camera.url),
+        .losses_known = demux_knows_losses(probe->demux),
+        .in_flight = 1,
+        .damaged = DAMAGED_FLAG,
+    };
+    int rc = device_acquire(probe->devices, &probe->camera, &probe->lease);
+    if (rc == 0)
+        rc = decoder_open(&probe->decoder, demux_parameters(probe->demux), &options);
+    if (rc == 0)
+        rc = decoder_join(
+            probe->decoder,
+            &(struct decode_target){probe->lease.driver, probe->lease.backend, probe->lease.nvdec});
+    return rc;
+}
+
+static int open_probe(struct stream_probe *probe, const char *url)
+{
+    if (object_init(&root_table, &probe->config) < 0 ||
+        object_init(&camera_table, &probe->camera) < 0 || !(probe->camera.url = strdup(url)))
+        return -ENOMEM;
+    probe->camera.threads = 1; // this one, whose time is measured
+    probe->config.cuda.devices = (struct gpu_list){1, {0}}; // one will do
+    int rc = devices_open(&probe->devices, &probe->config);
+    if (rc < 0)
+        return rc;
+    probe->begun_ns = monotonic_ns();
+    rc = demux_open(&probe->demux, &probe->camera, NULL, &never, NULL, probe->why,
+                    sizeof probe->why);
+    return rc == 0 ? open_decoder(probe) : rc;
+}
+
+static void explain(struct stream_probe *probe, int rc)
+{
+    char redacted[256];
+    if (probe->demux && *demux_why(probe->demux))
+        snprintf(probe->why, sizeof probe->why, "%s", demux_why(probe->demux));
+    if (!*probe->why)
+        snprintf(probe->why, sizeof probe->why, "%s: %s",
+                 config_url_redacted(probe->camera.url, redacted, sizeof redacted),
+                 rc == -ENODATA   ? "it ends without a picture"
+                 : rc == -ENOTSUP ? "no decoder for this stream"
+                                  : strerror(-rc));
+}
+
+int stream_probe_run(struct stream_probe *probe, const char *url, double seconds)
+{
+    *probe = (struct stream_probe){0};
+    int rc = open_probe(probe, url);
+    if (rc == 0)
+        rc = measure(probe, seconds);
+    if (rc == 0 && probe->pictures == 0)
+        rc = -ENODATA;
+    if (rc < 0)
+        explain(probe, rc);
+    return rc;
+}
+
+void stream_probe_close(struct stream_probe *probe)
+{
+    demux_close(probe->demux);
+    if (probe->decoder)
+        decoder_leave(probe->decoder);
+    decoder_close(probe->decoder);
+    device_release(&probe->lease);
+    devices_close(probe->devices);
+    object_free(&camera_table, &probe->camera);
+    object_free(&root_table, &probe->config);
+}
+
+// --- of what was measured
+
+double stream_probe_seconds(const struct stream_probe *probe)
+{
+    return (double)(probe->last_ns - probe->first_ns) / 1e9;
+}
+
+double stream_probe_rate(const struct stream_probe *probe)
+{
+    const double seconds = stream_probe_seconds(probe);
+    if (probe->rate_den > 0)
+        return (double)probe->rate_num / probe->rate_den;
+    return seconds > 0 ? (double)(probe->packets - 1) / seconds : 0;
+}
+
+double stream_probe_decode_ms(const struct stream_probe *probe)
+{
+    return probe->pictures ? (double)probe->spent_ns / (double)probe->pictures / 1e6 : 0;
+}
