@@ -5,6 +5,7 @@
 #   CROSS=aarch64-linux-gnu-          for another machine, against Debian's packages of its architecture
 #   NVCC=                             build without CUDA even where nvcc is installed
 #   CUDA_ARCHS="90"                   only these compute capabilities
+#   SCALAR=1                          without the kernels for AVX2 and AVX-512
 #   B=FOLDER                          build in this folder
 #   V=1                               show the commands
 .DELETE_ON_ERROR:

@@ -1,7 +1,7 @@
 # The kernels and their tests: gcc and nvcc are enough. A file's suffix names the CPUs that it is for.
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 KERNELS_SRC := $(filter-out %_avx2.c %_avx512.c %_neon.c,$(wildcard kernels/*.c kernels/*/*.c))
-ifeq ($(MACHINE),x86_64)
+ifeq ($(MACHINE)$(SCALAR),x86_64)
 KERNELS_SRC += $(wildcard kernels/cpu/*_avx2.c kernels/cpu/*_avx512.c)
 endif
 ifeq ($(MACHINE),aarch64)
@@ -12,6 +12,9 @@ AVX2 := -mavx2 -mfma -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vnni -mavx512vpopcntdq -mpopcnt -mprefer-vector-width=512
 $(B)/kernels/%_avx2.o: override CFLAGS += $(AVX2)
 $(B)/kernels/%_avx512.o: override CFLAGS += $(AVX512)
+ifneq ($(SCALAR),)
+CPPFLAGS += -DFRAMED_SCALAR
+endif
 KERNELS_LIBS := -lm -pthread
 ifneq ($(NVCC),)
 # nvcc itself says where it lives: the one on PATH may be a wrapper. The runtime of a distribution's package is in

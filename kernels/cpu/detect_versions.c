@@ -4,7 +4,7 @@
 
 detect_fn *detect_best(void)
 {
-#ifdef __x86_64__
+#ifdef FRAMED_X86
     if (avx512_runs())
         return detect_avx512;
     if (avx2_runs())

@@ -1,6 +1,6 @@
 #include "kernels/cpu/instructions.h"
 
-#ifdef __x86_64__
+#ifdef FRAMED_X86
 #include <cpuid.h>
 
 static bool f16c_runs(void) // clang 14's __builtin_cpu_supports does not know it

@@ -4,7 +4,12 @@
 
 #include <stdbool.h>
 
-#ifdef __x86_64__
+// A build of -DFRAMED_SCALAR (`make SCALAR=1`) leaves the versions for wide registers out.
+#if defined(__x86_64__) && !defined(FRAMED_SCALAR)
+#define FRAMED_X86
+#endif
+
+#ifdef FRAMED_X86
 bool avx2_runs(void);   // with FMA and F16C
 bool avx512_runs(void); // as avx2, with BW, VL, DQ, VBMI, VNNI and VPOPCNTDQ
 #endif

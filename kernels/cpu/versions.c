@@ -20,7 +20,7 @@ static const struct version scalar = {
     .fingerprint = fingerprint_reference,
 };
 
-#ifdef __x86_64__
+#ifdef FRAMED_X86
 static const struct version avx2 = {
     .name = "avx2",
     .runs = avx2_runs,
@@ -57,7 +57,7 @@ static const struct version neon = {
 #endif
 
 const struct version *const versions[] = {
-#ifdef __x86_64__
+#ifdef FRAMED_X86
     &avx512, &avx2,
 #endif
 #ifdef __aarch64__
