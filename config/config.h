@@ -246,6 +246,23 @@ struct cpu_config {
     struct pin pin;
 };
 
+// Where the MQTT broker is that is told of cameras, and who tells it.
+struct mqtt_config {
+    char *server; // a URL, mqtt: or mqtts:, without user and password; NULL: none
+    char *user, *password;
+    char *ca;        // a file; NULL: the system's
+    char *topic;     // NULL: framed/HOSTNAME
+    char *discovery; // prefix of Home Assistant's topics; NULL: not announced there
+};
+
+// Who is told of cameras in trouble (daemon/alert).
+struct notify_config {
+    char *webhook; // a URL, which is a secret as a whole
+    struct program command;
+    struct mqtt_config mqtt;
+    struct duration grace, calm;
+};
+
 struct log_config {
     enum log_level level;
 };
@@ -264,6 +281,7 @@ struct config {
     char *http_token; // a secret; NULL: HTTP clients need none
     bool http_write;
     struct place control_place, http_place;
+    struct notify_config notify;
     enum ready_when ready;
     char *tuned;                 // ignored; NULL: not set
     struct name_patterns paused; // those in the file itself; camera_config.paused tells all

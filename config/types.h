@@ -102,6 +102,10 @@ struct labels { // of classes, from 0 on, see config/labels.h; owns its text
     char *text; // each with its final zero, one behind the other
     size_t bytes;
 };
+struct program { // a program and its arguments, see config/program.h; owns its text
+    char *text;  // each with its final zero, one behind the other; NULL: none
+    size_t bytes;
+};
 struct filemode { // octal permissions of a socket or file
     int mode;
 };
@@ -156,6 +160,7 @@ enum value_type {
     VALUE_BATCH_WAIT,
     VALUE_NAME_PATTERNS,
     VALUE_LABELS,
+    VALUE_PROGRAM,
     VALUE_PIN,
     VALUE_GPUS,
     VALUE_GPU,
@@ -198,6 +203,7 @@ enum value_type {
     struct batch_wait: VALUE_BATCH_WAIT, \
     struct name_patterns: VALUE_NAME_PATTERNS, \
     struct labels: VALUE_LABELS, \
+    struct program: VALUE_PROGRAM, \
     struct pin: VALUE_PIN, \
     struct gpu_list: VALUE_GPUS, \
     struct gpu_choice: VALUE_GPU, \
@@ -218,6 +224,7 @@ enum { WAIT_AUTO = -1 };
 enum { NAME_PATTERN_MAX = 31 }; // bytes of a pattern without its !
 #define NAME_PATTERNS_MAX 64    // of one list
 #define LABELS_MAX        2048
+#define PROGRAM_MAX       32          // arguments of a command, its name among them
 enum { LABEL_MAX = 63 };              // bytes of a label
 enum { VALUE_LIST_MAX = LABELS_MAX }; // entries of the longest list
 #define OPTIONS_MAX 64                // entries of maps

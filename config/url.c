@@ -72,9 +72,9 @@ static const char *find_credentials(const char *url, const char **end)
 bool config_name_is_secret(const char *name, size_t length)
 {
     static const char *const names[] = {
-        "password", "passwd",   "pwd",      "pass",    "psw",     "token",
-        "key",      "secret",   "auth",     "user",    "usr",     "username",
-        "account",  "loginuse", "loginpas", "cookies", "headers", "response",
+        "password", "passwd",  "pwd",     "pass",     "psw",      "token",   "key",
+        "secret",   "auth",    "user",    "usr",      "username", "account", "loginuse",
+        "loginpas", "cookies", "headers", "response", "webhook",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t n = strlen(names[i]);

@@ -12,6 +12,7 @@
 #include "config/labels.h"
 #include "config/name_patterns.h"
 #include "config/polygons.h"
+#include "config/program.h"
 #include "config/quantity.h"
 #include "config/rois.h"
 
@@ -656,6 +657,36 @@ static void free_labels(void *member)
     labels_free(member);
 }
 
+static const char *parse_program(const struct config_row *row, void *member,
+                                 const char *const text[], int n)
+{
+    (void)row;
+    struct program program;
+    const char *wrong = NULL;
+    const int status = program_parse(&program, text, n, &wrong);
+    if (status == 0) {
+        program_free(member);
+        *(struct program *)member = program;
+    }
+    return status == -ENOMEM ? out_of_memory : wrong;
+}
+
+static bool equal_program(const void *a, const void *b)
+{
+    return program_equal(a, b);
+}
+
+static int own_program(void *member)
+{
+    const struct program shared = *(struct program *)member;
+    return program_copy(member, &shared);
+}
+
+static void free_program(void *member)
+{
+    program_free(member);
+}
+
 static const char *parse_polygons(const struct config_row *row, void *member,
                                   const char *const text[], int n)
 {
@@ -921,6 +952,14 @@ static const struct type {
                       .parse_list = parse_labels, .list = LABELS_MAX, .single = true,
                       .shorter = true, .equal = equal_labels, .own = own_labels,
                       .free = free_labels},
+    [VALUE_PROGRAM] = {"a line for /bin/sh, or [/PROGRAM, ARGUMENT...], up to " TEXT_OF(
+                           PROGRAM_MAX) " texts",
+                       "{\"type\": \"string\", \"minLength\": 1}, {\"type\": \"array\", \"items\": "
+                       "{\"type\": [\"string\", \"number\", \"boolean\"]}, \"minItems\": 1, "
+                       "\"maxItems\": " TEXT_OF(PROGRAM_MAX) "}",
+                       .parse_list = parse_program, .list = PROGRAM_MAX, .single = true,
+                       .shorter = true, .text = true, .equal = equal_program, .own = own_program,
+                       .free = free_program},
     [VALUE_DIMENSIONS] = {"WIDTHxHEIGHT, each @range",
                           "{\"type\": \"string\", \"pattern\": \"^[1-9][0-9]*x[1-9][0-9]*$\"}",
                           parse_dimensions, .size = sizeof(struct dimensions)},

@@ -34,6 +34,7 @@ static const char *const values[][2] = {
     [VALUE_BATCH_WAIT] = {"auto", "0"},
     [VALUE_NAME_PATTERNS] = {"gate*", "!gate*"},
     [VALUE_LABELS] = {"car", "cat"},
+    [VALUE_PROGRAM] = {"tell", "tell all"},
     [VALUE_PIN] = {"0", "0-1"},
     [VALUE_GPUS] = {"0", "1"},
     [VALUE_GPU] = {"GPU-5ae5bbb2-16f9-8bd6-a4ef-fa2e57dd4b58",

@@ -31,6 +31,10 @@ static const struct {
     {&camera_table, "transport", "tcp|udp|multicast", "TCP|tc|tcpp||auto"},
     {&camera_table, "connect_timeout", "10s|250ms|2m|1h|1.5s|100ms|0.5m",
      "10|0|99ms|2h|s|10 s|10sec|-1s|1e1s|10us||1..5s"},
+    {&root_table, "notify.command", "tell somebody|/bin/tell", ""},
+    {&root_table, "notify.calm", "1s|5m|24h", "0|999ms|25h"},
+    {&root_table, "notify.grace", "0|1h", "-1s|61m"},
+    {&root_table, "notify.mqtt.discovery", "off|homeassistant", "|a\nb"},
     {&output_table, "max_age", "0|0s|1ms|1h", "1|1.0|-0|3601s"},
     {&root_table, "cuda.band", "auto|0|64KiB|8MiB|1GiB|1.5MiB", "8|8MB|8M|2GiB|8 MiB|-8MiB||MiB"},
     {&root_table, "cuda.decoders", "auto|0|1|64", "65|-1|1.5"},
@@ -115,6 +119,9 @@ static const struct {
     {"cuda.devices", 2, {"0", "64"}, false},
     {"cuda.devices", 3, {"1", "0", "1"}, false},
     {"cuda.devices", 2, {"auto", "0"}, false},
+    {"notify.command", 3, {"/bin/tell", "--to", "somebody"}, true},
+    {"notify.command", 2, {"tell", "somebody"}, false},
+    {"notify.command", 2, {"", "somebody"}, false},
 };
 
 static const struct {
