@@ -182,6 +182,36 @@ void config_free_output(struct output_config *output)
     free_copy(&output_table, output);
 }
 
+static bool row_is_of_notify(const struct config_row *row)
+{
+    return row_has_value(row) && strncmp(row->key, "notify.", strlen("notify.")) == 0;
+}
+
+struct config *config_copy_notify(const struct config *config)
+{
+    struct config *copy = calloc(1, sizeof *copy);
+    int rc = 0;
+    if (!copy)
+        return NULL;
+    copy->notify = config->notify;
+    for (int i = 0; i < root_table.n; i++)
+        if (row_is_of_notify(&root_table.rows[i]) && value_own(&root_table.rows[i], copy) < 0)
+            rc = -ENOMEM;
+    if (rc == 0)
+        return copy;
+    free_copy(&root_table, copy);
+    return NULL;
+}
+
+bool config_same_notify(const struct config *a, const struct config *b)
+{
+    bool same = true;
+    for (int i = 0; i < root_table.n; i++)
+        if (row_is_of_notify(&root_table.rows[i]))
+            same &= value_equal(&root_table.rows[i], a, b);
+    return same;
+}
+
 bool config_same_camera(const struct camera_config *a, const struct camera_config *b)
 {
     return !a->paused.line == !b->paused.line && object_equal(&camera_table, a, b);

@@ -8,11 +8,13 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "daemon/alert/alerts.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/groups.h"
 #include "daemon/base/log.h"
 #include "daemon/base/sigabrt.h"
 #include "daemon/base/sigbus.h"
+#include "daemon/base/state_file.h"
 #include "daemon/cli/check.h"
 #include "daemon/decode/dpb_files.h"
 #include "daemon/device/devices.h"
@@ -46,6 +48,7 @@ struct daemon {
     struct previews *previews;
     struct devices *devices;
     struct login_pause *logins;
+    struct alerts *alerts;
     struct service *service;
     struct histogram decode, process;
     struct cameras cameras;
@@ -142,6 +145,7 @@ static void end(struct daemon *daemon)
     daemon->events = NULL;
     service_close(daemon->service);
     daemon->service = NULL;
+    alerts_stop(daemon->alerts);
     for (int i = 0; i < SIGNALS; i++)
         uv_close((uv_handle_t *)&daemon->signal[i], NULL);
     uv_close((uv_handle_t *)&daemon->deadline, NULL);
@@ -266,13 +270,15 @@ static int prepare_service(void *opaque, const struct config *config, const char
                            FILE *errors)
 {
     const struct daemon *daemon = opaque;
-    return service_prepare(daemon->service, config, file, errors);
+    const int rc = alerts_prepare(daemon->alerts, config);
+    return rc < 0 ? rc : service_prepare(daemon->service, config, file, errors);
 }
 
 static void commit_service(void *opaque)
 {
     const struct daemon *daemon = opaque;
     service_commit(daemon->service);
+    alerts_commit(daemon->alerts);
 }
 
 static void open_cameras_and_reload(struct daemon *daemon)
@@ -373,12 +379,22 @@ static int open_service(struct daemon *daemon)
     return service_open(&daemon->service, &context);
 }
 
-static int open_logins(struct daemon *daemon)
+// Both keep a file in the state directory.
+static int open_logins_and_alerts(struct daemon *daemon)
 {
-    char *folder = login_pause_folder();
+    char *folder = state_folder();
+    const struct alerts_context alerts = {
+        .loop = &daemon->loop,
+        .work = &daemon->work,
+        .cameras = &daemon->cameras,
+        .config = daemon->config,
+        .folder = folder,
+    };
     int rc = login_pause_open(&daemon->logins, folder, monotonic_ns(), realtime_ns());
-    free(folder);
     daemon->cameras.context.logins = daemon->logins;
+    if (rc == 0)
+        rc = alerts_open(&daemon->alerts, &alerts);
+    free(folder);
     return rc;
 }
 
@@ -389,7 +405,7 @@ static int start(struct daemon *daemon)
     if (rc < 0)
         return rc == -ENODEV ? EXIT_NO_DEVICE : EXIT_RUNTIME;
     daemon->cameras.context.devices = daemon->devices;
-    if (open_logins(daemon) < 0)
+    if (open_logins_and_alerts(daemon) < 0)
         return EXIT_RUNTIME;
     if (devices_admit(daemon->devices, daemon->config, why, sizeof why) < 0) {
         log_event(LOG_LEVEL_ERROR, "%s", why);
@@ -411,6 +427,7 @@ static void finish(struct daemon *daemon)
 {
     write_metrics(daemon);
     judge_cameras(daemon);
+    alerts_close(daemon->alerts);
     cameras_close(&daemon->cameras);
     previews_close(daemon->previews);
     login_pause_close(daemon->logins);

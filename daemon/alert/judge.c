@@ -61,7 +61,7 @@ static void note_pictures(struct judge *judge, const struct judge_facts *facts)
         judge->away_ns = facts->now_ns;
     if (first || facts->pictures != judge->pictures)
         judge->picture_ns = facts->now_ns;
-    judge->seen |= facts->pictures > 0 || !away;
+    judge->seen |= !away || (!first && facts->pictures != judge->pictures);
     judge->begun = true;
     judge->away = away;
     if (gone) {
@@ -170,8 +170,10 @@ static unsigned judge_scene(struct judge *judge, const struct judge_facts *facts
 unsigned judge_step(struct judge *judge, const struct judge_facts *facts,
                     const struct judge_limits *limits)
 {
-    if (facts->state == CAMERA_ENDED)
-        return 0; // on purpose
+    if (facts->state == CAMERA_ENDED || facts->state == CAMERA_PAUSED) {
+        judge->begun = judge->seen = judge->away = false; // on purpose; it may begin anew
+        return 0;
+    }
     note_pictures(judge, facts);
     unsigned changed = judge_connection(judge, facts, limits);
     changed |= judge_damage(judge, facts, limits);

@@ -4,6 +4,7 @@
 #define FRAMED_DAEMON_CAMERA_CAMERA_H
 
 #include "daemon/base/rate_counter.h"
+#include "daemon/camera/availability.h"
 #include "daemon/camera/camera_report.h"
 #include "daemon/camera/camera_thread.h"
 
@@ -30,6 +31,7 @@ struct camera {
     struct event ended;
     bool started, joined;                        // camera_start, camera_join was called
     struct rate_counter pictures, spent[STAGES]; // of the report, sampled by the status
+    struct availability_share availability;      // summed up by the alerts
     struct camera *next;                         // the caller's, like:
     bool released;                               // camera_release_device was called
 };

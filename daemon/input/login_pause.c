@@ -12,6 +12,7 @@
 
 #include "daemon/base/bounds.h"
 #include "daemon/base/log.h"
+#include "daemon/base/state_file.h"
 #include "daemon/input/login_pause_file.h"
 #include "daemon/rtsp/rtsp_url.h"
 
@@ -31,13 +32,6 @@ struct login_pause {
     struct login_hosts hosts;
     bool changed; // the file is not up to date
 };
-
-char *login_pause_folder(void)
-{
-    const char *folders = getenv("STATE_DIRECTORY");
-    const size_t length = folders ? strcspn(folders, ":") : 0;
-    return length > 0 ? strndup(folders, length) : NULL;
-}
 
 int login_pause_open(struct login_pause **ret, const char *folder, int64_t now_ns,
                      int64_t realtime_ns)
@@ -108,7 +102,7 @@ static void write_changes(struct login_pause *pause)
     pthread_mutex_unlock(&pause->lock);
     int rc = 0;
     if (changed)
-        rc = text ? login_pause_file_write(pause->path, text) : -ENOMEM;
+        rc = text ? state_file_write(pause->path, text) : -ENOMEM;
     free(text);
     if (rc < 0) {
         pthread_mutex_lock(&pause->lock);

@@ -22,8 +22,6 @@ struct login {            // of a camera
 // be read counts as none. 0 or a negative errno.
 int login_pause_open(struct login_pause **ret, const char *folder, int64_t now_ns,
                      int64_t realtime_ns);
-// The first folder of $STATE_DIRECTORY, as systemd has it; NULL: there is none. To be freed.
-char *login_pause_folder(void);
 void login_pause_close(struct login_pause *); // accepts NULL
 
 void login_pause_identify(const struct login_pause *, const char *url, struct login *ret);

@@ -1,14 +1,11 @@
 #include "daemon/input/login_pause_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/base/bounds.h"
 
@@ -167,23 +164,4 @@ char *login_pause_file_text(const struct login_hosts *hosts, int64_t ahead_ns)
         return NULL;
     }
     return text;
-}
-
-int login_pause_file_write(const char *path, const char *text)
-{
-    char part[PATH_MAX];
-    const size_t bytes = strlen(text);
-    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
-        return -ENAMETOOLONG;
-    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    errno = ENOSPC; // of a write that was cut short
-    int rc = write(fd, text, bytes) == (ssize_t)bytes && fsync(fd) == 0 ? 0 : -errno;
-    close(fd);
-    if (rc == 0 && rename(part, path) < 0)
-        rc = -errno;
-    if (rc < 0)
-        unlink(part);
-    return rc;
 }

@@ -41,7 +41,6 @@ int login_pause_file_read(struct login_hosts *ret, const char *path, int64_t now
                           int64_t ahead_ns);
 // The text of the file, to be freed; NULL: no memory.
 char *login_pause_file_text(const struct login_hosts *, int64_t ahead_ns);
-int login_pause_file_write(const char *path, const char *text); // all or nothing; negative errno
 
 // The host of this name, added where it is new; NULL: no memory.
 struct login_host *login_hosts_get(struct login_hosts *, const char *name);

@@ -252,6 +252,37 @@ static void test_copies(void)
     config_free_output(NULL);
 }
 
+// Each key of `notify` makes it another, and nothing else does.
+static void test_notify(void)
+{
+    static const struct {
+        const char *text;
+        bool same;
+    } others[] = {
+        {"notify: {webhook: 'http://a/b', calm: 2m, mqtt: {server: 'mqtt://h'}}", true},
+        {"http: 80\nnotify: {calm: 120s, webhook: 'http://a/b', mqtt: {server: 'mqtt://h'}}", true},
+        {"notify: {webhook: 'http://a/c', calm: 2m, mqtt: {server: 'mqtt://h'}}", false},
+        {"notify: {webhook: 'http://a/b', calm: 2m, mqtt: {server: 'mqtt://g'}}", false},
+        {"notify: {webhook: 'http://a/b', mqtt: {server: 'mqtt://h'}}", false},
+        {"notify: {webhook: 'http://a/b', calm: 2m, command: /a, mqtt: {server: 'mqtt://h'}}",
+         false},
+    };
+    static const char rest[] =
+        "\nhttp_token: 0123456789abcdef\ncameras: {c: {url: u, outputs: {o: {sink: 'tcp:1'}}}}\n";
+    char text[512];
+    struct config *copies[sizeof others / sizeof *others];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(text, sizeof text, "%s%s", others[i].text, rest);
+        struct config *config = load(text);
+        copies[i] = config_copy_notify(config);
+        config_free(config);
+        CHECK(config_same_notify(copies[0], copies[i]) == others[i].same, "%s", text);
+        CHECK(strncmp(copies[i]->notify.webhook, "http://a/", 9) == 0, "outlives");
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        config_free(copies[i]);
+}
+
 static const struct {
     const char *text, *errors;
 } changes[] = {
@@ -329,6 +360,7 @@ int main(void)
     TEST(test_regions());
     TEST(test_credential());
     TEST(test_copies());
+    TEST(test_notify());
     TEST(test_restarts());
     return test_end();
 }

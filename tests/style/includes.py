@@ -18,7 +18,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LIBC = {
     "arpa/inet.h", "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "err.h", "errno.h", "fcntl.h", "fenv.h",
     "float.h", "fnmatch.h", "getopt.h", "glob.h", "grp.h", "ifaddrs.h", "inttypes.h", "libgen.h", "limits.h", "locale.h", "malloc.h", "math.h", "net/if.h", "netdb.h",
-    "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "setjmp.h", "signal.h",
+    "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "setjmp.h", "signal.h", "spawn.h",
     "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
     "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h", "sys/time.h", "sys/timerfd.h", "sys/types.h", "sys/uio.h",
@@ -80,6 +80,9 @@ FILES = [
     (r"tests/daemon/service/(status|history)\.c", ["jansson.h"]),
     (r"daemon/(service/reply|cli/snap)\.c", ["libavutil/base64.h"]),
     (r"daemon/service/http_(client\.h|exchange\.c)", ["microhttpd.h"]),
+    (r"daemon/alert/alert_event\.c", ["jansson.h"]),
+    (r"daemon/alert/webhook\.c", ["curl/"]),
+    (r"daemon/alert/mqtt\.c", ["mosquitto.h"]),
     (r"daemon/service/notify\.c", ["systemd/sd-daemon.h"]),
     (r"tests/bench/latency/gstreamer\.c", ["gst/"]),
     (r"tests/bench/clip_units\.c", ["libavformat/", "libavcodec/"]),

@@ -133,6 +133,23 @@ static void test_start(void)
     free(c);
 }
 
+// Somebody pauses a camera for an hour: nobody is told, then or when it connects again.
+static void test_pause(void)
+{
+    struct camera_of_test *c = running();
+    c->facts.state = CAMERA_PAUSED;
+    for (int i = 0; i < 3600; i++, c->facts.now_ns += SECOND)
+        note(c, judge_step(&c->judge, &c->facts, &limits));
+    c->facts.state = CAMERA_CONNECTING;
+    for (int i = 0; i < 14; i++, c->facts.now_ns += SECOND)
+        note(c, judge_step(&c->judge, &c->facts, &limits));
+    CHECK(c->events == 0, "%d events of a camera that was paused", c->events);
+    c->facts.now_ns += 2 * SECOND;
+    note(c, judge_step(&c->judge, &c->facts, &limits));
+    CHECK(c->raised[ALERT_DOWN] == 1, "it does not come back");
+    free(c);
+}
+
 static void test_short_gaps(void)
 {
     struct camera_of_test *c = running();
@@ -280,6 +297,7 @@ int main(void)
     TEST(test_one_outage(false));
     TEST(test_one_outage(true));
     TEST(test_start());
+    TEST(test_pause());
     TEST(test_short_gaps());
     TEST(test_flapping());
     TEST(test_none_is_missed());

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/state_file.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000, SECOND = 1000000000, MINUTE = 60000000000, START = 7200000000000,
@@ -331,11 +332,11 @@ static void goes_on_without_a_file(void)
 static void finds_the_state_folder(void)
 {
     unsetenv("STATE_DIRECTORY");
-    CHECK(!login_pause_folder(), "none");
+    CHECK(!state_folder(), "none");
     setenv("STATE_DIRECTORY", "", 1);
-    CHECK(!login_pause_folder(), "an empty one");
+    CHECK(!state_folder(), "an empty one");
     setenv("STATE_DIRECTORY", "/var/lib/framed:/var/lib/other", 1);
-    char *first = login_pause_folder();
+    char *first = state_folder();
     CHECK(first && strcmp(first, "/var/lib/framed") == 0, "the first of two");
     free(first);
     unsetenv("STATE_DIRECTORY");

@@ -1,0 +1,188 @@
+#include "daemon/alert/outbox.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/base/clock.h"
+
+int outbox_open(struct outbox *outbox)
+{
+    pthread_condattr_t attributes;
+    *outbox = (struct outbox){0};
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&outbox->lock, NULL);
+    const int rc = -pthread_cond_init(&outbox->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return rc;
+}
+
+void outbox_close(struct outbox *outbox)
+{
+    free(outbox->signs);
+    pthread_cond_destroy(&outbox->changed);
+    pthread_mutex_destroy(&outbox->lock);
+}
+
+// --- with the lock held
+
+static void remove_entry(struct outbox *outbox, int i)
+{
+    memmove(&outbox->entry[i], &outbox->entry[i + 1],
+            (size_t)(--outbox->n - i) * sizeof *outbox->entry);
+}
+
+static void count_lost(struct outbox *outbox, unsigned targets)
+{
+    for (int i = 0; i < TARGETS; i++)
+        outbox->counts[i].lost += targets >> i & 1;
+}
+
+static struct outbox_entry *first_of(struct outbox *outbox, enum alert_target target)
+{
+    for (int i = 0; i < outbox->n; i++)
+        if (outbox->entry[i].targets >> target & 1)
+            return &outbox->entry[i];
+    return NULL;
+}
+
+static void drop_target(struct outbox *outbox, int i, unsigned targets)
+{
+    outbox->entry[i].targets &= ~targets;
+    if (outbox->entry[i].targets == 0)
+        remove_entry(outbox, i);
+}
+
+// --- without
+
+void outbox_put(struct outbox *outbox, const struct alert_event *event, unsigned targets)
+{
+    if (targets == 0)
+        return;
+    pthread_mutex_lock(&outbox->lock);
+    if (outbox->n == OUTBOX_MAX) {
+        count_lost(outbox, outbox->entry[0].targets);
+        remove_entry(outbox, 0);
+    }
+    outbox->entry[outbox->n++] = (struct outbox_entry){*event, targets};
+    outbox->version++;
+    pthread_cond_broadcast(&outbox->changed);
+    pthread_mutex_unlock(&outbox->lock);
+}
+
+void outbox_keep(struct outbox *outbox, unsigned targets)
+{
+    pthread_mutex_lock(&outbox->lock);
+    for (int i = outbox->n - 1; i >= 0; i--) {
+        count_lost(outbox, outbox->entry[i].targets & ~targets);
+        drop_target(outbox, i, ~targets);
+    }
+    outbox->version++;
+    pthread_mutex_unlock(&outbox->lock);
+}
+
+void outbox_show(struct outbox *outbox, struct camera_sign *signs, int n)
+{
+    pthread_mutex_lock(&outbox->lock);
+    free(outbox->signs);
+    outbox->signs = signs;
+    outbox->n_signs = n;
+    outbox->signs_version++;
+    pthread_mutex_unlock(&outbox->lock);
+}
+
+void outbox_wake(struct outbox *outbox)
+{
+    pthread_mutex_lock(&outbox->lock);
+    pthread_cond_broadcast(&outbox->changed);
+    pthread_mutex_unlock(&outbox->lock);
+}
+
+int outbox_copy(struct outbox *outbox, struct outbox_entry to[OUTBOX_MAX], uint64_t *version)
+{
+    pthread_mutex_lock(&outbox->lock);
+    const int n = outbox->n;
+    memcpy(to, outbox->entry, (size_t)n * sizeof *to);
+    *version = outbox->version;
+    pthread_mutex_unlock(&outbox->lock);
+    return n;
+}
+
+struct outbox_counts outbox_count(struct outbox *outbox, enum alert_target target, int *pending)
+{
+    pthread_mutex_lock(&outbox->lock);
+    const struct outbox_counts counts = outbox->counts[target];
+    *pending = 0;
+    for (int i = 0; i < outbox->n; i++)
+        *pending += outbox->entry[i].targets >> target & 1;
+    pthread_mutex_unlock(&outbox->lock);
+    return counts;
+}
+
+enum outbox_turn outbox_wait(struct outbox *outbox, enum alert_target target, int64_t from_ns,
+                             int64_t until_ns, const atomic_bool *stop, struct alert_event *ret)
+{
+    enum outbox_turn turn = OUTBOX_TIME;
+    pthread_mutex_lock(&outbox->lock);
+    for (int64_t now; (now = monotonic_ns()) < until_ns && !atomic_load(stop);) {
+        const struct outbox_entry *first = first_of(outbox, target);
+        if (first && now >= from_ns) {
+            *ret = first->event;
+            turn = OUTBOX_EVENT;
+            break;
+        }
+        const int64_t wake = first && from_ns < until_ns ? from_ns : until_ns;
+        const struct timespec at = {wake / 1000000000, wake % 1000000000};
+        pthread_cond_timedwait(&outbox->changed, &outbox->lock, &at);
+    }
+    pthread_mutex_unlock(&outbox->lock);
+    return atomic_load(stop) ? OUTBOX_STOP : turn;
+}
+
+void outbox_failed(struct outbox *outbox, enum alert_target target)
+{
+    pthread_mutex_lock(&outbox->lock);
+    outbox->counts[target].failed++;
+    pthread_mutex_unlock(&outbox->lock);
+}
+
+static bool is_same(const struct alert_event *a, const struct alert_event *b)
+{
+    return a->kind == b->kind && a->raised == b->raised && a->raised_ms == b->raised_ms &&
+           strcmp(a->camera, b->camera) == 0;
+}
+
+void outbox_done(struct outbox *outbox, enum alert_target target, const struct alert_event *event,
+                 bool delivered)
+{
+    pthread_mutex_lock(&outbox->lock);
+    int i = 0;
+    while (i < outbox->n && !is_same(&outbox->entry[i].event, event))
+        i++;
+    if (delivered)
+        outbox->counts[target].delivered++;
+    else if (i < outbox->n) // else counted when it found no room
+        outbox->counts[target].lost++;
+    if (i < outbox->n)
+        drop_target(outbox, i, 1u << target);
+    outbox->version++;
+    pthread_mutex_unlock(&outbox->lock);
+}
+
+int outbox_signs(struct outbox *outbox, uint64_t *version, struct camera_sign **ret)
+{
+    int n = -1;
+    pthread_mutex_lock(&outbox->lock);
+    if (*version != outbox->signs_version) {
+        const size_t bytes = (size_t)outbox->n_signs * sizeof **ret;
+        if ((*ret = malloc(bytes + 1))) {
+            n = outbox->n_signs;
+            if (bytes)
+                memcpy(*ret, outbox->signs, bytes);
+            *version = outbox->signs_version;
+        }
+    }
+    pthread_mutex_unlock(&outbox->lock);
+    return n;
+}
