@@ -25,9 +25,13 @@ CUDART := $(firstword $(wildcard $(patsubst %,$(CUDA_TOP)/%/libcudart_static.a,l
 CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
 # 75 and up; the letters are for one chip alone, and so would their PTX be
 CUDA_ARCHS ?= $(filter-out 3% 5% 6% 70 72 88 %a %f,$(CUDA_KNOWN))
-CUDA_LAST := $(lastword $(sort $(filter-out 1%,$(CUDA_ARCHS))) $(sort $(filter 1%,$(CUDA_ARCHS))))
-NVCCFLAGS := -O3 -I. -std=c++17 --threads 2 -fmad=false -Xcompiler -Wall,-Wextra,-Werror,-pthread,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
-	$(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
+# These files take most of nvcc's time, and have no line that asks for the capability.
+CUDA_WARP_ARCHS ?= $(CUDA_ARCHS)
+$(patsubst %,$(B)/kernels/cuda/%.cu.o,warp warp_lut yuv): ARCHS = $(CUDA_WARP_ARCHS)
+ARCHS = $(CUDA_ARCHS)
+CUDA_LAST = $(lastword $(sort $(filter-out 1%,$(ARCHS))) $(sort $(filter 1%,$(ARCHS))))
+NVCCFLAGS = -O3 -I. -std=c++17 --threads 2 -fmad=false -Xcompiler -Wall,-Wextra,-Werror,-pthread,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+	$(foreach a,$(ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
 	-gencode=arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
 KERNELS_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard kernels/cuda/*.cu))
 CPPFLAGS += -DFRAMED_CUDA
