@@ -154,11 +154,12 @@ static void read_drop_ins(struct load *load, const char *folder)
 
 // --- all of it
 
+// Where HTTP clients may add cameras, there need be none before.
 static void require_cameras(struct load *load)
 {
     const struct config_row *row = table_find(&root_table, "cameras");
     struct mistakes *mistakes = &load->loader.reader.mistakes;
-    if (!load->cameras_given)
+    if (!load->cameras_given && !load->loader.config->http_write)
         mistake(mistakes, (struct place){.line = 1, .column = 1}, row->key,
                 "is missing (for example %s: {name: {...}})", row->key);
 }

@@ -210,19 +210,23 @@ static void stop(struct daemon *daemon)
 
 // --- signals
 
-static void reload_began(void *opaque)
+static void reload_began(void *opaque, bool whole)
 {
     (void)opaque;
-    notify_reloading();
+    if (whole)
+        notify_reloading();
 }
 
-static void reload_ended(void *opaque, int rc)
+// A change of one camera ends no other camera's pause, and is no reload to the service manager.
+static void reload_ended(void *opaque, bool whole, int rc)
 {
     struct daemon *daemon = opaque;
-    if (rc == 0) {
+    if (rc == 0)
         unfinished_scan(&daemon->unfinished);
+    if (rc == 0 && whole)
         login_pause_reload(daemon->logins);
-    }
+    if (!whole)
+        return;
     service_reloaded(daemon->service);
     notify_reloaded(&daemon->notify);
 }
@@ -281,6 +285,12 @@ static void commit_service(void *opaque)
     alerts_commit(daemon->alerts);
 }
 
+static void abandon_service(void *opaque)
+{
+    const struct daemon *daemon = opaque;
+    service_abandon(daemon->service);
+}
+
 static void open_cameras_and_reload(struct daemon *daemon)
 {
     daemon->work =
@@ -300,12 +310,13 @@ static void open_cameras_and_reload(struct daemon *daemon)
     unfinished_open(&daemon->unfinished, &daemon->work, &daemon->cameras);
     daemon->reload = (struct reload){
         .file = daemon->options->file,
-        .running = daemon->config,
+        .started = daemon->config,
         .loaded_ns = realtime_ns(),
         .cameras = &daemon->cameras,
         .work = &daemon->work,
         .prepare = prepare_service,
         .commit = commit_service,
+        .abandon = abandon_service,
         .began = reload_began,
         .ended = reload_ended,
         .opaque = daemon,
@@ -363,7 +374,7 @@ static int open_cameras(struct daemon *daemon)
     if (rc < 0)
         return rc;
     cameras_open_sinks(&daemon->cameras);
-    return daemon->cameras.n_sinks > 0 ? 0 : -ENOENT;
+    return daemon->cameras.n_sinks > 0 || daemon->config->n_cameras == 0 ? 0 : -ENOENT;
 }
 
 static int open_service(struct daemon *daemon)
@@ -432,6 +443,7 @@ static void finish(struct daemon *daemon)
     previews_close(daemon->previews);
     login_pause_close(daemon->logins);
     devices_close(daemon->devices);
+    reload_free(&daemon->reload);
     uv_loop_close(&daemon->loop);
     log_flush();
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/service/edits.h"
 #include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
 #include "daemon/service/page.h"
@@ -161,5 +162,12 @@ const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/api/v1/events", .serve = serve_events},
     {.method = "GET", .pattern = "/", .serve = page_serve, .open = true},
     {.method = "GET", .pattern = "/page/*", .serve = page_serve, .open = true},
+    {.method = "PUT", .pattern = "/api/v1/cameras/*", .serve = edits_put, .writes = true},
+    {.method = "DELETE", .pattern = "/api/v1/cameras/*", .serve = edits_delete, .writes = true},
+    {.method = "POST", .pattern = "/api/v1/cameras/*/pause", .serve = edits_pause, .writes = true},
+    {.method = "POST",
+     .pattern = "/api/v1/cameras/*/resume",
+     .serve = edits_resume,
+     .writes = true},
 };
 const int routes_count = sizeof routes_table / sizeof routes_table[0];

@@ -6,6 +6,7 @@
 #include "daemon/service/metrics.h"
 
 struct routes_context {
+    struct reload *reload;
     // What the pages show, as it is now.
     void (*snapshot)(void *opaque, struct metrics *ret);
     void *opaque;

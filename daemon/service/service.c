@@ -468,7 +468,8 @@ int service_open(struct service **ret, const struct service_context *context)
     service->context = *context;
     service->last = &service->first;
     service->check = (struct work){.run = check_file, .done = file_was_checked};
-    service->routes = (struct routes_context){.snapshot = take_snapshot, .opaque = service};
+    service->routes = (struct routes_context){
+        .reload = context->reload, .snapshot = take_snapshot, .opaque = service};
     status_open(&service->status);
     uv_timer_init(context->loop, &service->timer);
     service->timer.data = service;

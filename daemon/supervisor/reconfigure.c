@@ -276,7 +276,7 @@ static void take_listener(struct output *added, struct output *holder)
 static int build_all(struct reconfigure *plan)
 {
     const struct config *config = plan->config;
-    const size_t n = (size_t)config->n_cameras;
+    const size_t n = (size_t)config->n_cameras + 1; // of no camera too it is not NULL
     plan->list = calloc(n, sizeof *plan->list);
     plan->entries = calloc(n, sizeof *plan->entries);
     int rc = plan->list && plan->entries ? 0 : -ENOMEM;

@@ -1,6 +1,7 @@
 #include "daemon/supervisor/reload.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,14 +24,14 @@ static void warn_of_writers(const struct config *config)
                   threads);
 }
 
-static bool is_standard_input(const struct reload *reload)
+bool reload_has_file(const struct reload *reload)
 {
-    return !reload->file || strcmp(reload->file, "-") == 0;
+    return reload->file && strcmp(reload->file, "-") != 0;
 }
 
-static struct reload *reload_of(struct work *work)
+static struct reload *reload_of(struct work *work, size_t offset)
 {
-    return (struct reload *)((char *)work - offsetof(struct reload, read));
+    return (struct reload *)((char *)work - offset);
 }
 
 // --- what may block, on any thread
@@ -42,30 +43,70 @@ static bool may_wait(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+static int write_edits(struct reload *reload)
+{
+    char why[PATH_MAX + 128];
+    int i = 0, rc = 0;
+    while (i < reload->n && reload->edits[i] && rc == 0)
+        rc = edit_write(reload->edits[i++], why, sizeof why);
+    if (rc < 0)
+        fprintf(reload->errors, "%s\n", why);
+    while (rc < 0 && i-- > 0)
+        edit_abandon(reload->edits[i]);
+    return rc;
+}
+
+static void load(struct reload *reload)
+{
+    struct file_change list[RELOAD_EDITS_MAX * EDIT_FILES];
+    struct file_changes changes = {.list = list};
+    const struct config_load_options options = {
+        .running = reload_config(reload), .judge = machine_check_descriptors, .changes = &changes};
+    char why[256];
+    for (int i = 0; i < reload->n && reload->edits[i]; i++)
+        for (int c = 0; c < reload->edits[i]->n; c++)
+            list[changes.n++] = reload->edits[i]->change[c];
+    if (config_load_with(&reload->config, reload->file, &options, reload->errors) != 0)
+        return;
+    groups_look_up(reload->config);
+    reload->mistakes =
+        devices_provide(reload->cameras->context.devices, reload->config, why, sizeof why) < 0;
+    if (reload->mistakes)
+        fprintf(reload->errors, "%s: %s\n", reload->file, why);
+    reload->rc = write_edits(reload);
+}
+
 static void read_config(struct work *work)
 {
-    struct reload *reload = reload_of(work);
-    const struct config_load_options options = {.running = reload->running,
-                                                .judge = machine_check_descriptors};
-    char why[256];
+    struct reload *reload = reload_of(work, offsetof(struct reload, read));
     reload->rc = -EINVAL;
-    if (is_standard_input(reload)) {
+    if (!reload_has_file(reload))
         fputs("what came from standard input cannot be read again\n", reload->errors);
-    } else if (may_wait(reload->file)) {
+    else if (may_wait(reload->file))
         fprintf(reload->errors, "%s: is not a file, which alone can be read again\n", reload->file);
-    } else if (config_load_with(&reload->config, reload->file, &options, reload->errors) == 0) {
-        groups_look_up(reload->config);
-        reload->mistakes =
-            devices_provide(reload->cameras->context.devices, reload->config, why, sizeof why) < 0;
-        if (reload->mistakes)
-            fprintf(reload->errors, "%s: %s\n", reload->file, why);
-        reload->rc = 0;
-    }
+    else
+        load(reload);
+}
+
+static void sync_edits(struct work *work)
+{
+    edit_sync(reload_of(work, offsetof(struct reload, sync))->edits[0]);
 }
 
 // --- the loop thread
 
-static int apply(struct reload *reload, struct reload_result *ret)
+static int commit_edits(struct reload *reload)
+{
+    char why[PATH_MAX + 128];
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < reload->n && reload->edits[i]; i++)
+        rc = edit_commit(reload->edits[i], why, sizeof why);
+    if (rc < 0)
+        fprintf(reload->errors, "%s\n", why);
+    return rc;
+}
+
+static int apply(struct reload *reload)
 {
     const struct config *config = reload->config;
     struct reconfigure *plan = NULL;
@@ -75,11 +116,16 @@ static int apply(struct reload *reload, struct reload_result *ret)
         rc = reload->prepare(reload->opaque, config, reload->file, reload->errors);
     if (rc == -ENOMEM)
         fprintf(reload->errors, "%s: %s\n", reload->file, strerror(ENOMEM));
+    if (rc == 0 && (rc = commit_edits(reload)) < 0)
+        reload->abandon(reload->opaque);
     if (rc == 0) {
         log_level(config->log.level);
         warn_of_writers(config);
-        reconfigure_apply(plan, ret);
+        reconfigure_apply(plan, &reload->result);
         reload->commit(reload->opaque);
+        config_free(reload->loaded);
+        reload->loaded = reload->config;
+        reload->config = NULL;
     }
     reconfigure_close(plan);
     return rc;
@@ -99,8 +145,7 @@ static void keep_first(struct reload *reload, const char *text)
     free(line);
 }
 
-static void keep_account(struct reload *reload, int rc, const struct reload_result *result,
-                         const char *text)
+static void keep_account(struct reload *reload, int rc, const char *text)
 {
     reload->tried_ns = realtime_ns();
     keep_first(reload, text);
@@ -111,65 +156,156 @@ static void keep_account(struct reload *reload, int rc, const struct reload_resu
     if (rc == 0) {
         reload->loaded_ns = reload->tried_ns;
         log_event(LOG_LEVEL_INFO, "reloaded %s: %s", reload->file,
-                  reload_text(result, reload->done, sizeof reload->done));
+                  reload_text(&reload->result, reload->done, sizeof reload->done));
     } else {
         log_event(LOG_LEVEL_ERROR, "not reloaded: nothing has changed");
     }
 }
 
-static void answer_first(struct reload *reload, int rc, const struct reload_result *result,
-                         const char *errors)
+// An edit that was refused is its asker's matter alone: what is in the files is as it was. One that
+// was made has read all of them.
+static void keep_edits(struct reload *reload, int rc, const char *text)
+{
+    for (int i = 0; i < reload->n; i++) {
+        const struct edit *edit = reload->edits[i];
+        log_camera(edit->camera);
+        if (rc == 0)
+            log_event(LOG_LEVEL_INFO, "%s: %s", edit_done_text(edit), edit_path(edit));
+        else
+            log_event(LOG_LEVEL_WARNING, "not %s: %.*s", edit_done_text(edit),
+                      (int)strcspn(text, "\n"), text);
+        log_camera(NULL);
+    }
+    if (rc < 0)
+        return;
+    reload->loaded_ns = realtime_ns();
+    reload->is_applied = true;
+    reload->error[0] = 0;
+}
+
+static void answer_first(struct reload *reload, int rc, const char *errors)
 {
     struct reload_request *request = reload->first;
     reload->first = request->next;
     if (!reload->first)
         reload->last = &reload->first;
-    request->done(request, rc, result, errors);
+    request->done(request, rc, &reload->result, errors);
+}
+
+static bool is_in_batch(const struct reload *reload, const struct edit *edit)
+{
+    for (int i = 0; i < reload->n; i++)
+        if (strcmp(reload->edits[i]->camera, edit->camera) == 0)
+            return true;
+    return false;
+}
+
+// Takes the first request, and the edits that can share its reload: those of other cameras that
+// came behind it. Answers those that cannot be made.
+static void take_batch(struct reload *reload)
+{
+    char why[PATH_MAX + 128], line[sizeof why + 2];
+    reload->n = 0;
+    while (reload->first && reload->n == 0) {
+        struct reload_request *request = reload->first;
+        const int rc = reload->closed ? -ESHUTDOWN
+                       : request->edit
+                           ? edit_check(request->edit, reload_config(reload), why, sizeof why)
+                           : 0;
+        snprintf(line, sizeof line, "%s\n",
+                 rc == -ESHUTDOWN ? "framed is stopping"
+                 : rc == -ENOMEM  ? strerror(ENOMEM)
+                                  : why);
+        if (rc < 0)
+            answer_first(reload, rc, line);
+        else
+            reload->edits[reload->n++] = request->edit;
+    }
+    struct reload_request *next = reload->n && reload->edits[0] ? reload->first->next : NULL;
+    while (next && next->edit && reload->n < reload->most && !is_in_batch(reload, next->edit) &&
+           edit_check(next->edit, reload_config(reload), why, sizeof why) == 0) {
+        reload->edits[reload->n++] = next->edit;
+        next = next->next;
+    }
 }
 
 static void start_first(struct reload *reload)
 {
-    while (reload->first) {
-        reload->errors = reload->closed ? NULL : open_memstream(&reload->text, &reload->text_size);
+    for (take_batch(reload); reload->n > 0; take_batch(reload)) {
+        reload->result = (struct reload_result){0};
+        reload->errors = open_memstream(&reload->text, &reload->text_size);
         if (reload->errors) {
-            reload->began(reload->opaque);
+            reload->began(reload->opaque, !reload->edits[0]);
             work_start(reload->work, &reload->read);
             return;
         }
-        if (reload->closed) {
-            answer_first(reload, -ESHUTDOWN, NULL, "framed is stopping\n");
-        } else {
-            keep_account(reload, -ENOMEM, NULL, "");
-            answer_first(reload, -ENOMEM, NULL, "");
-        }
+        if (!reload->edits[0])
+            keep_account(reload, -ENOMEM, "");
+        answer_first(reload, -ENOMEM, "");
     }
 }
 
-static void config_was_read(struct work *work)
+static void end_batch(struct reload *reload, int rc)
 {
-    struct reload *reload = reload_of(work);
-    struct reload_result result;
-    int rc = reload->rc;
-    if (rc == 0 && !reload->closed)
-        rc = apply(reload, &result);
-    config_free(reload->config);
-    reload->config = NULL;
-    fclose(reload->errors);
     const char *text = reload->text ? reload->text : "";
-    if (!reload->closed) {
-        keep_account(reload, rc, &result, text);
-        reload->ended(reload->opaque, rc);
-        answer_first(reload, rc, &result, text);
-    }
+    const bool whole = !reload->edits[0];
+    if (whole)
+        keep_account(reload, rc, text);
+    else
+        keep_edits(reload, rc, text);
+    reload->most = whole ? reload->most : 2 * reload->most;
+    if (reload->most > RELOAD_EDITS_MAX)
+        reload->most = RELOAD_EDITS_MAX;
+    reload->ended(reload->opaque, whole, rc);
+    for (; reload->n > 0; reload->n--)
+        answer_first(reload, rc, text);
+}
+
+static void go_on(struct reload *reload)
+{
     free(reload->text);
     reload->text = NULL;
     start_first(reload);
 }
 
+static void edits_were_synced(struct work *work)
+{
+    struct reload *reload = reload_of(work, offsetof(struct reload, sync));
+    end_batch(reload, 0);
+    go_on(reload);
+}
+
+// Edits that are refused together are tried in smaller parts: each is to have its own answer.
+static void config_was_read(struct work *work)
+{
+    struct reload *reload = reload_of(work, offsetof(struct reload, read));
+    const bool edits = reload->edits[0];
+    int rc = reload->closed ? -ESHUTDOWN : reload->rc;
+    const bool written = edits && reload->rc == 0;
+    if (rc == 0)
+        rc = apply(reload);
+    config_free(reload->config);
+    reload->config = NULL;
+    fclose(reload->errors);
+    for (int i = 0; written && rc < 0 && i < reload->n; i++)
+        edit_abandon(reload->edits[i]);
+    if (rc == 0 && edits) {
+        work_start(reload->work, &reload->sync);
+        return;
+    }
+    if (rc < 0 && reload->n > 1)
+        reload->most = reload->n / 2;
+    else if (!reload->closed)
+        end_batch(reload, rc);
+    go_on(reload);
+}
+
 void reload_open(struct reload *reload)
 {
     reload->last = &reload->first;
+    reload->most = RELOAD_EDITS_MAX;
     reload->read = (struct work){.run = read_config, .done = config_was_read};
+    reload->sync = (struct work){.run = sync_edits, .done = edits_were_synced};
 }
 
 void reload_start(struct reload *reload, struct reload_request *request)
@@ -186,10 +322,20 @@ void reload_close(struct reload *reload)
     reload->closed = true;
 }
 
+void reload_free(struct reload *reload)
+{
+    config_free(reload->loaded);
+}
+
+const struct config *reload_config(const struct reload *reload)
+{
+    return reload->loaded ? reload->loaded : reload->started;
+}
+
 // Links are followed anew each time: they may lead to another file by now.
 bool reload_is_of(const struct reload *reload, const char *path, FILE *errors)
 {
-    if (is_standard_input(reload))
+    if (!reload_has_file(reload))
         return true; // read_config has the better reason
     char *own = realpath(reload->file, NULL);
     const bool same = own && strcmp(own, path) == 0;

@@ -1,0 +1,191 @@
+#include "daemon/service/edits.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/service/mistakes_json.h"
+#include "daemon/service/routes.h"
+#include "daemon/service/status_camera.h"
+#include "daemon/supervisor/reload.h"
+
+// A change that is under way.
+struct http_edit {
+    struct http_exchange *exchange; // NULL: the client has gone
+    bool *ended;                    // set once it is answered; NULL: it is held
+    struct reload_request request;
+};
+
+// --- the answer
+
+static void answer(struct http_exchange *exchange, int status, json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    http_answer(exchange, &(struct http_page){.status = status,
+                                              .type = "application/json",
+                                              .body = text,
+                                              .size = text ? strlen(text) : 0});
+}
+
+static json_t *done_json(const struct edit *edit)
+{
+    const bool writes = edit->kind == EDIT_PUT || edit->kind == EDIT_PAUSE;
+    return json_pack("{s:s, s:s, s:o*}", "camera", edit->camera, "done", edit_done_text(edit),
+                     "file", writes ? status_string(edit_path(edit)) : NULL);
+}
+
+// Places in the body in place of those in the file that it would have become. Returns whether the
+// mistakes are in what was put, and not in other files.
+static bool place_in_body(json_t *mistakes, const struct edit *edit)
+{
+    json_t *mistake;
+    size_t i;
+    bool own = json_array_size(mistakes) > 0;
+    json_array_foreach(mistakes, i, mistake)
+    {
+        const char *file = json_string_value(json_object_get(mistake, "file"));
+        json_t *line = json_object_get(mistake, "line");
+        const bool is = file && strcmp(file, edit_path(edit)) == 0;
+        own &= is;
+        if (!is)
+            continue;
+        json_object_del(mistake, "file");
+        json_integer_set(line, json_integer_value(line) - EDIT_LINES_BEFORE);
+    }
+    return own;
+}
+
+static void refuse_mistakes(struct http_exchange *exchange, const struct edit *edit,
+                            const char *errors)
+{
+    json_t *mistakes = mistakes_json(errors);
+    const bool own = place_in_body(mistakes, edit);
+    const json_t *first = json_array_get(mistakes, 0);
+    const char *key = json_string_value(json_object_get(first, "key")),
+               *text = json_string_value(json_object_get(first, "text"));
+    json_t *error = json_sprintf("%s%s%s", key ? key : "", key ? ": " : "", text ? text : "");
+    answer(exchange, own ? 400 : 409,
+           json_pack("{s:o, s:o}", "error", error, "mistakes", mistakes));
+}
+
+static void done(struct reload_request *request, int rc, const struct reload_result *result,
+                 const char *errors)
+{
+    struct http_edit *edit =
+        (struct http_edit *)((char *)request - offsetof(struct http_edit, request));
+    struct http_exchange *exchange = edit->exchange;
+    const int first = (int)strcspn(errors, "\n");
+    (void)result; // other changes may have shared the reload
+    if (exchange && rc == 0)
+        answer(exchange, 200, done_json(request->edit));
+    else if (exchange && rc == -EALREADY)
+        answer(exchange, 200,
+               json_pack("{s:s, s:s%}", "camera", request->edit->camera, "done", errors,
+                         (size_t)first));
+    else if (exchange && rc == -EINVAL)
+        refuse_mistakes(exchange, request->edit, errors);
+    else if (exchange)
+        http_refuse(exchange,
+                    rc == -ENOENT   ? 404
+                    : rc == -EEXIST ? 409
+                                    : 503,
+                    "%.*s", first, errors);
+    if (edit->ended)
+        *edit->ended = true;
+    edit_close(request->edit);
+    free(edit);
+}
+
+// --- the request
+
+static void client_has_gone(void *opaque)
+{
+    struct http_edit *edit = opaque;
+    edit->exchange = NULL;
+}
+
+static void begin(const struct routes_context *context, struct http_exchange *exchange,
+                  enum edit_kind kind, const char *yaml)
+{
+    const char *name = http_part(exchange, 0), *wrong = edit_name_wrong(name);
+    struct reload *reload = context->reload;
+    if (wrong || !reload_has_file(reload)) {
+        http_refuse(exchange, wrong ? 400 : 409, "%s %s",
+                    wrong ? "a camera's name" : "a configuration from standard input has no folder",
+                    wrong ? wrong : "to keep changes in");
+        return;
+    }
+    struct http_edit *edit = calloc(1, sizeof *edit);
+    if (!edit || edit_open(&edit->request.edit, kind, name, reload->file, yaml) < 0) {
+        free(edit);
+        http_refuse(exchange, 503, "%s", strerror(ENOMEM));
+        return;
+    }
+    bool ended = false;
+    edit->exchange = exchange;
+    edit->ended = &ended;
+    edit->request.done = done;
+    reload_start(reload, &edit->request);
+    if (ended)
+        return; // it needed no reload
+    edit->ended = NULL;
+    http_hold(exchange, client_has_gone, edit);
+}
+
+// Characters beyond U+FFFF are two \u in JSON and one \U in YAML; all else of a string is the same.
+char *edits_yaml(const char *json)
+{
+    char *yaml = malloc(strlen(json) + 1), *to = yaml;
+    while (yaml && *json) {
+        unsigned high, low;
+        int used = 0;
+        if (sscanf(json, "\\u%4x\\u%4x%n", &high, &low, &used) == 2 && used == 12 &&
+            high >> 10 == 0xd800 >> 10) {
+            to += sprintf(to, "\\U%08x", 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff));
+            json += used;
+            continue;
+        }
+        if (*json == '\\')
+            *to++ = *json++;
+        *to++ = *json++;
+    }
+    if (yaml)
+        *to = 0;
+    return yaml;
+}
+
+void edits_put(void *opaque, struct http_exchange *exchange)
+{
+    size_t size;
+    const char *body = http_body(exchange, &size);
+    json_error_t error;
+    json_t *json = json_loadb(body, size, JSON_REJECT_DUPLICATES, &error);
+    char *yaml = json_is_object(json) ? edits_yaml(body) : NULL;
+    if (!json)
+        http_refuse(exchange, 400, "line %d, column %d: %s", error.line, error.column, error.text);
+    else if (!json_is_object(json))
+        http_refuse(exchange, 400, "a camera is an object: {\"url\": ..., \"outputs\": ...}");
+    else if (!yaml)
+        http_refuse(exchange, 503, "%s", strerror(ENOMEM));
+    else
+        begin(opaque, exchange, EDIT_PUT, yaml);
+    json_decref(json);
+    free(yaml);
+}
+
+void edits_delete(void *opaque, struct http_exchange *exchange)
+{
+    begin(opaque, exchange, EDIT_DELETE, NULL);
+}
+
+void edits_pause(void *opaque, struct http_exchange *exchange)
+{
+    begin(opaque, exchange, EDIT_PAUSE, NULL);
+}
+
+void edits_resume(void *opaque, struct http_exchange *exchange)
+{
+    begin(opaque, exchange, EDIT_RESUME, NULL);
+}

@@ -1,0 +1,18 @@
+// Changes of cameras by HTTP, which outlast framed (supervisor/edit.h). Each is answered when it
+// runs and is on the disk, or when it is refused.
+#ifndef FRAMED_DAEMON_SERVICE_EDITS_H
+#define FRAMED_DAEMON_SERVICE_EDITS_H
+
+#include "daemon/service/http.h"
+
+// `opaque` is a struct routes_context, and the pattern's `*` the camera's name. The body of a PUT
+// is a JSON object with the camera's keys.
+void edits_put(void *opaque, struct http_exchange *);
+void edits_delete(void *opaque, struct http_exchange *);
+void edits_pause(void *opaque, struct http_exchange *);
+void edits_resume(void *opaque, struct http_exchange *);
+
+// JSON as YAML 1.1 has it, to be freed; NULL: no memory. It is valid, and without zero characters.
+char *edits_yaml(const char *json);
+
+#endif

@@ -1,0 +1,11 @@
+// The lines that config_load and a reload print, as JSON.
+#ifndef FRAMED_DAEMON_SERVICE_MISTAKES_JSON_H
+#define FRAMED_DAEMON_SERVICE_MISTAKES_JSON_H
+
+struct json_t;
+
+// [{"file", "line", "column", "key", "text"}]; a line that names no place is {"text"} alone. NULL:
+// no memory.
+struct json_t *mistakes_json(const char *lines);
+
+#endif

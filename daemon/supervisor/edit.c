@@ -1,0 +1,230 @@
+#include "daemon/supervisor/edit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// Passwords may stand in the files.
+enum { FOLDER_MODE = 0750, FILE_MODE = 0600 };
+
+const char *edit_name_wrong(const char *camera)
+{
+    const size_t n = strlen(camera);
+    if (n == 0 || n >= sizeof((struct edit *)NULL)->camera)
+        return "has 1 to 23 characters";
+    if (strspn(camera, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != n)
+        return "has only letters, digits, _ and -";
+    return NULL;
+}
+
+// --- the files
+
+static int add_file(struct edit *edit, const char *kind, const char *text)
+{
+    const int i = edit->n++;
+    const char *camera = edit->camera;
+    if (asprintf(&edit->path[i], "%s/%s-%s.yaml", edit->folder, kind, camera) < 0)
+        edit->path[i] = NULL;
+    // The dot keeps it from being read; the next change of the same file writes over it.
+    if (asprintf(&edit->draft[i], "%s/.%s-%s.yaml", edit->folder, kind, camera) < 0)
+        edit->draft[i] = NULL;
+    edit->change[i] = (struct file_change){.path = edit->path[i], .text = text};
+    return edit->path[i] && edit->draft[i] ? 0 : -ENOMEM;
+}
+
+static int add_camera(struct edit *edit, const char *json)
+{
+    const int n = asprintf(&edit->text,
+                           "# What framed's API put: it replaces or removes this file.\n"
+                           "{\"cameras\": {\"%s\":\n%s\n}}\n",
+                           edit->camera, json);
+    if (n < 0)
+        edit->text = NULL;
+    return n < 0 ? -ENOMEM : add_file(edit, "api", edit->text);
+}
+
+static int add_pause(struct edit *edit)
+{
+    const int n = asprintf(&edit->text,
+                           "# Until the camera is resumed.\n"
+                           "{\"paused\": [\"%s\"]}\n",
+                           edit->camera);
+    if (n < 0)
+        edit->text = NULL;
+    return n < 0 ? -ENOMEM : add_file(edit, "paused", edit->text);
+}
+
+static int add_files(struct edit *edit, const char *json)
+{
+    switch (edit->kind) {
+    case EDIT_PUT:
+        return add_camera(edit, json);
+    case EDIT_PAUSE:
+        return add_pause(edit);
+    case EDIT_RESUME:
+        return add_file(edit, "paused", NULL);
+    default: { // its pause goes last: between both it must not start
+        const int rc = add_file(edit, "api", NULL);
+        return rc == 0 ? add_file(edit, "paused", NULL) : rc;
+    }
+    }
+}
+
+int edit_open(struct edit **ret, enum edit_kind kind, const char *camera, const char *file,
+              const char *json)
+{
+    struct edit *edit = calloc(1, sizeof *edit);
+    int rc = edit ? 0 : -ENOMEM;
+    if (edit) {
+        edit->kind = kind;
+        snprintf(edit->camera, sizeof edit->camera, "%s", camera);
+        edit->folder = drop_ins_folder(file);
+        rc = edit->folder ? add_files(edit, json) : -ENOMEM;
+    }
+    if (rc < 0)
+        edit_close(edit);
+    else
+        *ret = edit;
+    return rc;
+}
+
+void edit_close(struct edit *edit)
+{
+    if (!edit)
+        return;
+    for (int i = 0; i < edit->n; i++) {
+        free(edit->path[i]);
+        free(edit->draft[i]);
+    }
+    free(edit->folder);
+    free(edit->text);
+    free(edit);
+}
+
+const char *edit_path(const struct edit *edit)
+{
+    return edit->path[0];
+}
+
+const char *edit_done_text(const struct edit *edit)
+{
+    static const char *const texts[] = {[EDIT_PUT] = "put",
+                                        [EDIT_DELETE] = "removed",
+                                        [EDIT_PAUSE] = "paused",
+                                        [EDIT_RESUME] = "resumed"};
+    return texts[edit->kind];
+}
+
+// --- what runs
+
+static bool stands_elsewhere(const struct edit *edit, const struct config *config, struct place at,
+                             const char *what, char *why, size_t size)
+{
+    const char *path = config_files_path(&config->files, at);
+    if (strcmp(path, edit->path[0]) == 0)
+        return false;
+    snprintf(why, size, "camera %s %s %s:%d:%d, where it is to be changed by hand", edit->camera,
+             what, path, at.line, at.column);
+    return true;
+}
+
+int edit_check(struct edit *edit, const struct config *running, char *why, size_t size)
+{
+    const struct camera_config *camera = NULL;
+    for (int i = 0; i < running->n_cameras; i++)
+        if (strcmp(running->cameras[i].name, edit->camera) == 0)
+            camera = &running->cameras[i];
+    const bool pauses = edit->kind == EDIT_PAUSE || edit->kind == EDIT_RESUME;
+    if (!camera && edit->kind == EDIT_PUT) // a pause that outlived a camera of the name is not its
+        return edit->n == 1 ? add_file(edit, "paused", NULL) : 0;
+    if (!camera) {
+        snprintf(why, size, "there is no camera %s", edit->camera);
+        return -ENOENT;
+    }
+    if (!pauses)
+        return stands_elsewhere(edit, running, camera->place, "stands in", why, size) ? -EEXIST : 0;
+    if (!camera->paused.line == (edit->kind == EDIT_RESUME)) {
+        snprintf(why, size, "camera %s is %spaused", edit->camera,
+                 camera->paused.line ? "already " : "not ");
+        return -EALREADY;
+    }
+    if (edit->kind == EDIT_RESUME &&
+        stands_elsewhere(edit, running, camera->paused, "is paused in", why, size))
+        return -EEXIST;
+    return 0;
+}
+
+// --- the disk
+
+static int fail(const char *path, char *why, size_t size)
+{
+    const int rc = -errno;
+    snprintf(why, size, "%s cannot be written: %s", path, strerror(errno));
+    return rc;
+}
+
+static int write_draft(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+    int rc = fd < 0 ? -errno : 0;
+    for (size_t left = strlen(text); rc == 0 && left > 0;) {
+        const ssize_t n = write(fd, text, left);
+        if (n < 0 && errno != EINTR)
+            rc = -errno;
+        text += n > 0 ? n : 0;
+        left -= n > 0 ? (size_t)n : 0;
+    }
+    if (rc == 0 && fsync(fd) < 0)
+        rc = -errno;
+    if (fd >= 0)
+        close(fd);
+    errno = -rc;
+    return rc;
+}
+
+int edit_write(const struct edit *edit, char *why, size_t size)
+{
+    for (int i = 0; i < edit->n; i++) {
+        if (!edit->change[i].text)
+            continue;
+        if (mkdir(edit->folder, FOLDER_MODE) < 0 && errno != EEXIST)
+            return fail(edit->folder, why, size);
+        if (write_draft(edit->draft[i], edit->change[i].text) < 0) {
+            const int rc = fail(edit->path[i], why, size);
+            edit_abandon(edit);
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int edit_commit(const struct edit *edit, char *why, size_t size)
+{
+    for (int i = 0; i < edit->n; i++) {
+        const bool stays = edit->change[i].text;
+        if (stays ? rename(edit->draft[i], edit->path[i]) < 0
+                  : unlink(edit->path[i]) < 0 && errno != ENOENT)
+            return fail(edit->path[i], why, size);
+    }
+    return 0;
+}
+
+void edit_abandon(const struct edit *edit)
+{
+    for (int i = 0; i < edit->n; i++)
+        if (edit->change[i].text)
+            unlink(edit->draft[i]);
+}
+
+void edit_sync(const struct edit *edit)
+{
+    int fd = open(edit->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
+}
