@@ -60,14 +60,14 @@ $(B)/tests/kernels/%.o: tests/kernels/%.c
 	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS))
 
 # A kernel of CUDA's for the host, where the compiler takes C++, too. At -O1 it is as fast there, and compiles in half the
-# time.
+# time. With sanitizers gcc 12 calls variables uninitialized there that are loaded.
 ifeq ($(shell ($(CC) -x c++ -fsyntax-only /dev/null) >/dev/null 2>&1 && echo yes),yes)
 $(B)/tests/kernels/cpu/versions: $(B)/tests/kernels/cpu/warp_axis.o
 $(B)/tests/kernels/detect: $(B)/tests/kernels/cpu/detect_blocks.o
 $(B)/tests/kernels/cpu/blocks: $(B)/tests/kernels/cpu/statistics_blocks.o $(B)/tests/kernels/cpu/motion_blocks.o
 endif
 $(B)/tests/kernels/cpu/%.o: tests/kernels/cpu/%.cpp
-	$(call compile,$(CC) -x c++ $(CPPFLAGS) $(filter-out -std=%,$(CFLAGS)) -std=c++17 -O1 -fno-exceptions -fno-rtti -fno-threadsafe-statics \
+	$(call compile,$(CC) -x c++ $(CPPFLAGS) $(filter-out -std=%,$(CFLAGS)) -std=c++17 -O1 $(if $(SAN),-Wno-maybe-uninitialized) -fno-exceptions -fno-rtti -fno-threadsafe-statics \
 		-Wno-unknown-pragmas)
 
 .PHONY: check-kernels check-versions check-aarch64-build
