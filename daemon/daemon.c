@@ -95,6 +95,7 @@ static void take_snapshot(void *opaque, struct metrics *ret)
         .decode = &daemon->decode,
         .process = &daemon->process,
         .reload = &daemon->reload,
+        .alerts = daemon->alerts,
         .previews = daemon->previews,
         .unfinished = &daemon->unfinished.files,
     };

@@ -198,6 +198,9 @@ static bool watch(struct alerts *alerts, struct watched *watched, struct camera 
     for (int i = 0; i < ALERT_KINDS; i++)
         if (changed >> i & 1)
             tell(alerts, watched, camera, (enum alert_kind)i);
+    camera->alerts = 0;
+    for (int i = 0; i < ALERT_KINDS; i++)
+        camera->alerts |= watched->judge.alert[i].raised ? 1u << i : 0;
     return note_sign(watched, camera, (int)facts.state);
 }
 
@@ -432,14 +435,4 @@ const char *alert_target_name(enum alert_target target)
 struct outbox_counts alerts_count(struct alerts *alerts, enum alert_target target, int *pending)
 {
     return outbox_count(&alerts->outbox, target, pending);
-}
-
-unsigned alerts_raised(const struct alerts *alerts, const char *camera)
-{
-    unsigned raised = 0;
-    for (int i = 0; i < alerts->memory.n; i++)
-        if (strcmp(alerts->memory.list[i]->name, camera) == 0)
-            for (int kind = 0; kind < ALERT_KINDS; kind++)
-                raised |= alerts->memory.list[i]->judge.alert[kind].raised ? 1u << kind : 0;
-    return raised;
 }

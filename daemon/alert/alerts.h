@@ -33,7 +33,5 @@ void alerts_close(struct alerts *);
 bool alerts_has_target(const struct alerts *, enum alert_target);
 const char *alert_target_name(enum alert_target);
 struct outbox_counts alerts_count(struct alerts *, enum alert_target, int *pending);
-// The alerts of the camera of this name: bit 1 << enum alert_kind.
-unsigned alerts_raised(const struct alerts *, const char *camera);
 
 #endif

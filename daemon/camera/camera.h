@@ -31,7 +31,8 @@ struct camera {
     struct event ended;
     bool started, joined;                        // camera_start, camera_join was called
     struct rate_counter pictures, spent[STAGES]; // of the report, sampled by the status
-    struct availability_share availability;      // summed up by the alerts
+    struct availability_share availability;      // kept by the alerts, as is:
+    unsigned alerts;                             // raised now: bit 1 << enum alert_kind
     struct camera *next;                         // the caller's, like:
     bool released;                               // camera_release_device was called
 };

@@ -188,6 +188,26 @@ static void add_complaint(struct table *table, const json_t *owner)
                    text_at(complaint, "text"));
 }
 
+// What is wrong with it for longer, and how much of a week it delivered, where that was not all.
+static void add_availability(struct table *table, const json_t *camera)
+{
+    const json_t *availability = json_object_get(camera, "availability"), *alert;
+    const double share = number_at(availability, "share");
+    char known[32], alerts[128] = "";
+    size_t i, used = 0;
+    json_array_foreach((json_t *)json_object_get(camera, "alerts"), i, alert)
+    {
+        used += (size_t)snprintf(alerts + used, sizeof alerts - used, "%s%.20s",
+                                 used ? ", " : "alert: ", json_string_value(alert));
+    }
+    span(number_at(availability, "known_s"), known, sizeof known);
+    if (json_is_object(availability) && (share < 0.9995 || *alerts))
+        table_note(table, "    %s%savailable %.2f %% of %s", alerts, *alerts ? "; " : "",
+                   100 * share, known);
+    else if (*alerts)
+        table_note(table, "    %s", alerts);
+}
+
 static void add_latency(struct table *table, const json_t *output, const char *key)
 {
     const json_t *seconds = json_object_get(json_object_get(output, "latency"), key);
@@ -274,6 +294,7 @@ static void add_camera(struct table *table, const json_t *camera, bool several_g
                    text_at(camera, "backend"), device);
     else
         table_cell(table, "%s", text_at(camera, "url"));
+    add_availability(table, camera);
     add_complaint(table, camera);
     json_array_foreach((json_t *)json_object_get(camera, "outputs"), i, output)
     {

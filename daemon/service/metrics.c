@@ -418,6 +418,7 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     print_batches(to, metrics);
     metrics_print_results(to, metrics);
     metrics_print_scenes(to, metrics);
+    metrics_print_alerts(to, metrics);
     metrics_print_view(to, metrics);
 }
 

@@ -2,6 +2,7 @@
 #ifndef FRAMED_DAEMON_SERVICE_METRICS_H
 #define FRAMED_DAEMON_SERVICE_METRICS_H
 
+#include "daemon/alert/alerts.h"
 #include "daemon/base/histogram.h"
 #include "daemon/camera/camera.h"
 #include "daemon/service/notify.h"
@@ -15,6 +16,7 @@ struct metrics {
     struct devices *devices;
     const struct histogram *decode, *process;
     const struct reload *reload;
+    struct alerts *alerts;                     // NULL: there are none
     struct previews *previews;                 // NULL: there are none
     const struct unfinished_files *unfinished; // NULL: not known
     struct health health;                      // by the watchdog's patience
@@ -45,6 +47,7 @@ void metrics_print_sample(FILE *, const char *name, const char *labels, const ch
 void metrics_print_latency(FILE *, const char *name, const char *labels, const struct latency *);
 void metrics_print_results(FILE *, const struct metrics *);
 void metrics_print_scenes(FILE *, const struct metrics *);
+void metrics_print_alerts(FILE *, const struct metrics *);
 void metrics_print_view(FILE *, const struct metrics *);
 
 #endif

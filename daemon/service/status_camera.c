@@ -10,6 +10,7 @@
 #include "config/address.h"
 #include "config/schema.h"
 #include "config/url.h"
+#include "daemon/alert/judge.h"
 #include "daemon/service/status_results.h"
 #include "daemon/service/status_scene.h"
 
@@ -170,12 +171,12 @@ json_t *status_batch_json(const struct output *output, int64_t now)
         json_object_set_new(closed, batch_close_name((enum batch_close)i),
                             json_integer((json_int_t)n));
     }
-    return json_pack("{s:s, s:o, s:b, s:i, s:o, s:i, s:o, s:o, s:o, s:o}", "name", output->config->name,
-                     "sink", sink_json(output), "open", output_sink(output) != NULL, "clients",
-                     clients_of(output), "consumers", consumers_json(output), "capacity", output->config->capacity, "elements_mean",
-                     count > 0 ? json_real(elements / (double)count) : json_null(), "closed",
-                     closed, "results", status_results_json(output, now), "last_error",
-                     last_error_json(&output->last_error, now));
+    return json_pack(
+        "{s:s, s:o, s:b, s:i, s:o, s:i, s:o, s:o, s:o, s:o}", "name", output->config->name, "sink",
+        sink_json(output), "open", output_sink(output) != NULL, "clients", clients_of(output),
+        "consumers", consumers_json(output), "capacity", output->config->capacity, "elements_mean",
+        count > 0 ? json_real(elements / (double)count) : json_null(), "closed", closed, "results",
+        status_results_json(output, now), "last_error", last_error_json(&output->last_error, now));
 }
 
 // --- what a camera is and does
@@ -254,6 +255,33 @@ static json_t *shares_json(const struct camera *camera, int64_t now)
                      status_camera_share(camera, STAGE_SUBMIT, now));
 }
 
+static json_t *share_json(double share)
+{
+    return share >= 0 ? json_real(share) : json_null();
+}
+
+static json_t *availability_json(const struct availability_share *availability)
+{
+    json_t *days = json_array();
+    if (availability->known_s == 0) {
+        json_decref(days);
+        return json_null();
+    }
+    for (int i = 0; days && i < AVAILABILITY_DAYS; i++)
+        json_array_append_new(days, share_json(availability->day[i]));
+    return json_pack("{s:o, s:I, s:o}", "share", share_json(availability->share), "known_s",
+                     (json_int_t)availability->known_s, "days", days);
+}
+
+static json_t *alerts_json(unsigned alerts)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < ALERT_KINDS; i++)
+        if (alerts >> i & 1)
+            json_array_append_new(list, json_string(alert_kind_name((enum alert_kind)i)));
+    return list;
+}
+
 json_t *status_camera_json(struct camera *camera, int64_t now)
 {
     struct camera_description description = camera_report_describe(&camera->report);
@@ -267,7 +295,7 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
     return json_pack(
         "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s?, s:o, s:f, s:I, s:s?, s:I, s:I, s:o, "
         "s:I, "
-        "s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
         next_try(camera, state, now), "url",
         status_string(config_url_redacted(camera->config->url, url, sizeof url)), "stream",
@@ -283,5 +311,6 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         (json_int_t)atomic_load(&camera->report.reconnects), "thread", shares_json(camera, now),
         "network", network_json(&description.network), "last_error",
         last_error_json(&description.last_error, now), "scene", status_scene_json(camera, now),
-        "outputs", outputs_json(camera->subscriptions, now));
+        "availability", availability_json(&camera->availability), "alerts",
+        alerts_json(camera->alerts), "outputs", outputs_json(camera->subscriptions, now));
 }

@@ -157,10 +157,30 @@ static void test_no_camera_is_in_it(void)
     end();
 }
 
+// Of a camera: which alerts are raised, and its availability once any of it is known.
+static void test_alerts(void)
+{
+    start();
+    rig.camera[1].alerts = 1u << ALERT_DAMAGED;
+    rig.camera[1].availability = (struct availability_share){.known_s = 7200, .share = 0.25};
+    char *all = counters();
+    CHECK(has_line(all, "framed_camera_availability_ratio{camera=\"yard\"} 0.250000") &&
+              !strstr(all, "framed_camera_availability_ratio{camera=\"gate\"}"),
+          "%s", all);
+    CHECK(has_line(all, "framed_camera_availability_known_seconds{camera=\"yard\"} 7200"), "%s",
+          all);
+    CHECK(has_line(all, "framed_camera_alert{camera=\"yard\",kind=\"damaged\"} 1") &&
+              has_line(all, "framed_camera_alert{camera=\"gate\",kind=\"damaged\"} 0"),
+          "%s", all);
+    free(all);
+    end();
+}
+
 int main(void)
 {
     TEST(test_batches());
     TEST(test_clients());
     TEST(test_no_camera_is_in_it());
+    TEST(test_alerts());
     return test_end();
 }
