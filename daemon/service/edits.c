@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "daemon/service/mistakes_json.h"
-#include "daemon/service/routes.h"
 #include "daemon/service/status_camera.h"
 #include "daemon/supervisor/reload.h"
 
@@ -106,11 +105,10 @@ static void client_has_gone(void *opaque)
     edit->exchange = NULL;
 }
 
-static void begin(const struct routes_context *context, struct http_exchange *exchange,
-                  enum edit_kind kind, const char *yaml)
+static void begin(struct reload *reload, struct http_exchange *exchange, enum edit_kind kind,
+                  const char *yaml)
 {
     const char *name = http_part(exchange, 0), *wrong = edit_name_wrong(name);
-    struct reload *reload = context->reload;
     if (wrong || !reload_has_file(reload)) {
         http_refuse(exchange, wrong ? 400 : 409, "%s %s",
                     wrong ? "a camera's name" : "a configuration from standard input has no folder",
@@ -156,7 +154,7 @@ char *edits_yaml(const char *json)
     return yaml;
 }
 
-void edits_put(void *opaque, struct http_exchange *exchange)
+void edits_put(struct reload *reload, struct http_exchange *exchange)
 {
     size_t size;
     const char *body = http_body(exchange, &size);
@@ -170,22 +168,22 @@ void edits_put(void *opaque, struct http_exchange *exchange)
     else if (!yaml)
         http_refuse(exchange, 503, "%s", strerror(ENOMEM));
     else
-        begin(opaque, exchange, EDIT_PUT, yaml);
+        begin(reload, exchange, EDIT_PUT, yaml);
     json_decref(json);
     free(yaml);
 }
 
-void edits_delete(void *opaque, struct http_exchange *exchange)
+void edits_delete(struct reload *reload, struct http_exchange *exchange)
 {
-    begin(opaque, exchange, EDIT_DELETE, NULL);
+    begin(reload, exchange, EDIT_DELETE, NULL);
 }
 
-void edits_pause(void *opaque, struct http_exchange *exchange)
+void edits_pause(struct reload *reload, struct http_exchange *exchange)
 {
-    begin(opaque, exchange, EDIT_PAUSE, NULL);
+    begin(reload, exchange, EDIT_PAUSE, NULL);
 }
 
-void edits_resume(void *opaque, struct http_exchange *exchange)
+void edits_resume(struct reload *reload, struct http_exchange *exchange)
 {
-    begin(opaque, exchange, EDIT_RESUME, NULL);
+    begin(reload, exchange, EDIT_RESUME, NULL);
 }

@@ -5,12 +5,13 @@
 
 #include "daemon/service/http.h"
 
-// `opaque` is a struct routes_context, and the pattern's `*` the camera's name. The body of a PUT
-// is a JSON object with the camera's keys.
-void edits_put(void *opaque, struct http_exchange *);
-void edits_delete(void *opaque, struct http_exchange *);
-void edits_pause(void *opaque, struct http_exchange *);
-void edits_resume(void *opaque, struct http_exchange *);
+struct reload;
+
+// The pattern's `*` is the camera's name. The body of a PUT is a JSON object with the camera's keys.
+void edits_put(struct reload *, struct http_exchange *);
+void edits_delete(struct reload *, struct http_exchange *);
+void edits_pause(struct reload *, struct http_exchange *);
+void edits_resume(struct reload *, struct http_exchange *);
 
 // JSON as YAML 1.1 has it, to be freed; NULL: no memory. It is valid, and without zero characters.
 char *edits_yaml(const char *json);

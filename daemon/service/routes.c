@@ -151,6 +151,26 @@ static void serve_events(void *opaque, struct http_exchange *exchange)
     event_streams_serve(((struct routes_context *)opaque)->streams, exchange);
 }
 
+static void serve_put(void *opaque, struct http_exchange *exchange)
+{
+    edits_put(((struct routes_context *)opaque)->reload, exchange);
+}
+
+static void serve_delete(void *opaque, struct http_exchange *exchange)
+{
+    edits_delete(((struct routes_context *)opaque)->reload, exchange);
+}
+
+static void serve_pause(void *opaque, struct http_exchange *exchange)
+{
+    edits_pause(((struct routes_context *)opaque)->reload, exchange);
+}
+
+static void serve_resume(void *opaque, struct http_exchange *exchange)
+{
+    edits_resume(((struct routes_context *)opaque)->reload, exchange);
+}
+
 const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/metrics", .serve = serve_page},
     {.method = "GET", .pattern = "/healthz", .serve = serve_page},
@@ -162,12 +182,12 @@ const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/api/v1/events", .serve = serve_events},
     {.method = "GET", .pattern = "/", .serve = page_serve, .open = true},
     {.method = "GET", .pattern = "/page/*", .serve = page_serve, .open = true},
-    {.method = "PUT", .pattern = "/api/v1/cameras/*", .serve = edits_put, .writes = true},
-    {.method = "DELETE", .pattern = "/api/v1/cameras/*", .serve = edits_delete, .writes = true},
-    {.method = "POST", .pattern = "/api/v1/cameras/*/pause", .serve = edits_pause, .writes = true},
+    {.method = "PUT", .pattern = "/api/v1/cameras/*", .serve = serve_put, .writes = true},
+    {.method = "DELETE", .pattern = "/api/v1/cameras/*", .serve = serve_delete, .writes = true},
+    {.method = "POST", .pattern = "/api/v1/cameras/*/pause", .serve = serve_pause, .writes = true},
     {.method = "POST",
      .pattern = "/api/v1/cameras/*/resume",
-     .serve = edits_resume,
+     .serve = serve_resume,
      .writes = true},
 };
 const int routes_count = sizeof routes_table / sizeof routes_table[0];
