@@ -83,6 +83,8 @@ $(B)/page/%.gz: $(PAGE)/%
 $(B)/daemon/service/page.o: override CFLAGS += -Wa,-I$(B)/page
 $(B)/daemon/service/page.o: $(patsubst $(PAGE)/%,$(B)/page/%.gz,$(wildcard $(PAGE)/*))
 
+$(B)/daemon/cli/verify_clips.o: $(wildcard daemon/cli/clips/*)
+
 include client/client.mk tests/bench/bench.mk tests/fuzz/fuzz.mk tests/tests.mk scripts/packages.mk
 
 # --- what a user calls. Set-up comes first and in a make of its own: before it there is no compiler. Where nobody says how

@@ -1,6 +1,6 @@
 # What is installed beside the program, and packages. The pages take their facts from the program and the sources.
 MANUALS := $(patsubst scripts/man/%.md,$(B)/man/%,$(wildcard scripts/man/*.md))
-INSTALLED := $(B)/systemd/framed.service $(B)/systemd/framed@.service $(B)/systemd/gpu.conf $(B)/systemd/groups.conf
+INSTALLED := $(B)/systemd/framed.service $(B)/systemd/framed@.service $(B)/systemd/gpu.conf $(B)/systemd/groups.conf $(B)/systemd/decoders.conf
 UNITS ?= $(PREFIX)/lib/systemd/system
 ZSH ?= $(PREFIX)/share/zsh/site-functions
 

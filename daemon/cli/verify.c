@@ -1,4 +1,5 @@
-// framed verify: the tensors of presets beside those of the frameworks that they are named after.
+// framed verify: the tensors of presets beside those of the frameworks that they are named after,
+// and decoders beside the cpu's.
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -15,6 +16,7 @@
 #include "daemon/base/exit_code.h"
 #include "daemon/base/log.h"
 #include "daemon/cli/commands.h"
+#include "daemon/cli/verify_decoders.h"
 #include "daemon/cli/verify_image.h"
 #include "daemon/cli/verify_vectors.h"
 #include "daemon/input/libav_log.h"
@@ -211,28 +213,63 @@ struct verify {
     const struct config_choice *preset; // NULL: all
     const char *size;                   // of the tensors of images; NULL: the preset's, or 640x640
     int images;                         // their number: the command line's last arguments
+    bool decoders, again;               // nothing but decoders; where they changed
+    struct decoder_choice decoder[VERIFY_DECODERS_MAX]; // these; n_decoders 0: all
+    int n_decoders;
 };
 
 static void usage(FILE *to)
 {
     fputs(
         "usage: framed verify [--preset NAME [--size WIDTHxHEIGHT] [IMAGE...]]\n"
+        "       framed verify --decoders | --decoder NAME... | --again\n"
         "Makes tensors of fixed pictures by each preset, or by one, and prints how far their\n"
         "levels are from those that the preset's framework makes: 2 at most, and 0.01 in the "
         "mean.\n"
+        "Then it decodes built-in clips by each decoder of this box, prints which of them give "
+        "the\n"
+        "cpu's pictures, and keeps that for `decode: auto`.\n"
         "Of each IMAGE, a picture or a video whose first picture it takes, it prints the tensor's\n"
         "size, matrix, means and digest.\n\n"
         "  --preset NAME       one preset alone\n"
-        "  --size WxH          of the tensors of images (640x640; of torchvision 1333x800)\n",
+        "  --size WxH          of the tensors of images (640x640; of torchvision 1333x800)\n"
+        "  --decoders          decoders alone\n"
+        "  --decoder NAME      this one alone, as `decode` has it: vaapi:/dev/dri/renderD129\n"
+        "  --again             decoders, if they were verified with other drivers or libraries\n",
         to);
+}
+
+static int take_decoder(struct verify *verify, const char *text)
+{
+    const char *wrong;
+    struct camera_config camera = {0};
+    const struct config_row *row = table_find(&camera_table, "decode");
+    if (verify->n_decoders == VERIFY_DECODERS_MAX)
+        return command_line_refuse("framed verify", text, "is one decoder too many");
+    if (value_parse(row, &camera, &text, 1, &wrong) < 0 || camera.decode.by == DECODE_AUTO ||
+        camera.decode.by == DECODE_CPU)
+        return command_line_refuse("framed verify", text, "is no name of a hardware decoder");
+    if (camera.decode.by == DECODE_NVDEC)
+        strcpy(camera.decode.name, "nvdec");
+    verify->decoder[verify->n_decoders++] = camera.decode;
+    verify->decoders = true;
+    return EXIT_OK;
 }
 
 static int take(void *opaque, int option, const char *text)
 {
     struct verify *verify = opaque;
     const struct config_choice *choice = table_find(&output_table, "preset")->choices;
-    if (option == 's') {
+    switch (option) {
+    case 's':
         verify->size = text;
+        return EXIT_OK;
+    case 'd':
+        return take_decoder(verify, text);
+    case 'D':
+    case 'a':
+        verify->decoders = true;
+        verify->again |= option == 'a';
         return EXIT_OK;
     }
     while (choice->name && strcmp(choice->name, text) != 0)
@@ -274,6 +311,9 @@ int verify_main(int argc, char **argv)
 {
     static const struct option options[] = {{"preset", required_argument, NULL, 'p'},
                                             {"size", required_argument, NULL, 's'},
+                                            {"decoders", no_argument, NULL, 'D'},
+                                            {"decoder", required_argument, NULL, 'd'},
+                                            {"again", no_argument, NULL, 'a'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     static const struct command_line line = {"framed verify", ":h", options,
@@ -290,9 +330,18 @@ int verify_main(int argc, char **argv)
     if (verify.preset && verify.preset->value == PRESET_FRAMED && !verify.images)
         return command_line_refuse("framed verify", verify.preset->name,
                                    "is no preset of another framework, and no image is named");
+    if (verify.decoders && verify.preset)
+        return command_line_refuse("framed verify", verify.preset->name,
+                                   "is a preset: decoders are verified without");
     log_open(LOG_LEVEL_WARNING);
     libav_log_open();
+    if (verify.again)
+        return verify_decoders_again();
+    if (verify.decoders)
+        return verify_decoders(verify.decoder, verify.n_decoders);
     const int images = verify.images ? print_images(&verify, argv + argc - verify.images) : EXIT_OK;
     code = compare_vectors(verify.preset);
+    if (!verify.preset && verify_decoders(NULL, 0) != EXIT_OK)
+        code = EXIT_RUNTIME;
     return images == EXIT_OK ? code : images;
 }

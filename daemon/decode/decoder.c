@@ -55,7 +55,8 @@ struct decoder {
     bool hole;       // packet.hole of the last packet
     int64_t failures;
     int64_t fallbacks; // not reported yet
-    int orientation;   // decoder_orientation
+    enum fallback last_fallback;
+    int orientation; // decoder_orientation
     const char *converted;
     char notice[256], description[64];
     bool notice_is_new;
@@ -122,13 +123,23 @@ static void give_notice(struct decoder *d, const char *subject, const char *text
     d->notice_is_new = true;
 }
 
+static void count_fallback(struct decoder *d, enum fallback why)
+{
+    d->fallbacks++;
+    d->last_fallback = why;
+}
+
 static void notice_refusal(struct decoder *d)
 {
-    char what[64];
+    char what[64], text[96];
+    snprintf(text, sizeof text, "is not decoded by %s here: decoding on the cpu",
+             d->hardware.by == DECODE_HARDWARE ? d->hardware.name : "NVDEC");
+    if (d->options.decode.by != DECODE_AUTO) // it may well take no such stream
+        count_fallback(d, FALLBACK_REFUSED);
     const char *profile = avcodec_profile_name(d->parameters->codec_id, d->parameters->profile);
     snprintf(what, sizeof(what), "%s%s%s", avcodec_get_name(d->parameters->codec_id),
              profile ? " " : "", profile ? profile : "");
-    give_notice(d, what, "is not decoded by NVDEC here: decoding on the cpu");
+    give_notice(d, what, text);
 }
 
 // Packets are of no use before the next keyframe.
@@ -196,7 +207,7 @@ static int open_on_hardware(struct decoder *d)
                  avcodec_get_name(id));
     else
         snprintf(text, sizeof text, "cannot be opened (%s): decoding on the cpu", why);
-    d->fallbacks++;
+    count_fallback(d, rc == -ETIMEDOUT ? FALLBACK_FAILED : FALLBACK_NOT_OPENED);
     if (hardware_is_news(d->options.hardware, &d->hardware, id))
         give_notice(d, name, text);
     return rc;
@@ -308,16 +319,16 @@ static void notice_failure(struct decoder *d, int error)
              : error == AVERROR(ETIMEDOUT) ? "it gives no pictures"
                                            : av_err2str(error));
     give_notice(d, name, text);
+    count_fallback(d, FALLBACK_FAILED);
 }
 
 // The device refuses the stream, or fails: not again before the next device.
 static int fall_back(struct decoder *d, int error)
 {
-    if (d->codec.nvdec.refused)
+    if (d->codec.nvdec.refused || (d->codec.hardware && hardware_codec_refuses(d->codec.hardware)))
         notice_refusal(d);
     else
         notice_failure(d, error);
-    d->fallbacks++;
     leave_device(d);
     give_up_codec(d, codec_close);
     return open_codec(d);
@@ -692,6 +703,16 @@ int64_t decoder_fallbacks(struct decoder *d)
     const int64_t fallbacks = d->fallbacks;
     d->fallbacks = 0;
     return fallbacks;
+}
+
+enum fallback decoder_last_fallback(const struct decoder *d)
+{
+    return d->last_fallback;
+}
+
+const struct hardware_codec *decoder_hardware(const struct decoder *d)
+{
+    return d->codec.hardware;
 }
 
 int64_t decoder_failures(const struct decoder *d)

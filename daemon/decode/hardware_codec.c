@@ -50,6 +50,8 @@ struct hardware_codec {
     bool end; // sent in a packet's place
     bool keyframes_only;
     int rc;
+    bool refused; // the device does not take the stream
+    char driver[128];
     bool data_missing; // libavcodec missed a picture that another is made from
     AVFrame *ready[READY_MAX];
     int n_ready;
@@ -78,6 +80,8 @@ static enum AVPixelFormat choose_format(AVCodecContext *context, const enum AVPi
         if (wanted == AV_PIX_FMT_NONE ? !on_device : *format == wanted)
             return *format;
     }
+    // libavcodec asks again without a format whose set-up failed.
+    ((struct hardware_codec *)context->opaque)->refused = wanted != AV_PIX_FMT_NONE;
     return wanted == AV_PIX_FMT_NONE ? formats[0] : AV_PIX_FMT_NONE;
 }
 
@@ -251,6 +255,8 @@ static int send(struct hardware_codec *hardware)
     else if (hardware->early)
         early_output_end(hardware->early);
     const int taken = take_pictures(hardware);
+    if (hardware->refused)
+        return AVERROR(ENOSYS);
     return rc < 0 ? rc : taken;
 }
 
@@ -311,6 +317,7 @@ static void *run(void *opaque)
         hardware->rc = rc;
         hardware->data_missing = libav_thread()->data_missing;
         libav_thread()->data_missing = false;
+        snprintf(hardware->driver, sizeof hardware->driver, "%s", libav_thread()->driver);
         hardware->task = TASK_NONE;
         pthread_cond_broadcast(&hardware->changed);
     }
@@ -519,6 +526,16 @@ void hardware_codec_describe(const struct hardware_codec *hardware, AVCodecConte
 bool hardware_codec_hangs(const struct hardware_codec *hardware)
 {
     return hardware->hangs;
+}
+
+bool hardware_codec_refuses(const struct hardware_codec *hardware)
+{
+    return !hardware->hangs && hardware->refused;
+}
+
+const char *hardware_codec_driver(const struct hardware_codec *hardware)
+{
+    return hardware->hangs ? "" : hardware->driver;
 }
 
 int64_t hardware_codec_copy_ns(const struct hardware_codec *hardware, int *pictures)

@@ -36,7 +36,10 @@ void hardware_codec_flush(struct hardware_codec *);
 
 // What the stream says of itself, by the decoder's last word. `to` is a context that is not open.
 void hardware_codec_describe(const struct hardware_codec *, AVCodecContext *to);
-bool hardware_codec_hangs(const struct hardware_codec *); // a call of the driver lasts
+bool hardware_codec_hangs(const struct hardware_codec *);   // a call of the driver lasts
+bool hardware_codec_refuses(const struct hardware_codec *); // the device decodes no such stream
+const char *
+hardware_codec_driver(const struct hardware_codec *); // as it calls itself; "": not known
 // How long copies to the host took so far, and how many they were.
 int64_t hardware_codec_copy_ns(const struct hardware_codec *, int *pictures);
 

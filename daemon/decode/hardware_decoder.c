@@ -59,14 +59,30 @@ int hardware_decoder_find(struct hardware_decoder *ret, const char *name, enum A
     return ret->codec ? 0 : -ENOTSUP;
 }
 
+const char *const *hardware_decoder_names(void)
+{
+    static const char *const names[] = {"vaapi", "qsv", "v4l2m2m", "rkmpp", "cuda", NULL};
+    return names;
+}
+
+enum AVCodecID hardware_decoder_codec(const char *name)
+{
+    const AVCodecDescriptor *codec = avcodec_descriptor_get_by_name(name);
+    return codec ? codec->id : AV_CODEC_ID_NONE;
+}
+
+const char *hardware_decoder_version(void)
+{
+    return av_version_info();
+}
+
 bool hardware_decoder_is_known(const char *name)
 {
-    static const char *const known[] = {"vaapi", "qsv", "v4l2m2m", "rkmpp"};
     static const enum AVCodecID ids[] = {AV_CODEC_ID_H264, AV_CODEC_ID_HEVC, AV_CODEC_ID_AV1,
                                          AV_CODEC_ID_VP8, AV_CODEC_ID_VP9};
     struct hardware_decoder decoder;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(name, known[i]) == 0)
+    for (const char *const *known = hardware_decoder_names(); *known; known++)
+        if (strcmp(name, *known) == 0)
             return true;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         if (hardware_decoder_find(&decoder, name, ids[i]) == 0)

@@ -22,5 +22,10 @@ struct hardware_decoder {
 int hardware_decoder_find(struct hardware_decoder *ret, const char *name, enum AVCodecID);
 // Whether the name means something here, or with another libavcodec: those that the help names.
 bool hardware_decoder_is_known(const char *name);
+// Those that are worth a try on any box, up to a NULL: the help's, and cuda.
+const char *const *hardware_decoder_names(void);
+
+enum AVCodecID hardware_decoder_codec(const char *name); // as libavcodec calls it
+const char *hardware_decoder_version(void);              // of FFmpeg, as its package has it
 
 #endif

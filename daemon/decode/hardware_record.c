@@ -94,7 +94,7 @@ void hardware_record_key(char ret[65])
         fprintf(facts, "%s=%s\n", settings[i], getenv(settings[i]) ? getenv(settings[i]) : "");
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         print_folder(facts, folders[i]);
-    print_file(facts, "/proc/driver/nvidia/version");
+    print_file(facts, "/sys/module/nvidia/version");
     print_devices(facts, "/sys/class/drm", "renderD");
     print_devices(facts, "/sys/class/video4linux", "video");
     const bool good = !ferror(facts);

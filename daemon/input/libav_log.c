@@ -1,6 +1,7 @@
 #include "daemon/input/libav_log.h"
 
 #include <libavutil/log.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
@@ -27,6 +28,18 @@ static void note_facts(struct libav_thread *thread, const char *format)
     thread->packets_late += begins_with(format, "RTP: dropping old packet");
 }
 
+// "VAAPI driver: Intel iHD driver ...", "driver 'bcm2835-codec' on card ...". Not among the
+// warnings.
+static void note_driver(struct libav_thread *thread, const char *format, va_list arguments)
+{
+    char line[LIBAV_TEXT_MAX];
+    if (!begins_with(format, "VAAPI driver: ") && !begins_with(format, "driver '%s' on card"))
+        return;
+    vsnprintf(line, sizeof line, format, arguments);
+    line[strcspn(line, "\n")] = 0;
+    log_scrub(thread->driver, sizeof thread->driver, line);
+}
+
 // "[rtsp @ 0x5581...] what is wrong": the address is of no use to anybody.
 static const char *without_address(const char *line)
 {
@@ -40,8 +53,10 @@ static void on_message(void *context, int level, const char *format, va_list arg
 {
     struct libav_thread *thread = libav_thread();
     char *line = thread->line, clean[LIBAV_TEXT_MAX];
-    if (level > AV_LOG_WARNING)
+    if (level > AV_LOG_WARNING) {
+        note_driver(thread, format, arguments);
         return;
+    }
     note_facts(thread, format);
     size_t at = strlen(line);
     int prints_prefix = !thread->within_line;

@@ -16,8 +16,9 @@ struct libav_thread {
     const struct secrets *secrets;
     char last_error[LIBAV_TEXT_MAX]; // one printable line; "": none
     bool data_missing;               // packets on the network, or a picture that another refers to
-    bool cut_short;                  // a file ends before its container says
-    unsigned packets_late;           // RTP packets dropped since a higher number came before; wraps
+    char driver[128];      // what a hardware decoder's driver calls itself; "": nothing yet
+    bool cut_short;        // a file ends before its container says
+    unsigned packets_late; // RTP packets dropped since a higher number came before; wraps
     // Private: libav writes a line in pieces.
     char line[LIBAV_TEXT_MAX];
     bool within_line;

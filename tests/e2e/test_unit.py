@@ -10,7 +10,7 @@ import subprocess
 from framed_client import BINARY, SANITIZED, Checks, Framed, Reader, Server, folder, free_port, make_clip, until
 
 UNITS = os.path.join(os.path.dirname(BINARY), "systemd")
-LIMITS = {(): 1.4, ("gpu.conf",): 1.6, ("gpu.conf", "groups.conf"): 2.0}  # of exposure, with these drop-ins
+LIMITS = {(): 1.4, ("gpu.conf",): 1.6, ("decoders.conf",): 1.6, ("gpu.conf", "groups.conf"): 2.0}  # of exposure, with these drop-ins
 # Calls that are refused and need not work: libnuma, which libx265 loads, tries out what it might do.
 TRIED_ONLY = {"set_mempolicy"}
 # glibc asks what addresses the box has before it sorts those of a name, and does without.
@@ -91,7 +91,7 @@ def check_exposure(checks, where):
 
 def check_reasons(checks):
     """A drop-in says before each of its lines why the unit alone will not do."""
-    for drop_in in ("gpu.conf", "groups.conf"):
+    for drop_in in ("gpu.conf", "groups.conf", "decoders.conf"):
         said = False
         for line in text_of(drop_in).partition("[Service]")[2].strip().splitlines():
             said = said and not line.startswith("#") and "=" in line or line.startswith("#")

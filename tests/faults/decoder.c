@@ -4,6 +4,8 @@
 //
 //   open        the device cannot be opened
 //   hang-open   opening it lasts for ever
+//   stop        so does all else of the process
+//   crash       opening it crashes
 //   fail:N      packet N and those behind it are an error
 //   hang:N      packet N lasts for ever
 //   silent:N    no picture of packet N or those behind it comes
@@ -13,6 +15,7 @@
 #include <libavcodec/avcodec.h>
 #include <libavutil/pixdesc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,6 +66,10 @@ int avcodec_open2(AVCodecContext *context, const AVCodec *codec, AVDictionary **
         return AVERROR(ENODEV);
     if (wants("hang-open", 0))
         hang();
+    if (wants("stop", 0))
+        raise(SIGSTOP);
+    if (wants("crash", 0))
+        abort();
     const AVCodec *real = avcodec_find_decoder(context->codec_id);
     AVCodecContext *cpu = avcodec_alloc_context3(real);
     AVCodecParameters *parameters = avcodec_parameters_alloc();

@@ -71,7 +71,7 @@ FILES = [
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/view/jpeg\.c", ["libavcodec/", "libavutil/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
-    (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls)|cli/verify_image)\.c", ["openssl/"]),
+    (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls)|cli/verify_(image|clip))\.c", ["openssl/"]),
     (r"tests/daemon/rtsp/rtsp_connection\.c", ["openssl/"]),
     (r"daemon/output/unread\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),

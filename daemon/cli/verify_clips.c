@@ -1,0 +1,20 @@
+// Made by scripts/verify_clips, which says how.
+#include "daemon/cli/verify_clips.h"
+
+VERIFY_CLIP(h264_8, "h264-8.mp4")
+VERIFY_CLIP(h264_10, "h264-10.mp4")
+VERIFY_CLIP(h265_8, "h265-8.mp4")
+VERIFY_CLIP(h265_10, "h265-10.mp4")
+
+// clang-format off
+const struct verify_clip verify_clips[VERIFY_CLIPS] = {
+{"h264", 8, 1920, 1080, verify_h264_8, verify_h264_8_end, {
+0xa2265cddb400c24f, 0x7d763d8c381b1f3e, 0xa4e8212c013e09ee, 0x59dce691c748bee1, 0x51ca9827dbb1c0c2, 0x42360f35153e09e7, 0x05fe88964bf42ef8, 0x2782277bd80ccd4d, 0x41cf20b74761cdbc, 0xdec1e009a2c63652, 0x94835b358c17d3a1, 0x3fb7a9ad91d5a9e8, 0x4f22c6ef31e2d750, 0x6efaf7a93a78035f, 0xbca47723187eabe7, 0xd3f60d5387f7bd44, }},
+{"h264", 10, 640, 360, verify_h264_10, verify_h264_10_end, {
+0x50ca41eca11c49b5, 0xa8e438f7f874dd92, 0xab790ad8441fe91e, 0x6e900e4705302360, 0x697bd5ab99b64854, 0x778429000143dc61, 0x4e02d5a2de2f68b0, 0xb9134aa1f508f8bb, 0x25e904812dd90366, 0x5848640f07bebec7, 0x99046d551fa3428f, 0xff3731aa37f17bfc, 0x9aa189553f1a2ac5, 0xdfa34eecac1d11a8, 0x9eb3406ed0d3ebe7, 0xa2b682b5e970b84d, }},
+{"hevc", 8, 1920, 1080, verify_h265_8, verify_h265_8_end, {
+0x92ad9e956a8cde1b, 0x2b907d32225cebce, 0x25dc38f6aba36859, 0xe6888b806aa74a62, 0x5d6af28117dce1ab, 0x0cc75a8f1dcd2a66, 0xa38281038426afb8, 0xaf2701c398a1220a, 0x643fe2116c999aed, 0x8b5ceda2a6379f0f, 0x7f6806541511f9ce, 0xc0ebb80529f0a098, 0x2218c09d5e73a24f, 0x004f6b3e022e1549, 0x253a65214045450c, 0xfa25b1871dc37c0a, }},
+{"hevc", 10, 640, 360, verify_h265_10, verify_h265_10_end, {
+0xa7682eb082c0572e, 0x10825e53ec4a3d50, 0x8f545ef8da2e4260, 0x10e14e871732177f, 0xdae84406878464f6, 0xca17e7523537fb79, 0x2d618a24b1567df7, 0x1189d8f653e2929b, 0x76a0d0186ba9b9f1, 0x8049d4adc8d0f474, 0x703455b3872712a8, 0xb498e55f189df8f2, 0x953edf7cb3d8362d, 0x434770655133830b, 0x8947a420b0342a1e, 0x3e87775542746b94, }},
+};
+// clang-format on

@@ -1,0 +1,204 @@
+#include "daemon/cli/verify_decoders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "daemon/base/exit_code.h"
+#include "daemon/cli/verify_clip.h"
+#include "daemon/decode/hardware_decoder.h"
+#include "daemon/decode/hardware_record.h"
+
+struct candidates {
+    struct decoder_choice list[VERIFY_DECODERS_MAX];
+    int n;
+};
+
+// --- which decoders there are
+
+static void add(struct candidates *candidates, enum decode by, const char *name, const char *device)
+{
+    if (candidates->n == VERIFY_DECODERS_MAX)
+        return;
+    struct decoder_choice *choice = &candidates->list[candidates->n++];
+    *choice = (struct decoder_choice){.by = by};
+    snprintf(choice->name, sizeof choice->name, "%s", name);
+    snprintf(choice->device, sizeof choice->device, "%s", device);
+}
+
+static int is_render_node(const struct dirent *entry)
+{
+    return strncmp(entry->d_name, "renderD", strlen("renderD")) == 0;
+}
+
+// Each of several GPUs by its name; a lone one is what libavutil finds.
+static void add_vaapi(struct candidates *candidates)
+{
+    struct dirent **entries = NULL;
+    const int n = scandir("/dev/dri", &entries, is_render_node, alphasort);
+    for (int i = 0; i < n; i++) {
+        char device[DECODER_DEVICE_MAX];
+        snprintf(device, sizeof device, "/dev/dri/%.60s", entries[i]->d_name);
+        if (n > 1)
+            add(candidates, DECODE_HARDWARE, "vaapi", device);
+        free(entries[i]);
+    }
+    free(entries);
+    if (n <= 1)
+        add(candidates, DECODE_HARDWARE, "vaapi", "");
+}
+
+// In the order in which `auto` prefers them.
+static void add_all(struct candidates *candidates)
+{
+    add(candidates, DECODE_NVDEC, "nvdec", "");
+    add_vaapi(candidates);
+    for (const char *const *name = hardware_decoder_names(); *name; name++)
+        if (strcmp(*name, "vaapi") != 0)
+            add(candidates, DECODE_HARDWARE, *name, "");
+}
+
+// --- the report
+
+static const char *name_of(const struct decoder_choice *choice, char *to, size_t size)
+{
+    snprintf(to, size, "%s%s%s", choice->by == DECODE_CPU ? "cpu" : choice->name,
+             choice->device[0] ? ":" : "", choice->device);
+    return to;
+}
+
+static void print_box(void)
+{
+    struct utsname system = {0};
+    uname(&system);
+    printf("framed %s, FFmpeg %s, %s %s %s\n", FRAMED_VERSION_TEXT, hardware_decoder_version(),
+           system.sysname, system.release, system.machine);
+}
+
+static void print_result(const struct decoder_choice *choice, const struct verify_clip *clip,
+                         const struct verify_result *result)
+{
+    char name[DECODER_NAME_MAX + DECODER_DEVICE_MAX];
+    name_of(choice, name, sizeof name);
+    if (result->verdict == VERIFY_NOT_OPENED) {
+        printf("%-12s does not open: %s\n", name, result->why);
+        return;
+    }
+    printf("%-12s %-4s %2d bits %4dx%-4d  ", name, clip->codec, clip->bits, clip->width,
+           clip->height);
+    if (result->verdict == VERIFY_REFUSED)
+        printf("not decoded: %s", result->why);
+    else if (result->verdict == VERIFY_FAILED)
+        printf("FAILS: %s", result->why);
+    else if (result->verdict == VERIFY_DIFFERS)
+        printf("DIFFERS from picture %d on", result->picture);
+    else
+        printf("equal  %7.1f frames/s", result->fps);
+    if (result->verdict == VERIFY_EQUAL && result->copy_ms > 0)
+        printf(", copy %.2f ms", result->copy_ms);
+    printf("%s%s\n", result->driver[0] ? "  " : "", result->driver);
+}
+
+// --- the record
+
+static void note(struct hardware_record *record, const struct decoder_choice *choice,
+                 enum AVCodecID codec, bool equal)
+{
+    struct hardware_result *result = record->list;
+    while (result < record->list + record->n &&
+           (result->codec != codec || strcmp(result->decoder.name, choice->name) != 0 ||
+            strcmp(result->decoder.device, choice->device) != 0))
+        result++;
+    if (result == record->list + HARDWARE_RESULTS_MAX)
+        return;
+    if (result == record->list + record->n) {
+        record->n++;
+        *result = (struct hardware_result){*choice, codec, true};
+    }
+    result->equal &= equal;
+}
+
+static void forget(struct hardware_record *record, const struct decoder_choice *choice)
+{
+    int kept = 0;
+    for (int i = 0; i < record->n; i++)
+        if (strcmp(record->list[i].decoder.name, choice->name) != 0 ||
+            strcmp(record->list[i].decoder.device, choice->device) != 0)
+            record->list[kept++] = record->list[i];
+    record->n = kept;
+}
+
+static void keep(const struct hardware_record *record)
+{
+    char *folder = hardware_record_folder();
+    const int rc = folder ? hardware_record_write(record, folder) : -ENOENT;
+    if (rc == 0)
+        printf("kept in %s for `decode: auto`\n", folder);
+    else
+        fprintf(stderr, "framed verify: not kept for `decode: auto`: %s: %s\n",
+                folder ? folder : "no folder", strerror(-rc));
+    free(folder);
+}
+
+// --- all of it
+
+// Whether it gave the known pictures, or opened no device. One that does not answer is asked no
+// more.
+static bool verify_one(const struct decoder_choice *choice, struct hardware_record *record)
+{
+    bool good = true;
+    forget(record, choice);
+    for (int i = 0; i < VERIFY_CLIPS; i++) {
+        const struct verify_clip *clip = &verify_clips[i];
+        const struct verify_result result = verify_clip(clip, choice);
+        const bool decodes = result.verdict >= VERIFY_FAILED;
+        print_result(choice, clip, &result);
+        if (decodes && choice->by == DECODE_HARDWARE)
+            note(record, choice, hardware_decoder_codec(clip->codec),
+                 result.verdict == VERIFY_EQUAL);
+        good &= !decodes || result.verdict == VERIFY_EQUAL;
+        if (result.verdict == VERIFY_NOT_OPENED || result.verdict == VERIFY_FAILED)
+            break;
+    }
+    return good;
+}
+
+int verify_decoders(const struct decoder_choice list[], int n)
+{
+    static const struct decoder_choice cpu = {.by = DECODE_CPU};
+    struct candidates all = {0};
+    struct hardware_record record = {0};
+    char *folder = hardware_record_folder(), key[65];
+    if (n == 0)
+        add_all(&all);
+    hardware_record_key(key);
+    // Of named decoders: the others stay as they are.
+    if (n == 0 || !folder || hardware_record_read(&record, folder) < 0 ||
+        strcmp(record.key, key) != 0)
+        record = (struct hardware_record){0};
+    free(folder);
+    memcpy(record.key, key, sizeof key);
+    print_box();
+    if (!verify_one(&cpu, &record)) {
+        printf("the cpu's pictures are not the known ones: nothing else is compared\n");
+        return EXIT_RUNTIME;
+    }
+    bool good = true;
+    for (int i = 0; i < (n > 0 ? n : all.n); i++)
+        good &= verify_one(n > 0 ? &list[i] : &all.list[i], &record);
+    keep(&record);
+    return good ? EXIT_OK : EXIT_RUNTIME;
+}
+
+int verify_decoders_again(void)
+{
+    struct hardware_record record;
+    char *folder = hardware_record_folder(), key[65];
+    const int rc = folder ? hardware_record_read(&record, folder) : -ENOENT;
+    hardware_record_key(key);
+    free(folder);
+    return rc == 0 && strcmp(record.key, key) != 0 ? verify_decoders(NULL, 0) : EXIT_OK;
+}
