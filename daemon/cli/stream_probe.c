@@ -140,7 +140,7 @@ static int open_probe(struct stream_probe *probe, const char *url)
     if (object_init(&root_table, &probe->config) < 0 ||
         object_init(&camera_table, &probe->camera) < 0 || !(probe->camera.url = strdup(url)))
         return -ENOMEM;
-    probe->camera.threads = 1; // this one, whose time is measured
+    probe->camera.threads = 1;                              // this one, whose time is measured
     probe->config.cuda.devices = (struct gpu_list){1, {0}}; // one will do
     int rc = devices_open(&probe->devices, &probe->config);
     if (rc < 0)

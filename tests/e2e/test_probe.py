@@ -70,7 +70,7 @@ def check_json(checks, where):
     said = json.loads(out)
     stream, cost = said["stream"], said["cost"]
     checks.check((stream["codec"], stream["width"], stream["height"], round(stream["fps"]), round(stream["keyframe_seconds"], 3),
-                  stream["damaged"], stream["clock"], stream["network"]["lost"]) == ("h264", 320, 240, 25, 1, 0, True, 0), f"{stream}")
+                  stream["damaged"], stream["network"]["lost"]) == ("h264", 320, 240, 25, 1, 0, 0), f"{stream}")
     checks.check(20 < stream["pictures"] < 50 and 10e3 < stream["bits_per_second"] < 4e6, f"{stream}")
     checks.check(cost["nvdec"] in (None, True) and 0.01 < cost["decode_ms"] < 20 and 1 < cost["memory_mib"] < 100
                  and abs(cost["cores"] - cost["decode_ms"] * stream["fps"] / 1000) < 1e-3, f"{cost}")
