@@ -150,6 +150,8 @@ static int discover(const struct discover_options *options)
         curl_global_cleanup();
     }
     if (rc < 0) {
+        if (options->json)
+            puts("{\"error\": \"there is no network to look in\"}");
         fprintf(stderr, "framed discover: no network to look in: %s\n", strerror(-rc));
     } else {
         code = EXIT_OK;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/service/camera_finder.h"
 #include "daemon/service/edits.h"
 #include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
@@ -171,6 +172,16 @@ static void serve_resume(void *opaque, struct http_exchange *exchange)
     edits_resume(((struct routes_context *)opaque)->reload, exchange);
 }
 
+static void serve_discover(void *opaque, struct http_exchange *exchange)
+{
+    camera_finder_discover(((struct routes_context *)opaque)->finder, exchange);
+}
+
+static void serve_probe(void *opaque, struct http_exchange *exchange)
+{
+    camera_finder_probe(((struct routes_context *)opaque)->finder, exchange);
+}
+
 const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/metrics", .serve = serve_page},
     {.method = "GET", .pattern = "/healthz", .serve = serve_page},
@@ -180,6 +191,8 @@ const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/api/v1/status", .serve = serve_page},
     {.method = "GET", .pattern = "/api/v1/history", .serve = serve_history},
     {.method = "GET", .pattern = "/api/v1/events", .serve = serve_events},
+    {.method = "POST", .pattern = "/api/v1/discover", .serve = serve_discover, .writes = true},
+    {.method = "POST", .pattern = "/api/v1/probe", .serve = serve_probe, .writes = true},
     {.method = "GET", .pattern = "/", .serve = page_serve, .open = true},
     {.method = "GET", .pattern = "/page/*", .serve = page_serve, .open = true},
     {.method = "PUT", .pattern = "/api/v1/cameras/*", .serve = serve_put, .writes = true},

@@ -11,6 +11,7 @@ struct routes_context {
     void (*snapshot)(void *opaque, struct metrics *ret);
     void *opaque;
     struct event_streams *streams;
+    struct camera_finder *finder;
 };
 
 // Their `opaque` is a struct routes_context.

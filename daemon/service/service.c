@@ -9,6 +9,7 @@
 #include "config/address.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/service/camera_finder.h"
 #include "daemon/service/clip.h"
 #include "daemon/service/control.h"
 #include "daemon/service/event_stream.h"
@@ -450,12 +451,19 @@ void service_reloaded(struct service *service)
 
 static int open_streams(struct service *service)
 {
-    return event_streams_open(&service->routes.streams, &(struct event_streams_context){
-                                                            .loop = service->context.loop,
-                                                            .log = service->events,
-                                                            .snapshot = take_snapshot,
-                                                            .opaque = service,
-                                                        });
+    const struct event_streams_context streams = {
+        .loop = service->context.loop,
+        .log = service->events,
+        .snapshot = take_snapshot,
+        .opaque = service,
+    };
+    const struct camera_finder_context finder = {
+        .loop = service->context.loop,
+        .snapshot = take_snapshot,
+        .opaque = service,
+    };
+    const int rc = event_streams_open(&service->routes.streams, &streams);
+    return rc == 0 ? camera_finder_open(&service->routes.finder, &finder) : rc;
 }
 
 int service_open(struct service **ret, const struct service_context *context)
@@ -511,5 +519,6 @@ void service_close(struct service *service)
     control_close(service->control);
     http_close(service->http);
     event_streams_close(service->routes.streams);
+    camera_finder_close(service->routes.finder);
     uv_close((uv_handle_t *)&service->timer, free_service);
 }

@@ -1,0 +1,252 @@
+#include "daemon/service/camera_finder.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/schema.h"
+#include "config/url.h"
+#include "daemon/base/log.h"
+#include "daemon/service/child.h"
+#include "daemon/service/status.h"
+#include "daemon/service/status_bottleneck.h"
+
+enum {
+    TEXT_MAX_BYTES = 255, // of a user, a password and a name
+    URL_MAX = 1024,
+    SECONDS_MAX = 10,
+    OVERHEAD_MS = 20000, // that connecting and all else may take beside the seconds
+};
+
+// One of each kind at a time.
+struct search {
+    struct camera_finder *finder;
+    const char *what;
+    struct child *child;            // NULL: none runs
+    struct http_exchange *exchange; // that waits for it
+};
+
+struct camera_finder {
+    struct camera_finder_context context;
+    struct search discovery, probe;
+};
+
+// What a request says; its texts are of the JSON.
+struct wish {
+    const char *url, *user, *password, *name;
+    double seconds;
+    int clear;
+};
+
+// --- the request
+
+// Whether it can be a line of its own in a child's standard input.
+static bool is_line(const char *text, size_t max)
+{
+    const size_t n = strlen(text);
+    return n <= max && strcspn(text, "\r\n") == n;
+}
+
+static const char *mistake_in(const struct wish *wish)
+{
+    if (!is_line(wish->user, TEXT_MAX_BYTES) || !is_line(wish->password, TEXT_MAX_BYTES) ||
+        !is_line(wish->name, TEXT_MAX_BYTES) || !is_line(wish->url, URL_MAX))
+        return "user, password and name are lines of at most 255 bytes, url of 1024";
+    if (!*wish->user != !*wish->password)
+        return "a user and a password come together";
+    if (!(wish->seconds >= 0.1 && wish->seconds <= SECONDS_MAX))
+        return "seconds is a number from 0.1 to 10";
+    const size_t n = strspn(wish->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                        "0123456789_-");
+    if (wish->name[n] || n == 0 || n > (size_t)camera_table.name_max)
+        return "name is that of a camera: letters, digits, _ and -";
+    return NULL;
+}
+
+// False: it is refused.
+static bool read_wish(struct http_exchange *exchange, json_t *body, double seconds,
+                      struct wish *ret)
+{
+    const char *wrong = body ? NULL : "the body is an object of JSON";
+    json_error_t error;
+    *ret = (struct wish){"", "", "", "camera", seconds, 0};
+    if (!wrong && json_unpack_ex(body, &error, 0, "{s?s, s?s, s?s, s?s, s?F, s?b !}", "url",
+                                 &ret->url, "user", &ret->user, "password", &ret->password, "name",
+                                 &ret->name, "seconds", &ret->seconds, "clear", &ret->clear) < 0)
+        wrong = "url, user, password and name are strings, seconds is a number, clear true or "
+                "false; there are no others";
+    if (!wrong)
+        wrong = mistake_in(ret);
+    if (wrong)
+        http_refuse(exchange, 400, "%s", wrong);
+    return !wrong;
+}
+
+static json_t *read_body(struct http_exchange *exchange)
+{
+    size_t size;
+    const char *text = http_body(exchange, &size);
+    return json_loadb(text, size, 0, NULL);
+}
+
+// --- the child
+
+static void client_gone(void *opaque)
+{
+    struct search *search = opaque;
+    child_kill(search->child);
+    search->child = NULL;
+    search->exchange = NULL;
+}
+
+// Gives the child's answer on, with what the daemon knows beside it where that is an object.
+static void answer(struct search *search, json_t *said)
+{
+    struct metrics metrics;
+    json_t *cost = json_object_get(said, "cost");
+    if (cost) {
+        const struct camera_finder_context *context = &search->finder->context;
+        context->snapshot(context->opaque, &metrics);
+        json_t *room = status_bottleneck_json(&metrics.status->load, &metrics);
+        const json_t *more = json_object_get(room, "cameras_more");
+        if (json_is_integer(more) && json_integer_value(more) == 0 &&
+            json_is_true(json_object_get(cost, "fits"))) {
+            json_object_set_new(cost, "fits", json_false());
+            json_object_set_new(cost, "why",
+                                json_string("the cameras that run take all that there is"));
+        }
+        json_object_set_new(said, "room", room);
+    }
+    char *text = json_dumps(said, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    http_answer(search->exchange, &(struct http_page){.status = 200,
+                                                      .type = "application/json",
+                                                      .body = text,
+                                                      .size = text ? strlen(text) : 0});
+}
+
+static void child_done(void *opaque, int rc, const char *output, size_t size)
+{
+    struct search *search = opaque;
+    json_t *said = rc >= 0 ? json_loadb(output, size, 0, NULL) : NULL;
+    search->child = NULL;
+    if (said)
+        answer(search, said);
+    else if (rc == -ETIMEDOUT)
+        http_refuse(search->exchange, 503, "the %s took too long", search->what);
+    else
+        http_refuse(search->exchange, 503, "the %s failed", search->what);
+    json_decref(said);
+    search->exchange = NULL;
+}
+
+static void start_search(struct search *search, struct http_exchange *exchange,
+                         const char *const arguments[], const char *input, double seconds)
+{
+    const struct child_options options = {
+        .arguments = arguments,
+        .input = input,
+        .timeout_ms = (int64_t)(seconds * 1000) + OVERHEAD_MS,
+        .done = child_done,
+        .opaque = search,
+    };
+    int rc = child_start(&search->child, search->finder->context.loop, &options);
+    if (rc < 0) {
+        http_refuse(exchange, 503, "no %s: %s", search->what, strerror(-rc));
+        return;
+    }
+    search->exchange = exchange;
+    http_hold(exchange, client_gone, search);
+}
+
+static bool is_busy(const struct search *search, struct http_exchange *exchange)
+{
+    if (search->child)
+        http_refuse(exchange, 503, "another %s is under way: ask again when it is done",
+                    search->what);
+    return search->child;
+}
+
+void camera_finder_discover(struct camera_finder *finder, struct http_exchange *exchange)
+{
+    char seconds[32], input[TEXT_MAX_BYTES + 2];
+    struct wish wish;
+    json_t *body = read_body(exchange);
+    if (!is_busy(&finder->discovery, exchange) && read_wish(exchange, body, 2, &wish)) {
+        const char *arguments[] = {"discover", "--json",          "--seconds", seconds, "--user",
+                                   wish.user,  "--password-file", "-",         NULL};
+        snprintf(seconds, sizeof seconds, "%g", wish.seconds);
+        snprintf(input, sizeof input, "%s\n", wish.password);
+        if (!*wish.user)
+            arguments[4] = NULL;
+        log_event(LOG_LEVEL_INFO, "http: cameras are looked for");
+        start_search(&finder->discovery, exchange, arguments, input, wish.seconds);
+        explicit_bzero(input, sizeof input);
+    }
+    json_decref(body);
+}
+
+// The URL that the child reads, with user and password in it. False: it is refused.
+static bool make_line(struct http_exchange *exchange, const struct wish *wish, char *to,
+                      size_t size)
+{
+    char *url = NULL;
+    const enum url_kind kind = config_url_kind(wish->url);
+    int rc = (kind == URL_RTSP || kind == URL_TCP) && config_url_has_host(wish->url) ? 0 : -EINVAL;
+    if (rc == 0 && *wish->user)
+        rc = config_url_with_login(&url, wish->url, wish->user, wish->password);
+    if (rc == -EINVAL)
+        http_refuse(exchange, 400, "url is that of a camera: rtsp://HOST/PATH, rtsps:// or tcp://");
+    else if (rc < 0)
+        http_refuse(exchange, 503, "%s", strerror(-rc));
+    else
+        snprintf(to, size, "%s\n", url ? url : wish->url);
+    if (url)
+        explicit_bzero(url, strlen(url));
+    free(url);
+    return rc == 0;
+}
+
+void camera_finder_probe(struct camera_finder *finder, struct http_exchange *exchange)
+{
+    char seconds[32], shown[256], input[CHILD_INPUT_MAX];
+    struct wish wish;
+    json_t *body = read_body(exchange);
+    if (!is_busy(&finder->probe, exchange) && read_wish(exchange, body, 3, &wish) &&
+        make_line(exchange, &wish, input, sizeof input)) {
+        const char *const arguments[] = {
+            "probe", "-",      "--json",  "--seconds",
+            seconds, "--name", wish.name, wish.clear ? "--clear" : NULL,
+            NULL};
+        snprintf(seconds, sizeof seconds, "%g", wish.seconds);
+        log_event(LOG_LEVEL_INFO, "http: %s is probed",
+                  config_url_redacted(wish.url, shown, sizeof shown));
+        start_search(&finder->probe, exchange, arguments, input, wish.seconds);
+    }
+    explicit_bzero(input, sizeof input);
+    json_decref(body);
+}
+
+// --- life
+
+int camera_finder_open(struct camera_finder **ret, const struct camera_finder_context *context)
+{
+    struct camera_finder *finder = calloc(1, sizeof *finder);
+    if (!finder)
+        return -ENOMEM;
+    finder->context = *context;
+    finder->discovery = (struct search){.finder = finder, .what = "search for cameras"};
+    finder->probe = (struct search){.finder = finder, .what = "probe"};
+    *ret = finder;
+    return 0;
+}
+
+void camera_finder_close(struct camera_finder *finder)
+{
+    if (!finder)
+        return;
+    child_kill(finder->discovery.child);
+    child_kill(finder->probe.child);
+    free(finder);
+}
