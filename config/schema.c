@@ -350,7 +350,7 @@ static const struct config_row root_rows[] = {
           "socket for `framed status` and `framed reload`; auto: control.sock in the unit's runtime directory, else in /run/framed for root and in $XDG_RUNTIME_DIR/framed for other users",
           .live = true),
     FIELD(struct config, http, "off",
-          "where to serve /metrics, /healthz, /readyz, /api/v1/cameras and /api/v1/scenes; other machines need an http_token",
+          "where to serve a web page, /metrics and all else that framed(1) lists; other machines need an http_token",
           .live = true),
     FIELD(struct config, http_token, NULL, "token that HTTP clients must send: Authorization: Bearer TOKEN",
           .example = "${FRAMED_HTTP_TOKEN}", .live = true),

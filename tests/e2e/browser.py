@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,8 @@ class Browser:
         self.child = subprocess.Popen(
             [sys.executable, "-c", START, *map(str, inside), PROGRAM, "--remote-debugging-pipe",
              f"--user-data-dir={self.folder.name}", *FLAGS],
-            pass_fds=inside, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pass_fds=inside, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True)
         for end in inside:
             os.close(end)
         self.serial, self.answers, self.pages, self.news = 0, {}, {}, threading.Condition()
@@ -44,7 +46,7 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        self.child.kill()
+        os.killpg(self.child.pid, signal.SIGKILL)  # its helpers hold the pipe, too
         self.child.wait()
         self.reader.join(5)
         os.close(self.write_end)
@@ -134,9 +136,9 @@ class Page:
         return told["result"].get("value")
 
     def until(self, script, seconds=5):
-        """Waits for an expression to be true; returns its last value."""
+        """Waits for an expression to be true; returns its last value, of an element True."""
         end = time.monotonic() + seconds * PATIENCE
-        while not (value := self.run(script)) and time.monotonic() < end:
+        while not (value := self.run(f"((value) => value instanceof Node || value)({script})")) and time.monotonic() < end:
             time.sleep(0.03)
         return value
 

@@ -61,7 +61,7 @@ export class CameraPage {
     this.sceneTimer = setInterval(() => this.loadScene(), SCENES_MS);
     this.resized = () => this.chart();
     window.addEventListener("resize", this.resized);
-    listen(`camera=${encodeURIComponent(name)}`, this.abort.signal, (type, event) => this.happened(type, event),
+    listen(`camera=${encodeURIComponent(name)}&types=state,alarm,reload,detections`, this.abort.signal, (type, event) => this.happened(type, event),
       (problem) => problem && setText(this.eventsNotice, `No events: ${explain(problem)}`));
   }
 
@@ -113,7 +113,7 @@ export class CameraPage {
   }
 
   isPaused() {
-    return this.camera?.paused === true || this.camera?.state === "paused";
+    return this.camera?.state === "paused";
   }
 
   /** @param {Status} status */
@@ -236,11 +236,9 @@ export class CameraPage {
       this.takeDetections(event);
       return;
     }
-    const words = type === "state" ? [event.state, event.why].filter(Boolean).join(": ")
-      : type === "alarm" ? `alarm ${event.alarm} ${event.raised === false ? "is over" : "is raised"}` : type;
-    const level = {running: "good", retrying: "bad", failed: "bad", connecting: "warn"}[/** @type {string} */ (event.state)] ?? (type === "alarm" && event.raised !== false ? "bad" : "off");
+    const {words, level} = phrase(type, event);
     this.eventsNotice.hidden = true;
-    this.events.prepend(h("li", {class: level}, h("time", {}, clockTime(timeOf(event.t))), h("span", {}, words)));
+    this.events.prepend(h("li", {class: level}, h("time", {}, event.t ? clockTime(1000 * event.t) : ""), h("span", {}, words)));
     while (this.events.children.length > EVENTS)
       this.events.lastElementChild?.remove();
   }
@@ -269,7 +267,8 @@ export class CameraPage {
       ["Reconnects", count(camera.reconnects)],
       ["Thread", `reads ${percent(camera.thread.read)}, decodes ${percent(camera.thread.decode)}, waits for kernels ${percent(camera.thread.submit)}`],
       ["Transport", network && `${network.transport}, ${count(network.packets)} packets, ${count(network.lost)} lost, ${count(network.reordered)} reordered, ${count(network.late)} late`],
-      ...Object.entries(camera).filter(([key]) => key in EXTRA).map(([key, value]) => /** @type {[string, any]} */ ([EXTRA[key][0], value === null ? null : EXTRA[key][1](value)])),
+      ["Up in 7 days", camera.availability && `${(100 * camera.availability.share).toFixed(2)} % of the ${duration(camera.availability.known_s)} that are known`],
+      ["Alerts", camera.alerts.join(", ")],
     ];
     const told = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
     if (this.facts.children.length !== 2 * told.length)
@@ -290,17 +289,6 @@ export class CameraPage {
   }
 }
 
-/**
- * Facts that a daemon may tell besides.
- * @type {Object<string, [string, (value: any) => string]>}
- */
-const EXTRA = {
-  profile: ["Profile", String],
-  bitrate: ["Bit rate", (bits) => `${(bits / 1e6).toFixed(2)} Mbit/s`],
-  keyframe_s: ["Keyframe distance", duration],
-  clock: ["Clock", String],
-  availability: ["Shown in 7 days", (share) => `${(100 * (share.share ?? share)).toFixed(2)} %`],
-};
 
 /** @param {import("./status.js").Consumer[]} consumers */
 function consumersTable(consumers) {
@@ -310,9 +298,17 @@ function consumersTable(consumers) {
 }
 
 /**
- * ms since 1970 of a time in seconds, milliseconds or as text.
- * @param {any} t
+ * @param {string} type  of an event
+ * @param {any} event
  */
-function timeOf(t) {
-  return typeof t === "string" ? Date.parse(t) : t > 1e11 ? t : t * 1000;
+function phrase(type, event) {
+  if (type === "alarm")
+    return {words: `alarm ${event.alarm} ${event.raised ? "is raised" : "is over"}`, level: event.raised ? "bad" : "good"};
+  if (type === "reload")
+    return {words: event.ok ? "reloaded" : `not reloaded: ${event.text}`, level: event.ok ? "good" : "bad"};
+  if (type === "lost")
+    return {words: `${event.lost ?? "some"} events are missing here`, level: "warn"};
+  const level = {running: "good", retrying: "bad", failed: "bad"}[/** @type {string} */ (event.state)] ?? "off";
+  const after = event.outage_s ? ` after ${duration(event.outage_s)}` : "";
+  return {words: `${event.state ?? type}${after}${event.why ? `: ${event.why}` : ""}`, level};
 }

@@ -75,7 +75,7 @@ export class Overview {
     if (document.hidden)
       return;
     try {
-      this.history = await getJson("api/v1/history");
+      this.history = await getJson(`api/v1/history?samples=${FIVE_MINUTES}`);
     } catch {
       this.history = null;
     }
@@ -269,7 +269,7 @@ class Tile {
   }
 
   isShowing() {
-    return this.camera.state === "running" && !this.camera.paused && (this.camera.fps_in > 0 || this.camera.pictures > 0);
+    return this.camera.state === "running" && (this.camera.fps_in > 0 || this.camera.pictures > 0);
   }
 
   /**

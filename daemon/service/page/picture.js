@@ -1,6 +1,6 @@
 // A camera's picture beside the tensor that is made of it: the same point marked in both, and outlines of one in the other.
 
-import {request, cameraPath, explain} from "./api.js";
+import {explain} from "./api.js";
 import {colour, h, prepareCanvas, setText} from "./dom.js";
 import {View} from "./view.js";
 
@@ -8,7 +8,7 @@ import {View} from "./view.js";
  *  @typedef {{x: number, y: number}} Point  in pixels; integers are at pixel centres
  *  @typedef {{box: number[], words: string}} Box  corners as edges, 0 to the width, in pixels of the source */
 
-const FPS = 15, PLANE_MS = 500, WIDEST = 1280;
+const FPS = 15, WIDEST = 1280;
 
 /**
  * @param {number[]} m  2x3, row by row
@@ -198,7 +198,6 @@ export class PicturePair {
 
   close() {
     window.removeEventListener("resize", this.resized);
-    clearTimeout(this.planeTimer);
     this.view.close();
   }
 
@@ -224,13 +223,14 @@ export class PicturePair {
       const wanted = (pane.element.clientWidth || 640) * (window.devicePixelRatio || 1);
       return Math.min(WIDEST, Math.max(320, Math.ceil(wanted / 160) * 160));
     };
-    const wishes = [this.wish(this.source, this.camera, width(this.source))];
-    if (this.output && this.plane < 0)
-      wishes.push(this.wish(this.tensor, `${this.camera}/${this.output}`, width(this.tensor)));
-    this.view.show(wishes);
-    clearTimeout(this.planeTimer);
-    if (this.output && this.plane >= 0)
-      this.loadPlane();
+    const source = this.wish(this.source, this.camera, width(this.source));
+    const name = `${this.camera}/${this.output}`, tensor = this.wish(this.tensor, name, width(this.tensor));
+    if (!this.output)
+      this.view.show([source]);
+    else if (this.plane < 0)
+      this.view.show([source, tensor]);
+    else // the picture is the plane's, the figures are all channels'
+      this.view.show([source, {...tensor, onPicture: () => {}}, {...this.wish(this.tensor, `${name}/${this.plane}`, tensor.width), onFacts: () => {}}]);
   }
 
   /**
@@ -276,8 +276,7 @@ export class PicturePair {
   describe(facts) {
     setText(this.tensor.small, [`${facts.width}×${facts.height}`, facts.dtype, facts.layout, facts.order, facts.format].filter(Boolean).join(" "));
     const channels = facts.channels ?? [];
-    const names = [...(facts.order ?? "")].map((letter) => letter.toUpperCase());
-    const name = (/** @type {number} */ i) => facts.order === "gray" ? "Gray" : names[i] ?? `${i}`;
+    const name = (/** @type {number} */ i) => (channels[i]?.name ?? String(i)).toUpperCase();
     this.table.hidden = channels.length === 0;
     this.numbers.replaceChildren(...channels.map((channel, i) => h("tr", {}, h("th", {scope: "row"}, name(i)),
       ...[channel.min, channel.mean, channel.max].map((value) => h("td", {}, number(value))))));
@@ -292,22 +291,6 @@ export class PicturePair {
         this.plane = i;
         this.ask();
       }}), h("span", {}, i < 0 ? "All" : name(i))));
-  }
-
-  /** One plane as the daemon shows it, twice a second. */
-  async loadPlane() {
-    const path = `${cameraPath(this.camera, "outputs", this.output)}/snapshot.jpg?plane=${this.plane}`, plane = this.plane;
-    try {
-      const bitmap = await createImageBitmap(await (await request(path)).blob());
-      if (plane === this.plane)
-        this.tensor.draw(bitmap, bitmap.width, bitmap.height);
-      bitmap.close();
-    } catch (problem) {
-      this.tensor.none.hidden = false;
-      setText(this.tensor.none, explain(problem));
-    }
-    if (this.element.isConnected && plane === this.plane)
-      this.planeTimer = window.setTimeout(() => this.loadPlane(), PLANE_MS);
   }
 
   /**

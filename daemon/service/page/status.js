@@ -15,7 +15,8 @@ import {getJson} from "./api.js";
  *     backend: string | null, device: number | null, fps_in: number, pictures: number, decodes: string | null,
  *     skipped: number, converted: number, flagged: Object<string, number>, reconnects: number,
  *     thread: Object<string, number>, network: Object<string, any> | null, last_error: Problem | null,
- *     scene: any, paused?: boolean, age_s?: number | null, outputs: Output[]}} Camera
+ *     scene: any, availability: {share: number, known_s: number, days: (number | null)[]} | null, alerts: string[],
+ *     outputs: Output[]}} Camera
  * @typedef {{version?: string, uptime_s?: number, time_ms?: number, process?: any, bound?: any, devices?: any[],
  *     http_write?: boolean, cameras: Camera[]}} Status
  */

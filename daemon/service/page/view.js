@@ -5,10 +5,11 @@ import {request} from "./api.js";
 /**
  * kind 0: what the pictures of that index are.
  * @typedef {{camera?: string, output?: string, width?: number, height?: number, source?: number[],
- *     dst_to_src?: number[], src_to_dst?: number[], channels?: {min: number, mean: number, max: number}[],
+ *     dst_to_src?: number[], src_to_dst?: number[], channels?: {name?: string, min: number, mean: number, max: number}[],
  *     error?: string, [more: string]: any}} Facts
  * @typedef {{name: string, width: number, onPicture: (bitmap: CanvasImageSource, sent: Sent) => void,
- *     onFacts: (facts: Facts) => void}} Wish  name: CAMERA, or CAMERA/OUTPUT
+ *     onFacts: (facts: Facts) => void}} Wish  name: CAMERA, CAMERA/OUTPUT or
+ *     CAMERA/OUTPUT/PLANE
  * @typedef {{captureMs: number, sequence: bigint, epoch: number, flags: number, width: number, height: number}} Sent
  */
 

@@ -4,7 +4,7 @@ import {cameraPath, explain, send} from "./api.js";
 import {copyButton, h, setText} from "./dom.js";
 import {PicturePair} from "./picture.js";
 import {onStatus, refresh} from "./status.js";
-import {duration} from "./words.js";
+import {duration, rate} from "./words.js";
 
 /** Presets of framed.yaml(5), with a size that their models often have. @type {[string, string, string][]} */
 const PRESETS = [
@@ -129,11 +129,15 @@ export class Wizard {
     button.disabled = false;
   }
 
+  login() {
+    return {user: this.user.value, password: this.password.value};
+  }
+
   discover() {
-    return this.work(this.look, this.found, "Asking the network for three seconds…", async () => {
-      const answer = await send("api/v1/discover"), list = Array.isArray(answer) ? answer : answer.cameras ?? [];
+    return this.work(this.look, this.found, "Asking the network…", async () => {
+      const list = await send("api/v1/discover", this.login());
       if (list.length === 0)
-        setHint(this.found, "No camera answered. Cameras answer where ONVIF is switched on, and in this daemon's own network alone.");
+        setHint(this.found, "No camera answered. Those answer that have ONVIF switched on, in the networks of the daemon's own machine.");
       else
         this.found.replaceChildren(h("ul", {class: "found"}, ...list.map((/** @type {any} */ camera) => this.foundCamera(camera))));
     });
@@ -141,28 +145,30 @@ export class Wizard {
 
   /** @param {any} camera */
   foundCamera(camera) {
-    const urls = [...(camera.urls ?? []), ...(camera.streams ?? [])];
-    const title = [camera.name, camera.model].filter(Boolean).join(", ") || "Camera";
+    const title = [camera.name, camera.manufacturer, camera.model].filter(Boolean).join(", ") || "A camera";
     const take = (/** @type {string} */ url) => {
       this.url.value = url;
-      if (this.name && camera.name)
+      if (this.name)
         this.name.value = camera.name.replace(/[^A-Za-z0-9_-]+/g, "-").slice(0, 31) || "camera";
       this.write();
       (this.user.value ? this.tryIt : this.user).focus();
     };
-    return h("li", {}, h("b", {}, title), " ", h("code", {}, camera.address), h("div", {class: "row"}, ...(urls.length ? urls : [`rtsp://${camera.address}/`]).map((url) => {
-      const text = typeof url === "string" ? url : url.url;
-      return h("button", {type: "button", class: "quiet", onclick: () => take(text)}, `Use ${text}`);
-    })));
+    const hint = camera.wants_login ? "It wants a user and a password: give them above, and look again." : camera.error;
+    return h("li", {}, h("b", {}, title), " ", h("code", {}, camera.address), hint ? h("p", {class: "hint"}, hint) : null,
+      h("div", {class: "row"}, ...camera.streams.map((/** @type {any} */ stream) => h("button", {type: "button", class: "quiet", onclick: () => take(stream.url)},
+        `Use ${stream.url}`, stream.width ? ` (${stream.codec} ${stream.width}×${stream.height})` : ""))));
   }
 
   probe() {
     return this.work(this.tryIt, this.probed, "Playing the camera for three seconds…", async () => {
-      const told = await send("api/v1/probe", {url: this.url.value.trim(), user: this.user.value, password: this.password.value});
-      /** @type {[string, any][]} */
-      const rows = Object.entries(told).filter(([key, value]) => !["yaml", "fits"].includes(key) && value !== null).map(([key, value]) => [words(key), phrase(key, value)]);
-      const fits = told.fits === undefined ? null : h("p", {class: `notice ${told.fits ? "good" : "bad"}`}, told.fits ? "It fits on this machine." : "It does not fit on this machine any more.");
-      this.probed.replaceChildren(h("dl", {class: "facts"}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])), fits ?? "");
+      const {stream, cost, error, wants_login: wantsLogin} = await send("api/v1/probe", {url: this.url.value.trim(), ...this.login()});
+      if (error) {
+        this.probed.replaceChildren(h("p", {class: "notice bad"}, wantsLogin ? "The camera wants a user and a password, or other ones." : `${error}.`));
+        return;
+      }
+      const rows = [...streamRows(stream), ...costRows(cost)].filter(([, value]) => value);
+      this.probed.replaceChildren(h("dl", {class: "facts"}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+        h("p", {class: `notice ${cost.fits ? "good" : "bad"}`}, cost.fits ? "It fits on this machine." : `It does not fit on this machine: ${cost.why}.`));
     });
   }
 
@@ -198,24 +204,33 @@ function setHint(place, words) {
 }
 
 /**
- * "keyframe_s" to "Keyframe".
- * @param {string} key
+ * What a camera sends, as /api/v1/probe tells it.
+ * @param {any} stream
+ * @returns {[string, string][]}
  */
-function words(key) {
-  const text = key.replace(/_(s|ms|mib|bytes|mb)$/, "").replaceAll("_", " ");
-  return text[0].toUpperCase() + text.slice(1);
+function streamRows(stream) {
+  return [
+    ["Codec", `${stream.codec} ${stream.profile ?? ""}`], ["Size", `${stream.width}×${stream.height}`], ["Frames", `${rate(stream.fps)} per second`],
+    ["Bit rate", stream.bits_per_second ? `${(stream.bits_per_second / 1e6).toFixed(1)} Mbit/s` : ""],
+    ["Keyframes", stream.keyframe_seconds ? `every ${duration(stream.keyframe_seconds)}` : "none but the first"],
+    ["Clock", stream.clock ? "the camera tells the time of its pictures" : "the camera does not tell the time: pictures count from their arrival"],
+    ["Damaged", `${stream.damaged} of ${stream.pictures} pictures in ${duration(stream.seconds)}`],
+    ["First picture", `after ${duration(stream.first_picture_ms / 1000)}`],
+  ];
 }
 
 /**
- * @param {string} key
- * @param {any} value
+ * What it costs this machine, likewise.
+ * @param {any} cost
+ * @returns {[string, string][]}
  */
-function phrase(key, value) {
-  if (typeof value === "boolean")
-    return value ? "yes" : "no";
-  if (typeof value === "number")
-    return `${Number.isInteger(value) ? value : value.toPrecision(3)}${/_s$/.test(key) ? " s" : /_ms$/.test(key) ? " ms" : /_mib$/.test(key) ? " MiB" : ""}`;
-  if (Array.isArray(value))
-    return value.join("×");
-  return typeof value === "object" ? Object.entries(value).map(([name, each]) => `${words(name)} ${each}`).join(", ") : String(value);
+function costRows(cost) {
+  const free = (/** @type {number | null} */ value, /** @type {string} */ words) => value === null ? "" : ` of ${words} that are free`;
+  return [
+    ["Decoder", `${cost.decoder}, ${cost.decode_ms.toFixed(1)} ms a picture`],
+    ["NVDEC", cost.nvdec === null ? "not on this machine" : cost.nvdec ? "takes it" : "does not take it"],
+    ["Processor", `${cost.cores.toFixed(2)}${free(cost.cores_free, `${cost.cores_free?.toFixed(1)} cores`)}`],
+    ["Memory", `${cost.memory_mib.toFixed(0)}${free(cost.memory_free_mib, `${cost.memory_free_mib?.toFixed(0)} MiB`)}`],
+    ["GPU's memory", cost.gpu_memory_mib ? `${cost.gpu_memory_mib.toFixed(0)} MiB` : ""],
+  ];
 }

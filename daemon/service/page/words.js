@@ -85,12 +85,12 @@ export function clockTime(ms) {
  * @param {number | null} ageSeconds  of its newest picture, where known
  */
 export function health(camera, ageSeconds = null) {
-  if (camera.paused || camera.state === "paused")
-    return {level: "off", words: "paused"};
   switch (camera.state) {
   case "running":
     if (ageSeconds !== null && ageSeconds > staleAfter(camera))
       return {level: "bad", words: `no new picture for ${duration(ageSeconds)}`};
+    if (camera.alerts.length)
+      return {level: "warn", words: `running, ${camera.alerts.join(", ")}`};
     if (camera.outputs.some((output) => output.last_error && output.last_error.age_s < 60))
       return {level: "warn", words: "running, an output has a problem"};
     return {level: "good", words: "running"};
