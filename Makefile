@@ -81,6 +81,7 @@ $(B)/page/%.gz: $(PAGE)/%
 	$(Q)sha256sum $@ | sed -E 's/^(.{16}).*/"\1"/' | tr -d '\n' > $(@:.gz=.tag)
 
 $(B)/daemon/service/page.o: override CFLAGS += -Wa,-I$(B)/page
+$(B)/daemon/service/openapi.o: daemon/service/openapi.json
 $(B)/daemon/service/page.o: $(patsubst $(PAGE)/%,$(B)/page/%.gz,$(wildcard $(PAGE)/*))
 
 $(B)/daemon/cli/verify_clips.o: $(wildcard daemon/cli/clips/*)

@@ -9,6 +9,7 @@
 #include "daemon/service/edits.h"
 #include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
+#include "daemon/service/openapi.h"
 #include "daemon/service/page.h"
 #include "daemon/service/status.h"
 #include "daemon/service/status_scene.h"
@@ -193,6 +194,7 @@ const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/api/v1/events", .serve = serve_events},
     {.method = "POST", .pattern = "/api/v1/discover", .serve = serve_discover, .writes = true},
     {.method = "POST", .pattern = "/api/v1/probe", .serve = serve_probe, .writes = true},
+    {.method = "GET", .pattern = "/api/v1/openapi.json", .serve = openapi_serve, .open = true},
     {.method = "GET", .pattern = "/", .serve = page_serve, .open = true},
     {.method = "GET", .pattern = "/page/*", .serve = page_serve, .open = true},
     {.method = "PUT", .pattern = "/api/v1/cameras/*", .serve = serve_put, .writes = true},

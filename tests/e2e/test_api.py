@@ -8,6 +8,7 @@ import threading
 import time
 
 import consume
+from api_schemas import Api
 from framed_client import PATIENCE, Checks, Framed, Reader, folder, free_port, make_clip, until
 from http_client import Client, port_of
 
@@ -18,6 +19,7 @@ cameras:
     url: {clip}
     loop: true
     pace: realtime
+    stats: true
     outputs:
       o: {{size: 64x64, sink: "unix:{where}/o.sock"}}
       p: {{size: 64x64, sink: "tcp:0"}}
@@ -29,10 +31,25 @@ cameras:
 """
 
 
+api = Api()
+
+
 def get(client, page):
     status, headers, text = client.get(page)
     assert status == 200 and headers["Content-Type"] == "application/json", f"{page}: {status} {headers} {text}"
     return json.loads(text)
+
+
+def check_description(checks, client):
+    """Answers of all kinds are as the description says, which is served too."""
+    served = get(client, "/api/v1/openapi.json")
+    checks.check(served == api.spec, "another description is served")
+    for page in ("/metrics", "/healthz", "/readyz", "/api/v1/status", "/api/v1/cameras", "/api/v1/scenes", "/api/v1/history",
+                 "/api/v1/history?camera=gate&samples=1", "/api/v1/history?camera=none", "/api/v1/history?samples=301",
+                 "/api/v1/history?samples=x", "/api/v1/events?types=x"):
+        status, headers, text = client.get(page)
+        wrong = api.judge("GET", page, status, headers["Content-Type"], text)
+        checks.check(not wrong, wrong)
 
 
 def check_status(checks, client):
@@ -73,7 +90,7 @@ class Events(threading.Thread):
         self.connection.request("GET", "/api/v1/events" + query, headers=headers or {})
         self.response = self.connection.getresponse()
         self.status, self.type = self.response.status, self.response.headers["Content-Type"]
-        self.list, self.comments = [], 0
+        self.list, self.comments, self.wrong = [], 0, ""
         self.start()
 
     def run(self):
@@ -81,6 +98,7 @@ class Events(threading.Thread):
         try:
             while line := self.response.readline().decode():
                 if line == "\n" and "data" in fields:
+                    self.wrong += api.wrong(f"{fields['event'].capitalize()}Event", json.loads(fields["data"]))
                     self.list.append((int(fields.get("id", 0)), fields["event"], json.loads(fields["data"])))
                     fields = {}
                 self.comments += line.startswith(":")
@@ -138,6 +156,7 @@ def check_events(checks, client, framed):
     for query in ("?types=states", "?types=", "?after=x", "?after=-1", f"?camera={'x' * 24}"):
         checks.check(client.get("/api/v1/events" + query)[0] == 400, f"{query} is taken")
     for one in every, gate, reloads:
+        checks.check(not one.wrong, one.wrong)
         one.close()
 
 
@@ -156,6 +175,7 @@ def check_detections(checks, client, where):
     checks.check(got and got[0]["output"] == "found" and len(got[0]["objects"]) == 1, f"lines: {lines.list}")
     checks.check(not others.list, f"another camera's: {others.list}")
     ring.peer.close()
+    checks.check(not lines.wrong, lines.wrong)
     lines.close()
     others.close()
 
@@ -171,6 +191,7 @@ def main():
             check_events(checks, client, framed)
             check_detections(checks, client, where)
             check_history(checks, client)
+            check_description(checks, client)
             checks.check(reader.count > 0, "nothing was read")
     checks.end()
 

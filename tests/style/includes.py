@@ -18,7 +18,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LIBC = {
     "arpa/inet.h", "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "err.h", "errno.h", "fcntl.h", "fenv.h",
     "float.h", "fnmatch.h", "getopt.h", "glob.h", "grp.h", "ifaddrs.h", "inttypes.h", "libgen.h", "limits.h", "locale.h", "malloc.h", "math.h", "net/if.h", "netdb.h",
-    "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "setjmp.h", "signal.h", "spawn.h",
+    "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "setjmp.h", "signal.h",
     "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
     "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h", "sys/time.h", "sys/timerfd.h", "sys/types.h", "sys/uio.h",
@@ -53,10 +53,10 @@ FOLDERS = {
 # The folders of a part in the order of a frame: each may include those before it. Files of the part itself are last,
 # but those of kernels/, which every folder there builds on, are first. config/ has no folders, so its files are listed.
 RANKS = {
-    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "view", "camera", "supervisor", "alert", "service", "onvif", "cli", ""],
+    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "camera", "supervisor", "alert", "service", "onvif", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
-    "config": ["url", "pattern", "address", "unit", "mistakes", "file", "drop_ins", "cube", "expand", "document", "quantity", "types", "describe", "name_patterns", "labels", "program", "polygons", "rois",
-               "value", "config", "op", "schema", "print", "json_schema", "object", "detections", "pauses", "members", "regions", "crops", "reader", "preset", "output_check", "mqtt_url", "check_notify", "check_sink", "check_output", "check", "mapping", "load"],
+    "config": ["url", "pattern", "address", "unit", "mistakes", "file", "drop_ins", "cube", "expand", "document", "quantity", "types", "describe", "name_patterns", "labels", "polygons", "rois",
+               "value", "config", "op", "schema", "print", "json_schema", "object", "detections", "pauses", "members", "regions", "crops", "reader", "preset", "output_check", "check_sink", "check_output", "check", "mapping", "load"],
 }
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
@@ -64,13 +64,12 @@ FILES = [
     (r"client/(\w+_cuda\.cu|gpu\.cuh)", ["cuda_runtime_api.h"]),
     (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (r"daemon/input/rtsp_video\.c", ["libavcodec/", "libavutil/"]),
-    (r"daemon/cli/(probe_report|stream_probe)\.c", ["libavcodec/"]),
+    (r"daemon/cli/probe\.c", ["libavcodec/"]),
     (r"daemon/cli/discover\.c", ["curl/curl.h"]),
     (r"daemon/service/camera_finder\.c", ["jansson.h"]),
     (r"daemon/onvif/\w+\.[ch]", ["libxml/"]),
     (r"daemon/onvif/soap\.c", ["curl/curl.h", "openssl/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
-    (r"daemon/view/jpeg\.c", ["libavcodec/", "libavutil/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
     (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls)|cli/verify_(image|clip))\.c", ["openssl/"]),
     (r"tests/daemon/rtsp/rtsp_connection\.c", ["openssl/"]),
@@ -78,12 +77,9 @@ FILES = [
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
     (r"daemon/output/(muxer|mp4_index)\.c", ["libavformat/"]),
     (r"daemon/(service/status(_bottleneck|_camera|_results|_scene)?|service/(reply|event_log|edits|mistakes_json)|cli/\w+)\.c", ["jansson.h"]),
-    (r"tests/daemon/service/(status|history)\.c", ["jansson.h"]),
+    (r"tests/daemon/service/(status|history|openapi)\.c", ["jansson.h"]),
     (r"daemon/(service/reply|cli/snap)\.c", ["libavutil/base64.h"]),
     (r"daemon/service/http_(client\.h|exchange\.c)", ["microhttpd.h"]),
-    (r"daemon/alert/alert_event\.c", ["jansson.h"]),
-    (r"daemon/alert/webhook\.c", ["curl/"]),
-    (r"daemon/alert/mqtt\.c", ["mosquitto.h"]),
     (r"daemon/service/notify\.c", ["systemd/sd-daemon.h"]),
     (r"tests/bench/latency/gstreamer\.c", ["gst/"]),
     (r"tests/bench/clip_units\.c", ["libavformat/", "libavcodec/"]),
