@@ -6,6 +6,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/service/camera_finder.h"
+#include "daemon/service/config_desk.h"
 #include "daemon/service/edits.h"
 #include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
@@ -153,6 +154,21 @@ static void serve_events(void *opaque, struct http_exchange *exchange)
     event_streams_serve(((struct routes_context *)opaque)->streams, exchange);
 }
 
+static void serve_config(void *opaque, struct http_exchange *exchange)
+{
+    config_desk_show(((struct routes_context *)opaque)->desk, exchange);
+}
+
+static void serve_check(void *opaque, struct http_exchange *exchange)
+{
+    config_desk_check(((struct routes_context *)opaque)->desk, exchange);
+}
+
+static void serve_reload(void *opaque, struct http_exchange *exchange)
+{
+    config_desk_reload(((struct routes_context *)opaque)->desk, exchange);
+}
+
 static void serve_put(void *opaque, struct http_exchange *exchange)
 {
     edits_put(((struct routes_context *)opaque)->reload, exchange);
@@ -194,6 +210,9 @@ const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/api/v1/events", .serve = serve_events},
     {.method = "POST", .pattern = "/api/v1/discover", .serve = serve_discover, .writes = true},
     {.method = "POST", .pattern = "/api/v1/probe", .serve = serve_probe, .writes = true},
+    {.method = "GET", .pattern = "/api/v1/config", .serve = serve_config},
+    {.method = "POST", .pattern = "/api/v1/check", .serve = serve_check},
+    {.method = "POST", .pattern = "/api/v1/reload", .serve = serve_reload, .writes = true},
     {.method = "GET", .pattern = "/api/v1/openapi.json", .serve = openapi_serve, .open = true},
     {.method = "GET", .pattern = "/", .serve = page_serve, .open = true},
     {.method = "GET", .pattern = "/page/*", .serve = page_serve, .open = true},

@@ -7,6 +7,7 @@
 
 struct routes_context {
     struct reload *reload;
+    struct config_desk *desk;
     // What the pages show, as it is now.
     void (*snapshot)(void *opaque, struct metrics *ret);
     void *opaque;

@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/service/camera_finder.h"
 #include "daemon/service/clip.h"
+#include "daemon/service/config_desk.h"
 #include "daemon/service/control.h"
 #include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
@@ -42,6 +43,7 @@ struct service {
     char control_path[SOCKET_PATH_MAX + 1]; // where it is to listen; "": nowhere
     struct http *http;                      // NULL: there is none
     struct routes_context routes;
+    struct config_desk desk;
     bool may_write;
     enum ready_when ready;
     uv_timer_t timer;
@@ -476,8 +478,11 @@ int service_open(struct service **ret, const struct service_context *context)
     service->context = *context;
     service->last = &service->first;
     service->check = (struct work){.run = check_file, .done = file_was_checked};
-    service->routes = (struct routes_context){
-        .reload = context->reload, .snapshot = take_snapshot, .opaque = service};
+    service->desk = (struct config_desk){.reload = context->reload};
+    service->routes = (struct routes_context){.reload = context->reload,
+                                              .desk = &service->desk,
+                                              .snapshot = take_snapshot,
+                                              .opaque = service};
     status_open(&service->status);
     uv_timer_init(context->loop, &service->timer);
     service->timer.data = service;

@@ -1,0 +1,224 @@
+#include "daemon/service/config_desk.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config/difference.h"
+#include "config/drop_ins.h"
+#include "config/file.h"
+#include "config/load.h"
+#include "config/redact.h"
+#include "daemon/service/mistakes_json.h"
+#include "daemon/service/status_camera.h"
+#include "daemon/supervisor/machine_check.h"
+
+enum { READINGS_MAX = 4 }; // at a time: each may take a thread of those that work is done on
+
+// The file, or a text in its place, on its way to an answer.
+struct reading {
+    struct work work;
+    struct config_desk *desk;
+    struct http_exchange *exchange; // NULL: the client has gone
+    const char *file;               // NULL: there is none, but standard input
+    const struct config *started;
+    char *given; // the text in the file's place; NULL: the file itself
+    // Of the work:
+    char *shown; // what the file holds, without secrets; NULL: it cannot be read
+    struct config *config;
+    char *errors;
+    size_t errors_size;
+};
+
+static void answer(struct http_exchange *exchange, int status, json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    http_answer(exchange, &(struct http_page){.status = status,
+                                              .type = "application/json",
+                                              .body = text,
+                                              .size = text ? strlen(text) : 0});
+}
+
+// --- what may block, on any thread
+
+static void read_text(struct reading *reading, FILE *errors)
+{
+    char *text = NULL;
+    size_t length = 0;
+    struct stat st;
+    int rc = stat(reading->file, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOTSUP;
+    if (rc == 0)
+        rc = file_read(&text, &length, reading->file);
+    if (rc == 0)
+        reading->shown = config_text_redacted(text, length);
+    else
+        fprintf(errors, "%s: %s\n", reading->file,
+                rc == -ENOTSUP ? "is not a file" : strerror(-rc));
+    free(text);
+}
+
+static void run(struct work *work)
+{
+    struct reading *reading = (struct reading *)((char *)work - offsetof(struct reading, work));
+    const struct file_change change = {.path = reading->file, .text = reading->given};
+    const struct file_changes changes = {.list = &change, .n = reading->given ? 1 : 0};
+    const struct config_load_options options = {
+        .running = reading->started, .judge = machine_check_descriptors, .changes = &changes};
+    FILE *errors = open_memstream(&reading->errors, &reading->errors_size);
+    if (!errors)
+        return;
+    if (!reading->file && reading->given)
+        config_load_text(&reading->config, reading->given, strlen(reading->given), "-", errors);
+    else if (!reading->file)
+        fputs("what came from standard input cannot be read again\n", errors);
+    else if (!reading->given)
+        read_text(reading, errors);
+    if (reading->file && (reading->given || reading->shown))
+        config_load_with(&reading->config, reading->file, &options, errors);
+    fclose(errors);
+}
+
+// --- the loop thread
+
+static void add_change(void *opaque, const char *path, enum config_change change, const char *keys)
+{
+    static const char *const words[] = {
+        [CHANGE_ADDED] = "added", [CHANGE_REMOVED] = "removed", [CHANGE_CHANGED] = "changed"};
+    const bool many = strchr(keys, ',');
+    json_t *text = change == CHANGE_CHANGED ? json_sprintf("%s%s%s change%s", path,
+                                                           *path ? ": " : "", keys, many ? "" : "s")
+                                            : json_sprintf("%s is %s", path, words[change]);
+    json_array_append_new(
+        opaque, json_pack("{s:s, s:s, s:o}", "path", path, "change", words[change], "text", text));
+}
+
+static json_t *shown_json(const struct reading *reading)
+{
+    const struct reload *reload = reading->desk->reload;
+    json_t *changes = json_array();
+    if (reading->config)
+        config_difference(reload_config(reload), reading->config, add_change, changes);
+    return json_pack("{s:o, s:o, s:o, s:o}", "path",
+                     status_string(reading->file ? reading->file : FILE_STDIN), "text",
+                     reading->shown ? status_string(reading->shown) : json_null(), "mistakes",
+                     mistakes_json(reading->errors), "changes", changes);
+}
+
+static void done(struct work *work)
+{
+    struct reading *reading = (struct reading *)((char *)work - offsetof(struct reading, work));
+    reading->desk->readings--;
+    if (reading->exchange && !reading->errors)
+        http_refuse(reading->exchange, 503, "%s", strerror(ENOMEM));
+    else if (reading->exchange)
+        answer(reading->exchange, 200,
+               reading->given ? json_pack("{s:o}", "mistakes", mistakes_json(reading->errors))
+                              : shown_json(reading));
+    config_free(reading->config);
+    free(reading->errors);
+    free(reading->shown);
+    if (reading->given)
+        explicit_bzero(reading->given, strlen(reading->given));
+    free(reading->given);
+    free(reading);
+}
+
+static void reading_lost_its_client(void *opaque)
+{
+    ((struct reading *)opaque)->exchange = NULL;
+}
+
+// Takes over the text; NULL: the file itself is read.
+static void start(struct config_desk *desk, struct http_exchange *exchange, char *given)
+{
+    const struct reload *reload = desk->reload;
+    struct reading *reading = desk->readings < READINGS_MAX ? calloc(1, sizeof *reading) : NULL;
+    if (!reading) {
+        http_refuse(exchange, 503, "other configurations are being read: try again");
+        free(given);
+        return;
+    }
+    *reading = (struct reading){
+        .work = {.run = run, .done = done},
+        .desk = desk,
+        .exchange = exchange,
+        .file = reload_has_file(reload) ? reload->file : NULL,
+        .started = reload->started,
+        .given = given,
+    };
+    desk->readings++;
+    http_hold(exchange, reading_lost_its_client, reading);
+    work_start(reload->work, &reading->work);
+}
+
+void config_desk_show(struct config_desk *desk, struct http_exchange *exchange)
+{
+    start(desk, exchange, NULL);
+}
+
+void config_desk_check(struct config_desk *desk, struct http_exchange *exchange)
+{
+    size_t size;
+    const char *body = http_body(exchange, &size);
+    json_t *json = json_loadb(body, size, 0, NULL);
+    const char *text = json_string_value(json_object_get(json, "text"));
+    char *given = text ? strdup(text) : NULL;
+    if (given)
+        start(desk, exchange, given);
+    else
+        http_refuse(exchange, 400, "the body is {\"text\": \"a configuration\"}");
+    json_decref(json);
+}
+
+// --- a reload
+
+struct reloading {
+    struct http_exchange *exchange; // NULL: the client has gone
+    struct reload_request request;
+};
+
+static void refuse(struct http_exchange *exchange, int status, const char *errors)
+{
+    json_t *mistakes = mistakes_json(errors);
+    char *first = strndup(errors, strcspn(errors, "\n"));
+    answer(exchange, status,
+           json_pack("{s:o, s:o}", "error",
+                     status_string(first && *first ? first : "nothing has changed"), "mistakes",
+                     mistakes));
+    free(first);
+}
+
+static void reloaded(struct reload_request *request, int rc, const struct reload_result *result,
+                     const char *errors)
+{
+    struct reloading *reloading =
+        (struct reloading *)((char *)request - offsetof(struct reloading, request));
+    char text[160] = "";
+    if (reloading->exchange && rc == 0)
+        answer(reloading->exchange, 200,
+               json_pack("{s:s}", "done", reload_text(result, text, sizeof text)));
+    else if (reloading->exchange)
+        refuse(reloading->exchange, rc == -EINVAL ? 409 : 503, errors);
+    free(reloading);
+}
+
+static void reloading_lost_its_client(void *opaque)
+{
+    ((struct reloading *)opaque)->exchange = NULL;
+}
+
+void config_desk_reload(struct config_desk *desk, struct http_exchange *exchange)
+{
+    struct reloading *reloading = calloc(1, sizeof *reloading);
+    if (!reloading) {
+        http_refuse(exchange, 503, "%s", strerror(ENOMEM));
+        return;
+    }
+    reloading->exchange = exchange;
+    reloading->request.done = reloaded;
+    http_hold(exchange, reloading_lost_its_client, reloading);
+    reload_start(desk->reload, &reloading->request);
+}

@@ -1,0 +1,23 @@
+// The configuration by HTTP: what the file has and what runs, checks of a text, and reloads.
+// Reading is done as work. Loop thread.
+#ifndef FRAMED_DAEMON_SERVICE_CONFIG_DESK_H
+#define FRAMED_DAEMON_SERVICE_CONFIG_DESK_H
+
+#include "daemon/service/http.h"
+#include "daemon/supervisor/reload.h"
+
+struct config_desk {
+    struct reload *reload;
+    int readings; // that are under way; zero at first
+};
+
+// GET: {"path", "text": the file without its secrets (null: it cannot be read), "mistakes":
+// [{"file", "line", "column", "key", "text"}], "changes": [{"path": "cameras.gate", "change":
+// "changed", "text": "cameras.gate: url changes"}] that a reload would make}.
+void config_desk_show(struct config_desk *, struct http_exchange *);
+// POST {"text"}: its {"mistakes"} in place of the file; nothing changes.
+void config_desk_check(struct config_desk *, struct http_exchange *);
+// POST: {"done", ...} as `framed reload` has it, or 409 with {"error", "mistakes"}.
+void config_desk_reload(struct config_desk *, struct http_exchange *);
+
+#endif
