@@ -7,7 +7,8 @@
 
 struct reload;
 
-// The pattern's `*` is the camera's name. The body of a PUT is a JSON object with the camera's keys.
+// The pattern's `*` is the camera's name. The body of a PUT is a JSON object with the camera's
+// keys.
 void edits_put(struct reload *, struct http_exchange *);
 void edits_delete(struct reload *, struct http_exchange *);
 void edits_pause(struct reload *, struct http_exchange *);
