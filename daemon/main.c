@@ -118,6 +118,8 @@ static const struct command commands[] = {
      OPTION_CONFIG | OPTION_PROBE, NULL},
     {"status", "print what the running daemon does now", NULL, 0, status_main},
     {"reload", "make the running daemon read its configuration again", NULL, 0, reload_main},
+    {"pause", "close a camera of the running daemon until it is resumed", NULL, 0, pause_main},
+    {"resume", "open a camera again that was paused", NULL, 0, resume_main},
     {"probe", "play a camera for some seconds and print what it sends", NULL, 0, probe_main},
     {"discover", "look for ONVIF cameras and print the URLs of their streams", NULL, 0,
      discover_main},

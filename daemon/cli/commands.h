@@ -9,6 +9,8 @@ int status_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
 int probe_main(int argc, char **argv);
 int discover_main(int argc, char **argv);
+int pause_main(int argc, char **argv);
+int resume_main(int argc, char **argv);
 int record_main(int argc, char **argv);
 int snap_main(int argc, char **argv);
 int verify_main(int argc, char **argv);

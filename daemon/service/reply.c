@@ -71,6 +71,7 @@ char *reply_jpeg(const uint8_t *file, size_t size)
 
 char *reply_unknown(void)
 {
-    return strdup("{\"error\":\"unknown request (status, reload, record CAMERA MILLISECONDS, "
+    return strdup("{\"error\":\"unknown request (status, reload, pause CAMERA, resume CAMERA, "
+                  "record CAMERA MILLISECONDS, "
                   "snap CAMERA[/OUTPUT[/PLANE]] WIDTH)\"}");
 }

@@ -15,6 +15,7 @@
 #include "daemon/service/control.h"
 #include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
+#include "daemon/service/pausing.h"
 #include "daemon/service/reply.h"
 #include "daemon/service/routes.h"
 #include "daemon/service/snap.h"
@@ -87,10 +88,13 @@ struct request {
         REQUEST_RELOAD,
         REQUEST_RECORD,
         REQUEST_SNAP,
+        REQUEST_PAUSE,
+        REQUEST_RESUME,
         REQUESTS
     } kind;
     struct clip_wanted clip;
     struct snap snap;
+    struct pausing pausing;
     char *file; // NULL: it names none
     struct reload_request reload;
     struct request *next;
@@ -115,10 +119,20 @@ static void took_snap(struct snap *snap, char *text)
     reply((struct request *)((char *)snap - offsetof(struct request, snap)), text);
 }
 
+static void paused(struct pausing *pausing, char *text)
+{
+    reply((struct request *)((char *)pausing - offsetof(struct request, pausing)), text);
+}
+
 static void serve(struct request *request)
 {
     struct service *service = request->service;
     struct metrics metrics;
+    if (request->kind == REQUEST_PAUSE || request->kind == REQUEST_RESUME) {
+        pausing_start(&request->pausing, request->kind == REQUEST_PAUSE ? EDIT_PAUSE : EDIT_RESUME,
+                      service->context.reload, paused);
+        return;
+    }
     if (request->kind == REQUEST_RELOAD) {
         request->reload.done = reloaded;
         reload_start(service->context.reload, &request->reload);
@@ -178,7 +192,8 @@ static void start_check(struct request *request)
 // is no request.
 static bool parse_request(struct request *request, const char *line, const char **file)
 {
-    static const char *const words[REQUESTS] = {"status", "reload", "record", "snap"};
+    static const char *const words[REQUESTS] = {"status", "reload", "record",
+                                                "snap",   "pause",  "resume"};
     const size_t n = strcspn(line, " ");
     int kind = 0, used = 0;
     while (kind < REQUESTS && (strlen(words[kind]) != n || strncmp(line, words[kind], n) != 0))
@@ -189,6 +204,8 @@ static bool parse_request(struct request *request, const char *line, const char 
         used = clip_read(&request->clip, rest);
     else if (kind == REQUEST_SNAP)
         used = snap_read(&request->snap, rest);
+    else if (kind == REQUEST_PAUSE || kind == REQUEST_RESUME)
+        used = pausing_read(&request->pausing, rest);
     if (used < 0)
         return false;
     rest += used;

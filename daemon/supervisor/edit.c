@@ -1,5 +1,6 @@
 #include "daemon/supervisor/edit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -218,6 +219,24 @@ void edit_abandon(const struct edit *edit)
     for (int i = 0; i < edit->n; i++)
         if (edit->change[i].text)
             unlink(edit->draft[i]);
+}
+
+static bool is_draft(const char *name)
+{
+    return strncmp(name, ".api-", strlen(".api-")) == 0 ||
+           strncmp(name, ".paused-", strlen(".paused-")) == 0;
+}
+
+void edit_clean(const char *file)
+{
+    char *folder = drop_ins_folder(file);
+    DIR *dir = folder ? opendir(folder) : NULL;
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        if (is_draft(entry->d_name))
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    free(folder);
 }
 
 void edit_sync(const struct edit *edit)

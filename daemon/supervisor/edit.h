@@ -43,6 +43,10 @@ const char *edit_path(const struct edit *);
 // "put", "removed", "paused" or "resumed".
 const char *edit_done_text(const struct edit *);
 
+// Removes the drafts that a framed which was killed has left beside that configuration. At the
+// start alone.
+void edit_clean(const char *file);
+
 // Whether it can be made beside what runs: 0; -EALREADY: nothing is to be done; -ENOENT: there is
 // no such camera; -EEXIST: it stands, or is paused, in another file; -ENOMEM. Of the first three
 // `why` is a sentence.

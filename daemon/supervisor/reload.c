@@ -302,6 +302,8 @@ static void config_was_read(struct work *work)
 
 void reload_open(struct reload *reload)
 {
+    if (reload_has_file(reload))
+        edit_clean(reload->file);
     reload->last = &reload->first;
     reload->most = RELOAD_EDITS_MAX;
     reload->read = (struct work){.run = read_config, .done = config_was_read};

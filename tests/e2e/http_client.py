@@ -1,5 +1,6 @@
 """A client of what a framed serves by HTTP."""
 import http.client
+import json
 import re
 import socket
 
@@ -35,6 +36,29 @@ class Client:
             return response.status, response.headers, response.read()
         finally:
             connection.close()
+
+
+class Editor(Client):
+    """Changes cameras: each method gives (status, what the answer says)."""
+
+    def ask(self, method, camera, action="", body=None):
+        status, _, said = self.get(f"/api/v1/cameras/{camera}{action}", method, body, {"Content-Type": "application/json", **self.headers})
+        return status, json.loads(said)
+
+    def put(self, camera, keys):
+        return self.ask("PUT", camera, body=json.dumps(keys))
+
+    def delete(self, camera):
+        return self.ask("DELETE", camera)
+
+    def pause(self, camera):
+        return self.ask("POST", camera, "/pause", "")
+
+    def resume(self, camera):
+        return self.ask("POST", camera, "/resume", "")
+
+    def states(self):
+        return {one["name"]: one["state"] for one in json.loads(self.get("/api/v1/cameras")[2])["cameras"]}
 
 
 def port_of(framed):

@@ -1,42 +1,18 @@
 #!/usr/bin/python3
 """Cameras that are put, removed, paused and resumed by HTTP beside others, which notice nothing; it lasts over restarts,
-and nobody's file is touched. With EDITS=N the rest is left out, and N changes of 10 cameras' box are made at a rate that
-is asked for (make check-edit), some of them while the daemon is killed."""
+and nobody's file is touched."""
 import glob
 import json
 import os
 import re
 import signal
+import subprocess
 
-from framed_client import Checks, Framed, Reader, folder, free_port, make_clip, until
-from http_client import Client, port_of
+from framed_client import BINARY, Checks, Framed, Reader, folder, free_port, make_clip, until
+from http_client import Editor, port_of
 from reloading import Reloaded, Street, check_untouched, config
 
-JSON = {"Content-Type": "application/json"}
 TOP = "http: 127.0.0.1:{port}\nhttp_write: true  # a comment"
-
-
-class Editor(Client):
-    """Each method gives (status, what the answer says)."""
-
-    def ask(self, method, camera, action="", body=None):
-        status, _, said = self.get(f"/api/v1/cameras/{camera}{action}", method, body, JSON)
-        return status, json.loads(said)
-
-    def put(self, camera, keys):
-        return self.ask("PUT", camera, body=json.dumps(keys))
-
-    def delete(self, camera):
-        return self.ask("DELETE", camera)
-
-    def pause(self, camera):
-        return self.ask("POST", camera, "/pause", "")
-
-    def resume(self, camera):
-        return self.ask("POST", camera, "/resume", "")
-
-    def states(self):
-        return {one["name"]: one["state"] for one in json.loads(self.get("/api/v1/cameras")[2])["cameras"]}
 
 
 def keys_of(url, where, name, **more):
@@ -139,16 +115,44 @@ def check_restart(checks, where, clip):
         checks.check(all(os.stat(path).st_mode & 0o77 == 0 for path in glob.glob(f"{where}/framed.d/*")), "for all to read")
         framed.child.send_signal(signal.SIGKILL)
         framed.child.wait()
+    with open(f"{where}/framed.d/.api-half.yaml", "w") as file:
+        file.write("{")
     # A person pauses the other one by hand.
     with Framed(where, "paused: gate\n" + TOP.format(port=port)) as framed:
         editor = Editor(port_of(framed))
         checks.check(editor.states() == {"gate": "paused", "yard": "paused"}, f"{editor.states()}")
+        checks.check(not os.path.exists(f"{where}/framed.d/.api-half.yaml"), "a draft that nobody will finish")
         answer = editor.resume("gate")
         by_hand = f"camera gate is paused in {where}/framed.yaml:1:9, where it is to be changed by hand"
         checks.check(answer == (409, {"error": by_hand}), f"{answer}")
         checks.check(editor.resume("yard")[0] == 200 and shown(f"unix:{where}/yard.sock") == 3, "resumed, it shows pictures")
         for name in ("gate", "yard"):
             checks.check(editor.delete(name)[0] in (200, 409), "removed")
+        checks.check(framed.stop() == 0, f"exit:\n{framed.errors()}")
+
+
+def check_commands(checks, where, clip):
+    """framed pause and framed resume do the same, without HTTP."""
+    with Framed(where, config({"gate": json.dumps(keys_of(clip, where, "gate"))})) as framed:
+        until(lambda: os.path.exists(f"{where}/control.sock"), 5)
+
+        def order(*arguments):
+            done = subprocess.run([BINARY, *arguments, "-c", framed.config], capture_output=True, text=True,
+                                  env={**os.environ, "RUNTIME_DIRECTORY": where})
+            return done.returncode, done.stdout + done.stderr
+
+        for arguments, expected in (
+            (("pause", "gate"), (0, "camera gate: paused\n")),
+            (("pause", "gate"), (0, "camera gate is already paused\n")),
+            (("pause", "door"), (1, "there is no camera door\nframed pause: nothing has changed\n")),
+            (("resume", "gate"), (0, "camera gate: resumed\n")),
+            (("resume",), (2, "framed resume: CAMERA: is missing (framed resume --help lists the options)\n")),
+        ):
+            said = order(*arguments)
+            checks.check(said == expected, f"{arguments}: {said}, not {expected}")
+            is_paused = os.path.exists(f"{where}/framed.d/paused-gate.yaml")
+            checks.check(is_paused == (arguments == ("pause", "gate") or arguments[-1] == "door"), f"{arguments}: its file")
+        checks.check(shown(f"unix:{where}/gate.sock") == 3, "resumed, it shows no pictures")
         checks.check(framed.stop() == 0, f"exit:\n{framed.errors()}")
 
 
@@ -162,6 +166,10 @@ def main():
         clip = f"{where}/clip.mp4"
         make_clip(clip)
         check_restart(checks, where, clip)
+    with folder() as where:
+        clip = f"{where}/clip.mp4"
+        make_clip(clip)
+        check_commands(checks, where, clip)
     with folder() as where, Street(where, "ab") as street:
         make_clip(f"{where}/clip.mp4")
         check_beside_others(checks, where, street)
