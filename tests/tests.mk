@@ -68,6 +68,12 @@ coverage: ## print which share of each folder's lines the tests run, and the fil
 	-@B=$(B)/coverage SAN=coverage CASES=300 tests/run tests/kernels tests/config tests/daemon tests/client tests/fuzz tests/e2e
 	@tests/coverage.py $(B)/coverage
 
+.PHONY: check-edit
+check-edit: ## a thousand cameras put and removed by HTTP beside ten, and kills in between: two minutes (FRAMED_EDITS=1000 FRAMED_KILLS=60)
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed
+	@FRAMED=$(B)/framed SAN=$(SAN) tests/torture/edits.py
+
 # Cameras that fail for long, a thousand reloads, MUTATIONS of a clip of each codec and FLIPS of bits in each H.265 clip
 # under the sanitizers, and every call of a running framed refused once.
 MUTATIONS ?= 1000
