@@ -11,7 +11,7 @@ $(B)/man/%: scripts/man/%.md scripts/manual daemon/wire.h client/framed.h $(B)/f
 # One instance of several: its own configuration and folders, all else as framed.service.
 $(B)/systemd/framed@.service: systemd/framed.service
 	@mkdir -p $(@D)
-	$(Q)sed -E -e 's,^Description=.*,& (%i),' -e 's,/etc/framed/framed\.yaml,/etc/framed/%i.yaml,' \
+	$(Q)sed -E -e 's,^Description=.*,& (%i),' -e 's,/etc/framed/framed\.(yaml|d),/etc/framed/%i.\1,' \
 		-e 's,^(Runtime|State)Directory=framed$$,&-%i,' -e 's,/usr/,$(PREFIX)/,' $< > $@
 
 $(B)/systemd/%: systemd/%

@@ -102,7 +102,8 @@ def check_instance(checks):
     """framed@.service is framed.service with names of its own."""
     pairs = zip(text_of("framed.service").splitlines(), text_of("framed@.service").splitlines(), strict=True)
     changed = [new for old, new in pairs if new != old]
-    expected = ["Description=", "ExecStart=", "RuntimeDirectory=framed-%i", "StateDirectory=framed-%i"]
+    expected = ["Description=", "ExecStart=", "RuntimeDirectory=framed-%i", "StateDirectory=framed-%i",
+                "ReadWritePaths=-/etc/framed/%i.d"]
     alike = len(changed) == len(expected) and all(new.startswith(old) for new, old in zip(changed, expected))
     checks.check(alike and "/etc/framed/%i.yaml" in changed[1], f"framed@.service: {changed}")
 
