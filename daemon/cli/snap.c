@@ -55,11 +55,8 @@ static int take_argument(void *opaque, const char *text)
 
 static int read_width(const char *text, int *width)
 {
-    char *end;
-    const long pixels = text ? strtol(text, &end, 10) : *width;
-    if (text && (!*text || *end || pixels < PREVIEW_WIDTH_MIN || pixels > PREVIEW_WIDTH_MAX))
+    if (text && !target_read_width(width, text))
         return command_line_refuse("framed snap", text, "is no width from 64 to 1920");
-    *width = (int)pixels;
     return EXIT_OK;
 }
 

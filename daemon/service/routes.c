@@ -12,8 +12,10 @@
 #include "daemon/service/history.h"
 #include "daemon/service/openapi.h"
 #include "daemon/service/page.h"
+#include "daemon/service/snapshot.h"
 #include "daemon/service/status.h"
 #include "daemon/service/status_scene.h"
+#include "daemon/service/view_stream.h"
 
 static const int64_t READY_ANY_NS = 30 * INT64_C(1000000000); // that all cameras are waited for
 static const char PLAIN[] = "text/plain; charset=utf-8";
@@ -199,6 +201,24 @@ static void serve_probe(void *opaque, struct http_exchange *exchange)
     camera_finder_probe(((struct routes_context *)opaque)->finder, exchange);
 }
 
+static void serve_snapshot(void *opaque, struct http_exchange *exchange)
+{
+    const struct routes_context *context = opaque;
+    struct metrics metrics;
+    context->snapshot(context->opaque, &metrics);
+    snapshot_serve(&metrics, exchange);
+}
+
+static void serve_view(void *opaque, struct http_exchange *exchange)
+{
+    view_streams_serve(((struct routes_context *)opaque)->views, exchange);
+}
+
+static void serve_mjpeg(void *opaque, struct http_exchange *exchange)
+{
+    view_streams_serve_mjpeg(((struct routes_context *)opaque)->views, exchange);
+}
+
 const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/metrics", .serve = serve_page},
     {.method = "GET", .pattern = "/healthz", .serve = serve_page},
@@ -214,6 +234,12 @@ const struct http_route routes_table[] = {
     {.method = "POST", .pattern = "/api/v1/check", .serve = serve_check},
     {.method = "POST", .pattern = "/api/v1/reload", .serve = serve_reload, .writes = true},
     {.method = "GET", .pattern = "/api/v1/openapi.json", .serve = openapi_serve, .open = true},
+    {.method = "GET", .pattern = "/api/v1/view", .serve = serve_view},
+    {.method = "GET", .pattern = "/api/v1/cameras/*/snapshot.jpg", .serve = serve_snapshot},
+    {.method = "GET",
+     .pattern = "/api/v1/cameras/*/outputs/*/snapshot.jpg",
+     .serve = serve_snapshot},
+    {.method = "GET", .pattern = "/api/v1/cameras/*/stream.mjpg", .serve = serve_mjpeg},
     {.method = "GET", .pattern = "/", .serve = page_serve, .open = true},
     {.method = "GET", .pattern = "/page/*", .serve = page_serve, .open = true},
     {.method = "PUT", .pattern = "/api/v1/cameras/*", .serve = serve_put, .writes = true},

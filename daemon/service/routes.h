@@ -13,6 +13,7 @@ struct routes_context {
     void *opaque;
     struct event_streams *streams;
     struct camera_finder *finder;
+    struct view_streams *views;
 };
 
 // Their `opaque` is a struct routes_context.

@@ -20,6 +20,7 @@
 #include "daemon/service/routes.h"
 #include "daemon/service/snap.h"
 #include "daemon/service/status.h"
+#include "daemon/service/view_stream.h"
 
 enum { TOUCH_SAMPLES = 10 }; // between signs of life for clients that follow events
 
@@ -299,6 +300,7 @@ static void take_snapshot(void *opaque, struct metrics *ret)
     ret->up_ns = monotonic_ns() - service->status.started_ns;
     ret->status = &service->status;
     ret->history = service->history;
+    ret->viewers = view_streams_count(service->routes.views);
 }
 
 static void tell_http(const struct http *http)
@@ -481,8 +483,15 @@ static int open_streams(struct service *service)
         .snapshot = take_snapshot,
         .opaque = service,
     };
-    const int rc = event_streams_open(&service->routes.streams, &streams);
-    return rc == 0 ? camera_finder_open(&service->routes.finder, &finder) : rc;
+    const struct view_streams_context views = {
+        .loop = service->context.loop,
+        .snapshot = take_snapshot,
+        .opaque = service,
+    };
+    int rc = event_streams_open(&service->routes.streams, &streams);
+    if (rc == 0)
+        rc = camera_finder_open(&service->routes.finder, &finder);
+    return rc == 0 ? view_streams_open(&service->routes.views, &views) : rc;
 }
 
 int service_open(struct service **ret, const struct service_context *context)
@@ -542,5 +551,6 @@ void service_close(struct service *service)
     http_close(service->http);
     event_streams_close(service->routes.streams);
     camera_finder_close(service->routes.finder);
+    view_streams_close(service->routes.views);
     uv_close((uv_handle_t *)&service->timer, free_service);
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool target_read(struct target *ret, const char *text)
@@ -14,6 +15,20 @@ bool target_read(struct target *ret, const char *text)
     if (found == 3)
         ret->wish.plane = (int)plane;
     return found >= 1 && text[n[found - 1]] == 0;
+}
+
+bool target_read_name(char ret[TARGET_NAME_MAX + 1], const char *text)
+{
+    int n = 0;
+    return sscanf(text, "%31[A-Za-z0-9_-]%n", ret, &n) == 1 && !text[n];
+}
+
+bool target_read_width(int *ret, const char *text)
+{
+    char *end;
+    const long width = strtol(text, &end, 10);
+    *ret = (int)width;
+    return *text && !*end && width >= PREVIEW_WIDTH_MIN && width <= PREVIEW_WIDTH_MAX;
 }
 
 static int check_output(const struct camera *camera, const char *name, char *why, size_t size)

@@ -1,5 +1,6 @@
 #include "daemon/view/preview.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,11 +76,51 @@ void preview_remove_done(struct preview *preview)
     preview->done = false;
 }
 
+static void put_facts(struct preview_picture *picture, const char *camera, const char *output,
+                      const char *shown)
+{
+    snprintf(picture->facts, sizeof picture->facts, "{\"camera\":\"%s\"%s%s%s,%s}", camera,
+             *output ? ",\"output\":\"" : "", output, *output ? "\"" : "", shown);
+}
+
+struct preview_picture *preview_picture_refuse(const char *camera, const char *output,
+                                               const char *why)
+{
+    struct preview_picture *picture = calloc(1, sizeof *picture);
+    char shown[PREVIEW_WHY_MAX + 16];
+    if (!picture)
+        return NULL;
+    picture->references = 1;
+    snprintf(picture->why, sizeof picture->why, "%s", why);
+    snprintf(shown, sizeof shown, "\"error\":\"%s\"", picture->why);
+    put_facts(picture, camera, output, shown);
+    return picture;
+}
+
+struct preview_picture *preview_refuse(const struct preview *preview, const char *why)
+{
+    return preview_picture_refuse(preview->source->camera, preview->wish.output, why);
+}
+
+// A file of its own carries its facts as a comment, behind the two bytes that every JPEG begins
+// with.
+static size_t put_comment(uint8_t *to, const char *facts)
+{
+    const size_t n = strlen(facts), length = n + 2;
+    const uint8_t head[] = {0xff, 0xfe, (uint8_t)(length >> 8), (uint8_t)length};
+    memcpy(to, head, sizeof head);
+    memcpy(to + sizeof head, facts, n);
+    return sizeof head + n;
+}
+
 struct preview_picture *preview_make_picture(const struct preview *preview,
                                              const struct frame_info *info, const uint8_t *file,
-                                             size_t size, const char *why)
+                                             size_t size)
 {
-    struct preview_picture *picture = malloc(sizeof *picture + size);
+    enum { BEGIN = 2, COMMENT = 4 };
+    const bool commented = preview->wish.fps <= 0;
+    struct preview_picture *picture =
+        malloc(sizeof *picture + size + (commented ? COMMENT + PREVIEW_FACTS_MAX : 0));
     char shown[PREVIEW_FACTS_MAX - 128];
     if (!picture)
         return NULL;
@@ -89,19 +130,15 @@ struct preview_picture *preview_make_picture(const struct preview *preview,
         .sequence = preview->sequence,
         .epoch = info->epoch,
         .flags = info->flags,
-        .size = size,
     };
-    snprintf(picture->why, sizeof picture->why, "%s", why);
-    if (file)
-        memcpy(picture->file, file, size);
-    if (file)
-        rendition_describe(&preview->rendition, shown, sizeof shown);
-    else
-        snprintf(shown, sizeof shown, "\"error\":\"%s\"", why);
-    const char *output = preview->wish.output;
-    snprintf(picture->facts, sizeof picture->facts, "{\"camera\":\"%s\"%s%s%s,%s}",
-             preview->source->camera, *output ? ",\"output\":\"" : "", output, *output ? "\"" : "",
-             shown);
+    rendition_describe(&preview->rendition, shown, sizeof shown);
+    put_facts(picture, preview->source->camera, preview->wish.output, shown);
+    memcpy(picture->file, file, BEGIN);
+    picture->size = BEGIN;
+    if (commented)
+        picture->size += put_comment(picture->file + BEGIN, picture->facts);
+    memcpy(picture->file + picture->size, file + BEGIN, size - BEGIN);
+    picture->size += size - BEGIN;
     return picture;
 }
 

@@ -74,9 +74,11 @@ void preview_add_done(struct preview *);
 void preview_remove_done(struct preview *); // accepts one that is not in the list
 
 // --- no lock is held
-// A picture of the file, or without one, for the reason `why`. NULL: out of memory.
+// Of the JPEG that the preview's rendition has just encoded. NULL: out of memory.
 struct preview_picture *preview_make_picture(const struct preview *, const struct frame_info *,
-                                             const uint8_t *file, size_t size, const char *why);
+                                             const uint8_t *file, size_t size);
+// In its place, why there is none. NULL: out of memory.
+struct preview_picture *preview_refuse(const struct preview *, const char *why);
 void preview_free(struct preview *); // that is in no list
 // The event's callback. Loop thread, as the next.
 void preview_hand_out(struct event *);

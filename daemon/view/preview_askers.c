@@ -191,12 +191,6 @@ void preview_hand_out(struct event *event)
     }
 }
 
-static struct preview_picture *make_refusal(const struct preview *preview, const char *why)
-{
-    const struct frame_info nothing = {0};
-    return preview_make_picture(preview, &nothing, NULL, 0, why);
-}
-
 static void tend_patient(uv_timer_t *timer)
 {
     struct previews *previews = timer->data;
@@ -208,7 +202,7 @@ static void tend_patient(uv_timer_t *timer)
             continue;
         }
         struct preview_picture *picture =
-            make_refusal(asker->preview, "the camera shows no picture now");
+            preview_refuse(asker->preview, "the camera shows no picture now");
         if (!picture)
             return; // until the next look
         tell(asker, picture);
@@ -220,7 +214,7 @@ static void tend_patient(uv_timer_t *timer)
 // Askers that are told may ask elsewhere.
 void preview_dismiss(struct preview *preview)
 {
-    struct preview_picture *picture = make_refusal(preview, "the camera is gone");
+    struct preview_picture *picture = preview_refuse(preview, "the camera is gone");
     while (preview->askers) {
         struct preview_asker *asker = preview->askers;
         preview_leave(asker);

@@ -41,11 +41,12 @@ static void encode(struct preview *preview, const struct frame_info *info)
     char why[PREVIEW_WHY_MAX] = "";
     const uint8_t *file = NULL;
     size_t size = 0;
-    if (rendition_encode(&preview->rendition, &file, &size, why, sizeof why) < 0)
-        file = NULL;
-    else
-        atomic_fetch_add(&preview->source->previews->made, 1);
-    publish(preview, preview_make_picture(preview, info, file, file ? size : 0, why));
+    if (rendition_encode(&preview->rendition, &file, &size, why, sizeof why) < 0) {
+        publish(preview, preview_refuse(preview, why));
+        return;
+    }
+    atomic_fetch_add(&preview->source->previews->made, 1);
+    publish(preview, preview_make_picture(preview, info, file, size));
 }
 
 // Reads the picture for it. False: there is nothing to encode, and who asks is told why.
@@ -61,7 +62,7 @@ static bool read_picture(struct preview *preview, const struct frame *frame)
     if (rc == 0)
         return true;
     note_failure(preview, rc);
-    publish(preview, preview_make_picture(preview, &frame->info, NULL, 0, why));
+    publish(preview, preview_refuse(preview, why));
     return false;
 }
 

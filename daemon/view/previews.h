@@ -49,6 +49,9 @@ struct preview_picture {
 
 struct preview_picture *preview_picture_ref(struct preview_picture *); // returns its argument
 void preview_picture_unref(struct preview_picture *);                  // accepts NULL
+// In place of a picture, why there is none; `output` may be "". NULL: out of memory.
+struct preview_picture *preview_picture_refuse(const char *camera, const char *output,
+                                               const char *why);
 
 struct preview_wish {
     char output[PREVIEW_NAME_MAX + 1]; // its results, in their own size; "": the camera's pictures

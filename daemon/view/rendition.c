@@ -230,6 +230,15 @@ static void put_matrix(FILE *to, const char *name, const double m[6])
             m[5]);
 }
 
+// JSON has no word for what is not finite.
+static void put_number(FILE *to, const char *name, double number)
+{
+    if (isfinite(number))
+        fprintf(to, ",\"%s\":%.7g", name, number);
+    else
+        fprintf(to, ",\"%s\":null", name);
+}
+
 static void put_tensor(FILE *to, const struct rendition *rendition)
 {
     static const char *const dtypes[] = {"u8", "s8", "f16", "f32"}; // by enum dtype
@@ -245,8 +254,11 @@ static void put_tensor(FILE *to, const struct rendition *rendition)
     fputs(",\"channels\":[", to);
     for (int c = 0; c < shown->n; c++) {
         const struct channel *channel = &shown->channel[c];
-        fprintf(to, "%s{\"name\":\"%s\",\"min\":%.7g,\"mean\":%.7g,\"max\":%.7g}", c ? "," : "",
-                channel->name, channel->min, channel->mean, channel->max);
+        fprintf(to, "%s{\"name\":\"%s\"", c ? "," : "", channel->name);
+        put_number(to, "min", channel->min);
+        put_number(to, "mean", channel->mean);
+        put_number(to, "max", channel->max);
+        fputs("}", to);
     }
     fputs("]", to);
 }

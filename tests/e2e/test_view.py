@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 """Pictures to look at: JPEGs of cameras and of outputs are those that the camera sends, by their numbers and by their
 levels; nothing is made while nobody looks; outputs lose nothing by those who do."""
-import base64
-import os
+import http.client
+import json
 import subprocess
+import time
 
 import numpy
 from faulty_camera import Camera
-from framed_client import BINARY, Checks, Framed, Reader, folder, run, until
+from framed_client import BINARY, PATIENCE, Checks, Framed, Reader, ffmpeg, folder, until
+from http_client import port_of
 from numbered_clip import NumberedClip, encode, read_numbers
+from view_client import View
 
 SIZE = (640, 384)
 CONFIG = """
@@ -104,9 +107,137 @@ def check_colours(checks, where):
             checks.check(abs(found.astype(int) - level).max() <= 4, f"plane {plane} of BGR: {found} {errors}")
 
 
-def check_nobody(checks, framed):
+def check_nobody(checks, framed, case):
+    """Nothing is made, and nothing is asked for."""
+    before = framed.live_metrics().sum("framed_previews_total")
+    time.sleep(0.5)
     metrics = framed.live_metrics()
-    checks.check(metrics.sum("framed_previews_total") == metrics.sum("framed_previews") == 0, "a picture was made though nobody looked")
+    made = metrics.sum("framed_previews_total") - before
+    kinds, viewers = metrics.sum("framed_previews"), metrics.sum("framed_viewers")
+    checks.check(made == kinds == viewers == 0, f"{case}: {made} pictures, {kinds} kinds, {viewers} viewers")
+    return before
+
+
+def fetch(port, page):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", page)
+    response = connection.getresponse()
+    return response.status, response.headers["Content-Type"], response.read()
+
+
+def comment_of(jpeg):
+    """What stands in a JPEG beside the picture."""
+    checks_mark = jpeg[2:4]
+    return json.loads(jpeg[6 : 4 + int.from_bytes(jpeg[4:6], "big")]) if checks_mark == b"\xff\xfe" else None
+
+
+def check_snapshots(checks, port, camera):
+    status, kind, jpeg = fetch(port, "/api/v1/cameras/gate/snapshot.jpg?width=320")
+    checks.check(status == 200 and kind == "image/jpeg" and size_of(jpeg) == (192, 320), f"snapshot: {status} {jpeg[:99]}")
+    check_numbers(checks, "snapshot", gray(picture_of(jpeg)), camera)
+    facts = comment_of(jpeg)
+    checks.check(facts["camera"] == "gate" and facts["source"] == [640, 384] and (facts["width"], facts["height"]) == (320, 192),
+                 f"snapshot: {facts}")
+    status, kind, jpeg = fetch(port, "/api/v1/cameras/gate/outputs/net/snapshot.jpg")
+    facts = comment_of(jpeg)
+    check_numbers(checks, "snapshot of net", gray(picture_of(jpeg))[64:256], camera)
+    # Letterboxed by a half: the middle is the middle, at pixel centres.
+    a, b, c, d, e, f = facts["dst_to_src"]
+    middle = (a * 159.5 + b * 159.5 + c, d * 159.5 + e * 159.5 + f)
+    checks.check(abs(middle[0] - 319.5) < 0.01 and abs(middle[1] - 191.5) < 0.01, f"{middle} of {facts}")
+    names = [channel["name"] for channel in facts["channels"]]
+    checks.check(names == ["b", "g", "r"] and facts["dtype"] == "f32" and facts["layout"] == "nchw", f"{facts}")
+    for channel, mean, std in zip(facts["channels"], (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)):
+        least, most = -mean / std, (1 - mean) / std  # of black and of white
+        good = abs(channel["min"] - least) < 0.2 and abs(channel["max"] - most) < 0.2 and least < channel["mean"] < most
+        checks.check(good, f"{channel}: not {least} to {most}")
+    status, _, jpeg = fetch(port, "/api/v1/cameras/gate/outputs/net/snapshot.jpg?plane=2")
+    checks.check(status == 200 and comment_of(jpeg)["plane"] == 2, f"plane: {status}")
+    for page, status in (("cameras/door/snapshot.jpg", 404), ("cameras/gate/outputs/no/snapshot.jpg", 404),
+                         ("cameras/gate/snapshot.jpg?width=63", 400), ("cameras/gate/snapshot.jpg?width=1921", 400),
+                         ("cameras/gate/outputs/net/snapshot.jpg?plane=3", 400), ("view", 400), ("view?c=gate", 400),
+                         ("view?c=gate:20", 400), ("view?c=gate:320&fps=0.1", 400), ("view?c=gate:320&fps=31", 400),
+                         ("view?c=" + ",".join(["gate:320"] * 65), 400), ("cameras/door/stream.mjpg", 404),
+                         ("cameras/gate/stream.mjpg?fps=x", 400)):
+        found, _, body = fetch(port, "/api/v1/" + page)
+        checks.check(found == status and json.loads(body)["error"], f"{page[:60]}: {found} {body}")
+
+
+def check_view(checks, port, camera, framed):
+    """Two viewers of the same and of another kind: each picture is of the camera, and made once for both."""
+    with View(port, "gate:320,gate/net:320,door:320", 5) as one, View(port, "gate:320", 5) as two:
+        checks.check(one.status == two.status == 200, f"{one.status} {one.error}")
+        before = framed.live_metrics().sum("framed_previews_total")
+        found, facts = one.pictures(20)
+        made = framed.live_metrics().sum("framed_previews_total") - before
+        others, _ = two.pictures(8)
+    checks.check("there is no camera door" in facts[2]["error"], f"{facts}")
+    checks.check(facts[0]["width"] == 320 and facts[1]["output"] == "net" and len(facts[1]["channels"]) == 3, f"{facts}")
+    checks.check(made <= 20 + 4 * PATIENCE, f"{made} pictures were made for 20 that two viewers share")
+    for index, rows in ((0, slice(None)), (1, slice(64, 256))):
+        mine = [message for message in found if message.index == index]
+        checks.check(8 <= len(mine) <= 12, f"view: {len(mine)} pictures of index {index}")
+        sequences = [message.sequence for message in mine]
+        steps = {b - a for a, b in zip(sequences, sequences[1:])}
+        checks.check(steps and max(steps) <= 5 * PATIENCE and min(steps) > 0, f"view: {sequences} at 5 of 25 a second")
+        numbers = [read_numbers(gray(picture_of(message.body))[rows]) for message in mine]
+        good = all(top == bottom != -1 for top, bottom in numbers) and len(set(numbers)) == len(numbers)
+        checks.check(good, f"view: index {index} shows {numbers}")
+        late = max(message.at - message.capture_ns / 1e9 for message in mine[1:])
+        checks.check(late < 0.5 * PATIENCE, f"view: a picture came {late:.3f} s after it was taken")
+    same = {message.sequence: message.body for message in found if message.index == 0}
+    shared = [message for message in others if message.sequence in same]
+    checks.check(shared and all(message.body == same[message.sequence] for message in shared), "two viewers, two JPEGs")
+
+
+def check_parts(checks, where, port, camera):
+    """stream.mjpg, as a browser reads it and as ffmpeg does."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", "/api/v1/cameras/gate/stream.mjpg?width=320&fps=10")
+    response = connection.getresponse()
+    boundary = response.headers["Content-Type"].partition("boundary=")[2].encode()
+    data = b""
+    while data.count(b"--" + boundary) < 6:
+        data += response.read1(65536)
+    response.close()
+    connection.close()
+    parts = data.split(b"--" + boundary + b"\r\nContent-Type: image/jpeg\r\n\r\n")
+    checks.check(not parts[0], f"stream.mjpg: begins with {parts[0][:40]}")
+    for part in parts[1:-1]:
+        checks.check(part.endswith(b"\xff\xd9\r\n"), f"stream.mjpg: a part ends with {part[-8:]}")
+        check_numbers(checks, "stream.mjpg", gray(picture_of(part)), camera)
+    url = f"http://127.0.0.1:{port}/api/v1/cameras/gate/stream.mjpg?width=320&fps=10"
+    lines = ffmpeg("-i", url, "-frames:v", "5", "-f", "framemd5", "-").decode().splitlines()
+    checks.check(sum(not line.startswith("#") for line in lines) == 5, f"ffmpeg reads {lines}")
+
+
+def check_viewers(checks, port):
+    """32 look, the 33rd is told so, and takes the place of who goes."""
+    viewers = [View(port, "gate:320", 1) for _ in range(32)]
+    checks.check(all(viewer.status == 200 for viewer in viewers), f"{[viewer.status for viewer in viewers]}")
+    with View(port, "gate:320") as late:
+        checks.check(late.status == 503 and "32 viewers" in late.error, f"the 33rd: {late.status} {late.error}")
+    viewers[7].__exit__()
+
+    def comes():
+        with View(port, "gate:320") as viewer:
+            return viewer.status == 200
+
+    checks.check(until(comes, 5), "a place that became free is not given")
+    for viewer in viewers:
+        viewer.__exit__()
+
+
+def check_slow(checks, port):
+    """A viewer that stood still sees new pictures, not those that it missed."""
+    with View(port, "gate:640", 25) as viewer:
+        viewer.pictures(3)
+        time.sleep(3)
+        found, _ = viewer.pictures(60)
+        late = [message.at - message.capture_ns / 1e9 for message in found]
+        checks.check(min(late[-10:]) < 0.3 * PATIENCE, f"a viewer that slept stays {min(late[-10:]):.2f} s behind")
+        gap = max(b.sequence - a.sequence for a, b in zip(found, found[1:]))
+        checks.check(gap > 5, f"a viewer that slept got every picture: {gap}")
 
 
 def main():
@@ -115,9 +246,23 @@ def main():
         clip = NumberedClip(encode(f"{where}/clip.h264", 300, size=SIZE))
         with Camera(clip) as camera, Framed(where, CONFIG.format(where=where, url=camera.url())) as framed:
             checks.check(until(lambda: len(camera.sent) > 10, 10), f"no pictures\n{framed.errors()}")
-            check_nobody(checks, framed)
+            port = port_of(framed)
+            made = check_nobody(checks, framed, "at first")
+            checks.check(made == 0, f"{made} pictures were made before anybody looked")
+            Reader(f"unix:{where}/raw.sock", keep=False)
             check_snaps(checks, where, camera)
+            check_snapshots(checks, port, camera)
+            check_view(checks, port, camera, framed)
+            check_parts(checks, where, port, camera)
+            check_viewers(checks, port)
+            check_slow(checks, port)
+            until(lambda: framed.live_metrics().sum("framed_previews") == 0, 5)
+            check_nobody(checks, framed, "at last")
             checks.check(framed.stop() == 0, framed.errors())
+            offered, emitted, lost = framed.metrics().account(camera="gate", output="raw")
+            losses = framed.metrics().losses(camera="gate", output="raw")
+            client = losses.get("client", 0) + losses.get("stopping", 0)
+            checks.check(lost == client and emitted > 100, f"raw: {offered} {emitted} {losses}")
         check_colours(checks, where)
     checks.end()
 

@@ -1,0 +1,306 @@
+#include "daemon/service/view_stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/view/view_messages.h"
+#include "daemon/view/view_parts.h"
+
+enum {
+    TICK_MS = 1000,
+    WIDTH = 640, // of stream.mjpg, where none is asked for
+    FPS = 5,     // where none is asked for
+};
+static const char TOO_MANY[] = "too many clients that follow something";
+static const char LIST[] =
+    "c is a list of 1 to 64 of CAMERA[/OUTPUT[/PLANE]]:WIDTH, with widths from "
+    "64 to 1920 (c=gate:320,yard/detect:320)";
+static const int64_t ALIVE_NS = INT64_C(5000000000);
+
+struct view_streams {
+    struct view_streams_context context;
+    uv_timer_t timer; // active while there are viewers
+    int n;
+    struct viewer *viewers;
+};
+
+struct viewer {
+    struct view_streams *streams;
+    struct http_exchange *exchange;
+    struct view_messages *messages; // NULL: one camera as:
+    struct view_parts parts;
+    int64_t put_ns; // CLOCK_MONOTONIC: when something was last to go
+    struct viewer *link;
+    int n;
+    struct view_entry {
+        struct viewer *viewer;
+        struct target target;
+        struct preview_asker asker;
+    } list[];
+};
+
+static void put(struct viewer *viewer, int index, struct preview_picture *picture)
+{
+    viewer->put_ns = monotonic_ns();
+    if (viewer->messages) {
+        view_messages_put(viewer->messages, index, picture);
+    } else if (picture->size > 0) {
+        view_parts_put(&viewer->parts, picture);
+    }
+    http_wake(viewer->exchange);
+}
+
+static void take(struct preview_asker *asker, struct preview_picture *picture)
+{
+    struct view_entry *entry =
+        (struct view_entry *)((char *)asker - offsetof(struct view_entry, asker));
+    put(entry->viewer, (int)(entry - entry->viewer->list), picture);
+}
+
+static int ask(struct view_entry *entry, const struct metrics *metrics, char *why, size_t size)
+{
+    return target_ask(metrics, entry->target.camera, &entry->asker, why, size);
+}
+
+// For all that are not asked for.
+static void ask_for_rest(struct viewer *viewer, const struct metrics *metrics)
+{
+    for (int i = 0; i < viewer->n; i++) {
+        struct view_entry *entry = &viewer->list[i];
+        char why[PREVIEW_WHY_MAX];
+        if (entry->asker.preview || ask(entry, metrics, why, sizeof why) == 0)
+            continue;
+        struct preview_picture *refusal =
+            preview_picture_refuse(entry->target.camera, entry->asker.wish.output, why);
+        if (refusal)
+            put(viewer, i, refusal);
+        preview_picture_unref(refusal);
+    }
+}
+
+// --- every second
+
+static void tend(struct viewer *viewer, const struct metrics *metrics)
+{
+    ask_for_rest(viewer, metrics);
+    if (!viewer->messages || monotonic_ns() - viewer->put_ns < ALIVE_NS)
+        return;
+    viewer->put_ns = monotonic_ns();
+    view_messages_put_alive(viewer->messages);
+    http_wake(viewer->exchange);
+}
+
+static void tick(uv_timer_t *timer)
+{
+    struct view_streams *streams = timer->data;
+    struct metrics metrics;
+    streams->context.snapshot(streams->context.opaque, &metrics);
+    for (struct viewer *viewer = streams->viewers, *next; viewer; viewer = next) {
+        next = viewer->link;
+        tend(viewer, &metrics);
+    }
+}
+
+// --- a viewer
+
+static void close_viewer(void *opaque)
+{
+    struct viewer *viewer = opaque;
+    struct view_streams *streams = viewer->streams;
+    struct viewer **link = &streams->viewers;
+    for (int i = 0; i < viewer->n; i++)
+        preview_leave(&viewer->list[i].asker);
+    view_messages_close(viewer->messages);
+    view_parts_close(&viewer->parts);
+    while (*link != viewer)
+        link = &(*link)->link;
+    *link = viewer->link;
+    if (--streams->n == 0)
+        uv_timer_stop(&streams->timer);
+    free(viewer);
+}
+
+// With room for n pictures. NULL: out of memory.
+static struct viewer *open_viewer(struct view_streams *streams, struct http_exchange *exchange,
+                                  int n)
+{
+    struct viewer *viewer = calloc(1, sizeof *viewer + (size_t)n * sizeof viewer->list[0]);
+    if (!viewer)
+        return NULL;
+    viewer->streams = streams;
+    viewer->exchange = exchange;
+    viewer->link = streams->viewers;
+    streams->viewers = viewer;
+    if (streams->n++ == 0)
+        uv_timer_start(&streams->timer, tick, TICK_MS, TICK_MS);
+    return viewer;
+}
+
+static void add_target(struct viewer *viewer, const struct target *target)
+{
+    viewer->list[viewer->n++] = (struct view_entry){
+        .viewer = viewer, .target = *target, .asker = {.wish = target->wish, .take = take}};
+}
+
+static void refuse(struct viewer *viewer, int status, const char *why)
+{
+    http_refuse(viewer->exchange, status, "%s", why);
+    close_viewer(viewer);
+}
+
+// False: it was refused.
+static bool admit(struct view_streams *streams, struct http_exchange *exchange, double *fps)
+{
+    const char *text = http_argument(exchange, "fps");
+    char *end;
+    *fps = text ? strtod(text, &end) : FPS;
+    if (streams->n == VIEWERS_MAX)
+        http_refuse(exchange, 503, "%d viewers look already, which is the most", VIEWERS_MAX);
+    else if (text && (*end || !*text || !(*fps >= PREVIEW_FPS_MIN && *fps <= PREVIEW_FPS_MAX)))
+        http_refuse(exchange, 400, "fps is a number from %g to %g", PREVIEW_FPS_MIN,
+                    PREVIEW_FPS_MAX);
+    else
+        return true;
+    return false;
+}
+
+// --- many cameras
+
+static size_t fill_messages(void *opaque, char *to, size_t room)
+{
+    const struct viewer *viewer = opaque;
+    return view_messages_fill(viewer->messages, to, room);
+}
+
+// "gate:320", "gate/net/1:320" of n bytes.
+static bool read_target(struct target *ret, const char *text, size_t n)
+{
+    char copy[2 * TARGET_NAME_MAX + 16];
+    if (n >= sizeof copy)
+        return false;
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    char *colon = strchr(copy, ':');
+    if (!colon)
+        return false;
+    *colon = 0;
+    int width;
+    if (!target_read(ret, copy) || !target_read_width(&width, colon + 1))
+        return false;
+    ret->wish.width = width;
+    return true;
+}
+
+// False: the list is none of one to VIEW_PICTURES_MAX targets.
+static bool add_targets(struct viewer *viewer, const char *list, double fps)
+{
+    for (size_t n; *list; list += n + (list[n] == ',')) {
+        struct target target;
+        n = strcspn(list, ",");
+        if (viewer->n == VIEW_PICTURES_MAX || !read_target(&target, list, n))
+            return false;
+        target.wish.fps = fps;
+        add_target(viewer, &target);
+    }
+    return viewer->n > 0;
+}
+
+void view_streams_serve(struct view_streams *streams, struct http_exchange *exchange)
+{
+    const char *list = http_argument(exchange, "c");
+    struct metrics metrics;
+    double fps;
+    if (!admit(streams, exchange, &fps))
+        return;
+    struct viewer *viewer = open_viewer(streams, exchange, VIEW_PICTURES_MAX);
+    if (!viewer) {
+        http_refuse(exchange, 503, "no memory");
+    } else if (!add_targets(viewer, list ? list : "", fps)) {
+        refuse(viewer, 400, LIST);
+    } else if (view_messages_open(&viewer->messages, viewer->n) < 0) {
+        refuse(viewer, 503, "no memory");
+    } else if (http_stream(exchange, &(struct http_stream){.type = "application/octet-stream",
+                                                           .fill = fill_messages,
+                                                           .gone = close_viewer,
+                                                           .opaque = viewer}) < 0) {
+        refuse(viewer, 503, TOO_MANY);
+    } else {
+        streams->context.snapshot(streams->context.opaque, &metrics);
+        ask_for_rest(viewer, &metrics);
+    }
+}
+
+// --- one camera as parts
+
+static size_t fill_parts(void *opaque, char *to, size_t room)
+{
+    struct viewer *viewer = opaque;
+    return view_parts_fill(&viewer->parts, to, room);
+}
+
+void view_streams_serve_mjpeg(struct view_streams *streams, struct http_exchange *exchange)
+{
+    const char *width = http_argument(exchange, "width");
+    struct target target = {.wish = {.plane = -1, .width = WIDTH}};
+    struct metrics metrics;
+    char why[PREVIEW_WHY_MAX];
+    if (!admit(streams, exchange, &target.wish.fps))
+        return;
+    if (!target_read_name(target.camera, http_part(exchange, 0))) {
+        http_refuse(exchange, 404, "there is no camera of such a name");
+        return;
+    }
+    if (width && !target_read_width(&target.wish.width, width)) {
+        http_refuse(exchange, 400, "width is a number of pixels from %d to %d", PREVIEW_WIDTH_MIN,
+                    PREVIEW_WIDTH_MAX);
+        return;
+    }
+    struct viewer *viewer = open_viewer(streams, exchange, 1);
+    if (!viewer) {
+        http_refuse(exchange, 503, "no memory");
+        return;
+    }
+    add_target(viewer, &target);
+    streams->context.snapshot(streams->context.opaque, &metrics);
+    const int rc = ask(&viewer->list[0], &metrics, why, sizeof why);
+    if (rc < 0)
+        refuse(viewer, rc == -ENOENT ? 404 : 503, why);
+    else if (http_stream(exchange, &(struct http_stream){.type = VIEW_PARTS_TYPE,
+                                                         .fill = fill_parts,
+                                                         .gone = close_viewer,
+                                                         .opaque = viewer}) < 0)
+        refuse(viewer, 503, TOO_MANY);
+}
+
+// --- life
+
+int view_streams_open(struct view_streams **ret, const struct view_streams_context *context)
+{
+    struct view_streams *streams = calloc(1, sizeof *streams);
+    if (!streams)
+        return -ENOMEM;
+    streams->context = *context;
+    uv_timer_init(context->loop, &streams->timer);
+    streams->timer.data = streams;
+    *ret = streams;
+    return 0;
+}
+
+static void free_streams(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void view_streams_close(struct view_streams *streams)
+{
+    if (streams)
+        uv_close((uv_handle_t *)&streams->timer, free_streams);
+}
+
+int view_streams_count(const struct view_streams *streams)
+{
+    return streams->n;
+}

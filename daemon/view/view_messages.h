@@ -1,0 +1,33 @@
+// What one viewer of many cameras is sent: messages of a header and a body. A picture that has not
+// begun to go is replaced by a newer one of the same index, so that a slow link shows fewer
+// pictures and never older ones. Loop thread.
+//
+// A header is VIEW_HEADER_BYTES bytes, little-endian: u32 length of the body, u16 kind, u16 index
+// in the viewer's list, u32 epoch, u32 flags (enum framed_flags), u64 capture_ns, u64 sequence.
+#ifndef FRAMED_DAEMON_VIEW_VIEW_MESSAGES_H
+#define FRAMED_DAEMON_VIEW_VIEW_MESSAGES_H
+
+#include "daemon/view/previews.h"
+
+enum {
+    VIEW_HEADER_BYTES = 32,
+    VIEW_PICTURES_MAX = 64, // indices of one viewer
+};
+
+enum view_kind {
+    VIEW_FACTS, // JSON: what the pictures of that index show from now on, or why there are none
+    VIEW_JPEG,
+    VIEW_ALIVE, // nothing: the daemon is well
+};
+
+struct view_messages;
+
+int view_messages_open(struct view_messages **ret, int n); // 0 or -ENOMEM
+void view_messages_close(struct view_messages *);          // accepts NULL
+// Takes a reference.
+void view_messages_put(struct view_messages *, int index, struct preview_picture *);
+void view_messages_put_alive(struct view_messages *);
+// Fills up to `room` bytes with what is to go next; returns how many, 0: there is nothing.
+size_t view_messages_fill(struct view_messages *, char *to, size_t room);
+
+#endif
