@@ -44,10 +44,15 @@ $(B)/faults/%.so: tests/faults/%.c
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) $(if $(SAN),-DSANITIZED) -fPIC \
 		-fno-builtin -shared -o $@ $< -ldl
 
+# The same as a driver of libva, where that may be built.
+VA_DRIVER := $(if $(wildcard /usr/include/va/va_backend.h),$(B)/faults/fake_drv_video.so)
+$(B)/faults/fake_drv_video.so: $(B)/faults/va_driver.so
+	$(Q)cp $< $@
+
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
 .PHONY: part-tests tests torture
 part-tests: $(B)/framed $(PART_TESTS) ## build those tests alone that check-sanitized runs
-tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/faults/decoder.so $(B)/bench-detect $(B)/bench-fingerprint $(B)/tests/e2e/client_frames client manuals units ## build every test
+tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/faults/decoder.so $(VA_DRIVER) $(B)/bench-detect $(B)/bench-fingerprint $(B)/tests/e2e/client_frames client manuals units ## build every test
 
 # At -O1 sanitizers see as much as at -O3, and are built in half the time; -g1 has the lines that their reports name, and
 # takes two thirds of -g's time. Tests of kernels and benches are not built, since none of them is run. Nor are the kernels

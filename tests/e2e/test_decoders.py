@@ -6,7 +6,8 @@ import concurrent.futures
 import os
 import re
 
-from framed_client import BINARY, SANITIZED, Checks, Framed, folder, make_clip, run
+import va_pictures
+from framed_client import BINARY, ROOT, SANITIZED, Checks, Framed, folder, make_clip, run
 
 SHIM = os.path.join(os.path.dirname(BINARY), "faults", "decoder.so")
 CPU = re.compile(r"^cpu +(h264|hevc) +(8|10) bits +\d+x\d+ +equal +[\d.]+ frames/s$", re.M)
@@ -70,6 +71,28 @@ def check_faults(checks, where):
             future.result()
 
 
+def check_vaapi(checks, where):
+    """All of VAAPI but the GPU: pictures of surfaces of 1920x1088, given out early and late, and a profile that the driver
+    does not have."""
+    if not os.path.exists(va_pictures.DRIVER):
+        checks.skip("libva-dev is not installed: no VAAPI")
+        return
+    clips = os.path.join(ROOT, "daemon", "cli", "clips")
+    for name, clip, *size in (("h264-8", "h264-8", 1920, 1080), ("hevc-8", "h265-8", 1920, 1080), ("hevc-10", "h265-10", 640, 360)):
+        va_pictures.write(f"{where}/pictures", name, f"{clips}/{clip}.mp4", *size)
+    decoder = f"vaapi:{va_pictures.DEVICE}"
+    for fault, verdict in (("", "equal"), ("wrong:7", "DIFFERS")):
+        env = {"STATE_DIRECTORY": f"{where}/vaapi", **va_pictures.environment(f"{where}/pictures", fault)}
+        code, output, errors = run("verify", "--decoder", decoder, env=env, timeout=60)
+        lines = [line for line in output.splitlines() if line.startswith(decoder)]
+        checks.check(code == (verdict != "equal") and len(lines) == 4, f"{fault}: exit {code}:\n{output}{errors}")
+        checks.check("not decoded: h264 High 10 is not decoded by vaapi" in lines[1], lines[1])
+        for line in lines[:1] + lines[2:]:
+            checks.check(f" {verdict} " in line and line.endswith("VAAPI driver: a driver without a GPU."), line)
+        checks.check(record(f"{where}/vaapi") == [f"decoder {decoder} {codec} {'equal' if code == 0 else 'differs'}"
+                                                  for codec in ("h264", "hevc")], str(record(f"{where}/vaapi")))
+
+
 def decoder_of_run(where, state, fault="", env=None):
     """What `decode: auto` takes, and the warnings."""
     os.makedirs(f"{where}/run", exist_ok=True)
@@ -117,6 +140,7 @@ def main():
     checks = Checks("decoders")
     with folder() as where:
         check_faults(checks, where)
+        check_vaapi(checks, where)
         check_auto(checks, where)
         check_refusals(checks, where)
     checks.end()

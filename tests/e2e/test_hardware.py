@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 """A hardware decoder that cannot be opened, fails, hangs, falls silent: the cpu carries on within a second, clients get
 every picture once, with the cpu's bytes and flags, and one line says what happened. The decoder is libavcodec's for the
-cpu under another name (tests/faults/decoder.c)."""
+cpu under another name (tests/faults/decoder.c), and libavcodec's with libva and a driver of ours (va_driver.c)."""
+import concurrent.futures
 import contextlib
 import os
 import subprocess
 import threading
 import time
 
+import va_pictures
 from framed_client import BINARY, PATIENCE, SANITIZED, Checks, Framed, consume, folder, free_port, make_clip, status
 
 SHIM = os.path.join(os.path.dirname(BINARY), "faults", "decoder.so")
@@ -33,6 +35,13 @@ FAULTS = {
     f"silent:{FAULT_AT}": ("h264", "v4l2m2m failed (it gives no pictures): decoding on the cpu"),
     f"wrong:{FAULT_AT}": ("h264", None),
 }
+VAAPI = f"vaapi:{va_pictures.DEVICE}"
+VAAPI_FAULTS = {
+    "": ("h265", None),
+    f"refused:{FAULT_AT}": ("h264", f"{VAAPI} failed (Input/output error): decoding on the cpu"),
+    f"hang:{FAULT_AT}": ("h264", f"{VAAPI} failed (its driver does not come back): decoding on the cpu"),
+    f"copy:{FAULT_AT}": ("h265", f"{VAAPI} failed (Input/output error): decoding on the cpu"),
+}
 
 
 class Reader(threading.Thread):
@@ -55,7 +64,8 @@ class Run:
     """One run over the clip, to its end."""
 
     def __init__(self, where, clip, fault, decode="v4l2m2m", live=False):
-        self.where = os.path.join(where, decode + fault.replace(":", "") + ("live" if live else ""))
+        self.where = os.path.join(where, decode[:5] + fault.replace(":", "") + ("live" if live else ""))
+        self.pictures = os.path.join(where, "pictures")
         os.mkdir(self.where)
         self.clip, self.fault, self.decode, self.live = clip, fault, decode, live
 
@@ -68,7 +78,10 @@ class Run:
                           url + "?listen=1"]
                 stack.callback(subprocess.Popen(sender, stdin=subprocess.DEVNULL).kill)
             config = CAMERA.format(where=self.where, url=url, pace=pace, decode=self.decode)
-            env = {"LD_PRELOAD": SHIM, "FRAMED_DECODER": self.fault, "STATE_DIRECTORY": self.where}
+            env = {"LD_PRELOAD": SHIM, "FRAMED_DECODER": self.fault}
+            if self.decode == VAAPI:
+                env = va_pictures.environment(self.pictures, self.fault)
+            env["STATE_DIRECTORY"] = self.where
             framed = stack.enter_context(Framed(self.where, config, env))
             reader = Reader(f"unix:{self.where}/planes.sock")
             if self.live:  # the camera comes back for ever
@@ -92,7 +105,7 @@ class Run:
 
 
 def check_run(checks, run, whole, said):
-    what = f"{run.fault or 'no fault'}{' live' if run.live else ''}"
+    what = f"{run.decode} {run.fault or 'no fault'}{' live' if run.live else ''}"
     checks.check(run.code == 0, f"{what}: exit {run.code}:\n{run.log}")
     flags = [header.flags for header, _, _ in run.frames]
     # A stream over tcp may be joined, and is left, within a second of its ends.
@@ -107,7 +120,7 @@ def check_run(checks, run, whole, said):
     checks.check(flags == wanted, f"{what}: flags {flags}, not {wanted}")
     checks.check(run.longest_gap() < 1 * PATIENCE, f"{what}: {run.longest_gap()} s without a picture")
     lines = run.warnings()
-    checks.check([line.split("camera=gate ")[-1] for line in lines if "v4l2m2m" in line] == ([said] if said else []),
+    checks.check([line.split("camera=gate ")[-1] for line in lines if run.decode in line] == ([said] if said else []),
                  f"{what}: {lines}")
     fallbacks = run.metrics.sum("framed_decoder_fallbacks_total", camera="gate")
     checks.check(fallbacks == (said is not None), f"{what}: {fallbacks} fallbacks")
@@ -124,11 +137,15 @@ def main():
         runs = [(Run(where, clips[codec], fault), said) for fault, (codec, said) in FAULTS.items()]
         live = f"hang:{FAULT_AT}"
         runs.append((Run(where, flat, live, live=True), FAULTS[live][1]))
-        threads = [threading.Thread(target=run) for run in (*cpu.values(), *(run for run, _ in runs))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        if os.path.exists(va_pictures.DRIVER):
+            for codec, name in (("h264", "h264-8"), ("h265", "hevc-8")):
+                va_pictures.write(f"{where}/pictures", name, clips[codec], 320, 240)
+            runs += [(Run(where, clips[codec], fault, VAAPI), said) for fault, (codec, said) in VAAPI_FAULTS.items()]
+        else:
+            checks.skip("libva-dev is not installed: no VAAPI")
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            for future in [pool.submit(run) for run in (*(run for run, _ in reversed(runs)), *cpu.values())]:
+                future.result()
         for clip, run in cpu.items():
             checks.check(run.code == 0 and len(run.frames) == FRAMES, f"{clip}: {len(run.frames)}\n{run.log}")
         for run, said in runs:

@@ -74,6 +74,7 @@ FILES = [
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
     (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls)|cli/verify_(image|clip))\.c", ["openssl/"]),
     (r"tests/daemon/rtsp/rtsp_connection\.c", ["openssl/"]),
+    (r"tests/faults/va_driver\.c", ["va/va_backend.h"]),
     (r"daemon/output/unread\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
     (r"daemon/output/(muxer|mp4_index)\.c", ["libavformat/"]),
