@@ -79,6 +79,20 @@ static bool is_name(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
 }
 
+// "viewer:password" without the rest of a URL.
+static bool lacks_scheme(const char *value)
+{
+    value += strspn(value, " \t\"'");
+    return config_url_kind(value) == URL_FILE && config_url_path(value) == value &&
+           !strchr("/.$", *value) && strchr(value, ':');
+}
+
+static bool is_secret(const char *name, size_t n, const char *value)
+{
+    return config_name_is_secret(name, n) || (n == 7 && strncmp(name, "webhook", n) == 0) ||
+           (n == 3 && strncmp(name, "url", n) == 0 && lacks_scheme(value));
+}
+
 // The value of the first key whose name says that it is a secret: what stands behind its colon.
 // NULL: there is none.
 static char *find_secret_value(char *line)
@@ -91,8 +105,7 @@ static char *find_secret_value(char *line)
         while (begin > line && is_name(begin[-1]))
             begin--;
         const size_t n = (size_t)(end - begin);
-        if (n > 0 && strncmp(colon, "://", 3) != 0 &&
-            (config_name_is_secret(begin, n) || (n == 7 && !strncmp(begin, "webhook", n))))
+        if (n > 0 && strncmp(colon, "://", 3) != 0 && is_secret(begin, n, colon + 1))
             return colon + 1;
     }
     return NULL;

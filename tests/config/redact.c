@@ -27,6 +27,7 @@ static void test_what_stays(void)
         "pictures: keyframes\nwarp: [1, 2]\r\n",
         "tcp://[::1]:5000\n",
         "é: ü\n",
+        "url: /data/a:b.mp4\nurl: 'file:a'\nurl: ${URL:-x}\nurl: clip.mp4\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         expect(texts[i], texts[i]);
@@ -45,6 +46,7 @@ static void test_what_goes(void)
     expect("{password: a${A}b, x: y}\n", "{password: ***, x: y}\n");
     expect("options: {decryption_key: Zorn, x: y, 'password' : \"Zo,rn\"}\n",
            "options: {decryption_key: ***, x: y, 'password' : ***}\n");
+    expect("url: viewer:Zorn\nx: y\n", "url: ***\nx: y\n");
     expect("notify: {webhook: https://h/Zorn}\n", "notify: {webhook: ***}\n");
     expect("mqtt:\n  password: |\n    Zorn\n    Giebel\n  ca: x\n",
            "mqtt:\n  password: ***\n    ***\n    ***\n  ca: x\n");

@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""A password shows nowhere: not in the log at level debug, the counters, argv or a message on a wrong configuration,
-whatever characters it has and whatever a camera answers."""
+"""A password shows nowhere: not in the log at level debug, the counters, argv, what HTTP serves or a message on a wrong
+configuration, whatever characters it has and whatever a camera answers."""
 import base64
+import json
 import re
 import socket
 import threading
 import urllib.parse
 
 from framed_client import BENCH, BINARY, Checks, Framed, folder, free_port, run, until
+from http_client import Client, port_of
 
 # Words that stand nowhere else, with what has a meaning in a URL between them.
 PASSWORDS = (
@@ -24,7 +26,9 @@ PASSWORDS = (
     "7",
 )
 CONFIG = """
+# before: {url}
 log: {{level: debug}}
+http: 0
 cameras:
   gate:
     url: "{url}"
@@ -85,8 +89,24 @@ class Gossip(threading.Thread):
 
 
 def spied(framed):
+    """What a neighbour on the machine sees, and what HTTP serves."""
     with open(f"/proc/{framed.child.pid}/cmdline") as cmdline:
-        return cmdline.read()
+        seen = cmdline.read()
+    client = Client(port_of(framed))
+    for page in ("/metrics", "/readyz", "/api/v1/status", "/api/v1/cameras", "/api/v1/scenes", "/api/v1/history",
+                 "/api/v1/config"):
+        seen += client.get(page)[2]
+    return seen + events(client.port)
+
+
+def events(port):
+    """The events up to now, the reason for the camera's failure among them."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as peer:
+        peer.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        text = b""
+        while b'"state":"' not in text and (data := peer.recv(65536)):
+            text += data
+    return text.decode()
 
 
 def watch(checks, where, case, url, told, unwanted, env=None):
@@ -186,6 +206,22 @@ def check_mistakes(checks):
             checks.check(not re.search("(?i)zorn|giebel", output + errors), f"{text}: {output}{errors}")
 
 
+def check_shown(checks, where):
+    """The same mistakes in the file of a daemon that shows it, and in texts that it checks."""
+    with Framed(where, CONFIG.format(url="/nothing", camera="loop: true")) as framed:
+        client = Client(port_of(framed))
+        for mistake in MISTAKES:
+            for password in ("Zorngiebel", "Zorn@Giebel", "Zorn/Giebel", "Zorn Giebel", "Zorn%Giebel", "Zorn #Giebel"):
+                text = mistake.format(url=f"rtsp://viewer:{password}@127.0.0.1:1/x", password=password)
+                with open(framed.config, "w") as file:
+                    file.write(text)
+                status, _, shown = client.get("/api/v1/config")
+                checks.check(status == 200 and not re.search("(?i)zorn|giebel", shown), f"{text}: {status} {shown}")
+                body = json.dumps({"text": text})
+                status, _, found = client.get("/api/v1/check", "POST", body, {"Content-Type": "application/json"})
+                checks.check(status == 200 and not re.search("(?i)zorn|giebel", found), f"{text}: {status} {found}")
+
+
 def check_usage(checks):
     """A URL where none belongs."""
     url = "rtsp://viewer:Zorn@Giebel@h/s"
@@ -207,6 +243,7 @@ def main():
             check_refused(checks, where, password)
         for password in PASSWORDS:
             check_gossip(checks, where, password)
+        check_shown(checks, where)
         check_raw(checks, where)
         check_options(checks, where)
     checks.end()
