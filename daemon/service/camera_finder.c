@@ -9,7 +9,7 @@
 #include "config/schema.h"
 #include "config/url.h"
 #include "daemon/base/log.h"
-#include "daemon/service/child.h"
+#include "daemon/service/own_command.h"
 #include "daemon/service/status.h"
 #include "daemon/service/status_bottleneck.h"
 
@@ -24,7 +24,7 @@ enum {
 struct search {
     struct camera_finder *finder;
     const char *what;
-    struct child *child;            // NULL: none runs
+    struct own_command *child;      // NULL: none runs
     struct http_exchange *exchange; // that waits for it
 };
 
@@ -96,7 +96,7 @@ static json_t *read_body(struct http_exchange *exchange)
 static void client_gone(void *opaque)
 {
     struct search *search = opaque;
-    child_kill(search->child);
+    own_command_kill(search->child);
     search->child = NULL;
     search->exchange = NULL;
 }
@@ -144,14 +144,14 @@ static void child_done(void *opaque, int rc, const char *output, size_t size)
 static void start_search(struct search *search, struct http_exchange *exchange,
                          const char *const arguments[], const char *input, double seconds)
 {
-    const struct child_options options = {
+    const struct own_command_options options = {
         .arguments = arguments,
         .input = input,
         .timeout_ms = (int64_t)(seconds * 1000) + OVERHEAD_MS,
         .done = child_done,
         .opaque = search,
     };
-    int rc = child_start(&search->child, search->finder->context.loop, &options);
+    int rc = own_command_start(&search->child, search->finder->context.loop, &options);
     if (rc < 0) {
         http_refuse(exchange, 503, "no %s: %s", search->what, strerror(-rc));
         return;
@@ -210,7 +210,7 @@ static bool make_line(struct http_exchange *exchange, const struct wish *wish, c
 
 void camera_finder_probe(struct camera_finder *finder, struct http_exchange *exchange)
 {
-    char seconds[32], shown[256], input[CHILD_INPUT_MAX];
+    char seconds[32], shown[256], input[OWN_COMMAND_INPUT_MAX];
     struct wish wish;
     json_t *body = read_body(exchange);
     if (!is_busy(&finder->probe, exchange) && read_wish(exchange, body, 3, &wish) &&
@@ -246,7 +246,7 @@ void camera_finder_close(struct camera_finder *finder)
 {
     if (!finder)
         return;
-    child_kill(finder->discovery.child);
-    child_kill(finder->probe.child);
+    own_command_kill(finder->discovery.child);
+    own_command_kill(finder->probe.child);
     free(finder);
 }

@@ -1,4 +1,4 @@
-#include "daemon/service/child.h"
+#include "daemon/service/own_command.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 
 enum { ARGUMENTS_MAX = 16, BEHIND = 10 }; // BEHIND: of nice(2)
 
-struct child {
-    struct child_options options;
+struct own_command {
+    struct own_command_options options;
     pid_t pid;
     int pid_fd, output_fd;
     uv_poll_t exit, readable;
@@ -24,13 +24,13 @@ struct child {
     int handles;
     bool dropped; // nobody wants its end
     int rc;       // what it is killed for
-    char *output; // CHILD_OUTPUT_MAX and a zero byte
+    char *output; // OWN_COMMAND_OUTPUT_MAX and a zero byte
     size_t used;
 };
 
 static void handle_closed(uv_handle_t *handle)
 {
-    struct child *child = handle->data;
+    struct own_command *child = handle->data;
     if (--child->handles > 0)
         return;
     if (child->pid_fd >= 0)
@@ -41,7 +41,7 @@ static void handle_closed(uv_handle_t *handle)
 }
 
 // Those that watch() has opened; the last one frees the child.
-static void close_handles(struct child *child)
+static void close_handles(struct own_command *child)
 {
     uv_handle_t *const handles[] = {(uv_handle_t *)&child->deadline, (uv_handle_t *)&child->exit,
                                     (uv_handle_t *)&child->readable};
@@ -49,20 +49,20 @@ static void close_handles(struct child *child)
         uv_close(handles[i], handle_closed);
 }
 
-static void kill_for(struct child *child, int rc)
+static void kill_for(struct own_command *child, int rc)
 {
     child->rc = child->rc ? child->rc : rc;
     kill(child->pid, SIGKILL); // a zombie until it has been waited for: no other process
 }
 
 // All that lies in the pipe.
-static void take_output(struct child *child)
+static void take_output(struct own_command *child)
 {
     ssize_t n;
     while ((n = read(child->output_fd, child->output + child->used,
-                     CHILD_OUTPUT_MAX - child->used)) > 0)
+                     OWN_COMMAND_OUTPUT_MAX - child->used)) > 0)
         child->used += (size_t)n;
-    if (child->used == CHILD_OUTPUT_MAX)
+    if (child->used == OWN_COMMAND_OUTPUT_MAX)
         kill_for(child, -EMSGSIZE);
     if (n == 0)
         uv_poll_stop(&child->readable);
@@ -76,7 +76,7 @@ static void output_came(uv_poll_t *poll, int status, int events)
 
 static void child_ended(uv_poll_t *poll, int status, int events)
 {
-    struct child *child = poll->data;
+    struct own_command *child = poll->data;
     int how = 0;
     (void)status, (void)events;
     take_output(child);
@@ -101,8 +101,8 @@ static int pipe_with(const char *input)
 {
     int ends[2];
     const size_t length = strlen(input);
-    if (length >= CHILD_INPUT_MAX || pipe2(ends, O_CLOEXEC) < 0)
-        return length >= CHILD_INPUT_MAX ? -EMSGSIZE : -errno;
+    if (length >= OWN_COMMAND_INPUT_MAX || pipe2(ends, O_CLOEXEC) < 0)
+        return length >= OWN_COMMAND_INPUT_MAX ? -EMSGSIZE : -errno;
     const bool written = write(ends[1], input, length) == (ssize_t)length;
     close(ends[1]);
     if (!written)
@@ -152,7 +152,7 @@ static void put_behind(pid_t pid)
     close(fd);
 }
 
-static int watch(struct child *child, uv_loop_t *loop)
+static int watch(struct own_command *child, uv_loop_t *loop)
 {
     child->exit.data = child->readable.data = child->deadline.data = child;
     uv_timer_init(loop, &child->deadline);
@@ -172,7 +172,7 @@ static int watch(struct child *child, uv_loop_t *loop)
 }
 
 // Ends a child that cannot be watched.
-static void abandon(struct child *child)
+static void abandon(struct own_command *child)
 {
     kill(child->pid, SIGKILL);
     while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
@@ -180,11 +180,12 @@ static void abandon(struct child *child)
     close_handles(child);
 }
 
-int child_start(struct child **ret, uv_loop_t *loop, const struct child_options *options)
+int own_command_start(struct own_command **ret, uv_loop_t *loop,
+                      const struct own_command_options *options)
 {
-    struct child *child = calloc(1, sizeof *child);
+    struct own_command *child = calloc(1, sizeof *child);
     int output[2] = {-1, -1}, input = -1;
-    int rc = child && (child->output = malloc(CHILD_OUTPUT_MAX + 1)) ? 0 : -ENOMEM;
+    int rc = child && (child->output = malloc(OWN_COMMAND_OUTPUT_MAX + 1)) ? 0 : -ENOMEM;
     if (rc == 0 && pipe2(output, O_CLOEXEC | O_NONBLOCK) < 0)
         rc = -errno;
     if (rc == 0 && (input = pipe_with(options->input)) < 0)
@@ -216,7 +217,7 @@ int child_start(struct child **ret, uv_loop_t *loop, const struct child_options 
     return rc;
 }
 
-void child_kill(struct child *child)
+void own_command_kill(struct own_command *child)
 {
     if (!child)
         return;
