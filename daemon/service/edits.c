@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/value.h"
+#include "daemon/service/camera_body.h"
 #include "daemon/service/mistakes_json.h"
 #include "daemon/service/status_camera.h"
 #include "daemon/supervisor/reload.h"
@@ -132,45 +134,18 @@ static void begin(struct reload *reload, struct http_exchange *exchange, enum ed
     http_hold(exchange, client_has_gone, edit);
 }
 
-// Characters beyond U+FFFF are two \u in JSON and one \U in YAML; all else of a string is the same.
-char *edits_yaml(const char *json)
-{
-    char *yaml = malloc(strlen(json) + 1), *to = yaml;
-    while (yaml && *json) {
-        unsigned high, low;
-        int used = 0;
-        if (sscanf(json, "\\u%4x\\u%4x%n", &high, &low, &used) == 2 && used == 12 &&
-            high >> 10 == 0xd800 >> 10) {
-            to += sprintf(to, "\\U%08x", 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff));
-            json += used;
-            continue;
-        }
-        if (*json == '\\')
-            *to++ = *json++;
-        *to++ = *json++;
-    }
-    if (yaml)
-        *to = 0;
-    return yaml;
-}
-
 void edits_put(struct reload *reload, struct http_exchange *exchange)
 {
     size_t size;
     const char *body = http_body(exchange, &size);
-    json_error_t error;
-    json_t *json = json_loadb(body, size, JSON_REJECT_DUPLICATES, &error);
-    char *yaml = json_is_object(json) ? edits_yaml(body) : NULL;
-    if (!json)
-        http_refuse(exchange, 400, "line %d, column %d: %s", error.line, error.column, error.text);
-    else if (!json_is_object(json))
-        http_refuse(exchange, 400, "a camera is an object: {\"url\": ..., \"outputs\": ...}");
-    else if (!yaml)
-        http_refuse(exchange, 503, "%s", strerror(ENOMEM));
-    else
+    char *yaml = NULL, why[256];
+    const int rc = camera_body_yaml(&yaml, body, size, why, sizeof why);
+    if (rc == 0)
         begin(reload, exchange, EDIT_PUT, yaml);
-    json_decref(json);
-    free(yaml);
+    else
+        http_refuse(exchange, rc == -EINVAL ? 400 : 503, "%s",
+                    rc == -EINVAL ? why : strerror(ENOMEM));
+    secret_free(yaml);
 }
 
 void edits_delete(struct reload *reload, struct http_exchange *exchange)

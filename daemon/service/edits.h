@@ -14,7 +14,4 @@ void edits_delete(struct reload *, struct http_exchange *);
 void edits_pause(struct reload *, struct http_exchange *);
 void edits_resume(struct reload *, struct http_exchange *);
 
-// JSON as YAML 1.1 has it, to be freed; NULL: no memory. It is valid, and without zero characters.
-char *edits_yaml(const char *json);
-
 #endif

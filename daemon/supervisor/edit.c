@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/value.h"
+
 // Passwords may stand in the files.
 enum { FOLDER_MODE = 0750, FILE_MODE = 0600 };
 
@@ -102,7 +104,7 @@ void edit_close(struct edit *edit)
         free(edit->draft[i]);
     }
     free(edit->folder);
-    free(edit->text);
+    secret_free(edit->text);
     free(edit);
 }
 

@@ -78,7 +78,7 @@ FILES = [
     (r"daemon/output/unread\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
     (r"daemon/output/(muxer|mp4_index)\.c", ["libavformat/"]),
-    (r"daemon/(service/status(_bottleneck|_camera|_results|_scene)?|service/(reply|event_log|edits|mistakes_json|config_desk)|cli/\w+)\.c", ["jansson.h"]),
+    (r"daemon/(service/status(_bottleneck|_camera|_results|_scene)?|service/(reply|event_log|edits|camera_body|mistakes_json|config_desk)|cli/\w+)\.c", ["jansson.h"]),
     (r"tests/daemon/service/(status|history|openapi)\.c", ["jansson.h"]),
     (r"daemon/(service/reply|cli/snap)\.c", ["libavutil/base64.h"]),
     (r"daemon/service/http_(client\.h|exchange\.c)", ["microhttpd.h"]),
