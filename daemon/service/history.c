@@ -310,11 +310,3 @@ char *history_text(const struct history *history, const char *camera, int sample
     free(text);
     return NULL;
 }
-
-bool history_has(const struct history *history, const char *camera)
-{
-    const struct entry *one = history->cameras;
-    while (one && strcmp(one->name, camera) != 0)
-        one = one->next;
-    return one != NULL;
-}

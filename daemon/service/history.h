@@ -30,6 +30,5 @@ void history_sample(struct history *, const struct metrics *, int64_t now_ns);
 // what 99 % stayed within. Null: there was no such frame, or the camera or output was not there.
 // `newest_ms` is when the newest sample was taken, in ms since 1970. NULL: out of memory.
 char *history_text(const struct history *, const char *camera, int samples, int64_t now_ns);
-bool history_has(const struct history *, const char *camera);
 
 #endif

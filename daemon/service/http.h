@@ -10,8 +10,8 @@
 #include "config/config.h"
 
 enum {
-    HTTP_CLIENTS_MAX = 64,
-    HTTP_STREAMS_MAX = 48,     // of these, so that others are served beside them
+    HTTP_CLIENTS_MAX = 192,    // a browser that shows the page has three at a time
+    HTTP_STREAMS_MAX = 96,     // of these, so that others are served beside them
     HTTP_IDLE_MS = 10000,      // from a connection to the first byte of its request
     HTTP_REQUEST_MS = 2000,    // from there to the end of its head
     HTTP_BODY_MS = 10000,      // from there to the end of its body

@@ -129,6 +129,14 @@ static void serve_page(void *opaque, struct http_exchange *exchange)
         http_refuse(exchange, 404, "no such page");
 }
 
+static bool has_camera(const struct metrics *metrics, const char *name)
+{
+    for (int i = 0; i < metrics->n_cameras; i++)
+        if (strcmp(metrics->cameras[i]->config->name, name) == 0)
+            return true;
+    return false;
+}
+
 static void serve_history(void *opaque, struct http_exchange *exchange)
 {
     const struct routes_context *context = opaque;
@@ -142,8 +150,8 @@ static void serve_history(void *opaque, struct http_exchange *exchange)
         return;
     }
     context->snapshot(context->opaque, &metrics);
-    if (camera && !history_has(metrics.history, camera)) {
-        http_refuse(exchange, 404, "there is no camera of that name, or it came just now");
+    if (camera && !has_camera(&metrics, camera)) {
+        http_refuse(exchange, 404, "there is no camera of that name");
         return;
     }
     const struct http_page page = text_page(

@@ -85,7 +85,7 @@ class Browser:
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        page = Page(self, session, target)
+        page = Page(self, session, context)
         with self.news:
             self.pages[session] = page
         for domain in ("Runtime", "Network", "Log", "Page"):
@@ -101,8 +101,8 @@ class Browser:
 class Page:
     """console: lines of errors and warnings; requests: URLs; failures: requests that no server answered."""
 
-    def __init__(self, browser, session, target):
-        self.browser, self.session, self.target = browser, session, target
+    def __init__(self, browser, session, context):
+        self.browser, self.session, self.context = browser, session, context
         self.console, self.requests, self.failures = [], [], []
 
     def note(self, method, told):
@@ -171,4 +171,4 @@ class Page:
             file.write(base64.b64decode(data))
 
     def close(self):
-        self.browser.call("Target.closeTarget", targetId=self.target)
+        self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)  # its connections, too

@@ -101,7 +101,7 @@ def check_stuck(checks, client, reader, framed):
     stuck, descriptors = [], len(os.listdir(f"/proc/{framed.child.pid}/fd"))
     for said in (b"", b"GET /met", b"\0\xff\r\n\r\n" * 100, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
                  b"POST / HTTP/1.1\r\nContent-Length: 99999\r\n\r\n"):
-        for _ in range(17):
+        for _ in range(40):
             peer = socket.create_connection(("127.0.0.1", client.port))
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
             peer.sendall(said)

@@ -1,33 +1,56 @@
 #!/usr/bin/python3
-"""The web page in a browser: what it shows of cameras that run, fail and come back, and that it asks nobody else."""
+"""The web page in a browser. What it shows are the pictures that the cameras send, by the numbers in them; what fails is
+said, and comes back; it asks nobody else, wherever a proxy serves it; and it can be used without a mouse or a wide screen."""
+import base64
 import gzip
+import http.client
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 
+import numpy
 from browser import PACKAGE, PROGRAM, Browser
-from framed_client import ROOT, Checks, Framed, folder, free_port, make_clip
+from faulty_camera import Camera
+from framed_client import ROOT, Checks, Framed, folder, until
 from http_client import Client, port_of
+from numbered_clip import NumberedClip, encode, read_numbers
+from stripping_proxy import StrippingProxy
 
+SIZE, COUNT = (320, 192), 100
+TOKEN = "Zorngiebel-0123456789"
+SECRET = "Wackelpeter"
 CONFIG = """
 http: 0
+http_write: true{token}
 cameras:
   gate:
-    url: {clip}
-    loop: true
-    pace: realtime
+    url: {gate}
     outputs:
-      o: {{size: 64x64, sink: "unix:{where}/o.sock"}}
-  door:
-    url: tcp://127.0.0.1:{port}
+      net: {{size: 160x160, fit: letterbox, fill: 114, sink: "ring:{where}/gate.ring"}}
+      flat: {{size: 320x192, fit: stretch, sink: "unix:{where}/gate.sock", tensor: {{dtype: f32, scale: 1/255}}}}
+  yard:
+    url: {yard}
     outputs:
-      o: {{size: 64x64, sink: "tcp:0"}}
+      o: {{size: 64x64, sink: "unix:{where}/yard.sock"}}
 """
 PAGE = os.path.join(ROOT, "daemon", "service", "page")
 POLICY = "default-src 'none'; script-src 'self'"
 TYPES = ["--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2021", "--module", "es2020", "--lib",
          "es2021,dom,dom.iterable"]
+# A canvas as gray bytes in base64, with its size.
+GRAY = """((canvas) => {
+    if (!canvas?.dataset.sequence) return null;
+    const {width, height} = canvas, copy = new OffscreenCanvas(width, height).getContext('2d', {willReadFrequently: true});
+    copy.drawImage(canvas, 0, 0);
+    const {data} = copy.getImageData(0, 0, width, height);
+    let text = '';
+    for (let i = 0; i < data.length; i += 4) text += String.fromCharCode((data[i] + data[i + 1] + data[i + 2]) / 3);
+    return [width, height, btoa(text)];
+})(%s)"""
+TILE = "[...document.querySelectorAll('.wall li')].find((tile) => tile.querySelector('b').textContent === '%s')"
 
 
 def check_types(checks):
@@ -52,36 +75,316 @@ def check_files(checks, port):
     checks.check(sent <= 40000 and plain <= 120000, f"the page is {plain} bytes, {sent} compressed")
 
 
-def check_quiet(checks, page, port):
-    """No error, and no request to anybody else."""
-    foreign = [url for url in page.requests if not re.match(rf"http://127\.0\.0\.1:{port}/|blob:|data:", url)]
-    checks.check(not page.console and not page.failures and not foreign,
-                 f"console {page.console}, failed {page.failures}, foreign {foreign}")
+def check_quiet(checks, page, origin, but=None):
+    """No error, no word of the policy, and no request to anybody else."""
+    foreign = [url for url in page.requests if not re.match(rf"{re.escape(origin)}/|blob:|data:", url)]
+    console = [line for line in page.console if not but or but not in line]
+    checks.check(not console and not page.failures and not foreign,
+                 f"{page.run('location.href')}: console {console}, failed {page.failures}, foreign {foreign}")
 
 
-def check_table(checks, browser, port):
-    page = browser.page(f"http://127.0.0.1:{port}/", before="localStorage.setItem('framed-look', 'table')")
-    rows = "[...document.querySelectorAll('.cameras tbody tr')].map((row) => row.innerText.split('\\t').slice(0, 2).join(' '))"
-    told = page.until(f"(({rows})[1] ?? '').endsWith('running') && {rows}", 10)
-    checks.check(told and re.match("door (retrying|connecting)", told[0]) and told[1] == "gate running", f"rows: {told}")
-    checks.check(page.run("document.querySelector('.sentence').textContent").startswith("1 of 2 show pictures."), "the band")
-    check_quiet(checks, page, port)
+def gray_of(page, canvas):
+    """What a canvas shows, or None."""
+    told = page.run(GRAY % canvas)
+    return told and numpy.frombuffer(base64.b64decode(told[2]), "u1").reshape(told[1], told[0])
+
+
+def numbers_of(page, canvas):
+    gray = gray_of(page, canvas)
+    return read_numbers(gray) if gray is not None and gray.shape[1] > gray.shape[0] > 90 else (-1, -1)
+
+
+def shows_now(page, canvas, camera):
+    """Whether a canvas shows, whole, a picture that the camera has sent in the last second."""
+    top, bottom = numbers_of(page, canvas)
+    return top >= 0 and top == bottom and top in [sent.number % COUNT for sent in camera.sent[-30:]] and top
+
+
+def shows_some_of(page, canvas, camera):
+    """Two different pictures, one after another."""
+    first = until(lambda: shows_now(page, canvas, camera), 10)
+    return first and until(lambda: shows_now(page, canvas, camera) not in (None, False, first), 5)
+
+
+def check_wall(checks, browser, origin, cameras):
+    """Each tile shows its own camera; so it does where the browser's quick way to decode fails."""
+    broken = "window.createImageBitmap = () => Promise.reject(new Error('not here'))"
+    for case, before in (("wall", None), ("no createImageBitmap", broken)):
+        page = browser.page(f"{origin}/", before=before)
+        for name, camera in cameras.items():
+            shown = shows_some_of(page, f"{TILE % name}?.querySelector('canvas')", camera)
+            checks.check(shown, f"{case}: the tile of {name} does not show what the camera sends")
+        checks.check(page.until("document.querySelector('.sentence').textContent.startsWith('2 of 2 show pictures.')"),
+                     f"{case}: {page.run('document.querySelector(`.sentence`).textContent')}")
+        check_quiet(checks, page, origin)
+        page.close()
+
+
+def check_outage(checks, browser, origin, camera):
+    """A camera that is gone says so within two seconds, comes first, and recovers."""
+    page = browser.page(f"{origin}/")
+    state = f"{TILE % 'yard'}?.querySelector('.state').textContent"
+    checks.check(page.until(f"{state} === 'running'", 10), "yard does not run")
+    camera.refuse()
+    for peer in camera.peers:
+        peer.close()
+    start = time.monotonic()
+    told = page.until(f"({state} ?? '').startsWith('retrying')", 6)
+    took = time.monotonic() - start
+    checks.check(told and took < 2.2, f"yard is gone: {page.run(state)} after {took:.1f} s")
+    first = page.run("document.querySelector('.wall b').textContent")
+    checks.check(first == "yard", f"the camera with a problem is not the first: {first}")
+    camera.listen()
+    checks.check(page.until(f"{state} === 'running'", 15), "yard does not come back")
+    checks.check(shows_some_of(page, f"{TILE % 'yard'}.querySelector('canvas')", camera), "yard shows nothing new")
+    check_quiet(checks, page, origin)
     page.close()
+
+
+def has_border(gray):
+    return gray is not None and gray.shape == (160, 160) and abs(gray[:30].astype(int) - 114).max() <= 4
+
+
+def check_camera(checks, browser, origin, camera):
+    """Source and tensor show the same; a point in one is marked at its place in the other; figures and events."""
+    page = browser.page(f"{origin}/#/camera/gate")
+    source, tensor = "document.querySelector('.frame canvas')", "document.querySelectorAll('.frame')[1]?.querySelector('canvas')"
+    checks.check(shows_some_of(page, source, camera), "the source does not show what the camera sends")
+    # 320x192 into 160x160: half as large, from row 32 to 128.
+    checks.check(until(lambda: has_border(gray_of(page, tensor)), 10), "the tensor is not 160x160 with a border of 114")
+    page.run("document.querySelectorAll('.frame')[0].focus()")
+    page.press("ArrowRight")
+    told = page.until("document.querySelector('.where').textContent.includes('↔') && document.querySelector('.where').textContent")
+    found = re.findall(r"(-?[\d.]+), (-?[\d.]+)", told or "")
+    checks.check(found and numpy.allclose(numpy.array(found, float), [(161, 96), (80.25, 79.75)], atol=0.1), f"the mark: {told}")
+    page.run("document.querySelector('input[name=output]:not(:checked)').click()")
+    checks.check(shows_some_of(page, tensor, camera), "the other tensor does not show what the camera sends")
+    channels = page.until("document.querySelectorAll('.channels tbody tr').length === 3 && document.querySelector('.channels').innerText", 5)
+    figures = [float(word) for word in re.findall(r"\t([\d.]+)", channels or "")]
+    checks.check(len(figures) == 9 and all(0 <= a <= b <= c <= 1.01 for a, b, c in zip(*[iter(figures)] * 3)), f"channels {channels}")
+    checks.check(page.until("document.querySelector('.events li')?.innerText.includes('running')"), "no events")
+    checks.check(page.until("document.querySelector('.chart canvas').getAttribute('aria-label').includes('in 2')", 8), "no frames in the chart")
+    told = page.run("document.querySelector('main').innerText")
+    checks.check("framedio.open(\"ring:" in told and "h264 320x192" in told, "no command or no facts")
+    checks.check(SECRET not in page.run("document.documentElement.outerHTML"), "a password shows")
+    check_quiet(checks, page, origin)
+    page.close()
+
+
+def click(page, text):
+    """Presses the button with that text."""
+    page.run(f"[...document.querySelectorAll('button')].find((button) => button.textContent === '{text}').click()")
+
+
+def write(page, selector, text):
+    page.run(f"((input) => {{ input.value = `{text}`; input.dispatchEvent(new Event('input')); }})({selector})")
+
+
+def check_config(checks, browser, origin, framed):
+    """Mistakes of the file and of a pasted text by line; a reload takes what is right."""
+    with open(framed.config) as file:
+        good = file.read()
+    bad = good.replace("64x64", "64by64")
+    line = bad[: bad.index("64by64")].count("\n") + 1
+    with open(framed.config, "w") as file:
+        file.write(bad)
+    page = browser.page(f"{origin}/#/config")
+    told = page.until("document.querySelector('.mistakes button')?.innerText", 8)
+    checks.check(told and told.startswith(f"Line {line}, ") and "64by64" in told, f"a mistake: {told}")
+    page.run("document.querySelector('.mistakes button').click()")
+    checks.check("64by64" in page.run("document.querySelector('.code .wrong.at')?.textContent ?? ''"), "its line is not marked")
+    checks.check(SECRET not in page.run("document.documentElement.outerHTML"), "a password shows")
+    write(page, "document.querySelector('textarea')", "cameras:\n  gate: {urrl: x}\n")
+    told = page.until("document.querySelector('.verdict').textContent && [...document.querySelectorAll('section')].at(-1).innerText", 8)
+    checks.check(told and "Line 2, " in told and "urrl" in told, f"a pasted text: {told}")
+    with open(framed.config, "w") as file:
+        file.write(good.replace("64x64", "96x64"))
+    click(page, "Read again")
+    checks.check(page.until("document.querySelector('main').innerText.includes('cameras.yard.outputs.o: size changes')"), "the change")
+    click(page, "Reload")
+    checks.check(page.until("document.querySelector('.notice').textContent.startsWith('Reloaded: 2 cameras kept')", 8),
+                 f"reload: {page.run('document.querySelector(`.notice`).textContent')}")
+    check_quiet(checks, page, origin)
+    page.close()
+
+
+def check_wizard(checks, browser, origin, where, camera):
+    """From a camera's address to its picture; then it is removed."""
+    page = browser.page(f"{origin}/#/new", before="window.confirm = () => true")
+    page.until("document.querySelector('.steps')")
+    for index, text in enumerate((camera.url(), "viewer", SECRET)):
+        write(page, f"document.querySelectorAll('form input')[{index}]", text)
+    fields = "[...document.querySelectorAll('.field')].find((field) => field.innerText.startsWith('%s')).querySelector('input')"
+    write(page, fields % "Name", "new-1")
+    write(page, fields % "Sink", f"ring:{where}/new.ring")
+    click(page, "Try it")
+    told = page.until("document.querySelectorAll('.steps li')[1].querySelector('.facts')?.innerText", 20)
+    checks.check(told and "320×192" in told and "h264" in told, f"what the camera sends: {told}")
+    lines = page.run("document.querySelector('.steps pre').textContent")
+    checks.check("new-1:" in lines and "${NEW_1_PASSWORD}" in lines and SECRET not in lines, f"the lines: {lines}")
+    click(page, "Add it now")
+    shown = shows_some_of(page, "document.querySelector('.frame canvas')", camera)
+    checks.check(shown, f"the new camera: {page.run('document.querySelectorAll(`.steps > li`)[3].innerText')}")
+    page.run("location.hash = '#/camera/new-1'")
+    page.until("document.querySelector('.actions:not([hidden])')")
+    click(page, "Pause")
+    checks.check(page.until("document.querySelector('.state').textContent === 'paused'", 8), "it does not pause")
+    click(page, "Remove")
+    checks.check(page.until("document.querySelectorAll('.wall li').length === 2", 8), "it is not removed")
+    check_quiet(checks, page, origin)
+    page.close()
+
+
+def check_proxy(checks, browser, port, cameras):
+    with StrippingProxy(port, "/a/b") as proxy:
+        origin = f"http://127.0.0.1:{proxy.port}/a/b"
+        page = browser.page(f"{origin}/")
+        for name, camera in cameras.items():
+            shown = shows_some_of(page, f"{TILE % name}?.querySelector('canvas')", camera)
+            checks.check(shown, f"behind a proxy the tile of {name} does not show what the camera sends")
+        for route in ("camera/gate", "config", "new"):
+            page.run(f"location.hash = '#/{route}'")
+            checks.check(page.until("document.querySelector('h1')", 3), f"{route} behind a proxy")
+        time.sleep(0.3)
+        check_quiet(checks, page, origin)
+        page.close()
+
+
+def check_hidden(checks, browser, origin, port):
+    """Nobody looks: no picture is made."""
+    client = Client(port)
+
+    def made():
+        return sum(float(n) for n in re.findall(r"^framed_previews_total\S* (\S+)$", client.get("/metrics")[2], re.M))
+
+    page = browser.page(f"{origin}/")
+    before = made()
+    checks.check(until(lambda: made() > before + 3, 8), "no preview is made for the wall")
+    page.hide()
+    time.sleep(1)
+    before = made()
+    time.sleep(0.6)
+    checks.check(made() == before, f"{made() - before} previews are made for a hidden tab")
+    page.hide(False)
+    checks.check(until(lambda: made() > before, 5), "a tab that is seen again gets no previews")
+    page.close()
+
+
+def check_heap(checks, browser, origin):
+    """Pages that come and go, and pictures, leave no memory behind."""
+    page = browser.page(f"{origin}/")
+
+    def around(times):
+        for _ in range(times):
+            for route in ("camera/gate", "config", "new", ""):
+                page.run(f"location.hash = '#/{route}'")
+                page.until("document.querySelector('h1')")
+        time.sleep(0.3)
+        return page.heap()
+
+    around(5)  # the browser compiles what runs often
+    before, after = around(2), around(8)
+    checks.check(after < 1.2 * before, f"the heap grows from {before} to {after} bytes")
+    page.close()
+
+
+def check_narrow(checks, browser, origin):
+    """Each page in a phone's width; all controls have names; the keyboard goes from tile to tile."""
+    page = browser.page(f"{origin}/", width=390, height=800, dark=True)
+    for route, there in (("", ".wall li"), ("camera/gate", ".channels tr"), ("config", ".code li"), ("new", ".steps pre")):
+        page.run(f"location.hash = '#/{route}'")
+        checks.check(page.until(f"document.querySelector('{there}')", 8), f"{route}: no {there}")
+        time.sleep(0.2)
+        width = page.run("document.documentElement.scrollWidth")
+        checks.check(width <= 390, f"{route}: {width} pixels wide")
+        controls = page.controls()
+        nameless = [role for role, name in controls if not name]
+        checks.check(len(controls) > 5 and not nameless, f"{route}: no names of {nameless}")
+    page.run("location.hash = '#/'")
+    page.until("document.querySelectorAll('.wall li').length === 2")
+    page.run("document.querySelector('.wall a').focus()")
+    page.press("ArrowDown")
+    checks.check(page.run("document.activeElement === document.querySelectorAll('.wall a')[1]"), "the arrow goes nowhere")
+    check_quiet(checks, page, origin)
+    page.close()
+
+
+def check_viewers(checks, browser, origin, port):
+    """Who comes when as many look as may is told so."""
+    held = []
+    try:
+        for _ in range(64):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/api/v1/view?c=gate:160&fps=1")
+            held.append(connection)
+            if connection.getresponse().status != 200:
+                break
+        checks.check(len(held) == 33, f"the viewer of number {len(held)} is refused")
+        page = browser.page(f"{origin}/")
+        told = page.until("document.querySelector('.notice:not([hidden])')?.textContent", 8)
+        checks.check(told and told.startswith("No pictures: "), f"who is one too many is told: {told}")
+        check_quiet(checks, page, origin, but="503")
+        page.close()
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def check_token(checks, browser, origin):
+    """Without the token the page asks for it; a wrong one it asks for again."""
+    page = browser.page(f"{origin}/")
+
+    def give(token):
+        page.run(f"document.querySelector('#ask-token').value = '{token}'")
+        page.run("document.querySelector('#ask button').click()")
+
+    checks.check(page.until("document.querySelector('#ask')?.open", 8), "it does not ask for a token")
+    checks.check(not page.run("document.querySelector('.wall li')"), "it shows cameras without a token")
+    give("wrong")
+    told = page.until("document.querySelector('#ask').open && document.querySelector('#ask-why').textContent.includes('wrong')")
+    checks.check(told, "it does not say that the token is wrong")
+    give(TOKEN)
+    checks.check(page.until("document.querySelectorAll('.wall li').length === 2", 8), "the right token shows nothing")
+    checks.check(not any(TOKEN in url for url in page.requests), "the token is in an address")
+    check_quiet(checks, page, origin, but="401")
+    page.close()
+
+
+def ask_for_token(framed, port, config):
+    """By a reload of a configuration that has one."""
+    with open(framed.config, "w") as file:
+        file.write(config)
+    framed.child.send_signal(signal.SIGHUP)
+    until(lambda: Client(port).get("/api/v1/status")[0] == 401, 5)
 
 
 def main():
     checks = Checks("page")
     check_types(checks)
+    if not PROGRAM:
+        checks.skip(f"the page in a browser: {PACKAGE} is not installed")
+        checks.end()
     with folder() as where:
-        clip = make_clip(f"{where}/clip.mp4")
-        with Framed(where, CONFIG.format(clip=clip, where=where, port=free_port())) as framed:
-            port = port_of(framed)
-            check_files(checks, port)
-            if not PROGRAM:
-                checks.skip(f"the page in a browser: {PACKAGE} is not installed")
-                checks.end()
-            with Browser() as browser:
-                check_table(checks, browser, port)
+        clip = NumberedClip(encode(f"{where}/clip.h264", COUNT, size=SIZE))
+        with Camera(clip, user=f"viewer:{SECRET}") as gate, Camera(clip) as yard:
+            cameras = {"gate": gate, "yard": yard}
+            config = {"gate": gate.url(f"viewer:{SECRET}@"), "yard": yard.url(), "where": where}
+            with Framed(where, CONFIG.format(**config, token="")) as framed, Browser() as browser:
+                port = port_of(framed)
+                origin = f"http://127.0.0.1:{port}"
+                check_files(checks, port)
+                check_wall(checks, browser, origin, cameras)
+                check_camera(checks, browser, origin, gate)
+                check_outage(checks, browser, origin, yard)
+                check_config(checks, browser, origin, framed)
+                check_wizard(checks, browser, origin, where, gate)
+                check_proxy(checks, browser, port, cameras)
+                check_narrow(checks, browser, origin)
+                check_hidden(checks, browser, origin, port)
+                check_heap(checks, browser, origin)
+                check_viewers(checks, browser, origin, port)
+                ask_for_token(framed, port, CONFIG.format(**config, token=f"\nhttp_token: {TOKEN}"))
+                check_token(checks, browser, origin)
     checks.end()
 
 

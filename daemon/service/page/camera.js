@@ -119,7 +119,7 @@ export class CameraPage {
   /** @param {Status} status */
   update(status) {
     this.camera = status.cameras.find((camera) => camera.name === this.name) ?? null;
-    this.actions.hidden = !this.camera || status.http_write === false;
+    this.actions.hidden = !this.camera || !status.http_write;
     if (!this.camera) {
       this.state.className = "state bad";
       setText(this.state, "there is no camera of this name");
@@ -292,9 +292,9 @@ export class CameraPage {
 
 /** @param {import("./status.js").Consumer[]} consumers */
 function consumersTable(consumers) {
-  return h("table", {}, h("thead", {}, h("tr", {}, ...["Client", "Behind", "Holds", "Taken", "Missed"].map((name) => h("th", {scope: "col"}, name)))),
+  return h("div", {class: "scroll"}, h("table", {}, h("thead", {}, h("tr", {}, ...["Client", "Behind", "Holds", "Taken", "Missed"].map((name) => h("th", {scope: "col"}, name)))),
     h("tbody", {}, ...consumers.map((each) => h("tr", {}, h("th", {scope: "row"}, each.name),
-      ...[each.behind, each.held, each.taken, each.missed].map((value) => h("td", {}, count(value)))))));
+      ...[each.behind, each.held, each.taken, each.missed].map((value) => h("td", {}, count(value))))))));
 }
 
 /**

@@ -2,7 +2,10 @@
 
 import {h} from "./dom.js";
 
-/** @typedef {{line: number, column?: number, key?: string, text: string}} Mistake */
+/**
+ * Without a line it is nowhere in a file.
+ * @typedef {{file?: string, line?: number, column?: number, key?: string, text: string}} Mistake
+ */
 
 /** A text that is only read. */
 export class CodeView {
@@ -17,7 +20,7 @@ export class CodeView {
    * @param {Mistake[]} mistakes
    */
   set(text, mistakes) {
-    const wrong = new Map(mistakes.map((mistake) => [mistake.line, mistake]));
+    const wrong = new Map(mistakes.map((mistake) => [mistake.line ?? 0, mistake]));
     this.list.replaceChildren(...text.replace(/\n$/, "").split("\n").map((line, i) => {
       const mistake = wrong.get(i + 1);
       return h("li", {class: mistake ? "wrong" : false, title: mistake?.text}, h("code", {}, line || " "));
@@ -67,7 +70,7 @@ export class CodeEditor {
 
   /** @param {Mistake[]} mistakes */
   mark(mistakes) {
-    this.wrong = new Set(mistakes.map((mistake) => mistake.line));
+    this.wrong = new Set(mistakes.map((mistake) => mistake.line ?? 0));
     this.number();
   }
 
@@ -87,10 +90,13 @@ export class CodeEditor {
 
 /**
  * @param {Mistake[]} mistakes
- * @param {(mistake: Mistake) => void} go
+ * @param {string | undefined} file  that is shown: others are named
+ * @param {(mistake: Mistake) => void} go  to one of that file
  */
-export function mistakeList(mistakes, go) {
-  return h("ol", {class: "mistakes"}, ...mistakes.map((mistake) => h("li", {}, h("button", {type: "button", onclick: () => go(mistake)},
-    h("b", {}, mistake.line > 0 ? `Line ${mistake.line}${mistake.column ? `, column ${mistake.column}` : ""}` : "The file"), " ",
-    mistake.key ? h("code", {}, mistake.key) : null, " ", mistake.text))));
+export function mistakeList(mistakes, file, go) {
+  return h("ol", {class: "mistakes"}, ...mistakes.map((mistake) => {
+    const place = mistake.line ? `Line ${mistake.line}, column ${mistake.column}` : "";
+    const words = [h("b", {}, mistake.file === file ? place : `${mistake.file ?? ""} ${place}`), " ", h("code", {}, mistake.key ?? ""), " ", mistake.text];
+    return h("li", {}, mistake.line && mistake.file === file ? h("button", {type: "button", onclick: () => go(mistake)}, ...words) : h("p", {}, ...words));
+  }));
 }

@@ -1,9 +1,11 @@
-// The configuration: its file with every mistake, what runs, what a reload would change, and a check of pasted text.
+// The configuration: its file with every mistake, what a reload would change of what runs, and a check of pasted text.
 
 import {explain, getJson, send} from "./api.js";
 import {CodeEditor, CodeView, mistakeList} from "./code.js";
-import {copyButton, h, setText} from "./dom.js";
+import {h, setText} from "./dom.js";
 import {onStatus} from "./status.js";
+
+/** @typedef {import("./code.js").Mistake} Mistake */
 
 const CHECK_MS = 400;
 
@@ -15,21 +17,18 @@ export class ConfigPage {
     this.mistakes = h("div", {});
     this.changes = h("div", {});
     this.file = new CodeView("The file");
-    this.running = new CodeView("What runs, with every key");
-    this.runningText = "";
     this.reload = h("button", {type: "button", class: "primary", onclick: () => this.reloadNow()}, "Reload");
     this.again = h("button", {type: "button", class: "quiet", onclick: () => this.load()}, "Read again");
     this.verdict = h("p", {class: "verdict", role: "status"});
     this.found = h("div", {});
     this.editor = new CodeEditor("Configuration to check", "Paste a configuration here. Nothing is saved.", () => this.checkSoon());
     main.append(h("div", {class: "row title"}, h("h1", {}, "Configuration"), this.path, h("div", {class: "row actions"}, this.again, this.reload)),
-      this.notice, this.mistakes,
-      h("section", {class: "changes"}, h("h2", {}, "What a reload would change"), this.changes),
+      this.notice,
       h("div", {class: "halves"},
         h("section", {}, h("h2", {}, "The file"), this.file.element),
-        h("section", {}, h("div", {class: "row"}, h("h2", {}, "What runs"), copyButton(() => this.runningText, "what runs")), this.running.element)),
+        h("section", {}, this.mistakes, h("h2", {}, "What a reload would change"), this.changes)),
       h("section", {}, h("h2", {}, "Check a text"), this.verdict, this.found, this.editor.element));
-    this.stopStatus = onStatus((status) => this.reload.hidden = status.http_write === false);
+    this.stopStatus = onStatus((status) => this.reload.hidden = !status.http_write);
     this.load();
   }
 
@@ -49,19 +48,18 @@ export class ConfigPage {
 
   async load() {
     try {
-      const {path, text, running, mistakes, changes} = await getJson("api/v1/config");
+      const {path, text, mistakes, changes} = await getJson("api/v1/config");
       setText(this.path, path);
-      this.file.set(text ?? "", mistakes);
-      this.runningText = running ?? "";
-      this.running.set(this.runningText, []);
-      this.mistakes.replaceChildren(mistakes.length ? mistakeList(mistakes, (mistake) => this.file.go(mistake.line)) : "");
+      const here = mistakes.filter((/** @type {Mistake} */ mistake) => mistake.file === path);
+      this.file.set(text ?? "", here);
+      this.mistakes.replaceChildren(...(mistakes.length ? [h("h2", {}, "Mistakes"), mistakeList(mistakes, path, (mistake) => this.file.go(mistake.line ?? 0))] : []));
       if (mistakes.length)
-        this.tell(`The file has ${mistakes.length} mistake${mistakes.length === 1 ? "" : "s"}; what ran before goes on.`, "bad");
+        this.tell(`${mistakes.length} mistake${mistakes.length === 1 ? "" : "s"}: a reload would be refused, and what runs goes on.`, "bad");
       else
-        this.tell("The file has no mistake.", "good");
+        this.tell("No mistake.", "good");
       this.reload.disabled = mistakes.length > 0;
       this.changes.replaceChildren(changes.length
-        ? h("ul", {}, ...changes.map((/** @type {any} */ change) => h("li", {}, typeof change === "string" ? change : change.text ?? JSON.stringify(change))))
+        ? h("ul", {}, ...changes.map((/** @type {{text: string}} */ change) => h("li", {}, change.text)))
         : h("p", {class: "hint"}, mistakes.length ? "Nothing: a file with mistakes is not taken." : "Nothing: the file is what runs."));
     } catch (problem) {
       this.tell(`The configuration cannot be shown. ${explain(problem)}`, "bad");
@@ -71,9 +69,9 @@ export class ConfigPage {
   async reloadNow() {
     this.reload.disabled = true;
     try {
-      await send("api/v1/reload");
+      const {done} = await send("api/v1/reload");
       await this.load();
-      this.tell("Reloaded.", "good");
+      this.tell(`Reloaded: ${done}.`, "good");
     } catch (problem) {
       this.tell(`Not reloaded. ${explain(problem)}`, "bad");
     }
@@ -103,7 +101,7 @@ export class ConfigPage {
   }
 
   /**
-   * @param {import("./code.js").Mistake[]} mistakes
+   * @param {Mistake[]} mistakes
    * @param {string} words
    * @param {string} level
    */
@@ -111,6 +109,6 @@ export class ConfigPage {
     this.verdict.className = `verdict ${level}`;
     setText(this.verdict, words);
     this.editor.mark(mistakes);
-    this.found.replaceChildren(mistakes.length ? mistakeList(mistakes, (mistake) => this.editor.go(mistake.line, mistake.column)) : "");
+    this.found.replaceChildren(mistakes.length ? mistakeList(mistakes, this.path.textContent ?? "", (mistake) => this.editor.go(mistake.line ?? 1, mistake.column)) : "");
   }
 }

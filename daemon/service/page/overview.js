@@ -13,7 +13,7 @@ import {WANTED_LOSSES, bytes, count, duration, health, limit, percent, problemsF
  *  @typedef {import("./history.js").History} History */
 
 const LOOK = "framed-look";
-const HISTORY_MS = 10000, FIVE_MINUTES = 150, BARS = 30, FPS = 5;
+const HISTORY_MS = 10000, FIVE_MINUTES = 150, BARS = 30, FPS = 5, PICTURES_MAX = 64; // of one stream
 const WIDTHS = [160, 240, 320, 480, 640];
 
 export class Overview {
@@ -148,7 +148,7 @@ export class Overview {
     const width = WIDTHS.find((width) => width >= pixels) ?? 640;
     const tiles = first ? [...this.tiles.values()].filter((tile) => tile.visible && !tile.item.hidden) : [];
     tiles.sort((a, b) => a.name < b.name ? -1 : 1);
-    this.view.show(tiles.map((tile) => tile.wish(width)));
+    this.view.show(tiles.slice(0, PICTURES_MAX).map((tile) => tile.wish(width)));
   }
 
   tick() {
@@ -179,7 +179,7 @@ export class Overview {
 
 class Band {
   constructor() {
-    this.sentence = h("p", {class: "sentence", role: "status"});
+    this.sentence = h("p", {class: "sentence"});
     this.meters = h("div", {class: "meters"});
     this.lossWords = h("span", {}, "–");
     this.element = h("section", {class: "band", "aria-label": "The whole daemon"}, this.sentence, this.meters,
@@ -194,25 +194,20 @@ class Band {
     const all = status.cameras.length, showing = tiles.filter((tile) => tile.isShowing()).length;
     const bound = status.bound;
     const words = [all === 0 ? "No cameras." : `${showing} of ${all} show${all === 1 && showing === 1 ? "s" : ""} pictures.`];
-    if (bound?.leg) {
+    if (bound.leg !== "unknown") {
       const told = limit(bound.leg);
       words.push(`${told[0].toUpperCase()}${told.slice(1)}${bound.share ? `, ${percent(bound.share)}` : ""}.`);
     }
-    if (typeof bound?.cameras_more === "number" && all > 0)
+    if (typeof bound.cameras_more === "number" && all > 0)
       words.push(bound.cameras_more > 0 ? `Room for ${bound.cameras_more} more.` : "No room for more.");
     setText(this.sentence, words.join(" "));
     this.element.classList.toggle("bad", showing < all);
-    const meters = [];
-    const process = status.process;
-    if (process) {
-      const cpu = bound?.cpu ?? process.cpu_cores;
-      meters.push(meter("Processors", cpu / process.cpu_cores_allowed, `${cpu.toFixed(1)} of ${process.cpu_cores_allowed.toFixed(0)} cores, framed ${process.cpu_cores.toFixed(2)}`));
-      meters.push(meter("Memory", null, bytes(process.resident_bytes)));
-    }
-    for (const device of status.devices ?? [])
-      if (device.nvdec !== null && device.nvdec !== undefined)
-        meters.push(meter(`NVDEC ${device.number ?? ""}`, device.nvdec, percent(device.nvdec)));
-    this.meters.replaceChildren(...meters);
+    const process = status.process, cpu = bound.cpu ?? process.cpu_cores, cores = process.cpu_cores_allowed;
+    const decoders = status.devices.filter((device) => device.nvdec !== null);
+    this.meters.replaceChildren(
+      meter("Processors", cpu / cores, `${cpu.toFixed(1)} of ${cores.toFixed(0)} cores, framed ${process.cpu_cores.toFixed(2)}`),
+      meter("Memory", null, bytes(process.resident_bytes)),
+      ...decoders.map((device) => meter(`NVDEC ${device.number}`, device.nvdec, percent(device.nvdec))));
   }
 
   /** @param {History | null} history */

@@ -17,11 +17,10 @@ import {getJson} from "./api.js";
  *     thread: Object<string, number>, network: Object<string, any> | null, last_error: Problem | null,
  *     scene: any, availability: {share: number, known_s: number, days: (number | null)[]} | null, alerts: string[],
  *     outputs: Output[]}} Camera
- * @typedef {{version?: string, uptime_s?: number, time_ms?: number, process?: any, bound?: any, devices?: any[],
- *     http_write?: boolean, cameras: Camera[]}} Status
+ * @typedef {{time_ms: number, http_write: boolean, process: any, bound: any, devices: any[], cameras: Camera[]}} Status
  */
 
-const EVERY_MS = 1000;
+const EVERY_MS = 1000, EACH_CAMERA_MS = 10; // of many cameras it is long, and the daemon has other work
 /** @type {Set<(status: Status) => void>} */
 const listeners = new Set();
 /** @type {Status | null} */
@@ -53,8 +52,7 @@ export async function refresh() {
   /** @type {Status} */
   const status = await getJson("api/v1/status");
   const after = Date.now();
-  if (status.time_ms)
-    clockAhead = (before + after) / 2 - status.time_ms;
+  clockAhead = (before + after) / 2 - status.time_ms;
   latest = status;
   for (const listener of listeners)
     listener(status);
@@ -74,7 +72,7 @@ export function watchStatus(tell) {
       tell(error);
     }
     running = false;
-    timer = window.setTimeout(turn, EVERY_MS);
+    timer = window.setTimeout(turn, Math.max(EVERY_MS, EACH_CAMERA_MS * (latest?.cameras.length ?? 0)));
   }
   document.addEventListener("visibilitychange", turn);
   turn();

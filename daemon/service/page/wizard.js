@@ -48,7 +48,7 @@ export class Wizard {
     for (const input of [this.url, this.user, this.password])
       input.addEventListener("input", () => this.write());
     this.stopStatus = onStatus((status) => {
-      this.mayWrite = status.http_write !== false;
+      this.mayWrite = status.http_write;
       this.readonly.hidden = this.mayWrite;
       this.add.hidden = this.look.hidden = this.tryIt.hidden = !this.mayWrite;
     });

@@ -85,12 +85,13 @@ export function clockTime(ms) {
  * @param {number | null} ageSeconds  of its newest picture, where known
  */
 export function health(camera, ageSeconds = null) {
+  const alerts = camera.alerts.filter((alert) => alert !== "down"); // that stays for a while when it is over
   switch (camera.state) {
   case "running":
     if (ageSeconds !== null && ageSeconds > staleAfter(camera))
       return {level: "bad", words: `no new picture for ${duration(ageSeconds)}`};
-    if (camera.alerts.length)
-      return {level: "warn", words: `running, ${camera.alerts.join(", ")}`};
+    if (alerts.length)
+      return {level: "warn", words: `running, ${alerts.join(", ")}`};
     if (camera.outputs.some((output) => output.last_error && output.last_error.age_s < 60))
       return {level: "warn", words: "running, an output has a problem"};
     return {level: "good", words: "running"};
