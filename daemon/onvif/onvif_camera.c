@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "config/url.h"
@@ -73,10 +74,13 @@ bool onvif_read_stream_url(struct onvif_stream *stream, const xmlNode *envelope)
     char url[sizeof stream->url];
     xml_text(envelope, "Body/GetStreamUriResponse/MediaUri/Uri", url, sizeof url);
     const bool whole = strlen(url) + 1 < sizeof url && !strpbrk(url, " \"'\\<>`");
-    if (!whole || config_url_kind(url) != URL_RTSP || !config_url_has_host(url))
+    const bool rtsp = strncasecmp(url, "rtsp://", 7) == 0 || strncasecmp(url, "rtsps://", 8) == 0;
+    if (!whole || !rtsp || !config_url_has_host(url))
         return false;
     copy_without_login(stream->url, sizeof stream->url, url);
-    return true;
+    if (!config_url_has_host(stream->url)) // an @ at the end makes all a password
+        *stream->url = 0;
+    return *stream->url;
 }
 
 int64_t onvif_read_clock(const xmlNode *envelope, int64_t now)

@@ -56,6 +56,9 @@ static void read_scope(const char *scopes, const char *prefix, char *to, size_t 
         }
         to[used++] = character;
     }
+    const bool is_full = used + 1 == size; // the last character may have been cut
+    while (is_full && used > 0 && to[used - 1] & 0x80)
+        used--;
     to[used] = 0;
 }
 

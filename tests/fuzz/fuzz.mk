@@ -1,7 +1,7 @@
 # Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
 # corpus once, by a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
-FUZZERS := client config control cube edit h264 h265 http jpeg results ring rtcp rtp rtsp sdp slices
+FUZZERS := client config control cube edit h264 h265 http jpeg onvif results ring rtcp rtp rtsp sdp slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image lut processors)
@@ -17,11 +17,12 @@ $(filter %_rtcp,$(FUZZED_BY)): $(B)/daemon/rtsp/rtcp.o
 $(filter %_rtp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/rtsp/rtp_%.o,packet receiver source)
 $(filter %_rtsp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/rtsp/rtsp_%.o,auth message url)
 $(filter %_sdp,$(FUZZED_BY)): $(B)/daemon/rtsp/sdp.o
+$(filter %_onvif,$(FUZZED_BY)): $(B)/config/url.o $(B)/daemon/base/clock.o $(patsubst %,$(B)/daemon/onvif/%.o,onvif_camera soap ws_discovery xml)
 $(filter %_h264 %_h265 %_jpeg,$(FUZZED_BY)): $(B)/tests/fuzz/rtp_payloads.o $(patsubst %,$(B)/daemon/bitstream/%.o,h264_headers nal) \
 	$(patsubst %,$(B)/daemon/rtsp/%.o,assembly depacketize_h264 depacketize_h265 depacketize_jpeg depacketizer jpeg_header \
 	nal_assembly parameter_sets picture_end)
 $(filter-out %_config %_edit %_slices,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
-$(filter-out %_client %_config %_cube %_edit %_h264 %_h265 %_jpeg %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
+$(filter-out %_client %_config %_cube %_edit %_h264 %_h265 %_jpeg %_onvif %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
 $(filter %_edit,$(FUZZED_BY)): $(B)/daemon/service/camera_body.o $(B)/daemon/supervisor/edit.o
 $(filter %_config %_cube %_edit,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
 

@@ -67,7 +67,7 @@ FILES = [
     (r"daemon/cli/(probe_report|stream_probe)\.c", ["libavcodec/"]),
     (r"daemon/cli/discover\.c", ["curl/curl.h"]),
     (r"daemon/service/camera_finder\.c", ["jansson.h"]),
-    (r"daemon/onvif/\w+\.[ch]", ["libxml/"]),
+    (r"daemon/onvif/\w+\.[ch]|tests/fuzz/fuzz_onvif\.c", ["libxml/"]),
     (r"daemon/onvif/soap\.c", ["curl/curl.h", "openssl/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/view/jpeg\.c", ["libavcodec/", "libavutil/"]),
