@@ -7,13 +7,18 @@
 
 static void print_availability(FILE *to, const struct metrics *metrics)
 {
-    metrics_print_head(to, "framed_camera_availability_ratio", "gauge",
-                       "Share of the known time of seven days in which the camera delivered "
-                       "pictures.");
-    for (int i = 0; i < metrics->n_cameras; i++)
-        if (metrics->cameras[i]->availability.known_s > 0)
-            fprintf(to, "framed_camera_availability_ratio{camera=\"%s\"} %.6f\n",
-                    metrics->cameras[i]->config->name, metrics->cameras[i]->availability.share);
+    bool any = false; // is known: else there is no such metric
+    for (int i = 0; i < metrics->n_cameras; i++) {
+        if (metrics->cameras[i]->availability.known_s == 0)
+            continue;
+        if (!any)
+            metrics_print_head(to, "framed_camera_availability_ratio", "gauge",
+                               "Share of the known time of seven days in which the camera "
+                               "delivered pictures.");
+        any = true;
+        fprintf(to, "framed_camera_availability_ratio{camera=\"%s\"} %.6f\n",
+                metrics->cameras[i]->config->name, metrics->cameras[i]->availability.share);
+    }
     metrics_print_head(to, "framed_camera_availability_known_seconds", "gauge",
                        "The known time of seven days.");
     for (int i = 0; i < metrics->n_cameras; i++)

@@ -81,7 +81,7 @@ def check_parser(checks, client):
 
 
 def check_refusals(checks, client):
-    for page in ("/metrics/", "/metricsx", "/../metrics", "/api/v1/cameras/gate", "//healthz"):
+    for page in ("/metrics/", "/metricsx", "/../metrics", "/api/v1/camera", "//healthz"):
         checks.check(client.get(page)[0] == 404, f"{page}: {client.get(page)}")
     checks.check(client.get("/healthz?a=b")[0] == 200, "a query is no part of the path")
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
