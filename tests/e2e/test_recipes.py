@@ -3,7 +3,8 @@
 clip where they are and where the same runtime finds them by its own preprocessing. Left out are programs whose library is
 not installed here, and device memory where there is no GPU; those that say "Untested" are compiled alone.
 
-environment: BLOCKS, the clip of blocks_clip.py, where there is no ffmpeg to make it
+environment: BLOCKS, the clip of blocks_clip.py, where there is no ffmpeg to make it; PICTURES, how many of it are looked at
+             (50)
 """
 import ast
 import glob
@@ -23,7 +24,8 @@ from onnx import numpy_helper
 WIDTH, HEIGHT, SIDE, COUNT = 1280, 720, 640, 60
 NEAR = 0.4  # source pixels between a box and its block: less than what half a pixel of the tensor too much makes
 SAME = 0.99  # IoU of a box with that of the runtime's own preprocessing
-LINES, PICTURES = 4, 50  # that are looked at, of programs without a network and with
+# Pictures that are looked at, of programs without a network and with.
+LINES, PICTURES = 4, int(os.environ.get("PICTURES", 50))
 CONFIG = """
 backend: {backend}
 cameras:

@@ -12,10 +12,9 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from checks import Checks
-PACKAGES = "libavformat libavcodec libswscale libavutil libuv yaml-0.1 libsystemd jansson libmicrohttpd libssl libcrypto".split()
 C = "-std=c17 -D_GNU_SOURCE -I. -Wall -Wextra -Werror -fsyntax-only".split()
 CXX = "-std=c++11 -x c++ -Wall -Wextra -Werror -fsyntax-only".split()
-CUDA = "-std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror -x cu -ptx -o /dev/null".split()
+CUDA = "-std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror -x cu -G -ptx -o /dev/null".split()
 NVCC = [shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"]
 # What the files for wide registers want beside that, and the machine that they are for.
 WIDE = {
@@ -44,7 +43,9 @@ def calls(path, packages, *compilers):
 
 def main():
     os.chdir(ROOT)
-    packages = subprocess.run(["pkg-config", "--cflags", *PACKAGES], check=True, capture_output=True, text=True).stdout
+    with open("Makefile") as file:
+        names = re.search(r"^PACKAGES := (.*)", file.read(), re.M)[1].split()
+    packages = subprocess.run(["pkg-config", "--cflags", *names], check=True, capture_output=True, text=True).stdout
     packages = packages.split()
     sources = sorted(glob.glob("kernels/**/*.c", recursive=True) + glob.glob("config/*.c") + glob.glob("client/*.c") + glob.glob("daemon/**/*.c", recursive=True))
     headers = sorted(glob.glob("kernels/**/*.h", recursive=True) + glob.glob("config/*.h") + glob.glob("client/*.h") + glob.glob("daemon/**/*.h", recursive=True))
