@@ -46,7 +46,9 @@ def check_description(checks, client):
     checks.check(served == api.spec, "another description is served")
     for page in ("/metrics", "/healthz", "/readyz", "/api/v1/status", "/api/v1/cameras", "/api/v1/scenes", "/api/v1/history",
                  "/api/v1/history?camera=gate&samples=1", "/api/v1/history?camera=none", "/api/v1/history?samples=301",
-                 "/api/v1/history?samples=x", "/api/v1/events?types=x"):
+                 "/api/v1/history?samples=x", "/api/v1/events?types=x", "/api/v1/cameras/none/snapshot.jpg",
+                 "/api/v1/cameras/gate/outputs/none/snapshot.jpg", "/api/v1/cameras/gate/snapshot.jpg?width=0",
+                 "/api/v1/cameras/none/stream.mjpg", "/api/v1/view?c=gate:320&fps=0"):
         status, headers, text = client.get(page)
         wrong = api.judge("GET", page, status, headers["Content-Type"], text)
         checks.check(not wrong, wrong)
