@@ -130,6 +130,11 @@ void secrets_close(struct secrets *secrets)
     free(secrets);
 }
 
+const char *secrets_form(const struct secrets *secrets, int i)
+{
+    return i < secrets->n ? secrets->form[i] : NULL;
+}
+
 static bool stands_alone(const char *text, const char *p, size_t length)
 {
     return (p == text || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[length]);

@@ -14,5 +14,6 @@ int resume_main(int argc, char **argv);
 int record_main(int argc, char **argv);
 int snap_main(int argc, char **argv);
 int verify_main(int argc, char **argv);
+int support_main(int argc, char **argv);
 
 #endif

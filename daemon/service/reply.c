@@ -75,3 +75,16 @@ char *reply_unknown(void)
                   "record CAMERA MILLISECONDS, "
                   "snap CAMERA[/OUTPUT[/PLANE]] WIDTH)\"}");
 }
+
+char *reply_metrics(const struct metrics *metrics)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    metrics_print(to, metrics);
+    json_t *json = fclose(to) == 0 ? status_string(text) : NULL;
+    free(text);
+    return text_of(json_pack("{s:b, s:o}", "ok", 1, "metrics", json));
+}

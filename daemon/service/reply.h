@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "daemon/service/metrics.h"
 #include "daemon/supervisor/reload.h"
 
 // What a reload came to: 0 with its result, or its error and its reasons, a line each.
@@ -14,6 +15,8 @@ char *reply_refusal(int rc, const char *errors);
 char *reply_done(const char *done);
 // To a request for a JPEG: that, in base64.
 char *reply_jpeg(const uint8_t *file, size_t size);
+// To a request for the counters: their text.
+char *reply_metrics(const struct metrics *);
 // To a request that is none.
 char *reply_unknown(void);
 

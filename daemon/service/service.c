@@ -91,6 +91,7 @@ struct request {
         REQUEST_SNAP,
         REQUEST_PAUSE,
         REQUEST_RESUME,
+        REQUEST_METRICS,
         REQUESTS
     } kind;
     struct clip_wanted clip;
@@ -144,6 +145,8 @@ static void serve(struct request *request)
         reply(request, clip_record(&request->clip, &metrics));
     else if (request->kind == REQUEST_SNAP)
         snap_take(&request->snap, &metrics, took_snap);
+    else if (request->kind == REQUEST_METRICS)
+        reply(request, reply_metrics(&metrics));
     else
         reply(request, status_text(&service->status, &metrics));
 }
@@ -193,8 +196,8 @@ static void start_check(struct request *request)
 // is no request.
 static bool parse_request(struct request *request, const char *line, const char **file)
 {
-    static const char *const words[REQUESTS] = {"status", "reload", "record",
-                                                "snap",   "pause",  "resume"};
+    static const char *const words[REQUESTS] = {"status", "reload", "record", "snap",
+                                                "pause",  "resume", "metrics"};
     const size_t n = strcspn(line, " ");
     int kind = 0, used = 0;
     while (kind < REQUESTS && (strlen(words[kind]) != n || strncmp(line, words[kind], n) != 0))
