@@ -272,6 +272,8 @@ static struct memory_need outputs_need(const struct camera_config *camera,
 struct memory_need budget_camera(const struct camera_config *camera,
                                  const struct backend_driver *driver, bool nvdec)
 {
+    if (camera->paused.line)
+        return (struct memory_need){0}; // whether it fits is asked once it is resumed
     const struct stream_memory stream = budget_stream(camera);
     const struct image source = picture_of(&stream, driver, nvdec);
     const int depth = frames_in_flight(driver);
@@ -414,6 +416,8 @@ static void place_cameras(const struct config *config, const struct backend_driv
     }
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
+        if (camera->paused.line)
+            continue;
         const struct gpu_share share = budget_share(camera, driver, nvdec);
         struct gpu_share *taken =
             &gpus[placement_choose(gpus, n, &camera->device, share.bytes)].taken;

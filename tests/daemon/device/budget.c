@@ -173,6 +173,9 @@ static void test_stream(void)
     camera->picture = (struct dimensions){640, 360};
     CHECK(budget_stream(camera).width == 640 && budget_stream(camera).pictures == 4,
           "more is expected");
+    camera->paused = (struct place){.line = 1, .column = 1};
+    need = budget_camera(camera, &gpu, true);
+    CHECK(need.pinned == 0 && need.device == 0, "paused: %zu %zu", need.pinned, need.device);
     config_free(config);
 }
 
