@@ -11,8 +11,8 @@
 #include "daemon/decode/codec.h"
 #include "daemon/decode/corruption.h"
 #include "daemon/decode/dpb.h"
-#include "daemon/decode/hardware.h"
 #include "daemon/decode/hardware_codec.h"
+#include "daemon/decode/hardware_use.h"
 #include "daemon/decode/packet_history.h"
 #include "daemon/decode/packet_inspection.h"
 #include "daemon/decode/picture.h"
@@ -116,10 +116,10 @@ bool decoder_accepts(const struct decoder *d, const AVCodecParameters *parameter
 // --- notices
 
 // Goes behind what has not been asked for yet.
-static void give_notice(struct decoder *d, const char *subject, const char *text)
+static void give_notice(struct decoder *d, const char *text)
 {
     size_t at = d->notice_is_new ? strlen(d->notice) : 0;
-    snprintf(d->notice + at, sizeof(d->notice) - at, "%s%s %s", at ? "; " : "", subject, text);
+    snprintf(d->notice + at, sizeof(d->notice) - at, "%s%s", at ? "; " : "", text);
     d->notice_is_new = true;
 }
 
@@ -131,15 +131,14 @@ static void count_fallback(struct decoder *d, enum fallback why)
 
 static void notice_refusal(struct decoder *d)
 {
-    char what[64], text[96];
-    snprintf(text, sizeof text, "is not decoded by %s here: decoding on the cpu",
+    char text[160];
+    const char *profile = avcodec_profile_name(d->parameters->codec_id, d->parameters->profile);
+    snprintf(text, sizeof text, "%s%s%s is not decoded by %s here: decoding on the cpu",
+             avcodec_get_name(d->parameters->codec_id), profile ? " " : "", profile ? profile : "",
              d->hardware.by == DECODE_HARDWARE ? d->hardware.name : "NVDEC");
     if (d->options.decode.by != DECODE_AUTO) // it may well take no such stream
         count_fallback(d, FALLBACK_REFUSED);
-    const char *profile = avcodec_profile_name(d->parameters->codec_id, d->parameters->profile);
-    snprintf(what, sizeof(what), "%s%s%s", avcodec_get_name(d->parameters->codec_id),
-             profile ? " " : "", profile ? profile : "");
-    give_notice(d, what, text);
+    give_notice(d, text);
 }
 
 // Packets are of no use before the next keyframe.
@@ -174,42 +173,18 @@ static int open_on(struct decoder *d, struct decode_device *device)
     return rc;
 }
 
-// "vaapi:/dev/dri/renderD128".
-static const char *name_hardware(const struct decoder *d, char *to, size_t size)
-{
-    snprintf(to, size, "%s%s%s", d->hardware.name, d->hardware.device[0] ? ":" : "",
-             d->hardware.device);
-    return to;
-}
-
-// Where it cannot be opened, that is said once for all cameras.
 static int open_on_hardware(struct decoder *d)
 {
-    char name[DECODER_NAME_MAX + DECODER_DEVICE_MAX], why[128] = "", text[256];
-    const enum AVCodecID id = d->parameters->codec_id;
-    if (!hardware_may_open(d->options.hardware, &d->hardware))
-        return -ENODEV;
-    const int rc = codec_open_hardware(&d->codec, d->parameters, &d->options, &d->hardware,
-                                       d->buffers, d->pictures, why, sizeof why);
-    name_hardware(d, name, sizeof name);
-    if (rc == 0) {
-        snprintf(d->description, sizeof d->description, "%s %s", d->hardware.name,
-                 avcodec_get_name(id));
-        if (hardware_differs(d->options.hardware, &d->hardware, id) &&
-            hardware_is_news(d->options.hardware, &d->hardware, id))
-            give_notice(d, name, "gave other pictures than the cpu when framed verify ran");
-        return 0;
-    }
-    if (rc == -ETIMEDOUT)
-        hardware_hangs(d->options.hardware, &d->hardware);
-    if (rc == -ENOTSUP)
-        snprintf(text, sizeof text, "does not decode %s with this libavcodec: decoding on the cpu",
-                 avcodec_get_name(id));
+    char said[HARDWARE_SAID_MAX];
+    const int rc = hardware_use_open(&d->codec, d->parameters, &d->options, &d->hardware,
+                                     d->buffers, d->pictures, said);
+    if (said[0])
+        give_notice(d, said);
+    if (rc < 0)
+        count_fallback(d, rc == -ETIMEDOUT ? FALLBACK_FAILED : FALLBACK_NOT_OPENED);
     else
-        snprintf(text, sizeof text, "cannot be opened (%s): decoding on the cpu", why);
-    count_fallback(d, rc == -ETIMEDOUT ? FALLBACK_FAILED : FALLBACK_NOT_OPENED);
-    if (hardware_is_news(d->options.hardware, &d->hardware, id))
-        give_notice(d, name, text);
+        snprintf(d->description, sizeof d->description, "%s %s", d->hardware.name,
+                 avcodec_get_name(d->parameters->codec_id));
     return rc;
 }
 
@@ -308,17 +283,12 @@ static void give_up_codec(struct decoder *d, void (*end)(struct codec *))
 
 static void notice_failure(struct decoder *d, int error)
 {
-    char name[DECODER_NAME_MAX + DECODER_DEVICE_MAX] = "NVDEC", text[AV_ERROR_MAX_STRING_SIZE + 64];
-    const bool hangs = d->codec.hardware && hardware_codec_hangs(d->codec.hardware);
-    if (hangs)
-        hardware_hangs(d->options.hardware, &d->hardware);
+    char said[HARDWARE_SAID_MAX];
     if (d->codec.hardware)
-        name_hardware(d, name, sizeof name);
-    snprintf(text, sizeof(text), "failed (%s): decoding on the cpu",
-             hangs                         ? "its driver does not come back"
-             : error == AVERROR(ETIMEDOUT) ? "it gives no pictures"
-                                           : av_err2str(error));
-    give_notice(d, name, text);
+        hardware_use_failed(&d->codec, &d->options, &d->hardware, error, said);
+    else
+        snprintf(said, sizeof said, "NVDEC failed (%s): decoding on the cpu", av_err2str(error));
+    give_notice(d, said);
     count_fallback(d, FALLBACK_FAILED);
 }
 
@@ -348,24 +318,14 @@ static bool bridges(const struct decoder *d)
     return d->device && d->shown > 0 && d->options.low_delay && d->options.decode.by == DECODE_AUTO;
 }
 
-// Other hardware belongs to no lease: it is chosen once, and stays until it fails.
-static void choose_hardware(struct decoder *d)
-{
-    if (d->options.decode.by == DECODE_HARDWARE)
-        d->hardware = d->options.decode;
-    else if (d->options.decode.by != DECODE_AUTO || d->device ||
-             !hardware_choose(d->options.hardware, d->parameters->codec_id, &d->hardware))
-        d->hardware.by = DECODE_CPU;
-}
-
 int decoder_join(struct decoder *d, const struct decode_target *target)
 {
     const enum decode by = d->options.decode.by;
     if (by == DECODE_NVDEC && !target->device && !d->joined)
         return -ENODEV;
     d->device = by == DECODE_AUTO || by == DECODE_NVDEC ? target->device : NULL;
-    if (!d->joined)
-        choose_hardware(d);
+    if (!d->joined && !d->device) // other hardware belongs to no lease: it stays until it fails
+        d->hardware = hardware_use_choose(&d->options, d->parameters->codec_id);
     if (d->hardware.by == DECODE_HARDWARE)
         d->device = NULL;
     d->joined = true;
@@ -663,10 +623,10 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     info.source_height = ret->image.height;
     ret->info = info;
     if (converted && converted != d->converted) {
-        char to[64];
-        snprintf(to, sizeof(to), "pictures are converted to %s by libswscale",
+        char text[128];
+        snprintf(text, sizeof(text), "%s pictures are converted to %s by libswscale", converted,
                  pixel_format_name(ret->image.format));
-        give_notice(d, converted, to);
+        give_notice(d, text);
     }
     d->converted = converted;
     return 0;

@@ -1,0 +1,72 @@
+#include "daemon/decode/hardware_use.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "daemon/decode/hardware.h"
+#include "daemon/decode/hardware_codec.h"
+
+enum { NAME_MAX_BYTES = DECODER_NAME_MAX + DECODER_DEVICE_MAX };
+
+// "vaapi:/dev/dri/renderD128".
+static const char *name_of(const struct decoder_choice *choice, char to[NAME_MAX_BYTES])
+{
+    snprintf(to, NAME_MAX_BYTES, "%s%s%s", choice->name, choice->device[0] ? ":" : "",
+             choice->device);
+    return to;
+}
+
+struct decoder_choice hardware_use_choose(const struct decode_options *options, enum AVCodecID id)
+{
+    struct decoder_choice choice = options->decode;
+    if (choice.by == DECODE_AUTO && hardware_choose(options->hardware, id, &choice))
+        return choice;
+    if (choice.by != DECODE_HARDWARE)
+        choice.by = DECODE_CPU;
+    return choice;
+}
+
+int hardware_use_open(struct codec *codec, const AVCodecParameters *parameters,
+                      const struct decode_options *options, const struct decoder_choice *choice,
+                      struct buffers *buffers, struct pictures *pictures,
+                      char said[HARDWARE_SAID_MAX])
+{
+    char name[NAME_MAX_BYTES], why[128] = "";
+    const enum AVCodecID id = parameters->codec_id;
+    said[0] = 0;
+    if (!hardware_may_open(options->hardware, choice))
+        return -ENODEV;
+    const int rc =
+        codec_open_hardware(codec, parameters, options, choice, buffers, pictures, why, sizeof why);
+    if (rc == -ETIMEDOUT)
+        hardware_hangs(options->hardware, choice);
+    if ((rc == 0 && !hardware_differs(options->hardware, choice, id)) ||
+        !hardware_is_news(options->hardware, choice, id))
+        return rc;
+    name_of(choice, name);
+    if (rc == 0)
+        snprintf(said, HARDWARE_SAID_MAX,
+                 "%s gave other pictures than the cpu when framed verify ran", name);
+    else if (rc == -ENOTSUP)
+        snprintf(said, HARDWARE_SAID_MAX,
+                 "%s does not decode %s with this libavcodec: decoding on the cpu", name,
+                 avcodec_get_name(id));
+    else
+        snprintf(said, HARDWARE_SAID_MAX, "%s cannot be opened (%.64s): decoding on the cpu", name,
+                 why);
+    return rc;
+}
+
+void hardware_use_failed(const struct codec *codec, const struct decode_options *options,
+                         const struct decoder_choice *choice, int error,
+                         char said[HARDWARE_SAID_MAX])
+{
+    char name[NAME_MAX_BYTES];
+    const bool hangs = hardware_codec_hangs(codec->hardware);
+    if (hangs)
+        hardware_hangs(options->hardware, choice);
+    snprintf(said, HARDWARE_SAID_MAX, "%s failed (%s): decoding on the cpu", name_of(choice, name),
+             hangs                         ? "its driver does not come back"
+             : error == AVERROR(ETIMEDOUT) ? "it gives no pictures"
+                                           : av_err2str(error));
+}
