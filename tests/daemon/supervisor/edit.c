@@ -113,8 +113,9 @@ static void test_steps(void)
     snprintf(path, sizeof path, "%s/framed.d/api-gate.yaml", folder);
     CHECK(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600, "%o", st.st_mode);
     edit_close(edit);
-    snprintf(path, sizeof path, "rm -r %s/framed.d && touch %s/framed.d", folder, folder);
-    CHECK(system(path) == 0, "%s", path);
+    char command[256];
+    snprintf(command, sizeof command, "rm -r %s/framed.d && touch %s/framed.d", folder, folder);
+    CHECK(system(command) == 0, "%s", command);
     edit = open_edit(EDIT_PAUSE, "gate", NULL);
     CHECK(edit_write(edit, why, sizeof why) == -ENOTDIR && strstr(why, "Not a directory"), "%s",
           why);
