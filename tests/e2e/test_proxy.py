@@ -98,8 +98,8 @@ def check_writes(checks, what, proxied):
 
 
 def check_streams(checks, what, proxied):
-    """What is said is here at once: events when the stream begins."""
-    for path, least in (("api/v1/events", 20),):
+    """What is said is here at once: events when the stream begins, and pictures as they are shown."""
+    for path, least in (("api/v1/events", 20), ("api/v1/view?c=gate:160&fps=5", 10000)):
         connection = proxied.connection()
         began = time.monotonic()
         connection.request("GET", f"/cameras/{path}", headers={"Authorization": f"Bearer {TOKEN}"})
