@@ -64,7 +64,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-memory bench-motion bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-workers
+.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-memory bench-motion bench-newcomer bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -163,6 +163,11 @@ bench-scrape: ## what scraping the counters costs under full load (CLIP=FILE SCR
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_scrape.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(SCRAPE_ARGS)
+
+bench-newcomer: ## from the start of framed to the first tensor of a camera that the page finds: 60 s at most (DEB=FILE)
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1
+	@scripts/bench_newcomer.py --framed $(B)/framed $(if $(DEB),--deb $(DEB))
 
 bench-client: ## what reading frames costs a program, by libframed and by framedio, 165 rings at once, too (SECONDS=8)
 	@scripts/setup demo
