@@ -8,6 +8,7 @@
 
 #include "config/difference.h"
 #include "config/drop_ins.h"
+#include "config/effective.h"
 #include "config/file.h"
 #include "config/load.h"
 #include "config/redact.h"
@@ -95,16 +96,29 @@ static void add_change(void *opaque, const char *path, enum config_change change
         opaque, json_pack("{s:s, s:s, s:o}", "path", path, "change", words[change], "text", text));
 }
 
+static json_t *running_json(const struct config *config)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (to)
+        config_print_effective(to, config);
+    json_t *json = to && fclose(to) == 0 ? status_string(text) : json_null();
+    free(text);
+    return json;
+}
+
 static json_t *shown_json(const struct reading *reading)
 {
-    const struct reload *reload = reading->desk->reload;
+    const struct config *running = reload_config(reading->desk->reload);
     json_t *changes = json_array();
     if (reading->config)
-        config_difference(reload_config(reload), reading->config, add_change, changes);
-    return json_pack("{s:o, s:o, s:o, s:o}", "path",
+        config_difference(running, reading->config, add_change, changes);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "path",
                      status_string(reading->file ? reading->file : FILE_STDIN), "text",
-                     reading->shown ? status_string(reading->shown) : json_null(), "mistakes",
-                     mistakes_json(reading->errors), "changes", changes);
+                     reading->shown ? status_string(reading->shown) : json_null(), "running",
+                     running_json(running), "mistakes", mistakes_json(reading->errors), "changes",
+                     changes);
 }
 
 static void done(struct work *work)

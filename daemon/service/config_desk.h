@@ -11,7 +11,8 @@ struct config_desk {
     int readings; // that are under way; zero at first
 };
 
-// GET: {"path", "text": the file without its secrets (null: it cannot be read), "mistakes":
+// GET: {"path", "text": the file without its secrets (null: it cannot be read), "running": YAML of
+// what runs (config/effective.h), "mistakes":
 // [{"file", "line", "column", "key", "text"}], "changes": [{"path": "cameras.gate", "change":
 // "changed", "text": "cameras.gate: url changes"}] that a reload would make}.
 void config_desk_show(struct config_desk *, struct http_exchange *);

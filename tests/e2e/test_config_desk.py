@@ -60,6 +60,10 @@ def check_shown(checks, desk, framed, text):
     checks.check(shown["path"] == framed.config and shown["mistakes"] == [] and shown["changes"] == [], f"{shown}")
     wanted = re.sub("http_token: .*", "http_token: ***", re.sub(r"viewer:[^@]*@", "***@", text))
     checks.check(shown["text"] == wanted, f"the file is shown as\n{shown['text']}")
+    running = shown["running"]
+    checks.check(all(part in running for part in ("http_token: \"***\"", "  gate:\n    url: \"rtsp://***@", "        size: 64x64\n")),
+                 f"what runs is\n{running}")
+    checks.check("password" not in running and desk.mistakes(running.replace('"***"', '"0123456789abcdef"')) == [], f"{running}")
     write(framed, text.replace("64x64", "32x32", 1).replace("  yard:", "  back:"))
     changes = {change["text"] for change in desk.show()["changes"]}
     wanted = {"cameras.gate.outputs.o: size changes", "cameras.back is added", "cameras.yard is removed"}
@@ -96,7 +100,8 @@ def check_reloads(checks, desk, framed, text):
     write(framed, text.replace("64x64", "32x32", 1))
     status, answer = desk.ask("POST", "/api/v1/reload")
     checks.check(status == 200 and answer["done"].endswith("1 output of those kept changed"), f"{status} {answer}")
-    checks.check(desk.show()["changes"] == [], "what runs is not what was reloaded")
+    shown = desk.show()
+    checks.check(shown["changes"] == [] and "size: 32x32" in shown["running"], "what runs is not what was reloaded")
     write(framed, text.replace("64x64", "64", 1))
     status, answer = desk.ask("POST", "/api/v1/reload")
     checks.check(status == 409 and answer["mistakes"][0]["line"] == 9 and "size" in answer["error"], f"{status} {answer}")

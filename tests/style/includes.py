@@ -56,7 +56,7 @@ RANKS = {
     "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "view", "camera", "supervisor", "alert", "service", "onvif", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
     "config": ["url", "pattern", "address", "unit", "mistakes", "file", "drop_ins", "cube", "expand", "document", "redact", "quantity", "types", "describe", "name_patterns", "labels", "program", "polygons", "rois",
-               "value", "config", "op", "schema", "print", "json_schema", "object", "difference", "detections", "pauses", "members", "regions", "crops", "reader", "preset", "output_check", "mqtt_url", "check_notify", "check_sink", "check_output", "check", "mapping", "load"],
+               "value", "config", "op", "schema", "value_print", "print", "json_schema", "object", "difference", "effective", "detections", "pauses", "members", "regions", "crops", "reader", "preset", "output_check", "mqtt_url", "check_notify", "check_sink", "check_output", "check", "mapping", "load"],
 }
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [

@@ -1,0 +1,130 @@
+#include "config/effective.h"
+
+#include <string.h>
+
+#include "config/object.h"
+#include "config/value.h"
+#include "config/value_print.h"
+
+enum { INDENT = 2 };
+
+// What the rows before have opened: "notify.mqtt".
+struct section {
+    char path[KEY_MAX];
+    int indent; // of the table's own keys
+};
+
+// Prints the sections that the row stands in, as far as they are not open. Returns its indent.
+static int open_section(FILE *f, struct section *section, const char *key)
+{
+    int depth = 0;
+    for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.'), depth++) {
+        const size_t n = (size_t)(dot - key);
+        const char *word = dot;
+        if (strncmp(section->path, key, n) == 0 && strchr(".", section->path[n]))
+            continue;
+        while (word > key && word[-1] != '.')
+            word--;
+        fprintf(f, "%*s%.*s:\n", section->indent + depth * INDENT, "", (int)(dot - word), word);
+    }
+    const char *last = strrchr(key, '.');
+    snprintf(section->path, sizeof section->path, "%.*s", last ? (int)(last - key) : 0, key);
+    return section->indent + depth * INDENT;
+}
+
+// A table's defaults; one for each table.
+struct defaults {
+    struct config root;
+    struct camera_config camera;
+    struct output_config output;
+};
+
+static const void *default_of(const struct defaults *defaults, const struct table *table)
+{
+    return table == &root_table     ? (const void *)&defaults->root
+           : table == &camera_table ? (const void *)&defaults->camera
+                                    : (const void *)&defaults->output;
+}
+
+// Whether the value is one that nobody could write: what `overflow: auto` became of a copy, and
+// times of a gate that is off.
+static bool is_automatic(const struct config_row *row, const struct output_config *output)
+{
+    if (!output)
+        return false;
+    if (strncmp(row->key, "gate.", 5) == 0)
+        return !output->gate.motion && output->gate.change == 0;
+    return output->kernel == KERNEL_COPY && output->overflow == OVERFLOW_DROP_OLDEST &&
+           strcmp(row->key, "overflow") == 0;
+}
+
+static bool is_printed(const struct config_row *row, const struct table *table, const void *object,
+                       const struct defaults *defaults)
+{
+    const struct output_config *output = table_is_of_outputs(table) ? object : NULL;
+    return row_has_value(row) && table_has(table, row) && value_is_set(row, object) &&
+           (!output || row_is_of(row, output->kernel)) && strcmp(row->key, "preset") != 0 &&
+           !is_automatic(row, output) &&
+           strcmp(row->key, "cuda.device") != 0 && // the same as devices
+           !value_equal(row, default_of(defaults, table), object);
+}
+
+static void print_values(FILE *f, const struct table *table, const void *object, int indent,
+                         const struct defaults *defaults)
+{
+    struct section section = {.indent = indent};
+    const struct config_row *preset = table_find(table, "preset");
+    if (table == &camera_table && ((const struct camera_config *)object)->paused.line)
+        fprintf(f, "%*s# paused\n", indent, "");
+    if (preset && !value_equal(preset, default_of(defaults, table), object)) {
+        fprintf(f, "%*s# preset: ", indent, "");
+        value_print(f, preset, object);
+        putc('\n', f);
+    }
+    for (int i = 0; i < table->n; i++) {
+        const struct config_row *row = &table->rows[i];
+        if (!is_printed(row, table, object, defaults))
+            continue;
+        const int own = open_section(f, &section, row->key);
+        fprintf(f, "%*s%s: ", own, "", row_word(row));
+        value_print(f, row, object);
+        putc('\n', f);
+    }
+}
+
+static void print_items(FILE *f, const struct table *table, void *owner, int indent,
+                        const struct defaults *defaults)
+{
+    for (int r = 0; r < table->n; r++) {
+        const struct config_row *row = &table->rows[r];
+        bool any = false;
+        if (row->type != VALUE_ITEMS)
+            continue;
+        char *items = *object_items(row, owner);
+        for (int i = 0; i < *object_count(row, owner); i++) {
+            void *item = items + (size_t)i * row->items->size;
+            if (row->items == &output_table && ((struct output_config *)item)->is_batch)
+                continue; // a camera's share of a batch
+            if (!any)
+                fprintf(f, "%*s%s:\n", indent, "", row->key);
+            any = true;
+            fprintf(f, "%*s%s:\n", indent + INDENT, "", *object_name(row->items, item));
+            print_values(f, row->items, item, indent + 2 * INDENT, defaults);
+            print_items(f, row->items, item, indent + 2 * INDENT, defaults);
+        }
+    }
+}
+
+void config_print_effective(FILE *f, const struct config *config)
+{
+    struct defaults defaults = {0};
+    if (object_init(&root_table, &defaults.root) == 0 &&
+        object_init(&camera_table, &defaults.camera) == 0 &&
+        object_init(&output_table, &defaults.output) == 0) {
+        print_values(f, &root_table, config, 0, &defaults);
+        print_items(f, &root_table, (void *)config, 0, &defaults);
+    }
+    object_free(&camera_table, &defaults.camera);
+    object_free(&output_table, &defaults.output);
+    object_free(&root_table, &defaults.root);
+}

@@ -1,0 +1,15 @@
+// The configuration as it came out of its files.
+#ifndef FRAMED_CONFIG_EFFECTIVE_H
+#define FRAMED_CONFIG_EFFECTIVE_H
+
+#include <stdio.h>
+
+#include "config/config.h"
+
+// Prints YAML with the values of `defaults`, presets and drop-in files in their places. Keys that
+// hold their default are left out, and of secrets *** is printed; without these two it loads as the
+// same configuration. A preset is a comment: what it sets stands there. So is that a camera is
+// paused, which a drop-in file may say.
+void config_print_effective(FILE *, const struct config *);
+
+#endif

@@ -1,0 +1,433 @@
+#include "config/value_print.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "config/program.h"
+#include "config/quantity.h"
+#include "config/schema.h"
+#include "config/url.h"
+#include "config/value.h"
+
+static void print_text(FILE *f, const char *text)
+{
+    putc('"', f);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            putc('\\', f);
+        if (*text == '$') // value_parse gets expanded texts
+            putc('$', f);
+        putc(*text, f);
+    }
+    putc('"', f);
+}
+
+// Of the user's texts: without secrets.
+static void print_redacted(FILE *f, const char *text)
+{
+    char shown[4 * 4096];
+    print_text(f, config_url_redacted(text, shown, sizeof shown));
+}
+
+// As short as it may be to be read as the same number.
+static void print_number(FILE *f, double value)
+{
+    const bool common = value == 0 || (fabs(value) >= 1e-4 && fabs(value) < 1e15);
+    char text[32];
+    double same;
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (number_read(text, strlen(text), &same) && same == value &&
+            !(common && strchr(text, 'e')))
+            break;
+    }
+    fputs(text, f);
+}
+
+// In the largest unit that it is a whole number of, else in the smallest.
+static void print_quantity(FILE *f, double value, const struct unit_name *units)
+{
+    while (units[1].name && value / units->factor != (double)(int64_t)(value / units->factor))
+        units++;
+    print_number(f, value / units->factor);
+    fputs(units->name, f);
+}
+
+static void print_ns(FILE *f, int64_t ns, const struct unit_name *units)
+{
+    if (ns % 1000000 == 0 && ns % 1000000000 != 0)
+        fprintf(f, "%" PRId64 "ms", ns / 1000000);
+    else
+        print_quantity(f, (double)ns / 1e9, units);
+}
+
+static void print_fraction(FILE *f, double value)
+{
+    const double under = 1 / value;
+    if (under >= 2 && under == (double)(int)under)
+        fprintf(f, "1/%d", (int)under);
+    else
+        print_number(f, value);
+}
+
+static void print_numbers(FILE *f, const double v[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        fputs(i ? ", " : n > 1 ? "[" : "", f);
+        print_number(f, v[i]);
+    }
+    if (n > 1)
+        putc(']', f);
+}
+
+static void print_rect(FILE *f, const struct rect *rect)
+{
+    fprintf(f, "[%d, %d, %d, %d]", rect->x, rect->y, rect->width, rect->height);
+}
+
+static void print_hex(FILE *f, const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        fprintf(f, "%02x", bytes[i]);
+}
+
+static void print_pin(FILE *f, const struct pin *pin)
+{
+    char text[PROCESSORS_TEXT];
+    if (pin->how == PINNING_LIST)
+        fprintf(f, "\"%s\"", processors_text(&pin->list, text));
+    else
+        fputs(pin->how == PINNING_NONE ? "none" : "auto", f);
+}
+
+static void print_gpu(FILE *f, const struct gpu_choice *gpu)
+{
+    if (gpu->by == GPU_BY_NUMBER) {
+        fprintf(f, "%d", gpu->number);
+    } else if (gpu->by == GPU_AUTO) {
+        fputs("auto", f);
+    } else {
+        fputs("GPU-", f);
+        for (size_t i = 0; i < sizeof gpu->uuid; i++)
+            fprintf(f, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", gpu->uuid[i]);
+    }
+}
+
+static void print_address(FILE *f, const struct sink_address *address)
+{
+    const char *host = address_host(address);
+    const bool brackets = strchr(host, ':');
+    if (address->kind == SINK_TCP && !address->host)
+        fprintf(f, "\"tcp:%d\"", address->port);
+    else if (address->kind == SINK_TCP)
+        fprintf(f, "\"tcp:%s%s%s:%d\"", brackets ? "[" : "", host, brackets ? "]" : "",
+                address->port);
+    else if (address->kind == SINK_RTSP)
+        print_redacted(f, address->url);
+    else {
+        char text[PATH_MAX + 16];
+        snprintf(text, sizeof text, "%s%s", address_scheme(address->kind),
+                 address->path ? address->path : "");
+        print_text(f, text);
+    }
+}
+
+// Texts one behind the other, each with its final zero.
+static void print_texts(FILE *f, const char *text, size_t bytes)
+{
+    const char *between = "[";
+    for (const char *end = text + bytes; text < end; text += strlen(text) + 1) {
+        fputs(between, f);
+        print_redacted(f, text);
+        between = ", ";
+    }
+    putc(']', f);
+}
+
+static void print_list(FILE *f, const struct config_row *row, const void *member)
+{
+    const char *between = "[";
+    if (row->type == VALUE_GPUS) {
+        const struct gpu_list *gpus = member;
+        for (int i = 0; i < gpus->n; i++, between = ", ")
+            fprintf(f, "%s%d", between, gpus->number[i]);
+    } else if (row->type == VALUE_CLASSES) {
+        const struct classes *classes = member;
+        for (int i = 0; i < classes->n; i++, between = ", ") {
+            fputs(between, f);
+            if (classes->list[i].name[0])
+                print_text(f, classes->list[i].name);
+            else
+                fprintf(f, "%d", classes->list[i].number);
+        }
+    } else if (row->type == VALUE_NAME_PATTERNS) {
+        const struct name_patterns *patterns = member;
+        for (int i = 0; i < patterns->n; i++, between = ", ") {
+            fputs(between, f);
+            print_text(f, patterns->list[i]);
+        }
+    } else {
+        const struct polygons *polygons = member;
+        for (int i = 0; i < polygons->n; i++, between = ", ") {
+            fprintf(f, "%s\"", between);
+            for (int p = 0; p < polygons->list[i].n; p++)
+                fprintf(f, "%s%d,%d", p ? " " : "", polygons->list[i].point[p].x,
+                        polygons->list[i].point[p].y);
+            putc('"', f);
+        }
+    }
+    putc(']', f);
+}
+
+static void print_map(FILE *f, const struct config_row *row, const void *member)
+{
+    const char *between = "{";
+    if (row->type == VALUE_ROIS) {
+        const struct rois *rois = member;
+        for (int i = 0; i < rois->n; i++, between = ", ") {
+            fprintf(f, "%s%s: ", between, rois->list[i].name);
+            print_rect(f, &rois->list[i].rect);
+        }
+    } else {
+        const struct demuxer_options *options = member;
+        for (int i = 0; i < options->n; i++, between = ", ") {
+            const char *name = options->list[i].name;
+            fputs(between, f);
+            print_text(f, name);
+            fputs(": ", f);
+            if (config_name_is_secret(name, strlen(name)))
+                print_text(f, "***");
+            else
+                print_redacted(f, options->list[i].value);
+        }
+    }
+    putc('}', f);
+}
+
+static bool is_empty_list(const struct config_row *row, const void *member)
+{
+    return (row->type == VALUE_GPUS && ((const struct gpu_list *)member)->n == 0) ||
+           (row->type == VALUE_CLASSES && ((const struct classes *)member)->n == 0);
+}
+
+static bool is_zero(const struct config_row *row, const void *member)
+{
+    switch (row->type) {
+    case VALUE_INT:
+        return *(const int *)member == 0;
+    case VALUE_DURATION:
+        return ((const struct duration *)member)->ns == 0;
+    case VALUE_BYTES:
+        return ((const struct bytes *)member)->n == 0;
+    case VALUE_DIMENSIONS:
+        return ((const struct dimensions *)member)->width == 0;
+    case VALUE_STRING:
+        return !*(char *const *)member;
+    default:
+        return is_empty_list(row, member);
+    }
+}
+
+static void print_levels(FILE *f, const struct levels *levels)
+{
+    const double v[3] = {levels->v[0], levels->v[1], levels->v[2]};
+    if (levels->mean)
+        fputs("mean", f);
+    else
+        print_numbers(f, v, levels->n);
+}
+
+static void print_split(FILE *f, const struct split *split)
+{
+    if (split->bytes > 0)
+        print_quantity(f, (double)split->bytes, size_units);
+    else if (split->ns > 0)
+        print_ns(f, split->ns, span_units);
+    else
+        putc('0', f);
+}
+
+static void print_string(FILE *f, const struct config_row *row, const char *text)
+{
+    const size_t n = strlen(row->key);
+    const bool webhook = strcmp(row->key, "notify.webhook") == 0; // its path may be a secret
+    if (config_name_is_secret(row->key, n) || webhook)
+        print_text(f, "***");
+    else
+        print_redacted(f, text);
+}
+
+static void print_decoder(FILE *f, const struct decoder_choice *decoder)
+{
+    static const char *const words[] = {[DECODE_AUTO] = "auto", [DECODE_CPU] = "cpu", "nvdec"};
+    if (decoder->by == DECODE_HARDWARE)
+        fprintf(f, "\"%s%s%s\"", decoder->name, *decoder->device ? ":" : "", decoder->device);
+    else
+        fputs(words[decoder->by], f);
+}
+
+static void print_others(FILE *f, const struct config_row *row, const void *member)
+{
+    const struct control_address *control = member;
+    const struct http_address *http = member;
+    const struct labels *labels = member;
+    const struct program *program = member;
+    const struct affine *affine = member;
+    const struct fingerprint *fingerprint = member;
+    const struct batch_wait *wait = member;
+    switch (row->type) {
+    case VALUE_AFFINE:
+        print_numbers(f, affine->m, 6);
+        break;
+    case VALUE_BATCH_WAIT:
+        if (wait->ns == WAIT_AUTO)
+            fputs("auto", f);
+        else
+            print_ns(f, wait->ns, duration_units);
+        break;
+    case VALUE_CONTROL:
+        if (control->off || control->at.kind == SINK_NONE)
+            fputs(control->off ? "off" : "auto", f);
+        else
+            print_address(f, &control->at);
+        break;
+    case VALUE_HTTP:
+        if (http->at.kind == SINK_NONE)
+            fputs("off", f);
+        else
+            print_address(f, &http->at);
+        break;
+    case VALUE_CROP:
+        print_rect(f, &((const struct crop *)member)->rect);
+        break;
+    case VALUE_DECODER:
+        print_decoder(f, member);
+        break;
+    case VALUE_FINGERPRINT:
+        putc('"', f);
+        print_hex(f, fingerprint->sha256, sizeof fingerprint->sha256);
+        putc('"', f);
+        break;
+    case VALUE_GPU:
+        print_gpu(f, member);
+        break;
+    case VALUE_LABELS:
+        print_texts(f, labels->text, labels->bytes);
+        break;
+    case VALUE_PROGRAM:
+        print_texts(f, program->text, program->bytes);
+        break;
+    case VALUE_PIN:
+        print_pin(f, member);
+        break;
+    case VALUE_OPTIONS:
+    case VALUE_ROIS:
+        print_map(f, row, member);
+        break;
+    default: // lists
+        print_list(f, row, member);
+    }
+}
+
+bool value_is_set(const struct config_row *row, const void *object)
+{
+    const void *member = (const char *)object + row->offset;
+    switch (row->type) {
+    case VALUE_STRING:
+    case VALUE_SHARED:
+    case VALUE_ROI:
+    case VALUE_LUT:
+        return *(char *const *)member != NULL || row->zero; // the name or path stands first
+    case VALUE_DIMENSIONS:
+        return ((const struct dimensions *)member)->width > 0 || row->zero;
+    case VALUE_AFFINE:
+        return ((const struct affine *)member)->set;
+    case VALUE_CROP:
+        return ((const struct crop *)member)->set;
+    case VALUE_FINGERPRINT:
+        return ((const struct fingerprint *)member)->set;
+    case VALUE_SINK:
+        return ((const struct sink_address *)member)->kind != SINK_NONE;
+    case VALUE_LABELS:
+        return ((const struct labels *)member)->text != NULL;
+    case VALUE_PROGRAM:
+        return ((const struct program *)member)->text != NULL;
+    case VALUE_NAME_PATTERNS:
+        return ((const struct name_patterns *)member)->n > 0;
+    case VALUE_OPTIONS:
+        return ((const struct demuxer_options *)member)->n > 0;
+    case VALUE_ROIS:
+        return ((const struct rois *)member)->n > 0;
+    case VALUE_POLYGONS:
+        return ((const struct polygons *)member)->n > 0;
+    default:
+        return !is_empty_list(row, member) || row->zero;
+    }
+}
+
+void value_print(FILE *f, const struct config_row *row, const void *object)
+{
+    const void *member = (const char *)object + row->offset;
+    if (row->zero && is_zero(row, member)) {
+        fputs(row->zero, f);
+        return;
+    }
+    switch (row->type) {
+    case VALUE_BOOL:
+        fputs(*(const bool *)member ? "true" : "false", f);
+        break;
+    case VALUE_INT:
+        fprintf(f, "%d", *(const int *)member);
+        break;
+    case VALUE_NUMBER:
+        print_number(f, *(const double *)member);
+        break;
+    case VALUE_FRACTION:
+        print_fraction(f, ((const struct fraction *)member)->value);
+        break;
+    case VALUE_CHOICE:
+        fputs(row_choice(row, *(const int *)member), f);
+        break;
+    case VALUE_STRING:
+        print_string(f, row, *(char *const *)member);
+        break;
+    case VALUE_SHARED:
+    case VALUE_ROI:
+    case VALUE_LUT:
+        print_text(f, *(char *const *)member);
+        break;
+    case VALUE_DURATION:
+        print_ns(f, ((const struct duration *)member)->ns, duration_units);
+        break;
+    case VALUE_BYTES:
+        print_quantity(f, (double)((const struct bytes *)member)->n, size_units);
+        break;
+    case VALUE_SPLIT:
+        print_split(f, member);
+        break;
+    case VALUE_PERCENT:
+        fprintf(f, "%d%%", ((const struct percent *)member)->n);
+        break;
+    case VALUE_DIMENSIONS:
+        fprintf(f, "%dx%d", ((const struct dimensions *)member)->width,
+                ((const struct dimensions *)member)->height);
+        break;
+    case VALUE_FILEMODE:
+        fprintf(f, "\"%04o\"", (unsigned)((const struct filemode *)member)->mode);
+        break;
+    case VALUE_LEVELS:
+        print_levels(f, member);
+        break;
+    case VALUE_CHANNELS:
+        print_numbers(f, ((const struct channels *)member)->v,
+                      ((const struct channels *)member)->n);
+        break;
+    case VALUE_SINK:
+        print_address(f, member);
+        break;
+    default:
+        print_others(f, row, member);
+    }
+}

@@ -1,0 +1,181 @@
+// What is printed of a configuration loads as the same, and shows no secret.
+#include "config/effective.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/difference.h"
+#include "config/load.h"
+#include "config/print.h"
+#include "tests/test.h"
+
+static struct config *load(const char *text)
+{
+    struct config *config = NULL;
+    CHECK(config_load_text(&config, text, strlen(text), "test", stderr) == 0, "in\n%s", text);
+    return config;
+}
+
+static char *print(const struct config *config)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    config_print_effective(to, config);
+    fclose(to);
+    return text;
+}
+
+static void tell(void *text, const char *path, enum config_change change, const char *keys)
+{
+    CHECK(strcmp(keys, "preset") == 0, "'%s' differs (%d) in: %s\n%s", path, (int)change, keys,
+          (const char *)text);
+}
+
+static void expect_same(const char *text)
+{
+    struct config *before = load(text);
+    char *printed = before ? print(before) : NULL;
+    struct config *after = printed ? load(printed) : NULL;
+    if (after) {
+        config_difference(before, after, tell, printed);
+    }
+    config_free(after);
+    free(printed);
+    config_free(before);
+}
+
+static void test_values(void)
+{
+    static const char *const texts[] = {
+        "backend: cpu\nready: all\nlog: {level: debug}\nhttp: '[::1]:80'\ncontrol: off\n"
+        "http_write: true\n",
+        "cuda: {devices: [1, 3], streams: 3, band: 1536KiB, memory: 7GiB}\ncpu: {workers: 2, pin: "
+        "'0-3,8'}\nhttp: unix:/run/a b.sock\n",
+        "cpu: {pin: auto}\ncontrol: /run/x.sock\npaused: ['gate', 'y*']\n",
+        "notify: {command: [/bin/sh, -c, 'echo $$1 \"x\"']}\n",
+        "notify: {command: 'echo \\'}\n",
+    };
+    static const char cameras[] =
+        "cameras: {gate: {url: /a$$b\"c, outputs: {o: {sink: 'tcp:0'}}}}\n";
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[4096];
+        snprintf(text, sizeof text, "%s%s", texts[i], cameras);
+        expect_same(text);
+    }
+}
+
+static void test_cameras(void)
+{
+    static const char *const texts[] = {
+        "url: rtsp://10.0.0.5/a, transport: udp, tls: {verify: false, legacy: true}, spare: off, "
+        "decode: cpu, decode_threads: 3, picture: 1280x720, fps: 29.97, pictures: keyframes",
+        "url: a.mp4, loop: true, pace: realtime, rotate: ignore, damaged: hold, connect_timeout: "
+        "1.5s, media_timeout: 90s, close_timeout: 250ms, device: GPU-01234567-89ab-cdef-0123-"
+        "456789abcdef",
+        "url: a.raw, demuxer: rawvideo, options: {pixel_format: bgra, video_size: 64x64}, device: "
+        "3",
+        "url: a, rois: {door: [0, 0, 640, 480], lane: [1, 2, 3, 4]}, stats: true, grid: 16x9, "
+        "motion: {sensitivity: 70, min_area: 900, mask: ['0,0 640,0 640,120', '1,1 2,2 3,1']}",
+        "url: 'rtsps://h/a', tls: {fingerprint: "
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[4096];
+        snprintf(text, sizeof text, "cameras: {gate: {%s, outputs: {o: {sink: 'tcp:0'}}}}\n",
+                 texts[i]);
+        expect_same(text);
+    }
+}
+
+static void test_outputs(void)
+{
+    static const char *const texts[] = {
+        "preset: ultralytics, size: 640x640",
+        "preset: mmdet, size: 640x480, fill: [1, 2, 3]",
+        "preset: imagenet-stretch, size: 64x64",
+        "preset: yolox, fill: 0, size: 64x64",
+        "size: 64x64, fit: stretch, fill: 7, tensor: {dtype: f16, scale: 1/255, mean: [0.485, "
+        "0.456, 0.406], std: 0.3, order: bgr, layout: nhwc}",
+        "size: 64x64, affine: [0.5, 0, 1.25, 0, 0.5, 1e-7]",
+        "size: 64x64, crop: [8, 8, 100, 100], fill: mean, rotate: 12.5, flip: both",
+        "kernel: yuv, format: nv12, fps: 0.1, max_age: 1m, slots: 9, mode: '0600'",
+        "kernel: yuv, overflow: wait, group: root, clients: 3",
+        "size: 64x64, gate: {motion: true, hold: 3s, every: 1m}",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[4096];
+        snprintf(text, sizeof text,
+                 "cameras: {gate: {url: a, outputs: {o: {%s, sink: 'unix:/tmp/s'}}}}\n", texts[i]);
+        expect_same(text);
+    }
+    expect_same(
+        "cameras: {gate: {url: a, outputs: {o: {kernel: copy, segment: 10m, keep: 3GiB, "
+        "before: 10s, sink: 'file:/tmp/a-%Y%m%d-%H%M%S.mp4'}, r: {size: 8x8, sink: "
+        "'ring:/tmp/r', detections: {sink: 'unix:/tmp/d', labels: [a, \"b: c\", 7]}}, c: "
+        "{crops: {of: r, classes: [a, 2], margin: 10%}, size: 8x8, sink: 'ring:/tmp/c'}}}}\n"
+        "batches: {all: {cameras: ['*', '!x'], size: 64x64, wait: 20ms, tail: zero, sink: "
+        "'ring:/tmp/b'}}\n");
+    expect_same("defaults: {size: 32x32, transport: udp, fill: 3}\ncameras: {gate: {url: "
+                "'rtsp://h/a', outputs: {o: {sink: 'tcp:0'}, y: {kernel: yuv, sink: 'tcp:0'}}}}\n");
+}
+
+static void test_all_keys(void)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    config_print_defaults(to);
+    fclose(to);
+    expect_same(text);
+    free(text);
+}
+
+static void test_text(void)
+{
+    struct config *config = load("notify: {mqtt: {server: 'mqtt://h'}}\ncameras: {gate: {url: a, "
+                                 "outputs: {o: {sink: 'tcp:0', tensor: {dtype: f32}}}}}\n");
+    char *printed = print(config);
+    static const char wanted[] = "notify:\n"
+                                 "  mqtt:\n"
+                                 "    server: \"mqtt://h\"\n"
+                                 "cameras:\n"
+                                 "  gate:\n"
+                                 "    url: \"a\"\n"
+                                 "    outputs:\n"
+                                 "      o:\n"
+                                 "        tensor:\n"
+                                 "          dtype: f32\n"
+                                 "        overflow: wait\n"
+                                 "        sink: \"tcp:0\"\n"
+                                 "        protocol: framed\n";
+    CHECK(strcmp(printed, wanted) == 0, "\n%s", printed);
+    free(printed);
+    config_free(config);
+}
+
+static void test_secrets(void)
+{
+    static const char text[] =
+        "http_token: Zorngiebel-0123456789\n"
+        "notify: {webhook: 'https://h/Zorn', mqtt: {server: 'mqtt://h', user: Zorn, password: "
+        "Zorn}}\n"
+        "cameras: {gate: {url: 'rtsp://viewer:Zorn@h/a?token=Zorn', options: {password: Zorn}, "
+        "demuxer: rtsp, outputs: {o: {kernel: copy, sink: 'rtsp://viewer:Zorn@h/b'}}}}\n";
+    struct config *config = load(text);
+    char *printed = print(config);
+    CHECK(!strcasestr(printed, "zorn") && !strstr(printed, "viewer"), "%s", printed);
+    free(printed);
+    config_free(config);
+}
+
+int main(void)
+{
+    TEST(test_values());
+    TEST(test_cameras());
+    TEST(test_outputs());
+    TEST(test_all_keys());
+    TEST(test_text());
+    TEST(test_secrets());
+    return test_end();
+}
