@@ -43,7 +43,7 @@ struct watched *alert_memory_get(struct alert_memory *memory, const char *name)
 // --- reading
 
 // "alert KIND RAISED AGAIN RAISED_MS CLEARED_MS BAD_MS INTERRUPTIONS", times since 1970.
-static void read_alert(struct judge *judge, const char *line, int64_t now_ns, int64_t ahead_ns)
+static void read_alert(struct watched *watched, const char *line, int64_t now_ns, int64_t ahead_ns)
 {
     char name[16];
     int raised, again, interruptions;
@@ -54,7 +54,8 @@ static void read_alert(struct judge *judge, const char *line, int64_t now_ns, in
     const enum alert_kind kind = alert_kind_find(name);
     if (kind == ALERT_KINDS || raised_ms < 0 || bad_ms < 0 || interruptions < 0)
         return;
-    struct alert *alert = &judge->alert[kind];
+    struct alert *alert = &watched->judge.alert[kind];
+    watched->raised_ms[kind] = raised_ms;
     alert->raised = raised != 0;
     alert->again = again != 0;
     alert->raised_ns = raised_ms * MS - ahead_ns;
@@ -119,7 +120,7 @@ int alert_file_read(struct alert_memory *ret, const char *path, int64_t now_ns, 
         } else if (strncmp(line, "event ", 6) == 0) {
             read_event(ret, line);
         } else if (watched) {
-            read_alert(&watched->judge, line, now_ns, ahead_ns);
+            read_alert(watched, line, now_ns, ahead_ns);
             read_hours(&watched->availability, line);
         }
     }
@@ -134,17 +135,16 @@ static int64_t wall_ms(int64_t ns, int64_t ahead_ns)
     return ns + ahead_ns > 0 ? (ns + ahead_ns) / MS : 0;
 }
 
-static void write_alerts(FILE *to, const struct judge *judge, int64_t ahead_ns)
+static void write_alerts(FILE *to, const struct watched *watched, int64_t ahead_ns)
 {
     for (int i = 0; i < ALERT_KINDS; i++) {
-        const struct alert *alert = &judge->alert[i];
+        const struct alert *alert = &watched->judge.alert[i];
         const bool cleared = alert->cleared_ns > INT64_MIN / 2;
         if (!alert->raised && !cleared)
             continue;
         fprintf(to, "alert %s %d %d %" PRId64 " %" PRId64 " %" PRId64 " %d\n",
                 alert_kind_name((enum alert_kind)i), alert->raised, alert->again,
-                wall_ms(alert->raised_ns, ahead_ns),
-                cleared ? wall_ms(alert->cleared_ns, ahead_ns) : -1,
+                watched->raised_ms[i], cleared ? wall_ms(alert->cleared_ns, ahead_ns) : -1,
                 wall_ms(alert->bad_ns, ahead_ns), alert->interruptions);
     }
 }
@@ -183,7 +183,7 @@ char *alert_file_text(const struct alert_memory *memory, int64_t ahead_ns)
     fputs(TITLE "\n", to);
     for (int i = 0; i < memory->n; i++) {
         fprintf(to, "camera %s\n", memory->list[i]->name);
-        write_alerts(to, &memory->list[i]->judge, ahead_ns);
+        write_alerts(to, memory->list[i], ahead_ns);
         write_hours(to, &memory->list[i]->availability);
     }
     for (int i = 0; i < memory->n_entries; i++) {

@@ -12,6 +12,7 @@ enum { WATCHED_MAX = 2048 }; // cameras, those that were removed lately among th
 struct watched {
     char name[24];
     struct judge judge;
+    int64_t raised_ms[ALERT_KINDS]; // since 1970: the same at an alert's begin and its end
     struct availability availability;
     int64_t absent_ns; // CLOCK_MONOTONIC: since when no camera has this name; 0: one has
     int64_t summed_ns; // when its availability was last summed up

@@ -121,17 +121,20 @@ static void put_why(struct alert_event *event, const struct camera *camera)
         *c = *c & 0x80 ? '?' : *c; // the camera's own words may be no text
 }
 
-static void tell(struct alerts *alerts, const struct watched *watched, const struct camera *camera,
+static void tell(struct alerts *alerts, struct watched *watched, const struct camera *camera,
                  enum alert_kind kind)
 {
     const struct alert *alert = &watched->judge.alert[kind];
     const int64_t ahead = clock_difference();
+    const int64_t now_ms = realtime_ns() / MS;
     char text[ALERT_TEXT_MAX];
+    if (alert->raised)
+        watched->raised_ms[kind] = now_ms;
     struct alert_event event = {
         .kind = kind,
         .raised = alert->raised,
-        .at_ms = realtime_ns() / MS,
-        .raised_ms = (alert->raised_ns + ahead) / MS,
+        .at_ms = now_ms,
+        .raised_ms = watched->raised_ms[kind],
         .since_ms = (alert->bad_ns + ahead) / MS,
         .interruptions = alert->raised ? 0 : alert->interruptions,
         .availability = camera->availability.share,

@@ -207,10 +207,12 @@ def check_restart(checks, scene, broker):
         time.sleep(1.2)
         scene.hook.events.clear()
         scene.hook.status, scene.hook.refused = 503, 0
+        before = len(scene.told())
         scene.yard.away = True
         checks.check(until(lambda: scene.hook.refused, 10), framed.errors())
         checks.check(until(lambda: '"yard"' in scene.state_file(), 5), f"{scene.state_file()}\n{framed.errors()}")
-        told = until(lambda: [event for event in scene.told() if event["camera"] == "yard"], 5)
+        told = until(lambda: scene.told()[before:], 5)
+        checks.check(len(told) == 1 and told[0]["camera"] == "yard", f"{told}\n{framed.errors()}")
         time.sleep(0.5)  # until the file says that the command was told
         framed.child.kill()
         scene.said.append(framed.errors())

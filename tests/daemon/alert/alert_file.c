@@ -39,6 +39,7 @@ static struct alert_memory *make(void)
                                                    .cleared_ns = NOW - 100 * SECOND,
                                                    .bad_ns = NOW - 61 * SECOND,
                                                    .interruptions = 2};
+    gate->raised_ms[ALERT_DOWN] = (NOW + AHEAD) / MS - 60000;
     yard->judge.alert[ALERT_SCENE + ALARM_DARK].cleared_ns = NOW - 5 * SECOND;
     for (int i = 0; i < 400; i++)
         availability_add(&gate->availability, AHEAD + i * 1800 * SECOND, 1800 * SECOND, i % 7 != 0);
@@ -71,6 +72,9 @@ static void test_round(void)
     CHECK(down->raised && down->again && down->interruptions == 2 &&
               down->raised_ns == NOW - 60 * SECOND && down->well_ns == INT64_MAX,
           "%d", down->raised);
+    CHECK(alert_memory_get(is, "gate")->raised_ms[ALERT_DOWN] ==
+              was->list[0]->raised_ms[ALERT_DOWN],
+          "the alert's name");
     CHECK(!memcmp(was->list[0]->availability.hours, is->list[0]->availability.hours,
                   sizeof was->list[0]->availability.hours),
           "hours");
