@@ -113,15 +113,13 @@ static size_t put_comment(uint8_t *to, const char *facts)
     return sizeof head + n;
 }
 
-struct preview_picture *preview_make_picture(const struct preview *preview,
-                                             const struct frame_info *info, const uint8_t *file,
-                                             size_t size)
+struct preview_picture *preview_make_picture(struct preview *preview, const struct frame_info *info,
+                                             const uint8_t *file, size_t size)
 {
     enum { BEGIN = 2, COMMENT = 4 };
     const bool commented = preview->wish.fps <= 0;
     struct preview_picture *picture =
         malloc(sizeof *picture + size + (commented ? COMMENT + PREVIEW_FACTS_MAX : 0));
-    char shown[PREVIEW_FACTS_MAX - 128];
     if (!picture)
         return NULL;
     *picture = (struct preview_picture){
@@ -131,8 +129,8 @@ struct preview_picture *preview_make_picture(const struct preview *preview,
         .epoch = info->epoch,
         .flags = info->flags,
     };
-    rendition_describe(&preview->rendition, shown, sizeof shown);
-    put_facts(picture, preview->source->camera, preview->wish.output, shown);
+    put_facts(picture, preview->source->camera, preview->wish.output,
+              rendition_describe(&preview->rendition));
     memcpy(picture->file, file, BEGIN);
     picture->size = BEGIN;
     if (commented)

@@ -75,7 +75,7 @@ void preview_remove_done(struct preview *); // accepts one that is not in the li
 
 // --- no lock is held
 // Of the JPEG that the preview's rendition has just encoded. NULL: out of memory.
-struct preview_picture *preview_make_picture(const struct preview *, const struct frame_info *,
+struct preview_picture *preview_make_picture(struct preview *, const struct frame_info *,
                                              const uint8_t *file, size_t size);
 // In its place, why there is none. NULL: out of memory.
 struct preview_picture *preview_refuse(const struct preview *, const char *why);

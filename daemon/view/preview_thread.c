@@ -10,7 +10,7 @@
 #include "daemon/transform/geometry.h"
 #include "daemon/view/preview.h"
 
-enum { NICENESS = 10 };
+enum { NICENESS = 5 }; // outputs come first, and who looks still sees something on a busy box
 
 // --- the thread
 

@@ -14,6 +14,7 @@
 enum {
     QUANTISER = 6,        // of pictures that are looked at
     TENSOR_QUANTISER = 2, // of tensors, whose pixels are looked at
+    FINE = 3,             // of 3x3 pixels, bilinear reads 2x2
 };
 
 // --- the ops
@@ -34,7 +35,7 @@ static struct op_params picture_params(const struct rendition_params *wanted,
         .width = width,
         .height = height > 0 ? height : 1,
         .fit = FIT_STRETCH,
-        .filter = wanted->fine && width < shown_width ? FILTER_AREA : FILTER_BILINEAR,
+        .filter = wanted->fine && width * FINE < shown_width ? FILTER_AREA : FILTER_BILINEAR,
         .scale = 1,
         .std = {1, 1, 1},
     };
@@ -263,13 +264,17 @@ static void put_tensor(FILE *to, const struct rendition *rendition)
     fputs("]", to);
 }
 
-void rendition_describe(const struct rendition *rendition, char *text, size_t size)
+// Of pictures nothing changes but what they are made of.
+const char *rendition_describe(struct rendition *rendition)
 {
     const struct op *op = &rendition->op;
-    FILE *to = fmemopen(text, size, "w");
+    char *text = rendition->facts;
+    if (*text && !rendition->params.tensor)
+        return text;
     *text = 0;
+    FILE *to = fmemopen(text, sizeof rendition->facts, "w");
     if (!to)
-        return;
+        return text;
     fprintf(to, "\"width\":%d,\"height\":%d,\"source\":[%d,%d]", op->dst.width, op->dst.height,
             rendition->source.width, rendition->source.height);
     put_matrix(to, "src_to_dst", op->src_to_dst);
@@ -277,4 +282,5 @@ void rendition_describe(const struct rendition *rendition, char *text, size_t si
     if (rendition->params.tensor)
         put_tensor(to, rendition);
     fclose(to);
+    return text;
 }

@@ -9,14 +9,17 @@
 #include "daemon/view/jpeg.h"
 #include "daemon/view/tensor_image.h"
 
-enum { TENSOR_SIDE_MAX = 4096 }; // pixels; larger results are not shown
+enum {
+    TENSOR_SIDE_MAX = 4096, // pixels; larger results are not shown
+    RENDITION_FACTS_MAX = 900,
+};
 
 struct rendition_params {
     bool tensor;         // a result of `op`, which is an output's, in its own size
     struct op_params op; // of that
     int plane;           // of that the only channel that is shown; below 0: all
     int width;           // else the picture's, pixels; a smaller picture stays as it is
-    bool fine;           // else every sample counts; else the nearest four of each pixel
+    bool fine;           // of that: every sample counts, where four a pixel would be less than half
 };
 
 struct rendition { // zeroed: closed
@@ -31,6 +34,7 @@ struct rendition { // zeroed: closed
     struct op to_jpeg; // of a tensor: gives its picture the colours of JPEG
     uint8_t *yuv;      // the result of that
     struct jpeg *jpeg;
+    char facts[RENDITION_FACTS_MAX]; // of rendition_describe
 };
 
 // Makes the result of the picture, which may be released then, anew where parameters or pictures
@@ -42,8 +46,9 @@ int rendition_read(struct rendition *, const struct rendition_params *, const st
 // After that: the JPEG, valid until the next call. Errors as rendition_read.
 int rendition_encode(struct rendition *, const uint8_t **file, size_t *file_size, char *why,
                      size_t size);
-// What the JPEG shows, as members of a JSON object without its braces.
-void rendition_describe(const struct rendition *, char *to, size_t size);
+// What the JPEG that was encoded last shows, as members of a JSON object without its braces. Valid
+// until the next call.
+const char *rendition_describe(struct rendition *);
 void rendition_close(struct rendition *, const struct device_lease *); // accepts a closed one
 
 #endif

@@ -64,7 +64,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-memory bench-motion bench-newcomer bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-workers
+.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-memory bench-motion bench-newcomer bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-view bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -123,6 +123,11 @@ bench-rates: bench-clips ## CPU of cameras at fps 1, with all pictures decoded a
 bench-crops: ## from a client's results to the crops of them, of 4 cameras (CLIP=FILE CROPS_ARGS="--cameras 8 --fps 25")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-crops
 	@scripts/bench_crops.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --build $(B) $(CROPS_ARGS)
+
+bench-view: ## what looking at 20 cameras costs, and how soon pictures are there, beside the limits (FOOTAGE=FILE VIEW_ARGS="--rounds 9")
+	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
+	@$(MAKE) --no-print-directory $(B)/framed
+	@scripts/bench_view.py '$(FOOTAGE)' --build $(B) $(VIEW_ARGS)
 
 bench-detect: ## detection beside torch and torchvision on one core, with DETECT_ARGS=--cuda on a GPU, too
 	@$(MAKE) --no-print-directory $(B)/bench-detect $(B)/libframed.so.1

@@ -28,12 +28,15 @@ cameras:
 """
 
 
+def pictures_of(jpegs):
+    """JPEGs of one size as R, G and B."""
+    done = subprocess.run(["ffmpeg", "-v", "error", "-f", "mjpeg", "-i", "-", "-fps_mode", "passthrough", "-f", "rawvideo",
+                           "-pix_fmt", "rgb24", "-"], input=b"".join(jpegs), capture_output=True, check=True)
+    return numpy.frombuffer(done.stdout, "u1").reshape(-1, *size_of(jpegs[0]), 3)
+
+
 def picture_of(jpeg):
-    """A JPEG as gray levels of 16 to 235, as numbered_clip reads them."""
-    done = subprocess.run(["ffmpeg", "-v", "error", "-f", "mjpeg", "-i", "-", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"],
-                          input=jpeg, capture_output=True, check=True)
-    height, width = size_of(jpeg)
-    return numpy.frombuffer(done.stdout, "u1").reshape(height, width, 3)
+    return pictures_of([jpeg])[0]
 
 
 def size_of(jpeg):
@@ -168,19 +171,19 @@ def check_view(checks, port, camera, framed):
     with View(port, "gate:320,gate/net:320,door:320", 5) as one, View(port, "gate:320", 5) as two:
         checks.check(one.status == two.status == 200, f"{one.status} {one.error}")
         before = framed.live_metrics().sum("framed_previews_total")
-        found, facts = one.pictures(20)
+        found, facts = one.pictures(12)
         made = framed.live_metrics().sum("framed_previews_total") - before
-        others, _ = two.pictures(8)
+        others, _ = two.pictures(5)
     checks.check("there is no camera door" in facts[2]["error"], f"{facts}")
     checks.check(facts[0]["width"] == 320 and facts[1]["output"] == "net" and len(facts[1]["channels"]) == 3, f"{facts}")
-    checks.check(made <= 20 + 4 * PATIENCE, f"{made} pictures were made for 20 that two viewers share")
+    checks.check(made <= 12 + 4 * PATIENCE, f"{made} pictures were made for 12 that two viewers share")
     for index, rows in ((0, slice(None)), (1, slice(64, 256))):
         mine = [message for message in found if message.index == index]
-        checks.check(8 <= len(mine) <= 12, f"view: {len(mine)} pictures of index {index}")
+        checks.check(4 <= len(mine) <= 8, f"view: {len(mine)} pictures of index {index}")
         sequences = [message.sequence for message in mine]
-        steps = {b - a for a, b in zip(sequences, sequences[1:])}
-        checks.check(steps and max(steps) <= 5 * PATIENCE and min(steps) > 0, f"view: {sequences} at 5 of 25 a second")
-        numbers = [read_numbers(gray(picture_of(message.body))[rows]) for message in mine]
+        steps = sorted(b - a for a, b in zip(sequences, sequences[1:]))
+        checks.check(steps[len(steps) // 2] == 5 and steps[0] > 0, f"view: {sequences} at 5 of 25 a second")
+        numbers = [read_numbers(gray(picture)[rows]) for picture in pictures_of([message.body for message in mine])]
         good = all(top == bottom != -1 for top, bottom in numbers) and len(set(numbers)) == len(numbers)
         checks.check(good, f"view: index {index} shows {numbers}")
         late = max(message.at - message.capture_ns / 1e9 for message in mine[1:])
@@ -203,12 +206,13 @@ def check_parts(checks, where, port, camera):
     connection.close()
     parts = data.split(b"--" + boundary + b"\r\nContent-Type: image/jpeg\r\n\r\n")
     checks.check(not parts[0], f"stream.mjpg: begins with {parts[0][:40]}")
-    for part in parts[1:-1]:
-        checks.check(part.endswith(b"\xff\xd9\r\n"), f"stream.mjpg: a part ends with {part[-8:]}")
-        check_numbers(checks, "stream.mjpg", gray(picture_of(part)), camera)
+    whole = [part[:-2] for part in parts[1:-1]]
+    checks.check(all(part.endswith(b"\xff\xd9") for part in whole), "stream.mjpg: a part is not a JPEG")
+    for picture in pictures_of(whole):
+        check_numbers(checks, "stream.mjpg", gray(picture), camera)
     url = f"http://127.0.0.1:{port}/api/v1/cameras/gate/stream.mjpg?width=320&fps=10"
-    lines = ffmpeg("-i", url, "-frames:v", "5", "-f", "framemd5", "-").decode().splitlines()
-    checks.check(sum(not line.startswith("#") for line in lines) == 5, f"ffmpeg reads {lines}")
+    lines = ffmpeg("-i", url, "-frames:v", "3", "-f", "framemd5", "-").decode().splitlines()
+    checks.check(sum(not line.startswith("#") for line in lines) == 3, f"ffmpeg reads {lines}")
 
 
 def check_viewers(checks, port):
@@ -232,8 +236,8 @@ def check_slow(checks, port):
     """A viewer that stood still sees new pictures, not those that it missed."""
     with View(port, "gate:640", 25) as viewer:
         viewer.pictures(3)
-        time.sleep(3)
-        found, _ = viewer.pictures(60)
+        time.sleep(2)
+        found, _ = viewer.pictures(40)
         late = [message.at - message.capture_ns / 1e9 for message in found]
         checks.check(min(late[-10:]) < 0.3 * PATIENCE, f"a viewer that slept stays {min(late[-10:]):.2f} s behind")
         gap = max(b.sequence - a.sequence for a, b in zip(found, found[1:]))

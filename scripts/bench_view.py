@@ -1,0 +1,239 @@
+#!/usr/bin/python3
+"""What it costs to look at cameras, and how soon pictures are there: each figure beside its limit, by a client of HTTP
+outside the daemon. Cameras are files of 1080p at the pace of their timestamps. Costs are the differences of processor time
+between seconds with and without a viewer, which follow each other again and again: of the daemon's threads that serve
+viewers, the loop and that of the previews. Of all threads the difference drowns in that of the decoders.
+
+usage: bench_view.py FOOTAGE [--build FOLDER] [--cameras 20] [--rounds 5] [--seconds 4]
+"""
+import argparse
+import http.client
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+from view_client import View
+
+CAMERA = """
+  {name}:
+    url: {clip}
+    loop: true
+    pace: realtime
+    outputs:
+      read: {{size: 64x64, sink: "unix:{where}/{name}"}}"""
+
+
+def quantile(values, share):
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+def row(what, value, unit, limit):
+    print(f"{what:62} {value:8.2f} {unit:4} limit {limit:g}{'' if value <= limit else '   MISSED'}", flush=True)
+
+
+class Daemon:
+    def __init__(self, framed, where, clips):
+        config = f"{where}/framed.yaml"
+        with open(config, "w") as file:
+            file.write("backend: cpu\nhttp: 127.0.0.1:0\ncontrol: off\ncameras:")
+            for name, clip in clips.items():
+                file.write(CAMERA.format(name=name, clip=clip, where=where))
+            file.write("\n")
+        self.log = f"{where}/log"
+        with open(self.log, "w") as log:
+            self.child = subprocess.Popen([framed, "run", "-c", config], stderr=log)
+        self.port = None
+        while not self.port:
+            time.sleep(0.05)
+            with open(self.log) as file:
+                found = re.search(r"http on \S+ port (\d+)", file.read())
+            self.port = found and int(found[1])
+
+    def get(self, page):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", page)
+        body = connection.getresponse().read()
+        connection.close()
+        return body
+
+    def counters(self):
+        return {name: float(value) for name, value in re.findall(r"^(framed_\w+) (\S+)$", self.get("/metrics").decode(), re.M)}
+
+    def cpu(self):
+        """Processor time so far, seconds: (of the threads that serve viewers, of all)."""
+        own = total = 0
+        for task in os.listdir(f"/proc/{self.child.pid}/task"):
+            try:
+                with open(f"/proc/{self.child.pid}/task/{task}/schedstat") as file:
+                    ns = int(file.read().split()[0])
+                with open(f"/proc/{self.child.pid}/task/{task}/comm") as file:
+                    is_own = int(task) == self.child.pid or file.read() == "previews\n"
+            except OSError:
+                continue
+            total += ns
+            own += ns if is_own else 0
+        return own / 1e9, total / 1e9
+
+    def threads(self):
+        names = []
+        for task in os.listdir(f"/proc/{self.child.pid}/task"):
+            with open(f"/proc/{self.child.pid}/task/{task}/comm") as file:
+                names.append(file.read().strip())
+        return names
+
+    def shares(self, seconds):
+        """The same over so many seconds, in percent of a core."""
+        before, began = self.cpu(), time.monotonic()
+        time.sleep(seconds)
+        passed = time.monotonic() - began
+        return [(b - a) / passed * 100 for a, b in zip(before, self.cpu())]
+
+    def resident_mib(self):
+        with open(f"/proc/{self.child.pid}/status") as file:
+            return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1]) / 1024
+
+
+class Viewer(threading.Thread):
+    """Reads on and forgets; `late`: seconds from each picture's capture to its last byte."""
+
+    def __init__(self, daemon, tiles, fps):
+        super().__init__(daemon=True)
+        self.view, self.late, self.ends, self.bytes = View(daemon.port, tiles, fps), [], False, 0
+        if self.view.error:
+            raise RuntimeError(self.view.error)
+        self.start()
+
+    def run(self):
+        while not self.ends:
+            found, _ = self.view.pictures(1)
+            self.late.append(found[0].at - found[0].capture_ns / 1e9)
+            self.bytes += len(found[0].body)
+        self.view.__exit__()
+
+    def end(self):
+        self.ends = True
+        self.join()
+
+
+def encode(footage, to, rate):
+    """So few pictures a second that 2 cores decode 20 cameras: what previews cost does not hang on it."""
+    if not os.path.exists(to):
+        subprocess.run(["ffmpeg", "-v", "error", "-y", "-stream_loop", "-1", "-i", footage, "-t", "20", "-vf", "scale=1920:1080", "-r", str(rate),
+                        "-c:v", "libx264", "-preset", "veryfast", "-g", str(rate * 2), "-bf", "0", "-pix_fmt", "yuv420p", "-an", to], check=True)
+    return to
+
+
+def middle(rows, before, which):
+    """The median difference of two columns of shares."""
+    return statistics.median(b[which] - a[which] for a, b in zip(before, rows))
+
+
+def measure_wall(daemon, cameras, rounds, seconds):
+    tiles = ",".join(f"c{i}:320" for i in range(cameras))
+    alone, one, two, made = [], [], [], []
+    for _ in range(rounds):
+        time.sleep(0.5)
+        alone.append(daemon.shares(seconds))
+        viewer = Viewer(daemon, tiles, 5)
+        time.sleep(0.5)
+        before = daemon.counters()["framed_previews_total"]
+        one.append(daemon.shares(seconds))
+        made.append((daemon.counters()["framed_previews_total"] - before) / seconds)
+        other = Viewer(daemon, tiles, 5)
+        time.sleep(0.5)
+        two.append(daemon.shares(seconds))
+        viewer.end()
+        other.end()
+    busy = [all_of for _, all_of in alone]
+    print(f"{cameras} cameras of 1080p: {statistics.median(busy):.1f} % of a core without a viewer, {min(busy):.1f} to {max(busy):.1f};"
+          f" with one {statistics.median(made):.0f} JPEGs/s, and all threads take {middle(one, alone, 1):+.1f} %")
+    row(f"wall of {cameras}, 320x180 at 5/s, one viewer: loop and previews", middle(one, alone, 0), "%", 4)
+    row("each further viewer", middle(two, one, 0), "%", 1)
+
+
+def measure_first(daemon):
+    first = []
+    for _ in range(20):
+        began = time.monotonic()
+        with View(daemon.port, "live:1280", 15) as view:
+            view.pictures(1)
+            first.append((time.monotonic() - began) * 1e3)
+        time.sleep(0.05)
+    row("first picture after opening, p50", statistics.median(first), "ms", 300)
+    row("first picture after opening, the longest of 20", max(first), "ms", 300)
+
+
+def measure_late(daemon):
+    viewer = Viewer(daemon, "live:1280", 15)
+    time.sleep(10)
+    viewer.end()
+    late = [seconds * 1e3 for seconds in viewer.late[5:]]
+    row("1280x720 at 15/s: arrival of the packet to the client, p50", statistics.median(late), "ms", 30)
+    row("the same, p99", quantile(late, 0.99), "ms", 80)
+
+
+def measure_snapshots(daemon, rounds):
+    times, costs, count = [], [], 50
+    for _ in range(rounds):
+        alone = daemon.shares(count * 0.06)[0] / 100
+        before, began = daemon.cpu()[0], time.monotonic()
+        for _ in range(count):
+            asked = time.monotonic()
+            jpeg = daemon.get("/api/v1/cameras/live/snapshot.jpg?width=640")
+            times.append((time.monotonic() - asked) * 1e3)
+            if jpeg[:2] != b"\xff\xd8":
+                raise RuntimeError(jpeg)
+            time.sleep(max(0, asked + 0.06 - time.monotonic()))
+        costs.append((daemon.cpu()[0] - before - alone * (time.monotonic() - began)) / count * 1e3)
+    row("snapshot 640 wide: processor time of loop and previews", statistics.median(costs), "ms", 2)
+    row("the same: from the request to the JPEG, p50", statistics.median(times), "ms", 50)
+    row("the same, p99", quantile(times, 0.99), "ms", 50)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("footage")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--cameras", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4)
+    options = parser.parse_args()
+    os.makedirs(f"{options.build}/clips", exist_ok=True)
+    slow = encode(options.footage, f"{options.build}/clips/view-5.mp4", 5)
+    live = encode(options.footage, f"{options.build}/clips/view-25.mp4", 25)
+    framed = f"{options.build}/framed"
+    with tempfile.TemporaryDirectory(prefix="bench-view-") as where:
+        daemon = Daemon(framed, where, {f"c{i}": slow for i in range(options.cameras)})
+        try:
+            time.sleep(5)
+            before = daemon.resident_mib()
+            row("nobody looks: JPEGs", daemon.counters()["framed_previews_total"], "", 0)
+            row("nobody looks: threads for it", daemon.threads().count("previews"), "", 0)
+            measure_wall(daemon, options.cameras, options.rounds, options.seconds)
+            time.sleep(2)
+            again = daemon.counters()
+            time.sleep(3)
+            row("nobody looks any more: JPEGs in 3 s", daemon.counters()["framed_previews_total"] - again["framed_previews_total"], "", 0)
+            print(f"resident memory: {before:.0f} MiB before anybody looked, {daemon.resident_mib():.0f} MiB after")
+        finally:
+            daemon.child.terminate()
+            daemon.child.wait(20)
+        daemon = Daemon(framed, where, {"live": live})
+        try:
+            time.sleep(2)
+            measure_first(daemon)
+            measure_late(daemon)
+            measure_snapshots(daemon, options.rounds)
+        finally:
+            daemon.child.terminate()
+            daemon.child.wait(20)
+
+
+main()
