@@ -276,21 +276,26 @@ static void add_state(struct table *table, const json_t *camera)
 static void add_camera(struct table *table, const json_t *camera, bool several_gpus)
 {
     const json_t *gpu = json_object_get(camera, "device");
-    char device[32] = "";
+    char device[32] = "", fallbacks[48] = "";
+    const json_int_t fell_back = count_at(camera, "decoder_fallbacks");
     const json_t *picture = json_object_get(camera, "picture"), *output;
     const char *decodes = text_at(camera, "decodes");
     const bool all = !*decodes || strcmp(decodes, "all") == 0;
     size_t i;
     if (several_gpus && json_is_integer(gpu))
         snprintf(device, sizeof device, ", GPU %lld", (long long)json_integer_value(gpu));
+    if (fell_back > 0)
+        snprintf(fallbacks, sizeof fallbacks, ", %lld fallback%s", (long long)fell_back,
+                 fell_back > 1 ? "s" : "");
     table_begin_row(table);
     table_cell(table, "%s", text_at(camera, "name"));
     add_state(table, camera);
     table_cell(table, "%.1f", number_at(camera, "fps_in"));
     if (json_is_object(picture))
-        table_cell(table, "%s %lldx%lld, decoder %s%s%s%s, backend %s%s", text_at(camera, "codec"),
-                   (long long)count_at(picture, "width"), (long long)count_at(picture, "height"),
-                   text_at(camera, "decoder"), all ? "" : " (", all ? "" : decodes, all ? "" : ")",
+        table_cell(table, "%s %lldx%lld, decoder %s%s%s%s%s, backend %s%s",
+                   text_at(camera, "codec"), (long long)count_at(picture, "width"),
+                   (long long)count_at(picture, "height"), text_at(camera, "decoder"),
+                   all ? "" : " (", all ? "" : decodes, all ? "" : ")", fallbacks,
                    text_at(camera, "backend"), device);
     else
         table_cell(table, "%s", text_at(camera, "url"));

@@ -10,7 +10,7 @@ import threading
 import time
 
 import va_pictures
-from framed_client import BINARY, PATIENCE, SANITIZED, Checks, Framed, consume, folder, free_port, make_clip, status
+from framed_client import BINARY, PATIENCE, SANITIZED, Checks, Framed, consume, folder, free_port, make_clip, run, status
 
 SHIM = os.path.join(os.path.dirname(BINARY), "faults", "decoder.so")
 FRAMES = 100  # 4 s, a keyframe each second
@@ -89,6 +89,7 @@ class Run:
                 while len(reader.frames) < FRAMES - 5 and time.monotonic() < deadline:
                     time.sleep(0.05)
                 self.status = status(self.where).get("gate", {})
+                _, self.table, _ = run("status", "-c", f"{self.where}/framed.yaml", env={"RUNTIME_DIRECTORY": self.where})
                 self.code = framed.stop()
             else:
                 self.code = framed.wait(30)
@@ -126,6 +127,7 @@ def check_run(checks, run, whole, said):
     checks.check(fallbacks == (said is not None), f"{what}: {fallbacks} fallbacks")
     if run.live:
         checks.check((run.status["decoder"], run.status["decoder_fallbacks"]) == ("cpu", 1), str(run.status))
+        checks.check("decoder cpu, 1 fallback, backend" in run.table, run.table)
 
 
 def main():
