@@ -75,6 +75,18 @@ def check_files(checks, port):
     checks.check(sent <= 40000 and plain <= 120000, f"the page is {plain} bytes, {sent} compressed")
 
 
+def check_folder(checks, where):
+    """While the page is written it comes from a folder, as it is."""
+    os.makedirs(f"{where}/web")
+    shutil.copy(f"{PAGE}/app.js", f"{where}/web")
+    config = f'http: 0\ncameras: {{x: {{url: "unix:{where}/x", outputs: {{o: {{size: 64x64, sink: "tcp:0"}}}}}}}}\n'
+    with Framed(f"{where}/web", config, env={"FRAMED_WEB": f"{where}/web"}) as framed:
+        client = Client(port_of(framed))
+        with open(f"{PAGE}/app.js") as file:
+            checks.check(client.get("/page/app.js")[::2] == (200, file.read()), "the file is not the folder's")
+        checks.check(client.get("/page/dom.js")[0] == 404 == client.get("/page/framed.yaml")[0], "there is more than the page")
+
+
 def check_quiet(checks, page, origin, but=None):
     """No error, no word of the policy, and no request to anybody else."""
     foreign = [url for url in page.requests if not re.match(rf"{re.escape(origin)}/|blob:|data:", url)]
@@ -365,8 +377,10 @@ def main():
         checks.skip(f"the page in a browser: {PACKAGE} is not installed")
         checks.end()
     with folder() as where:
+        check_folder(checks, where)
         clip = NumberedClip(encode(f"{where}/clip.h264", COUNT, size=SIZE))
         with Camera(clip, user=f"viewer:{SECRET}") as gate, Camera(clip) as yard:
+            yard.number = COUNT // 2  # so that it shows other numbers than gate
             cameras = {"gate": gate, "yard": yard}
             config = {"gate": gate.url(f"viewer:{SECRET}@"), "yard": yard.url(), "where": where}
             with Framed(where, CONFIG.format(**config, token="")) as framed, Browser() as browser:
