@@ -28,6 +28,7 @@ struct http {
     struct http_client clients;   // a ring in the order in which they came, with this as its end
     struct http_client *entering; // is being given to libmicrohttpd
     int n_clients, n_streams;
+    bool woken; // a client, since libmicrohttpd ran
     int handles;
 };
 
@@ -81,7 +82,8 @@ void http_client_wake(struct http_client *client)
     client->asleep = false;
     watch(client->http, EPOLL_CTL_DEL, client->fd, 0, NULL);
     MHD_resume_connection(client->connection);
-    uv_timer_start(&client->http->timer, time_is_up, 0, 0); // libmicrohttpd is to run
+    client->http->woken = true; // libmicrohttpd is to run, also where it does so just now
+    uv_timer_start(&client->http->timer, time_is_up, 0, 0);
 }
 
 // The client that came first, and of those that still read their response only if there is
@@ -210,6 +212,8 @@ static void set_timer(struct http *http)
     uint64_t next = UINT64_MAX;
     if (MHD_get_timeout(http->daemon, &run_ms) == MHD_YES)
         next = now + run_ms;
+    if (http->woken)
+        next = now;
     for (struct http_client *client = http->clients.next; client != &http->clients;
          client = client->next)
         if (client->deadline_ms < next)
@@ -223,6 +227,7 @@ static void set_timer(struct http *http)
 static void work(struct http *http)
 {
     drop_late_clients(http);
+    http->woken = false;
     MHD_run(http->daemon);
     set_timer(http);
 }

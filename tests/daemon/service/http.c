@@ -77,6 +77,13 @@ static void serve_later(void *opaque, struct http_exchange *exchange)
     uv_timer_start(&rig.later, answer_later, 100, 0);
 }
 
+static void serve_now(void *opaque, struct http_exchange *exchange)
+{
+    (void)opaque;
+    http_hold(exchange, client_gone, NULL);
+    answer_text(exchange, "at once", 7);
+}
+
 static void serve_never(void *opaque, struct http_exchange *exchange)
 {
     (void)opaque;
@@ -136,6 +143,7 @@ static const struct http_route routes[] = {
     {.method = "PUT", .pattern = "/api/echo", .serve = serve_echo, .writes = true},
     {.method = "GET", .pattern = "/api/cameras/*/outputs/*", .serve = serve_names},
     {.method = "GET", .pattern = "/later", .serve = serve_later},
+    {.method = "GET", .pattern = "/now", .serve = serve_now},
     {.method = "GET", .pattern = "/never", .serve = serve_never},
     {.method = "GET", .pattern = "/numbers", .serve = serve_numbers},
     {.method = "GET", .pattern = "/kept", .serve = serve_kept, .open = true},
@@ -226,6 +234,7 @@ static void ask_for_parts(void)
 static void ask_for_answers_later(void)
 {
     expect("GET /later", "", "", 0, "200", "later");
+    expect("GET /now", "", "", 0, "200", "at once");
     const int gone = atomic_load(&rig.gone);
     int fd = dial();
     say(fd, "GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n", 41);
