@@ -14,7 +14,6 @@
 // A change that is under way.
 struct http_edit {
     struct http_exchange *exchange; // NULL: the client has gone
-    bool *ended;                    // set once it is answered; NULL: it is held
     struct reload_request request;
 };
 
@@ -93,8 +92,6 @@ static void done(struct reload_request *request, int rc, const struct reload_res
                     : rc == -EEXIST ? 409
                                     : 503,
                     "%.*s", first, errors);
-    if (edit->ended)
-        *edit->ended = true;
     edit_close(request->edit);
     free(edit);
 }
@@ -123,15 +120,10 @@ static void begin(struct reload *reload, struct http_exchange *exchange, enum ed
         http_refuse(exchange, 503, "%s", strerror(ENOMEM));
         return;
     }
-    bool ended = false;
     edit->exchange = exchange;
-    edit->ended = &ended;
     edit->request.done = done;
-    reload_start(reload, &edit->request);
-    if (ended)
-        return; // it needed no reload
-    edit->ended = NULL;
     http_hold(exchange, client_has_gone, edit);
+    reload_start(reload, &edit->request);
 }
 
 void edits_put(struct reload *reload, struct http_exchange *exchange)
