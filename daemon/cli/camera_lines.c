@@ -23,17 +23,18 @@ static bool is_login(const char *url, const char *secret)
     return secret > url && secret[-1] == '/';
 }
 
-const char *camera_lines_secret(const struct camera_lines *lines, char to[CAMERA_SECRET_MAX])
+// Where the variable that stands for the URL's first secret comes from.
+static void print_hint(FILE *to, const struct camera_lines *lines)
 {
     size_t length;
     const char *secret = config_url_secret(lines->url, lines->url, &length);
-    FILE *text = secret ? fmemopen(to, CAMERA_SECRET_MAX, "w") : NULL;
-    *to = 0;
-    if (text) {
-        print_variable(text, lines->name, is_login(lines->url, secret) ? "PASSWORD" : "SECRET");
-        fclose(text);
-    }
-    return to;
+    if (!secret || lines->clear)
+        return;
+    fputs("    # ${...} come from the environment, or from credentials of the service:\n"
+          "    # LoadCredential=",
+          to);
+    print_variable(to, lines->name, is_login(lines->url, secret) ? "PASSWORD" : "SECRET");
+    fputs(":FILE by systemctl edit framed\n", to);
 }
 
 // A dollar sign stands for itself where it is doubled.
@@ -43,7 +44,8 @@ static void print_plain(FILE *to, const char *from, const char *end)
         fprintf(to, *from == '$' ? "$$" : "%c", *from);
 }
 
-char *camera_lines_url(const struct camera_lines *lines)
+// The URL as it stands in the lines, but without quotes. The caller frees it; NULL: no memory.
+static char *url_of(const struct camera_lines *lines)
 {
     const char *p = lines->url, *secret;
     char *text = NULL;
@@ -96,16 +98,12 @@ static void print_scalar(FILE *to, const char *text)
 char *camera_lines_print(const struct camera_lines *lines)
 {
     const char *folder = getenv("RUNTIME_DIRECTORY"); // of the daemon that asks for the lines
-    char variable[CAMERA_SECRET_MAX], *text = NULL, *url = camera_lines_url(lines);
+    char *text = NULL, *url = url_of(lines);
     size_t size;
     FILE *to = url ? open_memstream(&text, &size) : NULL;
     if (to) {
         fprintf(to, "cameras:\n  %s:\n", lines->name);
-        if (!lines->clear && *camera_lines_secret(lines, variable))
-            fprintf(to,
-                    "    # ${...} come from the environment, or from credentials of the service:\n"
-                    "    # LoadCredential=%s:FILE by systemctl edit framed\n",
-                    variable);
+        print_hint(to, lines);
         fputs("    url: ", to);
         print_scalar(to, url);
         putc('\n', to);

@@ -14,13 +14,6 @@ struct camera_lines {
     bool clear;
 };
 
-enum { CAMERA_SECRET_MAX = 80 };
-
 // The caller frees it; NULL: no memory.
 char *camera_lines_print(const struct camera_lines *);
-// The URL as it stands there, but without YAML's quotes. Likewise.
-char *camera_lines_url(const struct camera_lines *);
-// The variable that stands for the password; "": the URL has no secret.
-const char *camera_lines_secret(const struct camera_lines *, char to[CAMERA_SECRET_MAX]);
-
 #endif

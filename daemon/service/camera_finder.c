@@ -54,8 +54,8 @@ static const char *mistake_in(const struct wish *wish)
     if (!is_line(wish->user, TEXT_MAX_BYTES) || !is_line(wish->password, TEXT_MAX_BYTES) ||
         !is_line(wish->name, TEXT_MAX_BYTES) || !is_line(wish->url, URL_MAX))
         return "user, password and name are lines of at most 255 bytes, url of 1024";
-    if (!*wish->user != !*wish->password)
-        return "a user and a password come together";
+    if (!*wish->user && *wish->password)
+        return "a password comes with a user";
     if (!(wish->seconds >= 0.1 && wish->seconds <= SECONDS_MAX))
         return "seconds is a number from 0.1 to 10";
     const size_t n = strspn(wish->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -178,8 +178,8 @@ void camera_finder_discover(struct camera_finder *finder, struct http_exchange *
                                    wish.user,  "--password-file", "-",         NULL};
         snprintf(seconds, sizeof seconds, "%g", wish.seconds);
         snprintf(input, sizeof input, "%s\n", wish.password);
-        if (!*wish.user)
-            arguments[4] = NULL;
+        if (!*wish.password)
+            arguments[4] = NULL; // what cameras tell everybody
         log_event(LOG_LEVEL_INFO, "http: cameras are looked for");
         start_search(&finder->discovery, exchange, arguments, input, wish.seconds);
         explicit_bzero(input, sizeof input);

@@ -79,7 +79,7 @@ def check_refusals(checks, client, camera, url):
     checks.check(status == 200 and "refused" in said["error"] and not said["wants_login"], f"{status} {said}")
     for body, text in (
         ({}, "url is that of a camera"), ({"url": "/etc/passwd"}, "url is that of a camera"), ({"url": "unix:/x"}, "url is that"),
-        ({"url": 5}, "are strings"), ({"url": url, "more": 1}, "there are no others"), ({"url": url, "user": "a"}, "come together"),
+        ({"url": 5}, "are strings"), ({"url": url, "more": 1}, "there are no others"), ({"url": url, "password": "a"}, "comes with a user"),
         ({"url": url, "seconds": 100}, "from 0.1 to 10"), ({"url": url, "name": "a b"}, "letters, digits"),
         ({"url": url + "\n--x"}, "are lines"), ({"url": "rtsp://h/" + "x" * 2000}, "are lines"),
     ):
