@@ -205,6 +205,8 @@ def check_config(checks, browser, origin, framed):
     checks.check(told and told.startswith(f"Line {line}, ") and "64by64" in told, f"a mistake: {told}")
     page.run("document.querySelector('.mistakes button').click()")
     checks.check("64by64" in page.run("document.querySelector('.code .wrong.at')?.textContent ?? ''"), "its line is not marked")
+    told = page.run("document.querySelectorAll('.code')[1].innerText")
+    checks.check("size: 64x64" in told and "protocol: framed" in told, f"what runs: {told}")
     checks.check(SECRET not in page.run("document.documentElement.outerHTML"), "a password shows")
     write(page, "document.querySelector('textarea')", "cameras:\n  gate: {urrl: x}\n")
     told = page.until("document.querySelector('.verdict').textContent && [...document.querySelectorAll('section')].at(-1).innerText", 8)

@@ -10,6 +10,7 @@ import {clockTime} from "./words.js";
  *     values: oldest first; marks: how often something happened in each interval
  */
 
+const SAMPLES = 300; // that an axis has room for
 const LEFT = 44, RIGHT = 6, TOP = 6, BOTTOM = 18;
 
 /**
@@ -68,7 +69,8 @@ export class Chart {
   }
 
   length() {
-    return this.data ? Math.max(0, ...this.data.series.map((series) => series.values.length)) : 0;
+    const most = Math.max(0, ...(this.data?.series ?? []).map((series) => series.values.length));
+    return most && Math.max(most, SAMPLES);
   }
 
   /** @param {number} x */
@@ -241,10 +243,14 @@ export class Chart {
  * @param {(value: number) => number} y
  */
 function fillStack(context, layer, x, y) {
+  const half = (x(1) - x(0)) / 2;
   context.beginPath();
-  layer.forEach((part, i) => context.lineTo(x(i), y(part ? part[1] : 0)));
-  for (let i = layer.length - 1; i >= 0; i--)
-    context.lineTo(x(i), y(layer[i]?.[0] ?? 0));
+  for (const [side, order] of /** @type {[0 | 1, number][]} */ ([[1, 1], [0, -1]])) // along the top and back below
+    for (let k = 0; k < layer.length; k++) {
+      const i = order > 0 ? k : layer.length - 1 - k, level = y(layer[i]?.[side] ?? 0);
+      context.lineTo(x(i) - order * half, level);
+      context.lineTo(x(i) + order * half, level);
+    }
   context.globalAlpha = 0.85;
   context.fill();
   context.globalAlpha = 1;

@@ -17,16 +17,18 @@ export class ConfigPage {
     this.mistakes = h("div", {});
     this.changes = h("div", {});
     this.file = new CodeView("The file");
+    this.running = new CodeView("What runs");
     this.reload = h("button", {type: "button", class: "primary", onclick: () => this.reloadNow()}, "Reload");
     this.again = h("button", {type: "button", class: "quiet", onclick: () => this.load()}, "Read again");
     this.verdict = h("p", {class: "verdict", role: "status"});
     this.found = h("div", {});
     this.editor = new CodeEditor("Configuration to check", "Paste a configuration here. Nothing is saved.", () => this.checkSoon());
     main.append(h("div", {class: "row title"}, h("h1", {}, "Configuration"), this.path, h("div", {class: "row actions"}, this.again, this.reload)),
-      this.notice,
+      this.notice, this.mistakes,
+      h("section", {class: "changes"}, h("h2", {}, "What a reload would change"), this.changes),
       h("div", {class: "halves"},
         h("section", {}, h("h2", {}, "The file"), this.file.element),
-        h("section", {}, this.mistakes, h("h2", {}, "What a reload would change"), this.changes)),
+        h("section", {}, h("h2", {}, "What runs"), this.running.element)),
       h("section", {}, h("h2", {}, "Check a text"), this.verdict, this.found, this.editor.element));
     this.stopStatus = onStatus((status) => this.reload.hidden = !status.http_write);
     this.load();
@@ -48,11 +50,12 @@ export class ConfigPage {
 
   async load() {
     try {
-      const {path, text, mistakes, changes} = await getJson("api/v1/config");
+      const {path, text, running, mistakes, changes} = await getJson("api/v1/config");
       setText(this.path, path);
       const here = mistakes.filter((/** @type {Mistake} */ mistake) => mistake.file === path);
       this.file.set(text ?? "", here);
-      this.mistakes.replaceChildren(...(mistakes.length ? [h("h2", {}, "Mistakes"), mistakeList(mistakes, path, (mistake) => this.file.go(mistake.line ?? 0))] : []));
+      this.running.set(running, []);
+      this.mistakes.replaceChildren(...(mistakes.length ? [mistakeList(mistakes, path, (mistake) => this.file.go(mistake.line ?? 0))] : []));
       if (mistakes.length)
         this.tell(`${mistakes.length} mistake${mistakes.length === 1 ? "" : "s"}: a reload would be refused, and what runs goes on.`, "bad");
       else

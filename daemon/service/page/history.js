@@ -31,7 +31,7 @@ export function lossBars(camera, n, bars) {
   const sums = new Array(bars).fill(0);
   for (const output of Object.values(camera.outputs))
     for (const [reason, samples] of Object.entries(output.lost)) {
-      if (WANTED_LOSSES.includes(reason) || reason === "client")
+      if (WANTED_LOSSES.includes(reason))
         continue;
       const last = samples.slice(-n);
       last.forEach((lost, i) => sums[Math.floor((i + n - last.length) * bars / n)] += lost ?? 0);

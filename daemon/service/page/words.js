@@ -3,8 +3,8 @@
 /** @typedef {import("./status.js").Camera} Camera
  *  @typedef {import("./status.js").Output} Output */
 
-/** Losses that the configuration asks for: no problem. */
-export const WANTED_LOSSES = ["thinned", "still"];
+/** Losses that the configuration asks for, or where nobody reads: no problem. */
+export const WANTED_LOSSES = ["thinned", "still", "client"];
 
 /**
  * Reasons of losses, in the words of framed-faults(7).
