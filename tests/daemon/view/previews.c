@@ -1,0 +1,267 @@
+// Previews: made while somebody asks, of the newest picture, with at most one of a camera held; who
+// asks is told why there is none.
+#include "daemon/view/previews.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "tests/test.h"
+
+enum { WIDTH = 160, HEIGHT = 120 };
+static const int64_t SECOND = INT64_C(1000000000);
+
+static uv_loop_t loop;
+static struct event_queue *events;
+static struct previews *previews;
+static struct device_lease lease;              // of nothing: pictures are on the host
+static struct subscriptions no_outputs;        // empty
+static uint8_t pixels[WIDTH * HEIGHT * 3 / 2]; // gray
+static _Atomic int released;                   // pictures that came back
+static _Atomic int last_released;              // the number of the last one
+static sem_t blocks, goes_on;
+static bool thread_is_blocked;
+static pthread_t test_thread;
+
+struct asker {
+    struct preview_asker asker;
+    int told;
+    uint64_t sequence;
+    size_t size;
+    char why[PREVIEW_WHY_MAX], facts[PREVIEW_FACTS_MAX];
+    bool leaves; // when it is told
+};
+
+static void release(void *owner)
+{
+    atomic_store(&last_released, (int)(intptr_t)owner);
+    atomic_fetch_add(&released, 1);
+}
+
+// Of the last owner, which is the previews' thread, or else the test.
+static void release_late(void *owner)
+{
+    thread_is_blocked = !pthread_equal(pthread_self(), test_thread);
+    sem_post(&blocks);
+    if (thread_is_blocked)
+        sem_wait(&goes_on);
+    release(owner);
+}
+
+static struct frame make_frame(int number, void (*release_it)(void *))
+{
+    struct frame frame = {
+        .image = {.format = PIXEL_YUV420P, .width = WIDTH, .height = HEIGHT},
+        .info = {.pts_ns = number * SECOND / 25, .capture_ns = number * SECOND / 25, .epoch = 1},
+        .owner = (void *)(intptr_t)number,
+        .release = release_it,
+    };
+    image_lay_out(&frame.image, pixels);
+    return frame;
+}
+
+// The camera's thread offers a picture and passes it on, which gives it back at once.
+static void offer(struct preview_source *source, int number, void (*release_it)(void *))
+{
+    struct frame frame = make_frame(number, release_it);
+    preview_offer(source, &frame, &no_outputs);
+    frame_release(&frame);
+}
+
+static void take(struct preview_asker *of, struct preview_picture *picture)
+{
+    struct asker *asker = (struct asker *)of;
+    asker->told++;
+    asker->sequence = picture->sequence;
+    asker->size = picture->size;
+    strcpy(asker->why, picture->why);
+    strcpy(asker->facts, picture->facts);
+    CHECK(picture->why[0] || (picture->file[0] == 0xff && picture->file[1] == 0xd8), "no JPEG");
+    if (asker->leaves)
+        preview_leave(of);
+}
+
+static int ask(struct preview_source *source, struct asker *asker, int width, double fps)
+{
+    asker->asker.wish = (struct preview_wish){.plane = -1, .width = width, .fps = fps};
+    asker->asker.take = take;
+    return preview_ask(source, &asker->asker);
+}
+
+static bool wait_for(const int *count, int n)
+{
+    const int64_t until_ns = monotonic_ns() + 10 * SECOND;
+    while (*count < n && monotonic_ns() < until_ns)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    return *count == n;
+}
+
+static bool wait_released(int n)
+{
+    const int64_t until_ns = monotonic_ns() + 10 * SECOND;
+    while (atomic_load(&released) < n && monotonic_ns() < until_ns)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    return atomic_load(&released) == n;
+}
+
+static struct preview_source *open_source(const char *camera)
+{
+    struct preview_source *source;
+    CHECK(preview_source_open(&source, previews, camera, &lease) == 0, "source");
+    atomic_store(&released, 0);
+    return source;
+}
+
+static void close_source(struct preview_source *source)
+{
+    preview_drain(source);
+    preview_source_close(source);
+}
+
+static void test_nobody(void)
+{
+    struct preview_source *source = open_source("gate");
+    for (int i = 1; i <= 10; i++) {
+        offer(source, i, release);
+        CHECK(atomic_load(&released) == i, "a picture is held though nobody asks");
+    }
+    CHECK(previews_counts(previews).made == 0, "a JPEG though nobody asks");
+    preview_offer(NULL, NULL, NULL); // a camera without previews
+    close_source(source);
+}
+
+static void test_single(void)
+{
+    struct preview_source *source = open_source("gate");
+    struct asker one = {0}, two = {0}, small = {0};
+    const uint64_t made = previews_counts(previews).made;
+    CHECK(ask(source, &one, 160, 0) == 0 && ask(source, &two, 160, 0) == 0, "ask");
+    CHECK(ask(source, &small, 80, 0) == 0, "ask");
+    CHECK(previews_counts(previews).kinds == 2, "%d kinds", previews_counts(previews).kinds);
+    offer(source, 1, release);
+    CHECK(wait_for(&one.told, 1) && wait_for(&two.told, 1) && wait_for(&small.told, 1), "told");
+    CHECK(previews_counts(previews).made == made + 2, "equal requests share one JPEG");
+    CHECK(!one.asker.preview && one.sequence == 1, "it is over with one picture");
+    CHECK(
+        strstr(one.facts, "\"camera\":\"gate\",\"width\":160,\"height\":120,\"source\":[160,120]"),
+        "%s", one.facts);
+    CHECK(strstr(small.facts, "\"width\":80,\"height\":60"), "%s", small.facts);
+    CHECK(wait_released(1), "the picture went back");
+    offer(source, 2, release);
+    CHECK(atomic_load(&released) == 2 && previews_counts(previews).kinds == 0, "it goes on");
+    close_source(source);
+}
+
+// The thread is at another camera's picture when these come.
+static void test_newest(void)
+{
+    struct preview_source *other = open_source("other"), *source = open_source("gate");
+    struct asker blocked = {0}, asker = {0};
+    do {
+        wait_for(&blocked.told, blocked.told + (blocked.asker.preview != NULL));
+        CHECK(ask(other, &blocked, 64, 0) == 0, "ask");
+        offer(other, 100, release_late);
+        sem_wait(&blocks);
+    } while (!thread_is_blocked);
+    atomic_store(&released, 0);
+    CHECK(ask(source, &asker, 64, 25) == 0, "ask");
+    for (int i = 1; i <= 5; i++) {
+        offer(source, i, release);
+        CHECK(atomic_load(&released) == i - 1, "picture %d: %d are back", i,
+              atomic_load(&released));
+        CHECK(i == 1 || atomic_load(&last_released) == i - 1, "not the oldest");
+    }
+    sem_post(&goes_on);
+    CHECK(wait_for(&asker.told, 1) && asker.sequence == 5, "made of %d", (int)asker.sequence);
+    CHECK(previews_counts(previews).dropped >= 4, "those before count");
+    CHECK(wait_released(6), "all are back");
+    preview_leave(&asker.asker);
+    close_source(source);
+    close_source(other);
+}
+
+static void test_rate(void)
+{
+    struct preview_source *source = open_source("gate");
+    struct asker fast = {0}, slow = {0};
+    CHECK(ask(source, &fast, 64, 5) == 0 && ask(source, &slow, 64, 1) == 0, "ask");
+    for (int i = 0; i < 50; i++) {
+        offer(source, i, release);
+        CHECK(wait_for(&fast.told, i / 5 + 1), "%d pictures of %d", fast.told, i);
+    }
+    CHECK(fast.told == 10 && slow.told == 2, "%d and %d of 50", fast.told, slow.told);
+    preview_leave(&fast.asker);
+    offer(source, 60, release);
+    fast.leaves = slow.leaves = true;
+    CHECK(ask(source, &fast, 64, 5) == 0, "ask again");
+    offer(source, 100, release);
+    CHECK(wait_for(&fast.told, 11) && wait_for(&slow.told, 3), "%d, %d", fast.told, slow.told);
+    CHECK(previews_counts(previews).kinds == 0, "both left when they were told");
+    close_source(source);
+}
+
+static void test_refusals(void)
+{
+    struct preview_source *source = open_source("gate");
+    struct asker many[PREVIEW_KINDS_MAX + 1] = {0}, patient = {0}, output = {0};
+    for (int i = 0; i < PREVIEW_KINDS_MAX; i++)
+        CHECK(ask(source, &many[i], 64 + i, 1) == 0, "kind %d", i);
+    CHECK(ask(source, &many[PREVIEW_KINDS_MAX], 200, 1) == -ENOSPC, "too many kinds");
+    CHECK(ask(source, &many[PREVIEW_KINDS_MAX], 64, 2) == 0, "one that is there is no further one");
+    for (int i = 0; i <= PREVIEW_KINDS_MAX; i++)
+        preview_leave(&many[i].asker);
+    patient.asker.patience_ns = 1;
+    CHECK(ask(source, &patient, 64, 0) == 0 && wait_for(&patient.told, 1), "told");
+    CHECK(strstr(patient.why, "no picture now") && !patient.asker.preview, "%s", patient.why);
+    strcpy(output.asker.wish.output, "net");
+    output.asker.take = take;
+    output.asker.wish.plane = -1;
+    CHECK(preview_ask(source, &output.asker) == 0, "ask");
+    offer(source, 1, release);
+    CHECK(wait_for(&output.told, 1) && strstr(output.why, "no such output"), "%s", output.why);
+    CHECK(strstr(output.facts, "\"output\":\"net\",\"error\":\""), "%s", output.facts);
+    close_source(source);
+}
+
+// A camera lets go of its device and its decoder, goes on, and is removed in the end.
+static void test_gone(void)
+{
+    struct preview_source *source = open_source("gate");
+    struct asker asker = {0};
+    CHECK(ask(source, &asker, 64, 25) == 0, "ask");
+    offer(source, 1, release);
+    CHECK(wait_for(&asker.told, 1), "told");
+    offer(source, 2, release);
+    preview_drain(source);
+    CHECK(atomic_load(&released) == 2, "no picture is held behind a drain");
+    offer(source, 3, release);
+    CHECK(wait_released(3), "it goes on");
+    close_source(source);
+    CHECK(!asker.asker.preview && strstr(asker.why, "gone"), "%s", asker.why);
+    preview_leave(&asker.asker); // which does nothing
+}
+
+int main(void)
+{
+    test_thread = pthread_self();
+    sem_init(&blocks, 0, 0);
+    sem_init(&goes_on, 0, 0);
+    memset(pixels, 128, sizeof pixels);
+    uv_loop_init(&loop);
+    event_queue_open(&events, &loop);
+    CHECK(previews_open(&previews, &loop, events) == 0, "previews");
+    TEST(test_nobody());
+    TEST(test_single());
+    TEST(test_newest());
+    TEST(test_rate());
+    TEST(test_refusals());
+    TEST(test_gone());
+    previews_stop(previews);
+    event_queue_close(events);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    previews_close(previews);
+    uv_loop_close(&loop);
+    return test_end();
+}
