@@ -91,6 +91,11 @@ char *alert_event_json(const struct alert_event *event, const char *host)
     return line;
 }
 
+static bool is_time(int64_t ms)
+{
+    return ms >= 0 && ms <= ALERT_MS_MAX;
+}
+
 int alert_event_parse(struct alert_event *ret, const char *line)
 {
     json_int_t at, raised, since;
@@ -105,8 +110,8 @@ int alert_event_parse(struct alert_event *ret, const char *line)
                     "kind", &kind, "state", &state, "time_ms", &at, "raised_ms", &raised,
                     "since_ms", &since, "interruptions", &event.interruptions, "availability_7d",
                     &availability, "why", &why) == 0 &&
-        alert_kind_find(kind) < ALERT_KINDS && strlen(camera) < sizeof event.camera && at >= 0 &&
-        raised >= 0 && since >= 0) {
+        alert_kind_find(kind) < ALERT_KINDS && strlen(camera) < sizeof event.camera &&
+        is_time(at) && is_time(raised) && is_time(since)) {
         strcpy(event.camera, camera);
         event.kind = alert_kind_find(kind);
         event.raised = strcmp(state, "raised") == 0;

@@ -6,6 +6,9 @@
 
 enum { ALERT_WHY_MAX = 160, ALERT_ID_MAX = 64, ALERT_TEXT_MAX = 320 };
 
+// Times in milliseconds since 1970 that can be ns, too.
+#define ALERT_MS_MAX (INT64_MAX / 2 / 1000000)
+
 struct alert_event {
     char camera[24];
     enum alert_kind kind;

@@ -52,7 +52,8 @@ static void read_alert(struct watched *watched, const char *line, int64_t now_ns
                &raised, &again, &raised_ms, &cleared_ms, &bad_ms, &interruptions) != 7)
         return;
     const enum alert_kind kind = alert_kind_find(name);
-    if (kind == ALERT_KINDS || raised_ms < 0 || bad_ms < 0 || interruptions < 0)
+    if (kind == ALERT_KINDS || raised_ms < 0 || raised_ms > ALERT_MS_MAX || bad_ms < 0 ||
+        bad_ms > ALERT_MS_MAX || cleared_ms > ALERT_MS_MAX || interruptions < 0)
         return;
     struct alert *alert = &watched->judge.alert[kind];
     watched->raised_ms[kind] = raised_ms;

@@ -114,6 +114,10 @@ static void test_bad(void)
         "framed alerts 2\ncamera gate\n",
         "framed alerts 1\nalert down 1 1 1 1 1 1\nhours 1 1/1x1\n",
         "framed alerts 1\ncamera ../gate\nevent 1 {}\nevent 0 {\nevent 9 x\n",
+        "framed alerts 1\nevent 1 "
+        "{\"camera\":\"gate\",\"kind\":\"down\",\"state\":\"raised\",\"time_ms\":1,"
+        "\"raised_ms\":1,\"since_ms\":9223372036854775807,\"interruptions\":0,"
+        "\"availability_7d\":null,\"why\":\"\"}\n",
         "framed alerts 1\ncamera\ncamera \n\n\0\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
