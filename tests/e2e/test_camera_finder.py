@@ -6,6 +6,7 @@ import concurrent.futures
 import http.client
 import json
 import os
+import signal
 import time
 
 from camera_guard import Digest, Guard
@@ -90,8 +91,15 @@ def check_refusals(checks, client, camera, url):
 
 
 def check_left_alone(checks, client, framed, camera):
-    """A client that goes away takes its child with it; a camera that never answers ends in time."""
+    """A child that dies is told of; a client that goes away takes its child with it; a camera that never answers ends in
+    time."""
     camera.mute.add("DESCRIBE")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        waiting = pool.submit(post, Client(client.port), "/api/v1/probe", url=camera.url())
+        checks.check(until(lambda: any("probe" in command_line(pid) for pid in children(framed)), 5), "no child")
+        for pid in children(framed):
+            os.kill(pid, signal.SIGKILL)
+        checks.check(waiting.result() == (503, {"error": "the probe failed"}), f"{waiting.result()}")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         waiting = pool.submit(post, Client(client.port), "/api/v1/probe", url=camera.url(), seconds=0.5)
         began = time.monotonic()
