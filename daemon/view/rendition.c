@@ -240,6 +240,17 @@ static void put_number(FILE *to, const char *name, double number)
         fprintf(to, ",\"%s\":null", name);
 }
 
+// The part of the source that the result is made of, where that is not all of it.
+static void put_crop(FILE *to, const struct rendition *rendition)
+{
+    const struct op *op = &rendition->op;
+    const struct warp *warp = op->kind == OP_WARP ? &op->warp : op->yuv.warps;
+    const struct image *source = &rendition->source;
+    if (warp && (warp->x1 - warp->x0 < source->width || warp->y1 - warp->y0 < source->height))
+        fprintf(to, ",\"crop\":[%d,%d,%d,%d]", warp->x0, warp->y0, warp->x1 - warp->x0,
+                warp->y1 - warp->y0);
+}
+
 static void put_tensor(FILE *to, const struct rendition *rendition)
 {
     static const char *const dtypes[] = {"u8", "s8", "f16", "f32"}; // by enum dtype
@@ -250,6 +261,7 @@ static void put_tensor(FILE *to, const struct rendition *rendition)
             !warp                            ? pixel_format_name(op->dst.format)
             : op->warp.layout == LAYOUT_NCHW ? "nchw"
                                              : "nhwc");
+    put_crop(to, rendition);
     if (rendition->params.plane >= 0)
         fprintf(to, ",\"plane\":%d", rendition->params.plane);
     fputs(",\"channels\":[", to);

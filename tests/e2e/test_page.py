@@ -18,6 +18,7 @@ from framed_client import ROOT, Checks, Framed, folder, until
 from http_client import Client, port_of
 from numbered_clip import NumberedClip, encode, read_numbers
 from stripping_proxy import StrippingProxy
+from view_client import View
 
 SIZE, COUNT = (320, 192), 100
 TOKEN = "Zorngiebel-0123456789"
@@ -35,6 +36,7 @@ cameras:
     url: {yard}
     outputs:
       o: {{size: 64x64, sink: "unix:{where}/yard.sock"}}
+      part: {{size: 64x64, crop: [32, 16, 160, 96], tensor: {{order: bgr}}, sink: "unix:{where}/part.sock"}}
 """
 PAGE = os.path.join(ROOT, "daemon", "service", "page")
 POLICY = "default-src 'none'; script-src 'self'"
@@ -180,6 +182,19 @@ def check_camera(checks, browser, origin, camera):
     checks.check("framedio.open(\"ring:" in told and "h264 320x192" in told, "no command or no facts")
     checks.check(SECRET not in page.run("document.documentElement.outerHTML"), "a password shows")
     check_quiet(checks, page, origin)
+    page.close()
+
+
+def check_part(checks, browser, origin, port):
+    """An output of a part of the picture: which one, and its channels in their order, after another output's too."""
+    with View(port, "yard/part:64", fps=5) as view:
+        _, facts = view.pictures(1)
+    checks.check(facts[0].get("crop") == [32, 16, 160, 96], f"{facts}")
+    page = browser.page(f"{origin}/#/camera/yard")
+    planes = "[...document.querySelectorAll('.pane .choice label')].map((label) => label.textContent).join()"
+    checks.check(page.until(f"{planes} === 'All,R,G,B'", 8), f"planes {page.run(planes)}")
+    page.run("document.querySelector('input[name=output]:not(:checked)').click()")
+    checks.check(page.until(f"{planes} === 'All,B,G,R'", 8), f"planes {page.run(planes)}")
     page.close()
 
 
@@ -391,6 +406,7 @@ def main():
                 check_files(checks, port)
                 check_wall(checks, browser, origin, cameras)
                 check_camera(checks, browser, origin, gate)
+                check_part(checks, browser, origin, port)
                 check_outage(checks, browser, origin, yard)
                 check_config(checks, browser, origin, framed)
                 check_wizard(checks, browser, origin, where, gate)

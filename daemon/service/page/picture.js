@@ -280,17 +280,18 @@ export class PicturePair {
     this.table.hidden = channels.length === 0;
     this.numbers.replaceChildren(...channels.map((channel, i) => h("tr", {}, h("th", {scope: "row"}, name(i)),
       ...[channel.min, channel.mean, channel.max].map((value) => h("td", {}, number(value))))));
-    const wanted = channels.length > 1 ? channels.length + 1 : 0;
-    this.planes.hidden = wanted === 0;
-    if (this.planes.querySelectorAll("label").length === wanted)
+    const names = channels.length > 1 ? ["All", ...channels.map((_, i) => name(i))] : [];
+    const labels = [...this.planes.querySelectorAll("label")];
+    this.planes.hidden = names.length === 0;
+    if (labels.map((label) => label.textContent).join() === names.join())
       return;
-    for (const label of this.planes.querySelectorAll("label"))
+    for (const label of labels)
       label.remove();
-    for (let i = -1; i < channels.length && wanted; i++)
+    for (let i = -1; i < names.length - 1; i++)
       this.planes.append(h("label", {}, h("input", {type: "radio", name: "plane", checked: i === this.plane, onchange: () => {
         this.plane = i;
         this.ask();
-      }}), h("span", {}, i < 0 ? "All" : name(i))));
+      }}), h("span", {}, names[i + 1])));
   }
 
   /**
