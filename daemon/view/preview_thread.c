@@ -332,10 +332,12 @@ void preview_source_close(struct preview_source *source)
     if (!source)
         return;
     struct previews *previews = source->previews;
+    pthread_mutex_lock(&previews->lock);
+    preview_begin_work(source); // for good: the thread takes nothing out of the list any more
+    pthread_mutex_unlock(&previews->lock);
     for (struct preview *preview = source->list; preview; preview = preview->next)
         preview_dismiss(preview);
     pthread_mutex_lock(&previews->lock);
-    preview_begin_work(source);
     for (struct preview *preview = source->list; preview; preview = preview->next)
         preview_remove_done(preview);
     // Those that the thread has taken out of the list lie among what is done.
