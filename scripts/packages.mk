@@ -18,7 +18,7 @@ $(B)/systemd/%: systemd/%
 	@mkdir -p $(@D)
 	$(Q)sed 's,/usr/,$(PREFIX)/,' $< > $@
 
-.PHONY: manuals units deb check-deb repo bundle
+.PHONY: manuals units deb check-deb container repo bundle
 manuals: $(MANUALS) ## make the manual pages, in build/man
 units: $(INSTALLED) ## make the units for systemd, in build/systemd
 
@@ -29,6 +29,9 @@ deb: ## make a Debian package, in build/deb
 check-deb: deb ## test the package on a bare Debian in a container: minutes, and root
 	@scripts/setup check-deb
 	@scripts/check_deb $(B)/deb/framed_$(VERSION)_*.deb $(B)/bookworm
+
+container: deb ## make an image with the package by podman or docker, and try it (BASE=IMAGE)
+	@scripts/container $(B)/deb/framed_$(VERSION)_*.deb $(VERSION)
 
 repo: deb ## make a folder that apt takes the packages from, in build/repo (KEY=NAME signs it by gpg)
 	@scripts/repo $(B)/repo $(wildcard $(B)/deb-arm64/*.deb) $(B)/deb/*.deb
