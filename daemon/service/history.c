@@ -105,14 +105,16 @@ static uint32_t quantile_us(struct latency_window *window, const struct latency 
 static void sample_output(struct output_history *history, const struct output *output, size_t at)
 {
     struct output_sample *sample = &history->sample[at];
-    if (history->of != output) { // a reload has replaced it: counters begin at 0
+    const uint64_t out = atomic_load(&output->ledger.emitted);
+    // A change has replaced it, maybe at the same address: counters begin at 0.
+    if (history->of != output || out < history->out) {
         history->of = output;
         history->out = 0;
         memset(history->lost, 0, sizeof history->lost);
         memset(&history->latency, 0, sizeof history->latency);
         memset(&history->processing, 0, sizeof history->processing);
     }
-    sample->out = gained(&history->out, atomic_load(&output->ledger.emitted));
+    sample->out = gained(&history->out, out);
     for (int i = 0; i < LOSSES; i++)
         sample->lost[i] = gained(&history->lost[i], atomic_load(&output->ledger.lost[i]));
     sample->process_us = quantile_us(&history->processing, &output->processing, 0.5);
@@ -144,12 +146,13 @@ static void sample_camera(struct camera_history *history, struct camera *camera,
 {
     const struct camera_report *report = &camera->report;
     struct camera_sample *sample = &history->sample[at];
-    if (history->of != camera) {
+    const uint64_t in = atomic_load(&report->packets);
+    if (history->of != camera || in < history->in) {
         history->of = camera;
         history->in = history->decoded = history->damaged = history->reconnects = 0;
         memset(&history->decoding, 0, sizeof history->decoding);
     }
-    sample->in = gained(&history->in, atomic_load(&report->packets));
+    sample->in = gained(&history->in, in);
     sample->decoded = gained(&history->decoded, atomic_load(&report->pictures));
     sample->damaged = gained(&history->damaged, atomic_load(&report->flagged[COUNTED_DAMAGED]));
     sample->reconnects = gained(&history->reconnects, atomic_load(&report->reconnects));

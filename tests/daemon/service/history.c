@@ -179,6 +179,16 @@ static void test_reloads(void)
     expect(json, "gate.outputs.o.out", "[0,0,7]");
     expect(json, "yard", NULL);
     json_decref(json);
+    camera_close(&replaced); // the next one lies where this one lay
+    CHECK(camera_open(&replaced, &rig.config->cameras[0], &context) == 0, "camera");
+    struct output *again = replaced.subscriptions->list[0].output;
+    atomic_fetch_add(&replaced.report.packets, 9);
+    atomic_fetch_add(&again->ledger.emitted, 2);
+    sample();
+    json = parsed(NULL, 9, 0);
+    expect(json, "gate.in", "[100,50,160,9]");
+    expect(json, "gate.outputs.o.out", "[0,0,7,2]");
+    json_decref(json);
     rig.metrics.n_cameras = 0;
     sample();
     camera_close(&replaced);
