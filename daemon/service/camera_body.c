@@ -6,17 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Of a \uXXXX in JSON that was judged right, or else 0.
+static unsigned unit_of(const char *json)
+{
+    char digits[5] = "";
+    if (json[0] != '\\' || json[1] != 'u')
+        return 0;
+    memcpy(digits, json + 2, 4);
+    return (unsigned)strtoul(digits, NULL, 16);
+}
+
 // Characters beyond U+FFFF are two \u in JSON and one \U in YAML; all else is the same.
 static char *yaml_of(const char *json)
 {
     char *yaml = malloc(strlen(json) + 1), *to = yaml;
     while (yaml && *json) {
-        unsigned high, low;
-        int used = 0;
-        if (sscanf(json, "\\u%4x\\u%4x%n", &high, &low, &used) == 2 && used == 12 &&
-            high >> 10 == 0xd800 >> 10) {
+        const unsigned high = unit_of(json);
+        if (high >> 10 == 0xd800 >> 10) {
+            const unsigned low = unit_of(json + 6);
             to += sprintf(to, "\\U%08x", 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff));
-            json += used;
+            json += 12;
             continue;
         }
         if (*json == '\\')
@@ -33,6 +42,9 @@ int camera_body_yaml(char **ret, const char *body, size_t length, char *why, siz
     json_error_t error;
     json_t *json = json_loadb(body, length, JSON_REJECT_DUPLICATES, &error);
     const int rc = json_is_object(json) ? 0 : -EINVAL;
+    char *near = json ? NULL : strstr(error.text, " near ");
+    if (near)
+        *near = 0; // what follows may be a password
     if (!json)
         snprintf(why, size, "line %d, column %d: %s", error.line, error.column, error.text);
     else if (rc < 0)
