@@ -51,10 +51,6 @@ static void connected(struct mosquitto *client, void *opaque, int code)
         return;
     }
     mqtt->connected = mqtt->fresh = true;
-    mqtt->pause_ms = 0;
-    if (mqtt->complained)
-        log_event(LOG_LEVEL_INFO, "connected to the MQTT broker again");
-    mqtt->complained = false;
     if (!mqtt->topics.discovery)
         return;
     // Home Assistant says so when it has started, and has then forgotten all that is not retained.
@@ -71,10 +67,15 @@ static void disconnected(struct mosquitto *client, void *opaque, int code)
         put_why(mqtt, "the connection was lost");
 }
 
+// A broker that accepts a client may still hang up on what it publishes.
 static void was_published(struct mosquitto *client, void *opaque, int number)
 {
     struct mqtt *mqtt = opaque;
     (void)client;
+    mqtt->pause_ms = 0;
+    if (mqtt->complained)
+        log_event(LOG_LEVEL_INFO, "connected to the MQTT broker again");
+    mqtt->complained = false;
     mqtt->acknowledged |= number == mqtt->awaited;
 }
 
@@ -147,9 +148,13 @@ static int open_mqtt(void **ret, const struct delivery_context *context)
 
 // --- the connection
 
+// What was not acknowledged is dropped: states are published anew, and events tried again.
 static void lose(struct mqtt *mqtt, int code)
 {
     const int error = errno;
+    if (mosquitto_reinitialise(mqtt->client, NULL, true, mqtt) != MOSQ_ERR_SUCCESS ||
+        set_up(mqtt) < 0)
+        log_event(LOG_LEVEL_ERROR, "MQTT: %s", strerror(ENOMEM));
     mqtt->open = mqtt->connected = false;
     if (code == MOSQ_ERR_ERRNO)
         put_why(mqtt, strerror(error));

@@ -293,9 +293,42 @@ def check_secrets(checks, scene, subscriber):
     checks.check(not glob.glob(f"{scene.where}/state/*.part"), "a part of a file is left")
 
 
+class RudeBroker(threading.Thread):
+    """Accepts every client, and hangs up on what it publishes: some brokers do so where it may not. Keeps the times."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.times = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.start()
+
+    def run(self):
+        while True:
+            client, _ = self.listener.accept()
+            with client:
+                self.times.append(time.monotonic())
+                client.recv(4096)
+                client.sendall(b"\x20\x02\0\0")
+                client.recv(4096)
+
+
+def check_rude_broker(checks, where):
+    """It is asked more and more seldom, and named in the log once."""
+    broker = RudeBroker()
+    address = f"mqtt://127.0.0.1:{broker.listener.getsockname()[1]}"
+    camera = f'{{url: "tcp://127.0.0.1:9", outputs: {{o: {{sink: "unix:{where}/gate.sock"}}}}}}'
+    with Framed(where, f'notify: {{mqtt: {{server: "{address}"}}}}\ncameras: {{gate: {camera}}}\n') as framed:
+        until(lambda: len(broker.times) == 4, 20)
+        checks.check(broker.times[3] - broker.times[2] > 1.5, f"asked at {broker.times}")
+        checks.check(framed.stop() == 0, framed.errors())
+        said = [line for line in framed.errors().splitlines() if "connect" in line and "MQTT broker" in line]
+        checks.check(len(said) == 1, f"said: {said}")
+
+
 def main():
     checks = Checks("alerts")
     with folder() as where:
+        check_rude_broker(checks, where)
         scene = Scene(where)
         broker = Broker(where, "framed", SECRETS["mqtt"]) if BROKER else None
         if broker:
