@@ -65,7 +65,7 @@ static void print_token(FILE *to, const struct soap *soap)
 {
     unsigned char nonce[NONCE_BYTES] = {0}, digest[EVP_MAX_MD_SIZE];
     char nonce_text[32], digest_text[96], created[32];
-    struct tm utc;
+    struct tm utc = {0}; // a camera's clock may tell a year that there is none for
     const time_t now = time(NULL) + (time_t)soap->clock_ahead_s;
     EVP_MD_CTX *sha1 = EVP_MD_CTX_new();
     unsigned bytes = 0;

@@ -34,7 +34,7 @@ struct http_page {
     char *body; // NULL: out of memory
     size_t size;
     bool constant;    // the body stays for ever; else http frees it
-    bool gzipped;     // as the body lies there; sent to clients that take it
+    bool gzipped;     // as the body lies there: all browsers take it, so nobody is asked
     const char *etag; // of a page that clients may keep and ask for again; constant; NULL: none
 };
 
