@@ -6,7 +6,7 @@ ZSH ?= $(PREFIX)/share/zsh/site-functions
 
 $(B)/man/%: scripts/man/%.md scripts/manual daemon/wire.h client/framed.h $(B)/framed $(B)/framed-bench
 	@mkdir -p $(@D)
-	$(Q)scripts/manual $(B)/framed $< $(VERSION) > $@
+	$(Q)$(if $(CROSS),RUN=qemu-$(MACHINE)) scripts/manual $(B)/framed $< $(VERSION) > $@
 
 # One instance of several: its own configuration and folders, all else as framed.service.
 $(B)/systemd/framed@.service: systemd/framed.service
@@ -18,7 +18,7 @@ $(B)/systemd/%: systemd/%
 	@mkdir -p $(@D)
 	$(Q)sed 's,/usr/,$(PREFIX)/,' $< > $@
 
-.PHONY: manuals units deb check-deb container repo bundle
+.PHONY: manuals units deb check-deb deb-arm64 container repo bundle
 manuals: $(MANUALS) ## make the manual pages, in build/man
 units: $(INSTALLED) ## make the units for systemd, in build/systemd
 
@@ -29,6 +29,10 @@ deb: ## make a Debian package, in build/deb
 check-deb: deb ## test the package on a bare Debian in a container: minutes, and root
 	@scripts/setup check-deb
 	@scripts/check_deb $(B)/deb/framed_$(VERSION)_*.deb $(B)/bookworm
+
+deb-arm64: ## cross-build the packages for arm64, in build/deb-arm64, and try them in qemu: minutes, and root
+	@scripts/setup deb-arm64
+	@scripts/deb_arm64 $(B)/deb-arm64 $(VERSION)
 
 container: deb ## make an image with the package by podman or docker, and try it (BASE=IMAGE)
 	@scripts/container $(B)/deb/framed_$(VERSION)_*.deb $(VERSION)
