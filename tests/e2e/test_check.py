@@ -219,12 +219,17 @@ def check_words(checks, where, clip):
 def check_package(checks, where):
     """The package's own owner and mode make way for root:framed 0640; somebody's choice stays."""
     script = os.path.join(ROOT, "scripts", "debian", "framed.postinst")
-    for name, body in (("stat", "echo $STAT"), ("chown", "echo chown $1 >>$LOG"), ("chmod", "echo chmod $1 >>$LOG")):
+    for name, body in (("stat", "echo $STAT"), ("chown", "echo chown $1 >>$LOG"), ("chmod", "echo chmod $1 >>$LOG"),
+                       ("install", 'echo install "$@" >>$LOG')):
         write(f"{where}/bin/{name}", f"#!/bin/sh\n{body}\n")
         os.chmod(f"{where}/bin/{name}", 0o755)
     write(f"{where}/root/etc/framed/framed.yaml", "")
-    for stat, expected in (("0:0 640", "chown root:framed\nchmod 640\n"), ("0:0 644", "chown root:framed\nchmod 640\n"),
-                           ("0:998 644", ""), ("0:0 600", ""), ("0:998 640", "")):
+    drop_ins = f"{where}/root/etc/framed/framed.d"
+    ours, made = "chown root:framed\nchmod 640\n", f"install -d -o framed -g framed -m 750 {drop_ins}\n"
+    for stat, expected in (("0:0 640", ours + made), ("0:0 644", ours + made), ("0:998 644", made), ("0:0 600", made),
+                           ("0:998 640", "")):
+        if not expected:
+            os.mkdir(drop_ins)
         log = f"{where}/postinst.log"
         write(log, "")
         env = {**os.environ, "PATH": f"{where}/bin:{os.environ['PATH']}", "DPKG_ROOT": f"{where}/root", "STAT": stat, "LOG": log}
