@@ -417,8 +417,10 @@ static int start(struct daemon *daemon)
     if (rc < 0)
         return rc == -ENODEV ? EXIT_NO_DEVICE : EXIT_RUNTIME;
     daemon->cameras.context.devices = daemon->devices;
-    if (open_logins_and_alerts(daemon) < 0)
+    if ((rc = open_logins_and_alerts(daemon)) < 0) {
+        log_event(LOG_LEVEL_ERROR, "cannot watch the cameras: %s", strerror(-rc));
         return EXIT_RUNTIME;
+    }
     if (devices_admit(daemon->devices, daemon->config, why, sizeof why) < 0) {
         log_event(LOG_LEVEL_ERROR, "%s", why);
         return EXIT_CONFIG;
