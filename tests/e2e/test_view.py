@@ -13,6 +13,7 @@ from http_client import port_of
 from numbered_clip import NumberedClip, encode, read_numbers
 from view_client import View
 
+PICTURES = 300  # of the clip, which begins anew
 SIZE = (640, 384)
 CONFIG = """
 control: {where}/control.sock
@@ -56,7 +57,7 @@ def snap(where, *arguments):
 def check_numbers(checks, case, picture, camera):
     """The picture is one that the camera has sent a moment ago, and of one piece."""
     top, bottom = read_numbers(picture)
-    sent = [one.number for one in camera.sent[-50:]]
+    sent = [one.number % PICTURES for one in camera.sent[-50:]]
     checks.check(top == bottom and top in sent, f"{case}: shows {top} and {bottom}, of {sent}")
 
 
@@ -247,7 +248,7 @@ def check_slow(checks, port):
 def main():
     checks = Checks("view")
     with folder() as where:
-        clip = NumberedClip(encode(f"{where}/clip.h264", 300, size=SIZE))
+        clip = NumberedClip(encode(f"{where}/clip.h264", PICTURES, size=SIZE))
         with Camera(clip) as camera, Framed(where, CONFIG.format(where=where, url=camera.url())) as framed:
             checks.check(until(lambda: len(camera.sent) > 10, 10), f"no pictures\n{framed.errors()}")
             port = port_of(framed)
