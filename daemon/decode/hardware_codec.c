@@ -16,6 +16,10 @@
 // picture is due is the cpu's, for what came since the last keyframe.
 static const int64_t OPEN_NS = INT64_C(3000000000), ANSWER_NS = INT64_C(500000000);
 
+// A library decides itself how many pictures it looks ahead before it gives out the first one. The
+// standards need 16 at most.
+enum { LOOKS_AHEAD_MAX = 16 };
+
 enum task { TASK_NONE, TASK_OPEN, TASK_SEND, TASK_TAKE, TASK_FLUSH };
 
 struct hardware_codec {
@@ -39,7 +43,7 @@ struct hardware_codec {
 
     // The owner's:
     bool hangs;
-    bool begun;            // a picture came
+    bool begun;            // a picture came since the last flush
     bool keyed;            // a keyframe went in
     int unanswered;        // packets since the last picture
     int64_t unanswered_ns; // when the first of these went in
@@ -238,7 +242,10 @@ static bool is_silent(struct hardware_codec *hardware)
     }
     if (hardware->unanswered++ == 0)
         hardware->unanswered_ns = now_ns;
-    return hardware->keyed && hardware->unanswered > hardware->decoder.context->has_b_frames + 2 &&
+    const bool library = hardware->decoder.decoder.format == AV_PIX_FMT_NONE;
+    const int held = hardware->decoder.context->has_b_frames + 2 +
+                     (library && !hardware->begun ? LOOKS_AHEAD_MAX : 0);
+    return hardware->keyed && hardware->unanswered > held &&
            now_ns - hardware->unanswered_ns > (hardware->begun ? ANSWER_NS : OPEN_NS);
 }
 
@@ -285,7 +292,7 @@ int64_t hardware_codec_late(struct hardware_codec *hardware)
 
 void hardware_codec_flush(struct hardware_codec *hardware)
 {
-    hardware->end = hardware->keyed = false;
+    hardware->end = hardware->keyed = hardware->begun = false;
     hardware->unanswered = 0;
     order(hardware, TASK_FLUSH, ANSWER_NS); // whether it hangs the next call says
 }

@@ -1,6 +1,6 @@
-// Preloaded into a framed: `decode: v4l2m2m` works on any box. In the place of libavcodec's
-// decoders of that name, which want a device, those of the cpu decode, with pictures as a device
-// has them (nv12, p010). They fail as $FRAMED_DECODER says:
+// Preloaded into a framed, or linked to a test: `decode: v4l2m2m` works on any box. In the place of
+// libavcodec's decoders of that name, which want a device, those of the cpu decode, with pictures
+// as a device has them (nv12, p010). They fail as $FRAMED_DECODER says:
 //
 //   open        the device cannot be opened
 //   hang-open   opening it lasts for ever
@@ -8,7 +8,9 @@
 //   crash       opening it crashes
 //   fail:N      packet N and those behind it are an error
 //   hang:N      packet N lasts for ever
+//   full:N      it takes neither packet N nor one behind it
 //   silent:N    no picture of packet N or those behind it comes
+//   hold:N      it keeps N pictures back until the end
 //   wrong:N     of picture N and those behind it one bit is another
 //   wrong10     the same of all pictures of 10 bits
 #include <dlfcn.h>
@@ -20,12 +22,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FAKES_MAX = 64 };
+enum { FAKES_MAX = 64, HELD_MAX = 32 };
 
 static struct fake {
     const AVCodecContext *context; // of the daemon; NULL: free
     AVCodecContext *cpu;
     int packets, pictures;
+    AVFrame *held[HELD_MAX]; // decoded, and not given out
+    int n_held, ended;
 } fakes[FAKES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -81,7 +85,7 @@ int avcodec_open2(AVCodecContext *context, const AVCodec *codec, AVDictionary **
     cpu->pkt_timebase = context->pkt_timebase;
     cpu->flags = context->flags;
     cpu->thread_count = 1;
-    *fake = (struct fake){context, cpu, 0, 0};
+    *fake = (struct fake){.context = context, .cpu = cpu};
     return REAL(avcodec_open2)(cpu, real, NULL);
 }
 
@@ -95,6 +99,9 @@ int avcodec_send_packet(AVCodecContext *context, const AVPacket *packet)
         return AVERROR(EIO);
     if (wants("hang", fake->packets))
         hang();
+    if (wants("full", fake->packets))
+        return AVERROR(EAGAIN);
+    fake->ended = !packet;
     const int rc = REAL(avcodec_send_packet)(fake->cpu, packet);
     context->has_b_frames = fake->cpu->has_b_frames;
     context->width = context->coded_width = fake->cpu->width;
@@ -125,6 +132,39 @@ static int convert(AVFrame *to, const AVFrame *from)
     return rc;
 }
 
+// How many pictures are kept back.
+static int holds(const struct fake *fake)
+{
+    const char *wanted = getenv("FRAMED_DECODER");
+    return wanted && strncmp(wanted, "hold:", 5) == 0 && !fake->ended ? atoi(wanted + 5) : 0;
+}
+
+static void drop(struct fake *fake)
+{
+    while (fake->n_held > 0)
+        av_frame_free(&fake->held[--fake->n_held]);
+}
+
+// The next picture of the cpu's in its turn.
+static int receive(struct fake *fake, AVFrame *frame)
+{
+    int rc = 0;
+    while (rc == 0 && fake->n_held < HELD_MAX) {
+        AVFrame *decoded = av_frame_alloc();
+        rc = decoded ? REAL(avcodec_receive_frame)(fake->cpu, decoded) : AVERROR(ENOMEM);
+        if (rc == 0)
+            fake->held[fake->n_held++] = decoded;
+        else
+            av_frame_free(&decoded);
+    }
+    if (fake->n_held <= holds(fake))
+        return rc;
+    av_frame_move_ref(frame, fake->held[0]);
+    av_frame_free(&fake->held[0]);
+    memmove(&fake->held[0], &fake->held[1], (size_t)--fake->n_held * sizeof fake->held[0]);
+    return 0;
+}
+
 int avcodec_receive_frame(AVCodecContext *context, AVFrame *frame)
 {
     struct fake *fake = find(context);
@@ -133,7 +173,7 @@ int avcodec_receive_frame(AVCodecContext *context, AVFrame *frame)
         return REAL(avcodec_receive_frame)(context, frame);
     if (!(decoded = av_frame_alloc()))
         return AVERROR(ENOMEM);
-    int rc = REAL(avcodec_receive_frame)(fake->cpu, decoded);
+    int rc = receive(fake, decoded);
     if (rc == 0 && wants("silent", fake->packets))
         rc = AVERROR(EAGAIN);
     if (rc == 0)
@@ -151,8 +191,10 @@ int avcodec_receive_frame(AVCodecContext *context, AVFrame *frame)
 
 void avcodec_flush_buffers(AVCodecContext *context)
 {
-    const struct fake *fake = find(context);
+    struct fake *fake = find(context);
     REAL(avcodec_flush_buffers)(fake ? fake->cpu : context);
+    if (fake)
+        drop(fake);
 }
 
 void avcodec_free_context(AVCodecContext **context)
@@ -160,6 +202,7 @@ void avcodec_free_context(AVCodecContext **context)
     struct fake *fake = *context ? find(*context) : NULL;
     REAL(avcodec_free_context)(context);
     if (fake) {
+        drop(fake);
         REAL(avcodec_free_context)(&fake->cpu);
         fake->context = NULL;
     }
