@@ -5,11 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
+
 enum { KNOWN_MAX = 64 };
+
+// A decoder that hung is opened again after ten minutes, and later each time: a call that does not
+// come back costs a thread and its decoder.
+static const int64_t BAN_NS = INT64_C(600000000000), BAN_MAX_NS = INT64_C(86400000000000);
 
 struct known { // of a decoder, by its name and device
     struct decoder_choice decoder;
-    enum AVCodecID codec; // AV_CODEC_ID_NONE: it hangs, whatever the codec
+    enum AVCodecID codec;       // AV_CODEC_ID_NONE: it hung, whatever the codec
+    int64_t until_ns, pause_ns; // it is banned, and for how long; CLOCK_MONOTONIC
 };
 
 struct hardware {
@@ -44,36 +51,73 @@ static bool is_same(const struct decoder_choice *a, const struct decoder_choice 
     return strcmp(a->name, b->name) == 0 && strcmp(a->device, b->device) == 0;
 }
 
-// Notes it, or with NONE as codec only looks. Returns whether it was there already.
-static bool is_noted(struct hardware *hardware, const struct decoder_choice *decoder,
-                     enum AVCodecID codec, bool note)
+// Under the lock. NULL: there is none.
+static struct known *find_known(struct hardware *hardware, const struct decoder_choice *decoder,
+                                enum AVCodecID codec)
 {
-    bool found = false;
-    pthread_mutex_lock(&hardware->lock);
     for (int i = 0; i < hardware->n; i++)
-        found |=
-            is_same(&hardware->failed[i].decoder, decoder) && hardware->failed[i].codec == codec;
-    if (!found && note && hardware->n < KNOWN_MAX)
-        hardware->failed[hardware->n++] = (struct known){*decoder, codec};
+        if (is_same(&hardware->failed[i].decoder, decoder) && hardware->failed[i].codec == codec)
+            return &hardware->failed[i];
+    return NULL;
+}
+
+// Under the lock. NULL: there is no room.
+static struct known *add_known(struct hardware *hardware, const struct decoder_choice *decoder,
+                               enum AVCodecID codec)
+{
+    if (hardware->n == KNOWN_MAX)
+        return NULL;
+    struct known *known = &hardware->failed[hardware->n++];
+    *known = (struct known){.decoder = *decoder, .codec = codec};
+    return known;
+}
+
+int64_t hardware_banned_ns(struct hardware *hardware, const struct decoder_choice *decoder)
+{
+    int64_t left_ns = 0;
+    if (!hardware)
+        return 0;
+    pthread_mutex_lock(&hardware->lock);
+    const struct known *known = find_known(hardware, decoder, AV_CODEC_ID_NONE);
+    if (known)
+        left_ns = known->until_ns - monotonic_ns();
     pthread_mutex_unlock(&hardware->lock);
-    return found;
+    return left_ns > 0 ? left_ns : 0;
 }
 
-bool hardware_may_open(struct hardware *hardware, const struct decoder_choice *decoder)
+// A decoder that has not hung for the longest of the pauses begins with the shortest again.
+int64_t hardware_hangs(struct hardware *hardware, const struct decoder_choice *decoder)
 {
-    return !hardware || !is_noted(hardware, decoder, AV_CODEC_ID_NONE, false);
-}
-
-void hardware_hangs(struct hardware *hardware, const struct decoder_choice *decoder)
-{
-    if (hardware)
-        is_noted(hardware, decoder, AV_CODEC_ID_NONE, true);
+    const int64_t now_ns = monotonic_ns();
+    int64_t ban_ns = 0;
+    if (!hardware)
+        return 0;
+    pthread_mutex_lock(&hardware->lock);
+    struct known *known = find_known(hardware, decoder, AV_CODEC_ID_NONE);
+    if (!known)
+        known = add_known(hardware, decoder, AV_CODEC_ID_NONE);
+    if (known && known->until_ns <= now_ns) {
+        const bool again = known->pause_ns > 0 && now_ns - known->until_ns < BAN_MAX_NS;
+        ban_ns = again ? 2 * known->pause_ns : BAN_NS;
+        ban_ns = ban_ns < BAN_MAX_NS ? ban_ns : BAN_MAX_NS;
+        known->until_ns = now_ns + ban_ns;
+        known->pause_ns = ban_ns;
+    }
+    pthread_mutex_unlock(&hardware->lock);
+    return ban_ns;
 }
 
 bool hardware_is_news(struct hardware *hardware, const struct decoder_choice *decoder,
                       enum AVCodecID codec)
 {
-    return !hardware || !is_noted(hardware, decoder, codec, true);
+    if (!hardware)
+        return true;
+    pthread_mutex_lock(&hardware->lock);
+    const bool known = find_known(hardware, decoder, codec);
+    if (!known)
+        add_known(hardware, decoder, codec);
+    pthread_mutex_unlock(&hardware->lock);
+    return !known;
 }
 
 static const struct hardware_result *find_result(const struct hardware *hardware,
@@ -100,7 +144,7 @@ bool hardware_choose(struct hardware *hardware, enum AVCodecID codec, struct dec
     for (int i = 0; hardware && i < hardware->verified.n; i++) {
         const struct hardware_result *result = &hardware->verified.list[i];
         if (result->codec == codec && result->equal &&
-            hardware_may_open(hardware, &result->decoder)) {
+            hardware_banned_ns(hardware, &result->decoder) == 0) {
             *ret = result->decoder;
             return true;
         }

@@ -6,6 +6,7 @@
 
 #include <libavcodec/codec_id.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "config/types.h"
 #include "daemon/decode/hardware_record.h"
@@ -19,9 +20,11 @@ void hardware_close(struct hardware *); // accepts NULL
 // What follows accepts NULL, which knows of nothing.
 // The decoder that `decode: auto` takes for a codec: false where none is known to be equal.
 bool hardware_choose(struct hardware *, enum AVCodecID, struct decoder_choice *ret);
-// Whether it may be opened: not after a call of its driver has hung in this process.
-bool hardware_may_open(struct hardware *, const struct decoder_choice *);
-void hardware_hangs(struct hardware *, const struct decoder_choice *);
+// For how long it is not to be opened: 10 minutes after a call of its driver has hung, twice as
+// long each time that it happens again, up to a day. 0: it may be opened.
+int64_t hardware_banned_ns(struct hardware *, const struct decoder_choice *);
+// A call of its driver hangs. For how long it is banned by that; 0: it was banned already.
+int64_t hardware_hangs(struct hardware *, const struct decoder_choice *);
 // Whether it was not known so far that it cannot be opened for that codec: who asks first says it.
 bool hardware_is_news(struct hardware *, const struct decoder_choice *, enum AVCodecID);
 // Whether framed verify found that it gives other pictures than the cpu.

@@ -15,6 +15,9 @@
 // A driver opens its decoder with the first packets. The rest of the second in which the next
 // picture is due is the cpu's, for what came since the last keyframe.
 static const int64_t OPEN_NS = INT64_C(3000000000), ANSWER_NS = INT64_C(500000000);
+// So much earlier a library that takes no packet is given up: its calls come back, it does not
+// hang.
+static const int64_t FULL_NS = INT64_C(150000000);
 
 // A library decides itself how many pictures it looks ahead before it gives out the first one. The
 // standards need 16 at most.
@@ -34,7 +37,8 @@ struct hardware_codec {
     // Of the task: the thread's while it is at one, else the owner's.
     AVPacket *packet; // to be sent
     int64_t serial;
-    bool end; // sent in a packet's place
+    int64_t full_ns; // how long the decoder may take no packet
+    bool end;        // sent in a packet's place
     bool keyframes_only;
     int rc;
     char driver[128];
@@ -69,7 +73,7 @@ static int perform(struct hardware_codec *hardware, enum task task)
         return hardware_context_open(&hardware->decoder, hardware->parameters);
     case TASK_SEND:
         return hardware_context_send(&hardware->decoder, hardware->end ? NULL : hardware->packet,
-                                     hardware->serial, hardware->keyframes_only);
+                                     hardware->serial, hardware->keyframes_only, hardware->full_ns);
     case TASK_TAKE:
         return hardware_context_take(&hardware->decoder);
     default:
@@ -252,15 +256,17 @@ static bool is_silent(struct hardware_codec *hardware)
 int hardware_codec_send(struct hardware_codec *hardware, const AVPacket *packet, int64_t serial,
                         bool keyframes_only)
 {
+    const int64_t answer_ns = hardware->begun ? ANSWER_NS : OPEN_NS;
     if (hardware->hangs)
         return AVERROR(ETIMEDOUT);
     hardware->end = !packet;
     hardware->serial = serial;
+    hardware->full_ns = answer_ns - FULL_NS;
     hardware->keyframes_only = keyframes_only;
     av_packet_unref(hardware->packet);
     int rc = packet ? av_packet_ref(hardware->packet, packet) : 0;
     if (rc >= 0)
-        rc = order(hardware, TASK_SEND, hardware->begun ? ANSWER_NS : OPEN_NS);
+        rc = order(hardware, TASK_SEND, answer_ns);
     if (packet)
         hardware->keyed |= packet->flags & AV_PKT_FLAG_KEY;
     return rc >= 0 && packet && is_silent(hardware) ? AVERROR(ETIMEDOUT) : rc;

@@ -11,9 +11,6 @@
 
 enum { SURFACES = 6 }; // on the device, beside those that the stream needs
 
-// That a library may take no packet, since nobody took its pictures.
-static const int64_t FULL_NS = INT64_C(3000000000);
-
 static enum AVPixelFormat choose_format(AVCodecContext *context, const enum AVPixelFormat *formats)
 {
     const enum AVPixelFormat wanted = ((struct hardware_context *)context->opaque)->decoder.format;
@@ -172,9 +169,9 @@ static void note_stamps(struct hardware_context *hardware, AVPacket *packet, int
 
 // A library may take no packet until it has given out pictures.
 int hardware_context_send(struct hardware_context *hardware, AVPacket *packet, int64_t serial,
-                          bool keyframes_only)
+                          bool keyframes_only, int64_t full_ns)
 {
-    const int64_t until_ns = monotonic_ns() + FULL_NS;
+    const int64_t until_ns = monotonic_ns() + full_ns;
     int rc;
     if (packet)
         note_stamps(hardware, packet, serial);

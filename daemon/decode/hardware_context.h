@@ -39,9 +39,9 @@ struct hardware_context {
 int hardware_context_open(struct hardware_context *, const AVCodecParameters *);
 // The packet, whose time stamps it may take for its own, or NULL at the end; the picture will have
 // `serial`, above 0, in reordered_opaque. Takes the pictures that there are. AVERROR(ENOSYS): the
-// device refuses the stream.
+// device refuses the stream; AVERROR(ETIMEDOUT): it has not taken the packet for `full_ns`.
 int hardware_context_send(struct hardware_context *, AVPacket *, int64_t serial,
-                          bool keyframes_only);
+                          bool keyframes_only, int64_t full_ns);
 int hardware_context_take(struct hardware_context *); // pictures, as far as there is room
 void hardware_context_flush(struct hardware_context *);
 void hardware_context_close(struct hardware_context *); // accepts a closed one

@@ -6,6 +6,8 @@
 #include "daemon/decode/hardware.h"
 #include "daemon/decode/hardware_codec.h"
 
+static const int64_t MINUTE_NS = INT64_C(60000000000);
+
 enum { NAME_MAX_BYTES = DECODER_NAME_MAX + DECODER_DEVICE_MAX };
 
 // "vaapi:/dev/dri/renderD128".
@@ -14,6 +16,18 @@ static const char *name_of(const struct decoder_choice *choice, char to[NAME_MAX
     snprintf(to, NAME_MAX_BYTES, "%s%s%s", choice->name, choice->device[0] ? ":" : "",
              choice->device);
     return to;
+}
+
+static void say_hang(const struct decode_options *options, const struct decoder_choice *choice,
+                     const char *what, const char *why, char said[HARDWARE_SAID_MAX])
+{
+    char name[NAME_MAX_BYTES];
+    const int64_t ban_ns = hardware_hangs(options->hardware, choice);
+    const int used = snprintf(said, HARDWARE_SAID_MAX, "%s %s (%s): decoding on the cpu",
+                              name_of(choice, name), what, why);
+    if (ban_ns > 0 && used < HARDWARE_SAID_MAX)
+        snprintf(said + used, (size_t)(HARDWARE_SAID_MAX - used),
+                 "; no camera opens it for %d minutes", (int)(ban_ns / MINUTE_NS));
 }
 
 struct decoder_choice hardware_use_choose(const struct decode_options *options, enum AVCodecID id)
@@ -34,12 +48,14 @@ int hardware_use_open(struct codec *codec, const AVCodecParameters *parameters,
     char name[NAME_MAX_BYTES], why[128] = "";
     const enum AVCodecID id = parameters->codec_id;
     said[0] = 0;
-    if (!hardware_may_open(options->hardware, choice))
+    if (hardware_banned_ns(options->hardware, choice) > 0)
         return -ENODEV;
     const int rc =
         codec_open_hardware(codec, parameters, options, choice, buffers, pictures, why, sizeof why);
-    if (rc == -ETIMEDOUT)
-        hardware_hangs(options->hardware, choice);
+    if (rc == -ETIMEDOUT) {
+        say_hang(options, choice, "cannot be opened", why, said);
+        return rc;
+    }
     if ((rc == 0 && !hardware_differs(options->hardware, choice, id)) ||
         !hardware_is_news(options->hardware, choice, id))
         return rc;
@@ -62,11 +78,10 @@ void hardware_use_failed(const struct codec *codec, const struct decode_options 
                          char said[HARDWARE_SAID_MAX])
 {
     char name[NAME_MAX_BYTES];
-    const bool hangs = hardware_codec_hangs(codec->hardware);
-    if (hangs)
-        hardware_hangs(options->hardware, choice);
-    snprintf(said, HARDWARE_SAID_MAX, "%s failed (%s): decoding on the cpu", name_of(choice, name),
-             hangs                         ? "its driver does not come back"
-             : error == AVERROR(ETIMEDOUT) ? "it gives no pictures"
-                                           : av_err2str(error));
+    if (hardware_codec_hangs(codec->hardware))
+        say_hang(options, choice, "failed", "its driver does not come back", said);
+    else
+        snprintf(said, HARDWARE_SAID_MAX, "%s failed (%s): decoding on the cpu",
+                 name_of(choice, name),
+                 error == AVERROR(ETIMEDOUT) ? "it gives no pictures" : av_err2str(error));
 }

@@ -25,13 +25,14 @@ cameras:
     outputs:
       planes: {{kernel: yuv, format: yuv420p, overflow: wait, sink: "unix:{where}/planes.sock"}}
 """
+BANNED = "; no camera opens it for 10 minutes"
 # Fault -> codec and the end of the one line that says it; None: nothing is said.
 FAULTS = {
     "": ("h264", None),
     "open": ("h265", "v4l2m2m cannot be opened (No such device): decoding on the cpu"),
-    "hang-open": ("h264", "v4l2m2m cannot be opened (no answer for 3 s): decoding on the cpu"),
+    "hang-open": ("h264", "v4l2m2m cannot be opened (no answer for 3 s): decoding on the cpu" + BANNED),
     f"fail:{FAULT_AT}": ("h264", "v4l2m2m failed (Input/output error): decoding on the cpu"),
-    f"hang:{FAULT_AT}": ("h265", "v4l2m2m failed (its driver does not come back): decoding on the cpu"),
+    f"hang:{FAULT_AT}": ("h265", "v4l2m2m failed (its driver does not come back): decoding on the cpu" + BANNED),
     f"silent:{FAULT_AT}": ("h264", "v4l2m2m failed (it gives no pictures): decoding on the cpu"),
     f"wrong:{FAULT_AT}": ("h264", None),
 }
@@ -39,7 +40,7 @@ VAAPI = f"vaapi:{va_pictures.DEVICE}"
 VAAPI_FAULTS = {
     "": ("h265", None),
     f"refused:{FAULT_AT}": ("h264", f"{VAAPI} failed (Input/output error): decoding on the cpu"),
-    f"hang:{FAULT_AT}": ("h264", f"{VAAPI} failed (its driver does not come back): decoding on the cpu"),
+    f"hang:{FAULT_AT}": ("h264", f"{VAAPI} failed (its driver does not come back): decoding on the cpu" + BANNED),
     f"copy:{FAULT_AT}": ("h265", f"{VAAPI} failed (Input/output error): decoding on the cpu"),
 }
 

@@ -10,6 +10,15 @@
 #include "daemon/decode/hardware_decoder.h"
 #include "tests/test.h"
 
+int64_t __wrap_monotonic_ns(void);
+
+static int64_t now_ns;
+
+int64_t __wrap_monotonic_ns(void)
+{
+    return now_ns;
+}
+
 static const struct decoder_choice vaapi = {DECODE_HARDWARE, "vaapi", "/dev/dri/renderD129"},
                                    other = {DECODE_HARDWARE, "vaapi", ""},
                                    v4l2 = {DECODE_HARDWARE, "v4l2m2m", ""};
@@ -107,13 +116,37 @@ static void test_choice(void)
               hardware_is_news(hardware, &other, AV_CODEC_ID_HEVC) &&
               hardware_is_news(hardware, &vaapi, AV_CODEC_ID_H264),
           "news");
-    hardware_hangs(hardware, &vaapi);
-    CHECK(!hardware_may_open(hardware, &vaapi) && hardware_may_open(hardware, &other), "hangs");
+    CHECK(hardware_hangs(hardware, &vaapi) > 0 && hardware_banned_ns(hardware, &vaapi) > 0 &&
+              hardware_banned_ns(hardware, &other) == 0,
+          "hangs");
     CHECK(!hardware_choose(hardware, AV_CODEC_ID_H264, &choice), "%s", choice.name);
     hardware_close(hardware);
-    CHECK(!hardware_choose(NULL, AV_CODEC_ID_H264, &choice) && hardware_may_open(NULL, &vaapi) &&
+    CHECK(!hardware_choose(NULL, AV_CODEC_ID_H264, &choice) &&
+              hardware_banned_ns(NULL, &vaapi) == 0 && hardware_hangs(NULL, &vaapi) == 0 &&
               hardware_is_news(NULL, &vaapi, AV_CODEC_ID_H264),
           "nothing is known");
+}
+
+// Cameras that hang in the same decoder ban it once; each time that it hangs after a ban the next
+// one is twice as long, up to a day, until the decoder has gone a day without.
+static void test_bans(void)
+{
+    const int64_t minute_ns = INT64_C(60000000000), day_ns = 24 * 60 * minute_ns;
+    struct hardware *hardware;
+    CHECK(hardware_open(&hardware, NULL) == 0, "no memory");
+    for (int64_t ban_ns = 10 * minute_ns; now_ns < 3 * day_ns; ban_ns *= 2) {
+        const int64_t most_ns = ban_ns < day_ns ? ban_ns : day_ns;
+        const int64_t got_ns = hardware_hangs(hardware, &vaapi);
+        CHECK(got_ns == most_ns && hardware_hangs(hardware, &vaapi) == 0, "%lld minutes, not %lld",
+              (long long)(got_ns / minute_ns), (long long)(most_ns / minute_ns));
+        now_ns += most_ns - 1;
+        CHECK(hardware_banned_ns(hardware, &vaapi) == 1, "over early");
+        now_ns += minute_ns;
+        CHECK(hardware_banned_ns(hardware, &vaapi) == 0, "not over");
+    }
+    now_ns += day_ns;
+    CHECK(hardware_hangs(hardware, &vaapi) == 10 * minute_ns, "after a day without");
+    hardware_close(hardware);
 }
 
 int main(void)
@@ -121,5 +154,6 @@ int main(void)
     TEST(test_names());
     TEST(test_record());
     TEST(test_choice());
+    TEST(test_bans());
     return test_end();
 }

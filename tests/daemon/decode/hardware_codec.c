@@ -2,6 +2,7 @@
 // and what is a fault. A clock of the test's own goes ahead as if packets came at a camera's pace.
 #include <libavutil/log.h>
 
+#include "daemon/decode/hardware.h"
 #include "tests/daemon/decode/decoding.h"
 
 int64_t __real_monotonic_ns(void);
@@ -56,6 +57,27 @@ static void test_holds(int pictures, int fps)
     run_close(&run);
 }
 
+// A library that takes no packet comes back from each call, so that other cameras may open it: it
+// does not hang.
+static void test_full(void)
+{
+    struct run run;
+    ahead_ns = 0; // who waits for a condition does so by the real clock
+    setenv("FRAMED_DECODER", "full:30", 1);
+    CHECK(hardware_open(&on_hardware.hardware, NULL) == 0, "no memory");
+    if (run_join(&run, "flat.mp4", &on_hardware, &no_device)) {
+        const int came = decode_packets(&run, 40, 1000);
+        const char *said = decoder_notice(run.decoder);
+        CHECK(came == 40 && said &&
+                  !strcmp(said, "v4l2m2m failed (it gives no pictures): decoding on the cpu"),
+              "%d, %s", came, said ? said : "");
+        CHECK(hardware_banned_ns(on_hardware.hardware, &on_hardware.decode) == 0, "it is banned");
+        run_close(&run);
+    }
+    hardware_close(on_hardware.hardware);
+    on_hardware.hardware = NULL;
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
@@ -64,6 +86,7 @@ int main(void)
     TEST(test_holds(4, 25));
     TEST(test_holds(4, 6));
     TEST(test_holds(12, 3));
+    TEST(test_full());
     clips_close();
     return test_end();
 }
