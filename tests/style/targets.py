@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""`make help` lists every target that a user may call: the phony ones, and there is no other without a folder."""
+"""`make help` lists every target that a user may call: the phony ones, and there is no other without a folder. The Debians
+that packages are made and tried in lie in the build's folder, and have folders called rc2.d: make goes on beside them."""
 import os
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests"))
@@ -20,8 +22,16 @@ def missing(targets, text):
     return set(targets) - set(re.findall(r"^  ([a-z0-9-]+) +\S+ \S", text, re.M))
 
 
+def check_beside_debians(checks):
+    with tempfile.TemporaryDirectory(prefix="framed-targets-") as where:
+        for name in ("bookworm/bare", "bookworm/root", "deb-arm64/root"):
+            os.makedirs(f"{where}/{name}/etc/rc2.d")
+        checks.check("  deb " in make("help", f"B={where}"), "make fails")
+
+
 def main():
     checks = Checks("targets")
+    check_beside_debians(checks)
     database = make("-pq", "all").split("\n# Files\n", 1)[-1]  # -q: nothing is built
     phony = set(re.search(r"^\.PHONY: (.*)", database, re.M)[1].split())
     named = set(re.findall(r"^([a-z][a-z0-9-]*):", database, re.M))
