@@ -52,7 +52,12 @@ static bool place_in_body(json_t *mistakes, const struct edit *edit)
         if (!is)
             continue;
         json_object_del(mistake, "file");
-        json_integer_set(line, json_integer_value(line) - EDIT_LINES_BEFORE);
+        if (json_integer_value(line) > EDIT_LINES_BEFORE) {
+            json_integer_set(line, json_integer_value(line) - EDIT_LINES_BEFORE);
+        } else { // it is of the whole camera, whose name stands before the body
+            json_integer_set(line, 1);
+            json_integer_set(json_object_get(mistake, "column"), 1);
+        }
     }
     return own;
 }

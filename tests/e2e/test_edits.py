@@ -66,6 +66,8 @@ def check_mistakes(checks, where, clip):
         found = [(m.get("line"), m.get("column"), m.get("key"), "file" in m) for m in said.get("mistakes", [])]
         checks.check(status == 400 and found == [(3, 11, "cameras.x.outputs.o.size", False)], f"{status} {said}")
         checks.check(said["error"].startswith("cameras.x.outputs.o.size: 'big' is not"), f"{said}")
+        found = [(m.get("line"), m.get("column"), m.get("key")) for m in editor.ask("PUT", "x", body="\n{}")[1]["mistakes"]]
+        checks.check(found and all(place[:2] == (1, 1) for place in found), f"mistakes of the whole camera: {found}")
         for name, body, status, begin in (
             ("x", '{"url": 1, "url": 2}', 400, "line 1, column 16: "),
             ("x", '{"url"', 400, "line 1, column "),
