@@ -127,13 +127,25 @@ static void begin_request(struct http_client *client)
     http->entering = NULL;
 }
 
-// One that sleeps hangs up.
-static void client_ready(struct http_client *client)
+// A client that has closed its sending half may still read. One that is gone looks the same until
+// something is sent to it: its kernel answers that by a reset.
+static bool is_told_to_wait(const struct http_client *client)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    return !client->takes_interim ||
+           send(client->fd, interim, strlen(interim), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+}
+
+// One that sleeps hangs up, or says that it sends no more. A stream is not kept for it: nothing
+// might be sent there for long.
+static void client_ready(struct http_client *client, unsigned events)
 {
     if (client->idle)
         begin_request(client);
-    else
+    else if (client->streams || events & (EPOLLHUP | EPOLLERR) || !is_told_to_wait(client))
         drop(client);
+    else
+        watch(client->http, EPOLL_CTL_MOD, client->fd, 0, client); // a reset alone, from now on
 }
 
 static void connection_notified(void *opaque, struct MHD_Connection *connection, void **context,
@@ -249,7 +261,7 @@ static void sockets_ready(uv_poll_t *poll, int status, int events)
         if (event[i].data.ptr == http)
             comes = true;
         else if (event[i].data.ptr != http->daemon)
-            client_ready(event[i].data.ptr);
+            client_ready(event[i].data.ptr, event[i].events);
     }
     if (comes)
         accept_clients(http);
@@ -394,8 +406,20 @@ int *http_n_streams(struct http *http)
     return &http->n_streams;
 }
 
+static void end_streams(struct http *http)
+{
+    for (struct http_client *client = http->clients.next, *next; client != &http->clients;
+         client = next) {
+        next = client->next;
+        if (client->streams)
+            drop(client);
+    }
+}
+
 void http_permit(struct http *http, char *token, bool may_write)
 {
+    if (token && (!http->token || strcmp(token, http->token) != 0))
+        end_streams(http);
     forget_token(http);
     http->token = token;
     http->options.may_write = may_write;

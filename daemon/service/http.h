@@ -73,7 +73,7 @@ int http_open(struct http **ret, const struct http_options *, char *why, size_t 
 int http_port(const struct http *); // of a tcp address, for port 0; else 0
 const struct sink_address *http_address(const struct http *);
 // From the next request on clients must bring that token, which http frees (NULL: none), and may
-// write or not.
+// write or not. Streams that began by another token end.
 void http_permit(struct http *, char *token, bool may_write);
 // As sink_check_path; accepts NULL.
 void http_check_path(struct http *);

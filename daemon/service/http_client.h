@@ -19,6 +19,8 @@ struct http_client {
     bool answered;        // its request is whole
     bool asleep;          // libmicrohttpd does not look at its socket, http.c whether it hangs up
     bool dropped;         // not in the list any more; freed once libmicrohttpd has closed it
+    bool streams;         // its response has no end
+    bool takes_interim;   // responses before the last one (1xx), as every client of HTTP/1.1
     uint64_t deadline_ms; // of uv_now
     struct MHD_Connection *connection; // NULL while idle
     struct http_client *previous, *next;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,9 +163,18 @@ static struct MHD_Response *make_response(const struct http_page *page)
     return response;
 }
 
+// It cannot ask again: such a client waits for the end of the connection.
+static bool sends_no_more(const struct http_client *client)
+{
+    struct pollfd one = {.fd = client->fd, .events = POLLRDHUP};
+    return poll(&one, 1, 0) == 1 && one.revents & POLLRDHUP;
+}
+
 static void queue(struct http_exchange *exchange)
 {
     struct MHD_Response *response = exchange->response;
+    if (response && sends_no_more(exchange->client))
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     const bool queued = response && MHD_queue_response(exchange->client->connection,
                                                        (unsigned)exchange->status, response);
     if (response)
@@ -278,6 +288,7 @@ int http_stream(struct http_exchange *exchange, const struct http_stream *stream
     exchange->status = MHD_HTTP_OK;
     queue(exchange);
     exchange->phase = STREAMING;
+    exchange->client->streams = true;
     ++*n_streams;
     return 0;
 }
@@ -371,7 +382,7 @@ static void serve(struct http_exchange *exchange)
 }
 
 static struct http_exchange *begin(struct MHD_Connection *connection, const char *method,
-                                   const char *path)
+                                   const char *path, const char *version)
 {
     struct http_exchange *exchange = calloc(1, sizeof *exchange);
     if (!exchange)
@@ -379,6 +390,7 @@ static struct http_exchange *begin(struct MHD_Connection *connection, const char
     exchange->client =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     exchange->client->connection = connection;
+    exchange->client->takes_interim = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
     http_client_expect(exchange->client, HTTP_BODY_MS);
     admit(exchange, method, path);
     return exchange;
@@ -389,9 +401,9 @@ enum MHD_Result http_exchange_read(void *http, struct MHD_Connection *connection
                                    size_t *upload_size, void **ret)
 {
     struct http_exchange *exchange = *ret;
-    (void)http, (void)version;
+    (void)http;
     if (!exchange) {
-        *ret = exchange = begin(connection, method, path);
+        *ret = exchange = begin(connection, method, path, version);
         return exchange ? MHD_YES : MHD_NO;
     }
     if (exchange->client->dropped)

@@ -1,6 +1,7 @@
 // Requests with bodies, answers that come later and streams, asked for by a thread of its own.
 #include "daemon/service/http.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +16,7 @@ enum { NUMBERS = 200000, LIMIT_S = 20 };
 
 static struct rig {
     uv_loop_t loop;
-    uv_async_t over;
+    uv_async_t over, change;
     uv_timer_t later, limit;
     struct http *http;
     struct http_exchange *held;
@@ -23,6 +24,8 @@ static struct rig {
     unsigned next; // number of the stream
     atomic_int gone;
     bool paused;
+    const char *token;
+    atomic_bool changing;
 } rig;
 
 // --- what is served
@@ -151,6 +154,16 @@ static const struct http_route routes[] = {
 
 // --- what asks
 
+// By the loop's thread.
+static void change_token(const char *token)
+{
+    rig.token = token;
+    atomic_store(&rig.changing, true);
+    uv_async_send(&rig.change);
+    while (atomic_load(&rig.changing))
+        usleep(1000);
+}
+
 static int dial(void)
 {
     const struct sockaddr_in to = {.sin_family = AF_INET,
@@ -246,6 +259,39 @@ static void ask_for_answers_later(void)
     CHECK(atomic_load(&rig.gone) == gone + 1, "nobody is told that a client is gone");
 }
 
+// Clients that send no more once they have asked.
+static void ask_by_half(void)
+{
+    static const struct {
+        const char *request, *end;
+    } cases[] = {
+        {"GET /kept HTTP/1.1\r\nHost: localhost\r\n\r\n", "\r\n\r\nkept"},
+        {"GET /kept HTTP/1.0\r\n\r\n", "\r\n\r\nkept"},
+        {"GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n", "\r\n\r\nlater"},
+        {"GET /later HTTP/1.0\r\n\r\n", "\r\n\r\nlater"},
+        {"POST /api/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+         "Content-Length: 2\r\n\r\n{}",
+         "\r\n\r\n{}"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char heard[2000] = "";
+        size_t n = 0;
+        const int fd = dial();
+        const uint64_t begun = uv_hrtime();
+        say(fd, cases[i].request, strlen(cases[i].request));
+        shutdown(fd, SHUT_WR);
+        for (ssize_t got; (got = recv(fd, heard + n, sizeof heard - 1 - n, 0)) > 0;)
+            n += (size_t)got;
+        close(fd);
+        const size_t m = strlen(cases[i].end);
+        CHECK(n >= m && strcmp(heard + n - m, cases[i].end) == 0, "%s\nis answered with '%s'",
+              cases[i].request, heard);
+        CHECK(uv_hrtime() - begun < 2000000000, "the connection stays open: %s", cases[i].request);
+        CHECK(!strstr(cases[i].request, "1.0") || !strstr(heard, " 100 "),
+              "an interim response to HTTP/1.0: %s", heard);
+    }
+}
+
 // The stream's numbers without gap, from what chunked transfer makes of them.
 static void read_numbers(int fd)
 {
@@ -280,6 +326,47 @@ static void ask_for_a_stream(void)
     for (int i = 0; i < 200 && atomic_load(&rig.gone) == gone; i++)
         usleep(10000);
     CHECK(atomic_load(&rig.gone) == gone + 1, "a stream is not told that its client is gone");
+}
+
+// Reads the stream until it ends, or for 2 s. Whether it ended.
+static bool stream_ends(int fd)
+{
+    static char heard[65536];
+    const struct timeval limit = {.tv_sec = 2};
+    ssize_t got = 1;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    for (int i = 0; i < 5000 && got > 0; i++)
+        got = recv(fd, heard, sizeof heard, 0);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
+}
+
+// Another token ends the streams that began without it, and an equal token none.
+static void ask_by_tokens(void)
+{
+    static const char wish[] =
+        "GET /numbers HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer first\r\n\r\n";
+    char heard[16];
+    int fd = dial();
+    say(fd, wish, strlen(wish));
+    CHECK(recv(fd, heard, sizeof heard, MSG_WAITALL) == sizeof heard, "no stream");
+    change_token("first");
+    CHECK(stream_ends(fd), "a stream goes on that began without a token");
+    close(fd);
+    fd = dial();
+    say(fd, wish, strlen(wish));
+    CHECK(recv(fd, heard, sizeof heard, MSG_WAITALL) == sizeof heard, "no stream by the token");
+    change_token("first");
+    usleep(100000);
+    CHECK(recv(fd, heard, sizeof heard, MSG_WAITALL) == sizeof heard, "an equal token ends it");
+    change_token("second");
+    CHECK(stream_ends(fd), "a stream goes on that began by an old token");
+    close(fd);
+    change_token(NULL);
+}
+
+static void leave_one_open(void)
+{
+    int fd;
     fd = dial(); // left open: http_close() ends it
     say(fd, "GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n", 41);
     usleep(50000);
@@ -291,7 +378,10 @@ static void *ask_all(void *opaque)
     ask_with_bodies();
     ask_for_parts();
     ask_for_answers_later();
+    ask_by_half();
     ask_for_a_stream();
+    ask_by_tokens();
+    leave_one_open();
     uv_async_send(&rig.over);
     return NULL;
 }
@@ -305,6 +395,13 @@ static void take_too_long(uv_timer_t *timer)
     exit(1);
 }
 
+static void change(uv_async_t *async)
+{
+    (void)async;
+    http_permit(rig.http, rig.token ? strdup(rig.token) : NULL, false);
+    atomic_store(&rig.changing, false);
+}
+
 static void end(uv_async_t *async)
 {
     (void)async;
@@ -312,6 +409,7 @@ static void end(uv_async_t *async)
     http_close(rig.http);
     CHECK(atomic_load(&rig.gone) == gone + 1, "http is closed, and a held exchange is not told");
     uv_close((uv_handle_t *)&rig.over, NULL);
+    uv_close((uv_handle_t *)&rig.change, NULL);
     uv_close((uv_handle_t *)&rig.later, NULL);
     uv_close((uv_handle_t *)&rig.limit, NULL);
 }
@@ -327,6 +425,7 @@ static void test_exchanges(void)
     pthread_t thread;
     uv_loop_init(&rig.loop);
     uv_async_init(&rig.loop, &rig.over, end);
+    uv_async_init(&rig.loop, &rig.change, change);
     uv_timer_init(&rig.loop, &rig.later);
     uv_timer_init(&rig.loop, &rig.limit);
     uv_timer_start(&rig.limit, take_too_long, 1000 * LIMIT_S, 0);
