@@ -69,7 +69,8 @@ int http_guard(const struct http_demands *demands, const struct http_credentials
         return 401;
     }
     if (!demands->token && !demands->unix_socket && !is_own_host(demands, given->host)) {
-        *why = "without a token, Host must be localhost, an address or the configured name";
+        *why = "without a token, Host must be localhost, an address or the name that the key http "
+               "gives (http: NAME:PORT); by other names set an http_token and send it";
         return 403;
     }
     if (given->looks)

@@ -2,6 +2,7 @@
 #include "daemon/service/http_guard.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "tests/test.h"
 
@@ -49,6 +50,16 @@ static void test_host(void)
     }
 }
 
+// Who is refused learns which keys help.
+static void test_host_sentence(void)
+{
+    const struct http_demands demands = {.host = "127.0.0.1"};
+    const struct http_credentials given = {.host = "box.lan:8780", .looks = true};
+    const char *why = "";
+    CHECK(http_guard(&demands, &given, &why) == 403, "by a name that nobody has configured");
+    CHECK(strstr(why, "http: NAME:PORT") && strstr(why, "http_token"), "%s", why);
+}
+
 static void test_writing(void)
 {
     const struct http_demands may = {.may_write = true, .unix_socket = true},
@@ -79,6 +90,7 @@ int main(void)
 {
     TEST(test_token());
     TEST(test_host());
+    TEST(test_host_sentence());
     TEST(test_writing());
     return test_end();
 }
