@@ -55,8 +55,8 @@ void alert_event_text(const struct alert_event *event, char text[ALERT_TEXT_MAX]
         fprintf(to, "is no longer %s", kind);
     if (event->raised && event->why[0])
         fprintf(to, ": %s", event->why);
-    if (!event->raised) {
-        fputs(", after ", to);
+    if (!event->raised || event->interruptions > 0) {
+        fputs(event->raised ? ", for " : ", after ", to);
         put_duration(to, (event->at_ms - event->since_ms) / 1000);
         if (event->interruptions > 0)
             fprintf(to, " with %d interruption%s", event->interruptions,

@@ -42,7 +42,8 @@ struct watched *alert_memory_get(struct alert_memory *memory, const char *name)
 
 // --- reading
 
-// "alert KIND RAISED AGAIN RAISED_MS CLEARED_MS BAD_MS INTERRUPTIONS", times since 1970.
+// "alert KIND RAISED AGAIN RAISED_MS CLEARED_MS BAD_MS INTERRUPTIONS", times since 1970; RAISED is
+// 2 where nobody was told.
 static void read_alert(struct watched *watched, const char *line, int64_t now_ns, int64_t ahead_ns)
 {
     char name[16];
@@ -58,6 +59,7 @@ static void read_alert(struct watched *watched, const char *line, int64_t now_ns
     struct alert *alert = &watched->judge.alert[kind];
     watched->raised_ms[kind] = raised_ms;
     alert->raised = raised != 0;
+    alert->held = raised == 2;
     alert->again = again != 0;
     alert->raised_ns = raised_ms * MS - ahead_ns;
     alert->bad_ns = bad_ms * MS - ahead_ns;
@@ -141,10 +143,10 @@ static void write_alerts(FILE *to, const struct watched *watched, int64_t ahead_
     for (int i = 0; i < ALERT_KINDS; i++) {
         const struct alert *alert = &watched->judge.alert[i];
         const bool cleared = alert->cleared_ns > INT64_MIN / 2;
-        if (!alert->raised && !cleared)
+        if (!alert->raised && !cleared && alert->raised_ns <= INT64_MIN / 2)
             continue;
         fprintf(to, "alert %s %d %d %" PRId64 " %" PRId64 " %" PRId64 " %d\n",
-                alert_kind_name((enum alert_kind)i), alert->raised, alert->again,
+                alert_kind_name((enum alert_kind)i), alert->raised + alert->held, alert->again,
                 watched->raised_ms[i], cleared ? wall_ms(alert->cleared_ns, ahead_ns) : -1,
                 wall_ms(alert->bad_ns, ahead_ns), alert->interruptions);
     }

@@ -136,7 +136,7 @@ static void tell(struct alerts *alerts, struct watched *watched, const struct ca
         .at_ms = now_ms,
         .raised_ms = watched->raised_ms[kind],
         .since_ms = (alert->bad_ns + ahead) / MS,
-        .interruptions = alert->raised ? 0 : alert->interruptions,
+        .interruptions = alert->interruptions,
         .availability = camera->availability.share,
     };
     strcpy(event.camera, watched->name);
@@ -201,9 +201,11 @@ static bool watch(struct alerts *alerts, struct watched *watched, struct camera 
     for (int i = 0; i < ALERT_KINDS; i++)
         if (changed >> i & 1)
             tell(alerts, watched, camera, (enum alert_kind)i);
+    const unsigned before = camera->alerts;
     camera->alerts = 0;
     for (int i = 0; i < ALERT_KINDS; i++)
         camera->alerts |= watched->judge.alert[i].raised ? 1u << i : 0;
+    alerts->changed |= camera->alerts != before; // those that are held, too
     return note_sign(watched, camera, (int)facts.state);
 }
 

@@ -13,7 +13,8 @@ void judge_open(struct judge *judge)
 {
     *judge = (struct judge){0};
     for (int i = 0; i < ALERT_KINDS; i++)
-        judge->alert[i] = (struct alert){.cleared_ns = NEVER, .well_ns = NOT_WELL};
+        judge->alert[i] =
+            (struct alert){.raised_ns = NEVER, .cleared_ns = NEVER, .well_ns = NOT_WELL};
     for (int i = 0; i < JUDGE_INTERRUPTIONS; i++)
         judge->interrupted_ns[i] = NEVER;
 }
@@ -34,8 +35,8 @@ static bool was_cleared_lately(const struct alert *alert, int64_t now_ns,
     return now_ns - alert->cleared_ns < JUDGE_LONGER * limits->calm_ns;
 }
 
-// With whether all is well now. True: it is cleared.
-static bool is_cleared(struct alert *alert, int64_t now_ns, bool well,
+// With whether all is well now, and whether that may be told. True: it is cleared.
+static bool is_cleared(struct alert *alert, int64_t now_ns, bool well, bool may,
                        const struct judge_limits *limits)
 {
     const int64_t calm = alert->again ? JUDGE_LONGER * limits->calm_ns : limits->calm_ns;
@@ -43,7 +44,7 @@ static bool is_cleared(struct alert *alert, int64_t now_ns, bool well,
         alert->well_ns = NOT_WELL;
     else if (alert->well_ns == NOT_WELL)
         alert->well_ns = now_ns;
-    if (!well || now_ns - alert->well_ns < calm)
+    if (!well || !may || alert->held || now_ns - alert->well_ns < calm)
         return false;
     alert->raised = false;
     alert->cleared_ns = now_ns;
@@ -87,27 +88,66 @@ static bool is_flapping(const struct judge *judge, int64_t now_ns,
     return now_ns - fifth < limits->calm_ns;
 }
 
-// Down and flapping are one trouble: one of them at most is raised.
+static bool may_tell(const struct judge *judge, int64_t now_ns, const struct judge_limits *limits)
+{
+    int told = 0;
+    for (int i = ALERT_DOWN; i <= ALERT_FLAPPING; i++) {
+        told += now_ns - judge->alert[i].raised_ns < JUDGE_LONGER * limits->calm_ns;
+        told += now_ns - judge->alert[i].cleared_ns < JUDGE_LONGER * limits->calm_ns;
+    }
+    return told < JUDGE_EVENTS;
+}
+
+// Down and flapping are one trouble: it is told now, or held.
+static unsigned raise_connection(struct judge *judge, enum alert_kind kind, int64_t now_ns,
+                                 int64_t bad_ns, bool again, bool may)
+{
+    struct alert *alert = &judge->alert[kind];
+    const int64_t told_ns = alert->raised_ns;
+    raise_alert(alert, now_ns, bad_ns, again);
+    alert->held = !may;
+    if (!may)
+        alert->raised_ns = told_ns;
+    return may ? 1u << kind : 0;
+}
+
+static unsigned tell_held(struct judge *judge, int64_t now_ns)
+{
+    for (int i = ALERT_DOWN; i <= ALERT_FLAPPING; i++) {
+        struct alert *alert = &judge->alert[i];
+        if (!alert->held)
+            continue;
+        alert->held = false;
+        alert->raised_ns = now_ns;
+        return 1u << i;
+    }
+    return 0;
+}
+
+// One of both at most is raised.
 static unsigned judge_connection(struct judge *judge, const struct judge_facts *facts,
                                  const struct judge_limits *limits)
 {
     const int64_t now = facts->now_ns;
     struct alert *down = &judge->alert[ALERT_DOWN], *flapping = &judge->alert[ALERT_FLAPPING];
+    const bool may = may_tell(judge, now, limits);
     const bool lately =
         was_cleared_lately(down, now, limits) || was_cleared_lately(flapping, now, limits);
+    const unsigned told = may ? tell_held(judge, now) : 0;
+    if (told)
+        return told;
     if (down->raised)
-        return is_cleared(down, now, !judge->away, limits) ? 1u << ALERT_DOWN : 0;
+        return is_cleared(down, now, !judge->away, may, limits) ? 1u << ALERT_DOWN : 0;
     if (flapping->raised && (!judge->away || now - judge->away_ns < limits->calm_ns))
-        return is_cleared(flapping, now, !judge->away, limits) ? 1u << ALERT_FLAPPING : 0;
+        return is_cleared(flapping, now, !judge->away, may, limits) ? 1u << ALERT_FLAPPING : 0;
     if (flapping->raised || is_down(judge, facts, limits)) {
-        raise_alert(down, now, judge->picture_ns, flapping->raised ? flapping->again : lately);
-        flapping->raised = false; // it is more than that by now
-        return 1u << ALERT_DOWN;
+        const bool again = flapping->raised ? flapping->again : lately;
+        flapping->raised = flapping->held = false; // it is more than that by now
+        return raise_connection(judge, ALERT_DOWN, now, judge->picture_ns, again, may);
     }
     if (!is_flapping(judge, now, limits))
         return 0;
-    raise_alert(flapping, now, now, lately);
-    return 1u << ALERT_FLAPPING;
+    return raise_connection(judge, ALERT_FLAPPING, now, now, lately, may);
 }
 
 // --- damage
@@ -141,7 +181,7 @@ static unsigned judge_damage(struct judge *judge, const struct judge_facts *fact
     const bool well = minute.pictures > 0 && 50 * minute.damaged < minute.pictures;
     bool changed = false;
     if (alert->raised)
-        changed = is_cleared(alert, facts->now_ns, well, limits);
+        changed = is_cleared(alert, facts->now_ns, well, true, limits);
     else if ((changed = bad))
         raise_alert(alert, facts->now_ns, facts->now_ns,
                     was_cleared_lately(alert, facts->now_ns, limits));
@@ -161,7 +201,7 @@ static unsigned judge_scene(struct judge *judge, const struct judge_facts *facts
             raise_alert(alert, facts->now_ns, facts->now_ns,
                         was_cleared_lately(alert, facts->now_ns, limits));
         else if (was)
-            is_cleared(alert, facts->now_ns, !is && !judge->away, limits);
+            is_cleared(alert, facts->now_ns, !is && !judge->away, true, limits);
         changed |= alert->raised != was ? 1u << (ALERT_SCENE + i) : 0;
     }
     return changed;

@@ -11,8 +11,10 @@
 //
 // An alert is cleared once all has been well for `calm`. Where it is raised again within twelve
 // times `calm`, that takes twelve times as long: a camera that comes back for longer than `calm`
-// and goes again does not say so each time. So an hour of flapping, at a `calm` of 5 minutes, gives
-// two alerts raised or cleared where pictures come back for less than 5 minutes, and three at most.
+// and goes again does not say so each time. Of down and flapping together two events are told in
+// twelve times `calm`, an hour at a `calm` of 5 minutes. The next one is held until it may be told:
+// it still says since when, and how often the camera went away meanwhile. What is held is never
+// cleared before it is told.
 #ifndef FRAMED_DAEMON_ALERT_JUDGE_H
 #define FRAMED_DAEMON_ALERT_JUDGE_H
 
@@ -30,6 +32,7 @@ enum {
     JUDGE_INTERRUPTIONS = 5, // that are flapping
     JUDGE_MINUTE = 6,        // buckets of ten seconds
     JUDGE_LONGER = 12,       // times `calm`
+    JUDGE_EVENTS = 2,        // of down and flapping, in that time
 };
 
 // What is known of a camera at a time. Times are CLOCK_MONOTONIC here and below.
@@ -47,11 +50,12 @@ struct judge_limits {
 
 struct alert {
     bool raised, again; // again: soon after it was cleared
-    int64_t raised_ns;  // the last time
+    bool held;          // raised, and not told yet
+    int64_t raised_ns;  // when that was told the last time; INT64_MIN / 2 likewise
     int64_t cleared_ns; // the last time; INT64_MIN / 2: never, or long ago
     int64_t bad_ns;     // since when it has been so, at the last raise
     int64_t well_ns;    // since when all has been well; INT64_MAX: it is not
-    int interruptions;  // since it was raised
+    int interruptions;  // since it was raised, or held
 };
 
 // Of one camera.

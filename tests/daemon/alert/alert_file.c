@@ -35,6 +35,7 @@ static struct alert_memory *make(void)
                    *yard = alert_memory_get(memory, "yard");
     gate->judge.alert[ALERT_DOWN] = (struct alert){.raised = true,
                                                    .again = true,
+                                                   .held = true,
                                                    .raised_ns = NOW - 60 * SECOND,
                                                    .cleared_ns = NOW - 100 * SECOND,
                                                    .bad_ns = NOW - 61 * SECOND,
@@ -69,7 +70,7 @@ static void test_round(void)
     again = alert_file_text(is, AHEAD);
     CHECK(strcmp(text, again) == 0, "%s\n%s", text, again);
     const struct alert *down = &alert_memory_get(is, "gate")->judge.alert[ALERT_DOWN];
-    CHECK(down->raised && down->again && down->interruptions == 2 &&
+    CHECK(down->raised && down->again && down->held && down->interruptions == 2 &&
               down->raised_ns == NOW - 60 * SECOND && down->well_ns == INT64_MAX,
           "%d", down->raised);
     CHECK(alert_memory_get(is, "gate")->raised_ms[ALERT_DOWN] ==
@@ -176,20 +177,22 @@ static void test_texts(void)
     static const struct {
         enum alert_kind kind;
         bool raised;
+        int interruptions;
         const char *text;
     } texts[] = {
-        {ALERT_DOWN, true, "camera gate is down: gone"},
-        {ALERT_FLAPPING, true, "camera gate flaps: gone"},
-        {ALERT_SCENE + ALARM_DARK, true, "camera gate is dark: gone"},
-        {ALERT_DOWN, false, "camera gate shows pictures again, after 90 s with 1 interruption"},
-        {ALERT_SCENE + ALARM_MOVED, false,
+        {ALERT_DOWN, true, 0, "camera gate is down: gone"},
+        {ALERT_FLAPPING, true, 0, "camera gate flaps: gone"},
+        {ALERT_SCENE + ALARM_DARK, true, 0, "camera gate is dark: gone"},
+        {ALERT_DOWN, true, 1, "camera gate is down: gone, for 90 s with 1 interruption"},
+        {ALERT_DOWN, false, 1, "camera gate shows pictures again, after 90 s with 1 interruption"},
+        {ALERT_SCENE + ALARM_MOVED, false, 1,
          "camera gate is no longer moved, after 90 s with 1 interruption"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct alert_event event = {.kind = texts[i].kind, .raised = texts[i].raised};
         char text[ALERT_TEXT_MAX];
         event.at_ms = 90 * SECOND / MS;
-        event.interruptions = 1;
+        event.interruptions = texts[i].interruptions;
         strcpy(event.camera, "gate");
         strcpy(event.why, "gone");
         alert_event_text(&event, text);
