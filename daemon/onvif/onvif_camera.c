@@ -156,23 +156,35 @@ static int ask_profiles(struct soap *soap, struct onvif_camera *camera, char *me
     return rc;
 }
 
+// The question for a profile's stream, to be freed; NULL: no memory.
+static char *stream_question(const char *profile)
+{
+    char *body = NULL;
+    xmlChar *token = xmlEncodeSpecialChars(NULL, (const xmlChar *)profile);
+    if (!token ||
+        asprintf(&body,
+                 "<GetStreamUri " MEDIA "><StreamSetup>"
+                 "<Stream xmlns=\"http://www.onvif.org/ver10/schema\">RTP-Unicast</Stream>"
+                 "<Transport xmlns=\"http://www.onvif.org/ver10/schema\"><Protocol>RTSP</Protocol>"
+                 "</Transport></StreamSetup><ProfileToken>%s</ProfileToken></GetStreamUri>",
+                 (const char *)token) < 0)
+        body = NULL;
+    xmlFree(token);
+    return body;
+}
+
 static int ask_stream_url(struct soap *soap, const char *media, struct onvif_stream *stream)
 {
-    char body[1024];
     xmlDoc *answer;
-    xmlChar *token = xmlEncodeSpecialChars(NULL, (const xmlChar *)stream->token);
-    snprintf(body, sizeof body,
-             "<GetStreamUri " MEDIA "><StreamSetup>"
-             "<Stream xmlns=\"http://www.onvif.org/ver10/schema\">RTP-Unicast</Stream>"
-             "<Transport xmlns=\"http://www.onvif.org/ver10/schema\"><Protocol>RTSP</Protocol>"
-             "</Transport></StreamSetup><ProfileToken>%s</ProfileToken></GetStreamUri>",
-             token ? (const char *)token : "");
-    xmlFree(token);
+    char *body = stream_question(stream->token);
+    if (!body)
+        return -ENOMEM;
     const int rc = soap_call(soap, media, body, &answer);
     if (rc == 0) {
         onvif_read_stream_url(stream, xmlDocGetRootElement(answer));
         xmlFreeDoc(answer);
     }
+    free(body);
     return rc;
 }
 

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import uuid
+import xml.etree.ElementTree
 
 GROUP, PORT = "239.255.255.250", 3702
 ENVELOPE = ('<?xml version="1.0" encoding="UTF-8"?><env:Envelope xmlns:env="http://www.w3.org/2003/05/soap-envelope"'
@@ -51,6 +52,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         camera = self.server.camera
         request = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        if request:  # libcurl sends none before it has the challenge
+            xml.etree.ElementTree.fromstring(request)  # fails where it is no XML
         status, body, headers = camera.answer(self, request)
         body = body if isinstance(body, bytes) else body.encode()
         self.send_response(status)
@@ -75,9 +78,10 @@ class OnvifCamera:
     what had one at all."""
 
     def __init__(self, urls, address="127.0.0.1", name="gate", model="Simulated 1", user=None, password=None,
-                 http_digest=False, ahead=0, size=(1280, 720)):
+                 http_digest=False, ahead=0, size=(1280, 720), token="profile&"):
         self.urls, self.address, self.name, self.model = urls, address, name, model
         self.user, self.password, self.http_digest, self.ahead, self.size = user, password, http_digest, ahead, size
+        self.token = token  # of the profiles, before their numbers
         self.endpoint, self.nonces = f"urn:uuid:{uuid.uuid4()}", set()
         self.attempts = self.refusals = self.requests = 0
         self.http = Server((address, 0), Handler)
@@ -184,14 +188,14 @@ class OnvifCamera:
 
     def say_GetProfiles(self, _):
         profiles = "".join(
-            f'<trt:Profiles token="profile&amp;{i}" fixed="true"><tt:Name>stream {i}</tt:Name><tt:VideoEncoderConfiguration token="e{i}">'
+            f'<trt:Profiles token="{html.escape(self.token)}{i}" fixed="true"><tt:Name>stream {i}</tt:Name><tt:VideoEncoderConfiguration token="e{i}">'
             f"<tt:Encoding>H264</tt:Encoding><tt:Resolution><tt:Width>{self.size[0] >> i}</tt:Width><tt:Height>{self.size[1] >> i}</tt:Height>"
             "</tt:Resolution><tt:RateControl><tt:FrameRateLimit>25</tt:FrameRateLimit></tt:RateControl>"
             "</tt:VideoEncoderConfiguration></trt:Profiles>" for i in range(len(self.urls)))
         return f"<trt:GetProfilesResponse>{profiles}</trt:GetProfilesResponse>"
 
     def say_GetStreamUri(self, request):
-        url = self.urls[int(text_of("ProfileToken", request).removeprefix("profile&"))]
+        url = self.urls[int(text_of("ProfileToken", request).removeprefix(self.token))]
         return f"<trt:GetStreamUriResponse><trt:MediaUri><tt:Uri>{url}</tt:Uri></trt:MediaUri></trt:GetStreamUriResponse>"
 
 

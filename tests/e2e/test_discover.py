@@ -11,6 +11,7 @@ from framed_client import PATIENCE, Checks, folder, run
 from network_namespace import Namespace, why_no_namespace
 from onvif_camera import ENVELOPE, OnvifCamera
 
+LONG = '"' * 126  # a token as long as framed takes, each character of which is six in XML
 NAME = f"test {os.getpid()}"  # others on this box may look for cameras, too
 URLS = ["rtsp://10.0.0.5/main", "rtsp://10.0.0.5:8554/sub?channel=1"]
 
@@ -36,7 +37,8 @@ def check_good(checks, where):
     cameras = {
         f"{NAME} open": OnvifCamera(URLS[:1], name=f"{NAME} open"),
         f"{NAME} token": OnvifCamera(URLS, name=f"{NAME} token", user="viewer & co", password="geheim", ahead=86400 * 400),
-        f"{NAME} digest": OnvifCamera(URLS, name=f"{NAME} digest", user="viewer & co", password="geheim", http_digest=True),
+        f"{NAME} digest": OnvifCamera(URLS, name=f"{NAME} digest", user="viewer & co", password="geheim", http_digest=True,
+                                       token=LONG),
     }
     right = ["--seconds", "1", "--user", "viewer & co", "--password-file", password_file(where, "geheim")]
     with cameras[f"{NAME} open"], cameras[f"{NAME} token"], cameras[f"{NAME} digest"]:
