@@ -64,7 +64,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-memory bench-motion bench-newcomer bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-view bench-workers
+.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-memory bench-motion bench-newcomer bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-view bench-wall bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -128,6 +128,10 @@ bench-view: ## what looking at 20 cameras costs, and how soon pictures are there
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_view.py '$(FOOTAGE)' --build $(B) $(VIEW_ARGS)
+
+bench-wall: ## what analyses and a page's wall cost 165 live cameras on a GPU, beside the limits (CLIP=FILE WALL_ARGS="--cameras 20")
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
+	@scripts/bench_wall.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --build $(B) $(WALL_ARGS)
 
 bench-detect: ## detection beside torch and torchvision on one core, with DETECT_ARGS=--cuda on a GPU, too
 	@$(MAKE) --no-print-directory $(B)/bench-detect $(B)/libframed.so.1
