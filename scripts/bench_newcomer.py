@@ -5,11 +5,13 @@ until it prints the first tensor.
 
 usage: bench_newcomer.py [--framed BINARY] [--deb FILE] [--limit 60]
 
-The camera is on this box: an RTSP server with a password, and ONVIF. With a package it is what is unpacked from it that
-runs. What a person thinks and types is not in the times: the page is driven by a program. Without chromium-headless-shell
-the same requests are made without a page. Exit 1 where it takes longer than --limit seconds, or does not come to its end.
+The camera is on this box: an RTSP server with a password, and ONVIF. With framed's package, that of libframed1 and that of
+python3-framedio beside it, what is unpacked from them runs. What a person thinks and types is not in the times: the page
+is driven by a program. Without chromium-headless-shell the same requests are made without a page. Exit 1 where it takes
+longer than --limit seconds, or does not come to its end.
 """
 import argparse
+import glob
 import json
 import os
 import re
@@ -45,10 +47,37 @@ class Steps:
         return took <= self.limit
 
 
-def unpack(package, where):
-    """The framed of a package, unpacked."""
-    subprocess.run(["dpkg", "-x", package, f"{where}/package"], check=True)
-    return f"{where}/package/usr/bin/framed"
+class Built:
+    """What this tree has built."""
+
+    def shell(self, command):
+        """The command in a shell that finds Debian's Python, and framedio as an installed one does; and its environment."""
+        from framed_client import framedio_environment
+
+        environment = framedio_environment()
+        return ["sh", "-c", f"exec {command}"], {**environment, "PATH": f"/usr/bin:{environment['PATH']}"}
+
+
+def packages_with(package):
+    """framed's package, and those of its client beside it."""
+    folder = os.path.dirname(os.path.abspath(package))
+    client = [max(glob.glob(f"{folder}/{name}_*.deb")) for name in ("libframed1", "python3-framedio")]
+    return [os.path.abspath(package), *client]
+
+
+class Unpacked:
+    """What is unpacked from packages."""
+
+    def __init__(self, package, where):
+        self.root = f"{where}/package"
+        for path in packages_with(package):
+            subprocess.run(["dpkg", "-x", path, self.root], check=True)
+        self.binary = f"{self.root}/usr/bin/framed"
+
+    def shell(self, command):
+        library = os.path.dirname(glob.glob(f"{self.root}/usr/lib/*/libframed.so.1")[0])
+        environment = {**os.environ, "PATH": f"/usr/bin:{os.environ['PATH']}", "LD_LIBRARY_PATH": library}
+        return ["sh", "-c", f"exec {command}"], {**environment, "PYTHONPATH": f"{self.root}/usr/lib/python3/dist-packages"}
 
 
 def config_of(where):
@@ -126,17 +155,28 @@ def by_requests(steps, port, where):
     return f"python3 -c '\nimport framedio\nfor frame in framedio.open(\"ring:{where}/door.ring\"):\n    print(frame.camera, frame.sequence, frame.numpy().shape, flush=True)'"
 
 
-def first_tensor(command):
-    """What the command prints first, in a shell that finds Debian's Python, and framedio as an installed one does."""
-    from framed_client import first_lines, framedio_environment
+def first_tensor(source, command):
+    """What the command prints first."""
+    from framed_client import first_lines
 
-    environment = framedio_environment()
-    environment["PATH"] = f"/usr/bin:{environment['PATH']}"
-    return first_lines(["sh", "-c", command], 1, 30, env=environment)[0]
+    arguments, environment = source.shell(command)
+    return first_lines(arguments, 1, 30, env=environment)[0]
+
+
+def take(steps, where, package):
+    """Where framed and framedio come from. The clock starts here: the camera was there before."""
+    import framed_client
+
+    steps.begin()
+    if not package:
+        return Built()
+    source = Unpacked(package, where)
+    steps.done(f"{os.path.basename(package)} unpacked")
+    framed_client.BINARY = source.binary
+    return source
 
 
 def run(steps, where, package):
-    import framed_client
     from framed_client import Framed, Server, make_clip
     from http_client import port_of
     from onvif_camera import OnvifCamera
@@ -144,10 +184,7 @@ def run(steps, where, package):
     clip = make_clip(f"{where}/clip.mkv", frames=250, size="1280x720")
     with Server(where, clip, "--auth", f"{USER}:{PASSWORD}") as server, \
             OnvifCamera([server.url()], name=NAME, user=USER, password=PASSWORD):
-        steps.begin()  # the camera was there before
-        if package:
-            framed_client.BINARY = unpack(package, where)
-            steps.done(f"{os.path.basename(package)} unpacked")
+        source = take(steps, where, package)
         with Framed(where, config_of(where)) as framed:
             port = port_of(framed)
             if not port:
@@ -157,7 +194,7 @@ def run(steps, where, package):
                 command = by_page(steps, f"http://127.0.0.1:{port}", where)
             else:
                 command = by_requests(steps, port, where)
-            line = first_tensor(command)
+            line = first_tensor(source, command)
             if not re.match(r"\S+ \d+ \(3, 640, 640\)$", line):
                 raise RuntimeError(f"the command printed {line!r}: {command}")
             steps.done(f"first tensor: {line.strip()}")
@@ -168,7 +205,7 @@ def run(steps, where, package):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--framed", default=os.path.join(ROOT, "build", "framed"))
-    parser.add_argument("--deb", help="run what is in this package")
+    parser.add_argument("--deb", help="run what is in this package and those of its client beside it")
     parser.add_argument("--limit", type=float, default=60)
     options = parser.parse_args()
     os.environ["FRAMED"] = os.path.abspath(options.framed)
