@@ -30,6 +30,9 @@ $(B)/bench-motion-clip: $(B)/tests/bench/motion/motion_clip.o $(KERNELS_OBJ)
 $(B)/bench-lut: $(B)/tests/bench/lut/main.o $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(CONFIG_LIBS)
 
+$(B)/bench-lut-cuda: $(B)/tests/bench/lut/time_cuda.cu.o $(KERNELS_OBJ)
+	$(link) $(KERNELS_LIBS)
+
 $(B)/bench-fingerprint: $(B)/tests/bench/fingerprint/main.o $(if $(NVCC),$(B)/tests/bench/fingerprint/time_cuda.cu.o) $(KERNELS_OBJ)
 	$(link) $(KERNELS_LIBS)
 
@@ -64,7 +67,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-memory bench-motion bench-newcomer bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-view bench-wall bench-workers
+.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-lut-cuda bench-memory bench-motion bench-newcomer bench-peers bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-view bench-wall bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -79,6 +82,9 @@ bench-lut: ## colour look-up tables beside ffmpeg's lut3d, on one core (MEDIA=FO
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/bench-lut
 	@tests/bench/lut/beside_ffmpeg.py $(B)/bench-lut $(MEDIA)*.mp4 $(LUT_ARGS)
+
+bench-lut-cuda: $(B)/bench-lut-cuda ## colour look-up tables on a GPU, beside its copies (FRAMES=FILE.rgb, 2 of 1920x1080)
+	@$(B)/bench-lut-cuda $(FRAMES)
 
 bench-statistics: ## statistics of a 1080p luma on one core, beside OpenCV and ffmpeg (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some real video" >&2; exit 1; }
