@@ -1,4 +1,6 @@
-// A colour look-up table on CUDA: the arithmetic of kernels/lut.h, whose nodes come in two loads.
+// A colour look-up table on CUDA: the levels of kernels/lut.h. A cell's nodes come in two loads;
+// the loads of several pixels are on their way together, because each step is made for all of them
+// before the next one.
 #ifndef FRAMED_KERNELS_CUDA_LUT_CUH
 #define FRAMED_KERNELS_CUDA_LUT_CUH
 
@@ -8,7 +10,8 @@
 struct lut_registers {
     const struct lut *lut; // device memory
     const int4 *plane;
-    int points, step_red, step_green;
+    int step_red, step_green;
+    unsigned cells; // along an axis
     bool linear, tetrahedral;
 };
 
@@ -16,55 +19,121 @@ static __device__ inline struct lut_registers lut_registers_of(const struct lut 
 {
     return {lut,
             (const int4 *)lut->plane,
-            lut->points,
             lut->step_red,
             lut->step_green,
+            (unsigned)lut->points - 1,
             lut->linear != 0,
             lut->interpolation == LUT_TETRAHEDRAL};
 }
 
-// The cell of a level along axis c, and the weight of its far end.
-static __device__ inline int lut_cell(const struct lut_registers *s, int c, int level, int *weight)
+// Where a level lies along an axis: 4 times the weight of the cell's far end.
+struct lut_place {
+    int cell;
+    unsigned weight4;
+};
+
+// On a straight axis. A level on a node lies at the far end of the cell before it, where lut.h may
+// have the near end of the next one: both are that node alone. 32896 / 2^23 is less than 1 / 255,
+// by so little that a level between nodes stays in its cell.
+static __device__ inline struct lut_place lut_place_linear(unsigned cells, unsigned level)
 {
-    if (!s->linear) {
-        *weight = __ldg(&s->lut->weight[c][level]);
-        return __ldg(&s->lut->cell[c][level]);
-    }
-    const int at = level * (s->points - 1);
-    const int cell = min((at + 1 + (at >> 8)) >> 8, s->points - 2); // at / 255
-    const int rest = at - 255 * cell;
-    *weight = rest * 64 + ((rest + 2) >> 2); // rest * WEIGHT_ONE / 255, rounded
-    return cell;
+    const unsigned cell = level * (cells * 32896u) >> 23;
+    // (rest * 257 + 2) / 4 is rest * WEIGHT_ONE / 255, rounded
+    const unsigned weight = level * (cells * 257) + (2 - cell * (255 * 257));
+    return {(int)cell, weight & ~3u};
 }
 
-// Weights are pairs of 16 bits.
-static __device__ inline int lut_sum(int near, int far, const int weight[2][2])
+static __device__ inline struct lut_place lut_place_of(const struct lut *lut, int c, int level)
+{
+    return {__ldg(&lut->cell[c][level]), 4u * __ldg(&lut->weight[c][level])};
+}
+
+// Pairs of the high halves, the first in the low half.
+static __device__ inline unsigned high_halves(unsigned first, unsigned second)
+{
+    return __byte_perm(first, second, 0x7632);
+}
+
+// The weights of kernels/lut.h as pairs of 16 bits: [far along red][far along green].
+static __device__ inline void lut_trilinear_pairs(unsigned r4, unsigned g, unsigned b,
+                                                  unsigned weight[2][2])
+{
+    const unsigned both = g * b >> WEIGHT_BITS;
+    const unsigned far_blue = b - both, far_green = g - both, neither = WEIGHT_ONE - g - far_blue;
+    weight[1][0] = high_halves(neither * r4, far_blue * r4);
+    weight[1][1] = high_halves(far_green * r4, both * r4);
+    weight[0][0] = neither + far_blue * 65536 - weight[1][0];
+    weight[0][1] = far_green + both * 65536 - weight[1][1];
+}
+
+// a - b, no less than 0.
+static __device__ inline unsigned pairs_above(unsigned a, unsigned b)
+{
+    return __vmaxu2(a, b) - b;
+}
+
+static __device__ inline void lut_tetrahedral_pairs(unsigned r, unsigned g, unsigned b,
+                                                    unsigned weight[2][2])
+{
+    const unsigned rr = r * 65537, gg = g * 65537, far = b * 65536;
+    const unsigned one_b = far + WEIGHT_ONE;
+    weight[0][0] = pairs_above(one_b, __vmaxu2(__vmaxu2(rr, gg), b));
+    weight[0][1] = pairs_above(__vminu2(gg, one_b), __vmaxu2(rr, b));
+    weight[1][0] = pairs_above(__vminu2(rr, one_b), __vmaxu2(gg, b));
+    weight[1][1] = pairs_above(__vminu2(__vminu2(rr, gg), one_b), b);
+}
+
+static __device__ inline int lut_sum(int near, int far, const unsigned weight[2][2])
 {
     int sum = 128 * WEIGHT_ONE + WEIGHT_ONE / 2;
-    sum = __dp2a_lo(weight[0][0], near, sum);
-    sum = __dp2a_hi(weight[0][1], near, sum);
-    sum = __dp2a_lo(weight[1][0], far, sum);
-    return __dp2a_hi(weight[1][1], far, sum) >> WEIGHT_BITS;
+    sum = __dp2a_lo((int)weight[0][0], near, sum);
+    sum = __dp2a_hi((int)weight[0][1], near, sum);
+    sum = __dp2a_lo((int)weight[1][0], far, sum);
+    return __dp2a_hi((int)weight[1][1], far, sum) >> WEIGHT_BITS;
 }
 
-// R, G and B, in place.
-static __device__ inline void lut_look_up(const struct lut_registers *s, int level[3])
+// R, G and B of N pixels, in place.
+template <int N>
+static __device__ inline void lut_look_up(const struct lut_registers *s, int level[3][N])
 {
-    int at[3], each[2][4], weight[2][2];
-    const int cell = lut_cell(s, 0, level[0], &at[0]) * s->step_red +
-                     lut_cell(s, 1, level[1], &at[1]) * s->step_green +
-                     lut_cell(s, 2, level[2], &at[2]);
-    const int4 near = __ldg(s->plane + cell), far = __ldg(s->plane + cell + s->step_red);
-    if (s->tetrahedral)
-        lut_tetrahedral(at[0], at[1], at[2], each);
-    else
-        lut_trilinear(at[0], at[1], at[2], each);
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 2; k++)
-            weight[i][k] = each[i][2 * k] + each[i][2 * k + 1] * 65536;
-    level[0] = lut_sum(near.x, far.x, weight);
-    level[1] = lut_sum(near.y, far.y, weight);
-    level[2] = lut_sum(near.z, far.z, weight);
+    struct lut_place place[3][N];
+    int4 near[N], far[N];
+    unsigned weight[N][2][2];
+    if (s->linear) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            for (int c = 0; c < 3; c++)
+                place[c][i] = lut_place_linear(s->cells, level[c][i]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            for (int c = 0; c < 3; c++)
+                place[c][i] = lut_place_of(s->lut, c, level[c][i]);
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const int cell =
+            place[0][i].cell * s->step_red + place[1][i].cell * s->step_green + place[2][i].cell;
+        near[i] = __ldg(s->plane + cell);
+        far[i] = __ldg(s->plane + cell + s->step_red);
+    }
+    if (s->tetrahedral) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            lut_tetrahedral_pairs(place[0][i].weight4 >> 2, place[1][i].weight4 >> 2,
+                                  place[2][i].weight4 >> 2, weight[i]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            lut_trilinear_pairs(place[0][i].weight4, place[1][i].weight4 >> 2,
+                                place[2][i].weight4 >> 2, weight[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        level[0][i] = lut_sum(near[i].x, far[i].x, weight[i]);
+        level[1][i] = lut_sum(near[i].y, far[i].y, weight[i]);
+        level[2][i] = lut_sum(near[i].z, far[i].z, weight[i]);
+    }
 }
 
 #endif

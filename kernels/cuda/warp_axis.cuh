@@ -21,12 +21,12 @@ struct axis_batch {
 static_assert(sizeof(struct axis_batch) <= 4000, "kernel parameters");
 
 // Blocks that one SM holds at a time, which bounds a thread's registers. Samples of 10 bits, and
-// packed ones, take more of these than there would be.
-static FRAMED_HD constexpr int axis_resident(enum pixel_format format, bool whole)
+// packed ones, take more of these than there would be; so do YUV samples with a LUT.
+static FRAMED_HD constexpr int axis_resident(enum pixel_format format, bool whole, bool lut)
 {
     const bool packed = format == PIXEL_YUYV422 || format == PIXEL_UYVY422;
     const bool more = packed || format == PIXEL_YUV420P10 || (format == PIXEL_P010 && !whole);
-    return more ? 6 : 8;
+    return more || (lut && format > PIXEL_GBRP) ? 6 : 8;
 }
 
 // --- levels
@@ -85,24 +85,23 @@ static __device__ inline void axis_pixels(const struct axis_item *item, const st
             level21[c][i] = pixel[i][c];
 }
 
-// The same pixels as the LUT shows them.
+// The levels of the same pixels as the LUT shows them.
 static __device__ inline void axis_look_up(const struct axis_item *item,
                                            const struct lut_registers *lut,
-                                           int level21[3][AXIS_COLUMNS])
+                                           int value[3][AXIS_COLUMNS])
 {
 #pragma unroll
+    for (int i = 0; i < AXIS_COLUMNS; i++)
+        for (int c = 0; c < 3; c++)
+            value[c][i] = __vimin_s32_relu(value[c][i] >> 21, 255);
+    lut_look_up<AXIS_COLUMNS>(lut, value);
+    if (!(item->flags & AXIS_GRAY))
+        return;
+#pragma unroll
     for (int i = 0; i < AXIS_COLUMNS; i++) {
-        int level[3];
-        for (int c = 0; c < 3; c++)
-            level[c] = __vimin_s32_relu(level21[c][i] >> 21, 255);
-        lut_look_up(lut, level);
-        if (item->flags & AXIS_GRAY) {
-            const struct rgb6 q = {level[0] * 64 + LEVEL6_HALF, level[1] * 64 + LEVEL6_HALF,
-                                   level[2] * 64 + LEVEL6_HALF};
-            level[0] = level_of(gray6(q, item->gray));
-        }
-        for (int c = 0; c < 3; c++)
-            level21[c][i] = level[c] << 21 | 1 << 20;
+        const struct rgb6 q = {value[0][i] * 64 + LEVEL6_HALF, value[1][i] * 64 + LEVEL6_HALF,
+                               value[2][i] * 64 + LEVEL6_HALF};
+        value[0][i] = level_of(gray6(q, item->gray));
     }
 }
 
@@ -150,7 +149,10 @@ axis_levels(const struct axis_item *item, const struct lut_registers *lut,
         axis_pixels<FORMAT, WHOLE, LUT>(item, row, columns, level);
     if (LUT)
         axis_look_up(item, lut, level);
-    if (row->coverage == WEIGHT_ONE && columns->all) {
+    const bool all = row->coverage == WEIGHT_ONE && columns->all;
+    if (LUT && all)
+        return;
+    if (all) {
 #pragma unroll
         for (int i = 0; i < AXIS_COLUMNS; i++)
             for (int c = 0; c < 3; c++)
@@ -161,7 +163,8 @@ axis_levels(const struct axis_item *item, const struct lut_registers *lut,
     for (int i = 0; i < AXIS_COLUMNS; i++) {
         const int coverage = coverage_of(columns->coverage[i], row->coverage);
         for (int c = 0; c < 3; c++)
-            level[c][i] = level_blended(level[c][i] >> 15, item->fill[bgr ? 2 - c : c], coverage);
+            level[c][i] = level_blended(LUT ? level[c][i] * 64 + LEVEL6_HALF : level[c][i] >> 15,
+                                        item->fill[bgr ? 2 - c : c], coverage);
     }
 }
 
@@ -442,7 +445,7 @@ static __device__ inline void axis_rows(const struct axis_item *item, const T *t
 // luma or RGB samples. KEPT: samples keep their values; T is a byte, and WHOLE is false. LUT: the
 // warp has a LUT; the item then says itself what WHOLE says of others.
 template <enum pixel_format FORMAT, typename T, bool WHOLE, bool KEPT = false, bool LUT = false>
-static __global__ void __launch_bounds__(AXIS_THREADS, LUT ? 6 : axis_resident(FORMAT, WHOLE))
+static __global__ void __launch_bounds__(AXIS_THREADS, axis_resident(FORMAT, WHOLE, LUT))
     warp_axis(const __grid_constant__ struct axis_batch batch, int rows, unsigned bars)
 {
     __shared__ T table[3 * 256];

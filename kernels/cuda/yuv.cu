@@ -1,23 +1,33 @@
 // RGB or YUV to YUV on CUDA: of another geometry by the warp's kernels, or through RGB that is made
 // as the warp makes it; else a thread makes four pixels of a row of a 4:4:4 result, or of two rows
 // of a 4:2:0 result: with wide loads and stores where addresses and the picture's edges allow, else
-// block by block with yuv_block.
+// block by block with yuv_block. So it does with a LUT, where pixels stay where they are.
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/lut.cuh"
 #include "kernels/cuda/warp_block.cuh"
+#include "kernels/cuda/warp_item.cuh"
 #include "kernels/cuda/warp_launch.cuh"
 #include "kernels/cuda/yuv_tile.cuh"
 #include "kernels/yuv_resized.h"
 
-enum { BLOCK_WIDTH = 32, BLOCK_HEIGHT = 8 };
+enum {
+    BLOCK_WIDTH = 32,
+    BLOCK_HEIGHT = 8,
+    LUT_RESIDENT = 4, // as resident(), with a LUT
+};
 
 // --- tiles
 
+// `lut`: NULL, which must be a constant, or what sources go through.
 template <enum pixel_format FORMAT>
 static __device__ inline void convert_tile(const struct image *dst, const struct image *src,
-                                           const struct yuv *yuv, int x, int y)
+                                           const struct yuv *yuv, const struct lut_registers *lut,
+                                           int x, int y)
 {
     int rgb[3][TILE], level[3][TILE];
     read_as_rgb<FORMAT>(src, yuv, x, y, rgb);
+    if (lut)
+        lut_look_up<TILE>(lut, rgb);
     for (int c = 0; c < 3; c++)
         for (int i = 0; i < TILE; i++)
             level[c][i] = yuv_level(&yuv->yuv, c, rgb[0][i], rgb[1][i], rgb[2][i]);
@@ -26,12 +36,18 @@ static __device__ inline void convert_tile(const struct image *dst, const struct
 
 template <enum pixel_format FORMAT>
 static __device__ inline void convert_tile_420(const struct image *dst, const struct image *src,
-                                               const struct yuv *yuv, int x, int y)
+                                               const struct yuv *yuv,
+                                               const struct lut_registers *lut, int x, int y)
 {
     int rgb[2][3][TILE], mean[3][2], u[2], v[2];
 #pragma unroll
-    for (int row = 0; row < 2; row++)
+    for (int row = 0; !lut && row < 2; row++)
         read_as_rgb<FORMAT>(src, yuv, x, y + row, rgb[row]);
+    if (lut)
+        read_rows_as_rgb<FORMAT>(src, yuv, x, y, rgb);
+#pragma unroll
+    for (int row = 0; lut && row < 2; row++)
+        lut_look_up<TILE>(lut, rgb[row]);
 #pragma unroll
     for (int row = 0; row < 2; row++) {
         int luma[TILE];
@@ -130,9 +146,9 @@ static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT,
         for (int i = x; i < end; i += 1 + HALVED)
             yuv_block(&dst, &src, &yuv, NULL, layout.component, FORMAT, CONVERT, HALVED, i, y);
     } else if (CONVERT && HALVED) {
-        convert_tile_420<FORMAT>(&dst, &src, &yuv, x, y);
+        convert_tile_420<FORMAT>(&dst, &src, &yuv, NULL, x, y);
     } else if (CONVERT) {
-        convert_tile<FORMAT>(&dst, &src, &yuv, x, y);
+        convert_tile<FORMAT>(&dst, &src, &yuv, NULL, x, y);
     } else if (HALVED) {
         keep_tile_420<FORMAT>(&dst, &src, &yuv, x, y);
     } else {
@@ -154,6 +170,25 @@ static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT)
     const struct pixel_layout layout = pixel_layout_of(yuv.format);
     if (x < yuv.width && y < band.y1)
         yuv_block(&dst, &src, &yuv, warp, layout.component, FORMAT, true, HALVED, x, y);
+}
+
+// A picture of whole tiles, whose pixels stay where they are, goes through the LUT of `warp`, which
+// lies in device memory.
+template <enum pixel_format FORMAT, bool HALVED>
+static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT, LUT_RESIDENT)
+    yuv_looked_up_tiles(const __grid_constant__ struct image dst,
+                        const __grid_constant__ struct image src,
+                        const __grid_constant__ struct yuv yuv, struct band band,
+                        const struct warp *__restrict__ warp)
+{
+    const int x = tile_x(), y = tile_y(band, 1 + HALVED);
+    if (x >= yuv.width || y >= band.y1)
+        return;
+    const struct lut_registers lut = lut_registers_of(warp->lut);
+    if (HALVED)
+        convert_tile_420<FORMAT>(&dst, &src, &yuv, &lut, x, y);
+    else
+        convert_tile<FORMAT>(&dst, &src, &yuv, &lut, x, y);
 }
 
 // --- launch
@@ -221,18 +256,56 @@ static const void *resized_kernel_of(const struct yuv *yuv)
     }
 }
 
+static const void *looked_up_kernel_of(const struct yuv *yuv)
+{
+    const bool halved = format_is_420(yuv->format);
+    switch (yuv->warps[0].source) {
+#define CASE(format)                                                                               \
+    case format:                                                                                   \
+        return halved ? (const void *)yuv_looked_up_tiles<format, true>                            \
+                      : (const void *)yuv_looked_up_tiles<format, false>;
+        FOR_EACH_SOURCE(CASE)
+#undef CASE
+    default:
+        return NULL;
+    }
+}
+
+// Whether the positions are those of n samples, one after another.
+static bool positions_stay(const int32_t *table, int n)
+{
+    return steps_are_whole(table, n) && table[0] == 0 && table[n - 1] == (n - 1) * 65536;
+}
+
+// Whether the warp changes colours alone.
+static bool pixels_stay(const struct warp *warp, const struct image *src)
+{
+    return warp->rows && warp->x0 == 0 && warp->y0 == 0 && warp->x1 == src->width &&
+           warp->y1 == src->height && warp->width == src->width && warp->height == src->height &&
+           positions_stay(warp->colx, warp->width) && positions_stay(warp->rowy, warp->height);
+}
+
+static bool is_looked_up(const struct yuv *yuv, const struct image *dst, const struct image *src)
+{
+    const struct warp *warp = &yuv->warps[0];
+    return warp->lut && pixels_stay(warp, src) && yuv->width % TILE == 0 && yuv->height % 2 == 0 &&
+           source_is_wide(src, warp->source) && result_is_wide(dst, yuv->format) &&
+           sums_are_exact(&yuv->rgb);
+}
+
 static cudaError_t launch_converted(const struct cuda_item *item, const struct image *dst,
                                     cudaStream_t stream)
 {
     const struct yuv *yuv = &item->op->yuv;
+    const bool tiles = is_looked_up(yuv, dst, &item->src);
     const int block = format_is_420(yuv->format) ? 2 : 1;
-    const int width = BLOCK_WIDTH * block, height = BLOCK_HEIGHT * block;
+    const int width = BLOCK_WIDTH * (tiles ? (int)TILE : block), height = BLOCK_HEIGHT * block;
     const int rows = item->band.y1 - item->band.y0;
     const dim3 grid((yuv->width + width - 1) / width, (rows + height - 1) / height);
     void *arguments[] = {(void *)dst, (void *)&item->src, (void *)yuv, (void *)&item->band,
                          (void *)&item->block};
-    return cudaLaunchKernel(resized_kernel_of(yuv), grid, dim3(BLOCK_WIDTH, BLOCK_HEIGHT),
-                            arguments, 0, stream);
+    return cudaLaunchKernel(tiles ? looked_up_kernel_of(yuv) : resized_kernel_of(yuv), grid,
+                            dim3(BLOCK_WIDTH, BLOCK_HEIGHT), arguments, 0, stream);
 }
 
 static cudaError_t launch_resized(const struct cuda_item *item, const struct image *dst,
@@ -306,6 +379,8 @@ static cudaError_t yuv_load(const struct op *op)
     struct cudaFuncAttributes attributes;
     if (op->yuv.warps && !op->yuv.convert)
         return warps_load(&op->yuv.warps[0], true);
+    if (op->yuv.warps && op->yuv.warps[0].lut)
+        CUDA_TRY(cudaFuncGetAttributes(&attributes, looked_up_kernel_of(&op->yuv)));
     if (op->yuv.warps)
         return cudaFuncGetAttributes(&attributes, resized_kernel_of(&op->yuv));
     return cudaFuncGetAttributes(&attributes, kernel_of(&op->yuv));

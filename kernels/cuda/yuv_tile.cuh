@@ -117,6 +117,42 @@ static __device__ inline void read_chroma(const struct image *src, const struct 
         chroma[i] = vertical(above[i], below[i], rows.w);
 }
 
+// As vertical() rounds.
+static __device__ inline int vertical21(int above, int below, int weight)
+{
+    return (above * (2 * (WEIGHT_ONE - weight)) + (below * (2 * weight) + 16384)) >> 15;
+}
+
+// What of a sum with 21 fraction bits is left where it is rounded to 6, ready to be added to.
+static __device__ inline int rounded21(int sum)
+{
+    return (sum & ~32767) | 16384;
+}
+
+static __device__ inline int level_of21(int sum)
+{
+    return __vimin_s32_relu(sum >> 21, 255);
+}
+
+// chroma_at of four pixels of each of two rows.
+template <enum pixel_format FORMAT>
+static __device__ inline void read_chroma_rows(const struct image *src, const struct yuv *yuv,
+                                               int c, int x, int y, int first[TILE],
+                                               int second[TILE])
+{
+    const struct taps near = chroma_taps(yuv->chroma_y, y * 65536, 0, yuv->height);
+    const struct taps far = chroma_taps(yuv->chroma_y, (y + 1) * 65536, 0, yuv->height);
+    const bool apart = far.t0 == near.t1; // else both lie between the same rows
+    int row[3][TILE];
+    chroma_row<FORMAT>(src, yuv, c, x, near.t0, row[0]);
+    chroma_row<FORMAT>(src, yuv, c, x, near.t1, row[1]);
+    chroma_row<FORMAT>(src, yuv, c, x, far.t1, row[2]);
+    for (int i = 0; i < TILE; i++) {
+        first[i] = vertical21(row[0][i], row[1][i], near.w);
+        second[i] = vertical21(apart ? row[1][i] : row[0][i], row[2][i], far.w);
+    }
+}
+
 // rgb_at of four pixels.
 template <enum pixel_format FORMAT>
 static __device__ inline void read_as_rgb(const struct image *src, const struct yuv *yuv, int x,
@@ -135,6 +171,38 @@ static __device__ inline void read_as_rgb(const struct image *src, const struct 
             rgb[0][i] = level_of(q.r);
             rgb[1][i] = level_of(q.g);
             rgb[2][i] = level_of(q.b);
+        }
+    }
+}
+
+// The same of two rows, whose chroma lies in three rows at most, where sums_are_exact(&yuv->rgb):
+// sums with 21 fraction bits stand for those of yuv_to_rgb6.
+template <enum pixel_format FORMAT>
+static __device__ inline void read_rows_as_rgb(const struct image *src, const struct yuv *yuv,
+                                               int x, int y, int rgb[2][3][TILE])
+{
+    if (source_is_rgb(FORMAT)) {
+        for (int row = 0; row < 2; row++)
+            read_rgb<FORMAT>(src, x, y + row, rgb[row]);
+        return;
+    }
+    int chroma[2][2][TILE] = {{{0}}}; // of each row U and V
+    for (int c = 1; source_has_chroma(FORMAT) && c < 3; c++)
+        read_chroma_rows<FORMAT>(src, yuv, c, x, y, chroma[0][c - 1], chroma[1][c - 1]);
+    const struct yuv_to_rgb *k = &yuv->rgb;
+    const int unit = k->y * (source_is_10bit(FORMAT) ? 32 : 128);
+    const int black = k->offset * 32768 + 16384 - k->y * 16384;
+#pragma unroll
+    for (int row = 0; row < 2; row++) {
+        int luma[TILE];
+        read_luma<FORMAT>(src, x, y + row, luma);
+#pragma unroll
+        for (int i = 0; i < TILE; i++) {
+            const int u = chroma[row][0][i], v = chroma[row][1][i];
+            const int grey = rounded21(luma[i] * unit + black);
+            rgb[row][0][i] = level_of21(v * k->rv + grey);
+            rgb[row][1][i] = level_of21(v * k->gv + rounded21(u * k->gu + grey));
+            rgb[row][2][i] = level_of21(u * (k->bu + 32768) + grey);
         }
     }
 }

@@ -75,6 +75,18 @@ static unsigned __byte_perm(unsigned low, unsigned high, unsigned order)
     return result;
 }
 
+// Of two numbers of 16 bits each.
+static unsigned __vmaxu2(unsigned a, unsigned b)
+{
+    const unsigned low = a << 16 > b << 16 ? a & 0xffff : b & 0xffff;
+    return (a >> 16 > b >> 16 ? a : b) >> 16 << 16 | low;
+}
+
+static unsigned __vminu2(unsigned a, unsigned b)
+{
+    return ~__vmaxu2(~a, ~b);
+}
+
 static unsigned __umulhi(unsigned a, unsigned b)
 {
     return (unsigned)((uint64_t)a * b >> 32);
