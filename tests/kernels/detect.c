@@ -139,7 +139,7 @@ static struct detect_result *detect_by_hand(struct detect_params *p, const float
     const char *why = NULL;
     CHECK(!detect_init(&detect, p, &why), "%s", why);
     struct detect_result *result = (struct detect_result *)expected;
-    versions[0]->detect(&detect, &in, result, workspace);
+    version_find(NULL)->detect(&detect, &in, result, workspace);
     return result;
 }
 
