@@ -20,11 +20,12 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+from http_client import Client
 from view_client import View
 
 PORT = 18642
 OF_ONE_VIEW = 64  # daemon/view/view_messages.h
-STATUS_S, STATUS_EACH_S, HISTORY_S, HISTORY_SAMPLES = 1, 0.01, 10, 150  # daemon/service/page/{status,overview}.jsENDING_S = 3  # in which framed ends, and its client's connections with it
+STATUS_S, STATUS_EACH_S, HISTORY_S, HISTORY_SAMPLES = 1, 0.01, 10, 150  # daemon/service/page/{status,overview}.js
 ENDING_S = 3  # in which framed ends, and its clients' connections with it
 
 WRAPPER = """#!/bin/sh
@@ -38,20 +39,12 @@ WANTED = {"CPU": "cores", "sent to finished p50": "p50", "sent to finished p99":
           "received to finished p99": "received p99", "packets that framed missed": "missed"}
 
 
-def get(page):
-    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=5)
-    connection.request("GET", page)
-    response = connection.getresponse()
-    body = response.read()
-    connection.close()
-    return response.status, body
-
-
 class Page(threading.Thread):
     """What the page does while it shows the wall; `pictures` and `polls` say that it did."""
 
     def __init__(self, cameras):
         super().__init__(daemon=True)
+        self.client = Client(PORT)
         self.cameras, self.pictures, self.polls, self.slowest, self.ends, self.trouble = cameras, 0, 0, 0, False, []
 
     def watch(self, cameras):
@@ -67,7 +60,7 @@ class Page(threading.Thread):
 
     def poll(self, page):
         asked = time.monotonic()
-        status, _ = get(page)
+        status = self.client.get(page)[0]
         self.slowest = max(self.slowest, time.monotonic() - asked)
         self.polls += 1
         if status != 200:
@@ -76,7 +69,7 @@ class Page(threading.Thread):
     def wait_for_daemon(self):
         while not self.ends:
             try:
-                return get("/api/v1/status")
+                return self.client.get("/api/v1/status")
             except OSError:
                 time.sleep(0.1)
 
