@@ -127,6 +127,7 @@ struct preview_picture *preview_make_picture(struct preview *preview, const stru
     *picture = (struct preview_picture){
         .references = 1,
         .capture_ns = info->capture_ns,
+        .pts_ns = info->pts_ns,
         .sequence = preview->sequence,
         .epoch = info->epoch,
         .flags = info->flags,

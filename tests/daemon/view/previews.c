@@ -56,10 +56,11 @@ static struct frame make_frame(int number, void (*release_it)(void *))
 {
     struct frame frame = {
         .image = {.format = PIXEL_YUV420P, .width = WIDTH, .height = HEIGHT},
-        .info = {.pts_ns = number * SECOND / 25, .capture_ns = number * SECOND / 25, .epoch = 1},
+        .info = {.pts_ns = number * SECOND / 25, .epoch = 1},
         .owner = (void *)(intptr_t)number,
         .release = release_it,
     };
+    frame.info.capture_ns = frame.info.pts_ns + (number % 2 ? 0 : SECOND / 10); // the clock varies
     image_lay_out(&frame.image, pixels);
     return frame;
 }
