@@ -2,7 +2,7 @@
 """What analyses of every camera and a page's wall of all cameras cost live cameras: framed-bench's live rows, in turns.
 The cameras come over RTSP from framed-bench's server, which reads their rings, too, outside the daemon. The ways:
 plain; stats: every camera's pictures are analysed (statistics, motion, fingerprint); wall: one client holds views of all
-cameras, each of as many as a view can have, and asks for the status and the history as often as the page. Plain runs
+cameras, each of as many as a view can have, and asks for the summary and the losses as often as the page. Plain runs
 first and last: the difference of both is the box's drift.
 
 usage: bench_wall.py CLIP [--build FOLDER] [--cameras 165] [--seconds 25] [--settle 5] [--backend cuda] [--ways plain,stats,wall,plain]
@@ -25,7 +25,7 @@ from view_client import View
 
 PORT = 18642
 OF_ONE_VIEW = 64  # daemon/view/view_messages.h
-STATUS_S, STATUS_EACH_S, HISTORY_S, HISTORY_SAMPLES = 1, 0.01, 10, 150  # daemon/service/page/{status,overview}.js
+SUMMARY_S, HISTORY_S, HISTORY_SAMPLES = 1, 10, 150  # daemon/service/page/{status,overview}.js
 ENDING_S = 3  # in which framed ends, and its clients' connections with it
 
 WRAPPER = """#!/bin/sh
@@ -60,16 +60,17 @@ class Page(threading.Thread):
 
     def poll(self, page):
         asked = time.monotonic()
-        status = self.client.get(page)[0]
+        status, _, body = self.client.get(page)
         self.slowest = max(self.slowest, time.monotonic() - asked)
         self.polls += 1
         if status != 200:
             self.trouble.append((asked, f"{page}: {status}"))
+        return body
 
     def wait_for_daemon(self):
         while not self.ends:
             try:
-                return self.client.get("/api/v1/status")
+                return self.client.get("/healthz")
             except OSError:
                 time.sleep(0.1)
 
@@ -79,17 +80,17 @@ class Page(threading.Thread):
         for first in range(0, self.cameras, OF_ONE_VIEW):
             some = range(first, min(first + OF_ONE_VIEW, self.cameras))
             threading.Thread(target=self.watch, args=(some,), daemon=True).start()
-        history_at = self.began
+        history_at, newest = self.began, 0
         while not self.ends:
             asked = time.monotonic()
             try:
-                self.poll("/api/v1/status")
+                self.poll("/api/v1/summary")
                 if asked >= history_at:
                     history_at = asked + HISTORY_S
-                    self.poll(f"/api/v1/history?samples={HISTORY_SAMPLES}")
-            except (OSError, http.client.HTTPException) as error:
+                    newest = json.loads(self.poll(f"/api/v1/history?only=lost&samples={HISTORY_SAMPLES}&since={newest}"))["newest"]
+            except (OSError, ValueError, http.client.HTTPException) as error:
                 self.trouble.append((asked, f"a poll: {error!r}"))
-            time.sleep(max(0, asked + max(STATUS_S, STATUS_EACH_S * self.cameras) - time.monotonic()))
+            time.sleep(max(0, asked + SUMMARY_S - time.monotonic()))
 
     def end(self):
         """What went wrong before framed was told to end."""

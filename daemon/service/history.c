@@ -45,14 +45,18 @@ _Static_assert(sizeof(struct output_history) <= 24 << 10, "more than 24 kB an ou
 
 struct history {
     struct entry *cameras;
-    uint64_t taken; // samples; the newest is at (taken - 1) % HISTORY_SAMPLES
+    uint64_t begin, end; // numbers of samples; number n is at n % HISTORY_SAMPLES
     int64_t newest_ns;
 };
 
 int history_open(struct history **ret)
 {
     *ret = calloc(1, sizeof **ret);
-    return *ret ? 0 : -ENOMEM;
+    if (!*ret)
+        return -ENOMEM;
+    (*ret)->begin = (*ret)->end =
+        (uint64_t)realtime_ns() / 1000000 / HISTORY_INTERVAL_MS; // above the last daemon's
+    return 0;
 }
 
 static void close_output(struct entry *entry)
@@ -173,9 +177,11 @@ static void sample_camera(struct camera_history *history, struct camera *camera,
 
 void history_sample(struct history *history, const struct metrics *metrics, int64_t now_ns)
 {
-    const size_t at = history->taken++ % HISTORY_SAMPLES;
+    const size_t at = history->end++ % HISTORY_SAMPLES;
     struct entry **place = &history->cameras;
     history->newest_ns = now_ns;
+    if (history->end - history->begin > HISTORY_SAMPLES)
+        history->begin++;
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera_history *found =
             take_entry(place, metrics->cameras[i]->config->name, sizeof *found,
@@ -191,7 +197,7 @@ void history_sample(struct history *history, const struct metrics *metrics, int6
 // --- as text: many numbers, so they are put together without printf
 
 struct span {
-    uint64_t first, end; // of samples, as history.taken counts them
+    uint64_t first, end; // numbers of samples
 };
 
 static void print_number(FILE *to, uint32_t value)
@@ -244,67 +250,90 @@ static bool lost_any(const struct output_history *output, int reason, struct spa
     return false;
 }
 
-static void print_output(FILE *to, const struct output_history *output,
-                         const struct camera_history *camera, struct span span)
+static void print_losses(FILE *to, const struct output_history *output, struct span span)
 {
-    const size_t stride = sizeof output->sample[0];
     const char *between = "";
     char key[64];
-    fprintf(to, "\"%s\":{", output->entry.name);
-    print_list(to, "\"out\":[", &output->sample[0].out, stride, span, print_number);
-    fputs_unlocked(",\"lost\":{", to);
+    fputs_unlocked("\"lost\":{", to);
     for (int i = 0; i < LOSSES; i++) {
         if (!lost_any(output, i, span))
             continue;
         snprintf(key, sizeof key, "%s\"%s\":[", between, loss_name((enum loss)i));
-        print_list(to, key, &output->sample[0].lost[i], stride, span, print_number);
+        print_list(to, key, &output->sample[0].lost[i], sizeof output->sample[0], span,
+                   print_number);
         between = ",";
     }
-    fputs_unlocked("},\"latency\":{", to);
+    putc_unlocked('}', to);
+}
+
+static void print_output(FILE *to, const struct output_history *output,
+                         const struct camera_history *camera, struct span span)
+{
+    const size_t stride = sizeof output->sample[0];
+    print_list(to, "\"out\":[", &output->sample[0].out, stride, span, print_number);
+    putc_unlocked(',', to);
+    print_losses(to, output, span);
+    fputs_unlocked(",\"latency\":{", to);
     print_list(to, "\"decode\":[", &camera->sample[0].decode_us, sizeof camera->sample[0], span,
                print_ms);
     print_list(to, ",\"process\":[", &output->sample[0].process_us, stride, span, print_ms);
     print_list(to, "},\"p99\":[", &output->sample[0].p99_us, stride, span, print_ms);
-    putc_unlocked('}', to);
 }
 
-static void print_camera(FILE *to, const struct camera_history *camera, struct span span)
+static void print_camera(FILE *to, const struct camera_history *camera, struct span span,
+                         bool lost_only)
 {
     const struct camera_sample *first = &camera->sample[0];
     const size_t stride = sizeof *first;
     fprintf(to, "\"%s\":{", camera->entry.name);
-    print_list(to, "\"in\":[", &first->in, stride, span, print_number);
-    print_list(to, ",\"decoded\":[", &first->decoded, stride, span, print_number);
-    print_list(to, ",\"damaged\":[", &first->damaged, stride, span, print_number);
-    print_list(to, ",\"reconnects\":[", &first->reconnects, stride, span, print_number);
-    fputs_unlocked(",\"outputs\":{", to);
-    for (const struct entry *output = camera->outputs; output; output = output->next) {
-        print_output(to, (const struct output_history *)output, camera, span);
-        if (output->next)
-            putc_unlocked(',', to);
+    if (!lost_only) {
+        print_list(to, "\"in\":[", &first->in, stride, span, print_number);
+        print_list(to, ",\"decoded\":[", &first->decoded, stride, span, print_number);
+        print_list(to, ",\"damaged\":[", &first->damaged, stride, span, print_number);
+        print_list(to, ",\"reconnects\":[", &first->reconnects, stride, span, print_number);
+        putc_unlocked(',', to);
+    }
+    fputs_unlocked("\"outputs\":{", to);
+    for (const struct entry *entry = camera->outputs; entry; entry = entry->next) {
+        const struct output_history *output = (const struct output_history *)entry;
+        fprintf(to, "\"%s\":{", entry->name);
+        if (lost_only)
+            print_losses(to, output, span);
+        else
+            print_output(to, output, camera, span);
+        fputs_unlocked(entry->next ? "}," : "}", to);
     }
     fputs_unlocked("}}", to);
 }
 
-char *history_text(const struct history *history, const char *camera, int samples, int64_t now_ns)
+static struct span wanted_span(const struct history *history, const struct history_wanted *wanted)
 {
-    const uint64_t kept = history->taken < HISTORY_SAMPLES ? history->taken : HISTORY_SAMPLES;
-    const uint64_t n = kept < (uint64_t)samples ? kept : (uint64_t)samples;
-    const struct span span = {history->taken - n, history->taken};
-    const int64_t age_ns = n > 0 ? now_ns - history->newest_ns : 0;
+    const uint64_t kept = history->end - history->begin, most = (uint64_t)wanted->samples;
+    const uint64_t first = kept < most ? history->begin : history->end - most;
+    const uint64_t next = wanted->since < history->end ? wanted->since + 1 : history->end;
+    return (struct span){next > first ? next : first, history->end};
+}
+
+char *history_text(const struct history *history, const struct history_wanted *wanted,
+                   int64_t now_ns)
+{
+    const struct span span = wanted_span(history, wanted);
+    const int64_t age_ns = history->end > history->begin ? now_ns - history->newest_ns : 0;
     const char *between = "";
     char *text = NULL;
     size_t bytes;
     FILE *to = open_memstream(&text, &bytes);
     if (!to)
         return NULL;
-    fprintf(to, "{\"interval_ms\":%d,\"newest_ms\":%lld,\"samples\":%d,\"cameras\":{",
-            HISTORY_INTERVAL_MS, (long long)((realtime_ns() - age_ns) / 1000000), (int)n);
+    fprintf(to,
+            "{\"interval_ms\":%d,\"newest\":%llu,\"newest_ms\":%lld,\"samples\":%d,\"cameras\":{",
+            HISTORY_INTERVAL_MS, (unsigned long long)history->end - 1,
+            (long long)((realtime_ns() - age_ns) / 1000000), (int)(span.end - span.first));
     for (const struct entry *one = history->cameras; one; one = one->next) {
-        if (camera && strcmp(camera, one->name) != 0)
+        if (wanted->camera && strcmp(wanted->camera, one->name) != 0)
             continue;
         fputs_unlocked(between, to);
-        print_camera(to, (const struct camera_history *)one, span);
+        print_camera(to, (const struct camera_history *)one, span, wanted->lost_only);
         between = ",";
     }
     fputs_unlocked("}}", to);

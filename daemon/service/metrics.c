@@ -15,6 +15,11 @@ void metrics_print_head(FILE *to, const char *name, const char *type, const char
 }
 
 // Names of cameras and outputs need no escaping; what a stream says of itself may.
+bool metrics_wants_camera(const struct metrics *metrics, const struct camera *camera)
+{
+    return !metrics->only_camera || strcmp(metrics->only_camera, camera->config->name) == 0;
+}
+
 static void print_label(FILE *to, const char *name, const char *value)
 {
     fprintf(to, "%s=\"", name);

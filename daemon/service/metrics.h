@@ -25,7 +25,8 @@ struct metrics {
     int64_t up_ns;                             // since the start
     const struct status *status;
     const struct history *history;
-    int viewers; // streams of pictures
+    int viewers;             // streams of pictures
+    const char *only_camera; // whose part of a page is wanted; NULL: those of all
 };
 
 // The own output of the batch that follows `batch`, or of the first where that is NULL; NULL: there
@@ -34,6 +35,8 @@ const struct output *metrics_next_batch(const struct metrics *, const struct out
 void metrics_print(FILE *, const struct metrics *);
 // The same into a file, which readers see whole or not at all. 0 or negative errno.
 int metrics_write(const char *path, const struct metrics *);
+
+bool metrics_wants_camera(const struct metrics *, const struct camera *);
 
 // Calls `each` with the own output of every ring.
 void metrics_each_results(const struct metrics *, void (*each)(void *opaque, struct output *),

@@ -15,6 +15,7 @@
 #include "daemon/service/snapshot.h"
 #include "daemon/service/status.h"
 #include "daemon/service/status_scene.h"
+#include "daemon/service/status_summary.h"
 #include "daemon/service/view_stream.h"
 
 static const int64_t READY_ANY_NS = 30 * INT64_C(1000000000); // that all cameras are waited for
@@ -98,13 +99,19 @@ static struct http_page status_page(const struct metrics *metrics)
     return text_page(200, "application/json", status_text(metrics->status, metrics));
 }
 
+static struct http_page summary_page(const struct metrics *metrics)
+{
+    return text_page(200, "application/json", status_summary_text(metrics->status, metrics));
+}
+
 static const struct {
     const char *path;
     struct http_page (*get)(const struct metrics *);
 } pages[] = {
-    {"/metrics", metrics_page},      {"/healthz", health_page},
-    {"/readyz", readiness_page},     {"/api/v1/cameras", cameras_page},
-    {"/api/v1/scenes", scenes_page}, {"/api/v1/status", status_page},
+    {"/metrics", metrics_page},        {"/healthz", health_page},
+    {"/readyz", readiness_page},       {"/api/v1/cameras", cameras_page},
+    {"/api/v1/scenes", scenes_page},   {"/api/v1/status", status_page},
+    {"/api/v1/summary", summary_page},
 };
 
 bool routes_get(const struct metrics *metrics, const char *path, struct http_page *ret)
@@ -123,6 +130,7 @@ static void serve_page(void *opaque, struct http_exchange *exchange)
     struct metrics metrics;
     struct http_page page;
     context->snapshot(context->opaque, &metrics);
+    metrics.only_camera = http_argument(exchange, "camera");
     if (routes_get(&metrics, http_path(exchange), &page))
         http_answer(exchange, &page);
     else
@@ -137,25 +145,47 @@ static bool has_camera(const struct metrics *metrics, const char *name)
     return false;
 }
 
+// False: it is refused.
+static bool read_wanted(struct http_exchange *exchange, struct history_wanted *wanted)
+{
+    const char *samples = http_argument(exchange, "samples");
+    const char *since = http_argument(exchange, "since"), *only = http_argument(exchange, "only");
+    int used = 0;
+    char *end;
+    wanted->camera = http_argument(exchange, "camera");
+    if (samples && (sscanf(samples, "%3d%n", &wanted->samples, &used) != 1 || samples[used] ||
+                    wanted->samples < 1 || wanted->samples > HISTORY_SAMPLES)) {
+        http_refuse(exchange, 400, "samples is a number from 1 to %d", HISTORY_SAMPLES);
+        return false;
+    }
+    if (since)
+        wanted->since = strtoull(since, &end, 10);
+    if (since && (*end || *since < '0' || *since > '9')) {
+        http_refuse(exchange, 400, "since is the number of a sample");
+        return false;
+    }
+    if (only && strcmp(only, "lost") != 0) {
+        http_refuse(exchange, 400, "only may be lost");
+        return false;
+    }
+    wanted->lost_only = only;
+    return true;
+}
+
 static void serve_history(void *opaque, struct http_exchange *exchange)
 {
     const struct routes_context *context = opaque;
-    const char *camera = http_argument(exchange, "camera");
-    const char *samples = http_argument(exchange, "samples");
-    int n = HISTORY_SAMPLES, used = 0;
+    struct history_wanted wanted = {.samples = HISTORY_SAMPLES};
     struct metrics metrics;
-    if (samples && (sscanf(samples, "%3d%n", &n, &used) != 1 || samples[used] || n < 1 ||
-                    n > HISTORY_SAMPLES)) {
-        http_refuse(exchange, 400, "samples is a number from 1 to %d", HISTORY_SAMPLES);
+    if (!read_wanted(exchange, &wanted))
         return;
-    }
     context->snapshot(context->opaque, &metrics);
-    if (camera && !has_camera(&metrics, camera)) {
+    if (wanted.camera && !has_camera(&metrics, wanted.camera)) {
         http_refuse(exchange, 404, "there is no camera of that name");
         return;
     }
-    const struct http_page page = text_page(
-        200, "application/json", history_text(metrics.history, camera, n, monotonic_ns()));
+    const struct http_page page =
+        text_page(200, "application/json", history_text(metrics.history, &wanted, monotonic_ns()));
     http_answer(exchange, &page);
 }
 
@@ -234,6 +264,7 @@ const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/api/v1/cameras", .serve = serve_page},
     {.method = "GET", .pattern = "/api/v1/scenes", .serve = serve_page},
     {.method = "GET", .pattern = "/api/v1/status", .serve = serve_page},
+    {.method = "GET", .pattern = "/api/v1/summary", .serve = serve_page},
     {.method = "GET", .pattern = "/api/v1/history", .serve = serve_history},
     {.method = "GET", .pattern = "/api/v1/events", .serve = serve_events},
     {.method = "POST", .pattern = "/api/v1/discover", .serve = serve_discover, .writes = true},

@@ -25,7 +25,7 @@ void status_sample(struct status *status, const struct metrics *metrics)
     status_results_sample(metrics, turn);
 }
 
-static json_t *process_json(const struct status *status)
+json_t *status_process_json(const struct status *status)
 {
     return json_pack("{s:i, s:f, s:f, s:I}", "pid", (int)getpid(), "cpu_cores",
                      rate_counter_rate(&status->load.own) / 1e9, "cpu_cores_allowed",
@@ -71,15 +71,19 @@ static json_t *config_json(const struct reload *reload)
                      last_reload_json(reload));
 }
 
+// Of all, or of the only one that is wanted.
 static json_t *cameras_json(const struct metrics *metrics)
 {
     json_t *list = json_array();
     int64_t now = monotonic_ns();
-    for (int i = 0; list && i < metrics->n_cameras; i++)
+    for (int i = 0; list && i < metrics->n_cameras; i++) {
+        if (!metrics_wants_camera(metrics, metrics->cameras[i]))
+            continue;
         if (json_array_append_new(list, status_camera_json(metrics->cameras[i], now)) < 0) {
             json_decref(list);
             list = NULL;
         }
+    }
     return list;
 }
 
@@ -121,9 +125,9 @@ static json_t *status_json(const struct status *status, const struct metrics *me
                      "schema_version", STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT,
                      "time_ms", (json_int_t)(realtime_ns() / 1000000), "uptime_s", uptime,
                      "http_write", metrics->http_write, "config", config_json(metrics->reload),
-                     "process", process_json(status), "backend", backend_json(metrics->devices),
-                     "devices", status_devices_json(&status->load), "bound",
-                     status_bottleneck_json(&status->load, metrics), "unfinished",
+                     "process", status_process_json(status), "backend",
+                     backend_json(metrics->devices), "devices", status_devices_json(&status->load),
+                     "bound", status_bottleneck_json(&status->load, metrics), "unfinished",
                      unfinished_json(metrics->unfinished), "batches", batches_json(metrics),
                      "cameras", cameras_json(metrics));
 }

@@ -25,4 +25,8 @@ char *status_text(const struct status *, const struct metrics *);
 // Its list of cameras alone.
 char *status_cameras_text(const struct metrics *);
 
+struct json_t;
+// The daemon's own part; NULL: out of memory.
+struct json_t *status_process_json(const struct status *);
+
 #endif

@@ -44,7 +44,8 @@ char *status_scenes_text(const struct metrics *metrics)
     for (int i = 0; i < metrics->n_cameras; i++) {
         struct camera *camera = metrics->cameras[i];
         struct scene_record record;
-        if (!scene_report_last(&camera->report.scene, &record))
+        if (!metrics_wants_camera(metrics, camera) ||
+            !scene_report_last(&camera->report.scene, &record))
             continue;
         const size_t n = scene_line(line, camera->config->name, NULL, 0, &record);
         fprintf(to, "%s%.*s", separators[any], (int)n - 1, line);

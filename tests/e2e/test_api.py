@@ -22,7 +22,7 @@ cameras:
     stats: true
     outputs:
       o: {{size: 64x64, sink: "unix:{where}/o.sock"}}
-      p: {{size: 64x64, sink: "tcp:0"}}
+      p: {{size: 64x64, sink: "tcp:0", max_age: 750ms}}
       found: {{size: 64x64, fps: 5, sink: "ring:{where}/found.ring", detections: {{sink: "unix:{where}/found.sock"}}}}
   door:
     url: tcp://127.0.0.1:{port}
@@ -44,7 +44,9 @@ def check_description(checks, client):
     """Answers of all kinds are as the description says, which is served too."""
     served = get(client, "/api/v1/openapi.json")
     checks.check(served == api.spec, "another description is served")
-    for page in ("/metrics", "/healthz", "/readyz", "/api/v1/status", "/api/v1/cameras", "/api/v1/scenes", "/api/v1/history",
+    for page in ("/metrics", "/healthz", "/readyz", "/api/v1/status", "/api/v1/status?camera=gate", "/api/v1/cameras", "/api/v1/scenes",
+                 "/api/v1/scenes?camera=gate", "/api/v1/summary", "/api/v1/history", "/api/v1/history?samples=150&only=lost",
+                 "/api/v1/history?since=7", "/api/v1/history?since=-1", "/api/v1/history?since=7x", "/api/v1/history?only=out",
                  "/api/v1/history?camera=gate&samples=1", "/api/v1/history?camera=none", "/api/v1/history?samples=301",
                  "/api/v1/history?samples=x", "/api/v1/events?types=x", "/api/v1/cameras/none/snapshot.jpg",
                  "/api/v1/cameras/gate/outputs/none/snapshot.jpg", "/api/v1/cameras/gate/snapshot.jpg?width=0",
@@ -59,6 +61,24 @@ def check_status(checks, client):
     names = [camera["name"] for camera in status["cameras"]]
     checks.check(status["schema_version"] == 1 and names == ["gate", "door"], f"{status}")
     checks.check(status["http_write"] is False and abs(status["time_ms"] - 1000 * time.time()) < 2000, f"{status}")
+
+
+def check_parts(checks, client):
+    """Of one camera; of all what a wall shows; of the history what has come since."""
+    for page, names in (("/api/v1/status?camera=gate", ["gate"]), ("/api/v1/status?camera=none", []),
+                        ("/api/v1/cameras?camera=door", ["door"]), ("/api/v1/summary", ["gate", "door"])):
+        checks.check([camera["name"] for camera in get(client, page)["cameras"]] == names, f"{page}: not {names}")
+    scenes = until(lambda: get(client, "/api/v1/scenes?camera=gate")["scenes"], 5)
+    checks.check(len(scenes) == 1 and not get(client, "/api/v1/scenes?camera=door")["scenes"], f"scenes: {scenes}")
+    gate, door = get(client, "/api/v1/summary")["cameras"]
+    checks.check(gate["state"] == "running" and 15 < gate["fps_in"] < 35 and gate["p99_s"] > 0 and gate["max_age_s"] == 0.75, f"{gate}")
+    checks.check(door["state"] == "retrying" and "refused" in door["error"] and "max_age_s" not in door, f"{door}")
+    before = get(client, "/api/v1/history")["newest"]
+    since = f"/api/v1/history?since={before}"
+    more = until(lambda: get(client, since)["samples"] and get(client, since), 6)
+    checks.check(more["newest"] - more["samples"] == before and len(more["cameras"]["gate"]["in"]) == more["samples"], f"since: {more}")
+    lost = get(client, f"{since}&only=lost")["cameras"]
+    checks.check(lost["gate"]["outputs"]["p"]["lost"]["client"][0] > 20 and list(lost["door"]["outputs"]["o"]) == ["lost"], f"lost: {lost}")
 
 
 def check_history(checks, client):
@@ -193,6 +213,7 @@ def main():
             check_events(checks, client, framed)
             check_detections(checks, client, where)
             check_history(checks, client)
+            check_parts(checks, client)
             check_description(checks, client)
             checks.check(reader.count > 0, "nothing was read")
     checks.end()

@@ -30,12 +30,12 @@ cameras:
   gate:
     url: {gate}
     outputs:
-      net: {{size: 160x160, fit: letterbox, fill: 114, sink: "ring:{where}/gate.ring"}}
+      net: {{size: 160x160, fit: letterbox, fill: 114, max_age: 300ms, sink: "ring:{where}/gate.ring"}}
       flat: {{size: 320x192, fit: stretch, sink: "unix:{where}/gate.sock", tensor: {{dtype: f32, scale: 1/255}}}}
   yard:
     url: {yard}
     outputs:
-      o: {{size: 64x64, sink: "unix:{where}/yard.sock"}}
+      o: {{size: 64x64, max_age: 20s, sink: "unix:{where}/yard.sock"}}
       part: {{size: 64x64, crop: [32, 16, 160, 96], tensor: {{order: bgr}}, sink: "unix:{where}/part.sock"}}
 """
 PAGE = os.path.join(ROOT, "daemon", "service", "page")
@@ -132,6 +132,52 @@ def check_wall(checks, browser, origin, cameras):
                      f"{case}: {page.run('document.querySelector(`.sentence`).textContent')}")
         check_quiet(checks, page, origin)
         page.close()
+
+
+# At which age each tile turned red, within three seconds.
+RED = """new Promise((done) => {
+    const red = {};
+    const timer = setInterval(() => {
+        for (const tile of document.querySelectorAll('.wall li')) {
+            const age = tile.querySelector('.age'), name = tile.querySelector('b').textContent;
+            red[name] = red[name] ?? (age.classList.contains('bad') ? parseFloat(age.textContent) : undefined);
+        }
+    }, 20);
+    setTimeout(() => (clearInterval(timer), done(red)), 3000);
+})"""
+
+
+def check_age(checks, browser, origin, cameras):
+    """A picture that is older than max_age is marked, whatever the camera's rate."""
+    page = browser.page(f"{origin}/")
+    for name, camera in cameras.items():
+        checks.check(shows_some_of(page, f"{TILE % name}?.querySelector('canvas')", camera), f"{name} shows nothing")
+    for camera in cameras.values():
+        camera.next(lambda connection: connection.freeze(2.5))
+    red = page.run(RED)
+    checks.check(0.4 < red.get("gate", 0) < 1 and "yard" not in red, f"ages above 0.3 s of gate, 20 s of yard: {red}")
+    page.close()
+
+
+# What is shown of answers: of all; of what came since; of another daemon.
+LOSSES = """import('./page/history.js').then(({Losses}) => {
+    const losses = new Losses(4), told = [losses.query()];
+    const answer = (newest, samples, lost) => ({newest, samples, cameras: lost && {a: {outputs: {o: {lost}, p: {lost}}}, b: {outputs: {}}}});
+    for (const [newest, samples, lost] of [[7, 2, {late: [1, 2], client: [5, null]}], [10, 3, {sink: [0, 0, 4]}], [10, 0, {}], [20, 3, {late: [1, 1, 1]}]]) {
+        losses.take(answer(newest, samples, lost));
+        told.push(losses.byReason(), losses.bars('a', 2), losses.bars('b', 2));
+    }
+    return [...told, losses.query()];
+})"""
+
+
+def check_losses(checks, browser, origin):
+    page = browser.page(f"{origin}/")
+    told = page.run(LOSSES)
+    wanted = ["api/v1/history?only=lost&samples=4", [["client", 10], ["late", 6]], [0, 6], [0, 0], [["sink", 8], ["late", 4]], [4, 8], [0, 0],
+              [["sink", 8], ["late", 4]], [4, 8], [0, 0], [["late", 6]], [2, 4], [0, 0], "api/v1/history?only=lost&samples=4&since=20"]
+    checks.check(told == wanted, f"losses: {told}")
+    page.close()
 
 
 def check_outage(checks, browser, origin, camera):
@@ -405,6 +451,8 @@ def main():
                 origin = f"http://127.0.0.1:{port}"
                 check_files(checks, port)
                 check_wall(checks, browser, origin, cameras)
+                check_losses(checks, browser, origin)
+                check_age(checks, browser, origin, cameras)
                 check_camera(checks, browser, origin, gate)
                 check_part(checks, browser, origin, port)
                 check_outage(checks, browser, origin, yard)

@@ -6,7 +6,7 @@ import {commandsOf, commandsOfCamera} from "./commands.js";
 import {copyButton, h, setText} from "./dom.js";
 import {listen} from "./events.js";
 import {PicturePair} from "./picture.js";
-import {onStatus, refresh} from "./status.js";
+import {onCamera, refresh} from "./status.js";
 import {REASONS, clockTime, count, duration, health, lossWords, percent, rate} from "./words.js";
 
 /** @typedef {import("./status.js").Camera} Camera
@@ -55,7 +55,7 @@ export class CameraPage {
         h("section", {}, h("h2", {}, "Clients"), this.clients)),
       h("section", {}, h("h2", {}, "Read it"), this.commands));
     this.fillActions();
-    this.stopStatus = onStatus((status) => this.update(status));
+    this.stopStatus = onCamera(name, (status) => this.update(status));
     this.loadHistory();
     this.historyTimer = setInterval(() => this.loadHistory(), HISTORY_MS);
     this.sceneTimer = setInterval(() => this.loadScene(), SCENES_MS);
@@ -125,7 +125,7 @@ export class CameraPage {
       setText(this.state, "there is no camera of this name");
       return;
     }
-    const camera = this.camera, {level, words} = health(camera);
+    const camera = this.camera, {level, words} = health({...camera, output_error: camera.outputs.some(({last_error: error}) => error && error.age_s < 60)});
     this.state.className = `state ${level}`;
     setText(this.state, words);
     if (this.pause)
@@ -218,8 +218,8 @@ export class CameraPage {
     let boxes = [];
     if (wanted)
       try {
-        const {scenes} = await getJson("api/v1/scenes", this.abort.signal);
-        boxes = scenes.find((/** @type {any} */ scene) => scene.camera === this.name)?.boxes ?? [];
+        const {scenes} = await getJson(`api/v1/scenes?camera=${encodeURIComponent(this.name)}`, this.abort.signal);
+        boxes = scenes[0]?.boxes ?? [];
       } catch { /* the next one tells */ }
     if (wanted || this.pair.motion.length > 0) {
       this.pair.motion = boxes;

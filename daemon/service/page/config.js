@@ -3,7 +3,7 @@
 import {explain, getJson, send} from "./api.js";
 import {CodeEditor, CodeView, mistakeList} from "./code.js";
 import {h, setText} from "./dom.js";
-import {onStatus} from "./status.js";
+import {onSummary} from "./status.js";
 
 /** @typedef {import("./code.js").Mistake} Mistake */
 
@@ -30,7 +30,7 @@ export class ConfigPage {
         h("section", {}, h("h2", {}, "The file"), this.file.element),
         h("section", {}, h("h2", {}, "What runs"), this.running.element)),
       h("section", {}, h("h2", {}, "Check a text"), this.verdict, this.found, this.editor.element));
-    this.stopStatus = onStatus((status) => this.reload.hidden = !status.http_write);
+    this.stopStatus = onSummary((status) => this.reload.hidden = !status.http_write);
     this.load();
   }
 

@@ -3,14 +3,13 @@
 import {getJson} from "./api.js";
 import {sparkline} from "./chart.js";
 import {h, setText} from "./dom.js";
-import {lossBars, lossesOf} from "./history.js";
-import {daemonNow, onStatus} from "./status.js";
+import {Losses} from "./history.js";
+import {daemonNow, onSummary} from "./status.js";
 import {View} from "./view.js";
-import {WANTED_LOSSES, bytes, count, duration, health, limit, percent, problemsFirst, rate, staleAfter} from "./words.js";
+import {WANTED_LOSSES, bytes, count, duration, health, limit, percent, problemsFirst, rate} from "./words.js";
 
-/** @typedef {import("./status.js").Camera} Camera
- *  @typedef {import("./status.js").Status} Status
- *  @typedef {import("./history.js").History} History */
+/** @typedef {import("./status.js").Brief} Brief
+ *  @typedef {import("./status.js").Summary} Summary */
 
 const LOOK = "framed-look";
 const HISTORY_MS = 10000, FIVE_MINUTES = 150, BARS = 30, FPS = 5, PICTURES_MAX = 64; // of one stream
@@ -21,8 +20,7 @@ export class Overview {
   constructor(main) {
     /** @type {Map<string, Tile>} */
     this.tiles = new Map();
-    /** @type {History | null} */
-    this.history = null;
+    this.losses = new Losses(FIVE_MINUTES);
     this.look = localStorage.getItem(LOOK) === "table" ? "table" : "wall";
     this.band = new Band();
     this.filter = h("input", {type: "search", placeholder: "Filter by name", "aria-label": "Filter by name", oninput: () => this.arrange()});
@@ -36,7 +34,7 @@ export class Overview {
       h("div", {class: "row tools"}, this.filter, this.looks()), this.notice, this.wall, this.table, this.empty);
     this.view = new View(FPS, (problem) => this.tellView(problem));
     this.seen = new IntersectionObserver((entries) => this.observe(entries), {rootMargin: "120px"});
-    this.stopStatus = onStatus((status) => this.update(status));
+    this.stopStatus = onSummary((status) => this.update(status));
     this.clock = setInterval(() => this.tick(), 250);
     this.loadHistory();
     this.historyTimer = setInterval(() => this.loadHistory(), HISTORY_MS);
@@ -75,16 +73,16 @@ export class Overview {
     if (document.hidden)
       return;
     try {
-      this.history = await getJson(`api/v1/history?samples=${FIVE_MINUTES}`);
+      this.losses.take(await getJson(this.losses.query()));
     } catch {
-      this.history = null;
+      this.losses.clear();
     }
-    this.band.losses(this.history);
+    this.band.lose(this.losses);
     for (const tile of this.tiles.values())
-      tile.losses(this.history?.cameras[tile.name]);
+      tile.lose(this.losses);
   }
 
-  /** @param {Status} status */
+  /** @param {Summary} status */
   update(status) {
     const names = new Set(status.cameras.map((camera) => camera.name));
     for (const [name, tile] of this.tiles)
@@ -99,7 +97,7 @@ export class Overview {
       if (!tile) {
         this.tiles.set(camera.name, tile = new Tile(camera));
         this.seen.observe(tile.item);
-        tile.losses(this.history?.cameras[camera.name]);
+        tile.lose(this.losses);
       }
       tile.update(camera);
     }
@@ -187,7 +185,7 @@ class Band {
   }
 
   /**
-   * @param {Status} status
+   * @param {Summary} status
    * @param {Tile[]} tiles
    */
   update(status, tiles) {
@@ -210,14 +208,13 @@ class Band {
       ...decoders.map((device) => meter(`NVDEC ${device.number}`, device.nvdec, percent(device.nvdec))));
   }
 
-  /** @param {History | null} history */
-  losses(history) {
-    if (!history) {
+  /** @param {Losses} losses */
+  lose(losses) {
+    const parts = losses.byReason();
+    if (!losses.newest) {
       setText(this.lossWords, "not known: no history");
       return;
     }
-    const lost = lossesOf(Object.values(history.cameras), FIVE_MINUTES);
-    const parts = Object.entries(lost).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
     this.lossWords.replaceChildren(...(parts.length ? parts.map(([reason, n]) =>
       h("span", {class: WANTED_LOSSES.includes(reason) ? "chip wanted" : "chip", title: reason}, `${count(Math.round(n))} ${reason}`)) : ["nothing"]));
   }
@@ -238,7 +235,7 @@ function meter(name, share, text) {
 
 /** A camera on the wall, and its row of the table. */
 class Tile {
-  /** @param {Camera} camera */
+  /** @param {Brief} camera */
   constructor(camera) {
     this.camera = camera;
     this.name = camera.name;
@@ -264,7 +261,7 @@ class Tile {
   }
 
   isShowing() {
-    return this.camera.state === "running" && (this.camera.fps_in > 0 || this.camera.pictures > 0);
+    return this.camera.state === "running";
   }
 
   /**
@@ -292,8 +289,14 @@ class Tile {
     return this.captureMs === null ? null : Math.max(0, (daemonNow() - this.captureMs) / 1000);
   }
 
+  /** In seconds. Each new picture is shown until the next one has come, so that much older they may get. */
+  ageLimit() {
+    const {fps_in: fps, max_age_s: limit} = this.camera, between = Math.max(1 / FPS, fps > 0 ? 1 / fps : 0);
+    return limit ? limit + between : Math.max(1, 4 * between);
+  }
+
   tellAge() {
-    const age = this.ageSeconds(), old = age !== null && age > staleAfter(this.camera) && this.visible;
+    const age = this.ageSeconds(), old = age !== null && age > this.ageLimit() && this.visible;
     this.age.hidden = age === null || !this.visible;
     if (age !== null)
       setText(this.age, `${age < 9.95 ? age.toFixed(1) : Math.round(age)} s`);
@@ -301,35 +304,32 @@ class Tile {
     this.link.classList.toggle("stale", old);
   }
 
-  /** @param {Camera} camera */
+  /** @param {Brief} camera */
   update(camera) {
     this.camera = camera;
-    const {level, words} = health(camera);
-    const out = Math.max(0, ...camera.outputs.map((output) => output.fps_out));
-    const p99 = Math.max(-1, ...camera.outputs.map((output) => output.latency.p99_s ?? -1));
-    const damaged = camera.flagged.damaged;
+    const {level, words} = health(camera), {fps_out: out, p99_s: p99, damaged} = camera;
     for (const state of [this.state, this.rowState]) {
       state.className = `state ${level}`;
       setText(state, words);
     }
     this.link.className = level;
-    this.link.title = camera.last_error && level !== "good" ? camera.last_error.text : "";
-    setText(this.figures, `${rate(camera.fps_in)} in, ${rate(out)} out/s${p99 >= 0 ? `, p99 ${duration(p99)}` : ""}`);
+    this.link.title = camera.error ?? camera.output_error ?? "";
+    setText(this.figures, `${rate(camera.fps_in)} in, ${rate(out)} out/s${p99 === undefined ? "" : `, p99 ${duration(p99)}`}`);
     this.damage.hidden = damaged === 0;
     setText(this.damage, `${count(damaged)} damaged`);
     this.link.setAttribute("aria-label", `${camera.name}: ${words}, ${rate(camera.fps_in)} frames a second in, ${rate(out)} out`);
     if (level !== "good" && this.captureMs === null)
-      setText(this.none, camera.last_error?.text ?? words);
-    [rate(camera.fps_in), rate(out), p99 >= 0 ? duration(p99) : "–", this.lossCell, damaged ? count(damaged) : "–",
-      camera.stream ?? camera.last_error?.text ?? "–"].forEach((text, i) => setText(this.cells[i + 1], text));
+      setText(this.none, camera.error ?? words);
+    [rate(camera.fps_in), rate(out), duration(p99), this.lossCell, damaged ? count(damaged) : "–",
+      camera.stream ?? camera.error ?? "–"].forEach((text, i) => setText(this.cells[i + 1], text));
     this.tellAge();
   }
 
-  /** @param {import("./history.js").CameraHistory | undefined} history */
-  losses(history) {
-    const bars = history ? lossBars(history, FIVE_MINUTES, BARS) : [];
+  /** @param {Losses} losses */
+  lose(losses) {
+    const bars = losses.bars(this.name, BARS);
     sparkline(this.spark, bars, "bad");
-    this.lossCell = history ? count(Math.round(bars.reduce((sum, lost) => sum + lost, 0))) : "–";
+    this.lossCell = losses.newest ? count(Math.round(bars.reduce((sum, lost) => sum + lost, 0))) : "–";
     setText(this.cells[4], this.lossCell);
   }
 }

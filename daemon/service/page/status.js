@@ -3,7 +3,14 @@
 import {getJson} from "./api.js";
 
 /**
- * The parts of the daemon's status that this page shows; framed(1) has all.
+ * A camera on the wall: what there is nothing to say of is not there.
+ * @typedef {{name: string, state: string, fps_in: number, fps_out: number, damaged: number, next_try_s?: number, p99_s?: number,
+ *     max_age_s?: number, stream?: string, alerts?: string[], error?: string, output_error?: string}} Brief
+ * @typedef {{time_ms: number, http_write: boolean, process: any, bound: any, devices: any[], cameras: Brief[]}} Summary
+ */
+
+/**
+ * The parts of a camera's status that its page shows; framed(1) has all.
  * @typedef {{text: string, age_s: number}} Problem
  * @typedef {{p50_s: number | null, p99_s: number | null}} Latency
  * @typedef {{name: string, behind: number, held: number, taken: number, missed: number}} Consumer
@@ -17,14 +24,16 @@ import {getJson} from "./api.js";
  *     thread: Object<string, number>, network: Object<string, any> | null, last_error: Problem | null,
  *     scene: any, availability: {share: number, known_s: number, days: (number | null)[]} | null, alerts: string[],
  *     outputs: Output[]}} Camera
- * @typedef {{time_ms: number, http_write: boolean, process: any, bound: any, devices: any[], cameras: Camera[]}} Status
+ * @typedef {{time_ms: number, http_write: boolean, cameras: Camera[]}} Status
  */
 
-const EVERY_MS = 1000, EACH_CAMERA_MS = 10; // of many cameras it is long, and the daemon has other work
-/** @type {Set<(status: Status) => void>} */
+const EVERY_MS = 1000;
+const SUMMARY = "api/v1/summary";
+/** @type {Set<(status: any) => void>} */
 const listeners = new Set();
-/** @type {Status | null} */
+/** @type {any} */
 let latest = null;
+let path = SUMMARY;
 /** @type {number | undefined} */
 let timer;
 let running = false;
@@ -36,44 +45,74 @@ export function daemonNow() {
 }
 
 /**
- * @param {(status: Status) => void} listener  called now, where there is a status, and with each one that comes
+ * All listeners are of one page, and listen to the same.
+ * @param {(status: Summary) => void} listener  called now, where it is known, and with each one that comes
  * @returns {() => void}  ends it
  */
-export function onStatus(listener) {
+export function onSummary(listener) {
+  return on(SUMMARY, listener);
+}
+
+/**
+ * @param {string} name  of a camera; where there is none, the status has no camera
+ * @param {(status: Status) => void} listener
+ * @returns {() => void}
+ */
+export function onCamera(name, listener) {
+  return on(`api/v1/status?camera=${encodeURIComponent(name)}`, listener);
+}
+
+/**
+ * @param {string} wanted
+ * @param {(status: any) => void} listener
+ */
+function on(wanted, listener) {
   listeners.add(listener);
+  if (path !== wanted)
+    latest = null;
+  path = wanted;
   if (latest)
     listener(latest);
+  else
+    turn();
   return () => listeners.delete(listener);
 }
 
 /** Asks now, not only at the next second. */
 export async function refresh() {
-  const before = Date.now();
-  /** @type {Status} */
-  const status = await getJson("api/v1/status");
+  const before = Date.now(), asked = path;
+  const status = await getJson(asked);
   const after = Date.now();
+  if (asked !== path)
+    return;
   clockAhead = (before + after) / 2 - status.time_ms;
   latest = status;
   for (const listener of listeners)
     listener(status);
 }
 
-/** @param {(problem: unknown) => void} tell  null: it goes well */
-export function watchStatus(tell) {
-  async function turn() {
-    clearTimeout(timer);
-    if (running || document.hidden)
-      return;
-    running = true;
-    try {
-      await refresh();
-      tell(null);
-    } catch (error) {
-      tell(error);
-    }
-    running = false;
-    timer = window.setTimeout(turn, Math.max(EVERY_MS, EACH_CAMERA_MS * (latest?.cameras.length ?? 0)));
+/** @type {(problem: unknown) => void} */
+let tell = () => {};
+
+async function turn() {
+  clearTimeout(timer);
+  if (running || document.hidden)
+    return;
+  running = true;
+  const asked = path;
+  try {
+    await refresh();
+    tell(null);
+  } catch (error) {
+    tell(error);
   }
+  running = false;
+  timer = window.setTimeout(turn, asked === path ? EVERY_MS : 0);
+}
+
+/** @param {(problem: unknown) => void} listener  null: it goes well */
+export function watchStatus(listener) {
+  tell = listener;
   document.addEventListener("visibilitychange", turn);
   turn();
 }

@@ -3,7 +3,7 @@
 import {cameraPath, explain, send} from "./api.js";
 import {copyButton, h, setText} from "./dom.js";
 import {PicturePair} from "./picture.js";
-import {onStatus, refresh} from "./status.js";
+import {onSummary, refresh} from "./status.js";
 import {duration, rate} from "./words.js";
 
 /** Presets of framed.yaml(5), with a size that their models often have. @type {[string, string, string][]} */
@@ -47,7 +47,7 @@ export class Wizard {
     setHint(this.probed, "Try it first: framed plays the camera for three seconds.");
     for (const input of [this.url, this.user, this.password])
       input.addEventListener("input", () => this.write());
-    this.stopStatus = onStatus((status) => {
+    this.stopStatus = onSummary((status) => {
       this.mayWrite = status.http_write;
       this.readonly.hidden = this.mayWrite;
       this.add.hidden = this.look.hidden = this.tryIt.hidden = !this.mayWrite;

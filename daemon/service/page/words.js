@@ -1,7 +1,6 @@
 // Figures and states in words.
 
-/** @typedef {import("./status.js").Camera} Camera
- *  @typedef {import("./status.js").Output} Output */
+/** @typedef {import("./status.js").Brief} Brief */
 
 /** Losses that the configuration asks for, or where nobody reads: no problem. */
 export const WANTED_LOSSES = ["thinned", "still", "client"];
@@ -80,19 +79,14 @@ export function clockTime(ms) {
   return new Date(ms).toLocaleTimeString("en-GB");
 }
 
-/**
- * @param {Camera} camera
- * @param {number | null} ageSeconds  of its newest picture, where known
- */
-export function health(camera, ageSeconds = null) {
-  const alerts = camera.alerts.filter((alert) => alert !== "down"); // that stays for a while when it is over
+/** @param {{state: string, next_try_s?: number | null, alerts?: string[], output_error?: any}} camera */
+export function health(camera) {
+  const alerts = (camera.alerts ?? []).filter((alert) => alert !== "down"); // that stays for a while when it is over
   switch (camera.state) {
   case "running":
-    if (ageSeconds !== null && ageSeconds > staleAfter(camera))
-      return {level: "bad", words: `no new picture for ${duration(ageSeconds)}`};
     if (alerts.length)
       return {level: "warn", words: `running, ${alerts.join(", ")}`};
-    if (camera.outputs.some((output) => output.last_error && output.last_error.age_s < 60))
+    if (camera.output_error)
       return {level: "warn", words: "running, an output has a problem"};
     return {level: "good", words: "running"};
   case "retrying":
@@ -106,24 +100,16 @@ export function health(camera, ageSeconds = null) {
   }
 }
 
-/**
- * The age in seconds above which a picture is too old: by the camera's own rate.
- * @param {Camera} camera
- */
-export function staleAfter(camera) {
-  return Math.max(1, camera.fps_in > 0 ? 4 / camera.fps_in : 5);
-}
-
 const ORDER = ["bad", "warn", "good", "off"];
 
 /**
  * Problems first, then by name.
- * @param {Camera[]} cameras
+ * @param {Brief[]} cameras
  */
 export function problemsFirst(cameras) {
   return [...cameras].sort((a, b) =>
     ORDER.indexOf(health(a).level) - ORDER.indexOf(health(b).level)
-    || (b.flagged.damaged > 0 ? 1 : 0) - (a.flagged.damaged > 0 ? 1 : 0)
+    || (b.damaged > 0 ? 1 : 0) - (a.damaged > 0 ? 1 : 0)
     || a.name.localeCompare(b.name, "en", {numeric: true}));
 }
 

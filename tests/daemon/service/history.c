@@ -59,7 +59,8 @@ static struct output *output(int camera, int n)
 static json_t *parsed(const char *camera, int samples, int64_t later_ns)
 {
     json_error_t error;
-    char *line = history_text(rig.history, camera, samples, rig.now_ns + later_ns);
+    const struct history_wanted wanted = {.camera = camera, .samples = samples};
+    char *line = history_text(rig.history, &wanted, rig.now_ns + later_ns);
     json_t *json = line ? json_loads(line, 0, &error) : NULL;
     CHECK(json, "%s in %s", line ? error.text : "no text", line);
     free(line);
@@ -236,6 +237,73 @@ static void test_ring_is_bounded(void)
     end();
 }
 
+// The text of what is wanted as JSON.
+static json_t *parsed_wanted(struct history_wanted wanted)
+{
+    char *line = history_text(rig.history, &wanted, rig.now_ns);
+    json_t *json = line ? json_loads(line, 0, NULL) : NULL;
+    CHECK(json, "no JSON in %s", line);
+    free(line);
+    return json;
+}
+
+static long long number(const json_t *json, const char *key)
+{
+    return json_integer_value(json_object_get(json, key));
+}
+
+static void test_since(void)
+{
+    start();
+    const long long begun = realtime_ns() / 1000000 / HISTORY_INTERVAL_MS;
+    json_t *json = parsed_wanted((struct history_wanted){.samples = 1});
+    const long long before = number(json, "newest");
+    CHECK(before < begun && before > begun - 30 && number(json, "samples") == 0,
+          "numbers begin by the clock: %lld, not %lld", before, begun);
+    json_decref(json);
+    for (int i = 1; i <= 5; i++) {
+        atomic_fetch_add(&rig.camera[0].report.packets, (uint64_t)i);
+        sample();
+    }
+    static const struct {
+        uint64_t above;
+        int samples;
+        const char *in;
+    } cases[] = {
+        {0, 300, "[1,2,3,4,5]"}, {3, 300, "[4,5]"}, {3, 1, "[5]"},
+        {1, 2, "[4,5]"},         {5, 300, "[]"},    {1u << 30, 300, "[]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json = parsed_wanted((struct history_wanted){.samples = cases[i].samples,
+                                                     .since = (uint64_t)before + cases[i].above});
+        expect(json, "gate.in", cases[i].in);
+        CHECK(number(json, "newest") == before + 5, "newest %lld", number(json, "newest"));
+        json_decref(json);
+    }
+    json = parsed_wanted((struct history_wanted){.samples = 300, .since = 7}); // of long ago
+    expect(json, "gate.in", "[1,2,3,4,5]");
+    json_decref(json);
+    for (int i = 0; i < HISTORY_SAMPLES; i++)
+        sample();
+    json = parsed_wanted((struct history_wanted){.samples = 300, .since = (uint64_t)before + 1});
+    CHECK(number(json, "samples") == HISTORY_SAMPLES, "%lld are kept", number(json, "samples"));
+    json_decref(json);
+    end();
+}
+
+static void test_lost_only(void)
+{
+    start();
+    sample();
+    atomic_fetch_add(&output(0, 1)->ledger.lost[LOSS_LATE], 3);
+    sample();
+    json_t *json = parsed_wanted((struct history_wanted){.samples = 300, .lost_only = true});
+    expect(json, "gate", "{\"outputs\":{\"o\":{\"lost\":{}},\"p\":{\"lost\":{\"late\":[0,3]}}}}");
+    expect(json, "yard", "{\"outputs\":{\"o\":{\"lost\":{}}}}");
+    json_decref(json);
+    end();
+}
+
 int main(void)
 {
     TEST(test_gains());
@@ -243,5 +311,7 @@ int main(void)
     TEST(test_reloads());
     TEST(test_order());
     TEST(test_ring_is_bounded());
+    TEST(test_since());
+    TEST(test_lost_only());
     return test_end();
 }

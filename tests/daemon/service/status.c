@@ -10,6 +10,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/decode/frame.h"
 #include "daemon/service/status_camera.h"
+#include "daemon/service/status_summary.h"
 #include "daemon/supervisor/batches.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
@@ -58,10 +59,10 @@ static void end(void)
     config_free(rig.config);
 }
 
-static json_t *snapshot(void)
+// Takes over the line.
+static json_t *json_of(char *line)
 {
     json_error_t error;
-    char *line = status_text(&rig.status, &rig.metrics);
     CHECK(line && !strchr(line, '\n'), "one line");
     if (!line)
         return NULL;
@@ -70,6 +71,16 @@ static json_t *snapshot(void)
     CHECK(json, "%s in %s", error.text, line);
     free(line);
     return json;
+}
+
+static json_t *snapshot(void)
+{
+    return json_of(status_text(&rig.status, &rig.metrics));
+}
+
+static json_t *summary(void)
+{
+    return json_of(status_summary_text(&rig.status, &rig.metrics));
 }
 
 // The value at a path like "cameras.0.outputs.1.lost.late".
@@ -198,6 +209,71 @@ static void test_at_work(void)
     end();
 }
 
+static void test_only_one_camera(void)
+{
+    start();
+    rig.metrics.only_camera = "gate";
+    json_t *json = snapshot();
+    expect_text(json, "cameras.0.name", "gate");
+    json_decref(json);
+    rig.metrics.only_camera = "gat";
+    json = snapshot();
+    CHECK(json_array_size(at(json, "cameras")) == 0, "another camera is there");
+    json_decref(json);
+    end();
+}
+
+static void test_summary(void)
+{
+    start();
+    json_t *json = summary();
+    char *camera = json_dumps(at(json, "cameras.0"), JSON_COMPACT | JSON_SORT_KEYS);
+    const char expected[] = "{\"damaged\":0,\"fps_in\":0.0,\"fps_out\":0.0,\"name\":\"gate\","
+                            "\"state\":\"connecting\"}";
+    CHECK(camera && strcmp(camera, expected) == 0, "of a camera that has done nothing: %s", camera);
+    free(camera);
+    json_decref(json);
+    struct output *o = rig.camera.subscriptions->list[0].output,
+                  *f = rig.camera.subscriptions->list[1].output;
+    ((struct output_config *)o->config)->max_age.ns = 500000000;
+    ((struct output_config *)f->config)->max_age.ns = 250000000;
+    const int64_t now = monotonic_ns();
+    status_camera_sample(&rig.camera, now - 1000000000, false);
+    atomic_store(&rig.camera.report.pictures, 50);
+    atomic_store(&rig.camera.report.flagged[COUNTED_DAMAGED], 7);
+    atomic_store(&f->ledger.emitted, 20);
+    latency_observe(&f->latency, 40000000);
+    status_camera_sample(&rig.camera, now, false);
+    camera_report_stream(&rig.camera.report, "cpu h264", "h264 \"\xff\"");
+    camera_report_error(&rig.camera.report, "refused: rtsp://u:geheim@h/");
+    last_error_set(&f->last_error, "no room");
+    rig.camera.alerts = 1u << ALERT_FLAPPING | 1u << ALERT_DAMAGED;
+    atomic_store(&rig.camera.report.state, CAMERA_RUNNING);
+    json = summary();
+    expect_text(json, "cameras.0.state", "running");
+    expect_text(json, "cameras.0.stream", "h264 \"?\"");
+    expect_text(json, "cameras.0.alerts.0", "flapping");
+    expect_text(json, "cameras.0.alerts.1", "damaged");
+    expect_text(json, "cameras.0.output_error", "no room");
+    expect_number(json, "cameras.0.damaged", 7, 7);
+    expect_number(json, "cameras.0.fps_in", 49, 51);
+    expect_number(json, "cameras.0.fps_out", 19, 21);
+    expect_number(json, "cameras.0.p99_s", 0.035, 0.045);
+    expect_number(json, "cameras.0.max_age_s", 0.25, 0.25);
+    CHECK(!json_object_get(at(json, "cameras.0"), "error"), "an error of before");
+    CHECK(!json_object_get(at(json, "cameras.0"), "next_try_s"), "a next try");
+    json_decref(json);
+    f->last_error.ns -= INT64_C(61000000000);
+    atomic_store(&rig.camera.report.next_try_ns, monotonic_ns() + INT64_C(5000000000));
+    atomic_store(&rig.camera.report.state, CAMERA_RETRYING);
+    json = summary();
+    expect_text(json, "cameras.0.error", "refused: rtsp://***@h/");
+    expect_number(json, "cameras.0.next_try_s", 4, 5);
+    CHECK(!json_object_get(at(json, "cameras.0"), "output_error"), "an error of long ago");
+    json_decref(json);
+    end();
+}
+
 static void test_reloads(void)
 {
     start();
@@ -279,6 +355,8 @@ int main(void)
     TEST(test_before_the_first_picture());
     TEST(test_submit_so_far());
     TEST(test_at_work());
+    TEST(test_only_one_camera());
+    TEST(test_summary());
     TEST(test_reloads());
     return test_end();
 }
