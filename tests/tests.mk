@@ -4,7 +4,7 @@ TESTS := $(KERNEL_TESTS) $(PART_TESTS) $(patsubst %.c,$(B)/%,$(wildcard tests/be
 
 # A program holds most of the daemon, and there are 130: lld links one in a third of the time that GNU's ld takes.
 ifneq ($(shell command -v ld.lld),)
-$(TESTS): LDFLAGS += -fuse-ld=lld
+$(TESTS) $(B)/tests/e2e/etcd_client: LDFLAGS += -fuse-ld=lld
 endif
 
 # These look at no clock of their own: at -O1 they compile in half the time.
@@ -23,6 +23,9 @@ $(B)/tests/client/detect: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=alig
 
 $(B)/tests/e2e/client_frames: $(B)/tests/e2e/client_frames.o $(B)/libframed.a
 	$(link)
+
+$(B)/tests/e2e/etcd_client: $(B)/tests/e2e/etcd_client.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(link) $(DAEMON_LIBS)
 
 $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(DAEMON_LIBS)
@@ -57,7 +60,7 @@ $(B)/faults/fake_drv_video.so: $(B)/faults/va_driver.so
 .PRECIOUS: $(B)/%.o $(B)/tests/kernels/%.o $(B)/%.cu.o
 .PHONY: part-tests tests torture
 part-tests: $(B)/framed $(PART_TESTS) ## build those tests alone that check-sanitized runs
-tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/faults/decoder.so $(VA_DRIVER) $(B)/bench-detect $(B)/bench-fingerprint $(B)/tests/e2e/client_frames client manuals units ## build every test
+tests: $(TESTS) $(B)/framed-faults $(B)/faults/nth.so $(B)/faults/decoder.so $(VA_DRIVER) $(B)/bench-detect $(B)/bench-fingerprint $(B)/tests/e2e/client_frames $(B)/tests/e2e/etcd_client client manuals units ## build every test
 
 # At -O1 sanitizers see as much as at -O3, and are built in half the time; -g1 has the lines that their reports name, and
 # takes two thirds of -g's time. Tests of kernels and benches are not built, since none of them is run. Nor are the kernels

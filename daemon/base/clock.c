@@ -18,3 +18,8 @@ int64_t realtime_ns(void)
 {
     return clock_ns(CLOCK_REALTIME);
 }
+
+int64_t boottime_ns(void)
+{
+    return clock_ns(CLOCK_BOOTTIME);
+}

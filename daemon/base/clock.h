@@ -1,4 +1,4 @@
-// The two clocks that times are of, in ns. Any thread.
+// The clocks that times are of, in ns. Any thread.
 #ifndef FRAMED_DAEMON_BASE_CLOCK_H
 #define FRAMED_DAEMON_BASE_CLOCK_H
 
@@ -6,5 +6,6 @@
 
 int64_t monotonic_ns(void); // CLOCK_MONOTONIC
 int64_t realtime_ns(void);  // CLOCK_REALTIME
+int64_t boottime_ns(void);  // CLOCK_BOOTTIME: goes on while the machine sleeps
 
 #endif
