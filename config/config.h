@@ -188,7 +188,7 @@ struct stream_memory {
     int width, height;    // of its pictures; 0: not known
     int pixel_bits;       // of a picture in memory; 0: not known
     int pictures;         // that the cpu decoder keeps for reference and reordering
-    int surfaces;         // of NVDEC's decoder, without those for frames in flight
+    int surfaces;         // of NVDEC's decoder, without those for frames that are held
     int macroblock_bytes; // that the cpu decoder keeps per 16x16 pixels, beside the pictures
     int packet_bytes;     // on average
 };

@@ -324,7 +324,7 @@ static int open_decoder(struct camera_thread *t)
         .decode = config->decode,
         .hardware = devices_hardware(t->context.devices),
         .threads = config->threads,
-        .in_flight = FRAMES_IN_FLIGHT_MAX,
+        .in_flight = FRAMES_HELD_MAX,
         .damaged = config->damaged,
         .pictures = config->pictures,
         .low_delay = t->live,

@@ -30,4 +30,14 @@ struct decode_options {
     struct stage_watch *stages;     // NULL: nobody watches
 };
 
+// What decoder_join takes.
+struct decode_target {
+    const struct backend_driver *driver;
+    struct backend *backend;
+    struct decode_device *device; // NULL: no NVDEC
+};
+
+// Why the cpu took over.
+enum fallback { FALLBACK_NONE, FALLBACK_NOT_OPENED, FALLBACK_REFUSED, FALLBACK_FAILED };
+
 #endif

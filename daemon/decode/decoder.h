@@ -22,11 +22,6 @@ int decoder_open(struct decoder **ret, const struct AVCodecParameters *,
 // Frames stay on the device where driver->takes_cuda. Both outlive decoder_leave. 0; -ENODEV:
 // decode is nvdec, and there is no device at the first join; -ENOTSUP: nothing here decodes this
 // stream; -ENOMEM.
-struct decode_target {
-    const struct backend_driver *driver;
-    struct backend *backend;
-    struct decode_device *device; // NULL: no NVDEC
-};
 int decoder_join(struct decoder *, const struct decode_target *);
 // The device and the backend go, whatever state they are in: gives up everything of them. No frame
 // may be out. What NVDEC had not given out is decoded again, from the last keyframe on, by what
@@ -63,7 +58,6 @@ int64_t decoder_pictures(const struct decoder *);
 // since this was last asked.
 int64_t decoder_fallbacks(struct decoder *);
 // The same, the last time.
-enum fallback { FALLBACK_NONE, FALLBACK_NOT_OPENED, FALLBACK_REFUSED, FALLBACK_FAILED };
 enum fallback decoder_last_fallback(const struct decoder *);
 // The hardware that decodes now, NVDEC left out; NULL: none.
 const struct hardware_codec *decoder_hardware(const struct decoder *);

@@ -83,7 +83,7 @@ size_t budget_nvdec(enum stream_codec codec, int width, int height, int bits, in
 {
     const size_t row = (size_t)width * (bits > 8 ? 2 : 1), rows = (size_t)height;
     if (surfaces == 0)
-        surfaces = SURFACES + FRAMES_IN_FLIGHT_MAX;
+        surfaces = SURFACES + FRAMES_HELD_MAX;
     if (surfaces > SURFACES_MAX)
         surfaces = SURFACES_MAX;
     return (size_t)surfaces *
@@ -287,7 +287,7 @@ struct memory_need budget_camera(const struct camera_config *camera,
         need.pinned += nvdec_host_bytes(&stream, &source, depth);
         need.device += budget_nvdec(stream.codec, source.width, source.height,
                                     stream.pixel_bits > PIXEL_BITS ? 10 : 8,
-                                    stream.surfaces + FRAMES_IN_FLIGHT_MAX);
+                                    stream.surfaces + FRAMES_HELD_MAX);
     } else {
         need.pinned += cpu_decoder_bytes(camera, &stream, &source, depth);
     }

@@ -6,13 +6,16 @@
 #include "daemon/device/placement.h"
 #include "kernels/backend.h"
 
-enum { FRAMES_IN_FLIGHT_MAX = 4 }; // the most frames of one camera in a backend at once
+enum {
+    FRAMES_IN_FLIGHT_MAX = 4, // the most frames of one camera in a backend at once
+    FRAMES_HELD_MAX = FRAMES_IN_FLIGHT_MAX + 1, // with the one that previews are made of
+};
 
 // How many frames of one camera this backend has at once: more would only hold memory.
 int frames_in_flight(const struct backend_driver *);
 
-// Device memory of one decoder of NVDEC: its surfaces, those for frames in flight among them (0:
-// not known), and what it keeps beside them. As measured on an H200, driver 580.
+// Device memory of one decoder of NVDEC: its surfaces, those for frames that are held among them
+// (0: not known), and what it keeps beside them. As measured on an H200, driver 580.
 size_t budget_nvdec(enum stream_codec, int width, int height, int bits, int surfaces);
 
 // What is known of a camera's stream, and what is assumed where nobody has looked at it: pictures

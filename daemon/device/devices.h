@@ -85,6 +85,8 @@ void device_failed(const struct device_lease *, int error);
 // Counts memory of the leased device that is about to be taken, against `cuda.memory` or what the
 // device has. -ENOSPC: too much; nothing is counted then, and *left says what is still free.
 int device_reserve(const struct device_lease *, size_t bytes, size_t *left);
+// The same for what cameras can do without: a sixteenth of the limit stays free for them.
+int device_reserve_spare(const struct device_lease *, size_t bytes, size_t *left);
 void device_unreserve(const struct device_lease *, size_t bytes);
 
 // What is known of the hardware that decodes beside NVDEC and belongs to no lease; may be NULL.

@@ -7,6 +7,8 @@
 #include "daemon/base/log.h"
 #include "daemon/device/budget.h"
 
+enum { HEADROOM = 16 }; // a part of the limit
+
 // --- the device for a camera
 
 static unsigned bit_of(const struct devices *devices, const struct device *gpu)
@@ -214,16 +216,26 @@ void device_failed(const struct device_lease *lease, int error)
 
 // --- memory
 
-int device_reserve(const struct device_lease *lease, size_t bytes, size_t *left)
+static int reserve(struct device *device, size_t limit, size_t bytes, size_t *left)
 {
-    struct device *device = lease->device;
     size_t reserved = atomic_load(&device->reserved);
     do {
-        *left = device->limit - reserved;
+        *left = reserved < limit ? limit - reserved : 0;
         if (bytes > *left)
             return -ENOSPC;
     } while (!atomic_compare_exchange_weak(&device->reserved, &reserved, reserved + bytes));
     return 0;
+}
+
+int device_reserve(const struct device_lease *lease, size_t bytes, size_t *left)
+{
+    return reserve(lease->device, lease->device->limit, bytes, left);
+}
+
+int device_reserve_spare(const struct device_lease *lease, size_t bytes, size_t *left)
+{
+    const size_t limit = lease->device->limit;
+    return reserve(lease->device, limit - limit / HEADROOM, bytes, left);
 }
 
 void device_unreserve(const struct device_lease *lease, size_t bytes)

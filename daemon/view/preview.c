@@ -33,8 +33,10 @@ static void unqueue_source(struct preview_source *source)
 void preview_begin_work(struct preview_source *source)
 {
     unqueue_source(source);
+    atomic_fetch_add(&source->waiting, 1);
     while (source->working)
         pthread_cond_wait(&source->previews->idle, &source->previews->lock);
+    atomic_fetch_sub(&source->waiting, 1);
     unqueue_source(source);
     source->working = true;
 }
@@ -125,6 +127,7 @@ struct preview_picture *preview_make_picture(struct preview *preview, const stru
     *picture = (struct preview_picture){
         .references = 1,
         .capture_ns = info->capture_ns,
+        .pts_ns = info->pts_ns,
         .sequence = preview->sequence,
         .epoch = info->epoch,
         .flags = info->flags,

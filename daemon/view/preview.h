@@ -33,8 +33,9 @@ struct preview_source {
     struct previews *previews;
     const char *camera;
     const struct device_lease *lease;
-    _Atomic int asked; // previews that are not gone
-    uint64_t sequence; // camera's thread, like:
+    _Atomic int asked;   // previews that are not gone
+    _Atomic int waiting; // for who has set `working`, who puts off what can be
+    uint64_t sequence;   // camera's thread, like:
     uint32_t epoch;
     // Under lock:
     struct preview *list; // new ones come first; only who has set `working` takes any out
@@ -65,7 +66,7 @@ struct previews {
 
 // Has the thread look at the source.
 void preview_queue_source(struct preview_source *);
-// From here on the caller alone uses the renditions. Waits for who does.
+// From here on the caller alone uses the renditions. Waits for who does: for one JPEG at most.
 void preview_begin_work(struct preview_source *);
 void preview_end_work(struct preview_source *);
 bool preview_any_gone(const struct preview_source *);

@@ -141,13 +141,15 @@ static void tell(struct preview_asker *asker, struct preview_picture *picture)
     asker->take(asker, picture);
 }
 
-// A picture of another epoch may be older than those before.
+// Who wants most wants all, as the previews are made at that rate. A picture of another epoch may
+// be older than those before.
 static bool wants(struct preview_asker *asker, const struct preview_picture *picture)
 {
     if (asker->epoch != picture->epoch)
         rate_restart(&asker->rate);
     asker->epoch = picture->epoch;
-    return picture->why[0] || rate_keeps(&asker->rate, picture->capture_ns);
+    const bool kept = rate_keeps(&asker->rate, picture->pts_ns);
+    return kept || picture->why[0] || asker->wish.fps >= asker->preview->rate.fps;
 }
 
 // Who is told may leave, ask anew, and let others leave.

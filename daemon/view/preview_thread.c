@@ -89,6 +89,19 @@ static void reap(struct preview_source *source)
     event_post(previews->events, &previews->event);
 }
 
+// Puts a preview off to the camera's next picture, as the camera's thread waits. False: it does
+// not.
+static bool put_off(struct preview *preview)
+{
+    struct previews *previews = preview->source->previews;
+    if (atomic_load(&preview->source->waiting) == 0)
+        return false;
+    pthread_mutex_lock(&previews->lock);
+    preview->due = true;
+    pthread_mutex_unlock(&previews->lock);
+    return true;
+}
+
 // Under lock, which is left meanwhile: what is due of the source's picture. The picture goes back
 // before anything is encoded.
 static void make_previews(struct preview_source *source)
@@ -107,12 +120,13 @@ static void make_previews(struct preview_source *source)
     pthread_mutex_unlock(&previews->lock);
     log_camera(source->camera);
     for (int i = 0; i < n; i++)
-        if (read_picture(due[i], &frame))
+        if (!put_off(due[i]) && read_picture(due[i], &frame))
             due[read++] = due[i];
     const struct frame_info info = frame.info;
     frame_release(&frame);
     for (int i = 0; i < read; i++)
-        encode(due[i], &info);
+        if (!put_off(due[i]))
+            encode(due[i], &info);
     if (reaps)
         reap(source);
     log_camera(NULL);

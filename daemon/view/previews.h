@@ -40,9 +40,9 @@ struct preview_picture {
     int references;                // loop thread
     char facts[PREVIEW_FACTS_MAX]; // a JSON object
     char why[PREVIEW_WHY_MAX];     // there is no JPEG for this reason; else ""
-    int64_t capture_ns;            // since 1970
+    int64_t capture_ns, pts_ns;    // as of struct frame_info
     uint64_t sequence;             // of the output, or counts the camera's pictures
-    uint32_t epoch, flags;         // as of struct frame_info
+    uint32_t epoch, flags;         // likewise
     size_t size;                   // of the JPEG
     uint8_t file[];
 };

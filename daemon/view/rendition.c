@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/device/budget.h"
 #include "daemon/transform/geometry.h"
 #include "kernels/cpu/versions.h"
 
@@ -15,6 +14,7 @@ enum {
     QUANTISER = 6,        // of pictures that are looked at
     TENSOR_QUANTISER = 2, // of tensors, whose pixels are looked at
     FINE = 3,             // of 3x3 pixels, bilinear reads 2x2
+    DEPTH = 1,            // jobs at once
 };
 
 // --- the ops
@@ -57,15 +57,23 @@ static void run_op(const struct op *op, void *data, const struct image *source)
         ->run[op->kind](&result, source, op, (struct band){0, result.height}, false);
 }
 
+// Of what cameras leave: one picture at a time.
 static int open_plan(struct rendition *rendition, const struct device_lease *lease, char *why,
                      size_t size)
 {
+    const struct backend_driver *driver = lease->driver;
+    const struct image *source = &rendition->source;
     const struct op *ops[] = {&rendition->op};
-    const size_t bytes =
-        lease->driver->plan_need(&rendition->source, ops, 1, frames_in_flight(lease->driver))
-            .device;
-    return geometry_open_plan(&rendition->plan, &rendition->reserved, bytes, lease,
-                              &rendition->source, ops, 1, why, size);
+    const size_t bytes = driver->plan_need(source, ops, 1, DEPTH).device;
+    size_t left;
+    int rc = device_reserve_spare(lease, bytes, &left);
+    if (rc < 0) {
+        snprintf(why, size, "needs %zu KiB of device memory, %zu KiB are left for previews",
+                 (bytes + 1023) >> 10, left >> 10);
+        return rc;
+    }
+    rendition->reserved = bytes;
+    return driver->plan_open(lease->backend, &rendition->plan, source, ops, 1, DEPTH);
 }
 
 static int open_op(struct rendition *rendition, const struct device_lease *lease, char *why,

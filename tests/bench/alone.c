@@ -37,7 +37,7 @@ static int open_decoder(struct alone *alone)
     const struct camera_config *config = alone->config;
     const struct decode_options options = {.decode = config->decode,
                                            .threads = config->threads,
-                                           .in_flight = FRAMES_IN_FLIGHT_MAX,
+                                           .in_flight = FRAMES_HELD_MAX,
                                            .damaged = config->damaged};
     char why[256];
     int rc = demux_open(&alone->demux, config, NULL, alone->stop, NULL, why, sizeof why);

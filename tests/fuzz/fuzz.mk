@@ -1,7 +1,7 @@
 # Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
 # corpus once, by a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
-FUZZERS := client config control cube edit h264 h265 http jpeg onvif results ring rtcp rtp rtsp sdp slices
+FUZZERS := client config control cube edit h264 h265 http jpeg onvif plan results ring rtcp rtp rtsp sdp slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image lut processors)
@@ -18,6 +18,7 @@ $(filter %_rtp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/rtsp/rtp_%.o,packet recei
 $(filter %_rtsp,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/rtsp/rtsp_%.o,auth message url)
 $(filter %_sdp,$(FUZZED_BY)): $(B)/daemon/rtsp/sdp.o
 $(filter %_onvif,$(FUZZED_BY)): $(B)/config/url.o $(B)/daemon/base/clock.o $(patsubst %,$(B)/daemon/onvif/%.o,onvif_camera soap ws_discovery xml)
+$(filter %_plan,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/cluster/%.o,document_fields documents plan plan_json)
 $(filter %_h264 %_h265 %_jpeg,$(FUZZED_BY)): $(B)/tests/fuzz/rtp_payloads.o $(patsubst %,$(B)/daemon/bitstream/%.o,h264_headers nal) \
 	$(patsubst %,$(B)/daemon/rtsp/%.o,assembly depacketize_h264 depacketize_h265 depacketize_jpeg depacketizer jpeg_header \
 	nal_assembly parameter_sets picture_end)

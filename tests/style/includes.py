@@ -53,7 +53,7 @@ FOLDERS = {
 # The folders of a part in the order of a frame: each may include those before it. Files of the part itself are last,
 # but those of kernels/, which every folder there builds on, are first. config/ has no folders, so its files are listed.
 RANKS = {
-    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "view", "camera", "cluster", "supervisor", "alert", "service", "onvif", "cli", ""],
+    "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "view", "camera", "supervisor", "alert", "cluster", "service", "onvif", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
     "config": ["url", "pattern", "address", "unit", "mistakes", "file", "drop_ins", "cube", "expand", "document", "redact", "quantity", "types", "describe", "name_patterns", "labels", "program", "polygons", "rois",
                "value", "config", "op", "schema", "value_print", "print", "json_schema", "object", "difference", "effective", "detections", "pauses", "members", "regions", "crops", "reader", "preset", "output_check", "mqtt_url", "check_notify", "check_sink", "check_output", "check", "mapping", "load"],
@@ -84,6 +84,7 @@ FILES = [
     (r"daemon/cluster/etcd_json\.c", ["jansson.h"]),
     (r"daemon/cluster/etcd(_call)?\.c", ["curl/curl.h"]),
     (r"daemon/service/http_(client\.h|exchange\.c)", ["microhttpd.h"]),
+    (r"daemon/cluster/(document_fields\.[ch]|documents\.c|plan_json\.c)", ["jansson.h"]),
     (r"daemon/alert/alert_event\.c", ["jansson.h"]),
     (r"daemon/alert/webhook\.c", ["curl/"]),
     (r"daemon/alert/mqtt\.c", ["mosquitto.h"]),

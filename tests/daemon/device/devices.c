@@ -396,6 +396,12 @@ static void test_reserve(void)
     CHECK(device_reserve(&on_device, 50000, &left) == 0, "fits exactly");
     device_unreserve(&on_device, 900000);
     CHECK(device_reserve(&on_device, 900001, &left) == -ENOSPC && left == 900000, "%zu left", left);
+    CHECK(device_reserve_spare(&on_device, 840626, &left) == -ENOSPC && left == 840625,
+          "%zu left, of a limit of 950000", left);
+    CHECK(device_reserve_spare(&on_device, 840625, &left) == 0, "all but a sixteenth");
+    CHECK(device_reserve(&on_device, 59375, &left) == 0, "which cameras may have");
+    CHECK(device_reserve_spare(&on_device, 1, &left) == -ENOSPC && left == 0, "%zu left", left);
+    CHECK(device_reserve_spare(&on_cpu, 50001, &left) == 0, "the cpu has no such limit");
     release(&on_device);
     release(&on_cpu);
     end(devices);

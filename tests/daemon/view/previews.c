@@ -6,8 +6,10 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/view/preview.h"
 #include "tests/test.h"
 
 enum { WIDTH = 160, HEIGHT = 120 };
@@ -54,10 +56,11 @@ static struct frame make_frame(int number, void (*release_it)(void *))
 {
     struct frame frame = {
         .image = {.format = PIXEL_YUV420P, .width = WIDTH, .height = HEIGHT},
-        .info = {.pts_ns = number * SECOND / 25, .capture_ns = number * SECOND / 25, .epoch = 1},
+        .info = {.pts_ns = number * SECOND / 25, .epoch = 1},
         .owner = (void *)(intptr_t)number,
         .release = release_it,
     };
+    frame.info.capture_ns = frame.info.pts_ns + (number % 2 ? 0 : SECOND / 10); // the clock varies
     image_lay_out(&frame.image, pixels);
     return frame;
 }
@@ -154,18 +157,24 @@ static void test_single(void)
     close_source(source);
 }
 
-// The thread is at another camera's picture when these come.
-static void test_newest(void)
+// The previews' thread is at that camera's picture until `goes_on`.
+static void block_thread(struct preview_source *other, struct asker *blocked)
 {
-    struct preview_source *other = open_source("other"), *source = open_source("gate");
-    struct asker blocked = {0}, asker = {0};
     do {
-        wait_for(&blocked.told, blocked.told + (blocked.asker.preview != NULL));
-        CHECK(ask(other, &blocked, 64, 0) == 0, "ask");
+        wait_for(&blocked->told, blocked->told + (blocked->asker.preview != NULL));
+        CHECK(ask(other, blocked, 64, 0) == 0, "ask");
         offer(other, 100, release_late);
         sem_wait(&blocks);
     } while (!thread_is_blocked);
     atomic_store(&released, 0);
+}
+
+// Of those that come meanwhile the newest is made.
+static void test_newest(void)
+{
+    struct preview_source *other = open_source("other"), *source = open_source("gate");
+    struct asker blocked = {0}, asker = {0};
+    block_thread(other, &blocked);
     CHECK(ask(source, &asker, 64, 25) == 0, "ask");
     for (int i = 1; i <= 5; i++) {
         offer(source, i, release);
@@ -248,6 +257,41 @@ static void test_gone(void)
     preview_leave(&asker.asker); // which does nothing
 }
 
+static void *go_on_once_waited_for(void *opaque)
+{
+    const struct preview_source *source = opaque;
+    while (atomic_load(&source->waiting) == 0)
+        usleep(1000);
+    sem_post(&goes_on);
+    return NULL;
+}
+
+// The camera's thread wants its device back while many previews are to be encoded.
+static void test_drain(void)
+{
+    struct preview_source *other = open_source("other"), *source = open_source("gate");
+    struct asker blocked = {0}, asker[PREVIEW_KINDS_MAX] = {0};
+    pthread_t helper;
+    block_thread(other, &blocked);
+    for (int i = 0; i < PREVIEW_KINDS_MAX; i++)
+        CHECK(ask(source, &asker[i], 64 + i, 0) == 0, "ask");
+    offer(source, 1, release_late);
+    sem_post(&goes_on);
+    sem_wait(&blocks); // it has read the picture for all of them
+    const uint64_t made = previews_counts(previews).made;
+    pthread_create(&helper, NULL, go_on_once_waited_for, source);
+    preview_drain(source);
+    pthread_join(helper, NULL);
+    CHECK(previews_counts(previews).made == made, "it waited for %d JPEGs",
+          (int)(previews_counts(previews).made - made));
+    offer(source, 2, release);
+    for (int i = 0; i < PREVIEW_KINDS_MAX; i++)
+        CHECK(wait_for(&asker[i].told, 1) && asker[i].sequence == 2 && asker[i].size > 0,
+              "kind %d is made of the next picture", i);
+    close_source(source);
+    close_source(other);
+}
+
 int main(void)
 {
     test_thread = pthread_self();
@@ -263,6 +307,7 @@ int main(void)
     TEST(test_rate());
     TEST(test_refusals());
     TEST(test_gone());
+    TEST(test_drain());
     previews_stop(previews);
     event_queue_close(events);
     uv_run(&loop, UV_RUN_DEFAULT);

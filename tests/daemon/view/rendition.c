@@ -48,6 +48,22 @@ struct fixture {
     char why[256];
 };
 
+// Of each job at once, and of a device that has so much for cameras.
+enum { A_JOB = 1000, ROOM = 16 * A_JOB };
+
+static struct memory_need plan_need(const struct image *src, const struct op *const ops[], int n,
+                                    int depth)
+{
+    (void)src, (void)ops, (void)n;
+    return (struct memory_need){.device = (size_t)depth * A_JOB};
+}
+
+static size_t device_bytes(struct backend *backend)
+{
+    (void)backend;
+    return 2 * ROOM;
+}
+
 static struct fixture *start(void)
 {
     struct fixture *f = calloc(1, sizeof *f);
@@ -55,10 +71,14 @@ static struct fixture *start(void)
     f->driver = cpu_backend;
     f->driver.name = "cuda";
     f->driver.takes_cuda = true;
+    f->driver.depth = 4;
     f->driver.plan_open = open_plan;
     f->driver.plan_close = close_plan;
     f->driver.submit = submit;
+    f->driver.plan_need = plan_need;
+    f->driver.device_bytes = device_bytes;
     f->top.cpu.workers = 1;
+    f->top.cuda.memory.n = ROOM;
     CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
     CHECK(device_acquire(f->devices, NULL, &f->lease) == 0, "lease");
     for (int i = 0; i < WIDTH * HEIGHT * 3 / 2; i++)
@@ -116,6 +136,25 @@ static void test_device(void)
     device.fails = false;
     CHECK(render(f, &params, MEMORY_CUDA, &file, &size) == 0 && size == first_size, "it is back");
     CHECK(strstr(rendition_describe(&f->rendition), "\"width\":64,\"height\":36"), "its shape");
+    finish(f);
+}
+
+// Of a device's memory a preview takes what one picture needs, and none of what is left for cameras
+// that may come.
+static void test_memory(void)
+{
+    const struct rendition_params params = {.plane = -1, .width = SIDE};
+    struct fixture *f = start();
+    const uint8_t *file;
+    size_t size, left;
+    CHECK(device_reserve(&f->lease, ROOM - 3 * A_JOB, &left) == 0, "cameras");
+    CHECK(render(f, &params, MEMORY_CUDA, &file, &size) == 0, "room for one picture: %s", f->why);
+    CHECK(device_reserve(&f->lease, A_JOB, &left) == 0, "a camera more, and a picture of it");
+    rendition_close(&f->rendition, &f->lease);
+    CHECK(device_reserve(&f->lease, 1, &left) == 0, "one more byte");
+    CHECK(render(f, &params, MEMORY_CUDA, &file, &size) == -ENOSPC, "it takes what cameras need");
+    CHECK(strstr(f->why, "1 KiB of device memory, 0 KiB are left for previews"), "%s", f->why);
+    CHECK(device_reserve(&f->lease, 2 * A_JOB - 1, &left) == 0, "%zu are left of it", left);
     finish(f);
 }
 
@@ -231,6 +270,7 @@ static void test_tensors(void)
 int main(void)
 {
     TEST(test_device());
+    TEST(test_memory());
     TEST(test_turned());
     TEST(test_tensors());
     return test_end();

@@ -1,0 +1,278 @@
+#include "daemon/decode/takeover.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/decode/buffers.h"
+#include "daemon/decode/hardware_codec.h"
+#include "daemon/decode/hardware_use.h"
+#include "daemon/decode/picture.h"
+
+int takeover_open(struct takeover *t, const AVCodecParameters *parameters,
+                  const struct decode_options *options)
+{
+    t->options = *options;
+    packet_history_begin(&t->history);
+    corruption_begin(&t->corruption, options->damaged);
+    if (buffers_open(&t->buffers) < 0 || pictures_open(&t->pictures, t->buffers) < 0 ||
+        !(t->parameters = avcodec_parameters_alloc()) ||
+        avcodec_parameters_copy(t->parameters, parameters) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+void takeover_close(struct takeover *t)
+{
+    codec_close(&t->codec);
+    nvdec_turn_end(&t->turn);
+    packet_history_finish(&t->history);
+    avcodec_parameters_free(&t->parameters);
+    pictures_close(t->pictures);
+    buffers_close(t->buffers);
+}
+
+// --- notices
+
+void takeover_say(struct takeover *t, const char *text)
+{
+    size_t at = t->notice_is_new ? strlen(t->notice) : 0;
+    snprintf(t->notice + at, sizeof(t->notice) - at, "%s%s", at ? "; " : "", text);
+    t->notice_is_new = true;
+}
+
+static void count_fallback(struct takeover *t, enum fallback why)
+{
+    t->fallbacks++;
+    t->last_fallback = why;
+}
+
+static void notice_refusal(struct takeover *t)
+{
+    char text[160];
+    const char *profile = avcodec_profile_name(t->parameters->codec_id, t->parameters->profile);
+    snprintf(text, sizeof text, "%s%s%s is not decoded by %s here: decoding on the cpu",
+             avcodec_get_name(t->parameters->codec_id), profile ? " " : "", profile ? profile : "",
+             t->hardware.by == DECODE_HARDWARE ? t->hardware.name : "NVDEC");
+    if (t->options.decode.by != DECODE_AUTO) // it may well take no such stream
+        count_fallback(t, FALLBACK_REFUSED);
+    takeover_say(t, text);
+}
+
+// --- which codec
+
+// Packets are of no use before the next keyframe: a device fails where a picture refers to others
+// that it never had.
+static void await_keyframe(struct takeover *t)
+{
+    t->awaiting = true;
+    t->awaited = 0;
+}
+
+bool takeover_keeps_packets(const struct takeover *t)
+{
+    return t->device || t->hardware.by == DECODE_HARDWARE;
+}
+
+static int open_on(struct takeover *t, struct decode_device *device)
+{
+    int rc = codec_open(&t->codec, t->parameters, &t->options, device, t->buffers, t->pictures);
+    t->unopened = device && t->options.low_delay;
+    if (rc == 0)
+        snprintf(t->description, sizeof(t->description), "%s %s", device ? "nvdec" : "cpu",
+                 avcodec_get_name(t->parameters->codec_id));
+    return rc;
+}
+
+static int open_on_hardware(struct takeover *t)
+{
+    char said[HARDWARE_SAID_MAX];
+    const int rc = hardware_use_open(&t->codec, t->parameters, &t->options, &t->hardware,
+                                     t->buffers, t->pictures, said);
+    if (said[0])
+        takeover_say(t, said);
+    if (rc < 0)
+        count_fallback(t, rc == -ETIMEDOUT ? FALLBACK_FAILED : FALLBACK_NOT_OPENED);
+    else
+        snprintf(t->description, sizeof t->description, "%s %s", t->hardware.name,
+                 avcodec_get_name(t->parameters->codec_id));
+    return rc;
+}
+
+// How far pictures are out of order a stream need not say: a codec learns it from what it gets too
+// late to give out, and the next one is to know it at once.
+static void end_codec(struct takeover *t, void (*end)(struct codec *))
+{
+    AVCodecContext *context = t->codec.context;
+    if (context && context->has_b_frames > t->parameters->video_delay)
+        t->parameters->video_delay = context->has_b_frames;
+    t->held_up_ns += t->codec.nvdec.held_up_ns;
+    end(&t->codec);
+}
+
+static void close_codec(struct takeover *t)
+{
+    end_codec(t, codec_close);
+}
+
+bool takeover_waits_for_turn(struct takeover *t)
+{
+    if (!t->unopened || t->flushing || packet_history_is_full(&t->history))
+        return false;
+    const bool waits = !nvdec_turn_came(&t->turn, t->device);
+    if (waits && t->waiting_since_ns == 0)
+        t->waiting_since_ns = monotonic_ns();
+    return waits;
+}
+
+void takeover_end_turn(struct takeover *t)
+{
+    if (t->waiting_since_ns)
+        t->held_up_ns += monotonic_ns() - t->waiting_since_ns;
+    t->waiting_since_ns = 0;
+    t->unopened = false;
+    nvdec_turn_end(&t->turn);
+}
+
+int64_t takeover_held_up_ns(struct takeover *t)
+{
+    int64_t held_up_ns = t->held_up_ns + t->codec.nvdec.held_up_ns;
+    t->held_up_ns = t->codec.nvdec.held_up_ns = 0;
+    return held_up_ns;
+}
+
+static void leave_device(struct takeover *t)
+{
+    t->device = NULL;
+    t->hardware.by = DECODE_CPU;
+}
+
+// Opens what is to decode from now on; the packets that are kept will be replayed to it.
+static int open_codec(struct takeover *t)
+{
+    int rc = -ENODEV;
+    if (t->hardware.by == DECODE_HARDWARE)
+        rc = open_on_hardware(t);
+    else if (t->device && (rc = open_on(t, t->device)) < 0)
+        notice_refusal(t);
+    if (rc < 0) {
+        leave_device(t);
+        rc = open_on(t, NULL);
+    } else if (t->keep_on_device && t->device) {
+        buffers_trim(t->buffers);
+    }
+    return rc;
+}
+
+// The next codec gives out what this one has not: it begins with the packets that are kept. What
+// they do not hold is lost.
+static void give_up_codec(struct takeover *t, void (*end)(struct codec *))
+{
+    int reach = 4 * t->codec.context->has_b_frames + 2; // packets whose pictures it may hold
+    bool begun = t->history.serial >= t->history.first;
+    end_codec(t, end);
+    if (!t->history.whole && begun) {
+        t->lost += packet_history_missing(&t->history, reach);
+        corruption_begin(&t->corruption, t->options.damaged);
+    }
+    t->awaiting = false;
+    if (begun && !packet_history_keeps(&t->history))
+        await_keyframe(t);
+    packet_history_rewind(&t->history);
+}
+
+static void notice_failure(struct takeover *t, int error)
+{
+    char said[HARDWARE_SAID_MAX];
+    if (t->codec.hardware)
+        hardware_use_failed(&t->codec, &t->options, &t->hardware, error, said);
+    else
+        snprintf(said, sizeof said, "NVDEC failed (%s): decoding on the cpu", av_err2str(error));
+    takeover_say(t, said);
+    count_fallback(t, FALLBACK_FAILED);
+}
+
+int takeover_fall_back(struct takeover *t, int error)
+{
+    if (t->codec.nvdec.refused || (t->codec.hardware && hardware_codec_refuses(t->codec.hardware)))
+        notice_refusal(t);
+    else
+        notice_failure(t, error);
+    leave_device(t);
+    give_up_codec(t, codec_close);
+    return open_codec(t);
+}
+
+// A live camera that comes from a device that failed shows pictures at once: the cpu decodes until
+// NVDEC, which opens the decoders of all these cameras one after another, takes over.
+static bool bridges(const struct takeover *t)
+{
+    return t->device && t->shown > 0 && t->options.low_delay && t->options.decode.by == DECODE_AUTO;
+}
+
+int takeover_join(struct takeover *t, const struct decode_target *target)
+{
+    const enum decode by = t->options.decode.by;
+    if (by == DECODE_NVDEC && !target->device && !t->joined)
+        return -ENODEV;
+    t->device = by == DECODE_AUTO || by == DECODE_NVDEC ? target->device : NULL;
+    if (!t->joined && !t->device) // other hardware belongs to no lease: it stays until it fails
+        t->hardware = hardware_use_choose(&t->options, t->parameters->codec_id);
+    if (t->hardware.by == DECODE_HARDWARE)
+        t->device = NULL;
+    t->joined = true;
+    if (t->device && !t->device->find(t->parameters->codec_id)) {
+        notice_refusal(t);
+        t->device = NULL;
+    }
+    t->keep_on_device = target->driver->takes_cuda;
+    buffers_join(t->buffers, target->driver, target->backend);
+    if (!takeover_keeps_packets(t) && t->codec.context && !packet_history_replays(&t->history))
+        packet_history_drop(&t->history);
+    bool begun = t->history.serial >= t->history.first;
+    if (t->codec.context && (begun || !t->device || t->codec.hardware))
+        return 0;
+    close_codec(t);
+    int rc = bridges(t) ? open_on(t, NULL) : -ENOTSUP;
+    if (rc < 0)
+        rc = open_codec(t);
+    if (rc == 0 && !begun && codec_on_device(&t->codec))
+        await_keyframe(t);
+    return rc;
+}
+
+void takeover_leave(struct takeover *t)
+{
+    takeover_end_turn(t);
+    if (codec_on_nvdec(&t->codec))
+        give_up_codec(t, codec_abandon);
+    pictures_reap(t->pictures);
+    buffers_leave(t->buffers);
+    t->device = NULL;
+}
+
+void takeover_restart(struct takeover *t)
+{
+    if (t->device && t->codec.context && !codec_on_device(&t->codec)) {
+        close_codec(t);
+        open_codec(t); // failing, it leaves none, which decoder_send says
+    }
+    if (codec_on_device(&t->codec))
+        await_keyframe(t);
+}
+
+// The cpu has given out all pictures before those that NVDEC can give.
+static bool can_take_over(struct takeover *t)
+{
+    return t->device && !codec_on_device(&t->codec) && t->history.whole &&
+           (!t->options.low_delay || nvdec_turn_came(&t->turn, t->device));
+}
+
+int takeover_begin(struct takeover *t)
+{
+    if (!can_take_over(t))
+        return 0;
+    give_up_codec(t, codec_close);
+    return open_codec(t);
+}
