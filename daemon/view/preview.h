@@ -56,6 +56,7 @@ struct previews {
     // Any thread:
     _Atomic uint64_t made, dropped, busy_ns;
     _Atomic int kinds;
+    _Atomic size_t taken; // by renditions
     pthread_mutex_t lock;
     pthread_cond_t work; // a source is queued, or `stopped`
     pthread_cond_t idle; // a source is not worked at any more

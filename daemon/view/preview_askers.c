@@ -32,7 +32,7 @@ static struct preview *make_preview(struct preview_source *source, const struct 
         return NULL;
     preview->source = source;
     preview->wish = *wish;
-    preview->rendition.source.format = PIXEL_NONE;
+    preview->rendition = (struct rendition){.taken = &source->previews->taken};
     preview->next = source->list;
     source->list = preview;
     atomic_fetch_add(&source->asked, 1);

@@ -76,6 +76,24 @@ static int open_plan(struct rendition *rendition, const struct device_lease *lea
     return driver->plan_open(lease->backend, &rendition->plan, source, ops, 1, DEPTH);
 }
 
+// Of all buffers that are allocated for it, of a tensor also those of its picture and of the
+// JPEG's.
+static int take_memory(struct rendition *rendition, char *why, size_t size)
+{
+    const bool tensor = rendition->params.tensor;
+    const size_t bytes =
+        rendition->op.dst_bytes + (tensor ? 2 * tensor_image_bytes(&rendition->op) : 0);
+    const size_t before = atomic_fetch_add(rendition->taken, bytes);
+    rendition->bytes = bytes;
+    if (before + bytes <= RENDITIONS_BYTES_MAX)
+        return 0;
+    snprintf(why, size,
+             "to be shown it takes %zu MiB of memory: previews may have %d MiB together, and the "
+             "others have %zu MiB",
+             bytes >> 20, RENDITIONS_BYTES_MAX >> 20, before >> 20);
+    return -E2BIG;
+}
+
 static int open_op(struct rendition *rendition, const struct device_lease *lease, char *why,
                    size_t size)
 {
@@ -92,6 +110,8 @@ static int open_op(struct rendition *rendition, const struct device_lease *lease
                  TENSOR_SIDE_MAX, TENSOR_SIDE_MAX);
         return -E2BIG;
     }
+    if ((rc = take_memory(rendition, why, size)) < 0)
+        return rc;
     rendition->data = malloc(rendition->op.dst_bytes);
     if (!rendition->data)
         return -ENOMEM;
@@ -112,7 +132,8 @@ void rendition_close(struct rendition *rendition, const struct device_lease *lea
     free(rendition->data);
     free(rendition->levels);
     free(rendition->yuv);
-    *rendition = (struct rendition){0};
+    atomic_fetch_sub(rendition->taken, rendition->bytes);
+    *rendition = (struct rendition){.taken = rendition->taken};
 }
 
 // --- a picture

@@ -12,6 +12,7 @@
 enum {
     TENSOR_SIDE_MAX = 4096, // pixels; larger results are not shown
     RENDITION_FACTS_MAX = 900,
+    RENDITIONS_BYTES_MAX = 256 << 20, // of all renditions together, on the host
 };
 
 struct rendition_params {
@@ -22,7 +23,9 @@ struct rendition_params {
     bool fine;           // of that: every sample counts, where four a pixel would be less than half
 };
 
-struct rendition { // zeroed: closed
+struct rendition {         // zeroed but for `taken`: closed
+    _Atomic size_t *taken; // bytes, by all renditions; set before the first rendition_read
+    size_t bytes;          // of that by this one
     struct rendition_params params;
     struct image source; // pictures like this one; PIXEL_NONE: none yet
     struct op op;        // makes the result of a picture
@@ -40,7 +43,7 @@ struct rendition { // zeroed: closed
 // Makes the result of the picture, which may be released then, anew where parameters or pictures
 // differ from before. The lease is acquired where the picture lies on its device. Takes its own
 // reference of a LUT. 0, or negative errno with a sentence in `why`; -EIO and -ENODEV: the device
-// failed.
+// failed; -E2BIG: renditions would take more than RENDITIONS_BYTES_MAX.
 int rendition_read(struct rendition *, const struct rendition_params *, const struct frame *,
                    const struct device_lease *, char *why, size_t size);
 // After that: the JPEG, valid until the next call. Errors as rendition_read.

@@ -43,6 +43,7 @@ struct fixture {
     struct config top;
     struct devices *devices;
     struct device_lease lease;
+    _Atomic size_t taken;
     struct rendition rendition;
     uint8_t pixels[WIDTH * HEIGHT * 3 / 2];
     char why[256];
@@ -68,6 +69,7 @@ static struct fixture *start(void)
 {
     struct fixture *f = calloc(1, sizeof *f);
     memset(&device, 0, sizeof device);
+    f->rendition.taken = &f->taken;
     f->driver = cpu_backend;
     f->driver.name = "cuda";
     f->driver.takes_cuda = true;
@@ -89,6 +91,7 @@ static struct fixture *start(void)
 static void finish(struct fixture *f)
 {
     rendition_close(&f->rendition, &f->lease);
+    CHECK(f->taken == 0, "%zu bytes are taken", f->taken);
     CHECK(device.opened == device.closed, "%d plans, %d closed", device.opened, device.closed);
     device_release(&f->lease);
     devices_close(f->devices);
@@ -267,11 +270,39 @@ static void test_tensors(void)
     finish(f);
 }
 
+// Tensors that are large are shown as long as all of them together have room.
+static void test_large(void)
+{
+    enum { LARGE = 2048, TAKEN = LARGE * LARGE * (3 * 4 + 3 + 3), ROOM_FOR = 3 };
+    struct rendition_params params = {
+        .tensor = true, .op = tensor_params(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB), .plane = -1};
+    struct fixture *f = start();
+    struct rendition many[ROOM_FOR + 1];
+    const struct frame frame = frame_of(f, MEMORY_HOST);
+    params.op.warp.width = params.op.warp.height = LARGE;
+    _Static_assert(ROOM_FOR == RENDITIONS_BYTES_MAX / TAKEN, "so many have room");
+    for (int i = 0; i <= ROOM_FOR; i++) {
+        many[i] = (struct rendition){.taken = &f->taken};
+        const int rc = rendition_read(&many[i], &params, &frame, &f->lease, f->why, sizeof f->why);
+        CHECK(rc == (i < ROOM_FOR ? 0 : -E2BIG), "%d: %d, %s", i, rc, f->why);
+    }
+    CHECK(strstr(f->why, "it takes 72 MiB of memory: previews may have 256 MiB together, and the "
+                         "others have 216 MiB"),
+          "%s", f->why);
+    rendition_close(&many[0], &f->lease);
+    CHECK(rendition_read(&many[ROOM_FOR], &params, &frame, &f->lease, f->why, sizeof f->why) == 0,
+          "room again: %s", f->why);
+    for (int i = 0; i <= ROOM_FOR; i++)
+        rendition_close(&many[i], &f->lease);
+    finish(f);
+}
+
 int main(void)
 {
     TEST(test_device());
     TEST(test_memory());
     TEST(test_turned());
     TEST(test_tensors());
+    TEST(test_large());
     return test_end();
 }
