@@ -44,7 +44,7 @@ void preview_begin_work(struct preview_source *source)
 bool preview_any_gone(const struct preview_source *source)
 {
     for (const struct preview *preview = source->list; preview; preview = preview->next)
-        if (preview->gone)
+        if (preview->gone && !rendition_is_busy(&preview->rendition))
             return true;
     return false;
 }

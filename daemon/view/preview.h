@@ -70,6 +70,7 @@ void preview_queue_source(struct preview_source *);
 // From here on the caller alone uses the renditions. Waits for who does: for one JPEG at most.
 void preview_begin_work(struct preview_source *);
 void preview_end_work(struct preview_source *);
+// And could be taken out: no device is at it.
 bool preview_any_gone(const struct preview_source *);
 
 void preview_add_done(struct preview *);

@@ -50,7 +50,7 @@ static void encode(struct preview *preview, const struct frame_info *info)
 }
 
 // Reads the picture for it. False: there is nothing to encode, and who asks is told why.
-static bool read_picture(struct preview *preview, const struct frame *frame)
+static bool read_picture(struct preview *preview, struct frame *frame)
 {
     char why[PREVIEW_WHY_MAX] = "";
     int rc = -ENOENT;
@@ -66,7 +66,8 @@ static bool read_picture(struct preview *preview, const struct frame *frame)
     return false;
 }
 
-// Takes out what nobody asks for any more. The loop frees it, behind what it has still to tell.
+// Takes out what nobody asks for any more, but for what a device is still at. The loop frees it,
+// behind what it has still to tell.
 static void reap(struct preview_source *source)
 {
     struct preview **link = &source->list;
@@ -74,7 +75,7 @@ static void reap(struct preview_source *source)
     pthread_mutex_lock(&previews->lock);
     while (*link) {
         struct preview *preview = *link;
-        if (!preview->gone) {
+        if (!preview->gone || rendition_is_busy(&preview->rendition)) {
             link = &preview->next;
             continue;
         }

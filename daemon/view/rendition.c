@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/transform/geometry.h"
 #include "kernels/cpu/versions.h"
 
@@ -15,6 +17,18 @@ enum {
     TENSOR_QUANTISER = 2, // of tensors, whose pixels are looked at
     FINE = 3,             // of 3x3 pixels, bilinear reads 2x2
     DEPTH = 1,            // jobs at once
+    DEADLINE_S = 1,       // of a job
+};
+
+// The device's work on one picture, which may take longer than anybody waits for it.
+struct rendition_job {
+    struct job job;
+    struct job_result result;
+    struct frame frame; // while it is busy
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool busy;
+    int status; // of the last one
 };
 
 // --- the ops
@@ -57,6 +71,29 @@ static void run_op(const struct op *op, void *data, const struct image *source)
         ->run[op->kind](&result, source, op, (struct band){0, result.height}, false);
 }
 
+static struct rendition_job *open_job(void)
+{
+    pthread_condattr_t attributes;
+    struct rendition_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return NULL;
+    pthread_mutex_init(&job->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&job->done, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return job;
+}
+
+static void close_job(struct rendition_job *job)
+{
+    if (!job)
+        return;
+    pthread_cond_destroy(&job->done);
+    pthread_mutex_destroy(&job->lock);
+    free(job);
+}
+
 // Of what cameras leave: one picture at a time.
 static int open_plan(struct rendition *rendition, const struct device_lease *lease, char *why,
                      size_t size)
@@ -73,6 +110,9 @@ static int open_plan(struct rendition *rendition, const struct device_lease *lea
         return rc;
     }
     rendition->reserved = bytes;
+    rendition->job = open_job();
+    if (!rendition->job)
+        return -ENOMEM;
     return driver->plan_open(lease->backend, &rendition->plan, source, ops, 1, DEPTH);
 }
 
@@ -124,6 +164,7 @@ void rendition_close(struct rendition *rendition, const struct device_lease *lea
 {
     if (rendition->plan)
         lease->driver->plan_close(rendition->plan);
+    close_job(rendition->job);
     if (rendition->reserved)
         device_unreserve(lease, rendition->reserved);
     op_finish(&rendition->op);
@@ -138,58 +179,85 @@ void rendition_close(struct rendition *rendition, const struct device_lease *lea
 
 // --- a picture
 
-struct wait {
-    pthread_mutex_t lock;
-    pthread_cond_t done;
-    bool is_done;
-    int status;
-};
-
 // Backend thread.
-static void job_done(struct job *job, int status)
+static void job_done(struct job *done, int status)
 {
-    struct wait *wait = job->opaque;
-    pthread_mutex_lock(&wait->lock);
-    wait->is_done = true;
-    wait->status = status;
-    pthread_cond_signal(&wait->done);
-    pthread_mutex_unlock(&wait->lock);
+    struct rendition_job *job = done->opaque;
+    frame_release(&job->frame);
+    pthread_mutex_lock(&job->lock);
+    job->busy = false;
+    job->status = status;
+    pthread_cond_signal(&job->done);
+    pthread_mutex_unlock(&job->lock);
 }
 
-static int run_plan(struct rendition *rendition, const struct image *source,
+bool rendition_is_busy(const struct rendition *rendition)
+{
+    struct rendition_job *job = rendition->job;
+    if (!job)
+        return false;
+    pthread_mutex_lock(&job->lock);
+    const bool busy = job->busy;
+    pthread_mutex_unlock(&job->lock);
+    return busy;
+}
+
+static int wait_for_job(struct rendition_job *job)
+{
+    const int64_t until_ns = monotonic_ns() + DEADLINE_S * INT64_C(1000000000);
+    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    int rc = 0;
+    pthread_mutex_lock(&job->lock);
+    while (job->busy && rc == 0)
+        rc = -pthread_cond_timedwait(&job->done, &job->lock, &until);
+    if (!job->busy)
+        rc = job->status;
+    pthread_mutex_unlock(&job->lock);
+    return rc;
+}
+
+static int run_plan(struct rendition *rendition, struct frame *frame,
                     const struct device_lease *lease)
 {
-    struct wait wait = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-    struct job_result result = {.data = rendition->data, .memory = MEMORY_HOST};
-    struct job job = {
-        .src = *source, .results = &result, .n = 1, .done = job_done, .opaque = &wait};
-    const int rc = lease->driver->submit(rendition->plan, &job);
-    pthread_mutex_lock(&wait.lock);
-    while (rc == 0 && !wait.is_done)
-        pthread_cond_wait(&wait.done, &wait.lock);
-    pthread_mutex_unlock(&wait.lock);
-    return rc < 0 ? rc : wait.status;
+    struct rendition_job *job = rendition->job;
+    int rc = frame_share(frame, &job->frame);
+    if (rc < 0)
+        return rc;
+    job->result = (struct job_result){.data = rendition->data, .memory = MEMORY_HOST};
+    job->job = (struct job){
+        .src = frame->image, .results = &job->result, .n = 1, .done = job_done, .opaque = job};
+    job->busy = true;
+    rc = lease->driver->submit(rendition->plan, &job->job);
+    if (rc == 0)
+        return wait_for_job(job);
+    job->busy = false;
+    frame_release(&job->frame);
+    return rc;
 }
 
 int rendition_read(struct rendition *rendition, const struct rendition_params *params,
-                   const struct frame *frame, const struct device_lease *lease, char *why,
-                   size_t size)
+                   struct frame *frame, const struct device_lease *lease, char *why, size_t size)
 {
     const struct image *source = &frame->image;
-    int rc = 0;
+    int rc = rendition_is_busy(rendition) ? -ETIMEDOUT : 0;
     *why = 0;
-    if (!is_same(&rendition->params, params) || !geometry_is_alike(&rendition->source, source)) {
+    if (rc == 0 &&
+        (!is_same(&rendition->params, params) || !geometry_is_alike(&rendition->source, source))) {
         rendition_close(rendition, lease);
         rendition->params = *params;
         rendition->source = *source;
         rc = open_op(rendition, lease, why, size);
     }
     if (rc == 0 && rendition->plan)
-        rc = run_plan(rendition, source, lease);
+        rc = run_plan(rendition, frame, lease);
     else if (rc == 0)
         run_op(&rendition->op, rendition->data, source);
     if (rc == 0)
         return 0;
+    if (rc == -ETIMEDOUT) {
+        snprintf(why, size, "the device takes more than %d s for a picture", DEADLINE_S);
+        return rc;
+    }
     if (!*why)
         snprintf(why, size, "cannot be made from %s %dx%d: %s", pixel_format_name(source->format),
                  source->width, source->height, strerror(-rc));

@@ -30,9 +30,11 @@ struct rendition {         // zeroed but for `taken`: closed
     struct image source; // pictures like this one; PIXEL_NONE: none yet
     struct op op;        // makes the result of a picture
     void *data;          // one result
-    struct plan *plan;   // where pictures lie on the device, else NULL
-    size_t reserved;     // device memory, of the lease
-    uint8_t *levels;     // of a tensor: room for its picture
+    // Where pictures lie on the device, else NULL:
+    struct plan *plan;
+    struct rendition_job *job;
+    size_t reserved; // device memory, of the lease
+    uint8_t *levels; // of a tensor: room for its picture
     struct tensor_image shown;
     struct op to_jpeg; // of a tensor: gives its picture the colours of JPEG
     uint8_t *yuv;      // the result of that
@@ -43,9 +45,12 @@ struct rendition {         // zeroed but for `taken`: closed
 // Makes the result of the picture, which may be released then, anew where parameters or pictures
 // differ from before. The lease is acquired where the picture lies on its device. Takes its own
 // reference of a LUT. 0, or negative errno with a sentence in `why`; -EIO and -ENODEV: the device
-// failed; -E2BIG: renditions would take more than RENDITIONS_BYTES_MAX.
-int rendition_read(struct rendition *, const struct rendition_params *, const struct frame *,
+// failed; -E2BIG: renditions would take more than RENDITIONS_BYTES_MAX; -ETIMEDOUT: the device is
+// still at it, or at the picture before, and a reference of that is kept until it is through.
+int rendition_read(struct rendition *, const struct rendition_params *, struct frame *,
                    const struct device_lease *, char *why, size_t size);
+// Whether the device is at a picture: rendition_close would wait for it.
+bool rendition_is_busy(const struct rendition *);
 // After that: the JPEG, valid until the next call. Errors as rendition_read.
 int rendition_encode(struct rendition *, const uint8_t **file, size_t *file_size, char *why,
                      size_t size);

@@ -191,20 +191,32 @@ static void test_newest(void)
     close_source(other);
 }
 
+// The thread publishes a picture a moment before it takes the next one of that camera.
+static void wait_idle(const struct preview_source *source)
+{
+    pthread_mutex_lock(&previews->lock);
+    while (source->working)
+        pthread_cond_wait(&previews->idle, &previews->lock);
+    pthread_mutex_unlock(&previews->lock);
+}
+
 static void test_rate(void)
 {
     struct preview_source *source = open_source("gate");
     struct asker fast = {0}, slow = {0};
     CHECK(ask(source, &fast, 64, 5) == 0 && ask(source, &slow, 64, 1) == 0, "ask");
     for (int i = 0; i < 50; i++) {
+        wait_idle(source);
         offer(source, i, release);
         CHECK(wait_for(&fast.told, i / 5 + 1), "%d pictures of %d", fast.told, i);
     }
     CHECK(fast.told == 10 && slow.told == 2, "%d and %d of 50", fast.told, slow.told);
     preview_leave(&fast.asker);
+    wait_idle(source);
     offer(source, 60, release);
     fast.leaves = slow.leaves = true;
     CHECK(ask(source, &fast, 64, 5) == 0, "ask again");
+    wait_idle(source);
     offer(source, 100, release);
     CHECK(wait_for(&fast.told, 11) && wait_for(&slow.told, 3), "%d, %d", fast.told, slow.told);
     CHECK(previews_counts(previews).kinds == 0, "both left when they were told");

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/test.h"
 
@@ -15,6 +16,9 @@ enum { WIDTH = 192, HEIGHT = 108, SIDE = 64 };
 static struct {
     int opened, closed, submitted;
     bool fails;
+    bool hangs; // the next job waits in:
+    struct plan *plan;
+    struct job *job;
 } device;
 
 static int open_plan(struct backend *backend, struct plan **ret, const struct image *src,
@@ -34,6 +38,11 @@ static void close_plan(struct plan *plan)
 static int submit(struct plan *plan, struct job *job)
 {
     device.submitted++;
+    if (device.hangs) {
+        device.plan = plan;
+        device.job = job;
+        return 0;
+    }
     job->src.memory = MEMORY_HOST; // where it is in truth
     return device.fails ? -EIO : cpu_backend.submit(plan, job);
 }
@@ -112,8 +121,9 @@ static struct frame frame_of(struct fixture *f, enum memory memory)
 static int render(struct fixture *f, const struct rendition_params *params, enum memory memory,
                   const uint8_t **file, size_t *size)
 {
-    const struct frame frame = frame_of(f, memory);
+    struct frame frame = frame_of(f, memory);
     int rc = rendition_read(&f->rendition, params, &frame, &f->lease, f->why, sizeof f->why);
+    frame_release(&frame);
     return rc < 0 ? rc : rendition_encode(&f->rendition, file, size, f->why, sizeof f->why);
 }
 
@@ -139,6 +149,41 @@ static void test_device(void)
     device.fails = false;
     CHECK(render(f, &params, MEMORY_CUDA, &file, &size) == 0 && size == first_size, "it is back");
     CHECK(strstr(rendition_describe(&f->rendition), "\"width\":64,\"height\":36"), "its shape");
+    finish(f);
+}
+
+static void release(void *owner)
+{
+    atomic_store((_Atomic bool *)owner, true);
+}
+
+// A job without end is waited for only so long, and keeps its picture. The next one is then made.
+static void test_hangs(void)
+{
+    const struct rendition_params params = {.plane = -1, .width = SIDE};
+    struct fixture *f = start();
+    _Atomic bool released = false;
+    struct frame frame = frame_of(f, MEMORY_CUDA);
+    int rc;
+    frame.owner = &released;
+    frame.release = release;
+    device.hangs = true;
+    for (int i = 0; i < 2; i++) {
+        rc = rendition_read(&f->rendition, &params, &frame, &f->lease, f->why, sizeof f->why);
+        CHECK(rc == -ETIMEDOUT && strstr(f->why, "more than 1 s"), "%d: %s", rc, f->why);
+    }
+    CHECK(device.submitted == 1 && rendition_is_busy(&f->rendition), "%d jobs", device.submitted);
+    frame_release(&frame);
+    CHECK(!atomic_load(&released), "the device still reads the picture");
+    device.hangs = false;
+    CHECK(submit(device.plan, device.job) == 0, "it goes on");
+    while (rendition_is_busy(&f->rendition))
+        usleep(1000);
+    CHECK(atomic_load(&released), "the picture is given back");
+    frame = frame_of(f, MEMORY_CUDA);
+    rc = rendition_read(&f->rendition, &params, &frame, &f->lease, f->why, sizeof f->why);
+    CHECK(rc == 0 && device.opened == 1, "%d: %s", rc, f->why);
+    frame_release(&frame);
     finish(f);
 }
 
@@ -278,7 +323,7 @@ static void test_large(void)
         .tensor = true, .op = tensor_params(DTYPE_F32, LAYOUT_NCHW, ORDER_RGB), .plane = -1};
     struct fixture *f = start();
     struct rendition many[ROOM_FOR + 1];
-    const struct frame frame = frame_of(f, MEMORY_HOST);
+    struct frame frame = frame_of(f, MEMORY_HOST);
     params.op.warp.width = params.op.warp.height = LARGE;
     _Static_assert(ROOM_FOR == RENDITIONS_BYTES_MAX / TAKEN, "so many have room");
     for (int i = 0; i <= ROOM_FOR; i++) {
@@ -300,6 +345,7 @@ static void test_large(void)
 int main(void)
 {
     TEST(test_device());
+    TEST(test_hangs());
     TEST(test_memory());
     TEST(test_turned());
     TEST(test_tensors());
