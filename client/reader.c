@@ -156,6 +156,9 @@ static const char *text_of(int rc)
         return "what came is not framed's protocol";
     case -EADDRNOTAVAIL:
         return "the host's name is not known";
+    case -EACCES:
+        return "permission denied: root and members of the socket's group may read it "
+               "(adduser USER framed, then log in again)";
     case -ENODEV:
         return "the frames are on a GPU that is not visible here";
     default:

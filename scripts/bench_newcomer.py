@@ -3,11 +3,13 @@
 on the network, tried and added by the page's wizard, and the command that the camera's page shows is pasted into a shell,
 until it prints the first tensor.
 
-usage: bench_newcomer.py [--framed BINARY] [--deb FILE] [--limit 60]
+usage: bench_newcomer.py [--framed BINARY] [--deb FILE [--bare FOLDER]] [--limit 60]
 
-The camera is on this box: an RTSP server with a password, and ONVIF. With framed's package, that of libframed1 and that of
-python3-framedio beside it, what is unpacked from them runs. What a person thinks and types is not in the times: the page
-is driven by a program. Without chromium-headless-shell the same requests are made without a page. Exit 1 where it takes
+The camera is on this box: an RTSP server with a password, and ONVIF. With framed's package, that and those of its client
+beside it are installed by apt on a bare Debian that runs systemd as a container, and the service is configured; the command
+is pasted by a user of the group framed. This wants root, and FOLDER keeps the bare Debian for the next run. The clock starts
+when the packages are installed; what apt took is printed before. What a person thinks and types is not in the times: the
+page is driven by a program. Without chromium-headless-shell the same requests are made without a page. Exit 1 where it takes
 longer than --limit seconds, or does not come to its end.
 """
 import argparse
@@ -16,13 +18,17 @@ import json
 import os
 import re
 import shutil
-import subprocess
+import socket
 import sys
 import tempfile
 import time
 
+from bare_debian import Container, bare_debian
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+# What FFmpeg's libraries recommend, and a box without a screen or a GPU has no use for.
+NEEDLESS = ["libgl1", "libgl1-mesa-dri", "mesa-va-drivers", "libllvm15"]
 NAME, USER, PASSWORD = "front door", "viewer", "Ge7/heim"
 
 
@@ -42,13 +48,34 @@ class Steps:
         self.last = now
 
     def end(self):
-        took = time.monotonic() - self.began
+        """Whether that was soon enough."""
+        took = self.last - self.began
         print(f"{took:6.2f} s  in all; {self.limit} s are allowed", flush=True)
         return took <= self.limit
 
 
 class Built:
     """What this tree has built."""
+
+    def __init__(self, where):
+        self.where, self.sink = where, f"ring:{where}/door.ring"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *of):
+        self.framed.__exit__(*of)
+
+    def start(self):
+        """The port of framed's page."""
+        from framed_client import Framed
+        from http_client import port_of
+
+        self.framed = Framed(self.where, f"{config_of(0)}control: {self.where}/control.sock\n").__enter__()
+        return port_of(self.framed)
+
+    def log(self):
+        return self.framed.errors()
 
     def shell(self, command):
         """The command in a shell that finds Debian's Python, and framedio as an installed one does; and its environment."""
@@ -58,34 +85,67 @@ class Built:
         return ["sh", "-c", f"exec {command}"], {**environment, "PATH": f"/usr/bin:{environment['PATH']}"}
 
 
-def packages_with(package):
-    """framed's package, and those of its client beside it."""
-    folder = os.path.dirname(os.path.abspath(package))
-    client = [max(glob.glob(f"{folder}/{name}_*.deb")) for name in ("libframed1", "python3-framedio")]
-    return [os.path.abspath(package), *client]
+class Installed:
+    """What is installed from packages in a container, as the README says it."""
 
+    sink = None  # what the wizard proposes
 
-class Unpacked:
-    """What is unpacked from packages."""
+    def __init__(self, package, where, bare):
+        self.box = Container(bare_debian([], bare), where, private=False)
+        folder = os.path.dirname(os.path.abspath(package))
+        client = [max(glob.glob(f"{folder}/{name}_*.deb")) for name in ("libframed1", "python3-framedio")]
+        for path in (package, *client):
+            shutil.copy(path, f"{self.box.root}/root")
 
-    def __init__(self, package, where):
-        self.root = f"{where}/package"
-        for path in packages_with(package):
-            subprocess.run(["dpkg", "-x", path, self.root], check=True)
-        self.binary = f"{self.root}/usr/bin/framed"
+    def __enter__(self):
+        self.box.__enter__()
+        try:
+            self.install()
+        except BaseException:
+            self.box.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *of):
+        self.box.__exit__(*of)
+
+    def do(self, command):
+        code, said = self.box("sh", "-c", command)
+        if code:
+            raise RuntimeError(f"{command}: exit {code}\n{said}")
+        return said
+
+    def install(self):
+        self.do("apt-get -q update && useradd -m you")
+        began = time.monotonic()
+        said = self.do("DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends /root/*.deb")
+        facts = re.findall(r"\d+ newly installed|[\d.]+ [kM]B of additional disk space", said)
+        print(f"apt: {time.monotonic() - began:.0f} s, {', '.join(facts)}", flush=True)
+        needless = [name for name in NEEDLESS if self.box("dpkg-query", "-s", name)[0] == 0]
+        if needless:
+            raise RuntimeError(f"apt installed {needless}, too")
+
+    def start(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.box.write("/etc/framed/framed.yaml", config_of(port))
+        self.do("adduser you framed && framed check && systemctl restart framed")
+        return port
+
+    def log(self):
+        return self.box.journal()
 
     def shell(self, command):
-        library = os.path.dirname(glob.glob(f"{self.root}/usr/lib/*/libframed.so.1")[0])
-        environment = {**os.environ, "PATH": f"/usr/bin:{os.environ['PATH']}", "LD_LIBRARY_PATH": library}
-        return ["sh", "-c", f"exec {command}"], {**environment, "PYTHONPATH": f"{self.root}/usr/lib/python3/dist-packages"}
+        user = ["setpriv", "--reuid=you", "--regid=you", "--init-groups", "--reset-env"]
+        return self.box.inside(*user, "sh", "-c", f"cd && exec {command}"), None
 
 
-def config_of(where):
-    """All that the newcomer writes: who may open the page, and that it may change something."""
-    return f"http: 127.0.0.1:0\nhttp_write: true\ncontrol: {where}/control.sock\n"
+def config_of(port):
+    """All that the newcomer writes: where the page is, and that it may change something."""
+    return f"http: 127.0.0.1:{port}\nhttp_write: true\n"
 
 
-def by_page(steps, origin, where):
+def by_page(steps, origin, sink):
     """The wizard, as somebody clicks it; returns the command that the camera's page shows."""
     from browser import Browser
 
@@ -114,7 +174,8 @@ def by_page(steps, origin, where):
             raise RuntimeError(f"the page finds no camera: {page.run('document.body.innerText')[:2000]}")
         page.run(f"{found}.querySelector('button').click()")
         steps.done("camera found on the network")
-        write("Sink", f"ring:{where}/door.ring")
+        if sink:
+            write("Sink", sink)
         click("Try it")
         if not page.until("document.querySelector('.steps .facts')", 20):
             raise RuntimeError(f"the camera cannot be tried: {page.run('document.body.innerText')[:2000]}")
@@ -132,7 +193,7 @@ def by_page(steps, origin, where):
         return text
 
 
-def by_requests(steps, port, where):
+def by_requests(steps, port, sink):
     """The same without a page."""
     from http_client import Client
 
@@ -146,13 +207,14 @@ def by_requests(steps, port, where):
 
     found = [camera for camera in ask("POST", "/api/v1/discover", user=USER, password=PASSWORD) if camera["name"] == NAME]
     url = found[0]["streams"][0]["url"]
+    sink = sink or "ring:/run/framed/door.ring"
     steps.done("camera found on the network")
     ask("POST", "/api/v1/probe", url=url, user=USER, password=PASSWORD)
     steps.done("camera tried")
     url = url.replace("://", f"://{USER}:{PASSWORD.replace('/', '%2F')}@")
     ask("PUT", "/api/v1/cameras/door", url=url, outputs={"detector": {"size": "640x640", "sink": f"ring:{where}/door.ring"}})
     steps.done("camera added")
-    return f"python3 -c '\nimport framedio\nfor frame in framedio.open(\"ring:{where}/door.ring\"):\n    print(frame.camera, frame.sequence, frame.numpy().shape, flush=True)'"
+    return f"python3 -c '\nimport framedio\nfor frame in framedio.open(\"{sink}\"):\n    print(frame.camera, frame.sequence, frame.numpy().shape, flush=True)'"
 
 
 def first_tensor(source, command):
@@ -163,55 +225,41 @@ def first_tensor(source, command):
     return first_lines(arguments, 1, 30, env=environment)[0]
 
 
-def take(steps, where, package):
-    """Where framed and framedio come from. The clock starts here: the camera was there before."""
-    import framed_client
-
-    steps.begin()
-    if not package:
-        return Built()
-    source = Unpacked(package, where)
-    steps.done(f"{os.path.basename(package)} unpacked")
-    framed_client.BINARY = source.binary
-    return source
-
-
-def run(steps, where, package):
-    from framed_client import Framed, Server, make_clip
-    from http_client import port_of
+def run(steps, where, source):
+    from framed_client import Server, make_clip
     from onvif_camera import OnvifCamera
 
     clip = make_clip(f"{where}/clip.mkv", frames=250, size="1280x720")
     with Server(where, clip, "--auth", f"{USER}:{PASSWORD}") as server, \
-            OnvifCamera([server.url()], name=NAME, user=USER, password=PASSWORD):
-        source = take(steps, where, package)
-        with Framed(where, config_of(where)) as framed:
-            port = port_of(framed)
-            if not port:
-                raise RuntimeError(f"framed serves no HTTP: {framed.errors()}")
-            steps.done("framed started")
-            if shutil.which("chromium-headless-shell"):
-                command = by_page(steps, f"http://127.0.0.1:{port}", where)
-            else:
-                command = by_requests(steps, port, where)
-            line = first_tensor(source, command)
-            if not re.match(r"\S+ \d+ \(3, 640, 640\)$", line):
-                raise RuntimeError(f"the command printed {line!r}: {command}")
-            steps.done(f"first tensor: {line.strip()}")
-            if PASSWORD in framed.errors():
-                raise RuntimeError("the log has the password")
+            OnvifCamera([server.url()], name=NAME, user=USER, password=PASSWORD), source:
+        steps.begin()
+        port = source.start()
+        if not port:
+            raise RuntimeError(f"framed serves no HTTP: {source.log()}")
+        steps.done("framed configured and started")
+        if shutil.which("chromium-headless-shell"):
+            command = by_page(steps, f"http://127.0.0.1:{port}", source.sink)
+        else:
+            command = by_requests(steps, port, source.sink)
+        line = first_tensor(source, command)
+        if not re.match(r"\S+ \d+ \(3, 640, 640\)$", line):
+            raise RuntimeError(f"the command printed {line!r}: {command}\n{source.log()}")
+        steps.done(f"first tensor: {line.strip()}")
+        if PASSWORD in source.log():
+            raise RuntimeError("the log has the password")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--framed", default=os.path.join(ROOT, "build", "framed"))
-    parser.add_argument("--deb", help="run what is in this package and those of its client beside it")
+    parser.add_argument("--deb", help="install this package and those of its client beside it")
+    parser.add_argument("--bare", default=os.path.join(ROOT, "build", "bookworm", "newcomer"), help="where the bare Debian is kept")
     parser.add_argument("--limit", type=float, default=60)
     options = parser.parse_args()
     os.environ["FRAMED"] = os.path.abspath(options.framed)
     steps = Steps(options.limit)
     with tempfile.TemporaryDirectory(prefix="framed-new-") as where:
-        run(steps, where, options.deb)
+        run(steps, where, Installed(options.deb, where, options.bare) if options.deb else Built(where))
     sys.exit(0 if steps.end() else 1)
 
 

@@ -184,8 +184,8 @@ bench-scrape: ## what scraping the counters costs under full load (CLIP=FILE SCR
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_scrape.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(SCRAPE_ARGS)
 
-bench-newcomer: ## from the start of framed to the first tensor of a camera that the page finds: 60 s at most (DEB=FILE)
-	@scripts/setup check
+bench-newcomer: ## from the start of framed to the first tensor of a camera that the page finds: 60 s at most (DEB=FILE installs it, as root)
+	@scripts/setup check $(if $(DEB),check-deb)
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1
 	@scripts/bench_newcomer.py --framed $(B)/framed $(if $(DEB),--deb $(DEB))
 

@@ -3,7 +3,9 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/framed.h"
 #include "tests/client/fake_daemon.h"
@@ -59,6 +61,23 @@ static void test_once(void)
     reader = framed_open(daemon.name, FRAMED_ONCE);
     CHECK(framed_next(reader, &view, 1000) == -1 && errno == ENOENT, "%s", strerror(errno));
     CHECK(strstr(framed_error(reader), daemon.name), "%s", framed_error(reader));
+    framed_close(reader);
+    fake_close(&daemon);
+}
+
+// The error says what to do.
+static void test_permission(void)
+{
+    struct fake_daemon daemon;
+    struct framed_view view;
+    fake_open(&daemon, "unix");
+    struct framed_reader *reader = framed_open(daemon.name, FRAMED_ONCE);
+    const bool is_root = geteuid() == 0;
+    CHECK(chmod(daemon.address.sun_path, 0) == 0, "chmod: %s", strerror(errno));
+    CHECK(!is_root || seteuid(65534) == 0, "seteuid: %s", strerror(errno));
+    CHECK(framed_next(reader, &view, 1000) == -1 && errno == EACCES, "%s", strerror(errno));
+    CHECK(!is_root || seteuid(0) == 0, "seteuid: %s", strerror(errno));
+    CHECK(strstr(framed_error(reader), "adduser"), "%s", framed_error(reader));
     framed_close(reader);
     fake_close(&daemon);
 }
@@ -189,6 +208,7 @@ int main(void)
 {
     TEST(test_addresses());
     TEST(test_once());
+    TEST(test_permission());
     TEST(test_retries());
     TEST(test_tcp());
     TEST(test_allocations("ring"));
