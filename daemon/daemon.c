@@ -232,6 +232,11 @@ static void reload_ended(void *opaque, bool whole, int rc)
     notify_reloaded(&daemon->notify);
 }
 
+static void reload_edited(void *opaque, const struct edit *edit)
+{
+    service_edited(((struct daemon *)opaque)->service, edit);
+}
+
 static void free_request(struct reload_request *request, int rc, const struct reload_result *result,
                          const char *errors)
 {
@@ -320,6 +325,7 @@ static void open_cameras_and_reload(struct daemon *daemon)
         .abandon = abandon_service,
         .began = reload_began,
         .ended = reload_ended,
+        .edited = reload_edited,
         .opaque = daemon,
         .is_applied = true,
     };

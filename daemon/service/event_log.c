@@ -52,10 +52,8 @@ struct event_reader {
 const char *event_kind_name(enum event_kind kind)
 {
     static const char *const names[EVENT_KINDS] = {
-        [EVENT_STATE] = "state",
-        [EVENT_ALARM] = "alarm",
-        [EVENT_RELOAD] = "reload",
-        [EVENT_DETECTIONS] = "detections",
+        [EVENT_STATE] = "state",   [EVENT_ALARM] = "alarm",           [EVENT_RELOAD] = "reload",
+        [EVENT_CHANGE] = "change", [EVENT_DETECTIONS] = "detections",
     };
     return names[kind];
 }
@@ -174,6 +172,13 @@ void event_log_reload(struct event_log *log, int64_t realtime_ns, bool ok, const
     add(log, EVENT_RELOAD, "",
         text_of(json_pack("{s:f, s:b, s:o}", "t", seconds(realtime_ns), "ok", ok, "text",
                           status_string(text))));
+}
+
+void event_log_edit(struct event_log *log, int64_t realtime_ns, const struct edit *edit)
+{
+    add(log, EVENT_CHANGE, edit->camera,
+        text_of(json_pack("{s:f, s:s, s:s}", "t", seconds(realtime_ns), "camera", edit->camera,
+                          "change", edit_done_text(edit))));
 }
 
 void event_log_line(struct event_log *log, const char *line, size_t bytes)

@@ -1,7 +1,8 @@
 // The last events of the daemon, for programs that follow them: states of cameras, alarms of their
-// scenes, reloads, and while somebody wants them the lines of outputs' `detections`. Events have
-// numbers that rise, also from one run of the daemon to the next. Memory is bounded: a reader that
-// is slower than events come loses the oldest, and is told how many. Loop thread.
+// scenes, reloads, changes of one camera that somebody asked for, and while somebody wants them the
+// lines of outputs' `detections`. Events have numbers that rise, also from one run of the daemon to
+// the next. Memory is bounded: a reader that is slower than events come loses the oldest, and is
+// told how many. Loop thread.
 //
 // A reader gets server-sent events, whose data are JSON:
 //
@@ -14,6 +15,7 @@
 //                 a camera that runs again outage_s
 //     alarm       t, camera, alarm, raised (or cleared)
 //     reload      t, ok, text
+//     change      t, camera, change ("put", "removed", "paused", "resumed")
 //     detections  the line (output/result_line.h)
 //     lost        lost: so many events of the reader's are missing here; null: nobody knows how
 //     many
@@ -25,8 +27,16 @@
 #include <stdint.h>
 
 #include "daemon/camera/camera_changes.h"
+#include "daemon/supervisor/edit.h"
 
-enum event_kind { EVENT_STATE, EVENT_ALARM, EVENT_RELOAD, EVENT_DETECTIONS, EVENT_KINDS };
+enum event_kind {
+    EVENT_STATE,
+    EVENT_ALARM,
+    EVENT_RELOAD,
+    EVENT_CHANGE,
+    EVENT_DETECTIONS,
+    EVENT_KINDS
+};
 #define EVENTS_ALL ((1 << EVENT_KINDS) - 1) // of a bit 1 << kind for each
 
 enum {
@@ -53,6 +63,7 @@ void event_log_close(struct event_log *);   // no reader is left; accepts NULL
 // --- what happens; where memory is short it is not kept
 void event_log_change(struct event_log *, const char *camera, const struct camera_change *);
 void event_log_reload(struct event_log *, int64_t realtime_ns, bool ok, const char *text);
+void event_log_edit(struct event_log *, int64_t realtime_ns, const struct edit *); // it is made
 // A line of JSON as output/result_line.h has it, which begins with its camera, with its newline.
 void event_log_line(struct event_log *, const char *line, size_t bytes);
 bool event_log_wants_lines(const struct event_log *); // else lines are nobody's

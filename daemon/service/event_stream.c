@@ -93,7 +93,8 @@ static bool read_filter(struct http_exchange *exchange, struct event_filter *ret
     char *end;
     *ret = (struct event_filter){.kinds = EVENTS_ALL & ~(1u << EVENT_DETECTIONS)};
     if (types && !(ret->kinds = kinds_of(types))) {
-        http_refuse(exchange, 400, "types is a list of state, alarm, reload and detections");
+        http_refuse(exchange, 400,
+                    "types is a list of state, alarm, reload, change and detections");
         return false;
     }
     if (camera && (!*camera || strlen(camera) >= sizeof ret->camera)) {

@@ -471,6 +471,12 @@ void service_reloaded(struct service *service)
                          reload->is_applied ? reload->done : reload->error);
 }
 
+void service_edited(struct service *service, const struct edit *edit)
+{
+    if (service)
+        event_log_edit(service->events, realtime_ns(), edit);
+}
+
 // --- life
 
 static int open_streams(struct service *service)

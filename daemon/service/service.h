@@ -31,9 +31,11 @@ int service_prepare(struct service *, const struct config *, const char *file, F
 // Clients of the control socket get their replies wherever it moves.
 void service_commit(struct service *);
 void service_abandon(struct service *);
-// Changes wait in the camera's report, and a reload has ended: events of both. Accept NULL.
+// Changes wait in the camera's report, a reload has ended, a camera was put, removed, paused or
+// resumed: events of all. Accept NULL.
 void service_camera_changed(struct service *, struct camera *);
 void service_reloaded(struct service *);
+void service_edited(struct service *, const struct edit *);
 // With no work under way. Its handles close with the loop's next turns. Accepts NULL.
 void service_close(struct service *);
 

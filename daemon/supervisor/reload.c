@@ -175,6 +175,8 @@ static void keep_edits(struct reload *reload, int rc, const char *text)
             log_event(LOG_LEVEL_WARNING, "not %s: %.*s", edit_done_text(edit),
                       (int)strcspn(text, "\n"), text);
         log_camera(NULL);
+        if (rc == 0)
+            reload->edited(reload->opaque, edit);
     }
     if (rc < 0)
         return;

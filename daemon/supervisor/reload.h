@@ -37,6 +37,7 @@ struct reload {
     // Before the files are read, and behind all of it. `whole`: it was no edit.
     void (*began)(void *opaque, bool whole);
     void (*ended)(void *opaque, bool whole, int rc);
+    void (*edited)(void *opaque, const struct edit *); // it is made, and on the disk
     void *opaque;
     // The account of all reloads, without edits:
     uint64_t applied, refused; // times

@@ -2,6 +2,7 @@
 """Cameras that are put, removed, paused and resumed by HTTP beside others, which notice nothing; it lasts over restarts,
 and nobody's file is touched."""
 import glob
+import http.client
 import json
 import os
 import re
@@ -9,7 +10,8 @@ import signal
 import subprocess
 import time
 
-from framed_client import BINARY, Checks, Framed, Reader, folder, free_port, make_clip, until
+from api_schemas import Api
+from framed_client import BINARY, PATIENCE, Checks, Framed, Reader, folder, free_port, make_clip, until
 from http_client import Editor, port_of
 from reloading import Reloaded, Street, check_untouched, config
 
@@ -53,6 +55,29 @@ def check_beside_others(checks, where, street):
     for name in watchers:
         lost = framed.metrics().losses(camera=name)
         checks.check(set(lost) <= {"client", "stopping"}, f"{name}: lost {lost}")
+
+
+def check_events(checks, where, clip):
+    """Each change is told to those who follow events, also to those who come later; one that is refused or none is not."""
+    with Framed(where, config({"a": json.dumps(keys_of(clip, where, "a"))}, "http: 0\nhttp_write: true")) as framed:
+        port = port_of(framed)
+        editor = Editor(port)
+        for ask in (lambda: editor.put("new", keys_of(clip, where, "new")), lambda: editor.put("new", {"url": 7}), lambda: editor.pause("new"),
+                    lambda: editor.pause("new"), lambda: editor.resume("new"), lambda: editor.delete("new"), lambda: editor.delete("new")):
+            ask()
+        following = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * PATIENCE)
+        following.request("GET", "/api/v1/events?types=change")
+        told, answer = [], following.getresponse()
+        while len(told) < 5 and (line := answer.readline().decode()):
+            if line.startswith("data: "):
+                told.append(json.loads(line[6:]))
+            if len(told) == 4:
+                editor.pause("a")
+        api = Api()
+        checks.check(all(not api.wrong("ChangeEvent", one) and abs(one["t"] - time.time()) < 60 for one in told), f"{told}")
+        told = [(one["camera"], one["change"]) for one in told]
+        checks.check(told == [("new", "put"), ("new", "paused"), ("new", "resumed"), ("new", "removed"), ("a", "paused")], f"{told}")
+        following.close()
 
 
 def check_mistakes(checks, where, clip):
@@ -170,6 +195,10 @@ def main():
         clip = f"{where}/clip.mp4"
         make_clip(clip)
         check_mistakes(checks, where, clip)
+    with folder() as where:
+        clip = f"{where}/clip.mp4"
+        make_clip(clip)
+        check_events(checks, where, clip)
     with folder() as where:
         clip = f"{where}/clip.mp4"
         make_clip(clip)

@@ -61,7 +61,7 @@ export class CameraPage {
     this.sceneTimer = setInterval(() => this.loadScene(), SCENES_MS);
     this.resized = () => this.chart();
     window.addEventListener("resize", this.resized);
-    listen(`camera=${encodeURIComponent(name)}&types=state,alarm,reload,detections`, this.abort.signal, (type, event) => this.happened(type, event),
+    listen(`camera=${encodeURIComponent(name)}&types=state,alarm,reload,change,detections`, this.abort.signal, (type, event) => this.happened(type, event),
       (problem) => problem && setText(this.eventsNotice, `No events: ${explain(problem)}`));
   }
 
@@ -306,6 +306,8 @@ function phrase(type, event) {
     return {words: `alarm ${event.alarm} ${event.raised ? "is raised" : "is over"}`, level: event.raised ? "bad" : "good"};
   if (type === "reload")
     return {words: event.ok ? "reloaded" : `not reloaded: ${event.text}`, level: event.ok ? "good" : "bad"};
+  if (type === "change")
+    return {words: `${event.change} by HTTP or framed(1)`, level: "off"};
   if (type === "lost")
     return {words: `${event.lost ?? "some"} events are missing here`, level: "warn"};
   const level = {running: "good", retrying: "bad", failed: "bad"}[/** @type {string} */ (event.state)] ?? "off";

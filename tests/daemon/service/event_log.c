@@ -108,6 +108,10 @@ static void test_texts(void)
     event_log_reload(events, 3000000000, false, "f:1:2: cameras: is missing");
     expect(reader, "event: reload\ndata: {\"t\":3.0,\"ok\":false,\"text\":\"f:1:2: cameras: is "
                    "missing\"}\n\n");
+    const struct edit edit = {.kind = EDIT_DELETE, .camera = "yard"};
+    event_log_edit(events, 4000000000, &edit);
+    expect(reader,
+           "event: change\ndata: {\"t\":4.0,\"camera\":\"yard\",\"change\":\"removed\"}\n\n");
     line("{\"camera\":\"gate\",\"x\":1}\n");
     expect(reader, "event: detections\ndata: {\"camera\":\"gate\",\"x\":1}\n\n");
     expect(reader, "");
