@@ -31,8 +31,8 @@ $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS
 	$(link) $(DAEMON_LIBS)
 
 $(B)/tests/daemon/output/disk $(B)/tests/daemon/output/keep: $(B)/tests/faults/disk.o
-$(B)/tests/daemon/decode/hardware_codec: $(B)/tests/faults/decoder.o
-$(B)/tests/daemon/decode/hardware $(B)/tests/daemon/decode/hardware_codec: LDFLAGS += -Wl,--wrap=monotonic_ns
+$(B)/tests/daemon/decode/hardware_codec $(B)/tests/daemon/decode/hardware_retry: $(B)/tests/faults/decoder.o
+$(B)/tests/daemon/decode/hardware $(B)/tests/daemon/decode/hardware_codec $(B)/tests/daemon/decode/hardware_retry: LDFLAGS += -Wl,--wrap=monotonic_ns
 $(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
 $(B)/tests/daemon/decode/early_output: LDFLAGS += -Wl,--wrap=early_output_open
 $(B)/tests/daemon/device/devices $(B)/tests/daemon/device/several: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close

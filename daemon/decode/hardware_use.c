@@ -85,3 +85,15 @@ void hardware_use_failed(const struct codec *codec, const struct decode_options 
                  name_of(choice, name),
                  error == AVERROR(ETIMEDOUT) ? "it gives no pictures" : av_err2str(error));
 }
+
+void hardware_use_hangs(const struct decode_options *options, const struct decoder_choice *choice,
+                        char said[HARDWARE_SAID_MAX])
+{
+    say_hang(options, choice, "still fails", "its driver does not come back", said);
+}
+
+void hardware_use_again(const struct decoder_choice *choice, char said[HARDWARE_SAID_MAX])
+{
+    char name[NAME_MAX_BYTES];
+    snprintf(said, HARDWARE_SAID_MAX, "%s works again: decoding by it", name_of(choice, name));
+}

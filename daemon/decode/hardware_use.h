@@ -18,5 +18,10 @@ int hardware_use_open(struct codec *, const AVCodecParameters *, const struct de
 // What to say of hardware that failed with `error`; where it hangs, no camera opens it again.
 void hardware_use_failed(const struct codec *, const struct decode_options *,
                          const struct decoder_choice *, int error, char said[HARDWARE_SAID_MAX]);
+// The same where it was tried again while the cpu decoded, and hangs.
+void hardware_use_hangs(const struct decode_options *, const struct decoder_choice *,
+                        char said[HARDWARE_SAID_MAX]);
+// What to say of hardware that was left and takes over again.
+void hardware_use_again(const struct decoder_choice *, char said[HARDWARE_SAID_MAX]);
 
 #endif

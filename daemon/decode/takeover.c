@@ -26,6 +26,7 @@ int takeover_open(struct takeover *t, const AVCodecParameters *parameters,
 void takeover_close(struct takeover *t)
 {
     codec_close(&t->codec);
+    hardware_retry_end(&t->retry);
     nvdec_turn_end(&t->turn);
     packet_history_finish(&t->history);
     avcodec_parameters_free(&t->parameters);
@@ -72,7 +73,8 @@ static void await_keyframe(struct takeover *t)
 
 bool takeover_keeps_packets(const struct takeover *t)
 {
-    return t->device || t->hardware.by == DECODE_HARDWARE;
+    return t->device || t->hardware.by == DECODE_HARDWARE ||
+           hardware_retry_is_due(&t->retry, &t->options);
 }
 
 static int open_on(struct takeover *t, struct decode_device *device)
@@ -94,7 +96,9 @@ static int open_on_hardware(struct takeover *t)
         takeover_say(t, said);
     if (rc < 0)
         count_fallback(t, rc == -ETIMEDOUT ? FALLBACK_FAILED : FALLBACK_NOT_OPENED);
-    else
+    if (rc < 0 && rc != -ENOTSUP)
+        hardware_retry_later(&t->retry, &t->hardware);
+    if (rc == 0)
         snprintf(t->description, sizeof t->description, "%s %s", t->hardware.name,
                  avcodec_get_name(t->parameters->codec_id));
     return rc;
@@ -182,7 +186,7 @@ static void give_up_codec(struct takeover *t, void (*end)(struct codec *))
     packet_history_rewind(&t->history);
 }
 
-static void notice_failure(struct takeover *t, int error)
+static void note_failure(struct takeover *t, int error)
 {
     char said[HARDWARE_SAID_MAX];
     if (t->codec.hardware)
@@ -191,6 +195,8 @@ static void notice_failure(struct takeover *t, int error)
         snprintf(said, sizeof said, "NVDEC failed (%s): decoding on the cpu", av_err2str(error));
     takeover_say(t, said);
     count_fallback(t, FALLBACK_FAILED);
+    if (t->codec.hardware)
+        hardware_retry_later(&t->retry, &t->hardware);
 }
 
 int takeover_fall_back(struct takeover *t, int error)
@@ -198,7 +204,7 @@ int takeover_fall_back(struct takeover *t, int error)
     if (t->codec.nvdec.refused || (t->codec.hardware && hardware_codec_refuses(t->codec.hardware)))
         notice_refusal(t);
     else
-        notice_failure(t, error);
+        note_failure(t, error);
     leave_device(t);
     give_up_codec(t, codec_close);
     return open_codec(t);
@@ -221,6 +227,8 @@ int takeover_join(struct takeover *t, const struct decode_target *target)
         t->hardware = hardware_use_choose(&t->options, t->parameters->codec_id);
     if (t->hardware.by == DECODE_HARDWARE)
         t->device = NULL;
+    if (t->device)
+        hardware_retry_end(&t->retry);
     t->joined = true;
     if (t->device && !t->device->find(t->parameters->codec_id)) {
         notice_refusal(t);
@@ -262,11 +270,26 @@ void takeover_restart(struct takeover *t)
         await_keyframe(t);
 }
 
-// The cpu has given out all pictures before those that NVDEC can give.
+static bool hardware_succeeds(struct takeover *t)
+{
+    char said[HARDWARE_SAID_MAX];
+    const bool succeeds =
+        hardware_retry_succeeds(&t->retry, &t->options, t->parameters, &t->history, said);
+    if (said[0])
+        takeover_say(t, said);
+    if (succeeds)
+        t->hardware = t->retry.choice;
+    return succeeds;
+}
+
+// The cpu has given out all pictures before those that NVDEC or other hardware can give.
 static bool can_take_over(struct takeover *t)
 {
-    return t->device && !codec_on_device(&t->codec) && t->history.whole &&
-           (!t->options.low_delay || nvdec_turn_came(&t->turn, t->device));
+    if (codec_on_device(&t->codec))
+        return false;
+    if (!t->device)
+        return hardware_succeeds(t);
+    return t->history.whole && (!t->options.low_delay || nvdec_turn_came(&t->turn, t->device));
 }
 
 int takeover_begin(struct takeover *t)

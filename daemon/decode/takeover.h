@@ -8,6 +8,7 @@
 #include "daemon/decode/codec.h"
 #include "daemon/decode/corruption.h"
 #include "daemon/decode/decode_options.h"
+#include "daemon/decode/hardware_retry.h"
 #include "daemon/decode/packet_history.h"
 
 // The decoder reads all of it, hands `codec` its packets, fills `history` and counts `lost` and
@@ -20,6 +21,7 @@ struct takeover {
     struct decoder_choice hardware; // the same, in the place of `device`; DECODE_CPU: none
     bool keep_on_device, joined;    // joined: once at least
     bool unopened;                  // a live camera's, on the device: has sent it nothing yet
+    struct hardware_retry retry;    // of hardware that was left
     struct nvdec_turn turn;
     int64_t waiting_since_ns; // for the turn; 0: it does not
     struct buffers *buffers;

@@ -56,6 +56,20 @@ static struct fake *find(const AVCodecContext *context)
     return found;
 }
 
+// From now on it stands for the context; NULL: there is no room.
+static struct fake *claim(const AVCodecContext *context, AVCodecContext *cpu)
+{
+    struct fake *fake = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < FAKES_MAX && !fake; i++)
+        if (!fakes[i].context)
+            fake = &fakes[i];
+    if (fake)
+        *fake = (struct fake){.context = context, .cpu = cpu};
+    pthread_mutex_unlock(&lock);
+    return fake;
+}
+
 static void hang(void)
 {
     for (;;)
@@ -77,16 +91,14 @@ int avcodec_open2(AVCodecContext *context, const AVCodec *codec, AVDictionary **
     const AVCodec *real = avcodec_find_decoder(context->codec_id);
     AVCodecContext *cpu = avcodec_alloc_context3(real);
     AVCodecParameters *parameters = avcodec_parameters_alloc();
-    struct fake *fake = find(NULL);
-    if (!cpu || !parameters || !fake || avcodec_parameters_from_context(parameters, context) < 0 ||
+    if (!cpu || !parameters || avcodec_parameters_from_context(parameters, context) < 0 ||
         avcodec_parameters_to_context(cpu, parameters) < 0)
         return AVERROR(ENOMEM);
     avcodec_parameters_free(&parameters);
     cpu->pkt_timebase = context->pkt_timebase;
     cpu->flags = context->flags;
     cpu->thread_count = 1;
-    *fake = (struct fake){.context = context, .cpu = cpu};
-    return REAL(avcodec_open2)(cpu, real, NULL);
+    return claim(context, cpu) ? REAL(avcodec_open2)(cpu, real, NULL) : AVERROR(ENOMEM);
 }
 
 int avcodec_send_packet(AVCodecContext *context, const AVPacket *packet)
@@ -200,10 +212,13 @@ void avcodec_flush_buffers(AVCodecContext *context)
 void avcodec_free_context(AVCodecContext **context)
 {
     struct fake *fake = *context ? find(*context) : NULL;
-    REAL(avcodec_free_context)(context);
     if (fake) {
+        AVCodecContext *cpu = fake->cpu;
         drop(fake);
-        REAL(avcodec_free_context)(&fake->cpu);
+        pthread_mutex_lock(&lock);
         fake->context = NULL;
+        pthread_mutex_unlock(&lock);
+        REAL(avcodec_free_context)(&cpu);
     }
+    REAL(avcodec_free_context)(context);
 }
