@@ -569,9 +569,11 @@ static int64_t request_due_ns(const struct etcd *etcd, const struct request *req
 {
     if (needs_token(etcd) && request->method != ETCD_AUTHENTICATE)
         return etcd->authenticating ? request->deadline_ns : 0;
+    if (count_running(request) == 0)
+        return 0; // to begin, or to end
     if (!has_turn(etcd, request, INT64_MAX))
         return request->deadline_ns;
-    return request->tried == 0 ? 0 : earlier(request->turn_ns, request->deadline_ns);
+    return earlier(request->turn_ns, request->deadline_ns);
 }
 
 static int64_t next_due_ns(const struct etcd *etcd)

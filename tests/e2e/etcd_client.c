@@ -155,7 +155,7 @@ static void *read_lines(void *opaque)
     for (bool more = true; more;) {
         char *line = NULL;
         size_t room = 0;
-        more = getline(&line, &room, stdin) > 0;
+        more = getline(&line, &room, stdin) > 0 && strcmp(line, "quit\n") != 0;
         if (!more) {
             free(line);
             line = strdup("quit");
@@ -164,7 +164,6 @@ static void *read_lines(void *opaque)
         lines[n_lines++ % LINES_MAX] = line;
         pthread_mutex_unlock(&lock);
         etcd_wake(etcd);
-        more = more && line && strcmp(line, "quit\n") != 0;
     }
     return NULL;
 }
