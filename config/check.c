@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config/check_cluster.h"
 #include "config/check_notify.h"
 #include "config/object.h"
 #include "config/op.h"
@@ -202,6 +203,7 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
     if (address_collides(&config->control.at, &config->http.at))
         mistake(mistakes, http, "http", "is also the control socket");
     check_notify(mistakes, config, given);
+    check_cluster(mistakes, config, given);
     check_descriptors(mistakes, config);
     check_gpus(mistakes, config, given);
     settle_threads(config);

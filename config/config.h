@@ -227,6 +227,7 @@ struct camera_config {
     bool stats; // whether pictures are analysed (daemon/scene/scene.h) without a gate too
     struct dimensions grid; // cells whose means the analysis gives
     struct motion_config motion;
+    struct node_labels on; // of a camera of the cluster: that its node must have
     struct duration connect_timeout, media_timeout, close_timeout;
     struct output_config *outputs;
     int n_outputs;
@@ -263,6 +264,23 @@ struct notify_config {
     struct duration grace, calm;
 };
 
+// What a node does with the cameras of the cluster while etcd does not answer.
+enum alone { ALONE_STOP, ALONE_KEEP };
+
+// Where cameras are that any of several daemons may run (daemon/cluster), and how this one takes
+// part.
+struct cluster_config {
+    struct endpoints etcd; // n 0: no cluster
+    char *site, *node;     // node NULL: the host's name
+    struct duration lease;
+    int room; // in cameras; 0: auto
+    struct node_labels labels;
+    enum alone alone;
+    char *user, *password;
+    char *ca;                    // a file; NULL: the system's
+    char *certificate, *keyfile; // files; NULL: none
+};
+
 struct log_config {
     enum log_level level;
 };
@@ -282,6 +300,7 @@ struct config {
     bool http_write;
     struct place control_place, http_place;
     struct notify_config notify;
+    struct cluster_config cluster;
     enum ready_when ready;
     char *tuned;                 // ignored; NULL: not set
     struct name_patterns paused; // those in the file itself; camera_config.paused tells all

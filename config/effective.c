@@ -1,5 +1,6 @@
 #include "config/effective.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "config/object.h"
@@ -32,11 +33,12 @@ static int open_section(FILE *f, struct section *section, const char *key)
     return section->indent + depth * INDENT;
 }
 
-// A table's defaults; one for each table.
+// What is left out, an object of each table; and what becomes of secrets.
 struct defaults {
     struct config root;
     struct camera_config camera;
     struct output_config output;
+    enum secrets secrets;
 };
 
 static const void *default_of(const struct defaults *defaults, const struct table *table)
@@ -78,7 +80,7 @@ static void print_values(FILE *f, const struct table *table, const void *object,
         fprintf(f, "%*s# paused\n", indent, "");
     if (preset && !value_equal(preset, default_of(defaults, table), object)) {
         fprintf(f, "%*s# preset: ", indent, "");
-        value_print(f, preset, object);
+        value_print(f, preset, object, defaults->secrets);
         putc('\n', f);
     }
     for (int i = 0; i < table->n; i++) {
@@ -87,7 +89,7 @@ static void print_values(FILE *f, const struct table *table, const void *object,
             continue;
         const int own = open_section(f, &section, row->key);
         fprintf(f, "%*s%s: ", own, "", row_word(row));
-        value_print(f, row, object);
+        value_print(f, row, object, defaults->secrets);
         putc('\n', f);
     }
 }
@@ -115,16 +117,43 @@ static void print_items(FILE *f, const struct table *table, void *owner, int ind
     }
 }
 
+static int open_defaults(struct defaults *defaults, enum secrets secrets)
+{
+    *defaults = (struct defaults){.secrets = secrets};
+    if (object_init(&root_table, &defaults->root) == 0 &&
+        object_init(&camera_table, &defaults->camera) == 0 &&
+        object_init(&output_table, &defaults->output) == 0)
+        return 0;
+    return -ENOMEM;
+}
+
+static void close_defaults(struct defaults *defaults)
+{
+    object_free(&camera_table, &defaults->camera);
+    object_free(&output_table, &defaults->output);
+    object_free(&root_table, &defaults->root);
+}
+
 void config_print_effective(FILE *f, const struct config *config)
 {
-    struct defaults defaults = {0};
-    if (object_init(&root_table, &defaults.root) == 0 &&
-        object_init(&camera_table, &defaults.camera) == 0 &&
-        object_init(&output_table, &defaults.output) == 0) {
+    struct defaults defaults;
+    if (open_defaults(&defaults, SECRETS_HIDDEN) == 0) {
         print_values(f, &root_table, config, 0, &defaults);
         print_items(f, &root_table, (void *)config, 0, &defaults);
     }
-    object_free(&camera_table, &defaults.camera);
-    object_free(&output_table, &defaults.output);
-    object_free(&root_table, &defaults.root);
+    close_defaults(&defaults);
+}
+
+void config_print_camera(FILE *f, const struct camera_config *camera)
+{
+    struct camera_config alone = *camera;
+    struct defaults defaults;
+    alone.paused = (struct place){0};
+    alone.on.n = 0;
+    if (open_defaults(&defaults, SECRETS_SHOWN) == 0) {
+        fprintf(f, "defaults: none\ncameras:\n%*s%s:\n", INDENT, "", camera->name);
+        print_values(f, &camera_table, &alone, 2 * INDENT, &defaults);
+        print_items(f, &camera_table, &alone, 2 * INDENT, &defaults);
+    }
+    close_defaults(&defaults);
 }

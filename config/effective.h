@@ -11,5 +11,8 @@
 // same configuration. A preset is a comment: what it sets stands there. So is that a camera is
 // paused, which a drop-in file may say.
 void config_print_effective(FILE *, const struct config *);
+// Prints a drop-in file with this camera alone, secrets and all, which loads as the same camera in
+// any configuration: it takes no `defaults`. Left out are `on`, and outputs that batches gave it.
+void config_print_camera(FILE *, const struct camera_config *);
 
 #endif

@@ -125,6 +125,7 @@ void config_print_schema(FILE *f)
           " \"title\": \"framed\",\n"
           " \"definitions\": {\"expanded\": {\"type\": \"string\", \"pattern\": \"\\\\$\\\\{\"},\n"
           "  \"pattern\": {\"type\": \"string\", \"pattern\": \"^!?[A-Za-z0-9_*?-]{1,31}$\"},\n"
+          "  \"endpoint\": {\"type\": \"string\", \"pattern\": \"^https?://.+:[0-9]+/?$\"},\n"
           "  \"polygon\": {\"type\": \"string\", \"pattern\": \"^ *[0-9]+(( *, *| +)[0-9]+){5,127} "
           "*$\"}},\n ",
           f);

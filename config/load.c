@@ -33,6 +33,8 @@ static void read_defaults(struct loader *l, int index, const struct config_row *
     struct target targets[] = {{.table = &camera_table, .object = &l->camera},
                                {.table = &output_table, .object = &l->output}};
     struct mapping m = {.targets = targets, .n = 2, .defaults = true};
+    if (mapping_is_word(l, index, row))
+        return;
     const yaml_node_t *node = reader_mapping(&l->reader, index, row);
     if (node)
         mapping_read(l, node, &m, "");
@@ -108,6 +110,25 @@ static int read_text(char **ret, size_t *length, const char *path,
     return *ret ? 0 : -ENOMEM;
 }
 
+// The same with the schema's defaults in place of the configuration's.
+static int read_without_defaults(struct load *load, const struct target *target)
+{
+    struct loader *l = &load->loader;
+    const struct camera_config camera = l->camera;
+    const struct output_config output = l->output;
+    l->camera = (struct camera_config){0};
+    l->output = (struct output_config){0};
+    const bool ready =
+        object_init(&camera_table, &l->camera) == 0 && object_init(&output_table, &l->output) == 0;
+    if (ready)
+        read_shared(load, target);
+    object_free(&camera_table, &l->camera);
+    object_free(&output_table, &l->output);
+    l->camera = camera;
+    l->output = output;
+    return ready ? 0 : -ENOMEM;
+}
+
 static int read_drop_in(struct load *load, const char *text, size_t length)
 {
     struct loader *l = &load->loader;
@@ -117,7 +138,10 @@ static int read_drop_in(struct load *load, const char *text, size_t length)
         own ? document_parse(&l->reader.document, text, length, &l->reader.mistakes) : -ENOMEM;
     if (status == 0) {
         read_keys(l, &target, true);
-        read_shared(load, &target);
+        if (target.given[table_find(&root_table, "defaults") - root_table.rows].key.line)
+            status = read_without_defaults(load, &target);
+        else
+            read_shared(load, &target);
         yaml_document_delete(&l->reader.document);
         object_free(&root_table, own);
     }
@@ -154,12 +178,13 @@ static void read_drop_ins(struct load *load, const char *folder)
 
 // --- all of it
 
-// Where HTTP clients may add cameras, there need be none before.
+// Where HTTP clients may add cameras, or the cluster, there need be none before.
 static void require_cameras(struct load *load)
 {
     const struct config_row *row = table_find(&root_table, "cameras");
     struct mistakes *mistakes = &load->loader.reader.mistakes;
-    if (!load->cameras_given && !load->loader.config->http_write)
+    if (!load->cameras_given && !load->loader.config->http_write &&
+        load->loader.config->cluster.etcd.n == 0)
         mistake(mistakes, (struct place){.line = 1, .column = 1}, row->key,
                 "is missing (for example %s: {name: {...}})", row->key);
 }

@@ -33,7 +33,7 @@ struct config_load_options {
 // prints every mistake to `errors` as one line "file:line:column: key: what is wrong (what is
 // allowed)". Returns 0 with *ret for config_free; or the number of mistakes; or negative errno,
 // also printed, if the file cannot be read. Only with `http_write`
-// there may be no camera yet.
+// or a cluster there may be no camera yet.
 int config_load(struct config **ret, const char *path, FILE *errors);
 int config_load_with(struct config **ret, const char *path, const struct config_load_options *,
                      FILE *errors);

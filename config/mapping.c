@@ -69,6 +69,13 @@ static struct target *find_target(struct loader *l, struct mapping *m, const cha
     return found;
 }
 
+bool mapping_is_word(struct loader *l, int index, const struct config_row *row)
+{
+    const yaml_node_t *node = reader_node(&l->reader, index);
+    return row->word && node->type == YAML_SCALAR_NODE &&
+           strcmp((const char *)node->data.scalar.value, row->word) == 0;
+}
+
 // The word of a section, which stands for one of its keys.
 static bool read_word(struct loader *l, int index, const struct config_row *section,
                       struct mapping *m)
@@ -88,11 +95,9 @@ static bool read_word(struct loader *l, int index, const struct config_row *sect
 static bool read_section(struct loader *l, int index, const struct config_row *row,
                          struct mapping *m)
 {
-    const yaml_node_t *node = reader_node(&l->reader, index);
-    if (row->word && node->type == YAML_SCALAR_NODE &&
-        strcmp((const char *)node->data.scalar.value, row->word) == 0)
+    if (mapping_is_word(l, index, row))
         return read_word(l, index, row, m);
-    node = reader_mapping(&l->reader, index, row);
+    const yaml_node_t *node = reader_mapping(&l->reader, index, row);
     if (node)
         mapping_read(l, node, m, row->key);
     return node != NULL;
@@ -113,11 +118,12 @@ static bool read_row(struct loader *l, int index, const struct config_row *row, 
     }
 }
 
-// Keys of the root whose values add up over the files; any other key belongs to the configuration
-// itself.
-static bool is_of_drop_ins(const struct config_row *row)
+// Keys of the root whose values add up over the files, and `defaults: none`; any other key belongs
+// to the configuration itself.
+static bool is_of_drop_ins(struct loader *l, const struct config_row *row, int value)
 {
-    return row->type == VALUE_ITEMS || row->type == VALUE_NAME_PATTERNS;
+    return row->type == VALUE_ITEMS || row->type == VALUE_NAME_PATTERNS ||
+           (row->type == VALUE_DEFAULTS && mapping_is_word(l, value, row));
 }
 
 static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct mapping *m,
@@ -135,7 +141,7 @@ static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct map
     if (given->key.line) {
         mistake(mistakes, at, l->reader.path, "is already given in line %d (each key once)",
                 given->key.line);
-    } else if (m->drop_in && !is_of_drop_ins(row)) {
+    } else if (m->drop_in && !is_of_drop_ins(l, row, pair->value)) {
         mistake(mistakes, at, l->reader.path,
                 "cannot be set in a drop-in file (batches, cameras or paused)");
     } else if (m->defaults && row->own) {

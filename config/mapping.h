@@ -29,6 +29,8 @@ struct mapping {
 // Reads the keys of `section` ("": of the targets themselves). Items and defaults are only noted in
 // `given`: they are read when all keys beside them are known.
 void mapping_read(struct loader *, const yaml_node_t *, struct mapping *, const char *section);
+// Whether the value is the row's word.
+bool mapping_is_word(struct loader *, int index, const struct config_row *);
 // Appends the items of a row to those that the owner has. Each begins as a copy of `prototype`.
 void mapping_read_items(struct loader *, const struct config_row *, int index, void *owner,
                         const void *prototype);

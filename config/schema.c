@@ -41,6 +41,8 @@ static const struct config_choice log_level_choices[] = {{"error", LOG_LEVEL_ERR
                                                          {"info", LOG_LEVEL_INFO},
                                                          {"debug", LOG_LEVEL_DEBUG},
                                                          {0}};
+static const struct config_choice alone_choices[] = {
+    {"stop", ALONE_STOP}, {"keep", ALONE_KEEP}, {0}};
 static const struct config_choice kernel_choices[] = {{"warp", KERNEL_WARP},
                                                       {"yuv", KERNEL_YUV},
                                                       {"copy", KERNEL_COPY},
@@ -111,7 +113,7 @@ static const struct config_choice range_choices[] = {
     enum backend_kind: backend_choices, enum transport: transport_choices, enum spare: spare_choices, \
     enum pace: pace_choices, enum turning: turning_choices, enum decoded_pictures: pictures_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum ring_memory: memory_choices, \
-    enum log_level: log_level_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
+    enum log_level: log_level_choices, enum alone: alone_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
     enum preset: preset_choices, enum fit: fit_choices, enum filter: filter_choices, enum edge: edge_choices, enum lut_interpolation: interpolation_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
     enum batch_order: batch_order_choices, enum batch_tail: batch_tail_choices, \
@@ -194,6 +196,8 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, motion.mask, NULL,
           "parts of the picture where nothing counts as motion, each a polygon of points in pixels as coded", .example = "[\"0,0 640,0 640,120 0,120\"]"),
     FIELD(struct camera_config, motion.min_area, "0", "least area that has to move, in pixels of the picture; 1/3600 of the picture in any case", RANGE(0, 1 << 28)),
+    FIELD(struct camera_config, on, NULL, "labels that a node of the cluster must have to run this camera; only for cameras that `framed cluster` places",
+          .example = "{vlan: a}"),
     ITEMS(struct camera_config, outputs, output_table, "what to make of the camera's frames; each output has a name; required unless the camera is in a batch", .own = true),
 };
 
@@ -379,10 +383,25 @@ static const struct config_row root_rows[] = {
           RANGE(0, 3600), .live = true),
     FIELD(struct config, notify.calm, "5m", "how long all must have been well before an alert is cleared; twelve times as long where it was raised again so soon after it was cleared",
           RANGE(1, 86400), .live = true),
+    SECTION("cluster", "cameras that any of several daemons may run, which share an etcd; those of this file and its drop-in files stay here"),
+    FIELD(struct config, cluster.etcd, NULL, "where etcd answers, best all of its members; without it there is no cluster",
+          .example = "[https://10.0.0.1:2379, https://10.0.0.2:2379, https://10.0.0.3:2379]"),
+    FIELD(struct config, cluster.site, NULL, "name of the cluster; what belongs to it lies in etcd below /framed/SITE/", .example = "yard"),
+    FIELD(struct config, cluster.node, NULL, "name of this daemon in the cluster; without it the host's name", .example = "box1"),
+    FIELD(struct config, cluster.lease, "5s", "after this time without a word from this daemon others take its cameras over; it lets them go itself after 0.6 of it", RANGE(2, 60)),
+    FIELD(struct config, cluster.room, "auto", "cameras of 1920x1080 at 25 pictures a second that this daemon can run, of which the cluster uses 90 %; auto: as many as it has measured room for",
+          RANGE(0, 10000), .zero = "auto"),
+    FIELD(struct config, cluster.labels, NULL, "labels of this daemon, which cameras may ask for by `on`", .example = "{vlan: a}"),
+    FIELD(struct config, cluster.alone, "stop", "without etcd; stop: close the cluster's cameras, so that none runs twice; keep: go on with them, so that none stops, though another daemon may run them too"),
+    FIELD(struct config, cluster.user, NULL, "user name at etcd", .example = "framed"),
+    FIELD(struct config, cluster.password, NULL, "password at etcd", .example = "${ETCD_PASSWORD}"),
+    FIELD(struct config, cluster.ca, NULL, "file with the certificates that sign etcd's, in place of the system's", .example = "/etc/framed/etcd-ca.pem"),
+    FIELD(struct config, cluster.certificate, NULL, "file with the certificate that this daemon shows to etcd", .example = "/etc/framed/etcd.pem"),
+    FIELD(struct config, cluster.keyfile, NULL, "file with the key of that certificate", .example = "/etc/framed/etcd.key"),
     FIELD(struct config, tuned, NULL, "accepted and ignored; `framed tune`, which is gone, wrote it",
           .example = "\"cpu=Intel(R) N100, 4 processors; gpu=none; driver=none\"", .live = true),
-    {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}",
-     .help = "keys of cameras and outputs that hold unless a camera or output sets its own"},
+    {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}", .word = "none",
+     .help = "keys of cameras and outputs that hold unless a camera or output sets its own; none, in a drop-in file: those of the configuration do not hold for its cameras"},
     FIELD(struct config, paused, NULL,
           "cameras that are not opened and give no picture: names, or patterns like gate*; framed pause and resume keep theirs in the drop-in folder",
           .example = "[gate]", .live = true),

@@ -98,6 +98,19 @@ struct name_patterns { // over names of cameras, see config/name_patterns.h; own
     char **list;
     int n;
 };
+#define ENDPOINTS_MAX 9
+#define ENDPOINT_SIZE 256
+struct endpoints { // of etcd, see config/endpoints.h; n 0: none
+    int n;
+    char url[ENDPOINTS_MAX][ENDPOINT_SIZE];
+};
+#define NODE_LABELS_MAX 16
+struct node_labels { // see config/node_labels.h
+    int n;
+    struct node_label {
+        char name[32], value[64];
+    } list[NODE_LABELS_MAX];
+};
 struct labels { // of classes, from 0 on, see config/labels.h; owns its text
     char *text; // each with its final zero, one behind the other
     size_t bytes;
@@ -174,6 +187,8 @@ enum value_type {
     VALUE_ROI,
     VALUE_SHARED,
     VALUE_LUT,
+    VALUE_ENDPOINTS,
+    VALUE_NODE_LABELS,
     VALUE_TYPES,                 // their number; what follows holds no value
     VALUE_SECTION = VALUE_TYPES, // no member: the rows "key.*" follow it
     VALUE_DEFAULTS,              // no member: rows of the camera and the output table
@@ -217,6 +232,8 @@ enum value_type {
     struct roi_choice: VALUE_ROI, \
     struct shared_name: VALUE_SHARED, \
     struct lut_file: VALUE_LUT, \
+    struct endpoints: VALUE_ENDPOINTS, \
+    struct node_labels: VALUE_NODE_LABELS, \
     default: VALUE_CHOICE)
 // clang-format on
 
@@ -246,7 +263,8 @@ struct config_row {
     double min, max;     // of every number in the value; seconds of a duration; both 0: no limits
     const char *unit;
     const char *zero; // a word that stands for 0
-    const char *word; // VALUE_SECTION: may stand in its place for a boolean key of this name
+    const char *word; // VALUE_SECTION: may stand in its place for a boolean key of this name;
+                      // VALUE_DEFAULTS: the same as no key
     const struct config_choice *choices; // VALUE_CHOICE; the last has no name
     const struct table *items;           // VALUE_ITEMS
     unsigned kernels; // output keys: a bit `1 << kernel` for each enum kernel; 0: all

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "config/describe.h"
+#include "config/endpoints.h"
 #include "config/labels.h"
 #include "config/name_patterns.h"
+#include "config/node_labels.h"
 #include "config/polygons.h"
 #include "config/program.h"
 #include "config/quantity.h"
@@ -492,6 +494,25 @@ static bool equal_classes(const void *a, const void *b)
 {
     const struct classes *p = a, *q = b;
     return p->n == q->n && !memcmp(p->list, q->list, (size_t)p->n * sizeof p->list[0]);
+}
+
+static const char *parse_endpoints(const struct config_row *row, void *member,
+                                   const char *const text[], int n)
+{
+    (void)row;
+    return endpoints_parse(member, text, n);
+}
+
+static int add_node_label(const struct config_row *row, void *member, const char *name,
+                          const char *const text[], struct place place, const char **wrong)
+{
+    (void)row, (void)place;
+    return node_labels_add(member, name, text[0], wrong);
+}
+
+static void free_node_labels(void *member)
+{
+    *(struct node_labels *)member = (struct node_labels){0};
 }
 
 // --- values that own memory
@@ -1025,6 +1046,23 @@ static const struct type {
                                         "{\"type\": [\"string\", \"number\", \"boolean\"]}}",
                        .text = true, .equal = equal_options, .own = own_options,
                        .free = free_options, .pairs = OPTIONS_MAX, .entries = 1, .add = add_option},
+    [VALUE_ENDPOINTS] =
+        {"1 to " TEXT_OF(ENDPOINTS_MAX) " of http://HOST:PORT or https://HOST:PORT",
+         "{\"$ref\": \"#/definitions/endpoint\"}, {\"type\": \"array\", \"items\": {\"anyOf\": "
+         "[{\"$ref\": \"#/definitions/endpoint\"}, {\"$ref\": \"#/definitions/expanded\"}]}, "
+         "\"minItems\": 1, \"maxItems\": " TEXT_OF(ENDPOINTS_MAX) ", \"uniqueItems\": true}",
+         .parse_list = parse_endpoints, .list = ENDPOINTS_MAX, .single = true, .shorter = true,
+         .size = sizeof(struct endpoints)},
+    [VALUE_NODE_LABELS] =
+        {"up to " TEXT_OF(NODE_LABELS_MAX) " of name: label, of A-Z a-z 0-9 . _ -",
+         "{\"type\": \"object\", \"maxProperties\": " TEXT_OF(
+             NODE_LABELS_MAX) ", \"patternProperties\": {\"^[A-Za-z0-9._-]{1,31}$\": "
+                              "{\"anyOf\": [{\"type\": [\"integer\", \"boolean\"]}, {\"type\": "
+                              "\"string\", \"pattern\": \"^[A-Za-z0-9._-]{1,63}$\"}, "
+                              "{\"$ref\": \"#/definitions/expanded\"}]}}, "
+                              "\"additionalProperties\": false}",
+         .size = sizeof(struct node_labels), .free = free_node_labels, .pairs = NODE_LABELS_MAX,
+         .entries = 1, .add = add_node_label},
     [VALUE_ROIS] =
         {"up to " TEXT_OF(ROIS_MAX) " of name: [x, y, width, height] in pixels",
          "{\"type\": \"object\", \"maxProperties\": " TEXT_OF(

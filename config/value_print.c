@@ -19,16 +19,19 @@ static void print_text(FILE *f, const char *text)
             putc('\\', f);
         if (*text == '$') // value_parse gets expanded texts
             putc('$', f);
-        putc(*text, f);
+        if ((unsigned char)*text < ' ')
+            fprintf(f, "\\x%02x", (unsigned)*text);
+        else
+            putc(*text, f);
     }
     putc('"', f);
 }
 
-// Of the user's texts: without secrets.
-static void print_redacted(FILE *f, const char *text)
+// Of the user's texts.
+static void print_own(FILE *f, const char *text, enum secrets secrets)
 {
     char shown[4 * 4096];
-    print_text(f, config_url_redacted(text, shown, sizeof shown));
+    print_text(f, secrets == SECRETS_SHOWN ? text : config_url_redacted(text, shown, sizeof shown));
 }
 
 // As short as it may be to be read as the same number.
@@ -115,7 +118,7 @@ static void print_gpu(FILE *f, const struct gpu_choice *gpu)
     }
 }
 
-static void print_address(FILE *f, const struct sink_address *address)
+static void print_address(FILE *f, const struct sink_address *address, enum secrets secrets)
 {
     const char *host = address_host(address);
     const bool brackets = strchr(host, ':');
@@ -125,7 +128,7 @@ static void print_address(FILE *f, const struct sink_address *address)
         fprintf(f, "\"tcp:%s%s%s:%d\"", brackets ? "[" : "", host, brackets ? "]" : "",
                 address->port);
     else if (address->kind == SINK_RTSP)
-        print_redacted(f, address->url);
+        print_own(f, address->url, secrets);
     else {
         char text[PATH_MAX + 16];
         snprintf(text, sizeof text, "%s%s", address_scheme(address->kind),
@@ -135,12 +138,12 @@ static void print_address(FILE *f, const struct sink_address *address)
 }
 
 // Texts one behind the other, each with its final zero.
-static void print_texts(FILE *f, const char *text, size_t bytes)
+static void print_texts(FILE *f, const char *text, size_t bytes, enum secrets secrets)
 {
     const char *between = "[";
     for (const char *end = text + bytes; text < end; text += strlen(text) + 1) {
         fputs(between, f);
-        print_redacted(f, text);
+        print_own(f, text, secrets);
         between = ", ";
     }
     putc(']', f);
@@ -162,6 +165,12 @@ static void print_list(FILE *f, const struct config_row *row, const void *member
             else
                 fprintf(f, "%d", classes->list[i].number);
         }
+    } else if (row->type == VALUE_ENDPOINTS) {
+        const struct endpoints *endpoints = member;
+        for (int i = 0; i < endpoints->n; i++, between = ", ") {
+            fputs(between, f);
+            print_text(f, endpoints->url[i]);
+        }
     } else if (row->type == VALUE_NAME_PATTERNS) {
         const struct name_patterns *patterns = member;
         for (int i = 0; i < patterns->n; i++, between = ", ") {
@@ -181,7 +190,8 @@ static void print_list(FILE *f, const struct config_row *row, const void *member
     putc(']', f);
 }
 
-static void print_map(FILE *f, const struct config_row *row, const void *member)
+static void print_map(FILE *f, const struct config_row *row, const void *member,
+                      enum secrets secrets)
 {
     const char *between = "{";
     if (row->type == VALUE_ROIS) {
@@ -190,6 +200,14 @@ static void print_map(FILE *f, const struct config_row *row, const void *member)
             fprintf(f, "%s%s: ", between, rois->list[i].name);
             print_rect(f, &rois->list[i].rect);
         }
+    } else if (row->type == VALUE_NODE_LABELS) {
+        const struct node_labels *labels = member;
+        for (int i = 0; i < labels->n; i++, between = ", ") {
+            fputs(between, f);
+            print_text(f, labels->list[i].name);
+            fputs(": ", f);
+            print_text(f, labels->list[i].value);
+        }
     } else {
         const struct demuxer_options *options = member;
         for (int i = 0; i < options->n; i++, between = ", ") {
@@ -197,10 +215,10 @@ static void print_map(FILE *f, const struct config_row *row, const void *member)
             fputs(between, f);
             print_text(f, name);
             fputs(": ", f);
-            if (config_name_is_secret(name, strlen(name)))
+            if (secrets == SECRETS_HIDDEN && config_name_is_secret(name, strlen(name)))
                 print_text(f, "***");
             else
-                print_redacted(f, options->list[i].value);
+                print_own(f, options->list[i].value, secrets);
         }
     }
     putc('}', f);
@@ -249,14 +267,15 @@ static void print_split(FILE *f, const struct split *split)
         putc('0', f);
 }
 
-static void print_string(FILE *f, const struct config_row *row, const char *text)
+static void print_string(FILE *f, const struct config_row *row, const char *text,
+                         enum secrets secrets)
 {
     const size_t n = strlen(row->key);
     const bool webhook = strcmp(row->key, "notify.webhook") == 0; // its path may be a secret
-    if (config_name_is_secret(row->key, n) || webhook)
+    if (secrets == SECRETS_HIDDEN && (config_name_is_secret(row->key, n) || webhook))
         print_text(f, "***");
     else
-        print_redacted(f, text);
+        print_own(f, text, secrets);
 }
 
 static void print_decoder(FILE *f, const struct decoder_choice *decoder)
@@ -268,7 +287,8 @@ static void print_decoder(FILE *f, const struct decoder_choice *decoder)
         fputs(words[decoder->by], f);
 }
 
-static void print_others(FILE *f, const struct config_row *row, const void *member)
+static void print_others(FILE *f, const struct config_row *row, const void *member,
+                         enum secrets secrets)
 {
     const struct control_address *control = member;
     const struct http_address *http = member;
@@ -291,13 +311,13 @@ static void print_others(FILE *f, const struct config_row *row, const void *memb
         if (control->off || control->at.kind == SINK_NONE)
             fputs(control->off ? "off" : "auto", f);
         else
-            print_address(f, &control->at);
+            print_address(f, &control->at, secrets);
         break;
     case VALUE_HTTP:
         if (http->at.kind == SINK_NONE)
             fputs("off", f);
         else
-            print_address(f, &http->at);
+            print_address(f, &http->at, secrets);
         break;
     case VALUE_CROP:
         print_rect(f, &((const struct crop *)member)->rect);
@@ -314,17 +334,18 @@ static void print_others(FILE *f, const struct config_row *row, const void *memb
         print_gpu(f, member);
         break;
     case VALUE_LABELS:
-        print_texts(f, labels->text, labels->bytes);
+        print_texts(f, labels->text, labels->bytes, secrets);
         break;
     case VALUE_PROGRAM:
-        print_texts(f, program->text, program->bytes);
+        print_texts(f, program->text, program->bytes, secrets);
         break;
     case VALUE_PIN:
         print_pin(f, member);
         break;
     case VALUE_OPTIONS:
     case VALUE_ROIS:
-        print_map(f, row, member);
+    case VALUE_NODE_LABELS:
+        print_map(f, row, member, secrets);
         break;
     default: // lists
         print_list(f, row, member);
@@ -362,12 +383,16 @@ bool value_is_set(const struct config_row *row, const void *object)
         return ((const struct rois *)member)->n > 0;
     case VALUE_POLYGONS:
         return ((const struct polygons *)member)->n > 0;
+    case VALUE_ENDPOINTS:
+        return ((const struct endpoints *)member)->n > 0;
+    case VALUE_NODE_LABELS:
+        return ((const struct node_labels *)member)->n > 0;
     default:
         return !is_empty_list(row, member) || row->zero;
     }
 }
 
-void value_print(FILE *f, const struct config_row *row, const void *object)
+void value_print(FILE *f, const struct config_row *row, const void *object, enum secrets secrets)
 {
     const void *member = (const char *)object + row->offset;
     if (row->zero && is_zero(row, member)) {
@@ -391,7 +416,7 @@ void value_print(FILE *f, const struct config_row *row, const void *object)
         fputs(row_choice(row, *(const int *)member), f);
         break;
     case VALUE_STRING:
-        print_string(f, row, *(char *const *)member);
+        print_string(f, row, *(char *const *)member, secrets);
         break;
     case VALUE_SHARED:
     case VALUE_ROI:
@@ -425,9 +450,9 @@ void value_print(FILE *f, const struct config_row *row, const void *object)
                       ((const struct channels *)member)->n);
         break;
     case VALUE_SINK:
-        print_address(f, member);
+        print_address(f, member, secrets);
         break;
     default:
-        print_others(f, row, member);
+        print_others(f, row, member, secrets);
     }
 }

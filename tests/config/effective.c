@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "config/difference.h"
+#include "config/drop_ins.h"
 #include "config/load.h"
+#include "config/object.h"
 #include "config/print.h"
 #include "tests/test.h"
 
@@ -55,6 +57,8 @@ static void test_values(void)
         "cpu: {pin: auto}\ncontrol: /run/x.sock\npaused: ['gate', 'y*']\n",
         "notify: {command: [/bin/sh, -c, 'echo $$1 \"x\"']}\n",
         "notify: {command: 'echo \\'}\n",
+        "cluster: {etcd: ['https://a:1', 'https://b:1'], site: yard, node: box1, lease: 3s, room: "
+        "12, labels: {vlan: a, floor: 2}, alone: keep, ca: /a, certificate: /b, keyfile: /c}\n",
     };
     static const char cameras[] =
         "cameras: {gate: {url: /a$$b\"c, outputs: {o: {sink: 'tcp:0'}}}}\n";
@@ -160,6 +164,7 @@ static void test_secrets(void)
         "http_token: Zorngiebel-0123456789\n"
         "notify: {webhook: 'https://h/Zorn', mqtt: {server: 'mqtt://h', user: Zorn, password: "
         "Zorn}}\n"
+        "cluster: {etcd: 'http://a:1', site: yard, user: Zorn, password: Zorn}\n"
         "cameras: {gate: {url: 'rtsp://viewer:Zorn@h/a?token=Zorn', options: {password: Zorn}, "
         "demuxer: rtsp, outputs: {o: {kernel: copy, sink: 'rtsp://viewer:Zorn@h/b'}}}}\n";
     struct config *config = load(text);
@@ -167,6 +172,46 @@ static void test_secrets(void)
     CHECK(!strcasestr(printed, "zorn") && !strstr(printed, "viewer"), "%s", printed);
     free(printed);
     config_free(config);
+}
+
+// A camera as a drop-in file of a configuration whose own defaults are others: it stays the same.
+static void test_camera(void)
+{
+    static const char before[] =
+        "defaults: {transport: udp, fps: 5, size: 32x32, fill: 3, connect_timeout: 3s}\n"
+        "cameras: {gate: {url: 'rtsp://viewer:Zorn$$1@h/a?token=Zorn', demuxer: rtsp, options: "
+        "{password: \"Zo\\trn\"}, rois: {door: [0, 0, 8, 8]}, on: {vlan: a}, outputs: {o: {sink: "
+        "'tcp:0', roi: door}, c: {kernel: copy, sink: 'rtsp://viewer:Zorn@h/b'}}}}\n"
+        "batches: {b: {cameras: gate, sink: 'tcp:0'}}\npaused: gate\n";
+    static const char other[] =
+        "defaults: {transport: multicast, damaged: drop, size: 64x64, roi: yard, flip: both, "
+        "tls: {legacy: true}}\nhttp_write: true\n";
+    const char *const path = "/nonexistent/framed.yaml", *const own =
+                                                             "/nonexistent/framed.d/gate.yaml";
+    struct config *config = load(before), *after = NULL;
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    config_print_camera(to, config->cameras);
+    fclose(to);
+    CHECK(!strstr(text, "on:") && !strstr(text, "paused") && !strstr(text, "***"), "%s", text);
+    const struct file_change list[] = {{path, other}, {own, text}};
+    const struct file_changes changes = {list, 2};
+    CHECK(config_load_with(&after, path, &(struct config_load_options){.changes = &changes},
+                           stderr) == 0,
+          "%s", text);
+    if (after) {
+        struct camera_config *camera = config->cameras;
+        camera->paused = (struct place){0};
+        camera->on = (struct node_labels){0};
+        CHECK(config_same_camera(camera, after->cameras), "%s", text);
+        CHECK(after->cameras->n_outputs == 2, "%s", text);
+        for (int i = 0; i < after->cameras->n_outputs; i++)
+            CHECK(config_same_output(&camera->outputs[i], &after->cameras->outputs[i]), "%s", text);
+    }
+    free(text);
+    config_free(config);
+    config_free(after);
 }
 
 int main(void)
@@ -177,5 +222,6 @@ int main(void)
     TEST(test_all_keys());
     TEST(test_text());
     TEST(test_secrets());
+    TEST(test_camera());
     return test_end();
 }
