@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ struct known { // of a decoder, by its name and device
     struct decoder_choice decoder;
     enum AVCodecID codec;       // AV_CODEC_ID_NONE: it hung, whatever the codec
     int64_t until_ns, pause_ns; // it is banned, and for how long; CLOCK_MONOTONIC
+    char why[HARDWARE_WHY_MAX];
 };
 
 struct hardware {
@@ -86,7 +88,8 @@ int64_t hardware_banned_ns(struct hardware *hardware, const struct decoder_choic
 }
 
 // A decoder that has not hung for the longest of the pauses begins with the shortest again.
-int64_t hardware_hangs(struct hardware *hardware, const struct decoder_choice *decoder)
+int64_t hardware_hangs(struct hardware *hardware, const struct decoder_choice *decoder,
+                       const char *why)
 {
     const int64_t now_ns = monotonic_ns();
     int64_t ban_ns = 0;
@@ -102,9 +105,37 @@ int64_t hardware_hangs(struct hardware *hardware, const struct decoder_choice *d
         ban_ns = ban_ns < BAN_MAX_NS ? ban_ns : BAN_MAX_NS;
         known->until_ns = now_ns + ban_ns;
         known->pause_ns = ban_ns;
+        snprintf(known->why, sizeof known->why, "%s", why);
     }
     pthread_mutex_unlock(&hardware->lock);
     return ban_ns;
+}
+
+const char *hardware_name(const struct decoder_choice *decoder, char to[HARDWARE_NAME_MAX])
+{
+    snprintf(to, HARDWARE_NAME_MAX, "%s%s%s", decoder->name, decoder->device[0] ? ":" : "",
+             decoder->device);
+    return to;
+}
+
+int hardware_bans(struct hardware *hardware, struct hardware_ban ret[HARDWARE_BANS_MAX])
+{
+    const int64_t now_ns = monotonic_ns();
+    int n = 0;
+    if (!hardware)
+        return 0;
+    pthread_mutex_lock(&hardware->lock);
+    for (int i = 0; i < hardware->n && n < HARDWARE_BANS_MAX; i++) {
+        const struct known *known = &hardware->failed[i];
+        if (known->codec != AV_CODEC_ID_NONE)
+            continue;
+        struct hardware_ban *ban = &ret[n++];
+        hardware_name(&known->decoder, ban->decoder);
+        snprintf(ban->why, sizeof ban->why, "%s", known->why);
+        ban->left_ns = known->until_ns > now_ns ? known->until_ns - now_ns : 0;
+    }
+    pthread_mutex_unlock(&hardware->lock);
+    return n;
 }
 
 bool hardware_is_news(struct hardware *hardware, const struct decoder_choice *decoder,

@@ -8,23 +8,13 @@
 
 static const int64_t MINUTE_NS = INT64_C(60000000000);
 
-enum { NAME_MAX_BYTES = DECODER_NAME_MAX + DECODER_DEVICE_MAX };
-
-// "vaapi:/dev/dri/renderD128".
-static const char *name_of(const struct decoder_choice *choice, char to[NAME_MAX_BYTES])
-{
-    snprintf(to, NAME_MAX_BYTES, "%s%s%s", choice->name, choice->device[0] ? ":" : "",
-             choice->device);
-    return to;
-}
-
 static void say_hang(const struct decode_options *options, const struct decoder_choice *choice,
                      const char *what, const char *why, char said[HARDWARE_SAID_MAX])
 {
-    char name[NAME_MAX_BYTES];
-    const int64_t ban_ns = hardware_hangs(options->hardware, choice);
+    char name[HARDWARE_NAME_MAX];
+    const int64_t ban_ns = hardware_hangs(options->hardware, choice, why);
     const int used = snprintf(said, HARDWARE_SAID_MAX, "%s %s (%s): decoding on the cpu",
-                              name_of(choice, name), what, why);
+                              hardware_name(choice, name), what, why);
     if (ban_ns > 0 && used < HARDWARE_SAID_MAX)
         snprintf(said + used, (size_t)(HARDWARE_SAID_MAX - used),
                  "; no camera opens it for %d minutes", (int)(ban_ns / MINUTE_NS));
@@ -45,7 +35,7 @@ int hardware_use_open(struct codec *codec, const AVCodecParameters *parameters,
                       struct buffers *buffers, struct pictures *pictures,
                       char said[HARDWARE_SAID_MAX])
 {
-    char name[NAME_MAX_BYTES], why[128] = "";
+    char name[HARDWARE_NAME_MAX], why[128] = "";
     const enum AVCodecID id = parameters->codec_id;
     said[0] = 0;
     if (hardware_banned_ns(options->hardware, choice) > 0)
@@ -59,7 +49,7 @@ int hardware_use_open(struct codec *codec, const AVCodecParameters *parameters,
     if ((rc == 0 && !hardware_differs(options->hardware, choice, id)) ||
         !hardware_is_news(options->hardware, choice, id))
         return rc;
-    name_of(choice, name);
+    hardware_name(choice, name);
     if (rc == 0)
         snprintf(said, HARDWARE_SAID_MAX,
                  "%s gave other pictures than the cpu when framed verify ran", name);
@@ -77,12 +67,12 @@ void hardware_use_failed(const struct codec *codec, const struct decode_options 
                          const struct decoder_choice *choice, int error,
                          char said[HARDWARE_SAID_MAX])
 {
-    char name[NAME_MAX_BYTES];
+    char name[HARDWARE_NAME_MAX];
     if (hardware_codec_hangs(codec->hardware))
         say_hang(options, choice, "failed", "its driver does not come back", said);
     else
         snprintf(said, HARDWARE_SAID_MAX, "%s failed (%s): decoding on the cpu",
-                 name_of(choice, name),
+                 hardware_name(choice, name),
                  error == AVERROR(ETIMEDOUT) ? "it gives no pictures" : av_err2str(error));
 }
 
@@ -94,6 +84,7 @@ void hardware_use_hangs(const struct decode_options *options, const struct decod
 
 void hardware_use_again(const struct decoder_choice *choice, char said[HARDWARE_SAID_MAX])
 {
-    char name[NAME_MAX_BYTES];
-    snprintf(said, HARDWARE_SAID_MAX, "%s works again: decoding by it", name_of(choice, name));
+    char name[HARDWARE_NAME_MAX];
+    snprintf(said, HARDWARE_SAID_MAX, "%s works again: decoding by it",
+             hardware_name(choice, name));
 }

@@ -4,13 +4,15 @@ every picture once, with the cpu's bytes and flags, and one line says what happe
 cpu under another name (tests/faults/decoder.c), and libavcodec's with libva and a driver of ours (va_driver.c)."""
 import concurrent.futures
 import contextlib
+import json
 import os
+import re
 import subprocess
 import threading
 import time
 
 import va_pictures
-from framed_client import BINARY, PATIENCE, SANITIZED, Checks, Framed, consume, folder, free_port, make_clip, run, status
+from framed_client import BINARY, PATIENCE, SANITIZED, Checks, Framed, consume, folder, free_port, make_clip, run
 
 SHIM = os.path.join(os.path.dirname(BINARY), "faults", "decoder.so")
 FRAMES = 100  # 4 s, a keyframe each second
@@ -89,8 +91,11 @@ class Run:
                 deadline = time.monotonic() + 30 * PATIENCE
                 while len(reader.frames) < FRAMES - 5 and time.monotonic() < deadline:
                     time.sleep(0.05)
-                self.status = status(self.where).get("gate", {})
-                _, self.table, _ = run("status", "-c", f"{self.where}/framed.yaml", env={"RUNTIME_DIRECTORY": self.where})
+                asked, env = ["status", "-c", f"{self.where}/framed.yaml"], {"RUNTIME_DIRECTORY": self.where}
+                self.table = run(*asked, env=env)[1]
+                told = json.loads(run(*asked, "--json", env=env)[1])
+                self.camera, = told["cameras"]
+                self.bans = told["decoder_bans"]
                 self.code = framed.stop()
             else:
                 self.code = framed.wait(30)
@@ -104,6 +109,18 @@ class Run:
     def longest_gap(self):
         times = [came for _, _, came in self.frames]
         return max((b - a for a, b in zip(times, times[1:])), default=None)
+
+
+def check_ban(checks, run):
+    """Of ten minutes that began in the run."""
+    why = "its driver does not come back"
+    ban, = run.bans
+    checks.check((ban["decoder"], ban["why"]) == (run.decode, why) and 500 < ban["left_s"] < 600, str(ban))
+    checks.check(abs(time.time() + ban["left_s"] - ban["until"]) < 60, str(ban))
+    line = rf"^decoder {run.decode}: no camera opens it until \d\d:\d\d:\d\d \(9m \d\ds\): {why}$"
+    checks.check(re.search(line, run.table, re.M), run.table)
+    left = run.metrics.sum("framed_decoder_banned_seconds", decoder=run.decode, why=why)
+    checks.check(500 < left < 600, f"{left} s")
 
 
 def check_run(checks, run, whole, said):
@@ -127,8 +144,9 @@ def check_run(checks, run, whole, said):
     fallbacks = run.metrics.sum("framed_decoder_fallbacks_total", camera="gate")
     checks.check(fallbacks == (said is not None), f"{what}: {fallbacks} fallbacks")
     if run.live:
-        checks.check((run.status["decoder"], run.status["decoder_fallbacks"]) == ("cpu", 1), str(run.status))
+        checks.check((run.camera["decoder"], run.camera["decoder_fallbacks"]) == ("cpu", 1), str(run.camera))
         checks.check("decoder cpu, 1 fallback, backend" in run.table, run.table)
+        check_ban(checks, run)
 
 
 def main():

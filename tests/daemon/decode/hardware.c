@@ -116,13 +116,14 @@ static void test_choice(void)
               hardware_is_news(hardware, &other, AV_CODEC_ID_HEVC) &&
               hardware_is_news(hardware, &vaapi, AV_CODEC_ID_H264),
           "news");
-    CHECK(hardware_hangs(hardware, &vaapi) > 0 && hardware_banned_ns(hardware, &vaapi) > 0 &&
-              hardware_banned_ns(hardware, &other) == 0,
+    CHECK(hardware_hangs(hardware, &vaapi, "no answer") > 0 &&
+              hardware_banned_ns(hardware, &vaapi) > 0 && hardware_banned_ns(hardware, &other) == 0,
           "hangs");
     CHECK(!hardware_choose(hardware, AV_CODEC_ID_H264, &choice), "%s", choice.name);
     hardware_close(hardware);
     CHECK(!hardware_choose(NULL, AV_CODEC_ID_H264, &choice) &&
-              hardware_banned_ns(NULL, &vaapi) == 0 && hardware_hangs(NULL, &vaapi) == 0 &&
+              hardware_banned_ns(NULL, &vaapi) == 0 &&
+              hardware_hangs(NULL, &vaapi, "no answer") == 0 &&
               hardware_is_news(NULL, &vaapi, AV_CODEC_ID_H264),
           "nothing is known");
 }
@@ -132,20 +133,29 @@ static void test_choice(void)
 static void test_bans(void)
 {
     const int64_t minute_ns = INT64_C(60000000000), day_ns = 24 * 60 * minute_ns;
+    const char *name = "vaapi:/dev/dri/renderD129";
+    struct hardware_ban bans[HARDWARE_BANS_MAX];
     struct hardware *hardware;
     CHECK(hardware_open(&hardware, NULL) == 0, "no memory");
+    CHECK(hardware_is_news(hardware, &v4l2, AV_CODEC_ID_H264) && hardware_bans(hardware, bans) == 0,
+          "a decoder that cannot be opened is no ban");
     for (int64_t ban_ns = 10 * minute_ns; now_ns < 3 * day_ns; ban_ns *= 2) {
         const int64_t most_ns = ban_ns < day_ns ? ban_ns : day_ns;
-        const int64_t got_ns = hardware_hangs(hardware, &vaapi);
-        CHECK(got_ns == most_ns && hardware_hangs(hardware, &vaapi) == 0, "%lld minutes, not %lld",
-              (long long)(got_ns / minute_ns), (long long)(most_ns / minute_ns));
+        const int64_t got_ns = hardware_hangs(hardware, &vaapi, "no answer");
+        CHECK(got_ns == most_ns && hardware_hangs(hardware, &vaapi, "no answer") == 0,
+              "%lld minutes, not %lld", (long long)(got_ns / minute_ns),
+              (long long)(most_ns / minute_ns));
+        CHECK(hardware_bans(hardware, bans) == 1 && !strcmp(bans[0].decoder, name) &&
+                  !strcmp(bans[0].why, "no answer") && bans[0].left_ns == most_ns,
+              "%s, %s, %lld", bans[0].decoder, bans[0].why, (long long)bans[0].left_ns);
         now_ns += most_ns - 1;
         CHECK(hardware_banned_ns(hardware, &vaapi) == 1, "over early");
         now_ns += minute_ns;
         CHECK(hardware_banned_ns(hardware, &vaapi) == 0, "not over");
+        CHECK(hardware_bans(hardware, bans) == 1 && bans[0].left_ns == 0, "not told as over");
     }
     now_ns += day_ns;
-    CHECK(hardware_hangs(hardware, &vaapi) == 10 * minute_ns, "after a day without");
+    CHECK(hardware_hangs(hardware, &vaapi, "no answer") == 10 * minute_ns, "after a day without");
     hardware_close(hardware);
 }
 

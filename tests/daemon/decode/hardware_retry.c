@@ -206,7 +206,7 @@ static void test_ban(void)
     if (!begin(&run, "flat.mp4"))
         return;
     setenv("FRAMED_DECODER", "", 1);
-    const int64_t ban_ns = hardware_hangs(options.hardware, &v4l2);
+    const int64_t ban_ns = hardware_hangs(options.hardware, &v4l2, "no answer");
     ahead_ns += ban_ns - SECOND_NS;
     take(&run, 5 * KEYFRAMES);
     CHECK(!on_hardware(&run), "it is banned");
