@@ -29,12 +29,12 @@ struct camera {
     struct camera_thread *thread;
     struct camera_report report;
     struct event ended;
-    bool started, joined;                        // camera_start, camera_join was called
-    struct rate_counter pictures, spent[STAGES]; // of the report, sampled by the status
-    struct availability_share availability;      // kept by the alerts, as is:
-    unsigned alerts;                             // raised now: bit 1 << enum alert_kind
-    struct camera *next;                         // the caller's, like:
-    bool released;                               // camera_release_device was called
+    bool started, joined;                               // camera_start, camera_join was called
+    struct rate_counter pictures, bytes, spent[STAGES]; // of the report, sampled by the status
+    struct availability_share availability;             // kept by the alerts, as is:
+    unsigned alerts;                                    // raised now: bit 1 << enum alert_kind
+    struct camera *next;                                // the caller's, like:
+    bool released;                                      // camera_release_device was called
 };
 
 // Opens the camera and its outputs, sinks not included, with a copy of the configuration; no thread

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/wire.h"
 
 static const struct {
@@ -54,9 +55,16 @@ void camera_report_picture(struct camera_report *report, const struct frame *fra
     pthread_mutex_unlock(&report->lock);
 }
 
-void camera_report_packet(struct camera_report *report)
+void camera_report_connect(struct camera_report *report)
+{
+    packet_report_connect(&report->of_packets);
+}
+
+void camera_report_packet(struct camera_report *report, const struct packet *packet)
 {
     count(&report->packets);
+    packet_report_read(&report->of_packets, packet,
+                       realtime_ns() - (monotonic_ns() - packet->received_ns));
 }
 
 void camera_report_skipped(struct camera_report *report, enum decoded_pictures decodes,
@@ -66,11 +74,13 @@ void camera_report_skipped(struct camera_report *report, enum decoded_pictures d
     atomic_fetch_add(&report->skipped, (uint64_t)packets);
 }
 
-void camera_report_stream(struct camera_report *report, const char *decoder, const char *stream)
+void camera_report_stream(struct camera_report *report, const char *decoder, const char *stream,
+                          const char *profile)
 {
     pthread_mutex_lock(&report->lock);
     snprintf(report->description.decoder, CAMERA_TEXT_MAX, "%s", decoder);
     snprintf(report->description.stream, CAMERA_TEXT_MAX, "%s", stream);
+    snprintf(report->description.profile, CAMERA_PROFILE_MAX, "%s", profile ? profile : "");
     pthread_mutex_unlock(&report->lock);
 }
 

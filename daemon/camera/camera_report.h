@@ -10,6 +10,7 @@
 #include "daemon/base/latency.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/camera/camera_changes.h"
+#include "daemon/camera/packet_report.h"
 #include "daemon/decode/frame.h"
 #include "daemon/input/demux.h"
 #include "daemon/scene/scene_report.h"
@@ -17,11 +18,12 @@
 // The flags of pictures that are counted.
 enum counted_flag { COUNTED_DAMAGED, COUNTED_INTERLACED, COUNTED_HDR, COUNTED_FLAGS };
 
-enum { CAMERA_TEXT_MAX = 160 };
+enum { CAMERA_TEXT_MAX = 160, CAMERA_PROFILE_MAX = 64 };
 
 struct camera_description {
     // "cpu h264", and what the stream is; empty before the first picture.
     char decoder[CAMERA_TEXT_MAX], stream[CAMERA_TEXT_MAX];
+    char profile[CAMERA_PROFILE_MAX]; // of the stream's codec; empty: not known
     // Of the last picture: its size, and what memory its stream takes; width 0 before the first.
     struct stream_memory memory;
     struct demux_network network;
@@ -43,6 +45,7 @@ struct camera_report {
     _Atomic uint64_t skipped;   // packets that were left out by that
     _Atomic uint64_t fallbacks; // times that the cpu took over decoding from a device
     _Atomic uint64_t converted; // by libswscale, to a format that kernels read
+    struct packet_report of_packets;
     struct stage_watch stages;
     struct scene_report scene;
     struct camera_changes changes;
@@ -54,7 +57,8 @@ void camera_report_open(struct camera_report *);
 void camera_report_close(struct camera_report *);
 
 // --- camera thread
-void camera_report_packet(struct camera_report *);
+void camera_report_connect(struct camera_report *); // another connection has begun
+void camera_report_packet(struct camera_report *, const struct packet *);
 // With the reason; NULL: there is none, or that of before.
 void camera_report_state(struct camera_report *, enum camera_state, const char *why);
 void camera_report_alarms(struct camera_report *); // of the scene may be others now
@@ -62,7 +66,9 @@ void camera_report_picture(struct camera_report *, const struct frame *,
                            const struct stream_memory *);
 // What is decoded by now, and how many packets were left out since this was last said.
 void camera_report_skipped(struct camera_report *, enum decoded_pictures, int64_t packets);
-void camera_report_stream(struct camera_report *, const char *decoder, const char *stream);
+// `profile` NULL: not known.
+void camera_report_stream(struct camera_report *, const char *decoder, const char *stream,
+                          const char *profile);
 void camera_report_network(struct camera_report *, const struct demux *);
 void camera_report_error(struct camera_report *, const char *text);
 

@@ -67,7 +67,7 @@ static int pass_frames(struct camera_thread *t)
         if (input == -ECANCELED)
             return input;
         if (input == 0) {
-            camera_report_packet(t->context.report);
+            camera_report_packet(t->context.report, &packet);
             copies_packet(t->subscriptions, t->context.events, &packet, demux_parameters(t->demux),
                           &t->stop, &t->context.report->stages);
         }
@@ -173,7 +173,8 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
     if (change == STREAM_RESIZED)
         device_reconsider(&t->lease);
     if (change == STREAM_BEGINS || strcmp(report->description.decoder, decoder) != 0)
-        camera_report_stream(report, decoder, demux_describe(t->demux));
+        camera_report_stream(report, decoder, demux_describe(t->demux),
+                             decoder_profile(demux_parameters(t->demux)));
     if (change == STREAM_BEGINS) {
         outage_end(&t->outage);
         camera_report_state(report, CAMERA_RUNNING, NULL);
@@ -398,6 +399,7 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
     if (!t->stream.begun && !demux_knows_losses(t->demux))
         malloc_trim(0); // of the pictures that libavformat decoded to know the stream
     stream_connect(&t->stream);
+    camera_report_connect(t->context.report);
     decode_stall_connect(&t->stall);
     device_reconsider(&t->lease);
     rc = prepare_decoder(t);

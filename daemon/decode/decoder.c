@@ -447,6 +447,11 @@ enum fallback decoder_last_fallback(const struct decoder *d)
     return d->takeover.last_fallback;
 }
 
+const char *decoder_profile(const struct AVCodecParameters *parameters)
+{
+    return avcodec_profile_name(parameters->codec_id, parameters->profile);
+}
+
 const char *decoder_describe(const struct decoder *d)
 {
     return d->takeover.description;

@@ -75,6 +75,8 @@ void decoder_memory(const struct decoder *, struct stream_memory *ret);
 int decoder_orientation(const struct decoder *);
 // "nvdec h264", "cpu h264": may change in flight.
 const char *decoder_describe(const struct decoder *);
+// What of its codec a stream uses, as the codec's standard calls it: "High"; NULL: not known.
+const char *decoder_profile(const struct AVCodecParameters *);
 // A sentence worth one log line since the last call ("AV1 is not supported by NVDEC here: decoding
 // on the cpu"), or NULL. Valid until the next call.
 const char *decoder_notice(struct decoder *);

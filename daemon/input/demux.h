@@ -16,6 +16,7 @@ struct demux_memory;
 
 struct packet {          // of one picture
     struct AVPacket *av; // the demux's own; valid until the next demux_read or demux_close
+    size_t bytes;        // that it has
     int64_t pts_ns;      // INT64_MIN where the stream gives none
     int64_t received_ns; // CLOCK_MONOTONIC: its first network packet came; of a file: it was read
     int64_t arrived_ns;  // CLOCK_MONOTONIC: its last network packet came; of a file: received_ns

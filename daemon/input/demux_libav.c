@@ -426,6 +426,7 @@ static int libav_read(struct demux *demux, struct packet *ret)
     const int64_t capture_ns = capture_clock(in), now_ns = monotonic_ns();
     *ret = (struct packet){
         .av = in->packet,
+        .bytes = (size_t)in->packet->size,
         .pts_ns = in->packet->pts,
         .received_ns = now_ns,
         .arrived_ns = now_ns,

@@ -241,6 +241,7 @@ int rtsp_video_packet(struct rtsp_video *video, const struct rtsp_unit *unit, st
     const bool clock = unit->capture_ns != INT64_MIN;
     *ret = (struct packet){
         .av = packet,
+        .bytes = (size_t)packet->size,
         .pts_ns = packet->pts,
         .received_ns = own->received_ns,
         .arrived_ns = own->arrived_ns,

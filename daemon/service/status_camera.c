@@ -31,6 +31,7 @@ void status_camera_sample(struct camera *camera, int64_t now, bool turn)
 {
     const struct camera_report *report = &camera->report;
     rate_counter_sample(&camera->pictures, atomic_load(&report->pictures), now);
+    rate_counter_sample(&camera->bytes, atomic_load(&report->of_packets.bytes), now);
     for (int i = 0; i < STAGES; i++)
         rate_counter_sample(&camera->spent[i], atomic_load(&report->stages.spent_ns[i]), now);
     for (int i = 0; i < camera->subscriptions->n; i++)
@@ -216,6 +217,20 @@ double status_camera_share(const struct camera *camera, enum stage stage, int64_
     return fmin(share, 1);
 }
 
+static json_t *keyframe_json(const struct packet_report *packets)
+{
+    const int64_t ns = atomic_load(&packets->keyframe_ns);
+    return seconds(ns > 0 ? ns : -1);
+}
+
+static json_t *clock_json(const struct packet_report *packets)
+{
+    if (!atomic_load(&packets->has_clock))
+        return json_null();
+    return json_pack("{s:f, s:f}", "offset_s", (double)atomic_load(&packets->offset_ns) / 1e9,
+                     "jitter_s", (double)atomic_load(&packets->jitter_ns) / 1e9);
+}
+
 static json_t *flagged_json(const struct camera_report *report)
 {
     json_t *flagged = json_object();
@@ -286,6 +301,7 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
 {
     struct camera_description description = camera_report_describe(&camera->report);
     char url[URL_MAX];
+    const struct camera_report *report = &camera->report;
     int state = atomic_load(&camera->report.state);
     const char *backend = atomic_load(&camera->report.backend);
     const int gpu = atomic_load(&camera->report.gpu);
@@ -293,14 +309,17 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
     if (codec)
         *codec++ = 0;
     return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s?, s:o, s:f, s:I, s:s?, s:I, s:I, s:o, "
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:I, s:s?, s:o, s:f, s:I, "
+        "s:s?, s:I, s:I, s:o, "
         "s:I, "
         "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
         next_try(camera, state, now), "url",
         status_string(config_url_redacted(camera->config->url, url, sizeof url)), "stream",
-        text_or_null(description.stream), "codec", text_or_null(codec ? codec : ""), "picture",
-        picture_json(&description.memory), "decoder", text_or_null(description.decoder),
+        text_or_null(description.stream), "codec", text_or_null(codec ? codec : ""), "profile",
+        text_or_null(description.profile), "bits_per_second", 8 * rate_counter_rate(&camera->bytes),
+        "keyframe_s", keyframe_json(&report->of_packets), "clock", clock_json(&report->of_packets),
+        "picture", picture_json(&description.memory), "decoder", text_or_null(description.decoder),
         "decoder_fallbacks", (json_int_t)atomic_load(&camera->report.fallbacks), "backend", backend,
         "device", backend && gpu >= 0 ? json_integer(gpu) : json_null(), "fps_in",
         rate_counter_rate(&camera->pictures), "pictures",

@@ -7,7 +7,7 @@ import {copyButton, h, setText} from "./dom.js";
 import {listen} from "./events.js";
 import {PicturePair} from "./picture.js";
 import {onCamera, refresh} from "./status.js";
-import {REASONS, clockTime, count, duration, health, lossWords, percent, rate} from "./words.js";
+import {REASONS, bitRate, clockTime, count, duration, health, lossWords, percent, rate} from "./words.js";
 
 /** @typedef {import("./status.js").Camera} Camera
  *  @typedef {import("./status.js").Status} Status
@@ -261,7 +261,8 @@ export class CameraPage {
     /** @type {[string, any][]} */
     const rows = [
       ["Address", camera.url], ["Stream", camera.stream], ["Size", camera.picture && `${camera.picture.width}×${camera.picture.height}`],
-      ["Codec", camera.codec], ["Decoder", camera.decoder && `${camera.decoder}${camera.device === null ? "" : ` ${camera.device}`}, decodes ${camera.decodes ?? "all"}`],
+      ["Codec", camera.codec && `${camera.codec} ${camera.profile ?? ""}`], ["Bit rate", camera.bits_per_second ? bitRate(camera.bits_per_second) : ""],
+      ["Keyframes", camera.keyframe_s && `every ${duration(camera.keyframe_s)}`], ["Clock", camera.pictures ? clockWords(camera.clock) : ""], ["Decoder", camera.decoder && `${camera.decoder}${camera.device === null ? "" : ` ${camera.device}`}, decodes ${camera.decodes ?? "all"}`],
       ["Kernels", camera.backend], ["Frames in", `${rate(camera.fps_in)}/s, ${count(camera.pictures)} in all`],
       ["Marked", flagged.map(([name, n]) => `${count(n)} ${name}`).join(", ") || "none"],
       ["Reconnects", count(camera.reconnects)],
@@ -289,6 +290,14 @@ export class CameraPage {
   }
 }
 
+
+/** @param {Camera["clock"]} clock */
+function clockWords(clock) {
+  if (!clock)
+    return "the camera does not tell the time: pictures count from their arrival";
+  const {offset_s: ahead, jitter_s: jitter} = clock;
+  return `the camera's, ${duration(Math.abs(ahead))} ${ahead > 0 ? "ahead of" : "behind"} this machine's when pictures come, ± ${duration(jitter)}`;
+}
 
 /** @param {import("./status.js").Consumer[]} consumers */
 function consumersTable(consumers) {

@@ -18,7 +18,8 @@ import {getJson} from "./api.js";
  *     offered: number, emitted: number, lost: Object<string, number>, fps_out: number, fps_lost: number,
  *     latency: Latency, results: any, last_error: Problem | null}} Output
  * @typedef {{name: string, state: string, next_try_s: number | null, url: string, stream: string | null,
- *     codec: string | null, picture: {width: number, height: number} | null, decoder: string | null,
+ *     codec: string | null, profile: string | null, bits_per_second: number, keyframe_s: number | null,
+ *     clock: {offset_s: number, jitter_s: number} | null, picture: {width: number, height: number} | null, decoder: string | null,
  *     backend: string | null, device: number | null, fps_in: number, pictures: number, decodes: string | null,
  *     skipped: number, converted: number, flagged: Object<string, number>, reconnects: number,
  *     thread: Object<string, number>, network: Object<string, any> | null, last_error: Problem | null,

@@ -4,7 +4,7 @@ import {cameraPath, explain, send} from "./api.js";
 import {copyButton, h, setText} from "./dom.js";
 import {PicturePair} from "./picture.js";
 import {onSummary, refresh} from "./status.js";
-import {duration, rate} from "./words.js";
+import {bitRate, duration, rate} from "./words.js";
 
 /** Presets of framed.yaml(5), with a size that their models often have. @type {[string, string, string][]} */
 const PRESETS = [
@@ -211,7 +211,7 @@ function setHint(place, words) {
 function streamRows(stream) {
   return [
     ["Codec", `${stream.codec} ${stream.profile ?? ""}`], ["Size", `${stream.width}×${stream.height}`], ["Frames", `${rate(stream.fps)} per second`],
-    ["Bit rate", stream.bits_per_second ? `${(stream.bits_per_second / 1e6).toFixed(1)} Mbit/s` : ""],
+    ["Bit rate", stream.bits_per_second ? bitRate(stream.bits_per_second) : ""],
     ["Keyframes", stream.keyframe_seconds ? `every ${duration(stream.keyframe_seconds)}` : "none but the first"],
     ["Clock", stream.clock ? "the camera tells the time of its pictures" : "the camera does not tell the time: pictures count from their arrival"],
     ["Damaged", `${stream.damaged} of ${stream.pictures} pictures in ${duration(stream.seconds)}`],

@@ -64,6 +64,11 @@ export function bytes(n) {
   return n < 1 << 30 ? `${Math.round(n / (1 << 20))} MiB` : `${(n / (1 << 30)).toFixed(1)} GiB`;
 }
 
+/** @param {number} n  bits per second */
+export function bitRate(n) {
+  return n < 1e6 ? `${Math.round(n / 1e3)} kbit/s` : `${(n / 1e6).toFixed(1)} Mbit/s`;
+}
+
 /** @param {number} n */
 export function count(n) {
   return n.toLocaleString("en");

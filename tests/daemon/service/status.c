@@ -117,6 +117,10 @@ static void test_before_the_first_picture(void)
     expect_number(json, "config.loaded_at", 7, 7);
     expect_text(json, "config.last_reload", NULL);
     expect_text(json, "bound.leg", "unknown");
+    expect_text(json, "cameras.0.profile", NULL);
+    CHECK(json_is_null(at(json, "cameras.0.keyframe_s")) &&
+              json_is_null(at(json, "cameras.0.clock")),
+          "of a stream that is not there");
     expect_text(json, "bound.cameras_more", NULL);
     expect_text(json, "bound.upload", NULL); // the cpu has no such legs
     expect_text(json, "bound.kernel", NULL);
@@ -182,6 +186,13 @@ static void test_at_work(void)
             ledger_emit(&output->ledger);
         latency_observe(&output->latency, (i + 1) * INT64_C(1000000));
     }
+    struct packet_report *packets = &rig.camera.report.of_packets;
+    atomic_store(&packets->bytes, 500000);
+    atomic_store(&packets->keyframe_ns, 2500000000);
+    atomic_store(&packets->offset_ns, -100000000);
+    atomic_store(&packets->jitter_ns, 4000000);
+    atomic_store(&packets->has_clock, true);
+    camera_report_stream(&rig.camera.report, "cpu hevc", "hevc", "Main 10");
     status_camera_sample(&rig.camera, now, false);
     last_error_set(&output->last_error, "cannot open rtsp://u:geheim@h/\xff\n at all");
     atomic_store(&rig.camera.report.next_try_ns, monotonic_ns() + INT64_C(5000000000));
@@ -190,6 +201,11 @@ static void test_at_work(void)
     expect_number(json, "cameras.0.fps_in", 24.9, 25.1);
     expect_number(json, "cameras.0.pictures", 50, 50);
     expect_number(json, "cameras.0.converted", 11, 11);
+    expect_text(json, "cameras.0.profile", "Main 10");
+    expect_number(json, "cameras.0.bits_per_second", 1.99e6, 2.01e6);
+    expect_number(json, "cameras.0.keyframe_s", 2.5, 2.5);
+    expect_number(json, "cameras.0.clock.offset_s", -0.1, -0.1);
+    expect_number(json, "cameras.0.clock.jitter_s", 0.004, 0.004);
     expect_number(json, "cameras.0.flagged.damaged", 7, 7);
     expect_number(json, "cameras.0.flagged.interlaced", 0, 0);
     expect_number(json, "cameras.0.flagged.hdr", 9, 9);
@@ -244,7 +260,7 @@ static void test_summary(void)
     atomic_store(&f->ledger.emitted, 20);
     latency_observe(&f->latency, 40000000);
     status_camera_sample(&rig.camera, now, false);
-    camera_report_stream(&rig.camera.report, "cpu h264", "h264 \"\xff\"");
+    camera_report_stream(&rig.camera.report, "cpu h264", "h264 \"\xff\"", "High");
     camera_report_error(&rig.camera.report, "refused: rtsp://u:geheim@h/");
     last_error_set(&f->last_error, "no room");
     rig.camera.alerts = 1u << ALERT_FLAPPING | 1u << ALERT_DAMAGED;
