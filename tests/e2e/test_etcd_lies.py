@@ -131,6 +131,12 @@ def check_floods(checks):
             liar.behave = be_honest
             said = client.ask("get", 5000, "/framed/")
             checks.check(said["rc"] == 0 and client.close() == 0, f"after a flood: {said}")
+    # JSON that is whole, and small until it is read.
+    with Liar(say(answer("[" + "[]," * 8000000 + "0]"))) as liar, Client(liar.url) as client:
+        said = client.ask("get", 10000, "/framed/")
+        memory = client.memory()
+        good = said["errno"] == "EPROTO" and (SANITIZED or memory < 300) and client.close() == 0
+        checks.check(good, f"eight million lists: {said}, {memory} MiB")
 
 
 def check_large(checks):
