@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "config/check.h"
+#include "config/check_cluster.h"
 #include "config/crops.h"
 #include "config/drop_ins.h"
 #include "config/file.h"
@@ -41,6 +42,21 @@ static void read_defaults(struct loader *l, int index, const struct config_row *
     preset_apply(&l->output, targets[1].given);
 }
 
+static void read_one(struct loader *l, int index, const struct config_row *row)
+{
+    struct target target = {.table = &root_table, .object = l->config};
+    struct mapping m = {.targets = &target, .n = 1};
+    if (row->type != VALUE_SECTION) {
+        reader_value(&l->reader, index, row, l->config);
+        return;
+    }
+    const yaml_node_t *node = reader_mapping(&l->reader, index, row);
+    if (node)
+        mapping_read(l, node, &m, row->key);
+    if (node)
+        check_cluster(&l->reader.mistakes, l->config, target.given);
+}
+
 // Reads one key of the root. Mistakes elsewhere do not count, so no other key is looked at.
 static void read_only(struct loader *l, const char *key)
 {
@@ -54,7 +70,7 @@ static void read_only(struct loader *l, const char *key)
         if (node->type != YAML_SCALAR_NODE || strcmp((const char *)node->data.scalar.value, key))
             continue;
         size_t path = reader_enter(&l->reader, key);
-        reader_value(&l->reader, pair->value, row, l->config);
+        read_one(l, pair->value, row);
         reader_leave(&l->reader, path);
     }
 }

@@ -22,8 +22,8 @@ struct config_load_options {
     // The unit whose credentials count as set, though only the service can read them. A key that
     // holds one counts as not known: it keeps its default, or has an x in its text. NULL: none.
     struct unit *unit;
-    // Only this key of the root is read; mistakes elsewhere, and drop-in files, do not count. NULL:
-    // all.
+    // Only this key of the root is read, with all below it; mistakes elsewhere, and drop-in files,
+    // do not count. NULL: all.
     const char *only;
     // What files of the configuration are to hold in place of what they do. NULL: nothing.
     const struct file_changes *changes;

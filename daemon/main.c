@@ -126,6 +126,8 @@ static const struct command commands[] = {
     {"record", "make the running daemon write a clip of a camera", NULL, 0, record_main},
     {"snap", "print the next picture of a camera, or of an output, as a JPEG", NULL, 0, snap_main},
     {"verify", "hold tensors to frameworks, and decoders to the cpu", NULL, 0, verify_main},
+    {"cluster", "say which cameras several daemons share, and what these do", NULL, 0,
+     cluster_main},
     {"support", "pack what helps to find a fault, without passwords", NULL, 0, support_main},
     {"defaults", "print a configuration with every key and its default", defaults, 0, NULL},
     {"schema", "print the configuration's JSON Schema (draft-07)", schema, 0, NULL},

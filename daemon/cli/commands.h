@@ -14,6 +14,7 @@ int resume_main(int argc, char **argv);
 int record_main(int argc, char **argv);
 int snap_main(int argc, char **argv);
 int verify_main(int argc, char **argv);
+int cluster_main(int argc, char **argv);
 int support_main(int argc, char **argv);
 
 #endif

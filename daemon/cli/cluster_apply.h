@@ -1,0 +1,16 @@
+// Cameras that are put into a cluster, or taken out of it.
+#ifndef FRAMED_DAEMON_CLI_CLUSTER_APPLY_H
+#define FRAMED_DAEMON_CLI_CLUSTER_APPLY_H
+
+#include "daemon/cli/cluster_store.h"
+
+// Each prints what it did and returns an enum exit_code.
+// Makes the cluster's cameras those of the file; `prune`: removes the others.
+int cluster_apply(struct cluster_store *, const char *file, bool prune);
+// Adds the cameras of the files, none of which the cluster has.
+int cluster_add(struct cluster_store *, const char *const files[], int n);
+int cluster_remove(struct cluster_store *, const char *const names[], int n);
+int cluster_move(struct cluster_store *, const char *name, const char *node);
+int cluster_drain(struct cluster_store *, const char *node, bool drain);
+
+#endif
