@@ -265,7 +265,7 @@ struct notify_config {
 };
 
 // What a node does with the cameras of the cluster while etcd does not answer.
-enum alone { ALONE_STOP, ALONE_KEEP };
+enum cluster_alone { ALONE_STOP, ALONE_KEEP };
 
 // Where cameras are that any of several daemons may run (daemon/cluster), and how this one takes
 // part.
@@ -275,7 +275,7 @@ struct cluster_config {
     struct duration lease;
     int room; // in cameras; 0: auto
     struct node_labels labels;
-    enum alone alone;
+    enum cluster_alone alone;
     char *user, *password;
     char *ca;                    // a file; NULL: the system's
     char *certificate, *keyfile; // files; NULL: none

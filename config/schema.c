@@ -113,7 +113,7 @@ static const struct config_choice range_choices[] = {
     enum backend_kind: backend_choices, enum transport: transport_choices, enum spare: spare_choices, \
     enum pace: pace_choices, enum turning: turning_choices, enum decoded_pictures: pictures_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum ring_memory: memory_choices, \
-    enum log_level: log_level_choices, enum alone: alone_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
+    enum log_level: log_level_choices, enum cluster_alone: alone_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
     enum preset: preset_choices, enum fit: fit_choices, enum filter: filter_choices, enum edge: edge_choices, enum lut_interpolation: interpolation_choices, enum flip: flip_choices, enum dtype: dtype_choices, \
     enum layout: layout_choices, enum order: order_choices, enum pixel_format: format_choices, \
     enum batch_order: batch_order_choices, enum batch_tail: batch_tail_choices, \
