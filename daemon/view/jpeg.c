@@ -1,77 +1,144 @@
 #include "daemon/view/jpeg.h"
 
 #include <errno.h>
-#include <libavcodec/avcodec.h>
-#include <libavutil/opt.h>
+#include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct jpeg {
-    AVCodecContext *context;
-    AVFrame *frame;
-    AVPacket *packet;
+#include <jpeglib.h> // which wants FILE
+
+enum {
+    COMPONENTS = 3,
+    ROWS_MAX = 2 * DCTSIZE, // of a component, that are encoded together
+    HEADER_BYTES = 1024,
+    PIXELS_A_BYTE = 4, // of pictures that need much; where one needs more, room grows
 };
 
-static int open_encoder(struct jpeg *jpeg, enum pixel_format format, int width, int height,
-                        int quantiser)
+struct jpeg {
+    struct jpeg_compress_struct context;
+    struct jpeg_error_mgr errors;
+    jmp_buf failed;
+    uint8_t *file;
+    size_t room;
+    uint8_t *padded; // rows whose last block lies partly behind the picture
+};
+
+// libjpeg would end the process. All else than memory was asked for as it must be.
+static void fail(j_common_ptr context)
 {
-    const AVCodec *codec = avcodec_find_encoder(AV_CODEC_ID_MJPEG);
-    if (!codec)
-        return -EINVAL;
-    jpeg->context = avcodec_alloc_context3(codec);
-    jpeg->frame = av_frame_alloc();
-    jpeg->packet = av_packet_alloc();
-    if (!jpeg->context || !jpeg->frame || !jpeg->packet)
-        return -ENOMEM;
-    AVCodecContext *context = jpeg->context;
-    context->width = jpeg->frame->width = width;
-    context->height = jpeg->frame->height = height;
-    context->pix_fmt = format == PIXEL_YUV420P ? AV_PIX_FMT_YUVJ420P : AV_PIX_FMT_YUVJ444P;
-    context->time_base = (AVRational){1, 25};                       // which a JPEG does not have
-    context->flags = AV_CODEC_FLAG_QSCALE | AV_CODEC_FLAG_BITEXACT; // no comment in the file
-    context->global_quality = quantiser * FF_QP2LAMBDA;
-    context->thread_count = 1;
-    av_opt_set(context->priv_data, "huffman", "default", 0); // the best tables cost a second pass
-    jpeg->frame->format = context->pix_fmt;
-    jpeg->frame->quality = context->global_quality;
-    const int rc = avcodec_open2(context, codec, NULL);
-    return rc == AVERROR(ENOMEM) ? -ENOMEM : rc < 0 ? -EINVAL : 0;
+    longjmp(*(jmp_buf *)context->client_data, 1);
 }
 
-int jpeg_open(struct jpeg **ret, enum pixel_format format, int width, int height, int quantiser)
+static void say_nothing(j_common_ptr context)
+{
+    (void)context;
+}
+
+static size_t whole_blocks(size_t bytes)
+{
+    return (bytes + DCTSIZE - 1) / DCTSIZE * DCTSIZE;
+}
+
+static void set_up(struct jpeg *jpeg, enum pixel_format format, int width, int height, int quality)
+{
+    struct jpeg_compress_struct *context = &jpeg->context;
+    context->err = jpeg_std_error(&jpeg->errors);
+    jpeg->errors.error_exit = fail;
+    jpeg->errors.output_message = say_nothing;
+    context->client_data = &jpeg->failed;
+    jpeg_create_compress(context);
+    context->image_width = (JDIMENSION)width;
+    context->image_height = (JDIMENSION)height;
+    context->input_components = COMPONENTS;
+    context->in_color_space = JCS_YCbCr;
+    jpeg_set_defaults(context);
+    jpeg_set_quality(context, quality, TRUE);
+    context->raw_data_in = TRUE;
+    for (int c = 0; c < COMPONENTS; c++) {
+        const int samples = c == 0 && format_is_420(format) ? 2 : 1;
+        context->comp_info[c].h_samp_factor = context->comp_info[c].v_samp_factor = samples;
+    }
+}
+
+int jpeg_open(struct jpeg **ret, enum pixel_format format, int width, int height, int quality)
 {
     struct jpeg *jpeg = calloc(1, sizeof *jpeg);
     if (!jpeg)
         return -ENOMEM;
-    const int rc = open_encoder(jpeg, format, width, height, quantiser);
-    if (rc < 0)
+    jpeg->padded = malloc((size_t)COMPONENTS * ROWS_MAX * whole_blocks((size_t)width));
+    jpeg->room = HEADER_BYTES + (size_t)width * (size_t)height / PIXELS_A_BYTE;
+    jpeg->file = malloc(jpeg->room);
+    if (!jpeg->padded || !jpeg->file || setjmp(jpeg->failed)) {
         jpeg_close(jpeg);
-    else
-        *ret = jpeg;
-    return rc;
+        return -ENOMEM;
+    }
+    set_up(jpeg, format, width, height, quality);
+    *ret = jpeg;
+    return 0;
 }
 
 void jpeg_close(struct jpeg *jpeg)
 {
     if (!jpeg)
         return;
-    av_packet_free(&jpeg->packet);
-    av_frame_free(&jpeg->frame);
-    avcodec_free_context(&jpeg->context);
+    jpeg_destroy_compress(&jpeg->context);
+    free(jpeg->padded);
+    free(jpeg->file);
     free(jpeg);
+}
+
+// The row itself, or a copy in `to` with as many of its last sample as a block lacks.
+static uint8_t *whole_row(uint8_t *row, size_t bytes, uint8_t *to)
+{
+    const size_t whole = whole_blocks(bytes);
+    if (bytes == whole)
+        return row;
+    memcpy(to, row, bytes);
+    memset(to + bytes, row[bytes - 1], whole - bytes);
+    return to;
+}
+
+// Those from row `y` of the picture on; behind the last row of a component it goes on with that.
+static void put_rows(struct jpeg *jpeg, const struct image *image, int y)
+{
+    struct jpeg_compress_struct *context = &jpeg->context;
+    const size_t room = whole_blocks((size_t)image->width);
+    uint8_t *row[COMPONENTS][ROWS_MAX], **rows[COMPONENTS], *to = jpeg->padded;
+    for (int c = 0; c < COMPONENTS; c++) {
+        const struct plane *plane = &image->plane[c];
+        const int last = plane_rows(image->format, c, image->height) - 1;
+        const int first = plane_rows(image->format, c, y);
+        const int n = DCTSIZE * context->comp_info[c].v_samp_factor;
+        for (int i = 0; i < n; i++, to += room) {
+            uint8_t *from = plane->data + (first + i < last ? first + i : last) * plane->stride;
+            row[c][i] = whole_row(from, plane_row_bytes(image->format, c, image->width), to);
+        }
+        rows[c] = row[c];
+    }
+    jpeg_write_raw_data(context, rows, (JDIMENSION)(DCTSIZE * context->max_v_samp_factor));
 }
 
 int jpeg_encode(struct jpeg *jpeg, const struct image *image, const uint8_t **file, size_t *size)
 {
-    for (int p = 0; p < pixel_format_planes(image->format); p++) {
-        jpeg->frame->data[p] = image->plane[p].data;
-        jpeg->frame->linesize[p] = (int)image->plane[p].stride;
+    struct jpeg_compress_struct *context = &jpeg->context;
+    unsigned char *written = jpeg->file;
+    unsigned long bytes = jpeg->room;
+    if (setjmp(jpeg->failed)) {
+        jpeg_abort_compress(context);
+        return -ENOMEM;
     }
-    jpeg->frame->pts++;
-    av_packet_unref(jpeg->packet);
-    int rc = avcodec_send_frame(jpeg->context, jpeg->frame);
-    if (rc == 0)
-        rc = avcodec_receive_packet(jpeg->context, jpeg->packet);
-    *file = jpeg->packet->data;
-    *size = (size_t)jpeg->packet->size;
-    return rc < 0 ? -ENOMEM : 0; // all else was asked of jpeg_open
+    jpeg_mem_dest(context, &written, &bytes);
+    jpeg_start_compress(context, TRUE);
+    while (context->next_scanline < context->image_height)
+        put_rows(jpeg, image, (int)context->next_scanline);
+    jpeg_finish_compress(context);
+    if (written != jpeg->file) { // it had no room
+        free(jpeg->file);
+        jpeg->file = written;
+        jpeg->room = bytes;
+    }
+    *file = written;
+    *size = bytes;
+    return 0;
 }

@@ -1,4 +1,4 @@
-// JPEGs of pictures, by libavcodec's encoder. One thread uses an encoder.
+// JPEGs of pictures, by libjpeg-turbo. One thread uses an encoder.
 #ifndef FRAMED_DAEMON_VIEW_JPEG_H
 #define FRAMED_DAEMON_VIEW_JPEG_H
 
@@ -6,9 +6,9 @@
 
 struct jpeg;
 
-// For pictures of that size, yuv420p or yuv444p with the colours of JPEG (JPEG_COLOUR).
-// `quantiser`: from 1, the best, to 31. 0, -ENOMEM, or -EINVAL where there is no such encoder.
-int jpeg_open(struct jpeg **ret, enum pixel_format, int width, int height, int quantiser);
+// For pictures of that size, yuv420p or yuv444p with the colours of JPEG (JPEG_COLOUR). `quality`:
+// from 1 to 100, the best. 0 or -ENOMEM.
+int jpeg_open(struct jpeg **ret, enum pixel_format, int width, int height, int quality);
 void jpeg_close(struct jpeg *); // accepts NULL
 // The file is valid until the next call. 0 or -ENOMEM.
 int jpeg_encode(struct jpeg *, const struct image *, const uint8_t **file, size_t *size);

@@ -13,11 +13,11 @@
 #include "kernels/cpu/versions.h"
 
 enum {
-    QUANTISER = 6,        // of pictures that are looked at
-    TENSOR_QUANTISER = 2, // of tensors, whose pixels are looked at
-    FINE = 3,             // of 3x3 pixels, bilinear reads 2x2
-    DEPTH = 1,            // jobs at once
-    DEADLINE_S = 1,       // of a job
+    QUALITY = 65,        // of pictures that are looked at
+    TENSOR_QUALITY = 95, // of tensors, whose pixels are looked at
+    FINE = 3,            // of 3x3 pixels, bilinear reads 2x2
+    DEPTH = 1,           // jobs at once
+    DEADLINE_S = 1,      // of a job
 };
 
 // The device's work on one picture, which may take longer than anybody waits for it.
@@ -310,7 +310,7 @@ int rendition_encode(struct rendition *rendition, const uint8_t **file, size_t *
         op_lay_out(&rendition->op, &image, rendition->data);
     if (rc == 0 && !rendition->jpeg)
         rc = jpeg_open(&rendition->jpeg, image.format, image.width, image.height,
-                       tensor ? TENSOR_QUANTISER : QUANTISER);
+                       tensor ? TENSOR_QUALITY : QUALITY);
     if (rc == 0)
         rc = jpeg_encode(rendition->jpeg, &image, file, file_size);
     if (rc == -ECHRNG)
