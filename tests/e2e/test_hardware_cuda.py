@@ -1,22 +1,102 @@
 #!/usr/bin/python3
 """NVIDIA's decoder as generic hardware (`decode: cuda`), the way of VAAPI and all others: framed verify finds it and NVDEC
 equal, `decode: auto` takes it where the kernels run on the cpu, and cameras get the cpu's bytes, with and without B-frames
-and a live camera's pictures ahead of libavcodec's output. Wants a GPU."""
+and a live camera's pictures ahead of libavcodec's output. Where it fails in mid-stream the cpu gives the next picture
+within a second, and a minute later it gives the pictures again. Wants a GPU.
+
+usage: test_hardware_cuda.py [FOLDER]   with FOLDER only makes the clips there
+environment: FRAMED_CLIPS, such a folder, for a box without ffmpeg"""
+import concurrent.futures
 import hashlib
+import json
 import os
 import re
+import socket
+import sys
+import threading
+import time
 
-from framed_client import Checks, Framed, Reader, Server, folder, make_clip, run
+from framed_client import BINARY, Checks, Framed, consume, folder, free_port, make_clip, run, until
 
 GPU = os.path.exists("/dev/nvidiactl")
-FRAMES = 100
+SHIM = os.path.join(os.path.dirname(BINARY), "faults", "decoder.so")
+FRAMES, RATE = 100, 25
+FAULT_AT = 55
+FILES = {f"{codec}-{b_frames}.mp4": (codec, "640x360", b_frames) for codec in ("h264", "h265") for b_frames in (0, 2)}
+# Each picture of these is another, so that a picture too early or twice shows.
+CLIPS = {**FILES, "live.ts": ("h264", "320x240", 2), "gate.mp4": ("h264", "320x240", 2)}
 CAMERA = """
   {name}:
     url: {url}
     decode: {decode}
+    {keys}
     outputs:
       planes: {{kernel: yuv, format: yuv420p, overflow: wait, sink: "{sink}"}}
 """
+FAILED = "cuda failed ({}): decoding on the cpu"
+FAULTS = {  # what the log says
+    f"copy:{FAULT_AT}": FAILED.format("Input/output error"),
+    f"copy-hang:{FAULT_AT}": FAILED.format("its driver does not come back") + "; no camera opens it for 10 minutes",
+}
+
+
+def make_clips(where):
+    for name, (codec, size, b_frames) in CLIPS.items():
+        make_clip(f"{where}/{name}", codec, FRAMES, size, RATE, b_frames)
+
+
+def config(*cameras):
+    return "backend: cpu\ncameras:" + "".join(cameras)
+
+
+class Reader(threading.Thread):
+    """The digests of a socket's frames, and when each of them came."""
+
+    def __init__(self, address, limit=None):
+        super().__init__(daemon=True)
+        self.address, self.limit = address, limit
+        self.digests, self.times = [], []
+        self.start()
+
+    def run(self):
+        try:
+            for _, payload in consume.frames_from(self.address, 10):
+                self.digests.append(hashlib.sha256(payload).digest())
+                self.times.append(time.monotonic())
+                if len(self.digests) == self.limit:
+                    return
+        except (OSError, ValueError):
+            pass
+
+    def longest_gap(self):
+        return max((b - a for a, b in zip(self.times, self.times[1:])), default=float("inf"))
+
+
+class Stream(threading.Thread):
+    """A live stream over tcp: a clip at its pace, to each who connects."""
+
+    def __init__(self, clip):
+        super().__init__(daemon=True)
+        with open(clip, "rb") as file:
+            self.bytes = file.read()
+        self.listener = socket.create_server(("127.0.0.1", free_port()))
+        self.url = "tcp://127.0.0.1:{}".format(self.listener.getsockname()[1])
+        self.start()
+
+    def run(self):
+        while True:
+            peer, _ = self.listener.accept()
+            threading.Thread(target=self.send, args=[peer], daemon=True).start()
+
+    def send(self, peer):
+        begun, piece = time.monotonic(), 188
+        try:
+            for at in range(0, len(self.bytes), piece):
+                peer.sendall(self.bytes[at:at + piece])
+                time.sleep(max(0, begun + at / len(self.bytes) * FRAMES / RATE - time.monotonic()))
+            peer.close()
+        except OSError:
+            pass
 
 
 def check_verify(checks, where):
@@ -31,19 +111,17 @@ def check_verify(checks, where):
     checks.check("decoder cuda h264 equal\n" in record and "decoder cuda hevc equal\n" in record, record)
 
 
-def check_files(checks, where):
-    clips = {f"{codec}{b_frames}": make_clip(f"{where}/{codec}{b_frames}.mp4", codec, FRAMES, "1280x720", b_frames=b_frames)
-             for codec in ("h264", "h265") for b_frames in (0, 2)}
-    cameras = [CAMERA.format(name=f"{clip}-{decode}", url=path, decode=decode, sink=f"file:{where}/{clip}-{decode}.raw")
-               for clip, path in clips.items() for decode in ("cpu", "cuda", "auto")]
-    config = "backend: cpu\ncameras:" + "".join(cameras)
-    with Framed(where, config, {"STATE_DIRECTORY": where}) as framed:
+def check_files(checks, clips, where):
+    cameras = [CAMERA.format(name=f"{clip[:-4]}-{decode}", url=f"{clips}/{clip}", decode=decode, keys="",
+                             sink=f"file:{where}/{clip}-{decode}.raw")
+               for clip in FILES for decode in ("cpu", "cuda", "auto")]
+    with Framed(where, config(*cameras), {"STATE_DIRECTORY": where}) as framed:
         code, log = framed.wait(60), framed.errors()
         metrics = framed.metrics()
     checks.check(code == 0, f"exit {code}:\n{log}")
     checks.check(metrics.sum("framed_decoder_fallbacks_total") == 0, log)
     checks.check(log.count("decoder cuda ") == 8, log)
-    for clip in clips:
+    for clip in FILES:
         digests = set()
         for decode in ("cpu", "cuda", "auto"):
             with open(f"{where}/{clip}-{decode}.raw", "rb") as file:
@@ -51,23 +129,79 @@ def check_files(checks, where):
         checks.check(len(digests) == 1, f"{clip}: the bytes differ")
 
 
-def check_live(checks, where):
-    """Each picture of the clip is another, so that a picture too early or twice shows."""
-    clip = make_clip(f"{where}/live.mp4", "h264", FRAMES, b_frames=2)
-    with Server(where, clip) as server:
-        cameras = [CAMERA.format(name=decode, url=server.url(), decode=decode, sink=f"unix:{where}/{decode}.sock")
-                   for decode in ("cpu", "cuda")]
-        with Framed(where, "backend: cpu\ncameras:" + "".join(cameras)) as framed:
-            readers = {decode: Reader(f"unix:{where}/{decode}.sock", limit=FRAMES) for decode in ("cpu", "cuda")}
-            for reader in readers.values():
-                reader.join(30)
-            log = framed.errors()
-    seen = {decode: [hashlib.sha256(payload).digest() for _, payload in reader.frames] for decode, reader in readers.items()}
+def check_live(checks, clips, where):
+    stream = Stream(f"{clips}/live.ts")
+    cameras = [CAMERA.format(name=decode, url=stream.url, decode=decode, keys="", sink=f"unix:{where}/{decode}.sock")
+               for decode in ("cpu", "cuda")]
+    with Framed(where, config(*cameras)) as framed:
+        readers = {decode: Reader(f"unix:{where}/{decode}.sock", FRAMES) for decode in ("cpu", "cuda")}
+        for reader in readers.values():
+            reader.join(30)
+        log = framed.errors()
+    seen = {decode: reader.digests for decode, reader in readers.items()}
     # Both join where they come; what they share must be the same pictures in the same order.
     first = seen["cpu"].index(seen["cuda"][0]) if seen["cuda"] and seen["cuda"][0] in seen["cpu"] else 0
     shared = min(len(seen["cpu"]) - first, len(seen["cuda"]))
     checks.check(shared > FRAMES // 2 and seen["cpu"][first:first + shared] == seen["cuda"][:shared],
                  f"{shared} of {len(seen['cpu'])} and {len(seen['cuda'])}:\n{log}")
+    checks.check("decoder cuda " in log, log)
+
+
+def gate(where, clips, decode, keys="pace: realtime", fault=""):
+    """A framed with a camera of its own, and who reads it."""
+    os.mkdir(where)
+    sink = f"unix:{where}/gate.sock"
+    text = config(CAMERA.format(name="gate", url=f"{clips}/gate.mp4", decode=decode, keys=keys, sink=sink))
+    return Framed(where, text, {"LD_PRELOAD": SHIM, "FRAMED_DECODER": fault}), sink
+
+
+def warnings(framed):
+    return [line.split("camera=gate ")[-1] for line in framed.errors().splitlines() if line.startswith("warning")]
+
+
+def whole(checks, where, clips):
+    """The digests of the cpu's pictures."""
+    framed, sink = gate(f"{where}/gate-cpu", clips, "cpu", "pace: full")
+    with framed:
+        reader = Reader(sink)
+        checks.check(framed.wait(20) == 0, framed.errors())
+        reader.join(5)
+    checks.check(len(reader.digests) == FRAMES, f"{len(reader.digests)} frames:\n{framed.errors()}")
+    return reader.digests
+
+
+def check_faults(checks, where, clips, wanted):
+    for fault, said in FAULTS.items():
+        framed, sink = gate(f"{where}/{fault.replace(':', '')}", clips, "cuda", fault=fault)
+        with framed:
+            reader = Reader(sink)
+            code = framed.wait(30)
+            reader.join(5)
+        gap, fallbacks = reader.longest_gap(), framed.metrics().sum("framed_decoder_fallbacks_total", camera="gate")
+        print(f"{fault}: {gap:.3f} s between two pictures at most", flush=True)
+        checks.check(code == 0 and reader.digests == wanted, f"{fault}: exit {code}, {len(reader.digests)} frames:\n{framed.errors()}")
+        checks.check(gap < 1, f"{fault}: {gap} s without a picture")
+        checks.check(warnings(framed) == [said] and fallbacks == 1, f"{fault}: {fallbacks} fallbacks:\n{framed.errors()}")
+
+
+def check_return(checks, where, clips, wanted):
+    """One copy fails: a minute later the cpu hands the pictures back."""
+    here, fault = f"{where}/return", f"copy:{FAULT_AT}-{FAULT_AT}"
+    framed, sink = gate(here, clips, "cuda", "pace: realtime\n    loop: true", fault)
+    with framed:
+        begun, reader = time.monotonic(), Reader(sink)
+        until(lambda: len(warnings(framed)) >= 2, 90)
+        lasted, seen = time.monotonic() - begun, len(reader.digests)
+        until(lambda: len(reader.digests) >= seen + 2 * FRAMES, 20)
+        told = json.loads(run("status", "-c", f"{here}/framed.yaml", "--json", env={"RUNTIME_DIRECTORY": here})[1])
+        framed.stop()
+    print(f"back after {lasted:.1f} s, {reader.longest_gap():.3f} s between two pictures at most", flush=True)
+    checks.check(warnings(framed) == [FAILED.format("Input/output error"), "cuda works again: decoding by it"], framed.errors())
+    checks.check(60 < lasted < 75, f"{lasted} s:\n{framed.errors()}")
+    checks.check(told["cameras"][0]["decoder"] == "cuda", str(told["cameras"]))
+    differ = [i for i, digest in enumerate(reader.digests) if digest != wanted[i % FRAMES]]
+    checks.check(len(reader.digests) >= seen + 2 * FRAMES and not differ, f"{len(reader.digests)} frames, other bytes in {differ[:9]}")
+    checks.check(reader.longest_gap() < 1, f"{reader.longest_gap()} s without a picture")
 
 
 def main():
@@ -76,10 +210,22 @@ def main():
         checks.skip("no NVIDIA GPU")
         checks.end()
     with folder() as where:
-        check_verify(checks, where)
-        check_files(checks, where)
-        check_live(checks, where)
+        clips = os.environ.get("FRAMED_CLIPS", where)
+        if clips == where:
+            make_clips(where)
+        wanted = whole(checks, where, clips)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            returned = pool.submit(check_return, checks, where, clips, wanted)
+            check_verify(checks, where)
+            check_files(checks, clips, where)
+            check_live(checks, clips, where)
+            check_faults(checks, where, clips, wanted)
+            returned.result()
     checks.end()
 
 
-main()
+if len(sys.argv) > 1:
+    os.makedirs(sys.argv[1], exist_ok=True)
+    make_clips(sys.argv[1])
+else:
+    main()

@@ -13,8 +13,14 @@
 //   hold:N      it keeps N pictures back until the end
 //   wrong:N     of picture N and those behind it one bit is another
 //   wrong10     the same of all pictures of 10 bits
+//
+// Of decoders on a real device (vaapi, cuda) copies to the host fail:
+//
+//   copy:N      copy N of the process and those behind it are an error; copy:N-M: up to M
+//   copy-hang:N copy N lasts for ever
 #include <dlfcn.h>
 #include <libavcodec/avcodec.h>
+#include <libavutil/hwcontext.h>
 #include <libavutil/pixdesc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -42,7 +48,10 @@ static int wants(const char *fault, int count)
     const size_t length = strlen(fault);
     if (!wanted || strncmp(wanted, fault, length) != 0)
         return 0;
-    return wanted[length] == ':' ? count >= atoi(wanted + length + 1) : wanted[length] == 0;
+    const char *last = strchr(wanted + length, '-');
+    if (wanted[length] != ':')
+        return wanted[length] == 0;
+    return count >= atoi(wanted + length + 1) && (!last || count <= atoi(last + 1));
 }
 
 static struct fake *find(const AVCodecContext *context)
@@ -221,4 +230,15 @@ void avcodec_free_context(AVCodecContext **context)
         REAL(avcodec_free_context)(&cpu);
     }
     REAL(avcodec_free_context)(context);
+}
+
+int av_hwframe_transfer_data(AVFrame *to, const AVFrame *from, int flags)
+{
+    static _Atomic int copies;
+    const int copy = ++copies;
+    if (wants("copy", copy))
+        return AVERROR(EIO);
+    if (wants("copy-hang", copy))
+        hang();
+    return REAL(av_hwframe_transfer_data)(to, from, flags);
 }
