@@ -8,9 +8,11 @@ enum {
     EDGE_CELLS = 8, // of a box: one has an edge
 };
 
-// Cells that touch, while they are found: of a group its first cell's entry, the root.
-struct group {
-    uint16_t root; // of each cell: a cell of its group that comes earlier, or itself
+// Cells of a row that follow each other; and those that touch, while they are found: of a group its
+// first run has the entry, the root.
+struct run {
+    uint16_t root; // of each run: a run of its group that comes earlier, or itself
+    uint16_t row, first, last;
     uint16_t left, top, right, bottom; // of a root: cells, both ends included
     uint16_t cells, edges;
 };
@@ -18,25 +20,25 @@ struct group {
 size_t motion_workspace_bytes(const struct motion *m)
 {
     const size_t step = motion_workspace_at(m, NULL).bytes;
-    const size_t boxes = sizeof(struct group) * (size_t)(m->columns * m->rows);
-    return step > boxes ? step : boxes;
+    const size_t runs = sizeof(struct run) * (size_t)((m->columns + 1) / 2 * m->rows);
+    return step > runs ? step : runs;
 }
 
-static uint16_t root_of(struct group *groups, uint16_t i)
+static uint16_t root_of(struct run *runs, uint16_t i)
 {
-    while (groups[i].root != i)
-        i = groups[i].root = groups[groups[i].root].root;
+    while (runs[i].root != i)
+        i = runs[i].root = runs[runs[i].root].root;
     return i;
 }
 
-// Joins two cells' groups; the root is the one that comes first.
-static void join(struct group *groups, uint16_t a, uint16_t b)
+// Joins two runs' groups; the root is the one that comes first.
+static void join(struct run *runs, uint16_t a, uint16_t b)
 {
-    a = root_of(groups, a);
-    b = root_of(groups, b);
+    a = root_of(runs, a);
+    b = root_of(runs, b);
     if (a == b)
         return;
-    struct group *to = &groups[a < b ? a : b], *from = &groups[a < b ? b : a];
+    struct run *to = &runs[a < b ? a : b], *from = &runs[a < b ? b : a];
     from->root = to->root;
     to->left = from->left < to->left ? from->left : to->left;
     to->top = from->top < to->top ? from->top : to->top;
@@ -46,30 +48,50 @@ static void join(struct group *groups, uint16_t a, uint16_t b)
     to->edges += from->edges;
 }
 
-// The list is in the order of rows: a cell's neighbours that come before it are the cell before it,
-// and at most three in the row above, which `above` follows.
-static void groups_find(const struct motion *m, const struct motion_changes *changes,
-                        struct group *groups)
+// The run that begins at entry i of the list.
+static struct run run_at(const struct motion *m, const struct motion_changes *changes, uint32_t i)
 {
-    uint32_t above = 0;
-    for (uint32_t i = 0; i < changes->count; i++) {
-        const int cell = changes->cell[i] >> 1, x = cell % m->columns, y = cell / m->columns;
-        const uint16_t column = (uint16_t)x, row = (uint16_t)y, edge = changes->cell[i] & 1;
-        groups[i] = (struct group){(uint16_t)i, column, row, column, row, 1, edge};
-        if (i > 0 && x > 0 && changes->cell[i - 1] >> 1 == cell - 1)
-            join(groups, (uint16_t)(i - 1), (uint16_t)i);
-        if (y == 0)
-            continue;
-        const int first = cell - m->columns - (x > 0),
-                  last = cell - m->columns + (x < m->columns - 1);
-        while (changes->cell[above] >> 1 < first)
-            above++;
-        for (uint32_t k = above; changes->cell[k] >> 1 <= last; k++)
-            join(groups, (uint16_t)k, (uint16_t)i);
-    }
+    const int cell = changes->cell[i] >> 1, x = cell % m->columns;
+    int cells = 0, edges = 0;
+    do
+        edges += changes->cell[i++] & 1;
+    while (x + ++cells < m->columns && i < changes->count && changes->cell[i] >> 1 == cell + cells);
+    const uint16_t row = (uint16_t)(cell / m->columns), first = (uint16_t)x;
+    const uint16_t last = (uint16_t)(x + cells - 1);
+    return (struct run){
+        .row = row,
+        .first = first,
+        .last = last,
+        .left = first,
+        .top = row,
+        .right = last,
+        .bottom = row,
+        .cells = (uint16_t)cells,
+        .edges = (uint16_t)edges,
+    };
 }
 
-static struct motion_box box_of(const struct motion *m, const struct group *g)
+// The list is in the order of rows: a run touches runs of the row above that follow each other,
+// too, from `above` on. Returns how many there are.
+static uint32_t runs_find(const struct motion *m, const struct motion_changes *changes,
+                          struct run *runs)
+{
+    uint32_t n = 0, above = 0;
+    for (uint32_t i = 0; i < changes->count; n++) {
+        struct run *const run = &runs[n];
+        *run = run_at(m, changes, i);
+        run->root = (uint16_t)n;
+        i += run->cells;
+        while (above < n && (runs[above].row + 1 < run->row ||
+                             (runs[above].row < run->row && runs[above].last + 1 < run->first)))
+            above++;
+        for (uint32_t k = above; runs[k].row < run->row && runs[k].first <= run->last + 1; k++)
+            join(runs, (uint16_t)k, (uint16_t)n);
+    }
+    return n;
+}
+
+static struct motion_box box_of(const struct motion *m, const struct run *g)
 {
     return (struct motion_box){(int32_t)((int64_t)g->left * m->width / m->columns),
                                (int32_t)((int64_t)g->top * m->height / m->rows),
@@ -112,14 +134,14 @@ static bool boxes_near(const struct motion *m, const struct motion_boxes *a,
 void motion_boxes(const struct motion *m, const struct motion_changes *changes,
                   struct motion_boxes *boxes, void *workspace)
 {
-    struct group *groups = workspace;
+    struct run *runs = workspace;
     const struct motion_boxes before = *boxes;
     const int64_t picture = (int64_t)m->width * m->height, cells = (int64_t)m->columns * m->rows;
     *boxes = (struct motion_boxes){
         .changed = changes->count, .flags = changes->flags, .light = changes->fast};
-    groups_find(m, changes, groups);
-    for (uint32_t i = 0; i < changes->count; i++) {
-        const struct group *g = &groups[i];
+    const uint32_t n = runs_find(m, changes, runs);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct run *g = &runs[i];
         if (g->root != i || g->cells < m->box_cells || g->edges * EDGE_CELLS < g->cells ||
             g->cells * picture < m->params.min_area * cells)
             continue;
