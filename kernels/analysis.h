@@ -30,7 +30,7 @@ struct analysis {
 // Of one picture. The analyser's memory: valid until its next picture.
 struct analysis_result {
     struct luma_statistics luma;
-    const uint32_t *cells; // sums, statistics.columns x statistics.rows, row by row
+    const uint8_t *grid; // means, statistics.grid_columns x statistics.grid_rows, row by row
     uint64_t fingerprint;
     const struct motion_boxes *motion;
 };

@@ -150,8 +150,9 @@ struct backend_driver {
     int (*analyser_open)(struct backend *, struct analyser **ret, const struct analysis *analysis,
                          const struct image *src);
     void (*analyser_close)(struct analyser *); // accepts NULL
-    // The camera's next picture. Blocks until *ret is there: a fraction of a millisecond. One
-    // thread at a time. 0, or -EIO where the device has failed.
+    // The camera's next picture. Blocks until *ret is there: a fraction of a millisecond, or up to
+    // two where a device analyses the pictures of many cameras together. One thread at a time. 0,
+    // or -EIO where the device has failed.
     int (*analyse)(struct analyser *, const struct image *src, struct analysis_result *ret);
 
     // After a failure, between close and the next open with the same options: gives up all that

@@ -43,15 +43,7 @@ int statistics_init(struct statistics *s, const struct statistics_params *params
 
 void statistics_grid(const struct statistics *s, const uint32_t *cells, uint8_t *means)
 {
-    const int split = s->split;
     for (int row = 0; row < s->grid_rows; row++)
-        for (int column = 0; column < s->grid_columns; column++) {
-            uint64_t sum = 0;
-            for (int y = row * split; y < (row + 1) * split; y++)
-                for (int x = column * split; x < (column + 1) * split; x++)
-                    sum += cells[y * s->columns + x];
-            const int32_t *xs = &s->column_edges[column * split], *ys = &s->row_edges[row * split];
-            const uint64_t pixels = (uint64_t)(xs[split] - xs[0]) * (uint64_t)(ys[split] - ys[0]);
-            *means++ = (uint8_t)((sum + pixels / 2) / pixels);
-        }
+        for (int column = 0; column < s->grid_columns; column++)
+            *means++ = statistics_mean(s, cells, row, column);
 }

@@ -72,6 +72,20 @@ statistics_fn statistics_reference;
 // From `cells` to the rounded means of the grid's cells, grid_columns x grid_rows, row by row.
 void statistics_grid(const struct statistics *, const uint32_t *cells, uint8_t *means);
 
+// One of these means, for C and CUDA alike.
+static inline FRAMED_HD uint8_t statistics_mean(const struct statistics *s, const uint32_t *cells,
+                                                int row, int column)
+{
+    const int split = s->split, *xs = &s->column_edges[column * split],
+              *ys = &s->row_edges[row * split];
+    uint64_t sum = 0;
+    for (int y = row * split; y < (row + 1) * split; y++)
+        for (int x = column * split; x < (column + 1) * split; x++)
+            sum += cells[y * s->columns + x];
+    const uint64_t pixels = (uint64_t)(xs[split] - xs[0]) * (uint64_t)(ys[split] - ys[0]);
+    return (uint8_t)((sum + pixels / 2) / pixels);
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -242,7 +242,7 @@ static void note(struct scene *scene, struct frame *frame, const struct analysis
     record->luma = found->luma;
     record->columns = statistics->grid_columns;
     record->rows = statistics->grid_rows;
-    statistics_grid(statistics, found->cells, record->grid);
+    memcpy(record->grid, found->grid, (size_t)(record->columns * record->rows));
     record->motion = *found->motion;
     const unsigned alarms = alarms_step(&scene->alarms, &(struct alarm_signs){
                                                             .pts_ns = frame->info.pts_ns,

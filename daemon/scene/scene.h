@@ -22,7 +22,8 @@ int scene_open(struct scene **ret, const struct scene_context *); // 0 or -ENOME
 // `stats` alone. Where the analysis ends by that, its alarms do too, and the report is emptied.
 void scene_want(struct scene *, bool wanted);
 // Analyses the picture and fills frame->info.scene; a damaged one is left out, and so is every
-// picture where nobody asks. A fraction of a millisecond. If the device fails, its lease is stale.
+// picture where nobody asks. Takes a millisecond or two at most. If the device fails, its lease is
+// stale.
 // Returns what it found, which is valid until the next picture; NULL: nothing. Accepts NULL, as the
 // next.
 const struct scene_record *scene_observe(struct scene *, struct frame *);

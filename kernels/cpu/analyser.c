@@ -10,6 +10,7 @@ struct analyser {
     const struct analysis *analysis;
     const struct version *version;
     uint32_t *cells;
+    uint8_t grid[STATISTICS_GRID_MAX * STATISTICS_GRID_MAX];
     struct motion_state *state;
     struct motion_changes *changes;
     void *workspace;
@@ -70,7 +71,8 @@ int cpu_analyse(struct analyser *analyser, const struct image *src, struct analy
     fingerprint_luma(&analysis->fingerprint, analyser->cells, analyser->luma[0]);
     // wide registers take as many pictures at once as they have lanes: of one they are no faster
     fingerprint_reference(analyser->luma, &ret->fingerprint, 1);
-    ret->cells = analyser->cells;
+    statistics_grid(&analysis->statistics, analyser->cells, analyser->grid);
+    ret->grid = analyser->grid;
     ret->motion = &analyser->boxes;
     return 0;
 }

@@ -11,7 +11,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/schedule.h"
 
-enum { ANALYSING_STREAMS = 4 };
+enum { ANALYSING_STREAMS = 4 }; // launches of analyses take turns on them
 
 // Returns the error of a CUDA call from a function that has nothing to undo.
 #define CUDA_TRY(call)                                                                             \
@@ -40,7 +40,7 @@ struct backend {
     char description[400];
     int streams; // opened
     cudaStream_t stream[CUDA_STREAMS_MAX];
-    cudaStream_t analysing[ANALYSING_STREAMS]; // which analysers share
+    cudaStream_t analysing[ANALYSING_STREAMS];
     // Blocking copies: a new plan's tables, and results that go to memory that is not pinned.
     cudaStream_t aside;
 
@@ -57,7 +57,12 @@ struct backend {
     struct stopwatch watch;
     struct device_busy busy;
     unsigned first_stream; // the stream that the next frame starts on
-    unsigned analysers;    // opened so far
+    // Analysers that are open; those whose pictures wait to be analysed together, one of which is
+    // to launch them all; launches so far, and before when the next is not to be (CLOCK_MONOTONIC).
+    int analysers;
+    struct analyser *waiting;
+    unsigned analyses;
+    int64_t analysis_due_ns;
     bool closing, failed;
 };
 

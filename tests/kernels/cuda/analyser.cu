@@ -86,7 +86,7 @@ static bool results_equal(const struct camera *c, const struct analysis_result *
 {
     const struct statistics *s = &c->analysis.statistics;
     return memcmp(&a->luma, &b->luma, offsetof(struct luma_statistics, max) + 1) == 0 &&
-           memcmp(a->cells, b->cells, (size_t)(s->columns * s->rows) * sizeof *a->cells) == 0 &&
+           memcmp(a->grid, b->grid, (size_t)(s->grid_columns * s->grid_rows)) == 0 &&
            a->fingerprint == b->fingerprint && a->motion->count == b->motion->count &&
            a->motion->changed == b->motion->changed && a->motion->flags == b->motion->flags &&
            a->motion->moving == b->motion->moving &&
