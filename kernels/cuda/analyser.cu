@@ -319,10 +319,10 @@ static cudaError_t put(const struct analyser *leader, const struct analyser *fir
     return cudaEventRecord(leader->done, stream);
 }
 
-// A few looks take the host a tenth less than the interrupt that ends cudaEventSynchronize.
+// A few looks cost the host less than the interrupt that ends cudaEventSynchronize.
 static cudaError_t wait_for(cudaEvent_t done)
 {
-    const struct timespec pause = {.tv_nsec = SLEEP_NS};
+    const struct timespec pause = {.tv_sec = 0, .tv_nsec = SLEEP_NS};
     cudaError_t error;
     do {
         nanosleep(&pause, NULL);
